@@ -34,7 +34,7 @@ STRONG = ROOT / "examples/sequences-dev/strong.zip"
 
 @contextmanager
 def started(folder: Path, *options: str, faults: str = "") -> Iterator[Rehearsal]:
-    """Return a rehearsal without workers, which remote workers score."""
+    """Yield a rehearsal without workers, which remote workers score."""
     words = ("--workers", "0", *options, str(remote_bundle(folder)))
     server = Rehearsal(folder / "data", words, faults=faults).start()
     try:
@@ -45,7 +45,7 @@ def started(folder: Path, *options: str, faults: str = "") -> Iterator[Rehearsal
 
 @contextmanager
 def fleet_of(server: Rehearsal, folder: Path, machines: dict[str, int], **environment: str) -> Iterator[Fleet]:
-    """Return workers on several machines."""
+    """Yield workers on several machines."""
     fleet = Fleet(server, folder, machines, **environment)
     try:
         yield fleet

@@ -46,7 +46,7 @@ def people(generator: np.random.Generator, number: int) -> list[dict[str, Any]]:
 
 
 def poses(generator: np.random.Generator, truths: list[dict[str, Any]], number: int) -> Iterator[dict[str, Any]]:
-    """Return detections of an image: mostly a person with moved points, else a false detection."""
+    """Yield detections of an image: mostly a person with moved points, else a false detection."""
     for _ in range(number):
         points = generator.uniform(0, 1, (POINTS, 2)) * generator.lognormal(4.3, 0.8) + generator.uniform(0, 400, 2)
         if truths and generator.random() < 0.6:

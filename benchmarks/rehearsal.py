@@ -47,7 +47,7 @@ def rows_of_rush(folder: Path, args: Namespace) -> list[list[str]]:
 
 
 def filled(data: Path, rows: int) -> None:
-    """Return a leaderboard of several teams, stored as results are."""
+    """Fill a leaderboard with the results of several teams."""
     services = Services(str(data))
     split = services.store.splits_of(1)[0]
     chosen = random.Random(1)

@@ -62,7 +62,7 @@ def read_cases(file: Path) -> list[Case]:
 
 
 def list_calls(noted: str) -> Iterator[str]:
-    """Return the calls of a case without their answers."""
+    """Yield the calls of a case without their answers."""
     lines = iter(noted.splitlines())
     for line in lines:
         if line and not line.startswith("    "):

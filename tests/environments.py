@@ -78,7 +78,7 @@ class Served:
         return output
 
     def end(self) -> None:
-        """End the process and return its result."""
+        """Kill the process and close its output."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait()

@@ -56,7 +56,7 @@ def sanitized(folder: Path, sources: Path = SOURCES) -> dict[str, str]:
 
 
 def some_bytes(generator: random.Random, count: int) -> bytes:
-    """Random bytes, or bytes of which most or all are zero."""
+    """Return random bytes, or bytes of which most or all are zero."""
     noise = generator.choice([0, 0.02, 1])
     return bytes(generator.randrange(256) if generator.random() < noise else 0 for _ in range(count))
 
@@ -164,7 +164,7 @@ def labels(generator: random.Random, kernel: Kernel) -> None:
 
 
 def maps(generator: random.Random, kernel: Kernel) -> None:
-    """Grey maps with objects of few or many pixels, with wrong sides, and maps that are not square."""
+    """Measure grey maps with objects of few or many pixels and any sides, some of them wrong."""
     height, width = generator.choice([(9, 70), (1, 600), (600, 1), (generator.randrange(1, 20), 20)])
     truth, values = (np.frombuffer(some_bytes(generator, height * width), np.uint8).copy() for _ in range(2))
     excess, spread = np.zeros(SQUARES, np.int64), np.zeros(height * width, np.uint8)
@@ -182,7 +182,7 @@ def maps(generator: random.Random, kernel: Kernel) -> None:
 
 
 def volumes(generator: random.Random, kernel: Kernel) -> None:
-    """Volumes of few or many places, with wrong sides and any spacing."""
+    """Measure volumes of few or many places, with any spacing and some wrong sides."""
     shape = generator.choice([(1, 1, 1), (3, 40, 2), (2, 3, 90), tuple(generator.randrange(1, 12) for _ in range(3))])
     size = shape[0] * shape[1] * shape[2]
     one, two = (np.frombuffer(some_bytes(generator, size), np.uint8).reshape(shape) for _ in range(2))
@@ -266,7 +266,7 @@ def pages(generator: random.Random, kernel: Kernel) -> None:
 
 
 def text_of(generator: random.Random) -> str:
-    """Characters of run lengths, and sometimes others."""
+    """Return characters of run lengths, and sometimes others."""
     characters = range(48, 112) if generator.random() < 0.8 else range(1, 128)
     return "".join(chr(generator.choice(characters)) for _ in range(generator.randrange(40)))
 
@@ -387,7 +387,7 @@ def _draw_curves(kernel: Kernel, generator: random.Random, ranked: RankedBits, t
 
 
 def matches(generator: random.Random, kernel: Kernel) -> None:
-    """Pairs that may not exist or be in order, of instances of every kind; random curves of bits."""
+    """Match pairs of instances of every kind, some missing or out of order; draw curves of random bits."""
     sent, real, pairs = (generator.randrange(9) for _ in range(3))
     columns = [
         np.array(sorted(generator.randrange(max(count, 1)) for _ in range(pairs)), np.int64) for count in (sent, real)
@@ -426,7 +426,7 @@ def matches(generator: random.Random, kernel: Kernel) -> None:
 
 
 def records(generator: random.Random, kernel: Kernel) -> None:
-    """Records of every usual shape, with a few characters changed, removed or truncated."""
+    """Read records of every usual shape, with a few characters changed or removed, or a truncated end."""
     shape = generator.randrange(5)
     item, video = {"category_id": 1, "score": generator.random()}, shape == 1
 
@@ -505,7 +505,7 @@ def records(generator: random.Random, kernel: Kernel) -> None:
 
 
 def polygons(generator: random.Random, kernel: Kernel) -> None:
-    """Rings of any corners, in images of any size, whose text may not fit."""
+    """Draw rings of any corners in images of any size, whose text may not fit."""
     lengths = [generator.randrange(14) for _ in range(generator.randrange(1, 6))]
     reach = generator.choice([1, 30, 400, 1e9, 1e300])
     numbers = np.array([generator.uniform(-reach, reach) for _ in range(sum(lengths))])

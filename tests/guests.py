@@ -171,7 +171,7 @@ def starter(folder: Path, script: dict[str, str] | None = None, config: str = CO
 
 
 def with_samples(folder: Path) -> Path:
-    """Sample submissions, if a host follows this project's form for them."""
+    """Add sample submissions in this project's form."""
     half = dict(list(TRUTH.items())[:2])
     written(folder, {f"examples/{phase}/half.json": json.dumps(half) for phase in ("dev", "test")})
     written(folder, {"examples/dev/all.json": json.dumps(TRUTH)})

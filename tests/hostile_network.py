@@ -59,7 +59,7 @@ class Exchange:
         self.client.sendall(data)
 
     def reset(self) -> None:
-        """Not an end of file: the connection is reset."""
+        """Reset the connection, which is no end of file."""
         self.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.client.close()
 
@@ -223,7 +223,7 @@ def _mutated(exchange: Exchange) -> None:
 
 
 def _empty(exchange: Exchange) -> None:
-    """Empty, and well formed."""
+    """Send an empty, well-formed answer."""
     exchange.forward()
     exchange.answer("200 OK", b"", "Content-Type: application/zip")
 
@@ -241,7 +241,7 @@ def _headless(exchange: Exchange) -> None:
 
 
 def _flipped(exchange: Exchange) -> None:
-    """As many bytes, with a changed one."""
+    """Send the answer with one changed byte."""
     head, body = split(exchange.forward())
     place = exchange.chosen.randrange(len(body)) if body else 0
     exchange.send(
@@ -275,7 +275,7 @@ def _late(exchange: Exchange) -> None:
 
 
 def _throttled(exchange: Exchange) -> None:
-    """Like EvalAI's limit of requests, with an invalid wait."""
+    """Send EvalAI's answer to too many requests, with an invalid wait."""
     wait = exchange.chosen.choice(["0", "-1", "1e9", "1", "soon", "9" * 400, "Sun, 06 Nov 1994 08:49:37 GMT"])
     body = b'{"detail": "Request was throttled. Expected available in 12 seconds."}'
     exchange.answer("429 Too Many Requests", body, "Content-Type: application/json", f"Retry-After: {wait}")
@@ -299,7 +299,7 @@ def _two_lengths(exchange: Exchange) -> None:
 
 
 def _more_than_all(exchange: Exchange) -> None:
-    """Another answer after the true one."""
+    """Send another answer after the true one."""
     exchange.send(exchange.forward() + b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
 
 
@@ -323,7 +323,7 @@ def _other_clock(exchange: Exchange) -> None:
 
 
 def _other_encoding(exchange: Exchange) -> None:
-    """Bytes that contradict their head: a byte order mark, another encoding, an unknown compression."""
+    """Send bytes that contradict the head: a byte order mark, another encoding, an unknown compression."""
     head, body = split(exchange.forward())
     kept = without_length(head)
     if exchange.chosen.random() < 0.5:

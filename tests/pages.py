@@ -141,7 +141,7 @@ def _digest_stream(stream: bytes) -> str:
 
 
 def _settle(text: str) -> str:
-    """Omit what is not the page's own: styles, scripts, files of pictures, the version, invisible digits."""
+    """Omit styles, scripts, files of pictures, the version, and digits that no page shows."""
     text = re.sub(r"<(style|script)\b.*?</\1>", "", text, flags=re.DOTALL)
     text = re.sub(r"data:image/[\w.+-]+;base64,[\w+/=]*", "data:image", text)
     text = re.sub(r"sha256-[\w+/=]+|segjudge \d[\w.+-]*|, (kernel|numpy)(?=</small>)", "", text)
@@ -150,7 +150,7 @@ def _settle(text: str) -> str:
 
 
 def round_numbers(text: str) -> str:
-    """Omit invisible digits, which another machine may compute otherwise."""
+    """Round numbers to the digits that pages show, since other machines may compute the rest differently."""
     return re.sub(r"\d+\.\d{5,}(e-\d+)?", lambda number: f"{float(number[0]):.5g}", text)
 
 

@@ -69,7 +69,7 @@ class Process(Side):
 
 @contextlib.contextmanager
 def _watched(tale: Tale, box: str | None, *processes: Process) -> Iterator[Path]:
-    """Return an arena that starts these processes in turn in a noted folder, and ends all when one ends."""
+    """Let an arena start these processes in turn, in a noted folder, and yield the folder."""
     coming = iter(processes)
     folder = tale.folder / "arena"
 
@@ -336,7 +336,7 @@ def a_server_of_calls(tale: Tale) -> None:
 
 
 def programs_to_begin_with(tale: Tale) -> None:
-    """Return the starter's agent, which repeats masks, and its static submission."""
+    """Run the starter's agent, which repeats masks, and its static submission."""
     data = tale.folder / "data"
     for name, frames in (("b", 2), ("a", 3)):
         (data / name).mkdir(parents=True)

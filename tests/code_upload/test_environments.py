@@ -47,7 +47,7 @@ def made(root: Path, packed: str, **more: Any) -> Any:
 
 
 def guess(scene: Any, frame: int) -> Any:
-    """Return the masks of two frames ago."""
+    """Return the true masks of two frames ago."""
     return scene.labels(max(frame - 2, 0))
 
 

@@ -36,7 +36,7 @@ CASES = [
 def test_a_family_of_ours_keeps_its_promises(
     protocol: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With so few videos and detections, blocks and shares are small; hostile data are in the first of them."""
+    """Blocks and shares hold few videos and detections, and the first of them has the hostile data."""
     monkeypatch.setattr(metrics, "BLOCK", 5)
     monkeypatch.setattr(matching, "_RECORDS_AT_ONCE", 3)
     files = write_files(protocol, tmp_path, NAMES[:2] if name == "hostile" else NAMES)

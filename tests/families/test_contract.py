@@ -34,7 +34,7 @@ def test_a_family_names_protocols_of_its_own_alone(folder: str) -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_a_family_has_noted_what_its_examples_show(folder: str) -> None:
-    """The pages of examples, and no others."""
+    """The noted pages are those of the family's examples."""
     noted = read_rows(golden_path(folder, pages.FILE)).keys()
     assert noted == set(examples_of(folder, "pages")), f"note them: python -m tests.pages {folder}"
 

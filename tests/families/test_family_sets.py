@@ -33,7 +33,7 @@ def test_numbers_that_differ_are_reported() -> None:
 def test_an_evaluators_numbers_stand_beside_ours_and_an_absent_one_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A peer that prints one equal and one different number, with lines before them; and a missing one."""
+    """One peer prints an equal and a different number below other lines, and another peer is missing."""
     script = "import json; print('loading {'); print(json.dumps({'mIoU': 0.0, 'VC8': None}))"
     item = tracks.SETS["vspw"]
     evaluators = {"vspw": ("present", script), "vspw-official": ("absent", "import no_such_evaluator")}

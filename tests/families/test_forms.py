@@ -61,7 +61,7 @@ def windows(files: Members) -> Members:
 
 
 def raised(files: Members) -> Members:
-    """With endings in capitals."""
+    """Return the files with endings in capitals."""
     return {f"{name.rpartition('.')[0]}.{name.rpartition('.')[2].upper()}": data for name, data in files.items()}
 
 

@@ -65,7 +65,7 @@ def test_the_frames_of_a_sequence_merge_in_any_order_and_with_repeats(protocol: 
 
 
 def test_what_parts_say_of_a_sequence_is_joined() -> None:
-    """Unknown objects by their first frames, in the truth's order; problems are counted once per frame."""
+    """Unknown objects are joined by first frame in the truth's order; problems count once per frame."""
 
     def part(*rows: int, **more: Any) -> SequenceCounts:
         tables = np.zeros((1, 1, FIELDS, len(rows)), np.int64), np.zeros((1, 2, 0))
@@ -148,7 +148,7 @@ def test_blocks_of_images_are_loaded_as_they_were_saved_and_their_detections_che
 
 
 def test_a_score_after_other_counts_came_is_of_these() -> None:
-    """Tables stacked for one score are not kept for the next."""
+    """A score includes counts that were added after an earlier score."""
 
     def counted(*numbers: int) -> UnitAccumulator[str]:
         accumulator = UnitAccumulator("rules", {}, ["a", "b"])

@@ -421,7 +421,7 @@ def test_a_zip_may_have_a_comment(length: int, tmp_path: Path) -> None:
 
 
 def test_a_zip_of_the_large_kind_is_read(tmp_path: Path) -> None:
-    """Its end record refers to another one, which contains the numbers."""
+    """The end record of such a zip refers to another one, which contains the numbers."""
     data = zipped({"a.png": b"x", "b.png": b"y"})
     position = data.rfind(b"PK\x05\x06")
     size, offset = struct.unpack_from("<II", data, position + 12)
@@ -631,7 +631,7 @@ def test_a_folder_that_is_gone_meanwhile_cannot_be_read(tmp_path: Path, monkeypa
 
 
 def test_a_stream_is_inflated_if_it_is_whole_and_of_the_length_that_is_said() -> None:
-    """With either inflater."""
+    """Both inflaters accept only whole streams of the stated length."""
     data = bytes(range(200))
     whole, bare = zlib.compress(data), zlib.compress(data)[2:-4]
     assert inflate_stream(whole, 200) == inflate_stream(bare, 200, bare=True) == data
@@ -780,7 +780,7 @@ def test_an_extended_header_that_lies_about_its_length_is_damaged(record: bytes,
 
 @pytest.mark.parametrize("kind", [b"1", b"2", b"3", b"6", b"Z"])
 def test_the_bytes_after_a_link_are_the_next_header(kind: bytes, tmp_path: Path) -> None:
-    """Its stated size is that of its link's target."""
+    """A link's header states the size of its target, whose bytes do not follow."""
     data = raw_tar(kind, "a.png", b"00000001000")[:512] + raw_tar(b"2", "b.png")
     text = refused(data, tmp_path)
     assert "a.png: is a link or a device" in text
@@ -788,7 +788,7 @@ def test_the_bytes_after_a_link_are_the_next_header(kind: bytes, tmp_path: Path)
 
 
 def test_a_refused_archive_is_closed(tmp_path: Path) -> None:
-    """Although its error, which is kept here, refers to everything that was being read."""
+    """The archive is closed even while the error is kept, which refers to everything that was being read."""
     for data in (tarred({"../a.png": b"x"}), tarred({"a.png": b"x"})[:600], zipped({"../a.png": b"x"})):
         (tmp_path / "upload").write_bytes(data)
         with pytest.raises(SubmissionError) as caught:

@@ -31,7 +31,7 @@ def png_bytes(labels: Any) -> bytes:
 
 
 def frames_of(pair: str, only: tuple[str, ...] = ()) -> Iterator[tuple[str, int, Any, Any]]:
-    """Sequence, number of the frame, truth, prediction; of all sequences, or only of these."""
+    """Yield sequence, frame number, truth and prediction, of all sequences or only these."""
     maker = _maker()
     osvos, rvos, davis = (
         maker.load(f"{SEQUENCES}/open_{name}.zip", inner)
@@ -51,7 +51,7 @@ def frames_of(pair: str, only: tuple[str, ...] = ()) -> Iterator[tuple[str, int,
 
 
 def write_pair(pair: str, folder: Path, *, name: str = "{:05d}", by_object: bool = False) -> tuple[Path, Path]:
-    """`truth.zip` and `prediction.zip` of a pair; by object, in SA-V's layout."""
+    """Write `truth.zip` and `prediction.zip` of a pair; if by object, in SA-V's layout."""
     paths = folder / "truth.zip", folder / "prediction.zip"
     rows = list(frames_of(pair))
     labels: dict[str, set[int]] = {}

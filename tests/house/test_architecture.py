@@ -209,7 +209,7 @@ def test_what_workers_print_is_ascii(package: str) -> None:
 
 
 def test_the_refusals_that_are_noted_are_ascii() -> None:
-    """Each was raised by a file, and a worker prints it."""
+    """Workers print these rejections."""
     texts = (ROOT / "tests/families").glob("*/golden/*.txt")
     noted = "\n".join(path.read_text(encoding="utf-8") for path in texts)
     sentences = re.findall(r"SubmissionError: (.*(?:\n +(?:\d+\. |\.\.\. and).*)*)", noted)

@@ -168,7 +168,7 @@ def test_tests_import_contracts_beside_their_own_room() -> None:
 
 
 def _names(tree: ast.AST) -> Iterator[tuple[str, int, str]]:
-    """Bound names, and names of functions that act, with their fault."""
+    """Yield bound names and names of functions that act, each with its fault."""
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             properties = any("property" in ast.unparse(decorator) for decorator in node.decorator_list)

@@ -173,7 +173,7 @@ def leave_hub(mine: Path, folder: Path, _way: Way) -> Iterator[str]:
 
 
 def leave_codabench(mine: Path, folder: Path, way: Way) -> Iterator[str]:
-    """Codabench's output for people who can see the competition: scores, and detailed results."""
+    """Yield Codabench's output for people who can see the competition: scores, and detailed results."""
     code, output = run("build", mine, "--platform", "codabench", "--out", folder / "codabench", "--no-kernel")
     assert (code == 0) == (way.agrees and way.unset != "leaderboard_public"), output
     if code:

@@ -28,7 +28,7 @@ def snippets(page: str) -> list[str]:
 
 
 class Logged(dict[str, Any]):
-    """A logger."""
+    """A logger that keeps its values."""
 
     log = dict.update
 
@@ -54,7 +54,7 @@ def frames_of(sequence: str) -> Any:
 
 
 def given() -> dict[str, Any]:
-    """What pages assume."""
+    """Return the values of the names that the pages assume."""
     return {
         "prediction": PREDICTIONS["dog"],
         "truth": TRUTHS["dog"],

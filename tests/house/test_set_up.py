@@ -75,7 +75,7 @@ def real_uv() -> str:
 
 
 def uv_wheel(folder: Path) -> None:
-    """As in the package index: a wheel with a program."""
+    """Write a wheel with a program, as in the package index."""
     with zipfile.ZipFile(folder / "uv-1.0-py3-none-any.whl", "w") as file:
         program = zipfile.ZipInfo("uv-1.0.data/scripts/uv")
         program.external_attr = 0o100755 << 16
@@ -139,7 +139,7 @@ class Checkout:
         return output
 
     def change(self) -> None:
-        """As after `git pull` with changed dependencies."""
+        """Change the checkout as a `git pull` with other dependencies does."""
         with open(self.folder / "pyproject.toml", "a", encoding="utf-8") as file:
             file.write("# changed\n")
 

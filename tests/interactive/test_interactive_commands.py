@@ -39,7 +39,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def runs(demo: Path) -> dict[str, Path]:
-    """Reports of the baseline and of the drawn lines, with their steps."""
+    """Return the reports of the baseline and of the drawn lines, with their steps."""
     results = {}
     for name in ("Baseline", "lines"):
         out = demo.parent / name
@@ -215,7 +215,7 @@ def real_root(folder: Path) -> Path:
 @pytest.mark.long
 @needs_shared
 def test_the_baseline_is_far_above_the_drawn_lines_on_real_frames(tmp_path: Path) -> None:
-    """By a clock that takes a second for each interaction, so that only masks count."""
+    """The clock advances by a second per interaction, so that only masks count."""
     dataset = DrawnScribbles(Davis(str(real_root(tmp_path / "real"))))
     areas = {}
     for name, model in (("baseline", Baseline()), ("lines", lines)):

@@ -78,7 +78,7 @@ def named(line: str) -> str:
 
 @pytest.mark.long
 def test_every_line_of_a_program_runs_by_itself() -> None:
-    """In one process, but each from a state without imports of our modules."""
+    """All lines run in one process, each as if none of our modules had been imported."""
     code = (
         "import json, sys\n"
         "for line in json.loads(sys.argv[1]):\n"
@@ -748,7 +748,7 @@ def test_masks_are_laid_over_colours_alone(shape: tuple[int, ...], ann: Any) -> 
 
 
 def test_the_reference_names_everything() -> None:
-    """Every argument, column and key, as in the code."""
+    """The reference names every argument, column and key of the code."""
     import inspect
 
     from segjudge.interactive.reports import COLUMNS

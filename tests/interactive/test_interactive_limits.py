@@ -307,7 +307,7 @@ def high_water(process: int) -> int:
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc")
 @pytest.mark.long
 def test_large_submissions_of_two_sessions_take_turns_in_memory(root: Path) -> None:
-    """Four at once of 40 MB each took 800 MB; one at a time takes its bytes, its text and its strings."""
+    """Four submissions of 40 MB at once took 800 MB; one takes its bytes, its text and its strings."""
     megabytes = 40
     server = Served(root)
     try:

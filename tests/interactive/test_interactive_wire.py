@@ -96,7 +96,7 @@ class Wire:
         return requests.get(f"{self.address}/{path}", headers=self.headers, timeout=60)
 
     def handed(self) -> Wire:
-        """With scribbles received."""
+        """Start a session and receive its scribbles."""
         self.post(wire_format.NEXT)
         self.get(wire_format.SCRIBBLES)
         return self

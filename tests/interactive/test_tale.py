@@ -31,7 +31,7 @@ def test_a_part_of_the_tale_is_its_golden_text(part: Callable[[Tale], None]) -> 
 
 
 def test_the_baseline_finds_what_it_found(tmp_path: Path) -> None:
-    """J of each object in each frame, as far as libraries round alike on other machines."""
+    """J of each object in each frame equals the noted value to the digits that all machines share."""
     write_root(tmp_path)
     opened = dataset.Davis(str(tmp_path))
     images: Any = runs.Frames(opened.image_paths("duo"))

@@ -34,7 +34,7 @@ QUICK = {"REQUESTS_PER_MINUTE": "5000", "POLL_SECONDS": "0.5", "SWEEP_SECONDS": 
 
 @dataclass
 class Day:
-    """The outcome."""
+    """The outcome of a day."""
 
     sent: int = 0
     statuses: Counter[str] = field(default_factory=Counter)
@@ -118,7 +118,7 @@ class Fleet:
                 process.wait()
 
     def beyond_one(self, column: str) -> dict[str, int]:
-        """How often a machine did more than once what should happen once."""
+        """Return how often a machine repeated what should happen once."""
         results = {}
         for name in self.machines:
             with contextlib.closing(sqlite3.connect(self._folder / name / "journal.sqlite3")) as db, db:
@@ -178,7 +178,7 @@ def _kill(fleet: Fleet, day: Day, chosen: random.Random, every: float, done: thr
 
 
 def _send(server: Rehearsal, submissions: int, tokens: list[str], files: list[Path]) -> None:
-    """The API fails for participants too; a participant who repeats a request may have sent two submissions."""
+    """Send as participants, whose calls fail too; a repeated request may create two submissions."""
     for number in range(submissions):
         file = files[number % len(files)]
         for _ in range(20):

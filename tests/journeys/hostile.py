@@ -27,7 +27,7 @@ SENTENCE = "is a zip that was cut off"
 
 @dataclass
 class Weather:
-    """The badness of the network, and its duration; then it is good, and this long is the wait for the rest."""
+    """How bad the network is and for how long, and how long to wait for the rest afterwards."""
 
     seconds: float = 25.0
     submissions: int = 6
@@ -40,7 +40,7 @@ class Weather:
 
 @dataclass
 class Storm:
-    """The outcome."""
+    """The outcome of a storm."""
 
     sent: dict[int, str] = field(default_factory=dict)
     #: Submissions that are not where they should be, and how.

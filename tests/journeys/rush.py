@@ -26,7 +26,7 @@ from tests.rehearsals import FINAL, Rehearsal
 
 @dataclass
 class Rush:
-    """The outcome."""
+    """The outcome of a rush."""
 
     statuses: Counter[str] = field(default_factory=Counter)
     #: (team, split) → rows on the leaderboard, and of one submission and split in the database.
@@ -41,7 +41,7 @@ class Rush:
 
 
 def enrol(data: Path, teams: int) -> list[str]:
-    """This many teams, each with a token, created next to the server as at its first start."""
+    """Create this many teams with tokens in the server's database, as its first start does."""
     services = Services(str(data))
     tokens = []
     for number in range(teams):

@@ -128,7 +128,7 @@ def _read_log() -> str:
 
 
 def _for_worker(call: Callable[[], object]) -> str:
-    """Call with a Python that is no more than the compiler."""
+    """Call with a Python that provides only the compiler."""
     with patch.object(
         compiling, "sys", SimpleNamespace(executable=os.path.abspath("bin/python"), platform=sys.platform)
     ):

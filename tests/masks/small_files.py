@@ -114,7 +114,7 @@ def write_small_files() -> str:
 
 
 class Objects(NamedTuple):
-    """A sequence of which only the objects matter."""
+    """A sequence with only the objects' numbers."""
 
     objects: dict[str, Any]
 

@@ -250,7 +250,7 @@ def test_grey_levels_are_no_objects(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_the_ids_of_segments_and_the_json_beside_them_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Also if every id is a colour of DAVIS's palette: as palette PNGs they would no longer be ids."""
+    """The ids stay even if each is a colour of DAVIS's palette, since palette PNGs would lose them."""
     pictures = {}
     for name, ids in {"davis": (0, 128, 128 << 8), "other": (7, 300, 70_000)}.items():
         colours = np.repeat(np.array([[k & 255, k >> 8 & 255, k >> 16] for k in ids], np.uint8), 40, axis=0)
@@ -292,7 +292,7 @@ def test_a_changed_pixel_is_found(ending: str, tmp_path: Path, monkeypatch: pyte
 
 
 def test_run_lengths_are_those_of_the_whole_frame() -> None:
-    """Also if an object reaches from the lower to the upper edge, so that a run continues in the next column."""
+    """An object may reach from the lower to the upper edge, so that a run continues in the next column."""
     rng = np.random.default_rng(5)
     for _ in range(50):
         height, width = rng.integers(1, 90, 2).tolist()

@@ -119,7 +119,7 @@ def encoded(labels: Any, depth: int, generator: random.Random) -> bytes:
 
 
 def blobs(generator: random.Random, size: Tuple[int, int], most: int) -> Any:
-    """Labels like those of masks: overlapping rectangles, and single pixels."""
+    """Return labels of overlapping rectangles and single pixels, as masks have them."""
     labels = np.zeros(size, np.uint8)
     for _ in range(generator.randrange(6)):
         top, left = generator.randrange(size[0]), generator.randrange(size[1])
@@ -131,7 +131,7 @@ def blobs(generator: random.Random, size: Tuple[int, int], most: int) -> Any:
 
 
 def plain(stacks: Any) -> Any:
-    """Stacks as lists, to be compared."""
+    """Return stacks as lists, which can be compared."""
     if stacks is None:
         return None
     return {
@@ -190,7 +190,7 @@ def test_objects_are_packed_as_numpy_packs_them(seed: int, switch: Any) -> None:
     "strategy", [zlib.Z_DEFAULT_STRATEGY, zlib.Z_FILTERED, zlib.Z_HUFFMAN_ONLY, zlib.Z_RLE, zlib.Z_FIXED]
 )
 def test_whatever_zlib_writes_is_read(level: int, strategy: int) -> None:
-    """Pictures of more bytes than are inflated at a time, whose rows repeat near and far, and a noisy one."""
+    """The pictures exceed a block of inflated bytes; their rows repeat near and far, or are noise."""
     lot, size = np.random.default_rng(level), (600, 900)
     blocks = np.kron(lot.integers(0, 9, (20, 30)), np.ones((30, 30), int))
     for labels in (blocks, blocks[lot.permutation(600)], lot.integers(0, 200, size) * (lot.random(size) < 0.3)):
@@ -396,7 +396,7 @@ def test_overlaps_are_those_of_pycocotools(seed: int, switch: Any) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_boxes_overlap_as_by_numpy(seed: int, switch: Any) -> None:
-    """Boxes that meet, touch, lie apart or have no extent, and sides that rounding changes."""
+    """The boxes meet, touch, lie apart or have no extent, and rounding changes some sides."""
     lot = np.random.default_rng(seed)
     sent, real = (np.round(lot.random((9, 4)) * 5, 1 + 15 * (seed % 2)) for _ in range(2))
     sent[:2, 2:], real[3] = 0, sent[3]
@@ -410,7 +410,7 @@ def test_boxes_overlap_as_by_numpy(seed: int, switch: Any) -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_detections_are_matched_as_numpy_matches_them(seed: int, switch: Any) -> None:
-    """With few and many instances to choose from, ties, crowds, sizes at the limits and instances that never match."""
+    """The images have few or many instances, ties, crowds, sizes at the limits, and instances that never match."""
     lot = np.random.default_rng(seed)
     real, sent = int(lot.integers(0, 40)), int(lot.integers(0, 120))
     areas = np.array([0, 1, 900, 1024, 1025, 5000, 9216, 9217, 20000])
@@ -1112,7 +1112,7 @@ def test_frames_are_joined_as_numpy_joins_them(seed: int, switch: Any) -> None:
 
 
 def test_frames_whose_text_grows_a_lot_are_joined_too() -> None:
-    """Each frame begins with runs that are no differences in its own mask, and large ones in the wide mask."""
+    """Each frame begins with runs that its own mask states plainly, and the wide mask as large differences."""
     texts, pixels = [rle.compress([0, 1, 29_999_999]), rle.compress([29_999_999, 1])] * 400, 30_000_000
     shown = np.ones(len(texts), bool)
     joined = join_frames(pack_texts(texts), shown, np.zeros(len(texts), int), np.full(len(texts), pixels), 1)
@@ -1122,7 +1122,7 @@ def test_frames_whose_text_grows_a_lot_are_joined_too() -> None:
 @pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize("seed", range(20))
 def test_colours_are_read_as_pillow_reads_them(seed: int, channels: int, switch: Any) -> None:
-    """Rows by each of the filters, and sometimes by a filter that does not exist, or too few."""
+    """Rows have any filter, sometimes an invalid one, and some pictures have too few rows."""
     lot = random.Random(seed)
     height, width = lot.randrange(1, 12), lot.randrange(1, 40)
     filters = 6 if seed % 5 == 4 else 5

@@ -25,7 +25,7 @@ LABELS = np.random.default_rng(5).integers(0, 2, (13, 21)).astype(np.uint8)
 
 
 def packed_rows(labels: Any, depth: int) -> bytes:
-    """Rows of less than 8 bits a pixel, unfiltered."""
+    """Return unfiltered rows of less than 8 bits a pixel."""
     out = b""
     for row in labels:
         bits = "".join(f"{value:0{depth}b}" for value in row)
@@ -125,7 +125,7 @@ def test_no_damage_does_more_than_a_flaw(data: Any) -> None:
 
 
 def encoded(runs: list[int]) -> str:
-    """COCO's text form, written from its definition."""
+    """Return COCO's text form, written from its definition."""
     text = ""
     for place, run in enumerate(runs):
         value = run - (runs[place - 2] if place > 2 else 0)

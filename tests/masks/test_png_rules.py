@@ -116,7 +116,7 @@ def test_every_bit_of_header_and_pixels_is_held_against_its_checksum() -> None:
 
 @pytest.mark.parametrize(("count", "fits"), [(4093, True), (4094, False)])
 def test_a_file_has_at_most_4096_chunks(count: int, fits: bool) -> None:
-    """Header, pixels and end are three of them."""
+    """Header, pixels and end are three of the 4096 chunks."""
     data = raw_png(5, 3, 8, 0, ROWS, chunk(b"teXt", b"") * count)
     if fits:
         assert backend().read_labels(data, SIZE).max() == 5
@@ -158,7 +158,7 @@ def test_where_pixels_end_is_told_by_rows(depth: int, colour: int, stride: int) 
 @pytest.mark.parametrize("size", [(3, 5), (8, 8), (9, 17), (1, 1), (2, 1)])
 @pytest.mark.parametrize(("depth", "colour"), [(1, 0), (8, 3), (16, 0), (8, 2), (8, 6)])
 def test_interlaced_pixels_are_complete(depth: int, colour: int, size: tuple[int, int]) -> None:
-    """Row by row of each of the seven passes, none of which may be missing."""
+    """Each row of the seven passes must be present."""
     height, width = size
     bits = depth * {2: 3, 6: 4}.get(colour, 1)
     rows = []

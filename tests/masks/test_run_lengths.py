@@ -363,7 +363,7 @@ def read(data: Any, folder: Path, name: str = "places2017", **limits: Any) -> In
 
 
 def test_records_are_columns_in_the_order_of_the_file(tmp_path: Path) -> None:
-    """Images and categories by their position among the sorted ids; an unknown category is -1."""
+    """Records name images and categories by their position among the sorted ids; an unknown category is -1."""
     sent = [
         one(30, 7, 1),
         one(10, 6, -2.5),

@@ -75,7 +75,7 @@ shapes = st.tuples(st.integers(1, 40), st.integers(1, 150))
 
 
 def masks(shape: Any) -> Any:
-    """Noise, or a box: real masks are smooth, edge cases are not."""
+    """Return noise or a box: real masks are smooth, edge cases are not."""
 
     @st.composite
     def box(draw: Any) -> Any:

@@ -86,7 +86,7 @@ def test_objects_that_are_nowhere_or_not_asked_for_are_passed_over_and_those_tha
 
 @pytest.mark.parametrize("others", [250, 251])
 def test_labels_beyond_a_byte_are_kept(others: int) -> None:
-    """Six labels of pixels that two objects share, and those of all objects alone."""
+    """There are six labels for pixels that two objects share, and one for each object alone."""
     mask = np.ones((1, 4), bool)
     names = [f"{number}" for number in range(others)]
     stream = MaskStream(names, (1, 4), 4)

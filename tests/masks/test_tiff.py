@@ -112,7 +112,7 @@ def test_a_volume_with_too_few_slices_is_said() -> None:
 
 
 def test_lzw_that_grows_without_end_is_bounded() -> None:
-    """Each code stands for all before it, the maximum of a block; and a table that is cleared at each step."""
+    """Each code repeats all before it, the maximum of a block, or clears the table at each step."""
     strip = np.packbits(np.array(list("".join(
         f"{code:0{width}b}" for code, width in zip([256, 0, *range(258, 4000)], [9, *tiff._CODE_WIDTHS.tolist()], strict=False)
     ))) == "1").tobytes()  # fmt: skip

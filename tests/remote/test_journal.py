@@ -48,7 +48,7 @@ Open = Callable[[], Journal]
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Open]:
-    """Journals of one machine, as its processes see them."""
+    """Open the journals of several processes of one machine."""
     made: list[Journal] = []
 
     def another() -> Journal:

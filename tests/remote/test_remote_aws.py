@@ -25,7 +25,7 @@ KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAU
 
 @pytest.fixture(scope="module")
 def aws() -> Iterator[str]:
-    """moto's server, as a process."""
+    """Start moto's server as a process."""
     port = steady_port()
     with subprocess.Popen(
         [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],

@@ -76,7 +76,7 @@ def test_what_is_printed_needs_no_checkout(tmp_path: Path) -> None:
 def test_the_printed_image_installs_what_a_new_challenge_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Its steps without Docker: the copied files exist, and pip accepts its arguments."""
+    """The image's steps run without Docker: the copied files exist, and pip accepts its arguments."""
     monkeypatch.chdir(tmp_path)
     assert main(["worker", "--print", "dockerfile"]) == 0
     assert "wheels/: holds no wheel of Segjudge" in capfd.readouterr().err

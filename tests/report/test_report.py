@@ -471,7 +471,7 @@ def test_one_key_brings_the_worst_frame_of_the_worst_sequence_into_view(
 @needs_shared
 @pytest.mark.long
 def test_a_page_of_real_masks_has_its_size(tmp_path: Path) -> None:
-    """1,220 frames here; 1,999 frames, as in DAVIS 2017 val, may take at most 6 MB."""
+    """The page has 1,220 frames; the 1,999 of DAVIS 2017 val may take at most 6 MB."""
     truth, predictions = write_pair("L", tmp_path, by_object=False)
     out = tmp_path / "page.html"
     assert main(["report", str(predictions), "--truth", str(truth), "--out", str(out)]) == 0

@@ -337,7 +337,7 @@ def test_a_timeline_has_the_same_objects_of_each_method_and_the_worst_of_all_fir
 
 
 def test_a_method_that_is_judged_by_another_truth_brings_it() -> None:
-    """As those of SA-Co's annotators who agree most with each."""
+    """SA-Co judges each method by the annotator who agrees most with it."""
     painters = {
         "base": DrawnPainter({"cat": [("aa...", "aa...")]}),
         "ours": DrawnPainter({"cat": [("...aa", "..aa.")]}),

@@ -223,7 +223,7 @@ def test_the_skip_link_leads_past_the_navigation(files: Path, browser: Any) -> N
 
 @pytest.mark.parametrize("seed", range(2))
 def test_no_sequence_of_keys_breaks_a_page(files: Path, compared: Path, browser: Any, seed: int) -> None:
-    """From the first moment on, while the page still unpacks its masks."""
+    """Keys may come from the first moment on, while the page still unpacks its masks."""
     keys = [
         "ArrowLeft",
         "ArrowRight",

@@ -125,7 +125,7 @@ def test_a_job_may_print_a_gigabyte(line: bytes) -> None:
 @pytest.mark.parametrize("excess", [0, 1])
 @pytest.mark.parametrize("way", ["printed", "said"])
 def test_as_much_is_kept_as_a_log_holds(way: str, excess: int) -> None:
-    """A line's end counts as a character, if the line has one."""
+    """The end of a line counts as a character."""
     output: list[str] = []
 
     def job(say: Any) -> Any:
@@ -159,7 +159,7 @@ def test_a_submission_error_keeps_its_text() -> None:
 
 
 def disabled() -> bool:
-    """Without pages about an intended death."""
+    """Disable the pages about an intended death."""
     faulthandler.disable()
     return True
 
@@ -308,7 +308,7 @@ def left(say: Any, way: str) -> None:
     ids=["answers", "exits", "is killed", "leaves", "hangs"],
 )
 def test_nothing_that_a_child_started_outlives_it(way: str, end: Any, message: str) -> None:
-    """Nor does it make an ended child look alive."""
+    """A surviving process does not make an ended child look alive."""
     output: list[str] = []
     ended: list[str] = []
 

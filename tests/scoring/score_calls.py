@@ -183,7 +183,7 @@ connected({}, OSError("<Client: no>: no route to tcp://user:secret@host" + chr(1
 
 
 class Pool(Executor):
-    """Does its tasks at once, like a pool with this many workers; some parts fail this often."""
+    """A pool that does its tasks at once; some parts fail this often."""
 
     def __init__(
         self,

@@ -52,7 +52,7 @@ def write_sequences(folder: Path, results: Any = SENT) -> Files:
 
 
 def write_instances(folder: Path, results: Any = None, *, videos: bool = False) -> Files:
-    """Random detections, each of them twice, so that some exceed the cap."""
+    """Write random detections, each twice, so that some exceed the cap."""
     truth, records = document(11, images=IMAGES, categories=3)
     if videos:
         truth, records = _as_videos(truth, records)

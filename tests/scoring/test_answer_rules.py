@@ -166,7 +166,7 @@ def test_intervals_are_rounded_and_of_enough_sequences(count: int, detail: str, 
 
 @pytest.mark.parametrize(("count", "detail", "there"), [(9, "means", False), (10, "means", True), (9, "all", True)])
 def test_hosts_read_sums_where_places_may_be_shown(count: int, detail: str, there: bool) -> None:
-    """For each sequence, the sum over its objects and their number; for a mean of means, its contribution to each."""
+    """Hosts read each sequence's sum and number of objects, and for a mean of means its contribution to each."""
     scores = [
         SCORES[0]._replace(sequence=f"{k:02d}", name=name, unseen=k % 3 == 0, values={"J-Mean": 0.5 + k / 40})
         for k in range(count)

@@ -38,7 +38,7 @@ NUMBERED = {
 
 
 def video(seed: int, frames: int = 9, *, void: bool = True) -> Any:
-    """Blobs that move, arrive late, leave and return, with ignored pixels."""
+    """Return blobs that move, arrive late, leave and return, with ignored pixels."""
     draw = np.random.default_rng(seed)
     labels = np.zeros((frames, 37, 70), np.uint8)
     for number in range(1, 5):
@@ -66,7 +66,7 @@ def of_files(folder: Path, protocol: str) -> Any:
 
 
 def same(actual: Any, expected: Any) -> bool:
-    """Whether the scores of objects have the same bits."""
+    """Return whether the scores of objects have the same bits."""
     scores, _ = expected
     mine = actual.reports[0].scores
     assert [(entry.sequence, entry.name, entry.values, entry.frames, entry.proposal) for entry in mine] == [

@@ -254,7 +254,7 @@ def test_a_warning_does_not_tell_since_when_the_truth_lacks_an_object(tmp_path: 
 def test_nothing_of_a_hidden_split_reaches_a_participant(
     hidden: str, notified: bool, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    """Neither names, nor numbers, nor the time; the leaderboard has everything."""
+    """Neither names nor numbers nor times reach participants; the leaderboard has everything."""
     phase = next(phase for phase in PHASES if phase.codename == "sequences-test")
     splits = tuple(replace(shown, hidden=shown.codename == hidden) for shown in phase.splits)
     (codename,) = {shown.codename for shown in splits} - {hidden}
@@ -328,7 +328,7 @@ except Exception as error:
 
 
 def test_what_takes_too_much_is_refused(tmp_path: Path) -> None:
-    """In a separate process, since this one may keep memory that it freed."""
+    """The scorer runs in a separate process, since this one may keep memory that it freed."""
     large = tmp_path / "large.json"
     large.write_bytes(b'{"crossing": "' + b"x" * 40_000_000 + b'"}')
     command = [sys.executable, "-c", WITH_A_MEGABYTE, str(ANNOTATIONS), str(large), DEV]

@@ -154,7 +154,7 @@ def test_objects_that_overlap_in_every_way_keep_their_labels() -> None:
 
 
 def test_noise_leaves_its_numbers_and_no_masks(tmp_path: Path) -> None:
-    """Its masks would be larger than the page."""
+    """The masks of noise would be larger than the page."""
     generator = np.random.default_rng(2)
     files = {}
     for name, data in files_of().items():

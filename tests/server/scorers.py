@@ -228,7 +228,7 @@ def _play_workers(play: _Play, turns: list[tuple[str, _Turn, Callable[[], None]]
 
 
 def _play_others(play: _Play, turn: _Turn) -> None:
-    """Unusual submissions."""
+    """Send unusual submissions."""
     play.note("\nlogs are disabled")
     for word in ("good", "raise"):
         number = play.send(1, 2, word)

@@ -28,7 +28,7 @@ class Stage:
     """A server with one request after the other; time passes only if `now` is set."""
 
     def __init__(self, folder: Path, bundle: Path, *hosts: str) -> None:
-        """`hosts` may push beside `host`."""
+        """Start the server; `hosts` may push beside `host`."""
         self.address = f"http://{HOST}"
         self.now = _BEGINNING
         self._drawn = 0

@@ -268,7 +268,7 @@ class _Sender:
 
 
 def given_up(sender: _Sender, *, stopping: bool = False) -> bool:
-    """Whether an endless body is abandoned."""
+    """Return whether the server abandons an endless body."""
 
     async def taken() -> bool:
         scope = {"type": "http", "headers": [(b"content-length", b"1000000")]}

@@ -31,7 +31,7 @@ from tests.server.test_rehearsal_stop import send, slow_bundle
 
 @contextmanager
 def locked(folder: str | Path) -> Iterator[None]:
-    """Another program writes into the database."""
+    """Let another program write into the database."""
     with closing(sqlite3.connect(f"{folder}/rehearsal.sqlite3", isolation_level=None)) as second:
         second.execute("BEGIN IMMEDIATE")
         yield
@@ -203,7 +203,7 @@ def healthy(server: Rehearsal, status: int) -> Any:
 
 
 def is_away(server: Rehearsal, status: int) -> None:
-    """Calls and the monitoring page state what is unavailable and when to retry."""
+    """Check that calls and the monitoring page state what is unavailable and when to retry."""
     answer = server.submit("aurora", b"0.5 0.1")
     assert answer.status_code == status, answer.text
     assert int(answer.headers["Retry-After"]) > 0
@@ -216,7 +216,7 @@ def is_away(server: Rehearsal, status: int) -> None:
 
 
 def goes_on(server: Rehearsal, numbers: list[int]) -> None:
-    """Everything that was accepted is scored, and nothing else is left."""
+    """Check that everything that was accepted is scored, and that nothing else is left."""
     for number in numbers:
         assert server.settled(number)["status"] == "finished"
     health = healthy(server, 200)

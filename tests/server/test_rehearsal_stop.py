@@ -49,7 +49,7 @@ def rehearsal(tmp_path: Path, *options: str, **more: Any) -> Rehearsal:
 
 
 def send(server: Rehearsal, count: int, seconds: float) -> dict[int, float]:
-    """Submissions and the score that each must get."""
+    """Send submissions; return them with the score that each must get."""
     wanted = {}
     for k in range(count):
         sent = server.submit("aurora", f"{k / 100} {seconds}".encode())
@@ -218,7 +218,7 @@ def test_a_cancelled_submission_is_left_and_never_scored(tmp_path: Path) -> None
 
 
 def table_of(folder: Path) -> Path:
-    """Agents that take their time, in a folder that contains everything."""
+    """Create slow agents in a folder that contains everything."""
     write_frames(str(folder / "frames"))
     shutil.copytree(ROOT / "examples/agents", folder / "agents")
     slow = "import runpy, time\ntime.sleep(2)\nrunpy.run_path('agent.py', run_name='__main__')\n"

@@ -164,7 +164,7 @@ def _play_throttle(lines: list[str]) -> None:
 
 
 def _play_connections(lines: list[str]) -> None:
-    """Connections on which requests begin, continue, end, or never come, and a clock that the test controls."""
+    """Open connections on which requests begin, continue, end or never come; the test controls the clock."""
     lines.append("\n# Connections on which nothing comes\n")
     head = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
     for title, parts in {

@@ -370,7 +370,7 @@ def _play_settings(session: _Session) -> None:
 
 
 def _play_certificates(session: _Session) -> None:
-    """Names of variables replace the paths that the system has, or lacks."""
+    """Find certificates; names of variables replace the system's paths."""
     for paths in ((None, None, "SSL_CERT_FILE"), (None, "/certificates", "SSL_CERT_FILE")):
         with patch.object(ssl, "get_default_verify_paths", lambda paths=paths: paths):
             settings = environment._uv_settings({"timeout": " 9 ", "cert": " "}, {})

@@ -118,7 +118,7 @@ def test_a_broken_truth_is_a_sentence_and_leaves_nothing(protocol: str, tmp_path
 
 @pytest.mark.long
 def test_splits_of_instances_are_packed_one_by_one(tmp_path: Path, capsys: Any) -> None:
-    """Like the short and the long videos of YouTube-VIS 2022."""
+    """The splits are the short and the long videos of YouTube-VIS 2022."""
     truth, packed, folder = published("youtube-vis-2022", tmp_path), str(tmp_path / "truth.zip"), str(tmp_path / "mine")
     for split in ("short", "long"):
         arguments = ["pack", "--layout", "coco", "--root", str(truth), "--out", packed, "--split", split]

@@ -280,7 +280,7 @@ def _play_groups(text: _Text, folder: Path) -> None:
     pauses: list[float] = []
 
     def sleep(seconds: float) -> None:
-        """Processes leave the groups."""
+        """Let processes leave the groups."""
         pauses.append(seconds)
         for path in (path for root in roots for path in root.glob("*/*")):
             path.unlink()

@@ -61,7 +61,7 @@ def zombie(pid: int) -> bool:
 
 
 def met(process: Any, look: Callable[[], Any]) -> bool:
-    """Whether a check succeeded before the command ended; without a pause, since the moment is short."""
+    """Return whether a check succeeded before the command ended; it never pauses, since the moment is short."""
     while not zombie(process.pid):
         if look():
             return True

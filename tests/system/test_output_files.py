@@ -152,7 +152,7 @@ def test_no_output_is_written_over_an_input(
 
 
 def inputs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Results and a truth in the current folder."""
+    """Write results and a truth into the current folder."""
     (folder / "folder").mkdir()
     for name, source in (("R.zip", STRONG), ("T.zip", ANNOTATIONS), ("folder/a.png", STRONG), ("unseen.txt", STRONG)):
         (folder / name).write_bytes(source.read_bytes())

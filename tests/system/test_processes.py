@@ -170,7 +170,7 @@ while True:
 
 
 def test_a_chain_of_forks_in_one_group_is_ended() -> None:
-    """Each lives for less than a reading of /proc."""
+    """Each fork lives for less time than a reading of /proc takes."""
     child = python("print('go', flush=True)\nwhile True:\n    if os.fork(): os._exit(0)")
     child.output.readline()
     assert done(child) == 0, "the first of them ended by itself"
@@ -293,7 +293,7 @@ def test_how_it_died_is_said() -> None:
 
 
 def test_elsewhere_than_on_linux_the_group_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without /proc and prctl, there is only the process group."""
+    """Without /proc and prctl, only the process group is ended."""
     program = tmp_path / "supervisor.py"
     text = Path(processes._SUPERVISOR).read_text()
     text = text.replace('_HAS_PROC = os.path.exists("/proc/self/stat")', "_HAS_PROC = False")

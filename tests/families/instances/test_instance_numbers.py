@@ -101,7 +101,7 @@ def test_an_annotated_area_counts_in_each_range_that_includes_it(area: int, rang
 def test_a_wrong_detection_counts_in_each_range_that_includes_its_area(
     height: int, width: int, ranges: str, tmp_path: Path
 ) -> None:
-    """It comes first, so that the precision of correct detections falls to one half there."""
+    """The wrong detection has the highest score, which halves the precision in each of these ranges."""
     right = mask(2, 2, 118, 120)
     for area, name in ((500, "s"), (5000, "m"), (50_000, "l")):
         results = [detection(0.9, mask(height, width)), detection(0.5, right)]
@@ -117,7 +117,7 @@ def test_a_wrong_detection_counts_in_each_range_that_includes_its_area(
 def test_a_mask_of_half_or_twice_the_size_still_overlaps_by_half(
     truth_is_larger: bool, others: int, tmp_path: Path
 ) -> None:
-    """Between images and categories whose masks have other sizes."""
+    """A mask of half or twice the size matches, also between images and categories with masks of other sizes."""
     small, large = mask(10, 10), mask(10, 20)
     annotated, sent = (large, small) if truth_is_larger else (small, large)
     beside = [(image, category, 1, mask(1, 1)) for image in (0, 2) for category in (0, 1, 2)] * others
@@ -176,7 +176,7 @@ def crowded_images(draw: Any) -> tuple[Any, Any]:
 def test_an_annotation_of_id_zero_is_lost_as_in_pycocotools(
     images: tuple[Any, Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """And a detection that was matched with it counts if its own area is in the range."""
+    """A detection matched with the annotation 0 counts as wrong if its area is in the range."""
     truth, results = images
     curves, _ = ours(truth, results, PLACES, tmp_path_factory.getbasetemp())
     theirs = official(truth, results, PLACES.detections)
@@ -186,7 +186,7 @@ def test_an_annotation_of_id_zero_is_lost_as_in_pycocotools(
 
 @pytest.mark.parametrize("beside", [False, True], ids=["without a choice", "with one"])
 def test_what_matches_id_zero_is_wrong_where_its_own_area_lies(beside: bool, tmp_path: Path) -> None:
-    """900 pixels for an annotation of 5,000: wrong among all and small ones, ignored among medium ones."""
+    """A detection of 900 pixels for an annotation of 5,000 is wrong among all and small ones, ignored among medium."""
     first, second = mask(30, 30), mask(2, 2, 100, 100)
     annotations = [(0, 0, 5000, first), (0, 0, 5000, second)]
     if beside:  # overlaps the detection too, by half
@@ -252,7 +252,7 @@ def errors_of(truth: Any, prediction: Any, folder: Path, metrics: Any = ()) -> A
 def test_standard_errors_are_of_scoring_without_each_of_twenty_groups(
     count: int, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With fewer images, each is a group; the random groups are always equal."""
+    """If there are fewer images than groups, each is a group; the random groups are the same in every run."""
     truth, results = some_images(count)
     groups = min(20, count)
     dealt = np.random.Generator(np.random.PCG64(0)).permutation(count) % groups

@@ -21,7 +21,7 @@ from tests.shared import needs_shared
 
 
 def files(found: list[Any], folder: Path) -> tuple[str, str]:
-    """Results and truth as files."""
+    """Write results and truth, and return their paths."""
     truths: list[Any] = []
     for image, (_, truth) in enumerate(found):
         truths += records(truth, image, len(truths) + 1)
@@ -37,7 +37,7 @@ def files(found: list[Any], folder: Path) -> tuple[str, str]:
 
 
 def boxed(side: Any) -> Any:
-    """Columns as detection models have them: boxes by their corners."""
+    """Return the columns of detection models, with boxes by their corners."""
     boxes = np.array([box(mask) for mask in side["masks"]]).reshape(-1, 4)
     return {
         **{key: side[key] for key in side if key != "masks"},

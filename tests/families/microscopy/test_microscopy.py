@@ -93,7 +93,7 @@ def match_as_the_script(truth: Any, prediction: Any, threshold: float) -> int:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_halves_and_ties_match_as_in_the_best_assignment(seed: int) -> None:
-    """Maps of few blocks, so that many pairs have an IoU of exactly one half, and some of three quarters."""
+    """In maps of few blocks, many pairs have an IoU of exactly one half, and some of three quarters."""
     draw = np.random.default_rng(seed)
     for _ in range(20):
         truth, prediction = (

@@ -98,7 +98,7 @@ def send_coco_panoptic(_truth: Path) -> bytes:
 
 
 def send_vipseg(_truth: Path) -> bytes:
-    """`pred.json` and `pan_pred`, as the script reads them."""
+    """Return `pred.json` and `pan_pred`, as the script reads them."""
     files: dict[str, Any] = {}
     videos = []
     for video in published.VIDEOS:

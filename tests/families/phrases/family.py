@@ -36,7 +36,7 @@ def phrases(folder: Path) -> Path:
 
 
 def video_phrases(folder: Path) -> Path:
-    """Phrases for one object of each video, for both, and for an absent one, as SA-Co/VEval publishes them."""
+    """Write phrases for one object of each video, both, and an absent one, as SA-Co/VEval publishes them."""
     named = {1: (1,), 2: (1, 2), 9: ()}
     videos = [
         {
@@ -67,7 +67,7 @@ def video_phrases(folder: Path) -> Path:
 
 #: The upload for a benchmark, and its score.
 def send_phrases(truth: Path) -> bytes:
-    """COCO's results, with the boxes that SA-Co's script reads."""
+    """Return COCO's results with the boxes that SA-Co's script reads."""
     document = json.loads((truth / "gold_toy_merged_a_release_test.json").read_text())
     return json.dumps([
         {**{key: item[key] for key in ("image_id", "category_id", "segmentation")}, "score": 0.9, "bbox": [0, 0, 1, 1]}

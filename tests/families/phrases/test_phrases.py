@@ -34,7 +34,7 @@ def cases() -> dict[str, Any]:
 
 
 def open_case(case: dict[str, Any], folder: Path) -> tuple[str, str]:
-    """Write the truth of a case, whose annotators are in an order of their own; return it and the submission."""
+    """Write the truth of a case with its order of annotators; return it and the submission."""
     root = folder / "truth"
     root.mkdir()
     for letter, name in zip("abc", case["truth"], strict=False):
@@ -207,7 +207,7 @@ A, B, C = square(0, 0), square(0, 20), square(12, 12)
 
 
 def details(folder: Path, protocol: str, annotators: list[dict[int, list[Any]]], sent: dict[int, list[Any]]) -> Any:
-    """Score masks, of the truth with crowds written as pairs, against annotators in this order."""
+    """Score masks against annotators in this order; a pair is a mask of the truth and whether it is a crowd."""
     sides = [
         {pair: [mask if isinstance(mask, tuple) else (mask, False) for mask in masks] for pair, masks in seen.items()}
         for seen in annotators

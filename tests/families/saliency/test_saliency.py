@@ -134,7 +134,7 @@ def test_a_perfect_map_has_no_more_than_one(tmp_path: Path) -> None:
 
 
 def test_the_adaptive_threshold_is_twice_the_mean_to_the_last_digit() -> None:
-    """numpy's mean of all pixels: if half of them are equal, its last digit decides whether any is above."""
+    """If half of the pixels are equal, the last digit of numpy's mean decides whether any is above the threshold."""
     truth, sides = disk(6) > 0, set()
     for value in range(1, 256):
         values = np.zeros(truth.shape, np.uint8)
@@ -165,7 +165,7 @@ def test_images_without_an_object_are_told_by_themselves(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("protocol", ["sod", "sod-official"])
 def test_odd_shapes_and_centres_score(protocol: str) -> None:
-    """A single pixel, a line, an object in the last column: if corners are empty, the script has no number."""
+    """A single pixel, a line and an object in the last column score; the script gives no number for empty corners."""
     for shape, place in (((1, 1), (0, 0)), ((1, 9), (0, 8)), ((9, 1), (4, 0)), ((7, 7), (6, 6)), ((3, 300), (1, 0))):
         truth = np.zeros(shape, bool)
         truth[place] = True

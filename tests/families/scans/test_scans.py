@@ -188,7 +188,7 @@ def test_numbers_of_classes_in_the_place_of_labels_are_said(tmp_path: Path) -> N
 @pytest.mark.parametrize("protocol", SCAN_PROTOCOLS)
 @pytest.mark.parametrize("share", [0.1, 3])
 def test_what_scans_and_classes_cost_sums_to_the_loss(protocol: str, share: float, tmp_path: Path) -> None:
-    """Also if the truth lacks classes that the script averages, and has objects that are too small to cost."""
+    """The sum holds if the truth lacks classes that the script averages, or has objects too small to count."""
     tools = tools_of("scans")
     assert isinstance(tools, UnitTools)
     truth = written(tmp_path / "truth", dict(tools.make_demo(PROTOCOLS[protocol])))

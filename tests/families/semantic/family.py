@@ -16,7 +16,7 @@ from tests.published import SIZE, frames, rle
 
 
 def vspw(folder: Path) -> Path:
-    """Classes 5, 6 and 7, and void at the top; a video of another split is next to it."""
+    """Write maps of the classes 5, 6 and 7 with void at the top, and a video of another split."""
     files: dict[str, Any] = {
         "val.txt": "\n".join(published.VIDEOS),
         "data/other/mask/00000000.png": png(np.zeros(SIZE, np.uint8)),

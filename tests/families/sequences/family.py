@@ -41,7 +41,7 @@ def sav(folder: Path) -> Path:
 
 
 def mevis(folder: Path) -> Path:
-    """Expressions that mean one object, both, and none."""
+    """Write expressions that mean one object, both, or none."""
     ids = {"swan": [3, 7], "goat": [12, 5]}
     expressions = {
         name: {str(k): {"exp": "…", "obj_id": [], "anno_id": item} for k, item in enumerate(([a], [b], [a, b], []))}
@@ -59,7 +59,7 @@ def mevis(folder: Path) -> Path:
 
 
 def revos(folder: Path) -> Path:
-    """MeViS's, with the type of each expression, and the masks of all candidates."""
+    """Write MeViS's truth with the type of each expression, and the masks of all candidates."""
     truth = mevis(folder / "mevis")
     listing = json.loads((truth / "meta_expressions.json").read_text())
     masks = json.loads((truth / "mask_dict.json").read_text())
@@ -138,7 +138,7 @@ def send_ref_youtube_vos(_truth: Path) -> bytes:
 
 
 def send_long_rvos(_truth: Path) -> bytes:
-    """Empty in the frames in which an object is invisible."""
+    """Return masks of each object, empty in frames in which it is invisible."""
     return zipped({
         f"{name}/{number - 1}/{10 * k:05d}.png": png((published.labels(name, k) == number) * np.uint8(255 * (k >= number)))
         for name, k in frames() for number in (1, 2)

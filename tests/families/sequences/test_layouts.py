@@ -494,7 +494,7 @@ def test_what_is_not_packed_says_nothing_of_itself(tmp_path: Path) -> None:
 
 
 def test_files_are_replaced_whole(tmp_path: Path) -> None:
-    """Through links, with the mode of the replaced file; a device is written directly."""
+    """A link leads to the replaced file, whose mode is kept; a device is written directly."""
     path, link = tmp_path / "file", tmp_path / "link"
     path.write_text("old")
     path.chmod(0o640)

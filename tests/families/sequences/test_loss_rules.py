@@ -118,7 +118,7 @@ def packed(mask: Any) -> Any:
 
 
 def near(mask: Any, radius: int) -> Any:
-    """Pixels within a radius of those of one frame, with each distance measured."""
+    """Return the pixels within a radius of a mask, by measuring each distance."""
     grid, results = np.indices(mask.shape), np.zeros(mask.shape, bool)
     for row, column in zip(*np.nonzero(mask), strict=True):
         results |= (grid[0] - row) ** 2 + (grid[1] - column) ** 2 <= radius**2
@@ -498,7 +498,7 @@ def test_a_phase_leaves_of_all_sequences_their_losses_and_of_the_worst_their_mas
 
 
 def test_the_worst_sequences_keep_their_masks_as_far_as_there_is_room() -> None:
-    """Upper case has masks; once one has lost them, so have those with a smaller loss, although they would fit."""
+    """Sequences in upper case keep their masks. After one without room, all with a smaller loss lose theirs."""
     lost = {"a": (0.5, 10, 2), "b": (0.3, 8, 2), "c": (0.3, 3, 1)}
     rows = {21: "ABC", 20: "ABc", 19: "ABc", 18: "Abc", 13: "Abc", 12: "abc", 5: "abc"}
     for room, order in itertools.product((*rows, 4), itertools.permutations("abc")):

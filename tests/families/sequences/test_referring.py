@@ -73,7 +73,7 @@ def test_by_default_an_expression_that_lacks_masks_is_an_error(tmp_path: Path) -
 
 
 def send_mevis_without(lacks: str, folder: Path) -> tuple[Path, Path]:
-    """Results without the files whose names begin like this, and their truth."""
+    """Return results without the files whose names begin with this, and their truth."""
     truth, results = published.published("mevis", folder), folder / "sent.zip"
     with zipfile.ZipFile(io.BytesIO(published.upload("mevis", truth))) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}

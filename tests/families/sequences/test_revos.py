@@ -167,7 +167,7 @@ def test_where_objects_overlap_the_official_truth_is_two_and_wraps(tmp_path: Pat
 
 
 def test_officially_grey_values_are_numbers(tmp_path: Path) -> None:
-    """As ReVOS's script: they differ from 1, add up outside, and are reported; the foreground is named twice."""
+    """In ReVOS's script grey values differ from 1, and add up outside of objects; a warning reports them."""
     truth = small_truth(tmp_path)
     wide = runs(LEFT | np.roll(LEFT, 2, axis=1))
     (truth / "mask_dict_foreground.json").write_text(json.dumps({"a": {"masks_rle": [[wide, wide]] * 2}}))

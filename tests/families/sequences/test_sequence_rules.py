@@ -204,7 +204,7 @@ def test_json_may_name_the_sequences_of_other_splits(tmp_path: Path) -> None:
 
 
 def test_rounds_are_sequences_of_their_own(tmp_path: Path) -> None:
-    """In folders at any level; unrequested ones are known nevertheless."""
+    """Rounds are folders at any level; those that are not scored are recognized too."""
     protocol, frames = SEQUENCE_PROTOCOLS["ref-davis17"], range(3)
     split = split_of({f"{name}/{k:05d}.png": png(BOTH) for name in "ab" for k in frames}, tmp_path)
     places = [f"{folder}/{below}" for folder in protocol.rounds for below in ("a", "deep/b")]
@@ -410,7 +410,7 @@ def test_consistency_is_the_root_of_a_variance_of_four_decimals() -> None:
 
 
 def test_consistency_is_summed_as_lvos_stores_the_frames() -> None:
-    """The first one last if a method segments without a first mask, which decides the last of the four decimals."""
+    """For methods without a first mask, LVOS adds the first frame last, which changes the fourth decimal."""
     values = np.array([0.2, 0.88, 0.56, 0.35, 0.0, 0.95, 0.15, 0.83])
     for protocol, order in (("lvos", values), ("lvos-unsupervised-single", np.roll(values, -1))):
         counts = Counts(*np.ones((7, 8), np.int64))
@@ -419,7 +419,7 @@ def test_consistency_is_summed_as_lvos_stores_the_frames() -> None:
 
 
 def test_the_last_quarter_begins_after_three(tmp_path: Path) -> None:
-    """Of the four or five scored frames, only the last, or the last two, are correct."""
+    """Of four scored frames the last is correct, of five the last two."""
     for count, right, late in ((6, [4], 1.0), (6, [3], 0.0), (7, [5], 0.5), (7, [4, 5], 1.0), (7, [3], 0.0)):
         prediction = {"b": [ONE if k in right else NONE for k in range(count)]}
         values = values_of({"b": [ONE] * count}, prediction, "vost", tmp_path)["b/1"]
@@ -441,7 +441,7 @@ def test_reappearance_is_scored_by_absences_and_returns() -> None:
 
 
 def test_an_object_that_begins_hidden_has_no_absence_but_a_return() -> None:
-    """Its first return is paired with the absence after the one that it ends."""
+    """The object's first return is paired with the absence that follows it."""
     visible = np.array([False, True, True, False])
     series = np.array([0.1, 0.2, 0.4, 0.8])
     values = sequence_metrics.reappearance(series, series, series, visible)
@@ -545,7 +545,7 @@ def test_proposals_beyond_twenty_are_not_matched_where_they_are_ignored(tmp_path
 
 
 def test_a_proposal_is_matched_by_region_and_boundary_together(tmp_path: Path) -> None:
-    """Two objects, two proposals: the second object gets the remaining one."""
+    """Of two proposals, the second object gets the one that the first leaves."""
     labels = (BIG * 5 + SMALL * 2).astype(np.uint8)
     scored, _ = score({"a": [BOTH] * 4}, {"a": [labels] * 4}, "davis2017-unsupervised", tmp_path)
     assert [values["J-Mean"] for values in scored.values()] == [1.0, 1.0]
@@ -594,7 +594,7 @@ def test_objects_may_not_share_pixels_where_each_pixel_is_one_objects(tmp_path: 
 
 
 def test_of_objects_that_share_pixels_the_right_two_are_named(tmp_path: Path) -> None:
-    """The first surrounds the others, and has none of their pixels."""
+    """The first object surrounds the others without sharing their pixels."""
     split = split_of({f"v/{k:05d}.png": png(BOTH) for k in range(4)}, tmp_path)
     around, inside = drawn("########", *["#......#"] * 4, "########"), drawn("........", "..##....", *["........"] * 4)
     images = {"1": around, "2": inside, "3": np.roll(inside, 1, 1)}

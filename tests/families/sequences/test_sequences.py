@@ -34,7 +34,7 @@ TRUTH = {"a": [BOTH] * 6, "b": [ONE] * 6}
 
 
 def sent(videos: Any, protocol: SequenceProtocol) -> bytes:
-    """Label images in a folder per round, or split into a folder per object if the protocol needs them."""
+    """Return label images in a folder per round, or masks in a folder per object if the protocol needs them."""
     if protocol.missing_object is not MissingRule.EMPTY:
         return zipped(
             {

@@ -24,7 +24,7 @@ def lines(name: str, first: int, kinds: tuple[int, int]) -> str:
 
 
 def mots(folder: Path) -> Path:
-    """Folders as of MOTS20."""
+    """Write folders in the layout of MOTS20."""
     facts = f"[Sequence]\nseqLength={FRAMES}\nimWidth={SIZE[1]}\nimHeight={SIZE[0]}\n"
     texts = {f"MOTS20-{name}/gt/gt.txt": lines(name, 1, (2, 2)) for name in published.VIDEOS}
     return written(folder / "train", {**texts, **{f"MOTS20-{name}/seqinfo.ini": facts for name in published.VIDEOS}})

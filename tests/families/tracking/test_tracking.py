@@ -115,7 +115,7 @@ SIZE = (20, 30)
 
 
 def mask(left: int, width: int = 4) -> str:
-    """Columns of the frame from `left` on."""
+    """Return a mask of some columns of the frame from `left` on."""
     height, whole = SIZE[0], SIZE[0] * SIZE[1]
     return rle.compress([left * height, width * height, whole - (left + width) * height])
 

@@ -354,7 +354,7 @@ def test_a_million_components_are_scored_in_little_memory(tmp_path: Path) -> Non
 
 
 def test_a_packed_truth_takes_as_few_bits_as_its_labels() -> None:
-    """With 64 bits per voxel of a CT volume, a worker's memory would be full."""
+    """A CT volume with 64 bits per voxel would fill a worker's memory."""
     numbers = np.arange(24, dtype=np.uint8).reshape(4, 6) % 3
     for labels, kind in (([0, 1, 2], np.uint8), ([0, 5, 9], np.uint8), ([0, 5, 300], np.uint16)):
         pixels = LabelMap(numbers, np.array(labels))

@@ -84,7 +84,7 @@ def test_truths_of_brats_may_end_in_seg(tmp_path: Path) -> None:
 
 
 def test_outputs_of_grand_challenge_belong_to_the_case_of_their_input(tmp_path: Path) -> None:
-    """Under their own names the two volumes would not be cases; exchanged, they would not be perfect."""
+    """The volumes have random names; exchanged, they would not score perfectly."""
     moved = np.roll(LABELS, 2, axis=2)
     names = {"a": "11111111-aaaa", "b": "00000000-bbbb"}
     jobs = [

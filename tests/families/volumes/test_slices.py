@@ -221,7 +221,7 @@ def test_perfect_results_have_no_slices(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_a_page_of_300_cases_keeps_its_size(tmp_path: Path) -> None:
-    """Runs take most bytes for the noise of the prediction."""
+    """Noise takes the most bytes in runs."""
     random = np.random.default_rng(1)
     truth = np.zeros((24, 60, 60), np.uint8)
     truth[3:20, 5:55, 5:55] = 1

@@ -65,7 +65,7 @@ def test_volumes_are_measured_as_numpy_measures_them(seed: int, monkeypatch: pyt
 
 @pytest.mark.parametrize("seed", range(30))
 def test_many_queries_far_from_few_places_are_transformed(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every voxel needs places so far away that looking them up one by one would take longest."""
+    """Every voxel is so far from the nearest place that a search one by one would be slow."""
     draw = np.random.default_rng(seed)
     shape, spacing = tuple(draw.integers(20, 60, 3)), tuple(draw.choice(SPACINGS, 3).tolist())
     places = np.zeros(shape, np.uint8)
@@ -133,7 +133,7 @@ def test_volumes_without_voxels_have_no_boxes(shape: tuple[int, ...], monkeypatc
 
 
 def test_borders_in_a_part_of_an_open_volume_take_no_copies_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a CT volume two more copies of both borders were more than 500 MB."""
+    """Two copies of both borders of a CT volume would exceed 500 MB."""
     use(monkeypatch, BACKENDS[0])
     truth, specks = np.zeros((2, 120, 160, 170), np.uint8)
     truth[40:60, 40:80, 40:80] = specks[::8, ::8, ::8] = 1

@@ -185,7 +185,7 @@ def number_is_odd(session: DavisInteractiveSession) -> bool:
 
 @contextlib.contextmanager
 def _same_everywhere() -> Iterator[None]:
-    """Constant keys, names and waits."""
+    """Make keys, names and waits constant until the block ends."""
     keys = itertools.count(1)
     secrets = SimpleNamespace(token_hex=lambda size: f"{next(keys):0{2 * size}x}")
     days = itertools.count(1)

@@ -208,7 +208,7 @@ def where_the_robot_begins(tale: Tale) -> None:
 
 
 def programs_of_the_framework(tale: Tale) -> None:
-    """They run as Python runs them, and their messages have levels."""
+    """Programs run as Python runs them, and their messages have levels."""
     program = tale.folder / "program.py"
     program.write_text(
         "import sys, davisinteractive\nprint(__name__, sys.argv[1:], sys.path[0], davisinteractive.__name__)\n"

@@ -38,7 +38,7 @@ class Still:
 
 
 def _draw_seeds(frames: int, *lines: tuple[int, int, int, int]) -> Any:
-    """Labels along rows: frame, row, first column, label; -1 where nothing is drawn."""
+    """Return seeds of labels along rows (frame, row, first column, label); -1 elsewhere."""
     seeds = np.full((frames, *SIZE), -1)
     for frame, row, column, label in lines:
         seeds[frame, row, column : column + 3] = label

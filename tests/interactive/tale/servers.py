@@ -301,7 +301,7 @@ def what_a_server_allows(tale: Tale) -> None:
 
 
 def a_server_in_trouble(tale: Tale) -> None:
-    """Too much at once, interrupted calls, defects while work begins or masks are measured."""
+    """A server meets too many calls, interrupted ones, and defects at the start of work or in measuring masks."""
     held = host(tale, "small", {"runs": 40, "body": 700, "sessions": 9})
     wire = Wire(tale, held)
     wire.keys = {wire_format.USER_KEY: ANN}
@@ -334,7 +334,7 @@ def a_server_in_trouble(tale: Tale) -> None:
 
 
 def the_clock_of_a_server(tale: Tale) -> None:
-    """It runs while the server does, over restarts."""
+    """The clock of a server runs only while the server does, and continues after restarts."""
     folder, limits = tale.folder / "clock", session_host.SessionLimits()
     terms = session.SessionTerms(max_nb_interactions=2, subset="mine")
     with (

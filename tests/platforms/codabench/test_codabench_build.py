@@ -250,7 +250,7 @@ def test_samples_which_may_show_the_truth_are_offered_only_when_asked(built: Bui
 
 
 def test_the_same_files_give_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another copy, on a machine with a kernel in its cache, whose files have other dates and modes."""
+    """The other copy has other dates and modes, and its machine has a kernel in its cache."""
     assert main(["new", str(tmp_path / "mine"), "--protocol", "davis2017", "--demo"]) == 0
     shutil.copytree(tmp_path / "mine", tmp_path / "copy", copy_function=shutil.copyfile)
     for path in (tmp_path / "copy").rglob("*.*"):

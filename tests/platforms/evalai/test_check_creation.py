@@ -316,7 +316,7 @@ def test_what_an_update_refuses_is_as_good_as_gone_for_all_that_names_it(
 
 
 def test_an_update_is_refused_row_by_row_in_the_servers_order(bundle: dict[str, bytes], tmp_path: Path) -> None:
-    """The real server's words: it compares a row with its own before it looks the ids up, and lost rows last."""
+    """In the real server's words and order: rows of the bundle, then their ids, then missing rows."""
     answer = answer_to_update(written(bundle, tmp_path, ((*ROW, "leaderboard_id"), 99)), approved=True).splitlines()
     assert [line.split(" (")[0].split(" found")[0] for line in answer] == [
         "ERROR: Cannot add a new leaderboard/dataset-split mapping for an existing challenge phase",
