@@ -1,5 +1,4 @@
-"""The output and files of hosts' commands in this process, where EvalAI, Codabench's worker and compilers are
-simulated.
+"""The output and files of hosts' commands, with simulated EvalAI, Codabench and compilers.
 
     python -m tests.commands.hosts
 

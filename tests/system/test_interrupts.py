@@ -38,9 +38,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def begun(*arguments: str | Path, cwd: Path = ROOT, **options: Any) -> Any:
-    """Start a command as run.sh does in a terminal, in a group that Ctrl-C reaches, and wait until Python has
-    started.
-    """
+    """Start a command in a group that Ctrl-C reaches, as in a terminal, and wait for Python to start."""
     return subprocess.Popen(
         [*COMMAND, *map(str, arguments)],
         cwd=cwd,

@@ -183,8 +183,7 @@ def runs_and_their_page(tale: Tale) -> None:  # noqa: PLR0915 - a list
 
 
 def where_the_robot_begins(tale: Tale) -> None:
-    """The robot begins in the frame with most objects, and among equal ones in that whose smallest object is
-    largest."""
+    """The robot begins in the frame with most objects; on a tie, with the largest smallest object."""
     for about, sizes in (("one grows", ((4, 0), (3, 2), (9, 3), (9, 1), (3, 3))), ("none", ((0, 0), (0, 0))), ("late", ((0, 0), (1, 0), (2, 0))),
                          ("fewer but larger", ((9, 0), (1, 1), (0, 9)))):  # fmt: skip
         labels = np.zeros((len(sizes), 12, 20), np.uint8)
