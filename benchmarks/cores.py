@@ -13,18 +13,18 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks import scale as videos
+from benchmarks.families import TrackSet
 from benchmarks.instances import write_set
 from benchmarks.measuring import Table, cpu_of, least, options, run, segjudge, show
 from benchmarks.tracks import SETS
 from tests.clusters import cluster
 
-#: Videos, images, and shares of a benchmark's validation data.
-AMOUNTS = {"davis2017": 500, "places2017-official": 4000, "coco-panoptic": 0.2, "vspw-official": 0.03}
 #: How often the images of a set are repeated under other ids, because writing copies is faster than drawing.
 COPIES = 8
 
@@ -53,18 +53,16 @@ def places(folder: Path, amount: float) -> list[str]:
     return [str(path) for path in paths]
 
 
-def generated(name: str) -> Callable[[Path, float], list[str]]:
-    def make(folder: Path, amount: float) -> list[str]:
-        tracks = SETS[name]
-        tracks.make(folder, np.random.default_rng(0), amount, tracks.size)
-        return [str(folder / tracks.results), str(folder / tracks.truth)]
-
-    return make
+def generate(track_set: TrackSet, folder: Path, share: float) -> list[str]:
+    track_set.make(folder, np.random.default_rng(0), share, track_set.size)
+    return [str(folder / track_set.results), str(folder / track_set.truth)]
 
 
-MAKERS = {"davis2017": davis, "places2017-official": places} | {
-    "coco-panoptic": generated("coco-panoptic"),
-    "vspw-official": generated("vspw"),
+#: Protocol → how its set is written, and the amount.
+MAKERS: dict[str, tuple[Callable[[Path, float], list[str]], float]] = {
+    "davis2017": (davis, 500),  # videos
+    "places2017-official": (places, 4000),  # images
+    **{next(iter(each.peers)): (partial(generate, each), each.shared) for each in SETS.values() if each.shared},
 }
 HEAD = ["protocol", "one process", "two: main process", "two: children", "two quiet cores", "Dask / `--jobs 2`"]
 
@@ -75,9 +73,9 @@ def main(arguments: Sequence[str] | None = None) -> Table:
     parser.add_argument("--dask", action="store_true", help="compare with Dask, too")
     args = parser.parse_args(arguments)
     rows = []
-    for protocol, make in MAKERS.items():
+    for protocol, (make, amount) in MAKERS.items():
         with tempfile.TemporaryDirectory() as name:
-            results, truth = make(Path(name), AMOUNTS[protocol] * args.scale)
+            results, truth = make(Path(name), amount * args.scale)
             command = segjudge("score", results, "--truth", truth, "--protocol", protocol)
             pairs = [(run(command), run([*command, "--jobs", "2"], cores=2)) for _ in range(args.repeat)]
             alone, two = (least(runs) for runs in zip(*pairs, strict=True))

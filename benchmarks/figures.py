@@ -40,7 +40,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     "keypoints": ("keypoints", "keypoints --images 20 --repeat 1"),
     "scans": ("scans", "scans --scans 2 --repeat 1"),
     "scans-of-points": ("scans --wrong points", "scans --scans 2 --wrong points --repeat 1"),
-    "noise": ("noise", "noise ade20k sod --scale 0.02 --repeat 1"),
+    "noise": ("noise", "noise --scale 0.02 --repeat 1"),
     "noisy-families": (
         "noisy_families --scale 0.5 --repeat 1",
         "noisy_families sequences mots --scale 0.05 --repeat 1",
@@ -52,24 +52,24 @@ FIGURES: dict[str, tuple[str, str]] = {
     "phrases": ("phrases", "phrases --pairs 14 --expressions 4 --repeat 1"),
     "cellpose": ("cellpose", "cellpose --images 2 --repeat 1"),
     "orphans": (
-        "orphans coco-box coco coco-panoptic lvis youtube-vis-2021 ovis",
-        "orphans coco-keypoints coco-panoptic ovis --scale 0.0005",
+        "orphans orphans",
+        "orphans --scale 0.0005",
     ),
     "orphans-of-expressions": (
-        "orphans mevis-official ref-youtube-vos",
-        "orphans mevis-official ref-youtube-vos --scale 0.005",
+        "orphans orphans-of-expressions",
+        "orphans orphans-of-expressions --scale 0.005",
     ),
     "small-sets": (
-        "tracks coco-panoptic mots kitti-mots burst ovis --scale 0.02",
-        "tracks vspw mots --scale 0.001 --size 60x90 --repeat 1",
+        "tracks small-sets --scale 0.02",
+        "tracks small-sets --scale 0.001 --size 60x90 --repeat 1",
     ),
     "label-maps": (
-        "tracks cityscapes coco-stuff --scale 0.02",
-        "tracks cityscapes coco-stuff --scale 0.004 --size 60x90 --repeat 1",
+        "tracks label-maps --scale 0.02",
+        "tracks label-maps --scale 0.004 --size 60x90 --repeat 1",
     ),
     "street-instances": (
-        "tracks cityscapes-instance --scale 0.02",
-        "tracks cityscapes-instance --scale 0.004 --size 60x90 --repeat 1",
+        "tracks street-instances --scale 0.02",
+        "tracks street-instances --scale 0.004 --size 60x90 --repeat 1",
     ),
     "stages": ("stages --functions 5", "stages --set empty --repeat 1"),
     "stages-of-instances": ("stages --images 1000 --functions 5", "stages --images 4 --repeat 1"),

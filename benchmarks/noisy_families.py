@@ -18,7 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import sequences, track_sets, tracks
+from benchmarks import sequences, tracks
+from benchmarks.families import NoisyTracks, merge_rows
 from benchmarks.measuring import Table, Task, add_peers, least, options, segjudge, show, take_turns
 from benchmarks.spoiling import spoil_folder, spoil_records
 
@@ -32,10 +33,10 @@ def _write_videos(folder: Path, videos: int) -> None:
     spoil_folder(folder / KINDS[0], folder / KINDS[1])
 
 
-def _write_track_set(name: str, make: Callable[..., None], folder: Path, thousandths: int) -> None:
-    """Write a set of `tracks`, whose size is in thousandths of the benchmark's."""
-    tracked, (clean, noisy) = tracks.SETS[name], (folder / kind for kind in KINDS)
+def _write_tracks(noisy_tracks: NoisyTracks, folder: Path, thousandths: int) -> None:
+    tracked, (clean, noisy) = tracks.SETS[noisy_tracks.track_set], (folder / kind for kind in KINDS)
     noisy.mkdir()
+    make = noisy_tracks.make or tracked.make
     make(clean, np.random.default_rng(1), thousandths / 1000, tracked.size)
     for path in clean.glob("truth*"):
         (noisy / path.name).symlink_to(path)
@@ -73,29 +74,23 @@ def _run_videos(folder: Path, kind: str, args: Namespace) -> Task:
     return Task([args.peer_python, "-c", start, *words], args.peers / "vos-benchmark", is_peer=True)
 
 
-def _track_set(name: str, units: int, protocol: str, make: Callable[..., None] | None = None) -> NoisySet:
-    tracked = tracks.SETS[name]
-    peer, script = tracked.peers[protocol]
+def _prepare(noisy_tracks: NoisyTracks) -> NoisySet:
+    tracked = tracks.SETS[noisy_tracks.track_set]
+    peer, script = tracked.peers[noisy_tracks.protocol]
 
     def command(folder: Path, kind: str, args: Namespace) -> Task:
         return Task([args.peer_python, "-c", script, str(args.peers / peer), str(folder / kind)], is_peer=True)
 
-    write = partial(_write_track_set, name, make or tracked.make)
     paths = (f"{KINDS[0]}/{tracked.truth}", f"{{kind}}/{tracked.results}")
-    return NoisySet(write, units, protocol, *paths, peer, command, prints=True)
+    write = partial(_write_tracks, noisy_tracks)
+    return NoisySet(write, noisy_tracks.thousandths, noisy_tracks.protocol, *paths, peer, command, prints=True)
 
 
 #: Name → set.
 FAMILIES: dict[str, NoisySet] = {
     "sequences": NoisySet(_write_videos, 4, "vos-benchmark", "root", peer="vos-benchmark", command=_run_videos),
-    "panoptic": _track_set("coco-panoptic", 20, "coco-panoptic"),
-    "many-segments": _track_set("coco-panoptic", 8, "coco-panoptic", partial(track_sets.coco_panoptic, counts=(100, 140))),
-    "step": _track_set("kitti-step", 20, "kitti-step-official"),
-    "vspw": _track_set("vspw", 4, "vspw-official"),
-    "coco-stuff": _track_set("coco-stuff", 20, "coco-stuff-official"),
-    "mots": _track_set("mots", 20, "mots"),
-    "kitti-mots": _track_set("kitti-mots", 20, "kitti-mots"),
-}  # fmt: skip
+    **{name: _prepare(noisy_tracks) for name, noisy_tracks in merge_rows("NOISY_SETS").items()},
+}
 HEAD = ["set, protocol", "clean", "with noise", "ratio", "peer", "with noise", "times ours"]
 
 

@@ -13,84 +13,16 @@ from __future__ import annotations
 import json
 import tempfile
 from argparse import Namespace
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks import track_peers, track_sets
-from benchmarks.instances import CLOSE, Size
+from benchmarks.families import TrackSet, merge_rows, select
+from benchmarks.instances import CLOSE
 from benchmarks.measuring import Run, Table, Task, add_peers, least, options, segjudge, show, take_turns
 
-
-@dataclass(frozen=True)
-class TrackSet:
-    """Generated data of one benchmark."""
-
-    make: Callable[[Path, np.random.Generator, float, Size], None]
-    #: In pixels; of instances in images the generator's own.
-    size: Size
-    #: Protocol → its official evaluator, and the script that runs it.
-    peers: dict[str, tuple[str, str]]
-    truth: str = "truth.json"
-    results: str = "results.json"
-
-
-HD = (720, 1280)
-TEXTS = "trackers/results/data"
-SETS = {
-    "coco-panoptic": TrackSet(
-        track_sets.coco_panoptic, (480, 640),
-        {"coco-panoptic": ("panopticapi", track_peers.PANOPTICAPI),
-         "coco-panoptic-boundary": ("boundary-iou-api", track_peers.BOUNDARY_PANOPTIC)},
-        results="results",
-    ),
-    "vipseg": TrackSet(
-        track_sets.vipseg, HD, {"vipseg-official": ("VIPSeg", track_peers.VIPSEG)}, results="results"
-    ),
-    "kitti-step": TrackSet(
-        track_sets.kitti_step, (375, 1242), {"kitti-step-official": ("deeplab2", track_peers.STEP)}, "truth", "results"
-    ),
-    "vspw": TrackSet(
-        track_sets.vspw, (480, 853), {"vspw-official": ("VSPW_baseline", track_peers.VSPW)}, "truth", "results"
-    ),
-    "cityscapes": TrackSet(
-        track_sets.cityscapes, (1024, 2048), {"cityscapes": ("cityscapesScripts", track_peers.CITYSCAPES)}, "truth",
-        "results",
-    ),
-    "cityscapes-instance": TrackSet(
-        track_sets.cityscapes_instances, (1024, 2048),
-        {"cityscapes-instance-official": ("cityscapesScripts", track_peers.CITYSCAPES_INSTANCES)}, "truth", "results",
-    ),
-    "coco-stuff": TrackSet(
-        track_sets.coco_stuff, (480, 640), {"coco-stuff-official": ("cocostuffapi", track_peers.COCO_STUFF)}
-    ),
-    "mots": TrackSet(track_sets.mots, (1080, 1920), {"mots": ("TrackEval", track_peers.MOTS)}, "truth", TEXTS),
-    "kitti-mots": TrackSet(
-        track_sets.kitti_mots, (375, 1242), {"kitti-mots": ("TrackEval", track_peers.KITTI_MOTS)}, "truth", TEXTS
-    ),
-    "burst": TrackSet(
-        track_sets.burst, HD, {"burst-official": ("TrackEval", track_peers.BURST)},
-        "truth/all_classes.json", f"{TEXTS}/results.json",
-    ),
-    "youtube-vis": TrackSet(
-        track_sets.video_instances(421, 30, labels=False), HD,
-        {"youtube-vis-2021": ("youtube-vis", track_peers.YOUTUBE_VIS)},
-    ),
-    "ovis": TrackSet(
-        track_sets.video_instances(140, 60, labels=True), (1080, 1920), {"ovis": ("ovis", track_peers.OVIS)}
-    ),
-    "lvis": TrackSet(
-        track_sets.image_instances(19_809, federated=True), (480, 640),
-        {"lvis": ("lvis-api", track_peers.LVIS), "lvis-boundary": ("boundary-iou-api", track_peers.BOUNDARY_LVIS)},
-    ),
-    "coco-boundary": TrackSet(
-        track_sets.image_instances(5000, federated=False), (480, 640),
-        {"coco-boundary": ("boundary-iou-api", track_peers.BOUNDARY)},
-    ),
-    "mevis": TrackSet(track_sets.mevis, HD, {"mevis-official": ("MeViS", track_peers.MEVIS)}, "truth", "results"),
-}  # fmt: skip
+SETS: dict[str, TrackSet] = merge_rows("TRACK_SETS")
 
 Values = dict[str, float | None]
 
@@ -152,7 +84,9 @@ HEAD = ["protocol", "scale", "CPU seconds", "MB", "official", "CPU seconds", "MB
 
 def parsed(arguments: Sequence[str] | None = None) -> Namespace:
     parser = options(__doc__)
-    parser.add_argument("sets", nargs="*", metavar="SET", help=f"of {', '.join(SETS)} (default: all)")
+    parser.add_argument(
+        "sets", nargs="*", metavar="SET", help=f"of {', '.join(SETS)}, or a table of the docs (default: all)"
+    )
     parser.add_argument("--scale", type=float, default=0.05)
     parser.add_argument("--size", help="HEIGHTxWIDTH instead of the benchmark's")
     parser.add_argument("--seeds", type=int, default=1, help="so many sets of each")
@@ -163,7 +97,7 @@ def parsed(arguments: Sequence[str] | None = None) -> Namespace:
 def main(arguments: Sequence[str] | None = None) -> Table:
     args = parsed(arguments)
     rows, odd = [], []
-    for name in args.sets or SETS:
+    for name in select(SETS, args.sets):
         for seed in range(args.seeds):
             with tempfile.TemporaryDirectory() as temporary:
                 size = tuple(map(int, args.size.split("x"))) if args.size else SETS[name].size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -35,9 +36,8 @@ def test_an_evaluators_numbers_stand_beside_ours_and_an_absent_one_is_named(
 ) -> None:
     """One peer prints an equal and a different number below other lines, and another peer is missing."""
     script = "import json; print('loading {'); print(json.dumps({'mIoU': 0.0, 'VC8': None}))"
-    item = tracks.SETS["vspw"]
     evaluators = {"vspw": ("present", script), "vspw-official": ("absent", "import no_such_evaluator")}
-    peer = tracks.TrackSet(item.make, item.size, evaluators, item.truth, item.results)
+    peer = replace(tracks.SETS["vspw"], peers=evaluators)
     peer.make(tmp_path, np.random.default_rng(1), 0.003, (16, 16))
     rows, odd = tracks.compare(tracks.parsed(["vspw", "--repeat", "1"]), peer, tmp_path)
     assert [text.partition("mIoU ")[0] for text in odd if "mIoU" in text] == ["vspw: "]
