@@ -123,10 +123,12 @@ def test_scoring_needs_no_deflate_which_the_recipe_leaves_out() -> None:
 
 @pytest.mark.long
 def test_the_tests_of_the_recipe_pass(tmp_path: Path) -> None:
+    if not [*ROOT.glob("evaluation_script/masks/segjudge_kernel.*.so")]:
+        pytest.skip("KERNEL ABSENT: ./run.sh compiles it where there is a C compiler")
     (commands,) = [row["script"] for row in RECIPE["tests"] if "script" in row]
     program = f'segjudge() {{ "{sys.executable}" -P -m segjudge "$@"; }}\n' + "\n".join(commands)
     done = subprocess.run(
-        ["bash", "-ec", program], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+        ["bash", "-eo", "pipefail", "-c", program], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "0.933" in done.stdout
