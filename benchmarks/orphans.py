@@ -52,9 +52,8 @@ def _measure(orphan: Orphan, folder: Path, scale: float) -> list[str]:
     results, truth = folder / "results.zip", folder / "packed.zip"
     if not truth.exists():
         orphan.write(folder, np.random.default_rng(2017), count)
-        layout = _LAYOUTS.get(orphan.limits, orphan.protocol.removesuffix("-official"))
         root = folder / ("truth" if orphan.limits == "SEQUENCE" else "truth.json")
-        run(segjudge("pack", "--layout", layout, "--root", root, "--out", truth))
+        run(segjudge("pack", "--layout", orphan.layout, "--root", root, "--out", truth))
         if not results.exists():
             _zip(folder, results)
     scored = run([sys.executable, "-c", CODE, str(truth), str(results), orphan.protocol, orphan.limits])
@@ -65,9 +64,6 @@ def _measure(orphan: Orphan, folder: Path, scale: float) -> list[str]:
         f"{scored.megabytes:.0f}", f"{seconds:.0f}", "yes" if scored.cpu < _SECONDS else "no",
         f"{next(iter(values.values())):.3f}",
     ]  # fmt: skip
-
-
-_LAYOUTS = {"INSTANCE": "coco", "UNIT": "coco-panoptic"}
 
 
 def _zip(folder: Path, out: Path) -> None:

@@ -249,8 +249,8 @@ class _Formatter(argparse.HelpFormatter):
 _UNKNOWN = "unrecognized arguments: "
 #: The beginning of argparse's message about missing arguments.
 _LACKING = "the following arguments are required: "
-#: The maximum number of names in a sentence about an unknown one: all commands, but not all protocols.
-_MOST_CHOICES = 24
+#: The maximum number of choices that a sentence about an unknown one lists, and how many it shows of more.
+_MOST_CHOICES, _FIRST_CHOICES = 24, 4
 
 
 class _Parser(argparse.ArgumentParser):
@@ -275,8 +275,11 @@ class _Parser(argparse.ArgumentParser):
             names = [*map(str, action.choices)]
             if {"score", "report"} <= {*names}:
                 self._refuse_command(str(value))
-            near, listing = nearest(value, names), name_list(names, _MOST_CHOICES)
-            hint = f"; did you mean {near}? Choose from {listing}" if near else f"; choose from {listing}"
+            near, are_few = nearest(value, names), len(names) <= _MOST_CHOICES
+            hint = f"; did you mean {near}?" if near else ""
+            if are_few or not near:
+                listing = name_list(names, _MOST_CHOICES if are_few else _FIRST_CHOICES)
+                hint += f" Choose from {listing}" if near else f"; choose from {listing}"
             faults = "".join(f"\n{fault}" for fault in getattr(action.choices, "faults", ()))
             raise argparse.ArgumentError(action, f"{value!r} does not exist{hint}{faults}")
 

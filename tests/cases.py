@@ -4,8 +4,8 @@ The lines before the first title are the setting: every case starts with it, in 
 take several lines while its brackets are open. What is indented below a call is its answer.
 
     # A mask of another size is refused
-    score([prediction[:2]], [truth], "sod")
-        sod: SubmissionError: …
+    score([prediction[:2]], [truth], "davis2017")
+        davis2017: SubmissionError: …
 """
 
 from __future__ import annotations

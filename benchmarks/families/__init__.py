@@ -104,6 +104,8 @@ class Orphan:
     write: Callable[[Path, Lot, int], None]
     #: The limits of its phase: those of instances, of units or of sequences.
     limits: str = "INSTANCE"
+    #: The layout of its truth.
+    layout: str = "coco"
     #: The table of the docs that shows it, if any.
     figure: str = "orphans"
 

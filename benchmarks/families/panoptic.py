@@ -198,5 +198,7 @@ NOISY_SETS = {
     "step": NoisyTracks("kitti-step", "kitti-step-official", 20),
 }
 ORPHANS = {
-    "coco-panoptic": Orphan("coco-panoptic", "COCO test-dev, pictures of 11 segments", 20_288, write_large, "UNIT"),
+    "coco-panoptic": Orphan(
+        "coco-panoptic", "COCO test-dev, pictures of 11 segments", 20_288, write_large, "UNIT", "coco-panoptic"
+    ),
 }

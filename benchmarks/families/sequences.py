@@ -104,9 +104,10 @@ _FIGURE = "orphans-of-expressions"
 ORPHANS = {
     orphan.protocol: orphan
     for orphan in (
-        Orphan("mevis-official", "MeViS v1 val, 2,236 expressions, 80 frames of 720p", 140, _MEVIS, "SEQUENCE", _FIGURE),
+        Orphan("mevis-official", "MeViS v1 val, 2,236 expressions, 80 frames of 720p", 140, _MEVIS, "SEQUENCE", "mevis", _FIGURE),
         Orphan(
-            "ref-youtube-vos", "Ref-YouTube-VOS val, 834 expressions, 30 frames", 202, _REF_YOUTUBE, "SEQUENCE", _FIGURE
+            "ref-youtube-vos", "Ref-YouTube-VOS val, 834 expressions, 30 frames", 202, _REF_YOUTUBE, "SEQUENCE",
+            "ref-youtube-vos", _FIGURE,
         ),
     )
 }  # fmt: skip

@@ -625,7 +625,7 @@ def test_a_server_listens_at_once_where_another_has_just_ended() -> None:
     [
         (
             ["score", "--protocol", "davs2017"],
-            "'davs2017' does not exist; did you mean davis2017? Choose from davis2016, ",
+            "'davs2017' does not exist; did you mean davis2017?",
         ),
         (["score", "--protocol", "DAVIS2017"], "'DAVIS2017' does not exist; did you mean davis2017?"),
         (["scoer"], "there is no command 'scoer'; did you mean score?"),

@@ -16,6 +16,7 @@ from segjudge.families import truths
 from segjudge.families.truths import TruthSource
 from segjudge.scoring import several
 from segjudge.starting.new_challenge import NewChallenge, create, write_demo_truth
+from tests.families.contract import examples
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES, ANNOTATIONS = ROOT / "examples", ROOT / "annotations"
@@ -49,7 +50,7 @@ def test_each_has_the_scores_that_it_has_alone(
         assert document == scored([path, *chosen], tmp_path / "one.json")
 
 
-@pytest.mark.parametrize("protocol", ["mots", "ctc", "semantic-kitti", "reasonseg"])
+@pytest.mark.parametrize("protocol", examples("machines"))
 def test_a_truth_that_was_used_before_gives_the_same_scores(protocol: str, tmp_path: Path) -> None:
     (tmp_path / "demo").mkdir()
     truth = write_demo_truth(PROTOCOLS[protocol], str(tmp_path / "demo"))

@@ -17,7 +17,7 @@ from tests.families.plugins import ROOT, counting, install, run
 #: A Segjudge with scorers, which this test does not download.
 COMMIT = f"git+https://example.org/segjudge@{'0' * 40}"
 #: A protocol of each family that is taken away.
-PROTOCOLS_OF = {"panoptic": "vipseg", "semantic": "vspw", "tracking": "kitti-mots"}
+PROTOCOLS_OF = {"panoptic": "vipseg", "semantic": "vspw", "tracking": "mots"}
 TRUTH, ANSWERS = {"a": 3, "b": 5, "c": 9}, {"a": 3, "b": 4, "c": 6}
 ON_TRUTH = ("answers.json", "--truth", "truth.json", "--protocol")
 
@@ -89,7 +89,7 @@ def test_what_is_wrong_with_a_submission_to_it_is_a_sentence(site: Path, folder:
 def test_a_plug_in_that_cannot_be_used_is_a_sentence_and_hurts_nobody(site: Path, folder: Path) -> None:
     listed = run(site, folder, "benchmarks")
     assert "\n  counting-wide " in listed
-    assert "\n  kitti-mots " in listed
+    assert "\n  mots " in listed
     output = run(site, folder, "score", *ON_TRUTH, "countin", code=2)
     assert "'countin' does not exist; did you mean counting?" in output
     begin, taken = (

@@ -17,11 +17,12 @@ LISTS = (
     "CHANGELOG.md", "README.md", "docs/benchmarks.md", "docs/hosts.md", "docs/participants.md", "docs/python.md",
     "docs/speed.md", "benchmarks/figures.json",
 )  # fmt: skip
-#: Benchmarks' pages, the programs that measure speed, and the output of commands that list all protocols.
-PAGES = ("docs/benchmarks/", "benchmarks/", "tests/commands/results/", "tests/commands/hosting/")
+#: Benchmarks' pages.
+PAGES = "docs/benchmarks/"
 #: Protocols that demo, docs and tests take as examples, and names that are also those of layouts, data sets or families.
 HOUSE_EXAMPLES = {
     "davis2016", "davis2017", "davis2017-unsupervised", "lvos", "vost", "vos-benchmark", "sav", "mosev2", "places2017",
+    "places2017-official",
     "coco", "coco-box", "vipseg", "vspw", "vspw-official", "semantic", "cityscapes", "mots", "burst", "volumes",
 }  # fmt: skip
 
@@ -45,7 +46,7 @@ def files_of_names() -> dict[str, list[str]]:
             named = set(name.findall((ROOT / path).read_text(encoding="utf-8")))
         except UnicodeDecodeError:
             continue
-        family = re.match(r"(?:evaluation_script|segjudge|tests)/families/(\w+)/", path)
+        family = re.match(r"(?:evaluation_script|segjudge|tests|benchmarks)/families/(\w+)[./]", path)
         for protocol in named:
             if family is None or family[1] != folder_of(PROTOCOLS[protocol].family):
                 files[protocol].append(path)

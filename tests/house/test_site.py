@@ -173,7 +173,7 @@ def address(site: Path) -> Iterator[str]:
 @needs_chromium
 def test_no_page_of_the_site_is_wider_than_a_phone_and_wide_tables_take_the_keyboard(address: str) -> None:
     with chromium() as browser, fresh_page(browser, {"width": 320, "height": 900}) as (page, _):
-        for name in ("index", "overview", "reference/commands", "benchmarks/coco-keypoints"):
+        for name in ("index", "overview", "reference/commands", "benchmarks/volumes"):
             page.goto(f"{address}/{name}.html")
             page.wait_for_load_state("networkidle")
             assert page.evaluate("document.documentElement.scrollWidth") <= 320

@@ -19,6 +19,7 @@ from skimage import measure
 
 import segjudge
 from docs.site.writers import ARCHIVES, PICTURES, READERS, RECORDS, Writer
+from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.files import Flaw
 from segjudge.evaluation_script.masks import png, tiff
 from segjudge.evaluation_script.masks.backend import backend
@@ -43,13 +44,13 @@ def name_of(row: Writer) -> str:
 
 @pytest.mark.parametrize("row", PICTURES, ids=name_of)
 def test_pictures_of_other_programs_are_read(row: Writer, tmp_path: Path) -> None:
-    truth, (_, protocol) = written(tmp_path / "truth", TRUTH), READERS[row.kind]
-    for name in ["ade20k", "cellpose-ap"] if row.kind == "maps" else [protocol]:
+    truth = written(tmp_path / "truth", TRUTH)
+    for _, name in [READERS["maps"], READERS["cells"]] if row.kind == "maps" else [READERS[row.kind]]:
         sent = tmp_path / name
         sent.mkdir()
         run(row.call, labels=LABELS, path=str(sent / f"a_masks.{row.ending}"))
         scores = segjudge.score(sent, truth, name)
-        assert scores.metrics["val"]["Acc" if name == "ade20k" else "AP90"] == 1
+        assert scores.metrics["val"][PROTOCOLS[name].metrics[0]] == 1
         assert any(EQUAL in line for line in scores.warnings) == ("channels" in row.note), scores.warnings
 
 
@@ -79,7 +80,7 @@ def test_archives_of_other_programs_are_read(row: Writer, tmp_path: Path) -> Non
     truth, folder = written(tmp_path / "truth", TRUTH), written(tmp_path / "sent", TRUTH)
     sent = run(row.call, folder=str(folder), path=str(tmp_path / "packed"))
     assert sent.endswith(f".{row.ending}")
-    scores = segjudge.score(sent, truth, "ade20k")
+    scores = segjudge.score(sent, truth, READERS["maps"][1])
     assert (scores.metrics["val"]["Acc"], scores.warnings) == (1, [])
 
 

@@ -55,6 +55,8 @@ class Benchmark:
     faults: tuple[str, ...] = ()
     #: Whether it asks for objects, for one object, or for maps of classes.
     asks: str = "objects"
+    #: Whether mirrored predictions can be told: scans have no sides, and the objects of volumes are few.
+    has_sides: bool = True
 
 
 def list_benchmarks() -> dict[str, Benchmark]:

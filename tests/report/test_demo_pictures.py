@@ -14,7 +14,9 @@ from tests.families.contract import examples
 
 COMMIT = f"git+https://example.org/segjudge@{'0' * 40}"
 #: The player of a volume shows its own voxels.
-FORMS = [name for name in (*examples("pages"), "mots", "kitti-mots") if PROTOCOLS[name].family != "volumes"]
+FORMS = [
+    name for name in dict.fromkeys([*examples("pages"), *examples("samples")]) if PROTOCOLS[name].family != "volumes"
+]
 
 
 @pytest.mark.parametrize("name", FORMS)

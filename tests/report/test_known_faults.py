@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import segjudge
+from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.families import tools_of
 from segjudge.families.base.tools import UnitTools
 from segjudge.report.page import PageOptions
@@ -135,12 +136,7 @@ def test_a_notebook_and_a_comparison_name_the_cause_of_the_page(protocol: str, t
     assert not any(line.startswith("right: ") for line in methods["kinds"])
 
 
-#: Benchmarks whose predictions can be mirrored: scans have no sides, and the objects of volumes are few.
-_WITH_SIDES = [
-    name
-    for name in BENCHMARKS
-    if name not in {"semantic-kitti", "semantic-kitti-panoptic", "brats-2023", "isles22", "volumes"}
-]
+_WITH_SIDES = [name for name, row in BENCHMARKS.items() if row.has_sides]
 
 
 @pytest.mark.parametrize("way", ["left and right", "top and bottom"])
@@ -168,7 +164,7 @@ def test_a_region_that_another_class_covers_in_part_is_not_called_too_small_for_
     assert "too small" not in cause
 
 
-@pytest.mark.parametrize("protocol", ["youtube-vis-2021", "ovis"])
+@pytest.mark.parametrize("protocol", [name for name in BENCHMARKS if getattr(PROTOCOLS[name], "tubes", False)])
 def test_a_swapped_tube_is_not_called_inexact_too(protocol: str, tmp_path: Path) -> None:
     assert "inexact" not in find_cause(score(protocol, ["identities"], tmp_path, 20))
 

@@ -413,7 +413,7 @@ def test_sequences_of_the_other_splits_are_no_strangers(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="of phase has no split 'dev', only"):
         main.score_phase(phase, {"x": splits["dev"], "y": splits["test"]}, sent, output.append, 0.0)
     unknown = phase_of(PhaseSplit("dev", "davis2071", ("J-Mean",)))
-    with pytest.raises(HostError, match="^phases.py: phase: there is no protocol 'davis2071', only davis2016"):
+    with pytest.raises(HostError, match="^phases.py: phase: there is no protocol 'davis2071'; did you mean davis2017"):
         main.score_phase(unknown, splits, sent, output.append, 0.0)
     strict = replace(phase, strict=True)
     Path(sent).write_bytes(label_zip({**TRUTH, "other": [ONE] * 4, "stranger": [ONE]}))

@@ -153,7 +153,7 @@ def test_of_many_sequences_twenty_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "sentence"),
     [
-        ({"protocol": "davis2071"}, segjudge.UsageError, "there is no protocol 'davis2071', only davis2016, "),
+        ({"protocol": "davis2071"}, segjudge.UsageError, "there is no protocol 'davis2071'; did you mean davis2017"),
         ({"layout": "vosst"}, segjudge.UsageError, "there is no layout 'vosst', only davis2016, "),
         ({"sequences": ["cow"]}, segjudge.UsageError, "the truth has no sequence cow"),
         ({"sequences": "cat"}, segjudge.UsageError, r"sequences is one text: give a list of names, such as \['cat'\]"),

@@ -30,7 +30,7 @@ def _volume_files(world: World) -> dict[str, Any]:
 def _as_volumes(names: dict[int, str], faults: tuple[str, ...] = _OF_VOLUMES) -> Benchmark:
     return Benchmark(
         lambda world, folder: written(folder, _volume_files(world)), lambda world: zipped(_volume_files(world)),
-        8, len(names), names, "background", faults,
+        8, len(names), names, "background", faults, has_sides=False,
     )  # fmt: skip
 
 

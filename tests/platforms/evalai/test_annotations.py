@@ -131,7 +131,7 @@ def test_a_truth_that_takes_too_long_or_too_much_memory_is_no_error(
     images = b",".join([b'{"id": 1, "height": 9, "width": 9}'] * 1_000_000)  # which take more than is free by chance
     large = b'{"annotations": [], "categories": [], "images": [%s]}' % images
     monkeypatch.setattr(annotations, "_WORKER_BYTES", 32 << 20)
-    (greedy,) = problems_of(large, phase_of("lvis"), tmp_path)
+    (greedy,) = problems_of(large, phase_of("coco"), tmp_path)
     assert (greedy.severity, greedy.fault) == (
         "warning",
         "cannot be opened within the limits of a worker: needs more than 32 MB of memory",

@@ -465,7 +465,7 @@ def test_a_protocol_or_metric_that_there_is_not_is_reported(
     first, *others = PHASES
     (split,) = first.splits
     for change, message in (
-        ({"protocol": "sharpness"}, "there is no protocol 'sharpness', only davis2016"),
+        ({"protocol": "sharpness"}, "there is no protocol 'sharpness' (`segjudge benchmarks`"),
         ({"protocol": "sharpness"}, "Name one, or install its plug-in"),
         ({"protocol": "coco"}, "coco has no metric J&F-Mean"),
     ):
