@@ -89,7 +89,7 @@ def _compare(args: argparse.Namespace) -> int:
     if args.film:
         sequence = {"sequence": args.sequence} if args.sequence else {}
         comparison.film(args.film, frames=args.frames or (), images=args.images or "", errors=args.errors, **sequence)
-        mention(f"wrote {args.film}")
+        mention(f"Wrote {args.film}")
     _write_document(comparison.document(kinds=args.kinds), args.json)
     return _judge_gain(comparison, args.fail_below)
 
@@ -186,7 +186,7 @@ def _rank(args: argparse.Namespace) -> int:
         from segjudge.analysis.plots import write_plots
 
         for path in [path for task in ranking.tasks for path in write_plots(task, args.plots)]:
-            mention(f"wrote {path}")
+            mention(f"Wrote {path}")
     if args.out:
         write_page(ranking.make_page(), args.out)
     _write_document(ranking.document(), args.json)
@@ -205,7 +205,7 @@ def _write_text(text: str, path: str) -> None:
         return
     with open_output(path) as file:
         file.write(text)
-    mention(f"wrote {path}")
+    mention(f"Wrote {path}")
 
 
 def _add_rank_options(sub: argparse.ArgumentParser) -> None:

@@ -142,7 +142,7 @@ def _score_part(request: ScoreRequest, chosen_part: tuple[int, int], out: str) -
 
     with ProgressBar() as bar:
         count_part_of(request, chosen_part, out, bar)
-    mention(f"wrote {out}")
+    mention(f"Wrote {out}")
     return DONE
 
 
@@ -252,7 +252,7 @@ def _show(scores: Scores, files: ScoreFiles, style: _Style) -> None:
         say(f"truth: {note}")
     document, csv_files = files.write(scores)
     for path in csv_files:
-        mention(f"wrote {path}")
+        mention(f"Wrote {path}")
     for report in scores.reports:
         if report.split in files.hidden:
             say(f"{report.split} is hidden from participants, and omitted from {files.results_yaml}")

@@ -257,7 +257,7 @@ def write_html(text: str, path: str) -> None:
 
     with open_output(path) as file:
         file.write(text)
-    mention(f"wrote {path} ({os.path.getsize(path) / 1e6:.1f} MB)")
+    mention(f"Wrote {path} ({os.path.getsize(path) / 1e6:.1f} MB)")
 
 
 # ── the bundle ──────────────────────────────────────────────────────────────
