@@ -21,6 +21,7 @@ from segjudge.server.report_answers import Glance, ProgramAnswer
 from segjudge.server.report_pages import PageOrder
 from segjudge.server.report_program import COMPARED, LEVELS, STORED
 from segjudge.server.submissions import SplitScores
+from tests.rehearsals import omit_varying_digits
 
 from .scenario import bundle_of, config_of
 from .staged import Stage
@@ -127,16 +128,10 @@ def walk_pages(stage: Stage, who: str) -> dict[str, str]:
     return {address: stage.browse("GET", address, who).text for path in _PAGES for address in fill(path, values)}
 
 
-#: Signatures, names of files and durations may have the digits of a score.
-_ANY_DIGITS = re.compile(
-    r"""(expires|signature)=[\w-]+|[0-9a-f]{32,}|"execution_time": ?[\d.]+|<dt>Duration</dt><dd>[\d.]+ s"""
-)
-
-
 def find(score: float, answers: dict[str, str]) -> list[str]:
     """List the addresses whose answers have the digits of a score."""
     form = re.compile(rf"(?<![\d.]){score:.2f}|(?<![\d.]){repr(score)[:5]}")
-    return [address for address, text in answers.items() if form.search(_ANY_DIGITS.sub("", text))]
+    return [address for address, text in answers.items() if form.search(omit_varying_digits(text))]
 
 
 @pytest.mark.parametrize("who", ["", "borealis"], ids=["nobody", "another team"])

@@ -153,12 +153,12 @@ def test_a_refused_submission_fails_with_the_sentence_alone(
 def test_a_defect_is_told_to_the_log_and_not_to_the_participant(
     competitions: dict[str, BuiltCompetition], worker: ComputeWorker, tmp_path: Path
 ) -> None:
-    script = "def evaluate(*_, **__):\n    raise KeyError('the truth is 42')\n"
+    script = "def evaluate(*_, **__):\n    raise KeyError('the truth is a cat')\n"
     submission = zipped(tmp_path / "s.zip", {"a.png": ""})
     results = of_demo(competitions, worker, submission, script)
     assert results.stderr == OURS
-    assert "42" not in results.stdout
-    assert "the truth is 42" in results.log
+    assert "the truth" not in results.stdout
+    assert "the truth is a cat" in results.log
 
 
 def test_a_truth_that_cannot_be_read_gives_no_number_that_leads_nowhere(
