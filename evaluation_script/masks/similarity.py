@@ -147,13 +147,13 @@ def _boundary(stack: Stack) -> Stack:
     last_word, last_bit = divmod(width - 1, WORD)
     if column + bits.shape[2] > last_word:  # no pixel lies right of the last column
         right[:, :, last_word - column] |= bits[:, :, last_word - column] & np.uint64(1 << last_bit)
-    some, every = bits | right, np.bitwise_and(bits, right, out=right)
-    edge = some.copy()
-    edge[:, :-1] |= some[:, 1:]
-    every[:, :-1] &= every[:, 1:]
+    union, shared = bits | right, np.bitwise_and(bits, right, out=right)
+    edge = union.copy()
+    edge[:, :-1] |= union[:, 1:]
+    shared[:, :-1] &= shared[:, 1:]
     if top + bits.shape[1] < height:  # below a window that ends inside the frame, all pixels are empty
-        every[:, -1] = 0
-    edge ^= every  # some of the four pixels are set, but not all
+        shared[:, -1] = 0
+    edge ^= shared  # some of the four pixels are set, but not all
     return Stack(edge, top, column, stack.size)
 
 

@@ -15,7 +15,7 @@ from typing import Any, Dict, List
 from .phase import Phase
 
 #: The maximum seconds of all posts to Slack and webhooks together.
-SECONDS = 3.0
+TIMEOUT_SECONDS = 3.0
 _FILE = "~/.config/segjudge/notify.json"
 _KINDS = ("slack", "webhook")
 
@@ -37,11 +37,11 @@ def notify(phase: Phase, answer: Dict[str, Any], submission: object) -> str:
         ]
         for thread in threads:
             thread.start()
-        deadline = time.monotonic() + SECONDS
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         for thread in threads:
             thread.join(max(0.0, deadline - time.monotonic()))
         late = sum(thread.is_alive() for thread in threads)
-        return "; ".join(failures + [f"{late} notification(s) took longer than {SECONDS:g} s"] * bool(late))
+        return "; ".join(failures + [f"{late} notification(s) took longer than {TIMEOUT_SECONDS:g} s"] * bool(late))
     except Exception as error:  # noqa: BLE001 - a notification never touches the score
         return f"notification failed: {type(error).__name__}"
 
@@ -101,7 +101,7 @@ def _post(kind: str, address: str, body: Dict[str, Any], failures: List[str]) ->
         )
         if request.type not in ("http", "https"):
             raise ValueError("address")
-        with urllib.request.urlopen(request, timeout=SECONDS):
+        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS):
             pass
     except Exception as error:  # noqa: BLE001 - its text may hold the address, which is a secret
         if hasattr(error, "close"):  # a rejection holds a connection

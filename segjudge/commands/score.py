@@ -133,8 +133,8 @@ def _name_report(options: dict[str, Any], choice: TruthChoice) -> str:
 
     values = choice._asdict() | {"sequences": ",".join(choice.sequences or ()), "jobs": None}
     named = [word for name, value in values.items() if value for word in (f"--{name}", str(value))]
-    words = shlex.join([str(options["results"]), *named])
-    return f"{program()} report {words}"
+    arguments = shlex.join([str(options["results"]), *named])
+    return f"{program()} report {arguments}"
 
 
 def _score_part(request: ScoreRequest, chosen_part: tuple[int, int], out: str) -> int:

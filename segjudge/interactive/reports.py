@@ -99,12 +99,12 @@ def _draw_curve(report: pd.DataFrame, terms: SummaryTerms) -> tuple[list[float],
 
 
 def _count_objects_and_samples(
-    objects: pd.Index, samples: pd.Index, every: Mapping[Sample, int] | None
+    objects: pd.Index, samples: pd.Index, counts_of_session: Mapping[Sample, int] | None
 ) -> tuple[int, int]:
     """Return the numbers of objects and samples of the means: all of the session."""
-    if every is None:
+    if counts_of_session is None:
         return len(objects), len(samples)
-    without_rows = [count for sample, count in every.items() if sample not in samples]
+    without_rows = [count for sample, count in counts_of_session.items() if sample not in samples]
     return len(objects) + sum(without_rows), len(samples) + len(without_rows)
 
 

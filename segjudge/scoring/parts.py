@@ -55,7 +55,7 @@ _DIFFER = {
 
 def write_part(  # noqa: PLR0913 - what a part holds
     path: str,
-    share: Part,
+    part: Part,
     splits: Mapping[str, Accumulator[Any, Any]],
     notes: list[str],
     provenance: Mapping[str, Any],
@@ -76,8 +76,8 @@ def write_part(  # noqa: PLR0913 - what a part holds
         "protocol": template.protocol.name,
         "rules": rules_as_json(template.protocol),
         "strict": template.strict if strict is None else strict,
-        "part": share.number,
-        "of": share.count,
+        "part": part.number,
+        "of": part.count,
         "truth": provenance["truth"],
         "predictions": provenance["submission"],
         "counted_by": provenance["counted_by"],

@@ -72,7 +72,7 @@ def test_without_metadata_it_is_told_too(hook: type[Hook]) -> None:
 
 def test_a_slow_hook_costs_three_seconds_at_most(hook: type[Hook], monkeypatch: pytest.MonkeyPatch) -> None:
     hook.delay = 30
-    monkeypatch.setattr(notify, "SECONDS", 0.5)
+    monkeypatch.setattr(notify, "TIMEOUT_SECONDS", 0.5)
     started = time.monotonic()
 
     answer = evaluate(str(ANNOTATIONS), str(STRONG), DEV)
@@ -126,7 +126,7 @@ def test_slack_and_webhook_share_the_time(hook: type[Hook], monkeypatch: pytest.
             super().join(timeout)
 
     over = threading.Event()
-    monkeypatch.setattr(notify, "SECONDS", 0.5)
+    monkeypatch.setattr(notify, "TIMEOUT_SECONDS", 0.5)
     monkeypatch.setattr(notify, "_post", lambda *_: over.wait())
     monkeypatch.setattr(notify, "threading", SimpleNamespace(Thread=Thread))
 

@@ -29,7 +29,7 @@ class CountingJob:
 class OpenedSubmission(Protocol):
     """A submission and its truth, opened once for any number of parts."""
 
-    def plan(self, share: Part, progress: Progress) -> CountingJob:
+    def plan(self, part: Part, progress: Progress) -> CountingJob:
         """Return the counting job of a part; `progress` reports the reading before it."""
 
     def close(self) -> None:

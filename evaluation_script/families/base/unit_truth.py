@@ -173,13 +173,13 @@ def read_units(path: str) -> Dict[str, UnitTruth]:
 
 
 def _open_split(
-    archive: zipfile.ZipFile, split: str, family: str, entry: Dict[str, Any], every: FrozenSet[str]
+    archive: zipfile.ZipFile, split: str, family: str, entry: Dict[str, Any], names_of_all: FrozenSet[str]
 ) -> UnitTruth:
     units = [
         Unit(name, cost, _loader(archive, f"{split}/{number}"), facts)
         for number, (name, cost, facts) in enumerate(entry["units"])
     ]
-    elsewhere = every.union(entry.get("elsewhere", [])) - {unit.name for unit in units}
+    elsewhere = names_of_all.union(entry.get("elsewhere", [])) - {unit.name for unit in units}
     return UnitTruth(family, entry["layout"], entry["facts"], units, entry["notes"], elsewhere)
 
 

@@ -51,8 +51,8 @@ def _make_coded_sample(truths: list[UnitTruth], share: float) -> Members:
     for unit in [unit for truth in truths for unit in truth.units]:
         for frame in unit.load():
             pixels = frame.read()
-            every = np.unique(pixels.numbers if pixels.labels is None else pixels.labels)
-            codes = move_labels(pixels, every, share).astype(np.int64) - 1
+            labels = np.unique(pixels.numbers if pixels.labels is None else pixels.labels)
+            codes = move_labels(pixels, labels, share).astype(np.int64) - 1
             yield f"{unit.name}/{frame.name}.png", code_png(np.where(codes < 0, VOID, codes), QUICK)
 
 

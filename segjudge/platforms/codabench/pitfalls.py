@@ -362,17 +362,17 @@ def _check_columns(bundle: OpenedCompetition) -> BundleProblems:
     columns = mappings_in(board, "columns")
     computed = {hashable_value(column, "key") for column in columns if column.get("computation")}
     keys = {hashable_value(column, "key") for column in columns}
-    every = {key for task in written.values() for key in task}
-    for key in sorted(map(str, keys - every - computed)):
+    written_keys = {key for task in written.values() for key in task}
+    for key in sorted(map(str, keys - written_keys - computed)):
         yield warning(f"{subject}.columns", f"no scoring program writes {key}", "Remove it", 55)
-    for key in sorted(every - keys):
+    for key in sorted(written_keys - keys):
         yield warning(f"{subject}.columns", f"lacks {key}, which the scoring program writes", "Add it", 56)
-    for key in sorted(every & computed):
+    for key in sorted(written_keys & computed):
         yield warning(f"{subject}.columns", f"{key} is both computed and written", "Remove one of them", 57)
     primary_index = board.get("primary_index", 0)
     primary = next((hashable_value(column, "key") for column in columns if column.get("index") == primary_index), None)
     for index, task in written.items():
-        if primary in every and primary not in task:
+        if primary in written_keys and primary not in task:
             fault = f"the task {index} does not write {primary}, so its submissions rank first"
             yield warning(f"{subject}.primary_index", fault, "Name a column that every phase fills", 53)
 

@@ -70,9 +70,9 @@ def _flag(_field: SerializerField, value: object) -> str:
 
 
 def _email(field: SerializerField, value: object) -> str:
-    words = replace(field, kind=TEXT).answer(value)
-    if words or str(value).strip() == "":
-        return words
+    error = replace(field, kind=TEXT).answer(value)
+    if error or str(value).strip() == "":
+        return error
     user, _, domain = str(value).strip().rpartition("@")
     is_address = len(str(value).strip()) <= _LONGEST_ADDRESS and _USER.fullmatch(user) and _is_domain(domain)
     return "" if is_address else "Enter a valid email address."
@@ -109,11 +109,11 @@ def check_fields(
 ) -> BundleProblems:
     """Yield a serializer's errors about a mapping, in its order; `prefix` precedes a field's name."""
     for key, field in fields.items():
-        words = field.answer(item.get(key, _MISSING))
-        if not words:
+        error = field.answer(item.get(key, _MISSING))
+        if not error:
             continue
         path = f"{subject}.{key}".lstrip(".")
-        quote = f"{prefix}{key}: {words}\n" + ("\n" if prefix else "")
+        quote = f"{prefix}{key}: {error}\n" + ("\n" if prefix else "")
         fault = "is missing" if key not in item else f"is {item[key]!r:.60}"
         yield refusal(field.rule, path, f"{fault}, but Codabench expects {_kind(field)}", f"Correct {key}", quote)
 

@@ -235,8 +235,8 @@ def _message(answer: _Answer, body: object, server: str) -> str:
     if answer.status in range(300, 400):
         return f"redirects ({answer.headers.get('Location', '')[:300]}); is the address right?"
     if body is not None:
-        words = (body.get("error") or body.get("detail")) if isinstance(body, dict) else None
-        return str(words or body)[:_MESSAGE_LENGTH]
+        message = (body.get("error") or body.get("detail")) if isinstance(body, dict) else None
+        return str(message or body)[:_MESSAGE_LENGTH]
     if answer.status >= 500:
         return f"answers {answer.status}: the server has a problem"
     kind = answer.headers.get("Content-Type", "nothing").split(";")[0]

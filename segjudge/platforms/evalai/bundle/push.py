@@ -156,8 +156,10 @@ class ChallengePush:
             return None
         try:
             rows = [self._client.call("GET", routes.PHASE_SPLIT, {"split": split["id"]}) for split in phase_splits]
-            boards = self._each(routes.LEADERBOARD_SCHEMA, "leaderboard", {row["leaderboard"] for row in rows})
-            splits = self._each(routes.DATASET_SPLIT, "split", {row["dataset_split"] for row in rows})
+            boards = self._fetch_by_number(
+                routes.LEADERBOARD_SCHEMA, "leaderboard", {row["leaderboard"] for row in rows}
+            )
+            splits = self._fetch_by_number(routes.DATASET_SPLIT, "split", {row["dataset_split"] for row in rows})
             return {
                 "leaderboards": {int(board["config_id"]): board["schema"] for board in boards.values()},
                 "splits": {int(split["config_id"]): [split["name"], split["codename"]] for split in splits.values()},
@@ -178,7 +180,7 @@ class ChallengePush:
                 return None
             raise
 
-    def _each(self, route: str, key: str, numbers: set[Any]) -> dict[Any, Any]:
+    def _fetch_by_number(self, route: str, key: str, numbers: set[Any]) -> dict[Any, Any]:
         return {number: self._client.call("GET", route, {key: number}) for number in sorted(numbers)}
 
     def describe_challenge(self, challenge: int) -> str:

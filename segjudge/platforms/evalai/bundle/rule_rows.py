@@ -97,15 +97,15 @@ class RuleRow:
         verdict = self.test(key_entry)
         if not verdict:
             return
-        words = {
+        facts = {
             "value": key_entry.value,
             "written": as_written(key_entry.value),
             "key": key_entry.key,
             "number": key_entry.number,
         }
-        words |= {"kind": type(key_entry.value).__name__, "name": entry.item.get("name"), "errors": "{errors}"}
-        words |= verdict if isinstance(verdict, dict) else {}
-        fault, remedy = self.fault.format_map(words), self.remedy.format_map(words)
+        facts |= {"kind": type(key_entry.value).__name__, "name": entry.item.get("name"), "errors": "{errors}"}
+        facts |= verdict if isinstance(verdict, dict) else {}
+        fault, remedy = self.fault.format_map(facts), self.remedy.format_map(facts)
         if self.answer is CRASH:
             yield crash(key_entry.path, fault, remedy, self.number)
         elif self.answer is BREAKS_LATER:
@@ -113,9 +113,9 @@ class RuleRow:
         elif self.answer is WARNS:
             yield warning(key_entry.path, fault, remedy, self.number)
         else:
-            quote, error = str(self.answer).format_map(words), words.get("error", self.error)
+            quote, error = str(self.answer).format_map(facts), facts.get("error", self.error)
             error = replace(error, field=error.field or key_entry.key) if error else None
-            consequence = words.get("consequence", self.consequence)
+            consequence = facts.get("consequence", self.consequence)
             yield BundleProblem(key_entry.path, fault, remedy, quote, self.number, error=error, consequence=consequence)
 
 

@@ -63,8 +63,8 @@ def _check_challenge_update(bundle: Bundle, state: ServerState) -> BundleProblem
     fifo = as_flag(bundle.config.get("use_fifo_sqs", state.fifo))
     if state.fifo is None or fifo is None or fifo == state.fifo:
         return
-    words = "use_fifo_sqs cannot be changed after the challenge queue has been created."
-    error = FieldError("use_fifo_sqs", words, "invalid")
+    detail = "use_fifo_sqs cannot be changed after the challenge queue has been created."
+    error = FieldError("use_fifo_sqs", detail, "invalid")
     quote, fault = UNSAVED.format("challenge :{errors}"), f"is {fifo}, and was {state.fifo}"
     yield BundleProblem("use_fifo_sqs", fault, "Restore the earlier value", quote, CREATION, error=error)
 
@@ -131,8 +131,8 @@ def _check_missing_items(bundle: Bundle, key: str, names: dict[int, str], quote:
     written = ids_of(bundle, block)
     for number in sorted(number for number in names if number not in accepted):
         is_quoted = str(number) in written
-        words = ": in quotes it is a different id" if is_quoted else ""
-        fault = f"lacks {names[number]}, which already exists on EvalAI{words}"
+        hint = ": in quotes it is a different id" if is_quoted else ""
+        fault = f"lacks {names[number]}, which already exists on EvalAI{hint}"
         remedy = "Remove the quotes" if is_quoted else "Restore it: pushed parts can be changed, not deleted"
         yield BundleProblem(block, fault, remedy, quote.format(number), rule, consequence=number in written)
 

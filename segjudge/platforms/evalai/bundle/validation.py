@@ -546,7 +546,7 @@ def _check_mappings(entry: Entry) -> BundleProblems:
 
 
 def _check_duplicates(bundle: Bundle) -> BundleProblems:
-    words = (
+    sentence = (
         "ERROR: Duplicate combinations of leaderboard_id {}, challenge_phase_id {} and dataset_split_id {} "
         "found in challenge phase splits."
     )
@@ -554,7 +554,7 @@ def _check_duplicates(bundle: Bundle) -> BundleProblems:
     values = [[row[key] for key in REFERENCES] for row in rows]
     triples = [tuple(repr(v) if isinstance(v, (list, dict, set)) else v for v in triple) for triple in values]
     repeated = [triple for index, triple in enumerate(triples) if triple in triples[:index]]
-    quote = "\n".join([words, *(words.format(*triple) for triple in repeated)])
+    quote = "\n".join([sentence, *(sentence.format(*triple) for triple in repeated)])
     for triple in dict.fromkeys(repeated):
         fault = "maps leaderboard {}, phase {} and split {} twice".format(*triple)
         yield BundleProblem(PHASE_SPLITS, fault, "Remove one of them", quote, 56)
