@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import urllib
+from array import array
 from collections.abc import Sequence
 from importlib import import_module
 from itertools import chain
@@ -15,19 +16,21 @@ from operator import itemgetter
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-
-from segjudge.evaluation_script.families.instances.annotation_columns import AnnotationColumns, read_annotations
-from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
-from segjudge.evaluation_script.families.instances.records import LARGEST_SIDE, UNUSUAL, KnownImages
-from segjudge.evaluation_script.families.instances.submission import InstanceRecords, check_json
-from segjudge.evaluation_script.families.instances.truth import InstanceTruth, truth_of, truth_of_columns
-from segjudge.evaluation_script.files.problems import HostError, SubmissionError
-from segjudge.evaluation_script.masks.backend import backend
-from segjudge.evaluation_script.masks.run_lengths import compress, pack_texts
-from segjudge.evaluation_script.masks.stack import Array, places_of
 from segjudge.evaluation_script.runner.tuning import without_collector
 from segjudge.system.errors import UsageError
+
+with without_collector():  # modules are no garbage: a tenth of this import
+    import numpy as np
+
+    from segjudge.evaluation_script.families.instances.annotation_columns import AnnotationColumns, read_annotations
+    from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
+    from segjudge.evaluation_script.families.instances.records import LARGEST_SIDE, UNUSUAL, KnownImages
+    from segjudge.evaluation_script.families.instances.submission import InstanceRecords, check_json
+    from segjudge.evaluation_script.families.instances.truth import InstanceTruth, truth_of, truth_of_columns
+    from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+    from segjudge.evaluation_script.masks.backend import backend
+    from segjudge.evaluation_script.masks.run_lengths import compress, pack_texts
+    from segjudge.evaluation_script.masks.stack import Array, places_of
 
 
 def _import_incumbent() -> Any:
@@ -63,7 +66,8 @@ def _import_incumbent() -> Any:
 
 
 #: pycocotools' module, and its class, whose attributes programs may set.
-INCUMBENT = _import_incumbent()
+with without_collector():
+    INCUMBENT = _import_incumbent()
 _Incumbent: Any = INCUMBENT.COCO
 #: Attributes that are created when they are first read.
 _LATE = ("dataset", "anns", "imgToAnns", "catToImgs", "imgs", "cats")
@@ -269,12 +273,12 @@ def read_rows(
     Masks have counts as text or bytes; detections of images that the truth lacks are left out. If boxes are not
     `complete`, they have no areas yet.
     """
-    image = places_of(images.ids, _read_numbers([row["image_id"] for row in rows], "i"))
+    image = places_of(images.ids, _read_numbers([row["image_id"] for row in rows], "q"))
     if (image < 0).any():
         listed = np.flatnonzero(image >= 0)
         rows, image = [rows[index] for index in listed.tolist()], image[listed]
-    category = places_of(images.categories, _read_numbers([row["category_id"] for row in rows], "i"))
-    score = _read_numbers([row["score"] for row in rows], "iuf").astype(float)
+    category = places_of(images.categories, _read_numbers([row["category_id"] for row in rows], "q"))
+    score = _read_numbers([row["score"] for row in rows], "d")
     sides, texts = np.zeros((len(rows), 4)), [""] * len(rows)
     if boxes:
         boxes_of_rows = [row["bbox"] for row in rows]
@@ -297,16 +301,13 @@ def read_rows(
         if checked.fault.any() or not all(map(str.isascii, texts)):
             raise ValueError
     if complete:
-        area = _read_numbers([row["area"] for row in rows], "iuf").astype(float)
+        area = _read_numbers([row["area"] for row in rows], "d")
     if not np.isfinite(score).all():
         raise ValueError
     dropped, points = np.zeros(len(images.ids), np.int64), np.zeros((len(rows), 0))
     return InstanceRecords(image, category, score, area, pixels, pack_texts(texts), sides, points, dropped, [])
 
 
-def _read_numbers(values: list[Any], kinds: str) -> Array:
-    """Return numbers of some of numpy's kinds; raises ValueError for others."""
-    numbers = np.array(values)
-    if values and (numbers.dtype.kind not in kinds or numbers.ndim != 1):
-        raise ValueError
-    return numbers
+def _read_numbers(values: list[Any], kind: str) -> Array:
+    """Return whole numbers (q) or any (d) as an array; raises TypeError, ValueError or OverflowError for others."""
+    return np.frombuffer(array(kind, values), kind) if values else np.zeros(0, kind)

@@ -258,18 +258,32 @@ typedef struct {
     int64_t *places; /* by threshold and number of correct ones: the last of these detections, for reading scores */
 } curves;
 
-/* Count the counted detections of a category, and the correct ones. */
-static void count_up(curves *to, const ranked *all, int64_t begin, int64_t end, int64_t shift, int64_t cap)
+/* List the detections of a category that count at a threshold of a range of areas; return their number. */
+static int64_t choose(const curves *of, const ranked *all, int64_t begin, int64_t end, int64_t shift, int32_t *chosen)
+{
+    const uint64_t every = ~(uint64_t)0 >> (64 - of->thresholds);
+    int64_t count = 0;
+    for (int64_t i = begin; i < end; i++) {
+        chosen[count] = (int32_t)i;
+        count += (all->counted[i] >> shift & every) != 0;
+    }
+    return count;
+}
+
+/* Count the counted ones of these detections, and the correct ones. */
+static void count_up(curves *to, const ranked *all, const int32_t *chosen, int64_t count, int64_t shift, int64_t cap)
 {
     const uint64_t every = ~(uint64_t)0 >> (64 - to->thresholds);
-    int32_t right[64] = {0}, right_in[64][MOST_GROUPS] = {{0}};
+    int32_t right[64] = {0}, right_in[64][MOST_GROUPS];
     to->seen = 0;
     memset(to->seen_in, 0, sizeof to->seen_in), memset(to->less, 0, sizeof to->less);
-    memset(to->less_in, 0, sizeof to->less_in);
-    for (int64_t i = begin; i < end; i++) {
+    memset(to->less_in, 0, (size_t)to->thresholds * sizeof *to->less_in);
+    memset(right_in, 0, (size_t)to->thresholds * sizeof *right_in);
+    for (int64_t k = 0; k < count; k++) {
+        const int32_t i = chosen[k];
         uint64_t out = ~all->counted[i] >> shift & every, in = all->right[i] >> shift & every & ~out;
         const uint8_t own = all->group[i];
-        if (out == every || all->rank[i] >= cap)
+        if (all->rank[i] >= cap)
             continue;
         to->seen++, to->seen_in[own]++;
         for (; out; out &= out - 1) {
@@ -288,12 +302,18 @@ static void count_up(curves *to, const ranked *all, int64_t begin, int64_t end, 
 
 /* Enter the precision at a correct detection of a group, or the best after it; the curve without that group skips
  * it. */
-static void enter(curves *to, int t, uint8_t own)
+static inline void enter(curves *to, int t, uint8_t own)
 {
     const int64_t groups = to->groups;
     double remaining = to->seen - to->less[t], *best = to->best[t], *table = to->table + t * groups * to->room;
     const double kept = best[own], *less_in = to->less_in[t];
     int32_t *left = to->left[t];
+    if (groups == 1 && own) { /* nothing is omitted: the same steps without loops */
+        double precision = left[0] / (remaining - (to->seen_in[0] - less_in[0]) + DBL_EPSILON);
+        best[0] = precision > best[0] ? precision : best[0];
+        table[left[0]--] = best[0];
+        return;
+    }
     for (int64_t g = 0; g < groups; g++) {
         double precision = left[g] / (remaining - (to->seen_in[g] - less_in[g]) + DBL_EPSILON);
         best[g] = precision > best[g] ? precision : best[g];
@@ -307,14 +327,15 @@ static void enter(curves *to, int t, uint8_t own)
 }
 
 /* Walk from the last detection to the first and fill the tables, after `count_up`. */
-static void walk_back(curves *to, const ranked *all, int64_t begin, int64_t end, int64_t shift, int64_t cap)
+static void walk_back(curves *to, const ranked *all, const int32_t *chosen, int64_t count, int64_t shift, int64_t cap)
 {
     const uint64_t every = ~(uint64_t)0 >> (64 - to->thresholds);
     memset(to->best, 0, sizeof to->best);
-    for (int64_t i = end - 1; i >= begin; i--) {
+    for (int64_t k = count - 1; k >= 0; k--) {
+        const int32_t i = chosen[k];
         uint64_t out = ~all->counted[i] >> shift & every, in = all->right[i] >> shift & every & ~out;
         const uint8_t own = all->group[i];
-        if (out == every || all->rank[i] >= cap)
+        if (all->rank[i] >= cap)
             continue;
         for (; in; in &= in - 1) {
             int t = __builtin_ctzll(in);
@@ -424,7 +445,7 @@ SJ_EXPORT int sj_curves(
     for (int64_t i = begin * areas * groups; i < stop * areas * groups; i++)
         if (counts[i] > 0 && (which[i] < 0 || which[i] >= lines))
             return SJ_BAD_CALL;
-    int64_t most = 0;
+    int64_t most = 0, longest = 0;
     for (int64_t c = begin; c < stop; c++) {
         int64_t right = 0;
         if (bounds[c] < 0 || bounds[c + 1] < bounds[c] || bounds[c + 1] > count)
@@ -435,6 +456,7 @@ SJ_EXPORT int sj_curves(
                 return SJ_BAD_CALL;
         }
         most = right > most ? right : most;
+        longest = bounds[c + 1] - bounds[c] > longest ? bounds[c + 1] - bounds[c] : longest;
     }
     curves *drawn = calloc(1, sizeof *drawn);
     if (!drawn)
@@ -444,7 +466,9 @@ SJ_EXPORT int sj_curves(
     drawn->table = malloc((room * (size_t)groups + 1) * sizeof *drawn->table);
     drawn->places = reached ? malloc((room + 1) * sizeof *drawn->places) : NULL;
     double *points = malloc((size_t)(recalls + 1) * sizeof *points);
-    int status = drawn->table && points && (drawn->places || !reached) ? SJ_FINE : SJ_NO_MEMORY;
+    int32_t *chosen = malloc((size_t)(longest + 1) * sizeof *chosen);
+    int64_t chosen_line = -1, chosen_count = 0;
+    int status = drawn->table && points && chosen && (drawn->places || !reached) ? SJ_FINE : SJ_NO_MEMORY;
     for (int64_t at = begin * pairs; status == SJ_FINE && at < stop * pairs; at++) {
         const int64_t c = at / pairs, *limit = limits + 3 * (at % pairs), shift = limit[0] * thresholds;
         const int64_t line = (c * areas + limit[0]) * groups, cell = (limit[2] * categories + c) * groups * thresholds;
@@ -453,15 +477,18 @@ SJ_EXPORT int sj_curves(
             any |= counts[line + g] > 0;
         if (!any)
             continue;
-        count_up(drawn, &all, bounds[c], bounds[c + 1], shift, limit[1]);
+        if (line != chosen_line) /* caps of the same range share them */
+            chosen_count = choose(drawn, &all, bounds[c], bounds[c + 1], shift, chosen);
+        chosen_line = line;
+        count_up(drawn, &all, chosen, chosen_count, shift, limit[1]);
         if (recalls)
-            walk_back(drawn, &all, bounds[c], bounds[c + 1], shift, limit[1]);
+            walk_back(drawn, &all, chosen, chosen_count, shift, limit[1]);
         places to = {counts + line, which + line, needed, recalls, averaged, score, NULL, recall + cell, NULL, points};
         to.precision = precision + (averaged ? cell : cell * recalls);
         to.reached = reached ? reached + cell * recalls : NULL;
         read_curves(drawn, &to);
     }
-    free(drawn->table), free(drawn->places), free(drawn), free(points);
+    free(drawn->table), free(drawn->places), free(drawn), free(points), free(chosen);
     return status;
 }
 

@@ -7,7 +7,7 @@
 #define MOST_DIGITS 18
 #define MOST_FIGURES 19
 /* The maximum length of numbers that are read the fast way, with a point. */
-#define MOST_SHORT 18
+#define MOST_SHORT 24
 
 /* Limits of the usual form: sides of images, lengths of texts, depth, digits, and unknown keys. */
 #define MOST_SIDE (1 << 24)
@@ -103,30 +103,53 @@ static int take_whole(source *from, int64_t *value)
 static const double tens[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                               1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
-/* Return a whole number divided by a power of ten up to 27, rounded once, to the nearest. */
+/* The reciprocals of the powers of five, rounded down to 128 bits of which the first is set. */
+static const uint64_t fifths[28][2] = {
+    {0x8000000000000000u, 0x0000000000000000u}, {0xccccccccccccccccu, 0xccccccccccccccccu},
+    {0xa3d70a3d70a3d70au, 0x3d70a3d70a3d70a3u}, {0x83126e978d4fdf3bu, 0x645a1cac083126e9u},
+    {0xd1b71758e219652bu, 0xd3c36113404ea4a8u}, {0xa7c5ac471b478423u, 0x0fcf80dc33721d53u},
+    {0x8637bd05af6c69b5u, 0xa63f9a49c2c1b10fu}, {0xd6bf94d5e57a42bcu, 0x3d32907604691b4cu},
+    {0xabcc77118461cefcu, 0xfdc20d2b36ba7c3du}, {0x89705f4136b4a597u, 0x31680a88f8953030u},
+    {0xdbe6fecebdedd5beu, 0xb573440e5a884d1bu}, {0xafebff0bcb24aafeu, 0xf78f69a51539d748u},
+    {0x8cbccc096f5088cbu, 0xf93f87b7442e45d3u}, {0xe12e13424bb40e13u, 0x2865a5f206b06fb9u},
+    {0xb424dc35095cd80fu, 0x538484c19ef38c94u}, {0x901d7cf73ab0acd9u, 0x0f9d37014bf60a10u},
+    {0xe69594bec44de15bu, 0x4c2ebe687989a9b3u}, {0xb877aa3236a4b449u, 0x09befeb9fad487c2u},
+    {0x9392ee8e921d5d07u, 0x3aff322e62439fcfu}, {0xec1e4a7db69561a5u, 0x2b31e9e3d06c32e5u},
+    {0xbce5086492111aeau, 0x88f4bb1ca6bcf584u}, {0x971da05074da7beeu, 0xd3f6fc16ebca5e03u},
+    {0xf1c90080baf72cb1u, 0x5324c68b12dd6338u}, {0xc16d9a0095928a27u, 0x75b7053c0f178293u},
+    {0x9abe14cd44753b52u, 0xc4926a9672793542u}, {0xf79687aed3eec551u, 0x3a83ddbd83f52204u},
+    {0xc612062576589ddau, 0x95364afe032a819du}, {0x9e74d1b791e07e48u, 0x775ea264cf55347du}};
+
+/* Return a whole number above 0 divided by a power of ten up to 27, rounded once, to the nearest. */
 static double divide(uint64_t value, int64_t decimals)
 {
     __extension__ typedef unsigned __int128 wide;
     if (value <= (uint64_t)1 << 53 && decimals <= 22)
         return (double)value / tens[decimals];
     uint64_t divisor = 1, bits;
-    int64_t exponent = -64 - decimals;
-    int shift = 0;
-    for (int64_t i = 0; i < decimals; i++)
-        divisor *= 5;
-    for (; !(value >> 63); exponent--)
-        value <<= 1;
-    wide dividend = (wide)value << 64, quotient = dividend / divisor, kept;
-    int rest = quotient * divisor != dividend;
-    for (uint64_t high = (uint64_t)(quotient >> 64); high >> shift; shift++)
-        ;
-    shift += 64 - 53;
-    kept = quotient >> shift;
-    wide below = quotient - (kept << shift), half = (wide)1 << (shift - 1);
-    if (below > half || (below == half && (rest || (kept & 1))))
-        kept++;
+    int zeros = __builtin_clzll(value);
+    int64_t figures = decimals ? (decimals * 1217359 >> 19) + 1 : 0; /* the bits of the power of five */
+    value <<= zeros;
+    /* The quotient, which is at most two units of its last bit too small. */
+    wide quotient = (wide)value * fifths[decimals][0] + (wide)((wide)value * fifths[decimals][1] >> 64);
+    int64_t exponent = 1 - figures - 64 - zeros - decimals;
+    int shift = quotient >> 127 ? 75 : 74;
+    uint64_t kept = (uint64_t)(quotient >> shift);
+    wide below = quotient - ((wide)kept << shift), half = (wide)1 << (shift - 1);
+    if (below == half || below == half - 1) { /* too close to the middle: divide exactly */
+        for (int64_t i = 0; i < decimals; i++)
+            divisor *= 5;
+        wide dividend = (wide)value << 64, exact = dividend / divisor;
+        int rest = exact * divisor != dividend;
+        exponent = -64 - zeros - decimals;
+        for (shift = 0; exact >> shift >> 53; shift++)
+            ;
+        kept = (uint64_t)(exact >> shift), below = exact - ((wide)kept << shift), half = (wide)1 << (shift - 1);
+        kept += below > half || (below == half && (rest || (kept & 1)));
+    } else
+        kept += below > half;
     bits = (uint64_t)(1023 + exponent + shift) << 52;
-    double power, whole = (double)(uint64_t)kept;
+    double power, whole = (double)kept;
     memcpy(&power, &bits, sizeof power);
     return whole * power;
 }
@@ -192,7 +215,7 @@ static int take_real(source *from, int64_t place, double *real)
     return 1;
 }
 
-/* Read a number of few digits without an exponent, the usual form; return 0 without moving for others. */
+/* Read a number of up to nineteen figures without an exponent, the usual form; return 0 without moving for others. */
 static int take_short(source *from, double *real)
 {
     const uint8_t *at = from->text + from->at, *end = from->text + from->length;
@@ -210,9 +233,9 @@ static int take_short(source *from, double *real)
     }
     int64_t whole = (point ? point : at) - front, decimals = point ? at - point - 1 : 0;
     if (at == stop || *at == '.' || *at == 'e' || *at == 'E' || !whole || (point && !decimals)
-        || (*front == '0' && whole > 1) || value > (uint64_t)1 << 53)
+        || (*front == '0' && whole > 1) || whole + decimals - (*front == '0') > MOST_FIGURES)
         return 0;
-    *real = (double)value / tens[decimals];
+    *real = value ? divide(value, decimals) : 0;
     if (negative && (point || value))
         *real = -*real;
     from->at = at - from->text;
@@ -289,54 +312,56 @@ static int64_t character_length(const uint8_t *at, int64_t room)
     return size;
 }
 
-/* Return whether any of eight bytes is a quote, a backslash, a control character or beyond ASCII; false positives
- * are possible. */
-static int is_special(uint64_t word)
+/* Return whether any of the characters is a control character or beyond ASCII. */
+static int are_unusual(const uint8_t *at, const uint8_t *end)
 {
-    const uint64_t ones = 0x0101010101010101u;
-    uint64_t quote = word ^ ones * '"', backslash = word ^ ones * '\\';
-    return (((quote - ones) | (backslash - ones) | (word - ones * 0x20) | word) & ones * 0x80) != 0;
+    uint8_t any = 0;
+    for (; at < end; at++)
+        any |= (uint8_t)((*at < 0x20) | (*at >= 0x80));
+    return any;
+}
+
+/* Skip an escape; return its end, or NULL if it is invalid. */
+static const uint8_t *skip_escape(const uint8_t *at, const uint8_t *end)
+{
+    if (end - at < 2 || !at[1] || !strchr("\"\\/bfnrtu", at[1]))
+        return NULL;
+    if (at[1] != 'u')
+        return at + 2;
+    for (int i = 2; i < 6; i++)
+        if (at + i >= end || !at[i] || !strchr("0123456789abcdefABCDEF", at[i]))
+            return NULL;
+    return at + 6;
 }
 
 /* Skip any JSON text. */
 static int skip_text(source *from)
 {
+    const uint8_t *at = from->text + from->at, *end = from->text + from->length;
+    const uint8_t *quote = at, *stop;
     if (peek(from) != '"')
         return 0;
-    from->at++;
-    while (from->at < from->length) {
-        while (from->length - from->at >= 8 && !is_special(sj_load(from->text + from->at)))
-            from->at += 8;
-        if (from->at == from->length)
+    for (at++; at < end;) {
+        if (quote < at) /* it was the one before, or escaped */
+            quote = memchr(at, '"', (size_t)(end - at));
+        if (!quote)
             return 0;
-        uint8_t one = from->text[from->at];
-        if (one == '"') {
-            from->at++;
+        stop = memchr(at, '\\', (size_t)(quote - at));
+        stop = stop ? stop : quote;
+        if (are_unusual(at, stop))
+            for (const uint8_t *one = at; one < stop;) {
+                int64_t size = *one < 0x20 ? 0 : *one < 0x80 ? 1 : character_length(one, end - one);
+                if (!size)
+                    return 0;
+                one += size;
+            }
+        if (stop == quote) {
+            from->at = quote + 1 - from->text;
             return 1;
         }
-        if (one < 0x20)
+        at = skip_escape(stop, end);
+        if (!at)
             return 0;
-        if (one == '\\') {
-            from->at++;
-            int next = peek(from);
-            if (next == 'u') {
-                for (int i = 0; i < 4; i++) {
-                    from->at++;
-                    int digit = peek(from);
-                    if (!((digit >= '0' && digit <= '9') || (digit >= 'a' && digit <= 'f') || (digit >= 'A' && digit <= 'F')))
-                        return 0;
-                }
-            } else if (next < 0 || !next || !strchr("\"\\/bfnrt", next))
-                return 0;
-            from->at++;
-        } else if (one < 0x80)
-            from->at++;
-        else {
-            int64_t size = character_length(from->text + from->at, from->length - from->at);
-            if (!size)
-                return 0;
-            from->at += size;
-        }
     }
     return 0;
 }
@@ -345,6 +370,8 @@ static int skip_text(source *from)
 static int skip_number(source *from)
 {
     double none;
+    if (take_short(from, &none))
+        return 1;
     int64_t odd = from->odd_used, room = from->odd_room;
     int64_t *place = from->odd, unused[3];
     from->odd = unused, from->odd_used = 0, from->odd_room = 1;
@@ -378,7 +405,8 @@ static int skip_value(source *from, int depth)
     if (one == '"')
         return skip_text(from);
     if (one == '[' || one == '{') {
-        keys known = {{{0}}, 0};
+        keys known;
+        known.count = 0; /* all the rest would take longer to clear than to skip */
         char closing = one == '[' ? ']' : '}';
         from->at++;
         if (depth == DEEPEST)
@@ -467,7 +495,8 @@ static int take_mask(source *from, int64_t *row)
 {
     int seen = 0;
     int64_t listed = 0, sum = 0;
-    keys known = {{{0}}, 0};
+    keys known;
+    known.count = 0;
     if (!take(from, '{'))
         return 0;
     do {

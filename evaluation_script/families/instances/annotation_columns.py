@@ -117,7 +117,7 @@ def _has(table: RecordTable, key: int) -> Array:
 def read_annotations(data: bytes) -> Optional[Tuple[Dict[str, Any], AnnotationColumns]]:
     """Return a document without its annotations, and these as columns; None if any is unusual."""
     located = _LIST.search(data)
-    if located is None or data.count(b'"annotations"') != 1:
+    if located is None:
         return None
     tables, end = [], located.end()
     while data[end : end + 1] != b"]":
@@ -129,6 +129,8 @@ def read_annotations(data: bytes) -> Optional[Tuple[Dict[str, Any], AnnotationCo
     if not data[max(end - _BLANKS, 0) : end].rstrip().endswith(b"}"):  # nothing, or a comma
         return None
     remainder = b"%b%d%b" % (data[: located.end() - 1], _PLACE, data[end + 1 :])
+    if remainder.count(b'"annotations"') != 1:
+        return None
     try:
         document = json.loads(remainder)
     except ValueError:

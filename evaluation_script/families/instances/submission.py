@@ -160,8 +160,8 @@ def check_records(records: List[Any], images: KnownImages, protocol: InstancePro
 
 
 def check_json(data: bytes, images: KnownImages, protocol: InstanceProtocol) -> InstanceRecords:
-    """Read and check records from JSON in memory; raises SubmissionError or a Flaw."""
-    checker = _Checker(images, protocol)
+    """Read and check records from JSON in memory, without suspicions; raises SubmissionError or a Flaw."""
+    checker = _Checker(images, protocol, judged=False)
     return _join_parts(_check_json(data, checker), checker, ArchiveLimits(records=_LONG_ENOUGH))
 
 
@@ -357,12 +357,22 @@ def describe_records(unknown: int, count: int, boxed: int = 0, shape: str = "mas
 
 
 class _Checker:
-    """A checker that keeps the records of some or all images, optionally only those within the cap."""
+    """A checker that keeps the records of some or all images, optionally only those within the cap.
+
+    If they are not judged, nothing is suspected of their form.
+    """
 
     def __init__(
-        self, images: KnownImages, protocol: InstanceProtocol, only: Optional[Array] = None, *, capped: bool = False
+        self,
+        images: KnownImages,
+        protocol: InstanceProtocol,
+        only: Optional[Array] = None,
+        *,
+        capped: bool = False,
+        judged: bool = True,
     ) -> None:
         self.images, self.protocol, self._only, self._example = images, protocol, only, _example_of(protocol)
+        self._judged = judged
         # Other conditions for counting a record of LVIS are unknown here.
         self._capped = capped and (protocol.cap == PER_IMAGE or not protocol.federated)
         self._points = images.keypoints if protocol.keypoints else 0
@@ -475,7 +485,7 @@ class _Checker:
             fault = rle.FAULTS[int(columns.checked.fault[index])]
             self._part.problems.append((offset + index, image, fault, rle.WRITE_AGAIN))
         self._part.unknown += int(np.count_nonzero(columns.category < 0))
-        if self.protocol.boxes or self._points:  # boxes of records with masks only state areas
+        if self._judged and (self.protocol.boxes or self._points):  # boxes of records with masks only state areas
             self._part.form.add(columns, self.images)
         if self._part.problems:
             return
