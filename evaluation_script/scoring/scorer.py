@@ -47,11 +47,11 @@ class Scorer:
         return engine_of(self.truth.family).open_submission(results, self.truth, self.rules.protocol, self.rules)
 
     def count(
-        self, results: Union[str, OpenedSubmission], part: Part = WHOLE, progress: Progress = ignore_progress
+        self, results: Union[str, OpenedSubmission], share: Part = WHOLE, progress: Progress = ignore_progress
     ) -> Accumulator[Any, Any]:
-        """Count a part of results, with the processes that the rules allow."""
+        """Count a share of results, with the processes that the rules allow."""
         with closing(self.open(results)) if isinstance(results, str) else nullcontext(results) as opened:
-            job = opened.plan(part, progress)
+            job = opened.plan(share, progress)
             done, total = 0, len(job.names) or 1
 
             def begin(number: int) -> None:

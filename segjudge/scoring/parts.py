@@ -53,9 +53,9 @@ _DIFFER = {
 }
 
 
-def write_part(  # noqa: PLR0913 - what a part holds
+def write_part(  # noqa: PLR0913 - what a share holds
     path: str,
-    part: Part,
+    share: Part,
     splits: Mapping[str, Accumulator[Any, Any]],
     notes: list[str],
     provenance: Mapping[str, Any],
@@ -63,7 +63,7 @@ def write_part(  # noqa: PLR0913 - what a part holds
     strict: bool | None = None,
     costs: Mapping[str, Mapping[str, float]] | None = None,
 ) -> None:
-    """Write the counts of a part; equal counts give equal bytes.
+    """Write the counts of a share; equal counts give equal bytes.
 
     All splits have the same protocol and strictness. `costs` gives, by split, the cost of each kind of failure, which
     does not follow from counts.
@@ -76,8 +76,8 @@ def write_part(  # noqa: PLR0913 - what a part holds
         "protocol": template.protocol.name,
         "rules": rules_as_json(template.protocol),
         "strict": template.strict if strict is None else strict,
-        "part": part.number,
-        "of": part.count,
+        "part": share.number,
+        "of": share.count,
         "truth": provenance["truth"],
         "predictions": provenance["submission"],
         "counted_by": provenance["counted_by"],

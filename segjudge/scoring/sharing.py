@@ -60,18 +60,18 @@ class PartCounter:
             self._opened = {split: scorer.open(job.results) for split, scorer in job.scorers.items()}
         self._provenance = job.provenance()
 
-    def write(self, part: Part, out: str, progress: Progress = ignore_progress, *, refuse: bool = True) -> None:
-        """Count a part of the sequences or images of every split, and write the counts to a file for `merge_parts`.
+    def write(self, share: Part, out: str, progress: Progress = ignore_progress, *, refuse: bool = True) -> None:
+        """Count a share of the sequences or images of every split, and write the counts to a file for `merge_parts`.
 
-        Unusable masks reject the part, or are reported when the parts are merged.
+        Unusable masks reject the share, or are reported when the parts are merged.
         """
         with naming_results(self._job.results):
             counts = {
-                split: scorer.count(self._opened[split], part, progress) for split, scorer in self._job.scorers.items()
+                split: scorer.count(self._opened[split], share, progress) for split, scorer in self._job.scorers.items()
             }
             for accumulator in counts.values() if refuse else ():
                 accumulator.refuse_problems()
-        write_part(out, part, counts, self._job.notes, self._provenance)
+        write_part(out, share, counts, self._job.notes, self._provenance)
 
     def close(self) -> None:
         """Close the results."""

@@ -104,13 +104,13 @@ class _OpenedUnits:
         """Close the submission's file."""
         self._submission.close()
 
-    def plan(self, part: Part, progress: Progress) -> CountingJob:
+    def plan(self, share: Part, progress: Progress) -> CountingJob:
         truth, rules = self._truth, self._rules
         notes, suspicions = self._notes, self._submission.suspicions
         accumulator = UnitAccumulator(
             rules.protocol, truth.facts, truth.item_names, notes, suspicions, strict=rules.strict
         )
-        numbers = part.select([unit.cost for unit in truth.units])
+        numbers = share.select([unit.cost for unit in truth.units])
         units, twice = [truth.units[number] for number in numbers], choose_units(len(truth.units))
 
         def count(number: int) -> bytes:

@@ -29,18 +29,18 @@ class _OpenedRecords:
     def __init__(self, path: str, truth: InstanceTruth, protocol: InstanceProtocol, rules: ScoringRules) -> None:
         self._path, self._truth, self._protocol, self._rules = path, truth, protocol, rules
 
-    def plan(self, part: Part, progress: Progress) -> CountingJob:
-        """Read the records of a part of the images; they are matched in blocks."""
+    def plan(self, share: Part, progress: Progress) -> CountingJob:
+        """Read the records of a share of the images; they are matched in blocks."""
         truth, protocol, rules = self._truth, self._protocol, self._rules
         progress("detections", 0, 1)
-        images = np.array(part.select([1] * len(truth.images.ids)), np.int64)
+        images = np.array(share.select([1] * len(truth.images.ids)), np.int64)
         if protocol.streets:
             return self._plan_mask_files(images, progress)
         if rules.jobs == 1:
             passes = min(count_passes(self._path, truth.images, protocol, rules.limits), len(images))
             if passes > 1:
                 return self._plan_passes(np.array_split(images, passes))
-        records = self._read(None if part == WHOLE else images)
+        records = self._read(None if share == WHOLE else images)
         accumulator = self._make_accumulator(records)
         blocks = cut_into_blocks(records, truth, protocol, images, rules.jobs)
         if rules.jobs > 1 and backend().lets_threads_run:

@@ -270,11 +270,11 @@ class OpenedSequences:
         """Close the submission's file."""
         self._submission.close()
 
-    def plan(self, part: Part, progress: Progress) -> CountingJob:
-        """Return the sequences of a part."""
+    def plan(self, share: Part, progress: Progress) -> CountingJob:
+        """Return the sequences of a share."""
         names, notes = [sequence.name for sequence, _ in self.pairs], self._warnings.entries
         accumulator = SequenceAccumulator(self._protocol, names, notes, strict=self._rules.strict)
-        numbers = part.select([sequence.cost for sequence, _ in self.pairs])
+        numbers = share.select([sequence.cost for sequence, _ in self.pairs])
         pairs, twice = [self.pairs[number] for number in numbers], choose_units(len(self.pairs))
 
         def count(number: int) -> bytes:
