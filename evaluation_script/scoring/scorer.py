@@ -49,7 +49,7 @@ class Scorer:
     def count(
         self, results: Union[str, OpenedSubmission], share: Part = WHOLE, progress: Progress = ignore_progress
     ) -> Accumulator[Any, Any]:
-        """Count a share of results, with the processes that the rules allow."""
+        """Count a part of results, with the processes that the rules allow."""
         with closing(self.open(results)) if isinstance(results, str) else nullcontext(results) as opened:
             job = opened.plan(share, progress)
             done, total = 0, len(job.names) or 1

@@ -53,7 +53,7 @@ _DIFFER = {
 }
 
 
-def write_part(  # noqa: PLR0913 - what a share holds
+def write_part(  # noqa: PLR0913 - what a part holds
     path: str,
     share: Part,
     splits: Mapping[str, Accumulator[Any, Any]],
@@ -63,7 +63,7 @@ def write_part(  # noqa: PLR0913 - what a share holds
     strict: bool | None = None,
     costs: Mapping[str, Mapping[str, float]] | None = None,
 ) -> None:
-    """Write the counts of a share; equal counts give equal bytes.
+    """Write the counts of a part; equal counts give equal bytes.
 
     All splits have the same protocol and strictness. `costs` gives, by split, the cost of each kind of failure, which
     does not follow from counts.

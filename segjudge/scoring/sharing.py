@@ -61,9 +61,9 @@ class PartCounter:
         self._provenance = job.provenance()
 
     def write(self, share: Part, out: str, progress: Progress = ignore_progress, *, refuse: bool = True) -> None:
-        """Count a share of the sequences or images of every split, and write the counts to a file for `merge_parts`.
+        """Count a part of the sequences or images of every split, and write the counts to a file for `merge_parts`.
 
-        Unusable masks reject the share, or are reported when the parts are merged.
+        Unusable masks reject the part, or are reported when the parts are merged.
         """
         with naming_results(self._job.results):
             counts = {

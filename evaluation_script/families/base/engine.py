@@ -30,7 +30,7 @@ class OpenedSubmission(Protocol):
     """A submission and its truth, opened once for any number of parts."""
 
     def plan(self, share: Part, progress: Progress) -> CountingJob:
-        """Return the counting job of a share; `progress` reports the reading before it."""
+        """Return the counting job of a part; `progress` reports the reading before it."""
 
     def close(self) -> None:
         """Close the submission's file."""

@@ -30,7 +30,7 @@ class _OpenedRecords:
         self._path, self._truth, self._protocol, self._rules = path, truth, protocol, rules
 
     def plan(self, share: Part, progress: Progress) -> CountingJob:
-        """Read the records of a share of the images; they are matched in blocks."""
+        """Read the records of a part of the images; they are matched in blocks."""
         truth, protocol, rules = self._truth, self._protocol, self._rules
         progress("detections", 0, 1)
         images = np.array(share.select([1] * len(truth.images.ids)), np.int64)

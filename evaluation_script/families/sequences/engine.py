@@ -271,7 +271,7 @@ class OpenedSequences:
         self._submission.close()
 
     def plan(self, share: Part, progress: Progress) -> CountingJob:
-        """Return the sequences of a share."""
+        """Return the sequences of a part."""
         names, notes = [sequence.name for sequence, _ in self.pairs], self._warnings.entries
         accumulator = SequenceAccumulator(self._protocol, names, notes, strict=self._rules.strict)
         numbers = share.select([sequence.cost for sequence, _ in self.pairs])
