@@ -155,6 +155,25 @@ def test_mirrored_predictions_are_named(protocol: str, way: str, tmp_path: Path)
     ), cause
 
 
+#: Benchmarks whose units have segments enough to prove alone that they are mirrored, as two objects of DAVIS do not.
+_PROVEN_ALONE = [
+    name for name in _WITH_SIDES if BENCHMARKS[name].asks != "object" and name not in {"davis2017", "sa-co-gold"}
+]
+
+
+@pytest.mark.parametrize("protocol", [name for name in _PROVEN_ALONE if "half" in BENCHMARKS[name].faults])
+def test_one_mirrored_prediction_is_named_beside_a_fault_of_another(protocol: str, tmp_path: Path) -> None:
+    world, random = make_worlds(protocol, 22)
+    for video in world:
+        video.labels[:] = np.roll(video.labels, (5, 5), (1, 2))
+    predicted = [video.copy() for video in world]
+    FAULTS["mirrored"].spoil(predicted[0], 0, random)
+    FAULTS["half"].spoil(predicted[1], 0, random)
+    cause = find_cause(score_worlds(protocol, world, predicted, tmp_path))
+    assert "left and right are exchanged in 1 of" in cause.lower()
+    assert re.search(pattern_of("half", BENCHMARKS[protocol]), cause, re.IGNORECASE), cause
+
+
 @pytest.mark.parametrize("protocol", [name for name, row in BENCHMARKS.items() if row.asks == "maps"])
 def test_a_region_that_another_class_covers_in_part_is_not_called_too_small_for_the_rest(
     protocol: str, tmp_path: Path

@@ -1,7 +1,8 @@
 """The causes of units' losses: counts of examined segments by cause, and the sentence that describes them.
 
 The causes refine the faults of `segments`: a match may be too small, too large or displaced. Causes are sorted by cost:
-1 for a segment without a match, 1 - IoU for a matched one. The sentence states only counts.
+1 for each true or predicted segment without a match, and for a match what its IoU lacks. The costs of a unit are scaled
+to its loss, if that is known. The sentence states only counts.
 """
 
 from __future__ import annotations
@@ -45,6 +46,10 @@ INEXACT_CAUSES = _TOO_SMALL, _TOO_LARGE, _BOTH = "too small", "too large", FAULT
 _LOPSIDED = 3
 #: A second cause is named if its cost is at least this share of the first one's.
 _ALSO = 0.2
+#: A second pair of confused classes is named if it has at least this share of the first one's segments.
+_BESIDE = 0.4
+#: The maximum number of classes in a list.
+_MOST_NAMES = 3
 #: The share from which a pair of classes or objects represents all.
 _MOSTLY = 0.5
 #: A class with most segments of a cause is named if its segments have the cause this many times as often as others.
@@ -64,7 +69,7 @@ class _Place(NamedTuple):
     frame: str
 
 
-class _Match(NamedTuple):
+class Match(NamedTuple):
     """A true segment and its match, by row and column; -1 is none."""
 
     row: int
@@ -93,8 +98,10 @@ class CauseCounts:
     unit: str
     #: The name of a segment's elements.
     element: str = "pixels"
-    #: The weight of a match's missing IoU relative to a missing match.
+    #: The weight of a match's missing IoU relative to a missed segment.
     edge_weight: float = 1.0
+    #: Segments match one to one, so that a segment whose prediction does not match costs one on each side.
+    one_to_one: bool = False
     #: Segments are whole tracks, whose shape is wrong wherever they are swapped.
     whole_tracks: bool = False
     segments: int = 0
@@ -105,9 +112,9 @@ class CauseCounts:
     classes: dict[str, Counter[str]] = field(default_factory=dict)
     true_classes: Counter[str] = field(default_factory=Counter)
     predicted_classes: Counter[str] = field(default_factory=Counter)
-    #: Segments with a wrong class: true class, predicted class, and the number of units with this confusion.
+    #: Segments with a wrong class, by true and predicted class: of all units, and by unit.
     confused: Counter[tuple[str, str]] = field(default_factory=Counter)
-    confused_in: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+    confused_in: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
     #: All units with segments, or with segments of a class.
     units: set[str] = field(default_factory=set)
     units_with: dict[str, set[str]] = field(default_factory=dict)
@@ -145,7 +152,7 @@ class CauseCounts:
             name = names[int(seen.truth.classes[row])] if names else ""
             self.add_true(name, unit)
             column = partners.get(row, -1)
-            match = _Match(row, column, tuple(shown_row for shown_row in shown.get(column, []) if shown_row != row))
+            match = Match(row, column, tuple(shown_row for shown_row in shown.get(column, []) if shown_row != row))
             cause, cost = self._judge_match(PARTIAL if row in near else kind, seen, match)
             self._note(cause, cost, name)
             if cause in {FAULTS[WRONG_CLASS].name, FAULTS[SWAPPED].name} and self._has_shape(
@@ -154,6 +161,8 @@ class CauseCounts:
                 cause = self._note_shape(seen, row, match.measure(seen), name)  # next to its name
             elif cause == FAULTS[SPLIT].name:
                 columns = [part_column for part_column, whole in parts.items() if whole == row]
+                if self.one_to_one:
+                    self.costs[cause] += len(columns) - 1
                 sums = seen.truth.areas[row], seen.prediction.areas[columns].sum(), seen.shared[row, columns].sum()
                 self._note_shape(seen, row, (float(sums[0]), float(sums[1]), float(sums[2])), name)
             if cause in INEXACT_CAUSES and names:
@@ -161,7 +170,7 @@ class CauseCounts:
             if kind == WRONG_CLASS and names and column >= 0:
                 pair = name, names[int(seen.prediction.classes[column])]
                 self.confused[pair] += 1
-                self.confused_in.setdefault(pair, set()).add(unit)
+                self.confused_in.setdefault(pair, Counter())[unit] += 1
         explained = {partners.get(row, -1) for row, kind in enumerate(joined) if kind == WRONG_CLASS}
         explained |= {*near.values(), *parts}
         for column, kind in enumerate(judged.prediction.tolist()):
@@ -172,9 +181,7 @@ class CauseCounts:
             if kind == SURPLUS and column not in explained:
                 self._note(FAULTS[SURPLUS].name, 1.0, name)
 
-    def _has_shape(
-        self, seen: SeenFrame, judged: JudgedSegments, match: _Match, shown: Mapping[int, list[int]]
-    ) -> bool:
+    def _has_shape(self, seen: SeenFrame, judged: JudgedSegments, match: Match, shown: Mapping[int, list[int]]) -> bool:
         """Return whether the shape of a swapped or misnamed segment is a fault beside this one.
 
         A region of a class that its own label covers in part is misnamed in another part, and not too small.
@@ -235,17 +242,30 @@ class CauseCounts:
         self.counts[cause] += 1
         self.classes.setdefault(cause, Counter())[name] += 1
 
-    def _judge_match(self, kind: int, seen: SeenFrame, match: _Match) -> tuple[str, float]:
+    def _judge_match(self, kind: int, seen: SeenFrame, match: Match) -> tuple[str, float]:
         """Return the cause of a true segment's loss, and its amount."""
         if kind not in {RIGHT, PARTIAL} or match.column < 0:
-            return FAULTS[MISSED if kind in {RIGHT, PARTIAL} else kind].name, 1.0
+            both = self.one_to_one and kind in {WRONG_CLASS, SWAPPED} and match.column >= 0
+            return FAULTS[MISSED if kind in {RIGHT, PARTIAL} else kind].name, 2.0 if both else 1.0
         pixels = match.measure(seen)
         cost = _lack_iou(*pixels)
         if cost <= _NONE:
             return FAULTS[RIGHT].name, 0.0
         self.partial += kind == PARTIAL
-        cost *= 1.0 if kind == PARTIAL else self.edge_weight
+        cost = (2.0 if self.one_to_one else cost) if kind == PARTIAL else self._weigh_edges(cost, match)
         return self.judge_pixels(*pixels, is_object=bool(seen.truth.things[match.row])), cost
+
+    def _weigh_edges(self, lack: float, match: Match) -> float:
+        """Return the cost of a match, given what its IoU lacks."""
+        return lack * self.edge_weight
+
+    def scale_costs(self, before: Mapping[str, float], loss: float) -> None:
+        """Scale the costs that were added to those before, so that they sum to a unit's loss."""
+        added = {cause: cost - before.get(cause, 0.0) for cause, cost in self.costs.items()}
+        total = sum(added.values())
+        if total > _NONE and loss > 0:
+            for cause, cost in added.items():
+                self.costs[cause] = before.get(cause, 0.0) + cost * loss / total
 
     def _note_shape(self, seen: SeenFrame, row: int, pixels: tuple[float, float, float], name: str) -> str:
         """Record why a segment with another fault is also inexact, given its pixels, those of its matches and of both.
@@ -269,7 +289,7 @@ class CauseCounts:
                 pixels[index] += value
         return cause
 
-    def _add_pixels(self, cause: str, seen: SeenFrame, match: _Match, names: Sequence[str]) -> None:
+    def _add_pixels(self, cause: str, seen: SeenFrame, match: Match, names: Sequence[str]) -> None:
         """Add which classes have the pixels that a match lacks, or has wrongly."""
         row, column, other_rows = match
         if cause == _TOO_SMALL:
@@ -308,7 +328,7 @@ class CauseCounts:
             return False
         main_classes = {side: self.classes.get(side, Counter()).most_common(1) for side in (cause, other_cause)}
         names = [
-            self._name_other(side) == main_classes[against][0][0]
+            self._name_other(side) == main_classes[against][0][0] != ""
             for side, against in ((cause, other_cause), (other_cause, cause))
             if main_classes[against]
         ]
@@ -364,17 +384,78 @@ class CauseCounts:
     def _describe_confusion(self, some: str, verb: str) -> str:
         if not self.confused:
             return f"{some} {verb} of the wrong class"
-        (name, called), count = self.confused.most_common(1)[0]
-        back = self.confused[called, name]
-        both = self.confused_in[name, called] | self.confused_in.get((called, name), set())
+        confusions = self._list_confusions()[:2]
+        counts = [count for _, _, count in confusions]
+        texts = [self._describe_called(names, called) for names, called, _ in confusions]
+        texts = texts[:1] if len(counts) > 1 and counts[1] < _BESIDE * counts[0] else texts
+        if counts[0] >= _MOSTLY * self.confused.total():
+            return " and ".join(texts)
+        if sum(counts[: len(texts)]) >= _MOSTLY * self.confused.total():
+            return f"{some} {verb} of the wrong class: {' and '.join(texts)}"
+        return f"{some} {verb} of the wrong class; most often, {texts[0]}"
+
+    def _list_confusions(self) -> list[tuple[list[str], str, int]]:
+        """Return classes, what they are called, and their confused segments, most first; exchanged classes once."""
+        exchanged: dict[tuple[str, str], int] = {}
+        called_so: dict[str, dict[str, int]] = {}
+        for (name, called), count in self.confused.most_common():
+            if not self._is_exchanged(name, called):
+                called_so.setdefault(called, {})[name] = count
+            elif (called, name) not in exchanged:
+                exchanged[name, called] = count + self.confused[called, name]
+        confusions = [([name], called, count) for (name, called), count in exchanged.items()]
+        for called, names in called_so.items():
+            chosen = [name for name, count in names.items() if count >= _BESIDE * max(names.values())]
+            confusions.append((chosen, called, sum(names.values())))
+        return sorted(confusions, key=lambda confusion: -confusion[2])
+
+    def _is_exchanged(self, name: str, called: str) -> bool:
+        """Return whether each of two classes is called the other."""
+        count, back, exchanged = (
+            self.confused[name, called],
+            self.confused[called, name],
+            self._find_exchanged(name, called),
+        )
+        directions = (
+            self.confused_in.get((name, called), Counter[str]()),
+            self.confused_in.get((called, name), Counter[str]()),
+        )
+        if sum(units.get(unit, 0) for units in directions for unit in exchanged) < _MOSTLY * (count + back):
+            return False
         is_mutual = count >= _MOSTLY * self.true_classes[name] and back >= _MOSTLY * self.true_classes[called]
-        if back and (is_mutual or back >= _MOSTLY * count) and count + back >= _MOSTLY * self.confused.total():
-            return f"{name} and {called} are exchanged{self._count_units(len(both), self.units_with[name])}"
-        units = self._count_units(len(both if back else self.confused_in[name, called]), self.units_with[name])
-        if count >= _MOSTLY * self.confused.total():
-            return f"{name} is called {called}{units}"
-        units = f" ({units.strip()})" if units else ""
-        return f"{some} {verb} of the wrong class, most often {name} called {called}{units}"
+        return bool(exchanged) and (is_mutual or min(count, back) >= _MOSTLY * max(count, back))
+
+    def _describe_called(self, names: Sequence[str], called: str) -> str:
+        """Describe in how many units classes are called another one, or two classes are exchanged."""
+        if len(names) > 1:
+            confused = set[str]().union(*(self.confused_in[name, called] for name in names))
+            among = set[str]().union(*(self.units_with[name] for name in names))
+            listed = f"{', '.join(names[:-1])} and {names[-1]}"
+            listed = listed if len(names) <= _MOST_NAMES else f"{len(names)} classes, most often {names[0]},"
+            return f"{listed} are called {called}{self._count_units(len(confused), among)}"
+        name = names[0]
+        directions = self.confused_in[name, called], self.confused_in.get((called, name), Counter[str]())
+        exchanged = self._find_exchanged(name, called)
+        if self._is_exchanged(name, called):
+            units = self._count_units(len(exchanged), self.units_with[name])
+            only = [direction.keys() - exchanged for direction in directions]
+            more = f", and {name} is called {called} in {len(only[0]):,} more" if only[0] else ""
+            more = f", and {called} is called {name} in {len(only[1]):,} more" if only[1] and not more else more
+            return f"{name} and {called} are exchanged{units}{more}"
+        units = self._count_units(len(directions[0]), self.units_with[name])
+        beside = f", and the two are exchanged in {len(exchanged):,} of these" if exchanged and units else ""
+        return f"{name} is called {called}{units}{beside}"
+
+    def _find_exchanged(self, name: str, called: str) -> set[str]:
+        """Return the units in which each of two classes is called the other, as far as they have both."""
+        directions = [self.confused_in.get(pair, Counter[str]()).keys() for pair in ((name, called), (called, name))]
+        absent = [self.units - self.units_with.get(class_name, set()) for class_name in (name, called)]
+        units = {
+            unit
+            for unit in directions[0] | directions[1]
+            if all(unit in direction or unit in without for direction, without in zip(directions, absent, strict=True))
+        }
+        return units if directions[0] & directions[1] else set()
 
     def _count_units(self, count: int, among: set[str]) -> str:
         """Return the number of units that have a class; "" for a single unit."""

@@ -10,6 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,6 +81,16 @@ class RankedUnits:
     truth_alone: bool = False
     #: Whether costs are parts of a metric's loss, which the player states.
     are_losses: bool = True
+    #: The part of the explained loss of each unit by its index; none are known where costs are no losses.
+    losses: Sequence[float] = ()
+
+    def loss_of(self, unit: Unit) -> float:
+        """Return the loss to which a unit's causes are scaled; 0 if it is unknown."""
+        return self._losses_by_name.get(unit.name, 0.0)
+
+    @cached_property
+    def _losses_by_name(self) -> dict[str, float]:
+        return {unit.name: loss for unit, loss in zip(self.truth.units, self.losses, strict=False)}
 
     def list_drawable(self) -> list[tuple[Unit, Sequence[float]]]:
         """Return the units with a cost, up to the limit of a page."""
@@ -134,12 +145,18 @@ class _Painted(NamedTuple):
 
 def _describe_causes(painter: UnitPainter, units: RankedUnits, painted: Sequence[_Painted]) -> str:
     """Describe the most expensive causes of painted units."""
-    counts = CauseCounts(painter.segment, units.noun.removesuffix("s"), edge_weight=painter.edge_weight)
+    counts = CauseCounts(
+        painter.segment,
+        units.noun.removesuffix("s"),
+        edge_weight=painter.edge_weight,
+        one_to_one=painter.one_to_one,
+    )
     mirrored, examined = _find_mirrored(painter, painted)
     painted = painted[:examined] if mirrored else painted
-    owners = {} if mirrored else _find_owners(painter, units.truth.units, painted)
+    remaining = [entry for entry in painted if entry.unit.name not in mirrored]
+    owners = _find_owners(painter, units.truth.units, remaining)
     for unit, painting in painted:
-        names = _name_classes(painter, unit)
+        names, before = _name_classes(painter, unit), dict(counts.costs)
         if unit.name in mirrored:
             way, righted = mirrored[unit.name]
             gain = righted.measure_fit() - painting.measure_fit()
@@ -150,6 +167,7 @@ def _describe_causes(painter: UnitPainter, units: RankedUnits, painted: Sequence
             counts.add_elsewhere(sides[0], sides[1], painting.count_segments(), names)
         else:
             painting.count_causes(counts, names)
+        counts.scale_costs(before, units.loss_of(unit))
     return counts.describe(units.describe_scope(len(painted)))
 
 
@@ -164,7 +182,7 @@ def _find_mirrored(painter: UnitPainter, painted: Sequence[_Painted]) -> tuple[d
             continue
         frames = unit.load()
         if search.tried == _MOST_ILL or pixels > _MOST_PIXELS or search.is_hopeless:
-            return search.decide(), index
+            return search.decide(), index if search.is_general else len(painted)
         righted = {}
         for way in search.ways:
             mirrored = [painter.mirror(frame, upside_down=way == TOP_AND_BOTTOM) for frame in frames]

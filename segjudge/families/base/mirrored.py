@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -13,6 +14,10 @@ SUSPECT, _CLOSER = 0.6, 0.5
 #: The minimum quality of a prediction where it belongs, for one segment and for several; the number of segments that
 #: proves nothing.
 FITTING, FITTING_SEVERAL, FEWEST_FITTING = 0.75, 0.5, 3
+#: The minimum quality, once mirrored back, of a unit of several segments that is mirrored among units that are not.
+CERTAIN = 0.9
+#: The search ends if this many units were tried for each one found, and one.
+_PATIENCE = 8
 
 _Righted = TypeVar("_Righted")
 
@@ -25,6 +30,7 @@ class MirrorSearch(Generic[_Righted]):
     found_units: dict[str, tuple[str, _Righted]] = field(default_factory=dict)
     tried: int = 0
     _segments: int = 0
+    _certain: dict[str, None] = field(default_factory=dict)
 
     @property
     def ways(self) -> tuple[str, ...]:
@@ -34,7 +40,13 @@ class MirrorSearch(Generic[_Righted]):
 
     @property
     def is_hopeless(self) -> bool:
-        return self.tried > FEWEST_FITTING * (len(self.found_units) + 1)
+        return self.tried > _PATIENCE * (len(self.found_units) + 1)
+
+    @property
+    def is_general(self) -> bool:
+        """Return whether most of the tried units are mirrored in one way."""
+        ways = {way for way, _ in self.found_units.values()}
+        return self._segments >= FEWEST_FITTING and 2 * len(self.found_units) > self.tried and len(ways) == 1
 
     def add(self, unit: str, segments: int, fit: float, righted: dict[str, tuple[float, _Righted]]) -> None:
         """Add a unit: its true segments, its quality, and by way the quality once it is mirrored back."""
@@ -43,12 +55,20 @@ class MirrorSearch(Generic[_Righted]):
             if fits_mirrored(segments, fit, righted_fit):
                 self.found_units[unit] = way, content
                 self._segments += segments
+                if segments >= FEWEST_FITTING and righted_fit >= CERTAIN:
+                    self._certain[unit] = None
 
     def decide(self) -> dict[str, tuple[str, _Righted]]:
-        """Return the mirrored units, if most of the tried ones agree."""
-        ways = {way for way, _ in self.found_units.values()}
-        is_certain = self._segments >= FEWEST_FITTING and 2 * len(self.found_units) > self.tried and len(ways) == 1
-        return self.found_units if is_certain else {}
+        """Return the units mirrored in one way: all found ones if most of the tried ones are, else certain ones."""
+        if self.is_general:
+            return self.found_units
+        ways = Counter(self.found_units[unit][0] for unit in self._certain)
+        main_way = max(ways, key=lambda way: ways[way], default="")
+        return {
+            unit: (way, content)
+            for unit, (way, content) in self.found_units.items()
+            if unit in self._certain and way == main_way
+        }
 
 
 def fits_mirrored(segments: int, fit: float, righted_fit: float) -> bool:

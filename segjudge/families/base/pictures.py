@@ -79,8 +79,8 @@ class UnitPainter(abc.ABC):
     threshold = ""
     #: The name of a segment of a frame.
     segment = "mask"
-    #: The weight of a match's missing IoU relative to a missing match.
-    edge_weight = 1.0
+    #: The weight of a match's missing IoU relative to a missed segment, and whether segments match one to one.
+    edge_weight, one_to_one = 1.0, False
     #: Opens the submission to paint.
     open_submission: Callable[[str, UnitTruth, Any, ArchiveLimits], UnitSubmission]
     #: The opened submission, which each painter restricts; None paints only the truth.

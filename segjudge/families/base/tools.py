@@ -364,6 +364,8 @@ class FamilyTools:
 
 _METRIC = r"(?P<stem>[A-Za-z_]+?(?:F1)?)(?P<frames>\d*)(?:-(?P<category>[A-Za-z]+))?"
 _ORDER = "Largest loss first."
+#: The weight of the loss of a further metric where causes are compared.
+_REST_WEIGHT = 0.001
 
 
 @dataclass(frozen=True)
@@ -522,11 +524,13 @@ class UnitTools(FamilyTools, ABC):
 
         costs = losses.by_unit.sum(axis=1)
         remaining_loss = self.measure_rest(self.counts_of(report))
-        weights = costs
+        weights = explained = costs
         if remaining_loss is not None:
             weights, costs = costs + remaining_loss, np.where(costs > 0, costs, remaining_loss)
+            explained = explained + _REST_WEIGHT * remaining_loss
         order = [(int(index), [float(costs[index])]) for index in (-weights).argsort(kind="stable")]
-        return RankedUnits(report.split, truth, order, self.name_losses(report.protocol)[1])
+        noun = self.name_losses(report.protocol)[1]
+        return RankedUnits(report.split, truth, order, noun, losses=explained.tolist())
 
     def _open_painter(
         self, inputs: ScoringInputs, report: Report, stack: ExitStack, images: str = ""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 import pycocotools.mask as coco
 
+from segjudge.evaluation_script.families.instances.protocols import THRESHOLDS
 from segjudge.evaluation_script.files.problems import inflect, quantity
 from segjudge.evaluation_script.masks.run_lengths import flags
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.families.base.causes import CauseCounts, count_among, measure_ious
+from segjudge.families.base.causes import CauseCounts, Match, count_among, measure_ious
 from segjudge.families.base.pictures import SeenFrame, Side
 from segjudge.families.base.segments import FAULTS, RIGHT, SPLIT, SURPLUS, SWAPPED, JudgedSegments, judge_segments
 from segjudge.families.instances.diagnosis import InstanceDiagnosis
@@ -29,6 +31,8 @@ _HALF = 0.5
 _AREA = 100.0
 #: The minimum share of all its pixels that a track has on an object to count as briefly on it.
 _BRIEFLY = 0.05
+#: The weight of the missing IoU of a match that reaches all thresholds.
+_LEAST_WEIGHT = 0.001
 #: False detections count above the score that this share of the correct ones does not reach.
 _MIDDLE = 0.5
 
@@ -41,7 +45,7 @@ def describe_causes(diagnosis: InstanceDiagnosis) -> str:
     if diagnosis.protocol.keypoints:
         return _describe_keypoints(righted, mirrored)
     unit = "video" if diagnosis.protocol.tubes else "image"
-    counts, scope = CauseCounts("instance", unit, whole_tracks=True), ""
+    counts, scope = _InstanceCauses("instance", unit, edge_weight=2.0, one_to_one=True, whole_tracks=True), ""
     if len(images) < len(diagnosis.counts.right):
         scope = f"In the {len(images):,} {unit}s with most mistakes, "
     if mirrored:
@@ -52,6 +56,18 @@ def describe_causes(diagnosis: InstanceDiagnosis) -> str:
     sentence = counts.describe(scope)
     surplus = counts.counts[FAULTS[SURPLUS].name]
     return f"{sentence} {_describe_scores(righted) if surplus else ''}".rstrip()
+
+
+@dataclass
+class _InstanceCauses(CauseCounts):
+    """Instances by cause; an inexact match costs the share of AP's thresholds that it does not reach."""
+
+    #: The compared IoU of the instances and the detections of a scene.
+    compared: Array = field(default_factory=lambda: np.zeros((0, 0)))
+
+    def _weigh_edges(self, lack: float, match: Match) -> float:
+        unreached = float(np.mean(np.array(THRESHOLDS) > self.compared[match.row, match.column]))
+        return self.edge_weight * unreached + _LEAST_WEIGHT * lack
 
 
 class JudgedScene:
@@ -75,6 +91,9 @@ class JudgedScene:
         iou = judged.pairs.iou[pairs]
         if diagnosis.protocol.boundary:  # pairs have the smaller IoU of masks and of their borders
             iou = self._compare_masks(diagnosis)[row, column]
+        #: The IoU that is compared with the thresholds of AP.
+        self.compared = np.zeros((len(rows), len(columns)))
+        self.compared[row, column] = judged.pairs.iou[pairs]
         shared[row, column] = iou * (areas[0][row] + areas[1][column]) / (1 + iou)
         classes = judged.instance_category[rows], judged.category[columns]
         truth, prediction = (
@@ -137,7 +156,7 @@ def list_scenes(diagnosis: InstanceDiagnosis, images: list[int]) -> Iterator[Jud
             yield JudgedScene(diagnosis, image, np.sort(own_numbers[0]), np.sort(own_numbers[1]), own_numbers[2])
 
 
-def _count_scene(counts: CauseCounts, scene: JudgedScene, diagnosis: InstanceDiagnosis, *, follows: bool) -> None:
+def _count_scene(counts: _InstanceCauses, scene: JudgedScene, diagnosis: InstanceDiagnosis, *, follows: bool) -> None:
     seen, names = scene.seen, tuple(diagnosis.names)
     names = names if len(names) > 1 else ()
     judged = judge_segments(
@@ -149,6 +168,7 @@ def _count_scene(counts: CauseCounts, scene: JudgedScene, diagnosis: InstanceDia
     if follows:
         name = f"video {scene.name}" if scene.name.isdigit() else scene.name
         counts.add_swaps(name, _find_exchanges(scene, judged, diagnosis))
+    counts.compared = scene.compared
     counts.add(scene.name, seen, judged, names)
 
 

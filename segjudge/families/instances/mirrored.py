@@ -48,16 +48,18 @@ def find_mirrored(diagnosis: InstanceDiagnosis, images: Sequence[int]) -> Mirror
     for image in tried:
         fits_of_image = {way: (float(fits_of_way[image]), None) for way, fits_of_way in fits_of_ways.items()}
         search.add(str(image), int(instances[image]), float(fits[image]), fits_of_image)
-    ways = {way for way, _ in search.decide().values()}
-    if not ways:
+    found_images = search.decide()
+    if not found_images:
         return None
-    (way,) = ways
+    way = next(iter(found_images.values()))[0]
     righted_fits = measure_fits(_right(diagnosis, suspects, way))
     mirrored = [
         image
         for image in suspects
         if fits_mirrored(int(instances[image]), float(fits[image]), float(righted_fits[image]))
     ]
+    if not search.is_general:
+        mirrored = [image for image in mirrored if str(image) in found_images]
     segments = 2 * counts.right + counts.wrong + counts.missed
     gains = {image: float((righted_fits[image] - fits[image]) * segments[image]) for image in mirrored}
     righted = _right(diagnosis, mirrored, way, among_others=True)

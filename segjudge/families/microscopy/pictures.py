@@ -19,7 +19,7 @@ class MicroscopyPainter(UnitPainter):
     """A painter of images with the cells of both sides."""
 
     segment, threshold = "cell", "IoU"
-    edge_weight = 0.001  # AP50 counts matches regardless of exactness
+    edge_weight, one_to_one = 0.001, True  # AP50 counts matches regardless of exactness
     open_submission = MicroscopySubmission
     _submission: MicroscopySubmission | None
 

@@ -30,6 +30,7 @@ class PanopticPainter(UnitPainter):
 
     dense = True
     segment = "segment"
+    edge_weight, one_to_one = 2.0, True
 
     open_submission = staticmethod(open_submission)
     _submission: AnySubmission | None

@@ -25,6 +25,7 @@ class PhrasePainter(UnitPainter):
     """A painter of picture pairs, for the annotator who agrees most with the prediction."""
 
     threshold = "IoU"
+    edge_weight, one_to_one = 2.0, True
     open_submission = PhraseSubmission
     _submission: PhraseSubmission | None
 
@@ -57,6 +58,7 @@ class VideoPhrasePainter(UnitPainter):
     """A painter of video pairs; tracks that follow an object get its number."""
 
     follows, threshold = True, "IoU"
+    edge_weight, one_to_one = 2.0, True
 
     open_submission = VideoPhraseSubmission
     _submission: VideoPhraseSubmission | None

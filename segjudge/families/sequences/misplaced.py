@@ -21,7 +21,7 @@ from segjudge.evaluation_script.families.sequences.protocols import SequenceProt
 from segjudge.evaluation_script.families.sequences.truth import VOID
 from segjudge.evaluation_script.masks.similarity import count_shared
 from segjudge.evaluation_script.masks.stack import WORD, Array, Size, Stack, Stacks, unpack, words_across
-from segjudge.families.base.mirrored import TOP_AND_BOTTOM, WAYS
+from segjudge.families.base.mirrored import CERTAIN, TOP_AND_BOTTOM, WAYS
 
 #: The offsets in frames at which masks are compared with the truth.
 _OFFSETS = range(-4, 5)
@@ -102,16 +102,20 @@ def find_misplaced(
     }
     fits = {name: sample.measure_fit(sample) for name, sample in samples.items()}
     ill = {name: samples[name] for name, fit in fits.items() if fit <= _ILL}
+    certain: dict[str, Placement] = {}
     for way in WAYS:
         mirrored = [name for name, sample in ill.items() if _belongs(sample.measure_fit(sample, way), fits[name])]
         if 2 * len(mirrored) > len(ill):
             return {name: Placement(mirrored=way) for name in mirrored}
+        certain |= {
+            name: Placement(mirrored=way) for name in mirrored if ill[name].measure_fit(ill[name], way) >= CERTAIN
+        }
     places = {name: Placement(owner) for name, owner in _find_owners(ill, fits)}
     offsets = {name: sample.find_offset() for name, sample in samples.items() if name not in places}
     offset, count = max(Counter(offsets.values()).items(), key=lambda item: item[1], default=(0, 0))
     if offset and 2 * count > len(offsets):
         places |= {name: Placement(offset=offset) for name, shift in offsets.items() if shift == offset}
-    return places
+    return places | certain
 
 
 def _is_suspect(sequence: SequenceLosses) -> bool:

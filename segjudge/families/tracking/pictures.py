@@ -25,6 +25,7 @@ class TracksPainter(UnitPainter):
     """A painter of sequences of masks with track numbers."""
 
     follows, threshold = True, "α"
+    edge_weight, one_to_one = 2.0, True
 
     open_submission = TracksSubmission
     _submission: TracksSubmission | None

@@ -89,7 +89,7 @@ class VolumeCauses(CauseCounts):
             if judged.counted[number] and self.protocol is not None:
                 pair = name, name_label(label, self.protocol)
                 self.confused[pair] += 1
-                self.confused_in.setdefault(pair, set()).add(case)
+                self.confused_in.setdefault(pair, Counter())[case] += 1
         self._add_edges(judged, spacing)
         volumes = judged.sizes[0] * float(np.prod(spacing))
         self.missed_volumes.append(volumes[judged.counted & (kinds == MISSED)])

@@ -221,6 +221,52 @@ def test_classes_of_maps_are_called_by_others_as_a_whole_or_in_part() -> None:
     assert count_map(right) == ""
 
 
+def test_images_in_which_classes_are_exchanged_and_renamed_are_counted_apart() -> None:
+    right, renamed = np.diag([500, 200, 100]), np.array([[500, 0, 0], [0, 0, 200], [0, 0, 100]])
+    exchanged = np.array([[500, 0, 0], [0, 0, 200], [0, 100, 0]])
+    assert count_map(exchanged, exchanged, renamed, right) == (
+        "Car and dog are exchanged in 2 of 4 images, and car is called dog in 1 more."
+    )
+    assert count_map(renamed, renamed, renamed, exchanged) == (
+        "Car is called dog in 4 of 4 images, and the two are exchanged in 1 of these."
+    )
+    other_way = np.array([[500, 0, 0], [0, 200, 0], [0, 100, 0]])
+    assert count_map(renamed, other_way) == "Car is called dog in 1 of 2 images and dog is called car in 1 of 2 images."
+
+
+def test_classes_that_are_called_the_same_are_named_together_beside_another_confusion() -> None:
+    right, exchanged = np.diag([500, 200, 100]), np.array([[500, 0, 0], [0, 0, 200], [0, 100, 0]])
+    covered = np.array([[500, 0, 0], [200, 0, 0], [100, 0, 0]])
+    assert count_map(covered, right) == "Car and dog are called sky in 1 of 2 images."
+    assert count_map(covered, exchanged) == (
+        "Car and dog are exchanged in 1 of 2 images and car and dog are called sky in 1 of 2 images."
+    )
+
+
+def test_segments_of_one_class_may_be_too_small_and_too_large() -> None:
+    scene = make_scene(np.random.default_rng(4))
+    counts = CauseCounts("segment", "image")
+    for fault in (erode, dilate):
+        unit = PaintedUnit(fault.__name__, ["00"], SIZE)
+        unit.add(spoil((scene[0], dict.fromkeys(scene[1], 1)), [(fault, range(1, 17))]), truth_alone=False)
+        unit.count_causes(counts, ())
+    sentence = counts.describe()
+    assert "are too small" in sentence
+    assert "are too large" in sentence
+
+
+def test_the_causes_of_each_unit_cost_its_loss() -> None:
+    scene = make_scene(np.random.default_rng(5))
+    counts = CauseCounts("segment", "image")
+    for number, (fault, loss) in enumerate(((miss, 0.1), (rename, 0.3))):
+        before, unit = dict(counts.costs), PaintedUnit(f"unit {number}", ["00"], SIZE)
+        unit.add(spoil(scene, [(fault, [1, 3, 5, 7] if fault is miss else [1])]), truth_alone=False)
+        unit.count_causes(counts, CLASSES)
+        counts.scale_costs(before, loss)
+    assert counts.costs == pytest.approx({"missed": 0.1, "wrong class": 0.3, "right": 0.0})
+    assert counts.describe().startswith("Dog is called sky in 1 of 2 images; 4 of 32 segments are missed")
+
+
 def test_a_class_is_named_only_if_it_has_a_cause_more_often_than_others() -> None:
     random = np.random.default_rng(3)
     scene = make_scene(random)
