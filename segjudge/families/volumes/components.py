@@ -10,7 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from segjudge.evaluation_script.families.volumes.components import SharedComponents
+from segjudge.evaluation_script.families.volumes.components import (
+    SharedComponents,
+    name_components,
+    share_components,
+)
 from segjudge.evaluation_script.families.volumes.lesions import LesionSides, find_predicted, find_true
 from segjudge.evaluation_script.families.volumes.protocols import LabelRegion, LesionRule, VolumeProtocol
 from segjudge.evaluation_script.masks.stack import Array
@@ -108,7 +112,8 @@ def judge_region(
     )  # fmt: skip
     true_kinds = np.where(is_met[0], _judge_edges(judged), MISSED).astype(object)
     true_kinds[list(called)] = WRONG_LABEL
-    _note_joined(judged, meetings, true_kinds, by_lesion=protocol.lesions is not None)
+    _note_merged(judged, meetings, true_kinds, by_lesion=protocol.lesions is not None)
+    _note_split(judged, lesions, true_kinds)
     kinds = np.where(is_met[1], np.append(true_kinds, INEXACT)[partner], SURPLUS).astype(object)
     kinds[list(covers)] = WRONG_LABEL
     judged.kinds = true_kinds, kinds
@@ -155,8 +160,8 @@ def _judge_edges(judged: JudgedRegion) -> Array:
     return kinds
 
 
-def _note_joined(judged: JudgedRegion, meetings: SharedComponents, kinds: Array, *, by_lesion: bool) -> None:
-    """Mark components that one prediction joins, and those that several predictions share."""
+def _note_merged(judged: JudgedRegion, meetings: SharedComponents, kinds: Array, *, by_lesion: bool) -> None:
+    """Mark components that one prediction joins."""
     truth, prediction, voxels = judged.pairs.true, judged.pairs.predicted, judged.pairs.voxels
     if not len(truth):
         return
@@ -172,8 +177,22 @@ def _note_joined(judged: JudgedRegion, meetings: SharedComponents, kinds: Array,
     large = sizes[0][rows] >= _PART * largest[columns]
     joins = np.bincount(columns[large], minlength=len(sizes[1])) > 1
     kinds[rows[large & joins[columns]]] = MERGED
-    inside = (voxels >= _HALF * sizes[1][prediction]) & (voxels >= _PART * sizes[0][truth])
-    parts = np.bincount(truth[inside], minlength=len(sizes[0]))
-    covered = np.bincount(truth[inside], weights=voxels[inside], minlength=len(sizes[0]))
-    is_split = (parts > 1) & (covered >= _HALF * sizes[0])
-    kinds[is_split & (kinds != MERGED)] = SPLIT
+
+
+def _note_split(judged: JudgedRegion, lesions: LesionSides, kinds: Array) -> None:
+    """Mark components that several predictions share.
+
+    A lesion may consist of parts that do not touch; several predictions split it only if they share one of its parts.
+    """
+    true = lesions.true
+    whole = true if true is lesions.grown else name_components(true.runs, 26)
+    owners = np.zeros(whole.total, np.int64)
+    owners[whole.names] = true.names
+    pairs = judged.pairs if whole is true else share_components(whole, lesions.predicted)
+    inside = (pairs.voxels >= _HALF * judged.sizes[1][pairs.predicted]) & (
+        pairs.voxels >= _PART * whole.sizes[pairs.true]
+    )
+    shared_by = np.bincount(pairs.true[inside], minlength=whole.total)
+    covered = np.bincount(owners[pairs.true[inside]], weights=pairs.voxels[inside], minlength=true.total)
+    is_split = np.bincount(owners[shared_by > 1], minlength=true.total) > 0
+    kinds[is_split & (covered >= _HALF * judged.sizes[0]) & (kinds != MERGED)] = SPLIT

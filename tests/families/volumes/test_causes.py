@@ -118,3 +118,17 @@ def test_a_page_has_the_causes_beside_the_tables(tmp_path: Path) -> None:
     titles = [section.title for section in page.sections]
     assert titles[:2] == ["Verdict", "Summary"]
     assert {"Where Dice is lost", "Cases", "Regions"} <= set(titles)
+
+
+def test_parts_of_a_lesion_that_do_not_touch_are_not_called_split(tmp_path: Path) -> None:
+    """BraTS joins parts of a true lesion within three voxels, but not those of predictions."""
+    truth = np.zeros(_SHAPE, np.uint8)
+    truth[2:9, 4:20, 4:14] = truth[2:9, 4:20, 16:30] = 3
+    cut = truth.copy()
+    cut[:, 12, :] = 0
+    (tmp_path / "moved").mkdir()
+    (tmp_path / "cut").mkdir()
+    sentences = read_sentences(score(tmp_path / "moved", "brats-2023", [(truth, np.roll(truth, 1, 2))]))
+    assert "displaced by about 1 mm along x" in sentences[1]
+    assert "split" not in " ".join(sentences)
+    assert "split" in read_sentences(score(tmp_path / "cut", "brats-2023", [(truth, cut)]))[1]
