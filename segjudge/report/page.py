@@ -292,8 +292,9 @@ def add_film(verdict: Section, player: Section) -> Section:
     if not moments or player.values["alone"]:
         return verdict
     of_worst = (moment for moment in moments if moment["sequence"] == sequences[0]["name"])
-    film = moments[0] if player.values["form"] == "objects" else next(of_worst, moments[0])
-    return replace(verdict, values={**verdict.values, "film": film, "legend": player.values["legend"]})
+    return replace(
+        verdict, values={**verdict.values, "film": next(of_worst, moments[0]), "legend": player.values["legend"]}
+    )
 
 
 def list_verdicts(page: ReportPage) -> list[str]:

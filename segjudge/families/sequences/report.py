@@ -209,7 +209,7 @@ def _list_differences(by_name: dict[str, dict[str, SequenceLosses]], order: list
             ]
         )  # fmt: skip
     names = list(by_name)
-    changes = [*(f"{name} − {names[0]}" for name in names[1:]), f"why {names[1]} loses"]
+    changes = [*(f"{name} − {names[0]}" for name in names[1:]), f"loss by kind: {names[1]} − {names[0]}"]
     tables = {"sequences": (["sequence", "objects", *names, *changes], rows)}
     return Section("tables", "Sequences", {"tables": tables, "counts": {"sequences": len(order)}})
 
@@ -391,10 +391,10 @@ def _find_runs(aspects: list[str]) -> Iterator[tuple[int, int]]:
 
 
 def write_verdict(method: MethodLosses, sequences: list[SequenceLosses], losses: Section, report: Report) -> Section:
-    """Return the verdict: the most costly kinds, the number of sequences, the worst moment."""
+    """Return the verdict: the most costly kinds, the number of sequences, the worst moment of the worst sequence."""
     kinds = {f"{kind} ({_MEANINGS[kind][1]})": share for kind, share in zip(KINDS, method.shares, strict=True)}
     costs = [math.fsum(sum(losses.shares) for losses in sequence.objects) for sequence in sequences]
-    worst = next(iter(_find_moments(sequences)), None)
+    worst = next(iter(_find_moments(sequences[:1]) or _find_moments(sequences)), None)
     sentence: Markup | str = ""
     if worst is not None:
         stream = next(sequence.stream for sequence in sequences if sequence.name == worst.sequence)
