@@ -183,7 +183,8 @@ class Kernel:
         """Return the distance of each query to the nearest place; bytes other than 0 and 255 mark both."""
         if queries.shape != places.shape or queries.dtype != np.uint8 or places.dtype != np.uint8:
             return None
-        count = np.count_nonzero(queries) - np.count_nonzero(queries == LABELS - 1)
+        # A flag for each voxel of a volume would take much memory.
+        count = np.count_nonzero(queries) - sum(np.count_nonzero(plane == LABELS - 1) for plane in queries)
         distances = np.zeros(count)
         status = self.library.sj_squares(queries, places, *queries.shape, np.array(spacing), distances, count)
         return np.sqrt(distances, out=distances) if status == _FINE else None

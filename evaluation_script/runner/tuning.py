@@ -39,6 +39,12 @@ def reuse_memory() -> None:
         mallopt(_ARENA_MAX, 1)  # otherwise, no thread reuses memory that another one freed
 
 
+def release_memory() -> None:
+    """Return freed blocks to the system, before a job that needs large ones."""
+    with suppress(OSError, AttributeError, TypeError):  # a C library other than glibc
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 @contextmanager
 def without_collector() -> Iterator[None]:
     """Disable garbage collection while a million acyclic objects are created."""

@@ -7,7 +7,7 @@ more than 8,192 numbers in another order than numpy 1, and `np.exp`, powers and 
 from __future__ import annotations
 
 import math
-from typing import Any, List, Sequence, Union
+from typing import Any, Iterable, List, Sequence, Union
 
 import numpy as np
 
@@ -23,9 +23,13 @@ def add(numbers: Union[_Array, Sequence[float]]) -> float:
     if isinstance(numbers, list) and len(numbers) < _IN_PAIRS:
         return _add_in_order(numbers)
     row = np.asarray(numbers, float).reshape(-1)
-    if len(row) <= _BLOCK:
-        return float(np.add.reduce(row))
-    return _add_in_order([float(np.add.reduce(row[start : start + _BLOCK])) for start in range(0, len(row), _BLOCK)])
+    return float(np.add.reduce(row)) if len(row) <= _BLOCK else add_parts([row])
+
+
+def add_parts(parts: Iterable[_Array]) -> float:
+    """Return the sum of the numbers of all parts, as `add` adds them; each but the last has whole blocks."""
+    blocks = (part[start : start + _BLOCK] for part in parts for start in range(0, len(part), _BLOCK))
+    return _add_in_order([float(np.add.reduce(block)) for block in blocks])
 
 
 def mean(numbers: Union[_Array, Sequence[float]]) -> float:

@@ -32,6 +32,7 @@ def test_a_sum_has_the_bits_that_the_worker_gives(count: int) -> None:
     assert arithmetic.add(row).hex() == SUMS[count]
     assert arithmetic.add(row.tolist()) == arithmetic.add(row)
     assert arithmetic.mean(row) == arithmetic.add(row) / count
+    assert arithmetic.add_parts(row[start : start + 16_384] for start in range(0, count, 16_384)).hex() == SUMS[count]
 
 
 def test_a_sum_of_flags_or_counts_is_exact() -> None:

@@ -105,8 +105,9 @@ def _name_runs(runs: Runs, neighbours: int) -> Array:
         offset = (plane * runs.shape[1] + row) * runs.shape[2]
         for pairs in _pair_runs(runs, runs, offset, reach):
             _join(roots, *pairs)
-    names: Array = np.cumsum(roots == np.arange(runs.total), dtype=np.int32)[roots]
-    return names - 1
+    names: Array = np.cumsum(roots == np.arange(runs.total, dtype=np.int32), dtype=np.int32)[roots]
+    names -= 1
+    return names
 
 
 def _join(roots: Array, runs: Array, partners: Array) -> None:
@@ -134,8 +135,15 @@ class Components:
     def __init__(self, runs: Runs, names: Array, total: int) -> None:
         """Store runs and the component of each."""
         self.runs, self.names, self.total = runs, names, total
-        #: The voxels of each component.
-        self.sizes: Array = np.bincount(names, weights=runs.ends - runs.starts, minlength=total).astype(np.int64)
+
+    @cached_property
+    def sizes(self) -> Array:
+        """The voxels of each component."""
+        sizes: Array = np.zeros(self.total, np.int64)
+        for start in range(0, self.runs.total, _CHUNK):
+            chunk = slice(start, start + _CHUNK)
+            np.add.at(sizes, self.names[chunk], self.runs.ends[chunk] - self.runs.starts[chunk])
+        return sizes
 
     def cut(self, runs: Runs) -> Components:
         """Return the components of a smaller mask, each of whose runs lies in one of these components."""

@@ -72,26 +72,18 @@ def find_distances(queries: Array, places: Array, spacing: Spacing) -> Array:
     if not count or not places.any():
         return answers
     field = _make_field(places, spacing)
-    start = 0
-    unanswered: List[_Queries] = []
+    start, left = 0, []
     for planes in cut_slabs(queries.shape):
         listed = _list_queries(queries[planes], planes.start, start, field)
         start += len(listed.indices)
         columns = np.count_nonzero(queries[planes].any(axis=(0, 1)))
         limit = _LOOKUPS * columns * (queries[planes].size // queries.shape[2])
-        unanswered.append(_search(listed, field, limit, answers))
-    queries_left = _join(unanswered)
-    if len(queries_left.indices):
-        _transform(queries_left, field, answers)
+        unanswered = _search(listed, field, limit, answers)
+        answers[unanswered.indices] = unanswered.best
+        left.append((unanswered.indices, unanswered.voxels))
+    _transform(left, field, answers)
     np.sqrt(answers, out=answers)
     return answers
-
-
-def _join(parts: List[_Queries]) -> _Queries:
-    """Return the queries of all parts, and free these field by field: the two together take much memory."""
-    columns = [list(values) for values in zip(*parts)]
-    parts.clear()
-    return _Queries(*(np.concatenate(columns.pop(0)) for _ in range(len(columns))))
 
 
 def _list_queries(queries: Array, plane: int, start: int, field: _Field) -> _Queries:
@@ -183,23 +175,29 @@ def _look_up(queries: _Queries, field: _Field, row_step: int, plane_step: int) -
     np.minimum(queries.best[chosen], sums, out=queries.best[chosen])
 
 
-def _transform(queries: _Queries, field: _Field, answers: Array) -> None:
-    """Answer queries from the least squares in all planes with places, a few columns at a time."""
+def _transform(left: List[Tuple[Array, Array]], field: _Field, answers: Array) -> None:
+    """Answer queries, by their indices and voxels, from the least squares in all planes with places.
+
+    A few columns at a time: all that is known of many queries takes much memory.
+    """
     depth, height, width = field.nearness.shape
     has_place = np.array([(plane > 3 * width).any() for plane in field.nearness])
     planes = np.flatnonzero(has_place)
     index_of = np.cumsum(has_place) - 1
-    columns = queries.voxels % width
-    step = max(1, _SLAB // (len(planes) * height))
+    step = max(1, _SLAB // (max(len(planes), depth) * height))
+    blocks = [(voxels % width // step).astype(np.min_scalar_type(width)) for _, voxels in left]
     for start in range(0, width, step):
-        chosen = np.flatnonzero((columns >= start) & (columns < start + step))
-        if not len(chosen):
+        chosen = [block == start // step for block in blocks]
+        indices, voxels = (np.concatenate([part[flags] for part, flags in zip(parts, chosen)]) for parts in zip(*left))
+        if not len(indices):
             continue
-        best, rows, level = queries.best[chosen], queries.rows[chosen], queries.voxels[chosen] // (height * width)
+        rows, within = np.divmod(voxels, voxels.dtype.type(width))
+        level, rows = np.divmod(rows, rows.dtype.type(height))
+        within -= start
+        best = answers[indices]
         greatest = float(best.max())
         squares = _transform_rows(field.squares[0][field.nearness[planes, :, start : start + step]], field, greatest)
-        within = columns[chosen] - start
-        active = np.arange(len(chosen))
+        active = np.arange(len(indices))
         for plane_step, square in enumerate(field.squares[2].tolist()):
             active = active[best[active] > square]
             if not active.size:
@@ -211,7 +209,7 @@ def _transform(queries: _Queries, field: _Field, answers: Array) -> None:
                 answered = active[source_is_there]
                 values = squares[index_of[level[answered] + signed], rows[answered], within[answered]] + square
                 best[answered] = np.minimum(best[answered], values)
-        answers[queries.indices[chosen]] = best
+        answers[indices] = best
 
 
 def _transform_rows(nearest: Array, field: _Field, greatest: float) -> Array:

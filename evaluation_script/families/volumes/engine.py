@@ -8,6 +8,7 @@ import numpy as np
 
 from ...files.problems import Flaw, Problem, Problems, name_list, quantity
 from ...masks.stack import Array
+from ...runner.tuning import release_memory
 from ...values.arithmetic import mean
 from ..base.family import Values
 from ..base.units import Shapes, Unit, UnitAccumulator, UnitCounts, unit_engine
@@ -23,6 +24,8 @@ from .voxels import LABELS_END, Volume
 
 #: The maximum number of predicted labels that the truth lacks, and of voxels that are searched for their components.
 _MOST_FALSE_LABELS, _MOST_SEARCHED = 1_000, 1 << 31
+#: The number of voxels above which freed memory is returned to the system after each region.
+_LARGE = 1 << 24
 #: The maximum number of rows in tables for labels that no truth has; with more, tables have none.
 _MOST_FALSE_ROWS = 20_000
 
@@ -49,7 +52,9 @@ def count_pair(name: str, truth: Volume, volume: Volume, protocol: VolumeProtoco
     except Flaw as flaw:
         return UnitCounts(name, {}, [flaw.as_problem(f"case {name}")], 1)
     tables["oddities"] = np.array(volume.oddities, np.int64)
-    return UnitCounts(name, tables, reading_scores=look_at_case(truth.labels, volume.labels, boxes, tables["voxels"]))
+    labels = truth.labels, volume.labels
+    scores = look_at_case(*labels, boxes, tables["voxels"], has_regions=bool(protocol.regions))
+    return UnitCounts(name, tables, reading_scores=scores)
 
 
 def list_labels_of(protocol: VolumeProtocol) -> Set[int]:
@@ -122,6 +127,8 @@ def count_case(
         voxels[index] = case.overlap
         rows.append([case.measure(measure) for measure in protocol.measures])
         del case  # with its surfaces, before the next region makes its own
+        if truth.size > _LARGE:
+            release_memory()
     flags = np.array([[value is not None for value in row] for row in rows], np.int64)
     values = np.array([[value or 0.0 for value in row] for row in rows], np.float64)
     shape = (len(regions), len(protocol.measures))

@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Callable, Dict, Optional, Tuple
+from typing import Callable, Dict, Iterator, Optional, Tuple
 
 import numpy as np
 
 from ...masks.stack import Array
 from ...values.arithmetic import add
-from .boxes import find_box, select_labels
+from .boxes import select_labels
 from .components import PairedComponents, SharedComponents, compare_components, limit_runs, pair_components
 from .distances import Spacing
 from .lesions import LesionScores, LesionSides, find_predicted, find_true, match_lesions, score_lesions
@@ -35,13 +35,12 @@ from .surfaces import (
     distance_by_side,
     distance_by_weight,
     distance_pooled,
-    find_border,
     find_surface,
     mean_by_side,
     mean_of_both,
     mean_pooled,
+    measure_borders,
     measure_codes,
-    measure_places,
     share_within,
 )
 
@@ -80,24 +79,22 @@ class RegionOfCase:
         """The region's voxels in the prediction."""
         return select_labels(self._labels[1], self.region.labels)
 
+    @property
+    def _masks(self) -> Iterator[Array]:
+        """The region's voxels in the truth, then in the prediction."""
+        return (select_labels(side, self.region.labels) for side in self._labels)
+
     @cached_property
     def elements(self) -> Sides:
-        return measure_codes([find_surface(self.truth), find_surface(self.prediction)], self.spacing)
+        return measure_codes(list(map(find_surface, self._masks)), self.spacing)
 
     @cached_property
     def borders(self) -> Sides:
-        return self._measure_borders(open_ends=self.protocol.has_open_ends)
+        return measure_borders(self._masks, self.spacing, open_ends=self.protocol.has_open_ends)
 
     @cached_property
     def borders_by_corners(self) -> Sides:
-        return self._measure_borders(corners=True)
-
-    def _measure_borders(self, **choice: bool) -> Sides:
-        """Measure the borders of both sides, cropping each to the common box before the next is made."""
-        box = find_box(self.truth, self.prediction)
-        true = np.ascontiguousarray(find_border(self.truth, **choice)[box])
-        predicted = np.ascontiguousarray(find_border(self.prediction, **choice)[box])
-        return measure_places([true, predicted], self.spacing)
+        return measure_borders(self._masks, self.spacing, corners=True)
 
     @cached_property
     def pairs(self) -> PairedComponents:

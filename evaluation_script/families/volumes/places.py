@@ -115,16 +115,17 @@ def _make_bounds(targets: Places, spacing: Spacing) -> Bounds:
     return tables
 
 
-def choose_places(
-    places: Places, weights: Array, targets: Places, spacing: Spacing, share: float
-) -> Tuple[Array, float]:
-    """Return which places may lie where a share of the weight is reached, and the weight of surely nearer ones."""
+def choose_places(places: Places, areas: Array, targets: Places, spacing: Spacing, share: float) -> Tuple[Array, float]:
+    """Return which places may lie where a share of the area is reached, and the area of surely nearer ones.
+
+    Areas are by the values of places.
+    """
     bounds = _make_bounds(targets, spacing)
     width = sum(side * step for side, step in zip(places.shape, spacing[::-1])) / (_BINS - 1)
     sums = np.zeros((2, _BINS))
     for chunk in cut_list(len(places)):
         for index, distances in enumerate(bounds.measure(places.locate(chunk))):
-            sums[index] += np.bincount((distances / width).astype(np.int32), weights[chunk], _BINS)
+            sums[index] += np.bincount((distances / width).astype(np.int32), areas[places.values[chunk]], _BINS)
     total = float(sums[0].sum())
     least, greatest = (
         int(np.searchsorted(np.cumsum(row), (share + rounding) * total))
@@ -135,7 +136,7 @@ def choose_places(
         lower, upper = bounds.measure(places.locate(chunk))
         # One bin more on both sides, since bounds are rounded too.
         is_nearer = upper < (least - 1) * width
-        nearer += float(weights[chunk][is_nearer].sum())
+        nearer += float(areas[places.values[chunk][is_nearer]].sum())
         chosen[chunk] = ~is_nearer & (lower <= (greatest + 2) * width)
     return chosen, nearer
 

@@ -10,19 +10,19 @@ Distances lead to the nearest place of the other surface.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import permutations, product
-from typing import List, NamedTuple, Optional, Tuple
+from typing import Any, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
 from ...files.problems import Flaw
 from ...masks.backend import backend
 from ...masks.stack import Array
-from ...values.arithmetic import add, mean
+from ...values.arithmetic import add, add_parts, mean
 from .boxes import cut_slabs, find_box
 from .distances import Spacing, find_distances
-from .places import ROUNDING, Places, choose_places, measure_samples
+from .places import ROUNDING, Places, choose_places, cut_list, measure_samples
 
 _Corner = Tuple[int, int, int]
 
@@ -58,7 +58,34 @@ class Surface(NamedTuple):
 
     #: The distances to the other surface; infinite if there is none.
     distances: Array
-    weights: Array
+    #: The kind of each place, in 8 bits, and the weight of each kind.
+    kinds: Array
+    areas: Array
+
+    def choose(self, chosen: Any) -> Surface:
+        """Return some places of the surface."""
+        return Surface(self.distances[chosen], self.kinds[chosen], self.areas)
+
+    @property
+    def weights(self) -> Array:
+        """The weight of each place, which takes eight times the memory of its kind."""
+        weights: Array = self.areas[self.kinds]
+        return weights
+
+    @property
+    def parts(self) -> Iterator[Surface]:
+        """The surface in parts of few places."""
+        return map(self.choose, cut_list(len(self.kinds)))
+
+    @property
+    def total(self) -> float:
+        """The sum of all weights."""
+        return add_parts(part.weights for part in self.parts)
+
+    @property
+    def moment(self) -> float:
+        """The sum of all distances, each times its weight."""
+        return add_parts(part.distances * part.weights for part in self.parts)
 
 
 class Sides(NamedTuple):
@@ -127,29 +154,25 @@ def measure_codes(codes: List[Array], spacing: Spacing) -> Sides:
     """Return the surface elements of both masks and their distances, given the codes of truth and prediction."""
     check_noise(*(int(np.count_nonzero(side)) for side in codes))
     distances = measure_distances(codes, spacing)
-    areas = list_areas(spacing)  # weighted later, because a search for distances takes the most memory
-    slabs = ([code[slab] for slab in cut_slabs(code.shape)] for code in codes)
-    weights = [np.concatenate([areas[planes[planes > 0]] for planes in side]) for side in slabs]
-    return Sides(*map(Surface, distances, weights))
+    areas, slabs = list_areas(spacing), ([code[slab] for slab in cut_slabs(code.shape)] for code in codes)
+    kinds = [np.concatenate([planes[planes > 0] for planes in side]) for side in slabs]
+    return Sides(*(Surface(*side, areas) for side in zip(distances, kinds)))
 
 
 def measure_borders(
-    truth: Array, prediction: Array, spacing: Spacing, *, open_ends: bool = False, corners: bool = False
+    masks: Iterable[Array], spacing: Spacing, *, open_ends: bool = False, corners: bool = False
 ) -> Sides:
-    """Return the border voxels of both masks and their distances; `find_border` explains the options.
+    """Return the border voxels of truth and prediction and their distances; `find_border` explains the options.
 
     With open ends the outside of the volume is no background, so nothing ends there.
     """
-    box = find_box(truth, prediction)
-    borders = [find_border(mask, open_ends=open_ends, corners=corners)[box] for mask in (truth, prediction)]
-    return measure_places(borders, spacing)
-
-
-def measure_places(borders: List[Array], spacing: Spacing) -> Sides:
-    """Return the distances of border voxels, given the borders of truth and prediction."""
-    check_noise(*(int(np.count_nonzero(side)) for side in borders))
-    distances = measure_distances([np.ascontiguousarray(border).view(np.uint8) for border in borders], spacing)
-    return Sides(*(Surface(values, np.ones(len(values))) for values in distances))
+    # `map` forgets each mask before the next one is made.
+    borders = list(map(partial(find_border, open_ends=open_ends, corners=corners), masks))
+    box = find_box(*borders)
+    places = [np.ascontiguousarray(borders.pop(0)[box]).view(np.uint8) for _ in range(2)]
+    check_noise(*(int(np.count_nonzero(side)) for side in places))
+    areas = np.ones(1)
+    return Sides(*(Surface(side, np.zeros(len(side), np.uint8), areas) for side in measure_distances(places, spacing)))
 
 
 def find_border(mask: Array, *, open_ends: bool = False, corners: bool = False) -> Array:
@@ -193,38 +216,37 @@ def measure_distances(places: List[Array], spacing: Spacing) -> List[Array]:
 
 def share_within(sides: Sides, tolerance: float) -> float:
     """Return NSD: the share of both surfaces that is at most this far from the other."""
-    total = add(sides.truth.weights) + add(sides.prediction.weights)
-    near = [add(side.weights[side.distances <= tolerance]) for side in sides]
+    total = sides.truth.total + sides.prediction.total
+    near = [side.choose(side.distances <= tolerance).total for side in sides]
     return (near[0] + near[1]) / total
 
 
 def _distance_at(side: Surface, percent: float) -> float:
     """Return the distance within which this percentage of the weight lies."""
-    total = add(side.weights)
+    total = side.total
     nearer, side = _narrow(side, percent / 100 * total)
-    order = np.lexsort((side.weights, side.distances))
-    shares = (nearer + np.cumsum(side.weights[order])) / total
+    weights = side.weights
+    order = np.lexsort((weights, side.distances))
+    shares = (nearer + np.cumsum(weights[order])) / total
     index = min(int(np.searchsorted(shares, percent / 100)), len(shares) - 1)
     return float(side.distances[order[index]])
 
 
 def _narrow(side: Surface, weight: float) -> Tuple[float, Surface]:
     """Return the few places among which a cumulated weight is reached, and the weight of all nearer places."""
-    distances, weights, nearer = side.distances, side.weights, 0.0
-    while len(distances) > _MOST_SORTED:
-        lowest, highest = float(distances.min()), float(distances.max())
+    nearer = 0.0
+    while len(side.distances) > _MOST_SORTED:
+        lowest, highest = float(side.distances.min()), float(side.distances.max())
         if lowest == highest:
-            return nearer, Surface(distances[:1], weights[:1])
-        bins = np.empty(len(distances), np.int16)
-        for start in range(0, len(distances), _MOST_SORTED):
-            steps = (distances[start : start + _MOST_SORTED] - lowest) * ((_BINS - 1) / (highest - lowest))
-            bins[start : start + _MOST_SORTED] = steps
-        sums = np.bincount(bins, weights, _BINS)
+            return nearer, side.choose(slice(0, 1))
+        bins, sums = np.empty(len(side.distances), np.int16), np.zeros(_BINS)
+        for chunk in cut_list(len(bins)):
+            bins[chunk] = (side.distances[chunk] - lowest) * ((_BINS - 1) / (highest - lowest))
+            np.add.at(sums, bins[chunk], side.choose(chunk).weights)  # one after another, in the order of places
         chosen = min(int(np.searchsorted(nearer + np.cumsum(sums), weight)), _BINS - 1)
         nearer += add(sums[:chosen])
-        is_chosen = bins == chosen
-        distances, weights = distances[is_chosen], weights[is_chosen]
-    return nearer, Surface(distances, weights)
+        side = side.choose(bins == chosen)
+    return nearer, side
 
 
 def distance_by_weight(sides: Sides, percent: float) -> float:
@@ -238,8 +260,8 @@ def distance_by_places(codes: Tuple[Places, Places], spacing: Spacing, percent: 
     truth, prediction = codes
     distance = _distance_of_places(prediction, truth, spacing, percent)
     if len(prediction) > _MOST_MEASURED:
-        weights = list_areas(spacing)[truth.values]
-        bound = _distance_at(Surface(measure_samples(truth, prediction, spacing), weights), percent + 100 * ROUNDING)
+        bounds = Surface(measure_samples(truth, prediction, spacing), truth.values, list_areas(spacing))
+        bound = _distance_at(bounds, percent + 100 * ROUNDING)
         if bound * (1 + ROUNDING) < distance:
             return distance
     return max(distance, _distance_of_places(truth, prediction, spacing, percent))
@@ -247,26 +269,26 @@ def distance_by_places(codes: Tuple[Places, Places], spacing: Spacing, percent: 
 
 def _distance_of_places(places: Places, targets: Places, spacing: Spacing, percent: float) -> float:
     """Return the distance to targets within which a percentage of the area of places lies."""
-    weights = list_areas(spacing)[places.values]
-    if len(weights) > _MOST_MEASURED:
-        distance = _find_distance(places, weights, targets, spacing, percent)
+    areas = list_areas(spacing)
+    if len(places) > _MOST_MEASURED:
+        distance = _find_distance(places, areas, targets, spacing, percent)
         if distance is not None:
             return distance
-    return _distance_at(Surface(find_distances(places.fill(), targets.fill(), spacing), weights), percent)
+    distances = find_distances(places.fill(), targets.fill(), spacing)
+    return _distance_at(Surface(distances, places.values, areas), percent)
 
 
-def _find_distance(
-    places: Places, weights: Array, targets: Places, spacing: Spacing, percent: float
-) -> Optional[float]:
+def _find_distance(places: Places, areas: Array, targets: Places, spacing: Spacing, percent: float) -> Optional[float]:
     """Return the same by measuring only places that may lie there; None if rounding could decide which one does."""
-    share, total = percent / 100, add(weights)
-    chosen, nearer = choose_places(places, weights, targets, spacing, share)
-    queries = places.draw(places.positions[chosen], places.values[chosen])
-    side = Surface(find_distances(queries, targets.fill(), spacing), weights[chosen])
+    share, total = percent / 100, add_parts(areas[places.values[chunk]] for chunk in cut_list(len(places)))
+    chosen, nearer = choose_places(places, areas, targets, spacing, share)
+    kinds = places.values[chosen]
+    queries = places.draw(places.positions[chosen], kinds)
+    side = Surface(find_distances(queries, targets.fill(), spacing), kinds, areas)
     del queries
     more, side = _narrow(side, share * total - nearer)
-    order = np.argsort(side.distances, kind="stable")
-    shares = np.append(0.0, np.cumsum(side.weights[order])) + (nearer + more)
+    order, weights = np.argsort(side.distances, kind="stable"), side.weights
+    shares = np.append(0.0, np.cumsum(weights[order])) + (nearer + more)
     shares /= total
     index = int(np.searchsorted(shares, share))
     if not 0 < index < len(shares) or shares[index] - share < ROUNDING or share - shares[index - 1] < ROUNDING:
@@ -297,10 +319,9 @@ def mean_by_side(sides: Sides) -> float:
 
 def mean_of_both(sides: Sides) -> float:
     """Return ASSD by elements: the mean distance of both surfaces by area."""
-    distance = add([add(side.distances * side.weights) for side in sides])
-    return distance / add([add(side.weights) for side in sides])
+    return add([side.moment for side in sides]) / add([side.total for side in sides])
 
 
 def mean_of_side(side: Surface) -> float:
     """Return the mean distance of a side by its weights."""
-    return add(side.distances * side.weights) / add(side.weights)
+    return side.moment / side.total

@@ -55,8 +55,13 @@ _PAIR, _RENAMED = re.compile(r"(\d+)=(\d+)"), re.compile(r"(\d+)>(\d+)")
 _MOST_LABELS = 200
 
 
-def look_at_case(truth: Array, prediction: Array, sides: Sequence[Boxes], overlaps: Array) -> ReadingScores:
-    """Return the scores by other readings of a case; empty unless regions (true, predicted, both) hardly overlap."""
+def look_at_case(
+    truth: Array, prediction: Array, sides: Sequence[Boxes], overlaps: Array, *, has_regions: bool
+) -> ReadingScores:
+    """Return the scores by other readings of a case; empty unless regions (true, predicted, both) hardly overlap.
+
+    Where a protocol has regions, no label can be renamed.
+    """
     voxels = [int(side.voxels[1:].sum()) for side in sides]
     if not all(voxels):
         return {}
@@ -64,7 +69,8 @@ def look_at_case(truth: Array, prediction: Array, sides: Sequence[Boxes], overla
     exchanged = (
         _exchange_labels(truth, prediction, sides) if (hardly_overlap & overlaps[:, :2].all(axis=1)).any() else {}
     )
-    exchanged.update(_rename_labels(truth, prediction, sides))
+    if not has_regions:
+        exchanged.update(_rename_labels(truth, prediction, sides))
     *areas, shared_areas = overlaps.sum(axis=0).tolist()
     if 2 * shared_areas * Reading.times >= sum(areas):
         return exchanged

@@ -260,7 +260,7 @@ def _measure_found(judged: JudgedRegion, geometry: Geometry) -> tuple[Array, Arr
         masks.append(np.append(False, np.isin(kinds, FOUND))[numbers])
     if not all(mask.any() for mask in masks):
         return np.zeros(0), np.zeros(0)
-    sides = measure_borders(masks[0], masks[1], geometry.spacing)
+    sides = measure_borders(masks, geometry.spacing)
     return sides.truth.distances, sides.prediction.distances
 
 

@@ -92,7 +92,7 @@ def test_elements_are_those_of_surface_distance(case: str) -> None:
 @pytest.mark.parametrize("case", BOTH)
 def test_borders_are_those_of_metrics_reloaded_medpy_and_monai(case: str) -> None:
     *masks, spacing = masks_of(case)
-    sides, official = measure_borders(*masks, spacing), GOLDEN[case]["official"]
+    sides, official = measure_borders(masks, spacing), GOLDEN[case]["official"]
     reloaded, medpy, monai = (official[library] for library in ("reloaded", "medpy", "monai"))
     assert distance_by_side(sides, 100) == pytest.approx(reloaded["hd"], **EXACT)
     assert distance_pooled(sides, 100) == pytest.approx(medpy["hd"], **EXACT)
@@ -112,9 +112,8 @@ def test_borders_are_those_of_metrics_reloaded_medpy_and_monai(case: str) -> Non
 @pytest.mark.parametrize("case", [case for case in GOLDEN if case not in BOTH])
 def test_the_distance_to_an_empty_surface_is_infinite(case: str) -> None:
     *masks, spacing = masks_of(case)
-    for measure in (measure_elements, measure_borders):
-        for side in measure(*masks, spacing):
-            assert np.isinf(side.distances).all()
+    for side in (*measure_elements(*masks, spacing), *measure_borders(masks, spacing)):
+        assert np.isinf(side.distances).all()
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -125,7 +124,7 @@ def test_distances_are_exact(seed: int) -> None:
     for density in (0.01, 0.1, 0.5, 0.95):
         masks = [draw.random(shape) < density for _ in range(2)]
         borders = [mask & ~ndimage.binary_erosion(mask) for mask in masks]
-        sides = measure_borders(*masks, spacing)
+        sides = measure_borders(masks, spacing)
         for side, own, other in zip(sides, borders, borders[::-1]):
             if not other.any():
                 assert np.isinf(side.distances).all()

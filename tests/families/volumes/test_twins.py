@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from segjudge.evaluation_script.families.volumes import boxes, distances
+from segjudge.evaluation_script.families.volumes import boxes, distances, surfaces
 from segjudge.evaluation_script.families.volumes.boxes import find_boxes
 from segjudge.evaluation_script.families.volumes.components import find_components
 from segjudge.evaluation_script.families.volumes.distances import find_distances
 from segjudge.evaluation_script.families.volumes.engine import count_case
 from segjudge.evaluation_script.families.volumes.protocols import VOLUME_PROTOCOLS
-from segjudge.evaluation_script.families.volumes.surfaces import measure_borders
+from segjudge.evaluation_script.families.volumes.surfaces import Sides, Surface, distance_by_weight, measure_borders
 from segjudge.evaluation_script.masks.backend import NumpyBackend
+from segjudge.evaluation_script.values.arithmetic import add
 from tests.backends import COMPILED, compiled, use
 from tests.families.volumes.volumes import measure_elements
 from tests.shared import IN_CI
@@ -53,9 +54,9 @@ def test_volumes_are_measured_as_numpy_measures_them(seed: int, monkeypatch: pyt
         monkeypatch.setattr(room, "_SLAB", int(draw.choice([1, 500, 1 << 21])))
     monkeypatch.setattr(distances, "_CALL", int(draw.choice([0, 1000])))
     compare(monkeypatch, lambda: measure_elements(truth, prediction, spacing))
-    compare(monkeypatch, lambda: measure_borders(truth, prediction, spacing))
+    compare(monkeypatch, lambda: measure_borders([truth, prediction], spacing))
     for choice in ({"open_ends": True}, {"corners": True}):
-        compare(monkeypatch, lambda choice=choice: measure_borders(truth, prediction, spacing, **choice))
+        compare(monkeypatch, lambda choice=choice: measure_borders([truth, prediction], spacing, **choice))
     for kind in (np.uint8, np.uint16, np.uint32):
         labels = draw.integers(0, 250, shape).astype(kind) * (draw.random(shape) < draw.choice([0.02, 0.5, 1])).astype(
             kind
@@ -137,11 +138,40 @@ def test_borders_in_a_part_of_an_open_volume_take_no_copies_of_the_whole(monkeyp
     use(monkeypatch, BACKENDS[0])
     truth, specks = np.zeros((2, 120, 160, 170), np.uint8)
     truth[40:60, 40:80, 40:80] = specks[::8, ::8, ::8] = 1
-    row = VOLUME_PROTOCOLS["chaos"]
-    count_case(truth[:60], specks[:60], (1.0, 1.0, 1.0), row)  # tables of areas and imports are made once
+    assert measure_memory(truth, specks, "chaos") < 6.4 * truth.size
+
+
+def measure_memory(truth: np.ndarray, prediction: np.ndarray, protocol: str) -> int:
+    """Return the most bytes that numpy's arrays take while a case is counted."""
+    row = VOLUME_PROTOCOLS[protocol]
+    count_case(truth[:60], prediction[:60], (1.0, 1.0, 1.0), row)  # tables of areas and imports are made once
     tracemalloc.start()
     try:
-        count_case(truth, specks, (1.0, 1.0, 1.0), row)
-        assert tracemalloc.get_traced_memory()[1] < 6.4 * truth.size
+        count_case(truth, prediction, (1.0, 1.0, 1.0), row)
+        return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize(("backend", "most"), [(BACKENDS[0], 5.0), (BACKENDS[1], 11.0)], ids=("kernel", "numpy"))
+def test_scattered_dots_take_little_memory(backend: Any, most: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A weight for each element, and all that is known of each query, took half as much again."""
+    use(monkeypatch, backend)
+    truth, dots = np.zeros((2, 100, 240, 240), np.uint8)
+    truth[30:60, 60:100, 60:100] = dots[2::5, 2::4, 2::4] = 2
+    assert measure_memory(truth, dots, "kits23") < most * truth.size
+
+
+def test_large_surfaces_are_weighted_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums over parts of a surface have the bits of the sums of all weights; nor do bins change a distance."""
+    draw = np.random.default_rng(4)
+    sides = [
+        Surface(draw.integers(0, 900, count) / 7, draw.integers(0, 9, count).astype(np.uint8), draw.random(9))
+        for count in (600_001, 1 << 20)
+    ]
+    for side in sides:
+        assert side.total == add(side.weights)
+        assert side.moment == add(side.distances * side.weights)
+    wanted = [distance_by_weight(Sides(*sides), percent) for percent in (50, 95, 100)]
+    monkeypatch.setattr(surfaces, "_MOST_SORTED", 1000)
+    assert [distance_by_weight(Sides(*sides), percent) for percent in (50, 95, 100)] == wanted
