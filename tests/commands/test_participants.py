@@ -523,3 +523,13 @@ def test_show_refuses_what_only_instances_have(tmp_path: Path, capsys: pytest.Ca
     arguments = ["show", "--truth", str(tmp_path), "--protocol", "vspw", "--iou", "0.7", "--out", str(tmp_path / "out")]
     assert main(arguments) == 2
     assert "do not apply to vspw" in capsys.readouterr().err
+
+
+def test_a_stored_result_is_a_submission_beside_a_truth(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stored, page = str(tmp_path / "stored.json"), ["--out", str(tmp_path / "page.html")]
+    sample = str(ROOT / "examples/sequences-dev/strong.zip")
+    assert main(["score", sample, "--phase", "sequences-dev", "--json", stored, "--quiet"]) == 0
+    assert main(["report", stored, *page]) == 0
+    truth = str(ROOT / "annotations/sequences-dev.zip")
+    assert main(["report", stored, "--truth", truth, "--protocol", "davis2017", *page]) == 1
+    assert "stored.json: names no sequence of this phase" in capsys.readouterr().err

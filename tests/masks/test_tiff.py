@@ -100,6 +100,11 @@ def test_what_is_no_label_map_is_a_sentence(data: bytes, message: str) -> None:
     assert message in str(caught.value)
 
 
+def test_packbits_that_end_early_are_a_sentence() -> None:
+    with pytest.raises(Flaw, match="is cut off: it has fewer pixels than its size"):
+        tiff.read_labels(_tiff(4, 3, b"\x01\0\x07", {259: 32773, 279: 3}), (3, 4), wide=True)
+
+
 def test_a_volume_with_too_few_slices_is_said() -> None:
     with pytest.raises(Flaw, match="has 2 slices; the frame has 3"):
         tiff.read_labels(encode_tiff(np.zeros((2, 3, 4))), (3, 4), 3)

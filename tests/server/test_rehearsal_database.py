@@ -18,6 +18,7 @@ from segjudge.platforms.evalai.bundle.build import build
 from segjudge.server import first_run
 from segjudge.server.actions import submitting
 from segjudge.server.actions.submitting import PhaseTarget
+from segjudge.server.bundle_import import create_or_update
 from segjudge.server.models import (
     Challenge,
     ChallengePhase,
@@ -33,7 +34,7 @@ from segjudge.server.store import SCHEMA, Store, drop_tables
 from segjudge.server.wire import Refusal
 from tests import postgres
 from tests.builders import ROOT
-from tests.rehearsals import Rehearsal
+from tests.rehearsals import Rehearsal, bundle_with
 
 #: Workers, or participants, that do the same at once.
 THREADS = 8
@@ -87,6 +88,14 @@ def at_once(action: Callable[[int], object]) -> list[object]:
 
 
 # ── one writer, all or nothing ──────────────────────────────────────────────
+
+
+def test_the_first_phase_split_may_name_the_last_block_of_each_kind(services: Services, tmp_path: Path) -> None:
+    bundle = bundle_with(tmp_path, lambda config: config["challenge_phase_splits"].reverse())
+    number, is_new = create_or_update(services, str(bundle), "me/reversed", 1)
+    (last, *_) = services.store.phases(number)[::-1]
+    assert is_new
+    assert services.store.find(ChallengePhaseSplit, ChallengePhaseSplit.phase_id == last.id)
 
 
 def test_a_message_is_received_by_one_worker(services: Services) -> None:

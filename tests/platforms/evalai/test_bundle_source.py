@@ -11,10 +11,12 @@ import pytest
 from segjudge.cli import main
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.phases import PHASES
+from segjudge.kernel.compiling import WORKER_SYSTEM, Library
+from segjudge.platforms.evalai.bundle import build as evalai_build
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.bundle_source import BUNDLE, BundleKind, find_bundle
 from segjudge.system.errors import UsageError
-from tests.builders import ROOT, zipped
+from tests.builders import ROOT, written, zipped
 
 ONE_PHASE = """
 from .scoring import Phase, PhaseSplit
@@ -140,3 +142,13 @@ def test_a_mistake_in_phases_is_a_sentence(text: str, message: str, small: Path)
     (small / "evaluation_script/phases.py").write_text(text)
     with pytest.raises(HostError, match=message):
         find_bundle(str(small)).phases()
+
+
+def test_a_compiled_kernel_is_included_unless_numpy_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = Library(tmp_path / "cache", WORKER_SYSTEM)
+    written(library.folder, {library.path.name: b"a kernel", library.checksum.name: b"its checksum"})
+    monkeypatch.setattr(evalai_build, "find_for_worker", lambda: library)
+    for kernel in (True, False):
+        assert build(str(ROOT), str(tmp_path / "bundle.zip"), kernel=kernel).kernel is kernel

@@ -1,0 +1,34 @@
+"""Categories that are numbered otherwise than in the truth are named next to the scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from segjudge import score_arrays
+
+
+@pytest.mark.parametrize(
+    ("ids", "change", "message"),
+    [
+        ([1, 2, 3, 4], lambda label: label + 1, "categories look as if 1 was added to each: with the truth's ids 30 of 30"),
+        ([1, 2, 3, 4], lambda label: label - 1, "categories look as if 1 was subtracted from each: with the truth's ids 30 of 30"),
+        ([2, 5, 9, 14, 3], [2, 3, 5, 9, 14].index, "as if they were numbered from 0"),
+        ([2, 5, 9, 14, 3], lambda label: [2, 3, 5, 9, 14].index(label) + 1, "as if they were numbered from 1"),
+        ([1, 2, 3, 4], lambda label: label, ""),
+        ([1, 2, 3, 4], lambda _: 3, ""),
+    ],
+)  # fmt: skip
+def test_categories_that_are_numbered_otherwise_are_named(ids: list[int], change: Any, message: str) -> None:
+    mask = np.zeros((1, 8, 8), bool)
+    mask[0, 2:5, 2:5] = True
+    labels = [ids[k % len(ids)] for k in range(40)]
+    truth = [{"labels": [label], "masks": mask} for label in labels]
+    results = [{"labels": [change(label)], "masks": mask, "scores": [0.5]} for label in labels]
+    lines = score_arrays(
+        results, truth, "coco", categories=[{"id": label, "name": str(label)} for label in ids]
+    ).warnings
+    assert any("categories" in line for line in lines) == bool(message)
+    assert message in "".join(lines)
