@@ -28,7 +28,7 @@ def add(numbers: Union[_Array, Sequence[float]]) -> float:
 
 def add_parts(parts: Iterable[_Array]) -> float:
     """Return the sum of the numbers of all parts, as `add` adds them; each but the last has whole blocks."""
-    blocks = (part[start : start + _BLOCK] for part in parts for start in range(0, len(part), _BLOCK))
+    blocks = (row[start : start + _BLOCK] for row in parts for start in range(0, len(row), _BLOCK))
     return _add_in_order([float(np.add.reduce(block)) for block in blocks])
 
 

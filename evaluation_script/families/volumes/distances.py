@@ -72,7 +72,7 @@ def find_distances(queries: Array, places: Array, spacing: Spacing) -> Array:
     if not count or not places.any():
         return answers
     field = _make_field(places, spacing)
-    start, left = 0, []
+    start, open_queries = 0, []
     for planes in cut_slabs(queries.shape):
         listed = _list_queries(queries[planes], planes.start, start, field)
         start += len(listed.indices)
@@ -80,8 +80,8 @@ def find_distances(queries: Array, places: Array, spacing: Spacing) -> Array:
         limit = _LOOKUPS * columns * (queries[planes].size // queries.shape[2])
         unanswered = _search(listed, field, limit, answers)
         answers[unanswered.indices] = unanswered.best
-        left.append((unanswered.indices, unanswered.voxels))
-    _transform(left, field, answers)
+        open_queries.append((unanswered.indices, unanswered.voxels))
+    _transform(open_queries, field, answers)
     np.sqrt(answers, out=answers)
     return answers
 
@@ -175,7 +175,7 @@ def _look_up(queries: _Queries, field: _Field, row_step: int, plane_step: int) -
     np.minimum(queries.best[chosen], sums, out=queries.best[chosen])
 
 
-def _transform(left: List[Tuple[Array, Array]], field: _Field, answers: Array) -> None:
+def _transform(queries: List[Tuple[Array, Array]], field: _Field, answers: Array) -> None:
     """Answer queries, by their indices and voxels, from the least squares in all planes with places.
 
     A few columns at a time: all that is known of many queries takes much memory.
@@ -185,10 +185,12 @@ def _transform(left: List[Tuple[Array, Array]], field: _Field, answers: Array) -
     planes = np.flatnonzero(has_place)
     index_of = np.cumsum(has_place) - 1
     step = max(1, _SLAB // (max(len(planes), depth) * height))
-    blocks = [(voxels % width // step).astype(np.min_scalar_type(width)) for _, voxels in left]
+    blocks = [(voxels % width // step).astype(np.min_scalar_type(width)) for _, voxels in queries]
     for start in range(0, width, step):
         chosen = [block == start // step for block in blocks]
-        indices, voxels = (np.concatenate([part[flags] for part, flags in zip(parts, chosen)]) for parts in zip(*left))
+        indices, voxels = (
+            np.concatenate([values[flags] for values, flags in zip(parts, chosen)]) for parts in zip(*queries)
+        )
         if not len(indices):
             continue
         rows, within = np.divmod(voxels, voxels.dtype.type(width))
