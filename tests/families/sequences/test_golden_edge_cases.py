@@ -23,8 +23,15 @@ from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.similarity import Region, boundary_similarity, disk, reach, region_similarity
 from segjudge.evaluation_script.masks.stack import crop, empty_labels, pack
 from tests.builders import score_sequences
-from tests.data import GOLDEN
-from tests.golden.comparison import EVALUATORS, EXACT, check_values, close, in_official_order, rows_by_sequence
+from tests.families.contract import golden_path
+from tests.families.sequences.comparison import (
+    EVALUATORS,
+    EXACT,
+    check_values,
+    close,
+    in_official_order,
+    rows_by_sequence,
+)
 from tests.golden.pairs import png_bytes
 
 ALWAYS_WRONG = {"lvos_cy"}  # LVOS's optional extension computes another boundary
@@ -39,7 +46,7 @@ def check_long_list(golden: Any, rows: list[Any]) -> None:
         check_values(entry, row, "vost", 1)
 
 
-EDGES = json.loads((GOLDEN / "edge_cases.json").read_text())
+EDGES = json.loads(golden_path("sequences", "edge_cases.json").read_text())
 
 
 def mask_of(entry: dict[str, Any], shape: list[int]) -> Any:

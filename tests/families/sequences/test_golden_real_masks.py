@@ -21,7 +21,14 @@ from segjudge.evaluation_script.families.sequences.truth import Split
 from segjudge.evaluation_script.files.limits import ArchiveLimits
 from tests.builders import score_sequences
 from tests.data import SEQUENCES
-from tests.golden.comparison import EVALUATORS, EXACT, check_values, close, in_official_order, rows_by_sequence
+from tests.families.sequences.comparison import (
+    EVALUATORS,
+    EXACT,
+    check_values,
+    close,
+    in_official_order,
+    rows_by_sequence,
+)
 from tests.golden.pairs import write_pair
 from tests.shared import needs_shared
 
