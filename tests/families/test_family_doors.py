@@ -16,31 +16,27 @@ from segjudge.evaluation_script.files.limits import UNIT_LIMITS
 from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 from tests.data import TRACKS_DATA
+from tests.families.contract import merge_rows
 from tests.shared import needs_shared
 
 pytestmark = needs_shared
 
-#: Layout → published truth, submission, protocol, its first metric's table.
-SETS = {
-    "vipseg": ("vps/truth.json", "vps/submission", "vipseg-official", "VPQ"),
-    "vspw": ("vspw/truth", "vspw/submission", "vspw-official", "mIoU"),
-    "mots": ("mots/gt", "mots/trackers/ours/data", "mots", "HOTA"),
-    "burst": ("burst/truth.json", "burst/class-guided.json", "burst-official", "HOTA"),
-}
+#: Protocol → layout, published truth, submission.
+SETS: dict[str, tuple[str, str, str]] = merge_rows("SHARED_UPLOADS")
 
 
-def paths(layout: str) -> tuple[str, str, str, str]:
-    truth, submission, protocol, metric = SETS[layout]
-    return str(TRACKS_DATA / truth), str(TRACKS_DATA / submission), protocol, metric
+def paths(protocol: str) -> tuple[str, str]:
+    _, truth, submission = SETS[protocol]
+    return str(TRACKS_DATA / truth), str(TRACKS_DATA / submission)
 
 
-@pytest.mark.parametrize("layout", SETS)
+@pytest.mark.parametrize("protocol", SETS)
 def test_published_truth_and_packed_truth_score_alike_by_command_and_in_python(
-    layout: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    protocol: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    truth, submission, protocol, metric = paths(layout)
+    truth, submission = paths(protocol)
     packed = str(tmp_path / "truth.zip")
-    assert cli(["pack", "--layout", layout, "--root", truth, "--out", packed]) == 0
+    assert cli(["pack", "--layout", SETS[protocol][0], "--root", truth, "--out", packed]) == 0
     assert "split val, " in capsys.readouterr().out
     scores = segjudge.score(submission, truth, protocol)
     assert list(scores.metrics["val"])[: len(PROTOCOLS[protocol].metrics)] == list(PROTOCOLS[protocol].metrics)
@@ -52,17 +48,17 @@ def test_published_truth_and_packed_truth_score_alike_by_command_and_in_python(
     answer = json.loads(capsys.readouterr().out)
     assert answer["result"] == [scores.metrics]
     assert answer["categories"] == scores.tables["categories"]
-    assert (tmp_path / "global_results-val.csv").read_text().startswith(metric)
+    assert (tmp_path / "global_results-val.csv").read_text().startswith(PROTOCOLS[protocol].metrics[0])
     assert (tmp_path / "per-category_results-val.csv").read_text().startswith("Category,Id,")
 
 
-@pytest.mark.parametrize("layout", SETS)
+@pytest.mark.parametrize("protocol", SETS)
 def test_a_phase_of_a_challenge_scores_them_guarded(
-    layout: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    truth, submission, protocol, _metric = paths(layout)
+    truth, submission = paths(protocol)
     packed = str(tmp_path / "truth.zip")
-    assert cli(["pack", "--layout", layout, "--root", truth, "--out", packed]) == 0
+    assert cli(["pack", "--layout", SETS[protocol][0], "--root", truth, "--out", packed]) == 0
     split = PhaseSplit("val", protocol, PROTOCOLS[protocol].metrics)
     monkeypatch.setattr(main, "PHASES", (Phase("p", "truth.zip", (split,), limits=UNIT_LIMITS),))
     answer: dict[str, Any] = main.evaluate(packed, submission, "p")
@@ -74,7 +70,8 @@ def test_a_phase_of_a_challenge_scores_them_guarded(
 
 
 def test_units_can_be_chosen_by_name() -> None:
-    truth, submission, protocol, _ = paths("vipseg")
+    protocol = "vipseg-official"
+    truth, submission = paths(protocol)
     golden = json.loads((TRACKS_DATA / "vps" / "golden.json").read_text())
     results = segjudge.score(submission, truth, protocol, sequences=["long"]).metrics["val"]
     assert results["VPQ"] == pytest.approx(golden["vpq"]["long"]["VPQ"]["All"] / 100, abs=1e-9)

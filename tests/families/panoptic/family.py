@@ -180,6 +180,7 @@ BOARD_LABELS: dict[str, tuple[str, ...]] = {
     "coco-panoptic": ("PQ", "SQ", "RQ", "PQ-Things", "SQ-Things", "PQ-Stuff", "SQ-Stuff"),
     "vipseg": ("VPQ", "VPQ-Things", "VPQ-Stuff", "STQ", "AQ", "IoU"),
 }
+SHARED_UPLOADS = {"vipseg-official": ("vipseg", "vps/truth.json", "vps/submission")}
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "no label maps": ("coco-panoptic", "vipseg"),
     "first screens": ("coco-panoptic",),

@@ -129,6 +129,7 @@ SHARED_LOSSES = {"vspw": ("vspw/truth", "vspw/submission", "mIoU")}
 SAVED_MASKS: dict[str, tuple[Any, list[dict[str, Any]]]] = {
     "vspw": ({"a": published.LABEL_FRAMES}, []),
 }
+SHARED_UPLOADS = {"vspw-official": ("vspw", "vspw/truth", "vspw/submission")}
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "sharing": ("vspw",),
     "pages": ("vspw", "cityscapes", "coco-stuff"),

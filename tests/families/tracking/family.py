@@ -139,6 +139,10 @@ BOARD_LABELS: dict[str, tuple[str, ...]] = {
     "mots": ("HOTA", "DetA", "AssA", "DetRe", "DetPr", "AssRe", "AssPr"),
     "burst": ("HOTA", "DetA", "AssA", "AP", "HOTA-common", "HOTA-uncommon"),
 }
+SHARED_UPLOADS = {
+    "mots": ("mots", "mots/gt", "mots/trackers/ours/data"),
+    "burst-official": ("burst", "burst/truth.json", "burst/class-guided.json"),
+}
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "no label maps": ("burst",),
     "first screens": ("mots",),
