@@ -47,6 +47,7 @@ SUBJECTS = {
     "pages of reports": "of these the report alone is tried in the quick tests",
     "pages of challenges": "of these the new challenge alone is tried in the quick tests",
     "sharing": "parts, processes and merging give the same bits, and every promise of the conformance kit holds",
+    "frames": "frames of labels are counted alone, in any order, by any workers",
     "promises": "every promise holds, though files are read as of no other protocol",
     "mounts": "grand-challenge's program scores it in the quick tests",
     "JSON mounts": "grand-challenge's program takes its JSON plain, gzipped or in an archive",

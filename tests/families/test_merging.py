@@ -21,11 +21,12 @@ from segjudge.evaluation_script.families.sequences.counting import FIELDS, Count
 from segjudge.evaluation_script.families.sequences.counting import decode_counts as decode_sequence
 from segjudge.evaluation_script.files.problems import HostError, Problem, SubmissionError
 from segjudge.testing.checks import describe_counts, empty_like
+from tests.families.contract import examples
 from tests.scoring.shares import IMAGES, TRUTH, write_instances, write_sequences
 from tests.scoring.test_parts import scorer_of
 
 
-@pytest.mark.parametrize("protocol", ["davis2017", "mosev2"])
+@pytest.mark.parametrize("protocol", examples("frames"))
 def test_the_frames_of_a_sequence_merge_in_any_order_and_with_repeats(protocol: str, tmp_path: Path) -> None:
     files = write_sequences(tmp_path, TRUTH)
     whole = scorer_of(files, protocol).count(files.results)

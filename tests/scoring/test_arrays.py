@@ -87,7 +87,7 @@ def test_arrays_score_as_files_do(protocol: str, path: str, tmp_path: Path, monk
     assert same(score_arrays(PREDICTIONS, TRUTHS, protocol), expected)
 
 
-@pytest.mark.parametrize("protocol", ["davis2017", "mosev2"])
+@pytest.mark.parametrize("protocol", examples("frames"))
 def test_means_are_taken_in_the_order_of_the_list_as_those_of_files(protocol: str, tmp_path: Path) -> None:
     truths = {f"{number}": video(10 + number, 5 + number) for number in (3, 1, 9, 10, 2, 5, 4)}
     predictions = {name: np.roll(labels, int(name), 2) % 255 for name, labels in truths.items()}
@@ -133,7 +133,7 @@ def test_many_labels_are_no_other_thing() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("parts", [1, 2, 7, 64])
-@pytest.mark.parametrize("protocol", ["davis2017", "davis2017-unsupervised", "mosev2", "lvos"])
+@pytest.mark.parametrize("protocol", examples("frames"))
 def test_parts_in_any_order_with_repeats_have_the_same_bits(parts: int, protocol: str) -> None:
     whole = score_arrays(PREDICTIONS, TRUTHS, protocol)
     draw = np.random.default_rng(parts)

@@ -16,6 +16,7 @@ from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PRO
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from segjudge.scoring import sharing
 from segjudge.system.errors import OptionError
+from tests.families.contract import examples
 from tests.scoring.shares import SENT, write_instances, write_sequences
 
 
@@ -50,7 +51,7 @@ def given(tmp_path: Path) -> tuple[str, str]:
     return write_sequences(tmp_path)
 
 
-@pytest.mark.parametrize("protocol", ["davis2017", "mosev2", "davis2017-unsupervised"])
+@pytest.mark.parametrize("protocol", examples("frames"))
 @pytest.mark.parametrize("pool", [ThreadPoolExecutor, ProcessPoolExecutor])
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 def test_any_executor_gives_the_bits_of_one_process(

@@ -72,7 +72,7 @@ def test_results_of_memory_and_of_executors_are_saved_too(tmp_path: Path) -> Non
         segjudge.score(*SEQUENCES, executor=executor).save(tmp_path / "run")
     assert segjudge.load(tmp_path / "run").metrics == segjudge.score(*SEQUENCES).metrics
     predictions, truths = videos(3)
-    for protocol in ("davis2017", "mosev2", "lvos"):
+    for protocol in examples("frames"):
         scores = segjudge.score_arrays(predictions, truths, protocol)
         assert scores.provenance["protocols"] == {"all": {"name": protocol, "revision": 1, "changed": False}}
         assert scores.provenance["truth"] == "memory"
@@ -258,8 +258,7 @@ def test_numbers_need_no_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_protocol_of_masks_in_memory_has_its_tables(tmp_path: Path) -> None:
     (tmp_path / "truth.zip").write_bytes(label_zip({name: list(frames) for name, frames in videos(6)[1].items()}))
     (tmp_path / "sent.zip").write_bytes(label_zip({name: list(frames) for name, frames in videos(6)[0].items()}))
-    for name in ("davis2017", "lvos", "vost", "mosev2", "davis2017-unsupervised"):
-        assert name in PROTOCOLS
+    for name in examples("frames"):
         scores = segjudge.score(tmp_path / "sent.zip", tmp_path / "truth.zip", name, layout="davis2017")
         assert len(scores.sequences) == len(scores.objects) == 6
         assert set(scores.frames.columns) == {"split", "sequence", "object", "frame", "j", "f"}

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from segjudge import FrameAccumulator, score_arrays
+from tests.families.contract import examples
 from tests.families.instances.memory_images import images
 from tests.scoring.test_arrays import PREDICTIONS, TRUTHS
 
@@ -69,7 +70,7 @@ def test_two_processes_have_the_bits_of_one(kind: str, tmp_path: Path) -> None:
     assert [pickle.loads((tmp_path / str(rank)).read_bytes()) for rank in (0, 1)] == [expected] * 2
 
 
-@pytest.mark.parametrize("protocol", ["davis2017", "mosev2", "davis2017-unsupervised"])
+@pytest.mark.parametrize("protocol", examples("frames"))
 def test_a_metric_scores_what_arrays_score_however_it_is_used(protocol: str) -> None:
     expected = score_arrays(PREDICTIONS, TRUTHS, protocol).metrics["all"]
     whole = filled(range(len(FRAMES)), protocol)

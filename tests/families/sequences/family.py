@@ -222,6 +222,7 @@ BOARD_LABELS: dict[str, tuple[str, ...]] = {
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "first screens": ("davis2017",),
     "sharing": ("davis2017", "mosev2"),
+    "frames": ("davis2017", "davis2017-unsupervised", "mosev2", "lvos"),
     "promises": ("revos-official",),
     "pages": ("davis2017", "davis2017-unsupervised", "mosev2", "youtube-vos", "long-rvos"),
     "pages shown whole": ("davis2017",),
