@@ -22,7 +22,7 @@ from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PRO
 from tests import revisions
 from tests.builders import label_zip
 from tests.data import ROOT
-from tests.families.contract import golden_path
+from tests.families.contract import examples, golden_path
 
 SEQUENCES = (ROOT / "examples/sequences-dev/strong.zip", ROOT / "annotations/sequences-dev.zip", "davis2017")
 INSTANCES = (ROOT / "examples/instances-dev/sharp.json", ROOT / "annotations/instances-dev.zip", "places2017")
