@@ -2,9 +2,10 @@
 
     python -m benchmarks.drop_in [--images 1000] [--repeat N] [--peer-python PYTHON] [--folder FOLDER]
 
-The set is that of `instances`, and each record has a box beside its mask, as detectors write it.  Each process imports the
+The set is that of `instances`, and each record has a box beside its mask, as detectors write it; keypoints are those of
+`keypoints`, five images for each of `instances`.  Each process imports the
 classes, loads truth and detections, evaluates, accumulates and summarizes, on one core.  Peers are those that their
-interpreter has; their twelve statistics are compared with ours.  Files are scored by the command, too, which also prints
+interpreter has; their statistics are compared with ours.  Files are scored by the command, too, which also prints
 categories and standard errors.
 """
 
@@ -18,6 +19,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from benchmarks import keypoints
 from benchmarks.instances import CLOSE, write_set
 from benchmarks.measuring import Table, Task, add_peers, least, options, segjudge, show, take_turns
 from segjudge.evaluation_script.masks.run_lengths import runs_of
@@ -40,12 +42,12 @@ HOTCOCO = PROGRAM.replace("PACKAGE.cocoeval", "hotcoco").replace("PACKAGE.coco",
 HOTCOCO = HOTCOCO.replace("loadRes", "load_res")
 VERNIER = """
 import json, sys
-from vernier.instance import Bbox, Evaluator, Segm
+from vernier.instance import Bbox, Evaluator, Keypoints, Segm
 truth, detections, kind, way = sys.argv[1:]
 both = [open(path, "rb").read() for path in (truth, detections)]
 if way == "list":
     both[1] = json.loads(both[1])
-summary = Evaluator(iou={"segm": Segm, "bbox": Bbox}[kind](), parity_mode="strict").evaluate(*both, num_threads=1)
+summary = Evaluator(iou={"segm": Segm, "bbox": Bbox, "keypoints": Keypoints}[kind](), parity_mode="strict").evaluate(*both, num_threads=1)
 print(json.dumps(list(map(float, summary.stats))))
 """
 #: The programs by name; Segjudge's is first.
@@ -55,16 +57,19 @@ PROGRAMS = {
     "hotcoco": HOTCOCO,
     "vernier": VERNIER,
 }
-#: The subjects of the comparison: file of detections, kind, and whether the program has parsed the file.
+#: The subjects of the comparison: files of truth and detections, kind, and whether the program has parsed the latter.
 CASES = {
-    "masks, of a file with boxes beside them": ("both.json", "segm", "file"),
-    "boxes, of the same file": ("both.json", "bbox", "file"),
-    "boxes, of a file without masks": ("boxes.json", "bbox", "file"),
-    "boxes, of a list in memory": ("boxes.json", "bbox", "list"),
+    "masks, of a file with boxes beside them": ("truth.json", "both.json", "segm", "file"),
+    "boxes, of the same file": ("truth.json", "both.json", "bbox", "file"),
+    "boxes, of a file without masks": ("truth.json", "boxes.json", "bbox", "file"),
+    "boxes, of a list in memory": ("truth.json", "boxes.json", "bbox", "list"),
+    "keypoints, of a file with boxes beside them": ("points/truth.json", "points/records.json", "keypoints", "file"),
 }
 #: The column of the command, and its protocol by kind.
 COMMAND = "segjudge score"
-PROTOCOLS = {"segm": "coco-official", "bbox": "coco-box"}
+PROTOCOLS = {"segm": "coco-official", "bbox": "coco-box", "keypoints": "coco-keypoints-official"}
+#: The images with keypoints for each image with masks.
+POINTED = 5
 
 
 def box_of(segmentation: dict[str, Any]) -> list[float]:
@@ -105,8 +110,11 @@ def main(arguments: Sequence[str] | None = None) -> Table:
         folder = Path(args.folder or temporary)
         if not (folder / "both.json").exists():
             print("{} instances, {} detections".format(*write_boxes(folder, args.images)))
-        for case, (file, kind, way) in CASES.items():
-            given = [str(folder / "truth.json"), str(folder / file), kind, way]
+        if not (folder / "points").exists():
+            (folder / "points").mkdir()
+            print("{} people, {} detections".format(*keypoints.write_set(folder / "points", POINTED * args.images)))
+        for case, (truth, file, kind, way) in CASES.items():
+            given = [str(folder / truth), str(folder / file), kind, way]
             tasks = {
                 name: Task([args.peer_python if index else sys.executable, "-c", code, *given], is_peer=index > 0)
                 for index, (name, code) in enumerate(PROGRAMS.items())

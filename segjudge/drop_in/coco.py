@@ -23,6 +23,7 @@ with without_collector():  # modules are no garbage: a tenth of this import
     import numpy as np
 
     from segjudge.evaluation_script.families.instances.annotation_columns import AnnotationColumns, read_annotations
+    from segjudge.evaluation_script.families.instances.keypoints import check_coordinates
     from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
     from segjudge.evaluation_script.families.instances.records import LARGEST_SIDE, UNUSUAL, KnownImages
     from segjudge.evaluation_script.families.instances.submission import InstanceRecords, check_json
@@ -71,6 +72,12 @@ with without_collector():
 _Incumbent: Any = INCUMBENT.COCO
 #: Attributes that are created when they are first read.
 _LATE = ("dataset", "anns", "imgToAnns", "catToImgs", "imgs", "cats")
+#: The protocols that read detections, by what is compared.
+_PROTOCOLS = {"segm": "coco-official", "bbox": "coco-box", "keypoints": "coco-keypoints-official"}
+#: The keys of what is compared.
+_SHAPES = (b'"keypoints"', b'"bbox"', b'"segmentation"')
+#: The number of keypoints of COCO's people.
+_COCO_POINTS = 17
 #: The number of leading bytes of a file in which a key belongs to the first record.
 _FIRST_RECORD = 1 << 16
 #: The exceptions for annotations that pycocotools itself accepts or explains.
@@ -91,8 +98,8 @@ class COCO(_Incumbent):  # type: ignore[misc]
         self._detections: tuple[COCO, bytes | list[dict[str, Any]]] | None = None
         #: The dataset's annotations as columns, and the rest of its JSON, until the document has the annotations.
         self._annotations: tuple[AnnotationColumns, bytes] | None = None
-        #: The columns that were read, for masks (False) and boxes (True).
-        self._columns: dict[bool, Any] = {}
+        #: The columns that were read, by what is compared.
+        self._columns: dict[str, Any] = {}
         super().__init__()
         if annotation_file is None:
             return
@@ -187,47 +194,63 @@ class COCO(_Incumbent):  # type: ignore[misc]
             data = file.read()
         loaded._detections = self, data
         loaded._forget()
-        has_boxes, has_masks = (key in data[:_FIRST_RECORD] for key in (b'"bbox"', b'"segmentation"'))
-        if has_boxes and loaded.find_records(self, boxes=True) is not None:
+        has_points, has_boxes, has_masks = (key in data[:_FIRST_RECORD] for key in _SHAPES)
+        if has_points and loaded.find_records(self, "keypoints") is not None:
+            return loaded
+        if has_boxes and loaded.find_records(self, "bbox") is not None:
             return loaded  # their masks are read on comparison
-        if loaded.find_records(self, boxes=not has_masks) is None:
+        if loaded.find_records(self, "segm" if has_masks else "bbox") is None:
             _ = loaded.dataset  # or pycocotools says why it is invalid
         return loaded
 
-    def find_truth(self, *, boxes: bool) -> InstanceTruth | None:
-        """Return the annotations as arrays, with empty masks if boxes are compared; None if a program has seen them."""
+    def find_truth(self, kind: str) -> InstanceTruth | None:
+        """Return the annotations as arrays, with empty masks unless masks are compared.
+
+        Return None if a program has seen them. Raises one of `NOT_OURS` if pycocotools must read keypoints.
+        """
         if "dataset" in vars(self) or self._detections is not None:
             return None
-        if boxes not in self._columns:
-            document = self._document
-            if self._annotations is not None:
-                with contextlib.suppress(*NOT_OURS):
-                    read = truth_of_columns(document, self._annotations[0], "cocoGt", masked=not boxes)
-                    self._columns[boxes] = read
-                    return read
-                document = self._make_dataset()
-            if boxes:
-                document = {**document, "annotations": clear_masks(document["annotations"], document["images"])}
-            self._columns[boxes] = truth_of(document, "cocoGt")
-        truth: InstanceTruth = self._columns[boxes]
+        if kind not in self._columns:
+            self._columns[kind] = self._read_truth(kind)
+        truth: InstanceTruth = self._columns[kind]
         return truth
 
-    def find_records(self, truth: Any, *, boxes: bool) -> InstanceRecords | None:
+    def _read_truth(self, kind: str) -> InstanceTruth:
+        document = self._document
+        if self._annotations is not None:
+            columns, points = self._annotations[0], self._annotations[0].points
+            if kind == "keypoints":
+                if points is None or not (points.states & points.has_box & columns.has_area).all():
+                    raise ValueError
+                document = set_sigmas(document, points.numbers.shape[1] // 3)
+            with contextlib.suppress(*NOT_OURS):
+                return truth_of_columns(document, columns, "cocoGt", masked=kind == "segm")
+            document = self._make_dataset()
+        if kind == "keypoints":
+            rows = document["annotations"]
+            return truth_of_points(document, rows, len(rows[0]["keypoints"]) // 3 if rows else _COCO_POINTS)
+        if kind == "bbox":
+            document = {**document, "annotations": clear_masks(document["annotations"], document["images"])}
+        return truth_of(document, "cocoGt")
+
+    def find_records(self, truth: Any, kind: str) -> InstanceRecords | None:
         """Return the detections as arrays; None if the program has changed or seen them, or Python must read them."""
         if self._detections is None or self._detections[0] is not truth:
             return None
         data = self._detections[1]
         if isinstance(data, list):  # a program may have changed them meanwhile
-            annotations = truth.find_truth(boxes=True) if boxes else None
-            return None if annotations is None else read_rows(data, annotations.images, boxes=True, complete=False)
-        if boxes not in self._columns:
+            annotations = truth.find_truth(kind) if kind != "segm" else None
+            return None if annotations is None else read_rows(data, annotations.images, kind, complete=False)
+        if kind not in self._columns:
             try:
-                annotations = truth.find_truth(boxes=boxes)
-                protocol = INSTANCE_PROTOCOLS["coco-box" if boxes else "coco-official"]
-                self._columns[boxes] = annotations and check_json(data, annotations.images, protocol)
+                if kind == "keypoints" and _SHAPES[2] in data[:_FIRST_RECORD]:
+                    raise UsageError("pycocotools takes the areas of detections from their masks")
+                annotations = truth.find_truth(kind)
+                protocol = INSTANCE_PROTOCOLS[_PROTOCOLS[kind]]
+                self._columns[kind] = annotations and check_json(data, annotations.images, protocol)
             except NOT_OURS:
-                self._columns[boxes] = None
-        records: InstanceRecords | None = self._columns[boxes]
+                self._columns[kind] = None
+        records: InstanceRecords | None = self._columns[kind]
         return records
 
 
@@ -265,13 +288,25 @@ def clear_masks(rows: Sequence[dict[str, Any]], images: Sequence[dict[str, Any]]
     return [{**row, "segmentation": nothing[sizes[row["image_id"]]]} for row in rows]
 
 
+def set_sigmas(document: dict[str, Any], count: int) -> dict[str, Any]:
+    """Return a document whose categories have sigmas for so many keypoints; `COCOeval` replaces them by its own."""
+    return {**document, "categories": [{**row, "sigmas": [1.0] * count} for row in document["categories"]]}
+
+
+def truth_of_points(document: dict[str, Any], rows: Sequence[dict[str, Any]], count: int) -> InstanceTruth:
+    """Return annotations with so many keypoints as arrays, without masks; raises one of `NOT_OURS` for others."""
+    keys = ("id", "image_id", "category_id", "area", "keypoints", "num_keypoints", "bbox")
+    rows = [{**{key: row[key] for key in keys}, "iscrowd": row.get("iscrowd", 0)} for row in rows]
+    return truth_of({**set_sigmas(document, count), "annotations": rows}, "cocoGt")
+
+
 def read_rows(
-    rows: Sequence[dict[str, Any]], images: KnownImages, *, boxes: bool, complete: bool = True
+    rows: Sequence[dict[str, Any]], images: KnownImages, kind: str, *, complete: bool = True
 ) -> InstanceRecords | None:
     """Return detections as arrays; None if a mask is not compressed, or raises one of `NOT_OURS`.
 
-    Masks have counts as text or bytes; detections of images that the truth lacks are left out. If boxes are not
-    `complete`, they have no areas yet.
+    Masks have counts as text or bytes; detections of images that the truth lacks are left out. If they are not
+    `complete`, they have boxes, from which their areas are computed.
     """
     image = places_of(images.ids, _read_numbers([row["image_id"] for row in rows], "q"))
     if (image < 0).any():
@@ -279,16 +314,17 @@ def read_rows(
         rows, image = [rows[index] for index in listed.tolist()], image[listed]
     category = places_of(images.categories, _read_numbers([row["category_id"] for row in rows], "q"))
     score = _read_numbers([row["score"] for row in rows], "d")
-    sides, texts = np.zeros((len(rows), 4)), [""] * len(rows)
-    if boxes:
-        boxes_of_rows = [row["bbox"] for row in rows]
-        if not {*map(len, boxes_of_rows)} <= {4} or str in {*map(type, boxes_of_rows)}:
-            raise ValueError
-        sides = np.fromiter(chain.from_iterable(boxes_of_rows), float, 4 * len(rows)).reshape(len(rows), 4)
+    sides, texts, points = np.zeros((len(rows), 4)), [""] * len(rows), np.zeros((len(rows), 0))
+    area = pixels = np.zeros(len(rows))
+    if kind == "bbox" or not complete:
+        sides = _read_lists([row["bbox"] for row in rows], 4)
         area = pixels = sides[:, 2] * sides[:, 3]
         if not (np.abs(sides) <= LARGEST_SIDE).all() or (sides[:, 2:] < 0).any():
             raise ValueError
-    else:
+    if kind == "keypoints":
+        points = _read_lists([row["keypoints"] for row in rows], 3 * images.keypoints)
+        points = check_coordinates(points, images.keypoints)
+    if kind == "segm":
         masks = [row["segmentation"] for row in rows]
         if not all(isinstance(mask, dict) and isinstance(mask["counts"], str | bytes) for mask in masks):
             return None
@@ -304,8 +340,15 @@ def read_rows(
         area = _read_numbers([row["area"] for row in rows], "d")
     if not np.isfinite(score).all():
         raise ValueError
-    dropped, points = np.zeros(len(images.ids), np.int64), np.zeros((len(rows), 0))
+    dropped = np.zeros(len(images.ids), np.int64)
     return InstanceRecords(image, category, score, area, pixels, pack_texts(texts), sides, points, dropped, [])
+
+
+def _read_lists(lists: list[Any], length: int) -> Array:
+    """Return lists of so many numbers as rows; raises ValueError for others."""
+    if not {*map(len, lists)} <= {length} or str in {*map(type, lists)}:
+        raise ValueError
+    return np.fromiter(chain.from_iterable(lists), float, length * len(lists)).reshape(len(lists), length)
 
 
 def _read_numbers(values: list[Any], kind: str) -> Array:

@@ -15,7 +15,8 @@ with without_collector():  # as in `coco`
     import numpy as np
     from pycocotools import cocoeval as incumbent
 
-    from segjudge.drop_in.coco import COCO, INCUMBENT, NOT_OURS, clear_masks, read_rows
+    from segjudge.drop_in.coco import COCO, INCUMBENT, NOT_OURS, clear_masks, read_rows, truth_of_points
+    from segjudge.evaluation_script.families.instances.keypoints import TrueKeypoints
     from segjudge.evaluation_script.families.instances.matching import (
         ImageBlock,
         InstanceCounts,
@@ -39,15 +40,22 @@ _IncumbentParams: Any = incumbent.Params
 #: The methods that pycocotools calls if a program replaces them.
 _OWN_RULES = ("_prepare", "computeIoU", "evaluateImg")
 #: The protocol of each kind of comparison.
-_KINDS = {"segm": "coco", "bbox": "coco-box", "boundary": "coco-boundary"}
+_KINDS = {
+    "segm": "coco",
+    "bbox": "coco-box",
+    "boundary": "coco-boundary",
+    "keypoints": "coco-keypoints-official",
+}
+#: An area that no detection has, for ranges that a program does not use.
+_NO_RANGE = (-1.0, -1.0)
 
 
 class Params(_IncumbentParams):  # type: ignore[misc]
     """The parameters of a comparison, as pycocotools has them; `boundary` is compared like `segm`."""
 
     def __init__(self, iouType: str = "segm") -> None:
-        if iouType not in (*_KINDS, "keypoints"):
-            raise UsageError(f"iouType {iouType!r} is not scored, only {', '.join((*_KINDS, 'keypoints'))}")
+        if iouType not in _KINDS:
+            raise UsageError(f"iouType {iouType!r} is not scored, only {', '.join(_KINDS)}")
         super().__init__("segm" if iouType == "boundary" else iouType)
         self.iouType = iouType
 
@@ -56,8 +64,8 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
     """Precision and recall of detections: `evaluate`, `accumulate`, `summarize`, then `stats` and `eval`.
 
     It is pycocotools' own class, so that programs may use, replace and inherit all of it; with COCO's thresholds,
-    four ranges of areas and three caps `evaluate` and `accumulate` are ours.  `evalImgs` and `ious` are made when
-    they are first read.
+    four ranges of areas and three caps `evaluate` and `accumulate` are ours; of keypoints with any caps and up to four
+    ranges.  `evalImgs` and `ious` are made when they are first read.
     """
 
     def __init__(self, cocoGt: Any = None, cocoDt: Any = None, iouType: str = "segm") -> None:
@@ -142,18 +150,32 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
     def _open_blocks(self, protocol: InstanceProtocol) -> list[ImageBlock]:
         """Return the images in blocks; raises the errors of inputs that are not COCO's."""
         truth, records = self._find_sides() or self._read_sides(protocol)
+        if protocol.keypoints:
+            truth = replace(truth, keypoints=self._set_sigmas(truth))
         images = np.flatnonzero(np.isin(truth.images.ids, np.array([*self.params.imgIds], np.int64)))
         return cut_into_blocks(records, truth, protocol, images, 1)
 
+    @property
+    def _compared(self) -> str:
+        """What is read of annotations and detections."""
+        return "segm" if self.params.iouType == "boundary" else str(self.params.iouType)
+
+    def _set_sigmas(self, truth: InstanceTruth) -> TrueKeypoints:
+        """Return the keypoints of a truth with the sigmas of the parameters, which are those of all categories."""
+        sigmas, keypoints = np.asarray(self.params.kpt_oks_sigmas, float), truth.keypoints
+        if keypoints is None or sigmas.shape != keypoints.points.shape[1:2] or not (sigmas > 0).all():
+            raise UsageError("kpt_oks_sigmas has a number above 0 for each keypoint")
+        return replace(keypoints, sigmas=np.tile(sigmas, (len(truth.categories), 1)))
+
     def _find_sides(self) -> tuple[InstanceTruth, InstanceRecords] | None:
         """Return both sides with the compared categories, if no program has the annotations of the truth."""
-        truth_side, boxes = self.cocoGt, self.params.iouType == "bbox"
-        truth = truth_side.find_truth(boxes=boxes) if isinstance(truth_side, COCO) and self.params.useCats else None
+        truth_side, kind = self.cocoGt, self._compared
+        truth = truth_side.find_truth(kind) if isinstance(truth_side, COCO) and self.params.useCats else None
         if truth is None:
             return None
-        records = self.cocoDt.find_records(truth_side, boxes=boxes) if isinstance(self.cocoDt, COCO) else None
+        records = self.cocoDt.find_records(truth_side, kind) if isinstance(self.cocoDt, COCO) else None
         if records is None:
-            records = read_rows(self.cocoDt.dataset["annotations"], truth.images, boxes=boxes)
+            records = read_rows(self.cocoDt.dataset["annotations"], truth.images, kind)
         if records is None:
             return None
         chosen = truth.images.category_indices(self.params.catIds)
@@ -169,18 +191,22 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
 
     def _read_sides(self, protocol: InstanceProtocol) -> tuple[InstanceTruth, InstanceRecords]:
         """Return both sides, read from Python's annotations."""
-        params, boxes = self.params, self.params.iouType == "bbox"
+        params, kind = self.params, self._compared
         images, rows = set(params.imgIds), self._select_annotations(self.cocoGt)
         listed_images = [row for row in self.cocoGt.dataset["images"] if row["id"] in images]
         document = {
             "images": sorted(listed_images, key=lambda row: row["id"]),
             "categories": [{"id": number, "name": ""} for number in params.catIds],
-            "annotations": clear_masks(rows, listed_images) if boxes else _decode_masks(rows),
         }
         if not params.useCats:
             document["categories"] = [{"id": -1, "name": "all"}]
-        truth, detections = truth_of(document, "cocoGt"), self._select_annotations(self.cocoDt)
-        records = read_rows(detections, truth.images, boxes=boxes)
+        if kind == "keypoints":
+            truth = truth_of_points(document, rows, len(params.kpt_oks_sigmas))
+        else:
+            annotations = clear_masks(rows, listed_images) if kind == "bbox" else _decode_masks(rows)
+            truth = truth_of({**document, "annotations": annotations}, "cocoGt")
+        detections = self._select_annotations(self.cocoDt)
+        records = read_rows(detections, truth.images, kind)
         if records is None:
             area = np.array([row["area"] for row in detections], float)  # as `loadRes` says, be it of a box
             records = replace(check_records(_decode_masks(detections), truth.images, protocol), area=area)
@@ -206,15 +232,19 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
         if not self.params.useCats:
             self.params.catIds = [-1]  # as pycocotools leaves them
         caps, categories = self.params.maxDets, len(self.params.catIds)
-        pairs = [(area, cap) for area in range(len(AREAS)) for cap in range(len(caps))]
+        areas = len(self.params.areaRng)
+        pairs = [(area, cap) for area in range(areas) for cap in range(len(caps))]
         curves = MatchedDetections(self._counts, categories, caps, scored=True).curves(pairs)
+        precision, recall, scores = (
+            table[..., :areas, :] for table in (curves.precision, curves.recall, curves.scores)
+        )
         self.eval = {
             "params": self.params,
-            "counts": list(curves.precision.shape),
+            "counts": list(precision.shape),
             "date": datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%d %H:%M:%S"),
-            "precision": curves.precision,
-            "recall": curves.recall,
-            "scores": curves.scores,
+            "precision": precision,
+            "recall": recall,
+            "scores": scores,
         }
 
     def summarize(self) -> None:
@@ -262,18 +292,24 @@ def _find_protocol(params: Any) -> InstanceProtocol:
         raise UsageError(f"iouType {params.iouType!r} is scored by pycocotools alone")
     if not np.array_equal(params.iouThrs, THRESHOLDS) or not np.array_equal(params.recThrs, RECALLS):
         raise UsageError("boundaries are scored only with COCO's iouThrs and recThrs")
-    if len(params.areaRng) != len(AREAS) or len(params.maxDets) != 3:
+    areas = [(float(low), float(high)) for low, high in params.areaRng]
+    points = params.iouType == "keypoints"
+    if not points and (len(areas) != len(AREAS) or len(params.maxDets) != 3):
         raise UsageError("of boundaries areaRng has four ranges and maxDets three numbers; others are not scored")
+    if points and not params.useCats:
+        raise UsageError("without categories pycocotools compares no keypoints")
+    if points and not (0 < len(areas) <= len(AREAS) and len(params.maxDets) and np.isfinite(areas).all()):
+        raise UsageError("more ranges of areas than four are scored by pycocotools alone")
     return replace(
         INSTANCE_PROTOCOLS[_KINDS[params.iouType]],
         detections=tuple(map(int, params.maxDets)),
-        areas=tuple((float(low), float(high)) for low, high in params.areaRng),
+        areas=(*areas, *[_NO_RANGE] * (len(AREAS) - len(areas))),
         id_zero_quirk=True,
     )
 
 
 def _are_equal(params: Any, params_before: Any) -> bool:
     """Return whether two parameters are equal."""
-    names = ("imgIds", "catIds", "maxDets", "iouThrs", "recThrs", "areaRng")
-    same = all(np.array_equal(getattr(params, name), getattr(params_before, name)) for name in names)
+    names = ("imgIds", "catIds", "maxDets", "iouThrs", "recThrs", "areaRng", "kpt_oks_sigmas")
+    same = all(np.array_equal(getattr(params, name, ()), getattr(params_before, name, ())) for name in names)
     return same and (params.iouType, bool(params.useCats)) == (params_before.iouType, bool(params_before.useCats))

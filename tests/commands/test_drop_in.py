@@ -680,8 +680,8 @@ def test_files_that_pycocotools_refuses_are_refused_alike(content: str, error: t
 def test_detections_that_arrays_cannot_hold_are_left_to_the_reader_of_records(changes: dict[str, Any]) -> None:
     known = KnownImages(np.array([1]), np.array([[20, 30]]), np.array([1]))
     row = {"image_id": 1, "category_id": 1, "bbox": [2, 3, 4, 5], "area": 20, "score": 0.5}
-    table = stand_in.read_rows([row], known, boxes=True)
+    table = stand_in.read_rows([row], known, "bbox")
     assert table is not None
     assert table.area.tolist() == [20]
     with pytest.raises((ValueError, TypeError)):
-        stand_in.read_rows([{**row, **changes}], known, boxes=True)
+        stand_in.read_rows([{**row, **changes}], known, "bbox")
