@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from segjudge.analysis.challenge_ranks import rank_means, rank_within_cases
+from segjudge.analysis.challenge_ranks import find_rule, rank_means, rank_within_cases
 from segjudge.analysis.score_tables import AlgorithmScores
+from segjudge.system.errors import UsageError
 from tests.families.volumes.volumes import read_golden
 
 REGIONS = ("kidney", "mass", "tumor")
@@ -72,3 +74,9 @@ def test_ranks_of_brats_are_averaged_over_cases_regions_and_metrics(seed: int) -
                     totals[team] += 1 + sum(better)
     assert task.smaller
     assert task.values.mean(axis=1) == pytest.approx([totals[team] / 30 for team in "ABCD"])
+
+
+def test_scores_of_different_protocols_are_not_ranked_together() -> None:
+    first, second, *_ = make_scores(np.random.default_rng(0), missing=False)
+    with pytest.raises(UsageError, match=f"^B was scored as kits23, A as {first.protocol}$"):
+        find_rule([first, replace(second, protocol="kits23")])
