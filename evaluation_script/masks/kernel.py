@@ -258,7 +258,7 @@ class Kernel:
             # Copies, since otherwise the rows would keep the memory of all possible ones.
             rows = rows[:count].copy()
             _read_odd(data, odd[:odd_count], rows.view(float).reshape(-1), numbers)
-            table = _record_table(rows, masks, each, numbers[:number_count].copy(), rings[: ring_count + 1].copy())
+            table = _record_table(rows, masks, each, numbers[:number_count], rings[: ring_count + 1])
             if points >= 0 and each == ANNOTATION:  # the last annotation's stand first
                 table = replace(
                     table, points=numbers[len(numbers) - count * points :].reshape(count, points)[::-1].copy()
@@ -376,7 +376,7 @@ def _record_table(rows: Array, masks: Array, shape: int, numbers: Array, rings: 
     outlined, polygons, reals = None, None, rows.view(float)
     if shape in (MASK, ANNOTATION) and len(rings) > 1:
         outlined = np.flatnonzero(rows[:, 3] < 0)
-        polygons = Rings(numbers, rings, np.append(rows[outlined, 14], rows[outlined[-1], 15]))
+        polygons = Rings(numbers.copy(), rings.copy(), np.append(rows[outlined, 14], rows[outlined[-1], 15]))
     text = _text(masks, int(rows[-1, 6])) if shape in (MASK, ANNOTATION) else b""
     columns = (rows[:, 0], rows[:, 1], reals[:, 2].copy(), rows[:, 3:5], rows[:, 5:7], rows[:, 7], rows[:, 8])
     return RecordTable("", 0, *columns, text, rows[:, 9], reals[:, 10:14].copy(), None, outlined, polygons)

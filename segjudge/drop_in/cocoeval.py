@@ -143,7 +143,8 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
                 raise
             super().evaluate()
             return
-        self.eval, self._paramsEval = {}, copy.deepcopy(params)
+        # Thousands of numbers need no copies of their own.
+        self.eval, self._paramsEval = {}, copy.deepcopy(params, {id(params.imgIds): [*params.imgIds]})
         self._images = self._overlaps = None
         self._counts = merge_counts(list(map(match_block, blocks)))
 

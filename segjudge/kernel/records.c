@@ -235,7 +235,7 @@ static int take_short(source *from, double *real)
     if (at == stop || *at == '.' || *at == 'e' || *at == 'E' || !whole || (point && !decimals)
         || (*front == '0' && whole > 1) || whole + decimals - (*front == '0') > MOST_FIGURES)
         return 0;
-    *real = value ? divide(value, decimals) : 0;
+    *real = value <= (uint64_t)1 << 53 ? (double)value / tens[decimals] : divide(value, decimals);
     if (negative && (point || value))
         *real = -*real;
     from->at = at - from->text;
