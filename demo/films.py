@@ -91,7 +91,7 @@ def _pad() -> Ground:
     return load_view("pad")
 
 
-def _grass() -> Ground:
+def lay_grass() -> Ground:
     return load_ground("grass", (0.0, 0.06, 0.0), (0.72, 0.9, 0.38))
 
 
@@ -99,7 +99,7 @@ def _gravel() -> Ground:
     return load_ground("gravel", (0.06, 0.04, 0.03), (1.0, 0.94, 0.86))
 
 
-def _wall() -> Ground:
+def lay_wall() -> Ground:
     return load_ground("brick", (0.2, 0.06, 0.03), (1.0, 0.72, 0.55), lies=True)
 
 
@@ -107,7 +107,7 @@ def _hangar() -> Ground:
     return load_ground("brick", (0.06, 0.09, 0.13), (0.6, 0.68, 0.76), lies=True)
 
 
-def _table() -> Ground:
+def lay_table() -> Ground:
     return make_wood(SEED, (0.26, 0.12, 0.05), (0.72, 0.45, 0.24))
 
 
@@ -118,7 +118,7 @@ def _desk() -> Ground:
 @cache
 def _pillar() -> Cutout:
     """Return a pillar of bricks, lit from the left."""
-    colours = _wall().colours[:330, 40:130]
+    colours = lay_wall().colours[:330, 40:130]
     light = np.interp(np.arange(90), (0, 18, 60, 89), (0.75, 1.15, 0.8, 0.35)).astype(np.float32)
     alpha = np.ones((330, 90), np.float32)
     return paint_cutout(np.pad(alpha, 1), np.pad(colours * light[None, :, None], ((1, 1), (1, 1), (0, 0))))
@@ -127,7 +127,7 @@ def _pillar() -> Cutout:
 @cache
 def _parapet() -> Cutout:
     """Return a wall as wide as the frame, with a bright top."""
-    colours = _wall().colours[:150, :380].copy()
+    colours = lay_wall().colours[:150, :380].copy()
     colours[:7] = colours[:7] * 0.4 + 0.52
     colours[7:12] *= 0.6
     return paint_cutout(np.pad(np.ones((150, 380), np.float32), 1), np.pad(colours, ((1, 1), (1, 1), (0, 0))))
@@ -267,7 +267,7 @@ FILMS = (
     Film(
         "shell-game",
         ("cup", "cup", "cup"),
-        _table,
+        lay_table,
         ((60, 60, 1.0), (90, 70, 1.03)),
         (
             Actor(
@@ -307,7 +307,7 @@ FILMS = (
     Film(
         "espresso",
         ("cup", "print"),
-        _table,
+        lay_table,
         ((20, 100, 1.1), (0, 92, 1.25)),
         (
             Actor(CUP, 1, (Pose(0, 150, 168, 168, -16), Pose(1, 268, 150, 214, 22))),
@@ -345,7 +345,7 @@ FILMS = (
     Film(
         "peekaboo",
         ("raccoon",),
-        _grass,
+        lay_grass,
         ((20, 20, 1.3), (30, 26, 1.32)),
         (
             Actor(
@@ -369,7 +369,7 @@ FILMS = (
     Film(
         "hide-and-seek",
         ("raccoon",),
-        _grass,
+        lay_grass,
         ((60, 40, 1.0), (170, 44, 1.0)),
         (
             Actor(RACCOON, 1, (Pose(0, -30, 170, 104, -8), Pose(0.5, 232, 160, 116, 6), Pose(1, 450, 176, 120, -6))),
@@ -380,7 +380,7 @@ FILMS = (
     Film(
         "two-raccoons",
         ("raccoon", "raccoon"),
-        _grass,
+        lay_grass,
         ((150, 60, 1.1), (80, 90, 1.1)),
         (
             Actor(RACCOON, 1, (Pose(0, 92, 120, 112, -10), Pose(0.5, 232, 134, 108, 6), Pose(1, 400, 128, 100, 14))),
@@ -448,7 +448,7 @@ FILMS = (
     Film(
         "coffee-thief",
         ("cup", "raccoon"),
-        _grass,
+        lay_grass,
         ((0, 60, 1.0), (0, 50, 1.0)),
         (
             Actor(CUP, 1, (Pose(0, 170, 168, 100, 4), Pose(0.55, 172, 168, 100, 4), Pose(1, 520, 150, 104, 30))),

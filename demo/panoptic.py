@@ -25,10 +25,9 @@ from .drawing import (
     load_ground,
     load_view,
     make_clouds,
-    make_wood,
 )
 from .files import SPLIT, encode_picture, pack_truth, replace, zipped
-from .films import SEED
+from .films import SEED, lay_grass, lay_table, lay_wall
 
 PHASE = "photo-panoptic"
 #: What is in the images; a segment's id is so many times the number of its category, and its own number beside.
@@ -123,24 +122,12 @@ _LOOKS: Mapping[int, tuple[str, ...]] = {
 }
 
 
-def _wall() -> Ground:
-    return load_ground("brick", (0.2, 0.06, 0.03), (1.0, 0.72, 0.55), lies=True)
-
-
 def _pale_wall() -> Ground:
     return load_ground("brick", (0.3, 0.34, 0.36), (0.82, 0.86, 0.84), lies=True)
 
 
-def _grass() -> Ground:
-    return load_ground("grass", (0.0, 0.06, 0.0), (0.72, 0.9, 0.38))
-
-
 def _gravel() -> Ground:
     return load_ground("gravel", (0.12, 0.1, 0.09), (0.95, 0.9, 0.84))
-
-
-def _table() -> Ground:
-    return make_wood(SEED, (0.26, 0.12, 0.05), (0.72, 0.45, 0.24))
 
 
 def _sky() -> Ground:
@@ -148,9 +135,9 @@ def _sky() -> Ground:
 
 
 _PLACES = (
-    _Place((11, _wall), (12, _grass), 0.36, 16, {2: (50, 120), 1: (90, 190), 3: (34, 70)}, _gravel),
+    _Place((11, lay_wall), (12, lay_grass), 0.36, 16, {2: (50, 120), 1: (90, 190), 3: (34, 70)}, _gravel),
     _Place((14, _sky), (13, _gravel), 0.6, 8, {4: (90, 190), 5: (110, 220), 1: (60, 150)}),
-    _Place((11, _pale_wall), (15, _table), 0.42, 0, {3: (56, 120), 6: (60, 110), 2: (60, 120)}),
+    _Place((11, _pale_wall), (15, lay_table), 0.42, 0, {3: (56, 120), 6: (60, 110), 2: (60, 120)}),
 )
 
 

@@ -18,6 +18,7 @@ from segjudge.evaluation_script.masks.overlaps import LabelMap, LabelPairs, Pair
 from segjudge.evaluation_script.masks.run_lengths import Masks, runs_of
 from segjudge.evaluation_script.masks.stack import Array, Size, places_of
 from segjudge.families.base.segments import JudgedSegments
+from segjudge.masks.run_lengths import mirror_mask
 
 
 class Side(NamedTuple):
@@ -172,6 +173,13 @@ def paint_masks(texts: Sequence[str], size: Size, small: Size) -> Array:
     for number, text in enumerate(texts, 1):
         paint_mask(image, text, size, number)
     return image
+
+
+def mirror_rows(frame: TruthFrame, mask: int, *, upside_down: bool) -> TruthFrame:
+    """Return a frame whose rows have their run lengths, in this column, mirrored."""
+    texts = [mirror_mask(row[mask], frame.size, upside_down=upside_down) for row in frame.rows]
+    rows = [[*row[:mask], text, *row[mask + 1 :]] for row, text in zip(frame.rows, texts, strict=True)]
+    return replace(frame, rows=rows)
 
 
 def share_of_labels(truth: Sequence[int], prediction: Sequence[int], pairs: LabelPairs) -> Array:

@@ -13,7 +13,7 @@ from segjudge.evaluation_script.families.phrases.protocols import LEAST_SCORE
 from segjudge.evaluation_script.families.phrases.videos import AREA, MASK, TRACK, VideoPhraseSubmission
 from segjudge.evaluation_script.masks.run_lengths import Masks, pack_texts
 from segjudge.evaluation_script.masks.stack import Array, Size
-from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, paint_masks, share_of_masks
+from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, mirror_rows, paint_masks, share_of_masks
 from segjudge.families.base.segments import RIGHT, judge_segments
 from segjudge.masks.run_lengths import mirror_mask
 
@@ -80,9 +80,7 @@ class VideoPhrasePainter(UnitPainter):
             yield seen
 
     def mirror(self, frame: TruthFrame, *, upside_down: bool) -> TruthFrame:
-        texts = [mirror_mask(row[MASK], frame.size, upside_down=upside_down) for row in frame.rows]
-        rows = [[*row[:MASK], text, *row[MASK + 1 :]] for row, text in zip(frame.rows, texts, strict=True)]
-        return replace(frame, rows=rows)
+        return mirror_rows(frame, MASK, upside_down=upside_down)
 
     def _list_predictions(self, unit: Unit, frames: int) -> list[list[tuple[int, str, int]]]:
         """List the masks of each frame that count: the track, the run lengths, the area."""

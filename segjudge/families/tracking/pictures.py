@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -14,8 +13,7 @@ from segjudge.evaluation_script.families.tracking.files import CATEGORY, IGNORED
 from segjudge.evaluation_script.files.problems import Problems
 from segjudge.evaluation_script.masks.run_lengths import Masks
 from segjudge.evaluation_script.masks.stack import Array, Size
-from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, paint_masks, share_of_masks
-from segjudge.masks.run_lengths import mirror_mask
+from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, mirror_rows, paint_masks, share_of_masks
 
 #: A prediction is ignored if more than this share of it lies in ignored regions.
 _MOST_IGNORED = 0.5
@@ -69,9 +67,7 @@ class TracksPainter(UnitPainter):
             )
 
     def mirror(self, frame: TruthFrame, *, upside_down: bool) -> TruthFrame:
-        texts = [mirror_mask(row[MASK], frame.size, upside_down=upside_down) for row in frame.rows]
-        rows = [[*row[:MASK], text, *row[MASK + 1 :]] for row, text in zip(frame.rows, texts, strict=True)]
-        return replace(frame, rows=rows)
+        return mirror_rows(frame, MASK, upside_down=upside_down)
 
     def _flag_excused(self, unit: Unit, true_rows: Rows, predicted: Rows) -> Array:
         """Return flags of unmatched predictions that BURST ignores, because the frame may contain their category."""
