@@ -37,6 +37,8 @@ _NOUNS = UnitNouns("volumes", "CASE.nii.gz", "case")
 COMPRESSED = (".nii.gz",)
 #: The suffixes of BraTS' label files.
 LABEL_SUFFIXES = ("-seg", "_seg")
+#: The name of KiTS' label files, and how the names of the folders of labels and of scans begin in nnU-Net's datasets.
+_MASK, _LABELS, _IMAGES = "segmentation", "labels", "images"
 #: The ending of the voxels of an Analyze or NIfTI volume in two files.
 _IMAGE = re.compile(r"\.img(|\.gz)$")
 _PREDICTIONS = "predictions.json"
@@ -49,9 +51,19 @@ _EXAMPLE = '[{"pk": "JOB", "inputs": [{"image": {"name": "CASE.mha"}}], "outputs
 
 def _stem(member: str) -> str:
     """Return a file's name without its ending; its folder's name for `segmentation`."""
-    folder, _, name = member.rpartition("/")
-    stem = name[: -len(ending_of(name))] if ending_of(name) else name.partition(".")[0]
-    return folder.rpartition("/")[2] if stem == "segmentation" and folder else stem
+    stem = _name_file(member)
+    return _name_folder(member) or stem if stem == _MASK else stem
+
+
+def _name_file(member: str) -> str:
+    """Return a file's name without its ending."""
+    name = member.rpartition("/")[2]
+    return name[: -len(ending_of(name))] if ending_of(name) else name.partition(".")[0]
+
+
+def _name_folder(member: str) -> str:
+    """Return the name of a file's folder, "" if it is in none."""
+    return member.rpartition("/")[0].rpartition("/")[2]
 
 
 def _is_volume(member: str) -> bool:
@@ -70,6 +82,24 @@ def _list_volumes(members: Iterable[str]) -> Dict[str, List[str]]:
     for member, stem in (marked or stems).items():
         by_case.setdefault(stem, []).append(member)
     return by_case
+
+
+def _list_truths(members: Iterable[str]) -> Dict[str, List[str]]:
+    """Return the files of true volumes by case.
+
+    Scans are none of them: what is beside KiTS' `segmentation`, or in nnU-Net's `imagesTr` beside `labelsTr`.
+    """
+    files = list(members)
+    masks = {member for member in files if _name_file(member) == _MASK and "/" in member}
+    folders = {member.rpartition("/")[0] for member in masks}
+    has_labels = any(_name_folder(member).startswith(_LABELS) for member in files)
+
+    def is_scan(member: str) -> bool:
+        parts = member.split("/")[:-1]
+        is_beside = any("/".join(parts[: end + 1]) in folders for end in range(len(parts)))
+        return (is_beside and member not in masks) or (has_labels and _name_folder(member).startswith(_IMAGES))
+
+    return _list_volumes(member for member in files if not is_scan(member))
 
 
 def _encode_geometry(geometry: Geometry) -> List[List[Any]]:
@@ -104,7 +134,7 @@ def read_labels(frame: TruthFrame) -> Array:
 def read_truth(path: str, subset: str = "") -> UnitTruth:
     """Read the volumes below a folder, or those in folders of a subset's name."""
     files = open_dataset(path, COMPRESSED)
-    members = choose_members(files, path, subset, _list_volumes, _NOUNS)
+    members = choose_members(files, path, subset, _list_truths, _NOUNS)
     units = [_open_unit(files, name, member) for name, member in members.items()]
     return UnitTruth(VolumeProtocol.family, LAYOUT, {}, units)
 
@@ -149,6 +179,10 @@ class VolumeSubmission(FilesOfUnits):
         """Return the remedy; nnU-Net's images have the number of their channel behind the case."""
         if any(case + FIRST_CHANNEL in surplus for case in missing):
             return f"Send predictions, not images of channels, and name them without {FIRST_CHANNEL}"
+        if any(case + FIRST_CHANNEL in missing for case in surplus):
+            return "The truth holds images of channels: use nnU-Net's labels, such as labelsTr, not imagesTr"
+        if surplus:
+            return f"Name each volume after its case, such as {name_list(missing[:1])}.nii.gz"
         return super().explain_missing(missing, surplus)
 
     def pair_members(self) -> Iterator[Tuple[str, str]]:

@@ -80,12 +80,12 @@ class Surface(NamedTuple):
     @property
     def total(self) -> float:
         """The sum of all weights."""
-        return add_parts(piece.weights for piece in self.parts)
+        return add_parts(surface.weights for surface in self.parts)
 
     @property
     def moment(self) -> float:
         """The sum of all distances, each times its weight."""
-        return add_parts(piece.distances * piece.weights for piece in self.parts)
+        return add_parts(surface.distances * surface.weights for surface in self.parts)
 
 
 class Sides(NamedTuple):

@@ -279,6 +279,7 @@ HOSTILE: dict[str, tuple[Make, str]] = {
     "emoji": (named("a\U0001f600.nii.gz"), "1 of 1 case is missing: a"),
     "turned-letters": (named("a\u202egz.nii.gz"), "1 is not in the truth: a\\u202egz"),
     "channel": (named("a_0000.nii.gz"), "1 is not in the truth: a_0000. Send predictions, not images of channels"),
+    "other-name": (named("b.nii.gz"), "1 is not in the truth: b. Name each volume after its case, such as a.nii.gz"),
     "no-volume": (files(dataset__json=b"{}"), "has no volume such as CASE.nii.gz"),
     "nothing": (files(), "has no volume such as CASE.nii.gz"),
     "zip-in-zip": (lambda: zipped({"r.zip": zipped({"a.nii.gz": GOOD})}), "is an archive itself"),

@@ -64,6 +64,32 @@ def test_a_folder_of_volumes_without_a_protocol_names_one(
         assert f"{host.truth} holds {first}, which davis2017 cannot read; add --protocol volumes, or another" in shown
 
 
+_PUBLISHED = {
+    "nnU-Net": ("labelsTr/{case}.nii.gz", "imagesTr/{case}_0000.nii.gz", "imagesTr/{case}_0001.nii.gz"),
+    "Decathlon": ("labelsTr/{case}.nii.gz", "imagesTr/{case}.nii.gz", "imagesTs/other.nii.gz"),
+    "KiTS": ("dataset/{case}/segmentation.nii.gz", "dataset/{case}/imaging.nii.gz", "dataset/{case}/instances/k-1.nii.gz"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", _PUBLISHED)
+def test_a_dataset_as_published_is_a_truth_without_its_scans(layout: str, host: _Host, tmp_path: Path) -> None:
+    labels, *scans = _PUBLISHED[layout]
+    dataset = {"other/read-me.txt": "no volume"}
+    for path in host.truth.iterdir():
+        case = path.name[: -len(".nii.gz")]
+        dataset.update({name.format(case=case): b"a scan, which nobody opens" for name in scans})
+        dataset[labels.format(case=case)] = path.read_bytes()
+    truth = written(tmp_path / "published", dataset)
+    results = written(tmp_path / "nnunet", host.samples)
+    assert segjudge.score(results, truth, "volumes").metrics == _score_files(host, tmp_path).metrics
+
+
+def test_a_folder_of_images_is_no_truth(host: _Host, tmp_path: Path) -> None:
+    images = {path.name.replace(".nii", "_0000.nii"): path.read_bytes() for path in host.truth.iterdir()}
+    with pytest.raises(SubmissionError, match="The truth holds images of channels: use nnU-Net's labels"):
+        segjudge.score(written(tmp_path / "nnunet", host.samples), written(tmp_path / "imagesTs", images), "volumes")
+
+
 def _score_files(host: _Host, folder: Path) -> Any:
     return segjudge.score(written(folder / "nnunet", host.samples), host.truth, "volumes")
 
