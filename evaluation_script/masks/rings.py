@@ -19,10 +19,10 @@ _JOINED_AT_ONCE = 16
 def masks_of(rings: Rings, sizes: Array) -> List[str]:
     """Return the compressed runs of masks in images of these sizes."""
     bounds = rings.ends.tolist()
-    parts = [rings.numbers[start:stop].tolist() for start, stop in zip(bounds, bounds[1:])]
+    corners_of_rings = [rings.numbers[start:stop].tolist() for start, stop in zip(bounds, bounds[1:])]
     masks = rings.masks.tolist()
     return [
-        mask_of(parts[start:stop], height, width)
+        mask_of(corners_of_rings[start:stop], height, width)
         for start, stop, (height, width) in zip(masks, masks[1:], sizes.tolist())
     ]
 
@@ -33,18 +33,18 @@ def mask_of(rings: List[Any], height: int, width: int) -> str:
 
     if not height or not width:
         return ""
-    parts = [_unite(coco.frPyObjects(group, height, width)) for group in _groups(rings)]
-    while len(parts) > 1:
-        parts = [_unite(group) for group in _groups(parts)]
-    counts = parts[0]["counts"]
+    masks = [_unite(coco.frPyObjects(group, height, width)) for group in _groups(rings)]
+    while len(masks) > 1:
+        masks = [_unite(group) for group in _groups(masks)]
+    counts = masks[0]["counts"]
     return counts if isinstance(counts, str) else counts.decode("ascii")
 
 
-def _unite(parts: List[_EncodedRLE]) -> _EncodedRLE:
+def _unite(masks: List[_EncodedRLE]) -> _EncodedRLE:
     """Return the union of these masks; a single ring is its own union."""
     import pycocotools.mask as coco
 
-    return coco.merge(parts) if len(parts) > 1 else parts[0]
+    return coco.merge(masks) if len(masks) > 1 else masks[0]
 
 
 def _groups(items: List[Item]) -> List[List[Item]]:

@@ -32,12 +32,12 @@ _HALF = 0.5
 
 
 @lru_cache(maxsize=None)
-def _place_labels(protocol: ScanProtocol) -> Array:
+def _index_classes(protocol: ScanProtocol) -> Array:
     """Return the index of each label's class; the number of classes for other labels."""
-    places = np.full(LABELS_END, len(protocol.class_labels))
+    class_indices = np.full(LABELS_END, len(protocol.class_labels))
     for index, labels in enumerate(protocol.class_labels):
-        places[labels] = index
-    return places
+        class_indices[labels] = index
+    return class_indices
 
 
 def _count(unit: Unit, submission: ScanSubmission) -> UnitCounts:
@@ -50,28 +50,30 @@ def _count(unit: Unit, submission: ScanSubmission) -> UnitCounts:
 
 def count_scan(truth: LabelMap, values: Array, protocol: ScanProtocol) -> Dict[str, Array]:
     """Return the tables of a scan from the true and predicted values of its points."""
-    places = _place_labels(protocol)
+    class_indices = _index_classes(protocol)
     if not protocol.panoptic:
-        return {"cells": _count_labels(truth, values, places, len(protocol.class_labels))}
+        return {"cells": _count_labels(truth, values, class_indices, len(protocol.class_labels))}
     true, predicted, points = backend().pair_values(truth.numbers, values)
     true = truth.labels_of(true)
-    true_labels = places[true & _LABEL]
+    true_labels = class_indices[true & _LABEL]
     scored = true_labels < len(protocol.class_labels)
     true_labels, true, predicted, points = true_labels[scored], true[scored], predicted[scored], points[scored]
     return {
         "cells": np.stack(sum_by_key((true_labels << _BITS) | (predicted & _LABEL), points)),
-        "segments": _match_segments((true, predicted), (true_labels, places[predicted & _LABEL]), points, protocol),
+        "segments": _match_segments(
+            (true, predicted), (true_labels, class_indices[predicted & _LABEL]), points, protocol
+        ),
     }
 
 
-def _count_labels(truth: LabelMap, values: Array, places: Array, classes: int) -> Array:
+def _count_labels(truth: LabelMap, values: Array, class_indices: Array, classes: int) -> Array:
     """Return the keys of true classes and predicted labels, and how many points have both."""
     numbers = truth.numbers
     if truth.labels is not None:
-        places = places[truth.labels & _LABEL]
-        if len(places) > _LABEL:
-            numbers, places = places[numbers].astype(np.uint32), np.arange(classes + 1)
-    table = backend().count_labels(numbers, values, _LABEL, places, (classes + 1, LABELS_END))
+        class_indices = class_indices[truth.labels & _LABEL]
+        if len(class_indices) > _LABEL:
+            numbers, class_indices = class_indices[numbers].astype(np.uint32), np.arange(classes + 1)
+    table = backend().count_labels(numbers, values, _LABEL, class_indices, (classes + 1, LABELS_END))
     if table is None:
         raise ValueError("has a label that is rejected")
     rows, labels = np.nonzero(table[:classes])
@@ -86,8 +88,8 @@ def _match_segments(
     answered: Array = classes[1] < count_of_classes
     shared = answered & (classes[0] == classes[1])
     segments, areas, indices = [], [], []
-    for side, places, visible in zip(values, classes, (np.ones_like(answered), answered)):
-        names = _name_segments(side, places, protocol)
+    for side, side_classes, visible in zip(values, classes, (np.ones_like(answered), answered)):
+        names = _name_segments(side, side_classes, protocol)
         unique, sizes = sum_by_key(names[visible], points[visible])
         segments.append(unique)
         areas.append(sizes)
@@ -120,7 +122,7 @@ def sum_confusion(units: Iterable[UnitCounts], protocol: ScanProtocol) -> Array:
     true_labels, labels, points = _list_cells(units)
     if ((true_labels >= classes) | (labels >= LABELS_END)).any():
         raise ValueError("has counted a label that is rejected")
-    return tabulate(true_labels, _place_labels(protocol)[labels], points, classes + 1)
+    return tabulate(true_labels, _index_classes(protocol)[labels], points, classes + 1)
 
 
 def _list_cells(units: Iterable[UnitCounts]) -> Tuple[Array, Array, Array]:
@@ -215,7 +217,7 @@ def _note_unknown(accumulator: UnitAccumulator[ScanProtocol]) -> List[str]:
     """Return a note about points with labels that are not classes."""
     protocol = accumulator.protocol
     _, labels, points = _list_cells(accumulator.complete_counts())
-    unknown = (_place_labels(protocol)[labels] == len(protocol.class_labels)) & ~np.isin(labels, protocol.unscored)
+    unknown = (_index_classes(protocol)[labels] == len(protocol.class_labels)) & ~np.isin(labels, protocol.unscored)
     if not unknown.any():
         return []
     examples = name_list([str(label) for label in np.unique(labels[unknown]).tolist()])
@@ -227,16 +229,16 @@ def _suspect(accumulator: UnitAccumulator[ScanProtocol]) -> List[str]:
     """Return warnings about the labels and segments of all scans."""
     protocol = accumulator.protocol
     true_labels, labels, points = _list_cells(accumulator.complete_counts())
-    total, right = points.sum(), points[_place_labels(protocol)[labels] == true_labels].sum()
+    total, right = points.sum(), points[_index_classes(protocol)[labels] == true_labels].sum()
     for least in (1, 0):  # the development kit numbers classes from 1, many programs from 0
         as_trained = points[labels == true_labels + least].sum()
         if is_better(right, as_trained, total):
             shares = f"{_percent(as_trained, total)} of the points would be right, not {_percent(right, total)}"
             last = len(protocol.class_labels) - 1 + least
             return [f"labels look like train ids from {least} to {last}: then {shares}. {REMEDY}"]
-    if total and not right and (_place_labels(protocol)[labels] < len(protocol.class_labels)).any():
+    if total and not right and (_index_classes(protocol)[labels] < len(protocol.class_labels)).any():
         return [f"no point has the right class. {REMEDY}"]
-    is_class = _place_labels(protocol)[labels] < len(protocol.class_labels)
+    is_class = _index_classes(protocol)[labels] < len(protocol.class_labels)
     has_label = is_class | ~np.isin(labels, protocol.unscored)  # other labels have a message already
     unlabelled = judge_unlabelled("point", points[has_label].sum(), total)
     if unlabelled:
