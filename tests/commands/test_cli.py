@@ -30,6 +30,7 @@ from segjudge.commands.shared import listen
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring import scorer
+from segjudge.families import pins
 from segjudge.kernel import compiling
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.bundle_source import BundleKind, BundleSource
@@ -572,6 +573,15 @@ def test_what_evalai_takes_and_what_it_refuses_are_two_verdicts_with_two_exit_co
         out = capsys.readouterr().out
         assert verdict in out, out
         assert len(re.findall(r"EvalAI(?:'s own rules)? would (accept|reject) ", out)) == 1
+
+
+def test_check_warns_of_the_version_of_a_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    folder, commit = str(tmp_path / "new"), f"git+https://example.org/segjudge@{'0' * 40}"
+    assert main(["new", folder, "--demo", "--protocol", "davis2017", "--segjudge", commit]) == 0
+    fault = pins.VersionFault("requirements.txt", "names counting 1.0, but the installed 2.0 is used", "Install 1.0")
+    monkeypatch.setattr(pins, "list_version_faults", lambda *_: iter([fault]))
+    assert main(["check", folder, "--quick"]) == 0
+    assert "warning: requirements.txt: names counting 1.0, but the installed 2.0 is used" in capsys.readouterr().out
 
 
 def test_check_says_for_programs_whether_the_kernel_is_in_the_bundle(capsys: Any) -> None:
