@@ -24,8 +24,6 @@ from .boxes import cut_slabs, find_box
 from .distances import Spacing, find_distances
 from .places import ROUNDING, Places, choose_places, cut_list, measure_samples
 
-_Corner = Tuple[int, int, int]
-
 #: For one set of corners (x, y, z) of each kind, the normals of its triangles, in eighths of a voxel's face. The table
 #: is from DeepMind's surface-distance (Apache-2.0).
 _KINDS: Tuple[Tuple[str, str], ...] = (
