@@ -67,7 +67,7 @@ CASES = {
 }
 #: The column of the command, and its protocol by kind.
 COMMAND = "segjudge score"
-PROTOCOLS = {"segm": "coco-official", "bbox": "coco-box", "keypoints": "coco-keypoints-official"}
+PROTOCOLS = {"segm": "coco-official", "bbox": "coco-box", "keypoints": keypoints.PROTOCOL}
 #: The images with keypoints for each image with masks.
 POINTED = 5
 

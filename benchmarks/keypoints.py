@@ -18,6 +18,8 @@ import numpy as np
 from benchmarks.instances import PEERS, compare_with_peers
 from benchmarks.measuring import Table
 
+#: The protocol that scores them.
+PROTOCOL = "coco-keypoints-official"
 POINTS = 17
 #: Of COCO val2017: images, people, and the share of the images that shows any.
 _IMAGES, _PEOPLE, _SHOWING = 5000, 11_004, 0.54
@@ -81,7 +83,7 @@ def write_set(folder: Path, images: int, seed: int = 2017) -> tuple[int, int]:
 
 def main(arguments: Sequence[str] | None = None) -> Table:
     peers = {name: _compare_keypoints(code) for name, code in PEERS.items()}
-    return compare_with_peers(__doc__, "coco-keypoints-official", peers, write_set, _IMAGES, arguments)
+    return compare_with_peers(__doc__, PROTOCOL, peers, write_set, _IMAGES, arguments)
 
 
 if __name__ == "__main__":

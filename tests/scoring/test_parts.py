@@ -103,7 +103,7 @@ def test_a_tar_is_read_by_several_processes(tmp_path: Path) -> None:
     assert describe_counts(shared) == describe_counts(alone)
 
 
-@pytest.mark.parametrize(("protocol", "jobs"), [("places2017", None), ("vspw", 7), ("places2017", 7), ("vspw", None)])
+@pytest.mark.parametrize(("protocol", "jobs"), [("coco", None), ("davis2017", 7), ("coco", 7), ("davis2017", None)])
 def test_an_executors_workers_give_the_same_scores(protocol: str, jobs: int | None, tmp_path: Path) -> None:
     files = write_files(protocol, tmp_path)
     expected = segjudge.score(*files, protocol)
@@ -111,7 +111,7 @@ def test_an_executors_workers_give_the_same_scores(protocol: str, jobs: int | No
         shared = segjudge.score(*files, protocol, executor=executor, jobs=jobs)
         assert shared == expected
         assert shared.standard_errors == expected.standard_errors
-        if protocol == "places2017":
+        if protocol == "coco":
             write_instances(tmp_path, [{**GOOD, "image_id": 999}])
             with pytest.raises(SubmissionError, match="image 999"):
                 segjudge.score(*files, protocol, executor=executor, jobs=jobs)
@@ -147,7 +147,7 @@ ADJUSTED = ["--cap", "category", "--id-zero-quirk", "on", "--jobs", "2"]
 @pytest.mark.parametrize(
     ("protocol", "count", "more"),
     [
-        *((protocol, 3, []) for protocol in ("davis2017", "places2017", "vipseg", "vspw", "mots", "burst")),
+        *((protocol, 3, []) for protocol in examples("sharing")),
         pytest.param("places2017", 1, ADJUSTED, marks=pytest.mark.long),
         ("places2017", 3, ADJUSTED),
         pytest.param("places2017", 30, [], marks=pytest.mark.long),
@@ -237,7 +237,7 @@ def test_parts_of_instances_that_do_not_fit_are_refused_in_a_sentence(
 ODD = (None, -1, "x", [], {}, [[]], [{}], 1e999, 10**30)
 
 
-@pytest.mark.parametrize("protocol", ["davis2017", "places2017", "vipseg", "burst"])
+@pytest.mark.parametrize("protocol", examples("sharing"))
 def test_a_part_reads_any_manifest_without_a_crash(
     protocol: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
