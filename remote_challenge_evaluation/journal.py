@@ -447,7 +447,7 @@ class Journal:
         """Use one of the machine's requests of this minute; return the seconds to wait if none is left."""
         moment, allowed = time.time(), limit if urgent else max(1, int(limit * _POLLING_SHARE))
         with self._write() as db:
-            # Requests in the future are from a clock that was set back later.
+            # Requests with a future time were recorded before the clock was set back.
             db.execute("DELETE FROM requests WHERE at <= ? OR at > ?", (moment - _WINDOW, moment + _CLOCK_SECONDS))
             count, oldest = db.execute("SELECT count(*), min(at) FROM requests").fetchone()
             if count >= allowed:

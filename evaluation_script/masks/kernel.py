@@ -259,7 +259,7 @@ class Kernel:
             rows = rows[:count].copy()
             _read_odd(data, odd[:odd_count], rows.view(float).reshape(-1), numbers)
             table = _record_table(rows, masks, each, numbers[:number_count], rings[: ring_count + 1])
-            if points >= 0 and each == ANNOTATION:  # the last annotation's stand first
+            if points >= 0 and each == ANNOTATION:  # the last annotation's points come first
                 table = replace(
                     table, points=numbers[len(numbers) - count * points :].reshape(count, points)[::-1].copy()
                 )
@@ -390,7 +390,7 @@ def _columns(disk: Tuple[Tuple[int, int, int], ...]) -> ctypes.Array[ctypes.c_in
 def _require_fine(status: int) -> None:
     """Raise ValueError if the kernel rejected a call."""
     if status != _FINE:
-        raise ValueError(f"the kernel says {status}")
+        raise ValueError(f"the kernel returned {status}")
 
 
 class _Block(ctypes.Structure):

@@ -182,7 +182,7 @@ def _frames(kernel: Kernel) -> _Answers:
 
 
 def _labels(kernel: Kernel) -> _Answers:
-    # A square of 3 pixels inside a row and a column of others; as bytes, the pairs with itself.
+    # A square of 3x3 labelled pixels below a row and beside a column of zeros, paired with its own bytes.
     square = np.full((4, 4), 7, np.uint32)
     square[0] = square[:, 0] = 0
     yield kernel.label_pairs(square.astype(np.uint8), square), [[[0, 0], [7, 7]], [7, 9]]

@@ -166,7 +166,7 @@ def text_of(counts: object, pixels: int) -> str:
 
 
 def length_limit(pixels: _Pixels) -> _Pixels:
-    """Return the most characters or numbers that run lengths of so many pixels can need."""
+    """Return the maximum length of a mask's run lengths, in characters or numbers, given its pixels."""
     limit: _Pixels = 2 * pixels + _LEAST_LENGTH
     return limit
 
@@ -381,7 +381,7 @@ def paint_spans(spans: Array, labels: Array, pixels: int) -> Array:
 
 
 def invert(text: str, pixels: int) -> str:
-    """Return the complement of a mask of so many pixels."""
+    """Return the complement of a mask with this number of pixels."""
     runs = runs_of(text, pixels).tolist()
     return compress(runs[1:] if runs[:1] == [0] else [0, *runs])
 

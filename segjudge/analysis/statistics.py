@@ -179,7 +179,7 @@ def _cases_needed(difference: float, error: float, cases: int, algorithms: int) 
     return max(math.ceil((reach * error * math.sqrt(cases) / difference) ** 2), fewest)
 
 
-# ── differences, and which of them can be told from chance ─────────────────
+# ── differences and their significance ─────────────────────────────────────
 
 
 #: The cases: sequences for metrics that are means over their objects; otherwise a fixed number of groups.

@@ -27,12 +27,12 @@ def benchmark(  # noqa: PLR0913 - published
 
     Args:
         gt_roots: folders with a folder of PNGs for each video.
-        mask_roots: the same of what was predicted.
-        strict: both have the same videos; else those are scored that both have.
-        overwrite: whether a results.csv that is there is replaced.
-        num_processes: as many as there are cores where it is None.
-        verbose: whether the table is printed.
-        skip_first_and_last: whether the first and the last frame of each video are left out.
+        mask_roots: folders with the predicted masks, in the same form.
+        strict: raise an error if the two sides differ in videos; otherwise score the videos of both sides.
+        overwrite: replace an existing results.csv.
+        num_processes: the number of processes; None for one per core.
+        verbose: print the table.
+        skip_first_and_last: skip the first and last frame of each video.
 
     """
     protocol = "vos-benchmark" if skip_first_and_last else "vos-benchmark-all-frames"

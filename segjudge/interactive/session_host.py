@@ -261,7 +261,7 @@ def hold_sessions(
     clock = Uptime(folder)
     try:
         host = SessionHost(folder, dataset, terms, users, limits, clock)
-        clock.begin()  # reading the masks counts for nobody
+        clock.begin()  # time spent reading masks is charged to no session
         yield host
     finally:
         clock.stop()

@@ -182,7 +182,7 @@ def _load(name: str) -> str:
 def _folder_of(package: str) -> str:
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
-        raise ModuleNotFoundError(f"{package} is no package with a folder of pages")
+        raise ModuleNotFoundError(f"{package} is not a package with a folder of pages")
     return os.path.join(spec.submodule_search_locations[0], "pages")
 
 

@@ -69,7 +69,7 @@ def score(  # noqa: PLR0913 - published: what a user may say of results and trut
     Raises:
         SubmissionError: the results cannot be scored.
         HostError: the truth cannot be read.
-        UsageError: the arguments do not go together.
+        UsageError: the arguments contradict each other.
 
     """
     from segjudge.families.truths import TruthSource

@@ -160,7 +160,7 @@ class PythonEnvironment:
         return folder
 
     def _extra_of_link(self) -> str:
-        """Return the larger of the current environment's extra and its own, so that no package is lost."""
+        """Return the larger extra of the current and the new environment, so that no package is removed."""
         name = os.path.basename(os.path.realpath(self.link))
         extra = next((extra for extra in _EXTRAS if extra and name.startswith(f"{self.kind}-{extra}-")), "")
         return min(extra, self.extra, key=_EXTRAS.index)

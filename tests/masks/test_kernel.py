@@ -918,7 +918,7 @@ def test_arrays_of_other_kinds_and_sizes_than_the_kernel_takes_are_left_to_numpy
     for pairs in ([(mask, stack)], [(mask, mask), (stack, stack)], [(mask, stack_of(bytes_ > 0, bytes_ > 0))], []):
         assert KERNEL.compare(pairs, ((0, 0, 0),)) is None
     assert switch(lambda: backend().compare([], ())) == ([], [])
-    with pytest.raises(ValueError, match="^the kernel says -1$"):
+    with pytest.raises(ValueError, match="^the kernel returned -1$"):
         KERNEL.overlaps(pack_texts(["1"]), pack_texts(["1"]), Pairs(np.array([0]), np.array([0]), np.array([0, 2])))
 
 

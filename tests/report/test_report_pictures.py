@@ -184,7 +184,7 @@ def test_an_image_whose_masks_all_match_says_how_far_they_do_not() -> None:
     image = {"cat": [("aaaaaaaa..", "..aaaaaaaa")]}
     text = "everything matches: 25 % of the truth is missed, 25 % of the prediction is surplus"
     assert text in str(draw(image).player.values)
-    assert "everything matches, but not exactly" in str(draw(image, dense=True).player.values)
+    assert "all segments match, but inexactly" in str(draw(image, dense=True).player.values)
 
 
 def test_a_segment_that_overlaps_too_little_is_not_drawn_as_the_edge_of_a_match() -> None:

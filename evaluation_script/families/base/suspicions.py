@@ -94,8 +94,8 @@ def judge_readings(
             continue
         before, after = (math.fsum(column) / len(scores) for column in zip(*scores))
         if after > max(best[0], reading.times * before) and after >= reading.least:
-            scope = f"in {quantity(len(scores), reading.noun, count)}"
-            gain = f"then {reading.metric or metric} would be {after:.2f} instead of {before:.2f}"
+            scope = f"(tried on {quantity(len(scores), reading.noun, count)})"
+            gain = f"corrected, {reading.metric or metric} would be {after:.2f} instead of {before:.2f}"
             line = f"{reading.slip}: {gain} {scope}. {reading.remedy}"
             best = after, line
     return [best[1]] if best[1] else []

@@ -56,7 +56,7 @@ def _parse_tracks(data: bytes) -> Array:
 
 
 def judge_tracks(tracks: Array, frames: int) -> List[Flaw]:
-    """Return the faults of tracks that need no masks, in a sequence of so many frames."""
+    """Return the faults of the tracks of a sequence that can be found without masks."""
     labels, begin, end, parents = tracks.T
     unique, places, counts = np.unique(labels, return_index=True, return_counts=True)
     rows = np.minimum(np.searchsorted(unique, parents), max(len(unique) - 1, 0))

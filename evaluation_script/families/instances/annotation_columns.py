@@ -74,7 +74,7 @@ class AnnotationColumns(NamedTuple):
 
 @lru_cache
 def compress_nothing(pixels: int) -> str:
-    """Return an empty mask of so many pixels as text."""
+    """Return an empty mask with this number of pixels as text."""
     return rle.compress([pixels])
 
 

@@ -19,7 +19,7 @@ from .files import PhraseSubmission
 THRESHOLDS: Array = np.linspace(0.5, 0.95, 10)
 #: The number that the script adds to denominators.
 EPSILON = 1e-4
-#: The outcomes of a pair: objects correctly or wrongly predicted; nothing wrongly or correctly predicted.
+#: The outcomes of a pair: true positive, false positive, false negative, true negative.
 RIGHT, WRONG, SILENT, REJECTED = range(4)
 #: The columns of a pair: its subset, its outcome, the annotator's objects, how many of them have a prediction assigned,
 #: predictions that count; whether any annotator sees objects, and whether any sees none.
@@ -29,7 +29,7 @@ FOUND, SURPLUS = slice(7, 17), slice(17, 27)
 COLUMNS = 27
 
 
-#: The same as Python's floats, which are faster one by one.
+#: The thresholds as Python floats, which are faster to read individually.
 _THRESHOLDS: List[float] = THRESHOLDS.tolist()
 _COUNT = len(_THRESHOLDS)
 

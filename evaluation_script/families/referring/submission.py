@@ -58,7 +58,7 @@ class ReferringSubmission(UnitSubmission):
 
     def __init__(self, path: str, truth: UnitTruth, protocol: ReferringProtocol, limits: ArchiveLimits) -> None:
         if protocol.form == GREFCOCO and protocol.official and not any(unit.facts["target"] for unit in truth.units):
-            raise HostError("no sample has a target, where ReLA's evaluator stops: use the other protocol")
+            raise HostError("no sample has a target, which stops ReLA's evaluator: use the other protocol")
         super().__init__(path, truth, protocol, limits)
 
     @property

@@ -235,7 +235,7 @@ def _suspect(accumulator: UnitAccumulator[ScanProtocol]) -> List[str]:
         if is_better(right, as_trained, total):
             shares = f"{_percent(as_trained, total)} of the points would be right, not {_percent(right, total)}"
             last = len(protocol.class_labels) - 1 + least
-            return [f"labels look like train ids from {least} to {last}: then {shares}. {REMEDY}"]
+            return [f"labels look like train ids from {least} to {last}: corrected, {shares}. {REMEDY}"]
     if total and not right and (_index_classes(protocol)[labels] < len(protocol.class_labels)).any():
         return [f"no point has the right class. {REMEDY}"]
     is_class = _index_classes(protocol)[labels] < len(protocol.class_labels)

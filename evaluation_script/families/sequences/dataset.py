@@ -372,7 +372,7 @@ def _read_beside(files: Files, root: str, beside: str, file: str) -> Dict[str, A
     names = _find_files(files, file)
     names = [name for name in names if name.rpartition("/")[0] == beside.rpartition("/")[0]] or names
     if len(names) != 1:
-        raise HostError(f"{root}: has {len(names) or 'no'} {file} for {beside}; without it there is no truth")
+        raise HostError(f"{root}: has {len(names) or 'no'} {file} for {beside}; add the one that holds its masks")
     try:
         return dict(json.loads(files.read(names[0])))
     except (ValueError, TypeError) as error:

@@ -131,7 +131,7 @@ class _LesionSurfaces:
         """Raise a Flaw if the boxes up to this one have too many voxels."""
         self._searched += math.prod(side.stop - side.start for side in box)
         if self._searched > _MOST_SEARCHED:
-            fault = "has lesions that stretch over the volume and meet many of the truth"
+            fault = "has lesions that extend across the volume and touch many true ones"
             limit = f"the boxes around them have more than {_MOST_SEARCHED:,} voxels in all"
             raise Flaw(f"{fault}: {limit}", "Check the labels, and separate the lesions")
 

@@ -227,7 +227,7 @@ _ROWS = (
     replace(
         _BRATS_2024,
         name="brats-2024-met",
-        about="BraTS 2024, MET: WT, TC, RC as brats-2024-ssa in 1 voxel; up to 2 mm3 ignored; misses get the diagonal.",
+        about="BraTS 2024, MET: WT, TC, RC; lesions within 1 voxel join; up to 2 mm3 ignored; misses get the diagonal.",
         regions=(*_TUMOUR[:2], LabelRegion("RC", (4,))),
         lesions=LesionRule(1, 2, _DIAGONAL, joins=True, removed=2),
     ),

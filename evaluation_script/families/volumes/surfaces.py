@@ -162,7 +162,7 @@ def measure_borders(
 ) -> Sides:
     """Return the border voxels of truth and prediction and their distances; `find_border` explains the options.
 
-    With open ends the outside of the volume is no background, so nothing ends there.
+    With open ends, a mask has no border where it touches a face of the volume: the outside is not background.
     """
     # `map` forgets each mask before the next one is made.
     borders = list(map(partial(find_border, open_ends=open_ends, corners=corners), masks))

@@ -297,7 +297,7 @@ class PaintedUnit:
         together = float(seen.shared[judged.partner[columns], columns].sum())
         areas = float(seen.truth.areas[judged.partner[columns]].sum()), float(seen.prediction.areas[columns].sum())
         if dense or not min(areas):
-            return FAULTS[INEXACT].style, "everything matches, but not exactly"
+            return FAULTS[INEXACT].style, "all segments match, but inexactly"
         missed, surplus = areas[0] - together, areas[1] - together
         shares = 100 * missed / areas[0], 100 * surplus / areas[1]
         text = (

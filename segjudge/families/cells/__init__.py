@@ -68,11 +68,11 @@ class _CellTools(UnitTools):
         )
 
         kinds = {
-            "inexact": "cells that match, but not exactly, of SEG",
-            "missed": "cells that nothing matches, of SEG and TRA",
-            "surplus": "predictions that match nothing, of TRA",
-            "merged": "cells that share a prediction with others, of TRA",
-            "links": "links to the next frame or a child that are missing, surplus or of the wrong kind, of TRA",
+            "inexact": "SEG: cells that match, but inexactly",
+            "missed": "SEG and TRA: cells that no prediction matches",
+            "surplus": "TRA: predictions that match no cell",
+            "merged": "TRA: cells that share a prediction with others",
+            "links": "TRA: missing, surplus and wrong links to the next frame or to a child",
         }
         columns: list[tuple[int, ...]] = [(), (FN,), (FP,), (NS,), (ED, EA, EC)]
         rows = []

@@ -91,7 +91,7 @@ class PanopticInMemory(UnitsInMemory):
     def _read_classes(self, side: object, location: str) -> Array:
         """Return ids combined from a map of classes and a map of object numbers."""
         if not isinstance(side, (tuple, list)) or len(side) != 2:
-            raise refusal(location, "is not a map of classes and one of objects", "Give (classes, numbers)")
+            raise refusal(location, "is not a pair of maps, of classes and of objects", "Give (classes, numbers)")
         classes, numbers = (read_labels(labels, location) for labels in side)
         common_size((classes.shape, numbers.shape), "maps", location)
         if classes.max() > VOID or numbers.max() > _MOST_NUMBER:

@@ -39,10 +39,10 @@ _MEANINGS = {
     "ComponentRecall": "Share of true components that are paired",
     "ComponentPrecision": "Share of predicted components that are paired",
     "ComponentDice": "Mean Dice of paired components",
-    "LesionDice": "Mean Dice of lesions; missed and false lesions are 0",
+    "LesionDice": "Mean Dice of lesions; missed and false lesions score 0",
     "LesionHD95": "Mean HD95 of lesions in mm; missed and false lesions have a penalty",
-    "LesionNSD0.5": "Mean NSD of lesions at 0.5 mm by border voxels; missed and false lesions are 0",
-    "LesionNSD1": "Mean NSD of lesions at 1 mm by border voxels; missed and false lesions are 0",
+    "LesionNSD0.5": "Mean NSD of lesions at 0.5 mm by border voxels; missed and false lesions score 0",
+    "LesionNSD1": "Mean NSD of lesions at 1 mm by border voxels; missed and false lesions score 0",
     "DSCagg": "Dice of the voxels of all cases together",
 }
 
@@ -71,7 +71,7 @@ class _VolumeTools(UnitTools):
         measure, _, region = metric.partition("_")
         if measure not in _MEANINGS:
             return metric
-        return _MEANINGS[measure] + (f", of {region}" if region else ", mean over regions")
+        return f"{region}: {_MEANINGS[measure]}" if region else f"{_MEANINGS[measure]}, mean over regions"
 
     def name_losses(self, protocol: Any) -> tuple[str, str]:
         from .losses import name_measure

@@ -24,8 +24,8 @@ MISSED, SURPLUS, WRONG_LABEL, MERGED, SPLIT = "missed", "surplus", "wrong label"
 TOO_LITTLE, TOO_MUCH, INEXACT, MIRRORED, RIGHT = "too little", "too much", "inexact", "mirrored", "right"
 #: The meaning of each cause, in the order of a page.
 MEANINGS = {
-    MISSED: "components of the truth that nothing predicted meets",
-    SURPLUS: "predicted components that meet nothing",
+    MISSED: "true components that no prediction touches",
+    SURPLUS: "predicted components that touch no true one",
     WRONG_LABEL: "at the right place, with another label",
     MERGED: "one predicted component over several of the truth",
     SPLIT: "several predicted components in one of the truth",

@@ -152,7 +152,7 @@ def _parse(data: bytes) -> tuple[dict[Any, Any], YamlLines]:
 
 
 class GivenUpError(Exception):
-    """Raised where Codabench's worker fails, with its words."""
+    """Raised where Codabench's worker fails, with the worker's message."""
 
 
 @contextmanager

@@ -306,7 +306,7 @@ def test_a_page_draws_cells_and_says_what_costs(tmp_path: Path) -> None:
     out = tmp_path / "page.html"
     assert main(["report", str(sent), "--truth", str(truth), "--protocol", "ctc", "--out", str(out)]) == 0
     text = out.read_text(encoding="utf-8")
-    for name in ("Where OP_CTB is lost", "cells that share a prediction with others, of TRA", "cell 4", "merged"):
+    for name in ("Where OP_CTB is lost", "TRA: cells that share a prediction with others", "cell 4", "merged"):
         assert name in text
     assert main(["show", "--truth", str(truth), "--protocol", "ctc", "--out", str(tmp_path / "show")]) == 0
     truth = written(tmp_path / "one", truth_files("01", [frame(c1=(0, 0))], [[1, 0, 0, 0]]))

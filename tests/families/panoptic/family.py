@@ -137,7 +137,7 @@ REFUSALS = {
 
 
 SLIPS: dict[str, tuple[str, Slip, str]] = {
-    "channels": ("kitti-step", BGR, "red and blue look swapped: then STQ would be 1.00 instead of 0.00 in 1 of 2"),
+    "channels": ("kitti-step", BGR, "red and blue look swapped: corrected, STQ would be 1.00 instead of 0.00 (tried on 1 of 2"),
     "channels-mot": ("motchallenge-step", BGR, "red and blue look swapped"),
     "roads alone": ("kitti-step", pictures(lambda image: image * 0), "no predicted object shares a pixel with one of the truth, so AQ and STQ are 0"),
     "all void": ("motchallenge-step", pictures(lambda image: image * 0 + np.uint8(255)), "no scored pixel has a label"),

@@ -19,7 +19,7 @@ REFUSALS: dict[str, str] = {}
 
 SLIPS: dict[str, tuple[str, Slip, str]] = {
     "rows of answers": ("reasonseg", answers(turned), "run lengths look as if written row by row"),
-    "inverted answers": ("refcoco", answers(lambda text, size: run_lengths.invert(text, size[0] * size[1])), "masks look inverted: then oIoU would be"),
+    "inverted answers": ("refcoco", answers(lambda text, size: run_lengths.invert(text, size[0] * size[1])), "masks look inverted: corrected, oIoU would be"),
     "white answers": ("refcoco", answers(lambda _, size: run_lengths.compress([0, size[0] * size[1]])), "masks cover the objects and 22 times as many pixels"),
 }  # fmt: skip
 EXAMPLES: dict[str, tuple[str, ...]] = {

@@ -115,7 +115,7 @@ SLIPS: dict[str, tuple[str, Slip, str]] = {
     "no label, bdd100k": ("bdd100k", pictures(lambda labels: labels * 0 + np.uint8(255)), "no scored pixel has a label"),
     "from 0, ade20k": ("ade20k", pictures(lambda labels: labels - np.uint8(1)), "labels look as if 1 was subtracted from each"),
     "shifted, cityscapes": ("cityscapes", pictures(lambda labels: labels - np.uint8(1)), "as if 1 was subtracted from each"),
-    "rows, coco-stuff": ("coco-stuff", turn_runs, "run lengths look as if written row by row: then mIoU would be 1.00"),
+    "rows, coco-stuff": ("coco-stuff", turn_runs, "run lengths look as if written row by row: corrected, mIoU would be 1.00"),
 }  # fmt: skip
 OTHER_UNITS: dict[str, list[str]] = {
     "vspw": ["data/solo", "data/late-guest"],

@@ -145,7 +145,7 @@ def test_runs_along_rows_are_named_though_large_areas_match_and_poor_maps_are_no
     turned, lines = list_warnings({number: read_by_columns(labels) for number, labels in sent.items()})
     if method == "exact":
         assert turned > 0.4
-        assert "then mIoU would be 1.00" in "".join(lines)
+        assert "corrected, mIoU would be 1.00" in "".join(lines)
 
 
 @pytest.mark.parametrize(

@@ -65,12 +65,12 @@ SLIPS: dict[str, tuple[str, Slip, str]] = {
     "mirrored": (
         "kits23",
         relabel(lambda labels: labels[:, ::-1, ::-1]),
-        "volumes look mirrored along x and y: then Dice over all labels would be 1.00",
+        "volumes look mirrored along x and y: corrected, Dice over all labels would be 1.00",
     ),
     "labels from 2": (
         "volumes",
         relabel(lambda labels: labels + 1),
-        "labels look 1 too high: then Dice over all labels would be 1.00",
+        "labels look 1 too high: corrected, Dice over all labels would be 1.00",
     ),
 }
 BOARD_LABELS: dict[str, tuple[str, ...]] = {

@@ -202,7 +202,7 @@ def test_a_prediction_that_meets_many_lesions_in_large_boxes_is_rejected(monkeyp
     monkeypatch.setattr(lesions_room, "_MOST_SEARCHED", 4 * filled.size)
     assert count_case(truth, filled, (1.0, 1.0, 1.0), row)["values"][0, 0] > 0
     monkeypatch.setattr(lesions_room, "_MOST_SEARCHED", 4 * filled.size - 1)
-    with pytest.raises(Flaw, match="meet many of the truth: the boxes around them have more than 9,719 voxels in all"):
+    with pytest.raises(Flaw, match="touch many true ones: the boxes around them have more than 9,719 voxels in all"):
         count_case(truth, filled, (1.0, 1.0, 1.0), row)
 
 

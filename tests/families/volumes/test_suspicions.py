@@ -58,7 +58,7 @@ def list_lines(folder: Path, change: Any) -> list[str]:
 @pytest.mark.parametrize("message", SLIPS)
 def test_a_slip_is_named_with_what_would_be_scored(message: str, tmp_path: Path) -> None:
     (line,) = list_lines(tmp_path, SLIPS[message])
-    assert f"{message}: then Dice over all labels would be " in line
+    assert f"{message}: corrected, Dice over all labels would be " in line
 
 
 @pytest.mark.parametrize(("low", "high"), [(1, 2), (1, 3), (2, 3)])
@@ -66,13 +66,13 @@ def test_exchanged_labels_are_named_whatever_the_others_score(low: int, high: in
     swapped = np.arange(4)
     swapped[[low, high]] = high, low
     (line,) = list_lines(tmp_path, lambda labels: swapped[labels])
-    slip = f"labels {low} and {high} look exchanged: then Dice of both would be 1.00 instead of 0.00 in 4 of 4 cases"
+    slip = f"labels {low} and {high} look exchanged: corrected, Dice of both would be 1.00 instead of 0.00 (tried on 4 of 4 cases)"
     assert f"{slip}. Write the labels of the truth" in line
 
 
 def test_a_false_label_in_the_place_of_a_missing_one_is_named(tmp_path: Path) -> None:
     (line,) = list_lines(tmp_path, lambda labels: np.choose(labels, [0, 255, 2, 3]))
-    slip = "label 255 looks like label 1: then its Dice would be 1.00 instead of 0.00 in 4 of 4 cases"
+    slip = "label 255 looks like label 1: corrected, its Dice would be 1.00 instead of 0.00 (tried on 4 of 4 cases)"
     assert f"{slip}. Write the labels of the truth" in line
     assert (
         list_lines(tmp_path / "beside", lambda labels: np.where((labels == 0) & (np.arange(32) < 4), 9, labels)) == []
@@ -92,7 +92,7 @@ def test_the_cases_of_exchanged_labels_are_counted(tmp_path: Path) -> None:
     exchanged = iter([True, False, False, False])
     (line,) = list_lines(tmp_path, lambda labels: np.choose(labels, [0, 2, 1, 3]) if next(exchanged) else labels)
     assert line.startswith("val: labels 1 and 2 look exchanged")
-    assert "in 1 of 4 cases" in line
+    assert "tried on 1 of 4 cases" in line
 
 
 @pytest.mark.parametrize("method", POOR)
