@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import zlib
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Tuple
 
@@ -787,6 +788,22 @@ def test_a_score_is_the_number_that_python_reads(score: float) -> None:
     assert table is not None
     read = read_columns(table, IMAGES, boxes=False)
     assert read.score[0].hex() == float(score).hex()
+
+
+def test_numbers_halfway_between_two_doubles_are_those_that_python_reads() -> None:
+    generator, numbers = random.Random(5), []  # type: random.Random, List[str]
+    while len(numbers) < 4000:
+        decimals, power = generator.randrange(28), generator.randrange(-30, 11)
+        middle = Fraction(2 * generator.randrange(1 << 52, 1 << 53) + 1) * Fraction(2) ** power
+        for whole in (int(middle * 10**decimals) + off for off in (-1, 0, 1)):
+            digits = str(whole).rjust(decimals + 1, "0")
+            if len(str(whole)) <= 19:
+                numbers.append(f"{digits[:-decimals]}.{digits[-decimals:]}" if decimals else digits)
+    listed = [f'"image_id":1,"category_id":1,"score":1,"keypoints":[{number},1,1]' for number in numbers]
+    table = KERNEL.records("".join(f"{{{record}}}," for record in listed), POINTS)
+    assert table is not None
+    assert table.points is not None
+    assert table.points[:, 0].tolist() == list(map(float, numbers))
 
 
 # ── the library ─────────────────────────────────────────────────────────────
