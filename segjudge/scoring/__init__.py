@@ -29,7 +29,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def score(  # noqa: PLR0913 - published: what a user may say of results and truth
+def score(  # noqa: PLR0913 - published: the published options of results and truth
     results: str | os.PathLike[str],
     truth: str | os.PathLike[str],
     protocol: str | FamilyProtocol = "davis2017",

@@ -304,7 +304,7 @@ class Scores:
 
         Args:
             path: the file.
-            kinds: also what each kind of failure costs, for which masks are read once more: comparisons show it.
+            kinds: also write the cost of each kind of failure, for comparisons; this reads the masks again.
 
         """
         from segjudge.scoring.parts import save

@@ -113,7 +113,7 @@ class Background:
         self._stop.set()
 
     def stop(self) -> None:
-        """Wait until all unfinished work is returned."""
+        """Stop the threads; wait until their unfinished work is returned to the queue."""
         self.give_up()
         deadline = time.monotonic() + self.STOP_SECONDS
         for thread in self._threads:

@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         python, variables = prepare_environments(arguments[:middle])
-        if "segjudge" in arguments:  # they pass when it can answer; Python's start would print a traceback
+        if "segjudge" in arguments:  # until it handles signals, Python would print a traceback
             signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
         os.execve(python, [python, *arguments[middle + 1 :]], {**os.environ, **variables})
     except SetUpError as error:

@@ -114,7 +114,7 @@ def _judge_categories(truth: Array, detections: Array, categories: List[Category
         return int(np.count_nonzero(np.isin((image + coded)[coded >= 0], true)))
 
     right = count_present(np.arange(count))
-    if not is_better(right, total, total):  # whatever another coding would give
+    if not is_better(right, total, total):  # no other coding could be better
         return []
     codings = _places(ids, ids - 1), _places(ids, ids + 1), _within(ids, count), _within(ids - 1, count)
     for name, coding in zip(_CODINGS, codings):

@@ -119,7 +119,7 @@ class _LesionSurfaces:
         self._require_few(box)
         key = str(box), meeting.tobytes()
         if key != self._key:
-            self._key, self._kept = None, []  # gives up the former ones first
+            self._key, self._kept = None, []  # frees the previous surfaces first
             self._kept = _find_surfaces(predicted.draw(meeting, box), nsd=nsd)
             self._key = key
         surfaces = _find_surfaces(true.draw(np.array([lesion]), box), nsd=nsd)

@@ -410,7 +410,7 @@ def _find_errors(judged: _JudgedDetections, *, as_tide: bool = False) -> _Detect
         )
         repaired[name] = fixed.select(
             np.where(of_kind, is_best, counted)
-        ).precision()  # the best one counts although it was ignored
+        ).precision()  # the best detection counts even if ignored
     points = points.select(counted)
     repaired["Miss"] = points.without(judged.instance_category[missed]).precision()
     repaired["FalsePos"] = replace(points, score=points.right.astype(float)).precision()

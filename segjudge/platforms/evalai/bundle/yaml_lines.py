@@ -36,7 +36,7 @@ class _Loader(yaml.SafeLoader):
             raise _ValueError(None, None, str(error), node.start_mark) from None
 
     def construct_yaml_timestamp(self, node: yaml.ScalarNode) -> datetime.date:
-        """Make a date with a time zone one in UTC without it, as the server's PyYAML does.
+        """Return a date with a time zone as UTC without a zone, as the server's PyYAML does.
 
         The server's version takes any number of hours and minutes in a time zone.
         """
