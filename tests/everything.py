@@ -204,8 +204,11 @@ def missing_path(arguments: list[str]) -> str:
         is_value = before.startswith("-") and "=" not in before and "/" not in path and not path.endswith(".py")
         if path.startswith("-") or is_value or (ROOT / path).exists():
             continue
-        files = {file.stem: file.relative_to(ROOT).as_posix() for file in (ROOT / "tests").rglob("test_*.py")}
-        near = difflib.get_close_matches(Path(path).stem, files, 1)
+        files = {
+            file.stem.removeprefix("test_"): file.relative_to(ROOT).as_posix()
+            for file in (ROOT / "tests").rglob("test_*.py")
+        }
+        near = difflib.get_close_matches(Path(path).stem.removeprefix("test_"), files, 1, 0.85)
         return f"{path}: there is no such file{f'; did you mean {files[near[0]]}?' if near else ''}"
     return ""
 

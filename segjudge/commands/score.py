@@ -334,7 +334,7 @@ def _add_output_options(sub: argparse.ArgumentParser) -> None:
     about = "print all metrics, in several tables if one is too wide"
     add("--all-metrics", action="store_true", help=about)
     add("--json", metavar="FILE", type=OutputFile, help=FULL_PRECISION)
-    add("--csv", metavar="DIR", type=OutputFolder, help="write CSV files; for sequences those of the official tool")
+    add("--csv", metavar="DIR", type=OutputFolder, help="write CSV files; for sequences, in the official form")
     add = options_of(sub, RARELY)
     add("--results-yaml", metavar="FILE", type=OutputFile, help="write the .eval_results file of model hubs")
     add("--hub-dataset", metavar="OWNER/NAME", default="", help="with --results-yaml: the dataset's name on the hub")

@@ -165,6 +165,7 @@ def test_a_run_that_is_interrupted_leaves_no_server_and_no_worker(
             "tests/test_jurnal.py: there is no such file; did you mean tests/remote/test_journal.py?",
         ),
         (["test_journal.py"], "test_journal.py: there is no such file; did you mean tests/remote/test_journal.py?"),
+        (["tests/commands/test_options.py"], "tests/commands/test_options.py: there is no such file"),
         (["tests/runner/test_guard.py", "nothing/like/it"], "nothing/like/it: there is no such file"),
         (["tests/runner/test_guard.py::test_it", "tests/journeys", "-k", "some words", "-x", "--maxfail=3"], ""),
     ],
