@@ -2,6 +2,11 @@
 
 #: The colours of missing pixels, surplus pixels, another object's pixels, and correct pixels.
 MISSING, SURPLUS, OTHER, RIGHT = (230, 159, 0), (0, 114, 178), (213, 94, 0), (0, 158, 115)
+#: The colours of mistakes by the first word of their style in `pages/page.css`.
+MISTAKES = {
+    "missing": MISSING, "extra": SURPLUS, "mixed": OTHER, "right": RIGHT,
+    "merged": (204, 121, 167), "split": (240, 228, 66), "inexact": (86, 180, 233), "partial": (86, 180, 233),
+}  # fmt: skip
 GREY = (128, 128, 128)
 #: The colours of objects and classes in turn, over photographs; none resembles the colour of a mistake or of correct
 #: pixels.

@@ -159,7 +159,7 @@ def templates() -> Environment:
     environment = Environment(
         loader=FunctionLoader(_load), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(number=_typeset_number, counted=quantity, unbroken=_keep_percents)
+    environment.filters.update(number=_typeset_number, counted=quantity, unbroken=keep_percents)
     return environment
 
 
@@ -168,7 +168,7 @@ def _typeset_number(value: float | None) -> str:
     return format_number(value).replace("-", "−")
 
 
-def _keep_percents(text: Markup | str) -> Markup | str:
+def keep_percents(text: Markup | str) -> Markup | str:
     """Keep percent signs on the line of their numbers."""
     return text.replace(" %", "\u00a0%")
 
@@ -351,11 +351,11 @@ def _count_costly(costs: Sequence[float], noun: str) -> str:
     sums = [sum(costs[: count + 1]) for count in range(len(costs))]
     count = next(index for index, cost in enumerate(sums, 1) if cost >= total / 2)
     share = f"{100 * sums[count - 1] / total:.0f} %"
-    costly = f"{count:,} of {len(costs):,} {noun} {'causes' if count == 1 else 'cause'} {share} of it"
+    costly = f"{count:,} of {len(costs):,} {noun} {'causes' if count == 1 else 'cause'} {share} of"
     if len(costs) < _FEWEST_SPREAD and costs[0] < _ALIKE * costs[-1]:
         return ""
     is_spread = len(costs) >= _FEWEST_SPREAD and count > len(costs) / 3
-    return f"The loss is spread: {costly}." if is_spread else f"{costly}."
+    return f"The loss is spread: {costly} it." if is_spread else f"{costly} the loss."
 
 
 def name_worst(

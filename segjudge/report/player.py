@@ -11,13 +11,13 @@ import math
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from PIL import ExifTags, Image, ImageOps
 
 from segjudge.evaluation_script.files.problems import HostError, inflect, quantity
-from segjudge.evaluation_script.masks.stack import Size
+from segjudge.evaluation_script.masks.stack import Array, Size
 from segjudge.report.page import Section, picture_kind
 
 #: The maximum width and the quality of pictures.
@@ -30,6 +30,16 @@ FILMS = 12
 AROUND = 2
 #: The maximum share of a page for pictures.
 _PICTURE_SHARE = 0.35
+
+
+class Still(NamedTuple):
+    """A frame of a page with its mistakes, in small."""
+
+    #: The name of the unit, and of the frame if it has several.
+    unit: str
+    frame: str
+    #: Colours (height, width, 3).
+    pixels: Array
 
 
 def make_player(
@@ -128,6 +138,12 @@ class PictureFolder:
             verb = inflect(len(self._turned_paths), "does", "do")
             sentences.append(f"{pictures} {verb} not fit the masks once turned as the EXIF data say.")
         return " ".join(sentences)
+
+
+def decode_picture(data: bytes, size: tuple[int, int]) -> Array:
+    """Return the colours of an encoded picture at a width and height."""
+    with Image.open(io.BytesIO(data)) as image:
+        return np.asarray(image.convert("RGB").resize(size))
 
 
 def read_picture(path: str, side: int = 0) -> Image.Image:

@@ -118,11 +118,11 @@ def draw_worst(
 def _list_rows(film: Film) -> Iterable[dict[str, Any]]:
     for name, cells in film.rows.items():
         title = " · ".join(filter(None, [film.sequence, name]))
-        pictures = [(frame, _shrink(cell.pixels)) for frame, cell in zip(film.frames, cells, strict=True)]
+        pictures = [(frame, shrink_picture(cell.pixels)) for frame, cell in zip(film.frames, cells, strict=True)]
         yield {"title": title, "pictures": pictures}
 
 
-def _shrink(pixels: Any) -> Markup:
+def shrink_picture(pixels: Any) -> Markup:
     """Return a small picture of a frame as a data URL."""
     image = Image.fromarray(pixels)
     image.thumbnail((_SIDE, _SIDE))

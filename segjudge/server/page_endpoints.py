@@ -20,6 +20,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from segjudge.report.page import PAGES as REPORT
+from segjudge.report.page import keep_percents
 
 from .models import Challenge, User
 from .services import BodyLimits, Endpoint, Handler, UserRequest, services_of
@@ -55,7 +56,7 @@ TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-TEMPLATES.filters.update(moment=_moment, safe_html=_safe_html)
+TEMPLATES.filters.update(moment=_moment, safe_html=_safe_html, unbroken=keep_percents)
 TEMPLATES.globals["OPEN"] = OPEN
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 #: The maximum number of sentences in a verdict, of characters in a text, and of pictures in a film.
 _SENTENCES, _CHARACTERS, _PICTURES = 6, 400, 8
+#: The style of a colour in a legend.
+_STYLE = re.compile("[a-z0-9-]{1,20}( [a-z0-9-]{1,20})?")
 #: The data URL of a small picture.
 _PICTURE = re.compile(r"data:image/(?:webp|jpeg);base64,[A-Za-z0-9+/]{1,200000}={0,2}")
 
@@ -24,6 +26,8 @@ class Glance:
     subject: str = ""
     #: Names of frames, and the data URLs of their pictures.
     film: Sequence[tuple[str, str]] = ()
+    #: The styles and meanings of the colours in these pictures.
+    legend: Sequence[tuple[str, str]] = ()
 
     @property
     def cause(self) -> str:
@@ -59,7 +63,11 @@ def _read_glance(fields: Mapping[str, Any]) -> Glance:
     film = [(_text(frame)[:_CHARACTERS], _text(picture)) for frame, picture in pictures]
     if not all(_PICTURE.fullmatch(picture) for _, picture in film):
         raise ValueError("has a film of something else than pictures")
-    return Glance(sentences, _text(fields.get("subject"))[:_CHARACTERS], film)
+    colours = [_list(pair) for pair in _list(fields.get("legend", []))[:_PICTURES]]
+    legend = [(_text(style), _text(meaning)[:_CHARACTERS]) for style, meaning in colours]
+    if not all(_STYLE.fullmatch(style) for style, _ in legend):
+        raise ValueError("has a legend with something else than styles")
+    return Glance(sentences, _text(fields.get("subject"))[:_CHARACTERS], film, legend)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -31,6 +31,8 @@ ORDER = "order.json"
 #: The exit code of a failure that is not a defect.
 REFUSED = 10
 
+#: The styles and meanings of the colours in films of sequences.
+_LEGEND = [("right", "correct"), ("missing", "missing"), ("extra", "surplus"), ("mixed", "another object")]
 #: Megabytes of a page.
 _MEGABYTES = 6
 
@@ -76,18 +78,30 @@ def _make_full_page(order: _Order) -> _Answer:
         glances = _glance_at(page, [report.split for report in scores.reports])
         for split, glance in glances.items():
             for row in draw_worst({"": scores}, split, images=images):
-                glance |= {"subject": row["title"], "film": row["pictures"]}
+                glance |= {"subject": row["title"], "film": row["pictures"], "legend": _LEGEND}
         return {"page": render_page(page), "glances": glances}
 
     return _render(order, make)
 
 
 def _glance_at(page: ReportPage, splits: list[str]) -> dict[str, _Answer]:
-    """Return the verdicts of a page's splits."""
-    from segjudge.report.page import read_verdicts
+    """Return the verdicts of a page's splits, with the worst frame of each player."""
+    from segjudge.report.page import PLAYER, read_verdicts
+    from segjudge.scoring.notebook import shrink_picture
 
     verdicts = read_verdicts(page)
-    return {split: {"verdict": verdicts.get(split, []), "subject": "", "film": []} for split in splits}
+    glances: dict[str, _Answer] = {
+        split: {"verdict": verdicts.get(split, []), "subject": "", "film": []} for split in splits
+    }
+    for section in page.sections:
+        still: Any = section.values.get("still") if section.template == PLAYER else None
+        if still and section.split in glances:
+            glances[section.split] |= {
+                "subject": still.unit,
+                "film": [(still.frame, shrink_picture(still.pixels))],
+                "legend": section.values["legend"],
+            }
+    return glances
 
 
 def _make_comparison(order: _Order) -> _Answer:

@@ -15,6 +15,7 @@ import segjudge
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.families import tools_of
 from segjudge.families.base.tools import UnitTools
+from segjudge.report.colours import GROUND, MISTAKES
 from segjudge.report.page import PageOptions
 from segjudge.scoring.report import make_report
 from tests.report.known_faults import FAULTS, pattern_of, spoil, turn_over
@@ -78,6 +79,23 @@ def test_a_player_has_a_colour_for_each_fault_that_it_shows(tmp_path: Path) -> N
     about: Any = player.values
     names = {name for _, joined in about["legend"] for name in joined.split(" or ")}
     assert {"wrong class", "inexact"} <= names
+
+
+#: Families that draw films or slices; and scans, which are drawn only if there are points.
+_WITHOUT_STILLS = {"sequences", "volumes", "scans"}
+
+
+@pytest.mark.parametrize("protocol", [name for name in BENCHMARKS if PROTOCOLS[name].family not in _WITHOUT_STILLS])
+def test_a_page_has_a_small_picture_of_its_worst_mistakes(protocol: str, tmp_path: Path) -> None:
+    page = make_report(score(protocol, ["missed"], tmp_path, 23), "known faults", PageOptions())
+    (player,) = (section for section in page.sections if section.id == "frames")
+    still: Any = player.values["still"]
+    assert still.unit in {moment["sequence"] for moment in player.values["moments"]}  # type: ignore[attr-defined]
+    painted = {tuple(pixel) for pixel in still.pixels.reshape(-1, 3).tolist()}
+    legend: Any = player.values["legend"]
+    mistakes = [MISTAKES[style.split()[0]] for style, _ in legend if style != "right"]
+    covered = np.array(GROUND) + 0.65 * (np.array(mistakes) - GROUND)
+    assert painted & {tuple(colour) for colour in covered.round().astype(int).tolist()}
 
 
 def check_sums(scores: Any) -> None:

@@ -62,16 +62,16 @@ def test_kinds_are_ranked_by_their_share(kinds: dict[str, float], sentence: str)
 @pytest.mark.parametrize(
     ("costs", "sentence"),
     [
-        ([0.3, 0.1, 0.1], "1 of 3 frames causes 60 % of it."),
-        ([0.3, 0.3, *[0.05] * 8], "2 of 10 frames cause 60 % of it."),
+        ([0.3, 0.1, 0.1], "1 of 3 frames causes 60 % of the loss."),
+        ([0.3, 0.3, *[0.05] * 8], "2 of 10 frames cause 60 % of the loss."),
         ([0.1] * 10, "The loss is spread: 5 of 10 frames cause 50 % of it."),
         ([0.0, 0.0], ""),
         ([0.4], ""),
         ([0.4, 0.4], ""),
         ([1.09, 1.0], ""),
-        ([1.1, 1.0], "1 of 2 frames causes 52 % of it."),
+        ([1.1, 1.0], "1 of 2 frames causes 52 % of the loss."),
         ([], ""),
-        ([-0.1, 0.2], "1 of 2 frames causes 100 % of it."),
+        ([-0.1, 0.2], "1 of 2 frames causes 100 % of the loss."),
     ],
 )
 def test_few_cases_that_cost_half_are_counted(costs: list[float], sentence: str) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from segjudge.server import api, pages
 from segjudge.server.models import Challenge, ChallengePhase, Submission, Team
-from segjudge.server.report_answers import Glance, ProgramAnswer
+from segjudge.server.report_answers import Glance, ProgramAnswer, read_answer
 from segjudge.server.report_pages import PageOrder
 from segjudge.server.report_program import COMPARED, LEVELS, STORED
 from segjudge.server.submissions import SplitScores
@@ -268,3 +268,19 @@ def test_the_walk_knows_every_parameter_of_a_route(stage: Stage) -> None:
     names = {path: set(re.findall(r"{(\w+)(?::\w+)?}", path)) - known for path in PATHS if path not in _LINKED}
     assert {path: unknown for path, unknown in names.items() if unknown} == {}
     assert len(PATHS) > 30
+
+
+@pytest.mark.parametrize("style", ["x; y", "a b c", "", "<b>"])
+def test_a_legend_with_something_else_than_styles_is_refused(style: str) -> None:
+    """The page program reads untrusted files, so its answer is untrusted too."""
+    fields: dict[str, Any] = {
+        "verdict": [],
+        "subject": "",
+        "film": [],
+        "legend": [["missing under", "too little"], [style, "x"]],
+    }
+    with pytest.raises(ValueError, match="styles"):
+        read_answer(json.dumps({"glances": {"dev": fields}}))
+    del fields["legend"][1]
+    glance = read_answer(json.dumps({"glances": {"dev": fields}})).glances["dev"]
+    assert list(glance.legend) == [("missing under", "too little")]

@@ -88,6 +88,12 @@ def test_the_board_of_things_and_stuff_has_reports_with_pictures_for_all(server:
     text = waited(report, 60)
     assert "merged: astronaut" in text, "the last is who merges"
     assert re.search(r'data-stream="dev/[^"]+#\d+"', text), "a photograph under the segments"
+    host = server.session("host")
+    glance = waited(
+        lambda: re.search('class="reel".*', host.get(f"{server.address}/submissions/{number}").text, re.DOTALL), 60
+    )
+    assert re.search(r'alt="image \d+: correct pixels and mistakes"', glance[0])
+    assert '<span class="swatch merged"></span> merged' in glance[0]
 
 
 def test_two_rows_are_compared(server: Rehearsal) -> None:
@@ -120,7 +126,7 @@ def test_two_rows_are_compared(server: Rehearsal) -> None:
 
 def test_a_visitor_goes_from_the_landing_page_to_a_report_and_back(server: Rehearsal, page: Any) -> None:
     waited(lambda: len(server.get(leaderboard_path("photo-videos")).json().get("results", ())) == 6)
-    waited(lambda: 'class="reel"' in server.get("/challenges/1").text, 60)
+    waited(lambda: "</a> in Photographs, videos: " in server.get("/challenges/1").text, 60)  # of the first phase
     page.goto(server.address)
     film = page.get_by_role("group", name="Worst frames").locator("img")
     assert min(film.evaluate_all("images => images.map(image => image.naturalWidth)")) > 100

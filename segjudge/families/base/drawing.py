@@ -17,11 +17,12 @@ import numpy as np
 
 from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth, no_pixels
 from segjudge.evaluation_script.files.problems import HostError, inflect
-from segjudge.evaluation_script.masks.stack import Size
+from segjudge.evaluation_script.masks.stack import Array, Size
 from segjudge.evaluation_script.masks.stream import bytes_in_page
 from segjudge.families.base.segments import FAULTS, INEXACT, MISSED, RIGHT, SURPLUS, SWAPPED
+from segjudge.report.colours import GROUND
 from segjudge.report.page import PageOptions, Section, make_confusion
-from segjudge.report.player import PictureFolder, make_player, picture_room
+from segjudge.report.player import PictureFolder, Still, decode_picture, make_player, picture_room
 
 from .causes import CauseCounts
 from .mirrored import FEWEST_FITTING, FITTING, FITTING_SEVERAL, SUSPECT, TOP_AND_BOTTOM, MirrorSearch
@@ -251,6 +252,8 @@ class _UnitDrawing:
         self._streams: dict[str, bytes] = {}
         self._stream_of: dict[str, str] = {}
         self._costs: list[Sequence[float]] = []
+        #: Of the first unit, the frame, colours and opacity of its worst mistakes.
+        self._still: tuple[int, Array, Array] | None = None
         self._pixels = 0
         self._room = options.budget * _MASKS - (picture_room(options.budget) if options.images else 0)
 
@@ -284,6 +287,8 @@ class _UnitDrawing:
         self, unit: Unit, paintings: Sequence[PaintedUnit], packed: Mapping[str, bytes], costs: Sequence[float]
     ) -> None:
         self._stream_of[unit.name] = f"{self._units.split}/{unit.name}"
+        if not self.painted and not self._units.truth_alone:
+            self._still = paintings[:2][-1].paint_faults(self._painter)
         for painting in paintings:
             painting.forget_maps()
             self._occurring |= painting.shown.union(*(row.kinds for row in painting.rows()))
@@ -327,6 +332,7 @@ class _UnitDrawing:
             "follows": painter.follows,
             "legend": _merge_styles([fault for kind, fault in FAULTS.items() if kind in self._occurring]),
             "frames": sum(len(painting.frames) for painting in self.painted),
+            "still": self._paint_still(),
         }
         drawn_as = {
             "form": "segments",
@@ -343,6 +349,19 @@ class _UnitDrawing:
         if not units.truth_alone:
             cause = _describe_causes([*self._painters.values()][:2][-1], units, self._painted_units)
         return UnitPictures(player, self._confusions, looked_at, count, self._stream_of, names, cause)
+
+    def _paint_still(self) -> Still | None:
+        """Return the worst frame of the first unit with its mistakes, over its picture if there is one."""
+        if self._still is None:
+            return None
+        frame, colours, opacity = self._still
+        painting, stream = self.painted[0], next(iter(self._stream_of.values()))
+        ground = np.full(colours.shape, GROUND, np.float64)
+        if picture := self._streams.get(f"{stream}#{frame}"):
+            ground[:] = decode_picture(picture, (opacity.shape[1], opacity.shape[0]))
+        pixels = ground + opacity[..., None] * (colours - ground)
+        name = painting.frames[frame] if len(painting.frames) > 1 else ""
+        return Still(painting.name, name, pixels.round().astype(np.uint8))
 
     def _list_moments(self) -> list[dict[str, Any]]:
         """Return the most costly moments."""

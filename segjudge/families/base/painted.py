@@ -25,6 +25,7 @@ from segjudge.families.base.segments import (
     JudgedSegments,
     judge_segments,
 )
+from segjudge.report.colours import MISTAKES
 from segjudge.report.player import describe_frames
 
 from .pictures import SeenFrame, UnitPainter, fit_width, sample_rows_and_columns
@@ -37,6 +38,8 @@ _MOST_NOTES = 8
 _MOST_FOUND = 100
 #: The code of two faults in one place is the truth's times this, plus the prediction's.
 _BASE = 16
+#: The maximum width of a still of an image, the opacity of its mistakes, and of correct pixels.
+_STILL, _COVER, _LIGHT = 320, 0.65, 0.35
 #: Faults of segments whose correct pixels are drawn as correct.
 _BY_PIXEL = (0, RIGHT, PARTIAL)
 #: The width of an edge as a share of the diagonal.
@@ -375,6 +378,25 @@ class PaintedUnit:
         if painter.threshold:
             predicted |= self._list_overlaps()
         return sides[0].pack({**header, "colours": colours[0]}), sides[1].pack(predicted), faults.pack({})
+
+    def paint_faults(self, painter: UnitPainter) -> tuple[int, Array, Array] | None:
+        """Return the drawn frame with most faults, the colours of its pixels, and their opacity; None if none is drawn.
+
+        Correct pixels of maps in which every pixel has a label remain clear.
+        """
+        costs = self.frame_costs()
+        drawn = [index for index, frame in enumerate(self._judged) if frame.seen.maps is not None]
+        if not drawn:
+            return None
+        worst = max(drawn, key=lambda index: costs[index])
+        frame = self._judged[worst]
+        codes = _code_faults(frame, _shrink_maps(frame.seen.maps, fit_width(self.size, _STILL)), painter)
+        colours, opacity = np.zeros((256, 3)), np.zeros(256)
+        for code in np.unique(codes[codes > 0]).tolist():
+            kind = code // _BASE or code
+            colours[code] = MISTAKES[FAULTS[kind].style.split()[0]]
+            opacity[code] = _COVER if kind != RIGHT else 0.0 if painter.dense else _LIGHT
+        return worst, colours[codes], opacity[codes]
 
     @property
     def width(self) -> int:

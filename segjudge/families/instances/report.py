@@ -137,8 +137,11 @@ def _write_verdict(diagnosis: InstanceDiagnosis, costly: list[Row], report: Repo
 def describe_rises(measure: str, costs: Mapping[str, float]) -> str:
     """Describe the errors whose absence would raise AP most; "" if none would."""
     costly = sorted(((name, cost) for name, cost in costs.items() if cost >= LITTLE), key=lambda item: -item[1])
-    rises = ", then ".join(f"without {name} by {cost:.3f}" for name, cost in costly[:2])
-    return f"AP at an {measure} of one half would rise most {rises}." if rises else ""
+    if not costly:
+        return ""
+    (name, cost), *following = costly[:2]
+    second = "".join(f"; without {other_name}, by {other_cost:.3f}" for other_name, other_cost in following)
+    return f"Without {name}, AP at an {measure} of one half would rise by {cost:.3f}{second}."
 
 
 def _describe_inexact(protocol: InstanceProtocol, report: Report, at_half: float, inexact: float) -> str:
