@@ -135,6 +135,15 @@ def value_of(data: bytes) -> bytes:
     return package_of(MAGIC + field_of("Action", "value", data))
 
 
+def test_the_deepest_value_that_can_be_written_can_be_read() -> None:
+    value: Any = 1
+    for _ in range(8):
+        value = [value]
+    assert Action.read(Action("s", 0, value).pack()).value == value
+    with pytest.raises(TypeError, match="nested too deeply"):
+        Action("s", 0, [value]).pack()
+
+
 def test_little_bytes_make_little_memory() -> None:
     deep = b""
     for _ in range(50):
