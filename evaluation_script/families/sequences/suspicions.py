@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 from functools import partial
-from typing import Callable, Dict, List, Optional
+from typing import Callable, Dict, Iterable, List, Optional
 
 import numpy as np
 
 from ...files import Problems, name_list
 from ...masks.files import LabelImages, MaskFiles
-from ...masks.stack import Stack, Stacks, empty_labels, pack
+from ...masks.overlaps import best_assignment
+from ...masks.stack import Array, Stack, Stacks, empty_labels, pack
 from ..base.suspicions import Reading, ReadingScores, is_nearly_none, judge_cover, judge_readings, score_readings
 from .counting import SequenceAccumulator, SequenceCounts, choose_objects, is_one_mask, list_labels, read_scored_blocks
 from .protocols import SequenceProtocol
@@ -79,13 +80,17 @@ _SCALED = [
         partial(_rename, lambda number: 1 if number == _LABELS - 1 else number),
     ),
 ]
+#: The numbers of a sequence's objects, matched with its labels by their shared pixels.
+_EXCHANGED = _make_reading("exchanged", "object numbers look exchanged", _FROM_1, lambda stacks: stacks)
+#: The maximum number of objects of a sequence whose labels are all compared with all objects.
+_MOST_OBJECTS = 32
 
 
 def _list_readings(protocol: SequenceProtocol) -> List[Reading]:
     """Return the other readings by which a sequence may score more."""
     if protocol.proposals and not protocol.salient:
         return []
-    return [_INVERTED] if is_one_mask(protocol) else [_INVERTED, *_SHIFTED, *_SCALED]
+    return [_INVERTED] if is_one_mask(protocol) else [_INVERTED, *_SHIFTED, *_SCALED, _EXCHANGED]
 
 
 def look_at_sequence(
@@ -118,7 +123,11 @@ def _score_readings(
     """Return the IoU over all pixels of a sequence by each reading; empty if it cannot be read."""
     objects, problems = choose_objects(truth, protocol), Problems()
     shared, areas = dict.fromkeys((reading.name for reading in readings), 0), {reading.name: 0 for reading in readings}
+    overlaps: Array = np.zeros((len(objects), len(objects)))
+    is_matched = _EXCHANGED in readings and 1 < len(objects) <= _MOST_OBJECTS
     for _, truth_masks, predictions, empty, _ in read_scored_blocks(truth, masks, protocol, problems):
+        if is_matched:
+            overlaps += _count_shared(objects, truth_masks, predictions, empty)
         for reading in readings:
             changed = reading.open(masks)(predictions)
             for name in objects:
@@ -127,7 +136,15 @@ def _score_readings(
                 area = int(predicted.area.sum())
                 shared[reading.name] += area - int(predicted.without(true).area.sum())
                 areas[reading.name] += area + int(true.area.sum())
+    if is_matched:
+        shared[_EXCHANGED.name] = int(overlaps[best_assignment(overlaps)].sum())
     return {} if problems else {name: shared[name] / (area - shared[name]) for name, area in areas.items() if area}
+
+
+def _count_shared(objects: Iterable[str], truth_masks: Stacks, predictions: Stacks, empty: Stack) -> Array:
+    """Return the pixels that each label (row) shares with each object (column)."""
+    predicted, true = ([side.get(name, empty) for name in objects] for side in (predictions, truth_masks))
+    return np.array([[int((mask.area - mask.without(other).area).sum()) for other in true] for mask in predicted])
 
 
 def suspect(accumulator: SequenceAccumulator) -> List[str]:

@@ -196,6 +196,7 @@ SLIPS: dict[str, tuple[str, Slip, str]] = {
     "large numbers": ("davis2017", pictures(lambda labels: labels.astype(np.uint16) * 21_845), "hold numbers above 255 (21845, 43690)"),
     "numbers from 0": ("davis2017", pictures(lambda labels: np.maximum(labels, 1) - np.uint8(1)), "look 1 too low"),
     "numbers from 2": ("davis2017", pictures(lambda labels: labels + np.uint8(1)), "look 1 too high"),
+    "exchanged numbers": ("davis2017", pictures(lambda labels: np.array([0, 2, 1], np.uint8)[labels]), "object numbers look exchanged"),
     "empty masks": ("davis2017", pictures(lambda labels: labels * 0), "all object masks are empty"),
     "inverted masks": ("mevis", INVERTED, "masks look inverted, with objects black"),
     "inverted, one object": ("ref-youtube-vos", INVERTED, "masks look inverted, with objects black"),
