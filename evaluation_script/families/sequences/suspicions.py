@@ -144,7 +144,7 @@ def _score_readings(
 def _count_shared(objects: Iterable[str], truth_masks: Stacks, predictions: Stacks, empty: Stack) -> Array:
     """Return the pixels that each label (row) shares with each object (column)."""
     predicted, true = ([side.get(name, empty) for name in objects] for side in (predictions, truth_masks))
-    return np.array([[int((mask.area - mask.without(other).area).sum()) for other in true] for mask in predicted])
+    return np.array([[int((mask.area - mask.without(target).area).sum()) for target in true] for mask in predicted])
 
 
 def suspect(accumulator: SequenceAccumulator) -> List[str]:
