@@ -7,7 +7,7 @@ name of a sequence. Sequences are independent and are read block by block, so me
 from __future__ import annotations
 
 import dataclasses
-from typing import AbstractSet, Dict, Iterable, List, Optional, Set
+from typing import AbstractSet, Collection, Dict, Iterable, List, Optional, Set
 
 import numpy as np
 
@@ -375,8 +375,18 @@ class OpenedSequences:
         surplus = sorted(masks.frames() - set(sequence.frames))
         if surplus:
             were = inflect(len(surplus), "is not in the truth and was", "are not in the truth and were")
-            fault = f"{quantity(len(surplus), 'frame')} {were} ignored: {name_list(surplus)}"
+            shift = _find_shift(masks.frames(), sequence.frames)
+            hint = f"; all frames look numbered {abs(shift)} too {'high' if shift > 0 else 'low'}" if shift else ""
+            fault = f"{quantity(len(surplus), 'frame')} {were} ignored: {name_list(surplus)}{hint}"
             self._warnings.add("frames", Problem(sequence.name, fault, "Name the frames as the truth does"))
+
+
+def _find_shift(names: Collection[str], true_names: Collection[str]) -> int:
+    """Return by how much the numbers in names differ from the true ones; 0 if the difference varies."""
+    if len(names) != len(true_names) or not all(name.isdecimal() and len(name) < 10 for name in (*names, *true_names)):
+        return 0
+    shifts = {int(name) - int(true) for name, true in zip(sorted(names, key=int), sorted(true_names, key=int))}
+    return shifts.pop() if len(shifts) == 1 else 0
 
 
 def _sizes_of(sequence: Sequence) -> Dict[str, Size]:

@@ -264,6 +264,16 @@ def test_a_few_warnings_of_each_kind_are_shown_and_the_rest_counted(tmp_path: Pa
     assert len(score({k: videos[k] for k in four}, four, "davis2017", tmp_path)[1]) == 4
 
 
+@pytest.mark.parametrize(
+    ("surplus", "is_shifted"), [("00003", True), ("00004", False), ("x", False), ("3" * 120, False)]
+)
+def test_frames_that_are_all_numbered_too_high_are_named(surplus: str, is_shifted: bool, tmp_path: Path) -> None:
+    files = {f"b/{name}.png": png(ONE) for name in ("00001", "00002", surplus)}
+    _, warnings = score({"b": [ONE] * 3}, zipped(files), "davis2017", tmp_path)
+    hint = "; all frames look numbered 1 too high" * is_shifted
+    assert warnings == [f"b: 1 frame is not in the truth and was ignored: {surplus}{hint}"]
+
+
 def test_progress_names_each_sequence_and_ends(tmp_path: Path) -> None:
     heard: list[Any] = []
     score(TRUTH, TRUTH, "davis2017", tmp_path, progress=lambda *what: heard.append(what))
