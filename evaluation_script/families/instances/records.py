@@ -362,7 +362,8 @@ def check_record(
     keys = (f"{kind}_id", "category_id", shape, "score")
     missing = [key for key in keys if key not in record]
     if missing:
-        raise Flaw(f"lacks {' and '.join(missing)}", f"Write {EXAMPLE}")
+        hint = "; its bbox is not compared" if missing == ["segmentation"] and "bbox" in record else ""
+        raise Flaw(f"lacks {' and '.join(missing)}{hint}", f"Write {EXAMPLE}")
     for key in keys[:2]:
         _check_id(key, record[key])
     if not is_finite(record["score"]):

@@ -214,7 +214,11 @@ BAD: dict[str, tuple[Any, str]] = {
     "no-image": ([{k: v for k, v in GOOD.items() if k != "image_id"}], "record 0 .*lacks image_id"),
     "no-category": ([{k: v for k, v in GOOD.items() if k != "category_id"}], "lacks category_id"),
     "no-score": ([{k: v for k, v in GOOD.items() if k != "score"}], "lacks score"),
-    "no-mask": ([{k: v for k, v in GOOD.items() if k != "segmentation"}], "lacks segmentation"),
+    "no-mask": ([{k: v for k, v in GOOD.items() if k != "segmentation"}], r"lacks segmentation\. Write"),
+    "box-for-mask": (
+        [{**{k: v for k, v in GOOD.items() if k != "segmentation"}, "bbox": [0, 0, 5, 5]}],
+        "lacks segmentation; its bbox is not compared",
+    ),
     "unknown-image": ([{**GOOD, "image_id": 77}], r"record 0 \(image 77\): has an image_id that the truth lacks"),
     "image-text": ([{**GOOD, "image_id": "1"}], "image_id .1., which is not a whole number"),
     "image-true": ([{**GOOD, "image_id": True}], "image_id True, which is not a whole number"),
