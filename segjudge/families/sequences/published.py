@@ -55,12 +55,24 @@ def pack(source: TruthSource, out: str, split: str = "", progress: Progress = ig
 
 
 def frame_images_of(folder: str, sequence: str, frames: list[str]) -> list[str]:
-    """Return one picture per frame of a sequence; empty if any is missing."""
+    """Return one picture per frame of a sequence; empty if any is missing.
+
+    Rounds of a video, such as anno_0/VIDEO, have the video's pictures.
+    """
+    for name in dict.fromkeys([sequence, os.path.basename(sequence)]):
+        pictures = _list_pictures(folder, name)
+        if {*frames} <= pictures.keys():
+            return [pictures[frame] for frame in frames]
+    return []
+
+
+def _list_pictures(folder: str, name: str) -> dict[str, str]:
+    """Return the pictures in a sequence's folders: frame → path."""
     pictures: dict[str, str] = {}
     for subfolders in _PICTURE_FOLDERS:
-        below = os.path.join(folder, *subfolders, sequence)
-        for name in sorted(os.listdir(below)) if os.path.isdir(below) else ():
-            stem, ending = os.path.splitext(name)
+        below = os.path.join(folder, *subfolders, name)
+        for file in sorted(os.listdir(below)) if os.path.isdir(below) else ():
+            stem, ending = os.path.splitext(file)
             if ending.lower() in _PICTURE_ENDINGS:
-                pictures.setdefault(stem, os.path.join(below, name))
-    return [pictures[frame] for frame in frames] if {*frames} <= pictures.keys() else []
+                pictures.setdefault(stem, os.path.join(below, file))
+    return pictures
