@@ -372,10 +372,11 @@ class OpenedSequences:
                 self._submission.problems.add(problem)
             else:
                 self._warnings.add("gaps", problem._replace(fault=f"{problem.fault} (scored as empty)"))
-        surplus = sorted(masks.frames() - set(sequence.frames))
+        frames = masks.frames()
+        surplus = sorted(frames - set(sequence.frames))
         if surplus:
             were = inflect(len(surplus), "is not in the truth and was", "are not in the truth and were")
-            shift = _find_shift(masks.frames(), sequence.frames)
+            shift = _find_shift(frames, sequence.frames)
             hint = f"; all frames look numbered {abs(shift)} too {'high' if shift > 0 else 'low'}" if shift else ""
             fault = f"{quantity(len(surplus), 'frame')} {were} ignored: {name_list(surplus)}{hint}"
             self._warnings.add("frames", Problem(sequence.name, fault, "Name the frames as the truth does"))

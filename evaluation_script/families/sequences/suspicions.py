@@ -123,10 +123,10 @@ def _score_readings(
     """Return the IoU over all pixels of a sequence by each reading; empty if it cannot be read."""
     objects, problems = choose_objects(truth, protocol), Problems()
     shared, areas = dict.fromkeys((reading.name for reading in readings), 0), {reading.name: 0 for reading in readings}
-    overlaps: Array = np.zeros((len(objects), len(objects)))
-    is_matched = _EXCHANGED in readings and 1 < len(objects) <= _MOST_OBJECTS
+    count = len(objects) if _EXCHANGED in readings and 1 < len(objects) <= _MOST_OBJECTS else 0
+    overlaps: Array = np.zeros((count, count))
     for _, truth_masks, predictions, empty, _ in read_scored_blocks(truth, masks, protocol, problems):
-        if is_matched:
+        if count:
             overlaps += _count_shared(objects, truth_masks, predictions, empty)
         for reading in readings:
             changed = reading.open(masks)(predictions)
@@ -136,7 +136,7 @@ def _score_readings(
                 area = int(predicted.area.sum())
                 shared[reading.name] += area - int(predicted.without(true).area.sum())
                 areas[reading.name] += area + int(true.area.sum())
-    if is_matched:
+    if count:
         shared[_EXCHANGED.name] = int(overlaps[best_assignment(overlaps)].sum())
     return {} if problems else {name: shared[name] / (area - shared[name]) for name, area in areas.items() if area}
 

@@ -80,8 +80,10 @@ def find_distances(queries: Array, places: Array, spacing: Spacing) -> Array:
         limit = _LOOKUPS * columns * (queries[planes].size // queries.shape[2])
         unanswered = _search(listed, field, limit, answers)
         answers[unanswered.indices] = unanswered.best
-        open_queries.append((unanswered.indices, unanswered.voxels))
-    _transform(open_queries, field, answers)
+        if len(unanswered.indices):
+            open_queries.append((unanswered.indices, unanswered.voxels))
+    if open_queries:
+        _transform(open_queries, field, answers)
     np.sqrt(answers, out=answers)
     return answers
 

@@ -82,7 +82,8 @@ class RegionOfCase:
     @property
     def _masks(self) -> Iterator[Array]:
         """The region's voxels in the truth, then in the prediction."""
-        return (select_labels(side, self.region.labels) for side in self._labels)
+        yield self.truth
+        yield self.prediction
 
     @cached_property
     def elements(self) -> Sides:

@@ -104,12 +104,11 @@ def find_misplaced(
     ill = {name: samples[name] for name, fit in fits.items() if fit <= _ILL}
     certain: dict[str, Placement] = {}
     for way in WAYS:
-        mirrored = [name for name, sample in ill.items() if _belongs(sample.measure_fit(sample, way), fits[name])]
+        righted_fits = {name: sample.measure_fit(sample, way) for name, sample in ill.items()}
+        mirrored = [name for name, fit in righted_fits.items() if _belongs(fit, fits[name])]
         if 2 * len(mirrored) > len(ill):
             return {name: Placement(mirrored=way) for name in mirrored}
-        certain |= {
-            name: Placement(mirrored=way) for name in mirrored if ill[name].measure_fit(ill[name], way) >= CERTAIN
-        }
+        certain |= {name: Placement(mirrored=way) for name in mirrored if righted_fits[name] >= CERTAIN}
     places = {name: Placement(owner) for name, owner in _find_owners(ill, fits)}
     offsets = {name: sample.find_offset() for name, sample in samples.items() if name not in places}
     offset, count = max(Counter(offsets.values()).items(), key=lambda item: item[1], default=(0, 0))
