@@ -270,16 +270,15 @@ class _Parser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is not None and value not in action.choices:
-            from segjudge.evaluation_script.files.problems import name_list, nearest
+            from segjudge.evaluation_script.files.problems import name_list, near_hint
 
             names = [*map(str, action.choices)]
             if {"score", "report"} <= {*names}:
                 self._refuse_command(str(value))
-            near, are_few = nearest(value, names), len(names) <= _MOST_CHOICES
-            hint = f"; did you mean {near}?" if near else ""
-            if are_few or not near:
+            hint, are_few = near_hint(value, names), len(names) <= _MOST_CHOICES
+            if are_few or not hint:
                 listing = name_list(names, _MOST_CHOICES if are_few else _FIRST_CHOICES)
-                hint += f" Choose from {listing}" if near else f"; choose from {listing}"
+                hint += f" Choose from {listing}" if hint else f"; choose from {listing}"
             faults = "".join(f"\n{fault}" for fault in getattr(action.choices, "faults", ()))
             raise argparse.ArgumentError(action, f"{value!r} does not exist{hint}{faults}")
 

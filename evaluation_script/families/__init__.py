@@ -19,7 +19,7 @@ from threading import RLock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, TypeVar
 
-from ..files.problems import HostError, name_list, nearest, printable, printable_lines
+from ..files.problems import HostError, name_list, near_hint, printable_lines
 from .base.family import Family, FamilyProtocol
 
 if TYPE_CHECKING:
@@ -144,8 +144,7 @@ def import_from(family: str, package: str, module: str, name: str) -> Any:
 
 def describe_unknown(protocol: str) -> str:
     """Return the sentence about an unknown protocol, with the reasons for unusable plug-ins."""
-    near = nearest(protocol, PROTOCOLS)
-    hint = f"; did you mean {printable(near)}?" if near else ""
+    hint = near_hint(protocol, PROTOCOLS)
     return "\n".join([f"there is no protocol {protocol!r}{hint} (`segjudge benchmarks` lists all)", *PROTOCOLS.faults])
 
 

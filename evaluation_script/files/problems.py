@@ -56,8 +56,13 @@ def name_list(names: list[str], limit: int = _MOST_NAMES) -> str:
 def name_hint(name: object, names: Iterable[str], limit: int = 99) -> str:
     """Return the end of a sentence about an unknown name: `, only a, b and c; did you mean b?`."""
     known_names = list(names)
-    near = nearest(name, known_names)
-    return f", only {name_list(known_names, limit)}" + (f"; did you mean {printable(near)}?" if near else "")
+    return f", only {name_list(known_names, limit)}{near_hint(name, known_names)}"
+
+
+def near_hint(name: object, names: Iterable[str]) -> str:
+    """Return the end of a sentence about an unknown name: `; did you mean b?`; "" if no name is similar."""
+    near = nearest(name, names)
+    return f"; did you mean {printable(near)}?" if near else ""
 
 
 def nearest(name: object, names: Iterable[str]) -> str:

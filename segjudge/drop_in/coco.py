@@ -289,12 +289,12 @@ def clear_masks(rows: Sequence[dict[str, Any]], images: Sequence[dict[str, Any]]
 
 
 def set_sigmas(document: dict[str, Any], count: int) -> dict[str, Any]:
-    """Return a document whose categories have sigmas for so many keypoints; `COCOeval` replaces them by its own."""
+    """Return a document whose categories have this number of sigmas; `COCOeval` replaces them by its own."""
     return {**document, "categories": [{**row, "sigmas": [1.0] * count} for row in document["categories"]]}
 
 
 def truth_of_points(document: dict[str, Any], rows: Sequence[dict[str, Any]], count: int) -> InstanceTruth:
-    """Return annotations with so many keypoints as arrays, without masks; raises one of `NOT_OURS` for others."""
+    """Return annotations with this number of keypoints, without masks; raises one of `NOT_OURS` for others."""
     keys = ("id", "image_id", "category_id", "area", "keypoints", "num_keypoints", "bbox")
     rows = [{**{key: row[key] for key in keys}, "iscrowd": row.get("iscrowd", 0)} for row in rows]
     return truth_of({**set_sigmas(document, count), "annotations": rows}, "cocoGt")
@@ -345,7 +345,7 @@ def read_rows(
 
 
 def _read_lists(lists: list[Any], length: int) -> Array:
-    """Return lists of so many numbers as rows; raises ValueError for others."""
+    """Return lists of this length as rows; raises ValueError for others."""
     if not {*map(len, lists)} <= {length} or str in {*map(type, lists)}:
         raise ValueError
     return np.fromiter(chain.from_iterable(lists), float, length * len(lists)).reshape(len(lists), length)

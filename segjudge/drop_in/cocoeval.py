@@ -158,7 +158,7 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
 
     @property
     def _compared(self) -> str:
-        """What is read of annotations and detections."""
+        """The compared kind of shape: segm, bbox or keypoints."""
         return "segm" if self.params.iouType == "boundary" else str(self.params.iouType)
 
     def _set_sigmas(self, truth: InstanceTruth) -> TrueKeypoints:

@@ -411,16 +411,10 @@ class CauseCounts:
 
     def _is_exchanged(self, name: str, called: str) -> bool:
         """Return whether each of two classes is called the other."""
-        count, back, exchanged = (
-            self.confused[name, called],
-            self.confused[called, name],
-            self._find_exchanged(name, called),
-        )
-        directions = (
-            self.confused_in.get((name, called), Counter[str]()),
-            self.confused_in.get((called, name), Counter[str]()),
-        )
-        if sum(units.get(unit, 0) for units in directions for unit in exchanged) < _MOSTLY * (count + back):
+        count, back = self.confused[name, called], self.confused[called, name]
+        exchanged = self._find_exchanged(name, called)
+        confused = self._list_directions(name, called)
+        if sum(units[unit] for units in confused for unit in exchanged) < _MOSTLY * (count + back):
             return False
         is_mutual = count >= _MOSTLY * self.true_classes[name] and back >= _MOSTLY * self.true_classes[called]
         return bool(exchanged) and (is_mutual or min(count, back) >= _MOSTLY * max(count, back))
@@ -434,7 +428,7 @@ class CauseCounts:
             listed = listed if len(names) <= _MOST_NAMES else f"{len(names)} classes, most often {names[0]},"
             return f"{listed} are called {called}{self._count_units(len(confused), among)}"
         name = names[0]
-        directions = self.confused_in[name, called], self.confused_in.get((called, name), Counter[str]())
+        directions = self._list_directions(name, called)
         exchanged = self._find_exchanged(name, called)
         if self._is_exchanged(name, called):
             units = self._count_units(len(exchanged), self.units_with[name])
@@ -446,9 +440,13 @@ class CauseCounts:
         beside = f", and the two are exchanged in {len(exchanged):,} of these" if exchanged and units else ""
         return f"{name} is called {called}{units}{beside}"
 
+    def _list_directions(self, name: str, called: str) -> list[Counter[str]]:
+        """Return by unit the segments of each of two classes that are called the other."""
+        return [self.confused_in.get(pair, Counter()) for pair in ((name, called), (called, name))]
+
     def _find_exchanged(self, name: str, called: str) -> set[str]:
         """Return the units in which each of two classes is called the other, as far as they have both."""
-        directions = [self.confused_in.get(pair, Counter[str]()).keys() for pair in ((name, called), (called, name))]
+        directions = [units.keys() for units in self._list_directions(name, called)]
         absent = [self.units - self.units_with.get(class_name, set()) for class_name in (name, called)]
         units = {
             unit

@@ -28,10 +28,8 @@ _BITS, _LABEL = 16, 0xFFFF
 def describe_causes(results: str, truth: UnitTruth, rules: ScoringRules, order: list[int]) -> str:
     """Describe the causes that affect most segments in the first scans of an order."""
     protocol: Any = rules.protocol
-    counts, names = (
-        CauseCounts("segment", "scan", "points", edge_weight=2.0, one_to_one=True),
-        tuple(protocol.class_names),
-    )
+    counts = CauseCounts("segment", "scan", "points", edge_weight=2.0, one_to_one=True)
+    names = tuple(protocol.class_names)
     chosen = order[:_MOST_SCANS]
     with closing(ScanSubmission(results, truth, protocol, rules.limits)) as submission:
         for index in chosen:
