@@ -272,8 +272,9 @@ class _UnitDrawing:
             if self.painted and bytes_in_page(packed.values()) > self._room:
                 break
             self._add(unit, paintings, packed, costs)
-            pictures = {f"#{number}": self._painter.make_picture(unit, frame) for number, frame in enumerate(frames)}
-            self._add_streams(unit, {name: data for name, data in pictures.items() if data})
+            picture = self._painter.make_picture(unit)
+            if picture:
+                self._add_streams(unit, {"#0": picture})
 
     def _paint(self, unit: Unit, frames: Sequence[TruthFrame]) -> list[PaintedUnit]:
         paintings = _paint_unit(self._painters.values(), unit, frames, truth_alone=self._units.truth_alone)

@@ -111,8 +111,8 @@ class UnitPainter(abc.ABC):
 
         return replace(frame, read=read)
 
-    def make_picture(self, unit: Unit, frame: TruthFrame) -> bytes:
-        """Return the picture below the masks of a frame that the painter makes itself; b"" if it lies in a file."""
+    def make_picture(self, unit: Unit) -> bytes:
+        """Return the picture that the painter makes itself below the masks of a unit; b"" if it lies in a file."""
         return b""
 
     def note_picture(self) -> str:

@@ -47,7 +47,7 @@ class ScanPainter(UnitPainter):
             self._absences[unit.name] = absence
         return (0, 0) if absence else PICTURE
 
-    def make_picture(self, unit: Unit, frame: TruthFrame) -> bytes:
+    def make_picture(self, unit: Unit) -> bytes:
         points = self._points.read(unit.name)
         return shade_points(points, index_points(points, PICTURE))
 

@@ -33,6 +33,8 @@ class ScanPoints:
 
     def __init__(self, path: str) -> None:
         self._files, self._members = open_dataset(path), dict[str, str]()
+        #: The member last read, and its points: labels and picture of a scan are drawn one after the other.
+        self._last_read: tuple[str, Array] | None = None
         above = os.path.abspath(path).split(os.sep) if os.path.isdir(path) else []
         for member in sorted(self._files.sizes):
             if member.lower().endswith(_ENDING):
@@ -57,12 +59,14 @@ class ScanPoints:
     def read(self, name: str) -> Array:
         """Return x, y, z and remission of each point of a scan that can be drawn."""
         member = self._members[name]
-        try:
-            data = self._files.read(member)
-        except (OSError, ValueError) as error:
-            raise HostError(f"{member}: cannot be read ({error})") from None
-        points: Array = np.nan_to_num(np.frombuffer(data, "<f4").reshape(-1, _FLOATS), posinf=0, neginf=0)
-        return points
+        if self._last_read is None or self._last_read[0] != member:
+            try:
+                data = self._files.read(member)
+            except (OSError, ValueError) as error:
+                raise HostError(f"{member}: cannot be read ({error})") from None
+            points = np.nan_to_num(np.frombuffer(data, "<f4").reshape(-1, _FLOATS), posinf=0, neginf=0)
+            self._last_read = (member, points)
+        return self._last_read[1]
 
 
 def index_points(points: Array, size: Size) -> Array:

@@ -116,3 +116,12 @@ def test_a_file_of_points_of_another_size_is_not_read(tmp_path: Path) -> None:
     points = ScanPoints(str(root))
     assert points.explain_absence("08/000000", 6).startswith("08/velodyne/000000.bin has 100 bytes, but the truth")
     assert points.explain_absence("08/000001", 6) == "08/000001 has no points"
+
+
+def test_labels_and_picture_of_a_scan_share_one_reading_of_its_points(tmp_path: Path) -> None:
+    root = make_dataset(tmp_path, {NAMES[0]: 90, NAMES[1]: 80})
+    points = ScanPoints(str(root))
+    first = points.read(f"08/{NAMES[0]}")
+    (root / f"sequences/08/velodyne/{NAMES[0]}.bin").unlink()
+    assert points.read(f"08/{NAMES[0]}") is first
+    assert [len(first), len(points.read(f"08/{NAMES[1]}"))] == [90, 80]
