@@ -436,6 +436,7 @@ def test_a_value_beyond_its_limit_is_told_the_limit(bundle: Path, tmp_path: Path
         "title": ("x" * 101, "has 101 characters. Shorten it to 100"),
         "max_team_members": (-1, "is -1. Write 0 or more"),
         "worker_disk_size": (2**31, "is 2147483648. Write 2147483647 or less"),
+        "allowed_email_domains": (["a.org", "x" * 51], "has 51 characters. Shorten it to 50"),
     }
     problems = changed(
         bundle, tmp_path, lambda config: config.update({key: value for key, (value, _) in limits.items()})
