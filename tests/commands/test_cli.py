@@ -305,7 +305,7 @@ def test_exit_codes_say_whose_mistake_it_is(
             ["--truth", "{root}", "--protocol", "davis2017", "--style", "official"],
             "--style does not apply to sequences",
         ),
-        (["--truth", "{root}", "--protocol", "coco", "--layout", "vost"], "--layout does not apply to instances"),
+        (["--truth", "{root}", "--protocol", "coco", "--layout", "lvos"], "--layout does not apply to instances"),
         (["--truth", "{root}", "--protocol", "davis2017", "--json", "/nowhere/x.json"], "cannot be written"),
     ],
 )

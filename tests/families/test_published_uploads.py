@@ -8,11 +8,12 @@ import pytest
 
 from segjudge.cli import main as cli
 from segjudge.evaluation_script import main
-from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.families import FOLDERS, PROTOCOLS
 from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS, UNIT_LIMITS, ArchiveLimits
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 from segjudge.families import layout_of
-from tests.families.contract import examples, merge_rows
+from segjudge.families.truths import TruthSource, open_truth, pack
+from tests.families.contract import examples, merge_rows, module_of
 from tests.published import published
 
 UPLOADS = merge_rows("UPLOADS")
@@ -42,3 +43,12 @@ def test_a_phase_scores_an_upload_of_the_published_form(
     assert cli(["host", protocol, "--truth", str(truth), "--out", str(tmp_path / "mine")]) == 0
     packed = str(tmp_path / "mine/annotations/val.zip")
     assert main.evaluate(packed, str(upload), "val")["result"] == [{"val": results}]
+
+
+@pytest.mark.parametrize("protocol", [next(iter(module_of(folder).PUBLISHED)) for folder in FOLDERS])
+def test_a_truth_is_packed_into_a_folder_that_is_made(protocol: str, tmp_path: Path) -> None:
+    packed = tmp_path / "new/folder/val.zip"
+    source = TruthSource(str(published(protocol, tmp_path)), layout=layout_of(PROTOCOLS[protocol]))
+    written = pack(source, str(packed))
+    truth = open_truth(TruthSource(str(packed)), PROTOCOLS[protocol])
+    assert list(truth.splits) == [written.split]

@@ -35,7 +35,9 @@ print(freed - before >> 20, read_memory() - before >> 20, gc.get_threshold()[0] 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only glibc is tuned")
 def test_freed_blocks_are_kept_and_used_by_all_threads() -> None:
-    done = subprocess.run([sys.executable, "-c", _PROGRAM], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
     if "undefined symbol: mallopt" in done.stderr:
         pytest.skip("only glibc is tuned")
     kept, grown, rarely = done.stdout.split()

@@ -22,6 +22,7 @@ from segjudge.scoring.scores import ScoreRequest, find_protocol, prepare
 from tests.backends import use_numpy
 from tests.data import FAMILIES_DATA
 from tests.families.instances.family import coco_keypoints
+from tests.published import write_demo
 from tests.shared import needs_shared
 
 SAFE, OFFICIAL = "coco-keypoints", "coco-keypoints-official"
@@ -472,3 +473,15 @@ def test_one_command_builds_what_both_platforms_take_of_a_truth_of_many_images(t
         assert (out / "dist" / name).exists()
         assert name in printed
     assert main(["check", "--bundle", str(out)]) == 0
+
+
+def test_the_demo_hides_the_last_point_of_every_other_image_and_all_points_of_some_objects(tmp_path: Path) -> None:
+    document = json.loads(write_demo(SAFE, tmp_path).read_text())
+    forms = {
+        (record["image_id"] % 2, tuple(record["keypoints"][2::3]), record["num_keypoints"])
+        for record in document["annotations"]
+    }
+    assert forms == {
+        (0, (2, 2, 2, 2, 2), 5), (1, (2, 2, 2, 2, 0), 4), (0, (0,) * 5, 0), (1, (0,) * 5, 0),
+    }  # fmt: skip
+    assert sum(record["iscrowd"] for record in document["annotations"]) == 1
