@@ -104,7 +104,7 @@ def read_codes(data: bytes, size: Size) -> Array:
     header, pixels = _chunks_of_size(data, size)
     if (header.colour, header.depth) not in ((RGB, 8), (_RGBA, 8)):
         raise Flaw("is not an RGB picture with 8 bits per channel", "Write the ids of segments as colours, in RGB")
-    return _code(_read_by_pillow(header, pixels))
+    return _join_channels(_read_by_pillow(header, pixels))
 
 
 def sample_kind_of(data: bytes) -> Tuple[int, int]:
@@ -269,7 +269,7 @@ def _colour_table() -> tuple[Array, Array]:
     """
     palettes = [davis_palette(), davis_palette(bright=191), np.full((1, 3), 255, np.uint8)]
     labels = np.concatenate([np.arange(256), np.arange(256), [255]])
-    codes, indices = np.unique(_code(np.concatenate(palettes)), return_index=True)
+    codes, indices = np.unique(_join_channels(np.concatenate(palettes)), return_index=True)
     return codes, labels[indices].astype(np.uint8)
 
 
@@ -308,7 +308,7 @@ def _labels_of_colours(image: Array) -> Array:
     if (channel := _channel_of(image)) is not None:
         return channel
     colours, labels = _colour_table()
-    code = _code(image)
+    code = _join_channels(image)
     index = np.searchsorted(colours, code)  # always in range: white is the highest code
     if (unknown := colours[index] != code).any():
         y, x = np.argwhere(unknown)[0]
@@ -320,6 +320,6 @@ def _labels_of_colours(image: Array) -> Array:
     return labels[index]
 
 
-def _code(image: Array) -> Array:
+def _join_channels(image: Array) -> Array:
     wide = image[..., :3].astype(np.uint32)
     return wide[..., 0] | wide[..., 1] << 8 | wide[..., 2] << 16

@@ -236,11 +236,11 @@ def _kill_descendants() -> Dict[int, Status]:
 
 
 def _signal(processes: Dict[int, int], number: int) -> None:
-    ours = os.getpgrp()
-    for group in set(processes.values()) - {ours}:
+    own_group = os.getpgrp()
+    for group in set(processes.values()) - {own_group}:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(group, number)
-    for process in [process for process, group in processes.items() if group == ours]:
+    for process in [process for process, group in processes.items() if group == own_group]:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(process, number)
 

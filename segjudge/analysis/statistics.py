@@ -27,9 +27,9 @@ def ranks_of(values: Floats, *, smaller: bool = False, ties: Ties = "min") -> Fl
     """Return ranks along the last axis, 1 for the best; missing values (NaN) rank last."""
     missing = np.isnan(values)
     keys = np.where(missing, np.inf, values if smaller else -values)
-    ranks = _find_smallest_places(keys)
+    ranks = _rank_ties_lowest(keys)
     if ties == "average":
-        ranks = (ranks + keys.shape[-1] + 1 - _find_smallest_places(-keys)) / 2
+        ranks = (ranks + keys.shape[-1] + 1 - _rank_ties_lowest(-keys)) / 2
     if missing.any():
         largest = np.max(np.where(missing, 0, ranks), axis=-1, initial=0, keepdims=True)
         after = largest + (1 if ties == "min" else (missing.sum(axis=-1, keepdims=True) + 1) / 2)
@@ -37,7 +37,7 @@ def ranks_of(values: Floats, *, smaller: bool = False, ties: Ties = "min") -> Fl
     return ranks
 
 
-def _find_smallest_places(keys: Floats) -> Floats:
+def _rank_ties_lowest(keys: Floats) -> Floats:
     """Return the rank of each key in rising order; ties get the smallest rank."""
     order = np.argsort(keys, axis=-1, kind="stable")
     ordered = np.take_along_axis(keys, order, axis=-1)

@@ -65,7 +65,7 @@ def create_app(services: Services, options: ServerOptions) -> ASGIApp:
     ]
     routes = [*api.ROUTES, *pages.ROUTES, Route(_HEALTH, _check_health, methods=["GET"])]
     outages = dict.fromkeys((SQLAlchemyError, BusyError, OSError, MemoryError), _report_outage)
-    handlers: Any = {Refusal: _refuse, 404: _miss, 405: _miss, 500: _report_defect, **outages}
+    handlers: Any = {Refusal: _refuse, 404: _answer_unrouted, 405: _answer_unrouted, 500: _report_defect, **outages}
     application = Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)
     application.state.services, application.state.throttle = services, api.Throttle(options.requests_per_minute)
     return application
@@ -112,7 +112,7 @@ async def _refuse(request: Request, refusal: Refusal) -> Response:
     return page_endpoints.render(request, "message.html", status, title=title, text=str(reason))
 
 
-def _miss(request: Request, error: HTTPException) -> Response:
+def _answer_unrouted(request: Request, error: HTTPException) -> Response:
     if request.url.path.startswith("/api/"):
         message = "Not found." if error.status_code == 404 else f'Method "{request.method}" not allowed.'
         return JSONResponse({"detail": message}, error.status_code)

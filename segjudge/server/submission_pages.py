@@ -287,7 +287,7 @@ def _read_answers(request: UserRequest, questions: list[JsonObject], phase: str)
 
 
 @answer("POST", "/submissions/{submission:int}/mark", _require_hosted)
-def _mark(request: UserRequest, submission: int) -> Response:
+def _toggle_mark(request: UserRequest, submission: int) -> Response:
     """Change a mark of a submission: baseline, hidden from the leaderboard, flagged."""
     hosting.toggle_mark(request.services, request.require_user(), submission, str(request.fields.get("what", "")))
     return RedirectResponse(f"/submissions/{submission}", 303)

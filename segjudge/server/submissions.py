@@ -38,22 +38,20 @@ class MessageQueues:
         self._store, self._visibility = store, visibility
 
     def send(self, queue: str, body: JsonObject) -> None:
-        moment = time.time()
+        now = time.time()
         fields = body if isinstance(body, dict) else {}  # tests send anything, as holders of the queue's keys could
         code_upload = fields.get("is_static_dataset_code_upload_submission") or "submitted_image_uri" in fields
         with self._store.write() as session:
-            session.add(
-                StoredMessage(queue=queue, body=body, hosted=not code_upload, visible_at=moment, sent_at=moment)
-            )
+            session.add(StoredMessage(queue=queue, body=body, hosted=not code_upload, visible_at=now, sent_at=now))
 
     def receive(self, queue: str, *, hosted: bool | None = None) -> ReceivedMessage | None:
         """Return the oldest visible message, and hide it; None without one.
 
         EvalAI's own worker (`hosted`) and the one for code uploads (not `hosted`) skip each other's messages.
         """
-        moment = time.time()
+        now = time.time()
         # A clock that was set back must not hide a message for longer than the visibility.
-        visible = or_(StoredMessage.visible_at <= moment, StoredMessage.visible_at > moment + self._visibility + _SLACK)
+        visible = or_(StoredMessage.visible_at <= now, StoredMessage.visible_at > now + self._visibility + _SLACK)
         conditions = [StoredMessage.queue == queue, visible]
         if hosted is not None:
             conditions.append(StoredMessage.hosted.is_(hosted))
@@ -63,7 +61,7 @@ class MessageQueues:
             message = self._store.find_first(StoredMessage, *conditions)
             if message is None:
                 return None
-            message.visible_at = moment + self._visibility
+            message.visible_at = now + self._visibility
             message.received += 1
             receipt = MessageReceipt(handle=secrets.token_urlsafe(24), message_id=message.id)
             session.add(receipt)
@@ -94,13 +92,13 @@ class MessageQueues:
             return message is not None
 
     def messages(self, queue: str) -> list[JsonObject]:
-        moment = time.time()
+        now = time.time()
         return [
             {
                 **message.body,
-                "age": max(0.0, moment - message.sent_at),
+                "age": max(0.0, now - message.sent_at),
                 "received": message.received,
-                "hidden": max(0.0, message.visible_at - moment),
+                "hidden": max(0.0, message.visible_at - now),
             }
             for message in self._store.find(StoredMessage, StoredMessage.queue == queue, limit=_MOST_LISTED)
         ]

@@ -51,7 +51,7 @@ def make_variants(submission: str | os.PathLike[str]) -> Iterator[Variant]:
         variants = [*_damage_bytes(members[name]), *_damage_content(name, members[name])]
         changed = ((about, _zip({**members, name: data})) for about, data in variants)
         yield from _as_files(name, "results.zip", changed)
-    yield from _folders(members)
+    yield from _damage_folder(members)
 
 
 def make_refused(submission: str | os.PathLike[str]) -> Iterator[tuple[str, bytes, str]]:
@@ -431,10 +431,10 @@ def _damage_archive(members: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
     yield "a directory that begins outside", good[: end + 16] + b"\xff\xff\xff\x7f" + good[end + 20 :]
     yield "more members than there are", good[: end + 8] + b"\xff\xff\xff\xff" + good[end + 12 :]
     yield "stored", _zip(members, zipfile.ZIP_STORED)
-    yield from _tars(members)
+    yield from _damage_tar(members)
 
 
-def _tars(members: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
+def _damage_tar(members: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
     name = next(iter(members))
     good = _tar(members)
     yield "a tar", good
@@ -463,7 +463,7 @@ def _tar(members: dict[str, bytes], special: str = "", kind: bytes = tarfile.REG
     return out.getvalue()
 
 
-def _folders(members: dict[str, bytes]) -> Iterator[Variant]:
+def _damage_folder(members: dict[str, bytes]) -> Iterator[Variant]:
     """Yield folders with content that archives cannot hold."""
     name = next(iter(members))
 

@@ -116,5 +116,10 @@ def test_a_similar_name_is_proposed() -> None:
 
 
 def test_quantities_agree_with_their_nouns() -> None:
-    assert [quantity(count, "frame") for count in (0, 1, 2, 1200)] == ["0 frames", "1 frame", "2 frames", "1,200 frames"]
+    assert [quantity(count, "frame") for count in (0, 1, 2, 1200)] == [
+        "0 frames",
+        "1 frame",
+        "2 frames",
+        "1,200 frames",
+    ]
     assert [quantity(1, "frame", of) for of in (1, 3)] == ["1 of 1 frame", "1 of 3 frames"]

@@ -1312,3 +1312,29 @@ def test_what_two_masks_share_is_what_their_pixels_share(counting: NumpyBackend)
         first[0, 0] = second[-1, -1] = True
         shared = counting.count_shared_pixels(run_length_text(first), run_length_text(second))
         assert shared == (first & second).sum()
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.uint32])
+def test_labels_of_all_unsigned_types_are_counted_as_numpy_counts_them(kind: Any, switch: Any) -> None:
+    generator = np.random.default_rng(6)
+    truth, prediction = (np.kron(generator.integers(0, 4, (4, 5)), np.ones((5, 6), int)).astype(kind) for _ in range(2))
+
+    def count() -> Any:
+        pairs = backend().count_label_pairs(LabelMap(truth), LabelMap(prediction))
+        values = backend().pair_values(truth, prediction)
+        boundaries = backend().keep_boundaries(truth, 2, 9)
+        return [part.tolist() for part in (*pairs[:3], *values, boundaries)]
+
+    by_kernel, by_numpy = switch(count)
+    assert by_kernel == by_numpy
+    assert 9 in np.array(by_numpy[-1])
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16])
+def test_surroundings_in_maps_of_8_and_16_bits_are_measured_alike(kind: Any, switch: Any) -> None:
+    truth = np.zeros((9, 12), bool)
+    truth[2:5, 3:7] = 1
+    values = np.random.default_rng(7).integers(0, 200, truth.shape).astype(kind)
+    by_kernel, by_numpy = switch(lambda: backend().measure_surroundings(truth, values, 60, 8))
+    assert (by_kernel.excess == by_numpy.excess).all()
+    assert (by_kernel.spread == by_numpy.spread).all()

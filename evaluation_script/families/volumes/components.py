@@ -207,13 +207,13 @@ def _paint(runs: Runs, values: Array, box: Box) -> Array:
     z, y, x = runs.starts // (height * width), runs.starts // width % height, runs.starts % width
     starts = ((z - box[0].start) * rows + (y - box[1].start)) * (columns + 1) + (x - box[2].start)
     ends = starts + (runs.ends - runs.starts)
-    plane = rows * (columns + 1)
+    plane_cells = rows * (columns + 1)
     for slab in cut_slabs(painted.shape):
-        planes, begin = painted[slab], slab.start * plane
-        chosen = slice(*np.searchsorted(starts, [begin, begin + len(planes) * plane]).tolist())
+        planes, begin = painted[slab], slab.start * plane_cells
+        chosen = slice(*np.searchsorted(starts, [begin, begin + len(planes) * plane_cells]).tolist())
         if chosen.start == chosen.stop:
             continue  # voxels that nothing writes take no memory
-        changes = np.zeros(len(planes) * plane, values.dtype)
+        changes = np.zeros(len(planes) * plane_cells, values.dtype)
         changes[starts[chosen] - begin] = values[chosen]
         changes[ends[chosen] - begin] -= values[chosen]
         np.cumsum(changes, dtype=values.dtype, out=changes)

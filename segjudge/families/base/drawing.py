@@ -357,10 +357,10 @@ class _UnitDrawing:
             return None
         frame, colours, opacity = self._still
         painting, stream = self.painted[0], next(iter(self._stream_of.values()))
-        ground = np.full(colours.shape, GROUND, np.float64)
+        background = np.full(colours.shape, GROUND, np.float64)
         if picture := self._streams.get(f"{stream}#{frame}"):
-            ground[:] = decode_picture(picture, (opacity.shape[1], opacity.shape[0]))
-        pixels = ground + opacity[..., None] * (colours - ground)
+            background[:] = decode_picture(picture, (opacity.shape[1], opacity.shape[0]))
+        pixels = background + opacity[..., None] * (colours - background)
         name = painting.frames[frame] if len(painting.frames) > 1 else ""
         return Still(painting.name, name, pixels.round().astype(np.uint8))
 

@@ -71,14 +71,14 @@ def make_demo(protocol: TracksProtocol) -> Content:
     )
 
 
-def _write_lines(video: Scene, start: int, classes: tuple[int, ...]) -> str:
-    """Write a text of tracks: the frames count from `start`, the objects are of these classes in turn."""
+def _write_lines(video: Scene, first_frame: int, classes: tuple[int, ...]) -> str:
+    """Write a text of tracks: the frames count from `first_frame`, the objects are of these classes in turn."""
     lines = []
     for frame in range(video.frames):
         for number, counts in encode_labels(video.truth(frame)).items():
             kind = 10 if number == SCENE_VOID else classes[number % len(classes)]
             track = 10_000 if number == SCENE_VOID else kind * _IDS + number
-            lines.append(f"{frame + start} {track} {kind} {video.size[0]} {video.size[1]} {counts}\n")
+            lines.append(f"{frame + first_frame} {track} {kind} {video.size[0]} {video.size[1]} {counts}\n")
     return "".join(lines)
 
 

@@ -120,8 +120,8 @@ def judge_region(
     if protocol.measures[0] == "PQ":
         judged.costs = _cost_of_pairs(judged)
     if protocol.lesions is not None:
-        false = ~is_met[1] if rule.counts_false else np.zeros(len(kinds), bool)
-        judged.costs = np.where(judged.counted, 1 - dice, 0.0), false.astype(float)
+        is_surplus = ~is_met[1] if rule.counts_false else np.zeros(len(kinds), bool)
+        judged.costs = np.where(judged.counted, 1 - dice, 0.0), is_surplus.astype(float)
     return judged
 
 

@@ -133,9 +133,9 @@ def _check_requirements(subject: str, text: bytes) -> BundleProblems:
             yield from _check_requirement(line_subject, requirement, pinned)
 
 
-def _check_requirement(subject: str, text: str, pinned: dict[str, str]) -> BundleProblems:
+def _check_requirement(subject: str, specification: str, pinned: dict[str, str]) -> BundleProblems:
     try:
-        requirement = Requirement(text)
+        requirement = Requirement(specification)
     except InvalidRequirement as error:
         yield breaks_later(subject, f"is not a requirement ({str(error).splitlines()[0]})", "Write it as name>=version")
         return
@@ -143,7 +143,7 @@ def _check_requirement(subject: str, text: str, pinned: dict[str, str]) -> Bundl
         return
     pin = pinned.get(canonicalize_name(requirement.name))
     if pin and not requirement.specifier.contains(pin, prereleases=True):
-        fault = f"asks for {text}, but EvalAI's worker pins {requirement.name} {pin}: it would never start"
+        fault = f"asks for {specification}, but EvalAI's worker pins {requirement.name} {pin}: it would never start"
         yield breaks_later(subject, fault, f"Allow {pin}")
 
 
