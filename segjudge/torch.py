@@ -76,7 +76,7 @@ class SegmentationMetric(Metric):  # type: ignore[misc] # torch is not installed
 
 
 def _plain_value(name: object) -> object:
-    """Return a name or number; loaders make tensors of numbers."""
+    """Return a name or number; numbers that a loader turned into tensors become plain again."""
     return name.item() if isinstance(name, torch.Tensor) else name
 
 

@@ -14,6 +14,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ from segjudge.evaluation_script.files import limits
 from segjudge.evaluation_script.files.limits import ArchiveLimits, size_text
 from segjudge.families import FamilyTools, layout_of, tools_of
 from segjudge.families.base.benchmarks import BenchmarkEntry, FamilyEntry
+from segjudge.report.tables import PublishedNumbers, read_published_numbers
 from segjudge.starting.benchmarks import Metric
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -114,7 +116,7 @@ def _describe_family(family: DocumentedFamily) -> Iterator[str]:
     if entry.notes:
         yield entry.notes.strip()
     yield f"### Metrics: {entry.title}"
-    yield format_table(("metric", "meaning", "values", "protocols"), list(_describe_metrics(family)))
+    yield format_table(("metric", "meaning", "values", "protocols"), _describe_metrics(family))
     if entry.memory:
         yield f"### In memory: {entry.title}"
         yield format_table(("kind", "`score_arrays` takes", "`update` takes"), entry.memory)
@@ -130,14 +132,56 @@ def _name_layouts(row: BenchmarkEntry) -> str:
     return name_all(list(dict.fromkeys(layout_of(PROTOCOLS[name]) for name in row.protocols)))
 
 
-def _describe_metrics(family: DocumentedFamily) -> Iterator[tuple[str, str, str, str]]:
-    tools = family.tools
+class MetricRow(NamedTuple):
+    """A row of a table of metrics: their names, one meaning, and the protocols that have them."""
+
+    names: str
+    meaning: str
+    values: str
+    protocols: str
+
+
+#: The values of most metrics, which the page states once.
+_SHARE = "0 to 1, higher is better"
+#: Meanings with a limit to some objects, such as "WT: Dice", "Dice (car)" and "Dice, over static expressions", and the
+#: mark before the limit.
+_LIMITED = {
+    re.compile(r"(?P<limit>[^:,]+): (?P<base>.+)"): ": ",
+    re.compile(r"(?P<base>.+) \((?P<limit>[^()]+)\)"): ": ",
+    re.compile(r"(?P<base>.+), (?P<limit>(?:over|while|after) .+)"): ", ",
+}
+
+
+def _describe_metrics(family: DocumentedFamily) -> list[MetricRow]:
+    """Return a row per metric; metrics that limit others to the same objects share one row."""
+    tools, rows = family.tools, dict[tuple[str, str], MetricRow]()
     beside = [*family.family.own_metrics, *tools.other_metrics]
-    for name in dict.fromkeys([*(name for row in family.protocols for name in row.metrics), *beside]):
-        metric = Metric(name, tools.describe_metric(name), tools.prefers_smaller(name), tools.bounds_of(name))
+    names = dict.fromkeys([*(name for row in family.protocols for name in row.metrics), *beside])
+    metrics = [
+        Metric(name, tools.describe_metric(name), tools.prefers_smaller(name), tools.bounds_of(name)) for name in names
+    ]
+    known = {metric.about.removesuffix(", mean over regions"): metric.describe_values() for metric in metrics}
+    for name, metric in zip(names, metrics, strict=True):
         check_meaning(metric, family)
         lacking = [] if name in beside else [row.name for row in family.protocols if name not in row.metrics]
-        yield f"`{name}`", metric.about, metric.describe_values(), _name_protocols(lacking, family.protocols)
+        protocols, values = _name_protocols(lacking, family.protocols), metric.describe_values()
+        limit = _find_limit(metric, known)
+        if limit and (row := rows.get((limit, protocols))):
+            rows[limit, protocols] = row._replace(names=f"{row.names}, `{name}`")
+        elif limit:
+            rows[limit, protocols] = MetricRow(f"`{name}`", f"the same{limit}", "", protocols)
+        else:
+            rows[name, protocols] = MetricRow(f"`{name}`", metric.about, "" if values == _SHARE else values, protocols)
+    return list(rows.values())
+
+
+def _find_limit(metric: Metric, known: Mapping[str, str]) -> str:
+    """Return how a metric limits another one with the same values; "" if it limits none."""
+    for pattern, mark in _LIMITED.items():
+        match = pattern.fullmatch(metric.about)
+        if match and known.get(match["base"]) == metric.describe_values():
+            return mark + match["limit"]
+    return ""
 
 
 def _name_protocols(lacking: Sequence[str], rows: Sequence[FamilyProtocol]) -> str:
@@ -243,6 +287,35 @@ def _sort_requirements(project: str, requirements: Sequence[str]) -> tuple[str, 
     return name_all(contained), ", ".join(match[1] for match in matches if match[1] != project)
 
 
+def _find_published_numbers() -> dict[str, list[PublishedNumbers]]:
+    """Return the numbers that papers published, by the page of their benchmark."""
+    pages = dict[str, list[PublishedNumbers]]()
+    for family in list_families():
+        page_of = {name: row.page for row in family.entry.benchmarks for name in row.protocols}
+        for entry in read_published_numbers(family.family.name):
+            if page := page_of[entry["protocol"]].partition(".")[0]:
+                pages.setdefault(page, []).append(entry)
+    return pages
+
+
+def list_published_numbers(page: str, entries: Sequence[PublishedNumbers]) -> str:
+    """Return a row per method; the protocol is a column unless the page is named after it."""
+    metrics = list(dict.fromkeys(name for entry in entries for name in entry["values"]))
+    protocols = {entry["protocol"] for entry in entries} != {page}
+    rows = [
+        (
+            *([f"`{entry['protocol']}`"] if protocols else []),
+            entry["method"],
+            entry["dataset"],
+            *(f"{entry['values'][name]:.3f}" if name in entry["values"] else "" for name in metrics),
+            ", ".join(entry["source"].split(", ")[:2]),
+        )
+        for entry in entries
+    ]
+    head = (*(["protocol"] if protocols else []), "method", "data", *(f"`{name}`" for name in metrics), "source")
+    return format_table(head, rows)
+
+
 #: The tables by name.
 TABLES: Mapping[str, Callable[[], str]] = {
     "benchmarks": list_benchmarks,
@@ -250,6 +323,10 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "families": summarize_families,
     "limits": summarize_limits,
     "writers": list_writers,
+    **{
+        f"published-{page}": partial(list_published_numbers, page, entries)
+        for page, entries in _find_published_numbers().items()
+    },
 }
 
 

@@ -414,8 +414,8 @@ def compare(*methods: Scores | Mapping[str, Scores], metric: str = "", split: st
 
     Args:
         methods: the scores of each, or one mapping from names to them; without names they have that of their results.
-        metric: which metric (default: J&F-Mean, or the protocol's first).
-        split: which split, where there are several.
+        metric: the name of the metric (default: J&F-Mean, or the protocol's first).
+        split: the name of the split, required if there are several.
 
     Raises:
         UsageError: the scores cannot be compared.

@@ -143,8 +143,8 @@ def rank(  # noqa: PLR0913 - published: what a user may say of a ranking
     Args:
         scores: scores, or one mapping from names to them; or files: of `Scores.save`, of `score --json`, as FILE or
             NAME=FILE, or one CSV with the columns algorithm, case, value and maybe task.
-        metric: which metric (default: J&F-Mean, or the protocol's first).
-        split: which split, where there are several.
+        metric: the name of the metric (default: J&F-Mean, or the protocol's first).
+        split: the name of the split, required if there are several.
         method: how values of cases become a ranking (docs/ranking.md); "challenge" as the protocol's challenge does.
         adjustment: of the p values of test-then-rank.
         average_ties: equal ones share the mean of their ranks.

@@ -19,7 +19,7 @@ from typing import Any
 from segjudge.evaluation_script.runner.tuning import without_collector
 from segjudge.system.errors import UsageError
 
-with without_collector():  # modules are no garbage: a tenth of this import
+with without_collector():  # modules are never freed, so collecting garbage would waste a tenth of this import
     import numpy as np
 
     from segjudge.evaluation_script.families.instances.annotation_columns import AnnotationColumns, read_annotations

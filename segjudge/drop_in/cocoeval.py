@@ -273,7 +273,7 @@ def install() -> None:
 
 
 def _list_unique(ids: Any) -> list[Any]:
-    """Return ids sorted and once each, as np.unique does, which would load numpy.ma."""
+    """Return the sorted unique ids, like np.unique but without loading numpy.ma."""
     ordered = np.sort(np.asarray(ids).reshape(-1))
     return list(ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]])
 

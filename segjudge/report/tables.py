@@ -42,7 +42,7 @@ _STYLES = {"strong": 1, "faint": 2, "bad": 31, "good": 32, "warning": 33}
 _SHORTEST_NAME = 16
 
 
-class _PublishedNumbers(TypedDict):
+class PublishedNumbers(TypedDict):
     """A method's published score."""
 
     protocol: str
@@ -265,7 +265,7 @@ def own_metrics(report: Report) -> list[str]:
     return [name for name in (family.own_metrics if family else ()) if name in report.values]
 
 
-def find_published_numbers(report: Report) -> list[_PublishedNumbers]:
+def find_published_numbers(report: Report) -> list[PublishedNumbers]:
     """Find published scores of a protocol, if the scored sequences are the published set's.
 
     So they appear only beside the published sets whose sequences are known: those of DAVIS.
@@ -276,13 +276,13 @@ def find_published_numbers(report: Report) -> list[_PublishedNumbers]:
     return [entry for entry in entries if entry["protocol"] == report.protocol.name and entry["dataset"] in datasets]
 
 
-def read_published_numbers(family: str) -> list[_PublishedNumbers]:
+def read_published_numbers(family: str) -> list[PublishedNumbers]:
     """Read the numbers that papers published of a family's protocols; most families have none."""
     path = os.path.join(_FAMILIES, folder_of(family), "published.json") if family in FAMILIES else ""
     if not os.path.isfile(path):
         return []
     with open(path, encoding="utf-8") as file:
-        entries: list[_PublishedNumbers] = json.load(file)
+        entries: list[PublishedNumbers] = json.load(file)
     return entries
 
 
@@ -302,7 +302,7 @@ def _members() -> dict[str, set[str]]:
     }
 
 
-def format_citations(entries: Sequence[_PublishedNumbers]) -> str:
+def format_citations(entries: Sequence[PublishedNumbers]) -> str:
     """Format the sources of published numbers, each once: mostly files of GitHub repositories at a commit."""
     methods: dict[str, list[str]] = {}
     for entry in entries:

@@ -1,4 +1,4 @@
-"""Figures: their making and writing, a metric of sequences or categories, and filmstrips, also without matplotlib."""
+"""Figures: a metric of sequences or categories, and filmstrips; written with or without matplotlib."""
 
 from __future__ import annotations
 

@@ -251,9 +251,9 @@ class Scores:
 
         Args:
             path: the figure to write: .pdf and .svg have outlines and letters as vectors, .png 300 dots an inch.
-            split: which split, where there are several.
-            choice: `sequence` and `frames` (default: where most is lost, in so many `columns`), `images` (the folder
-                of the dataset's pictures), `errors` (draw what is wrong, not the masks), `width` in inches.
+            split: the name of the split, required if there are several.
+            choice: `sequence` and `frames` (default: the costliest ones, as many as `columns`), `images` (the folder of
+                the dataset's pictures), `errors` (draw errors instead of masks), `width` in inches.
 
         """
         from segjudge.families.base.tools import ScoredMethod

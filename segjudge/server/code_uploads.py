@@ -1,6 +1,6 @@
 """EvalAI's code upload on a laptop: agents that the host knows, run against the host's environments, without AWS.
 
-Only what the host wrote into a table is ever run; participants send the name of an image, which is looked up there.
+Only commands that the host wrote into a table are run; participants send the name of an image, a key of that table.
 """
 
 import json

@@ -44,7 +44,7 @@ def main() -> int:
     """Carry out the folder's order."""
     reuse_memory()
     output = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace")
-    os.dup2(2, 1)  # output of a host's table is no page
+    os.dup2(2, 1)  # what a host's phases.py prints must not mix with the page
     with open(ORDER, encoding="utf-8") as file:
         order: _Order = json.load(file)
     try:

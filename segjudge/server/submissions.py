@@ -230,7 +230,7 @@ class Submissions:
             return True
 
     def give_back(self, submission: int, queue: str, handle: str) -> None:
-        """Give a submission to the next worker, as if unstarted."""
+        """Return a submission to the queue as if no worker had started it."""
         with self._store.write():
             if self._queue.give_back(queue, handle) and self.get(submission).status == RUNNING:
                 self.update(submission, status=SUBMITTED, started_at=None)

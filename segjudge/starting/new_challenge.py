@@ -257,7 +257,8 @@ def _plain_title(text: str) -> str:
 def _evalai_title(title: str) -> str:
     """Return a title that EvalAI accepts: short, with a first word of a-z, 0-9, - and _, which URLs contain.
 
-    In that word, accents are removed and other marks become hyphens; a word in another script gets one in front.
+    The first word loses its accents, and its other marks become hyphens. If it is in another script, "Challenge" is put
+    before it.
     """
     word, space, words = title.partition(" ")
     if not _ADDRESS.fullmatch(word):

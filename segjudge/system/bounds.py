@@ -212,7 +212,7 @@ def _exact_private_bytes(pids: Sequence[int]) -> int:
 
 
 def _tmpfs_bytes(pids: Sequence[int], mounts: Sequence[str]) -> int:
-    """Return the size of the files in tmpfs mounts, open, removed or named."""
+    """Return the bytes of all files in tmpfs mounts, including removed files that are still open."""
     own_root = os.stat("/")
     for pid in reversed(pids) if mounts else ():
         root = f"/proc/{pid}/root"

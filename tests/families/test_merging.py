@@ -51,7 +51,7 @@ def test_the_frames_of_a_sequence_merge_in_any_order_and_with_repeats(protocol: 
         total.update(replace(counts, frames=[*counts.frames, "more"]))
     beyond, before = counts.rows + len(counts.frames) - counts.rows[-1], counts.rows - counts.rows[0] - 1
     for rows in (beyond, before, counts.rows[::-1], np.maximum(counts.rows, counts.rows[1])):
-        with pytest.raises(ValueError, match="rows that are not in order"):
+        with pytest.raises(ValueError, match="rows out of order"):
             decode_sequence(replace(counts, rows=rows).encode())
     if counts.strict.size:  # an object that cannot be judged strictly is not a contradiction
         unknown, partial = replace(counts, strict=np.full_like(counts.strict, np.nan)), empty_like(whole)

@@ -19,7 +19,7 @@ from tests.data import ROOT
 from tests.families.volumes.family import encode_volume
 from tests.scoring.test_arrays import PREDICTIONS, TRUTHS
 
-PAGES = ("python", "training", "notebooks", "clusters", "switching")
+PAGES = ("python", "training", "clusters", "switching")
 
 
 def snippets(page: str) -> list[str]:
@@ -166,15 +166,6 @@ def test_training_md_scores_batches_of_monai(tmp_path: Path) -> None:
     }
     expected = segjudge.score(tmp_path / "results", tmp_path / "labelsTr", "volumes")
     assert run("training", space, lambda text: "monai" in text)["logger"] == expected.flat("val/")
-
-
-@pytest.mark.usefixtures("folder")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_notebooks_md_shows_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webbrowser.open", lambda _: True)
-    space = run("notebooks", given())
-    assert space["scores"].metrics == segjudge.score("results.zip", "DAVIS", "davis2017", subset="val").metrics
-    assert len(space["comparison"].changes()) == len(TRUTHS)
 
 
 @pytest.mark.usefixtures("folder")

@@ -125,7 +125,7 @@ class StreetCurves:
 
 
 def _average_precision(score: Array, right: Array, instances: int) -> float:
-    """Return the area under the precision-recall curve, which changes at every score."""
+    """Return the area under the precision-recall curve, which has a point at every score."""
     if not len(score):
         return 0.0
     starts = np.flatnonzero(np.append(True, score[1:] != score[:-1]))

@@ -252,7 +252,7 @@ def _scan_records(text: str, source: _Characters, limit: int) -> Tuple[List[Any]
         comma, end = _end_of(_COMMA, text, stop), _end_of(_END, text, stop)
         if not comma and not end:
             if ended or len(text) - _end_of(_BLANK, text, stop) > _NEAR_THE_END:
-                source.refuse("the list does not end" if not text[stop:].strip(BLANKS) else "no comma", stop)
+                source.refuse("no comma" if text[stop:].strip(BLANKS) else "a closing bracket is missing", stop)
             break
         records.append(record)
         position = comma or end
@@ -277,10 +277,10 @@ def _next_record(text: str, position: int, source: _Characters, *, ended: bool) 
     if reason.startswith("Unterminated"):
         error_position, reason = (
             (error_position if ended else len(text)),
-            "the list does not end: a closing quote is missing for the text that begins",
+            "a closing quote is missing for the text that begins",
         )
     elif not text[error_position:].strip(BLANKS):
-        reason = "the list does not end"
+        reason = "a closing bracket is missing"
     if ended or len(text) - error_position > _NEAR_THE_END:
         source.refuse(reason, error_position)
     return None

@@ -113,7 +113,7 @@ def decode_counts(data: bytes) -> InstanceCounts:
     tables = [np.frombuffer(data, kind, count, start) for kind, count, start in zip(_TABLES, lengths, starts)]
     for table, keys in zip(tables, _KEYS):
         if not _is_rising(table, keys):
-            raise ValueError("has rows that are not in order")
+            raise ValueError("has rows out of order")
         if (places_of(tables[0]["image"], table["image"]) < 0).any():
             raise ValueError("has rows for images that it does not hold")
     if not np.isfinite(tables[2]["score"]).all():
@@ -341,10 +341,7 @@ def _detections(block: ImageBlock, indices: Array, rank: Array) -> Detections:
 
 
 def _apply_cap(block: ImageBlock, annotations: Array) -> Tuple[Array, Array, Array]:
-    """Return the counted records by image, category and falling score, their ranks, and the number dropped.
-
-    The number dropped is given per image.
-    """
+    """Return counted records by image, category and falling score, their ranks, and the number dropped by image."""
     records, cap, indices = block.records, block.protocol.detections[-1], block.record_indices
     image, category = records.image, records.category
     beyond = indices[:0]

@@ -87,7 +87,7 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
             }
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, Flaw, SubmissionError) as error:
-        raise truth_error(path, error, "cannot be read as a truth of SA-Co") from None
+        raise truth_error(path, error, "cannot be read as the truth of SA-Co") from None
 
 
 def _parse(data: bytes) -> Dict[str, Any]:

@@ -61,7 +61,7 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
         folder = named[0][: len(named[0]) - len(os.path.basename(named[0]))]
         return _open_expressions(named[0], files.read(named[0]), files.read(folder + _INSTANCES), subset)
     except _UNREADABLE as error:
-        raise truth_error(path, error, "cannot be read as a truth of referring images") from None
+        raise truth_error(path, error, "cannot be read as the truth of referring images") from None
 
 
 def _is_list_of_expressions(name: str) -> bool:

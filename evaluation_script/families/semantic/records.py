@@ -40,7 +40,7 @@ def read_stuff(path: str, subset: str = "") -> UnitTruth:
             raise Flaw(f"has {quantity(len(names), 'JSON file')} of this split", "Name the file")
         return _open_truth(json.loads(files.read(names[0])))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, Flaw, SubmissionError) as error:
-        raise truth_error(path, error, "cannot be read as a truth of COCO-Stuff") from None
+        raise truth_error(path, error, "cannot be read as the truth of COCO-Stuff") from None
 
 
 def _open_truth(document: Dict[str, Any]) -> UnitTruth:

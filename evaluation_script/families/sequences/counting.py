@@ -161,7 +161,7 @@ def _from_header(header: Dict[str, Any], data: bytes) -> SequenceCounts:
     tables = [np.frombuffer(table, kind) for table, kind in zip(parts, ("<i8", "<i8", "<f8"))]
     index, counts, strict = (table.reshape(shape) for table, shape in zip(tables, shapes))
     if rows and (index[0] < 0 or index[-1] >= len(frames) or (np.diff(index) <= 0).any()):
-        raise ValueError("has rows that are not in order")
+        raise ValueError("has rows out of order")
     if (counts < 0).any():
         raise ValueError("has negative counts")
     problems, count = problems_of(header)

@@ -57,7 +57,7 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
         documents = [name for name in files.sizes if name.endswith(".json")]
         return _open_burst_truth(json.loads(files.read(documents[0]))) if documents else _open_mots_truth(files)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, Flaw, SubmissionError) as error:
-        raise truth_error(path, error, "cannot be read as a truth of tracks") from None
+        raise truth_error(path, error, "cannot be read as the truth of tracks") from None
 
 
 def _open_mots_truth(files: Files) -> UnitTruth:

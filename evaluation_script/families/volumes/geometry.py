@@ -1,4 +1,4 @@
-"""The position of a volume's voxels in the body, and how those of two volumes differ.
+"""The position of a volume's voxels in the body, and the differences between two volumes.
 
 Positions are in millimetres, towards right, anterior and superior (RAS+); axes are x, y and z as files store them, x
 fastest.

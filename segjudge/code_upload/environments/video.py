@@ -61,7 +61,8 @@ def _open_footage(
     for entry in sequences:
         if not pictures[entry.name]:
             raise HostError(
-                f"{frames or path}: has no picture for every frame of {entry.name} (e.g. {entry.frames[0]}.jpg)"
+                f"{frames or path}: lacks pictures of {entry.name}, "
+                f"which needs one per frame (such as {entry.frames[0]}.jpg)"
             )
     return _Footage(sequences, pictures, splits)
 

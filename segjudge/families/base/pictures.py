@@ -151,7 +151,7 @@ class UnitPainter(abc.ABC):
 
 
 def paint_mask(image: Array, text: str, size: Size, number: int) -> None:
-    """Paint a mask (run lengths of another size) into an image as a number."""
+    """Scale a mask (run lengths of another size) to an image, and write a number into its pixels."""
     height = size[0]
     runs = runs_of(text, height * size[1])
     ends = np.cumsum(runs)

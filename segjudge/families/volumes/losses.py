@@ -43,7 +43,7 @@ def weigh_losses(accumulator: UnitAccumulator[VolumeProtocol]) -> Array:
 
 
 def _spread(accumulator: UnitAccumulator[VolumeProtocol], labels: list[int]) -> tuple[Array, Array, Array]:
-    """Return by case and region the voxels, the measure, and whether it has a value."""
+    """Return three tables by case and region: the voxels, the measure, and flags of measures with a value."""
     units, columns = accumulator.complete_counts(), {label: index for index, label in enumerate(labels)}
     measure = accumulator.protocol.measures.index(name_measure(accumulator.protocol))
     shape = len(units), len(labels)

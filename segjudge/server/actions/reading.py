@@ -121,7 +121,7 @@ def _visible_part(value: object, names: _SplitNames, depth: int = 0) -> object:
 
 
 def _is_row(cells: set[str], names: _SplitNames) -> bool:
-    """Return whether texts beside each other name a visible split and no hidden one."""
+    """Return whether the texts of one row name a visible split and no hidden one."""
     return bool(cells & names.visible) and not cells & names.hidden
 
 
@@ -186,7 +186,7 @@ def find_comparison_page(
 ) -> str | None:
     """Return the page that compares two submissions on a split, None while it is being made.
 
-    It is visible to users who may see both reports completely.
+    Only users who may see both reports completely may see it.
     """
     numbers = list(dict.fromkeys(numbers))
     if len(numbers) != 2:

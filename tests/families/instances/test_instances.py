@@ -202,7 +202,7 @@ WHOLE = encoded(np.zeros(SIZE, bool))["counts"]
 BAD: dict[str, tuple[Any, str]] = {
     "no-list": ({"a": 1}, "not a list of records"),
     "number": (b"5", "neither a zip nor a tar archive nor JSON"),
-    "cut-off": (json.dumps([GOOD] * 9).encode()[:-20], "list does not end"),
+    "cut-off": (json.dumps([GOOD] * 9).encode()[:-20], "closing (bracket|quote) is missing"),
     "cut-off-in-a-record": (json.dumps([GOOD] * 9).encode()[:-20] + b"]", "is not valid JSON"),
     "not-utf-8": (b'[{"image_id": "\xff"}]', "is not UTF-8"),
     "deep": (b"[" * 10_000 + b"]" * 10_000, "nested too deeply|is not an object|record"),
@@ -279,7 +279,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "polygon-mixed": ([{**GOOD, "segmentation": [[1, 1, 5, 5, 9, 9], 5]}], "without three corners"),
     "zip-of-two": (zipped({"a.json": b"[]", "b.json": b"[]"}), "holds 2 JSON files"),
     "zip-of-masks": (zipped({"a.png": b"x"}), "holds no JSON file"),
-    "gzip-bomb": (lambda: gzip.compress(b"[" + b" " * (300 << 20)), "unpacks to more than|does not end"),
+    "gzip-bomb": (lambda: gzip.compress(b"[" + b" " * (300 << 20)), "unpacks to more than|is missing"),
 }
 
 

@@ -210,7 +210,7 @@ def text(*records: Any) -> bytes:
 HOSTILE: dict[str, tuple[Any, str]] = {
     "not a list": (b"{}", 'not a list of records. Write .."video_id"'),
     "not JSON": (b"[{]", "is not valid JSON"),
-    "cut off": (text(found(NONE))[:-9], "the list does not end"),
+    "cut off": (text(found(NONE))[:-9], "closing (bracket|quote) is missing"),
     "empty file": (b"", "is empty"),
     "binary": (b"\xff\xfe\x00[", "is UTF-16 text"),
     "a number": (text(5), "record 0 .video .* is not an object"),
@@ -257,7 +257,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "list of floats": (text(with_mask({**MASK, "counts": [3.0, 27.0]})), "not all whole numbers"),
     "list short": (text(with_mask({**MASK, "counts": [3, 7]})), "add up to 10"),
     "list of huge numbers": (text(with_mask({**MASK, "counts": [1 << 80]})), "beyond the frame"),
-    "deep": (b"[" * 100_000, "nested too deeply|valid JSON|does not end"),
+    "deep": (b"[" * 100_000, "nested too deeply|valid JSON|is missing"),
     "a key twice": (b'[{"video_id":1,"video_id":1,"category_id":1,"score":1,"segmentations":[]}]', "twice"),
     "borders in texts": (text(*[found(NONE, note='}, {"video_id": 1}, {' * 300)] * 300), "scored"),
     "many braces": (b"[" + b"}" * 2_000_000, "is not valid JSON"),

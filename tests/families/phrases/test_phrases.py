@@ -328,7 +328,7 @@ def masked(size: Any = (20, 30), counts: Any = GOOD["segmentation"]["counts"]) -
 #: Submissions that are not a list of records, with the sentences that they get.
 NOT_A_LIST: dict[str, tuple[Any, str]] = {
     "no list": ({"results": [GOOD]}, "not a list of records"),
-    "text": ("[", "the list does not end"),
+    "text": ("[", "closing (bracket|quote) is missing"),
     "nothing": ("", "is empty"),
     "not UTF-8": (b"[\xff]", "UTF-8"),
     "trailing": ("[] []", "text follows"),
@@ -465,9 +465,9 @@ def test_subsets_that_are_not_sent_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda truth: truth.pop("images"), "cannot be read as a truth of SA-Co"),
+        (lambda truth: truth.pop("images"), "cannot be read as the truth of SA-Co"),
         (lambda truth: truth["images"].append(truth["images"][0]), "lists a pair twice"),
-        (lambda truth: truth["annotations"][0].update(image_id=99), "cannot be read as a truth of SA-Co"),
+        (lambda truth: truth["annotations"][0].update(image_id=99), "cannot be read as the truth of SA-Co"),
         (
             lambda truth: truth["annotations"][0]["segmentation"].update(size=[1, 1]),
             "a mask whose size differs from its pair's",

@@ -487,7 +487,7 @@ def test_a_submission_of_which_nothing_counts_or_fits_is_told_why(small_truth: s
         (lambda truth: truth["video_np_pairs"].append(truth["video_np_pairs"][0]), "lists a pair twice"),
         (
             lambda truth: truth["video_np_pairs"].append({"video_id": 9, "category_id": 1}),
-            "cannot be read as a truth of SA-Co",
+            "cannot be read as the truth of SA-Co",
         ),
         (lambda truth: truth["annotations"][0].update(category_id=3), "belongs to a pair that video_np_pairs lacks"),
         (lambda truth: truth["annotations"][0]["segmentations"].pop(), "does not have one mask"),
@@ -499,7 +499,7 @@ def test_a_submission_of_which_nothing_counts_or_fits_is_told_why(small_truth: s
             lambda truth: truth["annotations"][0]["segmentations"][0].update(counts="~"),
             "annotation 1, frame 0 .*charac",
         ),
-        (lambda truth: truth.pop("categories"), "cannot be read as a truth of SA-Co"),
+        (lambda truth: truth.pop("categories"), "cannot be read as the truth of SA-Co"),
     ],
 )
 def test_a_broken_truth_is_the_hosts_error(change: Any, sentence: str, small_truth: str, tmp_path: Path) -> None:

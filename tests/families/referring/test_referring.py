@@ -357,7 +357,7 @@ class _Harm:
 def test_a_pickle_of_anything_else_is_the_hosts_error(data: bytes, tmp_path: Path, capsys: Any) -> None:
     truth = write_expressions(tmp_path / "truth", {1: box(1, 1)}, several=False)
     (Path(truth) / "refs(unc).p").write_bytes(data)
-    with pytest.raises(HostError, match="cannot be read as a truth of referring images"):
+    with pytest.raises(HostError, match="cannot be read as the truth of referring images"):
         read_truth(truth)
     assert "harm" not in capsys.readouterr().out
 
@@ -387,7 +387,7 @@ def test_a_split_is_chosen_and_answers_to_others_are_left(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda truth: truth.pop("images"), "cannot be read as a truth of referring images"),
+        (lambda truth: truth.pop("images"), "cannot be read as the truth of referring images"),
         (lambda truth: truth["images"][0].update(height=0), "has a picture of size"),
         (lambda truth: truth["images"][0].update(height=1 << 40), "has a picture of size"),
         (lambda truth: truth["images"][0].update(height=21), "a mask whose size differs from its picture's"),
@@ -395,7 +395,7 @@ def test_a_split_is_chosen_and_answers_to_others_are_left(tmp_path: Path) -> Non
         (lambda truth: truth["annotations"][0].update(segmentation=[[1, 2, 3]]), "three corners"),
         (lambda truth: truth["annotations"][0]["segmentation"].update(counts="~"), "characters"),
         (lambda truth: truth["annotations"][0]["segmentation"].update(counts=[1, 2]), "add up"),
-        (lambda truth: truth["annotations"].clear(), "cannot be read as a truth of referring images"),
+        (lambda truth: truth["annotations"].clear(), "cannot be read as the truth of referring images"),
     ],
 )
 def test_broken_instances_are_the_hosts_error(change: Any, sentence: str, tmp_path: Path) -> None:
@@ -452,7 +452,7 @@ def test_reasonseg_reads_the_size_of_a_picture_as_it_is_shown(
         (lambda truth: truth["shapes"][0].update(points=[[1e30, 2]]), "far outside"),
         (lambda truth: truth["shapes"][0].update(points=[[float("nan"), 2]]), "far outside"),
         (lambda truth: truth["shapes"][0].update(points=[["a", 2]]), "cannot be read"),
-        (lambda truth: truth["shapes"][0].pop("label"), "cannot be read as a truth"),
+        (lambda truth: truth["shapes"][0].pop("label"), "cannot be read as the truth"),
     ],
 )
 def test_broken_outlines_are_the_hosts_error(change: Any, sentence: str, tmp_path: Path) -> None:

@@ -175,7 +175,7 @@ def test_the_truth_of_a_split_is_chosen_and_a_broken_one_is_told(tmp_path: Path)
     with pytest.raises(HostError, match=r"image 1: cannot be read .has pixels with several labels, such as \(1, 1\)"):
         read_stuff(str(write(tmp_path / "b.json", shared))).read_through()
     for broken, sentence in (
-        ({"images": []}, "cannot be read as a truth of COCO-Stuff .'categories'"),
+        ({"images": []}, "cannot be read as the truth of COCO-Stuff .'categories'"),
         (document({}), "no images"),
     ):
         with pytest.raises(HostError, match=sentence):
