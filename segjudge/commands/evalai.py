@@ -607,7 +607,7 @@ def _add_check_options(sub: argparse.ArgumentParser) -> None:
     arrange_groups(sub, CHECKS, OUTPUT, VARIANT, RARELY)
     add_bundle_options(sub)
     add = options_of(sub, CHECKS)
-    add("--quick", action="store_true", help="skip pip and the samples")
+    add("--quick", action="store_true", help="do not import the script, run pip or score the samples")
     add("--strict", action="store_true", help="fail on warnings, for CI")
     options_of(sub, OUTPUT)("--json", action="store_true", help="print the problems as JSON")
     add = options_of(sub, VARIANT)
