@@ -140,7 +140,7 @@ def test_blocks_of_images_are_loaded_as_they_were_saved_and_their_detections_che
         loaded.load_state_dict({"1": state["0"]})
     counts = decode_instances(state["1"])
     for rows in (counts.detections[::-1], np.repeat(counts.detections, 2)):
-        with pytest.raises(ValueError, match="not in order"):
+        with pytest.raises(ValueError, match="out of order"):
             loaded.load_state_dict({"1": replace(counts, detections=rows).encode()})
     endless = counts.detections.copy()
     endless["score"][0] = np.inf

@@ -328,7 +328,7 @@ def masked(size: Any = (20, 30), counts: Any = GOOD["segmentation"]["counts"]) -
 #: Submissions that are not a list of records, with the sentences that they get.
 NOT_A_LIST: dict[str, tuple[Any, str]] = {
     "no list": ({"results": [GOOD]}, "not a list of records"),
-    "text": ("[", "closing (bracket|quote) is missing"),
+    "text": ("[", "a closing bracket is missing"),
     "nothing": ("", "is empty"),
     "not UTF-8": (b"[\xff]", "UTF-8"),
     "trailing": ("[] []", "text follows"),
