@@ -140,7 +140,7 @@ def test_objects_that_enter_later_are_shown_when_they_do(tmp_path: Path) -> None
     [
         ({"truth": "/nowhere"}, "there is no such truth"),
         ({"sequence": "cat"}, "has no sequence 'cat'"),
-        ({"frames": "/nowhere"}, "no picture for every frame of drift"),
+        ({"frames": "/nowhere"}, "lacks pictures of drift"),
         ({"protocol": "davis"}, "there is no protocol 'davis', only davis2016"),
     ],
     ids=str,
