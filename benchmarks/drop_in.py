@@ -3,10 +3,10 @@
     python -m benchmarks.drop_in [--images 1000] [--repeat N] [--peer-python PYTHON] [--folder FOLDER]
 
 The set is that of `instances`, and each record has a box beside its mask, as detectors write it; keypoints are those of
-`keypoints`, five images for each of `instances`.  Each process imports the
-classes, loads truth and detections, evaluates, accumulates and summarizes, on one core.  Peers are those that their
-interpreter has; their statistics are compared with ours.  Files are scored by the command, too, which also prints
-categories and standard errors.
+`keypoints`, five images for each of `instances`.  Each process imports the classes, loads truth and detections,
+evaluates, accumulates and summarizes, on one core.  A list in memory stays in use, as in Detectron2, MMDetection and
+torchvision's reference.  Peers are those that their interpreter has; their statistics are compared with ours.  Files are
+scored by the command, too, which also prints categories and standard errors.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ with contextlib.redirect_stdout(io.StringIO()):
     from PACKAGE.cocoeval import COCOeval
     truth, detections, kind, way = sys.argv[1:]
     coco = COCO(truth)
-    found = coco.loadRes(json.load(open(detections)) if way == "list" else detections)
+    given = json.load(open(detections)) if way == "list" else detections
+    found = coco.loadRes(given)
     run = COCOeval(coco, found, kind)
     run.evaluate()
     run.accumulate()

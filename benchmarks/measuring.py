@@ -11,7 +11,7 @@ import json
 import os
 import subprocess
 import sys
-import time
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +38,29 @@ class Run:
         return self.own + (self.cpu - self.own) / cores
 
 
+#: Runs a command and writes its CPU and wall seconds, its kilobytes and its own seconds to a file.  A process begins with
+#: the peak memory of the one that starts it, which is small here, whatever a benchmark has drawn.
+_LAUNCHER = """
+import os, sys, time
+begun = time.perf_counter()
+process = os.fork()
+if not process:
+    try:
+        os.execvp(sys.argv[2], sys.argv[2:])
+    except OSError as error:
+        print(error, flush=True)
+        os._exit(127)
+os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
+fields = open(f"/proc/{process}/stat").read().rpartition(")")[2].split()
+own = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+_, status, usage = os.wait4(process, 0)
+wall = time.perf_counter() - begun
+with open(sys.argv[1], "w") as report:
+    print(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss, own, file=report)
+sys.exit(os.waitstatus_to_exitcode(status) and 1)
+"""
+
+
 class CommandError(Exception):
     """Raised if a command failed; the text is its last output."""
 
@@ -52,26 +75,21 @@ def run(command: Sequence[str], folder: Path = ROOT, *, cores: int = 1, env: Map
     """Run a command on a number of cores."""
     allowed = sorted(os.sched_getaffinity(0))[-cores:]
     more = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | dict(env or {})
-    begun = time.perf_counter()
-    process = subprocess.Popen(
-        list(command),
-        cwd=folder,
-        env=more,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        preexec_fn=lambda: os.sched_setaffinity(0, allowed),
-    )
-    assert process.stdout is not None
-    with process.stdout:
-        printed = process.stdout.read().decode(errors="replace")
-    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    own = cpu_of(process.pid)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise CommandError((printed.strip() or f"exit status {process.returncode}").splitlines()[-1][:300])
-    cpu = usage.ru_utime + usage.ru_stime
-    return Run(cpu, time.perf_counter() - begun, usage.ru_maxrss / 1024, printed, min(own, cpu))
+    with tempfile.NamedTemporaryFile("r") as report:
+        finished = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", _LAUNCHER, report.name, *command],
+            cwd=folder,
+            env=more,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+            preexec_fn=lambda: os.sched_setaffinity(0, allowed),
+        )
+        printed = finished.stdout.decode(errors="replace")
+        if finished.returncode:
+            raise CommandError((printed.strip() or f"exit status {finished.returncode}").splitlines()[-1][:300])
+        cpu, wall, kilobytes, own = map(float, report.read().split())
+    return Run(cpu, wall, kilobytes / 1024, printed, min(own, cpu))
 
 
 def segjudge(*arguments: str | Path, python: str = sys.executable) -> list[str]:
