@@ -134,6 +134,10 @@ class _ScanTools(UnitTools):
     def make_truth_sections(self, split: str, truth: SplitTruth, options: PageOptions) -> list[Section]:
         if not options.images:
             raise UsageError("a page of scans draws their points; name the folder of the points with --images")
+        from .points import ScanPoints
+
+        if not ScanPoints(options.images):
+            raise HostError(f"{options.images}: {_LACKS_POINTS}")
         return super().make_truth_sections(split, truth, options)
 
     def name_cause(self, inputs: ScoringInputs, report: Report) -> str:

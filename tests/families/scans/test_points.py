@@ -111,6 +111,16 @@ def test_a_folder_without_points_is_refused(tmp_path: Path, capsys: pytest.Captu
     assert "has no points of the scored scans; it needs files such as" in capsys.readouterr().err
 
 
+def test_a_page_of_the_truth_needs_its_points(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    truth, other = make_dataset(tmp_path, {NAMES[0]: 90}), written(tmp_path / "other", {"readme.txt": b"?"})
+    command = ["report", "--truth", str(truth), "--protocol", "semantic-kitti", "--out", str(tmp_path / "page.html")]
+    assert main(command) == 2
+    assert "name the folder of the points with --images" in capsys.readouterr().err
+    assert main([*command, "--images", str(other)]) == 3
+    assert f"{other}: has no points of the scored scans; it needs files such as" in capsys.readouterr().err
+    assert main([*command, "--images", str(truth)]) == 0
+
+
 def test_a_file_of_points_of_another_size_is_not_read(tmp_path: Path) -> None:
     root = written(tmp_path / "points", {"08/velodyne/000000.bin": b"0" * 100})
     points = ScanPoints(str(root))
