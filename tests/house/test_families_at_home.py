@@ -21,7 +21,7 @@ LISTS = (
 PAGES = "docs/benchmarks/"
 #: Protocols that demo, docs and tests take as examples, and names that are also those of layouts, data sets or families.
 HOUSE_EXAMPLES = {
-    "davis2016", "davis2017", "davis2017-unsupervised", "lvos", "vost", "vos-benchmark", "sav", "places2017",
+    "davis2016", "davis2017", "davis2017-unsupervised", "lvos", "vos-benchmark", "sav", "places2017",
     "places2017-official",
     "coco", "coco-box", "vipseg", "vspw", "semantic", "cityscapes", "mots", "volumes",
 }  # fmt: skip

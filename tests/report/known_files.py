@@ -57,6 +57,8 @@ class Benchmark:
     asks: str = "objects"
     #: Whether mirrored predictions can be told: scans have no sides, and the objects of volumes are few.
     has_sides: bool = True
+    #: Whether one unit has too few segments to prove alone that it is mirrored.
+    has_few_segments: bool = False
 
 
 def list_benchmarks() -> dict[str, Benchmark]:

@@ -173,9 +173,9 @@ def test_mirrored_predictions_are_named(protocol: str, way: str, tmp_path: Path)
     ), cause
 
 
-#: Benchmarks whose units have segments enough to prove alone that they are mirrored, as two objects of DAVIS do not.
+#: Benchmarks whose units have segments enough to prove alone that they are mirrored.
 _PROVEN_ALONE = [
-    name for name in _WITH_SIDES if BENCHMARKS[name].asks != "object" and name not in {"davis2017", "sa-co-gold"}
+    name for name in _WITH_SIDES if BENCHMARKS[name].asks != "object" and not BENCHMARKS[name].has_few_segments
 ]
 
 

@@ -182,9 +182,8 @@ def test_videos_that_do_not_fit_are_refused() -> None:
             score_arrays(masks, TRUTHS["dog"])
     with pytest.raises(SubmissionError, match="truth of 0: is neither records nor columns"):
         score_arrays(["cat"], ["cat"], "coco")
-    for protocol in ("mevis", "ref-davis17"):
-        with pytest.raises(UsageError, match="scores whole results"):
-            FrameAccumulator(protocol)
+    with pytest.raises(UsageError, match="scores whole results"):
+        FrameAccumulator("ref-davis17")
 
 
 def test_no_object_at_all_is_a_prediction_too() -> None:

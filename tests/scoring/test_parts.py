@@ -182,7 +182,7 @@ def test_parts_of_sequences_that_do_not_fit_are_refused_in_a_sentence(
 ) -> None:
     files = write_sequences(tmp_path)
     item, two, three = score_parts(files, 3, "davis2017")
-    strict = score_parts(files, 3, "vost", folder="vost")
+    strict = score_parts(files, 3, "lvos", folder="lvos")
     others = score_parts(files, 2, "davis2017", folder="two")
     some = score_parts(files, 3, "davis2017", "--sequences", "a,b", folder="some")
     Path(files.results).write_bytes(label_zip(TRUTH))

@@ -21,6 +21,8 @@ from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
+from segjudge.scoring.arrays import FrameAccumulator
+from segjudge.system.errors import UsageError
 from tests import published
 from tests.builders import png, zipped
 from tests.data import TRACKS_DATA, copy_files
@@ -349,3 +351,9 @@ def test_a_truth_that_cannot_be_read_is_a_sentence(name: str, tmp_path: Path) ->
     (tmp_path / "sent").write_bytes(upload())
     with pytest.raises(HostError, match=sentence):
         segjudge.score(tmp_path / "sent", tmp_path / "t", "mevis")
+
+
+@pytest.mark.parametrize("protocol", ["mevis", "revos", "long-rvos", "ref-davis17-strict"])
+def test_whole_results_of_expressions_are_not_counted_in_memory(protocol: str) -> None:
+    with pytest.raises(UsageError, match=f"{protocol} scores whole results, as files"):
+        FrameAccumulator(protocol)
