@@ -53,11 +53,6 @@ class Overlap(NamedTuple):
             return None
         return 1 - abs(self.truth - self.prediction) / (self.truth + self.prediction)
 
-    @property
-    def relative_volume_error(self) -> Optional[float]:
-        """(Prediction - truth) / truth; None if the truth is empty."""
-        return (self.prediction - self.truth) / self.truth if self.truth else None
-
 
 def count_overlap(truth: Array, prediction: Array) -> Overlap:
     """Return the overlap of two masks (z, y, x)."""

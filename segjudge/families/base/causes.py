@@ -112,8 +112,7 @@ class CauseCounts:
     classes: dict[str, Counter[str]] = field(default_factory=dict)
     true_classes: Counter[str] = field(default_factory=Counter)
     predicted_classes: Counter[str] = field(default_factory=Counter)
-    #: Segments with a wrong class, by true and predicted class: of all units, and by unit.
-    confused: Counter[tuple[str, str]] = field(default_factory=Counter)
+    #: Segments with a wrong class, by true and predicted class, and by unit.
     confused_in: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
     #: All units with segments, or with segments of a class.
     units: set[str] = field(default_factory=set)
@@ -169,7 +168,6 @@ class CauseCounts:
                 self._add_pixels(cause, seen, match, names)
             if kind == WRONG_CLASS and names and column >= 0:
                 pair = name, names[int(seen.prediction.classes[column])]
-                self.confused[pair] += 1
                 self.confused_in.setdefault(pair, Counter())[unit] += 1
         explained = {partners.get(row, -1) for row, kind in enumerate(joined) if kind == WRONG_CLASS}
         explained |= {*near.values(), *parts}
@@ -382,15 +380,16 @@ class CauseCounts:
         return f" (mostly {named})" if count >= _MOSTLY * total and is_typical else ""
 
     def _describe_confusion(self, some: str, verb: str) -> str:
-        if not self.confused:
+        if not self.confused_in:
             return f"{some} {verb} of the wrong class"
+        total = sum(units.total() for units in self.confused_in.values())
         confusions = self._list_confusions()[:2]
         counts = [count for _, _, count in confusions]
         texts = [self._describe_called(names, called) for names, called, _ in confusions]
         texts = texts[:1] if len(counts) > 1 and counts[1] < _BESIDE * counts[0] else texts
-        if counts[0] >= _MOSTLY * self.confused.total():
+        if counts[0] >= _MOSTLY * total:
             return " and ".join(texts)
-        if sum(counts[: len(texts)]) >= _MOSTLY * self.confused.total():
+        if sum(counts[: len(texts)]) >= _MOSTLY * total:
             return f"{some} {verb} of the wrong class: {' and '.join(texts)}"
         return f"{some} {verb} of the wrong class; most often, {texts[0]}"
 
@@ -398,11 +397,12 @@ class CauseCounts:
         """Return classes, what they are called, and their confused segments, most first; exchanged classes once."""
         exchanged: dict[tuple[str, str], int] = {}
         called_so: dict[str, dict[str, int]] = {}
-        for (name, called), count in self.confused.most_common():
+        confused = Counter({pair: units.total() for pair, units in self.confused_in.items()})
+        for (name, called), count in confused.most_common():
             if not self._is_exchanged(name, called):
                 called_so.setdefault(called, {})[name] = count
             elif (called, name) not in exchanged:
-                exchanged[name, called] = count + self.confused[called, name]
+                exchanged[name, called] = count + confused[called, name]
         confusions = [([name], called, count) for (name, called), count in exchanged.items()]
         for called, names in called_so.items():
             chosen = [name for name, count in names.items() if count >= _BESIDE * max(names.values())]
@@ -411,10 +411,10 @@ class CauseCounts:
 
     def _is_exchanged(self, name: str, called: str) -> bool:
         """Return whether each of two classes is called the other."""
-        count, back = self.confused[name, called], self.confused[called, name]
         exchanged = self._find_exchanged(name, called)
-        confused = self._list_directions(name, called)
-        if sum(units[unit] for units in confused for unit in exchanged) < _MOSTLY * (count + back):
+        directions = self._list_directions(name, called)
+        count, back = (units.total() for units in directions)
+        if sum(units[unit] for units in directions for unit in exchanged) < _MOSTLY * (count + back):
             return False
         is_mutual = count >= _MOSTLY * self.true_classes[name] and back >= _MOSTLY * self.true_classes[called]
         return bool(exchanged) and (is_mutual or min(count, back) >= _MOSTLY * max(count, back))

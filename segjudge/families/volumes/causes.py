@@ -88,7 +88,6 @@ class VolumeCauses(CauseCounts):
         for number, label in judged.called.items():
             if judged.counted[number] and self.protocol is not None:
                 pair = name, name_label(label, self.protocol)
-                self.confused[pair] += 1
                 self.confused_in.setdefault(pair, Counter())[case] += 1
         self._add_edges(judged, spacing)
         volumes = judged.sizes[0] * float(np.prod(spacing))
