@@ -124,6 +124,8 @@ def test_objects_of_which_none_is_where_it_should_be_are_named() -> None:
     assert said(np.where(truth > 0, truth % 5 + 1, 0), truth, "davis2017") == [line]
     assert said(np.where(truth > 0, truth % 5 + 1, 0), truth, "davis2016") == []
     assert said(truth * 0, truth, "davis2017") == ["all object masks are empty: check the submission"]
+    gone = truth * (np.arange(len(truth)) == 0)[:, None, None]
+    assert said(gone * 0, gone, "davis2017") == [], "no counted frame has an object"
 
 
 def test_a_colour_picture_is_no_map_of_classes(tmp_path: Path) -> None:

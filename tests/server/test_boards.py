@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from segjudge.cli import main
 from segjudge.commands.shared import listen
 from segjudge.server.server import LOOPBACK, make_server_config
 from segjudge.server.submissions import SplitScores
+from segjudge.server.wire import parse_moment
 from tests.server.scenario import bundle_of, config_of
 from tests.server.staged import Stage
 
@@ -114,3 +116,10 @@ def test_a_board_of_a_host_needs_a_token(tmp_path: Path, monkeypatch: pytest.Mon
     assert main(["board", "1", "--out", str(tmp_path / "board"), "--as-host"]) == 3
     assert "EVALAI_TOKEN" in capsys.readouterr().err
     assert not (tmp_path / "board").exists()
+
+
+def test_pages_show_moments_to_the_second(stage: Stage) -> None:
+    submitted = parse_moment(stage.call("GET", "/api/jobs/submission/1", "host").json()["submitted_at"])
+    shown = datetime.datetime.fromtimestamp(int(submitted), datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")
+    page = stage.browse("GET", "/submissions/1", "host").text
+    assert f"<dt>Submitted</dt><dd>{shown} UTC</dd>" in page

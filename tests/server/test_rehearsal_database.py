@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -394,3 +395,26 @@ def test_the_rehearsals_tests_pass_on_postgresql(module: str, postgres_server: s
         timeout=1500,
     )
     assert ended.returncode == 0, ended.stdout[-8000:]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_deferred_actions_see_the_end_of_their_transaction(store: Store, fails: bool) -> None:
+    seen: list[tuple[str, bool, bool]] = []
+
+    def note(name: str) -> Callable[[], None]:
+        def run() -> None:
+            seen.append((name, session.in_transaction(), store.get(Setting, "a key") is not None))
+
+        return run
+
+    def work() -> None:
+        session.add(Setting(key="a key", value="new"))
+        session.flush()
+        for committed in (True, False):
+            store.run_after(note(str(committed)), committed=committed, check=lambda: None)
+        if fails:
+            raise Refusal(400, {"error": "not today"})
+
+    with suppress(Refusal), store.write() as session:
+        work()
+    assert seen == [("False", False, False) if fails else ("True", False, True)]

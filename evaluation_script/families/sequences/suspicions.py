@@ -162,7 +162,7 @@ def suspect(accumulator: SequenceAccumulator) -> List[str]:
         numbers = name_list(list(dict.fromkeys(large)))
         hold = f"masks hold numbers above {_LABELS - 1} ({numbers})"
         return [f"{hold}: save 8-bit label images, with the truth's numbers"]
-    if not truth or not answered:
+    if not truth:
         return []
     if not prediction:
         if any(counts.unknown for counts in answered):
