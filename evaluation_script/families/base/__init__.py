@@ -1,6 +1,6 @@
 """The base of all families: engine, accumulator, reports, suspicions and units.
 
-The contract is these modules, imported by name. `family` defines families and protocols, `truth` the interface of
+Families import these modules by name. `family` defines families and protocols, `truth` the interface of
 truths, `engine` how a family scores. `accumulator` has mergeable counts, `reports` scores with errors, `suspicions`
 signs of mistakes. `units` implements all of these for families that count images, videos or sequences separately.
 """

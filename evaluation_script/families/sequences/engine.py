@@ -316,7 +316,10 @@ class OpenedSequences:
         are = inflect(len(missing), "is", "are")
         fault = f"{quantity(len(missing), 'sequence', len(truth))} {are} missing: {name_list(missing, 5)}"
         if self._protocol.missing is MissingRule.ERROR:
-            self._submission.problems.add(Problem(UPLOAD, fault, f"{_SEND_FOLDERS} of the phase"))
+            unused = [] if self._rules.strict else self._submission.warnings
+            self._submission.problems.add(
+                Problem(UPLOAD, "; ".join([fault, *unused]), f"{_SEND_FOLDERS}, with its name")
+            )
         else:
             meaning = "scored as 0" if self._protocol.missing is MissingRule.ZEROS else "excluded from the means"
             self._warnings.add("missing", Problem(UPLOAD, f"{fault} ({meaning})", "Send all sequences"))

@@ -1,6 +1,6 @@
 """The loss of mask sequences by kind of failure; kinds sum to 1 - J&F (`docs/ranking.md`).
 
-Losses are known per frame, and small masks illustrate them.
+Each frame has a loss; the worst frames also have small masks, for pictures.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def count_case(
 ) -> Dict[str, Array]:
     """Return the tables of a case (z, y, x): for each region voxels, measures, and whether a measure has a value.
 
-    `strays` are labels of the truth that no region has; `oddities` of files are none.
+    The table `strays` lists labels of the truth that no region has; `oddities` is empty, since it concerns files.
     """
     sides = boxes or (find_boxes(truth, LABELS_END), find_boxes(prediction, LABELS_END))
     labels = np.array(sorted(sides[0].labels | sides[1].labels), np.int64)

@@ -49,7 +49,7 @@ class Shades(NamedTuple):
     windows: tuple[tuple[str, float, float], ...]
 
     def document(self) -> dict[str, Any]:
-        """Return what the page's script needs."""
+        """Return the fields as lists, for the script of the page."""
         return {key: list(numbers) for key, numbers in self._asdict().items()}
 
     def shade(self, values: Array) -> Array:
