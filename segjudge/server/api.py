@@ -48,7 +48,7 @@ from .models import (
 from .services import BodyLimits, Endpoint, Handler, UserRequest, require_user, services_of
 from .stored_files import MEDIA, PART, PUSH_PREFIX, text_to_sign
 from .submissions import STATUSES
-from .wire import JsonObject, Refusal, clean, format_moment, parse_moment
+from .wire import JsonObject, Refusal, format_moment, make_storable, parse_moment
 
 ROUTES: list[Route] = []
 _WINDOW, _ANONYMOUS = 60.0, 100
@@ -322,7 +322,7 @@ def _create_team(request: UserRequest, *, kind: str) -> Response:
         raise Refusal(400, {"team_name": ["Ensure this field has no more than 100 characters."]})
     accounts = request.services.accounts
     try:
-        number = accounts.create_team(request.require_user(), kind, name, clean(request.fields.get("team_url")))
+        number = accounts.create_team(request.require_user(), kind, name, make_storable(request.fields.get("team_url")))
     except ValueError:
         raise Refusal(400, {"team_name": [f"{kind} team with this team name already exists."]}) from None
     return JSONResponse(accounts.team_json(request.services.store.require(Team, number)), 201)

@@ -20,7 +20,7 @@ class Refusal(Exception):
         self.body: JsonObject = {"error": body} if isinstance(body, str) else body
 
 
-def clean(value: object) -> str:
+def make_storable(value: object) -> str:
     """Return a text that can be stored and shown."""
     return str(value or "")[:1000].encode("utf-8", "replace").decode().replace("\0", "")
 

@@ -85,7 +85,7 @@ class SequenceSubmission:
             self._run_lengths = self._document(documents)
             self._ignore(name for name in self._run_lengths if name not in self._truth and name not in elsewhere)
         else:
-            self._sort(pngs)
+            self._group_pngs(pngs)
             self._ignore(name for name in self._files.sizes if not name.lower().endswith(".png"))
         #: Notes for participants, which reject nothing.
         self.notes = [*note_channels(self._files, pngs, holds_equal_channels), *self._names.notes]
@@ -118,7 +118,7 @@ class SequenceSubmission:
         kind = SalientImages if self._protocol.salient else LabelImages
         return kind(self._files, members[""], most_objects)
 
-    def _sort(self, pngs: List[str]) -> None:
+    def _group_pngs(self, pngs: List[str]) -> None:
         """Sort PNGs by sequence, object and frame."""
         #: Sequence → the folders with its name.
         homes: Dict[str, Dict[str, None]] = {}

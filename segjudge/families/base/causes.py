@@ -499,13 +499,13 @@ class CauseCounts:
         missed, surplus, area, predicted = pixels = self.pixels[cause]
         objects = self.object_pixels.get(cause, pixels)
         lacks, wrong = 100 * missed / max(area, 1), 100 * surplus / max(predicted, 1)
-        element, beside, whose = self.element, "", inflect(self.counts[cause], "its", "their")
+        element, beside, possessive = self.element, "", inflect(self.counts[cause], "its", "their")
         of_prediction = f"the predicted {element}"
         if objects != pixels:
             stuff_pixels = [of_all - of_objects for of_all, of_objects in zip(pixels, objects, strict=True)]
             shares = [100 * stuff_pixels[0] / max(stuff_pixels[2], 1), 100 * stuff_pixels[1] / max(stuff_pixels[3], 1)]
             of_stuff = {_TOO_SMALL: shares[:1], _TOO_LARGE: shares[1:]}.get(cause, shares)
-            whose, of_prediction = "the objects'", f"the objects' predicted {element}"
+            possessive, of_prediction = "the objects'", f"the objects' predicted {element}"
             beside = f" (stuff: {' and '.join(map(_percent, of_stuff))})"
             missed, surplus, area, predicted = objects
             lacks, wrong = 100 * missed / max(area, 1), 100 * surplus / max(predicted, 1)
@@ -513,12 +513,12 @@ class CauseCounts:
         if cause == _TOO_SMALL:
             other_class = self._name_other(cause)
             location = f"called {other_class}" if other_class else "missing"
-            return f"{some} {verb} too small{named}: {_percent(lacks)} of {whose} {element} are {location}{beside}"
+            return f"{some} {verb} too small{named}: {_percent(lacks)} of {possessive} {element} are {location}{beside}"
         if cause == _TOO_LARGE:
             other_class = self._name_other(cause)
             location = f"are {other_class}" if other_class else "lie outside"
             return f"{some} {verb} too large{named}: {_percent(wrong)} of {of_prediction} {location}{beside}"
-        sides = f"{_percent(lacks)} of {whose} {element} are missing, {_percent(wrong)} are surplus{beside}"
+        sides = f"{_percent(lacks)} of {possessive} {element} are missing, {_percent(wrong)} are surplus{beside}"
         return f"{some} {verb} inexact{named}: {sides}"
 
     def _name_other(self, cause: str) -> str:

@@ -143,7 +143,7 @@ def _paint_objects(ground: Array, masks: dict[str, Array], share: float) -> Film
     outlines = []
     for number, mask in enumerate(masks.values()):
         colour = OBJECTS[number % len(OBJECTS)]
-        _cover(pixels, mask, colour, share)
+        _blend_colour(pixels, mask, colour, share)
         outlines.append((colour, mask))
     return FilmCell(pixels.round().astype(np.uint8), outlines)
 
@@ -156,12 +156,12 @@ def _paint_errors(ground: Array, truth: dict[str, Array], predicted: dict[str, A
     names = dict.fromkeys([*truth, *predicted])
     differs = np.logical_or.reduce([empty, *(truth.get(name, empty) ^ predicted.get(name, empty) for name in names)])
     pixels = ground.astype(np.float64)
-    _cover(pixels, is_there & is_predicted & ~differs, RIGHT, share * _LIGHT)
-    _cover(pixels, is_there & is_predicted & differs, OTHER, share)
-    _cover(pixels, is_there & ~is_predicted, MISSING, share)
-    _cover(pixels, is_predicted & ~is_there, SURPLUS, share)
+    _blend_colour(pixels, is_there & is_predicted & ~differs, RIGHT, share * _LIGHT)
+    _blend_colour(pixels, is_there & is_predicted & differs, OTHER, share)
+    _blend_colour(pixels, is_there & ~is_predicted, MISSING, share)
+    _blend_colour(pixels, is_predicted & ~is_there, SURPLUS, share)
     return FilmCell(pixels.round().astype(np.uint8), [((255, 255, 255), mask) for mask in truth.values()])
 
 
-def _cover(pixels: Array, mask: Array, colour: tuple[int, int, int], share: float) -> None:
+def _blend_colour(pixels: Array, mask: Array, colour: tuple[int, int, int], share: float) -> None:
     pixels[mask] += share * (np.array(colour) - pixels[mask])

@@ -195,8 +195,8 @@ class VolumeCauses(CauseCounts):
         voxels, millimetres = (np.stack([move[index] for move in self.moves]) for index in (0, 1))
         middle = np.median(voxels, axis=0)
         axis = int(np.argmax(np.abs(middle)))
-        alike = np.mean(voxels[:, axis] * np.sign(middle[axis]) >= _DISPLACED)
-        if abs(middle[axis]) < _DISPLACED or alike < _ALIKE:
+        aligned_share = np.mean(voxels[:, axis] * np.sign(middle[axis]) >= _DISPLACED)
+        if abs(middle[axis]) < _DISPLACED or aligned_share < _ALIKE:
             return ""
         return f" by about {abs(float(np.median(millimetres[:, axis]))):.2g} mm along {'xyz'[axis]}"
 

@@ -19,7 +19,7 @@ from segjudge.server.models import (
 )
 from segjudge.server.services import Services
 from segjudge.server.submissions import OPEN, REPORTED, STATUSES, SUBMITTED, SplitScores
-from segjudge.server.wire import NOT_AUTHORIZED, JsonObject, Refusal, clean
+from segjudge.server.wire import NOT_AUTHORIZED, JsonObject, Refusal, make_storable
 
 _MARKS = ("is_baseline", "is_public", "is_flagged")
 _HOST_FIELDS = ("status", *_MARKS, "method_name", "method_description")
@@ -124,7 +124,7 @@ def edit_scores(services: Services, user: User, number: int, scores: object) -> 
 
 def _column_value(key: str, value: object) -> object:
     if not key.startswith("is_"):
-        return clean(value)
+        return make_storable(value)
     if value not in (*TRUE, *FALSE):
         raise Refusal(400, {key: ["Must be a valid boolean."]})
     return value in TRUE

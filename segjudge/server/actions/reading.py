@@ -211,7 +211,7 @@ def find_comparison_page(
         raise Refusal(403, "This phase hides too much to compare two submissions.")
     files = {"script": challenge.script, "truth": phase.annotation or ""}
     values = {"phase": phase.codename, "split": split.dataset_split.codename}
-    for side, row, name in zip(SIDES, rows, _tell_apart(services, rows), strict=True):
+    for side, row, name in zip(SIDES, rows, _name_distinctly(services, rows), strict=True):
         files[side], values[f"{side}_name"] = _results(challenge, row), name
     values["images"] = services.report_pages.find_pictures(challenge.id, phase.codename)
     answer = services.report_pages.find_or_order(PageOrder(COMPARED, challenge.id, files, values=values), reader)
@@ -327,7 +327,7 @@ def _team_name(services: Services, row: Submission) -> str:
     return services.store.require(Team, row.team_id).team_name
 
 
-def _tell_apart(services: Services, rows: Sequence[Submission]) -> list[str]:
+def _name_distinctly(services: Services, rows: Sequence[Submission]) -> list[str]:
     """Return short names of compared submissions: teams, else methods, else numbers."""
     for names in ([_team_name(services, row) for row in rows], [row.method_name for row in rows]):
         if all(names) and len(set(names)) == len(names):

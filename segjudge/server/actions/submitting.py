@@ -23,7 +23,7 @@ from segjudge.server.models import (
 )
 from segjudge.server.services import Services
 from segjudge.server.submissions import OPEN, SUBMITTED
-from segjudge.server.wire import JsonObject, Refusal, clean, period_start
+from segjudge.server.wire import JsonObject, Refusal, make_storable, period_start
 
 _LONGEST_ANSWERS = 1 << 16
 #: The maximum bytes of a file that names an image.
@@ -176,7 +176,7 @@ def _create_submission(services: Services, user: User, target: PhaseTarget, fiel
             is_public=is_public,
             submitted_at=time.time(),
             attributes=_read_answers(fields),
-            **{key: clean(fields.get(key)) for key in TEXT_FIELDS},
+            **{key: make_storable(fields.get(key)) for key in TEXT_FIELDS},
         )
         session.add(submission)
         session.flush()

@@ -75,10 +75,10 @@ def refusal(problems: list[BundleProblem], *, saving: bool = True) -> str:
         refused = [problem for problem in errors if not problem.accepted][:1]
     refused = refused or [problem for problem in errors if problem.accepted]
     # The server runs the challenge's serializer only if everything before it is valid.
-    early = any(8 <= problem.rule < 23 for problem in refused)
+    has_early_errors = any(8 <= problem.rule < 23 for problem in refused)
     by_quote: dict[str, list[BundleProblem]] = {}
     for problem in refused:
-        if not (early and problem.rule == 24):
+        if not (has_early_errors and problem.rule == 24):
             by_quote.setdefault(problem.quote or str(problem), []).append(problem)
     return "\n".join(
         with_field_errors(quote, [problem.error for problem in group if problem.error]) if group[0].error else quote
