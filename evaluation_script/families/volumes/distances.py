@@ -29,6 +29,8 @@ _SLAB = 1 << 20
 _NEAR = 16.0
 #: The number of squares that fit into a processor's cache.
 _CACHED = 1 << 15
+#: The number of steps along z after which the few planes with places are tried one by one.
+_TRIED = 8
 #: The number of steps after which the transform checks whether more can matter.
 _CHECKED = 8
 
@@ -72,6 +74,7 @@ def find_distances(queries: Array, places: Array, spacing: Spacing) -> Array:
     if not count or not places.any():
         return answers
     field = _make_field(places, spacing)
+    del places  # which may be no one else's
     start, open_queries = 0, []
     for planes in cut_slabs(queries.shape):
         listed = _list_queries(queries[planes], planes.start, start, field)
@@ -82,6 +85,7 @@ def find_distances(queries: Array, places: Array, spacing: Spacing) -> Array:
         answers[unanswered.indices] = unanswered.best
         if len(unanswered.indices):
             open_queries.append((unanswered.indices, unanswered.voxels))
+    del queries
     if open_queries:
         _transform(open_queries, field, answers)
     np.sqrt(answers, out=answers)
@@ -206,6 +210,9 @@ def _transform(queries: List[Tuple[Array, Array]], field: _Field, answers: Array
             active = active[best[active] > square]
             if not active.size:
                 break
+            if plane_step == _TRIED and len(planes) < np.searchsorted(field.squares[2], best[active].max()):
+                _try_planes(best, active, (level, rows, within), (planes, squares), field)
+                break
             for signed in {plane_step, -plane_step}:
                 source = level[active] + signed
                 source_is_there = (source >= 0) & (source < depth)
@@ -214,6 +221,19 @@ def _transform(queries: List[Tuple[Array, Array]], field: _Field, answers: Array
                 values = squares[index_of[level[answered] + signed], rows[answered], within[answered]] + square
                 best[answered] = np.minimum(best[answered], values)
         answers[indices] = best
+
+
+def _try_planes(
+    best: Array, active: Array, position: Tuple[Array, Array, Array], squares: Tuple[Array, Array], field: _Field
+) -> None:
+    """Improve the least squares of active queries by all planes with places, given their numbers and squares."""
+    level, rows, within = (values[active] for values in position)
+    places, least = rows.astype(np.int64) * squares[1].shape[2] + within, best[active]
+    for plane, values in zip(squares[0].tolist(), squares[1].reshape(len(squares[1]), -1)):
+        sums = values.take(places)
+        sums += field.squares[2].take(np.abs(level - plane))
+        np.minimum(least, sums, out=least)
+    best[active] = least
 
 
 def _transform_rows(nearest: Array, field: _Field, greatest: float) -> Array:

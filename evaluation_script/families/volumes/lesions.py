@@ -9,6 +9,7 @@ import numpy as np
 
 from ...files.problems import Flaw
 from ...masks.stack import Array
+from ...runner.tuning import release_memory
 from ...values.arithmetic import add
 from .boxes import Box, cover
 from .components import (
@@ -27,6 +28,8 @@ from .surfaces import check_noise, distance_by_places, find_border, find_surface
 
 #: The maximum number of voxels in all boxes around a lesion of the truth and what meets it.
 _MOST_SEARCHED = 1 << 32
+#: The number of a prediction's runs above which memory that finding them freed is returned to the system.
+_MANY_RUNS = 1 << 18
 #: The tolerances of BraTS' NSD in millimetres.
 _TOLERANCES = (0.5, 1.0)
 
@@ -89,6 +92,8 @@ def match_lesions(sides: LesionSides, rule: LesionRule, spacing: Spacing, *, nsd
     true, predicted, meetings, shared = sides.true, sides.predicted, sides.meetings, sides.shared
     volume, both = spacing[0] * spacing[1] * spacing[2], np.bincount(shared.true, shared.voxels, true.total)
     surfaces, lesions = _LesionSurfaces(sides, spacing), []
+    if len(predicted.names) > _MANY_RUNS:
+        release_memory()
     places = np.searchsorted(meetings.true, np.arange(true.total + 1)).tolist()
     for number, (start, stop) in enumerate(zip(places, places[1:])):
         meeting = meetings.predicted[start:stop]

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Callable, Dict, Iterator, Optional, Tuple
+from typing import Callable, Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 
@@ -41,6 +41,7 @@ from .surfaces import (
     mean_pooled,
     measure_borders,
     measure_codes,
+    share_of_codes,
     share_within,
 )
 
@@ -87,7 +88,18 @@ class RegionOfCase:
 
     @cached_property
     def elements(self) -> Sides:
-        return measure_codes(list(map(find_surface, self._masks)), self.spacing)
+        return measure_codes(self._codes, self.spacing)
+
+    @property
+    def _codes(self) -> List[Array]:
+        return list(map(find_surface, self._masks))
+
+    @cached_property
+    def nsd(self) -> float:
+        """NSD by elements, which needs no distances beyond its tolerance."""
+        if _BY_ELEMENTS.isdisjoint(self.protocol.measures):
+            return share_of_codes(self._codes, self.spacing, self.region.tolerance)
+        return share_within(self.elements, self.region.tolerance)
 
     @cached_property
     def borders(self) -> Sides:
@@ -157,6 +169,8 @@ class RegionOfCase:
         return (self.protocol.worst_distance or self.diagonal) if is_distance else 0.0
 
 
+#: Distances between elements of surfaces.
+_BY_ELEMENTS = frozenset({"HD", "HD95", "ASSD", "MASD"})
 #: Distances between borders, which are undefined if a side has no border.
 _AT_OPEN_ENDS = ("HD-border", "HD95-border", "ASSD-border", "MASD-border")
 
@@ -178,7 +192,7 @@ def _dice(case: RegionOfCase) -> float:
 def _nsd(case: RegionOfCase) -> float:
     if _dice(case) < case.protocol.least_dice:
         return 0.0
-    return share_within(case.elements, case.region.tolerance)
+    return case.nsd
 
 
 def _false_negative_volume(case: RegionOfCase) -> Optional[float]:

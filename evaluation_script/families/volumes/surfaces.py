@@ -20,7 +20,7 @@ from ...files.problems import Flaw
 from ...masks.backend import backend
 from ...masks.stack import Array
 from ...values.arithmetic import add, add_parts, mean
-from .boxes import cut_slabs, find_box
+from .boxes import cover, cut_slabs, find_box, find_boxes
 from .distances import Spacing, find_distances
 from .places import ROUNDING, Places, choose_places, cut_list, measure_samples
 
@@ -46,6 +46,8 @@ _CODES = 256
 _MOST_PLACES, _NOISE = 1 << 23, 16
 #: The number of places above which bounds first choose those to measure.
 _MOST_MEASURED = 1 << 14
+#: The number of places above which NSD measures no distance between places that are far apart.
+_MOST_FAR = 1 << 19
 #: The number of places above which they are divided into bins by distance before they are sorted, and the number of
 #: bins.
 _MOST_SORTED, _BINS = 1 << 20, 1 << 12
@@ -152,9 +154,14 @@ def measure_codes(codes: List[Array], spacing: Spacing) -> Sides:
     """Return the surface elements of both masks and their distances, given the codes of truth and prediction."""
     check_noise(*(int(np.count_nonzero(side)) for side in codes))
     distances = measure_distances(codes, spacing)
-    areas, slabs = list_areas(spacing), ([code[slab] for slab in cut_slabs(code.shape)] for code in codes)
-    kinds = [np.concatenate([planes[planes > 0] for planes in side]) for side in slabs]
-    return Sides(*(Surface(*side, areas) for side in zip(distances, kinds)))
+    areas = list_areas(spacing)
+    return Sides(*(Surface(*side, areas) for side in zip(distances, map(_list_kinds, codes))))
+
+
+def _list_kinds(codes: Array) -> Array:
+    """Return the codes other than 0, in the order of the array."""
+    slabs = (codes[slab] for slab in cut_slabs(codes.shape))
+    return np.concatenate([planes[planes > 0] for planes in slabs])
 
 
 def measure_borders(
@@ -219,6 +226,26 @@ def share_within(sides: Sides, tolerance: float) -> float:
     return (near[0] + near[1]) / total
 
 
+def share_of_codes(codes: List[Array], spacing: Spacing, tolerance: float) -> float:
+    """Return NSD given the codes of truth and prediction; many places are measured only near both sides."""
+    if sum(map(np.count_nonzero, codes)) <= _MOST_FAR:
+        return share_within(measure_codes(codes, spacing), tolerance)
+    check_noise(*(int(np.count_nonzero(side)) for side in codes))
+    kinds, areas = map(_list_kinds, codes), list_areas(spacing)
+    total = add([Surface(side, side, areas).total for side in kinds])
+    reaches = [int(tolerance / step) + 1 for step in spacing[::-1]]
+    boxes = [find_boxes(side, _CODES) for side in codes]
+    ends = zip(*(cover(map(box.box_of, sorted(box.labels))) for box in boxes))
+    near = tuple(
+        slice(max(0, *(side.start - reach for side in sides)), min(side.stop + reach for side in sides))
+        for sides, reach in zip(ends, reaches)
+    )
+    if any(side.start >= side.stop for side in near):
+        return 0.0
+    sides = measure_codes([np.ascontiguousarray(side[near]) for side in codes], spacing)
+    return add([side.choose(side.distances <= tolerance).total for side in sides]) / total
+
+
 def _distance_at(side: Surface, percent: float) -> float:
     """Return the distance within which this percentage of the weight lies."""
     total = side.total
@@ -272,7 +299,7 @@ def _distance_of_places(places: Places, targets: Places, spacing: Spacing, perce
         distance = _find_distance(places, areas, targets, spacing, percent)
         if distance is not None:
             return distance
-    distances = find_distances(places.fill(), targets.fill(), spacing)
+    distances = _measure_places(places, targets, spacing)
     return _distance_at(Surface(distances, places.values, areas), percent)
 
 
@@ -280,10 +307,8 @@ def _find_distance(places: Places, areas: Array, targets: Places, spacing: Spaci
     """Return the same by measuring only places that may lie there; None if rounding could decide which one does."""
     share, total = percent / 100, add_parts(areas[places.values[chunk]] for chunk in cut_list(len(places)))
     chosen, nearer = choose_places(places, areas, targets, spacing, share)
-    kinds = places.values[chosen]
-    queries = places.draw(places.positions[chosen], kinds)
-    side = Surface(find_distances(queries, targets.fill(), spacing), kinds, areas)
-    del queries
+    measured = Places(places.shape, places.positions[chosen], places.values[chosen])
+    side = Surface(_measure_places(measured, targets, spacing), measured.values, areas)
     more, side = _narrow(side, share * total - nearer)
     order, weights = np.argsort(side.distances, kind="stable"), side.weights
     shares = np.append(0.0, np.cumsum(weights[order])) + (nearer + more)
@@ -292,6 +317,21 @@ def _find_distance(places: Places, areas: Array, targets: Places, spacing: Spaci
     if not 0 < index < len(shares) or shares[index] - share < ROUNDING or share - shares[index - 1] < ROUNDING:
         return None
     return float(side.distances[order[index - 1]])
+
+
+def _measure_places(places: Places, targets: Places, spacing: Spacing) -> Array:
+    """Return the distances of places to the nearest target; few places need no targets that are farther than others."""
+    # Arrays that have no name here are freed once they are read.
+    if not 0 < len(places) < len(targets):
+        return find_distances(places.fill(), targets.fill(), spacing)
+    farthest = float(measure_samples(places, targets, spacing).max())
+    box = tuple(
+        slice(max(0, lowest - reach), min(side, highest + 1 + reach))
+        for side, (lowest, highest), reach in zip(
+            places.shape, places.ends, (int(farthest / step) + 2 for step in spacing[::-1])
+        )
+    )
+    return find_distances(places.cut(box), targets.cut(box), spacing)
 
 
 def distance_by_side(sides: Sides, percent: float) -> float:
