@@ -1,30 +1,55 @@
-"""Suspicions about volumes that look written along other axes, or with other labels."""
+"""Suspicions about volumes that look written along other axes, elsewhere, for other cases, or with other labels."""
 
 from __future__ import annotations
 
 import re
-from itertools import combinations
-from typing import Any, Callable, List, Match, Pattern, Sequence, Set
+from dataclasses import replace
+from functools import partial
+from itertools import combinations, count
+from typing import Any, Callable, Dict, List, Match, Pattern, Sequence, Set
 
 import numpy as np
 
+from ...files.problems import name_list, quantity
 from ...masks.stack import Array
-from ..base.suspicions import Reading, ReadingScores, judge_readings, score_readings
-from ..base.units import UnitAccumulator
+from ...values.arithmetic import mean
+from ..base.suspicions import Reading, ReadingScores, judge_cover, judge_readings, score_readings
+from ..base.units import UnitAccumulator, UnitCounts
 from .boxes import Boxes, cover
 from .protocols import VolumeProtocol
 
 _METRIC, _METRIC_OF_PAIRS, _METRIC_OF_LABEL = "Dice over all labels", "Dice of both", "its Dice"
 _AXES = "Write the axes in the order and direction in which the image was read"
 _LABELS = "Write the labels of the truth"
+_GRID = "Write the prediction in the grid of the image"
 #: The minimum score of a turned reading; a correct volume never reaches it when turned.
 _LEAST = 0.5
+#: The minimum score of a moved reading, and the least ratio of the scores of moved and turned ones.
+_LEAST_MOVED, _TIMES_MOVED = 0.8, 1.25
+#: The number of voxels, evenly spread, by which moved and turned readings are scored.
+_MOST_SAMPLED = 1 << 20
 
 
 def _make_reading(
-    name: str, slip: str, remedy: str, change: Callable[[Array], Array] = np.asarray, metric: str = ""
+    name: str,
+    slip: str,
+    remedy: str,
+    change: Callable[[Array], Array] = np.asarray,
+    metric: str = "",
 ) -> Reading:
     return Reading(name, slip, remedy, "case", lambda _: change, _LEAST, metric=metric)
+
+
+def _mirror(axes: str) -> Reading:
+    """Return the reading of volumes that are mirrored along some axes."""
+    change = partial(np.flip, axis=["zyx".index(axis) for axis in axes])
+    listed = " and ".join(filter(None, [", ".join(axes[:-1]), axes[-1]]))
+    return _turn(axes, f"volumes look mirrored along {listed}", change)
+
+
+def _turn(name: str, slip: str, change: Callable[[Array], Array]) -> Reading:
+    """Return the reading of volumes with other axes."""
+    return replace(_make_reading(name, slip, _AXES, change), times=_TIMES_MOVED)
 
 
 def _lower(labels: Array) -> Array:
@@ -35,22 +60,24 @@ def _raise(labels: Array) -> Array:
     return np.where(labels > 0, labels.astype(np.int64) + 1, 0)
 
 
-#: Changes of the whole volume (z, y, x), which give a view or one of its planes.
+#: Changes of the whole volume (z, y, x), which give a view.
 _TURNED = [
-    _make_reading("x", "volumes look mirrored along x", _AXES, lambda volume: volume[:, :, ::-1]),
-    _make_reading("y", "volumes look mirrored along y", _AXES, lambda volume: volume[:, ::-1]),
-    _make_reading("z", "volumes look mirrored along z", _AXES, lambda volume: volume[::-1]),
-    _make_reading("xy", "volumes look mirrored along x and y", _AXES, lambda volume: volume[:, ::-1, ::-1]),
-    _make_reading("yx", "x and y look exchanged", _AXES, lambda volume: volume.transpose(0, 2, 1)),
-    _make_reading("zx", "x and z look exchanged", _AXES, lambda volume: volume.transpose(2, 1, 0)),
+    *map(_mirror, ("x", "y", "z", "xy", "xz", "yz", "xyz")),
+    _turn("yx", "x and y look exchanged", lambda volume: volume.transpose(0, 2, 1)),
+    _turn("zx", "x and z look exchanged", lambda volume: volume.transpose(2, 1, 0)),
+    _turn("zy", "y and z look exchanged", lambda volume: volume.transpose(1, 0, 2)),
+    _turn("left", "slices look rotated by 90 degrees", lambda volume: np.rot90(volume, 1, (1, 2))),
+    _turn("right", "slices look rotated by 90 degrees", lambda volume: np.rot90(volume, 3, (1, 2))),
 ]
 _RELABELLED = [
     _make_reading("lower", "labels look 1 too high", _LABELS, _lower),
     _make_reading("higher", "labels look 1 too low", _LABELS, _raise),
 ]
 READINGS = [*_TURNED, *_RELABELLED]
-#: The names of the readings that exchange two labels, and that read a false label as a missing one.
+#: The names of the readings that exchange two labels, that read a false label as a missing one, and that move volumes
+#: along x, y and z.
 _PAIR, _RENAMED = re.compile(r"(\d+)=(\d+)"), re.compile(r"(\d+)>(\d+)")
+_MOVED = re.compile(r"(-?\d+),(-?\d+),(-?\d+)")
 #: The maximum number of labels of both sides that are compared for exchanged pairs.
 _MOST_LABELS = 200
 
@@ -72,6 +99,8 @@ def look_at_case(
     if not has_regions:
         exchanged.update(_rename_labels(truth, prediction, sides))
     *areas, shared_areas = overlaps.sum(axis=0).tolist()
+    if 2 * shared_areas * _TIMES_MOVED < sum(areas):
+        exchanged.update(_score_moved(truth, prediction))
     if 2 * shared_areas * Reading.times >= sum(areas):
         return exchanged
     box = cover(sides[0].box_of(label) for label in sides[0].labels if label)
@@ -85,15 +114,52 @@ def look_at_case(
 
     def score(reading: Reading) -> Any:
         change: Callable[[Array], Array] = reading.open(prediction)
-        if reading in _RELABELLED:
-            kept_voxels = voxels[1] - (int(sides[1].voxels[1]) if change is _lower else 0)
-            return 2 * count_shared(prediction, change) / (voxels[0] + kept_voxels)
-        turned = change(prediction)
-        has_shape = turned.shape == truth.shape
-        return 2 * count_shared(turned, np.asarray) / sum(voxels) if has_shape else None
+        kept_voxels = voxels[1] - (int(sides[1].voxels[1]) if change is _lower else 0)
+        return 2 * count_shared(prediction, change) / (voxels[0] + kept_voxels)
 
     dice = 2 * count_shared(prediction, np.asarray) / sum(voxels)
-    return {**score_readings(dice, READINGS, score), **exchanged}
+    return {**score_readings(dice, _RELABELLED, score), **exchanged}
+
+
+def _score_moved(truth: Array, prediction: Array) -> ReadingScores:
+    """Return the Dice over all labels of a volume, turned and moved, by a sample of the voxels."""
+    step = next(step for step in count(1) if truth.size <= _MOST_SAMPLED * step * step * step)
+    sampled = (slice(None, None, step),) * 3
+    inside = truth[sampled] != 0
+    labels, total = truth[sampled][inside], np.count_nonzero(inside) + np.count_nonzero(prediction[sampled])
+    if not total:
+        return {}
+
+    def score(volume: Array) -> float:
+        return float(2 * np.count_nonzero(volume[sampled][inside] == labels) / total)
+
+    dice = score(prediction)
+    scores = {}
+    for reading in _TURNED:
+        turned = reading.open(prediction)(prediction)
+        if turned.shape == truth.shape:
+            scores[reading.name] = dice, score(turned)
+    steps = [_find_step(truth, prediction, axis, step) for axis in range(3)]
+    farthest = max(map(abs, steps))
+    # Beside a step along one axis, noise may move single cases along others.
+    for moves in [steps, [by * (abs(by) == farthest) for by in steps]] if farthest else []:
+        places = [(max(0, -by), side - max(0, by)) for by, side in zip(moves, truth.shape)]
+        true = truth[tuple(slice(*ends, step) for ends in places)]
+        moved = prediction[tuple(slice(start + by, end + by, step) for (start, end), by in zip(places, moves))]
+        shared = np.count_nonzero((true == moved) & (true != 0))
+        scores[",".join(map(str, moves[::-1]))] = dice, float(2 * shared / total)
+    return scores
+
+
+def _find_step(truth: Array, prediction: Array, axis: int, step: int) -> int:
+    """Return by how many voxels along an axis a prediction fits its truth best, by the voxels in each plane."""
+    sampled = tuple(slice(None, None, 1 if side == axis else step) for side in range(3))
+    across = tuple(side for side in range(3) if side != axis)
+    true, predicted = (np.count_nonzero(volume[sampled], axis=across) for volume in (truth, prediction))
+    padding = np.zeros(len(true), np.int64)
+    padded = np.concatenate([padding, predicted, padding])
+    shared = [int((padded[start : start + len(true)] * true).sum()) for start in range(2 * len(true) + 1)]
+    return int(np.argmax(shared)) - len(true)
 
 
 def _exchange_labels(truth: Array, prediction: Array, sides: Sequence[Boxes]) -> ReadingScores:
@@ -143,8 +209,9 @@ def suspect(accumulator: UnitAccumulator[VolumeProtocol]) -> List[str]:
     if not voxels[1]:
         return ["no case has a predicted voxel: check the labels"]
     scores = [unit.reading_scores for unit in units]
-    readings = [*READINGS, *_list_exchanges(scores), *_list_renamed(scores, accumulator)]
+    readings = [*READINGS, *_list_exchanges(scores), *_list_renamed(scores, accumulator), *_list_moves(scores)]
     explained = judge_readings(scores, len(units), readings, _METRIC)
+    explained = explained or _judge_cases(units) or _list_missing(accumulator) or judge_cover("volumes", *voxels)
     if explained or voxels[2]:
         return explained
     return ["no predicted voxel has the label of the truth: check the labels, and which case each volume belongs to"]
@@ -162,6 +229,74 @@ def _list_exchanges(scores: List[ReadingScores]) -> List[Reading]:
         _make_reading(match[0], f"labels {match[1]} and {match[2]} look exchanged", _LABELS, metric=_METRIC_OF_PAIRS)
         for match in _match_names(_PAIR, scores)
     ]
+
+
+def _list_moves(scores: List[ReadingScores]) -> List[Reading]:
+    """Return the readings that move most of the cases with low scores alike."""
+    readings, low = [], sum(_TURNED[0].name in case for case in scores)
+    for match in _match_names(_MOVED, scores):
+        if 2 * sum(match[0] in case for case in scores) <= low:
+            continue
+        steps = [f"{step} along {axis}" for axis, step in zip("xyz", match.groups()) if int(step)]
+        slip = f"volumes look moved by this many voxels: {', '.join(steps)}"
+        readings.append(replace(_make_reading(match[0], slip, _GRID), least=_LEAST_MOVED, times=_TIMES_MOVED))
+    return readings
+
+
+#: Volumes may be those of the next case if there are at least so many cases, Dice is lower, and the regions' sizes
+#: differ by at most this share there, and at least so many times as much here.
+_FEWEST_CASES, _LOW_DICE, _SAME_SIZES, _TIMES_NEARER = 5, 0.7, 0.1, 3.0
+
+
+def _judge_cases(units: Sequence[UnitCounts]) -> List[str]:
+    """Return a suspicion if predicted regions have the sizes of those in the truth of the next or the previous case."""
+    ordered = sorted(units, key=lambda unit: unit.name)
+    overlaps = np.array([unit.tables["voxels"].sum(axis=0) for unit in ordered], np.float64)
+    true, predicted, shared = overlaps.sum(axis=0).tolist()
+    if len(ordered) < _FEWEST_CASES or 2 * shared >= _LOW_DICE * (true + predicted):
+        return []
+    sizes = [_list_sizes(ordered, side) for side in range(2)]
+
+    def differ(step: int) -> float:
+        chosen = slice(max(0, -step), len(ordered) - max(0, step))
+        predicted_sizes, true_sizes = sizes[1][chosen], sizes[0][chosen.start + step : chosen.stop + step]
+        return mean(np.abs(predicted_sizes - true_sizes) / np.maximum(1, predicted_sizes + true_sizes))
+
+    difference, (least, step) = differ(0), min((differ(step), step) for step in (1, -1))
+    if least > _SAME_SIZES or difference < _TIMES_NEARER * least:
+        return []
+    named_case, fitting_case = ordered[max(0, -step)].name, ordered[max(0, step)].name
+    slip = f"volumes look named one case too {'low' if step > 0 else 'high'}"
+    percent, neighbour_percent = (f"{100 * share:.0f} %" for share in (difference, least))
+    neighbour = f"the truth of the {'next' if step > 0 else 'previous'} case, such as {fitting_case} for {named_case}"
+    fit = (
+        f"the sizes of regions differ by {percent} from those of the truth, but by {neighbour_percent} from {neighbour}"
+    )
+    return [f"{slip}: {fit}. Check which case each volume belongs to"]
+
+
+def _list_sizes(units: Sequence[UnitCounts], side: int) -> Array:
+    """Return the voxels of each label or region (columns) of the truths or of the predictions (rows)."""
+    labels = sorted({label for unit in units for label in unit.tables["labels"].tolist()})
+    sizes: Array = np.zeros((len(units), len(labels)), np.int64)
+    for row, unit in zip(sizes, units):
+        row[np.searchsorted(labels, unit.tables["labels"])] = unit.tables["voxels"][:, side]
+    return sizes
+
+
+def _list_missing(accumulator: UnitAccumulator[VolumeProtocol]) -> List[str]:
+    """Return a suspicion about labels or regions of truths that no prediction has."""
+    true: Dict[int, int] = {}
+    predicted: Set[int] = set()
+    for unit in accumulator.complete_counts():
+        for label, (size, predicted_size, _) in zip(unit.tables["labels"].tolist(), unit.tables["voxels"].tolist()):
+            true[label] = true.get(label, 0) + (size > 0)
+            predicted.update([label] if predicted_size else [])
+    missing = sorted(label for label, cases in true.items() if cases and label not in predicted)
+    regions = accumulator.protocol.regions
+    names = [f"{regions[label].name if regions else label} (in {quantity(true[label], 'case')})" for label in missing]
+    noun = "regions" if regions else "labels"
+    return [f"no prediction has these {noun} of the truth: {name_list(names)}. {_LABELS}"] if missing else []
 
 
 def find_true_labels(accumulator: UnitAccumulator[VolumeProtocol]) -> Set[int]:

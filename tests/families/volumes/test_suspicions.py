@@ -31,12 +31,16 @@ SLIPS: dict[str, Any] = {
     "volumes look mirrored along x and y": lambda labels: labels[:, ::-1, ::-1],
     "x and y look exchanged": lambda labels: labels.transpose(0, 2, 1),
     "x and z look exchanged": lambda labels: labels.transpose(2, 1, 0),
+    "volumes look mirrored along x, y and z": lambda labels: labels[::-1, ::-1, ::-1],
+    "y and z look exchanged": lambda labels: labels.transpose(1, 0, 2),
+    "slices look rotated by 90 degrees": lambda labels: np.rot90(labels, 1, (1, 2)),
+    "volumes look moved by this many voxels: 6 along y": lambda labels: np.roll(labels, 6, 1),
+    "volumes look moved by this many voxels: 9 along x, -3 along z": lambda labels: np.roll(labels, (-3, 9), (0, 2)),
     "labels look 1 too high": lambda labels: labels + 1,
     "labels look 1 too low": lambda labels: np.maximum(labels, 1) - 1,
 }
 POOR: dict[str, Any] = {
-    "displaced": lambda labels: np.roll(labels, 6, 1),
-    "elsewhere": lambda labels: np.roll(labels, (13, 9), (0, 2)),
+    "each moved otherwise": lambda labels: np.roll(labels, int(labels.sum()) % 9 - 4, 1),
     "everything": lambda labels: np.maximum(labels, 1),
     "one label": lambda labels: (labels > 0) * 2,
     "a label with the name of its neighbour": lambda labels: np.choose(labels, [0, 2, 2, 3]),
@@ -93,6 +97,49 @@ def test_the_cases_of_exchanged_labels_are_counted(tmp_path: Path) -> None:
     (line,) = list_lines(tmp_path, lambda labels: np.choose(labels, [0, 2, 1, 3]) if next(exchanged) else labels)
     assert line.startswith("val: labels 1 and 2 look exchanged")
     assert "tried on 1 of 4 cases" in line
+
+
+@pytest.mark.parametrize("axis", range(3))
+def test_a_mirrored_volume_is_named_although_half_of_it_overlaps(axis: int, tmp_path: Path) -> None:
+    """A large organ lies near the middle, so that a mirrored volume has a Dice far above 0."""
+    z, y, x = np.mgrid[:32, :32, :32]
+    organ = ((z - 18) / 9) ** 2 + ((y - 18) / 9) ** 2 + ((x - 18) / 9) ** 2 < 1
+    truth = {
+        case: {"labels": np.maximum(labels, 4 * organ), "spacing": [1.0, 1.0, 1.0]} for case, labels in TRUTH.items()
+    }
+    sent = {case: np.flip(entry["labels"], axis) for case, entry in truth.items()}
+    (line,) = [line for line in segjudge.score_arrays(sent, truth, "volumes").warnings if " look" in line]
+    assert (
+        f"volumes look mirrored along {'zyx'[axis]}: corrected, Dice over all labels would be 1.00 instead of 0."
+        in line
+    )
+
+
+def test_volumes_of_the_next_case_are_named_by_the_sizes_of_their_regions() -> None:
+    truth = {}
+    for number, side in enumerate((3, 11, 5, 8, 4, 10)):
+        labels = np.zeros((32, 32, 32), np.uint8)
+        labels[2 : 2 + side, 3 * number : 3 * number + side, 1 : 1 + side] = 1
+        truth[f"case_{number}"] = {"labels": labels, "spacing": [1.0, 1.0, 1.0]}
+    cases = list(truth)
+    for step, word, other in ((1, "low", "next"), (-1, "high", "previous")):
+        sent = {case: truth[cases[(at + step) % 6]]["labels"] for at, case in enumerate(cases)}
+        (line,) = [line for line in segjudge.score_arrays(sent, truth, "volumes").warnings if " look" in line]
+        assert f"volumes look named one case too {word}: the sizes of regions differ by" in line
+        assert f"from those of the truth, but by 0 % from the truth of the {other} case, such as case_" in line
+
+
+def test_a_label_that_no_prediction_has_is_named() -> None:
+    truth = {case: {"labels": labels, "spacing": [1.0, 1.0, 1.0]} for case, labels in TRUTH.items()}
+    sent = {case: labels > 0 for case, labels in TRUTH.items()}
+    warnings = "\n".join(segjudge.score_arrays(sent, truth, "volumes").warnings)
+    assert (
+        "no prediction has these labels of the truth: 2 (in 4 cases), 3 (in 4 cases). Write the labels of" in warnings
+    )
+    warnings = "\n".join(segjudge.score_arrays(sent, truth, "kits23").warnings)
+    assert "no prediction has these regions of the truth: mass (in 4 cases), tumor (in 4 cases)." in warnings
+    sent["case_3"] = TRUTH["case_3"]
+    assert "no prediction" not in "".join(segjudge.score_arrays(sent, truth, "volumes").warnings)
 
 
 @pytest.mark.parametrize("method", POOR)
