@@ -154,7 +154,7 @@ def _explain_system_error(error: OSError, *, writes_stdout: bool) -> int:
         return _fail(f"{PROGRAM}: stdout was closed before the output was complete", OURS) if writes_stdout else DONE
     if isinstance(error, NotWritten) or error.errno in DISK_FULL:
         if error.filename is None:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python would write once more at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes stdout again at exit
         text = f"{PROGRAM}: {error.filename or 'the output'}: cannot be written ({error.strerror})"
         return _fail(text, OURS if error.errno in DISK_FULL else USAGE)
     return _report_defect(error)

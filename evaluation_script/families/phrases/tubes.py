@@ -194,7 +194,7 @@ def measure_tracks(accumulator: UnitAccumulator[PhraseProtocol]) -> Values:
     hota = measure_hota(sum((tables["hota"] for tables in units), np.zeros((len(HOTA_FIELDS), len(ALPHAS)))))
     values: Values = {f"p{name}": mean(hota[name]) for name in ("HOTA", "DetA", "AssA")}
     tracks = np.concatenate([np.zeros((0, RANKED_COLUMNS)), *(tables["tracks"] for tables in units)])
-    if accumulator.protocol.official:  # unlisted pairs stand between the others
+    if accumulator.protocol.official:  # the script lists unlisted pairs among the others
         tracks = tracks[np.lexsort((tracks[:, CATEGORY], tracks[:, VIDEO]))]
     phrases = np.array([tables["phrase"] for tables in units])
     whole = _precision_of(tracks, int(phrases[:, 1].sum()))

@@ -82,7 +82,7 @@ class RankedUnits:
     truth_alone: bool = False
     #: Whether costs are parts of a metric's loss, which the player states.
     are_losses: bool = True
-    #: The part of the explained loss of each unit by its index; none are known where costs are no losses.
+    #: Each unit's part of the explained loss, by index; empty if costs are not losses.
     losses: Sequence[float] = ()
 
     def loss_of(self, unit: Unit) -> float:

@@ -73,7 +73,7 @@ def format_places(report: Report) -> str:
     lines = [f"* MeanAP: {_or_nan(values['AP'])}", "* Performance by class:"]
     lines += [f"{row['name']}, AP: {_or_nan(row['AP'])}" for row in report.rows()["categories"]]
     lines.append("* Performance at different thresholds:")
-    caps = () if protocol.streets else protocol.detections  # the script of Cityscapes caps nothing
+    caps = () if protocol.streets else protocol.detections  # Cityscapes' script has no cap
     last_cap = caps[-1] if caps else 0
     all_ious, sizes = "0.50:0.95", ("small", "medium", "large")
     printed_rows = [
@@ -87,7 +87,7 @@ def format_places(report: Report) -> str:
     printed_rows += [(f"AR@{cap}", all_ious, "all", cap) for cap in caps]
     printed_rows += [(f"AR{protocol.recall_of(area[0])}", all_ious, area, last_cap) for area in sizes]
     for name, iou, area, cap in printed_rows:
-        if name not in values:  # keypoints have other numbers than masks
+        if name not in values:  # keypoints lack some metrics of masks
             continue
         kind, short = ("Average Precision", "(AP)") if name.startswith("AP") else ("Average Recall", "(AR)")
         value = -1.0 if values[name] is None else values[name]

@@ -169,7 +169,7 @@ class BuiltCompetitions:
     """All competitions of a bundle, and their differences from the challenge on EvalAI."""
 
     competitions: list[BuiltCompetition] = field(default_factory=list)
-    #: Each text with what it is about.
+    #: Notes for the host: each text and its subject.
     notes: Notes = field(default_factory=dict)
 
 
