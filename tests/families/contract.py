@@ -18,6 +18,7 @@ says which family lacks what. The first five names are required.
 | `SAVED_MASKS` | protocol → masks in memory whose saved scores tests damage, and their categories |
 | `DAMAGED_FACTS` | protocol of `SAVED_MASKS` → facts of its saved scores that it cannot have written |
 | `OTHER_UNITS` | protocol → what its demo's truth has beside the first sequence or data set |
+| `SAMPLE_SCORES` | every protocol → the first metric of two samples of its demo |
 | `LOSSES` | protocol → the metric whose loss its units and categories sum to, in made data |
 | `SHARED_LOSSES` | protocol → a truth and a submission of the shared data, and that metric |
 | `SHARED_UPLOADS` | protocol → its layout, a published truth and a submission of the shared data |

@@ -55,3 +55,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "machines": ("ctc",),
     "wrong roots": ("ctc",),
 }
+SAMPLE_SCORES = {
+    "ctc": (0.9299979718940937, 0.5485215513847438),
+    "ctc-official": (0.9299979718940937, 0.5485215513847438),
+}

@@ -200,3 +200,14 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "chosen units": ("vipseg",),
     "hosts": ("coco-panoptic", "vipseg"),
 }
+SAMPLE_SCORES = {
+    "coco-panoptic": (0.9284414162388879, 0.5093233691799693),
+    "coco-panoptic-boundary": (0.8197555383119421, 0.15831593862314097),
+    "cityscapes-panoptic": (0.9284414162388879, 0.5093233691799693),
+    "vipseg": (0.9271017333893565, 0.4981024926674952),
+    "vipseg-official": (0.9271017333893565, 0.4981024926674952),
+    "kitti-step": (0.9169435709427953, 0.515818792412859),
+    "kitti-step-official": (0.9169435709427953, 0.515818792412859),
+    "motchallenge-step": (0.9169435709427953, 0.515818792412859),
+    "motchallenge-step-official": (0.9169435709427953, 0.515818792412859),
+}

@@ -119,3 +119,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "painted questions": ("sa-co-gold",),
     "painted beside": ("sa-co-gold",),
 }
+SAMPLE_SCORES = {
+    "sa-co-gold": (1.0, 0.2208333333333333),
+    "sa-co-gold-official": (0.9999458341145626, 0.2208074170503859),
+    "sa-co-silver": (0.8416666666666666, 0.09583333333333334),
+    "sa-co-silver-official": (0.8416181607340054, 0.09581793729064028),
+    "sa-co-veval": (0.8666666666666666, 0.09999999999999999),
+    "sa-co-veval-official": (0.8666144308311055, 0.09998416819615262),
+}

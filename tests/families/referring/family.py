@@ -34,3 +34,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "painted questions": ("refcoco", "reasonseg"),
     "wrong roots": ("refcoco",),
 }
+SAMPLE_SCORES = {
+    "refcoco": (0.914920406511377, 0.5012867971091134),
+    "refcoco-plus": (0.914920406511377, 0.5012867971091134),
+    "refcocog": (0.914920406511377, 0.5012867971091134),
+    "grefcoco": (0.9232276767126282, 0.5766980827908588),
+    "grefcoco-official": (0.9232276767126282, 0.5766980827908588),
+    "reasonseg": (0.930271432490374, 0.553671751600756),
+    "reasonseg-official": (0.9302707314491272, 0.5536713004112244),
+}

@@ -53,3 +53,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "machines": ("sod",),
     "wrong roots": ("sod",),
 }
+SAMPLE_SCORES = {
+    "sod": (0.972327978901017, 0.7757782958275704),
+    "sod-official": (0.972327978901017, 0.7757782958275704),
+}

@@ -70,3 +70,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "surplus": ("semantic-kitti",),
     "wrong roots": ("semantic-kitti",),
 }
+SAMPLE_SCORES = {
+    "semantic-kitti": (0.956651006785163, 0.616220253023056),
+    "semantic-kitti-official": (0.956651006785163, 0.616220253023056),
+    "semantic-kitti-panoptic": (0.9516175455814652, 0.5106945308966158),
+    "semantic-kitti-panoptic-official": (0.9516175455814652, 0.5106945308966158),
+    "semantic-kitti-moving": (0.9139486467730743, 0.288785046728972),
+}

@@ -161,3 +161,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "wrong roots": ("mots",),
     "hosts": ("mots", "kitti-mots", "burst"),
 }
+SAMPLE_SCORES = {
+    "mots": (0.91530376341558, 0.46730759553061263),
+    "kitti-mots": (0.9187324175458675, 0.46525866476393607),
+    "burst": (0.9232234774981896, 0.4753180061047311),
+    "burst-official": (0.9654237702657098, 0.6332310513636927),
+    "burst-exemplar-guided": (0.9232234774981896, 0.4753180061047311),
+    "burst-exemplar-guided-official": (0.9654237702657098, 0.6332310513636927),
+}
