@@ -27,7 +27,6 @@ def test_pages_and_answers_are_as_they_were(title: str) -> None:
     assert _play_scenario()[title] == _NOTED[title], "if that is meant: python -m tests.server.scenario"
 
 
-@pytest.mark.long
 def test_submissions_end_as_they_did(tmp_path: Path) -> None:
     expected = scorers.FILE.read_text(encoding="utf-8").splitlines()
     assert scorers.write_scorers(tmp_path).splitlines() == expected, "if that is meant: python -m tests.server.scorers"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tests.backends import use_numpy
 from tests.data import FAMILIES_DATA
 from tests.families.phrases.test_phrases import NOT_A_LIST
 from tests.families.unit_counts import refusal
+from tests.published import write_demo
 from tests.shared import needs_shared
 
 DATA = FAMILIES_DATA / "saco_video"
@@ -536,3 +538,12 @@ def test_of_videos_in_one_folder_the_last_one_alone_has_a_teta(
     results = write(tmp_path / "r.json", records_of({(video, 1): [(OBJECT, 0.9)] for video in (1, 2)}))
     values = segjudge.score(results, path, "sa-co-veval-official").metrics["val"]
     assert (values["TETA"] == 1) == hidden[0]
+
+
+def test_pairs_and_tracks_of_the_demo_are_numbered_from_one(tmp_path: Path) -> None:
+    document = json.loads(write_demo("sa-co-veval", tmp_path).read_text())
+    for rows in (document["video_np_pairs"], document["annotations"], document["videos"]):
+        assert [row["id"] for row in rows] == [*range(1, len(rows) + 1)]
+    tracks = Counter((track["video_id"], track["noun_phrase"]) for track in document["annotations"])
+    for pair in document["video_np_pairs"]:
+        assert pair["num_masklets"] == tracks[pair["video_id"], pair["noun_phrase"]]
