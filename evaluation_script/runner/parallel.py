@@ -7,6 +7,7 @@ import math
 import os
 import signal
 import threading
+import time
 import traceback
 from contextlib import suppress
 from typing import TYPE_CHECKING, Callable, Dict, Generic, Iterator, List, Sequence, Tuple, TypeVar, Union
@@ -23,6 +24,8 @@ _Result = TypeVar("_Result")
 
 #: The number of 4-byte numbers that fit into any pipe.
 _TICKETS = 1024
+#: The seconds for which a child gathers results, because each message costs as much as a small unit.
+_GATHERED = 0.05
 #: The exceptions of a child that its parent raises too; all others are defects.
 _RAISED = (SubmissionError, HostError, Flaw, MemoryError)
 
@@ -202,7 +205,7 @@ class _Pool(Generic[_Result]):
             ready = connection.wait(waiting)
             for reader in [source for source in waiting if source in ready]:
                 try:
-                    message: Union[Tuple[int, _Result], Exception, None] = reader.recv()
+                    message: Union[List[Tuple[int, _Result]], Exception, None] = reader.recv()
                 except (EOFError, OSError):  # between messages, or in one
                     raise MemoryError("a scoring process was killed") from None
                 if isinstance(message, Exception):
@@ -210,7 +213,7 @@ class _Pool(Generic[_Result]):
                 if message is None:
                     waiting.remove(reader)
                 else:
-                    yield message
+                    yield from message
 
     def end(self) -> None:
         """End all processes at once."""
@@ -231,11 +234,25 @@ class _Pool(Generic[_Result]):
             reader.close()
         with suppress(BrokenPipeError):  # the parent died
             try:
-                while ticket := os.read(self._tickets, 4):
-                    for index in range(int.from_bytes(ticket, "little"), self._count, _TICKETS):
-                        writer.send((self._order[index], self._work(self._order[index])))
+                self._send_results(writer)
                 writer.send(None)
             except BrokenPipeError:
                 raise
             except Exception as error:  # noqa: BLE001 - raised again where it is received
                 writer.send(error if isinstance(error, _RAISED) else RuntimeError(traceback.format_exc()))
+
+    def _send_results(self, writer: Connection) -> None:
+        """Take items and send their results, also those before an item that fails."""
+        batch: List[Tuple[int, _Result]] = []
+        batch_start = -math.inf  # the first result shows at once that work goes on
+        try:
+            while ticket := os.read(self._tickets, 4):
+                for index in range(int.from_bytes(ticket, "little"), self._count, _TICKETS):
+                    batch.append((self._order[index], self._work(self._order[index])))
+                    if time.monotonic() - batch_start >= _GATHERED:
+                        full_batch, batch = batch, []
+                        writer.send(full_batch)
+                        batch_start = time.monotonic()
+        finally:
+            if batch:
+                writer.send(batch)

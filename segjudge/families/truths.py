@@ -29,13 +29,13 @@ def open_truth(
     source: TruthSource, protocol: FamilyProtocol, progress: Progress = ignore_progress
 ) -> AnnotationFile[SplitTruth]:
     """Open a truth as a protocol's family reads it."""
-    if not is_packed(source.path):
+    family = family_of(source.path) if os.path.isfile(source.path) else ""
+    if not family:
         with _open_path(source.path):
             return tools_of(protocol.family).read_published(protocol.family, _complete(source, protocol), progress)
     for option in ("layout", "unseen", "categories"):
         if getattr(source, option):
             raise OptionError(f"{option} does not apply to {source.path}, which is a packed file")
-    family = family_of(source.path)
     if family != protocol.family:
         fault = f"holds {family}, which the protocol {protocol.name} does not score"
         protocols = name_list([name for name, row in PROTOCOLS.items() if row.family == family])
