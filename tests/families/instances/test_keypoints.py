@@ -485,3 +485,24 @@ def test_the_demo_hides_the_last_point_of_every_other_image_and_all_points_of_so
         (0, (2, 2, 2, 2, 2), 5), (1, (2, 2, 2, 2, 0), 4), (0, (0,) * 5, 0), (1, (0,) * 5, 0),
     }  # fmt: skip
     assert sum(record["iscrowd"] for record in document["annotations"]) == 1
+
+
+@pytest.mark.parametrize("path", ["kernel", "numpy"])
+def test_an_oks_of_exactly_one_half_matches_at_the_first_threshold(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if path == "numpy":
+        use_numpy(monkeypatch)
+    document, _ = random_set(0)
+    (category, *_), (image, *_) = document["categories"], document["images"]
+    points = [10.0, 10.0, 2] + [14.0, 18.0, 2] + [0, 0, 0] * (POINTS - 2)
+    record = {"image_id": image["id"], "category_id": category["id"], "keypoints": points}
+    annotation = {**record, "id": 1, "iscrowd": 0, "area": 50.0, "bbox": [8, 8, 10, 12], "num_keypoints": 2}
+    far = [*points[:3], 9e5, 9e5, 1, *points[6:]]
+    results, truth = write(
+        tmp_path,
+        {**document, "categories": [category], "images": [image], "annotations": [annotation]},
+        [{**record, "keypoints": far, "score": 0.9}],
+    )
+    values = metrics(results, truth, OFFICIAL)
+    assert [values[name] for name in ("AP50", "AP", "AR50")] == pytest.approx([1, 0.1, 1], abs=1e-12)
