@@ -308,4 +308,4 @@ def describe_pair(pair: Difference, table: Sums, cases_are: str = SEQUENCES) -> 
     many = f"about {needed}" if cases_are == SEQUENCES or not needed else f"{needed / cases:.1f} times as many"
     # An estimate of at most the existing cases would contradict the test, which shows that these are too few.
     outlook = "" if needed is None or needed <= cases else f"; to detect a difference of this size, compare {many}"
-    return f"{text}: do not differ significantly on {cases} {cases_are}{outlook}."
+    return f"{text}: {better} and {worse} do not differ significantly on {cases} {cases_are}{outlook}."
