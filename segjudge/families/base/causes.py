@@ -47,7 +47,7 @@ _LOPSIDED = 3
 #: A second cause is named if its cost is at least this share of the first one's.
 _ALSO = 0.2
 #: A second pair of confused classes is named if it has at least this share of the first one's segments.
-_BESIDE = 0.4
+_BESIDE = 0.3
 #: The maximum number of classes in a list.
 _MOST_NAMES = 3
 #: The share from which a pair of classes or objects represents all.

@@ -14,8 +14,9 @@ SUSPECT, _CLOSER = 0.6, 0.5
 #: The minimum quality of a prediction where it belongs, for one segment and for several; the number of segments that
 #: proves nothing.
 FITTING, FITTING_SEVERAL, FEWEST_FITTING = 0.75, 0.5, 3
-#: The minimum quality, once mirrored back, of a unit of several segments that is mirrored among units that are not.
-CERTAIN = 0.9
+#: The minimum quality, once mirrored back, of a unit that is mirrored among units that are not: of several segments,
+#: and of fewer, whose places prove less.
+CERTAIN, CERTAIN_OF_FEW = 0.9, 0.98
 #: The search ends if this many units were tried for each one found, and one.
 _PATIENCE = 8
 
@@ -55,7 +56,7 @@ class MirrorSearch(Generic[_Righted]):
             if fits_mirrored(segments, fit, righted_fit):
                 self.found_units[unit] = way, content
                 self._segments += segments
-                if segments >= FEWEST_FITTING and righted_fit >= CERTAIN:
+                if righted_fit >= (CERTAIN if segments >= FEWEST_FITTING else CERTAIN_OF_FEW):
                     self._certain[unit] = None
 
     def decide(self) -> dict[str, tuple[str, _Righted]]:
