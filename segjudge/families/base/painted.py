@@ -19,6 +19,7 @@ from segjudge.families.base.segments import (
     MISSED,
     PARTIAL,
     RIGHT,
+    SPLIT,
     SURPLUS,
     SWAPPED,
     WRONG_CLASS,
@@ -322,8 +323,11 @@ class PaintedUnit:
                 text += f" {self._name_mistake(kind, text, seen.prediction.names[partners[row]])}"
             notes.append((kind, text, float(seen.truth.areas[row])))
         for column, kind in enumerate(judged.prediction.tolist()):
+            row, area = int(judged.partner[column]), float(seen.prediction.areas[column])
             if kind == SURPLUS:
-                notes.append((kind, seen.prediction.names[column], float(seen.prediction.areas[column])))
+                notes.append((kind, seen.prediction.names[column], area))
+            elif kind == SPLIT and row >= 0 and judged.truth[row] == RIGHT:  # a piece beside the match
+                notes.append((kind, seen.truth.names[row], area))
         return sorted(notes, key=lambda note: -note[2])
 
     # ── streams ──
