@@ -242,7 +242,7 @@ def test_a_list_renews_itself_and_says_so(server: Rehearsal, page: Any) -> None:
     assert "None yet" in page.get_by_role("main").inner_text()
     number = server.submit("borealis", STRONG).json()["id"]
     page.locator(".status.finished").wait_for(timeout=30_000)
-    assert f"Submission {number} is finished" in page.locator("#said").inner_text()
+    assert f"Submission {number}: finished" in page.locator("#said").inner_text()
 
 
 def test_the_leaderboard_sorts_by_its_columns(server: Rehearsal, page: Any) -> None:
