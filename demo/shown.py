@@ -77,7 +77,7 @@ def _draw_tile(film: Film, method: str) -> list[Image.Image]:
         for at, loss in enumerate(losses):
             left = 100 + 200 * at / film.frames
             box = (left, _TILE[1] + 24 - 20 * loss if at <= frame else _TILE[1] + 23, left + 200 / film.frames - 2)
-            pen.rectangle((*box, _TILE[1] + 24), fill=(213, 94, 0) if at <= frame else (217, 222, 230))
+            pen.rectangle((*box, _TILE[1] + 24), fill=OTHER if at <= frame else (217, 222, 230))
         tiles.append(tile)
     return tiles
 

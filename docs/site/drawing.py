@@ -8,10 +8,12 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
+from segjudge.report.colours import INKS
+
 Mask = NDArray[np.bool_]
 
 #: As in reports: of the truth alone, which is missed; of the prediction alone, which is surplus; of both.
-TRUTH, PREDICTION, BOTH = "#e69f00", "#0072b2", "#009e73"
+TRUTH, PREDICTION, BOTH = (INKS[style] for style in ("missing", "extra", "right"))
 INK, PALE = "#333333", "#d9d9d9"
 
 

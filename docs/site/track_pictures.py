@@ -16,9 +16,10 @@ from PIL import Image
 
 import segjudge
 from segjudge.masks.run_lengths import encode_labels
+from segjudge.report.colours import METHODS
 
 Labels = NDArray[np.int64]
-COLOURS = ("#56b4e9", "#e69f00", "#009e73", "#cc79a7")
+COLOURS = METHODS[:4]
 
 
 def scored(prediction: Path, truth: Path, protocol: str) -> dict[str, float | None]:

@@ -1,8 +1,11 @@
-"""The colours of pictures, as in the player (`pages/frames_masks.js`), distinguishable by colour-blind readers."""
+"""The colours of pictures, pages and scripts, distinguishable by colour-blind readers.
+
+Styles write a colour of `INKS` as `$missing`; the player's scripts get `MISTAKES` and `OBJECTS` with their data.
+"""
 
 #: The colours of missing pixels, surplus pixels, another object's pixels, and correct pixels.
 MISSING, SURPLUS, OTHER, RIGHT = (230, 159, 0), (0, 114, 178), (213, 94, 0), (0, 158, 115)
-#: The colours of mistakes by the first word of their style in `pages/page.css`.
+#: The colours of mistakes by the first word of their style in `pages/page.css`; charts of anything else have none.
 MISTAKES = {
     "missing": MISSING, "extra": SURPLUS, "mixed": OTHER, "right": RIGHT,
     "merged": (204, 121, 167), "split": (240, 228, 66), "inexact": (86, 180, 233), "partial": (86, 180, 233),
@@ -20,6 +23,12 @@ OBJECTS = (
 METHODS = ("#003399", "#cc0033", "#aa22ff", "#992266", "#440011", "#000044")
 #: The same on the dark ground of pages.
 METHODS_IN_DARK = ("#aaeeff", "#ff1155", "#aa66ff", "#ddff88", "#11ffcc", "#99cc88")
+#: What `$name` means in a style: a mistake, and the lines or points of a chart.
+INKS = {
+    **{style: f"#{bytes(colour).hex()}" for style, colour in MISTAKES.items()},
+    "mark": f"light-dark({METHODS[0]}, {METHODS_IN_DARK[0]})",
+    "second": f"light-dark({METHODS[1]}, {METHODS_IN_DARK[1]})",
+}
 DASHES = ("-", "--", ":", "-.")
 #: The ground without a picture.
 GROUND = (58, 62, 70)

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.util import find_spec
+from string import Template
 from types import MappingProxyType
 from typing import Any
 
@@ -28,13 +29,13 @@ from segjudge.evaluation_script.families.base.reports import Report, Row
 from segjudge.evaluation_script.files.problems import quantity
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.evaluation_script.scoring import VERSION
-from segjudge.report.colours import style_of_kind
+from segjudge.report.colours import INKS, style_of_kind
 from segjudge.report.tables import find_published_numbers, format_citations, format_metric, format_number, own_metrics
 from segjudge.system.arguments import NUMBER, PATH, check_arguments, check_options
 from segjudge.system.errors import ArgumentValueError
 
 _PACKAGE = "segjudge.report"
-PAGES = os.path.join(os.path.dirname(__file__), "pages")
+_PAGES = os.path.join(os.path.dirname(__file__), "pages")
 #: The style of a package's sections.
 _STYLE = "page.css"
 #: The columns that name a table's row, before its metrics.
@@ -196,14 +197,15 @@ def _join_styles(page: ReportPage) -> str:
 
 
 def read_styles(packages: Iterable[str]) -> str:
-    """Join the style of all pages, and that of each package that has one."""
-    folders = dict.fromkeys([PAGES, *map(_folder_of, packages)])
-    return "".join(_read(folder, _STYLE) for folder in folders if os.path.isfile(os.path.join(folder, _STYLE)))
+    """Join the style of all pages, and that of each package that has one; `$name` in them is a colour."""
+    folders = dict.fromkeys([_PAGES, *map(_folder_of, packages)])
+    styles = [_read(folder, _STYLE) for folder in folders if os.path.isfile(os.path.join(folder, _STYLE))]
+    return Template("".join(styles)).substitute(INKS)
 
 
 def _join_scripts(page: ReportPage) -> str:
     """Join the page's script: the common part, then each section's `TEMPLATE_….js` and `TEMPLATE.js`."""
-    text = _read(PAGES, "page.js")
+    text = _read(_PAGES, "page.js")
     for section in page.sections:
         folder = _folder_of(section.package)
         pattern = re.compile(rf"{section.template}(_[a-z]+)?\.js")

@@ -18,6 +18,7 @@ from PIL import ExifTags, Image, ImageOps
 
 from segjudge.evaluation_script.files.problems import HostError, inflect, quantity
 from segjudge.evaluation_script.masks.stack import Array, Size
+from segjudge.report.colours import MISTAKES, OBJECTS
 from segjudge.report.page import Section, picture_kind
 
 #: The maximum width and the quality of pictures.
@@ -58,7 +59,7 @@ def make_player(
     noun = "region" if form["form"] == "slices" else "object"
     values = {
         "item": "Sequence",
-        "legend": [("missing", "missing"), ("extra", "too much"), ("mixed", f"another {noun}"), ("right", "right")],
+        "legend": [("missing", "missing"), ("extra", "surplus"), ("mixed", f"another {noun}"), ("right", "right")],
         "single": False,
         "note": "",
         "scans": False,
@@ -77,6 +78,7 @@ def make_player(
         "sequences": sequences,
         "moments": numbered,
         "around": AROUND,
+        "colours": {"mistakes": MISTAKES, "objects": OBJECTS},
         "pictures": form.get("pictures", f"image/{picture_kind()}"),
     }
     return Section("frames", "Frames", values, data, streams)

@@ -15,12 +15,11 @@ from itsdangerous import Signer
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from segjudge.report.page import PAGES as REPORT
-from segjudge.report.page import keep_percents
+from segjudge.report.page import keep_percents, read_styles
 
 from .models import Challenge, User
 from .services import BodyLimits, Endpoint, Handler, UserRequest, services_of
@@ -132,7 +131,7 @@ def allow_anybody(_request: UserRequest, **_address: int) -> None:
 _FORM = BodyLimits(text=1 << 20, fields=60)
 #: The routes of static files, of the pages, and of the actions of their forms.
 ROUTES: list[BaseRoute] = [
-    Route("/static/report.css", lambda _request: FileResponse(os.path.join(REPORT, "page.css"))),
+    Route("/static/report.css", lambda _request: Response(read_styles(()), media_type="text/css")),
     Mount("/static", StaticFiles(directory=_STATIC), name="static"),
 ]
 

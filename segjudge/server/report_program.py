@@ -32,7 +32,7 @@ ORDER = "order.json"
 REFUSED = 10
 
 #: The styles and meanings of the colours in films of sequences.
-_LEGEND = [("right", "correct"), ("missing", "missing"), ("extra", "surplus"), ("mixed", "another object")]
+_LEGEND = [("right", "right"), ("missing", "missing"), ("extra", "surplus"), ("mixed", "another object")]
 #: Megabytes of a page.
 _MEGABYTES = 6
 

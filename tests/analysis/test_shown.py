@@ -20,8 +20,11 @@ from segjudge import Comparison, Scores, UsageError, cli
 from segjudge.analysis.comparison import write_table
 from segjudge.analysis.statistics import Sums, compare_pairs, describe_pair
 from segjudge.families import tools_of
+from segjudge.report import colours
+from segjudge.report.page import PageOptions
 from segjudge.report.tables import Look, format_table
 from segjudge.scoring import parts
+from segjudge.scoring.report import make_report
 from tests.builders import ROOT
 
 EXAMPLES = ROOT / "examples/sequences-dev"
@@ -344,16 +347,11 @@ def test_a_film_is_drawn_over_the_pictures_and_paints_what_is_wrong(scored: dict
         assert (over.rows["truth"][0].pixels[outside] == np.asarray(image.convert("RGB"))[outside]).all()
 
 
-def test_films_and_pages_speak_one_language_of_colour() -> None:
-    from segjudge.report import colours
-
-    script = (ROOT / "segjudge/report/pages/frames_masks.js").read_text(encoding="utf-8")
-    objects = re.search(r"const OBJECTS = \[(.*?),\n\];", script, re.DOTALL)[1]  # type: ignore[index]
-    assert [list(colour) for colour in colours.OBJECTS] == json.loads(f"[{objects}]")
-    names = {"missing": colours.MISSING, "extra": colours.SURPLUS, "mixed": colours.OTHER, "right": colours.RIGHT}
-    for name, metric_names in names.items():
-        colour = re.search(rf"{name}: (\[.*?\])", script)[1]  # type: ignore[index]
-        assert list(metric_names) == json.loads(colour)
+def test_films_and_pages_speak_one_language_of_colour(scored: dict[str, Scores]) -> None:
+    page = make_report(scored["lagging"], "lagging", PageOptions())
+    (player,) = (section for section in page.sections if section.id == "frames")
+    data: Any = player.data
+    assert data["colours"] == {"mistakes": colours.MISTAKES, "objects": colours.OBJECTS}
 
 
 # ── notebooks ───────────────────────────────────────────────────────────────

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import itertools
 import re
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from segjudge.report import colours
+from segjudge.report.page import read_styles
 from segjudge.scoring import figures
 from tests.builders import ROOT
 
@@ -50,38 +52,29 @@ def triple(text: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", text)))
 
 
-def read(path: str, pattern: str) -> list[tuple[int, ...]]:
-    match = re.search(pattern, (ROOT / path).read_text(encoding="utf-8"))
-    assert match, path
-    return [triple(text) for text in match.groups()]
+MISSING, SURPLUS, OTHER, RIGHT = colours.MISSING, colours.SURPLUS, colours.OTHER, colours.RIGHT
+#: All files that draw, or style a chart.
+DRAWING = sorted(
+    path
+    for folder in ("segjudge", "docs/site", "demo")
+    for path in (ROOT / folder).rglob("*")
+    if path.suffix in {".py", ".js", ".html", ".css"} and path != ROOT / "segjudge/report/colours.py"
+)
 
 
-NUMBERS = r"[\[(](\d+, \d+, \d+)[\])]"
-#: The colours of missed, surplus and correct regions in every place that defines one.
-WORDS = {
-    "player": read(
-        "segjudge/report/pages/frames_masks.js",
-        rf"missing: {NUMBERS}, extra: {NUMBERS}, mixed: {NUMBERS}, right: {NUMBERS}",
-    ),
-    "legend": [
-        *read("segjudge/report/pages/page.css", r"\.missing \{[^}]*?(#\w{6})"),
-        *read("segjudge/report/pages/page.css", r"\.extra \{[^}]*?(#\w{6})"),
-    ],
-    "pictures": [colours.RIGHT, colours.MISSING, colours.SURPLUS],
-    "key": [
-        *read("segjudge/families/instances/pages/page.css", r"\.key\.right \{ background: (#\w{6})"),
-        *read("segjudge/families/instances/pages/page.css", r"\.key\.missed \{ background: (#\w{6})"),
-        *read("segjudge/families/instances/pages/page.css", r"\.key\.wrong \{ background: (#\w{6})"),
-    ],
-    "docs": read("docs/site/drawing.py", r'TRUTH, PREDICTION, BOTH = "(#\w{6})", "(#\w{6})", "(#\w{6})"'),
-}
-MISSING, SURPLUS, OTHER, RIGHT = WORDS["player"]
+def test_colours_of_mistakes_are_defined_in_one_place() -> None:
+    inks = {ink: style for style, ink in colours.INKS.items() if style in colours.MISTAKES}
+    spelt = {", ".join(map(str, colour)): style for style, colour in colours.MISTAKES.items()} | inks
+    assert len(DRAWING) > 100
+    for path in DRAWING:
+        text = path.read_text(encoding="utf-8").lower()
+        assert [style for ink, style in spelt.items() if ink in text] == [], path
 
 
-def test_docs_pages_and_pictures_speak_one_language() -> None:
-    assert WORDS["legend"] == [MISSING, SURPLUS]
-    assert WORDS["pictures"] == WORDS["key"] == [RIGHT, MISSING, SURPLUS]
-    assert WORDS["docs"] == [MISSING, SURPLUS, RIGHT]
+def test_docs_have_the_colours_of_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "docs/site")
+    drawing = importlib.import_module("drawing")
+    assert [triple(ink) for ink in (drawing.TRUTH, drawing.PREDICTION, drawing.BOTH)] == [MISSING, SURPLUS, RIGHT]
 
 
 @pytest.mark.parametrize("cones", CONES)
@@ -93,8 +86,7 @@ def test_missing_surplus_and_right_are_told_apart_by_all_eyes(cones: str) -> Non
 
 def inks_of(style: str) -> list[tuple[int, ...]]:
     """Return the opaque colours of a style; later rules may only draw patterns on them or fill them."""
-    text = (ROOT / "segjudge/report/pages/page.css").read_text(encoding="utf-8")
-    rules = re.findall(rf"(?<![\w.-])\.{style.split(maxsplit=1)[0]} \{{([^}}]*background:[^}}]*)\}}", text)
+    rules = re.findall(rf"(?<![\w.-])\.{style.split(maxsplit=1)[0]} \{{([^}}]*background:[^}}]*)\}}", read_styles(()))
     assert len(rules) == 1, style
     return [triple(ink) for ink in re.findall(r"#\w{6}\b", rules[0])]
 
@@ -118,8 +110,8 @@ def test_kinds_of_mistakes_have_the_colours_of_the_language_and_none_that_of_wha
     assert (inks_of(styles["missed"]), inks_of(styles["surplus"])) == ([MISSING], [SURPLUS])
     for style in [*styles.values(), *(f"kind-{number}" for number in range(1, 7))]:
         assert set(inks_of(style)) & {RIGHT} == set(), style
-    for style in ("merged", "split", "inexact", "partial"):
-        assert inks_of(style) == read("segjudge/report/pages/frames_segments.js", rf"[ {{]{style}: {NUMBERS}"), style
+    for style, colour in colours.MISTAKES.items():
+        assert set(inks_of(style)) == {colour}, style
 
 
 @pytest.mark.parametrize("cones", CONES)
@@ -131,10 +123,6 @@ def test_all_eyes_tell_apart_the_colours_of_mistakes(cones: str, styles: str) ->
     for (first, ink), (second, beside) in itertools.combinations(inks.items(), 2):
         seen = as_seen(np.array([ink, beside], float), cones)
         assert np.linalg.norm(seen[0] - seen[1]) > APART, (first, second)
-
-
-#: The styles of kinds of mistakes in legends.
-STYLES = ("missing", "extra", "mixed", "merged", "split", "inexact", "partial")
 
 
 def inks_in(path: str, pattern: str) -> list[tuple[int, ...]]:
@@ -151,11 +139,10 @@ IDENTITIES = {
     "objects": list(colours.OBJECTS),
 }
 #: The mistakes of all families, and the correct answer.
-MISTAKES = [RIGHT, *dict.fromkeys(ink for style in STYLES for ink in inks_of(style))]
+MISTAKES = list(dict.fromkeys(colours.MISTAKES.values()))
 
 
-def test_the_player_the_pictures_and_the_pages_have_one_palette_of_identities() -> None:
-    assert inks_in("segjudge/report/pages/frames_masks.js", r"OBJECTS = \[.*?\];") == IDENTITIES["objects"]
+def test_the_boards_have_the_palette_of_methods() -> None:
     teams = inks_in("segjudge/server/static/page.css", r"\.team-1,.*?\.team-6[^}]*")
     assert teams[::2] == IDENTITIES["methods and runs"]
     assert teams[1::2] == IDENTITIES["methods in the dark"]
@@ -194,18 +181,28 @@ def test_lines_of_many_methods_differ_in_their_dashes() -> None:
     assert len({colours.line_of_method(number) for number in range(24)}) == 24
 
 
-#: Where a chart may have colours of its own: nowhere else does a file draw with one that is not in these.
-CHARTS = sorted(
-    str(path.relative_to(ROOT))
-    for folder in ("analysis", "interactive", "report", "scoring", "server", "families")
-    for ending in ("py", "js", "html", "css")
-    for path in (ROOT / "segjudge" / folder).rglob(f"*.{ending}")
-)
 #: A cycle of foreign colours: matplotlib's, or a named colour map.
 CYCLES = re.compile(r"""["']C\d|f["']C\{|tab\d+|["']viridis|color_cycle|prop_cycle|cmap=""")
 
 
-@pytest.mark.parametrize("path", CHARTS)
+@pytest.mark.parametrize("cones", CONES)
+def test_no_chart_without_mistakes_has_a_colour_like_theirs(cones: str) -> None:
+    """All rules of pages that fill or stroke a shape, and the cells of a board's or ranking's comparison."""
+    styles = read_styles(("segjudge.analysis", "segjudge.interactive", "segjudge.families.sequences"))
+    rules = re.findall(r"(\.(?:charts|map|whisker|line|swatch\.(?:mark|second))[^{}]*)\{([^}]*)\}", styles)
+    drawn = {
+        rule.strip(): [triple(ink) for ink in re.findall(r"#\w{6}\b", body) if ink != "#ffffff"] for rule, body in rules
+    }
+    assert {".charts circle, .charts rect", ".map .better"} <= drawn.keys()
+    mistakes = as_seen(np.array(MISTAKES, float), cones)
+    for rule, inks in drawn.items():
+        for ink in inks:
+            assert np.linalg.norm(mistakes - as_seen(np.array(ink, float), cones), axis=1).min() > APART, rule
+    linked = re.findall(r"\.(?:charts|map|whisker)[^{}]*\{[^}]*var\(--(?:link|good|bad|wait)\)", styles)
+    assert linked == []
+
+
+@pytest.mark.parametrize("path", [str(path.relative_to(ROOT)) for path in DRAWING])
 def test_no_chart_takes_its_colours_from_elsewhere(path: str) -> None:
     assert not CYCLES.findall((ROOT / path).read_text(encoding="utf-8"))
 

@@ -88,12 +88,13 @@ function draw() {
 // J&F of each frame as a bar, those with scribbles marked below.
 function strip(content, frames) {
   const made = part("strip"), pen = made.getContext("2d"), across = made.width / frames;
+  const [values, lines] = ["mark", "second"].map((name) => getComputedStyle(part(name)).backgroundColor), here = getComputedStyle(made).color;
   pen.clearRect(0, 0, made.width, made.height);
   for (let k = 0; k < frames; k++) {
     const value = content.values[k];
-    pen.fillStyle = k === at.frame ? "#d55e00" : "#0072b2";
+    pen.fillStyle = k === at.frame ? here : values;
     if (value !== undefined) pen.fillRect(k * across, 36 * (1 - value), Math.max(across - 1, 1), 36 * value + 1);
-    if (content.scribbles[k].length) { pen.fillStyle = "#e69f00"; pen.fillRect(k * across, 40, Math.max(across - 1, 2), 8); }
+    if (content.scribbles[k].length) { pen.fillStyle = lines; pen.fillRect(k * across, 40, Math.max(across - 1, 2), 8); }
   }
 }
 

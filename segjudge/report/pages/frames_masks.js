@@ -1,12 +1,7 @@
 // Masks of frames: streams inflated when needed, and pictures painted of them.
 const { methods, sequences, moments, form, kinds, scale, faults } = section.data;
-const COLOURS = { missing: [230, 159, 0], extra: [0, 114, 178], mixed: [213, 94, 0], right: [0, 158, 115] };
-// As in colours.py: none is like the colour of a mistake.
-const OBJECTS = [
-  [170, 221, 187], [187, 102, 255], [238, 0, 68], [68, 238, 119], [85, 0, 255], [153, 0, 119], [51, 85, 17], [119, 0, 187],
-  [238, 204, 255], [102, 34, 51], [255, 136, 68], [221, 17, 187], [255, 68, 119], [68, 34, 136], [102, 119, 68], [136, 68, 255],
-  [153, 68, 102], [238, 170, 204], [153, 17, 0], [204, 238, 102], [68, 51, 85], [170, 170, 102], [204, 204, 153], [153, 68, 221],
-];
+const { mistakes: COLOURS, objects: OBJECTS } = section.data.colours;
+const css = ([red, green, blue]) => `rgb(${red} ${green} ${blue})`;
 const streams = new Map(), pictures = new Map();
 
 // A stream is a line of JSON, then the runs of label images: labels, and lengths in groups of seven bits.

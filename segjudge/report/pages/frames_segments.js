@@ -1,6 +1,4 @@
 // Segments: streams that say of each one what is wrong with it, their masks, words, and rows of a timeline.
-const STYLES = { merged: [204, 121, 167], split: [240, 228, 66], inexact: [86, 180, 233], partial: [86, 180, 233] };
-const css = ([red, green, blue]) => `rgb(${red} ${green} ${blue})`;
 
 // A colour for each object, in turn.
 const colourOf = (number) => OBJECTS[number % OBJECTS.length];
@@ -33,7 +31,7 @@ const segments = {
         const rising = (x + y) & stripe, style = group[group.length > 1 && rising ? 1 : 0];
         const border = x && truth[here] !== truth[here - 1] || y && truth[here] !== truth[here - width];
         const alpha = style === "right" ? border ? 220 : 36 : style === "missing" ? rising ? 235 : 150 : style === "extra" ? (x - y) & stripe ? 235 : 150 : style === "partial" ? x & stripe ? 235 : 120 : border ? 255 : 205;
-        data.set([...(STYLES[style] ?? COLOURS[style]), alpha], 4 * here);
+        data.set([...COLOURS[style], alpha], 4 * here);
       }
     } else {
       const shownSide = layer === "truth" || !side ? judged : side, found = shownSide === side ? prediction : truth, wanted = shownSide === side ? sent : own;
@@ -65,7 +63,7 @@ const segments = {
   strip(about, side, row, count) {
     const made = document.createElement("div"), parts = [];
     made.className = "strip";
-    const own = row.object < 0 ? [0, 114, 178] : colourOf(about.truth.colours[row.object]);
+    const own = row.object < 0 ? COLOURS.extra : colourOf(about.truth.colours[row.object]);
     let before = null;
     row.at.forEach((frame, k) => {
       const kind = row.kinds[k], id = row.ids[k], style = faults[kind]?.[1] ?? "right";
@@ -95,8 +93,8 @@ const segments = {
   // The patterns of faults, as the legend has them.
   patterns(count, width) {
     const made = document.createElement("div"), scale = `scale(${count / width} .91)`;
-    const pattern = (style, [red, green, blue], angle) => `<pattern id="${section.element.id}-${style}" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="${scale} rotate(${angle})"><rect width="6" height="6" fill="rgb(${red} ${green} ${blue})"/><rect width="2" height="6" fill="#fff8"/></pattern>`;
-    made.innerHTML = `<svg width="0" height="0" aria-hidden="true"><defs>${[["missing", 45], ["extra", -45], ["mixed", 0], ["merged", 90], ["split", 45], ["partial", 0]].map(([style, angle]) => pattern(style, STYLES[style] ?? COLOURS[style], angle)).join("")}</defs></svg>`;
+    const pattern = (style, colour, angle) => `<pattern id="${section.element.id}-${style}" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="${scale} rotate(${angle})"><rect width="6" height="6" fill="${css(colour)}"/><rect width="2" height="6" fill="#fff8"/></pattern>`;
+    made.innerHTML = `<svg width="0" height="0" aria-hidden="true"><defs>${[["missing", 45], ["extra", -45], ["mixed", 0], ["merged", 90], ["split", 45], ["partial", 0]].map(([style, angle]) => pattern(style, COLOURS[style], angle)).join("")}</defs></svg>`;
     made.firstChild.style.position = "absolute";
     return made.firstChild;
   },

@@ -187,7 +187,7 @@ const slices = {
       name.onclick = () => { at.object = at.object === one.object ? -1 : one.object; chosen(); };
       made.className = "strip";
       const path = (values, sign) => values.map((value, k) => value ? `M${one.first + k} 20v${(-sign * 19 * value / most).toFixed(1)}h1V20z` : "").join("");
-      made.innerHTML = `<svg viewBox="0 0 ${length} 40" preserveAspectRatio="none" aria-hidden="true"><path class="area" fill="#e69f00" d="${path(one.missing, 1)}"/><path class="area" fill="#0072b2" d="${path(one.extra, -1)}"/></svg><i></i>`;
+      made.innerHTML = `<svg viewBox="0 0 ${length} 40" preserveAspectRatio="none" aria-hidden="true"><path class="area" fill="${css(COLOURS.missing)}" d="${path(one.missing, 1)}"/><path class="area" fill="${css(COLOURS.extra)}" d="${path(one.extra, -1)}"/></svg><i></i>`;
       made.onclick = (event) => {
         const box = made.getBoundingClientRect();
         go(slices.nearest(at.loaded, Math.floor((event.clientX - box.left) / box.width * length)));

@@ -1,5 +1,5 @@
 // Strips: a bar for each frame of an object, as high as its loss, in its family's colour and its kind's pattern.
-const FAMILY = { time: "#cc79a7", place: "#d55e00", shape: "#56b4e9" };
+const FAMILY = { time: "merged", place: "mixed", shape: "inexact" };
 // The angles of stripes, as in the legend; a kind without one is filled evenly.
 const STRIPES = { late: -45, swap: -45, confused: -45, drift: 45, part: 45, leak: 0 };
 
@@ -7,7 +7,7 @@ const STRIPES = { late: -45, swap: -45, confused: -45, drift: 45, part: 45, leak
 function patterns(count, width) {
   const pattern = (name, ground, ink, angle) => `<pattern id="${section.element.id}-${name}" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="scale(${count / width} .91) rotate(${angle ?? 0})"><rect width="6" height="6" fill="${ground}"/>${angle === undefined ? "" : `<rect width="2" height="6" fill="${ink}"/>`}</pattern>`;
   const made = document.createElement("div");
-  made.innerHTML = `<svg width="0" height="0" aria-hidden="true"><defs>${kinds.map(([kind, family]) => pattern(kind, FAMILY[family], "#fff8", STRIPES[kind])).join("")}${pattern("absent", "none", "#8886", 45)}</defs></svg>`;
+  made.innerHTML = `<svg width="0" height="0" aria-hidden="true"><defs>${kinds.map(([kind, family]) => pattern(kind, css(COLOURS[FAMILY[family]]), "#fff8", STRIPES[kind])).join("")}${pattern("absent", "none", "#8886", 45)}</defs></svg>`;
   made.firstChild.style.position = "absolute";
   return made.firstChild;
 }
