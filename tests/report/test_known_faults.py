@@ -137,6 +137,16 @@ def test_the_first_sentence_names_a_fault_of_small_strength(
     check_sums(scores)
 
 
+def test_a_caption_names_pieces_of_a_matched_object(tmp_path: Path) -> None:
+    """In a phrase's picture each object matches one of its two pieces."""
+    page = make_report(score("sa-co-gold", ["split"], tmp_path, 24), "known faults", PageOptions())
+    (player,) = (section for section in page.sections if section.id == "frames")
+    moments: Any = player.values["moments"]
+    captions = [moment["text"] for moment in moments]
+    assert captions
+    assert all("split: object" in text for text in captions), captions
+
+
 @pytest.mark.parametrize("protocol", BENCHMARKS)
 def test_a_notebook_and_a_comparison_name_the_cause_of_the_page(protocol: str, tmp_path: Path) -> None:
     (tmp_path / "spoilt").mkdir()
@@ -173,10 +183,8 @@ def test_mirrored_predictions_are_named(protocol: str, way: str, tmp_path: Path)
     ), cause
 
 
-#: Benchmarks whose units have segments enough to prove alone that they are mirrored.
-_PROVEN_ALONE = [
-    name for name in _WITH_SIDES if BENCHMARKS[name].asks != "object" and not BENCHMARKS[name].has_few_segments
-]
+#: Benchmarks whose units prove alone that they are mirrored, as two objects of DAVIS do not.
+_PROVEN_ALONE = [name for name in _WITH_SIDES if not BENCHMARKS[name].has_few_segments]
 
 
 @pytest.mark.parametrize("protocol", [name for name in _PROVEN_ALONE if "half" in BENCHMARKS[name].faults])
@@ -188,7 +196,7 @@ def test_one_mirrored_prediction_is_named_beside_a_fault_of_another(protocol: st
     FAULTS["mirrored"].spoil(predicted[0], 0, random)
     FAULTS["half"].spoil(predicted[1], 0, random)
     cause = find_cause(score_worlds(protocol, world, predicted, tmp_path))
-    assert "left and right are exchanged in 1 of" in cause.lower()
+    assert re.search(r"left and right are exchanged in (1|3|6) of", cause, re.IGNORECASE), cause
     assert re.search(pattern_of("half", BENCHMARKS[protocol]), cause, re.IGNORECASE), cause
 
 
