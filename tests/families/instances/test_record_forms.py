@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
+from segjudge.evaluation_script.families.instances.records import _check_id
 from segjudge.evaluation_script.families.instances.suspicions import RecordForm
+from segjudge.evaluation_script.files.problems import Flaw
 
 HEIGHT, WIDTH = 480, 640
 
@@ -56,3 +59,11 @@ def test_the_order_of_boxes_is_named(order: str, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_right_boxes_are_not_suspected(method: str, seed: int) -> None:
     assert judge(POOR[method](draw_boxes(seed))) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "fits"), [(-(2**63), True), (-(2**63) - 1, False), (2**63 - 1, True), (2**63, False)]
+)
+def test_an_id_fits_64_bits_where_records_are_read_one_by_one(number: int, fits: bool) -> None:
+    with nullcontext() if fits else pytest.raises(Flaw, match="which is too large for an id"):
+        _check_id("image_id", number)
