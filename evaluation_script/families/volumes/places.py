@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Iterator, List, NamedTuple, Tuple
+from typing import Any, Iterator, List, NamedTuple, Tuple
 
 import numpy as np
 
@@ -29,6 +29,10 @@ class Places:
 
     def __len__(self) -> int:
         return len(self.positions)
+
+    def choose(self, chosen: Any) -> Places:
+        """Return some of the places."""
+        return Places(self.shape, self.positions[chosen], self.values[chosen])
 
     def fill(self) -> Array:
         """Return the array."""

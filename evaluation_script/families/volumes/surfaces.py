@@ -48,6 +48,8 @@ _MOST_PLACES, _NOISE = 1 << 23, 16
 _MOST_MEASURED = 1 << 14
 #: The number of places above which NSD measures no distance between places that are far apart.
 _MOST_FAR = 1 << 19
+#: The number of places of a list that are measured at once.
+_MOST_AT_ONCE = 1 << 21
 #: The number of places above which they are divided into bins by distance before they are sorted, and the number of
 #: bins.
 _MOST_SORTED, _BINS = 1 << 20, 1 << 12
@@ -307,7 +309,7 @@ def _find_distance(places: Places, areas: Array, targets: Places, spacing: Spaci
     """Return the same by measuring only places that may lie there; None if rounding could decide which one does."""
     share, total = percent / 100, add_parts(areas[places.values[chunk]] for chunk in cut_list(len(places)))
     chosen, nearer = choose_places(places, areas, targets, spacing, share)
-    measured = Places(places.shape, places.positions[chosen], places.values[chosen])
+    measured = places.choose(chosen)
     side = Surface(_measure_places(measured, targets, spacing), measured.values, areas)
     more, side = _narrow(side, share * total - nearer)
     order, weights = np.argsort(side.distances, kind="stable"), side.weights
@@ -323,7 +325,9 @@ def _measure_places(places: Places, targets: Places, spacing: Spacing) -> Array:
     """Return the distances of places to the nearest target; few places need no targets that are farther than others."""
     # Arrays that have no name here are freed once they are read.
     if not 0 < len(places) < len(targets):
-        return find_distances(places.fill(), targets.fill(), spacing)
+        starts = range(0, max(1, len(places)), _MOST_AT_ONCE)
+        portions = (places.choose(slice(start, start + _MOST_AT_ONCE)) for start in starts)
+        return np.concatenate([find_distances(portion.fill(), targets.fill(), spacing) for portion in portions])
     farthest = float(measure_samples(places, targets, spacing).max())
     box = tuple(
         slice(max(0, lowest - reach), min(side, highest + 1 + reach))
