@@ -386,10 +386,35 @@ def invert(text: str, pixels: int) -> str:
     return compress(runs[1:] if runs[:1] == [0] else [0, *runs])
 
 
+def box_of(text: str, size: Size) -> Tuple[int, int, int, int]:
+    """Return the box (x, y, width, height) around a mask; all 0 if it is empty."""
+    height, width = size
+    bounds = np.cumsum(runs_of(text, height * width))
+    starts, ends = bounds[:-1:2], bounds[1::2]
+    starts, ends = starts[starts < ends], ends[starts < ends] - 1
+    if not starts.size:
+        return 0, 0, 0, 0
+    first_column, last_column = int(starts[0]) // height, int(ends[-1]) // height
+    crosses = starts // height != ends // height
+    top = 0 if crosses.any() else int((starts % height).min())
+    bottom = height - 1 if crosses.any() else int((ends % height).max())
+    return first_column, top, last_column - first_column + 1, bottom - top + 1
+
+
 def turn(text: str, size: Size) -> str:
     """Return the mask of row-wise runs in COCO's column-wise order."""
+    return rearrange(text, size, turn_pixels)
+
+
+def turn_pixels(pixels: Array) -> Array:
+    """Return pixels (height, width) that were read column by column, though they were written row by row."""
+    return pixels.T.reshape(pixels.shape)
+
+
+def rearrange(text: str, size: Size, change: Callable[[Array], Array]) -> str:
+    """Return the mask whose pixels (height, width) are changed."""
     runs = runs_of(text, size[0] * size[1])
-    down = np.repeat(np.arange(len(runs)) % 2, runs).reshape(size).T.reshape(-1)
+    down = change(np.repeat(np.arange(len(runs)) % 2, runs).reshape(size[::-1]).T).T.reshape(-1)
     borders = np.flatnonzero(down[1:] != down[:-1]) + 1
     lengths = np.diff(np.concatenate(([0], borders, [down.size]))).tolist()
     return compress([0, *lengths] if down[:1].any() else lengths)

@@ -12,6 +12,7 @@ import numpy as np
 from PIL import Image
 
 from segjudge.evaluation_script.masks import run_lengths as rle
+from segjudge.masks.run_lengths import mirror_mask
 from tests import published
 from tests.builders import png, zipped
 
@@ -29,6 +30,21 @@ def pictures(change: Callable[[Any], Any]) -> Slip:
             name: png(change(np.array(Image.open(io.BytesIO(member))))) if name.endswith(".png") else member
             for name, member in members.items()
         })  # fmt: skip
+
+    return slip
+
+
+def documents(change: Callable[[Any], object]) -> Slip:
+    """Change each JSON of a zip in place."""
+
+    def slip(data: bytes) -> bytes:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+        for name in [name for name in members if name.endswith(".json")]:
+            document = json.loads(members[name])
+            change(document)
+            members[name] = json.dumps(document).encode()
+        return zipped(members)
 
     return slip
 
@@ -93,6 +109,11 @@ def answers(change: Callable[[str, tuple[int, int]], str]) -> Slip:
     return slip
 
 
+def mirrored(text: str, size: tuple[int, int] = published.SIZE) -> str:
+    """Return the run lengths of a mask whose left and right are exchanged."""
+    return mirror_mask(text, size)
+
+
 def turned(text: str, size: tuple[int, int] = published.SIZE) -> str:
     """Return the run lengths of a mask along its rows."""
     height, width = size
@@ -102,8 +123,9 @@ def turned(text: str, size: tuple[int, int] = published.SIZE) -> str:
     return rle.compress(np.diff([0, *changes.tolist(), mask.size]).tolist())
 
 
-BGR, INVERTED, NO_CLASS = (
+BGR, INVERTED, MIRRORED, NO_CLASS = (
     pictures(lambda image: image[..., ::-1].copy()),
     pictures(lambda image: (255 - image).astype(np.uint8)),
+    pictures(lambda image: image[:, ::-1].copy()),
     pictures(lambda image: image * 0 + np.uint8(200)),
 )

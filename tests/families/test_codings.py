@@ -39,8 +39,10 @@ CODED = "labels look like another encoding, such as 7 for 0, 11 for 1, 19 for 2 
             "83 % of the scored pixels have labels that never occur in the truth",
         ),
         (lambda labels: labels * 0 + 99, "have labels that never occur in the truth (99)" + CHECK),
-        (lambda labels: labels * 0 + 2, ""),  # a model that predicts one class is bad, but not suspicious
-        (lambda labels: np.where(labels < 3, labels, 99), ""),
+        (lambda labels: labels * 0 + 2, "all scored pixels have the same class, though the truth has 6" + CHECK),
+        (lambda labels: np.where(labels < 3, labels, 99), "60 % of the scored pixels outside the most frequent class"),
+        (lambda labels: np.where(labels < 4, labels, 99), ""),
+        (lambda labels: np.where(labels == 0, 0, (labels + 1) % 6), "labels look as if 1 was added to each" + CHECK),
     ],
 )
 def test_labels_of_another_coding_are_named(change: Any, message: str) -> None:
@@ -53,7 +55,12 @@ def test_labels_of_another_coding_are_named(change: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("pixels", "message"),
     [
-        ({(0, 0): 25, (1, 3): 35, (3, 1): 40}, ""),
+        ({(0, 0): 25, (1, 3): 35, (3, 1): 40}, "25 % of the scored pixels have the right class, as many as by chance"),
+        ({(0, 0): 40, (1, 3): 30, (3, 1): 30}, "labels look like another encoding, such as 3 for 1, 1 for 3:"),
+        ({(0, 0): 40, (1, 1): 20, (1, 3): 20, (3, 1): 20}, ""),
+        ({(0, 0): 25, (0, 1): 25, (1, 0): 25, (1, 1): 25}, "50 % of the scored pixels have the right class, as many as by chance"),
+        ({(0, 0): 26, (0, 1): 24, (1, 0): 24, (1, 1): 26}, ""),
+        ({(0, 0): 60, (1, 2): 20, (2, 3): 20}, "labels look as if 1 was added to each"),
         ({(0, 0): 24, (1, 3): 36, (3, 1): 40}, "labels look like another encoding, such as 1 for 3, 3 for 1:"),
         ({(1, 3): 25, (3, 1): 25, (1, 2): 25, (3, 2): 25}, "no pixel has the right class"),  # a half is explained
         ({(1, 3): 27, (3, 1): 26, (1, 2): 25, (3, 2): 25}, "such as 3 for 1, 1 for 3:"),

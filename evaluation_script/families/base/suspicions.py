@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import math
 from copy import copy
+from dataclasses import replace
+from functools import partial
 from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
 from ...files import name_list, quantity
+from ...masks import run_lengths
 from ...masks.overlaps import best_assignment
 from ...masks.stack import Array
 from ...values import dataclass
@@ -43,15 +46,75 @@ class Reading:
     metric: str = ""
 
 
-def switch(attribute: str) -> Callable[[Any], Any]:
-    """Return a function that copies a submission and sets this flag of the copy."""
+def switch(attribute: str, *, value: object = True) -> Callable[[Any], Any]:
+    """Return a function that copies a submission and sets this attribute of the copy."""
 
     def open_otherwise(submission: Any) -> Any:
         changed = copy(submission)
-        setattr(changed, attribute, True)
+        setattr(changed, attribute, value)
         return changed
 
     return open_otherwise
+
+
+#: The name and slip of each way to mirror masks, and the change of pixels (height, width) that undoes it.
+MIRRORINGS: Tuple[Tuple[str, str, Callable[[Array], Array]], ...] = (
+    ("mirrored", "look mirrored, with left and right exchanged", lambda pixels: pixels[:, ::-1]),
+    ("upside down", "look upside down", lambda pixels: pixels[::-1]),
+)
+#: The remedy for mirrored masks, and the minimum score of masks as they are meant.
+UNDO_FLIP, LEAST_MIRRORED = "Undo the flip before you save", 0.5
+
+
+def read_mirrored(noun: str, masks: str = "masks", times: float = Reading.times) -> List[Reading]:
+    """Return the readings of mirrored masks, which the submission's `read` returns."""
+
+    def open_mirrored(mirror: Callable[[Array], Array], submission: Any) -> Any:
+        def read(*arguments: Any) -> Optional[Array]:
+            labels = submission.read(*arguments)
+            return None if labels is None else np.ascontiguousarray(mirror(labels))
+
+        return switch("read", value=read)(submission)
+
+    return [
+        Reading(name, f"{masks} {slip}", UNDO_FLIP, noun, partial(open_mirrored, mirror), LEAST_MIRRORED, times)
+        for name, slip, mirror in MIRRORINGS
+    ]
+
+
+def read_neighbours(masks: str, times: float = Reading.times) -> List[Reading]:
+    """Return the readings of maps that belong to the image before or after theirs, by the submission's `read`."""
+
+    def open_neighbours(step: int, submission: Any) -> Any:
+        names = submission.truth.item_names
+        neighbours = dict(zip(names, [*names[step:], *names[:step]]))
+
+        def read(name: str, *arguments: Any) -> Optional[Array]:
+            labels: Optional[Array] = submission.read(neighbours.get(name, name), *arguments)
+            return labels
+
+        return switch("read", value=read)(submission)
+
+    remedy = f"Check the numbers in the names of {masks}"
+    return [
+        Reading(
+            side, f"each of the {masks} looks as if it belonged to the image {side} its own", remedy, "image",
+            partial(open_neighbours, step), LEAST_MIRRORED, times,
+        )
+        for side, step in (("before", 1), ("after", -1))
+    ]  # fmt: skip
+
+
+def read_rewritten(noun: str) -> List[Reading]:
+    """Return the readings of run lengths that are rewritten by the submission's `rewrite`."""
+    mirrored = [
+        Reading(
+            name, f"masks {slip}", UNDO_FLIP, noun,
+            switch("rewrite", value=partial(run_lengths.rearrange, change=mirror)), LEAST_MIRRORED,
+        )
+        for name, slip, mirror in MIRRORINGS
+    ]  # fmt: skip
+    return [replace(read_turned(noun), open=switch("rewrite", value=run_lengths.turn)), *mirrored]
 
 
 def read_turned(noun: str, times: float = Reading.times) -> Reading:
@@ -122,6 +185,8 @@ def decode_reading_scores(header: Mapping[str, Any]) -> ReadingScores:
 _RIGHT, _WOULD_BE_RIGHT = 0.25, 0.5
 #: The minimum share of the pixels for a label to count as evidence of a coding, and the minimum number of such labels.
 _LEAST, _FEWEST = 0.01, 2
+#: Cohen's kappa up to which labels agree as if by chance.
+_BEYOND_CHANCE = 0.02
 _CHECK = "check the numbers of the classes"
 
 
@@ -130,25 +195,58 @@ def judge_pixels(table: Array) -> List[str]:
     total = int(table.sum())
     if not total:
         return []
-    if np.trace(table) < _RIGHT * total:
-        shift = _shift(table, total)
-        if shift is not None:
-            return [
-                f"labels look as if {abs(shift)} was {'added to' if shift > 0 else 'subtracted from'} each: {_CHECK}"
-            ]
-        pairs = _match_codings(table, total)
-        if pairs:
-            examples = name_list([f"{label} for {truth_label}" for truth_label, label in pairs])
-            return [f"labels look like another encoding, such as {examples}: {_CHECK}"]
-    unknown = np.where(table.sum(axis=1) == 0, table.sum(axis=0), 0)
-    if unknown.sum() > _WOULD_BE_RIGHT * total:
-        labels = np.argsort(-unknown, kind="stable")[: np.count_nonzero(unknown)]
-        examples = name_list(list(map(str, labels.tolist())))
-        share = f"{100 * unknown.sum() / total:.0f} % of the scored pixels"
-        return [f"{share} have labels that never occur in the truth ({examples}): {_CHECK}"]
+    # Background may have the right label in another coding too, and most of the pixels.
+    rare = table.copy()
+    rare[table.sum(axis=1).argmax()] = 0
+    for cells, scope in ((table, ""), (rare, " outside the most frequent class")):
+        coded = _judge_coding(cells) or _judge_unknown(cells, table.sum(axis=1) == 0, scope)
+        if coded:
+            return coded
     if not np.trace(table):
         return [f"no pixel has the right class: {_CHECK}, and which image each map belongs to"]
-    return []
+    return judge_agreement(table, "pixel", "which image each map belongs to")
+
+
+def _judge_coding(table: Array) -> List[str]:
+    """Return a warning if another coding explains the labels."""
+    total = int(table.sum())
+    if np.trace(table) >= _RIGHT * total:
+        return []
+    shift = _shift(table, total)
+    if shift is not None:
+        return [f"labels look as if {abs(shift)} was {'added to' if shift > 0 else 'subtracted from'} each: {_CHECK}"]
+    pairs = _match_codings(table, total)
+    examples = name_list([f"{label} for {truth_label}" for truth_label, label in pairs])
+    return [f"labels look like another encoding, such as {examples}: {_CHECK}"] if pairs else []
+
+
+def _judge_unknown(table: Array, absent: Array, scope: str) -> List[str]:
+    """Return a warning if most pixels have labels that are absent from the truth."""
+    unknown, total = np.where(absent, table.sum(axis=0), 0), int(table.sum())
+    if unknown.sum() <= _WOULD_BE_RIGHT * total:
+        return []
+    labels = np.argsort(-unknown, kind="stable")[: np.count_nonzero(unknown)]
+    examples = name_list(list(map(str, labels.tolist())))
+    share = f"{100 * unknown.sum() / total:.0f} % of the scored pixels{scope}"
+    return [f"{share} have labels that never occur in the truth ({examples}): {_CHECK}"]
+
+
+def judge_agreement(table: Array, noun: str, check: str) -> List[str]:
+    """Return a warning about labels of one class only, or of as many right pixels or points as by chance.
+
+    The table has a row for each true class and a column for each predicted one.
+    """
+    true, predicted, total = table.sum(axis=1), table.sum(axis=0), float(table.sum())
+    classes = int(np.count_nonzero(true))
+    if classes < _FEWEST:
+        return []
+    if np.count_nonzero(predicted) == 1:
+        return [f"all scored {noun}s have the same class, though the truth has {classes:,}: {_CHECK}"]
+    right, by_chance = np.trace(table) / total, math.fsum((true / total * (predicted / total)).tolist())
+    if right - by_chance > _BEYOND_CHANCE * (1 - by_chance):
+        return []
+    shares = f"{100 * right:.0f} % of the scored {noun}s have the right class, as many as by chance"
+    return [f"{shares}: check {check}, and the order of {noun}s"]
 
 
 def is_better(right: float, would_be_right: float, total: float) -> bool:
@@ -201,6 +299,16 @@ def judge_matches(noun: str, in_truth: int, in_prediction: int, hits: int) -> Li
     return [f"{matched}: {_CHECK}, and of the images"]
 
 
+def judge_one_class(noun: str, in_truth: Array, in_prediction: Array) -> List[str]:
+    """Return a warning if all segments, instances or masks, numbered by class, have the same class."""
+    classes, predicted = int(np.count_nonzero(in_truth)), int(in_prediction.sum())
+    if classes < _FEWEST or predicted < _FEWEST_OF_ONE or np.count_nonzero(in_prediction) != 1:
+        return []
+    return [f"all {predicted:,} {noun}s have the same class, though the truth has {classes:,}: {_CHECK}"]
+
+
+#: The minimum number of predictions that suggest that their class is always the same.
+_FEWEST_OF_ONE = 5
 #: Masks cover everything if they contain this share of the objects' pixels, and have at least this many times as many
 #: pixels in total.
 _NEARLY_ALL, _TIMES_AS_LARGE = 0.99, 4

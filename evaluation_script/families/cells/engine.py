@@ -16,7 +16,7 @@ from ...masks.overlaps import LabelMap, LabelPairs, sum_by_key, sum_label_pairs
 from ...masks.stack import Array
 from ...values.arithmetic import add
 from ..base.family import Values, mean_of_all
-from ..base.suspicions import judge_matches
+from ..base.suspicions import judge_matches, read_mirrored
 from ..base.units import Shapes, TruthFrame, Unit, UnitAccumulator, UnitCounts, unit_engine
 from .files import BEGIN, END, LABEL, PARENT, CellSubmission, judge_frame, name_labels, read_truth
 from .protocols import TOLERANCES, CellProtocol
@@ -522,5 +522,14 @@ def _note_undefined(accumulator: UnitAccumulator[CellProtocol]) -> List[str]:
 
 
 ENGINE = unit_engine(
-    read_truth, CellSubmission, _count, _compute_metrics, _tables, _shapes, _suspect, facts={}, notes=_note_undefined
+    read_truth,
+    CellSubmission,
+    _count,
+    _compute_metrics,
+    _tables,
+    _shapes,
+    _suspect,
+    facts={},
+    notes=_note_undefined,
+    readings=lambda _protocol: read_mirrored("sequence"),
 )

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any, AnyStr, Generator, Iterator, List, NoReturn, Optional, Pattern, Tuple
 
 from ...files.limits import CHUNK_BYTES, check_memory, unique_keys
-from ...files.problems import Flaw, printable
+from ...files.problems import Flaw
 from ...masks.backend import backend
 from ...values import dataclass
 from .records import EXAMPLE, Records
@@ -235,8 +235,8 @@ def _refuse_values() -> Iterator[None]:
         raise
     except RecursionError:
         raise Flaw("is nested too deeply", f"Write {EXAMPLE}") from None
-    except ValueError as error:
-        raise Flaw(f"holds a number that cannot be read ({printable(error)})", "Write plain numbers") from None
+    except ValueError:
+        raise Flaw("holds a number that cannot be read: it has thousands of digits", "Write plain numbers") from None
 
 
 def _scan_records(text: str, source: _Characters, limit: int) -> Tuple[List[Any], int, bool]:

@@ -153,7 +153,10 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
             problem = f"your file: {'; '.join(warnings)}. This is scored strictly. Send only what is scored."
             raise SubmissionError(problem)
         counts = self.join_parts()
-        suspicions = [*self.suspicions, *judge_detections(counts.truth, counts.detections, self.categories)]
+        suspicions = [
+            *self.suspicions,
+            *judge_detections(counts.truth, counts.detections, self.categories, self.protocol),
+        ]
         if self.protocol.streets:
             from .cityscapes import list_categories, sum_up  # other benchmarks do not need it
 

@@ -63,6 +63,8 @@ class KnownImages:
     frames: Optional[Array] = None
     #: The number of keypoints of each instance, if any.
     keypoints: int = 0
+    #: Some instances: the indices of their images, and their boxes.
+    examples: Optional[Tuple[Array, Array]] = None
 
     @property
     def key(self) -> str:

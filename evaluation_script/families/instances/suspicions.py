@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Optional
+from typing import TYPE_CHECKING, Any, Callable, List, Optional, Tuple
 
 import numpy as np
 
 from ...files import quantity
+from ...masks.run_lengths import MaskTexts, box_of
 from ...masks.stack import Array
-from ..base.suspicions import ScoreRange, is_better, judge_matches
+from ..base.suspicions import ScoreRange, judge_matches, judge_one_class
+from .protocols import InstanceProtocol
 from .records import Category, KnownImages, RecordColumns
+
+if TYPE_CHECKING:
+    from .truth import InstanceTruth
 
 #: The minimum number of boxes, points or detections for recognising their notation.
 _FEWEST = 10
@@ -20,15 +25,19 @@ _BOX_ORDERS = ("[x1, y1, x2, y2]", "[center x, center y, width, height]", "[y, x
 _POINT_ORDERS = ("y and x",)
 #: The share that counts as nearly all, and the share from which boxes beyond their images are too many.
 _NEARLY_ALL, _TOO_MANY = 0.99, 0.05
+#: The part of an image's side from which a box ends far outside.
+_FAR = 1.1
 
 
 class RecordForm:
     """The form of a submission's records, counted or not."""
 
     def __init__(self) -> None:
-        #: The numbers of boxes or points: all, those outside their images, those whose coordinates may be shares, and
-        #: those that each other order would put inside.
-        self._counts = np.zeros(3 + len(_BOX_ORDERS), np.int64)
+        #: The numbers of boxes or points: all, those outside their images, those whose coordinates may be shares, those
+        #: far outside, and those that each other order would put inside.
+        self._counts = np.zeros(4 + len(_BOX_ORDERS), np.int64)
+        #: Whether each example of the truth is found, as submitted and by each other reading of places.
+        self._found = np.zeros((0, 0), bool)
 
     def add(self, columns: RecordColumns, images: KnownImages) -> None:
         """Count signs of mistakes in records."""
@@ -42,13 +51,14 @@ class RecordForm:
         (x, y, width, height), (tall, wide) = boxes.T, (sizes + _SLACK).T
         x_end, y_end = x + width, y + height
         outside = (x_end > wide) | (y_end > tall) | (x < -_SLACK) | (y < -_SLACK)
+        far = (x_end > _FAR * wide) | (y_end > _FAR * tall)
         normalized = (x <= _NORMALIZED) & (y <= _NORMALIZED) & (width <= _NORMALIZED) & (height <= _NORMALIZED)
         as_corners = (width >= x) & (height >= y) & (width <= wide) & (height <= tall)
         half_width, half_height = width / 2, height / 2
         as_centers = (x - half_width >= -_SLACK) & (y - half_height >= -_SLACK)
         as_centers &= (x + half_width <= wide) & (y + half_height <= tall)
         as_exchanged = (x_end <= tall) & (y_end <= wide)
-        self._note(outside, normalized, as_corners, as_centers, as_exchanged)
+        self._note(outside, normalized, far, as_corners, as_centers, as_exchanged)
 
     def _add_points(self, points: Array, sizes: Array) -> None:
         x, y = (np.ascontiguousarray(points[:, axis::2]) for axis in range(2))
@@ -57,7 +67,7 @@ class RecordForm:
         outside = (x > wide) | (y > tall) | (x < -_SLACK) | (y < -_SLACK)
         normalized = (x <= _NORMALIZED) & (y <= _NORMALIZED) & chosen
         as_exchanged = (x <= tall) & (y <= wide) & chosen
-        self._note(outside & chosen, normalized, as_exchanged, count=int(np.count_nonzero(chosen)))
+        self._note(outside & chosen, normalized, outside & False, as_exchanged, count=int(np.count_nonzero(chosen)))
 
     def _note(self, outside: Any, *flags: Any, count: Optional[int] = None) -> None:
         counts = [outside.size if count is None else count, *map(np.count_nonzero, (outside, *flags))]
@@ -66,10 +76,12 @@ class RecordForm:
     def join(self, form: RecordForm) -> None:
         """Add the counts of another form."""
         self._counts += form._counts
+        if form._found.size:
+            self._found = self._found | form._found if self._found.size else form._found
 
     def judge(self, *, points: bool) -> List[str]:
         """Return warnings about the form of the records."""
-        count, outside, normalized, *otherwise = self._counts.tolist()
+        count, outside, normalized, far, *otherwise = self._counts.tolist()
         noun = "keypoint" if points else "box"
         nouns = "keypoints" if points else "boxes"
         due = "x, y and a flag for each point" if points else "[x, y, width, height]"
@@ -86,9 +98,106 @@ class RecordForm:
         for order, inside in zip(_POINT_ORDERS if points else _BOX_ORDERS, otherwise):
             if inside >= _NEARLY_ALL * count:
                 return [f"{leave}, and read as {order} {inside:,} lie inside: write {due}"]
-        return []
+        return [f"{leave}: write {due} in pixels of the image"] if far >= _TOO_MANY * count else []
+
+    def compare(self, columns: RecordColumns, masks: MaskTexts, images: KnownImages) -> None:
+        """Note which examples have a box around a record of their image, in each reading of places."""
+        if images.examples is None:
+            return
+        holders, boxes = images.examples
+        near = np.unique(np.concatenate((holders - 1, holders, holders + 1)))
+        chosen = np.flatnonzero(np.isin(columns.image, near))
+        image, sizes = columns.image[chosen], images.sizes[columns.image[chosen]]
+        if columns.points is not None:
+            predicted = _box_points(columns.points[chosen])
+        elif columns.boxes[chosen].any():
+            predicted = columns.boxes[chosen]
+        else:
+            predicted = np.array(
+                [box_of(masks[index], (h, w)) for index, (h, w) in zip(chosen.tolist(), sizes.tolist())], float
+            ).reshape(-1, 4)
+        reached = _REACHED_BY_POINTS if columns.points is not None else _REACHED
+        self._found = np.array([
+            _find_examples(image + step, change(predicted.T, sizes.T), (holders, boxes), reached)
+            for _, step, change in _PLACES
+        ])  # fmt: skip
+
+    def judge_places(self, noun: str) -> List[str]:
+        """Return a warning if the records have another place or image than they should."""
+        if not self._found.size:
+            return []
+        count, (right, *counts) = self._found.shape[1], self._found.sum(axis=1).tolist()
+        best = int(np.argmax(counts))
+        if counts[best] < max(_TIMES_AS_MANY * right, _WOULD_FIND * count):
+            return []
+        nouns = "boxes" if noun == "box" else f"{noun}s"
+        gain = f"corrected, {quantity(counts[best], 'instance', count)} tried would be found instead of {right:,}"
+        return [f"{nouns} {_PLACES[best + 1][0]}: {gain}. Write pixels of the image that image_id names"]
 
 
+#: The share of examples that another reading must find, and the minimum ratio to those found without it.
+_WOULD_FIND, _TIMES_AS_MANY = 0.6, 1.5
+#: The maximum number of examples from the truth, and the share that spreads them over its images.
+_MOST_EXAMPLES, _GOLDEN = 24, 0.618
+#: The IoU of boxes from which an example is found. Boxes around keypoints are smaller than those around instances.
+_REACHED, _REACHED_BY_POINTS = 0.5, 0.3
+#: Readings of the places of records: the slip, the step to their image, and the change of boxes (x, y, width, height)
+#: in images (height, width).
+_PLACES: Tuple[Tuple[str, int, Callable[[Array, Array], Array]], ...] = (
+    ("", 0, lambda boxes, _: boxes),
+    ("look mirrored, with left and right exchanged", 0, lambda b, size: np.stack((size[1] - b[0] - b[2], *b[1:]))),
+    ("look upside down", 0, lambda b, size: np.stack((b[0], size[0] - b[1] - b[3], b[2], b[3]))),
+    ("look as if x and y were exchanged", 0, lambda b, _: b[[1, 0, 3, 2]]),
+    ("look as if in images of half the size", 0, lambda b, _: b * 2),
+    ("look as if in images of twice the size", 0, lambda b, _: b / 2),
+    ("look as if each belonged to the image before its own", -1, lambda b, _: b),
+    ("look as if each belonged to the image after its own", 1, lambda b, _: b),
+)
+
+
+def choose_examples(truth: InstanceTruth, protocol: InstanceProtocol) -> Optional[Tuple[Array, Array]]:
+    """Return the images and boxes of some instances of images throughout the truth; None if they are too few."""
+    has_extent = truth.boxes[:, 2:].all(axis=1) if protocol.boxes or protocol.keypoints else truth.pixels > 0
+    indices = np.flatnonzero(has_extent & ~truth.crowd & (truth.category >= 0))
+    images = np.unique(truth.image[indices])
+    if truth.images.frames is not None or protocol.streets or len(indices) < _FEWEST:
+        return None
+    strides = np.argsort((np.arange(len(images)) * _GOLDEN) % 1, kind="stable")
+    counts = np.bincount(truth.image[indices], minlength=int(images[-1]) + 1)[images[strides]]
+    some = images[strides][: int(np.searchsorted(np.cumsum(counts), _MOST_EXAMPLES)) + 1]
+    chosen = indices[np.isin(truth.image[indices], some)][:_MOST_EXAMPLES]
+    if protocol.boxes or protocol.keypoints:
+        return truth.image[chosen], truth.boxes[chosen].astype(float)
+    sizes = truth.images.sizes[truth.image[chosen]].tolist()
+    boxes = [box_of(truth.masks[index], (h, w)) for index, (h, w) in zip(chosen.tolist(), sizes)]
+    return truth.image[chosen], np.array(boxes, float)
+
+
+def _box_points(points: Array) -> Array:
+    """Return the box around the points of each record, without those at the origin, which stand for none."""
+    x, y = points[:, ::2], points[:, 1::2]
+    has_place: Array = (x > 1) | (y > 1)
+    has_place = has_place | ~has_place.any(axis=1, keepdims=True)
+    starts = [np.where(has_place, axis, np.inf).min(axis=1) for axis in (x, y)]
+    ends = [np.where(has_place, axis, -np.inf).max(axis=1) for axis in (x, y)]
+    return np.stack((*starts, ends[0] - starts[0], ends[1] - starts[1]), axis=1)
+
+
+def _find_examples(image: Array, boxes: Array, examples: Tuple[Array, Array], reached: float) -> Array:
+    """Return whether a box (by column) of the same image as each example has at least this IoU with it."""
+    holders, (x, y, width, height) = examples[0], examples[1].T
+    is_found = np.zeros(len(holders), bool)
+    for index in range(len(holders)):
+        start, top, across, down = boxes[:, image == holders[index]]
+        shared = np.maximum(np.minimum(start + across, x[index] + width[index]) - np.maximum(start, x[index]), 0)
+        shared *= np.maximum(np.minimum(top + down, y[index] + height[index]) - np.maximum(top, y[index]), 0)
+        union = across * down + width[index] * height[index] - shared
+        is_found[index] = bool((shared >= reached * union).any()) and bool(union.any())
+    return is_found
+
+
+#: The minimum ratio of the detections whose category occurs in their image, by another numbering and by their own.
+_MORE_PRESENT = 1.5
 #: Common numberings of categories, by their names.
 _CODINGS = (
     "1 was added to each",
@@ -114,12 +223,12 @@ def _judge_categories(truth: Array, detections: Array, categories: List[Category
         return int(np.count_nonzero(np.isin((image + coded)[coded >= 0], true)))
 
     right = count_present(np.arange(count))
-    if not is_better(right, total, total):  # no other coding could be better
+    if _MORE_PRESENT * right > total:  # no other coding could be better
         return []
     codings = _places(ids, ids - 1), _places(ids, ids + 1), _within(ids, count), _within(ids - 1, count)
     for name, coding in zip(_CODINGS, codings):
         present = count_present(coding)
-        if is_better(right, present, total):
+        if 2 * present > total and present >= _MORE_PRESENT * right:
             share = f"{quantity(present, 'detection', total)} would have a category of their image instead of {right:,}"
             return [f"categories look as if {name}: with the truth's ids {share}. Write the ids of the truth"]
     return []
@@ -134,7 +243,9 @@ def _within(places: Array, count: int) -> Array:
     return np.where((places >= 0) & (places < count), places, -1)
 
 
-def judge_detections(truth: Array, detections: Array, categories: List[Category]) -> List[str]:
+def judge_detections(
+    truth: Array, detections: Array, categories: List[Category], protocol: InstanceProtocol
+) -> List[str]:
     """Return warnings about all detections: their scores, categories and matches."""
     truth, detections = (table[table["category"] < len(categories)] for table in (truth, detections))
     if not len(detections):
@@ -143,5 +254,51 @@ def judge_detections(truth: Array, detections: Array, categories: List[Category]
     scores.add(detections["score"])
     matched = detections["matched"] & ~detections["ignored"] & np.uint64(1)  # of any size, at the lowest threshold
     hits = int(np.count_nonzero(matched))
-    missed = judge_matches("detection", int(truth["counted"][:, 0].sum()), 1, hits)
-    return [*scores.judge(), *(_judge_categories(truth, detections, categories) or missed)]
+    counted = truth[truth["counted"][:, 0] > 0]
+    unmatched = (
+        _judge_categories(truth, detections, categories)
+        or judge_matches("detection", int(counted["counted"][:, 0].sum()), 1, hits)
+        or _judge_one_category(counted, detections, len(categories))
+    )
+    return [
+        *scores.judge(),
+        *unmatched,
+        *_judge_duplicates(detections, matched),
+        *_judge_missing(counted, detections, protocol),
+    ]
+
+
+def _judge_one_category(counted: Array, detections: Array, categories: int) -> List[str]:
+    true = np.bincount(counted["category"], minlength=categories)
+    return judge_one_class("detection", true, np.bincount(detections["category"], minlength=categories))
+
+
+#: The share of matched detections with a twin from which all seem to be sent twice, and the minimum share of different
+#: scores: rounded ones often coincide.
+_TWICE, _DIFFERENT = 0.5, 0.25
+
+
+def _judge_duplicates(detections: Array, matched: Array) -> List[str]:
+    """Return a warning if detections, by image, category and rank, seem to be repeated."""
+    keys = ("image", "category", "score")
+    repeats = np.logical_and.reduce([detections[key][1:] == detections[key][:-1] for key in keys])
+    hits, total = int(np.count_nonzero(matched)), len(detections)
+    twins = int(np.count_nonzero(repeats & ((matched[1:] > 0) != (matched[:-1] > 0))))
+    if hits < _FEWEST or twins < _TWICE * hits or len(np.unique(detections["score"])) < _DIFFERENT * total:
+        return []
+    count = int(np.count_nonzero(repeats))
+    return [f"{count:,} of {total:,} detections have the image, category and score of another: send each once"]
+
+
+#: The share of images without a detection, of those with instances, from which results look incomplete.
+_WITHOUT = 1 / 3
+
+
+def _judge_missing(counted: Array, detections: Array, protocol: InstanceProtocol) -> List[str]:
+    """Return a warning if many images or videos with instances lack detections."""
+    images = np.unique(counted["image"])
+    missing = int(np.count_nonzero(~np.isin(images, detections["image"])))
+    if len(images) < _FEWEST or missing < _WITHOUT * len(images):
+        return []
+    scope = f"{missing:,} of {len(images):,} {'videos' if protocol.tubes else 'images'} with instances"
+    return [f"{scope} have no detection: check that the results are of the whole split"]

@@ -12,7 +12,7 @@ from ...masks.backend import backend
 from ...masks.overlaps import LabelMap, LabelPairs, sum_by_key
 from ...masks.stack import Array
 from ..base.family import Values
-from ..base.suspicions import is_nearly_none
+from ..base.suspicions import is_nearly_none, read_mirrored, read_neighbours
 from ..base.units import Shapes, Unit, UnitAccumulator, count_by_image, unit_engine
 from .files import MicroscopySubmission, read_truth
 from .protocols import THRESHOLDS, MicroscopyProtocol
@@ -24,6 +24,8 @@ _COLUMNS = 7
 #: The minimum share of a wide background, and the share of such images that cells must cover before the background
 #: looks numbered.
 _WIDE_SHARE, _NEARLY_ALL = 0.25, 0.9
+#: The numbers of labels that suggest classes, such as cell and outline, instead of cells.
+_FEW_LABELS = {1: "one label", 2: "2 labels"}
 #: The highest label of 8-bit maps, and the minimum number of images that reach it.
 _LAST_LABEL, _FEWEST = 255, 2
 
@@ -121,8 +123,9 @@ def _suspect(accumulator: UnitAccumulator[MicroscopyProtocol]) -> List[str]:
         return ["no image has a cell: check that cells are numbered from 1"]
     if not totals[_SHARING]:
         return ["no cell overlaps a prediction: check which image each belongs to"]
-    if totals[_IN_TRUTH] > len(images) and images[:, _PREDICTED].max() == 1:
-        return ["no image has more than one label: check that each cell has its own number"]
+    labels = int(images[:, _PREDICTED].max())
+    if totals[_IN_TRUTH] > labels * labels * len(images) and labels in _FEW_LABELS:
+        return [f"no image has more than {_FEW_LABELS[labels]}: check that each cell has its own number"]
     if not totals[_PREDICTED_BACKGROUND] and 2 * totals[_TRUTH_BACKGROUND] > len(images):
         return ["no image has background, so each has one cell too many: write 0 where there is no cell"]
     covered, wide = int(totals[_COVERED]), int(totals[_WIDE])
@@ -172,4 +175,5 @@ ENGINE = unit_engine(
     _suspect,
     facts={},
     notes=_note_undefined,
+    readings=lambda _protocol: [*read_mirrored("image", "maps"), *read_neighbours("maps")],
 )

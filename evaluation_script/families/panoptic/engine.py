@@ -11,7 +11,15 @@ import numpy as np
 from ...masks.stack import Array
 from ...values.arithmetic import mean
 from ..base.family import Values, mean_of_all
-from ..base.suspicions import Reading, judge_matches, judge_pixels, judge_unlabelled, switch
+from ..base.suspicions import (
+    Reading,
+    judge_matches,
+    judge_one_class,
+    judge_pixels,
+    judge_unlabelled,
+    read_mirrored,
+    switch,
+)
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile
 from ..base.units import Shapes, UnitAccumulator, UnitCounts, unit_engine
 from .counting import IOU, MATCHED, MISSED, SURPLUS, UNASSOCIATED, count, sum_confusion, union_of
@@ -131,11 +139,15 @@ def _suspect(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
         void = len(accumulator.facts["categories"])
         confusion = sum_confusion(accumulator.complete_counts(), void)[:-1]
         labelled, unlabelled = confusion[:, :-1], confusion[:, -1].sum()
-        odd = judge_unlabelled("pixel", labelled.sum(), unlabelled) or judge_pixels(labelled)
-        return odd or _judge_tubes(accumulator)
-    totals = accumulator.stack("quality").sum(axis=(0, 2))[0]
+        without = judge_unlabelled("pixel", labelled.sum(), unlabelled)
+        return without or [*judge_pixels(labelled), *_judge_tubes(accumulator)]
+    by_category = accumulator.stack("quality").sum(axis=0)[0]
+    totals = by_category.sum(axis=0)
     matched, surplus, missed = (int(totals[field]) for field in (MATCHED, SURPLUS, MISSED))
-    return judge_matches("segment", matched + missed, matched + surplus, matched)
+    unmatched = judge_matches("segment", matched + missed, matched + surplus, matched)
+    return unmatched or judge_one_class(
+        "segment", by_category[:, [MATCHED, MISSED]].sum(1), by_category[:, [MATCHED, SURPLUS]].sum(1)
+    )
 
 
 _EXCHANGED = Reading(
@@ -147,9 +159,18 @@ _EXCHANGED = Reading(
 )
 
 
+#: The minimum ratios of the scores of mirrored maps: large areas partly match even then.
+_TIMES_MIRRORED, _TIMES_OF_VIDEOS = 1.5, 2.0
+
+
 def _list_readings(protocol: PanopticProtocol) -> List[Reading]:
-    """Return the other readings of a sequence; none for JSON lists, which reject unlisted ids."""
-    return [_EXCHANGED] if protocol.classes else []
+    """Return the other readings of a unit; JSON lists reject unlisted ids, so none of swapped channels."""
+    noun, times = ("video", _TIMES_OF_VIDEOS) if protocol.video else ("image", _TIMES_MIRRORED)
+    return (
+        [_EXCHANGED, *read_mirrored("sequence", "maps", _TIMES_OF_VIDEOS)]
+        if protocol.classes
+        else read_mirrored(noun, "maps", times)
+    )
 
 
 _FACTS = {"categories": (int, str, bool)}

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional, Union
 
 import numpy as np
 
-from ...files import ArchiveLimits
+from ...files import ArchiveLimits, quantity
 from ...masks.stack import Array
 from ...values.arithmetic import mean
 from ..base.family import Values, mean_of_all
@@ -156,10 +156,11 @@ def _count_unit(unit: Unit, submission: Union[PhraseSubmission, VideoPhraseSubmi
 
 def _suspect(accumulator: UnitAccumulator[PhraseProtocol]) -> List[str]:
     """Return warnings about the predictions of all pairs."""
-    totals = accumulator.stack("pair").sum(axis=0)
+    pairs = accumulator.stack("pair")
+    totals = pairs.sum(axis=0)
     matched = totals[counting.FOUND][0]
     if not totals[counting.OBJECTS] or not is_nearly_none(matched, totals[counting.OBJECTS]):
-        return []
+        return _judge_answers(pairs[:, counting.OBJECTS] > 0, pairs[:, counting.PREDICTIONS] > 0)
     if not totals[counting.PREDICTIONS]:
         return [f"no prediction counts: only scores of at least {LEAST_SCORE} do"]
     hits, objects = totals[counting.ASSIGNED], totals[counting.OBJECTS]
@@ -170,6 +171,21 @@ def _suspect(accumulator: UnitAccumulator[PhraseProtocol]) -> List[str]:
         few = f"only {hits:,} of {objects:,} objects share a pixel with a prediction for their phrase"
         return [f"{few}: check the ids of the pairs"]
     return ["no prediction shares a pixel with an object of its phrase: check the ids of the pairs"]
+
+
+#: The minimum number of pairs with objects, and without.
+_FEWEST = 5
+
+
+def _judge_answers(has_objects: Array, has_predictions: Array) -> List[str]:
+    """Return a warning if pairs without objects have predictions more often than those with objects."""
+    positive, negative = int(np.count_nonzero(has_objects)), int(np.count_nonzero(~has_objects))
+    right = int(np.count_nonzero(has_objects & has_predictions))
+    wrong = int(np.count_nonzero(~has_objects & has_predictions))
+    if min(positive, negative) < _FEWEST or right * negative >= wrong * positive:
+        return []
+    shares = f"{quantity(right, 'pair', positive)} with objects, and {wrong:,} of {negative:,} without"
+    return [f"predictions are for {shares}: check the ids of the pairs"]
 
 
 ENGINE = unit_engine(

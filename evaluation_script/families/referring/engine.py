@@ -13,7 +13,7 @@ from ...masks.backend import backend
 from ...masks.stack import Array
 from ...values.arithmetic import mean
 from ..base.family import Values
-from ..base.suspicions import Reading, is_nearly_none, judge_cover, read_turned, switch
+from ..base.suspicions import Reading, is_nearly_none, judge_cover, read_rewritten, switch
 from ..base.units import Shapes, TruthFrame, Unit, UnitAccumulator, UnitCounts, unit_engine
 from .protocols import GREFCOCO, REFCOCO, ReferringProtocol
 from .submission import ReferringSubmission
@@ -181,5 +181,5 @@ ENGINE = unit_engine(
     _shapes,
     _suspect,
     facts={"subsets": (str,)},
-    readings=lambda _protocol: [_INVERTED, read_turned("sample")],
+    readings=lambda _protocol: [_INVERTED, *read_rewritten("sample")],
 )

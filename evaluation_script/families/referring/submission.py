@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import AbstractSet, Any, Dict, Iterable, Iterator, List, NamedTuple, Tuple
+from typing import AbstractSet, Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -53,8 +53,10 @@ class ReferringSubmission(UnitSubmission):
 
     noun = "sample"
     protocol: ReferringProtocol
-    #: Reads masks as their complement, and runs along the rows.
-    inverts_masks = turns_runs = False
+    #: Reads masks as their complement.
+    inverts_masks = False
+    #: Rewrites the run lengths of a mask of this size.
+    rewrite: Optional[Callable[[str, Size], str]] = None
 
     def __init__(self, path: str, truth: UnitTruth, protocol: ReferringProtocol, limits: ArchiveLimits) -> None:
         if protocol.form == GREFCOCO and protocol.official and not any(unit.facts["target"] for unit in truth.units):
@@ -88,7 +90,7 @@ class ReferringSubmission(UnitSubmission):
         text, area = self._masks[number], int(self._area[number])
         if self.inverts_masks:
             text, area = rle.invert(text, size[0] * size[1]), size[0] * size[1] - area
-        return _Answer(rle.turn(text, size) if self.turns_runs else text, area, bool(self._is_withdrawn[number]))
+        return _Answer(self.rewrite(text, size) if self.rewrite else text, area, bool(self._is_withdrawn[number]))
 
 
 class _Reader:

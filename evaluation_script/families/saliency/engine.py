@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Dict, List
 
 from ...masks.overlaps import LabelMap
 from ...masks.stack import Array
 from ...values.arithmetic import mean
 from ..base.family import Values
-from ..base.suspicions import is_nearly_none, judge_cover
+from ..base.suspicions import is_nearly_none, judge_cover, read_mirrored, read_neighbours
 from ..base.units import Shapes, Unit, UnitAccumulator, count_by_image, unit_engine
 from . import counting
 from .counting import E_CURVE, F_CURVE, VALUES, count_map
@@ -74,6 +75,8 @@ def _shapes(_protocol: SaliencyProtocol, _facts: Dict[str, Any]) -> Shapes:
     return {"image": (counting.COLUMNS,), "curves": (2, VALUES)}
 
 
+#: The minimum S of maps read in another way, and the minimum ratio: background alone scores about half.
+_LEAST_S, _TIMES_S = 0.75, 1.25
 #: Maps are inverted if objects are at most this bright, and the error is at least this large.
 _MOST_BRIGHT, _LEAST_ERROR = 0.25, 2 / 3
 
@@ -106,4 +109,8 @@ ENGINE = unit_engine(
     _shapes,
     _suspect,
     facts={"subsets": (str,)},
+    readings=lambda _protocol: [
+        replace(reading, least=_LEAST_S)
+        for reading in (*read_mirrored("image", "maps", _TIMES_S), *read_neighbours("maps", _TIMES_S))
+    ],
 )

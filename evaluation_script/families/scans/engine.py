@@ -16,7 +16,7 @@ from ...masks.overlaps import LabelMap, sum_by_key, tabulate
 from ...masks.stack import Array
 from ...values.arithmetic import mean
 from ..base.family import Values
-from ..base.suspicions import Reading, is_better, judge_matches, judge_unlabelled, switch
+from ..base.suspicions import Reading, is_better, judge_agreement, judge_matches, judge_unlabelled, switch
 from ..base.units import Shapes, Unit, UnitAccumulator, UnitCounts, unit_engine
 from .files import REMEDY, ScanSubmission, read_truth
 from .protocols import GROUPS, LABELS_END, QUALITIES, ScanProtocol
@@ -246,8 +246,13 @@ def _suspect(accumulator: UnitAccumulator[ScanProtocol]) -> List[str]:
     if protocol.panoptic:
         counts = accumulator.stack("segments").sum(axis=(0, 1))
         matched, surplus, missed = (int(counts[column]) for column in (MATCHED, SURPLUS, MISSED))
-        return judge_matches("segment", matched + missed, matched + surplus, matched)
-    return []
+        unmatched = judge_matches("segment", matched + missed, matched + surplus, matched)
+        if unmatched:
+            return unmatched
+    confusion = sum_confusion(accumulator.complete_counts(), protocol)
+    if 2 * confusion[:, -1].sum() > confusion.sum():  # labels of no class have a message already
+        return []
+    return judge_agreement(confusion, "point", "which scan each file belongs to")
 
 
 def _percent(points: float, total: float) -> str:

@@ -21,7 +21,14 @@ from ...masks.files import holds_equal_channels, note_channels
 from ...masks.overlaps import SHIFT, LabelMap, sum_by_key, tabulate
 from ...masks.stack import Array, Size
 from ...values.arithmetic import add, mean
-from ..base.suspicions import judge_pixels, judge_unlabelled, read_turned
+from ..base.suspicions import (
+    Reading,
+    judge_pixels,
+    judge_unlabelled,
+    read_mirrored,
+    read_neighbours,
+    read_turned,
+)
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile, TruthNames
 from ..base.units import (
     PictureFiles,
@@ -57,8 +64,8 @@ _LABELS = 256
 #: The bits of the labels of numbered objects.
 _OBJECT_BITS = 16
 #: Large areas partly match even if run lengths are read along the wrong axis; a correct map never scores this many
-#: times more then.
-_TIMES_TURNED = 1.5
+#: times more then. The same holds for mirrored maps, and for those of other images; videos take longer to count again.
+_TIMES_TURNED, _TIMES_OF_VIDEOS = 1.5, 2.0
 
 
 # ── truths ──────────────────────────────────────────────────────────────────
@@ -193,7 +200,7 @@ class _SemanticSubmission(UnitSubmission):
         if video in self._missing:
             return np.full(frame.size, _NO_CLASS, np.uint8)
         try:
-            stems = self._stems.get(video, [frame.name])
+            stems = self._stems.get(video, [frame.name if is_video else video])
             if len(stems) > 1:
                 raise Flaw(f"there are {len(stems)} PNGs: {name_list(sorted(stems), 3)}", "Send one PNG for each image")
             subject = self._pictures.find(f"{stems[0]}.png", video if is_video else "")
@@ -485,6 +492,14 @@ def suspect(accumulator: UnitAccumulator[SemanticProtocol]) -> List[str]:
     return judge_unlabelled("pixel", table.sum(), whole) or judge_pixels(table)
 
 
+def _list_readings(protocol: SemanticProtocol) -> List[Reading]:
+    """Return the other readings by which a video or an image may score more."""
+    if protocol.form == VIDEOS:
+        return read_mirrored("video", "maps", _TIMES_OF_VIDEOS)
+    turned = [read_turned("image", _TIMES_TURNED)] if protocol.form == STUFF else []
+    return [*turned, *read_mirrored("image", "maps", _TIMES_TURNED), *read_neighbours("maps", _TIMES_TURNED)]
+
+
 ENGINE = replace(
     unit_engine(
         read_truth,
@@ -495,7 +510,7 @@ ENGINE = replace(
         _shapes,
         suspect,
         facts={"categories": (int, str, str)},
-        readings=lambda protocol: [read_turned("image", _TIMES_TURNED)] if protocol.form == STUFF else [],
+        readings=_list_readings,
     ),
     read_published=lambda path, subset, layout: AnnotationFile(
         {subset or DEFAULT_SPLIT: _read_published(path, subset, layout)}

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from functools import partial
 from typing import Callable, Dict, Iterable, List, Optional
 
 import numpy as np
 
 from ...files import Problems, name_list
-from ...masks.files import LabelImages, MaskFiles
+from ...masks.files import LabelImages, MaskFiles, RunLengths
 from ...masks.overlaps import best_assignment
+from ...masks.run_lengths import turn_pixels
 from ...masks.stack import Array, Stack, Stacks, empty_labels, pack
-from ..base.suspicions import Reading, ReadingScores, is_nearly_none, judge_cover, judge_readings, score_readings
+from ..base.suspicions import (
+    LEAST_MIRRORED,
+    MIRRORINGS,
+    UNDO_FLIP,
+    Reading,
+    ReadingScores,
+    is_nearly_none,
+    judge_cover,
+    judge_readings,
+    read_turned,
+    score_readings,
+)
 from .counting import SequenceAccumulator, SequenceCounts, choose_objects, is_one_mask, list_labels, read_scored_blocks
 from .protocols import SequenceProtocol
 from .truth import Sequence, is_number
@@ -23,6 +36,8 @@ _TRUTH, _PREDICTION, _SHARED = range(3)
 _LABELS = 256
 #: The name of the score by which readings are compared.
 _METRIC = "the IoU over all pixels"
+#: The minimum ratio of the scores of mirrored masks: large objects partly match even then.
+_TIMES_MIRRORED = 2.0
 #: Returns masks under their changed labels, without those of the label "".
 _Change = Callable[[Stacks], Stacks]
 
@@ -40,6 +55,17 @@ def _complement(stack: Stack) -> Stack:
     flags = empty_labels(len(stack.words), stack.size, bool)
     flags[:, :, : stack.size[1]] = True
     return Stack(pack(flags), 0, 0, stack.size).without(stack)
+
+
+def _redraw(change: Callable[[Array], Array], stacks: Stacks) -> Stacks:
+    """Return masks whose pixels (height, width) are changed."""
+    changed: Stacks = {}
+    for label, stack in stacks.items():
+        flags = empty_labels(len(stack.words), stack.size, bool)
+        for frame in range(len(flags)):
+            flags[frame, :, : stack.size[1]] = change(stack.draw(frame))
+        changed[label] = Stack(pack(flags), 0, 0, stack.size)
+    return changed
 
 
 def _make_reading(name: str, slip: str, remedy: str, change: _Change) -> Reading:
@@ -80,6 +106,15 @@ _SCALED = [
         partial(_rename, lambda number: 1 if number == _LABELS - 1 else number),
     ),
 ]
+_MIRRORED = [
+    replace(
+        _make_reading(name, f"masks {slip}", UNDO_FLIP, partial(_redraw, mirror)),
+        least=LEAST_MIRRORED,
+        times=_TIMES_MIRRORED,
+    )
+    for name, slip, mirror in MIRRORINGS
+]
+_TURNED = replace(read_turned("sequence"), open=lambda _: partial(_redraw, turn_pixels))
 #: The numbers of a sequence's objects, matched with its labels by their shared pixels.
 _EXCHANGED = _make_reading("exchanged", "object numbers look exchanged", _FROM_1, lambda stacks: stacks)
 #: The maximum number of objects of a sequence whose labels are all compared with all objects.
@@ -90,7 +125,8 @@ def _list_readings(protocol: SequenceProtocol) -> List[Reading]:
     """Return the other readings by which a sequence may score more."""
     if protocol.proposals and not protocol.salient:
         return []
-    return [_INVERTED] if is_one_mask(protocol) else [_INVERTED, *_SHIFTED, *_SCALED, _EXCHANGED]
+    numbered = [] if is_one_mask(protocol) else [*_SHIFTED, *_SCALED, _EXCHANGED]
+    return [_INVERTED, *numbered, *_MIRRORED, _TURNED]
 
 
 def look_at_sequence(
@@ -108,6 +144,7 @@ def look_at_sequence(
         for reading in _list_readings(protocol)
         # A label image has a background; it is not an inverted object.
         if reading is not _INVERTED or is_one_mask(protocol) or not isinstance(masks, LabelImages)
+        if reading is not _TURNED or isinstance(masks, RunLengths)
     ]
 
     @functools.lru_cache(maxsize=1)

@@ -6,10 +6,11 @@ from typing import Any, Dict, List, Tuple
 
 import numpy as np
 
+from ...files import inflect, name_list, quantity
 from ...masks.stack import Array
 from ...values.arithmetic import mean
 from ..base.family import Values
-from ..base.suspicions import Reading, ScoreRange, judge_matches, read_turned
+from ..base.suspicions import Reading, ScoreRange, judge_matches, judge_one_class, read_rewritten
 from ..base.units import Shapes, UnitAccumulator, unit_engine
 from .counting import (
     ALPHAS,
@@ -117,16 +118,28 @@ def _shapes(protocol: TracksProtocol, _facts: Dict[str, Any]) -> Shapes:
     return {**table_shapes, "objects": ("n",), "tracks": ("t", 4)} if protocol.burst else table_shapes
 
 
+#: The first fields of CLEAR.
+_MATCHED, _MISSED, _SURPLUS = range(3)
 #: Objects seem numbered anew in each frame if at least this number and this share of matches change their track.
 _FEWEST_SWITCHES, _MOST_SWITCHES = 10, 0.75
 
 
 def _suspect(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
-    total = sum(
-        (counts.tables["clear"].sum(axis=0) for counts in accumulator.complete_counts()), np.zeros(len(CLEAR_FIELDS))
+    by_class, blank = np.zeros((len(_classes(accumulator)), len(CLEAR_FIELDS))), []
+    for counts in accumulator.complete_counts():
+        clear = counts.tables["clear"]
+        by_class[counts.tables["classes"]] += clear
+        if clear[:, _MISSED].any() and not clear[:, [_MATCHED, _SURPLUS]].any():
+            blank.append(counts.name)
+    matched, missed, surplus, switches = map(int, by_class.sum(axis=0)[:4])
+    suspicions = judge_matches("mask", matched + missed, matched + surplus, matched) or judge_one_class(
+        "mask", by_class[:, _MATCHED] + by_class[:, _MISSED], by_class[:, _MATCHED] + by_class[:, _SURPLUS]
     )
-    matched, missed, surplus, switches = map(int, total[:4])
-    suspicions = judge_matches("mask", matched + missed, matched + surplus, matched)
+    # In one of BURST's many short sequences, a tracker may find nothing.
+    if matched and blank and (not accumulator.protocol.burst or 3 * len(blank) >= len(accumulator.names)):
+        have = inflect(len(blank), "has", "have")
+        lacking = f"{quantity(len(blank), 'sequence')} {have} no mask of a class that counts: {name_list(blank)}"
+        suspicions.append(f"{lacking}. Send the masks of all sequences")
     if switches >= _FEWEST_SWITCHES and switches > _MOST_SWITCHES * matched:
         changes = (
             f"{switches:,} of {matched:,} matched masks have a different track number than their object had before"
@@ -141,7 +154,7 @@ def _suspect(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
 
 def _list_readings(protocol: TracksProtocol) -> List[Reading]:
     """Return the other readings by which a sequence may score more; exemplars belong to the truth."""
-    return [] if protocol.exemplar else [read_turned("sequence")]
+    return [] if protocol.exemplar else read_rewritten("sequence")
 
 
 ENGINE = unit_engine(

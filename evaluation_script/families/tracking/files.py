@@ -183,8 +183,8 @@ class TracksSubmission(UnitSubmission):
     """The sequences of a submission."""
 
     noun = "sequence"
-    #: Reads runs along the rows.
-    turns_runs = False
+    #: Rewrites the run lengths of a mask of this size.
+    rewrite: Optional[Callable[[str, Size], str]] = None
 
     protocol: TracksProtocol
 
@@ -241,9 +241,10 @@ class TracksSubmission(UnitSubmission):
         except Flaw as flaw:
             problems.add(flaw.as_problem(subject))
             return [[] for _ in frames], np.zeros(0, np.int64)
-        if self.turns_runs:
+        rewrite = self.rewrite
+        if rewrite:
             rows = [
-                [[*row[:MASK], rle.turn(row[MASK], frame.size), *row[SCORE:]] for row in frame_rows]
+                [[*row[:MASK], rewrite(row[MASK], frame.size), *row[SCORE:]] for row in frame_rows]
                 for frame, frame_rows in zip(frames, rows)
             ]
         return rows, area

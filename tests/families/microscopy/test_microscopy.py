@@ -217,7 +217,8 @@ def test_what_is_no_map_of_the_image_is_a_sentence(name: str, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("sent", "message"),
     [(TWO > 0, "no image has more than one label: check that each cell has its own number"),
-     (TWO[:, ::-1], "no cell overlaps a prediction: check which image each belongs to")],
+     (TWO[:, ::-1], "maps look mirrored, with left and right exchanged: corrected, AP50 would be 1.00 instead of 0.00"),
+     (np.roll(TWO, 2, 1), "no cell overlaps a prediction: check which image each belongs to")],
 )  # fmt: skip
 def test_masks_without_numbers_and_of_other_images_are_said(sent: Any, message: str, tmp_path: Path) -> None:
     truth = folder(tmp_path / "t", {"a": TWO})
@@ -288,6 +289,13 @@ def test_pages_show_and_compare_the_images_that_cost_most(tmp_path: Path) -> Non
     assert {"images", "loss-of-images"} <= set(ids), ids
     assert len(set(ids)) == len(ids)
     assert text.count('data-value="-1.0">−1.000</td></tr>') == 1, "from 1 to 0 in the first image"
+
+
+def test_cells_and_outlines_instead_of_numbered_cells_are_named(tmp_path: Path) -> None:
+    maps = {str(k): np.kron(np.arange(1, 7).reshape(2, 3), np.pad(np.ones((6, 6), int), 2)) for k in range(2)}
+    classes = {key: np.where(labels > 0, 1 + (np.roll(labels, 1, 0) == 0), 0) for key, labels in maps.items()}
+    scores = segjudge.score(folder(tmp_path / "sent", classes), folder(tmp_path / "truth", maps), "cellpose-ap")
+    assert any("no image has more than 2 labels: check that each cell has its own" in line for line in scores.warnings)
 
 
 # ── what all families promise ───────────────────────────────────────────────

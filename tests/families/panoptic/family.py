@@ -13,7 +13,7 @@ from segjudge.evaluation_script.families.panoptic.protocols import PANOPTIC_PROT
 from tests import published
 from tests.builders import png, written, zipped
 from tests.data import FAMILIES_DATA
-from tests.families.slips import BGR, Slip, pictures
+from tests.families.slips import BGR, MIRRORED, Slip, documents, pictures
 from tests.published import FRAMES, SIZE, frames
 
 #: Golden numbers of the shared data.
@@ -136,10 +136,20 @@ REFUSALS = {
 }
 
 
+def put_into_one_category(document: dict[str, Any]) -> None:
+    for annotation in document["annotations"]:
+        for segment in annotation["segments_info"]:
+            segment["category_id"] = 18
+
+
 SLIPS: dict[str, tuple[str, Slip, str]] = {
     "channels": ("kitti-step", BGR, "red and blue look swapped: corrected, STQ would be 1.00 instead of 0.00 (tried on 1 of 2"),
     "channels-mot": ("motchallenge-step", BGR, "red and blue look swapped"),
     "roads alone": ("kitti-step", pictures(lambda image: image * 0), "no predicted object shares a pixel with one of the truth, so AQ and STQ are 0"),
+    "mirrored maps": ("kitti-step", MIRRORED, "maps look mirrored, with left and right exchanged: corrected, STQ would be 1.00"),
+    "mirrored segments": ("coco-panoptic", MIRRORED, "maps look mirrored"),
+    "mirrored videos": ("vipseg", MIRRORED, "maps look mirrored"),
+    "one category": ("coco-panoptic", documents(put_into_one_category), "segments have the same class, though the truth has"),
     "all void": ("motchallenge-step", pictures(lambda image: image * 0 + np.uint8(255)), "no scored pixel has a label"),
 }  # fmt: skip
 OTHER_UNITS: dict[str, list[str]] = {

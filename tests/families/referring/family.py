@@ -8,7 +8,7 @@ from typing import Any
 from segjudge.evaluation_script.families.referring.protocols import REFERRING_PROTOCOLS
 from segjudge.evaluation_script.masks import run_lengths
 from tests import published
-from tests.families.slips import Slip, answers, turned
+from tests.families.slips import Slip, answers, mirrored, turned
 
 #: The truth of a new challenge: the benchmarks publish Python's pickles, which Segjudge never reads.
 PUBLISHED = {name: partial(published.write_demo, name) for name in REFERRING_PROTOCOLS}
@@ -19,6 +19,7 @@ REFUSALS: dict[str, str] = {}
 
 SLIPS: dict[str, tuple[str, Slip, str]] = {
     "rows of answers": ("reasonseg", answers(turned), "run lengths look as if written row by row"),
+    "mirrored answers": ("reasonseg", answers(mirrored), "masks look mirrored"),
     "inverted answers": ("refcoco", answers(lambda text, size: run_lengths.invert(text, size[0] * size[1])), "masks look inverted: corrected, oIoU would be"),
     "white answers": ("refcoco", answers(lambda _, size: run_lengths.compress([0, size[0] * size[1]])), "masks cover the objects and 22 times as many pixels"),
 }  # fmt: skip

@@ -11,7 +11,7 @@ import numpy as np
 from segjudge.evaluation_script.families.semantic.protocols import SEMANTIC_PROTOCOLS
 from tests import published
 from tests.builders import png, written, zipped
-from tests.families.slips import NO_CLASS, Slip, pictures, turn_runs
+from tests.families.slips import MIRRORED, NO_CLASS, Slip, pictures, turn_runs
 from tests.published import SIZE, frames, rle
 
 
@@ -115,6 +115,7 @@ SLIPS: dict[str, tuple[str, Slip, str]] = {
     "no label, bdd100k": ("bdd100k", pictures(lambda labels: labels * 0 + np.uint8(255)), "no scored pixel has a label"),
     "from 0, ade20k": ("ade20k", pictures(lambda labels: labels - np.uint8(1)), "labels look as if 1 was subtracted from each"),
     "shifted, cityscapes": ("cityscapes", pictures(lambda labels: labels - np.uint8(1)), "as if 1 was subtracted from each"),
+    "mirrored videos, vspw": ("vspw", MIRRORED, "maps look mirrored, with left and right exchanged: corrected, mIoU would be 1.00"),
     "rows, coco-stuff": ("coco-stuff", turn_runs, "run lengths look as if written row by row: corrected, mIoU would be 1.00"),
 }  # fmt: skip
 OTHER_UNITS: dict[str, list[str]] = {

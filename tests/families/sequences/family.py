@@ -15,7 +15,7 @@ from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PRO
 from tests import published
 from tests.builders import png, written, zipped
 from tests.families.sequences.test_sequences import sent
-from tests.families.slips import INVERTED, Slip, pictures
+from tests.families.slips import INVERTED, MIRRORED, Slip, pictures
 from tests.published import FRAMES, frames, rle
 from tests.scoring.shares import SENT, Files, write_sequences
 
@@ -197,6 +197,8 @@ SLIPS: dict[str, tuple[str, Slip, str]] = {
     "numbers from 0": ("davis2017", pictures(lambda labels: np.maximum(labels, 1) - np.uint8(1)), "look 1 too low"),
     "numbers from 2": ("davis2017", pictures(lambda labels: labels + np.uint8(1)), "look 1 too high"),
     "exchanged numbers": ("davis2017", pictures(lambda labels: np.array([0, 2, 1], np.uint8)[labels]), "object numbers look exchanged"),
+    "mirrored": ("davis2017", MIRRORED, "masks look mirrored, with left and right exchanged: corrected, the IoU over all pixels would be 1.00"),
+    "mirrored expressions": ("mevis", MIRRORED, "masks look mirrored"),
     "empty masks": ("davis2017", pictures(lambda labels: labels * 0), "all object masks are empty"),
     "inverted masks": ("mevis", INVERTED, "masks look inverted, with objects black"),
     "inverted, one object": ("ref-youtube-vos", INVERTED, "masks look inverted, with objects black"),

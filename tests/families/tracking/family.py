@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import zipfile
 from pathlib import Path
 from typing import Any, Callable
 
@@ -11,7 +13,7 @@ import numpy as np
 from segjudge.evaluation_script.families.tracking.protocols import TRACKS_PROTOCOLS
 from tests import published
 from tests.builders import written, zipped
-from tests.families.slips import Slip, texts, turned
+from tests.families.slips import Slip, mirrored, texts, turned
 from tests.published import FRAMES, SIZE, disk, rle
 
 
@@ -99,6 +101,17 @@ def with_runs_turned(line: list[str]) -> list[str]:
     return [*line[:-1], turned(line[-1])]
 
 
+def mirrored_line(line: list[str]) -> list[str]:
+    return [*line[:-1], mirrored(line[-1])]
+
+
+def without_goats(data: bytes) -> bytes:
+    """Empty the text of one sequence."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    return zipped({name: b"" if name == min(members) else text for name, text in members.items()})
+
+
 def renumbered(line: list[str]) -> list[str]:
     """Return a line of a track with another number in each frame."""
     return [line[0], str(1000 * int(line[2]) + 100 + 10 * int(line[0]) + int(line[1]) % 10), *line[2:]]
@@ -107,6 +120,9 @@ def renumbered(line: list[str]) -> list[str]:
 SLIPS: dict[str, tuple[str, Slip, str]] = {
     "percent of tracks": ("burst", burst_scores, "as percentages do"),
     "numbers anew": ("kitti-mots", texts(renumbered), "have a different track number than their object had before"),
+    "mirrored tracks": ("kitti-mots", texts(mirrored_line), "masks look mirrored"),
+    "one class": ("kitti-mots", texts(lambda line: [line[0], str(2000 + int(line[1]) % 1000), "2", *line[3:]]), "masks have the same class, though the truth has 2"),
+    "one sequence": ("kitti-mots", without_goats, "1 sequence has no mask of a class that counts: "),
     "rows": ("kitti-mots", texts(with_runs_turned), "run lengths look as if written row by row"),
 }  # fmt: skip
 BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {

@@ -1,0 +1,128 @@
+"""Records that are mirrored, scaled, repeated, incomplete or of other images are named; poor records are not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from segjudge import score
+from segjudge.evaluation_script.masks import run_lengths
+from tests.published import rle
+
+HEIGHT, WIDTH, IMAGES = 120, 160, 12
+
+
+def draw_boxes() -> list[tuple[int, Any]]:
+    """Return the image and the box of two instances in each image."""
+    random = np.random.default_rng(5)
+    starts, sides = random.integers(2, (100, 66), (2 * IMAGES, 2)), random.integers(10, 50, (2 * IMAGES, 2))
+    return [(number // 2, [*start, *side]) for number, (start, side) in enumerate(zip(starts.tolist(), sides.tolist()))]
+
+
+def draw(box: Any) -> Any:
+    x, y, width, height = map(round, box)
+    mask = np.zeros((HEIGHT, WIDTH), bool)
+    mask[max(y, 0) : y + height, max(x, 0) : x + width] = True
+    return mask
+
+
+def points_of(box: Any) -> list[float]:
+    x, y, width, height = box
+    return [x, y, 2, x + width, y, 2, x, y + height, 2, x + width, y + height, 2]
+
+
+FORMS: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "coco": lambda box: {"segmentation": rle(draw(box))},
+    "coco-box": lambda box: {"bbox": box},
+    "coco-keypoints": lambda box: {"keypoints": points_of(box)},
+}
+
+
+def write_truth(path: Path) -> Path:
+    points = {"keypoints": list("abcd"), "skeleton": [], "sigmas": [0.1] * 4}
+    categories = [{"id": number, "name": f"c{number}", **points} for number in (1, 2)]
+    annotations = [
+        {"id": number + 1, "image_id": image, "category_id": 1 + number % 2, "bbox": box, "area": box[2] * box[3],
+         "iscrowd": 0, "segmentation": rle(draw(box)), "keypoints": points_of(box), "num_keypoints": 4}
+        for number, (image, box) in enumerate(draw_boxes())
+    ]  # fmt: skip
+    images = [{"id": image, "height": HEIGHT, "width": WIDTH} for image in range(IMAGES)]
+    path.write_text(json.dumps({"images": images, "categories": categories, "annotations": annotations}))
+    return path
+
+
+def said(records: list[dict[str, Any]], protocol: str, folder: Path) -> list[str]:
+    results = folder / "results.json"
+    results.write_text(json.dumps(records))
+    lines = score(results, write_truth(folder / "truth.json"), protocol).warnings
+    return [line for line in lines if "nothing to average" not in line]
+
+
+def make_records(protocol: str, change: Callable[[int, Any], tuple[int, Any]]) -> list[dict[str, Any]]:
+    changed = [change(image, box) for image, box in draw_boxes()]
+    return [
+        {"image_id": image, "category_id": 1 + number % 2, "score": 0.9 - number / 100, **FORMS[protocol](box)}
+        for number, (image, box) in enumerate(changed)
+    ]
+
+
+PLACES: dict[str, Callable[[int, Any], tuple[int, Any]]] = {
+    "look mirrored, with left and right exchanged": lambda i, b: (i, [WIDTH - b[0] - b[2], *b[1:]]),
+    "look upside down": lambda i, b: (i, [b[0], HEIGHT - b[1] - b[3], *b[2:]]),
+    "look as if x and y were exchanged": lambda i, b: (i, [b[1], b[0], b[3], b[2]]),
+    "look as if in images of half the size": lambda i, b: (i, [side / 2 for side in b]),
+    "look as if each belonged to the image before its own": lambda i, b: ((i + 1) % IMAGES, b),
+    "look as if each belonged to the image after its own": lambda i, b: ((i - 1) % IMAGES, b),
+}
+POOR: dict[str, Callable[[int, Any], tuple[int, Any]]] = {
+    "right": lambda i, b: (i, b),
+    "too small": lambda i, b: (i, [b[0] + b[2] // 4, b[1], b[2] // 2, b[3]]),
+    "displaced": lambda i, b: (i, [b[0] + b[2] // 2, *b[1:]]),
+}
+
+
+@pytest.mark.parametrize("protocol", FORMS)
+@pytest.mark.parametrize("slip", PLACES)
+def test_misplaced_records_are_named(slip: str, protocol: str, tmp_path: Path) -> None:
+    lines = said(make_records(protocol, PLACES[slip]), protocol, tmp_path)
+    assert any(slip in line and " of 24 instances tried would be found instead of " in line for line in lines)
+
+
+@pytest.mark.parametrize("protocol", FORMS)
+@pytest.mark.parametrize("method", POOR)
+def test_poor_records_are_not_suspected(method: str, protocol: str, tmp_path: Path) -> None:
+    assert not [
+        line for line in said(make_records(protocol, POOR[method]), protocol, tmp_path) if "matched" not in line
+    ]
+
+
+@pytest.mark.parametrize("protocol", FORMS)
+def test_repeated_missing_and_unclassified_records_are_named(protocol: str, tmp_path: Path) -> None:
+    right = make_records(protocol, POOR["right"])
+    for records, message in (
+        (right + right, "24 of 48 detections have the image, category and score of another: send each once"),
+        (right[:16], "4 of 12 images with instances have no detection: check that the results are of the whole split"),
+        ([{**record, "category_id": 1} for record in right], "all 24 detections have the same class, though the truth"),
+    ):
+        (line,) = said(records, protocol, tmp_path)
+        assert message in line
+    assert said(right[:18], protocol, tmp_path) == []
+    coarse = [{**record, "score": 0.9} for record in right + right]
+    assert said(coarse, protocol, tmp_path) == []
+
+
+def test_boxes_for_larger_images_are_named(tmp_path: Path) -> None:
+    lines = said(make_records("coco-box", lambda i, b: (i, [1.6 * side for side in b])), "coco-box", tmp_path)
+    assert "of 24 boxes reach beyond their images: write [x, y, width, height] in pixels of the image" in lines[0]
+
+
+@pytest.mark.parametrize("box", [[0, 0, 160, 120], [3, 5, 1, 7], [10, 100, 20, 20], [159, 119, 1, 1]])
+def test_the_box_around_run_lengths_is_exact(box: list[int]) -> None:
+    encoding = rle(draw(box))
+    assert list(run_lengths.box_of(encoding["counts"], (HEIGHT, WIDTH))) == box
+    assert run_lengths.box_of(rle(draw([0, 0, 0, 0]))["counts"], (HEIGHT, WIDTH)) == (0, 0, 0, 0)
