@@ -159,18 +159,15 @@ _EXCHANGED = Reading(
 )
 
 
-#: The minimum ratios of the scores of mirrored maps: large areas partly match even then.
-_TIMES_MIRRORED, _TIMES_OF_VIDEOS = 1.5, 2.0
+#: The minimum ratios of the scores of mirrored maps: large areas partly match even then. Sequences take long to count.
+_TIMES_MIRRORED, _TIMES_OF_SEQUENCES = 1.5, 2.5
 
 
 def _list_readings(protocol: PanopticProtocol) -> List[Reading]:
     """Return the other readings of a unit; JSON lists reject unlisted ids, so none of swapped channels."""
-    noun, times = ("video", _TIMES_OF_VIDEOS) if protocol.video else ("image", _TIMES_MIRRORED)
-    return (
-        [_EXCHANGED, *read_mirrored("sequence", "maps", _TIMES_OF_VIDEOS)]
-        if protocol.classes
-        else read_mirrored(noun, "maps", times)
-    )
+    if protocol.classes:
+        return [_EXCHANGED, *read_mirrored("sequence", "maps", _TIMES_OF_SEQUENCES)]
+    return read_mirrored("video", "maps") if protocol.video else read_mirrored("image", "maps", _TIMES_MIRRORED)
 
 
 _FACTS = {"categories": (int, str, bool)}

@@ -64,8 +64,8 @@ _LABELS = 256
 #: The bits of the labels of numbered objects.
 _OBJECT_BITS = 16
 #: Large areas partly match even if run lengths are read along the wrong axis; a correct map never scores this many
-#: times more then. The same holds for mirrored maps, and for those of other images; videos take longer to count again.
-_TIMES_TURNED, _TIMES_OF_VIDEOS = 1.5, 2.0
+#: times more then. The same holds for mirrored maps, and for those of other images.
+_TIMES_TURNED = 1.5
 
 
 # ── truths ──────────────────────────────────────────────────────────────────
@@ -495,7 +495,7 @@ def suspect(accumulator: UnitAccumulator[SemanticProtocol]) -> List[str]:
 def _list_readings(protocol: SemanticProtocol) -> List[Reading]:
     """Return the other readings by which a video or an image may score more."""
     if protocol.form == VIDEOS:
-        return read_mirrored("video", "maps", _TIMES_OF_VIDEOS)
+        return read_mirrored("video", "maps")
     turned = [read_turned("image", _TIMES_TURNED)] if protocol.form == STUFF else []
     return [*turned, *read_mirrored("image", "maps", _TIMES_TURNED), *read_neighbours("maps", _TIMES_TURNED)]
 
