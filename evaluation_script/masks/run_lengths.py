@@ -386,19 +386,27 @@ def invert(text: str, pixels: int) -> str:
     return compress(runs[1:] if runs[:1] == [0] else [0, *runs])
 
 
-def box_of(text: str, size: Size) -> Tuple[int, int, int, int]:
-    """Return the box (x, y, width, height) around a mask; all 0 if it is empty."""
-    height, width = size
-    bounds = np.cumsum(runs_of(text, height * width))
-    starts, ends = bounds[:-1:2], bounds[1::2]
-    starts, ends = starts[starts < ends], ends[starts < ends] - 1
-    if not starts.size:
-        return 0, 0, 0, 0
-    first_column, last_column = int(starts[0]) // height, int(ends[-1]) // height
-    crosses = starts // height != ends // height
-    top = 0 if crosses.any() else int((starts % height).min())
-    bottom = height - 1 if crosses.any() else int((ends % height).max())
-    return first_column, top, last_column - first_column + 1, bottom - top + 1
+def boxes_of(texts: List[str], sizes: Array) -> Array:
+    """Return the boxes (x, y, width, height) around checked masks in images of these sizes; all 0 for empty ones."""
+    boxes = np.zeros((len(texts), 4), np.int64)
+    nonempty = np.flatnonzero([bool(text) for text in texts])
+    if not len(nonempty):
+        return boxes
+    background, covered, first_pairs = decode([texts[index] for index in nonempty.tolist()])
+    counts = np.diff(np.append(first_pairs, len(covered)))
+    ends = np.cumsum(background + covered)
+    ends -= np.repeat((ends - background - covered)[first_pairs], counts)
+    height, is_run = np.repeat(sizes[nonempty, 0], counts), covered > 0
+    begins, closes = np.divmod(ends - covered, height), np.divmod(ends - 1, height)
+    spans = begins[0] != closes[0]  # from the bottom of one column to the top of the next
+    beyond = np.int64(1) << 62
+    starts = [np.where(is_run, values, beyond) for values in (begins[0], np.where(spans, 0, begins[1]))]
+    stops = [np.where(is_run, values + 1, 0) for values in (closes[0], np.where(spans, height - 1, closes[1]))]
+    corner = np.stack([np.minimum.reduceat(values, first_pairs) for values in starts], axis=1)
+    opposite = np.stack([np.maximum.reduceat(values, first_pairs) for values in stops], axis=1)
+    has_pixels = opposite[:, 0] > 0
+    boxes[nonempty[has_pixels]] = np.hstack((corner, opposite - corner))[has_pixels]
+    return boxes
 
 
 def turn(text: str, size: Size) -> str:

@@ -328,7 +328,7 @@ def _join_parts(parts: Iterator[_CheckedPart], checker: _Checker, limits: Archiv
     beyond = np.concatenate([none, *(images for checked in sound_parts for images in checked.beyond)])
     dropped = np.bincount(beyond, minlength=len(checker.images.ids))
     noun = "box" if protocol.boxes else "keypoint" if protocol.keypoints else "mask"
-    suspicions = form.judge(points=protocol.keypoints) or form.judge_places(noun)
+    suspicions = form.judge(points=protocol.keypoints) or form.judge_places(checker.images, noun)
     return InstanceRecords(image, category, score, area, pixels, masks, boxes, points, dropped, warnings, suspicions)
 
 
@@ -490,8 +490,8 @@ class _Checker:
             self._part.form.add(columns, self.images)
         if self._part.problems:
             return
-        if self._judged and self.images.examples is not None:
-            self._part.form.compare(columns, masks, self.images)
+        if self._judged:
+            self._part.form.keep_near(columns, masks, self.images)
         area = pixels if columns.own_area is None else columns.own_area
         points = np.zeros((len(area), 0)) if columns.points is None else columns.points
         table: Tuple[Array, ...] = (columns.image, columns.category, columns.score, area, pixels, columns.boxes, points)

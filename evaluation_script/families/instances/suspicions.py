@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable, List, Optional, Tuple
 import numpy as np
 
 from ...files import quantity
-from ...masks.run_lengths import MaskTexts, box_of
+from ...masks.run_lengths import MaskTexts, boxes_of, join_texts
 from ...masks.stack import Array
 from ..base.suspicions import ScoreRange, judge_matches, judge_one_class
 from .protocols import InstanceProtocol
@@ -36,8 +36,8 @@ class RecordForm:
         #: The numbers of boxes or points: all, those outside their images, those whose coordinates may be shares, those
         #: far outside, and those that each other order would put inside.
         self._counts = np.zeros(4 + len(_BOX_ORDERS), np.int64)
-        #: Whether each example of the truth is found, as submitted and by each other reading of places.
-        self._found = np.zeros((0, 0), bool)
+        #: The images, boxes and masks of records in or beside the images of examples.
+        self._near: List[Tuple[Array, Array, MaskTexts]] = []
 
     def add(self, columns: RecordColumns, images: KnownImages) -> None:
         """Count signs of mistakes in records."""
@@ -76,8 +76,7 @@ class RecordForm:
     def join(self, form: RecordForm) -> None:
         """Add the counts of another form."""
         self._counts += form._counts
-        if form._found.size:
-            self._found = self._found | form._found if self._found.size else form._found
+        self._near += form._near
 
     def judge(self, *, points: bool) -> List[str]:
         """Return warnings about the form of the records."""
@@ -100,41 +99,52 @@ class RecordForm:
                 return [f"{leave}, and read as {order} {inside:,} lie inside: write {due}"]
         return [f"{leave}: write {due} in pixels of the image"] if far >= _TOO_MANY * count else []
 
-    def compare(self, columns: RecordColumns, masks: MaskTexts, images: KnownImages) -> None:
-        """Note which examples have a box around a record of their image, in each reading of places."""
-        if images.examples is None:
+    def keep_near(self, columns: RecordColumns, masks: MaskTexts, images: KnownImages) -> None:
+        """Keep the records of the images of examples and of their neighbours."""
+        if images.examples is None or sum(len(image) for image, *_ in self._near) >= _MOST_NEAR:
             return
-        holders, boxes = images.examples
-        near = np.unique(np.concatenate((holders - 1, holders, holders + 1)))
-        chosen = np.flatnonzero(np.isin(columns.image, near))
-        image, sizes = columns.image[chosen], images.sizes[columns.image[chosen]]
-        if columns.points is not None:
-            predicted = _box_points(columns.points[chosen])
-        elif columns.boxes[chosen].any():
-            predicted = columns.boxes[chosen]
-        else:
-            predicted = np.array(
-                [box_of(masks[index], (h, w)) for index, (h, w) in zip(chosen.tolist(), sizes.tolist())], float
-            ).reshape(-1, 4)
-        reached = _REACHED_BY_POINTS if columns.points is not None else _REACHED
-        self._found = np.array([
-            _find_examples(image + step, change(predicted.T, sizes.T), (holders, boxes), reached)
-            for _, step, change in _PLACES
-        ])  # fmt: skip
+        is_near = np.zeros(len(images.ids) + 2, bool)
+        for step in (0, 1, 2):
+            is_near[images.examples[0] + step] = True
+        chosen = np.flatnonzero(is_near[1:-1][columns.image])[:_MOST_NEAR]
+        boxes = columns.boxes[chosen] if columns.points is None else _box_points(columns.points[chosen])
+        self._near.append((columns.image[chosen], boxes, masks.take(chosen).compact()))
 
-    def judge_places(self, noun: str) -> List[str]:
+    def judge_places(self, images: KnownImages, noun: str) -> List[str]:
         """Return a warning if the records have another place or image than they should."""
-        if not self._found.size:
+        if images.examples is None or not self._near:
             return []
-        count, (right, *counts) = self._found.shape[1], self._found.sum(axis=1).tolist()
+        holders, boxes = images.examples
+        image, predicted = (np.concatenate(columns) for columns in list(zip(*self._near))[:2])
+        masks = join_texts([texts for *_, texts in self._near])
+        reached = _REACHED_BY_POINTS if noun == "keypoint" else _REACHED
+
+        def count_found(rows: Array, step: int, change: Callable[[Array, Array], Array]) -> int:
+            places = change(predicted[rows].T, images.sizes[image[rows]].T)
+            return int(_find_examples(image[rows] + step, places, (holders, boxes), reached).sum())
+
+        def draw_boxes(rows: Array) -> Array:
+            """Give records that have only a mask the box around it."""
+            lacking = rows[~predicted[rows].any(axis=1)]
+            predicted[lacking] = boxes_of([masks[row] for row in lacking.tolist()], images.sizes[image[lacking]])
+            return rows
+
+        right = count_found(draw_boxes(np.flatnonzero(np.isin(image, holders))), *_PLACES[0][1:])
+        if _TIMES_AS_MANY * right > len(holders):  # no other reading could be better
+            return []
+        rows = draw_boxes(np.arange(len(image)))
+        counts = [count_found(rows, step, change) for _, step, change in _PLACES[1:]]
         best = int(np.argmax(counts))
-        if counts[best] < max(_TIMES_AS_MANY * right, _WOULD_FIND * count):
+        if counts[best] < max(_TIMES_AS_MANY * right, _WOULD_FIND * len(holders)):
             return []
         nouns = "boxes" if noun == "box" else f"{noun}s"
-        gain = f"corrected, {quantity(counts[best], 'instance', count)} tried would be found instead of {right:,}"
+        tried = f"{quantity(counts[best], 'instance', len(holders))} tried"
+        gain = f"corrected, {tried} would be found instead of {right:,}"
         return [f"{nouns} {_PLACES[best + 1][0]}: {gain}. Write pixels of the image that image_id names"]
 
 
+#: The maximum number of records that are kept for comparison with examples.
+_MOST_NEAR = 10_000
 #: The share of examples that another reading must find, and the minimum ratio to those found without it.
 _WOULD_FIND, _TIMES_AS_MANY = 0.6, 1.5
 #: The maximum number of examples from the truth, and the share that spreads them over its images.
@@ -168,9 +178,8 @@ def choose_examples(truth: InstanceTruth, protocol: InstanceProtocol) -> Optiona
     chosen = indices[np.isin(truth.image[indices], some)][:_MOST_EXAMPLES]
     if protocol.boxes or protocol.keypoints:
         return truth.image[chosen], truth.boxes[chosen].astype(float)
-    sizes = truth.images.sizes[truth.image[chosen]].tolist()
-    boxes = [box_of(truth.masks[index], (h, w)) for index, (h, w) in zip(chosen.tolist(), sizes)]
-    return truth.image[chosen], np.array(boxes, float)
+    texts = [truth.masks[index] for index in chosen.tolist()]
+    return truth.image[chosen], boxes_of(texts, truth.images.sizes[truth.image[chosen]]).astype(float)
 
 
 def _box_points(points: Array) -> Array:

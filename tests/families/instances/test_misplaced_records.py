@@ -121,8 +121,15 @@ def test_boxes_for_larger_images_are_named(tmp_path: Path) -> None:
     assert "of 24 boxes reach beyond their images: write [x, y, width, height] in pixels of the image" in lines[0]
 
 
-@pytest.mark.parametrize("box", [[0, 0, 160, 120], [3, 5, 1, 7], [10, 100, 20, 20], [159, 119, 1, 1]])
-def test_the_box_around_run_lengths_is_exact(box: list[int]) -> None:
-    encoding = rle(draw(box))
-    assert list(run_lengths.box_of(encoding["counts"], (HEIGHT, WIDTH))) == box
-    assert run_lengths.box_of(rle(draw([0, 0, 0, 0]))["counts"], (HEIGHT, WIDTH)) == (0, 0, 0, 0)
+def test_boxes_around_run_lengths_are_those_of_their_pixels() -> None:
+    boxes = [[0, 0, 160, 120], [3, 5, 1, 7], [0, 0, 0, 0], [10, 100, 20, 20], [159, 119, 1, 1]]
+    random = np.random.default_rng(5)
+    masks = [draw(box) for box in boxes]
+    masks += [(random.random((HEIGHT, WIDTH)) < share).astype(np.uint8) for share in (0, 0.0001, 0.001, 0.5, 1)]
+    texts = [rle(mask)["counts"] for mask in masks]
+    found = run_lengths.boxes_of(["", *texts], np.array([(HEIGHT, WIDTH)] * (len(texts) + 1)))
+    assert found[1 : len(boxes) + 1].tolist() == boxes
+    for box, mask in zip(found.tolist(), [np.zeros((HEIGHT, WIDTH)), *masks], strict=True):
+        rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+        ends = [columns[0], rows[0], np.ptp(columns) + 1, np.ptp(rows) + 1] if len(rows) else [0] * 4
+        assert box == ends
