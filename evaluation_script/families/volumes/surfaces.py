@@ -315,10 +315,11 @@ def _find_distance(places: Places, areas: Array, targets: Places, spacing: Spaci
     order, weights = np.argsort(side.distances, kind="stable"), side.weights
     shares = np.append(0.0, np.cumsum(weights[order])) + (nearer + more)
     shares /= total
-    index = int(np.searchsorted(shares, share))
-    if not 0 < index < len(shares) or shares[index] - share < ROUNDING or share - shares[index - 1] < ROUNDING:
+    lower, upper = np.searchsorted(shares, (share - ROUNDING, share + ROUNDING)).tolist()
+    if not 0 < lower <= upper < len(shares):
         return None
-    return float(side.distances[order[index - 1]])
+    lowest, highest = side.distances[order[[lower - 1, upper - 1]]].tolist()
+    return lowest if lowest == highest else None
 
 
 def _measure_places(places: Places, targets: Places, spacing: Spacing) -> Array:

@@ -196,6 +196,17 @@ def test_hd95_is_the_same_however_few_places_bounds_choose(monkeypatch: pytest.M
     assert 0 < answers.count(None) < len(answers) / 2
 
 
+def test_a_share_between_equal_distances_needs_no_further_search() -> None:
+    masks = np.zeros((2, 7, 7, 21), bool)
+    masks[0, 3, 3, 10] = masks[1, 3, 3, [4, 16]] = True
+    truth, dots = (places_room.list_places(surfaces_room.find_surface(mask)) for mask in masks)
+    areas, spacing = surfaces_room.list_areas((1.0, 1.0, 1.0)), (1.0, 1.0, 1.0)
+    assert len(dots) == 16
+    for place in range(1, 16):  # of 8 corners each, four are 5 mm from the truth's nearest corner, and four 6 mm
+        distance = surfaces_room._find_distance(dots, areas, truth, spacing, 100 * place / 16)
+        assert distance == (None if place == 8 else 5.0 if place < 8 else 6.0)
+
+
 def test_a_prediction_that_meets_many_lesions_in_large_boxes_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     truth, filled = np.zeros((9, 9, 30), np.uint8), np.ones((9, 9, 30), np.uint8)
     truth[4, 2:7, 2:28:8] = 3
