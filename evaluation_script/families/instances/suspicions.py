@@ -169,12 +169,13 @@ def choose_examples(truth: InstanceTruth, protocol: InstanceProtocol) -> Optiona
     """Return the images and boxes of some instances of images throughout the truth; None if they are too few."""
     has_extent = truth.boxes[:, 2:].all(axis=1) if protocol.boxes or protocol.keypoints else truth.pixels > 0
     indices = np.flatnonzero(has_extent & ~truth.crowd & (truth.category >= 0))
-    images = np.unique(truth.image[indices])
+    totals = np.bincount(truth.image[indices])
+    images = np.flatnonzero(totals)  # `np.unique` imports much
     if truth.images.frames is not None or protocol.streets or len(indices) < _FEWEST:
         return None
     strides = np.argsort((np.arange(len(images)) * _GOLDEN) % 1, kind="stable")
-    counts = np.bincount(truth.image[indices], minlength=int(images[-1]) + 1)[images[strides]]
-    some = images[strides][: int(np.searchsorted(np.cumsum(counts), _MOST_EXAMPLES)) + 1]
+    some = images[strides]
+    some = some[: int(np.searchsorted(np.cumsum(totals[some]), _MOST_EXAMPLES)) + 1]
     chosen = indices[np.isin(truth.image[indices], some)][:_MOST_EXAMPLES]
     if protocol.boxes or protocol.keypoints:
         return truth.image[chosen], truth.boxes[chosen].astype(float)
@@ -305,7 +306,7 @@ _WITHOUT = 1 / 3
 
 def _judge_missing(counted: Array, detections: Array, protocol: InstanceProtocol) -> List[str]:
     """Return a warning if many images or videos with instances lack detections."""
-    images = np.unique(counted["image"])
+    images = np.flatnonzero(np.bincount(counted["image"]))
     missing = int(np.count_nonzero(~np.isin(images, detections["image"])))
     if len(images) < _FEWEST or missing < _WITHOUT * len(images):
         return []
