@@ -204,20 +204,6 @@ def test_progress_is_reported(root: Path, results: Path) -> None:
     assert calls == [("dog", 0, 2), ("cat", 1, 2), ("", 2, 2)]
 
 
-def test_the_example_of_the_docs_prints_what_they_say() -> None:
-    text = (ROOT / "docs/participants.md").read_text(encoding="utf-8")
-    section = text.split("## From Python\n")[1].split("\n## ")[0]
-    code, output = (
-        "".join(line[4:] + "\n" for line in part.splitlines() if line.startswith("    "))
-        for part in section.split("\nprints\n")
-    )
-
-    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-
-    assert "segjudge.score(" in code
-    assert run.stdout == output
-
-
 def test_the_package_imports_nothing_until_a_name_is_used() -> None:
     code = (
         "import sys, segjudge\n"
