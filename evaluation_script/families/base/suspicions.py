@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from copy import copy
-from dataclasses import replace
 from functools import partial
 from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
@@ -58,12 +57,26 @@ def switch(attribute: str, *, value: object = True) -> Callable[[Any], Any]:
 
 
 #: The name and slip of each way to mirror masks, and the change of pixels (height, width) that undoes it.
-MIRRORINGS: Tuple[Tuple[str, str, Callable[[Array], Array]], ...] = (
+_MIRRORINGS: Tuple[Tuple[str, str, Callable[[Array], Array]], ...] = (
     ("mirrored", "look mirrored, with left and right exchanged", lambda pixels: pixels[:, ::-1]),
     ("upside down", "look upside down", lambda pixels: pixels[::-1]),
 )
-#: The remedy for mirrored masks, and the minimum score of masks as they are meant.
-UNDO_FLIP, LEAST_MIRRORED = "Undo the flip before you save", 0.5
+#: The minimum score of mirrored masks, and of those of other images, as they are meant.
+_LEAST_MEANT = 0.5
+
+
+def list_mirrorings(
+    noun: str,
+    open_mirrored: Callable[[Callable[[Array], Array], Any], Any],
+    masks: str = "masks",
+    times: float = Reading.times,
+) -> List[Reading]:
+    """Return the readings of mirrored masks; a function copies the submission, given the change that undoes it."""
+    remedy = "Undo the flip before you save"
+    return [
+        Reading(name, f"{masks} {slip}", remedy, noun, partial(open_mirrored, mirror), _LEAST_MEANT, times)
+        for name, slip, mirror in _MIRRORINGS
+    ]
 
 
 def read_mirrored(noun: str, masks: str = "masks", times: float = Reading.times) -> List[Reading]:
@@ -76,10 +89,7 @@ def read_mirrored(noun: str, masks: str = "masks", times: float = Reading.times)
 
         return switch("read", value=read)(submission)
 
-    return [
-        Reading(name, f"{masks} {slip}", UNDO_FLIP, noun, partial(open_mirrored, mirror), LEAST_MIRRORED, times)
-        for name, slip, mirror in MIRRORINGS
-    ]
+    return list_mirrorings(noun, open_mirrored, masks, times)
 
 
 def read_neighbours(masks: str, times: float = Reading.times) -> List[Reading]:
@@ -99,7 +109,7 @@ def read_neighbours(masks: str, times: float = Reading.times) -> List[Reading]:
     return [
         Reading(
             side, f"each of the {masks} looks as if it belonged to the image {side} its own", remedy, "image",
-            partial(open_neighbours, step), LEAST_MIRRORED, times,
+            partial(open_neighbours, step), _LEAST_MEANT, times,
         )
         for side, step in (("before", 1), ("after", -1))
     ]  # fmt: skip
@@ -107,20 +117,18 @@ def read_neighbours(masks: str, times: float = Reading.times) -> List[Reading]:
 
 def read_rewritten(noun: str) -> List[Reading]:
     """Return the readings of run lengths that are rewritten by the submission's `rewrite`."""
-    mirrored = [
-        Reading(
-            name, f"masks {slip}", UNDO_FLIP, noun,
-            switch("rewrite", value=partial(run_lengths.rearrange, change=mirror)), LEAST_MIRRORED,
-        )
-        for name, slip, mirror in MIRRORINGS
-    ]  # fmt: skip
-    return [replace(read_turned(noun), open=switch("rewrite", value=run_lengths.turn)), *mirrored]
+
+    def open_mirrored(mirror: Callable[[Array], Array], submission: Any) -> Any:
+        return switch("rewrite", value=partial(run_lengths.rearrange, change=mirror))(submission)
+
+    turned = read_turned(noun, switch("rewrite", value=run_lengths.turn))
+    return [turned, *list_mirrorings(noun, open_mirrored)]
 
 
-def read_turned(noun: str, times: float = Reading.times) -> Reading:
-    """Return the reading of a submission with row-wise run lengths, which has the flag `turns_runs`."""
+def read_turned(noun: str, open_turned: Callable[[Any], Any], times: float = Reading.times) -> Reading:
+    """Return the reading of row-wise run lengths; a function copies the submission."""
     slip, remedy = "run lengths look as if written row by row", "Encode np.asfortranarray(mask), column by column"
-    return Reading("rows", slip, remedy, noun, switch("turns_runs"), times=times)
+    return Reading("rows", slip, remedy, noun, open_turned, times=times)
 
 
 #: Reading -> a unit's score as submitted, and its score by that reading.
@@ -241,7 +249,7 @@ def judge_agreement(table: Array, noun: str, check: str) -> List[str]:
     if classes < _FEWEST:
         return []
     if np.count_nonzero(predicted) == 1:
-        return [f"all scored {noun}s have the same class, though the truth has {classes:,}: {_CHECK}"]
+        return [_describe_one_class(f"scored {noun}", classes)]
     right, by_chance = np.trace(table) / total, math.fsum((true / total * (predicted / total)).tolist())
     if right - by_chance > _BEYOND_CHANCE * (1 - by_chance):
         return []
@@ -304,7 +312,11 @@ def judge_one_class(noun: str, in_truth: Array, in_prediction: Array) -> List[st
     classes, predicted = int(np.count_nonzero(in_truth)), int(in_prediction.sum())
     if classes < _FEWEST or predicted < _FEWEST_OF_ONE or np.count_nonzero(in_prediction) != 1:
         return []
-    return [f"all {predicted:,} {noun}s have the same class, though the truth has {classes:,}: {_CHECK}"]
+    return [_describe_one_class(f"{predicted:,} {noun}", classes)]
+
+
+def _describe_one_class(noun: str, classes: int) -> str:
+    return f"all {noun}s have the same class, though the truth has {classes:,}: {_CHECK}"
 
 
 #: The minimum number of predictions that suggest that their class is always the same.

@@ -28,6 +28,7 @@ from ..base.suspicions import (
     read_mirrored,
     read_neighbours,
     read_turned,
+    switch,
 )
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile, TruthNames
 from ..base.units import (
@@ -496,7 +497,7 @@ def _list_readings(protocol: SemanticProtocol) -> List[Reading]:
     """Return the other readings by which a video or an image may score more."""
     if protocol.form == VIDEOS:
         return read_mirrored("video", "maps")
-    turned = [read_turned("image", _TIMES_TURNED)] if protocol.form == STUFF else []
+    turned = [read_turned("image", switch("turns_runs"), _TIMES_TURNED)] if protocol.form == STUFF else []
     return [*turned, *read_mirrored("image", "maps", _TIMES_TURNED), *read_neighbours("maps", _TIMES_TURNED)]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
 from functools import partial
 from typing import Callable, Dict, Iterable, List, Optional
 
@@ -15,14 +14,12 @@ from ...masks.overlaps import best_assignment
 from ...masks.run_lengths import turn_pixels
 from ...masks.stack import Array, Stack, Stacks, empty_labels, pack
 from ..base.suspicions import (
-    LEAST_MIRRORED,
-    MIRRORINGS,
-    UNDO_FLIP,
     Reading,
     ReadingScores,
     is_nearly_none,
     judge_cover,
     judge_readings,
+    list_mirrorings,
     read_turned,
     score_readings,
 )
@@ -106,15 +103,8 @@ _SCALED = [
         partial(_rename, lambda number: 1 if number == _LABELS - 1 else number),
     ),
 ]
-_MIRRORED = [
-    replace(
-        _make_reading(name, f"masks {slip}", UNDO_FLIP, partial(_redraw, mirror)),
-        least=LEAST_MIRRORED,
-        times=_TIMES_MIRRORED,
-    )
-    for name, slip, mirror in MIRRORINGS
-]
-_TURNED = replace(read_turned("sequence"), open=lambda _: partial(_redraw, turn_pixels))
+_MIRRORED = list_mirrorings("sequence", lambda mirror, _: partial(_redraw, mirror), times=_TIMES_MIRRORED)
+_TURNED = read_turned("sequence", lambda _: partial(_redraw, turn_pixels))
 #: The numbers of a sequence's objects, matched with its labels by their shared pixels.
 _EXCHANGED = _make_reading("exchanged", "object numbers look exchanged", _FROM_1, lambda stacks: stacks)
 #: The maximum number of objects of a sequence whose labels are all compared with all objects.
