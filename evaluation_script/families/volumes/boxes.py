@@ -102,5 +102,6 @@ def select_labels(labels: Array, chosen: Tuple[int, ...]) -> Array:
 
 
 def find_box(*masks: Array) -> Box:
-    """Return the smallest box around all masks; empty if all masks are empty."""
-    return cover(find_boxes(mask.view(np.uint8), 2).box_of(1) for mask in masks)
+    """Return the smallest box around all masks, of flags or bytes; empty if all masks are empty."""
+    boxes = [find_boxes(mask.view(np.uint8), 256) for mask in masks]
+    return cover(side.box_of(label) for side in boxes for label in sorted(side.labels))

@@ -153,11 +153,7 @@ def _share_of_sides(borders: Tuple[Places, Places], spacing: Spacing) -> Tuple[f
     Only what lies so near to the lesion is measured.
     """
     check_noise(*map(len, borders))
-    reaches = [int(_TOLERANCES[-1] / step) + 1 for step in spacing[::-1]]
-    box = tuple(
-        slice(max(0, lowest - reach), min(side, highest + 1 + reach))
-        for side, (lowest, highest), reach in zip(borders[0].shape, borders[0].ends, reaches)
-    )
+    box = borders[0].box_within(_TOLERANCES[-1], spacing)
     near = [border.cut(box) for border in borders]
     distances = measure_distances(near, spacing)
     half, whole = (

@@ -8,6 +8,7 @@ from typing import Any, Iterator, List, NamedTuple, Tuple
 import numpy as np
 
 from ...masks.stack import Array
+from ...values.arithmetic import add_parts
 from .boxes import Box
 from .distances import Spacing
 
@@ -67,11 +68,25 @@ class Places:
         parts = [self.locate(chunk) for chunk in cut_list(len(self))]
         return [(min(int(axis.min()) for axis in axes), max(int(axis.max()) for axis in axes)) for axes in zip(*parts)]
 
+    def box_within(self, distance: float, spacing: Spacing) -> Box:
+        """Return the box that holds all voxels at most this far from a place, and one more on each side."""
+        reaches = (int(distance / step) + 1 for step in spacing[::-1])
+        return tuple(
+            slice(max(0, lowest - reach), min(side, highest + 1 + reach))
+            for side, (lowest, highest), reach in zip(self.shape, self.ends, reaches)
+        )
 
-def cut_list(length: int) -> Iterator[slice]:
+
+def cut_list(length: int, step: int = 0) -> Iterator[slice]:
     """Yield slices of a list."""
-    for start in range(0, length, _SLAB):
-        yield slice(start, start + _SLAB)
+    step = step or _SLAB
+    for start in range(0, length, step):
+        yield slice(start, start + step)
+
+
+def sum_areas(kinds: Array, areas: Array) -> float:
+    """Return the sum of the areas of places, given their kinds."""
+    return add_parts(areas[kinds[chunk]] for chunk in cut_list(len(kinds)))
 
 
 def list_places(array: Array) -> Places:

@@ -20,9 +20,9 @@ from ...files.problems import Flaw
 from ...masks.backend import backend
 from ...masks.stack import Array
 from ...values.arithmetic import add, add_parts, mean
-from .boxes import cover, cut_slabs, find_box, find_boxes
+from .boxes import cut_slabs, find_box
 from .distances import Spacing, find_distances
-from .places import ROUNDING, Places, choose_places, cut_list, measure_samples
+from .places import ROUNDING, Places, choose_places, cut_list, measure_samples, sum_areas
 
 #: For one set of corners (x, y, z) of each kind, the normals of its triangles, in eighths of a voxel's face. The table
 #: is from DeepMind's surface-distance (Apache-2.0).
@@ -82,7 +82,7 @@ class Surface(NamedTuple):
     @property
     def total(self) -> float:
         """The sum of all weights."""
-        return add_parts(surface.weights for surface in self.parts)
+        return sum_areas(self.kinds, self.areas)
 
     @property
     def moment(self) -> float:
@@ -233,14 +233,11 @@ def share_of_codes(codes: List[Array], spacing: Spacing, tolerance: float) -> fl
     if sum(map(np.count_nonzero, codes)) <= _MOST_FAR:
         return share_within(measure_codes(codes, spacing), tolerance)
     check_noise(*(int(np.count_nonzero(side)) for side in codes))
-    kinds, areas = map(_list_kinds, codes), list_areas(spacing)
-    total = add([Surface(side, side, areas).total for side in kinds])
+    total = add([sum_areas(kinds, list_areas(spacing)) for kinds in map(_list_kinds, codes)])
     reaches = [int(tolerance / step) + 1 for step in spacing[::-1]]
-    boxes = [find_boxes(side, _CODES) for side in codes]
-    ends = zip(*(cover(map(box.box_of, sorted(box.labels))) for box in boxes))
     near = tuple(
         slice(max(0, *(side.start - reach for side in sides)), min(side.stop + reach for side in sides))
-        for sides, reach in zip(ends, reaches)
+        for sides, reach in zip(zip(*map(find_box, codes)), reaches)
     )
     if any(side.start >= side.stop for side in near):
         return 0.0
@@ -307,7 +304,7 @@ def _distance_of_places(places: Places, targets: Places, spacing: Spacing, perce
 
 def _find_distance(places: Places, areas: Array, targets: Places, spacing: Spacing, percent: float) -> Optional[float]:
     """Return the same by measuring only places that may lie there; None if rounding could decide which one does."""
-    share, total = percent / 100, add_parts(areas[places.values[chunk]] for chunk in cut_list(len(places)))
+    share, total = percent / 100, sum_areas(places.values, areas)
     chosen, nearer = choose_places(places, areas, targets, spacing, share)
     measured = places.choose(chosen)
     side = Surface(_measure_places(measured, targets, spacing), measured.values, areas)
@@ -326,16 +323,10 @@ def _measure_places(places: Places, targets: Places, spacing: Spacing) -> Array:
     """Return the distances of places to the nearest target; few places need no targets that are farther than others."""
     # Arrays that have no name here are freed once they are read.
     if not 0 < len(places) < len(targets):
-        starts = range(0, max(1, len(places)), _MOST_AT_ONCE)
-        portions = (places.choose(slice(start, start + _MOST_AT_ONCE)) for start in starts)
+        portions = map(places.choose, cut_list(max(1, len(places)), _MOST_AT_ONCE))
         return np.concatenate([find_distances(portion.fill(), targets.fill(), spacing) for portion in portions])
     farthest = float(measure_samples(places, targets, spacing).max())
-    box = tuple(
-        slice(max(0, lowest - reach), min(side, highest + 1 + reach))
-        for side, (lowest, highest), reach in zip(
-            places.shape, places.ends, (int(farthest / step) + 2 for step in spacing[::-1])
-        )
-    )
+    box = places.box_within(farthest, spacing)
     return find_distances(places.cut(box), targets.cut(box), spacing)
 
 
