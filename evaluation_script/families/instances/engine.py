@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, List, Optional, Tuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from . import truth as instance_truth
 from .matching import cut_into_blocks, decode_counts, match_block, merge_counts
 from .metrics import InstanceAccumulator, InstanceReport
 from .protocols import InstanceProtocol
+from .records import KnownImages
 from .submission import InstanceRecords, count_passes, read_ahead, read_within_cap
 from .suspicions import choose_examples
 from .truth import InstanceTruth
@@ -106,8 +108,11 @@ class _OpenedRecords:
         return CountingJob(accumulator, lambda _number: counts.encode(), [1])
 
     def _read(self, only: Optional[Array]) -> InstanceRecords:
-        images = replace(self._truth.images, examples=choose_examples(self._truth, self._protocol))
-        return read_within_cap(self._path, images, self._protocol, self._rules, only)
+        return read_within_cap(self._path, self._images, self._protocol, self._rules, only)
+
+    @cached_property
+    def _images(self) -> KnownImages:
+        return replace(self._truth.images, examples=choose_examples(self._truth, self._protocol))
 
     def _make_accumulator(self, records: InstanceRecords) -> InstanceAccumulator:
         ids, categories = self._truth.images.ids.tolist(), self._truth.categories

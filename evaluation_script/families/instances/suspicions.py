@@ -167,12 +167,14 @@ _PLACES: Tuple[Tuple[str, int, Callable[[Array, Array], Array]], ...] = (
 
 def choose_examples(truth: InstanceTruth, protocol: InstanceProtocol) -> Optional[Tuple[Array, Array]]:
     """Return the images and boxes of some instances of images throughout the truth; None if they are too few."""
+    if truth.images.frames is not None or protocol.streets:
+        return None
     has_extent = truth.boxes[:, 2:].all(axis=1) if protocol.boxes or protocol.keypoints else truth.pixels > 0
     indices = np.flatnonzero(has_extent & ~truth.crowd & (truth.category >= 0))
+    if len(indices) < _FEWEST:
+        return None
     totals = np.bincount(truth.image[indices])
     images = np.flatnonzero(totals)  # `np.unique` imports much
-    if truth.images.frames is not None or protocol.streets or len(indices) < _FEWEST:
-        return None
     strides = np.argsort((np.arange(len(images)) * _GOLDEN) % 1, kind="stable")
     some = images[strides]
     some = some[: int(np.searchsorted(np.cumsum(totals[some]), _MOST_EXAMPLES)) + 1]
