@@ -1,4 +1,4 @@
-"""The functions of the compiled kernel on arrays, whose library `library` loads.
+"""The functions of the compiled kernel, called with arrays; `library` loads it.
 
 `backend` has equivalent numpy code for each function.
 """

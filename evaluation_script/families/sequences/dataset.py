@@ -390,7 +390,7 @@ def _foreground_of(entry: Dict[str, Any]) -> Dict[str, List[Any]]:
 
 
 class _LabelSource:
-    """Label images as in YouTube-VOS, where frames may lack one, or a folder per object."""
+    """Label images as in YouTube-VOS: frames may lack one, and an object may have a folder of its own."""
 
     def __init__(self, files: Files, root: str, layout: Layout, subset: str) -> None:
         self._files, self._root = files, root

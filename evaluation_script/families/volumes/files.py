@@ -87,7 +87,7 @@ def _list_volumes(members: Iterable[str]) -> Dict[str, List[str]]:
 def _list_truths(members: Iterable[str]) -> Dict[str, List[str]]:
     """Return the files of true volumes by case.
 
-    Scans are none of them: what is beside KiTS' `segmentation`, or in nnU-Net's `imagesTr` beside `labelsTr`.
+    Scans are left out: KiTS keeps them beside `segmentation`, nnU-Net in `imagesTr` beside `labelsTr`.
     """
     files = list(members)
     masks = {member for member in files if _name_file(member) == _MASK and "/" in member}
@@ -176,7 +176,7 @@ class VolumeSubmission(FilesOfUnits):
         self.used_files = {*(self.used_files or ()), *self._lists}
 
     def explain_missing(self, missing: List[str], surplus: List[str]) -> str:
-        """Return the remedy; nnU-Net's images have the number of their channel behind the case."""
+        """Return the remedy; the names of nnU-Net's images end with the number of their channel."""
         if any(case + FIRST_CHANNEL in surplus for case in missing):
             return f"Send predictions, not images of channels, and name them without {FIRST_CHANNEL}"
         if any(case + FIRST_CHANNEL in missing for case in surplus):

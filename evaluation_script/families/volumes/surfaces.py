@@ -257,7 +257,7 @@ def _distance_at(side: Surface, percent: float) -> float:
 
 
 def _narrow(side: Surface, weight: float) -> Tuple[float, Surface]:
-    """Return the few places among which a cumulated weight is reached, and the weight of all nearer places."""
+    """Return the weight of the nearest places, and the few next ones with which a total weight is reached."""
     nearer = 0.0
     while len(side.distances) > _MOST_SORTED:
         lowest, highest = float(side.distances.min()), float(side.distances.max())
@@ -320,7 +320,7 @@ def _find_distance(places: Places, areas: Array, targets: Places, spacing: Spaci
 
 
 def _measure_places(places: Places, targets: Places, spacing: Spacing) -> Array:
-    """Return the distances of places to the nearest target; few places need no targets that are farther than others."""
+    """Return the distances of places to the nearest target; few places are compared with nearby targets only."""
     # Arrays that have no name here are freed once they are read.
     if not 0 < len(places) < len(targets):
         portions = map(places.choose, cut_list(max(1, len(places)), _MOST_AT_ONCE))

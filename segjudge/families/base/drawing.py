@@ -200,7 +200,7 @@ def _find_mirrored(painter: UnitPainter, painted: Sequence[_Painted]) -> tuple[d
 def _find_owners(painter: UnitPainter, all_units: Sequence[Unit], painted: Sequence[_Painted]) -> dict[str, Unit]:
     """Return by unit name the other unit that its prediction certainly shows.
 
-    Units whose segments hardly match are looked at again, with the predictions of the next ones of these units.
+    Units whose segments hardly match are compared with the predictions of the next such units.
     """
     ill_names = {unit.name for unit, painting in painted if _is_ill(painting)}
     ill = [unit for unit in all_units if unit.name in ill_names][:_MOST_ILL]

@@ -72,7 +72,7 @@ def make_demo(protocol: TracksProtocol) -> Content:
 
 
 def _write_lines(video: Scene, first_frame: int, classes: tuple[int, ...]) -> str:
-    """Write a text of tracks: the frames count from `first_frame`, the objects are of these classes in turn."""
+    """Return a text of tracks: frames are numbered from `first_frame`, objects take these classes in turn."""
     lines = []
     for frame in range(video.frames):
         for number, counts in encode_labels(video.truth(frame)).items():

@@ -49,7 +49,10 @@ def _compress(data: bytes) -> bytes:
 
 
 def make_sample(truths: list[Any], _protocol: Any, share: float) -> Members:
-    """Yield the volumes of the truth, moved along x; if the share is no whole voxel, some slices move one further."""
+    """Yield the volumes of the truth, moved along x by a share of their width.
+
+    For shares between whole voxels, some slices are moved one voxel further.
+    """
     for unit in [unit for truth in truths for unit in truth.units]:
         (frame,) = unit.load()
         geometry = decode_geometry(frame.rows)

@@ -150,7 +150,7 @@ class SliceDrawing:
     def add(self, *drawn: JudgedCase) -> None:
         """Draw a case (an entry per method) as room allows, at the worst place of the first two methods.
 
-        The slices of the second method's first components are drawn too, or of the only one's.
+        The slices of the first components are drawn too, those of the second method if there are two.
         """
         case, components = drawn[0].case, drawn[:2][-1].components
         if self.is_full or not case.truth.size:

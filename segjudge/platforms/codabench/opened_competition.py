@@ -41,7 +41,7 @@ def refusal(rule: int, subject: str, fault: str, remedy: str, quote: str) -> Bun
 
 
 def crash(rule: int, subject: str, fault: str, remedy: str, text: str) -> BundleProblem:
-    """Return a problem for which Codabench shows a text of Python's."""
+    """Return a problem that Codabench reports with an exception of Python."""
     return refusal(rule, subject, fault, remedy, ERROR_LOG + text)
 
 

@@ -43,7 +43,7 @@ def in_checkout() -> bool:
 
 
 def render_file(name: str) -> str:
-    """Return a file to operate a worker with, for this installation and the challenge in the current folder."""
+    """Return a file that operates a worker, made for this installation and the challenge in the current folder."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(  # noqa: S701 - no HTML
