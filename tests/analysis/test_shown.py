@@ -175,7 +175,6 @@ def test_costs_that_are_none_are_one_sentence(scored: dict[str, Scores], tmp_pat
         (["--metric", "J-Deca"], "davis2017 has no metric J-Deca, only J&F-Mean, "),
         (["--metric", "J-Decay", "--kinds"], "--kinds does not apply to J-Decay, only for J&F-Mean"),
         (["--metric", "J-Decay", "--out", "a.html"], "--out does not apply to J-Decay, only for J&F-Mean"),
-        (["--protocol", "mosev2", "--kinds"], "failures of mosev2 have no kinds"),
         (["--table", "a.doc"], "a.doc: name the table FILE.tex or FILE.md"),
         (["--film", "a.gif"], "a.gif: end the figure's name in svg, png, pdf"),
     ],

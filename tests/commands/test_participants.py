@@ -25,6 +25,7 @@ from segjudge.starting.new_challenge import write_demo_truth
 from tests.builders import ANNOTATIONS, DEV, ROOT, STRONG, label_zip, png, zipped
 from tests.commands.test_cli import ONE, TWO, davis
 from tests.data import INSTANCES
+from tests.families.contract import examples
 from tests.families.instances.test_places import PNGS
 from tests.published import published
 from tests.shared import needs_shared
@@ -456,21 +457,11 @@ def test_remedies_of_the_instance_track_never_speak_of_png_masks(data: bytes, tm
     assert "not the cause" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("protocol", "message"), [("mosev2", "(scored as 0)"), ("sav", "(excluded from the means)")])
-def test_a_missing_sequence_is_counted_in_plain_english(
-    protocol: str, message: str, root: Path, tmp_path: Path, capsys: Any
-) -> None:
-    results = folder_of(tmp_path / "one", ("dog",))
-    main(["score", str(results), "--truth", str(root), "--protocol", protocol])
-    assert f"1 of 2 sequences is missing: cat {message}" in capsys.readouterr().err
-    assert main(["score", str(results), "--truth", str(root), "--protocol", "davis2017"]) == 1
-    assert "1 of 2 sequences is missing: cat. Send a folder" in capsys.readouterr().err
-
-
 # ── truths of another family ────────────────────────────────────────────────
 
 
-FAMILIES = ("davis2017", "coco", "vipseg", "vspw", "mots")
+#: A protocol of each family whose published truth `host` and `new` take.
+FAMILIES = tuple({PROTOCOLS[protocol].family: protocol for protocol in reversed(examples("hosts"))}.values())
 
 
 @pytest.mark.parametrize("held", FAMILIES)
@@ -507,22 +498,26 @@ def test_a_packed_truth_without_splits_is_refused(command: list[str], tmp_path: 
 
 
 @pytest.mark.parametrize("results", [True, False], ids=["results", "truth-alone"])
-def test_show_writes_the_player_of_other_families(results: bool, tmp_path: Path) -> None:
-    truth = str(published("vspw", tmp_path))
-    (split,) = open_truth(TruthSource(truth), PROTOCOLS["vspw"], lambda *_: None).splits.values()
-    moved = tools_of("semantic").make_sample([split], PROTOCOLS["vspw"], 0.1)
+@pytest.mark.parametrize("protocol", examples("painted beside"))
+def test_show_writes_the_player_of_other_families(protocol: str, results: bool, tmp_path: Path) -> None:
+    truth, rules = str(published(protocol, tmp_path)), PROTOCOLS[protocol]
+    (split,) = open_truth(TruthSource(truth), rules, lambda *_: None).splits.values()
+    moved = tools_of(rules.family).make_sample([split], rules, 0.1)
     (tmp_path / "sent.zip").write_bytes(zipped(dict(moved)))
-    arguments = [*([str(tmp_path / "sent.zip")] if results else []), "--truth", truth, "--protocol", "vspw"]
+    arguments = [*([str(tmp_path / "sent.zip")] if results else []), "--truth", truth, "--protocol", protocol]
     assert main(["show", *arguments, "--out", str(tmp_path / "out")]) == 0
     text = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert 'class="player"' in text
     assert "Summary" not in text
 
 
-def test_show_refuses_what_only_instances_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["show", "--truth", str(tmp_path), "--protocol", "vspw", "--iou", "0.7", "--out", str(tmp_path / "out")]
+@pytest.mark.parametrize("protocol", examples("painted beside"))
+def test_show_refuses_what_only_instances_have(
+    protocol: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["show", "--truth", str(tmp_path), "--protocol", protocol, "--iou", "0.7", "--out", str(tmp_path / "o")]
     assert main(arguments) == 2
-    assert "do not apply to vspw" in capsys.readouterr().err
+    assert f"do not apply to {protocol}" in capsys.readouterr().err
 
 
 def test_a_stored_result_is_a_submission_beside_a_truth(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

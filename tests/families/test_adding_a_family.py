@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from segjudge.evaluation_script.families import FOLDERS, PROTOCOLS, folder_of
 from segjudge.families.uploads import check_upload
 from tests.families.plugins import ROOT, counting, install, run
 
 #: A Segjudge with scorers, which this test does not download.
 COMMIT = f"git+https://example.org/segjudge@{'0' * 40}"
-#: A protocol of each family that is taken away.
-PROTOCOLS_OF = {"panoptic": "vipseg", "semantic": "vspw", "tracking": "mots"}
+#: Families of ours that are taken away, and one whose name a plug-in wants.
+REMOVED, TAKEN = FOLDERS[2:5], FOLDERS[3]
 TRUTH, ANSWERS = {"a": 3, "b": 5, "c": 9}, {"a": 3, "b": 4, "c": 6}
 ON_TRUTH = ("answers.json", "--truth", "truth.json", "--protocol")
 
@@ -34,7 +35,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "broken": "import nowhere",
         "exits": "raise SystemExit",
         "empty": "",
-        "semantic": "",
+        TAKEN: "",
         "thief": rows.format("coco"),
         "wide": rows.format("counting-wide"),
         "engineless": "from ..base.family import Family\n"
@@ -89,19 +90,19 @@ def test_what_is_wrong_with_a_submission_to_it_is_a_sentence(site: Path, folder:
 def test_a_plug_in_that_cannot_be_used_is_a_sentence_and_hurts_nobody(site: Path, folder: Path) -> None:
     listed = run(site, folder, "benchmarks")
     assert "\n  counting-wide " in listed
-    assert "\n  mots " in listed
+    assert f"\n  {list(PROTOCOLS)[-1]} " in listed
     output = run(site, folder, "score", *ON_TRUTH, "countin", code=2)
     assert "'countin' does not exist; did you mean counting?" in output
     begin, taken = (
         "the plug-in segjudge-",
-        "semantic cannot name a family: the name is taken, or is not a valid module name",
+        f"{TAKEN} cannot name a family: the name is taken, or is not a valid module name",
     )
     faults = [line.removeprefix(begin) for line in output.splitlines() if line.startswith(begin)]
     assert faults == [
         "absent 1.0 (absent = segjudge_absent) cannot be used: ModuleNotFoundError: there is no package segjudge_absent",
         "broken 1.0 (broken = segjudge_broken) cannot be used: ModuleNotFoundError: No module named 'nowhere'",
         "exits 1.0 (exits = segjudge_exits) cannot be used: SystemExit: ",
-        f"semantic 1.0 (semantic = segjudge_semantic) cannot be used: {taken}",
+        f"{TAKEN} 1.0 ({TAKEN} = segjudge_{TAKEN}) cannot be used: {taken}",
         "empty 1.0 (empty = segjudge_empty) cannot be used: it has neither FAMILY nor PROTOCOLS",
         "thief 1.0 (thief = segjudge_thief) cannot be used: these names are already taken: a protocol coco",
     ]
@@ -255,7 +256,7 @@ def test_a_family_that_is_uninstalled_leaves_no_trace(folder: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("family", ["panoptic", "semantic", "tracking"])
+@pytest.mark.parametrize("family", REMOVED)
 def test_without_its_folders_and_its_word_a_family_of_ours_is_gone_and_the_rest_scores(
     site: Path, folder: Path, family: str
 ) -> None:
@@ -281,5 +282,6 @@ def test_without_its_folders_and_its_word_a_family_of_ours_is_gone_and_the_rest_
     run_copy("report", *ON_TRUTH, "counting", "--out", "page.html")
     listed = run_copy("benchmarks")
     assert "davis2017" in listed
-    assert PROTOCOLS_OF[family] not in listed
+    gone = [name for name, rules in PROTOCOLS.items() if folder_of(rules.family) == family]
+    assert not any(f"\n  {name} " in listed for name in gone)
     assert run_copy("new", "other", "--demo", "--segjudge", COMMIT).startswith("other")

@@ -30,6 +30,11 @@ def paths(protocol: str) -> tuple[str, str]:
     return str(TRACKS_DATA / truth), str(TRACKS_DATA / submission)
 
 
+#: What the shortest tests take.
+PROTOCOL, (LAYOUT, *_) = next(iter(SETS.items()))
+FAMILY, (TRUTH, SUBMISSION) = PROTOCOLS[PROTOCOL].family, paths(PROTOCOL)
+
+
 @pytest.mark.parametrize("protocol", SETS)
 def test_published_truth_and_packed_truth_score_alike_by_command_and_in_python(
     protocol: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -69,27 +74,19 @@ def test_a_phase_of_a_challenge_scores_them_guarded(
         main.evaluate(packed, str(tmp_path / "empty.zip"), "p")
 
 
-def test_units_can_be_chosen_by_name() -> None:
-    protocol = "vipseg-official"
-    truth, submission = paths(protocol)
-    golden = json.loads((TRACKS_DATA / "vps" / "golden.json").read_text())
-    results = segjudge.score(submission, truth, protocol, sequences=["long"]).metrics["val"]
-    assert results["VPQ"] == pytest.approx(golden["vpq"]["long"]["VPQ"]["All"] / 100, abs=1e-9)
-
-
 def test_two_truths_go_into_one_file(tmp_path: Path) -> None:
     out = str(tmp_path / "truth.zip")
     for split in ("val", "test"):
-        assert cli(["pack", "--layout", "mots", "--root", paths("mots")[0], "--out", out, "--split", split]) == 0
-    scores = segjudge.score(paths("mots")[1], out, "mots")
+        assert cli(["pack", "--layout", LAYOUT, "--root", TRUTH, "--out", out, "--split", split]) == 0
+    scores = segjudge.score(SUBMISSION, out, PROTOCOL)
     assert scores.metrics["val"] == scores.metrics["test"]
 
 
 def test_what_does_not_go_together_is_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = str(tmp_path / "truth.zip")
-    assert cli(["pack", "--layout", "mots", "--root", paths("mots")[0], "--out", out]) == 0
-    for protocol in ("vspw", "davis2017", "coco"):
-        assert cli(["score", paths("mots")[1], "--truth", out, "--protocol", protocol]) != 0
-        assert "holds tracks" in capsys.readouterr().err
-    assert cli(["score", paths("mots")[1], "--truth", out, "--protocol", "mots", "--cap", "image"]) != 0
-    assert "--cap does not apply to tracks" in capsys.readouterr().err
+    assert cli(["pack", "--layout", LAYOUT, "--root", TRUTH, "--out", out]) == 0
+    for protocol in ("davis2017", "coco", *list(SETS)[1:]):
+        assert cli(["score", SUBMISSION, "--truth", out, "--protocol", protocol]) != 0
+        assert f"holds {FAMILY}" in capsys.readouterr().err
+    assert cli(["score", SUBMISSION, "--truth", out, "--protocol", PROTOCOL, "--cap", "image"]) != 0
+    assert f"--cap does not apply to {FAMILY}" in capsys.readouterr().err

@@ -35,12 +35,14 @@ def test_an_evaluators_numbers_stand_beside_ours_and_an_absent_one_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One peer prints an equal and a different number below other lines, and another peer is missing."""
-    script = "import json; print('loading {'); print(json.dumps({'mIoU': 0.0, 'VC8': None}))"
-    evaluators = {"vspw": ("present", script), "vspw-official": ("absent", "import no_such_evaluator")}
-    peer = replace(tracks.SETS["vspw"], peers=evaluators)
+    name = next(name for name in tracks.SETS if f"{name}-official" in PROTOCOLS)
+    first, second = PROTOCOLS[name].metrics[:2]
+    script = f"import json; print('loading {{'); print(json.dumps({{'{first}': 0.0, '{second}': None}}))"
+    evaluators = {name: ("present", script), f"{name}-official": ("absent", "import no_such_evaluator")}
+    peer = replace(tracks.SETS[name], peers=evaluators)
     peer.make(tmp_path, np.random.default_rng(1), 0.003, (16, 16))
-    rows, odd = tracks.compare(tracks.parsed(["vspw", "--repeat", "1"]), peer, tmp_path)
-    assert [text.partition("mIoU ")[0] for text in odd if "mIoU" in text] == ["vspw: "]
+    rows, odd = tracks.compare(tracks.parsed([name, "--repeat", "1"]), peer, tmp_path)
+    assert [text.partition(f"{first} ")[0] for text in odd if f" {first} " in text] == [f"{name}: "]
     assert rows[0][4] == "present"
     assert rows[0][-1].endswith(" of 2")
     assert rows[1][4:] == [""] * 5

@@ -214,7 +214,7 @@ def test_surplus_names_are_listed_in_order(protocol: str, tmp_path: Path, monkey
 @pytest.mark.parametrize("protocol", examples("folders"))
 def test_one_mistake_in_all_files_of_a_folder_is_one_line(protocol: str, tmp_path: Path) -> None:
     scored = Scored(protocol, tmp_path)
-    small = png(np.zeros((4, 5, 3) if protocol == "vipseg" else (4, 5), np.uint8))
+    small = png(np.zeros((4, 5, 3) if protocol in examples("no label maps") else (4, 5), np.uint8))
     files = uploaded(protocol, scored.truth)
     wrong = {name: small if name.endswith(".png") else data for name, data in files.items()}
     with pytest.raises(SubmissionError) as caught:
@@ -275,7 +275,7 @@ def test_a_truth_is_chosen_by_its_names() -> None:
 def test_a_list_may_name_folders_in_another_unicode_form(
     protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    videos_named(["cafe\u0301", "a goat" if protocol == "vspw" else "goat"], monkeypatch)
+    videos_named(["cafe\u0301", "goat" if protocol == "davis2017" else "a goat"], monkeypatch)
     truth = published.published(protocol, tmp_path)
     (lists,) = truth.rglob("val.txt")
     lists.write_text(normalize("NFC", lists.read_text(encoding="utf-8")), encoding="utf-8")

@@ -23,7 +23,7 @@ PAGES = "docs/benchmarks/"
 HOUSE_EXAMPLES = {
     "davis2016", "davis2017", "davis2017-unsupervised", "lvos", "vos-benchmark", "sav", "places2017",
     "places2017-official",
-    "coco", "coco-box", "vipseg", "vspw", "semantic", "cityscapes", "mots", "volumes",
+    "coco", "coco-box", "vspw", "semantic", "cityscapes", "mots", "volumes",
 }  # fmt: skip
 
 

@@ -13,6 +13,7 @@ import pytest
 import segjudge
 from segjudge import FrameAccumulator, HostError, Scores, SubmissionError, UsageError
 from segjudge.system.errors import ArgumentTypeError, UnknownMetricError
+from tests.families.contract import examples
 
 #: Values that a caller may pass by mistake; numbers and truth values of numpy come from a data frame or a
 #: configuration.
@@ -95,8 +96,7 @@ def list_calls(methods: dict[str, Scores]) -> dict[str, list[_Call]]:
         "score": [(segjudge.score, {"results": "results.json", "truth": "truth.json", "protocol": "coco"})],
         "score_arrays": [
             (segjudge.score_arrays, in_memory),
-            (segjudge.score_arrays, {**in_memory, "protocol": "vipseg"}),
-            (segjudge.score_arrays, {**in_memory, "protocol": "coco"}),
+            *((segjudge.score_arrays, {**in_memory, "protocol": protocol}) for protocol in examples("no label maps")),
         ],
     }
 

@@ -23,6 +23,8 @@ from tests.report.known_files import list_benchmarks
 from tests.report.known_scenes import World, make_world
 
 BENCHMARKS = list_benchmarks()
+#: Benchmarks that ask for maps of classes.
+MAPS = [name for name, row in BENCHMARKS.items() if row.asks == "maps"]
 #: Faults of the same pixels, objects or classes: with two of a group, there is another fault than either.
 _ALIKE = (
     {"shifted", "eroded", "dilated", "half", "noise"},
@@ -74,7 +76,7 @@ def find_cause(scores: Any) -> str:
 
 def test_a_player_has_a_colour_for_each_fault_that_it_shows(tmp_path: Path) -> None:
     """Pixels of a matching region may belong to another class."""
-    page = make_report(score("vspw", ["surplus"], tmp_path, 17), "known faults", PageOptions())
+    page = make_report(score(MAPS[0], ["surplus"], tmp_path, 17), "known faults", PageOptions())
     (player,) = (section for section in page.sections if section.id == "frames")
     about: Any = player.values
     names = {name for _, joined in about["legend"] for name in joined.split(" or ")}
@@ -200,7 +202,7 @@ def test_one_mirrored_prediction_is_named_beside_a_fault_of_another(protocol: st
     assert re.search(pattern_of("half", BENCHMARKS[protocol]), cause, re.IGNORECASE), cause
 
 
-@pytest.mark.parametrize("protocol", [name for name, row in BENCHMARKS.items() if row.asks == "maps"])
+@pytest.mark.parametrize("protocol", MAPS)
 def test_a_region_that_another_class_covers_in_part_is_not_called_too_small_for_the_rest(
     protocol: str, tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ from PIL import ExifTags, Image
 from segjudge.report.page import PageOptions
 from segjudge.report.player import PictureFolder, read_picture
 from segjudge.scoring.report import make_report
+from tests.families.contract import examples
 from tests.report.known_scenes import SIZE
 from tests.report.test_known_faults import score
 
@@ -48,7 +49,7 @@ def test_a_picture_that_is_none_or_too_large_is_named_and_left_out(tmp_path: Pat
         assert folder.describe_faults().startswith(f"2 pictures cannot be shown: the first: {name} {sentence}")
 
 
-@pytest.mark.parametrize("protocol", ["davis2017", "coco", "vspw"])
+@pytest.mark.parametrize("protocol", ["davis2017", "coco", examples("lists")[-1]])
 def test_an_unreadable_picture_leaves_the_report_whole(protocol: str, tmp_path: Path) -> None:
     """One of the pictures is damaged; the page names it and shows the others."""
     scores, pictures = score(protocol, ["half"], tmp_path, 22), tmp_path / "pictures"

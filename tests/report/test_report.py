@@ -132,14 +132,6 @@ def test_the_kinds_on_the_page_sum_to_the_loss_that_it_shows(files: Path) -> Non
     assert sum(shares) == pytest.approx(1 - kept, abs=0.005)  # nine numbers of three decimals
 
 
-def test_where_a_number_is_no_mean_over_frames_the_page_says_so(tmp_path: Path) -> None:
-    paths = [str(ROOT / "examples/sequences-dev/lagging.zip"), "--truth", str(ROOT / "annotations/sequences-dev.zip")]
-    assert main(["report", *paths, "--protocol", "mosev2", "--out", str(tmp_path / "out.html")]) == 0
-    text = (tmp_path / "out.html").read_text(encoding="utf-8")
-    assert "the kinds sum to 1 − J&amp;F as a plain mean over frames" in text
-    assert len(re.findall(r"<b>([\d.]+)</b></dt>", text)) == 9
-
-
 @needs_chromium
 def test_the_worst_frame_of_the_worst_sequence_is_there_at_once(files: Path, browser: Any) -> None:
     with opened(browser, files) as page:

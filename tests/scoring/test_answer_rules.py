@@ -430,7 +430,6 @@ def test_a_plain_annotation_file_is_read_as_the_protocol_says(tmp_path: Path) ->
     for name, protocol, sentence in (
         ("masks.zip", "coco", "holds no JSON file"),
         ("none.zip", "davis2017", "holds no PNG masks"),
-        ("none.zip", "burst", "cannot be read as the truth of tracks"),
         ("broken", "davis2017", "broken: "),
         ("broken", "other", "there is no protocol 'other'"),
     ):

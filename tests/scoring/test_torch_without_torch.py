@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from segjudge.scoring.arrays import FrameAccumulator
+from tests.families.contract import examples
 
 
 class Tensor:
@@ -120,7 +121,8 @@ def test_ranks_with_more_fewer_and_the_same_frames_give_the_numbers_of_one_run(f
 
 
 def test_images_without_frames_names_of_numbers_and_mappings_are_taken(face: Any) -> None:
-    whole, metric = FrameAccumulator("vspw"), face.SegmentationMetric("vspw")
+    protocol = examples("lists")[-1]
+    whole, metric = FrameAccumulator(protocol), face.SegmentationMetric(protocol)
     with pytest.raises(ValueError, match="zip"):
         metric.update([masks(1)[0]] * 2, [masks(1)[1]], ["a", "b"], ["0", "1"])
     assert len(metric.frames) == 1, "nothing of a batch that does not fit is kept"

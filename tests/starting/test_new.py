@@ -30,7 +30,7 @@ from segjudge.starting import lock, new_challenge
 from segjudge.starting.new_challenge import MOST_LABELS, _evalai_title, _plain_title, choose_labels
 from tests.builders import ROOT
 from tests.commands.test_cli import of_davis
-from tests.families.contract import merge_rows
+from tests.families.contract import examples, merge_rows
 from tests.families.sequences.family import davis
 
 FILES = {
@@ -435,16 +435,19 @@ def test_every_group_of_a_leaderboard_has_metrics() -> None:
 
 
 def test_all_metrics_are_on_the_leaderboard_where_the_host_wants_them(tmp_path: Path, capsys: Any) -> None:
-    assert main(["new", str(tmp_path / "few"), "--demo", "--protocol", "mots"]) == 0
-    assert "leaderboard: 7 of 14 metrics" in capsys.readouterr().err
-    assert main(["new", str(tmp_path / "all"), "--demo", "--protocol", "mots", "--all-metrics"]) == 0
+    labels_of = merge_rows("BOARD_LABELS")
+    protocol = next(name for name in examples("painted beside") if name in labels_of)
+    labels = labels_of[protocol]
+    assert main(["new", str(tmp_path / "few"), "--demo", "--protocol", protocol]) == 0
+    assert f"leaderboard: {len(labels)} of {len(PROTOCOLS[protocol].metrics)} metrics" in capsys.readouterr().err
+    assert main(["new", str(tmp_path / "all"), "--demo", "--protocol", protocol, "--all-metrics"]) == 0
     assert "leaderboard:" not in capsys.readouterr().err
     few, every = (
         yaml.safe_load((tmp_path / name / "challenge_config.yaml").read_text())["leaderboard"][0]["schema"]
         for name in ("few", "all")
     )
-    assert tuple(every["labels"]) == PROTOCOLS["mots"].metrics
-    assert tuple(few["labels"]) == merge_rows("BOARD_LABELS")["mots"]
+    assert tuple(every["labels"]) == PROTOCOLS[protocol].metrics
+    assert tuple(few["labels"]) == labels
     assert set(few["metadata"]) == set(few["labels"])
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from segjudge import score_arrays
+from tests.families.codings import TRUTH, list_warnings
 
 
 @pytest.mark.parametrize(
@@ -32,3 +33,15 @@ def test_categories_that_are_numbered_otherwise_are_named(ids: list[int], change
     ).warnings
     assert any("categories" in line for line in lines) == bool(message)
     assert message in "".join(lines)
+
+
+def test_detections_without_a_match_are_named() -> None:
+    masks = TRUTH[:2] == 1
+    truth = [{"labels": [3, 7], "masks": masks}]
+    assert list_warnings([{"labels": [3, 3], "masks": masks, "scores": [0.5, 0.4]}], truth, "coco") == []
+    assert list_warnings([{"labels": [2, 8], "masks": masks, "scores": [0.5, 0.4]}], truth, "coco") == [
+        "not one detection was matched with one of its class: check the numbers of the classes, and of the images"
+    ]
+    assert not any(
+        "match" in line for line in list_warnings([{"labels": [], "masks": masks[:0], "scores": []}], truth, "coco")
+    )

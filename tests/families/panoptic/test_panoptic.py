@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import segjudge
 from segjudge.evaluation_script.families.base.units import (
     UnitCounts,
     UnitTruth,
@@ -331,3 +332,10 @@ def test_a_packed_truth_has_equal_bytes_each_time(tmp_path: Path) -> None:
     (tmp_path / "one").write_bytes(b"PK\x03\x04")
     with pytest.raises(HostError, match="Pack it again"):
         read_units(str(tmp_path / "one"))
+
+
+@needs_shared
+def test_units_can_be_chosen_by_name() -> None:
+    golden = read_golden(VIDEOS)["vpq"]["long"]["VPQ"]["All"]
+    scores = segjudge.score(VIDEOS / "submission", VIDEOS / "truth.json", "vipseg-official", sequences=["long"])
+    assert scores.metrics["val"]["VPQ"] == pytest.approx(golden / 100, abs=1e-9)

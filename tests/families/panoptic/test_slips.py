@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from segjudge import SubmissionError, score
+from tests.families.codings import TRUTH, list_warnings
 from tests.families.slips import BGR
-from tests.families.test_codings import TRUTH, said
 from tests.families.test_suspicions import publish, write
 
 CATEGORIES = [{"id": number, "name": str(number), "isthing": number < 3} for number in range(1, 6)]
@@ -21,8 +21,8 @@ def test_segments_without_a_match_are_named() -> None:
     second = {number: category % 5 + 1 for number, category in segments.items()}
     truth, right, wrong = ([(frame, item) for frame in ids] for item in (segments, segments, second))
     for protocol in ("coco-panoptic", "vipseg"):
-        assert said(right, truth, protocol, categories=CATEGORIES) == []
-        (line,) = said(wrong, truth, protocol, categories=CATEGORIES)
+        assert list_warnings(right, truth, protocol, categories=CATEGORIES) == []
+        (line,) = list_warnings(wrong, truth, protocol, categories=CATEGORIES)
         assert (
             line
             == "not one segment was matched with one of its class: check the numbers of the classes, and of the images"

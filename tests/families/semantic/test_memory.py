@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
+
 import numpy as np
 import pytest
 from PIL import Image
 
 import segjudge
 from tests.data import TRACKS_DATA
-from tests.scoring.memory_parts import frames_of, of_parts, same
+from tests.scoring.memory_parts import frames_of, of_parts, refuse_state, same
 from tests.shared import needs_shared
 
 
@@ -26,3 +29,10 @@ def test_semantic_videos_in_memory_score_as_files_do(protocol: str) -> None:
             updates.append((video, path.stem, np.asarray(Image.open(prediction)), np.asarray(Image.open(path))))
     same(of_parts(protocol, updates, expected=frames_of(names, updates)), expected)
     same(of_parts(protocol, updates), expected, order=False)
+
+
+def test_a_state_that_cannot_have_been_counted_makes_no_scores() -> None:
+    ids = np.zeros((4, 6), np.int64)
+    ids[1:3, 1:4] = 1
+    strange = np.stack((ids, ids + 60_000)).astype("<u2")
+    refuse_state("vspw", "00000", struct.pack("<II", *ids.shape) + zlib.compress(strange.tobytes()))

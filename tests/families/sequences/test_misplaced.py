@@ -11,9 +11,13 @@ import numpy as np
 import pytest
 
 import segjudge
+from segjudge.cli import main
 from segjudge.masks.compression import label_png
 from segjudge.masks.demo import scene
-from tests.builders import written, zipped
+from tests.builders import ROOT, written, zipped
+from tests.commands.test_cli import davis
+from tests.commands.test_participants import folder_of
+from tests.families.codings import TRUTH, list_warnings
 from tests.report.test_known_faults import read_verdict
 
 Videos = dict[str, list[np.ndarray[Any, Any]]]
@@ -122,3 +126,38 @@ def test_nothing_is_named_that_is_not_certain(
         (tmp_path / str(number)).mkdir()
         cause = describe(videos, prediction, tmp_path / str(number))
         assert not any(word in cause for word in ("another sequence", "predictions of", r"Left and", "early", "late"))
+
+
+def test_objects_of_which_none_is_where_it_should_be_are_named() -> None:
+    truth = np.where(TRUTH == 255, 0, TRUTH)
+    line = "video: no mask overlaps the object with its number: check the object numbers"
+    assert list_warnings(np.where(truth > 1, truth - 1, 0), truth, "davis2017") == [line]
+    assert list_warnings(np.where(truth > 0, truth % 5 + 1, 0), truth, "davis2017") == [line]
+    assert list_warnings(np.where(truth > 0, truth % 5 + 1, 0), truth, "davis2016") == []
+    assert list_warnings(truth * 0, truth, "davis2017") == ["all object masks are empty: check the submission"]
+    gone = truth * (np.arange(len(truth)) == 0)[:, None, None]
+    assert list_warnings(gone * 0, gone, "davis2017") == [], "no counted frame has an object"
+
+
+@pytest.mark.parametrize(("protocol", "message"), [("mosev2", "(scored as 0)"), ("sav", "(excluded from the means)")])
+def test_a_missing_sequence_is_counted_in_plain_english(
+    protocol: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, results = davis(tmp_path / "DAVIS"), folder_of(tmp_path / "one", ("dog",))
+    main(["score", str(results), "--truth", str(root), "--protocol", protocol])
+    assert f"1 of 2 sequences is missing: cat {message}" in capsys.readouterr().err
+    assert main(["score", str(results), "--truth", str(root), "--protocol", "davis2017"]) == 1
+    assert "1 of 2 sequences is missing: cat. Send a folder" in capsys.readouterr().err
+
+
+def test_where_a_number_is_no_mean_over_frames_the_page_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results, page = str(ROOT / "examples/sequences-dev/lagging.zip"), tmp_path / "out.html"
+    on = ["--truth", str(ROOT / "annotations/sequences-dev.zip"), "--protocol", "mosev2"]
+    assert main(["report", results, *on, "--out", str(page)]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert "the kinds sum to 1 − J&amp;F as a plain mean over frames" in text
+    assert len(re.findall(r"<b>([\d.]+)</b></dt>", text)) == 9
+    assert main(["compare", f"a={results}", f"b={results}", *on, "--kinds"]) == 2
+    assert "failures of mosev2 have no kinds" in capsys.readouterr().err

@@ -13,7 +13,7 @@ import pytest
 import segjudge
 from segjudge import FrameAccumulator, SubmissionError
 from tests.data import TRACKS_DATA
-from tests.scoring.memory_parts import of_parts, same
+from tests.scoring.memory_parts import of_parts, refuse_state, same
 from tests.shared import needs_shared
 
 
@@ -76,3 +76,7 @@ def test_a_map_of_many_labels_is_refused_soon() -> None:
     with pytest.raises(SubmissionError, match="has 70,225 masks in frame 00000. Send at most 500"):
         FrameAccumulator("mots").update("a", 0, labels, labels)
     assert time.process_time() - started < 15
+
+
+def test_a_state_that_cannot_have_been_counted_makes_no_scores() -> None:
+    refuse_state("mots", "00000", b"[[4,6],[[1]],[],{}]")

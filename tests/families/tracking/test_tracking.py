@@ -22,6 +22,7 @@ from segjudge.evaluation_script.families.tracking.protocols import DISTRACTORS, 
 from segjudge.evaluation_script.files.problems import Flaw, HostError, SubmissionError
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.overlaps import best_assignment
+from segjudge.evaluation_script.scoring.scorer import read_truth
 from tests.builders import zipped
 from tests.data import TRACKS_DATA
 from tests.families.unit_counts import CLOSE, count_units, pack_units, read_golden, score_units
@@ -501,3 +502,9 @@ def test_truth_and_protocol_have_to_go_together(tmp_path: Path) -> None:
     with pytest.raises(SubmissionError, match="Send only what is scored"):
         (tmp_path / "more").write_bytes(texts(PERFECT, **{"b.txt": b""}))
         count_units(tmp_path / "more", mots_truth(tmp_path), "mots", strict=True)
+
+
+def test_an_archive_of_another_form_is_no_truth(tmp_path: Path) -> None:
+    (tmp_path / "none.zip").write_bytes(zipped({"a.json": b"{}"}))
+    with pytest.raises(HostError, match="cannot be read as the truth of tracks"):
+        read_truth(str(tmp_path / "none.zip"), "burst")

@@ -8,19 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge import SubmissionError, score, score_arrays
+from segjudge import SubmissionError, score
 from segjudge.evaluation_script.families.base.suspicions import judge_pixels
 from tests import published
 from tests.builders import png, zipped
-
-#: Classes 0 to 5, each in a seventh of the map, and void.
-TRUTH = np.repeat(np.array([0, 1, 2, 3, 4, 5, 255], np.uint8), 10)[None, None].repeat(8, 1).repeat(9, 0)
-
-
-def said(prediction: Any, truth: Any = TRUTH, protocol: str = "semantic", **options: Any) -> list[str]:
-    lines = score_arrays(prediction, truth, protocol, **options).warnings
-    return [line.removeprefix("all: ") for line in lines if "nothing to average" not in line]
-
+from tests.families.codings import TRUTH, list_warnings
 
 CHECK = ": check the numbers of the classes"
 CODED = "labels look like another encoding, such as 7 for 0, 11 for 1, 19 for 2 and 2 more" + CHECK
@@ -47,7 +39,7 @@ CODED = "labels look like another encoding, such as 7 for 0, 11 for 1, 19 for 2 
 )
 def test_labels_of_another_coding_are_named(change: Any, message: str) -> None:
     labels = np.where(TRUTH == 255, 6, TRUTH).astype(int)
-    lines = said(change(labels))
+    lines = list_warnings(change(labels))
     assert len(lines) == bool(message)
     assert message in "".join(lines)
 
@@ -85,12 +77,12 @@ def test_a_coding_is_named_where_it_explains_more_than_a_half(pixels: Any, messa
 
 def test_maps_without_pixels_that_count_say_nothing() -> None:
     assert judge_pixels(np.zeros((4, 4), int)) == []
-    assert said(TRUTH * 0 + 3, TRUTH * 0 + 255) == []
+    assert list_warnings(TRUTH * 0 + 3, TRUTH * 0 + 255) == []
 
 
 def test_classes_below_the_truth_s_are_named_too() -> None:
     labels = np.where(TRUTH == 255, 255, TRUTH + 10).astype(np.uint8)
-    assert said(TRUTH % 255, labels) == [
+    assert list_warnings(TRUTH % 255, labels) == [
         "labels look as if 10 was subtracted from each: check the numbers of the classes"
     ]
 
@@ -101,38 +93,6 @@ def test_files_say_it_too_and_strict_refuses_nobody_for_a_guess(tmp_path: Path) 
     (tmp_path / "results.zip").write_bytes(zipped(files))
     scores = score(tmp_path / "results.zip", truth, "vspw", strict=True)
     assert "val: labels look as if 1 was added to each: check the numbers of the classes" in scores.warnings
-
-
-def test_detections_without_a_match_are_named() -> None:
-    masks = TRUTH[:2] == 1
-    truth = [{"labels": [3, 7], "masks": masks}]
-    assert said([{"labels": [3, 3], "masks": masks, "scores": [0.5, 0.4]}], truth, "coco") == []
-    assert said([{"labels": [2, 8], "masks": masks, "scores": [0.5, 0.4]}], truth, "coco") == [
-        "not one detection was matched with one of its class: check the numbers of the classes, and of the images"
-    ]
-    assert not any("match" in line for line in said([{"labels": [], "masks": masks[:0], "scores": []}], truth, "coco"))
-
-
-def test_tracks_without_a_match_are_named() -> None:
-    truth = [np.where(frame == 1, 2001, 0) for frame in TRUTH]
-    assert said(truth, truth, "mots") == []
-    assert said([frame * 0 + np.where(frame == 0, 2001, 0) for frame in truth], truth, "mots") == [
-        "not one mask was matched with one of its class: check the numbers of the classes, and of the images"
-    ]
-    assert said([np.where(frame == 2001, 1001, 0) for frame in truth], truth, "mots") == [
-        "there is no mask of any class that counts: check the numbers of the classes"
-    ]
-
-
-def test_objects_of_which_none_is_where_it_should_be_are_named() -> None:
-    truth = np.where(TRUTH == 255, 0, TRUTH)
-    line = "video: no mask overlaps the object with its number: check the object numbers"
-    assert said(np.where(truth > 1, truth - 1, 0), truth, "davis2017") == [line]
-    assert said(np.where(truth > 0, truth % 5 + 1, 0), truth, "davis2017") == [line]
-    assert said(np.where(truth > 0, truth % 5 + 1, 0), truth, "davis2016") == []
-    assert said(truth * 0, truth, "davis2017") == ["all object masks are empty: check the submission"]
-    gone = truth * (np.arange(len(truth)) == 0)[:, None, None]
-    assert said(gone * 0, gone, "davis2017") == [], "no counted frame has an object"
 
 
 def test_a_colour_picture_is_no_map_of_classes(tmp_path: Path) -> None:
