@@ -102,7 +102,8 @@ def count_frames(frames: Iterable[FrameTable], protocol: PanopticProtocol, thing
             tables = [_join_frames(tables)]
             pairs = len(tables[0].pairs.pixels)
             if pairs > _MOST_PAIRS // 2:
-                raise Flaw("has far too many segments in total", "Give an object the same number in all frames")
+                fault = f"has more than {_MOST_PAIRS // 2:,} pairs of overlapping segments in total"
+                raise Flaw(fault, "Give an object the same number in all frames")
         for row, length in enumerate(protocol.windows):
             if len(tables) >= length:
                 counts[row] += _count_segments(_join_frames(tables[-length:]), len(things))
