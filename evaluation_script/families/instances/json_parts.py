@@ -33,6 +33,8 @@ _BLANK, _COMMA, _END = (re.compile(pattern) for pattern in (r"[ \t\r\n]*", r"[ \
 #: The maximum number of closing braces that are tried as a border.
 _MOST_BRACES = 2000
 _LONGEST_RECORD = 32 << 20
+#: The number of characters examined of a text that is no list.
+_EXAMINED = 1 << 20
 #: If no border exists, the maximum number of records to parse one by one before the next part.
 _MOST_PARSED = 1000
 #: The number of characters examined after an unusual record; doubled each time they are usual.
@@ -175,12 +177,19 @@ class _Characters:
         """Move to the first record; return True if there is one."""
         self.skip(BLANKS)
         if not self.text.startswith("["):
-            raise Flaw("is JSON, but not a list of records", f"Write {EXAMPLE}")
+            self._refuse_other()
         self.drop(1)
         self.skip(BLANKS)
         empty = self.text.startswith("]")
         self.drop(int(empty))
         return not empty
+
+    def _refuse_other(self) -> NoReturn:
+        """Raise a Flaw for text that is no list: it is another value, or breaks off near its beginning."""
+        self.fill(_EXAMINED)
+        if self.text:
+            _next_record(self.text, 0, self, ended=self.ended)
+        raise Flaw("is not a list of records" if self.text else "is empty", f"Write {EXAMPLE}")
 
     def finish(self) -> None:
         """Raise a Flaw if anything but blanks follows the list."""

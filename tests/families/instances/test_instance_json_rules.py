@@ -83,8 +83,14 @@ def test_a_record_of_more_than_two_chunks_is_not_cut(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"a": 1}', "is JSON, but not a list of records"),
-        ("", "is JSON, but not a list of records"),
+        ('{"a": 1}', "is not a list of records"),
+        ('{"a": 1}\n{"a": 2}', "is not a list of records"),
+        ('{"a": "' + "x" * (1 << 20), "is not a list of records"),
+        ("", "is empty"),
+        ('{"a": 1', "is not valid JSON: a closing bracket is missing at character 7"),
+        ('{"a": [1, 2}', "is not valid JSON: Expecting ',' delimiter at character 11"),
+        ('{"a": "x', "a closing quote is missing for the text that begins at character 6"),
+        ('{"a" 1, "b": "' + "x" * (1 << 20), "is not valid JSON: Expecting ':' delimiter at character 5"),
         ("[", "is not valid JSON: a closing bracket is missing at character 1"),
         ('[{"a": 1}', "is not valid JSON: a closing bracket is missing at character 9"),
         ('[{"a": 1},', "is not valid JSON: a closing bracket is missing at character 10"),
