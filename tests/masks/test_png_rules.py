@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 import zlib
 from typing import Any
 
@@ -132,6 +133,16 @@ def test_pixels_may_come_in_several_chunks() -> None:
     assert flaw(start + chunk(b"IEND", b"")) == "is damaged: it has no pixels"
     assert flaw(start + start[8:] + parts) == "is damaged: it has two headers"
     assert flaw(start[:8] + parts) == "is damaged: it does not begin with its header"
+
+
+@pytest.mark.parametrize("surplus", [1, 5, 6, 100, 50_000_000])
+def test_data_beyond_the_last_row_are_not_read(surplus: int) -> None:
+    data = raw_png(5, 3, 8, 0, ROWS + b"\1" * surplus)
+    tracemalloc.start()
+    assert backend().read_labels(data, SIZE).tolist() == [[1, 2, 3, 4, 5]] * 3
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10_000_000
 
 
 def test_a_mask_has_at_most_eight_bytes_a_pixel_and_a_megabyte() -> None:
