@@ -10,6 +10,8 @@ from pathlib import Path
 
 #: An answer of fewer lines is noted whole; of others at most this share, as differences from an earlier one.
 _SHORT, _SHARE = 4, 0.7
+#: The maximum number of changes that are named before a case.
+_EVENTS = 4
 _TITLE = re.compile(r"(?m)^(?=\$ )")
 _INDENTED_JSON = re.compile(r"(?m)^[{\[]\n(?: .*\n)+[}\]]$")
 
@@ -34,7 +36,8 @@ class Answers:
         """
         output, *files = re.split(r"(?m)^── (.+) ──\n", join_json(answer))
         output = re.sub(r"\n+(exit code \d+\n*)\Z", r"\n\1", output)
-        before = _wrap(f"(before: {'; '.join(self._events)})") if self._events else []
+        earlier = [f"{len(self._events) - _EVENTS} earlier changes"] if len(self._events) > _EVENTS else []
+        before = _wrap(f"(before: {'; '.join([*earlier, *self._events[-_EVENTS:]])})") if self._events else []
         self._events.clear()
         parts = [
             f"$ {title}",

@@ -30,7 +30,7 @@ FOLDER = Path(__file__).parent / "commands/results"
 #: So many lines are kept of what a command prints and writes; of the others a digest.
 _LINES = 40
 #: Protocol → what its truth and results with mistakes are called.
-NAMES = {"davis2017": "davis", "coco": "coco", "vspw": "vspw", "burst": "burst", "places2017": "places"}
+NAMES = {"davis2017": "davis", "coco": "coco", "vspw": "vspw", "places2017": "places"}
 #: The program that a command finds while it runs, if any; what a real one lacks differs between machines.
 _SANDBOXES = {"there is no sandbox": None, "there is a sandbox that lacks nothing": "bwrap"}
 #: What is typed, one after the other, in one folder; a line that begins with a colon says what the machine has.
@@ -73,8 +73,6 @@ pack --layout coco --root coco-truth.json --out packed.zip
 score coco-results.json --truth packed.zip --protocol coco-box
 score coco-results.json --truth packed.zip --protocol davis2017
 show --truth coco-truth.json --out shown
-score burst-results.zip --truth burst-truth.json --protocol burst --csv burst-tables
-score vspw-results.zip --truth vspw-truth --protocol vspw --csv vspw-tables
 score
 score davis-results.zip
 score davis-results.zip --truth davis-truth.zip

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tests.answers import write_answers
 from tests.rehearsals import Rehearsal
+from tests.transcript import run
 
 from .hosts import add_sponsors, change_leaderboard, new_host, play, start_codabench
 
@@ -27,8 +28,7 @@ run failing --python PYTHON
 run unshown --python PYTHON
 check unshown --python PYTHON
 run empty --python PYTHON
-new mine --protocol davis2017 --truth truth.zip --title "Mine only" --quiet
-host davis2017 --truth truth.zip --out other --build
+:mine is a new challenge of davis2017
 check mine --quick
 run mine --python PYTHON
 build mine --platform codabench --no-kernel --out competitions
@@ -77,6 +77,7 @@ class _World:
         """Trigger an event; return its messages."""
         actions: dict[str, Callable[[], object]] = {
             "EvalAI runs": self._start_evalai,
+            "mine is a new challenge of davis2017": self._make_challenge,
             "the YAML of own has sponsors": add_sponsors,
             "the YAML of own has another leaderboard": change_leaderboard,
             "the token is another": lambda: os.environ.update(EVALAI_TOKEN="0" * 40),
@@ -85,6 +86,9 @@ class _World:
         }
         output = actions[event]()
         return output if isinstance(output, str) else ""
+
+    def _make_challenge(self) -> None:
+        run('new mine --protocol davis2017 --truth truth.zip --title "Mine only" --quiet')
 
     def _start_evalai(self) -> str:
         options = ("--requests-per-minute", "10000", "--workers", "1", "--seed-demo")

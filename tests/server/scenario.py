@@ -191,7 +191,7 @@ class _Player:
             body = f"{begin}{content}"
             frame = "" if kind_of_frame in self._frames else frame
             self._frames.add(kind_of_frame)
-        return frame, "\n".join([f"{answer.status_code} {'; '.join(headers)}".rstrip(), *([body] if body else [])])
+        return frame, " ".join([str(answer.status_code), *filter(None, ["; ".join(headers), body])])
 
 
 def _without_nulls(value: Any) -> Any:
@@ -225,7 +225,7 @@ def _read_page(text: str) -> str:
     text = re.sub(r"(?s)<pre.*?</pre>", lambda found: found[0].replace("\n", "⏎"), text)
     text = text.replace('<svg viewBox="0 0 24 8" aria-hidden="true"><path d="M0 4H24"/></svg>', "[line]")
     text = _FORM.sub(lambda found: f" [{' '.join(filter(None, found.groups()))}]", re.sub(r"\s+", " ", text))
-    text = text.replace(' id="main" tabindex="-1"', "")
+    text = text.replace(' id="main" tabindex="-1"', "").replace('<nav aria-label="Account">', "account:")
     text = re.sub(r'<(td|th)(?: scope="\w+"| class="(?:number|short)")*', r"<\1", text)
     text = re.sub(r"</[^>]*>|<(?:b|br|strong|code|dd|span|thead|tbody|div|fieldset)>", " ", text)
     text = re.sub(r"<(dt|abbr)\b", r" <\1", re.sub(r"<t[dh]>", " | ", re.sub(r"<t[dh] ([^>]*)>", r" | {\1} ", text)))

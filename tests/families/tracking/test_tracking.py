@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
+from segjudge.cli import main
 from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth
 from segjudge.evaluation_script.families.tracking import engine as tracks
 from segjudge.evaluation_script.families.tracking import files as tracks_files
@@ -25,8 +26,10 @@ from segjudge.evaluation_script.masks.overlaps import best_assignment
 from segjudge.evaluation_script.scoring.scorer import read_truth
 from tests.builders import zipped
 from tests.data import TRACKS_DATA
+from tests.families.contract import value_of
 from tests.families.unit_counts import CLOSE, count_units, pack_units, read_golden, score_units
 from tests.hostile_units import sentence_of
+from tests.published import published
 from tests.shared import needs_shared
 
 MOTS, BURST = TRACKS_DATA / "mots", TRACKS_DATA / "burst"
@@ -508,3 +511,13 @@ def test_an_archive_of_another_form_is_no_truth(tmp_path: Path) -> None:
     (tmp_path / "none.zip").write_bytes(zipped({"a.json": b"{}"}))
     with pytest.raises(HostError, match="cannot be read as the truth of tracks"):
         read_truth(str(tmp_path / "none.zip"), "burst")
+
+
+def test_the_table_names_the_columns_that_it_omits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    truth = published("burst", tmp_path)
+    (tmp_path / "results.json").write_bytes(value_of("burst", "UPLOADS")["burst"][0](truth))
+    arguments = ["score", str(tmp_path / "results.json"), "--truth", str(truth), "--protocol", "burst"]
+    line = "Columns that --all-metrics shows: sMOTSA, MOTSA, MOTSP, IDSW, IDF1"
+    for more, is_named in (([], True), (["--all-metrics"], False)):
+        assert main([*arguments, *more]) == 0
+        assert (line in "".join(capsys.readouterr())) == is_named
