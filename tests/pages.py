@@ -191,11 +191,14 @@ def write_texts(out: Path) -> None:
 
 def main(arguments: list[str]) -> None:
     families = [word for word in arguments if word in FOLDERS]
-    if arguments and not families:
-        write_texts(Path(arguments[0]))
-    else:
+    if arguments == families:
         for folder in families or FOLDERS:
             note_digests(folder)
+    elif len(arguments) == 1 and not arguments[0].startswith("-"):
+        write_texts(Path(arguments[0]))
+    else:
+        print(__doc__)
+        sys.exit(arguments != ["--help"])
 
 
 if __name__ == "__main__":

@@ -147,8 +147,6 @@ report davis-results.zip --truth davis-truth.zip --protocol davis2017 --split no
 report davis-results.zip --truth davis-truth.zip --protocol davis2017 --out page.html --budget 0
 report davis-results.zip --truth davis-truth.zip --protocol davis2017 --out page.html --images coco-tables
 report davis-results.zip --truth davis-truth.zip --protocol davis2017 --out page.html --title Mine
-report davis.saved --out page.html
-report davis.saved --protocol davis2017
 :there is no sandbox
 arena agent.py --seconds 0
 arena agent.py --env none

@@ -20,6 +20,7 @@ from .shared import (
     add_jobs_option,
     add_page_options,
     arrange_groups,
+    mention_verdicts,
     names,
     options_of,
     write_html,
@@ -41,7 +42,7 @@ _BUDGET = 6
 def _report(args: argparse.Namespace) -> int:
     from segjudge.evaluation_script.runner.tuning import reuse_memory
     from segjudge.report.page import make_page_options
-    from segjudge.scoring.report import make_report, make_stored_report, make_truth_report
+    from segjudge.scoring.report import make_report, make_stored_page, make_truth_report, render_stored
 
     reuse_memory()
     choice = TruthChoice.read(vars(args))
@@ -50,7 +51,9 @@ def _report(args: argparse.Namespace) -> int:
         for option in (*OF_TRUTHS, "annotations", "split", "sequences", "region", "jobs", "images"):
             if getattr(args, option):
                 raise OptionError(f"{option} needs --truth or --phase: {args.results} is a stored result")
-        write_html(make_stored_report(stored, args.title or name_of(args.results)), args.out)
+        page = make_stored_page(stored, args.title or name_of(args.results))
+        write_html(render_stored(page), args.out)
+        mention_verdicts(page)
         return DONE
     if args.draw is None and (args.iou is not None or args.score is not None):
         raise OptionError("iou and --score need --draw FOLDER")
@@ -66,6 +69,7 @@ def _report(args: argparse.Namespace) -> int:
     else:
         page = make_truth_report(choice.open_splits(), choice.rules.family, title, options)
     write_page(page, args.out)
+    mention_verdicts(page)
     return DONE
 
 

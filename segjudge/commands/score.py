@@ -29,11 +29,12 @@ from .shared import (
     choose_stream,
     look,
     mention,
+    mention_verdicts,
     names,
     options_of,
     program,
     say,
-    write_html,
+    write_page,
 )
 from .truths import TruthChoice, add_truth_choice
 
@@ -92,7 +93,7 @@ def _score(args: argparse.Namespace) -> int:
     if args.report:
         _write_report(scores, args.report)
     elif args.json != "-" and not (style.is_official or args.cap or args.id_zero_quirk):
-        mention(f"To see where results fail, run: {_name_report(options, choice)}")
+        mention(f"For a verdict and a page of failures, run: {_name_report(options, choice)}")
     return DONE
 
 
@@ -118,13 +119,12 @@ def _score_several(args: argparse.Namespace, request: ScoreRequest, paths: list[
 
 def _write_report(scores: Scores, path: str) -> None:
     """Write the page of scores, and print its verdict."""
-    from segjudge.report.page import list_verdicts, make_page_options, render_page
+    from segjudge.report.page import make_page_options
     from segjudge.scoring.report import make_report
 
     page = make_report(scores, scores.title, make_page_options("", _BUDGET))
-    write_html(render_page(page), path)
-    for verdict in list_verdicts(page):
-        mention(verdict)
+    write_page(page, path)
+    mention_verdicts(page)
 
 
 def _name_report(options: dict[str, Any], choice: TruthChoice) -> str:

@@ -251,6 +251,14 @@ def write_page(page: ReportPage, path: str) -> None:
     write_html(render_page(page), path)
 
 
+def mention_verdicts(page: ReportPage) -> None:
+    """Print the beginning of a page's verdict on each split."""
+    from segjudge.report.page import list_verdicts
+
+    for verdict in list_verdicts(page):
+        mention(verdict)
+
+
 def write_html(text: str, path: str) -> None:
     """Write a page's text and print its size."""
     from segjudge.system.files import open_output

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests import pages
@@ -30,3 +32,15 @@ def test_what_is_shown_of_mistakes_is_what_was_noted(protocol: str, shows: tuple
                if part not in noted.get(name, {}).items()]  # fmt: skip
     assert not changed, "see tests/pages.py on how to look at what changed, and how to note it"
     assert shown == {name: noted[name] for name in shows}, "a part is no longer shown"
+
+
+@pytest.mark.parametrize(("words", "code"), [(["--help"], 0), (["--all"], 1), (["scans", "other"], 1)])
+def test_the_command_that_notes_pages_prints_its_usage(
+    words: list[str], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as exit_info:
+        pages.main(words)
+    assert exit_info.value.code == code
+    assert "python -m tests.pages FOLDER" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())

@@ -99,7 +99,9 @@ def without_streams(text: str) -> str:
     return re.sub(r"<script type=.*?</script>|<pre>.*?</pre>", "", text, flags=re.DOTALL)
 
 
-def test_the_page_is_that_which_report_makes_with_the_truth(whole: dict[str, Any], tmp_path: Path) -> None:
+def test_the_page_is_that_which_report_makes_with_the_truth(
+    whole: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     paths = [str(ROOT / "examples/sequences-dev/lagging.zip"), "--truth", str(ROOT / "annotations/sequences-dev.zip")]
     assert main(["report", *paths, "--title", "lagging", "--out", str(tmp_path / "live.html")]) == 0
     (tmp_path / "left.json").write_text(json.dumps(whole))
@@ -114,6 +116,8 @@ def test_the_page_is_that_which_report_makes_with_the_truth(whole: dict[str, Any
     left_cause = (
         "56 of 87 masks are inexact; 28 of 87 masks are mixed with a neighbour (objects 2 and 3 of late-guest)."
     )
+    printed = capsys.readouterr().err
+    assert all(f" is 0.445. {cause}\n" in printed for cause in (live_cause, left_cause)), printed
     assert live.count(live_cause) == left.count(left_cause) == 1
     assert moments.sub("", live).replace(live_cause, left_cause) == moments.sub("", left)
     arguments = [re.sub(r"0\.\d+", "", "".join(moments.findall(text))) for text in (live, left)]

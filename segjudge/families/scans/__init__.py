@@ -95,11 +95,16 @@ class _ScanTools(UnitTools):
         return UnitLosses(kinds, losses.sum(axis=1), losses.sum(axis=0)[measures.shown])
 
     def open_painter(self, results: str, truth: UnitTruth, rules: ScoringRules, images: str = "") -> UnitPainter | None:
-        """Return the painter of scans, given the folder of their points; None without points."""
+        """Return the painter of scans, given the folder of their points; None without points.
+
+        Raises HostError for a truth alone (without results) if the folder has no points.
+        """
         from .pictures import ScanPainter
         from .points import ScanPoints
 
         points = ScanPoints(images) if images else None
+        if points is not None and not points and not results:
+            raise HostError(f"{images}: {_LACKS_POINTS}")
         return ScanPainter(results, truth, rules, points) if points else None
 
     def _open_painter(
@@ -134,10 +139,6 @@ class _ScanTools(UnitTools):
     def make_truth_sections(self, split: str, truth: SplitTruth, options: PageOptions) -> list[Section]:
         if not options.images:
             raise UsageError("a page of scans draws their points; name the folder of the points with --images")
-        from .points import ScanPoints
-
-        if not ScanPoints(options.images):
-            raise HostError(f"{options.images}: {_LACKS_POINTS}")
         return super().make_truth_sections(split, truth, options)
 
     def name_cause(self, inputs: ScoringInputs, report: Report) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import call, patch
 
 import numpy as np
 import pytest
 
 from segjudge.cli import main
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.families.scans.points import ScanPoints, index_points
+from segjudge.families.scans.points import ScanPoints, index_points, open_dataset
 from tests.builders import written
 
 ROAD, CAR = 40, 10 | 1 << 16
@@ -118,7 +119,9 @@ def test_a_page_of_the_truth_needs_its_points(tmp_path: Path, capsys: pytest.Cap
     assert "name the folder of the points with --images" in capsys.readouterr().err
     assert main([*command, "--images", str(other)]) == 3
     assert f"{other}: has no points of the scored scans; it needs files such as" in capsys.readouterr().err
-    assert main([*command, "--images", str(truth)]) == 0
+    with patch("segjudge.families.scans.points.open_dataset", wraps=open_dataset) as opened:
+        assert main([*command, "--images", str(truth)]) == 0
+    assert opened.call_args_list == [call(str(truth))]
 
 
 def test_a_file_of_points_of_another_size_is_not_read(tmp_path: Path) -> None:
