@@ -21,13 +21,11 @@ OBJECTS = (
 )  # fmt: skip
 #: The colours of methods, runs and teams in turn, as lines on white; further ones have other dashes.
 METHODS = ("#003399", "#cc0033", "#aa22ff", "#992266", "#440011", "#000044")
-#: The same on the dark ground of pages.
-METHODS_IN_DARK = ("#aaeeff", "#ff1155", "#aa66ff", "#ddff88", "#11ffcc", "#99cc88")
-#: What `$name` means in a style: a mistake, and the lines or points of a chart.
+#: What `$name` means in a style: a mistake, and the lines or points of a chart, on light and on dark ground.
 INKS = {
     **{style: f"#{bytes(colour).hex()}" for style, colour in MISTAKES.items()},
-    "mark": f"light-dark({METHODS[0]}, {METHODS_IN_DARK[0]})",
-    "second": f"light-dark({METHODS[1]}, {METHODS_IN_DARK[1]})",
+    "mark": f"light-dark({METHODS[0]}, #aaeeff)",
+    "second": f"light-dark({METHODS[1]}, #ff1155)",
 }
 DASHES = ("-", "--", ":", "-.")
 #: The ground without a picture.

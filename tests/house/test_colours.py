@@ -132,10 +132,12 @@ def inks_in(path: str, pattern: str) -> list[tuple[int, ...]]:
     return [triple(ink) for ink in re.findall(r"#\w{6}\b|\d+, \d+, \d+", match[0])]
 
 
+#: The colours of teams on the boards: each on light and on dark ground.
+TEAMS = inks_in("segjudge/server/static/page.css", r"\.team-1,.*?\.team-6[^}]*")
 #: The colours of methods, runs, teams, objects and classes in charts and pictures.
 IDENTITIES = {
     "methods and runs": [triple(ink) for ink in colours.METHODS],
-    "methods in the dark": [triple(ink) for ink in colours.METHODS_IN_DARK],
+    "methods in the dark": TEAMS[1::2],
     "objects": list(colours.OBJECTS),
 }
 #: The mistakes of all families, and the correct answer.
@@ -143,9 +145,9 @@ MISTAKES = list(dict.fromkeys(colours.MISTAKES.values()))
 
 
 def test_the_boards_have_the_palette_of_methods() -> None:
-    teams = inks_in("segjudge/server/static/page.css", r"\.team-1,.*?\.team-6[^}]*")
-    assert teams[::2] == IDENTITIES["methods and runs"]
-    assert teams[1::2] == IDENTITIES["methods in the dark"]
+    assert TEAMS[::2] == IDENTITIES["methods and runs"]
+    charts = [triple(ink) for name in ("mark", "second") for ink in re.findall(r"#\w{6}", colours.INKS[name])]
+    assert charts == TEAMS[: len(charts)]
 
 
 @pytest.mark.parametrize("cones", CONES)
