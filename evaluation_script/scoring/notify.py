@@ -29,7 +29,7 @@ def notify(phase: Phase, answer: Dict[str, Any], submission: object) -> str:
         targets = addresses()
         if not targets or not is_asked_for(phase, answer):
             return ""
-        body = message(phase, answer, submission if isinstance(submission, dict) else {})
+        body = make_message(phase, answer, submission if isinstance(submission, dict) else {})
         failures: List[str] = []
         threads = [
             threading.Thread(target=_post, args=(kind, address, body, failures), daemon=True)
@@ -68,7 +68,7 @@ def is_asked_for(phase: Phase, answer: Dict[str, Any]) -> bool:
     return any(values.get(split, {}).get(rule.metric, float("-inf")) >= rule.threshold for split in splits)
 
 
-def message(phase: Phase, answer: Dict[str, Any], submission: Dict[str, Any]) -> Dict[str, Any]:
+def make_message(phase: Phase, answer: Dict[str, Any], submission: Dict[str, Any]) -> Dict[str, Any]:
     """Return the message: a line for people, and the numbers."""
     result = _public(phase, answer)
     team = submission.get("participant_team_name") or "a team"

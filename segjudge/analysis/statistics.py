@@ -92,13 +92,13 @@ def wilcoxon(differences: Floats, weights: Floats) -> tuple[Floats, Floats]:
     return erfc(scores[0] / math.sqrt(2)) / 2, erfc(scores[1] / math.sqrt(2)) / 2
 
 
-def _center_and_variance(weights: Floats, positive: Array, group: Array, alike: Array) -> tuple[Floats, Floats]:
+def _center_and_variance(weights: Floats, positive: Array, group: Array, tie_groups: Array) -> tuple[Floats, Floats]:
     """Return the centred sum of the positive differences' ranks, and its variance.
 
-    Cases are in the order of their differences; `alike` has groups of equal ones. Sums of whole numbers and halves are
-    exact in any order.
+    Cases are in the order of their differences; `tie_groups` has groups of equal ones. Sums of whole numbers and
+    halves are exact in any order.
     """
-    reached = np.take(np.cumsum(weights, axis=1), np.cumsum(alike) - 1, axis=1)
+    reached = np.take(np.cumsum(weights, axis=1), np.cumsum(tie_groups) - 1, axis=1)
     tied = np.diff(reached, axis=1, prepend=0)
     ranks = reached - (tied - 1) / 2
     statistic = np.einsum("ij,ij->i", weights[:, positive], ranks[:, group[positive]])

@@ -101,11 +101,11 @@ def _write_json(root: str, categories: str, out: str) -> int:
     return DONE
 
 
-def _choose(ours: str, value: str | None, theirs: str, their_value: str | None) -> str:
+def _choose(option: str, value: str | None, official_option: str, official_value: str | None) -> str:
     """Return the value of Segjudge's option or of the official tool's."""
-    values = {value, their_value} - {None}
+    values = {value, official_value} - {None}
     if len(values) != 1:
-        raise UsageError(f"convert needs {ours} or {theirs}" + ", and only one of them" * bool(values))
+        raise UsageError(f"convert needs {option} or {official_option}" + ", and only one of them" * bool(values))
     return str(values.pop())
 
 

@@ -362,7 +362,7 @@ def _fetch_server_state(root: str) -> tuple[ServerState | None, list[str]]:
 
 
 def _read_truths(problems: list[BundleProblem], path: str, not_checked: list[str]) -> list[BundleProblem]:
-    """Return the problems of a bundle and, without errors, the problems of reading its truths."""
+    """Return the problems of a bundle; if none is an error, also the problems of its truths."""
     from segjudge.platforms.evalai.bundle.annotations import read_annotations
 
     if has_errors(problems):
@@ -373,7 +373,7 @@ def _read_truths(problems: list[BundleProblem], path: str, not_checked: list[str
 
 
 def _passes_whole(problems: list[BundleProblem], path: str) -> bool:
-    """Print the problems of a bundle and its truths; return whether there are no errors."""
+    """Print the problems of a bundle and its truths; return whether none of them is an error."""
     not_checked = list[str]()
     problems = _read_truths(problems, path, not_checked)
     for reason in not_checked:
@@ -475,7 +475,7 @@ def print_problems(problems: list[BundleProblem], platform: str = "EvalAI") -> N
 
 
 def passes(problems: list[BundleProblem], platform: str = "EvalAI") -> bool:
-    """Print problems and return whether there are no errors."""
+    """Print problems; return whether none of them is an error."""
     print_problems(problems, platform)
     return not has_errors(problems)
 
@@ -528,18 +528,18 @@ def _push(args: argparse.Namespace) -> int:
     return DONE
 
 
-def _build_to_push(source: BundleSource, out: str, how: _Build) -> str:
+def _build_to_push(source: BundleSource, out: str, options: _Build) -> str:
     """Build the bundle to push, with the kernel if it can be compiled."""
     from segjudge.platforms.evalai.bundle.build import build
 
     say_version(source)
-    if how.kernel or (not how.no_kernel and source.takes_kernel):
+    if options.kernel or (not options.no_kernel and source.takes_kernel):
         try:
             fetch_kernel(source)
         except HostError as error:
             say(f"warning: {error}")
-    variant, image = how.variant or "", how.environment_image or ""
-    return build(source.root, out, variant, image, lenient=True, kernel=not how.no_kernel).path
+    variant, image = options.variant or "", options.environment_image or ""
+    return build(source.root, out, variant, image, lenient=True, kernel=not options.no_kernel).path
 
 
 def _note_push(

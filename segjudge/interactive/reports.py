@@ -271,7 +271,7 @@ class ReportFiles:
         self._summary_name = summary_name
 
     @property
-    def temporary(self) -> Path:
+    def temporary_path(self) -> Path:
         """Return the path of the report while the session runs."""
         return self.folder / f"{self.name}{TEMPORARY}"
 
@@ -280,7 +280,7 @@ class ReportFiles:
         return self.folder / f"{self.name}{_STATE}"
 
     def write_report(self, report: pd.DataFrame) -> None:
-        replace(self.temporary, report.to_csv())
+        replace(self.temporary_path, report.to_csv())
 
     def write_state(self, state: Mapping[str, object], *, private: bool = False) -> None:
         """Write the state as JSON; a private file can be read by its owner alone."""
@@ -305,7 +305,7 @@ class ReportFiles:
             replace(self.folder / self._summary_name, json.dumps(summary))
         replace(self.folder / f"{self.name}.csv", report.to_csv())
         self._state.unlink(missing_ok=True)
-        self.temporary.unlink(missing_ok=True)
+        self.temporary_path.unlink(missing_ok=True)
 
 
 def _choose_name(folder: Path) -> str:

@@ -177,13 +177,13 @@ def _list_patterns_to_keep() -> Array:
     return stays
 
 
-def _find_longest_paths(thin: Array, min_nodes: int) -> list[Array]:
+def _find_longest_paths(skeleton: Array, min_nodes: int) -> list[Array]:
     """Return the longest path of each large component of a skeleton, as rows of x and y."""
-    ys, xs = np.nonzero(thin)
+    ys, xs = np.nonzero(skeleton)
     if not len(ys):
         return []
-    neighbours = _find_neighbours(thin, ys, xs)
-    components = ndimage.label(thin, structure=_EIGHT)[0][ys, xs]
+    neighbours = _find_neighbours(skeleton, ys, xs)
+    components = ndimage.label(skeleton, structure=_EIGHT)[0][ys, xs]
     starts = np.unique(components, return_index=True)[1]
     sizes = np.bincount(components)[1:]
     paths = []
@@ -197,9 +197,9 @@ def _find_longest_paths(thin: Array, min_nodes: int) -> list[Array]:
     return paths
 
 
-def _find_neighbours(thin: Array, ys: Array, xs: Array) -> list[list[int]]:
+def _find_neighbours(skeleton: Array, ys: Array, xs: Array) -> list[list[int]]:
     """Return the neighbours of each pixel, numbered row by row."""
-    height, width = thin.shape
+    height, width = skeleton.shape
     numbers = np.full((height + 2, width + 2), -1)
     numbers[ys + 1, xs + 1] = np.arange(len(ys))
     around = np.stack([numbers[ys + 1 + dy, xs + 1 + dx] for dy in (-1, 0, 1) for dx in (-1, 0, 1) if dy or dx], axis=1)

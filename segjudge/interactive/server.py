@@ -112,7 +112,7 @@ class _Handlers:
             key, session = self._host.begin(user, request_key)
             return {"session_key": key, **session.answer_terms()}
 
-        return JSONResponse(await self._in_thread(begin))
+        return JSONResponse(await self._run_in_thread(begin))
 
     async def advance(self, request: Request) -> Response:
         """Answer whether there is another interaction, and which."""
@@ -128,7 +128,7 @@ class _Handlers:
     async def interaction(self, request: Request) -> Response:
         """Receive masks; their time ends when the last byte has arrived."""
         user, key = self._keys(request)
-        await self._in_thread(lambda: self._host.check_session(user, key))
+        await self._run_in_thread(lambda: self._host.check_session(user, key))
         if self._uploads[key] >= _UPLOADS:
             raise BlockingIOError("Masks of this session are already being received.")
         self._uploads[key] += 1
@@ -158,7 +158,7 @@ class _Handlers:
 
         # A parsed body is several times as large, so large ones take turns.
         async with self._large if size > SMALL_BODY else nullcontext():
-            return await self._in_thread(submit)
+            return await self._run_in_thread(submit)
 
     async def report(self, request: Request) -> Response:
         """Answer with column → values, a row for each object of each interaction."""
@@ -206,9 +206,9 @@ class _Handlers:
             with self._host.use(user, key) as session:
                 return call(session)
 
-        return await self._in_thread(with_session)
+        return await self._run_in_thread(with_session)
 
-    async def _in_thread(self, call: Callable[[], T]) -> T:
+    async def _run_in_thread(self, call: Callable[[], T]) -> T:
         def run() -> T:
             try:
                 return call()

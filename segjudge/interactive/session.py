@@ -270,9 +270,9 @@ class Session(SessionRules):
         saved = self.files.resume(matches, "of this subset with these samples and limits")
         self._return_to(saved)
         try:
-            report = read_report(self.files.temporary)
+            report = read_report(self.files.temporary_path)
         except ValueError as error:
-            raise SessionInputError(f"{self.files.temporary}: cannot be read ({error})") from None
+            raise SessionInputError(f"{self.files.temporary_path}: cannot be read ({error})") from None
         self.connector.restore(saved["session_key"], saved["service"], report)
         return saved
 
@@ -308,13 +308,13 @@ class Session(SessionRules):
         scribbles = self._copy_scribbles(only_last=only_last)
         return sequence, scribbles, self._begin_interaction(self.clock(), new_sample=new_sample)
 
-    def submit(self, masks: ArrayLike, candidates: Iterable[int] | None, arrived: float | None = None) -> bool:
+    def submit(self, masks: ArrayLike, candidates: Iterable[int] | None, arrival_time: float | None = None) -> bool:
         """Measure masks and save the session; return whether they came in time."""
-        arrived = self.clock() if arrived is None else arrived
+        arrival_time = self.clock() if arrival_time is None else arrival_time
         self._check_masks_due()
-        timing = max(0.0, arrived - (self.interaction_start_time or 0.0))
+        timing = max(0.0, arrival_time - (self.interaction_start_time or 0.0))
         sequence, number = self.sample
-        in_time = not self.is_late(arrived)
+        in_time = not self.is_late(arrival_time)
         scribbles = None
         if in_time:
             scribbles = self.connector.post_predicted_masks(

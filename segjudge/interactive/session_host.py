@@ -384,7 +384,7 @@ class HostedSession(Session):
         last_taken = self._last_taken
         return bool(last_taken[4]) if last_taken and last_taken[3] == checksum else None
 
-    def take_masks(self, submission: MaskSubmission, most_runs: int, checksum: str, arrived: float) -> bool:
+    def take_masks(self, submission: MaskSubmission, most_runs: int, checksum: str, arrival_time: float) -> bool:
         """Accept masks; return whether they came in time."""
         sequence, number = self._open_sample()
         due_interaction = [sequence, number, self.interaction]
@@ -393,7 +393,7 @@ class HostedSession(Session):
                 f"These masks are for [{submission.words_of_due}]; the masks for {due_interaction} are due."
             )
         self._check_masks_due()
-        in_time = not self.is_late(arrived)
+        in_time = not self.is_late(arrival_time)
         masks: Array = np.zeros(0)  # late masks are not decoded
         if in_time:
             record = self.connector.service.davis.dataset[sequence]
@@ -403,7 +403,7 @@ class HostedSession(Session):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # about candidates that are not frames
-                self.submit(masks, submission.candidates, arrived)
+                self.submit(masks, submission.candidates, arrival_time)
         except BaseException:
             self._last_taken = taken_before
             raise

@@ -31,7 +31,7 @@ class Accounts:
     """All users and teams; rights here depend on the user, not on time or state."""
 
     def __init__(self, store: Store, hosts: Collection[str] = ()) -> None:
-        """`hosts` are the names of users who may push challenges, whose scripts run here."""
+        """Open the accounts of a store; the users named in `hosts` may push challenges, whose scripts run here."""
         self._store, self._hosts = store, frozenset(hosts)
 
     def may_push(self, user: User | None) -> bool:

@@ -72,15 +72,15 @@ def create_people(services: Services, hosts: Collection[str] = ()) -> list[Perso
     created = []
     with services.store.write():
         if services.accounts.find_user(HOST_NAME) is None:
-            created += [_person(services, HOST_NAME, HOST_TEAM, HOST)]
-            created += [_person(services, name, team, PARTICIPANT) for name, team in _PARTICIPANTS.items()]
+            created += [_create_person(services, HOST_NAME, HOST_TEAM, HOST)]
+            created += [_create_person(services, name, team, PARTICIPANT) for name, team in _PARTICIPANTS.items()]
         for name in sorted(hosts):
             if services.accounts.find_user(name) is None:
-                created.append(_person(services, name, f"{HOST_TEAM} {name}", HOST))
+                created.append(_create_person(services, name, f"{HOST_TEAM} {name}", HOST))
     return created
 
 
-def _person(services: Services, username: str, team: str, kind: str) -> Person:
+def _create_person(services: Services, username: str, team: str, kind: str) -> Person:
     if not re.fullmatch(r"[A-Za-z0-9_.@+-]{1,150}", username):
         raise HostError(f"--hosts {username!r}: is not a user's name; use letters, digits and @ . + - _")
     password = secrets.token_hex(6)

@@ -210,7 +210,7 @@ class Endpoint:
     """Answers one method of a route, in threads; rejects users before their bodies are read."""
 
     def __init__(self, handler: Handler, check: Handler, limits: BodyLimits) -> None:
-        """`check` rejects requests by user and address, before the body is read."""
+        """Join a handler to the `check` that rejects requests by user and address before the body is read."""
         self._handler, self.check, self._limits = handler, check, limits
 
     async def answer(self, request: Request) -> Response:

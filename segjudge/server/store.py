@@ -283,7 +283,7 @@ class Store:
     """The database. Writes are exclusive and atomic."""
 
     def __init__(self, folder: str, database: str = "") -> None:
-        """`database` is a URL as SQLAlchemy reads it; without one SQLite keeps a file in the folder."""
+        """Open the database at a URL of SQLAlchemy's form, or else SQLite's file in the folder."""
         self.folder = folder
         self._local = threading.local()
         self._lock = threading.Lock()

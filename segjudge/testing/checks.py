@@ -124,8 +124,8 @@ def _fail(text: str) -> NoReturn:
     raise AssertionError(text)
 
 
-def _expect(holds: object, text: str) -> None:
-    if not holds:
+def _expect(condition: object, text: str) -> None:
+    if not condition:
         _fail(text)
 
 
@@ -556,13 +556,13 @@ print(json.dumps({name: Scorer(name, truth, rules).score(sys.argv[3]).values for
 """
 
 
-def _tell(holds: Callable[[Case], None]) -> Callable[[Case], None]:
+def _tell(check: Callable[[Case], None]) -> Callable[[Case], None]:
     """Return a check that also reports a family's exceptions as sentences."""
 
-    @wraps(holds)
+    @wraps(check)
     def run(case: Case) -> None:
         try:
-            holds(case)
+            check(case)
         except AssertionError:
             raise
         except Exception as error:

@@ -474,7 +474,7 @@ def test_a_notification_says_who_what_and_four_numbers() -> None:
     given = {"result": [{"dev": dict.fromkeys("abcde", 0.123456)}, {"test": {"a": 1.0}}]}
     phase = phase_of(PhaseSplit("dev", "", ()), PhaseSplit("test", "", (), hidden=True))
     sent = {"id": 7, "participant_team_name": "T", "method_name": "m", "input_file": "secret", "is_baseline": False}
-    output = notify.message(phase, given, sent)
+    output = notify.make_message(phase, given, sent)
     numbers = ", ".join(f"{name} 0.1235" for name in "abcd")
     assert output["text"] == f"Submission 7 of T in phase scored dev: {numbers}"
     assert (output["phase"], output["result"]) == ("phase", [given["result"][0]])
@@ -486,10 +486,10 @@ def test_a_notification_says_who_what_and_four_numbers() -> None:
         "submitted_at": None,
         "is_baseline": False,
     }
-    assert notify.message(phase, {"result": []}, {})["text"] == "Submission ? of a team in phase scored"
+    assert notify.make_message(phase, {"result": []}, {})["text"] == "Submission ? of a team in phase scored"
     assert (
         "dev: a 1; x: a 2"
-        in notify.message(phase_of(), {"result": [{"dev": {"a": 1.0}}, {"x": {"a": 2.0}}]}, {})["text"]
+        in notify.make_message(phase_of(), {"result": [{"dev": {"a": 1.0}}, {"x": {"a": 2.0}}]}, {})["text"]
     )
 
 

@@ -21,7 +21,7 @@ Row = Dict[str, Any]
 
 
 class Report:
-    """The form of truth that the protocol scores, if its family has several, such as images and videos."""
+    """The scores of one split: its metrics, its tables of rows, its warnings, and the counts behind them."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - each is one thing that a family says of a split
         self,
@@ -142,21 +142,21 @@ def _draw_words() -> Iterator[int]:
         yield word >> 32
 
 
-def standard_errors(without: Mapping[str, Array]) -> Dict[str, float]:
+def standard_errors(left_out: Mapping[str, Array]) -> Dict[str, float]:
     """Return the standard errors of metrics, given their values without each case."""
     return {
         name: math.sqrt((len(values) - 1) / len(values) * add(np.square(values - mean(values))))
-        for name, values in without.items()
+        for name, values in left_out.items()
         if len(values) > 1 and not np.isnan(values).any()
     }
 
 
-def _pseudo_values(value: float, without: Array) -> Array:
+def _pseudo_values(value: float, left_out: Array) -> Array:
     """Return the jackknife's pseudo-value of each case: their mean is the metric, their spread its error.
 
     With pseudo-values, metrics that are not means over cases can be compared as if they were.
     """
-    values: Array = value + (len(without) - 1) * (mean(without) - without)
+    values: Array = value + (len(left_out) - 1) * (mean(left_out) - left_out)
     return values
 
 

@@ -273,7 +273,7 @@ def _shift(table: Array, total: int) -> Optional[int]:
 
 
 def _match_codings(table: Array, total: int) -> List[Tuple[int, int]]:
-    """Return true labels and the labels predicted instead, most frequent first, if they explain most pixels.
+    """Return pairs of a true label and its predicted label, the most frequent first; empty if they explain few pixels.
 
     A label that stands for itself is no evidence.
     """

@@ -69,10 +69,10 @@ class UnitSubmission(abc.ABC):
         """Return the remedy for missing units, given names that the truth lacks."""
         return f"Send every {self.noun}"
 
-    def describe_files(self, lacking: str) -> str:
+    def describe_files(self, missing_kind: str) -> str:
         """Return the sentence that the upload lacks a kind of file and holds others."""
         names = list(self.files.sizes)
-        return f"holds no {lacking}, only {name_list(names)}" if names else "holds no files"
+        return f"holds no {missing_kind}, only {name_list(names)}" if names else "holds no files"
 
     @property
     def lone_unit(self) -> str:

@@ -65,7 +65,7 @@ _Measure = Callable[[UnitAccumulator[Any]], Values]
 
 @dataclass(frozen=True)
 class _Counting:
-    """How a family counts a unit, and the other readings by which it counts low scores again."""
+    """A family's functions that count and measure units, and the readings by which it counts low scores again."""
 
     count: _Count
     measure: _Measure

@@ -64,12 +64,16 @@ class SharedPixels(NamedTuple):
 
 
 def judge(
-    shared: SharedPixels, instances: StreetInstances, detections: Tuple[Array, Array, Array], *, doubled: bool
+    shared: SharedPixels,
+    instances: StreetInstances,
+    detections: Tuple[Array, Array, Array],
+    *,
+    counts_groups_twice: bool,
 ) -> Tuple[Array, Array]:
     """Return words of bits per detection, as COCO's matching does: whether it is correct, or ignored.
 
-    The arguments are the detections' pixels, how many of them are unlabelled, and scores. With `doubled`, pixels of a
-    group that is too small or too far away count twice.
+    The arguments are the detections' pixels, how many of them are unlabelled, and scores. With
+    `counts_groups_twice`, pixels of a group that is too small or too far away count twice.
     """
     pixels, void, score = detections
     right_words, ignored_words = np.zeros(len(pixels), np.uint64), np.zeros(len(pixels), np.uint64)
@@ -79,7 +83,11 @@ def judge(
     # For each instance, the most confident comes first.
     order = np.lexsort((shared.detection, -score[shared.detection], shared.instance))
     for number in range(len(RANGES)):
-        times = (instances.group + outside[number].astype(np.int64)) if doubled else outside[number] | instances.group
+        times = (
+            (instances.group + outside[number].astype(np.int64))
+            if counts_groups_twice
+            else outside[number] | instances.group
+        )
         excused = void + np.bincount(shared.detection, times[shared.instance] * shared.pixels, len(pixels))
         share = excused / np.maximum(pixels, 1)
         for step, overlap in enumerate(_OVERLAPS.tolist()):

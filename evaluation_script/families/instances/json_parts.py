@@ -177,14 +177,14 @@ class _Characters:
         """Move to the first record; return True if there is one."""
         self.skip(BLANKS)
         if not self.text.startswith("["):
-            self._refuse_other()
+            self._refuse_non_list()
         self.drop(1)
         self.skip(BLANKS)
         empty = self.text.startswith("]")
         self.drop(int(empty))
         return not empty
 
-    def _refuse_other(self) -> NoReturn:
+    def _refuse_non_list(self) -> NoReturn:
         """Raise a Flaw for text that is no list: it is another value, or breaks off near its beginning."""
         self.fill(_EXAMINED)
         if self.text:

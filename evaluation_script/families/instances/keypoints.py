@@ -50,7 +50,7 @@ class TrueKeypoints:
     notes: List[str]
 
     def find_miscounted(self, ids: Array) -> str:
-        """The fault of annotations whose num_keypoints differs from their marked points; else empty."""
+        """Return the fault of annotations whose num_keypoints differs from their marked points; "" without any."""
         miscounted = ids[self.count != self.marked.sum(axis=1)].tolist()
         if not miscounted:
             return ""

@@ -242,7 +242,7 @@ def _judge_streets(block: ImageBlock, records: Array, annotations: Array, rows: 
         SharedPixels(own_pairs.prediction, own_pairs.truth, street),
         instances,
         (pixels, on_void, block.records.score[records]),
-        doubled=protocol.street_quirks,
+        counts_groups_twice=protocol.street_quirks,
     )
     return _truth_rows(truth.image[annotations], truth.category[annotations], instances.flag_ignored())
 

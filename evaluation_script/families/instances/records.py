@@ -424,14 +424,14 @@ def check_tube(segmentations: object, size: Tuple[int, int], frames: int) -> Non
             _check_frame(mask, size, f"(frame {index} of {frames}, from 0)")
 
 
-def _check_frame(mask: Any, size: Tuple[int, int], which: str) -> None:
+def _check_frame(mask: Any, size: Tuple[int, int], location: str) -> None:
     try:
         if isinstance(mask, list):
             raise Flaw("has a segmentation that is not run lengths", rle.WRITE_AGAIN)
         _check_mask(mask, size)
         rle.runs_of(mask["counts"], size[0] * size[1])
     except Flaw as flaw:
-        raise Flaw(f"{flaw.fault} {which}", flaw.remedy) from None
+        raise Flaw(f"{flaw.fault} {location}", flaw.remedy) from None
 
 
 def _check_mask(segmentation: object, image: Tuple[int, int]) -> None:

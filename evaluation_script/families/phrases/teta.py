@@ -109,14 +109,14 @@ def _assign(frames: List[ComparedFrame], objects: int, tracks: int) -> List[Tupl
     ]
 
 
-def _assign_objects(frames: List[ComparedFrame], asked: Array) -> List[Array]:
+def _assign_objects(frames: List[ComparedFrame], phrase_of_object: Array) -> List[Array]:
     """Return for each frame the phrase of each track's assigned object; `_NOBODY` without one."""
     tracks = max((int(frame.prediction.max(initial=-1)) for frame in frames), default=-1) + 1
     owners = []
-    for frame, (rows, columns) in zip(frames, _assign(frames, len(asked), tracks)):
+    for frame, (rows, columns) in zip(frames, _assign(frames, len(phrase_of_object), tracks)):
         owner = np.full(len(frame.prediction), _NOBODY)
         close = frame.similarity[rows, columns] >= _THRESHOLD - _EPSILON
-        owner[columns[close]] = asked[frame.truth[rows[close]]]
+        owner[columns[close]] = phrase_of_object[frame.truth[rows[close]]]
         owners.append(owner)
     return owners
 

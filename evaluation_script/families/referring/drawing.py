@@ -36,23 +36,23 @@ def fill(corners: Sequence[Point], size: Size) -> Array:
     mask = np.zeros(size, bool)
     sides: List[_Side] = []
     for start, end in zip([corners[-1], *corners[:-1]], corners):
-        near_start, near_end, is_visible = _clip(start, end, size)
+        clipped_start, clipped_end, is_visible = _clip(start, end, size)
         if is_visible:
-            _draw_line(mask, near_start, near_end)
+            _draw_line(mask, clipped_start, clipped_end)
         if start[1] != end[1]:
-            sides.append(_trace_side(start, end, near_start, near_end, size))
+            sides.append(_trace_side(start, end, clipped_start, clipped_end, size))
     _fill_rows(mask, sides)
     return mask
 
 
-def _trace_side(start: Point, end: Point, near_start: Point, near_end: Point, size: Size) -> _Side:
+def _trace_side(start: Point, end: Point, clipped_start: Point, clipped_end: Point, size: Size) -> _Side:
     """Return the crossings of rows with a side, for the rows inside the image."""
     half = 0
     if not _place(start, size) | _place(end, size):
         half = _HALF
-    elif near_start[1] == near_end[1]:
-        near_start, near_end = start, end
-    (x0, y0), (x1, y1) = near_start, near_end
+    elif clipped_start[1] == clipped_end[1]:
+        clipped_start, clipped_end = start, end
+    (x0, y0), (x1, y1) = clipped_start, clipped_end
     x0, x1 = (x0 << _BITS) + half, (x1 << _BITS) + half
     step = _divide(x1 - x0, y1 - y0)
     if start[1] < end[1]:

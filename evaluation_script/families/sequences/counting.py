@@ -185,11 +185,11 @@ def _are_equal(counted: Array, added: Array) -> bool:
     return bool(np.array_equal(counted, added, equal_nan=counted.dtype.kind == "f"))
 
 
-def _first_frames(mine: Dict[str, str], theirs: Dict[str, str], frames: List[str]) -> Dict[str, str]:
+def _first_frames(in_truth: Dict[str, str], in_prediction: Dict[str, str], frames: List[str]) -> Dict[str, str]:
     """Return the labels of both sides, each with its first frame, in the order of frames."""
     order = {name: index for index, name in enumerate(frames)}
     frames_by_label: Dict[str, str] = {}
-    for label, frame in [*mine.items(), *theirs.items()]:
+    for label, frame in [*in_truth.items(), *in_prediction.items()]:
         if label not in frames_by_label or order[frame] < order[frames_by_label[label]]:
             frames_by_label[label] = frame
     return dict(sorted(frames_by_label.items(), key=lambda item: (order[item[1]], item[0])))

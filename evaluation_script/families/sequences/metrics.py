@@ -112,7 +112,7 @@ def summary(counts: Counts, j: Array, f: Array, protocol: SequenceProtocol, rate
     empty = not counts.truth.any()
     values["N-acc" if empty else "T-acc"] = float(empty != counts.prediction.any())
     values["T-acc" if empty else "N-acc"] = None
-    return _only_named(values, protocol)
+    return _select_metrics(values, protocol)
 
 
 def _span_similarity(counts: Counts, j: Array) -> Values:
@@ -124,7 +124,7 @@ def _span_similarity(counts: Counts, j: Array) -> Values:
     return {"tIoU-Mean": float(in_both.sum() / frames), "vIoU-Mean": add(j[in_both]) / frames}
 
 
-def _only_named(values: Values, protocol: SequenceProtocol) -> Values:
+def _select_metrics(values: Values, protocol: SequenceProtocol) -> Values:
     """Return the protocol's metrics in its order, including combined ones."""
     chosen: Values = {}
     for metric in protocol.metrics:
@@ -255,7 +255,7 @@ def _score_object(counts: SequenceCounts, protocol: SequenceProtocol, index: int
         values = reappearance(_smooth_similarity(of_object), f_new, f_plain, of_object.truth > 0)
         if not counts.is_sent or not counts.frames:  # zeros, no absences
             values = {metric: None if "appear_" in metric else 0.0 for metric in values}
-        values = _only_named(values, protocol)
+        values = _select_metrics(values, protocol)
     else:
         rates = counts.strict[index][:, flags] if protocol.accuracy else None
         values = summary(of_object, j, f, protocol, None if rates is None else np.nan_to_num(rates))

@@ -198,11 +198,11 @@ def _number_afresh(frames: List[Tuple[Array, Array, Array]]) -> List[ComparedFra
     return [ComparedFrame(truth, prediction, frame[2]) for truth, prediction, frame in zip(*sides, frames)]
 
 
-def flag_unmatched(similarity: Array, apart: float) -> Array:
+def flag_unmatched(similarity: Array, distant_value: float) -> Array:
     """Return flags of predictions (columns) without an object; for distant pairs, the given value counts."""
     is_unmatched = np.ones(similarity.shape[1], bool)
     if similarity.size:
-        quality = np.where(similarity < _THRESHOLD - _EPSILON, apart, similarity)
+        quality = np.where(similarity < _THRESHOLD - _EPSILON, distant_value, similarity)
         rows, columns = _find_best_pairs(quality)
         is_unmatched[columns[quality[rows, columns] > _EPSILON]] = False
     return is_unmatched
@@ -265,10 +265,10 @@ def _boxes(masks: Masks) -> Array:
     return np.asarray(toBbox(encodings) if encodings else [], float).reshape(-1, 4)
 
 
-def _find_best_object(ious: Array, free: Array, threshold: float) -> int:
+def _find_best_object(ious: Array, is_unmatched: Array, threshold: float) -> int:
     """Return the unmatched object that a track overlaps most, the last of ties; -1 if none is close enough."""
     best, least = -1, min(threshold, 1 - 1e-10)
-    for number in np.flatnonzero(free).tolist():
+    for number in np.flatnonzero(is_unmatched).tolist():
         if ious[number] >= least - _EPSILON:
             best, least = number, float(ious[number])
     return best

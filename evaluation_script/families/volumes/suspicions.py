@@ -105,11 +105,11 @@ def look_at_case(
         return exchanged
     box = cover(sides[0].box_of(label) for label in sides[0].labels if label)
 
-    def count_shared(volume: Array, change: Callable[[Array], Array]) -> int:
+    def count_shared(volume: Array, transform: Callable[[Array], Array]) -> int:
         shared = 0
         for true, predicted in zip(truth[box], volume[box]):
             inside = true != 0
-            shared += int(np.count_nonzero(change(predicted[inside]) == true[inside]))
+            shared += int(np.count_nonzero(transform(predicted[inside]) == true[inside]))
         return shared
 
     def score(reading: Reading) -> Any:

@@ -253,9 +253,9 @@ class CauseCounts:
         cost = (2.0 if self.one_to_one else cost) if kind == PARTIAL else self._weigh_edges(cost, match)
         return self.judge_pixels(*pixels, is_object=bool(seen.truth.things[match.row])), cost
 
-    def _weigh_edges(self, lack: float, match: Match) -> float:
+    def _weigh_edges(self, lacking_iou: float, match: Match) -> float:
         """Return the cost of a match, given what its IoU lacks."""
-        return lack * self.edge_weight
+        return lacking_iou * self.edge_weight
 
     def scale_costs(self, before: Mapping[str, float], loss: float) -> None:
         """Scale the costs that were added to those before, so that they sum to a unit's loss."""
@@ -455,11 +455,11 @@ class CauseCounts:
         }
         return units if directions[0] & directions[1] else set()
 
-    def _count_units(self, count: int, among: set[str]) -> str:
+    def _count_units(self, count: int, units: set[str]) -> str:
         """Return the number of units that have a class; "" for a single unit."""
         if len(self.units) < 2:
             return ""
-        total = max(count, len(among))
+        total = max(count, len(units))
         return (
             f" in {count:,} of {quantity(total, self.unit)}" if total > 1 else f" in the only {self.unit} that has it"
         )

@@ -211,12 +211,12 @@ def refusal(location: str, fault: str, remedy: str) -> SubmissionError:
     return SubmissionError.from_problem(Problem(location, fault, remedy))
 
 
-def common_size(sizes: Iterable[Size], what: str, location: str) -> Size | None:
+def common_size(sizes: Iterable[Size], noun: str, location: str) -> Size | None:
     """Return the common size; None without masks; raises SubmissionError for different sizes."""
     distinct = list(dict.fromkeys(sizes))
     if len(distinct) > 1:
         several = " and ".join(f"{width}x{height}" for height, width in distinct)
-        raise refusal(location, f"has {what} of {several}", "Give truth and prediction of the same size")
+        raise refusal(location, f"has {noun} of {several}", "Give truth and prediction of the same size")
     return distinct[0] if distinct else None
 
 

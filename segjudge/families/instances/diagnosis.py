@@ -445,10 +445,10 @@ def _find_closest(pairs: OverlappingPairs, count: int) -> tuple[Array, Array]:
     return iou, instances
 
 
-def _flag_best(judged: _JudgedDetections, target: Array, free: Array) -> Array:
-    """Return flags of the highest-scoring detection of each free instance."""
+def _flag_best(judged: _JudgedDetections, target: Array, is_unmatched: Array) -> Array:
+    """Return flags of the highest-scoring detection of each unmatched instance."""
     about = np.flatnonzero(target >= 0)
-    about = about[free[target[about]]]
+    about = about[is_unmatched[target[about]]]
     order = about[np.lexsort((-judged.score[about], target[about]))]
     flags = np.zeros(len(target), bool)
     flags[order[np.unique(target[order], return_index=True)[1]]] = True

@@ -101,20 +101,20 @@ def measure_fits(diagnosis: InstanceDiagnosis) -> Array:
 
 
 def _right(
-    diagnosis: InstanceDiagnosis, images: Sequence[int], way: str, *, among_others: bool = False
+    diagnosis: InstanceDiagnosis, images: Sequence[int], kind: str, *, among_others: bool = False
 ) -> InstanceDiagnosis:
     """Return the diagnosis of the detections in these images, mirrored back, alone or among all others."""
     truth, records = diagnosis.judged.truth, diagnosis.judged.records
     if not among_others:
         records = _take_records(records, np.isin(records.image, images))
     chosen = np.isin(records.image, images)
-    if way in {POINTS, _BOTH}:
+    if kind in {POINTS, _BOTH}:
         points = records.points.copy()
         of_points = points.reshape(len(points), -1, 2)
         of_points[chosen] = of_points[chosen][:, _order_points(diagnosis)]
         records = replace(records, points=points)
-    if way != POINTS:
-        records = _mirror(records, truth.images.sizes, truth.images.frames, chosen, way)
+    if kind != POINTS:
+        records = _mirror(records, truth.images.sizes, truth.images.frames, chosen, kind)
     return diagnosis.judge_again(records)
 
 
@@ -126,9 +126,9 @@ def _take_records(records: InstanceRecords, chosen: Array) -> InstanceRecords:
     return replace(records, masks=masks, **chosen_columns)
 
 
-def _mirror(records: InstanceRecords, sizes: Array, frames: Array | None, chosen: Array, way: str) -> InstanceRecords:
+def _mirror(records: InstanceRecords, sizes: Array, frames: Array | None, chosen: Array, kind: str) -> InstanceRecords:
     """Return the records with the chosen ones mirrored."""
-    upside_down = way == TOP_AND_BOTTOM
+    upside_down = kind == TOP_AND_BOTTOM
     axis, sides = (1, sizes[:, 0]) if upside_down else (0, sizes[:, 1])
     whole = sides[records.image[chosen]]
     changes: dict[str, Any] = {}

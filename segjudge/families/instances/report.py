@@ -100,7 +100,7 @@ def make_ap_bar(diagnosis: InstanceDiagnosis, report: Report) -> list[tuple[str,
     ]
 
 
-def _write_verdict(diagnosis: InstanceDiagnosis, costly: list[Row], report: Report) -> Section:
+def _write_verdict(diagnosis: InstanceDiagnosis, costliest_categories: list[Row], report: Report) -> Section:
     """Return the verdict: the most costly errors, the number of categories, the worst one."""
     measure = diagnosis.protocol.measure
     at_half = diagnosis.errors.average(diagnosis.errors.precision)
@@ -112,11 +112,11 @@ def _write_verdict(diagnosis: InstanceDiagnosis, costly: list[Row], report: Repo
             f"Removing one kind of error alone would not raise AP at an {measure} of one half: "
             "several kinds hide each other."
         )
-    costs = [row["costs"] for row in costly]
+    costs = [row["costs"] for row in costliest_categories]
     worst: Markup | str = ""
-    if len(costly) > 1:
+    if len(costliest_categories) > 1:
         text = Markup('Worst: <a href="#categories">{}</a>, AP {}.')
-        worst = text.format(costly[0]["name"], format_number(costly[0]["AP"]))
+        worst = text.format(costliest_categories[0]["name"], format_number(costliest_categories[0]["AP"]))
     main = report.protocol.metrics[0]
     value = report.values[main]
     inexact = 0.0 if value is None else at_half - value
@@ -190,14 +190,14 @@ def _make_categories(rows: list[Row]) -> Section:
     return make_list("Categories", rows, about)
 
 
-def _make_curves(diagnosis: InstanceDiagnosis, costly: list[Row]) -> Section:
+def _make_curves(diagnosis: InstanceDiagnosis, costliest_categories: list[Row]) -> Section:
     overall = [
         {"name": f"{iou:.2f}", "points": _format_points(np.linspace(0, 1, len(curve)), curve), "marked": iou in _MARKED,
          "area": float(curve.mean()), "label": 100 * (1 - float(curve[len(curve) // 3]))}
         for iou, curve in diagnosis.average_curves().items()
     ]  # fmt: skip
     curves = []
-    for row in costly[:_MOST_CURVES]:
+    for row in costliest_categories[:_MOST_CURVES]:
         recall, precision, score = diagnosis.trace_curve(diagnosis.names.index(row["name"]))
         marks = np.unique(np.searchsorted(recall, np.arange(1, 11) / 10))
         curves.append(
@@ -216,8 +216,8 @@ def _make_curves(diagnosis: InstanceDiagnosis, costly: list[Row]) -> Section:
     return Section("curves", "Precision and recall", values, package=_PACKAGE)
 
 
-def _format_points(across: np.ndarray, up: np.ndarray) -> str:
-    return " ".join(f"{_CHART * x:.2f},{_CHART * (1 - y):.2f}" for x, y in zip(across, up, strict=True))
+def _format_points(xs: np.ndarray, ys: np.ndarray) -> str:
+    return " ".join(f"{_CHART * x:.2f},{_CHART * (1 - y):.2f}" for x, y in zip(xs, ys, strict=True))
 
 
 def _make_scores(diagnosis: InstanceDiagnosis) -> Section:

@@ -71,10 +71,10 @@ def _numbers_in(labels: Array) -> list[int]:
     return [number for number in NAMES if (labels == number).any()]
 
 
-def _expression(number: int, image: int, meant: int | list[int], texts: list[str]) -> dict[str, Any]:
+def _expression(number: int, image: int, objects: int | list[int], texts: list[str]) -> dict[str, Any]:
     """Return an expression record with two sentences."""
     sentences = [{"sent_id": 2 * number + index, "sent": text} for index, text in enumerate(texts)]
-    return {"ref_id": number, "image_id": image, "split": "val", "ann_id": meant, "sentences": sentences}
+    return {"ref_id": number, "image_id": image, "split": "val", "ann_id": objects, "sentences": sentences}
 
 
 def _outline_pictures(pictures: list[tuple[int, Array]]) -> Content:

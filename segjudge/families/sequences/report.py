@@ -230,10 +230,7 @@ class MethodLosses:
 
 
 class _LossReader:
-    """A reader of the masks of methods on the same truth that collects a page's streams.
-
-    Without page options there are no streams.
-    """
+    """Reads the losses of methods on one truth; with page options, also packs their masks into a page's streams."""
 
     def __init__(self, methods: int, options: PageOptions | None) -> None:
         self._count, self._options = methods, options

@@ -49,9 +49,9 @@ def _compress(data: bytes) -> bytes:
 
 
 def make_sample(truths: list[Any], _protocol: Any, share: float) -> Members:
-    """Yield the volumes of the truth, moved along x by a share of their width.
+    """Yield sample predictions: the volumes of the truth, shifted along x by a share of their width.
 
-    For shares between whole voxels, some slices are moved one voxel further.
+    If the shift is no whole number of voxels, some slices are shifted by one voxel more than others.
     """
     for unit in [unit for truth in truths for unit in truth.units]:
         (frame,) = unit.load()

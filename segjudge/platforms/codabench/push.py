@@ -133,11 +133,9 @@ class CompetitionPush:
         self._remember(name, pushed)
         return pushed
 
-    def wait_for_outcome(
-        self, name: str, pushed: _PushedCompetition, patience: float = _PATIENCE
-    ) -> _PushedCompetition:
+    def wait_for_outcome(self, name: str, pushed: _PushedCompetition, timeout: float = _PATIENCE) -> _PushedCompetition:
         """Wait until a bundle is unpacked; raises `NotUnpackedError` where it is refused."""
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             try:
                 answer = self._client.call("GET", _STATUS, {"status": pushed.status})
@@ -155,7 +153,7 @@ class CompetitionPush:
                 raise NotUnpackedError(str(answer.get("details") or "Codabench gives no reason."))
             self._sleep(_PAUSE)
         raise HostError(
-            f"{self._account.host}: still unpacks upload {pushed.status} after {patience:.0f} s; its worker may have "
+            f"{self._account.host}: still unpacks upload {pushed.status} after {timeout:.0f} s; its worker may have "
             "died. Push again to continue waiting, or with --again to upload it once more"
         )
 

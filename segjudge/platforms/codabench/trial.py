@@ -172,10 +172,10 @@ def _read(path: str, limit: int = _OUTPUT_BYTES) -> str:
         return file.read(limit)
 
 
-def _read_result(outcome: ScoredSubmission, code: int | None, output: str, seconds: int, excess: str) -> Any:
+def _read_result(outcome: ScoredSubmission, code: int | None, output: str, seconds: int, exceeded_limit: str) -> Any:
     """Return the scores of a finished run; `code` is None after a timeout."""
-    if excess:
-        raise GivenUpError(f"The scoring program was killed: {excess}")
+    if exceeded_limit:
+        raise GivenUpError(f"The scoring program was killed: {exceeded_limit}")
     if code is None:
         raise GivenUpError(f"Execution Time Limit exceeded. Limit was {seconds} seconds")
     if code:

@@ -54,8 +54,8 @@ _NOT_ALLOWED = "after challenge creation is not allowed."
 _SUPPORT = "to match the approved configuration or contact support."
 
 
-def _differs(subject: str, what: str, quote: str, rule: int) -> BundleProblem:
-    return BundleProblem(subject, f"{what} differs from the approved value", "Restore the approved value", quote, rule)
+def _differs(subject: str, field: str, quote: str, rule: int) -> BundleProblem:
+    return BundleProblem(subject, f"{field} differs from the approved value", "Restore the approved value", quote, rule)
 
 
 def _check_challenge_update(bundle: Bundle, state: ServerState) -> BundleProblems:

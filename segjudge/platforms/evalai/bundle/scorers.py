@@ -56,7 +56,7 @@ def list_protocols(script: Mapping[str, bytes], names: Iterable[str]) -> dict[st
     return {row[0]: ScoredProtocol(row[0], row[1], row[2], tuple(row[3]), row[4]) for row in rows}
 
 
-def _list_here(folder: str, wanted: list[str]) -> list[ScoredProtocol]:
+def _list_here(folder: str, names: list[str]) -> list[ScoredProtocol]:
     """Import the scorers of a bundle under their own name, beside the running ones."""
     for module in [name for name in sys.modules if name.partition(".")[0] == SCRIPT_FOLDER]:
         del sys.modules[module]
@@ -65,7 +65,7 @@ def _list_here(folder: str, wanted: list[str]) -> list[ScoredProtocol]:
     if not os.path.samefile(str(Path(families.__file__ or "").parents[1]), os.path.join(folder, SCRIPT_FOLDER)):
         raise ImportError("other scorers were imported instead")
     protocols = families.PROTOCOLS
-    return [_describe(protocols[name], families.FAMILIES) for name in wanted if name in protocols]
+    return [_describe(protocols[name], families.FAMILIES) for name in names if name in protocols]
 
 
 def _describe(protocol: FamilyProtocol, families: Mapping[str, object]) -> ScoredProtocol:
