@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segjudge.analysis import METHODS, Method
-from segjudge.analysis.statistics import ALPHA, Floats, Ties, holm, kendall, ranks_of, wilcoxon
+from segjudge.analysis.statistics import ALPHA, Floats, Ties, holm, kendall, ranks_of, subtract, wilcoxon
 from segjudge.evaluation_script.files.problems import quantity
 from segjudge.report.tables import format_number
 
@@ -34,6 +34,8 @@ class TaskScores:
     smaller: bool = False
     #: The number of objects in each case, if the metric is the mean over all objects; otherwise cases weigh the same.
     sizes: Floats | None = None
+    #: The values are jackknife pseudo-values, for a metric that is not a mean.
+    pseudo: bool = False
 
     def fill(self, value: float) -> TaskScores:
         """Return the task with missing values replaced by a value."""
@@ -150,7 +152,7 @@ def _pairwise_p(task: TaskScores, weights: Floats | None = None, adjustment: _Ad
     count = len(task.algorithms)
     p_values = np.full((len(weights), count, count), np.nan)
     for row, column in combinations(range(count), 2):
-        difference = task.values[row] - task.values[column]
+        difference = subtract(task.values[row], task.values[column], pseudo=task.pseudo)
         greater, less = wilcoxon(-difference if task.smaller else difference, weights)
         p_values[:, row, column], p_values[:, column, row] = greater, less
     return p_values if adjustment == "none" else holm(p_values.reshape(len(p_values), -1)).reshape(p_values.shape)

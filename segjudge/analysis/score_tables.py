@@ -195,7 +195,8 @@ def sum_groups(reports: Mapping[str, Report], metric: str) -> Sums:
         if metric not in sums:
             raise UsageError(f"{name}: {metric} has no value, or none without some of the images or videos")
         rows.append(sums[metric][0])
-    return Sums(tuple(reports), np.stack(rows), np.ones(len(rows[0])), prefers_smaller(metric, base.protocol.name))
+    smaller = prefers_smaller(metric, base.protocol.name)
+    return Sums(tuple(reports), np.stack(rows), np.ones(len(rows[0])), smaller, pseudo=True)
 
 
 def choose_ranking_metric(metrics: Iterable[str], metric: str = "") -> str:
@@ -233,7 +234,7 @@ def _make_task_of_groups(scores: list[AlgorithmScores], metric: str) -> TaskScor
         raise UsageError(f"{scores[0].name} and the others were scored {_DIFFER['cases']}")
     cases = tuple(f"group {number}" for number in range(1, len(rows[0]) + 1))
     names, smaller = tuple(method.name for method in scores), prefers_smaller(metric, scores[0].protocol)
-    return TaskScores(metric, names, cases, np.array(rows, float), smaller)
+    return TaskScores(metric, names, cases, np.array(rows, float), smaller, pseudo=True)
 
 
 def read_table(path: str, *, smaller: bool) -> list[TaskScores]:

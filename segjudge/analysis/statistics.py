@@ -67,6 +67,20 @@ _EXACT_FLIPS, _DRAWN_FLIPS = 16, 9_999
 _CELLS = 1 << 17
 #: Values of cases, and sums of flipped differences, are equal if they differ by less.
 _TOLERANCE = 1e-12
+#: Up to this share of a pair's largest difference, differences of pseudo-values count as none: those of a case in which
+#: two algorithms are equal are rarely 0 if the metric is not a mean, but small, and all have the same sign.
+_PSEUDO_SHARE = 0.05
+
+
+def subtract(values: Floats, rival: Floats, *, pseudo: bool) -> Floats:
+    """Return the differences by case for tests; small differences of pseudo-values are 0.
+
+    Tests stay exact, since sizes alone decide which differences are 0, and flipped signs do not change sizes.
+    """
+    between = values - rival
+    if pseudo and between.size:
+        between = np.where(np.abs(between) > _PSEUDO_SHARE * np.abs(between).max(), between, 0)
+    return between
 
 
 def wilcoxon(differences: Floats, weights: Floats) -> tuple[Floats, Floats]:
@@ -242,6 +256,12 @@ class Sums:
     #: (cases)
     counts: Floats
     smaller: bool = False
+    #: The sums are jackknife pseudo-values, for a metric that is not a mean.
+    pseudo: bool = False
+
+    def subtract(self, row: int, column: int) -> Floats:
+        """Return the differences of two algorithms by case, for tests."""
+        return subtract(self.sums[row], self.sums[column], pseudo=self.pseudo)
 
     def sort_pair(self, pair: Difference) -> tuple[str, str]:
         """Return the names of a pair, the better one first."""
@@ -257,7 +277,7 @@ def compare_pairs(table: Sums) -> list[Difference]:
     """Return the differences of all pairs: jackknife intervals, sign-flip p, Holm's adjustment."""
     pairs = list(combinations(range(len(table.algorithms)), 2))
     cases, differences = len(table.counts), []
-    flips = _flip_signs(np.array([table.sums[row] - table.sums[column] for row, column in pairs]).reshape(-1, cases))
+    flips = _flip_signs(np.array([table.subtract(*pair) for pair in pairs]).reshape(-1, cases))
     for (row, column), p, adjusted in zip(pairs, flips.tolist(), holm(flips).tolist(), strict=True):
         between = table.sums[row] - table.sums[column]
         value = float(between.sum() / table.counts.sum())
@@ -286,8 +306,7 @@ def describe_pair(pair: Difference, table: Sums, cases_are: str = SEQUENCES) -> 
     """Return the sentence about a pair's difference and its significance."""
     better, worse = table.sort_pair(pair)
     sign, cases = (1 if better == pair.name else -1), len(table.counts)
-    rows = [table.algorithms.index(name) for name in (better, worse)]
-    between = (table.sums[rows[0]] - table.sums[rows[1]]).tolist()
+    between = table.subtract(table.algorithms.index(better), table.algorithms.index(worse)).tolist()
     cases_won, cases_lost = sum(value > _TOLERANCE for value in between), sum(value < -_TOLERANCE for value in between)
     if table.smaller:
         cases_won, cases_lost = cases_lost, cases_won

@@ -266,7 +266,8 @@ def _compare_all(evaluations: dict[int, _Evaluation], *, smaller: bool) -> _Stan
     if any(row.origin != reference.origin or not np.array_equal(row.counts, reference.counts) for row in compared):
         raise ValueError("the rows were scored by different protocols or on different truths")
     sums = np.stack([evaluation.sums for evaluation in evaluations.values()])
-    table = Sums(tuple(map(str, evaluations)), sums, reference.counts, smaller)
+    pseudo = bool((reference.counts == 1).all())  # otherwise there are objects to count
+    table = Sums(tuple(map(str, evaluations)), sums, reference.counts, smaller, pseudo)
     pairs = compare_pairs(table)
     better = {table.sort_pair(pair) for pair in pairs if pair.apart}
     return _Standings(

@@ -14,8 +14,9 @@ import pytest
 
 import segjudge
 from segjudge.analysis.comparison import Comparison
+from segjudge.analysis.rankings import Rule, TaskScores, rank_by_every_rule
 from segjudge.analysis.score_tables import sum_groups
-from segjudge.analysis.statistics import Sums, compare_pairs, describe_pair, estimate_means
+from segjudge.analysis.statistics import GROUPS, Sums, compare_pairs, describe_pair, estimate_means
 from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS, report_of
 from segjudge.evaluation_script.families.base.reports import FEWEST_CASES, Report, bounds_of
@@ -24,6 +25,9 @@ from segjudge.families import prefers_smaller
 from segjudge.system.errors import UsageError
 from tests.data import TRACKS_DATA
 from tests.families.contract import merge_rows
+from tests.report.known_faults import FAULTS
+from tests.report.known_scenes import make_world
+from tests.report.test_known_faults import score_worlds
 from tests.report.test_report_instances import RESULTS, TRUTH, records_of
 from tests.shared import needs_shared
 
@@ -190,3 +194,29 @@ def test_cases_that_differ_by_rounding_alone_are_ties() -> None:
     table = Sums(("A", "B"), np.array([[0.3, 0.5, 0.9], [0.1 + 0.2, 0.5 + 1e-16, 0.7]]), np.ones(3))
     (pair,) = compare_pairs(table)
     assert "1 won, 0 lost, 2 tied" in describe_pair(pair, table)
+
+
+@pytest.mark.parametrize(
+    ("pseudo", "p", "counted"), [(True, 1.0, "1 won, 0 lost, 9 tied"), (False, 2 / 1024, "10 won")]
+)
+def test_cases_that_pseudo_values_alone_tell_apart_are_ties(pseudo: bool, p: float, counted: str) -> None:
+    sums = np.array([np.full(10, 0.9), np.where(np.arange(10) == 3, 0.4, 0.89)])
+    table = Sums(("A", "B"), sums, np.ones(10), pseudo=pseudo)
+    (pair,) = compare_pairs(table)
+    assert (pair.p, pair.difference) == (pytest.approx(p), pytest.approx(0.059))
+    assert counted in describe_pair(pair, table, GROUPS)
+    task = TaskScores("AP", table.algorithms, tuple("abcdefghij"), sums, pseudo=pseudo)
+    assert rank_by_every_rule(task, Rule(), 5).sign(0, 1) == ("=" if pseudo else "+")
+
+
+def test_a_method_is_not_significantly_better_for_one_image_of_sixteen(tmp_path: Path) -> None:
+    world, random = make_world(np.random.default_rng(5), 16, 1, 3), np.random.default_rng(6)
+    spoilt = [video.copy() for video in world]
+    FAULTS["missed"].spoil(spoilt[1], 0, random)
+    methods = {}
+    for name, predicted in (("whole", [video.copy() for video in world]), ("part", spoilt)):
+        (tmp_path / name).mkdir()
+        methods[name] = score_worlds("coco", world, predicted, tmp_path / name)
+    assert segjudge.compare(methods).verdict.startswith("whole − part: +0.023")
+    assert "p 1, adjusted 1; 1 won, 0 lost, 15 tied" in segjudge.compare(methods).verdict
+    assert "does not differ significantly from part" in segjudge.rank(methods).verdict
