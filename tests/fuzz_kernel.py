@@ -336,6 +336,14 @@ def videos(generator: random.Random, kernel: Kernel) -> None:
         text.ctypes.data, len(text), bounds.ctypes.data, len(texts), areas.ctypes.data, fault.ctypes.data,
         areas.ctypes.data,
     )  # fmt: skip
+    groups = np.array([0, *sorted(generator.randrange(len(texts) + 1) for _ in range(2)), len(texts)], np.int64)
+    sides = np.array([generator.choice([99, 99, 99, 0, 64]) for _ in texts], np.int64)
+    for column in (groups, sides):
+        damaged(generator, column)
+    kernel.library.sj_first_overlap(
+        text.ctypes.data, len(text), bounds.ctypes.data, len(texts), sides.ctypes.data, groups.ctypes.data, 3,
+        np.zeros(1, np.int64).ctypes.data,
+    )  # fmt: skip
     numbers, image = np.array([generator.choice([1, 9, 9, 0]) for _ in texts], np.uint8), np.zeros(99, np.uint8)
     kernel.library.sj_paint_runs(
         text.ctypes.data,

@@ -257,16 +257,19 @@ class NumpyBackend:
                 ious[start:stop] = table.reshape(len(rows), len(columns))[row, column]
         return ious
 
-    def are_disjoint(self, masks: Masks, bounds: Array) -> Optional[bool]:
-        """Return whether no two masks of a group share pixels; None if comparing all pairs is faster."""
+    def first_overlap(self, masks: Masks, bounds: Array) -> int:
+        """Return the first group of masks of which two share pixels, or the number of groups.
+
+        Texts of masks are consecutive; a group's masks belong to one image.
+        """
         from pycocotools.mask import area, merge
 
-        for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist()):
+        for group, (start, stop) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist())):
             if stop - start > 1:
                 union = merge(encode_masks(masks, np.arange(start, stop)))
                 if int(area(union)) != int(masks.area[start:stop].sum()):
-                    return False
-        return True
+                    return group
+        return len(bounds) - 1
 
     def similar_pairs(self, groups: PairGroups, predictions: Array, truths: Array, crowd: Array, least: float) -> Pairs:
         """Return the pairs of each group whose extents let their IoU reach a bound, and those with a crowd."""
@@ -449,9 +452,9 @@ class CompiledBackend(NumpyBackend):
         joint = np.where(crowd[pairs.truth], area, area + truths.area[pairs.truth] - shared)
         return np.where(shared > 0, shared / np.maximum(joint, 1), 0.0)
 
-    def are_disjoint(self, masks: Masks, bounds: Array) -> Optional[bool]:
-        del masks, bounds
-        return None
+    def first_overlap(self, masks: Masks, bounds: Array) -> int:
+        first = self.kernel.first_overlap(masks.texts, masks.sizes.prod(axis=1), bounds)
+        return super().first_overlap(masks, bounds) if first is None else first
 
     def similar_pairs(self, groups: PairGroups, predictions: Array, truths: Array, crowd: Array, least: float) -> Pairs:
         return self.kernel.similar_pairs(groups, predictions, truths, crowd, least)

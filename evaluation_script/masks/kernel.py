@@ -204,6 +204,17 @@ class Kernel:
         status = self.library.sj_paint_runs(*sides, labels, pixels, painted)
         return painted if status == _FINE else None
 
+    def first_overlap(self, masks: MaskTexts, pixels: Array, groups: Array) -> Optional[int]:
+        """Return the first group of which two masks share pixels, or the number of groups; None for invalid masks.
+
+        Texts are consecutive; `pixels` has the pixels of each mask's image.
+        """
+        first = np.zeros(1, np.int64)
+        bounds = np.append(0, masks.stops)
+        sides = (masks.text, len(masks.text), bounds, len(masks), pixels)
+        status = self.library.sj_first_overlap(*sides, groups, len(groups) - 1, first)
+        return int(first[0]) if status == _FINE else None
+
     def overlaps(self, predictions: MaskTexts, truths: MaskTexts, pairs: Pairs) -> Array:
         """Return the number of shared pixels of each pair of masks."""
         shared = np.zeros(len(pairs.prediction), np.int64)

@@ -21,7 +21,7 @@ from .run_lengths import pack_texts
 from .stack import Size, Stack
 
 #: The value that a library's `sj_abi` must return.
-_ABI = 23
+_ABI = 24
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library in this folder, beside a file with its checksum.
@@ -76,6 +76,7 @@ _SIGNATURES = {
     "sj_squares": "u1[] u1[] i8 i8 i8 f8[] f8[] i8",
     "sj_check_runs": "* i8 i8[] i8 i8[] i1[] i8[]",
     "sj_paint_runs": "* i8 i8[] i8 u1[] i8 u1[]",
+    "sj_first_overlap": "* i8 i8[] i8 i8[] i8[] i8 i8[]",
     "sj_overlaps": "* i8 i8[] i8[] i8 * i8 i8[] i8[] i8 i8[] i8[] i8 i8[] i8 i8[]",
     "sj_records": "* i8 i4 i8 i8[] u1[] i8[] f8[] i8[] i8[] i8[] i8[]",
     "sj_draw": "f8[] i8 i8[] i8 i8[] i8 i8[] u1[] i8 i8[] i8[]",
@@ -221,6 +222,10 @@ def _runs(kernel: Kernel) -> _Answers:
     pairs = Pairs(np.array([0, 1]), np.array([0, 0]), np.array([0, 2]))
     yield kernel.overlaps(pack_texts(["233", "08"]), pack_texts(["143"]), pairs), [3, 4]
     painted = [kernel.paint(texts, np.array([7, 9], np.uint8), 8) for texts in (["233", "521"], ["233", "413"], ["2P"])]
+    groups = np.array([0, 2, 4])
+    last = (["08", "8"], ["233", "413"], ["08", "2P"])
+    found = [kernel.first_overlap(pack_texts(["233", "521", *texts]), np.full(4, 8), groups) for texts in last]
+    yield found, [2, 1, None]
     yield painted, [[0, 0, 7, 7, 7, 9, 9, 0], None, None]
     # An instance with two frames of 8 pixels and a hidden one; a truncated one.
     wide = kernel.join_frames(pack_texts(["233", "08"]), np.array([1, 0, 1], np.uint8), np.full(3, 8), np.array([0, 3]))

@@ -1,4 +1,4 @@
-/* COCO's run lengths as text -> their validity, areas of masks, and overlaps of pairs. */
+/* COCO's run lengths as text -> their validity, areas of masks, and overlaps of pairs and in groups. */
 #include "kernel.h"
 
 #include <stdlib.h>
@@ -8,6 +8,8 @@
 #define HIGHEST_CODE 63
 /* The maximum numbers for the parts of a group's masks. */
 #define MOST_SPACE ((int64_t)1 << 40)
+/* The maximum pixels of an image that is held as bits. */
+#define MOST_BITS ((int64_t)1 << 32)
 
 /* The faults of a text, which run_lengths.py describes. */
 enum { SOUND = 0, CHARACTERS = 1, BREAKS_OFF = 2, BELOW_ZERO = 3, WRONG_SUM = 4 };
@@ -138,6 +140,73 @@ SJ_EXPORT int sj_paint_runs(
             return SJ_BAD_DATA;
     }
     return SJ_FINE;
+}
+
+/* Set the bits from one pixel to before another; return those that were set. */
+static inline uint64_t set_bits(uint64_t *bits, int64_t from, int64_t to)
+{
+    int64_t word = from >> 6, last = (to - 1) >> 6;
+    uint64_t mask = ~(uint64_t)0 << (from & 63), end = ~(uint64_t)0 >> (63 - ((to - 1) & 63)), before = 0;
+    for (; word < last; word++, mask = ~(uint64_t)0)
+        before |= bits[word] & mask, bits[word] |= mask;
+    mask &= end;
+    before |= bits[word] & mask, bits[word] |= mask;
+    return before;
+}
+
+/* Set the bits of a mask's pixels; return SJ_FULL if one was set, SJ_BAD_DATA for an invalid mask. */
+static int add_mask(const uint8_t *text, int64_t length, uint64_t *bits, int64_t pixels)
+{
+    reader from = {text, text + length};
+    int64_t at = 0, background = 0, object = 0, value;
+    if (length && (!take_value(&from, &at) || at < 0 || at > pixels))
+        return SJ_BAD_DATA;
+    while (from.at != from.end) {
+        if (!take_value(&from, &value) || (object += value) < 0 || object > pixels - at)
+            return SJ_BAD_DATA;
+        if (object && set_bits(bits, at, at + object))
+            return SJ_FULL;
+        at += object;
+        if (from.at == from.end)
+            break;
+        if (!take_value(&from, &value) || (background += value) < 0 || background > pixels - at)
+            return SJ_BAD_DATA;
+        at += background;
+    }
+    return SJ_FINE;
+}
+
+/* Find the first group of masks of which two share a pixel, and write its number, or the number of groups.
+ *
+ * `bounds` are those of the texts, `groups` those of the groups' masks; `pixels` has the pixels of each mask's image,
+ * which a group's masks share. */
+SJ_EXPORT int sj_first_overlap(
+    const uint8_t *text, int64_t length, const int64_t *bounds, int64_t count, const int64_t *pixels,
+    const int64_t *groups, int64_t group_count, int64_t *first)
+{
+    int64_t most = 0;
+    if (!text || !bounds || !pixels || !groups || !first || !sj_are_bounds(bounds, count, length)
+        || !sj_are_bounds(groups, group_count, count))
+        return SJ_BAD_CALL;
+    for (int64_t i = 0; i < groups[group_count]; i++) {
+        if (pixels[i] < 0 || pixels[i] > MOST_BITS)
+            return SJ_BAD_CALL;
+        most = pixels[i] > most ? pixels[i] : most;
+    }
+    uint64_t *bits = malloc((size_t)(most / 64 + 1) * sizeof *bits);
+    int status = bits ? SJ_FINE : SJ_NO_MEMORY;
+    for (*first = 0; status == SJ_FINE && *first < group_count; ++*first) {
+        int64_t i = groups[*first], end = groups[*first + 1];
+        if (end - i < 2)
+            continue;
+        memset(bits, 0, (size_t)(pixels[i] / 64 + 1) * sizeof *bits);
+        for (int64_t all = pixels[i]; status == SJ_FINE && i < end; i++)
+            status = pixels[i] == all ? add_mask(text + bounds[i], bounds[i + 1] - bounds[i], bits, all) : SJ_BAD_CALL;
+        if (status != SJ_FINE)
+            break;
+    }
+    free(bits);
+    return status == SJ_FULL ? SJ_FINE : status;
 }
 
 /* The parts of an image that a mask covers, as ranges of pixels from, to; an empty part ends the list. */

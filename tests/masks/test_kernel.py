@@ -873,7 +873,7 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
             return (lambda *_: self._result) if name == self._name else getattr(LOADED, name)
 
     for name in (
-        "sj_pack_png", "sj_pack_labels", "sj_read_png", "sj_compare", "sj_check_runs", "sj_paint_runs", "sj_overlaps", "sj_records", "sj_draw",
+        "sj_pack_png", "sj_pack_labels", "sj_read_png", "sj_compare", "sj_check_runs", "sj_paint_runs", "sj_first_overlap", "sj_overlaps", "sj_records", "sj_draw",
         "sj_join_frames", "sj_order", "sj_similar_pairs", "sj_box_overlaps", "sj_match", "sj_curves", "sj_label_pairs", "sj_label_table", "sj_boundaries", "sj_survey",
         "sj_boxes", "sj_corners", "sj_squares", "sj_similarities", "sj_small_runs", "sj_groups", "sj_grow",
     ):  # fmt: skip
@@ -897,6 +897,7 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_squares(None, None, 1, 1, 1, None, None, 0) == -1
     assert LOADED.sj_check_runs(None, 1, None, 1, None, None, None) == -1
     assert LOADED.sj_paint_runs(None, 1, None, 1, None, 1, None) == -1
+    assert LOADED.sj_first_overlap(None, 1, None, 1, None, None, 1, None) == -1
     assert LOADED.sj_overlaps(None, 1, None, None, 1, None, 1, None, None, 1, None, None, 1, None, 1, None) == -1
     assert LOADED.sj_match(None, None, None, 1, None, 1, None, 1, 1, 1, None, None) == -1
     assert LOADED.sj_order(None, None, 1, None) == -1
@@ -1068,6 +1069,44 @@ def test_labels_and_bounds_of_painted_masks_make_sense() -> None:
         given = (text.ctypes.data, 3, np.array(bounds), 1, np.array([label], np.uint8), pixels, image)
         assert LOADED.sj_paint_runs(*given) == status
     assert image.tolist() == [0, 0, 7, 7, 7, 0, 0, 0]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_first_group_of_masks_that_share_pixels_is_that_of_numpy(seed: int, switch: Any) -> None:
+    lot = np.random.default_rng(seed)
+    texts, sizes, bounds, areas, shared = [], [], [0], [], []
+    for _ in range(int(lot.integers(1, 6))):
+        size = lot.integers(1, 40, 2)
+        labels = lot.integers(0, 6, int(size.prod())).repeat(lot.integers(1, 90, size.prod()))[: size.prod()]
+        masks = [labels == label for label in range(1, int(lot.integers(1, 7)))]
+        if masks and lot.random() < 0.3:
+            masks[-1][lot.integers(0, labels.size)] ^= True
+        for mask in masks:
+            borders = np.flatnonzero(np.diff(mask, prepend=False))
+            texts.append(rle.compress(np.diff(borders, prepend=0, append=labels.size).tolist()))
+            sizes.append(size)
+            areas.append(np.count_nonzero(mask))
+        bounds.append(len(texts))
+        shared.append(bool((np.sum(masks, axis=0) > 1).any()))
+    first = [*shared, True].index(True)
+    sides = np.array(sizes, np.int64).reshape(-1, 2)
+    checked = Masks(pack_texts(texts), np.array(areas, np.int64), sides)
+    assert KERNEL.first_overlap(checked.texts, sides.prod(axis=1), np.array(bounds)) == first
+    assert switch(lambda: backend().first_overlap(checked, np.array(bounds))) == (first, first)
+
+
+def test_masks_that_may_share_pixels_are_valid_and_of_one_image() -> None:
+    text, first = np.frombuffer(b"233521", np.uint8), np.zeros(1, np.int64)
+    for bounds, groups, pixels, status in (
+        ([0, 3, 6], [0, 2], [8, 8], 0), ([0, 3, 6], [0, 1, 2], [8, 9], 0), ([0, 3, 6], [0, 2], [8, 9], -1),
+        ([0, 3, 6], [0, 2], [4, 4], 1), ([0, 2, 6], [0, 2], [8, 8], 0), ([0, 3, 7], [0, 2], [8, 8], -1),
+        ([0, 3, 6], [0, 3], [8, 8], -1), ([0, 3, 6], [1, 2], [8, 8], -1), ([0, 3, 6], [0, 2], [-1, 8], -1),
+        ([0, 3, 6], [0, 2], [HUGE, HUGE], -1), ([0, HUGE, 6], [0, 2], [8, 8], -1),
+    ):  # fmt: skip
+        given = (text.ctypes.data, 6, np.array(bounds), 2, np.array(pixels), np.array(groups), len(groups) - 1, first)
+        assert LOADED.sj_first_overlap(*given) == status, (bounds, groups, pixels)
+    for texts in (["233", "2P"], ["233", "_"], ["9", "9"]):
+        assert KERNEL.first_overlap(pack_texts(texts), np.full(2, 8), np.array([0, 2])) is None
 
 
 @pytest.mark.parametrize("seed", range(30))

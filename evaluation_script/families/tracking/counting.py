@@ -242,20 +242,18 @@ def check_disjoint(
     name: str, frames: List[TruthFrame], predictions: List[Rows], masks: Masks, problems: Problems
 ) -> None:
     """Report the first frame in which two predictions share pixels."""
-    if backend().are_disjoint(masks, np.cumsum([0, *map(len, predictions)])):
+    bounds = np.cumsum([0, *map(len, predictions)])
+    frame = backend().first_overlap(masks, bounds)
+    if frame == len(predictions):
         return
-    pairs_twice = pair_up(_lengths(predictions), _lengths(predictions))
-    once = pairs_twice.prediction < pairs_twice.truth
-    pairs = Pairs(
-        pairs_twice.prediction[once], pairs_twice.truth[once], np.append(0, np.cumsum(once))[pairs_twice.bounds]
-    )
-    shared = np.flatnonzero(backend().mask_overlaps(pairs, masks, masks, np.zeros(len(masks.area), bool)))
-    if len(shared):
-        frame = int(np.searchsorted(pairs.bounds, shared[0], side="right")) - 1
-        numbers = [row[TRACK_ID] for rows in predictions for row in rows]
-        track, other_track = numbers[pairs.prediction[shared[0]]], numbers[pairs.truth[shared[0]]]
-        subject = f"{printable(name)}, frame {frames[frame].name}"
-        problems.add(Problem(subject, f"tracks {track} and {other_track} share pixels", "Give each pixel to one track"))
+    prediction, other = np.triu_indices(len(predictions[frame]), 1) + bounds[frame]
+    pairs = Pairs(prediction, other, np.array([0, len(other)]))
+    shares = backend().mask_overlaps(pairs, masks, masks, np.zeros(len(masks.area), bool))
+    first = int(np.flatnonzero(shares)[0])
+    numbers = [row[TRACK_ID] for row in predictions[frame]]
+    track, other_track = numbers[prediction[first] - bounds[frame]], numbers[other[first] - bounds[frame]]
+    subject = f"{printable(name)}, frame {frames[frame].name}"
+    problems.add(Problem(subject, f"tracks {track} and {other_track} share pixels", "Give each pixel to one track"))
 
 
 def _boxes(masks: Masks) -> Array:
