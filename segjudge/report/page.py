@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.util import find_spec
+from itertools import accumulate
 from string import Template
 from types import MappingProxyType
 from typing import Any
@@ -347,10 +348,10 @@ def rank_kinds(kinds: Mapping[str, float], metric: str = "") -> str:
 def _count_costly(costs: Sequence[float], noun: str) -> str:
     """Describe how many cases cause half of the loss; "" if a few cases cost about the same."""
     costs = sorted((max(cost, 0.0) for cost in costs), reverse=True)
-    total = sum(costs)
-    if len(costs) < 2 or not total:
+    sums = list(accumulate(costs))
+    if len(costs) < 2 or not sums[-1]:
         return ""
-    sums = [sum(costs[: count + 1]) for count in range(len(costs))]
+    total = sums[-1]
     count = next(index for index, cost in enumerate(sums, 1) if cost >= total / 2)
     share = f"{100 * sums[count - 1] / total:.0f} %"
     costly = f"{count:,} of {len(costs):,} {noun} {'causes' if count == 1 else 'cause'} {share} of"
