@@ -222,16 +222,15 @@ class Comparison(ShownPage):
             costs = self.costs[name]
             difference = format_difference(costs, base)
             if difference == SAME:
-                lines.append(f"{name} loses as much as {names[0]}, by the same kinds of error.")
-                continue
-            change = sum(costs.values()) - sum(base.values())
-            # Only kinds of sequences sum to the loss.
-            much = f"{abs(change):.3f} {'more' if change > 0 else 'less'} than"
-            if not self.sequences:
-                much = "by other kinds than"
-            elif f"{abs(change):.3f}" == "0.000":
-                much = "as much as"
-            lines.append(f"{name} loses {much} {names[0]}: {difference}")
+                lines.append(f"Each kind of error costs {name} as much as {names[0]}.")
+            elif self.sequences:  # only kinds of sequences sum to the loss
+                change = sum(costs.values()) - sum(base.values())
+                much = f"{abs(change):.3f} {'more' if change > 0 else 'less'} than"
+                if f"{abs(change):.3f}" == "0.000":
+                    much = "as much as"
+                lines.append(f"{name} loses {much} {names[0]}: {difference}")
+            else:
+                lines.append(f"Kinds of error that cost {name} more (+) or less (−) than {names[0]}: {difference}")
         return lines
 
     @cached_property

@@ -19,6 +19,8 @@ Floats = NDArray[np.float64]
 ALPHA = 0.05
 #: The power of a test that detects a difference often enough.
 _POWER = 0.8
+#: Estimates of cases are stated up to this multiple of the existing ones.
+_MOST_TIMES = 100
 #: The rank of equal values: the smallest of their places, or the mean.
 Ties = Literal["min", "average"]
 
@@ -324,7 +326,10 @@ def describe_pair(pair: Difference, table: Sums, cases_are: str = SEQUENCES) -> 
     needed = _cases_needed(pair.difference, pair.error, cases, len(table.algorithms))
     if pair.low is not None and pair.high is not None and pair.low * pair.high > 0 and len(table.algorithms) > 2:
         text += ", interval without adjustment"
-    many = f"about {needed}" if cases_are == SEQUENCES or not needed else f"{needed / cases:.1f} times as many"
+    times = (needed or 0) / cases
+    many = f"about {needed}" if cases_are == SEQUENCES else f"{times:.1f} times as many"
+    if times > _MOST_TIMES:
+        many = f"more than {_MOST_TIMES} times as many"
     # An estimate of at most the existing cases would contradict the test, which shows that these are too few.
     outlook = "" if needed is None or needed <= cases else f"; to detect a difference of this size, compare {many}"
     return f"{text}: {better} and {worse} do not differ significantly on {cases} {cases_are}{outlook}."

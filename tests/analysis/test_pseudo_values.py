@@ -16,7 +16,7 @@ import segjudge
 from segjudge.analysis.comparison import Comparison
 from segjudge.analysis.rankings import Rule, TaskScores, rank_by_every_rule
 from segjudge.analysis.score_tables import sum_groups
-from segjudge.analysis.statistics import GROUPS, Sums, compare_pairs, describe_pair, estimate_means
+from segjudge.analysis.statistics import GROUPS, SEQUENCES, Sums, compare_pairs, describe_pair, estimate_means
 from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS, report_of
 from segjudge.evaluation_script.families.base.reports import FEWEST_CASES, Report, bounds_of
@@ -128,7 +128,7 @@ def test_detections_are_compared_by_command(tmp_path: Path, capsys: pytest.Captu
     printed = capsys.readouterr().out
     assert "AP over 20 groups of images or videos" in printed
     assert "all is better" in printed
-    assert "third loses by other kinds than all: Miss +" in printed
+    assert "Kinds of error that cost third more (+) or less (−) than all: Miss +" in printed
     document = json.loads((tmp_path / "compared.json").read_text())
     assert document["metric"] == "AP"
     assert document["kinds"]["third"]["Miss"] > document["kinds"]["all"]["Miss"]
@@ -146,7 +146,7 @@ def test_a_method_is_compared_with_others_of_other_names(capsys: pytest.CaptureF
 
 def test_what_groups_cannot_tell_apart_takes_more_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     records = records_of(RESULTS)
-    (tmp_path / "worse.json").write_text(json.dumps([record for number, record in enumerate(records) if number % 40]))
+    (tmp_path / "worse.json").write_text(json.dumps([record for number, record in enumerate(records) if number % 8]))
     command = ["compare", f"all={RESULTS}", f"fewer={tmp_path / 'worse.json'}", "--truth", str(TRUTH)]
     assert main([*command, "--protocol", "places2017"]) == 0
     assert re.search(
@@ -165,7 +165,7 @@ def test_every_track_is_compared(protocol: str, tmp_path: Path, capsys: pytest.C
     printed = capsys.readouterr().out
     assert printed.startswith(f"{PROTOCOLS[protocol].metrics[0]} over ")
     assert "not differ significantly" in printed
-    assert "B loses as much as A, by the same kinds of error." in printed
+    assert "Each kind of error costs B as much as A." in printed
     assert re.search(r">Loss of \w+</h2>", (tmp_path / "page.html").read_text(encoding="utf-8"))
 
 
@@ -220,3 +220,25 @@ def test_a_method_is_not_significantly_better_for_one_image_of_sixteen(tmp_path:
     assert segjudge.compare(methods).verdict.startswith("whole − part: +0.023")
     assert "p 1, adjusted 1; 1 won, 0 lost, 15 tied" in segjudge.compare(methods).verdict
     assert "does not differ significantly from part" in segjudge.rank(methods).verdict
+
+
+def test_an_estimate_of_cases_ends_at_a_hundred_times_the_existing_ones() -> None:
+    table = Sums(("A", "B"), np.array([[0.5, 0.7, 0.6, 0.8], [0.7, 0.5, 0.8, 0.599]]), np.ones(4), pseudo=True)
+    (pair,) = compare_pairs(table)
+    for cases_are in (GROUPS, SEQUENCES):
+        assert "compare more than 100 times as many." in describe_pair(pair, table, cases_are)
+
+
+def test_methods_that_differ_at_other_thresholds_than_their_kinds_of_error(tmp_path: Path) -> None:
+    """Kinds of instances are those at an IoU of one half, where shifted masks still match."""
+    world = make_world(np.random.default_rng(5), 6, 1, 3)
+    methods = {}
+    for name, pixels in (("near", 1), ("far", 3)):
+        predicted = [video.copy() for video in world]
+        for video in predicted:
+            FAULTS["shifted"].spoil(video, pixels, np.random.default_rng(1))
+        (tmp_path / name).mkdir()
+        methods[name] = score_worlds("coco", world, predicted, tmp_path / name)
+    comparison = segjudge.compare(methods)
+    assert comparison.means[0].value > comparison.means[1].value + 0.1
+    assert comparison.describe_kinds() == ["Each kind of error costs far as much as near."]

@@ -108,7 +108,7 @@ class RankedUnits:
         if self.truth_alone:
             return f"The first {units}"
         if len(methods) > 1:
-            return f"The {units} in which {methods[1]} loses most compared with {methods[0]}"
+            return f"The first {units} with a loss, sorted by the loss of {methods[1]} minus that of {methods[0]}"
         return f"The {_count_costly(count, self.noun)}"
 
 

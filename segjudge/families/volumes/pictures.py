@@ -244,7 +244,8 @@ class SliceDrawing:
         counted = inflect(drawn, "case", f"{drawn} cases")
         shown = f"The {counted} that {inflect(drawn, 'costs', 'cost')} most"
         if several:
-            shown = f"The {counted} in which {self._methods[1]} loses most compared with {self._methods[0]}"
+            first, second = self._methods[:2]
+            shown = f"The first {counted} with a loss, sorted by the loss of {second} minus that of {first}"
         about = {
             "of": self._methods[1] if several else "", "bare": 0, "pictures": 0, "wanted": False, "smaller": False,
             "frames": 0, "shown": shown,

@@ -284,7 +284,7 @@ def test_pages_show_and_compare_the_images_that_cost_most(tmp_path: Path) -> Non
     assert text.count(">Images</h2>") == 1
     assert main(["compare", *sent, *arguments, "--kinds", "--out", str(out)]) == 0
     text = out.read_text(encoding="utf-8")
-    assert "loses most" in text
+    assert "sorted by the loss of" in text
     ids = re.findall(r"<section id=\"([^\"]+)", text)
     assert {"images", "loss-of-images"} <= set(ids), ids
     assert len(set(ids)) == len(ids)

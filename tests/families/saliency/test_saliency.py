@@ -331,7 +331,7 @@ def test_pages_show_and_compare_the_images_that_cost_most(tmp_path: Path) -> Non
     assert "wrong object" in text
     assert "predicted empty" in text
     assert main(["compare", *sent, *arguments, "--kinds", "--out", str(out)]) == 0
-    assert "loses most" in out.read_text(encoding="utf-8")
+    assert "sorted by the loss of" in out.read_text(encoding="utf-8")
 
 
 # ── what all families promise ───────────────────────────────────────────────

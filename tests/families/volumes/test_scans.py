@@ -235,9 +235,7 @@ def test_compared_methods_have_the_same_slices(tmp_path: Path) -> None:
     player = find_player(page)
     assert player is not None
     entries: Any = player.values["sequences"]
-    assert [entry["name"] for entry in entries] == ["far", "near"], (
-        "where the second loses most compared with the first"
-    )
+    assert [entry["name"] for entry in entries] == ["far", "near"], "by the loss of the second minus that of the first"
     assert entries[0]["lost"][0] == 0 < entries[0]["lost"][1]
     header, truth = decode(player.streams["val/far/0"])
     sides = [decode(player.streams[f"val/far/0/{method}"])[1] for method in (0, 1)]
