@@ -453,8 +453,8 @@ class CompiledBackend(NumpyBackend):
         return np.where(shared > 0, shared / np.maximum(joint, 1), 0.0)
 
     def first_overlap(self, masks: Masks, bounds: Array) -> int:
-        first = self.kernel.first_overlap(masks.texts, masks.sizes.prod(axis=1), bounds)
-        return super().first_overlap(masks, bounds) if first is None else first
+        frame = self.kernel.first_overlap(masks.texts, masks.sizes.prod(axis=1), bounds)
+        return super().first_overlap(masks, bounds) if frame is None else frame
 
     def similar_pairs(self, groups: PairGroups, predictions: Array, truths: Array, crowd: Array, least: float) -> Pairs:
         return self.kernel.similar_pairs(groups, predictions, truths, crowd, least)

@@ -249,9 +249,9 @@ def check_disjoint(
     prediction, other = np.triu_indices(len(predictions[frame]), 1) + bounds[frame]
     pairs = Pairs(prediction, other, np.array([0, len(other)]))
     shares = backend().mask_overlaps(pairs, masks, masks, np.zeros(len(masks.area), bool))
-    first = int(np.flatnonzero(shares)[0])
+    pair = int(np.flatnonzero(shares)[0])
     numbers = [row[TRACK_ID] for row in predictions[frame]]
-    track, other_track = numbers[prediction[first] - bounds[frame]], numbers[other[first] - bounds[frame]]
+    track, other_track = numbers[prediction[pair] - bounds[frame]], numbers[other[pair] - bounds[frame]]
     subject = f"{printable(name)}, frame {frames[frame].name}"
     problems.add(Problem(subject, f"tracks {track} and {other_track} share pixels", "Give each pixel to one track"))
 
