@@ -12,13 +12,17 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
+
+from segjudge.evaluation_script.families import FOLDERS
 
 ROOT = Path(__file__).parent.parent
 #: How a module writes its text, or one for each family.
 WRITES = re.compile(r"FILE\.write_text\(|golden_path\(folder, FILE\)|^ +write_answers\(", re.MULTILINE)
-#: The maximum number of lines of the noted texts and their writers; lower it with their number.
-CEILING = 36_173
+#: The maximum number of lines of the noted texts and their writers, without so many lines of each family, so that a new
+#: family has room; lower it with their number.
+CEILING, OF_A_FAMILY = 35_043, 100
 #: Names of files with lines of texts, and of those that are not noted but written by hand.
 _TEXTS, _BY_HAND = ("*.txt", "pages.json"), ("*requirements.txt", "*-pinned.txt")
 
@@ -46,13 +50,24 @@ def count_lines() -> dict[str, int]:
     return {str(path.relative_to(ROOT)): len(path.read_text("utf-8").splitlines()) for path in sorted(paths)}
 
 
+def count_towards_ceiling() -> int:
+    """Return the number of lines without the first ones of each family."""
+    rooms: Counter[str] = Counter()
+    for path, lines in count_lines().items():
+        family = re.match(r"tests/families/(\w+)/", path)
+        rooms[family[1] if family else ""] += lines
+    return sum(max(0, lines - OF_A_FAMILY * (name in FOLDERS)) for name, lines in rooms.items())
+
+
 def show_count() -> str:
     """Return the counted lines as a table, the longest files first."""
     lines = sorted(count_lines().items(), key=lambda item: -item[1])
-    return "\n".join(
-        f"{count:6} {name}"
-        for name, count in [*lines, (f"together, of at most {CEILING}", sum(count_lines().values()))]
-    )
+    rows = [
+        *lines,
+        ("together", sum(count_lines().values())),
+        (f"without the first {OF_A_FAMILY} of each family, of at most {CEILING}", count_towards_ceiling()),
+    ]
+    return "\n".join(f"{count:6} {name}" for name, count in rows)
 
 
 def main(arguments: list[str]) -> int:
