@@ -209,11 +209,11 @@ class Kernel:
 
         Texts are consecutive; `pixels` has the pixels of each mask's image.
         """
-        first = np.zeros(1, np.int64)
+        group = np.zeros(1, np.int64)
         bounds = np.append(0, masks.stops)
         sides = (masks.text, len(masks.text), bounds, len(masks), pixels)
-        status = self.library.sj_first_overlap(*sides, groups, len(groups) - 1, first)
-        return int(first[0]) if status == _FINE else None
+        status = self.library.sj_first_overlap(*sides, groups, len(groups) - 1, group)
+        return int(group[0]) if status == _FINE else None
 
     def overlaps(self, predictions: MaskTexts, truths: MaskTexts, pairs: Pairs) -> Array:
         """Return the number of shared pixels of each pair of masks."""

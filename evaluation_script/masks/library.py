@@ -224,8 +224,8 @@ def _runs(kernel: Kernel) -> _Answers:
     painted = [kernel.paint(texts, np.array([7, 9], np.uint8), 8) for texts in (["233", "521"], ["233", "413"], ["2P"])]
     groups = np.array([0, 2, 4])
     last = (["08", "8"], ["233", "413"], ["08", "2P"])
-    found = [kernel.first_overlap(pack_texts(["233", "521", *texts]), np.full(4, 8), groups) for texts in last]
-    yield found, [2, 1, None]
+    groups_met = [kernel.first_overlap(pack_texts(["233", "521", *texts]), np.full(4, 8), groups) for texts in last]
+    yield groups_met, [2, 1, None]
     yield painted, [[0, 0, 7, 7, 7, 9, 9, 0], None, None]
     # An instance with two frames of 8 pixels and a hidden one; a truncated one.
     wide = kernel.join_frames(pack_texts(["233", "08"]), np.array([1, 0, 1], np.uint8), np.full(3, 8), np.array([0, 3]))

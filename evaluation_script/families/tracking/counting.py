@@ -246,12 +246,12 @@ def check_disjoint(
     frame = backend().first_overlap(masks, bounds)
     if frame == len(predictions):
         return
-    prediction, other = np.triu_indices(len(predictions[frame]), 1) + bounds[frame]
-    pairs = Pairs(prediction, other, np.array([0, len(other)]))
+    prediction, partner = np.triu_indices(len(predictions[frame]), 1) + bounds[frame]
+    pairs = Pairs(prediction, partner, np.array([0, len(partner)]))
     shares = backend().mask_overlaps(pairs, masks, masks, np.zeros(len(masks.area), bool))
     pair = int(np.flatnonzero(shares)[0])
     numbers = [row[TRACK_ID] for row in predictions[frame]]
-    track, other_track = numbers[prediction[pair] - bounds[frame]], numbers[other[pair] - bounds[frame]]
+    track, other_track = numbers[prediction[pair] - bounds[frame]], numbers[partner[pair] - bounds[frame]]
     subject = f"{printable(name)}, frame {frames[frame].name}"
     problems.add(Problem(subject, f"tracks {track} and {other_track} share pixels", "Give each pixel to one track"))
 

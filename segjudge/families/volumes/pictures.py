@@ -244,8 +244,8 @@ class SliceDrawing:
         counted = inflect(drawn, "case", f"{drawn} cases")
         shown = f"The {counted} that {inflect(drawn, 'costs', 'cost')} most"
         if several:
-            first, second = self._methods[:2]
-            shown = f"The first {counted} with a loss, sorted by the loss of {second} minus that of {first}"
+            baseline, method = self._methods[:2]
+            shown = f"The first {counted} with a loss, sorted by the loss of {method} minus that of {baseline}"
         about = {
             "of": self._methods[1] if several else "", "bare": 0, "pictures": 0, "wanted": False, "smaller": False,
             "frames": 0, "shown": shown,
