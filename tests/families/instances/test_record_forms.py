@@ -67,3 +67,32 @@ def test_right_boxes_are_not_suspected(method: str, seed: int) -> None:
 def test_an_id_fits_64_bits_where_records_are_read_one_by_one(number: int, fits: bool) -> None:
     with nullcontext() if fits else pytest.raises(Flaw, match="which is too large for an id"):
         _check_id("image_id", number)
+
+
+def test_points_at_the_origin_are_absent_and_those_on_an_axis_count() -> None:
+    form, point_rows = RecordForm(), np.array([[0, 0, 0, 0, 1, 0, 0, 1, 80, 20]] * 5, float)
+    form._add_points(point_rows, np.array([[100, 50]] * 5))
+    assert form._counts[:5].tolist() == [15, 5, 10, 0, 15]
+    (line,) = form.judge(points=True)
+    assert line.startswith("5 of 15 keypoints reach beyond their images, and read as y and x 15 lie inside: write x, y")
+
+
+@pytest.mark.parametrize(("place", "is_outside"), [
+    ((52.0, 50.0), False), ((52.01, 50.0), True), ((50.0, 102.0), False), ((50.0, 102.01), True),
+    ((-2.0, 50.0), False), ((-2.01, 50.0), True), ((50.0, -2.0), False), ((50.0, -2.01), True),
+])  # fmt: skip
+def test_coordinates_lie_outside_beyond_two_pixels(place: tuple[float, float], is_outside: bool) -> None:
+    """An image of 100 rows and 50 columns."""
+    for add, row in (("_add_points", [*place]), ("_add_boxes", [*place, 0.0, 0.0])):
+        form = RecordForm()
+        getattr(form, add)(np.array([row]), np.array([[100, 50]]))
+        assert form._counts[:2].tolist() == [1, int(is_outside)]
+
+
+@pytest.mark.parametrize(("value", "is_normalized"), [(1.5, True), (1.51, False)])
+def test_coordinates_up_to_one_and_a_half_may_be_shares(value: float, is_normalized: bool) -> None:
+    for place in range(4):
+        form, box = RecordForm(), np.full((1, 4), 0.5)
+        box[0, place] = value
+        form._add_boxes(box, np.array([[100, 50]]))
+        assert form._counts[2] == is_normalized

@@ -86,6 +86,16 @@ def test_other_scans_have_windows_of_percentiles(tmp_path: Path) -> None:
     assert (scan.volume[4, :5] == 0).all()
 
 
+def test_levels_end_where_the_widest_window_ends(tmp_path: Path) -> None:
+    values = np.arange(np.prod(_SHAPE), dtype=float).reshape(_SHAPE)
+    scan = read(tmp_path, {"case.nii.gz": encode_scan(values, _GEOMETRY, "<f4")})
+    largest = values.max() - 1  # of the values above the background, 1 is the least
+    ends = [(level - width / 2, level + width / 2) for _, level, width in scan.shades.windows]
+    for pair, percents in zip(ends, ((1, 99), (5, 95), (0.1, 99.9)), strict=True):
+        assert pair == pytest.approx([1 + largest * percent / 100 for percent in percents])
+    assert scan.shades.values == pytest.approx(ends[-1])
+
+
 @pytest.mark.parametrize("value", [0, 7])
 def test_an_even_scan_is_shown(value: int, tmp_path: Path) -> None:
     scan = read(tmp_path, {"case.nii.gz": encode_scan(np.full(_SHAPE, value), _GEOMETRY)})
