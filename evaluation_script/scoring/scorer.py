@@ -144,9 +144,9 @@ class TruthCache:
             raise HostError(f"{path}: cannot be opened ({error.strerror})") from None
         return path, status.st_size, status.st_mtime_ns
 
-    def _read(self, protocol: str, path: str, size: int, modified: int) -> Mapping[str, SplitTruth]:
+    def _read(self, protocol: str, path: str, size: int, modification_time: int) -> Mapping[str, SplitTruth]:
         truth = read_truth(path, protocol)
-        self._versions[path] = path, size, modified
+        self._versions[path] = path, size, modification_time
         for note in truth.notes:
             self._log(f"{path}: {note}")
         return truth.splits

@@ -133,7 +133,7 @@ def read_result(path: str) -> Mapping[str, object]:
 
 def read_reports(result: Mapping[str, object]) -> list[Report]:
     """Read the splits of a stored result; raises UsageError for anything else."""
-    values, errors, intervals = (_by_split(result, key) for key in ("result", "errors", "intervals"))
+    values, errors, intervals = (_read_by_split(result, key) for key in ("result", "errors", "intervals"))
     if "result" not in result:
         refuse("has no result")
     tables = {
@@ -163,7 +163,7 @@ def read_reports(result: Mapping[str, object]) -> list[Report]:
     return reports
 
 
-def _by_split(result: Mapping[str, object], key: str) -> dict[str, Mapping[str, Any]]:
+def _read_by_split(result: Mapping[str, object], key: str) -> dict[str, Mapping[str, Any]]:
     """Read `[{SPLIT: {NAME: …}}, …]`."""
     return {
         split: as_mapping(values)

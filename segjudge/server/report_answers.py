@@ -58,12 +58,12 @@ def read_answer(text: str) -> ProgramAnswer:
 
 
 def _read_glance(fields: Mapping[str, Any]) -> Glance:
-    sentences = [_text(sentence)[:_CHARACTERS] for sentence in _list(fields.get("verdict"))[:_SENTENCES]]
-    pictures = [_list(pair) for pair in _list(fields.get("film"))[:_PICTURES]]
+    sentences = [_text(sentence)[:_CHARACTERS] for sentence in _require_list(fields.get("verdict"))[:_SENTENCES]]
+    pictures = [_require_list(pair) for pair in _require_list(fields.get("film"))[:_PICTURES]]
     film = [(_text(frame)[:_CHARACTERS], _text(picture)) for frame, picture in pictures]
     if not all(_PICTURE.fullmatch(picture) for _, picture in film):
         raise ValueError("has a film of something else than pictures")
-    colours = [_list(pair) for pair in _list(fields.get("legend", []))[:_PICTURES]]
+    colours = [_require_list(pair) for pair in _require_list(fields.get("legend", []))[:_PICTURES]]
     legend = [(_text(style), _text(meaning)[:_CHARACTERS]) for style, meaning in colours]
     if not all(_STYLE.fullmatch(style) for style, _ in legend):
         raise ValueError("has a legend with something else than styles")
@@ -76,7 +76,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return value
 
 
-def _list(value: object) -> list[Any]:
+def _require_list(value: object) -> list[Any]:
     if not isinstance(value, list):
         raise ValueError("has a value that is not a list")
     return value

@@ -114,7 +114,7 @@ def agent_command(
     packages = [os.path.join(IMPORT_ROOT, name) for name in _PACKAGES]
     readable = [*_SYSTEM, sys.prefix, sys.base_prefix, *user_packages, *packages, folder]
     boxed = [*_box(program, limits.memory), "--size", str(limits.memory), "--tmpfs", _TEMPORARY]
-    boxed += _read_only(readable)
+    boxed += _bind_read_only(readable)
     for path, is_writable in mounts:
         boxed += ["--bind" if is_writable else "--ro-bind", path, path]
     boxed += _cover(hidden, [*readable, *(path for path, _ in mounts)])
@@ -140,7 +140,7 @@ def scorer_command(  # noqa: PLR0913 - what a sandbox consists of
     (source, target), *further_mounts = mounts
     boxed = [*_box(program, memory or MEMORY), "--hostname", "worker"]
     boxed += ["--bind", source, target]  # first: readable paths may lie in it
-    boxed += _read_only((*_SYSTEM, *readable))
+    boxed += _bind_read_only((*_SYSTEM, *readable))
     for source, path in further_mounts:
         boxed += ["--bind", source, path]
     boxed += _cover(hidden, [*readable, *(path for _, path in mounts)])
@@ -160,7 +160,7 @@ def installer_command(
     boxed = [*with_network(_box(program, MEMORY)), "--size", str(MEMORY), "--tmpfs", _TEMPORARY]
     links = [path for path in os.environ.get("PIP_FIND_LINKS", "").split() if os.path.isdir(path)]
     settings = [os.path.expanduser(path) for path in ("~/.config/pip", "~/.pip")]
-    boxed += _read_only((*_SYSTEM, *_NETWORK, *settings, *links, *readable))
+    boxed += _bind_read_only((*_SYSTEM, *_NETWORK, *settings, *links, *readable))
     for path in writable:
         boxed += ["--bind", path, path]
     limited = _limit_words(arguments[0], arguments, processes=SCORER_PROCESSES, is_boxed=True)
@@ -177,7 +177,7 @@ def _box(program: str, memory: int) -> list[str]:
 _CLOSED = ("--remount-ro", "/dev", "--remount-ro", "/")
 
 
-def _read_only(paths: Sequence[str]) -> list[str]:
+def _bind_read_only(paths: Sequence[str]) -> list[str]:
     return [word for path in paths for word in ("--ro-bind-try", path, path)]
 
 

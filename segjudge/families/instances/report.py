@@ -144,14 +144,14 @@ def describe_rises(measure: str, costs: Mapping[str, float]) -> str:
     return f"Without {name}, AP at an {measure} of one half would rise by {cost:.3f}{second}."
 
 
-def _describe_inexact(protocol: InstanceProtocol, report: Report, at_half: float, inexact: float) -> str:
+def _describe_inexact(protocol: InstanceProtocol, report: Report, at_half: float, inexact_cost: float) -> str:
     """Describe the AP that inexact masks lose at greater thresholds."""
     measure = protocol.measure
     main, noun = report.protocol.metrics[0], "boxes" if protocol.boxes else "keypoints" if measure == "OKS" else "masks"
     stricter = report.values.get("AP75")
     beside = "" if stricter is None else f", and {format_number(stricter)} at .75"
     return (
-        f"Inexact {noun} cost {format_number(inexact)} of {main}: "
+        f"Inexact {noun} cost {format_number(inexact_cost)} of {main}: "
         f"AP is {format_number(at_half)} at an {measure} of .50{beside}."
     )
 
