@@ -227,6 +227,22 @@ def test_a_table_without_numbers_has_a_form_too(side: int) -> None:
     assert decode_unit(encoded({"tables": {"cells": ["<i8", 0, side]}})).tables["cells"].shape == (0, side)
 
 
+@pytest.mark.parametrize("kind", ["i4", "i8", "f4", "f8", ">i8"])
+def test_detached_counts_are_those_that_are_read_from_their_encoding(kind: str) -> None:
+    table = np.arange(12).reshape(3, 4).astype(kind)
+    counts = UnitCounts(
+        "a", {"cells": table.T, "row": table[1, ::2]}, [Problem("x", "is", "Fix it")], 2, {"r": (0.5, 1.0)}
+    )
+    alone, decoded = counts.detach(), decode_unit(counts.encode())
+    assert alone.encode() == decoded.encode() == counts.encode()
+    for key, values in decoded.tables.items():
+        assert (alone.tables[key].dtype, alone.tables[key].tolist()) == (values.dtype, values.tolist())
+        assert not alone.tables[key].flags.writeable
+        assert not np.shares_memory(alone.tables[key], table)
+    with pytest.raises(ValueError, match="unknown form"):
+        UnitCounts("a", {"cells": table > 3}).detach()
+
+
 @pytest.mark.parametrize(
     ("header", "numbers", "message"),
     [

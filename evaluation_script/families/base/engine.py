@@ -24,6 +24,8 @@ class CountingJob:
     costs: Sequence[int]
     #: The names of the items in progress messages; empty if it does not name them.
     names: Sequence[str] = ()
+    #: Counts an item for an accumulator in the same process, without encoding.
+    count_here: Optional[Callable[[int], Any]] = None
 
 
 class OpenedSubmission(Protocol):

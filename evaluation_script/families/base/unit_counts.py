@@ -47,6 +47,16 @@ class UnitCounts(NamedCounts):
     def numbers(self) -> List[Array]:
         return [table.astype(f"<{table.dtype.kind}8", copy=False) for table in self.tables.values()]
 
+    def detach(self) -> UnitCounts:
+        """Return the counts that `decode_unit` reads from their encoding: tables of their own, of 64-bit numbers."""
+        tables = {}
+        for key, table in self.tables.items():
+            if f"<{table.dtype.kind}8" not in _KINDS:
+                raise ValueError("has a table with an unknown form")
+            tables[key] = np.array(table, f"<{table.dtype.kind}8", order="C")
+            tables[key].setflags(write=False)
+        return UnitCounts(self.name, tables, self.problems, self.problem_count, self.reading_scores)
+
 
 def decode_unit(data: bytes) -> UnitCounts:
     """Return the counts that `encode` wrote; raises ValueError for malformed bytes."""

@@ -113,11 +113,14 @@ class _OpenedUnits:
         numbers = share.select([unit.cost for unit in truth.units])
         units, twice = [truth.units[number] for number in numbers], choose_units(len(truth.units))
 
-        def count(number: int) -> bytes:
+        def count(number: int) -> UnitCounts:
             count_unit = self._counting.count_twice if numbers[number] in twice else self._counting.count
-            return count_unit(units[number], self._submission).encode()
+            return count_unit(units[number], self._submission)
 
-        return CountingJob(accumulator, count, [unit.cost for unit in units], [unit.name for unit in units])
+        costs, names = [unit.cost for unit in units], [unit.name for unit in units]
+        return CountingJob(
+            accumulator, lambda number: count(number).encode(), costs, names, lambda number: count(number).detach()
+        )
 
 
 def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family does in its own way

@@ -32,6 +32,8 @@ COLUMNS = 27
 #: The thresholds as Python floats, which are faster to read individually.
 _THRESHOLDS: List[float] = THRESHOLDS.tolist()
 _COUNT = len(_THRESHOLDS)
+#: The masks of an annotator: whether each is a crowd, its text and its area.
+_Rows = Sequence[Tuple[int, str, int]]
 
 
 def count_image(unit: Unit, submission: PhraseSubmission) -> UnitCounts:
@@ -45,32 +47,39 @@ def count_image(unit: Unit, submission: PhraseSubmission) -> UnitCounts:
 
 def count_pair(frame: TruthFrame, predictions: Masks, other_size: Array, *, official: bool) -> List[int]:
     """Return the columns of a pair, against the annotator who agrees most with its prediction."""
-    annotators = [_Annotator(rows, official=official) for rows in frame.rows]
     if len(other_size):
+        annotators = [_Annotator(rows, official=official) for rows in frame.rows]
         row = _choose_annotator(
             annotators, _measure_overlaps(predictions, annotators, frame.size), other_size, official=official
         )
     else:
-        row = _answer_nothing(annotators, official=official)
+        row = _answer_nothing(frame.rows, official=official)
     row[SEEN], row[ABSENT] = int(any(frame.rows)), int(not all(frame.rows))
     return row
 
 
-def count_answer(rows: Sequence[Tuple[int, str, int]], ious: Array, *, official: bool) -> List[int]:
+def count_answer(rows: _Rows, ious: Array, *, official: bool) -> List[int]:
     """Return the columns of a pair for one annotator, from the IoU of each prediction with each object."""
-    annotator = _Annotator(rows, official=official)
-    row = annotator.compare(ious) if len(ious) else _answer_nothing([annotator], official=official)
+    row = _Annotator(rows, official=official).compare(ious) if len(ious) else _answer_nothing([rows], official=official)
     row[SEEN], row[ABSENT] = int(bool(rows)), int(not rows)
     return row
 
 
-def _answer_nothing(annotators: List[_Annotator], *, official: bool) -> List[int]:
+def _answer_nothing(annotators: Sequence[_Rows], *, official: bool) -> List[int]:
     """Return the columns of a pair without predictions, for the annotator with the fewest objects."""
-    row, objects = [0] * COLUMNS, [annotator.objects for annotator in annotators]
-    absent = not all(annotator.texts for annotator in annotators)
-    row[ANSWER] = REJECTED if absent else SILENT
-    row[OBJECTS] = 0 if absent else objects[0] if official else min(objects)
+    row = [0] * COLUMNS
+    masks = [_kept_masks(rows, official=official) if rows else rows for rows in annotators]
+    if not all(masks):
+        row[ANSWER] = REJECTED
+        return row
+    objects = [sum(not crowd for crowd, _, _ in rows) for rows in masks]
+    row[ANSWER], row[OBJECTS] = SILENT, objects[0] if official else min(objects)
     return row
+
+
+def _kept_masks(rows: _Rows, *, official: bool) -> _Rows:
+    """Return the masks of an annotator that count: officially all except crowds, else those with pixels."""
+    return [row for row in rows if (not row[0] if official else row[2])]
 
 
 def _choose_annotator(annotators: List[_Annotator], ious: Array, other_size: Array, *, official: bool) -> List[int]:
@@ -89,8 +98,8 @@ def _choose_annotator(annotators: List[_Annotator], ious: Array, other_size: Arr
 class _Annotator:
     """The objects of a pair according to one annotator."""
 
-    def __init__(self, rows: Sequence[Tuple[int, str, int]], *, official: bool) -> None:
-        masks = [row for row in rows if (not row[0] if official else row[2])]
+    def __init__(self, rows: _Rows, *, official: bool) -> None:
+        masks = _kept_masks(rows, official=official)
         #: Its masks, their areas, and whether each is a crowd.
         self.texts, self.areas = [text for _, text, _ in masks], [area for _, _, area in masks]
         self.crowds = [bool(crowd) for crowd, _, _ in masks]

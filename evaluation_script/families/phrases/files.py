@@ -130,7 +130,8 @@ def _open_annotator(name: str, document: Dict[str, Any]) -> _Annotator:
             )
         text = mask["counts"]
         texts.append(text if isinstance(text, str) else rle.compress_many([text], np.array([size[0] * size[1]]))[0])
-    pixels = np.array([np.prod(pairs[annotation["image_id"]][0]) for annotation in document["annotations"]], np.int64)
+    sizes = (pairs[annotation["image_id"]][0] for annotation in document["annotations"])
+    pixels = np.array([height * width for height, width in sizes], np.int64)
     checked = backend().check_masks(texts, pixels)
     for index in np.flatnonzero(checked.fault).tolist():
         raise Flaw(
@@ -203,6 +204,9 @@ class _Predictions:
     other_size: Array
 
 
+_NO_MASKS, _NO_FLAGS = Masks(pack_texts([]), np.zeros(0, np.int64), np.zeros((0, 2), np.int64)), np.zeros(0, bool)
+
+
 class PhraseSubmission(PairSubmission):
     """The predictions of all pairs of pictures."""
 
@@ -245,7 +249,9 @@ class PhraseSubmission(PairSubmission):
     def masks(self, pair: str, size: Size) -> Tuple[Masks, Array]:
         """Return the masks of a pair, and flags of those with a different size."""
         predictions = self._predictions
-        start, stop = predictions.starts.get(pair, (0, 0))
+        if pair not in predictions.starts:
+            return _NO_MASKS, _NO_FLAGS
+        start, stop = predictions.starts[pair]
         return (
             Masks(
                 predictions.masks.take(slice(start, stop)),
