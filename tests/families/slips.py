@@ -109,6 +109,13 @@ def answers(change: Callable[[str, tuple[int, int]], str]) -> Slip:
     return slip
 
 
+def lines(change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> Slip:
+    """Change the lines of a file."""
+    return lambda data: "".join(
+        f"{json.dumps(line)}\n" for line in change(list(map(json.loads, data.splitlines())))
+    ).encode()
+
+
 def mirrored(text: str, size: tuple[int, int] = published.SIZE) -> str:
     """Return the run lengths of a mask whose left and right are exchanged."""
     return mirror_mask(text, size)

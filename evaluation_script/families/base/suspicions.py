@@ -1,22 +1,24 @@
 """Suspicions: warnings about submissions that seem to follow another convention; they reject nothing.
 
-Some suspicions follow from the counts of all units. Others need a second count: a few units that score close to 0 are
-counted again with a mistake undone, such as swapped channels. Both scores travel with the counts, so parts and
-processes merge as usual.
+Some suspicions follow from the counts of all units. Others need a second count: a few units with low scores are counted
+again with a mistake undone, such as swapped channels. Readings that change pixels are tried on a sample of the unit's
+first map before. Both scores travel with the counts, so parts and processes merge as usual.
 """
 
 from __future__ import annotations
 
 import math
 from copy import copy
-from functools import partial
-from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import Any, Callable, Collection, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
 from ...files import name_list, quantity
 from ...masks import run_lengths
-from ...masks.overlaps import best_assignment
+from ...masks.backend import backend
+from ...masks.overlaps import LabelMap, best_assignment
 from ...masks.stack import Array
 from ...values import dataclass
 
@@ -43,6 +45,93 @@ class Reading:
     times: float = 3.0
     #: The metric of its scores, if it differs from that of the unit's other readings.
     metric: str = ""
+    #: The minimum share of the units tried that score low; smaller ones need more than one unit.
+    share: float = 0.5
+    #: Returns whether it may score more, given the first maps of a unit.
+    fits: Callable[[FirstMaps], bool] = lambda _maps: True
+    #: Whether it is tried on few of the units, because it opens other files.
+    few: bool = False
+
+
+#: The number of sampled pixels, and the agreement that unrelated maps may have.
+_SAMPLE, _UNRELATED = 4096, 0.8
+#: The agreement from which maps may show the same scene, and its minimum increase.
+_RELATED, _GAIN = 0.25, 1.1
+
+
+class FirstMaps:
+    """The first maps of a unit, truth and prediction, and how well their segments agree, whatever their labels."""
+
+    def __init__(self) -> None:
+        self._truth: Optional[LabelMap] = None
+        self._prediction: Optional[Array] = None
+
+    def watch(self, unit: Any, submission: Any) -> Tuple[Any, Any]:
+        """Return a unit and a submission whose `read` leave their first maps here; the truth's is not read again."""
+
+        def load() -> Any:
+            frames = unit.load()
+            return [replace(frames[0], read=partial(self._read_truth, frames[0].read)), *frames[1:]]
+
+        def read(*arguments: Any) -> Optional[Array]:
+            labels: Optional[Array] = submission.read(*arguments)
+            if self._prediction is None:
+                self._prediction = labels
+            return labels
+
+        return replace(unit, load=load), switch("read", value=read)(submission)
+
+    def _read_truth(self, read: Callable[[], LabelMap]) -> LabelMap:
+        if self._truth is None:
+            self._truth = read()
+        return self._truth
+
+    @cached_property
+    def _sample(self) -> Optional[Tuple[Array, int]]:
+        """The labels of some pixels of the truth, and the distance between these pixels."""
+        if self._truth is None or self._prediction is None or self._truth.numbers.shape != self._prediction.shape:
+            return None
+        step = max(1, math.isqrt(self._prediction.size // _SAMPLE))
+        return np.ascontiguousarray(self._truth.numbers[::step, ::step]), step
+
+    def measure(self, change: Callable[[Array], Array] = lambda pixels: pixels) -> Optional[float]:
+        """Return the Rand index of the changed prediction, adjusted for chance; None where it is undefined."""
+        if self._sample is None or self._prediction is None or self._prediction.ndim != 2:
+            return None
+        truth, step = self._sample
+        pairs = backend().count_label_pairs(
+            LabelMap(truth), LabelMap(np.ascontiguousarray(change(self._prediction)[::step, ::step]))
+        )
+        both, of_truth, of_prediction = (
+            float((np.bincount(labels, pairs.pixels).astype(float) ** 2).sum())
+            for labels in (np.arange(len(pairs.pixels)), *map(_number_labels, (pairs.truth, pairs.prediction)))
+        )
+        by_chance, maximum = of_truth * of_prediction / truth.size**2, (of_truth + of_prediction) / 2
+        return (both - by_chance) / (maximum - by_chance) if maximum > by_chance else None
+
+    @cached_property
+    def _agreement(self) -> Optional[float]:
+        return self.measure()
+
+    def improve(self, change: Callable[[Array], Array]) -> bool:
+        """Return whether the maps agree much better after a change of the prediction's pixels, or may do so."""
+        before, after = self._agreement, self.measure(change)
+        return before is None or after is None or after > max(_RELATED, _GAIN * before)
+
+    def are_related(self) -> bool:
+        """Return whether the maps may show the same scene, perhaps with other labels."""
+        return self._agreement is None or self._agreement > _RELATED
+
+    def are_unrelated(self) -> bool:
+        """Return whether the maps may show different scenes."""
+        return self._agreement is None or self._agreement < _UNRELATED
+
+
+def _number_labels(labels: Array) -> Array:
+    """Return the rank of each label among the distinct ones."""
+    order = np.sort(labels)
+    ranks: Array = np.searchsorted(order[np.diff(order, prepend=-1) > 0], labels)
+    return ranks
 
 
 def switch(attribute: str, *, value: object = True) -> Callable[[Any], Any]:
@@ -56,10 +145,11 @@ def switch(attribute: str, *, value: object = True) -> Callable[[Any], Any]:
     return open_otherwise
 
 
-#: The name and slip of each way to mirror masks, and the change of pixels (height, width) that undoes it.
+#: The name and slip of each way to mirror or rotate masks, and the change of pixels (height, width) that undoes it.
 _MIRRORINGS: Tuple[Tuple[str, str, Callable[[Array], Array]], ...] = (
     ("mirrored", "look mirrored, with left and right exchanged", lambda pixels: pixels[:, ::-1]),
     ("upside down", "look upside down", lambda pixels: pixels[::-1]),
+    ("rotated", "look rotated by 180 degrees", lambda pixels: pixels[::-1, ::-1]),
 )
 #: The minimum score of mirrored masks, and of those of other images, as they are meant.
 _LEAST_MEANT = 0.5
@@ -79,17 +169,53 @@ def list_mirrorings(
     ]
 
 
+def _open_changed(change: Callable[[Array], Array], submission: Any) -> Any:
+    """Return a copy of a submission whose `read` returns changed pixels."""
+
+    def read(*arguments: Any) -> Optional[Array]:
+        labels = submission.read(*arguments)
+        return None if labels is None else np.ascontiguousarray(change(labels))
+
+    return switch("read", value=read)(submission)
+
+
 def read_mirrored(noun: str, masks: str = "masks", times: float = Reading.times) -> List[Reading]:
     """Return the readings of mirrored masks, which the submission's `read` returns."""
+    readings = list_mirrorings(noun, _open_changed, masks, times)
+    return [
+        replace(reading, fits=partial(FirstMaps.improve, change=change))
+        for reading, (*_, change) in zip(readings, _MIRRORINGS)
+    ]
 
-    def open_mirrored(mirror: Callable[[Array], Array], submission: Any) -> Any:
-        def read(*arguments: Any) -> Optional[Array]:
-            labels = submission.read(*arguments)
-            return None if labels is None else np.ascontiguousarray(mirror(labels))
 
-        return switch("read", value=read)(submission)
+def read_padded(noun: str, masks: str) -> Reading:
+    """Return the reading of maps that leave no pixel unlabelled but those of bars around them."""
+    slip = f"{masks} look as if their images had been padded with bars"
+    return Reading(
+        "padded", slip, "Cut off the bars before you resize to the size of the image", noun,
+        partial(_open_changed, _cut_bars), _LEAST_MEANT, _TIMES_PADDED,
+        fits=partial(FirstMaps.improve, change=_cut_bars),
+    )  # fmt: skip
 
-    return list_mirrorings(noun, open_mirrored, masks, times)
+
+#: The minimum ratio of the scores of maps without bars, and the difference of opposite bars, as a share of the side.
+_TIMES_PADDED, _UNEVEN = 1.25, 0.02
+
+
+def _cut_bars(pixels: Array) -> Array:
+    """Return the pixels between equal bars of one value, stretched to the whole map."""
+    sides = (pixels[[0, -1]], pixels[:, [0, -1]])
+    if not any((side == pixels[0, 0]).all() for side in sides):
+        return pixels
+    is_filled = pixels != pixels[0, 0]
+    places = []
+    for axis, side in enumerate(pixels.shape):
+        filled = np.flatnonzero(is_filled.any(axis=1 - axis))
+        start, end = (int(filled[0]), int(filled[-1]) + 1) if len(filled) else (0, side)
+        if abs(start - (side - end)) > 1 + _UNEVEN * side:
+            return pixels
+        places.append(start + np.arange(side) * (end - start) // side)
+    return pixels[np.ix_(*places)] if is_filled.ndim == 2 and not is_filled[0].all() else pixels
 
 
 def read_neighbours(masks: str, times: float = Reading.times) -> List[Reading]:
@@ -109,7 +235,7 @@ def read_neighbours(masks: str, times: float = Reading.times) -> List[Reading]:
     return [
         Reading(
             side, f"each of the {masks} looks as if it belonged to the image {side} its own", remedy, "image",
-            partial(open_neighbours, step), _LEAST_MEANT, times,
+            partial(open_neighbours, step), _LEAST_MEANT, times, fits=FirstMaps.are_unrelated, few=True,
         )
         for side, step in (("before", 1), ("after", -1))
     ]  # fmt: skip
@@ -133,14 +259,19 @@ def read_turned(noun: str, open_turned: Callable[[Any], Any], times: float = Rea
 
 #: Reading -> a unit's score as submitted, and its score by that reading.
 ReadingScores = Dict[str, Tuple[float, float]]
-#: Every third unit is examined again, up to a maximum.
-_EVERY, _MOST_UNITS = 3, 16
+#: Every third unit is examined again, up to a maximum, and about this many by readings that open other files.
+_EVERY, _MOST_UNITS, _FEW_UNITS = 3, 16, 4
 
 
 def choose_units(count: int) -> FrozenSet[int]:
     """Return evenly spread indices of the units to count again if they score close to 0."""
     chosen = max(1, min(_MOST_UNITS, count // _EVERY))
     return frozenset((2 * number + 1) * count // (2 * chosen) for number in range(chosen)) if count else frozenset()
+
+
+def choose_few(units: Collection[int]) -> FrozenSet[int]:
+    """Return some of the chosen units, evenly spread."""
+    return frozenset(sorted(units)[:: max(1, len(units) // _FEW_UNITS)])
 
 
 def score_readings(
@@ -158,10 +289,11 @@ def judge_readings(
 ) -> List[str]:
     """Return the mistake that best explains the low scores of the units counted again."""
     best: Tuple[float, str] = (0.0, "")
-    least = max(1, len(choose_units(count)) // 2)
+    units = choose_units(count)
     for reading in readings:
         scores = [unit[reading.name] for unit in reading_scores if reading.name in unit]
-        if len(scores) < least:
+        tried = choose_few(units) if reading.few else units
+        if len(scores) < max(math.ceil(0.5 / reading.share), int(reading.share * len(tried))):
             continue
         before, after = (math.fsum(column) / len(scores) for column in zip(*scores))
         if after > max(best[0], reading.times * before) and after >= reading.least:

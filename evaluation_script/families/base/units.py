@@ -19,7 +19,7 @@ from ...values import dataclass
 from .engine import CountingJob, Engine
 from .family import Progress, ScoringRules, Values
 from .reports import Report, Row
-from .suspicions import Reading, choose_units, judge_readings, score_readings
+from .suspicions import FirstMaps, Reading, choose_few, choose_units, judge_readings, score_readings
 from .truth import DEFAULT_SPLIT, AnnotationFile
 from .unit_counts import FactForms, Shapes, UnitAccumulator, UnitCounts, decode_unit
 from .unit_submissions import FilesOfUnits, PictureFiles, UnitNouns, UnitSubmission, choose_members
@@ -71,9 +71,13 @@ class _Counting:
     measure: _Measure
     readings: Callable[[Any], Sequence[Reading]]
 
-    def count_twice(self, unit: Unit, submission: UnitSubmission) -> UnitCounts:
-        """Count a unit, and by other readings too if its score is low."""
-        counts = self.count(unit, submission)
+    def count_twice(self, unit: Unit, submission: UnitSubmission, *, few: bool) -> UnitCounts:
+        """Count a unit, and by other readings too if its score is low; `few` leaves out those that open other files."""
+        readings, maps = self.readings(submission.protocol), FirstMaps()
+        watched = submission
+        if any(reading.fits is not Reading.fits for reading in readings):
+            unit, watched = maps.watch(unit, submission)
+        counts = self.count(unit, watched)
 
         def score(counts: UnitCounts) -> Optional[float]:
             if counts.problem_count:
@@ -82,10 +86,12 @@ class _Counting:
             accumulator.update(counts)
             return self.measure(accumulator)[submission.protocol.metrics[0]]
 
-        readings = self.readings(submission.protocol)
-        reading_scores = score_readings(
-            score(counts), readings, lambda reading: score(self.count(unit, reading.open(submission)))
-        ) if readings else {}  # fmt: skip
+        def score_otherwise(reading: Reading) -> Optional[float]:
+            return score(self.count(unit, reading.open(submission))) if reading.fits(maps) else before
+
+        readings = [reading for reading in readings if not (few and reading.few)]
+        before = score(counts) if readings else None
+        reading_scores = score_readings(before, readings, score_otherwise)
         return replace(counts, reading_scores=reading_scores) if reading_scores else counts
 
 
@@ -112,10 +118,13 @@ class _OpenedUnits:
         )
         numbers = share.select([unit.cost for unit in truth.units])
         units, twice = [truth.units[number] for number in numbers], choose_units(len(truth.units))
+        by_all = choose_few(twice)
 
         def count(number: int) -> UnitCounts:
-            count_unit = self._counting.count_twice if numbers[number] in twice else self._counting.count
-            return count_unit(units[number], self._submission)
+            unit, counting = units[number], self._counting
+            if numbers[number] not in twice:
+                return counting.count(unit, self._submission)
+            return counting.count_twice(unit, self._submission, few=numbers[number] not in by_all)
 
         costs, names = [unit.cost for unit in units], [unit.name for unit in units]
         return CountingJob(

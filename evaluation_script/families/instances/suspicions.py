@@ -157,6 +157,7 @@ _PLACES: Tuple[Tuple[str, int, Callable[[Array, Array], Array]], ...] = (
     ("", 0, lambda boxes, _: boxes),
     ("look mirrored, with left and right exchanged", 0, lambda b, size: np.stack((size[1] - b[0] - b[2], *b[1:]))),
     ("look upside down", 0, lambda b, size: np.stack((b[0], size[0] - b[1] - b[3], b[2], b[3]))),
+    ("look rotated by 180 degrees", 0, lambda b, size: np.stack((*(size[::-1] - b[:2] - b[2:]), *b[2:]))),
     ("look as if x and y were exchanged", 0, lambda b, _: b[[1, 0, 3, 2]]),
     ("look as if in images of half the size", 0, lambda b, _: b * 2),
     ("look as if in images of twice the size", 0, lambda b, _: b / 2),

@@ -12,12 +12,14 @@ from ...masks.stack import Array
 from ...values.arithmetic import mean
 from ..base.family import Values, mean_of_all
 from ..base.suspicions import (
+    FirstMaps,
     Reading,
     judge_matches,
     judge_one_class,
     judge_pixels,
     judge_unlabelled,
     read_mirrored,
+    read_padded,
     switch,
 )
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile
@@ -133,6 +135,21 @@ def _judge_tubes(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
     return ["no predicted object shares a pixel with one of the truth, so AQ and STQ are 0: check classes and numbers"]
 
 
+#: Objects seem numbered anew in each frame if their tracks change in this share of the frames that AQ counts.
+_MOST_SWAPPED = 0.6
+
+
+def _judge_numbers(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
+    """Return a suspicion if objects have a new number in most frames."""
+    videos = [counts for counts in accumulator.complete_counts() if "unassociated" in counts.tables]
+    swapped = sum(float(counts.tables["unassociated"][:, UNASSOCIATED.index("swapped")].sum()) for counts in videos)
+    tubes = sum(float(counts.tables["association"][1]) for counts in videos)
+    if not tubes or swapped <= _MOST_SWAPPED * tubes:
+        return []
+    lost = f"changes of numbers between frames lower AQ by {swapped / tubes:.2f}"
+    return [f"{lost}: give an object the same number in all frames"]
+
+
 def _suspect(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
     """Return warnings about the segments of all units."""
     if not accumulator.protocol.windows:
@@ -140,14 +157,13 @@ def _suspect(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
         confusion = sum_confusion(accumulator.complete_counts(), void)[:-1]
         labelled, unlabelled = confusion[:, :-1], confusion[:, -1].sum()
         without = judge_unlabelled("pixel", labelled.sum(), unlabelled)
-        return without or [*judge_pixels(labelled), *_judge_tubes(accumulator)]
+        return without or [*judge_pixels(labelled), *(_judge_tubes(accumulator) or _judge_numbers(accumulator))]
     by_category = accumulator.stack("quality").sum(axis=0)[0]
     totals = by_category.sum(axis=0)
     matched, surplus, missed = (int(totals[field]) for field in (MATCHED, SURPLUS, MISSED))
     unmatched = judge_matches("segment", matched + missed, matched + surplus, matched)
-    return unmatched or judge_one_class(
-        "segment", by_category[:, [MATCHED, MISSED]].sum(1), by_category[:, [MATCHED, SURPLUS]].sum(1)
-    )
+    in_truth, in_prediction = (by_category[:, [MATCHED, field]].sum(1) for field in (MISSED, SURPLUS))
+    return unmatched or judge_one_class("segment", in_truth, in_prediction) or _judge_numbers(accumulator)
 
 
 _EXCHANGED = Reading(
@@ -156,18 +172,20 @@ _EXCHANGED = Reading(
     f"{SAVE_RGB[0].upper()}{SAVE_RGB[1:]}",
     "sequence",
     switch("exchanges_channels"),
+    fits=FirstMaps.are_related,
 )
 
 
-#: The minimum ratios of the scores of mirrored maps: large areas partly match even then. Sequences take long to count.
-_TIMES_MIRRORED, _TIMES_OF_SEQUENCES = 1.5, 2.5
+#: The minimum ratio of the scores of mirrored maps: large areas partly match even then.
+_TIMES_MIRRORED = 1.5
 
 
 def _list_readings(protocol: PanopticProtocol) -> List[Reading]:
     """Return the other readings of a unit; JSON lists reject unlisted ids, so none of swapped channels."""
     if protocol.classes:
-        return [_EXCHANGED, *read_mirrored("sequence", "maps", _TIMES_OF_SEQUENCES)]
-    return read_mirrored("video", "maps") if protocol.video else read_mirrored("image", "maps", _TIMES_MIRRORED)
+        return [_EXCHANGED, read_padded("sequence", "maps"), *read_mirrored("sequence", "maps", _TIMES_MIRRORED)]
+    noun = "video" if protocol.video else "image"
+    return [read_padded(noun, "maps"), *read_mirrored(noun, "maps", _TIMES_MIRRORED)]
 
 
 _FACTS = {"categories": (int, str, bool)}

@@ -5,10 +5,12 @@ A sample's counts are the pixels of target, answer and intersection, without ign
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Dict, List, Optional
 
 import numpy as np
 
+from ...files import quantity
 from ...masks.backend import backend
 from ...masks.stack import Array
 from ...values.arithmetic import mean
@@ -151,7 +153,25 @@ def _shapes(_protocol: ReferringProtocol, _facts: Dict[str, Any]) -> Shapes:
     return {"sample": (_COLUMNS,)}
 
 
+def _judge_flags(samples: Array) -> List[str]:
+    """Return a suspicion if no_target contradicts the truth for nearly all samples, or holds for all."""
+    has_target, is_withdrawn = samples[:, TARGET] > 0, samples[:, WITHDRAWN] > 0
+    wrong, count = int((has_target == is_withdrawn).sum()), len(samples)
+    if has_target.any() and not has_target.all() and wrong > _MOST_WRONG * count:
+        contradicted = f"no_target contradicts the truth for {quantity(wrong, 'sample', count)}"
+        return [f"{contradicted}: write true where the image shows no target"]
+    if has_target.any() and is_withdrawn.all() and samples[:, ANSWER_AREA].any():
+        return [f"no_target is true for all {quantity(count, 'sample')}: write false where the image shows a target"]
+    return []
+
+
+#: The share of wrong flags from which no_target seems to have the opposite meaning.
+_MOST_WRONG = 0.9
+
+
 def _suspect(accumulator: UnitAccumulator[ReferringProtocol]) -> List[str]:
+    if accumulator.protocol.form == GREFCOCO and (flags := _judge_flags(accumulator.stack("sample"))):
+        return flags
     area, answered, shared = accumulator.stack("sample")[:, [TRUTH_AREA, ANSWER_AREA, SHARED]].sum(axis=0).tolist()
     if not area or not is_nearly_none(shared, area):
         return judge_cover("masks", area, answered, shared)
@@ -172,6 +192,18 @@ _INVERTED = Reading(
 )
 
 
+_NEIGHBOURS = [
+    Reading(
+        name, f"each answer looks as if it belonged to the sample {name} its own", "Check the ids of the answers",
+        "sample", switch("step", value=step), least=0.7, times=2,
+    )
+    for name, step in (("before", 1), ("after", -1))
+]  # fmt: skip
+_TURNED, *_MIRRORED = read_rewritten("sample")
+#: Samples without target are right by any reading, and sentences often share their target with those beside them.
+_READINGS = [_INVERTED, _TURNED, *(replace(reading, share=0.25) for reading in (*_MIRRORED, *_NEIGHBOURS))]
+
+
 ENGINE = unit_engine(
     read_truth,
     ReferringSubmission,
@@ -181,5 +213,5 @@ ENGINE = unit_engine(
     _shapes,
     _suspect,
     facts={"subsets": (str,)},
-    readings=lambda _protocol: [_INVERTED, *read_rewritten("sample")],
+    readings=lambda _protocol: _READINGS,
 )

@@ -57,6 +57,8 @@ class ReferringSubmission(UnitSubmission):
     inverts_masks = False
     #: Rewrites the run lengths of a mask of this size.
     rewrite: Optional[Callable[[str, Size], str]] = None
+    #: Reads the answer to the sample that follows by this many in the truth.
+    step = 0
 
     def __init__(self, path: str, truth: UnitTruth, protocol: ReferringProtocol, limits: ArchiveLimits) -> None:
         if protocol.form == GREFCOCO and protocol.official and not any(unit.facts["target"] for unit in truth.units):
@@ -86,6 +88,11 @@ class ReferringSubmission(UnitSubmission):
 
     def answer(self, sample: str, size: Size) -> _Answer:
         """Return the answer to a sample with a picture of this size."""
+        if self.step:
+            names = self.truth.item_names
+            sample = names[(names.index(sample) + self.step) % len(names)]
+            if tuple(self.truth.units[names.index(sample)].facts["size"]) != tuple(size):
+                return _Answer(rle.compress([size[0] * size[1]]), 0, is_withdrawn=False)
         number = self._numbers[sample]
         text, area = self._masks[number], int(self._area[number])
         if self.inverts_masks:

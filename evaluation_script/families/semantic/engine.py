@@ -27,6 +27,7 @@ from ..base.suspicions import (
     judge_unlabelled,
     read_mirrored,
     read_neighbours,
+    read_padded,
     read_turned,
     switch,
 )
@@ -496,9 +497,14 @@ def suspect(accumulator: UnitAccumulator[SemanticProtocol]) -> List[str]:
 def _list_readings(protocol: SemanticProtocol) -> List[Reading]:
     """Return the other readings by which a video or an image may score more."""
     if protocol.form == VIDEOS:
-        return read_mirrored("video", "maps")
+        return [read_padded("video", "maps"), *read_mirrored("video", "maps", _TIMES_TURNED)]
     turned = [read_turned("image", switch("turns_runs"), _TIMES_TURNED)] if protocol.form == STUFF else []
-    return [*turned, *read_mirrored("image", "maps", _TIMES_TURNED), *read_neighbours("maps", _TIMES_TURNED)]
+    return [
+        *turned,
+        read_padded("image", "maps"),
+        *read_mirrored("image", "maps", _TIMES_TURNED),
+        *read_neighbours("maps", _TIMES_TURNED),
+    ]
 
 
 ENGINE = replace(

@@ -1,4 +1,4 @@
-"""Mirrored maps and maps of other images are named by the score that they would have."""
+"""Mirrored, rotated and padded maps and maps of other images are named by the score that they would have."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from segjudge import score
+from segjudge.evaluation_script.families.base import suspicions
+from segjudge.evaluation_script.masks.overlaps import LabelMap
 from tests.builders import png, zipped
 
 IMAGES = 9
@@ -38,6 +40,7 @@ def save(protocol: str, images: list[Any]) -> dict[str, bytes]:
 CHANGES: dict[str, Any] = {
     "look mirrored, with left and right exchanged": lambda images: [image[:, ::-1] for image in images],
     "look upside down": lambda images: [image[::-1] for image in images],
+    "look rotated by 180 degrees": lambda images: [image[::-1, ::-1] for image in images],
     "looks as if it belonged to the image before its own": lambda images: [images[-1], *images[:-1]],
     "looks as if it belonged to the image after its own": lambda images: [*images[1:], images[0]],
 }
@@ -56,3 +59,51 @@ def test_the_reading_that_fits_is_named(slip: str, protocol: str, tmp_path: Path
         named = [line for line in lines if slip in line]
         assert len(named) == is_named
         assert all(" would be 1.00 instead of 0." in line and "(tried on 3 of 9 images)" in line for line in named)
+
+
+def pad(image: Any, top: int, left: int) -> Any:
+    """Return an image that is shrunk to lie within bars."""
+    height, width = image.shape
+    rows = np.arange(height - 2 * top) * height // (height - 2 * top)
+    columns = np.arange(width - 2 * left) * width // (width - 2 * left)
+    return np.pad(image[rows][:, columns], ((top, top), (left, left)), constant_values=9)
+
+
+PADDED = "look as if their images had been padded with bars"
+
+
+@pytest.mark.parametrize(("top", "left"), [(10, 0), (0, 12), (9, 9)])
+def test_bars_are_named_where_every_pixel_has_a_label(top: int, left: int, tmp_path: Path) -> None:
+    shades = np.append(SHADES["ade20k"], [0] * 6).astype(np.uint8)
+    images = [draw(number) for number in range(IMAGES)]
+    (tmp_path / "truth").mkdir()
+    for name, data in save("ade20k", images).items():
+        (tmp_path / "truth" / name).write_bytes(data)
+    results = {f"{number:03d}.png": png(shades[pad(image, top, left)]) for number, image in enumerate(images)}
+    (tmp_path / "results.zip").write_bytes(zipped(results))
+    lines = score(tmp_path / "results.zip", tmp_path / "truth", "ade20k").warnings
+    (named,) = [line for line in lines if PADDED in line]
+    assert float(named.partition("corrected, mIoU would be ")[2][:4]) > 0.75
+    assert "Cut off the bars before you resize" in named
+
+
+def test_bars_on_one_side_are_content() -> None:
+    image = np.array([[0, 0, 0], [0, 0, 0], [0, 1, 1], [0, 1, 1]], np.uint8)
+    assert suspicions._cut_bars(image) is image
+    assert suspicions._cut_bars(np.zeros((3, 3), np.uint8)).any() == 0
+    barred = np.array([[0, 0], [1, 2], [3, 4], [0, 0]], np.uint8)
+    assert suspicions._cut_bars(barred).tolist() == [[1, 2], [1, 2], [3, 4], [3, 4]]
+
+
+def test_maps_agree_by_their_segments_whatever_their_labels() -> None:
+    truth = np.repeat([[1, 2, 3, 4]], 4, axis=0)
+    unseen, maps = suspicions.FirstMaps(), suspicions.FirstMaps()
+    assert unseen.measure() is None
+    assert unseen.are_unrelated()
+    assert unseen.are_related()
+    maps._truth, maps._prediction = LabelMap(truth), truth * 7 + 5
+    assert maps.measure() == 1
+    assert maps.measure(np.transpose) == 0
+    assert not maps.improve(np.transpose)
+    assert not maps.are_unrelated()
+    assert maps.are_related()

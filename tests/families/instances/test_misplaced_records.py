@@ -74,6 +74,7 @@ def make_records(protocol: str, change: Callable[[int, Any], tuple[int, Any]]) -
 PLACES: dict[str, Callable[[int, Any], tuple[int, Any]]] = {
     "look mirrored, with left and right exchanged": lambda i, b: (i, [WIDTH - b[0] - b[2], *b[1:]]),
     "look upside down": lambda i, b: (i, [b[0], HEIGHT - b[1] - b[3], *b[2:]]),
+    "look rotated by 180 degrees": lambda i, b: (i, [WIDTH - b[0] - b[2], HEIGHT - b[1] - b[3], *b[2:]]),
     "look as if x and y were exchanged": lambda i, b: (i, [b[1], b[0], b[3], b[2]]),
     "look as if in images of half the size": lambda i, b: (i, [side / 2 for side in b]),
     "look as if each belonged to the image before its own": lambda i, b: ((i + 1) % IMAGES, b),

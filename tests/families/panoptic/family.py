@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from functools import partial
 from pathlib import Path
@@ -142,6 +143,16 @@ def put_into_one_category(document: dict[str, Any]) -> None:
             segment["category_id"] = 18
 
 
+_FRAME_NUMBERS = itertools.count()
+
+
+def renumber(image: Any) -> Any:
+    """Return a map of STEP in which objects have other numbers than in the map before."""
+    changed = image.copy()
+    changed[..., 1] = np.where(image[..., 1:].any(axis=-1), next(_FRAME_NUMBERS) % 100, image[..., 1])
+    return changed
+
+
 SLIPS: dict[str, tuple[str, Slip, str]] = {
     "channels": ("kitti-step", BGR, "red and blue look swapped: corrected, STQ would be 1.00 instead of 0.00 (tried on 1 of 2"),
     "channels-mot": ("motchallenge-step", BGR, "red and blue look swapped"),
@@ -149,6 +160,8 @@ SLIPS: dict[str, tuple[str, Slip, str]] = {
     "mirrored maps": ("kitti-step", MIRRORED, "maps look mirrored, with left and right exchanged: corrected, STQ would be 1.00"),
     "mirrored segments": ("coco-panoptic", MIRRORED, "maps look mirrored"),
     "mirrored videos": ("vipseg", MIRRORED, "maps look mirrored"),
+    "rotated segments": ("coco-panoptic", pictures(lambda image: image[::-1, ::-1]), "maps look rotated by 180 degrees"),
+    "new numbers": ("kitti-step", pictures(renumber), "changes of numbers between frames lower AQ by"),
     "one category": ("coco-panoptic", documents(put_into_one_category), "segments have the same class, though the truth has"),
     "all void": ("motchallenge-step", pictures(lambda image: image * 0 + np.uint8(255)), "no scored pixel has a label"),
 }  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 from segjudge.evaluation_script.families.referring.protocols import REFERRING_PROTOCOLS
 from segjudge.evaluation_script.masks import run_lengths
 from tests import published
-from tests.families.slips import Slip, answers, mirrored, turned
+from tests.families.slips import Slip, answers, lines, mirrored, turned
 
 #: The truth of a new challenge: the benchmarks publish Python's pickles, which Segjudge never reads.
 PUBLISHED = {name: partial(published.write_demo, name) for name in REFERRING_PROTOCOLS}
@@ -17,10 +17,17 @@ UPLOAD_OF_OTHERS = ""
 REFUSALS: dict[str, str] = {}
 
 
+def write_flags(answers: list[dict[str, Any]], *, opposite: bool) -> list[dict[str, Any]]:
+    """Return answers whose flag is the opposite, or true."""
+    return [{**answer, "no_target": not (opposite and answer.get("no_target", False))} for answer in answers]
+
+
 SLIPS: dict[str, tuple[str, Slip, str]] = {
     "rows of answers": ("reasonseg", answers(turned), "run lengths look as if written row by row"),
     "mirrored answers": ("reasonseg", answers(mirrored), "masks look mirrored"),
     "inverted answers": ("refcoco", answers(lambda text, size: run_lengths.invert(text, size[0] * size[1])), "masks look inverted: corrected, oIoU would be"),
+    "opposite flags": ("grefcoco", lines(partial(write_flags, opposite=True)), "no_target contradicts the truth for"),
+    "all withdrawn": ("grefcoco", lines(partial(write_flags, opposite=False)), "no_target is true for all"),
     "white answers": ("refcoco", answers(lambda _, size: run_lengths.compress([0, size[0] * size[1]])), "masks cover the objects and 22 times as many pixels"),
 }  # fmt: skip
 EXAMPLES: dict[str, tuple[str, ...]] = {

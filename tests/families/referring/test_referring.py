@@ -293,6 +293,19 @@ def test_a_report_says_where_the_mean_is_lost(tmp_path: Path) -> None:
         assert text in page.read_text()
 
 
+@pytest.mark.parametrize(("step", "side"), [(1, "before"), (-1, "after"), (0, "")])
+def test_answers_to_neighbouring_samples_are_named(step: int, side: str, tmp_path: Path) -> None:
+    """Every third sample has the target of the one before it, and so is right with that answer too."""
+    targets = [number - (number % 3 == 0) for number in range(12)]
+    samples = {number: box(target % 3 * 6, 4 * target % 20) for number, target in enumerate(targets)}
+    answers = {number: samples[(number - step) % 12] for number in samples}
+    truth = write_expressions(tmp_path / "truth", samples)
+    lines = segjudge.score(write_answers(tmp_path / "answers.jsonl", answers), truth, "grefcoco").warnings
+    slips = [line for line in lines if "each answer looks as if" in line]
+    assert len(slips) == bool(step)
+    assert all(f"belonged to the sample {side} its own: corrected, gIoU would be 1.00" in line for line in slips)
+
+
 def test_what_is_withdrawn_widens_no_union_but_the_official_one(tmp_path: Path) -> None:
     target = box(2, 2)
     truth = write_expressions(tmp_path / "truth", {1: target, 2: target})
