@@ -10,7 +10,7 @@ import threading
 import time
 import traceback
 from contextlib import suppress
-from typing import TYPE_CHECKING, Callable, Dict, Generic, Iterator, List, Optional, Sequence, Tuple, TypeVar, Union
+from typing import TYPE_CHECKING, Callable, Dict, Generic, Iterator, List, Sequence, Tuple, TypeVar, Union
 
 from ..files.problems import Flaw, HostError, SubmissionError
 from ..values import dataclass
@@ -86,23 +86,19 @@ def _quota() -> float:
 
 
 def results_of_processes(
-    work: Callable[[int], _Result],
-    costs: Sequence[int],
-    jobs: int,
-    started: Callable[[int], None],
-    work_here: Optional[Callable[[int], _Result]] = None,
+    work: Callable[[int], _Result], costs: Sequence[int], jobs: int, started: Callable[[int], None]
 ) -> Iterator[_Result]:
     """Yield the results of all items as they arrive, from several processes, most expensive first.
 
     This process calls `started` with each item: before counting it if there is one process, else when its result
-    arrives. If no process can be forked, this one does the work, by `work_here` if that is given.
+    arrives. If no process can be forked, this one does the work.
     """
     jobs = min(jobs, len(costs))
     pool = _Pool(work, costs, jobs) if jobs > 1 and _may_fork() else None
     if pool is None or not pool.readers:
         for number in range(len(costs)):
             started(number)
-            yield (work_here or work)(number)
+            yield work(number)
         return
     try:
         for number, result in pool.results():

@@ -58,8 +58,7 @@ class Scorer:
                 if job.names:
                     progress(job.names[number], done, total)
 
-            work: Callable[[int], Any] = job.count
-            for counts in results_of_processes(work, job.costs, self.rules.jobs, begin, job.count_here):
+            for counts in results_of_processes(job.count, job.costs, self.rules.jobs, begin):
                 (job.accumulator.add if isinstance(counts, bytes) else job.accumulator.update)(counts)
                 done += 1
             progress("", total, total)

@@ -68,12 +68,6 @@ def test_every_result_comes_with_its_item(jobs: int) -> None:
     assert sorted(items) == list(range(5))
 
 
-@pytest.mark.parametrize(("jobs", "place"), [(1, "here"), (2, "child")])
-def test_one_process_may_work_in_another_way(jobs: int, place: str) -> None:
-    results = results_of_processes(lambda _: "child", [1] * 3, jobs, lambda _: None, lambda _: "here")
-    assert list(results) == [place] * 3
-
-
 def test_a_child_that_fails_or_is_killed_is_an_error() -> None:
     def fails(number: int) -> Any:
         raise ValueError("no")

@@ -18,14 +18,12 @@ class CountingJob:
 
     #: The accumulator of this job's counts; empty at first.
     accumulator: Accumulator[Any, Any]
-    #: Counts an item and encodes its counts.
-    count: Callable[[int], bytes]
+    #: Returns the counts of an item, or their encoding.
+    count: Callable[[int], Any]
     #: The relative time of each item.
     costs: Sequence[int]
     #: The names of the items in progress messages; empty if it does not name them.
     names: Sequence[str] = ()
-    #: Counts an item for an accumulator in the same process, without encoding.
-    count_here: Optional[Callable[[int], Any]] = None
 
 
 class OpenedSubmission(Protocol):

@@ -123,13 +123,10 @@ class _OpenedUnits:
         def count(number: int) -> UnitCounts:
             unit, counting = units[number], self._counting
             if numbers[number] not in twice:
-                return counting.count(unit, self._submission)
-            return counting.count_twice(unit, self._submission, few=numbers[number] not in by_all)
+                return counting.count(unit, self._submission).detach()
+            return counting.count_twice(unit, self._submission, few=numbers[number] not in by_all).detach()
 
-        costs, names = [unit.cost for unit in units], [unit.name for unit in units]
-        return CountingJob(
-            accumulator, lambda number: count(number).encode(), costs, names, lambda number: count(number).detach()
-        )
+        return CountingJob(accumulator, count, [unit.cost for unit in units], [unit.name for unit in units])
 
 
 def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family does in its own way
