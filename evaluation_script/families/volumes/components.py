@@ -105,6 +105,7 @@ def _name_runs(runs: Runs, neighbours: int) -> Array:
         offset = (plane * runs.shape[1] + row) * runs.shape[2]
         for pairs in _pair_runs(runs, runs, offset, reach):
             _join(roots, *pairs)
+    roots = _find_roots(roots, roots.copy())
     names: Array = np.cumsum(roots == np.arange(runs.total, dtype=np.int32), dtype=np.int32)[roots]
     names -= 1
     return names
@@ -113,17 +114,25 @@ def _name_runs(runs: Runs, neighbours: int) -> Array:
 def _join(roots: Array, runs: Array, partners: Array) -> None:
     """Join the components of pairs of runs; the root of each is its first run."""
     while True:
-        root, root_of_partner = roots[runs], roots[partners]
+        root, root_of_partner = _find_roots(roots, runs), _find_roots(roots, partners)
         apart = root != root_of_partner
         if not apart.any():
             return
         runs, partners, root, root_of_partner = runs[apart], partners[apart], root[apart], root_of_partner[apart]
-        np.minimum.at(roots, np.maximum(root, root_of_partner), np.minimum(root, root_of_partner))
-        while True:
-            above = roots[roots]
-            if (above == roots).all():
-                break
-            roots[:] = above
+        joined = np.maximum(root, root_of_partner)
+        np.minimum.at(roots, joined, np.minimum(root, root_of_partner))
+        # Pairs may join in long chains, which halve with each step.
+        _find_roots(roots, joined)
+
+
+def _find_roots(roots: Array, runs: Array) -> Array:
+    """Return the root of each run, and shorten the ways to it."""
+    found = roots[runs]
+    while True:
+        above = roots[found]
+        if (above == found).all():
+            return found
+        found = roots[runs] = above
 
 
 # ── of one mask ─────────────────────────────────────────────────────────────

@@ -204,7 +204,8 @@ def _transform(queries: List[Tuple[Array, Array]], field: _Field, answers: Array
         within -= start
         best = answers[indices]
         greatest = float(best.max())
-        squares = _transform_rows(field.squares[0][field.nearness[planes, :, start : start + step]], field, greatest)
+        nearness = np.ascontiguousarray(field.nearness[planes, :, start : start + step].transpose(0, 2, 1))
+        squares = _transform_rows(field.squares[0].take(nearness), field, greatest)
         active = np.arange(len(indices))
         for plane_step, square in enumerate(field.squares[2].tolist()):
             active = active[best[active] > square]
@@ -218,7 +219,7 @@ def _transform(queries: List[Tuple[Array, Array]], field: _Field, answers: Array
                 source_is_there = (source >= 0) & (source < depth)
                 source_is_there[source_is_there] = has_place[source[source_is_there]]
                 answered = active[source_is_there]
-                values = squares[index_of[level[answered] + signed], rows[answered], within[answered]] + square
+                values = squares[index_of[level[answered] + signed], within[answered], rows[answered]] + square
                 best[answered] = np.minimum(best[answered], values)
         answers[indices] = best
 
@@ -228,7 +229,7 @@ def _try_planes(
 ) -> None:
     """Improve the least squares of active queries by all planes with places, given their numbers and squares."""
     level, rows, within = (values[active] for values in position)
-    places, least = rows.astype(np.int64) * squares[1].shape[2] + within, best[active]
+    places, least = within.astype(np.int64) * squares[1].shape[2] + rows, best[active]
     for plane, values in zip(squares[0].tolist(), squares[1].reshape(len(squares[1]), -1)):
         sums = values.take(places)
         sums += field.squares[2].take(np.abs(level - plane))
@@ -237,7 +238,7 @@ def _try_planes(
 
 
 def _transform_rows(nearest: Array, field: _Field, greatest: float) -> Array:
-    """Return the least squares in each plane, from those of each row; above the greatest they may be larger."""
+    """Return the least squares in planes (z, x, y) from those of each row; above the greatest they may be larger."""
     squares, step = np.empty_like(nearest), max(1, _CACHED // nearest[0].size)
     for start in range(0, len(nearest), step):
         squares[start : start + step] = _transform_planes(nearest[start : start + step], field, greatest)
@@ -247,16 +248,17 @@ def _transform_rows(nearest: Array, field: _Field, greatest: float) -> Array:
 def _transform_planes(nearest: Array, field: _Field, greatest: float) -> Array:
     """Return the least squares of planes that fit into a processor's cache."""
     squares, squares_y = nearest.copy(), field.squares[1]
-    rows = np.flatnonzero(np.isfinite(nearest).any(axis=(0, 2)))
+    rows = np.flatnonzero(np.isfinite(nearest).any(axis=(0, 1)))
     if 2 * len(rows) < np.searchsorted(squares_y, greatest):
+        sums = np.empty_like(squares)
         for row in rows.tolist():
             along_y = np.append(squares_y[row:0:-1], squares_y[: len(squares_y) - row])
-            np.minimum(squares, nearest[:, row : row + 1] + along_y[:, None], out=squares)
+            np.minimum(squares, np.add(nearest[:, :, row : row + 1], along_y, out=sums), out=squares)
         return squares
     for step, square in enumerate(squares_y.tolist()):
         if square >= greatest or (step % _CHECKED == 1 and square >= squares.max()):
             break
         if step:
-            np.minimum(squares[:, step:], nearest[:, :-step] + square, out=squares[:, step:])
-            np.minimum(squares[:, :-step], nearest[:, step:] + square, out=squares[:, :-step])
+            np.minimum(squares[:, :, step:], nearest[:, :, :-step] + square, out=squares[:, :, step:])
+            np.minimum(squares[:, :, :-step], nearest[:, :, step:] + square, out=squares[:, :, :-step])
     return squares

@@ -117,8 +117,15 @@ def count_case(
     if protocol.regions:
         strays = np.array(sorted(sides[0].labels - list_labels_of(protocol)), np.int64)
         labels = np.arange(len(regions))
-    voxels, rows = np.zeros((len(regions), 3), np.int64), []
+    voxels = np.zeros((len(regions), 3), np.int64)
+    rows: List[List[Optional[float]]] = []
+    keys = [_keep_labels(region, sides) for region in regions]
     for index, region in enumerate(regions):
+        same = keys.index(keys[index])
+        if same < index:
+            voxels[index] = voxels[same]
+            rows.append(rows[same])
+            continue
         sizes = [int(side.voxels[list(region.labels)].sum()) for side in sides]
         is_lone = not protocol.regions and not all(sizes) and not COMPONENTS.intersection(protocol.measures)
         box = (slice(0, 0),) * 3 if is_lone else find_region(region, sides, truth.shape, protocol)
@@ -140,6 +147,12 @@ def count_case(
         "strays": strays,
         "oddities": np.zeros(0, np.int64),
     }
+
+
+def _keep_labels(region: LabelRegion, sides: Tuple[Boxes, Boxes]) -> LabelRegion:
+    """Return a region without its name and the labels that neither side has; equal ones have the same measures."""
+    labels = tuple(label for label in region.labels if any(side.voxels[label] for side in sides))
+    return region._replace(name="", labels=labels)
 
 
 def find_region(

@@ -1,23 +1,22 @@
-"""Few places of a volume (z, y, x) as a list, and bounds of their distances to a box, by which most need no search."""
+"""Few places of a volume (z, y, x) as a list, and bounds of their distances, by which most need no search."""
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
-from typing import Any, Iterator, List, NamedTuple, Tuple
+from typing import Any, Iterator, List, Tuple
 
 import numpy as np
 
 from ...masks.stack import Array
 from ...values.arithmetic import add_parts
 from .boxes import Box
-from .distances import Spacing
+from .distances import Spacing, find_distances
 
 #: The number of voxels or places processed at once.
 _SLAB = 1 << 18
-#: The number of bins of bounds, up to the diagonal of the volume.
-_BINS = 1 << 14
-#: The number of places to which distances are bounded.
-_SAMPLES = 64
+#: The number of voxels along each side of a block, whose places share bounds.
+_BLOCK = 4
 #: The share of the weight by which rounding may differ.
 ROUNDING = 1e-9
 
@@ -101,72 +100,62 @@ def list_places(array: Array) -> Places:
     return Places(array.shape, positions, flat[positions])
 
 
-class Bounds(NamedTuple):
-    """Bounds of the distance from a place to the nearest of others, of which each face of their box has one.
+class BlockDistances:
+    """The distances from blocks of voxels with places to the nearest block with targets, from centre to centre.
 
-    The tables are by z, y and x: squares of the distance to the box, to its farther face, and the difference of the
-    squares of the distances to its nearer and its farther face.
+    From a place to the nearest target it is at most `slack` more or less.
     """
 
-    least: List[Array]
-    farthest: List[Array]
-    nearer: List[Array]
+    def __init__(self, places: Places, targets: Places, spacing: Spacing) -> None:
+        self._places = places
+        self._shape = [-(-side // _BLOCK) for side in places.shape]
+        filled, filled_by_targets = map(self._fill_blocks, (places, targets))
+        x, y, z = (_BLOCK * step for step in spacing)
+        self._distances: Array = np.zeros(filled.size)
+        self._filled = np.flatnonzero(filled)
+        self._distances[self._filled] = find_distances(filled, filled_by_targets, (x, y, z))
+        self.slack = (1 + ROUNDING) * (_BLOCK - 1) / _BLOCK * math.sqrt(x * x + y * y + z * z)
 
-    def measure(self, places: Tuple[Array, ...]) -> Tuple[Array, Array]:
-        """Return the least and the greatest possible distance of places."""
-        least, greatest = (
-            sides[0][places[0]] + sides[1][places[1]] + sides[2][places[2]] for sides in (self.least, self.farthest)
-        )
-        nearer = [side[axis] for side, axis in zip(self.nearer, places)]
-        greatest += np.minimum(np.minimum(nearer[0], nearer[1]), nearer[2])
-        return np.sqrt(least), np.sqrt(np.maximum(greatest, 0))
+    def _fill_blocks(self, listed: Places) -> Array:
+        """Return 1 for each block with a place, 0 for others."""
+        is_filled: Array = np.zeros(self._shape, np.uint8)
+        for chunk in cut_list(len(listed)):
+            is_filled.reshape(-1)[self._find_blocks(listed, chunk)] = 1
+        return is_filled
 
+    def _find_blocks(self, listed: Places, chunk: slice) -> Array:
+        """Return the number of the block of each of some places."""
+        z, y, x = (axis // _BLOCK for axis in listed.locate(chunk))
+        blocks: Array = (z * self._shape[1] + y) * self._shape[2] + x
+        return blocks
 
-def _make_bounds(targets: Places, spacing: Spacing) -> Bounds:
-    tables = Bounds([], [], [])
-    for side, (lowest, highest), step in zip(targets.shape, targets.ends, spacing[::-1]):
-        at = np.arange(side)
-        before, behind = np.abs(at - lowest) * step, np.abs(at - highest) * step
-        nearer, farther = (np.square(function(before, behind)) for function in (np.minimum, np.maximum))
-        tables.least.append(np.where((at < lowest) | (at > highest), nearer, 0.0))
-        tables.farthest.append(farther)
-        tables.nearer.append(nearer - farther)
-    return tables
+    @property
+    def greatest(self) -> float:
+        """A distance that no place exceeds."""
+        return float(self._distances.max()) + self.slack
 
+    def bound(self, areas: Array, share: float) -> Tuple[float, float]:
+        """Return the bounds of the distance within which a share of the area of places lies; rounding is allowed for.
 
-def choose_places(places: Places, areas: Array, targets: Places, spacing: Spacing, share: float) -> Tuple[Array, float]:
-    """Return which places may lie where a share of the area is reached, and the area of surely nearer ones.
+        Areas are by the values of places.
+        """
+        sums = np.zeros(len(self._distances))
+        for chunk in cut_list(len(self._places)):
+            blocks = self._find_blocks(self._places, chunk)
+            sums += np.bincount(blocks, areas[self._places.values[chunk]], len(sums))
+        order = self._filled[np.argsort(self._distances[self._filled])]
+        shares = np.cumsum(sums[order])
+        ends = np.searchsorted(shares, [(share + by) * shares[-1] for by in (-ROUNDING, ROUNDING)])
+        least, greatest = self._distances[order[np.minimum(ends, len(order) - 1)]].tolist()
+        return least - self.slack, greatest + self.slack
 
-    Areas are by the values of places.
-    """
-    bounds = _make_bounds(targets, spacing)
-    width = sum(side * step for side, step in zip(places.shape, spacing[::-1])) / (_BINS - 1)
-    sums = np.zeros((2, _BINS))
-    for chunk in cut_list(len(places)):
-        for index, distances in enumerate(bounds.measure(places.locate(chunk))):
-            sums[index] += np.bincount((distances / width).astype(np.int32), areas[places.values[chunk]], _BINS)
-    total = float(sums[0].sum())
-    least, greatest = (
-        int(np.searchsorted(np.cumsum(row), (share + rounding) * total))
-        for row, rounding in zip(sums, (-ROUNDING, ROUNDING))
-    )
-    chosen, nearer = np.empty(len(places), bool), 0.0
-    for chunk in cut_list(len(places)):
-        lower, upper = bounds.measure(places.locate(chunk))
-        # One bin more on both sides, since bounds are rounded too.
-        is_nearer = upper < (least - 1) * width
-        nearer += float(areas[places.values[chunk][is_nearer]].sum())
-        chosen[chunk] = ~is_nearer & (lower <= (greatest + 2) * width)
-    return chosen, nearer
-
-
-def measure_samples(places: Places, targets: Places, spacing: Spacing) -> Array:
-    """Return for each place its distance to the nearest of a few targets, which are spread over their list."""
-    samples = Places(targets.shape, targets.positions[:: -(-len(targets) // _SAMPLES)], targets.values)
-    nearest: Array = np.full(len(places), np.inf)
-    for chunk in cut_list(len(places)):
-        located = places.locate(chunk)
-        for sample in zip(*(axis.tolist() for axis in samples.locate(slice(None)))):
-            squares = [np.square((at - axis) * step) for at, axis, step in zip(sample, located, spacing[::-1])]
-            np.minimum(nearest[chunk], squares[0] + squares[1] + squares[2], out=nearest[chunk])
-    return np.sqrt(nearest)
+    def choose(self, areas: Array, share: float) -> Tuple[Array, float]:
+        """Return which places may lie where a share of the area is reached, and the area of surely nearer ones."""
+        least, greatest = self.bound(areas, share)
+        chosen, nearer = np.empty(len(self._places), bool), 0.0
+        for chunk in cut_list(len(self._places)):
+            distances = self._distances[self._find_blocks(self._places, chunk)]
+            is_nearer = distances < least - self.slack
+            nearer += float(areas[self._places.values[chunk][is_nearer]].sum())
+            chosen[chunk] = ~is_nearer & (distances <= greatest + self.slack)
+        return chosen, nearer

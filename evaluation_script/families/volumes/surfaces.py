@@ -19,10 +19,11 @@ import numpy as np
 from ...files.problems import Flaw
 from ...masks.backend import backend
 from ...masks.stack import Array
+from ...runner.tuning import release_memory
 from ...values.arithmetic import add, add_parts, mean
 from .boxes import cut_slabs, find_box
 from .distances import Spacing, find_distances
-from .places import ROUNDING, Places, choose_places, cut_list, measure_samples, sum_areas
+from .places import ROUNDING, BlockDistances, Places, cut_list, sum_areas
 
 #: For one set of corners (x, y, z) of each kind, the normals of its triangles, in eighths of a voxel's face. The table
 #: is from DeepMind's surface-distance (Apache-2.0).
@@ -284,9 +285,8 @@ def distance_by_places(codes: Tuple[Places, Places], spacing: Spacing, percent: 
     truth, prediction = codes
     distance = _distance_of_places(prediction, truth, spacing, percent)
     if len(prediction) > _MOST_MEASURED:
-        bounds = Surface(measure_samples(truth, prediction, spacing), truth.values, list_areas(spacing))
-        bound = _distance_at(bounds, percent + 100 * ROUNDING)
-        if bound * (1 + ROUNDING) < distance:
+        _, bound = BlockDistances(truth, prediction, spacing).bound(list_areas(spacing), percent / 100)
+        if bound < distance:
             return distance
     return max(distance, _distance_of_places(truth, prediction, spacing, percent))
 
@@ -305,8 +305,10 @@ def _distance_of_places(places: Places, targets: Places, spacing: Spacing, perce
 def _find_distance(places: Places, areas: Array, targets: Places, spacing: Spacing, percent: float) -> Optional[float]:
     """Return the same by measuring only places that may lie there; None if rounding could decide which one does."""
     share, total = percent / 100, sum_areas(places.values, areas)
-    chosen, nearer = choose_places(places, areas, targets, spacing, share)
+    chosen, nearer = BlockDistances(places, targets, spacing).choose(areas, share)
     measured = places.choose(chosen)
+    if len(places) > _MOST_SORTED:
+        release_memory()
     side = Surface(_measure_places(measured, targets, spacing), measured.values, areas)
     more, side = _narrow(side, share * total - nearer)
     order, weights = np.argsort(side.distances, kind="stable"), side.weights
@@ -325,8 +327,7 @@ def _measure_places(places: Places, targets: Places, spacing: Spacing) -> Array:
     if not 0 < len(places) < len(targets):
         portions = map(places.choose, cut_list(max(1, len(places)), _MOST_AT_ONCE))
         return np.concatenate([find_distances(portion.fill(), targets.fill(), spacing) for portion in portions])
-    farthest = float(measure_samples(places, targets, spacing).max())
-    box = places.box_within(farthest, spacing)
+    box = places.box_within(BlockDistances(places, targets, spacing).greatest, spacing)
     return find_distances(places.cut(box), targets.cut(box), spacing)
 
 

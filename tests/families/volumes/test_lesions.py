@@ -139,6 +139,32 @@ def test_components_of_both_sides_share_the_voxels_that_scipy_finds(
                 assert left.tolist() == [size for name, size in enumerate(sizes.tolist()) if name not in names]
 
 
+@pytest.mark.parametrize("chunk", [5, 1 << 18])
+def test_a_winding_path_is_one_component(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(components_room, "_CHUNK", chunk)
+    path = np.zeros((9, 21, 17), bool)
+    path[:, :, ::2] = True  # walls of columns, whose runs are single voxels, joined at alternate ends
+    path[:, -1, 1::4] = path[:, 0, 3::4] = True
+    assert find_components(path, 6).sizes.tolist() == [int(path.sum())]
+    cut = path.copy()
+    cut[:, :, 8] = False
+    number, total = ndimage.label(cut)
+    assert total == 2
+    np.testing.assert_array_equal(find_components(cut, 6).number(), number)
+
+
+@pytest.mark.parametrize("name", ["brats-2023", "brats-2024-ped", "kits23"])
+def test_regions_that_differ_by_absent_labels_alone_have_equal_measures(name: str) -> None:
+    row = VOLUME_PROTOCOLS[name]
+    truth, prediction = np.zeros((2, 12, 20, 20), np.uint8)
+    truth[2:9, 3:12, 4:13] = prediction[3:9, 3:14, 4:12] = row.regions[1].labels[-1]
+    together = count_case(truth, prediction, (1.0, 1.0, 1.5), row)
+    for index, region in enumerate(row.regions):
+        alone = count_case(truth, prediction, (1.0, 1.0, 1.5), replace(row, regions=(region,)))
+        for table in ("voxels", "values", "known"):
+            np.testing.assert_array_equal(together[table][index], alone[table][0])
+
+
 def test_a_prediction_of_far_more_pieces_than_the_truth_is_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(components_room, "_MOST_RUNS", 100)
     truth, noise = np.zeros((4, 9, 9), bool), np.zeros((4, 9, 9), bool)
@@ -175,9 +201,9 @@ def test_hd95_is_the_same_however_few_places_bounds_choose(monkeypatch: pytest.M
         searched.append(chosen[0].mean())
         return chosen
 
-    find_distance, choose_places = surfaces_room._find_distance, surfaces_room.choose_places
+    find_distance, choose_places = surfaces_room._find_distance, places_room.BlockDistances.choose
     monkeypatch.setattr(surfaces_room, "_find_distance", note)
-    monkeypatch.setattr(surfaces_room, "choose_places", choose)
+    monkeypatch.setattr(places_room.BlockDistances, "choose", choose)
     for _ in range(200):
         shape, spacing = draw.integers(3, 24, 3), tuple(draw.choice([0.3, 0.8, 1.0, 3.0], 3))
         masks = np.zeros((2, *shape), bool)
