@@ -106,7 +106,7 @@ def count_case(
     protocol: VolumeProtocol,
     boxes: Optional[Tuple[Boxes, Boxes]] = None,
 ) -> Dict[str, Array]:
-    """Return the tables of a case (z, y, x): for each region voxels, measures, and whether a measure has a value.
+    """Return the tables of a case (z, y, x): for each region voxels, both boxes, measures, and which have a value.
 
     The table `strays` lists labels of the truth that no region has; `oddities` is empty, since it concerns files.
     """
@@ -119,8 +119,11 @@ def count_case(
         labels = np.arange(len(regions))
     voxels = np.zeros((len(regions), 3), np.int64)
     rows: List[List[Optional[float]]] = []
+    ends = np.zeros((len(regions), 2, 6), np.int64)
     keys = [_keep_labels(region, sides) for region in regions]
     for index, region in enumerate(regions):
+        for row, side in zip(ends[index], sides):
+            row[:] = [end for extent in cover(map(side.box_of, region.labels)) for end in (extent.start, extent.stop)]
         same = keys.index(keys[index])
         if same < index:
             voxels[index] = voxels[same]
@@ -142,6 +145,7 @@ def count_case(
     return {
         "labels": labels,
         "voxels": voxels,
+        "ends": ends,
         "values": values.reshape(shape),
         "known": flags.reshape(shape),
         "strays": strays,
@@ -275,6 +279,7 @@ def _shapes(protocol: VolumeProtocol, _facts: Dict[str, Any]) -> Shapes:
     return {
         "labels": ("n",),
         "voxels": ("n", 3),
+        "ends": ("n", 2, 6),
         "values": ("n", measures),
         "known": ("n", measures),
         "strays": ("labels",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import partial
-from itertools import combinations, count
+from itertools import count
 from typing import Any, Callable, Dict, List, Match, Pattern, Sequence, Set
 
 import numpy as np
@@ -19,6 +19,7 @@ from .boxes import Boxes, cover
 from .protocols import VolumeProtocol
 
 _METRIC, _METRIC_OF_PAIRS, _METRIC_OF_LABEL = "Dice over all labels", "Dice of both", "its Dice"
+_METRIC_OF_ALL = "Dice of all of them"
 _AXES = "Write the axes in the order and direction in which the image was read"
 _LABELS = "Write the labels of the truth"
 _GRID = "Write the prediction in the grid of the image"
@@ -74,10 +75,15 @@ _RELABELLED = [
     _make_reading("higher", "labels look 1 too low", _LABELS, _raise),
 ]
 READINGS = [*_TURNED, *_RELABELLED]
-#: The names of the readings that exchange two labels, that read a false label as a missing one, and that move volumes
-#: along x, y and z.
-_PAIR, _RENAMED = re.compile(r"(\d+)=(\d+)"), re.compile(r"(\d+)>(\d+)")
-_MOVED = re.compile(r"(-?\d+),(-?\d+),(-?\d+)")
+#: Readings of volumes that fit well: they leave at most this share of the error, 1 - Dice, and reach this Dice.
+_SLIGHTLY, _LEFT, _LEAST_FITTING = "slightly ", 0.25, 0.9
+_SLIGHTLY_TURNED = [
+    replace(reading, name=_SLIGHTLY + reading.name, least=_LEAST_FITTING, times=1.0) for reading in _TURNED
+]
+#: The names of the readings that exchange labels, that read a false label as a missing one, and that move volumes along
+#: x, y and z.
+_EXCHANGED, _RENAMED = re.compile(r"\d+(?:=\d+)+"), re.compile(r"(\d+)>(\d+)")
+_MOVED = re.compile(f"({_SLIGHTLY})?" + r"(-?\d+),(-?\d+),(-?\d+)")
 #: The maximum number of labels of both sides that are compared for exchanged pairs.
 _MOST_LABELS = 200
 
@@ -101,6 +107,13 @@ def look_at_case(
     *areas, shared_areas = overlaps.sum(axis=0).tolist()
     if 2 * shared_areas * _TIMES_MOVED < sum(areas):
         exchanged.update(_score_moved(truth, prediction))
+    elif _fit_otherwise(sides, truth.shape):
+        readings = _score_moved(truth, prediction).items()
+        exchanged.update(
+            (_SLIGHTLY + name, scores)
+            for name, scores in readings
+            if scores[1] >= _LEAST_FITTING and 1 - scores[1] <= _LEFT * (1 - scores[0])
+        )
     if 2 * shared_areas * Reading.times >= sum(areas):
         return exchanged
     box = cover(sides[0].box_of(label) for label in sides[0].labels if label)
@@ -119,6 +132,16 @@ def look_at_case(
 
     dice = 2 * count_shared(prediction, np.asarray) / sum(voxels)
     return {**score_readings(dice, _RELABELLED, score), **exchanged}
+
+
+def _fit_otherwise(sides: Sequence[Boxes], shape: Sequence[int]) -> bool:
+    """Return True if the boxes of labels are nearer to the true ones when mirrored or moved along an axis."""
+    labels = sorted(sides[0].labels & sides[1].labels)
+    true, predicted = (side.sides[labels].reshape(-1, 3, 2) for side in sides)
+    differences = predicted - true
+    mirrored = np.array(shape)[:, None] - predicted[:, :, ::-1] - true
+    given, otherwise = (np.abs(ends).sum(axis=(0, 2)) for ends in (differences, mirrored))
+    return bool(np.rint(np.median(differences, axis=(0, 2))).any() or (2 * otherwise < given).any())
 
 
 def _score_moved(truth: Array, prediction: Array) -> ReadingScores:
@@ -163,18 +186,22 @@ def _find_step(truth: Array, prediction: Array, axis: int, step: int) -> int:
 
 
 def _exchange_labels(truth: Array, prediction: Array, sides: Sequence[Boxes]) -> ReadingScores:
-    """Return the Dice of two labels together, as predicted and exchanged, for pairs that each cover the other best."""
+    """Return the Dice of some labels together, as predicted and exchanged, if each covers another one best."""
     labels = sorted(sides[0].labels & sides[1].labels)
     if len(labels) > _MOST_LABELS:
         return {}
     shared = {label: _count_labels(truth, prediction, sides, label) for label in labels}
+    best = {label: int(counts.argmax()) for label, counts in shared.items()}
     scores: ReadingScores = {}
-    for pair in combinations(labels, 2):
-        low, high = pair
-        if shared[low].argmax() == high and shared[high].argmax() == low:
-            total = sum(int(side.voxels[list(pair)].sum()) for side in sides)
-            before, after = shared[low][low] + shared[high][high], shared[low][high] + shared[high][low]
-            scores[f"{low}={high}"] = float(2 * before / total), float(2 * after / total)
+    for label in labels:
+        cycle = [label]
+        while best.get(cycle[-1], label) not in cycle:
+            cycle.append(best[cycle[-1]])
+        if len(cycle) == 1 or best.get(cycle[-1]) != label or min(cycle) < label:
+            continue
+        total = sum(int(side.voxels[cycle].sum()) for side in sides)
+        before, after = (sum(shared[true][read[true]] for true in cycle) for read in (dict(zip(cycle, cycle)), best))
+        scores["=".join(map(str, cycle))] = float(2 * before / total), float(2 * after / total)
     return scores
 
 
@@ -210,8 +237,9 @@ def suspect(accumulator: UnitAccumulator[VolumeProtocol]) -> List[str]:
         return ["no case has a predicted voxel: check the labels"]
     scores = [unit.reading_scores for unit in units]
     readings = [*READINGS, *_list_exchanges(scores), *_list_renamed(scores, accumulator), *_list_moves(scores)]
-    explained = judge_readings(scores, len(units), readings, _METRIC)
-    explained = explained or _judge_cases(units) or _list_missing(accumulator) or judge_cover("volumes", *voxels)
+    explained = judge_readings(scores, len(units), [*readings, *_SLIGHTLY_TURNED], _METRIC)
+    explained = explained or _judge_cases(units) or _judge_exchanged(units) or _list_missing(accumulator)
+    explained = explained or judge_cover("volumes", *voxels)
     if explained or voxels[2]:
         return explained
     return ["no predicted voxel has the label of the truth: check the labels, and which case each volume belongs to"]
@@ -224,28 +252,75 @@ def _match_names(pattern: Pattern[str], scores: List[ReadingScores]) -> List[Mat
 
 
 def _list_exchanges(scores: List[ReadingScores]) -> List[Reading]:
-    """Return the readings that exchange two labels of the cases."""
-    return [
-        _make_reading(match[0], f"labels {match[1]} and {match[2]} look exchanged", _LABELS, metric=_METRIC_OF_PAIRS)
-        for match in _match_names(_PAIR, scores)
-    ]
+    """Return the readings that exchange labels of the cases."""
+    readings = []
+    for match in _match_names(_EXCHANGED, scores):
+        *labels, last = match[0].split("=")
+        slip = f"labels {', '.join(labels)} and {last} look exchanged"
+        metric = _METRIC_OF_PAIRS if len(labels) == 1 else _METRIC_OF_ALL
+        readings.append(_make_reading(match[0], slip, _LABELS, metric=metric))
+    return readings
 
 
 def _list_moves(scores: List[ReadingScores]) -> List[Reading]:
-    """Return the readings that move most of the cases with low scores alike."""
+    """Return the readings that move most cases with low scores alike, or, if they fit well, most of all cases."""
     readings, low = [], sum(_TURNED[0].name in case for case in scores)
     for match in _match_names(_MOVED, scores):
-        if 2 * sum(match[0] in case for case in scores) <= low:
+        if 2 * sum(match[0] in case for case in scores) <= (len(scores) if match[1] else low):
             continue
-        steps = [f"{step} along {axis}" for axis, step in zip("xyz", match.groups()) if int(step)]
+        steps = [f"{step} along {axis}" for axis, step in zip("xyz", match.groups()[1:]) if int(step)]
         slip = f"volumes look moved by this many voxels: {', '.join(steps)}"
-        readings.append(replace(_make_reading(match[0], slip, _GRID), least=_LEAST_MOVED, times=_TIMES_MOVED))
+        least, times = (_LEAST_FITTING, 1.0) if match[1] else (_LEAST_MOVED, _TIMES_MOVED)
+        readings.append(replace(_make_reading(match[0], slip, _GRID), least=least, times=times))
     return readings
 
 
 #: Volumes may be those of the next case if there are at least so many cases, Dice is lower, and the regions' sizes
 #: differ by at most this share there, and at least so many times as much here.
 _FEWEST_CASES, _LOW_DICE, _SAME_SIZES, _TIMES_NEARER = 5, 0.7, 0.1, 3.0
+
+
+#: Volumes belong to other cases if their Dice is lower, and they fit those at least so well, and so many times better
+#: than their own.
+_MOST_DICE, _LEAST_LIKE, _TIMES_LIKE = 0.95, 0.6, 1.5
+#: The maximum number of pairs of a case's region and a truth that are compared.
+_MOST_COMPARED = 1 << 25
+
+
+def _judge_exchanged(units: Sequence[UnitCounts]) -> List[str]:
+    """Return a suspicion if the volumes of some cases fit each other's truth by the sizes and boxes of all regions."""
+    labels = sorted({label for unit in units for label in unit.tables["labels"].tolist()})
+    sizes, ends = np.zeros((2, len(units), len(labels))), np.zeros((2, len(units), len(labels), 6))
+    dices = []
+    for row, unit in enumerate(units):
+        columns, voxels = np.searchsorted(labels, unit.tables["labels"]), unit.tables["voxels"]
+        sizes[:, row, columns] = voxels[:, :2].T
+        ends[:, row, columns] = unit.tables["ends"].transpose(1, 0, 2)
+        dices.append(2 * int(voxels[:, 2].sum()) / max(1, int(voxels[:, :2].sum())))
+    low = [row for row, dice in enumerate(dices) if dice < _MOST_DICE and sizes[1, row].any()]
+    belongs: Dict[int, int] = {}
+    for row in low if len(low) * sizes[0].size <= _MOST_COMPARED else ():
+        likeness = _compare_shapes(sizes[1, row], ends[1, row], sizes[0], ends[0])
+        best = int(likeness.argmax())
+        if likeness[best] >= max(_LEAST_LIKE, _TIMES_LIKE * likeness[row]):
+            belongs[row] = best
+    if not belongs or set(belongs) != set(belongs.values()):
+        return []
+    pairs = name_list([f"{units[row].name} has that of {units[best].name}" for row, best in belongs.items()])
+    slip = f"the volumes of {quantity(len(belongs), 'case')} look exchanged"
+    return [f"{slip}, by the sizes and places of all regions: {pairs}. Check which case each volume belongs to"]
+
+
+def _compare_shapes(sizes: Array, ends: Array, true_sizes: Array, true_ends: Array) -> Array:
+    """Return how well regions fit those of each truth: the mean ratio of sizes, times the IoU of boxes."""
+    lengths = np.minimum(ends[:, 1::2], true_ends[..., 1::2]) - np.maximum(ends[:, ::2], true_ends[..., ::2])
+    shared = np.maximum(lengths, 0).prod(axis=-1)
+    volume, true_volumes = ((side[..., 1::2] - side[..., ::2]).prod(axis=-1) for side in (ends, true_ends))
+    greatest = np.maximum(sizes, true_sizes)
+    union = np.maximum(1, volume + true_volumes - shared)
+    fits = np.minimum(sizes, true_sizes) / np.maximum(1, greatest) * shared / union
+    likeness: Array = fits.sum(axis=1) / np.maximum(1, (greatest > 0).sum(axis=1))
+    return likeness
 
 
 def _judge_cases(units: Sequence[UnitCounts]) -> List[str]:

@@ -40,7 +40,7 @@ SLIPS: dict[str, Any] = {
     "labels look 1 too low": lambda labels: np.maximum(labels, 1) - 1,
 }
 POOR: dict[str, Any] = {
-    "each moved otherwise": lambda labels: np.roll(labels, int(labels.sum()) % 9 - 4, 1),
+    "each moved otherwise": lambda labels: np.roll(labels, int(np.argmax(labels == 3)) % 7 - 3, 1),
     "everything": lambda labels: np.maximum(labels, 1),
     "one label": lambda labels: (labels > 0) * 2,
     "a label with the name of its neighbour": lambda labels: np.choose(labels, [0, 2, 2, 3]),
@@ -152,3 +152,81 @@ def test_volumes_in_memory_are_suspected_too() -> None:
     truth = {case: {"labels": labels, "spacing": [1.0, 1.0, 1.0]} for case, labels in TRUTH.items()}
     scores = segjudge.score_arrays(sent, truth, "volumes")
     assert "x and z look exchanged" in "".join(scores.warnings)
+
+
+# ── slips of volumes that score well, and of few cases ──────────────────────
+
+
+def draw_body(number: int) -> Any:
+    """Return a large organ near the middle with two small ones, each case of another size and place."""
+    z, y, x = np.mgrid[:24, :40, :48]
+    labels = np.zeros((24, 40, 48), np.uint8)
+    at = np.random.default_rng(number).integers(-3, 4, 3)
+    labels[((z - 12 - at[0]) / 7) ** 2 + ((y - 20 - at[1]) / (11 + number % 3)) ** 2 + ((x - 23) / 14) ** 2 < 1] = 1
+    labels[((z - 12 - at[0]) / 3) ** 2 + ((y - 16) / 4) ** 2 + ((x - 17 - at[2]) / 5) ** 2 < 1] = 2
+    labels[((z - 10) / 3) ** 2 + ((y - 25 - at[1]) / 3) ** 2 + ((x - 28 - at[2]) / 4) ** 2 < 1] = 3
+    return labels
+
+
+BODIES = {f"case_{number}": draw_body(number) for number in range(6)}
+
+
+def spoil(labels: Any, share: float, seed: int) -> Any:
+    """Return labels some of whose voxels have the label of a neighbour, as along an uncertain border."""
+    draw, spoiled = np.random.default_rng(seed), labels.copy()
+    for axis in range(3):
+        chosen = draw.random(labels.shape) < share
+        spoiled[chosen] = np.roll(labels, int(draw.choice([-1, 1])), axis)[chosen]
+    return spoiled
+
+
+def list_suspicions(sent: dict[str, Any], cases: dict[str, Any], protocol: str = "volumes") -> list[str]:
+    truth = {case: {"labels": labels, "spacing": [1.0, 1.0, 1.0]} for case, labels in cases.items()}
+    return [line for line in segjudge.score_arrays(sent, truth, protocol).warnings if " look" in line]
+
+
+@pytest.mark.parametrize(("protocol", "share"), [("volumes", 0.0), ("volumes", 0.1), ("volumes", 0.3), ("kits23", 0.0)])
+def test_two_exchanged_cases_are_named_and_honest_ones_are_not(protocol: str, share: float) -> None:
+    sent = {case: spoil(labels, share, seed) for seed, (case, labels) in enumerate(BODIES.items())}
+    assert list_suspicions(sent, BODIES, protocol) == []
+    (line,) = list_suspicions({**sent, "case_1": sent["case_4"], "case_4": sent["case_1"]}, BODIES, protocol)
+    pairs = "case_1 has that of case_4, case_4 has that of case_1"
+    assert f"the volumes of 2 cases look exchanged, by the sizes and places of all regions: {pairs}. Check" in line
+
+
+def test_few_cases_with_the_names_of_the_next_are_named() -> None:
+    names = list(BODIES)[:3]
+    cases = {case: BODIES[case] for case in names}
+    (line,) = list_suspicions({case: BODIES[names[index - 2]] for index, case in enumerate(names)}, cases)
+    assert "the volumes of 3 cases look exchanged, by the sizes and places of all regions: case_0 has that of" in line
+
+
+def test_one_volume_for_all_cases_is_not_taken_for_exchanged_ones() -> None:
+    assert list_suspicions(dict.fromkeys(BODIES, BODIES["case_2"]), BODIES) == []
+
+
+@pytest.mark.parametrize("protocol", ["volumes", "kits23"])
+def test_labels_that_are_exchanged_in_a_circle_are_named(protocol: str) -> None:
+    (line,) = list_suspicions(
+        {case: np.choose(labels, [0, 2, 3, 1]) for case, labels in BODIES.items()}, BODIES, protocol
+    )
+    assert "labels 1, 2 and 3 look exchanged: corrected, Dice of all of them would be 1.00 instead of 0.00" in line
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02])
+def test_a_shift_of_one_slice_is_named_although_volumes_score_well(share: float) -> None:
+    sent = {case: np.roll(spoil(labels, share, 5), 1, 0) for case, labels in BODIES.items()}
+    (line,) = list_suspicions(sent, BODIES)
+    assert "volumes look moved by this many voxels: 1 along z: corrected" in line
+    before = float(line.partition("instead of ")[2][:4])
+    assert before >= 0.8
+
+
+@pytest.mark.parametrize("axis", range(3))
+def test_one_mirrored_case_is_named_although_it_scores_well(axis: int) -> None:
+    z, y, x = np.mgrid[:24, :24, :24]
+    organ = (((z - 12.5) / 8) ** 2 + ((y - 12.5) / 8) ** 2 + ((x - 12.5) / 8) ** 2 < 1).astype(np.uint8)
+    cases = {"a": organ, "b": np.roll(organ, 1, 0)}
+    (line,) = list_suspicions({**cases, "a": np.flip(spoil(organ, 0.02, 1), axis)}, cases)
+    assert f"volumes look mirrored along {'zyx'[axis]}: corrected, Dice over all labels would be" in line
+    assert float(line.partition("instead of ")[2][:4]) >= 0.8
