@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Iterator
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -19,12 +21,17 @@ _SHAPE, _SPACING = (48, 40, 24), (1.0, 1.0, 2.0)
 _CASES = 3
 #: The radius of a phantom's largest organ, which lies in the middle of the others.
 _RADIUS = 0.3
+#: Hounsfield units of a phantom: air, fat, soft tissue and bone, and how much labels differ from soft tissue.
+_AIR, _FAT, _TISSUE, _BONE = -1000.0, -90.0, 40.0, 600.0
+_CONTRASTS = (70, -45, 110, 35, -70, 150)
+#: The standard deviations of texture and noise in Hounsfield units.
+_TEXTURE, _NOISE = 8.0, 12.0
 
 
-def encode_nifti(labels: Array, geometry: Geometry) -> bytes:
-    """Return labels (z, y, x) as a NIfTI-1 file in gzip; the same labels give the same bytes."""
+def encode_nifti(volume: Array, geometry: Geometry) -> bytes:
+    """Return a volume (z, y, x) of bytes, signed or unsigned shorts as a NIfTI-1 file in gzip; equal ones are equal."""
     header = bytearray(352)
-    code, bits = (2, 8) if labels.dtype == np.uint8 else (512, 16)
+    code, bits, kind = {"uint8": (2, 8, "<u1"), "int16": (4, 16, "<i2")}.get(volume.dtype.name, (512, 16, "<u2"))
     struct.pack_into("<i", header, 0, 348)
     struct.pack_into("<8h", header, 40, 3, *geometry.shape, 1, 1, 1, 1)
     struct.pack_into("<2h", header, 70, code, bits)
@@ -35,7 +42,7 @@ def encode_nifti(labels: Array, geometry: Geometry) -> bytes:
         struct.pack_into("<2h", header, 252, 0, 1)
         struct.pack_into("<12f", header, 280, *geometry.affine.reshape(-1).tolist())
     header[344:348] = b"n+1\0"
-    stored = np.ascontiguousarray(labels, "<u1" if code == 2 else "<u2")
+    stored = np.ascontiguousarray(volume, kind)
     return _compress(bytes(header) + stored.tobytes())
 
 
@@ -66,7 +73,31 @@ def make_sample(truths: list[Any], _protocol: Any, share: float) -> Members:
 
 
 def make_demo(protocol: Any) -> Content:
-    """Yield phantoms: each label of the protocol is an ellipsoid."""
+    """Yield the labels of phantoms."""
+    for case, labels, geometry in _draw_phantoms(protocol):
+        yield f"labelsTr/{case}.nii.gz", encode_nifti(labels, geometry)
+
+
+def make_demo_pictures(protocol: Any) -> Members:
+    """Yield a CT of each phantom: a body in air, with texture and noise, whose labels differ by their density."""
+    for number, (case, labels, geometry) in enumerate(_draw_phantoms(protocol)):
+        draw = np.random.default_rng(100 + number)
+        y, x = np.meshgrid(*(np.linspace(-1, 1, side) for side in labels.shape), indexing="ij")[1:]
+        edge = (x / 0.95) ** 2 + (y / 0.9) ** 2
+        units = np.where(edge < 0.85, _TISSUE, _FAT)
+        units[(x / 0.12) ** 2 + ((y + 0.72) / 0.12) ** 2 < 1] = _BONE
+        for label, contrast in zip(np.unique(labels[labels > 0]).tolist(), cycle(_CONTRASTS), strict=False):
+            units[labels == label] = _TISSUE + contrast
+        texture: Array = np.asarray(draw.normal(0, 1, labels.shape))
+        for axis in range(3):
+            texture += np.roll(texture, 1, axis) + np.roll(texture, -1, axis)
+        units = np.where((edge < 1) | (labels > 0), units + _TEXTURE * texture / texture.std(), _AIR)
+        units += draw.normal(0, _NOISE, labels.shape)
+        yield f"{case}_0000.nii.gz", encode_nifti(np.clip(np.rint(units), -1024, 3000).astype(np.int16), geometry)
+
+
+def _draw_phantoms(protocol: Any) -> Iterator[tuple[str, Array, Geometry]]:
+    """Yield the name, the labels (z, y, x) and the geometry of phantoms: each label of a protocol is an ellipsoid."""
     labels = sorted({label for region in protocol.regions for label in region.labels}) or [1, 2, 3]
     affine = np.column_stack([np.diag(_SPACING), [0.0, 0.0, 0.0]])
     draw = np.random.default_rng(1)
@@ -79,4 +110,4 @@ def make_demo(protocol: Any) -> Content:
             radii = _RADIUS * draw.uniform(0.7, 1.3, 3) * np.array([1.5, 1.0, 1.0])
             inside = (((places - middle[:, None, None, None]) / radii[:, None, None, None]) ** 2).sum(axis=0) < 1
             volume[inside] = label
-        yield f"labelsTr/case_{number:03d}.nii.gz", encode_nifti(volume, Geometry(_SHAPE, _SPACING, affine))
+        yield f"case_{number:03d}", volume, Geometry(_SHAPE, _SPACING, affine)

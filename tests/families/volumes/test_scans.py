@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from scipy import ndimage
 
 import segjudge
 from segjudge.evaluation_script.families.volumes.geometry import Geometry, Order, reorder
+from segjudge.evaluation_script.families.volumes.protocols import VOLUME_PROTOCOLS
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.families.volumes.challenges import encode_nifti
+from segjudge.families.volumes.challenges import _draw_phantoms, encode_nifti, make_demo_pictures
 from segjudge.families.volumes.scans import Scan, ScanFolder
 from segjudge.report.page import PageOptions, Section, render_page
 from segjudge.scoring.report import make_report
@@ -168,6 +170,22 @@ def test_slices_of_the_scan_lie_below_those_of_the_labels(tmp_path: Path) -> Non
                 soft[:4] = soft[-4:] = soft[7:13] = False  # near edges a picture's blocks are less exact
                 assert np.abs(axial - wanted)[soft].mean() < 12
     assert player.values["note"] == ""
+
+
+@pytest.mark.parametrize("name", ["volumes", "kits23", "flare22"])
+def test_labels_of_the_demo_differ_from_their_surroundings_in_its_ct(name: str, tmp_path: Path) -> None:
+    row = VOLUME_PROTOCOLS[name]
+    for phantom, (case, labels, geometry) in zip(make_demo_pictures(row), _draw_phantoms(row), strict=True):
+        (tmp_path / phantom[0]).write_bytes(phantom[1])
+        scan = ScanFolder(str(tmp_path), [case]).read(case, geometry)
+        assert scan is not None
+        units = np.interp(scan.volume, scan.shades.levels, scan.shades.values)
+        assert units.min() < -900  # air
+        near = ndimage.grey_dilation(labels, 3) * (labels == 0) * (units > -20) * (units < 300)
+        for label in np.unique(labels[labels > 0]).tolist():
+            inside, outside = units[labels == label], units[near == label]
+            assert abs(inside.mean() - outside.mean()) > 15
+            assert 5 < inside.std() < 30
 
 
 def test_a_scan_in_another_grid_is_not_drawn(tmp_path: Path) -> None:
