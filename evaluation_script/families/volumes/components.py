@@ -127,12 +127,12 @@ def _join(roots: Array, runs: Array, partners: Array) -> None:
 
 def _find_roots(roots: Array, runs: Array) -> Array:
     """Return the root of each run, and shorten the ways to it."""
-    found = roots[runs]
+    reached = roots[runs]
     while True:
-        above = roots[found]
-        if (above == found).all():
-            return found
-        found = roots[runs] = above
+        above = roots[reached]
+        if (above == reached).all():
+            return reached
+        reached = roots[runs] = above
 
 
 # ── of one mask ─────────────────────────────────────────────────────────────

@@ -134,7 +134,7 @@ class BlockDistances:
         """A distance that no place exceeds."""
         return float(self._distances.max()) + self.slack
 
-    def bound(self, areas: Array, share: float) -> Tuple[float, float]:
+    def find_bounds(self, areas: Array, share: float) -> Tuple[float, float]:
         """Return the bounds of the distance within which a share of the area of places lies; rounding is allowed for.
 
         Areas are by the values of places.
@@ -151,7 +151,7 @@ class BlockDistances:
 
     def choose(self, areas: Array, share: float) -> Tuple[Array, float]:
         """Return which places may lie where a share of the area is reached, and the area of surely nearer ones."""
-        least, greatest = self.bound(areas, share)
+        least, greatest = self.find_bounds(areas, share)
         chosen, nearer = np.empty(len(self._places), bool), 0.0
         for chunk in cut_list(len(self._places)):
             distances = self._distances[self._find_blocks(self._places, chunk)]

@@ -285,8 +285,8 @@ def distance_by_places(codes: Tuple[Places, Places], spacing: Spacing, percent: 
     truth, prediction = codes
     distance = _distance_of_places(prediction, truth, spacing, percent)
     if len(prediction) > _MOST_MEASURED:
-        _, bound = BlockDistances(truth, prediction, spacing).bound(list_areas(spacing), percent / 100)
-        if bound < distance:
+        _, greatest = BlockDistances(truth, prediction, spacing).find_bounds(list_areas(spacing), percent / 100)
+        if greatest < distance:
             return distance
     return max(distance, _distance_of_places(truth, prediction, spacing, percent))
 

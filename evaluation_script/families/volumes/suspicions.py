@@ -140,8 +140,8 @@ def _fit_otherwise(sides: Sequence[Boxes], shape: Sequence[int]) -> bool:
     true, predicted = (side.sides[labels].reshape(-1, 3, 2) for side in sides)
     differences = predicted - true
     mirrored = np.array(shape)[:, None] - predicted[:, :, ::-1] - true
-    given, otherwise = (np.abs(ends).sum(axis=(0, 2)) for ends in (differences, mirrored))
-    return bool(np.rint(np.median(differences, axis=(0, 2))).any() or (2 * otherwise < given).any())
+    gaps, mirrored_gaps = (np.abs(ends).sum(axis=(0, 2)) for ends in (differences, mirrored))
+    return bool(np.rint(np.median(differences, axis=(0, 2))).any() or (2 * mirrored_gaps < gaps).any())
 
 
 def _score_moved(truth: Array, prediction: Array) -> ReadingScores:
