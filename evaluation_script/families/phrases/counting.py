@@ -68,7 +68,7 @@ def count_answer(rows: _Rows, ious: Array, *, official: bool) -> List[int]:
 def _answer_nothing(annotators: Sequence[_Rows], *, official: bool) -> List[int]:
     """Return the columns of a pair without predictions, for the annotator with the fewest objects."""
     row = [0] * COLUMNS
-    masks = [_kept_masks(rows, official=official) if rows else rows for rows in annotators]
+    masks = [_choose_masks(rows, official=official) if rows else rows for rows in annotators]
     if not all(masks):
         row[ANSWER] = REJECTED
         return row
@@ -77,7 +77,7 @@ def _answer_nothing(annotators: Sequence[_Rows], *, official: bool) -> List[int]
     return row
 
 
-def _kept_masks(rows: _Rows, *, official: bool) -> _Rows:
+def _choose_masks(rows: _Rows, *, official: bool) -> _Rows:
     """Return the masks of an annotator that count: officially all except crowds, else those with pixels."""
     return [row for row in rows if (not row[0] if official else row[2])]
 
@@ -99,7 +99,7 @@ class _Annotator:
     """The objects of a pair according to one annotator."""
 
     def __init__(self, rows: _Rows, *, official: bool) -> None:
-        masks = _kept_masks(rows, official=official)
+        masks = _choose_masks(rows, official=official)
         #: Its masks, their areas, and whether each is a crowd.
         self.texts, self.areas = [text for _, text, _ in masks], [area for _, _, area in masks]
         self.crowds = [bool(crowd) for crowd, _, _ in masks]
