@@ -71,7 +71,7 @@ class FirstMaps:
 
         def load() -> Any:
             frames = unit.load()
-            return [replace(frames[0], read=partial(self._read_truth, frames[0].read)), *frames[1:]]
+            return [*(replace(frame, read=partial(self._read_truth, frame.read)) for frame in frames[:1]), *frames[1:]]
 
         def read(*arguments: Any) -> Optional[Array]:
             labels: Optional[Array] = submission.read(*arguments)
