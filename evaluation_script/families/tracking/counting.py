@@ -110,6 +110,9 @@ class ComparedSequence:
         present = [(index, category) for index, (_, category) in enumerate(classes) if category in categories]
         compared = [self.compare(category) for _, category in present]
         tables = {"classes": np.array([index for index, _ in present], np.int64), **count_categories(compared)}
+        filled = [(kinds != IGNORED).any() for kinds in self._kinds_in[0]]
+        empty = [has_objects and not rows for has_objects, rows in zip(filled, self._predictions)]
+        tables["frames"] = np.array([sum(filled), sum(empty)], np.int64)
         if self._protocol.burst:
             tables["objects"] = np.array([self._number_tracks(0, category)[1] for _, category in present], np.int64)
             matched = [self.match_tracks(index, category) for index, category in present]

@@ -114,6 +114,7 @@ def _shapes(protocol: TracksProtocol, _facts: Dict[str, Any]) -> Shapes:
         "classes": ("n",),
         "hota": ("n", len(HOTA_FIELDS), len(ALPHAS)),
         "clear": ("n", len(CLEAR_FIELDS)),
+        "frames": (2,),
     }
     return {**table_shapes, "objects": ("n",), "tracks": ("t", 4)} if protocol.burst else table_shapes
 
@@ -122,6 +123,8 @@ def _shapes(protocol: TracksProtocol, _facts: Dict[str, Any]) -> Shapes:
 _MATCHED, _MISSED, _SURPLUS = range(3)
 #: Objects seem numbered anew in each frame if at least this number and this share of matches change their track.
 _FEWEST_SWITCHES, _MOST_SWITCHES = 10, 0.75
+#: Frames seem to be missing if at least this number and this share of those with objects have no mask.
+_FEWEST_EMPTY, _MOST_EMPTY = 5, 1 / 3
 
 
 def _suspect(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
@@ -140,6 +143,9 @@ def _suspect(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
         have = inflect(len(blank), "has", "have")
         lacking = f"{quantity(len(blank), 'sequence')} {have} no mask of a class that counts: {name_list(blank)}"
         suspicions.append(f"{lacking}. Send the masks of all sequences")
+    filled, empty = accumulator.stack("frames").sum(axis=0).tolist()
+    if matched and not blank and empty >= max(_FEWEST_EMPTY, _MOST_EMPTY * filled):
+        suspicions.append(f"{empty:,} of {filled:,} frames with objects have no mask: send the masks of all frames")
     if switches >= _FEWEST_SWITCHES and switches > _MOST_SWITCHES * matched:
         changes = (
             f"{switches:,} of {matched:,} matched masks have a different track number than their object had before"
