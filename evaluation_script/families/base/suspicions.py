@@ -21,6 +21,7 @@ from ...masks.backend import backend
 from ...masks.overlaps import LabelMap, best_assignment
 from ...masks.stack import Array
 from ...values import dataclass
+from ...values.arithmetic import add
 
 # ── another reading ─────────────────────────────────────────────────────────
 
@@ -103,10 +104,10 @@ class FirstMaps:
             LabelMap(truth), LabelMap(np.ascontiguousarray(change(self._prediction)[::step, ::step]))
         )
         both, of_truth, of_prediction = (
-            float((np.bincount(labels, pairs.pixels).astype(float) ** 2).sum())
+            add(np.square(np.bincount(labels, pairs.pixels)))
             for labels in (np.arange(len(pairs.pixels)), *map(_number_labels, (pairs.truth, pairs.prediction)))
         )
-        by_chance, maximum = of_truth * of_prediction / truth.size**2, (of_truth + of_prediction) / 2
+        by_chance, maximum = of_truth * of_prediction / (truth.size * truth.size), (of_truth + of_prediction) / 2
         return (both - by_chance) / (maximum - by_chance) if maximum > by_chance else None
 
     @cached_property

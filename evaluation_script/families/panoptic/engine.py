@@ -9,7 +9,7 @@ from typing import Any, Dict, List
 import numpy as np
 
 from ...masks.stack import Array
-from ...values.arithmetic import mean
+from ...values.arithmetic import add, mean
 from ..base.family import Values, mean_of_all
 from ..base.suspicions import (
     FirstMaps,
@@ -142,8 +142,8 @@ _MOST_SWAPPED = 0.6
 def _judge_numbers(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
     """Return a suspicion if objects have a new number in most frames."""
     videos = [counts for counts in accumulator.complete_counts() if "unassociated" in counts.tables]
-    swapped = sum(float(counts.tables["unassociated"][:, UNASSOCIATED.index("swapped")].sum()) for counts in videos)
-    tubes = sum(float(counts.tables["association"][1]) for counts in videos)
+    swapped = math.fsum(add(counts.tables["unassociated"][:, UNASSOCIATED.index("swapped")]) for counts in videos)
+    tubes = math.fsum(float(counts.tables["association"][1]) for counts in videos)
     if not tubes or swapped <= _MOST_SWAPPED * tubes:
         return []
     lost = f"changes of numbers between frames lower AQ by {swapped / tubes:.2f}"
