@@ -8,7 +8,7 @@ from typing import Callable, Dict, Iterable, List, Optional
 
 import numpy as np
 
-from ...files import Problems, name_list
+from ...files import Problems, name_list, quantity
 from ...masks.files import LabelImages, MaskFiles, RunLengths
 from ...masks.overlaps import best_assignment
 from ...masks.run_lengths import turn_pixels
@@ -174,6 +174,24 @@ def _count_shared(objects: Iterable[str], truth_masks: Stacks, predictions: Stac
     return np.array([[int((mask.area - mask.without(target).area).sum()) for target in true] for mask in predicted])
 
 
+#: The minimum number of objects without a mask from which sequences seem to have all objects under one number.
+_FEWEST_WITHOUT = 2
+
+
+def _judge_numbers(answered: Iterable[SequenceCounts]) -> List[str]:
+    """Return a warning if one object alone has masks in most sequences that have several."""
+    shown = [
+        counts.counts[:, :, _PREDICTION].any(axis=(1, 2))[counts.counts[:, :, _TRUTH].any(axis=(1, 2))]
+        for counts in answered
+    ]
+    several = [flags for flags in shown if len(flags) > 1 and flags.any()]
+    single = [flags for flags in several if flags.sum() == 1]
+    if 2 * len(single) <= len(several) or sum(len(flags) - 1 for flags in single) < _FEWEST_WITHOUT:
+        return []
+    scope = f"in {len(single)} of {quantity(len(several), 'sequence')} with several objects"
+    return [f"{scope}, only one object has a mask: write each object's number into its pixels"]
+
+
 def suspect(accumulator: SequenceAccumulator) -> List[str]:
     """Return warnings if the masks of all sequences look like a mistake."""
     protocol, all_counts = accumulator.protocol, accumulator.all_counts()
@@ -198,6 +216,8 @@ def suspect(accumulator: SequenceAccumulator) -> List[str]:
     covering = judge_cover("masks", truth, prediction, shared)
     if covering:
         return covering
+    if not (protocol.proposals or protocol.overlapping or is_one_mask(protocol)) and (lost := _judge_numbers(answered)):
+        return lost
     is_said_of_each = not shared and not protocol.overlapping and not protocol.salient
     if protocol.proposals or is_said_of_each or not is_nearly_none(shared, truth):
         return []

@@ -197,6 +197,7 @@ SLIPS: dict[str, tuple[str, Slip, str]] = {
     "numbers from 0": ("davis2017", pictures(lambda labels: np.maximum(labels, 1) - np.uint8(1)), "look 1 too low"),
     "numbers from 2": ("davis2017", pictures(lambda labels: labels + np.uint8(1)), "look 1 too high"),
     "exchanged numbers": ("davis2017", pictures(lambda labels: np.array([0, 2, 1], np.uint8)[labels]), "object numbers look exchanged"),
+    "one number": ("davis2017", pictures(lambda labels: np.minimum(labels, np.uint8(1))), "with several objects, only one object has a mask"),
     "mirrored": ("davis2017", MIRRORED, "masks look mirrored, with left and right exchanged: corrected, the IoU over all pixels would be 1.00"),
     "mirrored expressions": ("mevis", MIRRORED, "masks look mirrored"),
     "empty masks": ("davis2017", pictures(lambda labels: labels * 0), "all object masks are empty"),
