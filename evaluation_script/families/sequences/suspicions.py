@@ -180,10 +180,8 @@ _FEWEST_WITHOUT = 2
 
 def _judge_numbers(answered: Iterable[SequenceCounts]) -> List[str]:
     """Return a warning if one object alone has masks in most sequences that have several."""
-    shown = [
-        counts.counts[:, :, _PREDICTION].any(axis=(1, 2))[counts.counts[:, :, _TRUTH].any(axis=(1, 2))]
-        for counts in answered
-    ]
+    pixels = [counts.counts.sum(axis=(1, 3)) for counts in answered]
+    shown = [areas[areas[:, _TRUTH] > 0, _PREDICTION] > 0 for areas in pixels]
     several = [flags for flags in shown if len(flags) > 1 and flags.any()]
     single = [flags for flags in several if flags.sum() == 1]
     if 2 * len(single) <= len(several) or sum(len(flags) - 1 for flags in single) < _FEWEST_WITHOUT:
