@@ -166,7 +166,7 @@ def test_what_a_plug_in_prints_when_it_is_imported_is_not_on_stdout(own_site: Pa
 def test_what_a_plug_in_raises_moves_no_cursor(own_site: Path, folder: Path) -> None:
     fault = "raise RuntimeError('\\x1b[31mred\\x07\\nsecond')"
     engine = own_site / "segjudge_counting/upload/engine.py"
-    engine.write_text(engine.read_text().replace("    wrong = abs(sent - true)", f"    {fault}"))
+    engine.write_text(engine.read_text().replace("    wrong = abs(predicted - true)", f"    {fault}"))
     for jobs in ("1", "2"):
         output = run(own_site, folder, *SCORE, "--jobs", jobs, code=3)
         assert "\x1b" not in output
@@ -188,7 +188,7 @@ def test_what_a_plug_in_raises_is_its_own_and_not_ours(own_site: Path, folder: P
     )
     assert "defect" not in output
     engine = own_site / "segjudge_counting/upload/engine.py"
-    engine.write_text(engine.read_text().replace("    wrong = abs(sent - true)", "    wrong = [][sent]"))
+    engine.write_text(engine.read_text().replace("    wrong = abs(predicted - true)", "    wrong = [][predicted]"))
     for jobs in ("1", "2"):
         output = run(own_site, folder, *SCORE, "--jobs", jobs, code=3).splitlines()[-1]
         assert output.startswith(

@@ -24,8 +24,8 @@ import json, sys
 from segjudge.testing import CHECKS, Case
 
 def evaluate(truth, submission):
-    true, sent = (json.load(open(path)) for path in (truth, submission))
-    errors = [abs(true[name] - sent[name]) for name in true]
+    true, predicted = (json.load(open(path)) for path in (truth, submission))
+    errors = [abs(true[name] - predicted[name]) for name in true]
     return {"Error": sum(errors) / len(errors), "Right": errors.count(0) / len(errors)}
 
 faults = {"faulty.json": ["image a", "image c"]}
@@ -77,12 +77,12 @@ ENGINE, TOOLS, ROWS = "upload/engine.py", "toolkit/__init__.py", "upload/protoco
 MISTAKES = {
     "a metric without a meaning": ("rules", TOOLS, "return MEANINGS[metric]", 'return ""', "Error has no description"),
     "a revision of 0": ("rules", ROWS, "revision: int = 1", "revision: int = 0", "has no revision from 1"),
-    "another number": ("numbers", ENGINE, "wrong = abs(sent - true)", "wrong = (sent - true) ** 2", "is expected"),
+    "another number": ("numbers", ENGINE, "wrong = abs(predicted - true)", "wrong = (predicted - true) ** 2", "is expected"),
     "beyond its bounds": ("numbers", ENGINE, '"Error": error', '"Error": -error', "not within 0.0 to inf"),
     "a number that nobody computes": ("numbers", ENGINE, ', "Right": right', "", "names Right, which the family does not compute"),
     "what a process counted before": (
-        "sharing", ENGINE, "wrong = abs(sent - true)",
-        "count.calls = getattr(count, 'calls', 0) + 1\n    wrong = abs(sent - true) + count.calls", "give different scores",
+        "sharing", ENGINE, "wrong = abs(predicted - true)",
+        "count.calls = getattr(count, 'calls', 0) + 1\n    wrong = abs(predicted - true) + count.calls", "give different scores",
     ),
     "a list of the first problem alone": (
         "problems", ENGINE, "        problem = Problem(",
@@ -91,19 +91,19 @@ MISTAKES = {
         "problems do not mention image c",
     ),
     "a traceback": (
-        "hostile", ENGINE, "if type(sent) is not int:", "if sent is None:", "TypeError",
+        "hostile", ENGINE, "if type(predicted) is not int:", "if predicted is None:", "TypeError",
     ),
     "much memory": (
-        "hostile", ENGINE, "if type(sent) is not int:", "bytearray(1 << 30)\n    if type(sent) is not int:", "MiB; the limit is 400",
+        "hostile", ENGINE, "if type(predicted) is not int:", "bytearray(1 << 30)\n    if type(predicted) is not int:", "MiB; the limit is 400",
     ),
     "much time": (
-        "hostile", ENGINE, "if type(sent) is not int:",
-        ("import time\n    end = time.process_time() + 6 * (sent == [])\n    while time.process_time() < end: pass\n"
-        "    if type(sent) is not int:"),
+        "hostile", ENGINE, "if type(predicted) is not int:",
+        ("import time\n    end = time.process_time() + 6 * (predicted == [])\n    while time.process_time() < end: pass\n"
+        "    if type(predicted) is not int:"),
         "CPU seconds; the limit is 5",
     ),
     "an end of the process": (
-        "hostile", ENGINE, "if type(sent) is not int:", "import os\n    if sent == []: os._exit(1)\n    if type(sent) is not int:",
+        "hostile", ENGINE, "if type(predicted) is not int:", "import os\n    if predicted == []: os._exit(1)\n    if type(predicted) is not int:",
         "the process that scored it died",
     ),
     "a score that is printed": (
@@ -111,7 +111,7 @@ MISTAKES = {
         "participants read scores of a hidden split: 1.3333333333333333",
     ),
     "the truth, printed": (
-        "hidden", ENGINE, "    wrong = abs", "    print(wrong := sent == true)\n    wrong = abs",
+        "hidden", ENGINE, "    wrong = abs", "    print(wrong := predicted == true)\n    wrong = abs",
         "what participants read of a hidden split differs with its truth",
     ),
     "a page that differs": (
