@@ -199,7 +199,7 @@ def _cases_needed(difference: float, error: float, cases: int, algorithms: int) 
 
 
 #: The cases: sequences for metrics that are means over their objects; otherwise a fixed number of groups.
-SEQUENCES, GROUPS = "sequences", "groups of images or videos"
+SEQUENCES, GROUPS = "sequences", "groups of cases"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Metrics that are not means over objects, compared by groups of images or videos."""
+"""Metrics that are not means over objects, compared by groups of cases."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_detections_are_compared_by_command(tmp_path: Path, capsys: pytest.Captu
     command = ["compare", f"all={RESULTS}", f"third={worse}", "--truth", str(TRUTH), "--protocol", "places2017"]
     assert main([*command, "--kinds", "--out", str(out), "--json", str(tmp_path / "compared.json")]) == 0
     printed = capsys.readouterr().out
-    assert "AP over 20 groups of images or videos" in printed
+    assert "AP over 20 groups of cases" in printed
     assert "all is better" in printed
     assert "Kinds of error that cost third more (+) or less (−) than all: Miss +" in printed
     document = json.loads((tmp_path / "compared.json").read_text())
@@ -150,7 +150,7 @@ def test_what_groups_cannot_tell_apart_takes_more_images(tmp_path: Path, capsys:
     command = ["compare", f"all={RESULTS}", f"fewer={tmp_path / 'worse.json'}", "--truth", str(TRUTH)]
     assert main([*command, "--protocol", "places2017"]) == 0
     assert re.search(
-        r"on 20 groups of images or videos; to detect a difference of this size, compare [\d.]+ times as many",
+        r"on 20 groups of cases; to detect a difference of this size, compare [\d.]+ times as many",
         capsys.readouterr().out,
     )
 
