@@ -232,11 +232,21 @@ def read_neighbours(masks: str, times: float = Reading.times) -> List[Reading]:
 
         return switch("read", value=read)(submission)
 
-    remedy = f"Check the numbers in the names of {masks}"
+    subject, remedy = f"each of the {masks}", f"Check the numbers in the names of {masks}"
+    return [
+        replace(reading, fits=FirstMaps.are_unrelated, few=True)
+        for reading in list_neighbours(subject, "image", remedy, open_neighbours, _LEAST_MEANT, times)
+    ]
+
+
+def list_neighbours(
+    subject: str, noun: str, remedy: str, open_neighbours: Callable[[int, Any], Any], least: float, times: float
+) -> List[Reading]:
+    """Return the readings of the units before and after; a function copies the submission, given the step back."""
     return [
         Reading(
-            side, f"each of the {masks} looks as if it belonged to the image {side} its own", remedy, "image",
-            partial(open_neighbours, step), _LEAST_MEANT, times, fits=FirstMaps.are_unrelated, few=True,
+            side, f"{subject} looks as if it belonged to the {noun} {side} its own", remedy, noun,
+            partial(open_neighbours, step), least, times,
         )
         for side, step in (("before", 1), ("after", -1))
     ]  # fmt: skip

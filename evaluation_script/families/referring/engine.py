@@ -15,7 +15,7 @@ from ...masks.backend import backend
 from ...masks.stack import Array
 from ...values.arithmetic import mean
 from ..base.family import Values
-from ..base.suspicions import Reading, is_nearly_none, judge_cover, read_rewritten, switch
+from ..base.suspicions import Reading, is_nearly_none, judge_cover, list_neighbours, read_rewritten, switch
 from ..base.units import Shapes, TruthFrame, Unit, UnitAccumulator, UnitCounts, unit_engine
 from .protocols import GREFCOCO, REFCOCO, ReferringProtocol
 from .submission import ReferringSubmission
@@ -192,13 +192,14 @@ _INVERTED = Reading(
 )
 
 
-_NEIGHBOURS = [
-    Reading(
-        name, f"each answer looks as if it belonged to the sample {name} its own", "Check the ids of the answers",
-        "sample", switch("step", value=step), least=0.7, times=2,
-    )
-    for name, step in (("before", 1), ("after", -1))
-]  # fmt: skip
+_NEIGHBOURS = list_neighbours(
+    "each answer",
+    "sample",
+    "Check the ids of the answers",
+    lambda step, submission: switch("step", value=step)(submission),
+    least=0.7,
+    times=2.0,
+)
 _TURNED, *_MIRRORED = read_rewritten("sample")
 #: Samples without target are right by any reading, and sentences often share their target with those beside them.
 _READINGS = [_INVERTED, _TURNED, *(replace(reading, share=0.25) for reading in (*_MIRRORED, *_NEIGHBOURS))]

@@ -90,8 +90,9 @@ class ReferringSubmission(UnitSubmission):
         """Return the answer to a sample with a picture of this size."""
         if self.step:
             names = self.truth.item_names
-            sample = names[(names.index(sample) + self.step) % len(names)]
-            if tuple(self.truth.units[names.index(sample)].facts["size"]) != tuple(size):
+            number_in_truth = (names.index(sample) + self.step) % len(names)
+            sample = names[number_in_truth]
+            if tuple(self.truth.units[number_in_truth].facts["size"]) != tuple(size):
                 return _Answer(rle.compress([size[0] * size[1]]), 0, is_withdrawn=False)
         number = self._numbers[sample]
         text, area = self._masks[number], int(self._area[number])
