@@ -289,18 +289,13 @@ _MOST_COMPARED = 1 << 25
 
 def _judge_exchanged(units: Sequence[UnitCounts]) -> List[str]:
     """Return a suspicion if the volumes of some cases fit each other's truth by the sizes and boxes of all regions."""
-    labels = sorted({label for unit in units for label in unit.tables["labels"].tolist()})
-    sizes, ends = np.zeros((2, len(units), len(labels))), np.zeros((2, len(units), len(labels), 6))
-    dices = []
-    for row, unit in enumerate(units):
-        columns, voxels = np.searchsorted(labels, unit.tables["labels"]), unit.tables["voxels"]
-        sizes[:, row, columns] = voxels[:, :2].T
-        ends[:, row, columns] = unit.tables["ends"].transpose(1, 0, 2)
-        dices.append(2 * int(voxels[:, 2].sum()) / max(1, int(voxels[:, :2].sum())))
-    low = [row for row, dice in enumerate(dices) if dice < _MOST_DICE and sizes[1, row].any()]
+    voxels, ends = (_tabulate(units, key) for key in ("voxels", "ends"))
+    sizes, totals = voxels[..., :2].transpose(2, 0, 1), voxels.sum(axis=1)
+    dices = 2 * totals[:, 2] / np.maximum(1, totals[:, :2].sum(axis=1))
+    low = [row for row, dice in enumerate(dices.tolist()) if dice < _MOST_DICE and sizes[1, row].any()]
     belongs: Dict[int, int] = {}
     for row in low if len(low) * sizes[0].size <= _MOST_COMPARED else ():
-        likeness = _compare_shapes(sizes[1, row], ends[1, row], sizes[0], ends[0])
+        likeness = _compare_shapes(sizes[1, row], ends[row, :, 1], sizes[0], ends[:, :, 0])
         best = int(likeness.argmax())
         if likeness[best] >= max(_LEAST_LIKE, _TIMES_LIKE * likeness[row]):
             belongs[row] = best
@@ -330,7 +325,7 @@ def _judge_cases(units: Sequence[UnitCounts]) -> List[str]:
     true, predicted, shared = overlaps.sum(axis=0).tolist()
     if len(ordered) < _FEWEST_CASES or 2 * shared >= _LOW_DICE * (true + predicted):
         return []
-    sizes = [_list_sizes(ordered, side) for side in range(2)]
+    sizes = _tabulate(ordered, "voxels").transpose(2, 0, 1)
 
     def differ(step: int) -> float:
         chosen = slice(max(0, -step), len(ordered) - max(0, step))
@@ -350,13 +345,13 @@ def _judge_cases(units: Sequence[UnitCounts]) -> List[str]:
     return [f"{slip}: {fit}. Check which case each volume belongs to"]
 
 
-def _list_sizes(units: Sequence[UnitCounts], side: int) -> Array:
-    """Return the voxels of each label or region (columns) of the truths or of the predictions (rows)."""
+def _tabulate(units: Sequence[UnitCounts], key: str) -> Array:
+    """Return a table of each label or region (columns) of all cases (rows), with 0 where a case lacks it."""
     labels = sorted({label for unit in units for label in unit.tables["labels"].tolist()})
-    sizes: Array = np.zeros((len(units), len(labels)), np.int64)
-    for row, unit in zip(sizes, units):
-        row[np.searchsorted(labels, unit.tables["labels"])] = unit.tables["voxels"][:, side]
-    return sizes
+    table: Array = np.zeros((len(units), len(labels), *units[0].tables[key].shape[1:]), np.int64)
+    for row, unit in zip(table, units):
+        row[np.searchsorted(labels, unit.tables["labels"])] = unit.tables[key]
+    return table
 
 
 def _list_missing(accumulator: UnitAccumulator[VolumeProtocol]) -> List[str]:

@@ -29,7 +29,7 @@ _TEXTURE, _NOISE = 8.0, 12.0
 
 
 def encode_nifti(volume: Array, geometry: Geometry) -> bytes:
-    """Return a volume (z, y, x) of bytes, signed or unsigned shorts as a NIfTI-1 file in gzip; equal ones are equal."""
+    """Return a volume (z, y, x) of 8 or 16 bits as NIfTI-1 in gzip; equal volumes give equal bytes."""
     header = bytearray(352)
     code, bits, kind = {"uint8": (2, 8, "<u1"), "int16": (4, 16, "<i2")}.get(volume.dtype.name, (512, 16, "<u2"))
     struct.pack_into("<i", header, 0, 348)
