@@ -35,9 +35,9 @@ class Boxes(NamedTuple):
         return tuple(slice(*ends) for ends in zip(starts, stops))
 
 
-def cut_slabs(shape: Tuple[int, ...]) -> Iterator[slice]:
-    """Yield slices of planes with few voxels."""
-    step = max(1, _SLAB // max(1, math.prod(shape[1:])))
+def cut_slabs(shape: Tuple[int, ...], times: int = 1) -> Iterator[slice]:
+    """Yield slices of planes with few voxels, or so many times as many."""
+    step = max(1, times * _SLAB // max(1, math.prod(shape[1:])))
     for start in range(0, shape[0], step):
         yield slice(start, min(start + step, shape[0]))
 

@@ -8,7 +8,7 @@ from typing import Dict, Iterator, List, NamedTuple, Tuple
 import numpy as np
 
 from ...files.problems import Flaw
-from ...masks.stack import Array
+from ...masks.stack import WORD, Array, pack, unpack
 from ...values.arithmetic import mean
 from .boxes import Box, cut_slabs
 
@@ -23,6 +23,8 @@ _ROWS: Dict[int, Tuple[Tuple[int, int, int], ...]] = {
 _MOST_RUNS, _NOISE = 1 << 21, 16
 #: The number of runs processed at once.
 _CHUNK = 1 << 18
+#: The number of slabs of planes that grow at once.
+_GROWN = 8
 
 
 class Runs(NamedTuple):
@@ -39,21 +41,53 @@ class Runs(NamedTuple):
         return len(self.starts)
 
 
-def _spread(mask: Array, axis: int) -> Array:
-    """Return a mask and its neighbours along an axis."""
-    spread = mask.copy()
-    target, source = np.moveaxis(spread, axis, 0), np.moveaxis(mask, axis, 0)
+def _spread(words: Array, axis: int) -> Array:
+    """Return a packed mask and its neighbours along z or y."""
+    spread = words.copy()
+    target, source = np.moveaxis(spread, axis, 0), np.moveaxis(words, axis, 0)
     target[1:] |= source[:-1]
     target[:-1] |= source[1:]
     return spread
 
 
+def _spread_rows(words: Array) -> Array:
+    """Return a packed mask and its neighbours along x."""
+    spread = words << np.uint64(1)
+    spread |= words >> np.uint64(1)
+    spread |= words
+    spread[:, :, 1:] |= words[:, :, :-1] >> np.uint64(WORD - 1)
+    spread[:, :, :-1] |= words[:, :, 1:] << np.uint64(WORD - 1)
+    return spread
+
+
 def grow(mask: Array, steps: int) -> Array:
     """Return a mask after this many steps to 18 neighbours."""
+    if not steps:
+        return mask
+    width = mask.shape[2]
+    words = pack(np.pad(mask, ((0, 0), (0, 0), (0, -width % WORD))))
     for _ in range(steps):
-        along_x, along_y = _spread(mask, 2), _spread(mask, 1)
-        mask = _spread(along_x, 1) | _spread(along_x, 0) | _spread(along_y, 0)
-    return mask
+        along_x = _spread_rows(words)
+        along_y = _spread(words, 1)
+        along_y |= along_x
+        words = _spread(along_y, 0)
+        words |= _spread(along_x, 1)
+    return unpack(words, width)
+
+
+def _grow_slabs(mask: Array, steps: int) -> Iterator[Tuple[int, Array]]:
+    """Yield a few planes of a mask after growing, and the number of the first, without empty ones.
+
+    Growing needs the planes around, so it takes more planes at once; packed, they take little memory.
+    """
+    for slab in cut_slabs(mask.shape, _GROWN if steps else 1):
+        before = min(slab.start, steps)
+        planes = mask[slab.start - before : slab.stop + steps]
+        if not planes.any():
+            continue
+        planes = grow(planes, steps)[before : before + slab.stop - slab.start]
+        for part in cut_slabs(planes.shape):
+            yield slab.start + part.start, planes[part]
 
 
 def find_runs(mask: Array, limit: int = 1 << 31, steps: int = 0) -> Runs:
@@ -63,16 +97,11 @@ def find_runs(mask: Array, limit: int = 1 << 31, steps: int = 0) -> Runs:
     plane = shape[1] * shape[2]
     kind = np.int32 if depth * plane < 1 << 30 else np.int64
     edges, total = [np.zeros(0, kind)], 0
-    for slab in cut_slabs(mask.shape):
-        before = min(slab.start, steps)
-        planes = mask[slab.start - before : slab.stop + steps]
-        if not planes.any():
-            continue
-        planes = grow(planes, steps)[before : before + slab.stop - slab.start]
+    for start, planes in _grow_slabs(mask, steps):
         # A voxel of background before all others, and after each row and plane.
         values = np.zeros(1 + len(planes) * plane, np.uint8)
         values[1:].reshape(len(planes), *shape[1:])[:, :-1, :-1] = planes
-        edges.append((np.flatnonzero(values[1:] != values[:-1]) + slab.start * plane).astype(kind))
+        edges.append((np.flatnonzero(values[1:] != values[:-1]) + start * plane).astype(kind))
         total += len(edges[-1]) // 2
         if total > limit:
             fault = f"has a region in more than {limit:,} pieces, which are runs of voxels in a row"
