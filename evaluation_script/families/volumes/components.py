@@ -86,8 +86,8 @@ def _grow_slabs(mask: Array, steps: int) -> Iterator[Tuple[int, Array]]:
         if not planes.any():
             continue
         planes = grow(planes, steps)[before : before + slab.stop - slab.start]
-        for part in cut_slabs(planes.shape):
-            yield slab.start + part.start, planes[part]
+        for inner in cut_slabs(planes.shape):
+            yield slab.start + inner.start, planes[inner]
 
 
 def find_runs(mask: Array, limit: int = 1 << 31, steps: int = 0) -> Runs:

@@ -21,6 +21,8 @@ Spacing = Tuple[float, float, float]
 _LOOKUPS = 3
 #: The lookups of one query that take as long as a call of numpy. A few distant queries would make many calls.
 _CALL = 1_000
+#: If more than this share of queries is unanswered after a fraction of the lookups, the others would be in vain.
+_FAR, _HOPELESS = 0.9, 8
 #: The number of rows in a piece; most searches end with the first piece.
 _LISTED = 4_096
 #: The number of voxels transformed at once.
@@ -28,7 +30,11 @@ _SLAB = 1 << 20
 #: Rows are first looked up within this multiple of the square of the largest spacing, then within four times that.
 _NEAR = 16.0
 #: The number of squares that fit into a processor's cache.
-_CACHED = 1 << 15
+_CACHED = 1 << 17
+#: The number of rows with places above which only those between the nearest of two rows are tried for rows between
+#: these, and how many rows lie there; rounding decides nothing if the least square is more than this share of the
+#: greatest.
+_MANY_ROWS, _SPAN, _PRECISE = 16, 16, 2.0**-48
 #: The number of steps along z after which the few planes with places are tried one by one.
 _TRIED = 8
 #: The number of steps after which the transform checks whether more can matter.
@@ -43,6 +49,12 @@ class _Field(NamedTuple):
     nearness: Array
     #: The squares of steps along x by this nearness (infinite without a place), and the squares of steps along y and z.
     squares: Tuple[Array, Array, Array]
+
+    @property
+    def is_precise(self) -> bool:
+        """Return True if rounding is far less than the square of a step along y."""
+        x, y, _ = self.squares
+        return bool(y[1:2].max(initial=0) > _PRECISE * (x[x < np.inf].max() + y[-1]))
 
 
 class _Queries(NamedTuple):
@@ -140,7 +152,7 @@ def _list_rows(squares_y: Array, squares_z: Array, nearest: float, end: float) -
 def _search(queries: _Queries, field: _Field, limit: int, answers: Array) -> _Queries:
     """Answer queries by rows in the order of their distance; return those left after too many lookups."""
     _, y, z = field.squares
-    lookups, nearest = 0, 0.0
+    lookups, nearest, total = 0, 0.0, len(queries.indices)
     end = _NEAR * float(max(y[1:2].max(initial=0), z[1:2].max(initial=0)))
     while end and nearest <= y[-1] + z[-1]:
         for square, row, level in _list_rows(y, z, nearest, end):
@@ -150,7 +162,7 @@ def _search(queries: _Queries, field: _Field, limit: int, answers: Array) -> _Qu
                 closed = ~open_queries
                 answers[queries.indices[closed]] = queries.best[closed]
                 queries = queries.choose(open_queries)
-            if not count or lookups > limit:
+            if not count or lookups > (limit if count < _FAR * total else limit // _HOPELESS):
                 return queries
             for plane_step in {level, -level}:
                 for row_step in {row, -row}:
@@ -249,7 +261,10 @@ def _transform_planes(nearest: Array, field: _Field, greatest: float) -> Array:
     """Return the least squares of planes that fit into a processor's cache."""
     squares, squares_y = nearest.copy(), field.squares[1]
     rows = np.flatnonzero(np.isfinite(nearest).any(axis=(0, 1)))
-    if 2 * len(rows) < np.searchsorted(squares_y, greatest):
+    steps = int(np.searchsorted(squares_y, greatest))
+    if _MANY_ROWS < len(rows) < 2 * steps and field.is_precise:
+        return _transform_lines(nearest, rows, squares_y)
+    if 2 * len(rows) < steps:
         sums = np.empty_like(squares)
         for row in rows.tolist():
             along_y = np.append(squares_y[row:0:-1], squares_y[: len(squares_y) - row])
@@ -262,3 +277,42 @@ def _transform_planes(nearest: Array, field: _Field, greatest: float) -> Array:
             np.minimum(squares[:, :, step:], nearest[:, :, :-step] + square, out=squares[:, :, step:])
             np.minimum(squares[:, :, :-step], nearest[:, :, step:] + square, out=squares[:, :, :-step])
     return squares
+
+
+def _transform_lines(nearest: Array, rows: Array, squares_y: Array) -> Array:
+    """Return the same by trying for a voxel only the rows between those that are nearest to two voxels around it.
+
+    The nearest row never decreases along y: moving one voxel changes the difference between the squares of two rows by
+    twice the square of a step, which is more than rounding.
+    """
+    height = nearest.shape[2]
+    lines = np.ascontiguousarray(nearest.reshape(-1, height)[:, rows].T)
+    ends = np.minimum(np.arange(0, height - 1 + _SPAN, _SPAN), height - 1)
+    least, nearest_rows = _find_nearest(lines, rows, ends, squares_y)
+    spans, total = len(ends) - 1, lines.shape[1]
+    counts = (nearest_rows[:, 1:] - nearest_rows[:, :-1]).reshape(-1)
+    order = np.argsort(-counts, kind="stable")
+    surplus, lowest = -counts[order], nearest_rows[:, :-1].reshape(-1)
+    # The squares of the steps from a row to each voxel of a span.
+    steps = np.concatenate([squares_y[:0:-1], squares_y, np.full(_SPAN, np.inf)])
+    windows = np.ascontiguousarray(np.lib.stride_tricks.sliding_window_view(steps, _SPAN))
+    squares: Array = np.full((total * spans, _SPAN), np.inf)
+    for number in range(1 - int(surplus.min())):
+        tried = order[: np.searchsorted(surplus, -number, side="right")]
+        row, (line, span) = lowest[tried] + number, np.divmod(tried, spans)
+        sums = windows.take(span * _SPAN - rows[row] + height - 1, axis=0)
+        sums += lines[row, line][:, None]
+        squares[tried] = np.minimum(squares[tried], sums)
+    squares = np.append(squares.reshape(total, -1)[:, : height - 1], least[:, -1:], axis=1)
+    return squares.reshape(nearest.shape)
+
+
+def _find_nearest(lines: Array, rows: Array, ends: Array, squares_y: Array) -> Tuple[Array, Array]:
+    """Return for each line (columns) and each voxel the least square, and the index of the row that has it."""
+    least = np.full((len(ends), lines.shape[1]), np.inf)
+    index, sums = np.zeros(least.shape, np.int32), np.empty_like(least)
+    for number, row in enumerate(rows.tolist()):
+        np.add(lines[number], squares_y[np.abs(ends - row)][:, None], out=sums)
+        index[sums < least] = number
+        np.minimum(least, sums, out=least)
+    return least.T, np.ascontiguousarray(index.T)

@@ -80,6 +80,9 @@ def test_many_queries_far_from_few_places_are_transformed(seed: int, monkeypatch
     monkeypatch.setattr(distances, "_CALL", int(draw.choice([0, 1000])))
     monkeypatch.setattr(distances, "_LISTED", int(draw.choice([3, 4096])))
     monkeypatch.setattr(distances, "_TRIED", int(draw.choice([0, 2, 8])))
+    monkeypatch.setattr(distances, "_MANY_ROWS", int(draw.choice([0, 16, 1000])))
+    monkeypatch.setattr(distances, "_SPAN", int(draw.choice([1, 3, 16])))
+    monkeypatch.setattr(distances, "_PRECISE", draw.choice([2.0**-48, 1.0]))
     found = compare(monkeypatch, lambda: find_distances(queries, places, spacing))
     assert np.count_nonzero(found == 0) == np.count_nonzero(places)
 
