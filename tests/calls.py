@@ -1,10 +1,11 @@
-"""Calls as a text of typed lines, each with its value or error below it."""
+"""Calls as a text of typed lines, each with its value or error: behind it if both fit in a line, otherwise below it."""
 
 from __future__ import annotations
 
 import ast
 import contextlib
 import difflib
+import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,22 +15,46 @@ import numpy as np
 
 from .pages import round_numbers
 
+#: The maximum length of a call with its answer behind it.
+_LENGTH = 160
+#: What `tests.answers.fold` adds to a call whose answer equals an earlier one.
+_SAME = re.compile(r": as `.*`$")
+
+
+def read_session(file: Path, section: str = "") -> str:
+    """Return the calls and comments of a noted text, or of its section with this title, without the answers."""
+    text = file.read_text(encoding="utf-8")
+    sections = re.split(r"(?m)^── (.+) ──\n", text)
+    part = dict(zip(sections[1::2], sections[2::2], strict=True))[section] if section else text
+    calls = [line for line in part.splitlines() if not line.startswith("    ")]
+    return "".join(f"{_SAME.sub('', line)}\n" for line in calls)
+
 
 def run_calls(session: str, names: Mapping[str, Any]) -> str:
-    """Run lines of Python one after another in one namespace; return them with their output, if any."""
-    space, lines, source = dict(names), list[str](), session.splitlines()
-    for node in ast.parse(session).body:
-        text = source[node.lineno - 1].encode()[node.col_offset : node.end_col_offset].decode()  # no call has two lines
-        lines += [text, *answer_call(text, space)]
+    """Run lines of Python one after another in one namespace; return them with their output, if any, and comments."""
+    space, lines = dict(names), list[str]()
+    for line in filter(None, session.splitlines()):
+        nodes = ast.parse(line).body
+        calls = [line.encode()[node.col_offset : node.end_col_offset].decode() for node in nodes]
+        lines += [answer for call in calls for answer in answer_call(call, space)] or [line]
     return "\n".join(lines) + "\n"
 
 
+def strip_comment(call: str) -> str:
+    """Return a call without what follows it on its last line."""
+    node, lines = ast.parse(call).body[-1], call.splitlines()[: ast.parse(call).body[-1].end_lineno]
+    return "\n".join([*lines[:-1], lines[-1].encode()[: node.end_col_offset].decode()])
+
+
 def answer_call(call: str, space: dict[str, Any]) -> list[str]:
-    """Run a statement; return the indented lines of its value or error, or none if it is not a call."""
+    """Run a statement; return it with its value or error, or alone if it is not a call."""
     if isinstance(ast.parse(call).body[0], ast.Expr):
-        return [f"    {line}" for line in _say(call, space).splitlines()]
+        answer = _say(call, space).splitlines()
+        if len(answer) == 1 and "\n" not in call and len(call) + len(answer[0]) < _LENGTH:
+            return [f"{call}  # {answer[0]}"]
+        return [call, *(f"    {line}" for line in answer)]
     exec(compile(call, "session", "exec"), space)
-    return []
+    return [call]
 
 
 def run_session(session: str, names: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """Texts that are their own scripts: calls, and below each the noted answer, in cases that can run alone.
 
 The lines before the first title are the setting: every case starts with it, in a new namespace and a new folder. A call may
-take several lines while its brackets are open. What is indented below a call is its answer.
+take several lines while its brackets are open. Its answer is indented below it, or a comment behind it.
 
     # A mask of another size is refused
     score([prediction[:2]], [truth], "davis2017")
@@ -19,7 +19,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from .calls import answer_call, hold_lines
+from .calls import answer_call, hold_lines, strip_comment
 
 #: Returns the names that calls may use while a case runs.
 Setting = Callable[[], contextlib.AbstractContextManager[Mapping[str, Any]]]
@@ -42,7 +42,7 @@ class Case:
         with tempfile.TemporaryDirectory(prefix="segjudge-") as folder, contextlib.chdir(folder), names() as given:
             space = dict(given)
             exec(compile(self.setting, f"{self.file.stem}, setting", "exec"), space)
-            lines = [line for call in list_calls(self.noted) for line in (call, *answer_call(call, space))]
+            lines = [line for call in list_calls(self.noted) for line in answer_call(call, space)]
         return "\n".join([f"# {self.title}", *lines]).replace(folder, "FOLDER") + "\n"
 
     def hold(self, names: Setting) -> None:
@@ -69,7 +69,7 @@ def list_calls(noted: str) -> Iterator[str]:
             call = line
             while not _is_complete(call):
                 call += f"\n{next(lines)}"
-            yield call
+            yield strip_comment(call)
 
 
 def write_cases(file: Path, names: Setting) -> None:

@@ -27,7 +27,7 @@ from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.scoring import VERSION
 from segjudge.report.page import render_page
 from tests.answers import fold
-from tests.calls import labels, run_session
+from tests.calls import labels, read_session, run_session
 from tests.pages import round_numbers
 
 FILE = Path(__file__).parents[1] / "golden/standings.txt"
@@ -42,186 +42,6 @@ _ROWS = re.compile(
 #: The number of tables of changes that are kept whole: those of the first comparison.
 _WHOLE_TABLES = 2
 
-SESSION = """
-ranked(table(), *METHODS)
-ranked(table(), *METHODS, smaller=True, average_ties=True)
-ranked(table(), "median-then-rank", "test-then-rank", missing="last")
-ranked(table(), "mean-then-rank", "rank-then-mean", "rank-then-median", missing="remove")
-ranked(table(), "test-then-rank", adjustment="holm")
-ranked(table("t1,t2"), "mean-then-rank")
-ranked(table(sign=-1), "mean-then-rank", "rank-then-mean")
-ranked(table(sign=-1), "mean-then-rank", missing="zero")
-ranked(table("t1", sign=-1), "mean-then-rank", missing="zero")
-ranked(table(sign=-1), "mean-then-rank", smaller=True)
-ranked(table(names="ab"), "mean-then-rank")
-ranked(table(names="aa"), "mean-then-rank")
-ranked(table(names="a"), "mean-then-rank", "test-then-rank")
-whole = rank(table(), draws=20)
-dump(whole.document())
-dump(rank(table("t1,t2"), draws=3, method="test-then-rank", smaller=True).document())
-whole.verdict
-whole.table.round(4).to_csv(index=False)
-render(whole.make_page("Mine"))
-render(rank(table("t1,t2"), draws=20).make_page())
-for kind in ("stability", "places", "significance", "methods"): print(kind, *look(whole.plot(kind)), sep="\\n  ")
-printed()
-look(rank(table("t1,t2"), draws=20).plot("places", task="t2"))
-look(rank(table(), draws=20, method="test-then-rank", missing="last").plot())
-look(rank(table("_1,_2", names="_a _b"), draws=20).plot("methods", task="_1"))
-rank(table("t1,t2"), draws=20).plot(task="t3")
-rank(table("t1,t2"), draws=20).plot()
-whole.plot("stabilty")
-
-# Tables that are none
-csv("algorithm,case\\na,b\\n")
-csv("algorithm,case,value,value\\na,b,1,1\\n")
-csv("algorithm,case,value,task,task\\na,b,1,t,t\\n")
-csv("algorithm,case,value\\n")
-csv("")
-csv("algorithm,case,value\\na,b,0,5\\n")
-csv("algorithm,case,value\\na,b,x\\n")
-csv("algorithm,case,value\\na,b,inf\\n")
-csv("algorithm,case,value\\na,b,1e101\\n")
-csv("algorithm,case,value\\na,b,-1e100\\nb,b,1e100\\n")
-csv("algorithm,case,value\\na,b,1\\na,b,1\\n")
-csv("algorithm,case,value\\na,b\\n")
-csv("algorithm, case, value\\na, b, 1\\nb, b, nan\\n")
-csv(b"algorithm,case,value\\na,b,\\xff\\n")
-csv('algorithm,case,value\\na,"b"c,1\\n')
-csv("".join(["algorithm,case,value\\n", *(f"a{k},b,1\\n" for k in range(501))]))
-csv("value,case,algorithm,task,more\\n0.5,b,a,t,1\\n0.25,b,c,t,2\\n0.25,b,c,s,2\\n")
-rank("nothing.csv")
-rank(table(), method="mean")
-
-# Documents of `score --json`
-good = {"protocol": "davis2017", "result": [{"val": {"J&F-Mean": 0.5, "J-Mean": 0.5}}], "objects": [{"split": "val", "sequence": s, "J&F-Mean": v, "J-Mean": None} for s, v in (("a", 0.75), ("b", 0.25))]}
-best = changed(good, result=[{"val": {"J&F-Mean": 0.75, "J-Mean": 0.5}}], objects=[{"split": "val", "sequence": s, "J&F-Mean": v, "J-Mean": None} for s, v in (("a", 0.75), ("b", 0.75), ("c", 1.0))][:2])
-documents(good, best)
-documents(good, best, metric="J-Mean")
-documents(good, best, metric="F-Mean")
-documents(good, best, split="test")
-documents(good)
-documents(good, changed(best, protocol="davis2016"))
-documents(good, changed(best, result=[{"val": {"J&F-Mean": 0.5}}]))
-documents(good, changed(best, objects=best["objects"][:1], result=[{"val": {"J&F-Mean": 0.75}}]))
-documents(good, changed(best, objects=best["objects"] * 2))
-documents(good, changed(best, objects=[*best["objects"], {"split": "test", "sequence": "d"}]))
-documents(good, changed(best, objects=[{**row, "J&F-Mean": "1"} for row in best["objects"]]))
-documents(good, changed(best, objects=[{**row, "sequence": 5} for row in best["objects"]]))
-documents(good, changed(best, result=[{"val": {"J&F-Mean": 1e101}}]))
-documents(good, changed(best, result=[]))
-documents(good, changed(best, result=[*best["result"], {"test": {}}]))
-documents(good, [])
-documents(good, {key: value for key, value in best.items() if key != "objects"})
-origin = {"truth": "sha256:1", "protocols": {"val": {"revision": 2}}}
-documents(changed(good, provenance=origin), best)
-documents(changed(good, provenance=origin), changed(best, provenance={**origin, "truth": "sha256:2"}))
-documents(changed(good, provenance=origin), changed(best, provenance={**origin, "protocols": {"val": {"revision": 3}}}))
-documents(changed(good, provenance=origin), changed(best, provenance={**origin, "protocols": {"val": {"revision": 2, "changed": True}}}))
-documents(changed(good, provenance=origin), changed(best, provenance=origin, rules={"val": {"skip": 1}}))
-documents(changed(good, rules={"val": {"skip": 2}}), changed(best, rules={"val": {"skip": 1}}))
-grouped = {"protocol": "coco", "result": [{"val": {"AP": 0.5, "AP50": 0.75}}], "groups": {"val": {"cases": "1", "values": {"AP": [0.25, 0.5, 0.75]}}}}
-documents(grouped, changed(grouped, groups={"val": {"cases": "1", "values": {"AP": [0.5, 0.75, 0.75]}}}))
-documents(grouped, changed(grouped, groups={"val": {"values": {"AP": [0.5, 0.75]}}}))
-documents(grouped, changed(grouped, groups={"val": {"cases": "2", "values": {"AP": [0.5, 0.75, 1]}}}))
-documents(grouped, changed(grouped, groups={"val": {"cases": "1", "values": {"AP": ["0.5", 0.75, 1]}}}))
-documents(grouped, grouped, metric="AP50")
-documents(grouped, grouped, metric="AP51")
-documents(grouped, changed(good, protocol="coco", result=[{"val": {"AP": 0.5}}]))
-rank("one.json", "one.json")
-rank("x=one.json", "y=one.json", "z=zero.json")
-rank("table.csv", "one.json")
-rank(b="one.json")
-rank()
-rank(5)
-rank(moved(1), "one.json")
-
-# Scores
-three = {"near": moved(1), "far": moved(4), "gone": moved(9, drop=True)}
-compared = compare(three)
-compared
-dump(compared.document(kinds=True))
-dump(compared.scores_by_case), compared.noun, compared.changes(), compared.places(), compared.gain, compared.describe_best()
-compared.kinds_text()
-compared.markdown()
-compared.latex()
-compared.latex(["J-Mean", "F-Decay", "J-Recall"])
-compared.latex(["K-Mean"])
-compared.table.round(4).to_csv(index=False), compared.differences.round(4).to_csv(index=False)
-table_of(compared, "a.md"); table_of(compared, "b.tex"); table_of(compared, "c.html")
-look(compared.plot())
-compared.page()[:100] > ""
-compare(three, metric="J-Mean").document(kinds=True)
-compare(three, metric="J-Decay")
-compare(three, metric="F")
-compare({"near": three["near"]})
-compare(three["near"], three["far"])
-compare({"a": three["near"], "b": three["near"]})
-compare({"a": three["near"], "b": three["near"]}).markdown()
-compare({"a": three["far"], "b": three["near"]}).markdown(kinds=False)
-compare({"a": three["near"], "b": moved(1, videos=3)})
-compare({"a": moved(1, videos=14), "b": moved(5, videos=14)}).markdown()
-compare({"a": moved(1, videos=10), "b": moved(9, videos=10)}).markdown()
-compare({"a": three["near"], "b": moved(1, protocol="davis2016")})
-compare({"a": three["near"], "b": moved(1, rule=True)})
-compare(three, split="val")
-compare({"a`|@x": moved(2, videos=2), "b_*": moved(3, videos=2)}).markdown()
-compare({"a`|@x": moved(2, videos=2), "b_*%~^{}": moved(3, videos=2)}).latex(["J-Mean"])
-kinds = {"near": {"missed": 0.05, "surplus": 0.02, "inexact": 0.05}, "same": {"missed": 0.05, "surplus": 0.02, "inexact": 0.05}, "far": {"missed": 0.05, "surplus": 0.06, "inexact": 0.4}}
-costly = compare({name: replace(three[name if name != "same" else "near"], costs={"all": costs}) for name, costs in kinds.items()})
-costly.kinds_text()
-costly.markdown()
-costly.kinds.to_csv(index=False), costly.describe_kinds()
-dump(costly.document(kinds=True)["kinds"])
-compare({**costly.methods, "gone": three["gone"]}).kinds_text()
-compare({"far": costly.methods["far"], "near": costly.methods["near"]}).kinds_text()
-rank(three, draws=20)
-rank(three, draws=20, metric="F-Mean")
-grey = compare({"near": grey_maps(30), "far": grey_maps(90), "other": grey_maps(60)}, metric="MAE")
-grey
-grey.gain, grey.describe_best(), [grey.sign(a, b) for a in three for b in ("near", "far") if a in grey.methods], grey.changes()[:3]
-grey.markdown()
-grey.latex(["MAE", "S"])
-table_of(grey, "d.md")
-grey.kinds_text()
-rank(grey.methods, draws=20, metric="MAE")
-images = compare({"near": detections(1), "far": detections(3)})
-images
-images.markdown()
-images.latex()
-compare({"near": detections(1), "less": detections(1, images=9)})
-compare({"near": detections(1), "x": three["near"]})
-images.for_metric("APl")
-images.for_metric("AP51")
-rank(images.methods, draws=20)
-rank(images.methods, draws=20, metric="APl")
-for scores in (three["far"], grey.methods["far"], images.methods["far"]): print(*look(scores.plot()), sep="\\n  ")
-printed()
-look(three["far"].plot("F-Mean", split="all"))
-three["far"].plot("K")
-grey.methods["far"].plot("wX")
-[three["far"].interval("J&F-Mean"), three["far"].interval("J-Mean", 0.5), images.methods["far"].interval("AP"), moved(1, videos=1).interval("J-Mean")]
-three["far"].interval("K")
-three["far"].interval("J-Mean", 1)
-three["far"].interval("J-Mean", "0.95")
-three["far"].interval("J-Mean", split="x")
-three["far"].flat("val/")
-{**three}["far"]["J-Mean"], "J-Mean" in three["far"], "AP" in three["far"], list(images.methods["far"])[:3], three["far"] == three["far"], three["far"] == three["near"], three["far"] == 5
-three["far"].title, three["far"].is_on_files, three["far"].warnings, three["gone"].warnings
-three["far"].kinds
-three["far"].open_inputs()
-three["far"].objects.round(4).to_csv(index=False)
-three["gone"].frames.round(4).head(12).to_csv(index=False)
-images.methods["far"].images.to_csv(index=False)
-images.methods["far"].categories.round(4).to_csv(index=False)
-images.methods["far"].curves.round(4).iloc[::97].to_csv(index=False)
-images.methods["far"].frames
-three["far"].table("nobody")
-three["far"]
-images.methods["far"]
-grey.methods["far"]
-"""
-
 
 def write_standings() -> str:
     """Run the session in a new folder, and return its output."""
@@ -235,7 +55,7 @@ def write_standings() -> str:
     }  # fmt: skip
     with warnings.catch_warnings(), contextlib.redirect_stdout(printed):
         warnings.simplefilter("ignore")
-        return fold(_thin_tables(run_session(SESSION, space).replace(VERSION, "VERSION")))
+        return fold(_thin_tables(run_session(read_session(FILE), space).replace(VERSION, "VERSION")))
 
 
 def _thin_tables(text: str) -> str:

@@ -21,7 +21,7 @@ from types import SimpleNamespace
 from unittest.mock import patch
 
 from segjudge.kernel import compiling
-from tests.calls import run_calls
+from tests.calls import read_session, run_calls
 
 FILE = Path(__file__).parents[1] / "golden/kernel_builds.txt"
 #: Writes what it is called with into its log, and a library; or fails.
@@ -30,44 +30,6 @@ echo "$(basename "$0") $* PYTHONPATH=$PYTHONPATH ZIG=$ZIG_GLOBAL_CACHE_DIR" | se
 [ -f fails ] && { cat fails >&2; exit 3; }
 for word; do last=$word; done
 case "$*" in *pip*) mkdir -p "$last/ziglang" ;; *) for word; do [ "$before" = -o ] && echo library > "$word"; before=$word; done ;; esac
-"""
-
-SESSION = """
-compiling.this_system() == f"{os.uname().sysname.lower()}-{os.uname().machine}"
-library = compiling.Library(Path("out/masks"), "linux-x"); library.path, library.checksum
-compile_local(); log()
-compile_local(); log()
-sorted(os.listdir("out/masks")), [len(word) for word in Path(f"out/masks/segjudge_kernel.{compiling.this_system()}.so.sha256").read_text().split()]
-Path("sources/a.h").write_text("changed"); compile_local(), len(log().splitlines())
-Path("sources/b.h").write_text("more"); compile_local(), len(log().splitlines())
-Path(f"out/masks/segjudge_kernel.{compiling.this_system()}.so").write_text("harmed"); compile_local(), len(log().splitlines())
-Path(f"out/masks/segjudge_kernel.{compiling.this_system()}.so").unlink(); compile_local(), len(log().splitlines())
-Path("fails").write_text("first\\nlast words\\n"); Path("sources/b.h").write_text("other"); compile_local()
-Path("fails").write_text(""); compile_local(); sorted(os.listdir("out/masks"))
-Path("fails").unlink(); Path("file").write_text(""); compile_local("file"); log() and None
-os.rename("bin/cc", "bin/clang"); compile_local(); log()
-os.rename("bin/clang", "bin/none"); compile_local()
-
-# For the worker
-worker(compiling.find_for_worker)
-built = worker(compiling.compile_for_worker); built; log()
-worker(compiling.compile_for_worker); log()
-worker(compiling.find_for_worker) == built
-Path("sources/b.h").write_text("another"); worker(compiling.find_for_worker); worker(compiling.compile_for_worker) != built; log()
-sorted(str(path) for path in Path("cache").rglob("*") if "kernel" not in path.name)
-Path("fails").write_text("no network\\n"); shutil.rmtree("cache"); worker(compiling.compile_for_worker); sorted(map(str, Path("cache").rglob("*.partial")))
-worker(lambda: compiling.run_pip(Path("cache/x"), ["download"])); log() and None
-Path("fails").unlink(); worker(lambda: compiling.run_pip(Path("nowhere/x"), ["install"])); worker(lambda: compiling.run_pip(Path("pips"), ["install"])); sorted(os.listdir("pips"))
-worker(lambda: compiling.run_pip(Path("pips"), ["install"])); worker(lambda: compiling.run_pip(Path("file"), ["install"])); sorted(Path().glob("*.partial"))
-with_home(compiling.cache_folder)
-compiling._run([str(Path("bin/nothing"))])
-
-# In a wheel
-make_wheel()
-make_wheel(editable=True)
-make_wheel(error="no compiler")
-make_wheel(library="segjudge_kernel.x.so")
-make_wheel(library="other.so")
 """
 
 
@@ -94,7 +56,7 @@ def write_builds() -> str:
                 lambda name: f"{folder}/bin/{name}" if Path("bin", name).exists() else None,
             ),
         ):
-            text = run_calls(SESSION.lstrip(), space)
+            text = run_calls(read_session(FILE), space)
     text = (
         text.replace(folder, "FOLDER")
         .replace(compiling.this_system(), "SYSTEM")

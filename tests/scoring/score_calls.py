@@ -30,156 +30,13 @@ from segjudge.scoring import document, figures, notebook, parts, scores, sharing
 from segjudge.scoring.parts import merge_parts
 from segjudge.system.errors import UsageError
 from tests.builders import label_zip
-from tests.calls import run_session
+from tests.calls import read_session, run_session
 
 FILE = Path(__file__).parent / "score_calls.txt"
 TRUTH = TruthSource("truth.zip")
 #: The line that installs an extra, which depends on where the tests run.
 LINE = mock.patch("segjudge.system.extras.install_line", "the line for {}{}".format)
 CHANGED = replace(PROTOCOLS["davis2017"], revision=99)
-
-SESSION = """
-one = segjudge.score("sent.zip", "truth.zip", "davis2017")
-one
-one.metrics
-one.standard_errors
-list(one)
-len(one)
-"J-Mean" in one, "AP" in one
-one == segjudge.score("sent.zip", "truth.zip", "davis2017"), one == segjudge.score("sent.zip", "truth.zip", "davis2017", sequences=["cat"]), one == 3
-one.tables["sequences"]
-one.warnings, one.notes
-one.title, one.is_on_files, memory.title, memory.is_on_files
-memory.open_inputs()
-one.open_inputs().results, one.open_inputs().truth, sorted(one.open_inputs().scorers)
-one.table("sequences").to_dict("records")[1:3]
-list(one.table("objects")), one.objects.to_dict("records")[:1]
-one.table("nothing")
-one.frames.to_dict("records")[:3]
-one.categories
-one.kinds.to_dict("records")[:2]
-memory.kinds
-one.flat(), one.flat("eval/")
-two.metrics
-two.flat()
-two.choose_report().split
-two.choose_report("test").split
-two.choose_report("nothing")
-two.title
-one.interval("J&F-Mean")
-one.interval("J&F-Mean", 0.5)
-one.interval("J")
-one.interval("J&F-mean")
-one.interval("J&F-Mean", 1)
-one.interval("J&F-Mean", 0)
-one.interval("J&F-Mean", "a" * 99)
-few.interval("J&F-Mean")
-
-# requests
-ask(jobs=0)
-ask(jobs=-1)
-ask(jobs=True)
-ask(jobs=1.0)
-ask(jobs="all")
-ask(jobs=1).jobs, ask(jobs="auto").jobs, ask().jobs
-ask().strict, ask().split, ask().sequences
-prepared(ask(split="val"))
-prepared(ask(split="vall"))
-prepared(ask(sequences=["dog"]))
-prepared(ask(sequences=["dgo"]))
-prepared(ask(sequences=["a", "b"]))
-prepared(ask(results="packed.zip"))
-prepared(ask(results="nowhere.zip"))
-prepared(ask(truth=TruthSource("truth.zip", unseen="x")))
-prepared(ask(truth=TruthSource("truth.zip", categories="x")))
-prepared(ask(truth=TruthSource("packed.zip"), jobs=2))
-prepared(ask(truth=TruthSource("both.zip")))
-prepared(ask(truth=TruthSource("both.zip"), split="test"))
-prepared(ask(truth=TruthSource("both.zip"), split="tset"))
-scores.find_protocol("davis2017").name, scores.find_protocol(PROTOCOLS["lvos"]).name
-for_phase(PHASE)
-for_phase(PHASE, "val")
-for_phase(PHASE, "vla")
-for_phase(PHASE, "", ["dog"])
-for_phase(PHASE, "", ["gdo"])
-scores.read_names(None), scores.read_names(["b", "a", "b", 1, "1"]), scores.read_names(iter("ab")), scores.read_names(np.array(["x"]))
-scores.read_names("dog")
-scores.read_names(3)
-scores.read_names([])
-scores.read_names([True])
-scores.read_names(["a", 1.5])
-scores.read_names([None])
-
-# documents
-document.make_document(one.reports, {"version": 1}).keys()
-document.make_document(strange.reports, {})["rules"]["all"]["revision"], document.make_document(strange.reports, {}).keys()
-document.make_document([*images.reports], {})["groups"]["all"]["values"], document.cases_of(one.reports[0])
-
-# figures
-drawn(one.plot())
-drawn(one.plot("F-Mean"))
-drawn(two.plot("J-Mean", split="test"))
-one.plot("J-mean")
-one.plot("AP")
-drawn(many.plot())
-[figures.check_ending(f"a/b.{ending}") for ending in ("svg", "PNG", "pdf")]
-figures.check_ending("a/svg")
-figures.check_ending("a.jpg")
-figures.format_label("_a"), figures.format_label("a_")
-film(one)
-film(one, sequence="cat", frames=["00002", "00000"], errors=True, width=4)
-film(one, columns=2, sequence="dog")
-film(one, sequence="dgo")
-film(two, split="val", columns=1)
-film(memory)
-without("matplotlib.figure", one.plot)
-saved(one.plot(), "plot.svg"), saved(one.plot(), "plot.png")
-
-# the cell of a notebook
-notebook.is_quick(one, ""), notebook.is_quick(memory, "all"), notebook.is_quick(many, "all")
-notebook._explain_failures(one, one.choose_report()), notebook._explain_failures(memory, memory.choose_report())
-[[row["title"], [(frame, len(picture) > 200, picture.partition("/")[0]) for frame, picture in row["pictures"]]] for row in notebook.draw_worst({"mine": one, "theirs": one}, "val")]
-[row["title"] for row in notebook.draw_worst({"mine": one}, "", "cat")], notebook.draw_worst({"mine": memory}, ""), notebook.draw_worst({"mine": one}, "", "dgo")
-notebook.draw_worst({str(number): one for number in range(20)}, "val")
-
-# pages and files
-shown_page(one)
-one.save("one.saved"), manifest("one.saved", costs={}), read_costs("one.saved")
-manifest("one.saved", costs={"val": {"lost": 1, "late": 0.5}}), read_costs("one.saved")
-manifest("one.saved", costs={"val": {"lost": 1e999}}), read_costs("one.saved")
-manifest("one.saved", costs={"val": {"lost": "much"}}), read_costs("one.saved")
-manifest("one.saved", costs={"val": [1]}), read_costs("one.saved")
-[limited(name, number) for name, number in (("_MOST_MEMBERS", 0), ("_MOST_BYTES", 99), ("_MOST_MANIFEST", 9), ("_MOST_MEMORY", 9))]
-
-# executors
-shared(Pool())
-shared(Pool(workers=3))
-shared(Pool(workers=3), jobs=2)
-shared(Pool(workers=0), jobs=2)
-shared(Pool(fails={1: 2}), jobs=2)
-shared(Pool(fails={2: 3}), jobs=3)
-shared(Pool(fails={2: 1}, error=BrokenExecutor("gone")), jobs=3)
-shared(Pool(fails={2: 1}, error=CancelledError()), jobs=3)
-shared(Pool(fails={1: 3}, error=ValueError("https://user:secret@host/x" + chr(10) + "more")), jobs=2)
-shared(Pool(refuses=RuntimeError("cannot schedule new futures after shutdown")), jobs=2)
-shared(Pool(), results="nowhere.zip", jobs=2)
-shared(Pool(), truth=TruthSource("nowhere"), jobs=2)
-shared(Pool(), sequences=["dgo"], jobs=2)
-shared(Pool(), protocol=changed, jobs=2)
-shared(3)
-shared(SimpleNamespace(get_executor=lambda pure: print(pure) or Pool(), nthreads=lambda: {"a": 2, "b": 1}))
-printed()
-absolute("sent.zip", "truth.zip", "s3://bucket/x", "")
-sharing.count_part("0.0", "run", ask(), 1, 1, 0)
-waited([7]), waited([None, None, 7])
-waited([None] * 30, [0] * 10)
-waited([None] * 30, [0] * 9 + [1] + [0] * 10)
-merge_parts([])
-connected(None)
-connected({}, False)
-connected({}, True)
-connected({}, OSError("<Client: no>: no route to tcp://user:secret@host" + chr(10) + "more"))
-"""
 
 
 class Pool(Executor):
@@ -380,7 +237,7 @@ def write_calls() -> str:
     few = {name: others[name] for name in ("cat",)}
     first = segjudge.score_arrays(sent, others, "davis2017")
     with mock.patch.object(sharing, "cores", return_value=3):
-        text = run_session(SETTING + SESSION.lstrip(), {
+        text = run_session(read_session(FILE), {
             "segjudge": segjudge, "scores": scores, "figures": figures, "sharing": sharing, "notebook": notebook, "np": np, "TruthSource": TruthSource,
             "PROTOCOLS": PROTOCOLS, "memory": first, "few": segjudge.score_arrays(few, few, "davis2017"), "Path": Path, "label_zip": label_zip, "TRUTH": others,
             "SENT": sent, "pack": pack, "SimpleNamespace": SimpleNamespace, "Pool": Pool, "shared": _share, "drawn": _describe_figure, "film": _film,

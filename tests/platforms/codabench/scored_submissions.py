@@ -30,7 +30,7 @@ from segjudge.platforms.codabench.opened_competition import OpenedCompetition
 from segjudge.platforms.codabench.trial import FAILED, FINISHED, CompetitionTrial, ComputeWorker, ScoredSubmission
 from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
 from tests.builders import written, zipped
-from tests.calls import run_calls
+from tests.calls import read_session, run_calls
 from tests.platforms.damages import GOLDEN, new_folder, put, show, write_yaml
 
 from .damaged_competitions import CONFIG
@@ -58,66 +58,6 @@ _ANSWER: dict[str, Any] = {
         "versions": {"segjudge": "1", "numpy": "2"},
     },
 }  # fmt: skip
-_PARTS = """
-sp._NOT_YOURS
-sp._TELL_ORGANISERS.format(sp._REBUILD)
-read(task)
-read(put(task, "seconds", 0))
-read(put(task, "seconds", "7"))
-read(put(task, "seconds", 1))
-read(put(task, "seconds", 2**31))
-read(put(task, "seconds", float("inf")))
-read(put(task, "phase", 7))
-read(put(task, "title", None))
-read(put(task, "annotations", []))
-read(put(task, "columns.3.label", 7))
-read(put(task, "columns.0.hidden", 0))
-read({**task, "columns": []})
-read({**task, "columns": None})
-read({})
-read([])
-read(b"{")
-read(b"[" * 100_000)
-read(None)
-sp._values(task, answer)
-sp._values(task, put(answer, "result", []))
-sp._values(task, put(answer, "result.0.dev", {"A": 1e10, "B<": 1}))
-sp._values(task, put(answer, "result.0.dev", {"A": -1e10, "B<": 1}))
-sp._values(task, put(answer, "result.0.dev", {"A": 9999999999.5, "B<": True}))
-sp._values(task, put(answer, "result.0.dev", {"A": 1, "B<": float("inf")}))
-sp._values(task, put(answer, "result.0.dev", {"A": 1}))
-sp._check_shown(task, answer)
-sp._check_shown(task, put(answer, "submission_result.result", [{"hard": {}, "dev": {}}, {"b": {}, "a": {}}]))
-sp._check_shown(task, put(answer, "submission_result.result", None))
-sp._check_shown(task, put(answer, "submission_result", None))
-sp._select_public(task, answer)
-sp._select_public({**task, "page": "all"}, answer)
-body(sp._results_page(task, answer))
-body(sp._results_page({**task, "columns": task["columns"][:1]}, {"result": answer["result"]}))
-sp._table("s", ["x", "y", "z", "w"], {"x": 1, "y": 1.001, "z": -3, "w": 250}, {"error_y": 2}, {"z": (1, 2)}).splitlines()[2:]
-submission(a_json="{}")
-submission(a_json="{}", metadata="")
-submission(a_json="{}", b_json="")
-submission(a_gz="")
-submission(a_tar="")
-submission(a_zip="")
-submission(a_png="")
-submission(a_json__b="")
-submission()
-page(task, answer, 5)
-page(task, answer, 0)
-page(task, answer, 59)
-page(task, answer, 1000)
-page({**task, "page": ""}, answer, 5)
-page(task, answer, 5, error=OSError("no memory"))
-page(task, answer, 5, output=b"\\xff")
-page(task, answer, 5, name="other.py")
-sp._write(".", "x.txt", "ä")
-sp._write(".", "x.txt", "b")
-sorted(os.listdir("."))
-Path("x.txt").read_text()
-"""
-
 
 #: What Pythons say of it.
 _TOO_DEEP = r"(?:maximum recursion depth exceeded|Stack overflow \(used \d+ kB\))"
@@ -172,7 +112,11 @@ def _list_parts() -> Iterator[str]:
         "submission": _pick, "page": _make_page, "body": lambda text: text[text.index("<h1>") :],
     }  # fmt: skip
     with new_folder() as folder:
-        yield run_calls(_PARTS.lstrip(), names).replace(str(folder), "FOLDER").rstrip("\n")
+        yield (
+            run_calls(read_session(FILE, "the parts of the scoring program"), names)
+            .replace(str(folder), "FOLDER")
+            .rstrip("\n")
+        )
 
 
 # ── the program, in a process of its own ────────────────────────────────────────────────────────────────────────────

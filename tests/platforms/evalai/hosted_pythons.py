@@ -31,7 +31,7 @@ from segjudge.system.errors import UsageError
 from segjudge.system.processes import ExitCode
 from tests.answers import fold
 from tests.builders import written, zipped
-from tests.calls import run_calls
+from tests.calls import read_session, run_calls
 from tests.platforms.damages import GOLDEN, new_folder
 
 FILE = GOLDEN / "hosted_pythons.txt"
@@ -187,19 +187,6 @@ def _list_bounds() -> Iterator[str]:
             yield from (f"    {_settle(line, folder)}" for line in [*dict.fromkeys(runs), *lines])
 
 
-_NO_PIP = """
-pip("install", "numpy")
-pip("install", "-q", "numpy>=1", "numpy[x]", "numpy")
-pip("install", "nothing-such")
-pip("install", "-r", "nothing-such")
-pip("install", "numpy", "nothing-such==1")
-pip("install", "here")
-pip("install", "https://x.org/nothing-such")
-pip("list", "nothing-such")
-pip("install")
-"""
-
-
 def _ask_no_pip(*arguments: str) -> str:
     """Return the output in place of pip's."""
     output = io.StringIO()
@@ -314,32 +301,6 @@ def _list_choices() -> Iterator[str]:
 
 # ── the folder ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_FOLDER = """
-worker = make()
-noted == [worker.path]
-oct(os.stat(worker.path).st_mode)
-tree(worker)
-worker.add_script(7, script)
-worker.script(7)
-worker.annotation_path(7, 3, ".zip")
-worker.annotation_path(7, 3, ".zip")
-open_path(worker.add_submission(5, "answer.txt", ".txt"))
-open_path(worker.add_submission(5, "answer.txt", ""))
-tree(worker)
-worker.remove_submission(5)
-worker.remove_submission(6)
-tree(worker)
-os.symlink("/etc", os.path.join(worker.submissions, "submission_8"))
-worker.remove_submission(8)
-Path(worker.submissions, "submission_9").write_text("x")
-open_path(worker.add_submission(9, "answer.txt", ".txt"))
-worker.add_submission(9, "lost.txt", ".txt")
-open_path(worker.add_submission(9, "answer.txt", ".txt"))
-tree(worker)
-worker.remove()
-os.path.exists(worker.path)
-"""
-
 
 def _list_folder() -> Iterator[str]:
     def tree(worker: WorkerFolder) -> list[str]:
@@ -356,7 +317,7 @@ def _list_folder() -> Iterator[str]:
                 "make": lambda: WorkerFolder(noted.append), "noted": noted, "script": script, "tree": tree,
                 "open_path": open_path, "os": os, "Path": Path,
             }  # fmt: skip
-            text = run_calls(_FOLDER.lstrip(), names)
+            text = run_calls(read_session(FILE, "the worker's folder"), names)
         text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "RANDOM", _settle(text, folder))
         yield text.rstrip("\n")
 
@@ -413,18 +374,6 @@ def _list_ends() -> Iterator[str]:
                     yield f"    alive: {asked.alive}{output}"
 
 
-_BOUNDS = """
-disk(1 << 50)
-disk(1 << 30)
-disk((16 << 20))
-disk((16 << 20) - 1)
-enclosed(process.WorkerTerms())
-enclosed(process.WorkerTerms(group=group))
-start(process.WorkerTerms(memory=5), OSError(2, "No such file"))
-start(process.WorkerTerms(sandbox_program="true"), OSError("it was killed"))
-"""
-
-
 def _start(terms: process.WorkerTerms, error: OSError) -> list[str]:
     """Return the command line of a worker's process, and the message if it cannot start."""
     noted, bounds = list[str](), list[str]()
@@ -465,13 +414,13 @@ def _list_bounds_of_workers() -> Iterator[str]:
         "process": process, "disk": disk, "group": group, "start": _start,
         "enclosed": lambda terms: process._enclose(["python"], Interpreter("/p", "3.9", ()), folder, terms),  # type: ignore[arg-type]
     }  # fmt: skip
-    yield run_calls(_BOUNDS.lstrip(), names).rstrip("\n")
+    yield run_calls(read_session(FILE, "what a worker may use"), names).rstrip("\n")
 
 
 def _list_no_pip() -> Iterator[str]:
     with new_folder():
         Path("here").mkdir()
-        yield run_calls(_NO_PIP.lstrip(), {"pip": _ask_no_pip}).rstrip("\n")
+        yield run_calls(read_session(FILE, "what stands in pip's place"), {"pip": _ask_no_pip}).rstrip("\n")
 
 
 def write_text() -> str:

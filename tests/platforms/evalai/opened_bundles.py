@@ -29,7 +29,7 @@ from segjudge.platforms.evalai.bundle.opened_bundle import Bundle, BundleRefused
 from segjudge.platforms.evalai.bundle.trial import SubmissionOutcome
 from segjudge.platforms.evalai.hosted_worker.process import DiedError, UnloadableError
 from tests.builders import written, zipped
-from tests.calls import run_calls
+from tests.calls import read_session, run_calls
 from tests.platforms.damages import GOLDEN, change, new_folder, put, show, write_yaml
 
 from .damaged_bundles import CONFIG, FILES
@@ -37,41 +37,6 @@ from .damaged_bundles import CONFIG, FILES
 FILE = GOLDEN / "opened_bundles.txt"
 
 # ── YAML ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-_YAML = r"""
-read("a: 2026-01-02 03:04:05")
-read("a: 2026-01-02")
-read("a: 2026-01-02 03:04:05 +02:30")
-read("a: 2026-01-02T03:04:05.5-2")
-read("a: 2026-01-02T03:04:05Z")
-read("a: 2026-01-02 03:04:05 +99:99")
-read("")
-read("7")
-read("a: &x [1]\nb: *x")
-read("a: &x {b: *x}")
-read("[" * 3000)
-with_nodes(4, "[a, b, c]")
-with_nodes(3, "[a, b, c]")
-with_nodes(9, "a: &x [b, c]\nd: [*x]")
-with_nodes(10, "a: &x [b, c]\nd: [*x]")
-with_nodes(5, "a: &x {b: *x}")
-lines = read_lines("a: 1\nb:\n  - c: 2\n    d: 2026-01-02 03:04:05Z\n  - text\n  - c: 3\n    c: 4\na: 5\n")
-lines.duplicate_keys
-lines.location("a")
-lines.location("b[0].d")
-lines.location("b[1].c")
-lines.location("b[2].c")
-lines.location("b[0].odd")
-lines.location("b[0].c.odd")
-lines.location("odd")
-lines.location("title")
-lines.location("title[3].x")
-lines.has_time_zone("b[0].d")
-lines.has_time_zone("b[0].c")
-lines.has_time_zone("b")
-lines.has_time_zone("odd")
-read_lines("").location("title")
-"""
 
 
 def _read_with_nodes(nodes: int, text: str) -> object:
@@ -92,7 +57,7 @@ def _list_yaml() -> Iterator[str]:
         "read": _read, "with_nodes": _read_with_nodes,
         "read_lines": lambda text: yaml_lines.read_yaml("c.yaml", text.encode())[1],
     }  # fmt: skip
-    yield run_calls(_YAML.lstrip(), names).rstrip("\n")
+    yield run_calls(read_session(FILE, "YAML"), names).rstrip("\n")
 
 
 # ── bundles ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -192,35 +157,6 @@ def _list_limits() -> Iterator[str]:
         yield f"a damaged file: {_try_open()}"
 
 
-_FIELDS = r"""
-said("TEXT", "x" * 5, limit=5), said("TEXT", " " + "x" * 5 + " ", limit=5), said("TEXT", "x" * 6, limit=5), said("TEXT", "\0" * 6, limit=5)
-said("TEXT", ""), said("TEXT", " ", blank=True), said("TEXT", None), said("TEXT", None, null=True)
-said("TEXT", 7), said("TEXT", 7.5), said("TEXT", True), said("TEXT", []), said("TEXT", [], blank=True)
-said("TEXT", "b", choices=("a", 7)), said("TEXT", "7", choices=("a", 7)), said("TEXT", "", choices=("a",)), said("TEXT", "", choices=("a",), blank=True)
-said("SLUG", "a-B_1"), said("SLUG", "a b"), said("SLUG", "é"), said("SLUG", ""), said("SLUG", []), said("SLUG", "a b", limit=2)
-said("URL", "http://a.org"), said("URL", "FTPS://a.org"), said("URL", "ssh://a.org"), said("URL", "http://a"), said("URL", ""), said("URL", "", blank=True)
-said("URL", "http://é.org"), said("URL", "http://x.é"), said("URL", "http://[::1]"), said("URL", "http://[1::2::3]"), said("URL", "http://1.2.3.256")
-said("URL", host(253)), said("URL", host(254)), said("URL", host(253, "é")), said("URL", host(254, "é"))
-said("WHOLE", 2**31 - 1), said("WHOLE", 2**31), said("WHOLE", -(2**31)), said("WHOLE", -(2**31) - 1)
-said("WHOLE", 5, limit=5), said("WHOLE", 6, limit=5), said("WHOLE", -6, limit=5), said("WHOLE", -7, limit=5)
-said("WHOLE", 0, least=0), said("WHOLE", -1, least=0), said("WHOLE", 1, least=1), said("WHOLE", 0, least=1)
-said("WHOLE", "7"), said("WHOLE", "7.0"), said("WHOLE", "7.5"), said("WHOLE", True), said("WHOLE", "0" * 1000), said("WHOLE", "0" * 1001)
-said("FLAG", "yes"), said("FLAG", 0), said("FLAG", "maybe"), said("FLAG", [])
-said("JSON", [1]), said("JSON", nan), said("JSON", {"a": {1}})
-said("MOMENT", date), said("MOMENT", day), said("MOMENT", "2026-01-01 00:00"), said("MOMENT", "soon"), said("MOMENT", 7)
-said("MOMENT", "0001-01-01 00:00+05:00"), said("MOMENT", "9999-12-31 23:59-05:00")
-said("LIST", ["a"], words=True), said("LIST", "a", words=True), said("LIST", {}, words=True), said("LIST", 7, words=True), said("LIST", None, words=True)
-said("LIST", ["a", [], None, "", "\0"], words=True), said("LIST", ["ab", "abc"], words=True, limit=2), said("LIST", 7)
-fields.as_datetime("2026-01-02 03:04:05.5"), fields.as_datetime("2026-01-02T03:04Z")
-fields.as_datetime("2026-01-02 03:04+02:30"), fields.as_datetime("2026-01-02 03:04-0230"), fields.as_datetime("2026-01-02 03:04+02")
-fields.as_datetime("2026-01-02 03:04:05.1234567"), fields.as_datetime("2026-13-02 03:04"), fields.as_datetime("2026-1-2 3:4\n"), fields.as_datetime("2026-01-02 03:04+99")
-fields.as_datetime(date), fields.as_datetime(day), fields.as_datetime(None)
-fields.as_integer(True), fields.as_integer("7."), fields.as_integer("7.00 "), fields.as_integer(7.0), fields.as_integer([]), fields.as_integer("")
-fields.as_flag("yes"), fields.as_flag("off"), fields.as_flag(1), fields.as_flag(0.0), fields.as_flag([]), fields.as_flag("x"), fields.as_flag(True)
-fields.as_written("x" * 78) == repr("x" * 78), fields.as_written("x" * 79), fields.as_written(date), fields.as_written(day), fields.as_written(10**5000)
-"""
-
-
 def _list_fields() -> Iterator[str]:
     def validate(kind: str, value: object, **how: Any) -> str:
         error = fields.validate("k", value, fields.Field(getattr(fields, kind), "", **how))
@@ -233,25 +169,7 @@ def _list_fields() -> Iterator[str]:
         "fields": fields, "said": validate, "host": name_host, "nan": float("nan"), "day": datetime.date(2026, 1, 2),
         "date": datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.timezone(datetime.timedelta(hours=1))),
     }  # fmt: skip
-    yield run_calls(_FIELDS.lstrip(), names).rstrip("\n")
-
-
-_PROBLEMS = """
-list_json(problems.breaks_later("a", "b?", "c"))
-list_json(problems.warning("a", "b", "c", 7))
-list_json(problems.crash("a", "b", "c", 3))
-list_json(at("c.yaml:3:4"))
-list_json(at("c:d.yaml:3:4"))
-list_json(at("c.yaml"))
-list_json(at("c.yaml:3"))
-str(at("c.yaml"))
-problems.hashable_value({"id": [1]})
-problems.hashable_value({"id": True})
-problems.hashable_value({"id": None, "a": 1.5}, "a")
-problems.hashable_value({})
-problems.mappings_in({"a": [1, {}, {"b": 1}]}, "a")
-problems.mappings_in({"a": {}}, "a")
-"""
+    yield run_calls(read_session(FILE, "fields"), names).rstrip("\n")
 
 
 def _list_problems() -> Iterator[str]:
@@ -259,7 +177,7 @@ def _list_problems() -> Iterator[str]:
         "problems": problems, "list_json": lambda problem: [*problem.as_json().values()],
         "at": lambda location: problems.BundleProblem("a", "b.", "c", "q {errors}", 5, FieldError("x", "y", "z"), location=location),
     }  # fmt: skip
-    yield run_calls(_PROBLEMS.lstrip(), names).rstrip("\n")
+    yield run_calls(read_session(FILE, "problems"), names).rstrip("\n")
 
 
 # ── trials ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -268,39 +186,6 @@ def _list_problems() -> Iterator[str]:
 def _outcome(status: str = "finished", stderr: str = "", undefined: Any = None, **result: Any) -> SubmissionOutcome:
     error = result.pop("error", {})
     return SubmissionOutcome(status, "", stderr, result or {"dev": {"score": 1, "loss": 2}}, error, undefined or {})
-
-
-_TRIALS = """
-trial._read_undefined(None)
-trial._read_undefined("")
-trial._read_undefined("{")
-trial._read_undefined("[]")
-trial._read_undefined('{"undefined": {"dev": ["a", 7], "test": []}}')
-trial._read_undefined('{"undefined": {"dev": "a"}}')
-trial._read_undefined('{"undefined": 7}')
-trial._read_undefined('{}')
-trial._can_be_ordered(None), trial._can_be_ordered(1), trial._can_be_ordered("0.5"), trial._can_be_ordered(True)
-trial._can_be_ordered("nan"), trial._can_be_ordered(float("inf")), trial._can_be_ordered([]), trial._can_be_ordered("x")
-unshown(outcome())
-unshown(outcome(test={}))
-unshown(outcome(dev=7))
-unshown(outcome(dev={"loss": 1}))
-unshown(outcome(dev={"score": None, "loss": 1}))
-unshown(outcome(dev={"score": "x" * 60}))
-unshown(outcome(dev={"score": 1}))
-unshown(outcome(dev={"score": 1, "loss": 2}, error={"dev": {"error_score": 1, "error_loss": 1}}))
-unshown(outcome(dev={"score": 1, "loss": 2}, error={"dev": {"error_score": 1}}))
-unshown(outcome(dev={"score": 1, "loss": 2}, error={"dev": 7}))
-unshown(outcome(dev=7, error={"dev": {}}))
-undefined()
-undefined(outcome("failed", undefined={"dev": ["score"]}))
-undefined(outcome(undefined={"dev": ["score", "loss"]}))
-undefined(outcome(undefined={"dev": ["score", "loss"]}), outcome(undefined={"dev": ["loss"]}), outcome("failed"))
-undefined(outcome(undefined={"dev": ["score"]}), outcome())
-samples(outcome(), outcome())
-samples(outcome("failed"), outcome("failed", stderr="first\\nlast \\n"))
-samples(outcome(undefined={"dev": ["score"]}), outcome(test={}))
-"""
 
 
 class _Worker:
@@ -329,7 +214,7 @@ def _list_trials() -> Iterator[str]:
     }  # fmt: skip
     with new_folder() as folder:
         written(folder, {"examples/first/a.zip": "", "examples/first/b.zip": ""})
-        yield run_calls(_TRIALS.lstrip(), names).rstrip("\n")
+        yield run_calls(read_session(FILE, "what trials say"), names).rstrip("\n")
 
 
 class _Process:

@@ -28,7 +28,7 @@ from segjudge.evaluation_script.files.limits import UNIT_LIMITS
 from segjudge.platforms.grand_challenge import build, evaluate, platform_input
 from tests.answers import fold
 from tests.builders import ROOT, written, zipped
-from tests.calls import run_calls
+from tests.calls import read_session, run_calls
 from tests.platforms.built_bundles import HTML, MINE, TABLE, TWO
 from tests.platforms.damages import GOLDEN, new_folder, put, write_yaml
 from tests.platforms.evalai.damaged_bundles import FILES
@@ -46,74 +46,6 @@ _ANSWER: dict[str, Any] = {
     "result": [{"dev": {"A": 0.5, "error_": 1}, "a.b": {"P@0.5": 2}}, {"hard": {"A": 3}}],
     "error": [{"dev": {"error_A": 0.01, "error_B": 4}}, {"hard": {"error_A": 5}}],
 }
-_CALLS = """
-gc._metrics(answer, task)
-gc._metrics({"result": []}, task)
-gc._metrics({"result": [{"dev": {}}]}, task)
-keys("A", "P@0.5", "AP50%50m", "J&F-Mean", " a b ", "OP_CLB(1)")
-keys("P@0.5", "P@0_5", "A", "A_error", "A_error_error", "A.error")
-submission({"a.json": "{}"})
-submission({"a.json": "{}", "b.json": "{}"})
-submission({"a.gz": ""}), submission({"a.tar": ""}), submission({"a.tgz": ""}), submission({"a.zip": ""}), submission({"a.png": ""})
-submission({"a.json/b": ""})
-submission({})
-submission({}, link="a.json")
-submission({"a.json": "{}", "inputs.json": "[]"}), submission({"predictions.csv": "{}", "inputs.json": "[]"}), submission({"a.jsonl": "{}", "inputs.json": "{}"})
-submission({"inputs.json": "[]"})
-submission({"inputs.json": "["})
-submission({"a/0.png": "", "a/1.png": "", "__MACOSX/0.png": "", "inputs.json": "[]"})
-submission({"a/0.png": "", "lists/b.json": "", "c": "", "inputs.json": listed("lists", "c", "")})
-submission({"a/0.png": "", "b.zip": "", "inputs.json": "[]"})
-submission({"a/0.png": "", "inputs.json": "[]"}, link="b.png")
-submission({"a.png": "", "b.png": "", "c.png": "", "inputs.json": "[]"})
-submission({"predictions.json": '[{"outputs": 1}, 2]', "inputs.json": "[]"}), submission({"predictions.json": "[" * 99_999, "inputs.json": "[]"})
-jobs([])
-jobs({})
-jobs([1])
-jobs([{"pk": "j"}])
-jobs([job("a", "m.json")])
-jobs([job("a", "m.json")], {"a/output/m.json": "{}"})
-jobs([job("a", "m.png")], {"a/output/m.png": ""})
-jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": "{}"})
-jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": '{"x": 1}', "b/output/m.json": '{"y": 2}'})
-jobs([job("a", "m.json"), job("b", "m.json"), job("c", "m.json")], {"a/output/m.json": "[1]", "b/output/m.json": "[2]", "c/output/m.json": "[3]"})
-jobs([job("a", "m.json", "n.json")], {"a/output/m.json": "[1]", "a/output/n.json": "[2]"})
-jobs([job("a", "m.json", "n.png")], {"a/output/m.json": "[1]", "a/output/n.png": ""})
-jobs([job("b", "m.json"), job("a", "m.json")], {"a/output/m.json": "[1]", "b/output/m.json": "[2]"})
-jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": '{"s": {"1": [0]}}', "b/output/m.json": '{"s": {"2": [1]}}'})
-jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": '{"s": {"1": [0]}}', "b/output/m.json": '{"s": {"1": [0]}}'})
-jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": '{"s": {"1": [0]}}', "b/output/m.json": '{"s": {"1": [1]}}'})
-jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": '{"s": {"1": 0}}', "b/output/m.json": '{"s": [0]}'})
-jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": '{"r": {"s": {"1": {"x": 1}}}}', "b/output/m.json": '{"r": {"s": {"1": {"y": 1}}}}'})
-jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": '{"x": [{"dataset": "d", "seq_name": "s"}]}', "b/output/m.json": '{"x": [{"dataset": "d", "seq_name": "t"}, 7]}'})
-jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": '{"x": [{"dataset": "d", "seq_name": "s"}]}', "b/output/m.json": '{"x": [{"dataset": "d", "seq_name": "s"}]}'})
-jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": "[9007199254740993]", "b/output/m.json": "[]"})
-jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": "[0]", "b/output/m.json": "[1" + "0" * 20 + "]"})
-jobs([job("a", "m.zip")], {"a/output/0.png": "", "a/output/s/1.png": ""})
-jobs([job("a", "m.zip", "images/x")], {"a/output/s/1.png": "", "a/output/images/x/y.mha": ""})
-jobs([job("a", "m.zip"), job("b", "m.zip")], {"a/output/0.png": "", "b/output/1.png": ""})
-jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": "[1]", "b/output/m.json": "{}"})
-jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": "1", "b/output/m.json": "2"})
-jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": "[1]", "b/output/m.json": "["})
-jobs([job("a", "m.zip"), job("b", "m.json")], {"a/output/m.zip": "[]", "b/output/m.json": "[]"})
-jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": "[1, 2, 3, 4]" + " " * 75, "b/output/m.json": "[1, 2, 3]   "})
-jobs([job("a", "m.json"), job("b", "m.json")], {"a/output/m.json": "[1, 2, 3, 4]" + " " * 76, "b/output/m.json": "[1, 2, 3]   "})
-jobs([{"pk": 7, "outputs": [{"interface": {"relative_path": "m.json"}}]}], {"7/output/m.json": ""})
-jobs([job("..", "../truth.json")])
-jobs([job("a", "../../../truth.json")])
-jobs([{"pk": "a", "outputs": 1}])
-jobs([{"pk": "a", "outputs": [{}]}])
-jobs([{"outputs": [{"socket": {"relative_path": "x"}}]}])
-jobs([{"pk": "a", "outputs": [{"socket": {"relative_path": "x\\0"}}]}])
-jobs([job("a", "m.json")], {"a/output/m.json": ""}, bytes=limit)
-jobs([job("a", "m.json")], {"a/output/m.json": ""}, bytes=limit - 1)
-run(lambda *given: answer)
-run(lambda *given: {"result": [{"dev": {"A": float("nan")}}]})
-run(fail("SubmissionError", "a frame\\n is missing"))
-run(fail("HostError", "incident number 7"))
-run(fail("KeyError", "the truth"))
-run(fail("KeyError", "the truth"), folders=False)
-"""
 
 
 def _job(pk: str, *places: str) -> dict[str, Any]:
@@ -210,7 +142,7 @@ def _list_calls() -> Iterator[str]:
     with mock.patch.dict(
         sys.modules, {**named, "evaluation_script.main": scorers, "evaluation_script.families": families}
     ):  # type: ignore[dict-item]
-        yield run_calls(_CALLS.lstrip(), names).rstrip("\n")
+        yield run_calls(read_session(FILE, "what a method reads and says"), names).rstrip("\n")
 
 
 #: Challenges that become evaluation methods.
