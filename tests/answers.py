@@ -10,6 +10,8 @@ from pathlib import Path
 
 #: An answer of fewer lines is noted whole; of others at most this share, as differences from an earlier one.
 _SHORT, _SHARE = 4, 0.7
+#: The maximum length of a title or a call with its answer behind it.
+LENGTH = 160
 #: The maximum number of changes that are named before a case.
 _EVENTS = 4
 _TITLE = re.compile(r"(?m)^(?=\$ )")
@@ -156,6 +158,13 @@ def read_answers(folder: Path) -> dict[str, str]:
     return {title: case for name, text in texts.items() for title, case in split_answers(name, text).items()}
 
 
+def lay(title: str, lines: list[str], mark: str = ": ", length: int = LENGTH) -> list[str]:
+    """Return a title and its lines, in one line if there is one and both fit."""
+    if len(lines) == 1 and title and len(title) + len(lines[0].strip()) < length:
+        return [f"{title}{mark}{lines[0].strip()}"]
+    return [title, *lines]
+
+
 def fold(text: str) -> str:
     """Return a text of titles with indented answers, each shortened by `Answers.shorten`.
 
@@ -170,7 +179,7 @@ def fold(text: str) -> str:
         if len(shortest) == 1 and shortest != lines:
             folded.append(f"{title}: {shortest[0]}")
         else:
-            folded += [title, *(line if line in lines else f"    {line}" for line in shortest)]
+            folded += lay(title, [line if line in lines else f"    {line}" for line in shortest])
     return "".join(f"{line}\n" for line in folded)
 
 

@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from .answers import lay
 from .pages import round_numbers
 
-#: The maximum length of a call with its answer behind it.
-_LENGTH = 160
 #: What `tests.answers.fold` adds to a call whose answer equals an earlier one.
 _SAME = re.compile(r": as `.*`$")
 
@@ -49,10 +48,8 @@ def strip_comment(call: str) -> str:
 def answer_call(call: str, space: dict[str, Any]) -> list[str]:
     """Run a statement; return it with its value or error, or alone if it is not a call."""
     if isinstance(ast.parse(call).body[0], ast.Expr):
-        answer = _say(call, space).splitlines()
-        if len(answer) == 1 and "\n" not in call and len(call) + len(answer[0]) < _LENGTH:
-            return [f"{call}  # {answer[0]}"]
-        return [call, *(f"    {line}" for line in answer)]
+        answer = [f"    {line}" for line in _say(call, space).splitlines()]
+        return [call, *answer] if "\n" in call else lay(call, answer, "  # ")
     exec(compile(call, "session", "exec"), space)
     return [call]
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from segjudge.platforms.evalai.bundle.problems import ERROR, BundleProblem
+from tests.answers import lay
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 Config = dict[str, Any]
@@ -124,7 +125,7 @@ def note(title: str, cases: Mapping[str, Iterable[str]]) -> str:
         by_words.setdefault(tuple(case), []).append(name)
     lines = [f"── {title} ──"]
     for case, names in by_words.items():
-        lines += [f"{', '.join(names)}{'' if case else ': nothing'}", *(f"    {line}" for line in case)]
+        lines += lay(", ".join(names), [f"    {line}" for line in case or ("nothing",)])
     return "\n".join(lines) + "\n"
 
 
@@ -138,7 +139,7 @@ _NO_VALUES = ("missing", "empty", "there", "nothing")
 
 
 def note_by_sentence(damages: Mapping[str, Mapping[str, Iterable[str]]]) -> str:
-    """Return each sentence once, with its keys and values.
+    """Return each sentence once, with its keys and values behind or below it.
 
     `damages` has what is said by key and by the value that was put there. In a sentence KEY is the key's last step, and VALUE
     the value, which stands in parentheses where it is written otherwise. Most problems of a key stand at one
@@ -172,7 +173,7 @@ def note_by_sentence(damages: Mapping[str, Mapping[str, Iterable[str]]]) -> str:
     blocks = {"lines and columns of keys": "; ".join(f"{key} {place}" for key, place in places.items() if place)}
     for sentence, keys in takers.items():
         blocks[sentence] = "; ".join(f"{key} = {' | '.join(values)}" for key, values in keys.items() if values)
-    return "".join(f"{sentence}\n{_wrap(text)}\n" for sentence, text in blocks.items())
+    return "".join(f"{line}\n" for sentence, text in blocks.items() for line in lay(sentence, _wrap(text), " ← ", 400))
 
 
 def _generalize(text: str, where: str) -> tuple[str, str]:
@@ -186,6 +187,5 @@ def _generalize(text: str, where: str) -> tuple[str, str]:
     return re.sub(rf"(?<![\w.:-]){re.escape(value)}(?![\w:-])", "VALUE", text), value
 
 
-def _wrap(text: str) -> str:
-    lines = textwrap.wrap(text, 140, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
-    return "\n".join(lines)
+def _wrap(text: str) -> list[str]:
+    return textwrap.wrap(text, 140, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
