@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import re
 import textwrap
@@ -165,6 +166,14 @@ def lay(title: str, lines: list[str], mark: str = ": ", length: int = LENGTH) ->
     return [title, *lines]
 
 
+def _is_python(title: str) -> bool:
+    try:
+        ast.parse(title)
+    except SyntaxError:
+        return False
+    return True
+
+
 def fold(text: str) -> str:
     """Return a text of titles with indented answers, each shortened by `Answers.shorten`.
 
@@ -179,7 +188,8 @@ def fold(text: str) -> str:
         if len(shortest) == 1 and shortest != lines:
             folded.append(f"{title}: {shortest[0]}")
         else:
-            folded += lay(title, [line if line in lines else f"    {line}" for line in shortest])
+            answer = [line if line in lines else f"    {line}" for line in shortest]
+            folded += lay(title, answer, "  # " if _is_python(title) else ": ")
     return "".join(f"{line}\n" for line in folded)
 
 
