@@ -51,7 +51,6 @@ score davis-results.zip --truth davis-truth.zip --protocol davis2017 --sequences
 score nothing.zip --truth davis-truth.zip --protocol davis2017
 score vspw-results.zip --truth davis-truth.zip --protocol davis2017
 score davis-results.zip --truth davis-truth.zip --protocol davis2016 --json sixteen.json
-score davis-results.zip --truth nothing.zip --protocol davis2017
 pack --layout coco --root nothing.json --out nothing.zip
 compress davis-results.zip --out small.zip
 compress davis-results.zip --out small.json.gz --protocol davis2017

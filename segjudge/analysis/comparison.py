@@ -24,7 +24,6 @@ from segjudge.families.base.tools import MethodCosts, ScoredMethod
 from segjudge.report.browser import ShownPage
 from segjudge.report.page import (
     BY_CHANGE,
-    LITTLE,
     PLAYER,
     PageOptions,
     ReportPage,
@@ -36,6 +35,7 @@ from segjudge.report.page import (
     make_page_options,
     render_page,
 )
+from segjudge.report.sentences import LITTLE
 from segjudge.report.tables import (
     LOOK,
     PLAIN,

@@ -93,7 +93,9 @@ def _score(args: argparse.Namespace) -> int:
     if args.report:
         _write_report(scores, args.report)
     elif args.json != "-" and not (style.is_official or args.cap or args.id_zero_quirk):
-        mention(f"For a verdict and a page of failures, run: {_name_report(options, choice)}")
+        for verdict in _list_verdicts(scores):
+            mention(verdict)
+        mention(f"For causes and pictures, run: {_name_report(options, choice)}")
     return DONE
 
 
@@ -125,6 +127,16 @@ def _write_report(scores: Scores, path: str) -> None:
     page = make_report(scores, scores.title, make_page_options("", _BUDGET))
     write_page(page, path)
     mention_verdicts(page)
+
+
+def _list_verdicts(scores: Scores) -> list[str]:
+    """Return for each split the sentences on where most of the loss is, by the counts alone."""
+    from segjudge.evaluation_script.files.problems import printable
+    from segjudge.families import tools_of
+
+    described = {report.split: tools_of(report.protocol.family).describe_loss(report) for report in scores.reports}
+    titles = {split: f"Verdict on {printable(split)}" if len(described) > 1 else "Verdict" for split in described}
+    return [f"{titles[split]}: {text}" for split, text in described.items() if text]
 
 
 def _name_report(options: dict[str, Any], choice: TruthChoice) -> str:

@@ -17,7 +17,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.util import find_spec
-from itertools import accumulate
 from string import Template
 from types import MappingProxyType
 from typing import Any
@@ -31,6 +30,7 @@ from segjudge.evaluation_script.files.problems import quantity
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.evaluation_script.scoring import VERSION
 from segjudge.report.colours import INKS, style_of_kind
+from segjudge.report.sentences import LITTLE, count_costly, describe_cost
 from segjudge.report.tables import find_published_numbers, format_citations, format_metric, format_number, own_metrics
 from segjudge.system.arguments import NUMBER, PATH, check_arguments, check_options
 from segjudge.system.errors import ArgumentValueError
@@ -45,12 +45,6 @@ _LEADING = ("sequence", "object", "name", "id")
 VERDICT, PLAYER = "verdict", "frames"
 #: The parts of a bar: name, share, style.
 Bar = Sequence[tuple[str, float, str]]
-#: The loss that a page does not explain, and the minimum share of a mentioned kind.
-LITTLE, _MENTIONED = 0.0005, 0.1
-#: The minimum number of cases among which a loss counts as spread.
-_FEWEST_SPREAD = 4
-#: Costs are similar if they differ by less than this factor.
-_ALIKE = 1.1
 #: The maximum number of rows of a list.
 MOST_ROWS = 1000
 
@@ -270,7 +264,7 @@ def make_verdict(
             f"{name} {format_number(report.values[name])}" for name in beside if not _is_whole(report.values[name])
         ]
         value = Markup("<b>{}.</b>").format(_list_values(main, report, lower[:2]))
-    described = [*stated, _count_costly(costs, noun), worst] if stated else [_describe_rest(main, report.values[main])]
+    described = [*stated, count_costly(costs, noun), worst] if stated else [_describe_rest(main, report.values[main])]
     return Section(VERDICT, "Verdict", {"sentences": [sentence for sentence in (value, *described) if sentence]})
 
 
@@ -333,34 +327,6 @@ def _describe_rest(metric: str, value: float | None) -> str:
     return "Nothing is lost." if _is_whole(value) else f"No kind of error on this page explains the loss of {metric}."
 
 
-def rank_kinds(kinds: Mapping[str, float], metric: str = "") -> str:
-    """Describe the kinds of error that cause most of the loss or a metric's loss; "" if it rounds to zero."""
-    lost = sum(max(cost, 0.0) for cost in kinds.values())
-    if lost < LITTLE:
-        return ""
-    (costliest, largest), *following = sorted(kinds.items(), key=lambda item: -item[1])
-    whole = f"loss of {metric}" if metric else "loss"
-    clauses = [f"The {whole} by kind of error: {_word_share(largest / lost)} {costliest}"]
-    clauses += [f"{_word_share(cost / lost)} {kind}" for kind, cost in following[:2] if cost >= _MENTIONED * lost]
-    return f"{' and '.join([', '.join(clauses[:-1]), clauses[-1]] if len(clauses) > 1 else clauses)}."
-
-
-def _count_costly(costs: Sequence[float], noun: str) -> str:
-    """Describe how many cases cause half of the loss; "" if a few cases cost about the same."""
-    costs = sorted((max(cost, 0.0) for cost in costs), reverse=True)
-    sums = list(accumulate(costs))
-    if len(costs) < 2 or not sums[-1]:
-        return ""
-    total = sums[-1]
-    count = next(index for index, cost in enumerate(sums, 1) if cost >= total / 2)
-    share = f"{100 * sums[count - 1] / total:.0f} %"
-    costly = f"{count:,} of {len(costs):,} {noun} {'causes' if count == 1 else 'cause'} {share} of"
-    if len(costs) < _FEWEST_SPREAD and costs[0] < _ALIKE * costs[-1]:
-        return ""
-    is_spread = len(costs) >= _FEWEST_SPREAD and count > len(costs) / 3
-    return f"The loss is spread: {costly} it." if is_spread else f"{costly} the loss."
-
-
 def name_worst(
     rows: list[Row], noun: str, split: str = "", names: Mapping[str, str] = MappingProxyType({})
 ) -> Markup | str:
@@ -369,22 +335,14 @@ def name_worst(
     """
     if len(rows) < 2 or rows[0]["costs"] < LITTLE:
         return ""
-    kinds = {key: cost for key, cost in rows[0].items() if key not in ("name", "costs")}
     name = rows[0]["name"]
     opens = Markup(' data-open="{}"').format(f"{split}/{name}") if split else ""
-    text = Markup('Worst: <a href="#{}"{}>{}</a>, at a cost of {} ({} {}).')
-    kind, cost = max(kinds.items(), key=lambda item: item[1])
-    share, costs = _word_share(cost / rows[0]["costs"]), format_number(rows[0]["costs"])
-    return text.format(_anchor_of(noun), opens, names.get(name, name), costs, share, kind)
+    text = Markup('Worst: <a href="#{}"{}>{}</a>, {}.')
+    return text.format(_anchor_of(noun), opens, names.get(name, name), describe_cost(rows[0]))
 
 
 def _anchor_of(title: str) -> str:
     return re.sub("[^a-z0-9]+", "-", title.lower()).strip("-")
-
-
-def _word_share(share: float) -> str:
-    bounds = ((0.995, "all"), (0.53, ""), (0.47, "half"))
-    return next((word for least, word in bounds if share >= least), "") or f"{100 * share:.0f} %"
 
 
 def make_tables(report: Report) -> Section:

@@ -19,7 +19,7 @@ import pytest
 import segjudge
 from segjudge.evaluation_script.scoring import VERSION
 from segjudge.families import tools_of
-from segjudge.report import page, stored, tables
+from segjudge.report import page, sentences, stored, tables
 from segjudge.report.page import make_list, render_page
 from tests.answers import Answers, fold
 from tests.calls import labels, read_session, run_session
@@ -33,7 +33,7 @@ def write_tables() -> str:
     space: dict[str, Any] = {
         **{name: value for name, value in vars(tables).items() if name.startswith(("format_", "Look", "first_", "key_", "to_", "own_"))},
         **{name: value for name, value in vars(stored).items() if name.startswith(("as_", "read_result"))},
-        **{name: getattr(page, name) for name in ("rank_kinds", "name_worst", "link_frames")}, "count_costly": page._count_costly,
+        **{name: getattr(page, name) for name in ("name_worst", "link_frames")}, "count_costly": sentences.count_costly, "rank_kinds": sentences.rank_kinds,
         "json": json, "tools_of": tools_of, "limited": _limit, "say": lambda head, text: output.add(str(head), str(text)), "make_list": make_list, "page": _render,
         "said": lambda: ("".join(output.texts), output.texts.clear())[0], "scored": _score, "files": _list_files, "images": _detect(), "write": _write, "few": _shorten_rows,
         "changed": lambda document, **changes: {**copy.deepcopy(document), **changes}, "read": _read,

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from segjudge.cli import main as cli
-from segjudge.report.page import _count_costly, name_worst, rank_kinds
+from segjudge.report.page import name_worst
+from segjudge.report.sentences import count_costly, name_lowest, rank_kinds
 
 #: What the words begin with, of each sample: the truth, the submission, its protocol.
 SAMPLES = {
@@ -75,7 +76,7 @@ def test_kinds_are_ranked_by_their_share(kinds: dict[str, float], sentence: str)
     ],
 )
 def test_few_cases_that_cost_half_are_counted(costs: list[float], sentence: str) -> None:
-    assert _count_costly(costs, "frames") == sentence
+    assert count_costly(costs, "frames") == sentence
 
 
 def test_the_worst_case_is_named_and_escaped() -> None:
@@ -83,3 +84,18 @@ def test_the_worst_case_is_named_and_escaped() -> None:
     assert name_worst(rows, "videos") == ('Worst: <a href="#videos">&lt;b&gt;</a>, at a cost of 0.250 (80 % surplus).')
     assert not name_worst(rows[:1], "videos")
     assert not name_worst(rows[1:] * 2, "videos")
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ([0.5, 0.2, None], "Of 2 categories, b has the lowest AP, 0.200."),
+        ([0.5, 0.0, 0.0001], "Of 3 categories, b and 1 more have the lowest AP, 0.000."),
+        ([1.0, 1.0, None], ""),
+        ([0.5, None, None], ""),
+        ([None, None, None], ""),
+    ],
+)
+def test_the_lowest_row_is_named(values: list[float | None], sentence: str) -> None:
+    rows = [{"name": name, "AP": value, "TP": 3} for name, value in zip("abc", values, strict=True)]
+    assert name_lowest("categories", rows, "abc") == sentence

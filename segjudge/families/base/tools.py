@@ -17,7 +17,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
-from segjudge.evaluation_script.files.problems import quantity
+from segjudge.evaluation_script.files.problems import printable, quantity
 from segjudge.evaluation_script.values import dataclass
 from segjudge.system.errors import OptionError, UsageError
 
@@ -238,9 +238,22 @@ class FamilyTools:
 
     def rank_failures(self, kinds: Mapping[str, float], report: Report) -> str:
         """Describe the most expensive kinds of failure."""
-        from segjudge.report.page import rank_kinds
+        from segjudge.report.sentences import rank_kinds
 
         return rank_kinds(kinds)
+
+    def describe_loss(self, report: Report) -> str:
+        """Describe by the counts alone, without masks, where most of the loss is; "" if nothing stands out."""
+        from segjudge.report.tables import key_of_rows
+
+        kind, rows = next(iter(report.rows().items()))
+        return self._name_lowest(kind, rows, [row[key_of_rows(kind)] for row in rows])
+
+    def _name_lowest(self, kind: str, rows: list[Row], names: Sequence[object]) -> str:
+        from segjudge.report.sentences import name_lowest
+        from segjudge.report.tables import first_metric
+
+        return "" if self.prefers_smaller(first_metric(rows)) else name_lowest(kind, rows, names)
 
     def draw_film(self, methods: Sequence[ScoredMethod], choice: FilmChoice) -> Film:
         """Draw frames of a sequence side by side; raises UsageError if the family has none."""
@@ -456,8 +469,8 @@ class UnitTools(FamilyTools, ABC):
             make_tables,
             make_verdict,
             name_worst,
-            rank_kinds,
         )
+        from segjudge.report.sentences import rank_kinds
         from segjudge.report.tables import first_metric
 
         accumulator, losses = self._measure_report(report)
@@ -621,6 +634,23 @@ class UnitTools(FamilyTools, ABC):
         with closing(painter):
             pictures = draw_units({"": painter}, units, options)
         return [pictures.player] if pictures is not None else []
+
+    def describe_loss(self, report: Report) -> str:
+        from segjudge.report.sentences import LITTLE, count_costly, describe_cost, rank_kinds
+
+        accumulator, losses = self._measure_report(report)
+        metric, noun = self.name_losses(report.protocol)
+        ranked = rank_kinds(losses.totals(), "" if metric == report.protocol.metrics[0] else metric)
+        if not ranked:
+            return ""
+        cases, groups = losses.rows(accumulator.names, losses.by_unit), report.rows()[self.groups]
+        worst, lowest = "", ""
+        if len(cases) > 1 and cases[0]["costs"] >= LITTLE:
+            worst = f"Worst {noun.removesuffix('s')}: {printable(cases[0]['name'])}, {describe_cost(cases[0])}."
+        if (names := [str(row["name"]) for row in groups]) != accumulator.names:
+            lowest = self._name_lowest(self.groups, groups, names)
+        costly = count_costly([case["costs"] for case in cases], noun)
+        return " ".join(sentence for sentence in (ranked, costly, worst, lowest) if sentence)
 
     def list_failures(self, open_inputs: Callable[[], ScoringInputs], report: Report) -> list[Row]:
         accumulator, losses = self._measure_report(report)

@@ -61,6 +61,18 @@ class _InstanceTools(FamilyTools):
 
         return make_sections(inputs, report, options)
 
+    def describe_loss(self, report: Report) -> str:
+        from segjudge.report.sentences import LITTLE
+        from segjudge.report.tables import format_number
+
+        main, name_at_half = report.protocol.metrics[:2]
+        value, at_half, lost = report.values[main], report.values[name_at_half], ""
+        if value is not None and at_half is not None and value < 1 - LITTLE:
+            measure = getattr(report.protocol, "measure", "")
+            above = f", {format_number(at_half - value)} at greater ones" if at_half > value else ""
+            lost = f"{format_number(1 - at_half)} of {main} is lost at an {measure} of .50{above}. "
+        return (lost + super().describe_loss(report)).strip()
+
     def check_kinds(self, protocol: Any) -> None:
         """Do nothing: every protocol has TIDE's kinds."""
 

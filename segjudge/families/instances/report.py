@@ -18,7 +18,6 @@ from segjudge.families.instances.diagnosis import (
     measure_localisation_error,
 )
 from segjudge.report.page import (
-    LITTLE,
     PageOptions,
     Section,
     add_bar,
@@ -29,6 +28,7 @@ from segjudge.report.page import (
     make_tables,
     make_verdict,
 )
+from segjudge.report.sentences import LITTLE
 from segjudge.report.tables import format_number
 
 from .causes import describe_causes
@@ -90,7 +90,7 @@ def make_compared_sections(
 def make_ap_bar(diagnosis: InstanceDiagnosis, report: Report) -> list[tuple[str, float, str]]:
     """Return AP, and its loss above and at an IoU of one half, as a bar; empty without an AP."""
     value = report.values[report.protocol.metrics[0]]
-    at_half = diagnosis.errors.average(diagnosis.errors.precision)
+    at_half = _read_at_half(diagnosis, report)
     if value is None or at_half < value:
         return []
     return [
@@ -100,10 +100,16 @@ def make_ap_bar(diagnosis: InstanceDiagnosis, report: Report) -> list[tuple[str,
     ]
 
 
+def _read_at_half(diagnosis: InstanceDiagnosis, report: Report) -> float:
+    """Return the protocol's own AP at one half, which Cityscapes does not interpolate as the diagnosis does."""
+    value = report.values[report.protocol.metrics[1]]
+    return diagnosis.errors.average(diagnosis.errors.precision) if value is None else value
+
+
 def _write_verdict(diagnosis: InstanceDiagnosis, costliest_categories: list[Row], report: Report) -> Section:
     """Return the verdict: the most costly errors, the number of categories, the worst one."""
     measure = diagnosis.protocol.measure
-    at_half = diagnosis.errors.average(diagnosis.errors.precision)
+    at_half = _read_at_half(diagnosis, report)
     kinds = describe_rises(
         measure, {f"{row['kind']} errors ({row['about']})": row["cost"] for row in diagnosis.list_kinds()}
     )

@@ -102,6 +102,14 @@ class _SequenceTools(FamilyTools):
 
         return make_sections(inputs, report, options)
 
+    def describe_loss(self, report: Report) -> str:
+        tables, described = report.rows(), super().describe_loss(report)
+        objects = tables.get("objects", [])
+        if len(objects) <= len(tables["sequences"]):
+            return described
+        names = [f"{row['object']} of {row['sequence']}" for row in objects]
+        return f"{described} {self._name_lowest('objects', objects, names)}".strip()
+
     def make_stored_sections(self, losses: Mapping[str, Any], report: Report) -> list[Section]:
         from .stored import make_sections
 

@@ -44,9 +44,9 @@ from segjudge.report.page import (
     add_bar,
     make_verdict,
     picture_kind,
-    rank_kinds,
     templates,
 )
+from segjudge.report.sentences import rank_kinds
 from segjudge.report.tables import format_difference, format_number
 from segjudge.system.errors import UsageError
 

@@ -16,7 +16,6 @@ from segjudge.evaluation_script.files.problems import quantity
 from segjudge.families.base.tools import ScoringInputs, UnitLosses
 from segjudge.report.colours import style_of_kind
 from segjudge.report.page import (
-    LITTLE,
     VERDICT,
     PageOptions,
     Section,
@@ -28,8 +27,8 @@ from segjudge.report.page import (
     make_tables,
     make_verdict,
     name_worst,
-    rank_kinds,
 )
+from segjudge.report.sentences import LITTLE, rank_kinds
 from segjudge.report.tables import format_number
 
 from .components import MEANINGS, RIGHT

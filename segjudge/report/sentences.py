@@ -1,0 +1,73 @@
+"""Sentences on a loss: its kinds, how many cases cause it, the worst case. Pages and terminals say the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from segjudge.evaluation_script.files.problems import printable
+
+from .tables import first_metric, format_number
+
+if TYPE_CHECKING:
+    from segjudge.evaluation_script.families.base.reports import Row
+
+#: The loss that nothing explains, and the minimum share of a mentioned kind.
+LITTLE, _MENTIONED = 0.0005, 0.1
+#: The minimum number of cases among which a loss counts as spread.
+_FEWEST_SPREAD = 4
+#: Costs are similar if they differ by less than this factor.
+_ALIKE = 1.1
+
+
+def rank_kinds(kinds: Mapping[str, float], metric: str = "") -> str:
+    """Describe the kinds of error that cause most of the loss or a metric's loss; "" if it rounds to zero."""
+    lost = sum(max(cost, 0.0) for cost in kinds.values())
+    if lost < LITTLE:
+        return ""
+    (costliest, largest), *following = sorted(kinds.items(), key=lambda item: -item[1])
+    whole = f"loss of {metric}" if metric else "loss"
+    clauses = [f"The {whole} by kind of error: {_word_share(largest / lost)} {costliest}"]
+    clauses += [f"{_word_share(cost / lost)} {kind}" for kind, cost in following[:2] if cost >= _MENTIONED * lost]
+    return f"{' and '.join([', '.join(clauses[:-1]), clauses[-1]] if len(clauses) > 1 else clauses)}."
+
+
+def count_costly(costs: Sequence[float], noun: str) -> str:
+    """Describe how many cases cause half of the loss; "" if a few cases cost about the same."""
+    costs = sorted((max(cost, 0.0) for cost in costs), reverse=True)
+    sums = list(accumulate(costs))
+    if len(costs) < 2 or not sums[-1]:
+        return ""
+    total = sums[-1]
+    count = next(index for index, cost in enumerate(sums, 1) if cost >= total / 2)
+    share = f"{100 * sums[count - 1] / total:.0f} %"
+    costly = f"{count:,} of {len(costs):,} {noun} {'causes' if count == 1 else 'cause'} {share} of"
+    if len(costs) < _FEWEST_SPREAD and costs[0] < _ALIKE * costs[-1]:
+        return ""
+    is_spread = len(costs) >= _FEWEST_SPREAD and count > len(costs) / 3
+    return f"The loss is spread: {costly} it." if is_spread else f"{costly} the loss."
+
+
+def describe_cost(row: Row) -> str:
+    """Describe the cost of a case, and its largest kind, given a row with `name`, `costs` and the kinds."""
+    kinds = {key: cost for key, cost in row.items() if key not in ("name", "costs")}
+    kind, cost = max(kinds.items(), key=lambda item: item[1])
+    return f"at a cost of {format_number(row['costs'])} ({_word_share(cost / row['costs'])} {kind})"
+
+
+def name_lowest(kind: str, rows: Sequence[Row], names: Sequence[object]) -> str:
+    """Name the row of a table of this kind with the lowest value of its first metric; "" if no row is below others."""
+    metric = first_metric(list(rows))
+    values = [(row[metric], name) for row, name in zip(rows, names, strict=True) if metric and row[metric] is not None]
+    lowest, name = min(values, default=(1.0, ""), key=lambda item: item[0])
+    alike = sum(value < lowest + LITTLE for value, _ in values)
+    if alike == len(values):
+        return ""
+    named = f"{printable(name)} has" if alike == 1 else f"{printable(name)} and {alike - 1:,} more have"
+    return f"Of {len(values):,} {kind}, {named} the lowest {metric}, {format_number(lowest)}."
+
+
+def _word_share(share: float) -> str:
+    bounds = ((0.995, "all"), (0.53, ""), (0.47, "half"))
+    return next((word for least, word in bounds if share >= least), "") or f"{100 * share:.0f} %"
