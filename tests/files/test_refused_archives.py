@@ -1,0 +1,47 @@
+"""Each rejection of an archive, word for word."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from segjudge.evaluation_script.files.archive import open_files
+from segjudge.evaluation_script.files.limits import PACK_AGAIN, ArchiveLimits
+from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
+from tests.families.sequences.test_hostile_submissions import raw_tar, raw_zip
+
+LINK = "is a link or a device, not a file. Put the files themselves into the archive"
+#: A zip whose end refers to a record for large archives that is not there.
+LOST_RECORD = raw_zip([{"name": b"a.png"}])
+LOST_RECORD = LOST_RECORD[:-22] + b"PK\x06\x07" + bytes(16) + LOST_RECORD[-22:]
+ARCHIVES = {
+    "a placeholder": (b"file_content", "your file: did not arrive: the upload failed, and EvalAI holds a 12-byte placeholder instead. Submit it again"),
+    "a link in a zip": (raw_zip([{"name": b"a/x.png", "attributes": 0o120777 << 16}]), f"a/x.png: {LINK}"),
+    "a link in a tar": (raw_tar(tarfile.SYMTYPE, link="/etc/passwd"), f"crossing/x.png: {LINK}"),
+    "a zero in a name": (raw_zip([{"name": b"a\0.png"}]), "a: has forbidden characters in its name. Rename it in UTF-8"),
+    "a name that is not UTF-8": (raw_zip([{"name": b"\xff.png"}]), "\\xa0.png: has a name that is not UTF-8. Rename it with plain letters"),
+    "a member that ends early": (raw_zip([{"name": b"a.png", "data": b"abc", "size": 9, "method": 8}]), f"a.png: is damaged in the zip: it ends too early. {PACK_AGAIN}"),
+    "a lost record": (LOST_RECORD, f"your file: is a damaged zip: its table of contents cannot be found. {PACK_AGAIN}"),
+    "bytes of two members": (raw_zip([{"name": b"a.png", "data": bytes(99)}, {"name": b"b.png", "data": bytes(99), "offset": 40}]), f"b.png: shares its bytes with another file of the zip, as a zip bomb does. {PACK_AGAIN}"),
+    "a wrong checksum": (raw_tar()[:512] + b"b" + raw_tar()[1:], f"your file: is a damaged tar: a header's checksum is wrong. {PACK_AGAIN}"),
+    "a name without an end": (raw_tar(b"L", size=b"00000020001"), f"your file: is a tar with an unterminated file name. {PACK_AGAIN}"),
+    "an impossible size": (raw_tar(size=b"0000000000x"), f"your file: is a damaged tar: a member has an impossible size. {PACK_AGAIN}"),
+    "an odd extended header": (raw_tar(b"x", size=b"00000000010"), f"your file: is a damaged tar: an extended header cannot be read. {PACK_AGAIN}"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_an_archive_is_refused_by_its_own_sentence(name: str, tmp_path: Path) -> None:
+    data, sentence = ARCHIVES[name]
+    (tmp_path / "upload").write_bytes(data)
+    with pytest.raises((Flaw, SubmissionError)) as caught:
+        files = open_files(str(tmp_path / "upload"), ArchiveLimits())
+        try:
+            for member in files.sizes:
+                files.read(member)
+        finally:
+            files.close()
+    error = caught.value
+    assert str(error.as_problem("a.png") if isinstance(error, Flaw) else error) == f"{sentence}."
