@@ -63,6 +63,8 @@ _MOST_STEPS = 255
 _NUMBERS = 1000
 #: The number of labels of an 8-bit map.
 _LABELS = 256
+#: The number of pairs of labels that are summed at a time: noisy maps of a large set have tens of millions.
+_CELLS_AT_ONCE = 1 << 18
 #: The bits of the labels of numbered objects.
 _OBJECT_BITS = 16
 #: Large areas partly match even if run lengths are read along the wrong axis; a correct map never scores this many
@@ -351,10 +353,26 @@ def _join_cells(units: Iterable[UnitCounts]) -> Tuple[Array, Array, Array]:
 
 def sum_confusion(units: Iterable[UnitCounts], protocol: SemanticProtocol) -> Array:
     """Return the confusion matrix of pixels: true classes (rows), predicted ones (columns), none last."""
-    truth, prediction, pixels = _join_cells(units)
-    if (prediction >= protocol.refused_from).any():
-        raise ValueError("has counted a label that is rejected")
-    return tabulate(class_indices(truth, protocol), class_indices(prediction, protocol), pixels, protocol.classes + 1)
+    table = np.zeros((protocol.classes + 1,) * 2, np.int64)
+    for truth, prediction, pixels in _join_in_batches(units):
+        if (prediction >= protocol.refused_from).any():
+            raise ValueError("has counted a label that is rejected")
+        table += tabulate(class_indices(truth, protocol), class_indices(prediction, protocol), pixels, len(table))
+    return table
+
+
+def _join_in_batches(units: Iterable[UnitCounts]) -> Iterator[Tuple[Array, Array, Array]]:
+    """Yield what `_join_cells` returns, for some units at a time."""
+    batch: List[UnitCounts] = []
+    cells = 0
+    for unit in units:
+        batch.append(unit)
+        cells += unit.tables["cells"].shape[1]
+        if cells >= _CELLS_AT_ONCE:
+            yield _join_cells(batch)
+            batch, cells = [], 0
+    if batch:
+        yield _join_cells(batch)
 
 
 def _group_table(table: Array, protocol: SemanticProtocol) -> Array:
@@ -475,22 +493,21 @@ def _shapes(protocol: SemanticProtocol, _facts: Dict[str, Any]) -> Shapes:
 
 def suspect(accumulator: UnitAccumulator[SemanticProtocol]) -> List[str]:
     """Return warnings about the labels of all videos."""
-    protocol, units = accumulator.protocol, accumulator.complete_counts()
-    truth, prediction, pixels = _join_cells(units)
-    labels, places = drop_numbers(truth, protocol), class_indices(truth, protocol)
-    if (
-        protocol.chosen
-        and 2 * pixels[places == prediction].sum() > pixels.sum() > 2 * pixels[labels == prediction].sum()
-    ):
+    protocol = accumulator.protocol
+    table = np.zeros((protocol.refused_from,) * 2, np.int64)
+    for truth, prediction, pixels in _join_in_batches(accumulator.complete_counts()):
+        table += tabulate(drop_numbers(truth, protocol), prediction, pixels, len(table))
+    labels = np.arange(len(table))
+    places, whole = class_indices(labels, protocol), table.sum()
+    is_class = places < len(table)
+    in_places = table[labels[is_class], places[is_class]].sum()
+    if protocol.chosen and 2 * in_places > whole > 2 * np.trace(table):
         return [f"labels look like train ids, but the truth has ids: {_name_ids(protocol)}"]
-    scored = places < protocol.classes
-    whole = pixels[scored].sum()
     # Substitutes for missing images, or for pixels outside all masks, reveal nothing about the labels.
     if protocol.takes_missing:
-        scored &= prediction != _NO_CLASS
+        table[:, _NO_CLASS] = 0
     if protocol.form == STUFF:
-        scored &= prediction != 0
-    table = tabulate(labels[scored], prediction[scored], pixels[scored], protocol.refused_from)
+        table[:, 0] = 0
     return judge_unlabelled("pixel", table.sum(), whole) or judge_pixels(table)
 
 
