@@ -80,10 +80,12 @@ _SLIGHTLY, _LEFT, _LEAST_FITTING = "slightly ", 0.25, 0.9
 _SLIGHTLY_TURNED = [
     replace(reading, name=_SLIGHTLY + reading.name, least=_LEAST_FITTING, times=1.0) for reading in _TURNED
 ]
+#: Readings that move at least this share of all cases alike, and raise Dice in each so many times, however noisy.
+_ALIKE, _SHARE_ALIKE, _TIMES_ALIKE, _LEAST_ALIKE = "alike ", 0.9, 1.05, 0.3
 #: The names of the readings that exchange labels, that read a false label as a missing one, and that move volumes along
 #: x, y and z.
 _EXCHANGED, _RENAMED = re.compile(r"\d+(?:=\d+)+"), re.compile(r"(\d+)>(\d+)")
-_MOVED = re.compile(f"({_SLIGHTLY})?" + r"(-?\d+),(-?\d+),(-?\d+)")
+_MOVED = re.compile(f"({_SLIGHTLY}|{_ALIKE})?" + r"(-?\d+),(-?\d+),(-?\d+)")
 #: The maximum number of labels of both sides that are compared for exchanged pairs.
 _MOST_LABELS = 200
 
@@ -105,15 +107,15 @@ def look_at_case(
     if not has_regions:
         exchanged.update(_rename_labels(truth, prediction, sides))
     *areas, shared_areas = overlaps.sum(axis=0).tolist()
-    if 2 * shared_areas * _TIMES_MOVED < sum(areas):
-        exchanged.update(_score_moved(truth, prediction))
-    elif _fit_otherwise(sides, truth.shape):
-        readings = _score_moved(truth, prediction).items()
-        exchanged.update(
-            (_SLIGHTLY + name, scores)
-            for name, scores in readings
-            if scores[1] >= _LEAST_FITTING and 1 - scores[1] <= _LEFT * (1 - scores[0])
-        )
+    is_low = 2 * shared_areas * _TIMES_MOVED < sum(areas)
+    moved = _score_moved(truth, prediction) if is_low or _fit_otherwise(sides, truth.shape) else {}
+    for name, scores in moved.items():
+        if is_low:
+            exchanged[name] = scores
+        elif scores[1] >= _LEAST_FITTING and 1 - scores[1] <= _LEFT * (1 - scores[0]):
+            exchanged[_SLIGHTLY + name] = scores
+        if _MOVED.fullmatch(name) and scores[1] >= _TIMES_ALIKE * scores[0]:
+            exchanged[_ALIKE + name] = scores
     if 2 * shared_areas * Reading.times >= sum(areas):
         return exchanged
     box = cover(sides[0].box_of(label) for label in sides[0].labels if label)
@@ -263,14 +265,19 @@ def _list_exchanges(scores: List[ReadingScores]) -> List[Reading]:
 
 
 def _list_moves(scores: List[ReadingScores]) -> List[Reading]:
-    """Return the readings that move most cases with low scores alike, or, if they fit well, most of all cases."""
+    """Return the readings that move alike most cases with low scores, most of all cases if they fit well, or all."""
     readings, low = [], sum(_TURNED[0].name in case for case in scores)
+    limits = {
+        None: (low // 2 + 1, _LEAST_MOVED, _TIMES_MOVED),
+        _SLIGHTLY: (len(scores) // 2 + 1, _LEAST_FITTING, 1.0),
+        _ALIKE: (max(_FEWEST_CASES, _SHARE_ALIKE * len(scores)), _LEAST_ALIKE, _TIMES_ALIKE),
+    }
     for match in _match_names(_MOVED, scores):
-        if 2 * sum(match[0] in case for case in scores) <= (len(scores) if match[1] else low):
+        fewest, least, times = limits[match[1]]
+        if sum(match[0] in case for case in scores) < fewest:
             continue
         steps = [f"{step} along {axis}" for axis, step in zip("xyz", match.groups()[1:]) if int(step)]
         slip = f"volumes look moved by this many voxels: {', '.join(steps)}"
-        least, times = (_LEAST_FITTING, 1.0) if match[1] else (_LEAST_MOVED, _TIMES_MOVED)
         readings.append(replace(_make_reading(match[0], slip, _GRID), least=least, times=times))
     return readings
 
@@ -281,8 +288,8 @@ _FEWEST_CASES, _LOW_DICE, _SAME_SIZES, _TIMES_NEARER = 5, 0.7, 0.1, 3.0
 
 
 #: Volumes belong to other cases if their Dice is lower, and they fit those at least so well, and so many times better
-#: than their own.
-_MOST_DICE, _LEAST_LIKE, _TIMES_LIKE = 0.95, 0.6, 1.5
+#: than their own; noisy ones fit less well, but far better.
+_MOST_DICE, _LEAST_LIKE, _TIMES_LIKE = 0.95, (0.6, 0.3), (1.5, 3.0)
 #: The maximum number of pairs of a case's region and a truth that are compared.
 _MOST_COMPARED = 1 << 25
 
@@ -297,7 +304,8 @@ def _judge_exchanged(units: Sequence[UnitCounts]) -> List[str]:
     for row in low if len(low) * sizes[0].size <= _MOST_COMPARED else ():
         likeness = _compare_shapes(sizes[1, row], ends[row, :, 1], sizes[0], ends[:, :, 0])
         best = int(likeness.argmax())
-        if likeness[best] >= max(_LEAST_LIKE, _TIMES_LIKE * likeness[row]):
+        fits = (likeness[best] >= max(least, times * likeness[row]) for least, times in zip(_LEAST_LIKE, _TIMES_LIKE))
+        if any(fits):
             belongs[row] = best
     if not belongs or set(belongs) != set(belongs.values()):
         return []
