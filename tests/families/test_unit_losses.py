@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -62,8 +63,11 @@ def test_what_units_of_made_data_cost_sums_to_the_loss(protocol: str, metric: st
     tools = tools_of(PROTOCOLS[protocol].family)
     sample.write_bytes(zipped(dict(tools.make_sample([scorer.truth], PROTOCOLS[protocol], 0.05))))
     report = scorer.score(str(sample))
-    kinds = losses_of(PROTOCOLS[protocol].family, report.counts).totals()
-    assert sum(kinds.values()) == pytest.approx(_sum_lost(report, metric), abs=1e-12)
+    kinds, lost = losses_of(PROTOCOLS[protocol].family, report.counts).totals(), _sum_lost(report, metric)
+    assert sum(kinds.values()) == pytest.approx(lost, abs=1e-12)
+    assert sum(tools.sum_failures(Mock(), report).values()) == pytest.approx(
+        lost / len(metric.split(" and ")), abs=1e-12
+    )
     assert any(cost > 0 for cost in kinds.values()), "the sample is not perfect"
 
 

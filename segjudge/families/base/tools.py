@@ -457,8 +457,12 @@ class UnitTools(FamilyTools, ABC):
         return report.counts
 
     def _measure_report(self, report: Report) -> tuple[UnitAccumulator[Any], UnitLosses]:
+        """Return the counts and the losses of the metric, or of the mean of several."""
         accumulator = self.counts_of(report)
-        return accumulator, self.measure_losses(accumulator)
+        losses = self.measure_losses(accumulator)
+        if self.has_several_losses(losses.kinds):
+            losses = replace(losses, by_unit=losses.by_unit / 2, by_category=losses.by_category / 2)
+        return accumulator, losses
 
     def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
         from segjudge.report.page import (
@@ -488,7 +492,8 @@ class UnitTools(FamilyTools, ABC):
         is_grouped = names != accumulator.names
         beside = f"; so do the losses of all {self.groups}" if is_grouped else ""
         several = self.has_several_losses(losses.kinds)
-        sums = f"sum to {2 if several else 1} minus {metric}{beside}"
+        subject = self.name_measure(report.protocol, losses.kinds)
+        sums = f"sum to 1 minus {'the ' if several else ''}{subject}{beside}"
         about = f"By kind of error. The losses of all {noun} {sums}."
         ranking = first_metric(rows)
         values = {name: row[ranking] for name, row in zip(names, rows, strict=True)}
@@ -502,7 +507,6 @@ class UnitTools(FamilyTools, ABC):
         causes = [cause, rank_kinds(totals, explained)]
         worst = name_worst(units, noun, report.split, pictures.names if pictures else {})
         verdict = make_verdict(report, metric, causes, costs, noun, worst)
-        subject = self.name_measure(report.protocol, losses.kinds)
         return [
             add_bar(verdict, subject, self.make_bar(totals), losses.kinds),
             make_kinds(f"Where {metric} {'are' if several else 'is'} lost", kinds, about),
@@ -675,8 +679,7 @@ class UnitTools(FamilyTools, ABC):
 
     def make_bar(self, kinds: Mapping[str, float]) -> list[tuple[str, float, str]]:
         """Make a bar of a metric or of the mean of several: the score, then the loss by kind."""
-        metrics = 2 if self.has_several_losses(kinds) else 1
-        lost = [(name, cost / metrics, style) for name, cost, style in super().make_bar(kinds)]
+        lost = super().make_bar(kinds)
         return [("kept", max(0.0, 1 - sum(cost for _, cost, _ in lost)), "kept"), *lost]
 
     def describe_metric(self, metric: str) -> str:
