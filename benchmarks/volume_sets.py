@@ -52,7 +52,7 @@ def _write_set(folder: Path, cases: int, scale: float) -> list[tuple[Path, Path]
     for number, name in enumerate(names):
         for side, labels in zip(("truth", "results"), draw_ct(shape, 3 + number), strict=True):
             path = folder / side / name
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(encode_nifti(labels, grid))
     for chosen, (truth, results) in zip((names[:1], names), pairs, strict=True):
         root = folder / f"truth-{len(chosen)}"

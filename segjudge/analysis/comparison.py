@@ -510,9 +510,7 @@ def _make_methods(compared: Comparison, details: MethodCosts) -> Section:
         ],
     }
     methods = Section("methods", "Methods", values, package="segjudge.analysis", style=details.style)
-    players = [
-        section for section in details.sections if section.template == PLAYER and section.values["form"] != "slices"
-    ]
+    players = [section for section in details.sections if section.template == PLAYER]
     return add_film(methods, players[0]) if players else methods
 
 

@@ -14,8 +14,13 @@ async function showFirst() {
   if (!first) return;
   const moment = moments[Number(first.dataset.number)], faces = first.querySelector(".faces");
   if (form === "slices") {
-    const made = await slices.film(moment, document.createElement("div"));
-    return faces.replaceChildren(...[...made.children].map((canvas, plane) => faceOf(canvas, canvas.dataset.plane.toLowerCase(), plane === 0)));
+    const rows = await Promise.all(methods.slice(0, 2).map(async (_, method) => [...(await slices.film(moment, document.createElement("div"), method)).children]));
+    const several = rows.length > 1;
+    faces.classList.toggle("paired", several);
+    return faces.replaceChildren(...rows[0].flatMap((_, plane) => rows.map((row, method) => {
+      const name = row[plane].dataset.plane.toLowerCase();
+      return faceOf(row[plane], several ? `${methods[method]}${name && `, ${name}`}` : name, !several && plane === 0);
+    })));
   }
   const shown = methods.slice(0, 2).map((_, number) => number), { stream } = sequences.find((one) => one.name === moment.sequence), about = await sequence(stream, shown);
   const object = about.objects.findIndex((one) => one.name === moment.label), method = shown.length - 1, worst = Math.max(0, about.frames.indexOf(moment.worst));

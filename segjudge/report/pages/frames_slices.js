@@ -197,10 +197,10 @@ const slices = {
     }));
   },
 
-  // Three planes through the place of a moment, the part around it.
-  async film(moment, made) {
+  // Three planes through the place of a moment, the part around it; of two methods the second has the moment.
+  async film(moment, made, method = Math.min(1, methods.length - 1)) {
     const { stream } = sequences.find((one) => one.name === moment.sequence), about = await sequence(stream, methods.map((_, number) => number));
-    const object = about.objects.findIndex((one) => one.name === moment.label), method = Math.min(1, methods.length - 1);
+    const object = about.objects.findIndex((one) => one.name === moment.label), text = method === Math.min(1, methods.length - 1) ? moment.text : methods[method];
     await slices.decode(about, moment.place);
     section.data.planes.forEach(({ across, down, is_turned }, plane) => {
       const own = about.planes[plane], canvas = document.createElement("canvas"), share = .5;
@@ -211,7 +211,7 @@ const slices = {
       canvas.width = 240; canvas.height = Math.max(1, Math.min(480, Math.round(240 * own.size[0] / own.size[1])));
       canvas.dataset.plane = own.called;
       canvas.setAttribute("role", "img");
-      canvas.setAttribute("aria-label", `${own.called} slice ${own.axis} ${own.frames[moment.place[plane]]}: ${moment.text}`);
+      canvas.setAttribute("aria-label", `${own.called} slice ${own.axis} ${own.frames[moment.place[plane]]}: ${text}`);
       paint(canvas.getContext("2d"), own, moment.place[plane], { method, layer: "difference", object }, [x, y, share, share]);
       made.append(canvas);
     });

@@ -313,6 +313,13 @@ def test_two_methods_move_in_step(tmp_path: Path, browser: Any) -> None:
     path.write_text(segjudge.compare(_score_two(tmp_path)).page(), encoding="utf-8")
     with open_player(browser, path.as_uri(), WIDE) as page:
         wait_for(page, "old: far, voxel x")
+        faces = page.locator(".first .faces > div")
+        planes = ("axial", "coronal", "sagittal")
+        assert faces.locator("span").all_inner_texts() == [
+            f"{name}, {plane}" for plane in planes for name in ("old", "new")
+        ]
+        coronal = [faces.nth(number).locator("canvas").evaluate("one => one.toDataURL()") for number in (2, 3)]
+        assert coronal[0] != coronal[1], "only the second one lacks an axial slice"
         captions = page.locator(".views figcaption")
         assert captions.count() == 6
         page.locator(".plane input").nth(3).press("ArrowRight")
