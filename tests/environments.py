@@ -16,11 +16,11 @@ from segjudge.code_upload.environments import VIDEO
 from segjudge.code_upload.messages import SERVICE, Action, Reply
 from segjudge.families.truths import TruthSource, pack
 from segjudge.interactive.mask_datasets import write_demo_root
-from segjudge.masks.demo import scene
+from segjudge.masks.demo import make_scene
 
 #: The limit of the specification: no agent may make an environment larger.
 MEMORY = 400 << 20
-VIDEOS = [scene("drift", 2017, objects=1, frames=6), scene("pair", 2018, objects=2, frames=5)]
+VIDEOS = [make_scene("drift", 2017, objects=1, frames=6), make_scene("pair", 2018, objects=2, frames=5)]
 SIZE = VIDEOS[0].size
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from segjudge.evaluation_script.families import PROTOCOLS, describe_unknown
-from segjudge.families.uploads import find_plugins
+from segjudge.families.plugin_files import find_plugins
 from segjudge.system.plugins import GROUP, list_other_versions
 
 FILE = "requirements.txt"

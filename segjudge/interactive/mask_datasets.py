@@ -18,7 +18,7 @@ from segjudge.families.sequences.comparison import VOID, ids_of, labels_of
 from segjudge.families.sequences.published import frame_images_of, open_sequences
 from segjudge.families.truths import TruthSource
 from segjudge.masks import DEMO_SEED
-from segjudge.masks.demo import Scene, davis_files, scenes_of, write_picture
+from segjudge.masks.demo import Scene, davis_files, make_scenes, write_picture
 from segjudge.system.files import make_folder, replace
 
 from .dataset import Davis, InteractiveDataset, LookupMapping, SequenceRecord, SessionInputError
@@ -183,7 +183,7 @@ def _scale_pixel(pixel: float, size: int) -> float:
 
 
 def make_demo_scenes(seed: int = DEMO_SEED) -> list[Scene]:
-    return scenes_of([("drift", 1, 24, False), ("pair", 2, 24, False)], "", seed)
+    return make_scenes([("drift", 1, 24, False), ("pair", 2, 24, False)], "", seed)
 
 
 def write_demo_root(folder: Path, videos: list[Scene], sets: int = 1) -> None:

@@ -105,7 +105,7 @@ def _grain(generator: np.random.Generator, size: tuple[int, int], colour: tuple[
     return grain
 
 
-def scene(name: str, seed: int, *, objects: int, frames: int, hard: bool = False) -> Scene:
+def make_scene(name: str, seed: int, *, objects: int, frames: int, hard: bool = False) -> Scene:
     """Return a random scene: the same seed gives the same scene everywhere."""
     generator = np.random.default_rng(seed)
     height, width = 120, 160
@@ -253,16 +253,16 @@ def write_picture(path: str | os.PathLike[str], video: Scene, frame: int) -> Non
 
 def demo_videos(seed: int) -> dict[str, dict[str, list[Scene]]]:
     return {
-        phase: {split: scenes_of(rows, f"{phase}/{split}", seed) for split, rows in splits.items()}
+        phase: {split: make_scenes(rows, f"{phase}/{split}", seed) for split, rows in splits.items()}
         for phase, splits in _SPLITS.items()
     }
 
 
-def scenes_of(rows: list[tuple[str, int, int, bool]], salt: str, seed: int) -> list[Scene]:
+def make_scenes(rows: list[tuple[str, int, int, bool]], salt: str, seed: int) -> list[Scene]:
     """Return the videos of rows as in `_SPLITS`."""
     start = seed + sum(map(ord, salt))
     return [
-        scene(name, start + number, objects=objects, frames=frames, hard=hard)
+        make_scene(name, start + number, objects=objects, frames=frames, hard=hard)
         for number, (name, objects, frames, hard) in enumerate(rows)
     ]
 

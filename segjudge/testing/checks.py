@@ -37,8 +37,8 @@ from segjudge.evaluation_script.runner.parallel import Part
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 from segjudge.evaluation_script.scoring.scorer import Scorer
 from segjudge.families import FamilyTools, tools_of
+from segjudge.families.plugin_files import check_upload, read_uploads
 from segjudge.families.truths import TruthSource, pack_truth
-from segjudge.families.uploads import check_upload, read_uploads
 from segjudge.scoring.arrays import score_arrays
 from segjudge.scoring.parts import merge_parts
 from segjudge.scoring.scores import PreparedScoring, ScoreRequest, prepare

@@ -24,8 +24,8 @@ from segjudge.evaluation_script.masks.run_lengths import compress
 from segjudge.families import FamilyTools, prefers_smaller, tools_of
 from segjudge.families.base.challenges import move_image, move_runs, shift_of
 from segjudge.families.base.tools import ScoredMethod
+from segjudge.families.plugin_files import check_upload
 from segjudge.families.truths import TruthSource, open_truth, pack, pack_truth
-from segjudge.families.uploads import check_upload
 from segjudge.masks.demo import first_scenes
 from tests import published
 from tests.builders import written

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from segjudge.evaluation_script.families import FOLDERS, PROTOCOLS, folder_of
-from segjudge.families.uploads import check_upload
+from segjudge.families.plugin_files import check_upload
 from tests.families.plugins import ROOT, counting, install, run
 
 #: A Segjudge with scorers, which this test does not download.

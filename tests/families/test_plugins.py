@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from segjudge.families.uploads import check_upload
+from segjudge.families.plugin_files import check_upload
 from tests.families.plugins import counting, run, run_process
 
 #: A Segjudge with scorers, which this test does not download.

@@ -14,7 +14,7 @@ from segjudge.interactive import DavisInteractiveSession
 from segjudge.interactive.dataset import Davis
 from segjudge.interactive.mask_datasets import DrawnScribbles, MaskDataset
 from segjudge.interactive.scribbles import annotated_frames, scribbles2mask
-from segjudge.masks.demo import Scene, png_of, scene
+from segjudge.masks.demo import Scene, make_scene, png_of
 from tests.builders import ANNOTATIONS
 from tests.interactive.tale import Clock
 
@@ -33,7 +33,7 @@ def written(folder: Path, scene: Scene, names: Any = "{:05d}".format) -> Path:
     return folder
 
 
-ONE = scene("pair", 5, objects=2, frames=7)
+ONE = make_scene("pair", 5, objects=2, frames=7)
 
 
 @pytest.mark.parametrize("layout", ["lvos", "vost"])

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from segjudge.masks import DEMO_SEED
-from segjudge.masks.demo import scene
+from segjudge.masks.demo import make_scene
 from segjudge.starting.demo import make
 from tests.builders import ROOT
 from tests.demo_challenge import CODENAMES, SAMPLES
@@ -61,6 +61,6 @@ def test_another_seed_makes_other_data(tmp_path: Path) -> None:
 
 
 def test_pictures_of_a_scene_are_the_same_everywhere() -> None:
-    video = scene("sheet", DEMO_SEED, objects=3, frames=6, hard=True)
+    video = make_scene("sheet", DEMO_SEED, objects=3, frames=6, hard=True)
 
     assert [zlib.crc32(video.picture(frame).tobytes()) for frame in (0, 5)] == [115630377, 128770512]

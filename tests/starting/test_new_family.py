@@ -21,7 +21,7 @@ import yaml
 from segjudge.cli import main
 from segjudge.evaluation_script.families import FOLDERS
 from segjudge.evaluation_script.scoring import VERSION
-from segjudge.families.uploads import check_upload
+from segjudge.families.plugin_files import check_upload
 from segjudge.starting.new_family import make_files
 from segjudge.testing import CHECKS
 from tests.families.plugins import ROOT, counting, install, run

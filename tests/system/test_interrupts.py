@@ -21,7 +21,7 @@ import pytest
 from segjudge.cli import main
 from segjudge.evaluation_script.families.sequences import engine as sequences
 from segjudge.interactive.mask_datasets import write_demo_root
-from segjudge.masks.demo import scene
+from segjudge.masks.demo import make_scene
 from tests.builders import ANNOTATIONS, ROOT
 
 COMMAND = [sys.executable, "-P", "-m", "segjudge"]
@@ -33,7 +33,7 @@ STRONG = ROOT / "examples/sequences-dev/strong.zip"
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write some videos."""
     root = tmp_path_factory.mktemp("davis") / "root"
-    write_demo_root(root, [scene(f"video{number}", number, objects=3, frames=50) for number in range(8)], sets=0)
+    write_demo_root(root, [make_scene(f"video{number}", number, objects=3, frames=50) for number in range(8)], sets=0)
     return root
 
 

@@ -106,7 +106,9 @@ def _open_expressions(name: str, data: bytes, instances_data: bytes, subset: str
         for sentence in names:
             if sentence in units:
                 raise Flaw(f"lists the sentence {printable(sentence)} twice", "Give each sentence its own sent_id")
-            units[sentence] = _unit(sentence, size, [text, area, ""], (group, texts[sentence]), has_target=bool(ids))
+            units[sentence] = _make_unit(
+                sentence, size, [text, area, ""], (group, texts[sentence]), has_target=bool(ids)
+            )
     notes = [f"{quantity(empty, 'sentence')} with a target without pixels"] if empty else []
     form = GREFCOCO if several else REFCOCO
     return _make_truth(form, groups, list(units.values()), notes, frozenset(elsewhere) - units.keys())
@@ -223,7 +225,7 @@ def _open_pictures(path: str, files: Files, subset: str) -> UnitTruth:
         target, ignored = draw(document["shapes"], size)
         row = [_encode(target), int(np.count_nonzero(target)), _encode(ignored) if ignored.any() else ""]
         about = int(bool(document["is_sentence"])), _first_text(document)
-        units[name] = _unit(name, size, row, about, has_target=bool(row[1]))
+        units[name] = _make_unit(name, size, row, about, has_target=bool(row[1]))
     return _make_truth(REASONSEG, ["short query", "long query"], list(units.values()), [])
 
 
@@ -318,7 +320,7 @@ def _make_truth(
     return UnitTruth(ReferringProtocol.family, form, facts, units, notes, elsewhere)
 
 
-def _unit(name: str, size: Size, row: List[Any], about: Tuple[int, str], *, has_target: bool) -> Unit:
+def _make_unit(name: str, size: Size, row: List[Any], about: Tuple[int, str], *, has_target: bool) -> Unit:
     """Make a sample; `about` holds its group and the text of its query."""
     facts: Dict[str, Any] = {"size": size, "group": about[0], "target": has_target}
     if about[1]:

@@ -105,7 +105,7 @@ def find_misplaced(
     certain: dict[str, Placement] = {}
     for way in WAYS:
         righted_fits = {name: sample.measure_fit(sample, way) for name, sample in ill.items()}
-        mirrored = [name for name, fit in righted_fits.items() if _belongs(fit, fits[name])]
+        mirrored = [name for name, fit in righted_fits.items() if _fits_better(fit, fits[name])]
         if 2 * len(mirrored) > len(ill):
             return {name: Placement(mirrored=way) for name in mirrored}
         certain |= {name: Placement(mirrored=way) for name in mirrored if righted_fits[name] >= CERTAIN}
@@ -126,7 +126,7 @@ def _is_suspect(sequence: SequenceLosses) -> bool:
     return bool(j) and (float(np.mean(j)) <= _ILL or (bool(union) and is_balanced))
 
 
-def _belongs(fit: float, present: float) -> bool:
+def _fits_better(fit: float, present: float) -> bool:
     return fit >= _FITS and 1 - fit <= _CLOSER * (1 - present)
 
 
@@ -134,7 +134,7 @@ def _find_owners(samples: Mapping[str, _Sample], fits: Mapping[str, float]) -> I
     """Yield sequences with the sequence whose masks each has, if exactly one fits."""
     for name, sample in samples.items():
         candidates = ((owner, sample.measure_fit(samples[owner])) for owner in samples if owner != name)
-        owners = [owner for owner, fit in candidates if _belongs(fit, fits[name])]
+        owners = [owner for owner, fit in candidates if _fits_better(fit, fits[name])]
         if len(owners) == 1:
             yield name, owners[0]
 

@@ -25,7 +25,7 @@ from segjudge.evaluation_script.files.packed import add_member, replace_file
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring.phase import Phase
 from segjudge.families.pins import describe_missing
-from segjudge.families.uploads import read_toolkits
+from segjudge.families.plugin_files import read_toolkits
 from segjudge.kernel.compiling import CompileError, cache_folder, run_pip
 from segjudge.platforms.evalai.bundle.agreement import check_splits
 from segjudge.platforms.evalai.bundle.annotations import refuse_annotations

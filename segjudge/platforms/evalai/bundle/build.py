@@ -19,7 +19,7 @@ from segjudge.evaluation_script.files import packed as packed_file
 from segjudge.evaluation_script.files.packed import add_member, replace_file
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.families.pins import describe_missing
-from segjudge.families.uploads import read_uploads
+from segjudge.families.plugin_files import read_uploads
 from segjudge.kernel.compiling import PLACE, Library, find_for_worker
 
 from .bundle_source import CONFIG, PHASES_FILE, SCRIPT_FOLDER, BundleKind, BundleSource, find_bundle

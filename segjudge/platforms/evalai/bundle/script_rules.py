@@ -73,23 +73,23 @@ def _check_modules(bundle: Bundle, folder: str, texts: dict[str, bytes]) -> Bund
             fault = f"is not Python {PINNED_PYTHON} ({module.error})"
             problems.append((name, breaks_later(subject, fault, "Correct it")))
     # Modules import each other by bare names if a search path is set, or if pip installs them.
-    finds_its_own = any(re.search(rb"sys\.path|\bpip\b", text) for text in texts.values())
+    extends_path = any(re.search(rb"sys\.path|\bpip\b", text) for text in texts.values())
     for name, module in modules.items():
-        faults = _check_imports(folder, name, module.imports, texts, finds_its_own=finds_its_own)
+        faults = _check_imports(folder, name, module.imports, texts, extends_path=extends_path)
         problems += [(name, problem) for problem in faults]
-    loaded = set(texts) if finds_its_own or not bundle.is_foreign else _find_reached_files(modules)
+    loaded = set(texts) if extends_path or not bundle.is_foreign else _find_reached_files(modules)
     for name, problem in problems:
         yield problem if name in loaded else replace(problem, severity=WARNING)
 
 
 def _check_imports(
-    folder: str, importer: str, imports: tuple[ImportedName, ...], texts: dict[str, bytes], *, finds_its_own: bool
+    folder: str, importer: str, imports: tuple[ImportedName, ...], texts: dict[str, bytes], *, extends_path: bool
 ) -> BundleProblems:
     modules = {file.split("/", 1)[0].removesuffix(".py") for file in texts}
     for imported in imports:
         subject = f"{folder}/{importer}:{imported.line}"
         is_of_bundle = imported.package in (*modules, folder) and imported.package not in sys.stdlib_module_names
-        if is_of_bundle and imported.is_certain and not finds_its_own:
+        if is_of_bundle and imported.is_certain and not extends_path:
             fault = f"imports {imported.name} absolutely, but EvalAI's worker cannot find that module"
             dotted = imported.name.removeprefix(f"{folder}.")
             yield breaks_later(subject, fault, f"Write it with a dot: from .{dotted} import …")
