@@ -37,6 +37,11 @@ class TaskScores:
     #: The values are jackknife pseudo-values, for a metric that is not a mean.
     pseudo: bool = False
 
+    @property
+    def counted(self) -> str:
+        """The number of cases, or of groups of cases, in words."""
+        return f"{quantity(len(self.cases), 'group')} of cases" if self.pseudo else quantity(len(self.cases), "case")
+
     def fill(self, value: float) -> TaskScores:
         """Return the task with missing values replaced by a value."""
         return replace(self, values=np.where(np.isnan(self.values), value, self.values))
@@ -290,7 +295,7 @@ class RankedTask:
     def verdict(self) -> str:
         """Return the sentence that names the leader and the significantly worse methods."""
         names, order = self.scores.algorithms, self.order
-        cases = quantity(len(self.scores.cases), "case")
+        cases = self.scores.counted
         leaders = [row for row in order if self.ranks[row] == self.ranks[order[0]]]
         if len(leaders) > 1:
             tied = ", ".join(names[row] for row in leaders)

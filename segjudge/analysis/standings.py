@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import permutations
 from typing import TYPE_CHECKING, Any, Literal
 
-from segjudge.evaluation_script.files.problems import name_hint, quantity
+from segjudge.evaluation_script.files.problems import name_hint
 from segjudge.families import describe_direction
 from segjudge.report.browser import ShownPage
 from segjudge.report.page import ReportPage, Section, make_list, render_page
@@ -76,7 +76,7 @@ class Ranking(ShownPage):
     def text(self, look: Look = PLAIN) -> str:
         """Return the tables as text for a terminal."""
         check_arguments(LOOK, look=look)
-        heads = [f"{task.title}: {quantity(len(task.scores.cases), 'case')}" for task in self.tasks]
+        heads = [f"{task.title}: {task.scores.counted}" for task in self.tasks]
         tables = [format_table(*task.cells(), look) for task in self.tasks]
         blocks = [f"{head}\n{table}\n{task.tau}\n" for head, table, task in zip(heads, tables, self.tasks, strict=True)]
         if self.places:
@@ -253,7 +253,7 @@ def _make_section(task: RankedTask, rule: Rule, *, several: bool) -> Section:
     columns, rows = task.cells()
     names, order = [task.scores.algorithms[row] for row in task.order], task.order
     values = {
-        "about": f"{quantity(len(task.scores.cases), 'case')}, ranked by {rule.method}. {task.tau}. {_COLUMNS}",
+        "about": f"{task.scores.counted}, ranked by {rule.method}. {task.tau}. {_COLUMNS}",
         "columns": columns,
         "rows": [
             [cell if column == SPREAD else _number_of(cell) for column, cell in zip(columns, row)] for row in rows
