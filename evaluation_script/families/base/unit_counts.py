@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import math
+from copy import copy
 from dataclasses import field
+from itertools import compress
 from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -108,6 +110,8 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
         #: The sums by name. For groups: the accumulator of all units, and the units to subtract.
         self._sums: Dict[str, Array] = {}
         self._left_out: Optional[Tuple[UnitAccumulator[Rules], List[UnitCounts]]] = None
+        #: The counts of all units in the truth's order, once they are known to be complete.
+        self._complete: Optional[List[UnitCounts]] = None
 
     @classmethod
     def make_empty(cls, protocol: Rules, description: Dict[str, Any], *, strict: bool) -> UnitAccumulator[Rules]:
@@ -136,9 +140,11 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
 
     def complete_counts(self) -> List[UnitCounts]:
         """Return the counts of all units in the truth's order; raises SubmissionError with every problem."""
-        self.refuse_missing()
-        self.refuse_problems()
-        return self.all_counts()
+        if self._complete is None:
+            self.refuse_missing()
+            self.refuse_problems()
+            self._complete = self.all_counts()
+        return self._complete
 
     def stack(self, key: str) -> Array:
         """Return a table that has the same shape in all units, with the units first."""
@@ -161,20 +167,28 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
 
     def update(self, counts: UnitCounts) -> None:
         super().update(counts)
-        self._stacks, self._sums, self._left_out = {}, {}, None
+        self._forget()
 
     def load_state_dict(self, state: Dict[str, bytes]) -> None:
-        self._stacks, self._sums, self._left_out = {}, {}, None
+        self._forget()
         super().load_state_dict(state)
+
+    def _forget(self) -> None:
+        """Drop what was computed from the counts before they change."""
+        self._stacks, self._sums, self._left_out, self._complete = {}, {}, None, None
 
     def _keep(self, units: List[UnitCounts], flags: Array) -> UnitAccumulator[Rules]:
         """Return the accumulator of the units that are flagged."""
-        units_by_name = {unit.name: unit for unit, flag in zip(units, flags.tolist()) if flag}
-        accumulator = UnitAccumulator(self.protocol, self.facts, list(units_by_name))
-        accumulator._counts = units_by_name
-        accumulator._stacks = {key: table[flags] for key, table in self._stacks.items()}
-        accumulator._left_out = self, [unit for unit, flag in zip(units, flags.tolist()) if not flag]
+        accumulator = copy(self)
+        accumulator.restrict(self, units, flags)
         return accumulator
+
+    def restrict(self, everything: UnitAccumulator[Rules], units: List[UnitCounts], flags: Array) -> None:
+        """Drop the units that are not flagged, in a copy of the accumulator of everything."""
+        self._complete = list(compress(units, flags.tolist()))
+        self.names = [unit.name for unit in self._complete]
+        self._stacks = {key: table[flags] for key, table in everything._stacks.items()}
+        self._sums, self._left_out = {}, (everything, list(compress(units, (~flags).tolist())))
 
     def without_groups(
         self, values: Callable[[UnitAccumulator[Rules]], Values], _metrics: Collection[str] = ()

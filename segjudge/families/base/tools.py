@@ -647,13 +647,14 @@ class UnitTools(FamilyTools, ABC):
         ranked = rank_kinds(losses.totals(), "" if metric == report.protocol.metrics[0] else metric)
         if not ranked:
             return ""
-        cases, groups = losses.rows(accumulator.names, losses.by_unit), report.rows()[self.groups]
-        worst, lowest = "", ""
-        if len(cases) > 1 and cases[0]["costs"] >= LITTLE:
-            worst = f"Worst {noun.removesuffix('s')}: {printable(cases[0]['name'])}, {describe_cost(cases[0])}."
+        costs, groups = losses.by_unit.sum(axis=1), report.rows()[self.groups]
+        worst, lowest, index = "", "", int(costs.argmax())
+        if len(costs) > 1 and costs[index] >= LITTLE:
+            (case,) = losses.rows([accumulator.names[index]], losses.by_unit[[index]])
+            worst = f"Worst {noun.removesuffix('s')}: {printable(case['name'])}, {describe_cost(case)}."
         if (names := [str(row["name"]) for row in groups]) != accumulator.names:
             lowest = self._name_lowest(self.groups, groups, names)
-        costly = count_costly([case["costs"] for case in cases], noun)
+        costly = count_costly(costs.tolist(), noun)
         return " ".join(sentence for sentence in (ranked, costly, worst, lowest) if sentence)
 
     def list_failures(self, open_inputs: Callable[[], ScoringInputs], report: Report) -> list[Row]:
