@@ -68,9 +68,11 @@ class _InstanceTools(FamilyTools):
         main, name_at_half = report.protocol.metrics[:2]
         value, at_half, lost = report.values[main], report.values[name_at_half], ""
         if value is not None and at_half is not None and value < 1 - LITTLE:
-            measure = getattr(report.protocol, "measure", "")
-            above = f", {format_number(at_half - value)} at greater ones" if at_half > value else ""
-            lost = f"{format_number(1 - at_half)} of {main} is lost at an {measure} of .50{above}. "
+            measure, above = getattr(report.protocol, "measure", ""), at_half - value
+            lost = f"{main} is {format_number(value)}, and no more at an {measure} of .50. "
+            if above >= LITTLE:
+                alone = f"{format_number(at_half)} at an {measure} of .50 alone"
+                lost = f"{main} is {format_number(value)}, and {alone}: greater ones cost {format_number(above)}. "
         return (lost + super().describe_loss(report)).strip()
 
     def check_kinds(self, protocol: Any) -> None:
