@@ -15,6 +15,7 @@ _SHORT, _SHARE = 4, 0.7
 LENGTH = 160
 #: The maximum number of changes that are named before a case.
 _EVENTS = 4
+_EXIT_CODE = re.compile(r"\nexit code \d+\n*\Z")
 _TITLE = re.compile(r"(?m)^(?=\$ )")
 _INDENTED_JSON = re.compile(r"(?m)^[{\[]\n(?: .*\n)+[}\]]$")
 
@@ -38,12 +39,14 @@ class Answers:
         A frame is noted whole, and later answers are not compared with it.
         """
         output, *files = re.split(r"(?m)^── (.+) ──\n", join_json(answer))
-        output = re.sub(r"\n+(exit code \d+\n*)\Z", r"\n\1", output)
+        output, _, code = (
+            output.rstrip("\n").rpartition("\nexit code ") if _EXIT_CODE.search(output) else (output, "", "")
+        )
         earlier = [f"{len(self._events) - _EVENTS} earlier changes"] if len(self._events) > _EVENTS else []
         before = _wrap(f"(before: {'; '.join([*earlier, *self._events[-_EVENTS:]])})") if self._events else []
         self._events.clear()
         parts = [
-            f"$ {title}",
+            f"$ {title}{f' → exit code {code}' if code else ''}",
             *before,
             *frame.splitlines(),
             *self.shorten(f"`{title}`", output.strip("\n").splitlines()),
@@ -147,7 +150,7 @@ def split_answers(name: str, text: str) -> dict[str, str]:
     """Return the cases of a file by the file's name and their titles; repeated titles are numbered."""
     cases: dict[str, str] = {}
     for case in filter(str.strip, _TITLE.split(text)):
-        title = case.splitlines()[0][2:]
+        title = case.splitlines()[0][2:].partition(" → exit code ")[0]
         same = sum(candidate.partition(" #")[0] == f"{name}: {title}" for candidate in cases)
         cases[f"{name}: {title}{f' #{same + 1}' if same else ''}"] = case.rstrip("\n")
     return cases

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import pytest
 
+from segjudge.evaluation_script.families.base.unit_truth import TruthFrame, Unit, UnitTruth, no_pixels
 from segjudge.evaluation_script.masks.overlaps import sum_by_key
 from segjudge.evaluation_script.masks.stack import Array
+from segjudge.families.base import drawing
 from segjudge.families.base.causes import CauseCounts
 from segjudge.families.base.painted import PaintedUnit
 from segjudge.families.base.pictures import SeenFrame, Side
@@ -307,3 +310,15 @@ def test_a_region_that_shares_no_pixel_with_any_other_is_not_called_by_its_own_n
     counts.add("unit 0", SeenFrame(truth, prediction, np.zeros((1, 2)), np.zeros(2, bool), None), judged, CLASSES)
     assert "is called car" not in counts.describe()
     assert "The only region is of the wrong class" in counts.describe()
+
+
+def test_causes_are_sought_in_as_many_units_as_there_is_time_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drawing, "_MOST_PIXELS", 150)
+    monkeypatch.setattr(drawing, "_look_at_unit", lambda *_: None)
+    monkeypatch.setattr(drawing, "_describe_causes", lambda *given: " ".join(entry.unit.name for entry in given[-1]))
+    frames = {"small": [TruthFrame("0", (10, 10), [], no_pixels)], "empty": []}
+    names = ["first", "empty", "second", "third"]
+    units = [Unit(name, 1, partial(frames.get, name, frames["small"])) for name in names]
+    order = [(index, [1.0]) for index in range(len(units))]
+    ranked = drawing.RankedUnits("val", UnitTruth("f", "l", {}, units), order, "images")
+    assert drawing.describe_units(None, ranked) == "first second"  # type: ignore[arg-type]
