@@ -21,6 +21,8 @@ _ROWS: Dict[int, Tuple[Tuple[int, int, int], ...]] = {
 }
 #: The maximum number of runs of a prediction, absolutely and as a multiple of the truth's.
 _MOST_RUNS, _NOISE = 1 << 21, 16
+#: The maximum number of runs of a truth.
+_MOST_TRUE_RUNS = 1 << 23
 #: The number of runs processed at once.
 _CHUNK = 1 << 18
 #: The number of slabs of planes that grow at once.
@@ -108,6 +110,15 @@ def find_runs(mask: Array, limit: int = 1 << 31, steps: int = 0) -> Runs:
             raise Flaw(fault, "Check the labels, and remove isolated voxels")
     positions = np.concatenate(edges)
     return Runs(positions[::2], positions[1::2], shape)
+
+
+def find_true_runs(truth: Array, steps: int = 0) -> Runs:
+    """Return the runs of a truth after growing; raises a Flaw if it is noise."""
+    try:
+        return find_runs(truth, _MOST_TRUE_RUNS, steps)
+    except Flaw:
+        fault = f"has a truth with a region in more than {_MOST_TRUE_RUNS:,} pieces, which are runs of voxels in a row"
+        raise Flaw(fault, "Check the labels of the truth, which look like noise") from None
 
 
 def limit_runs(truth: Runs) -> int:
@@ -308,8 +319,8 @@ def share_components(true: Components, predicted: Components) -> SharedComponent
 
 
 def compare_components(truth: Array, prediction: Array, neighbours: int) -> SharedComponents:
-    """Return the components of two masks by 6, 18 or 26 neighbours; raises a Flaw if the prediction is noise."""
-    true = find_components(truth, neighbours)
+    """Return the components of two masks by 6, 18 or 26 neighbours; raises a Flaw if one is noise."""
+    true = name_components(find_true_runs(truth), neighbours)
     return share_components(true, find_components(prediction, neighbours, limit_runs(true.runs)))
 
 

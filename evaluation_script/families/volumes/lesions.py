@@ -17,6 +17,7 @@ from .components import (
     SharedComponents,
     find_components,
     find_runs,
+    find_true_runs,
     name_components,
     share_components,
 )
@@ -76,8 +77,8 @@ class LesionSides(NamedTuple):
 
 def find_true(truth: Array, rule: LesionRule, neighbours: int = 26) -> Tuple[Components, Components]:
     """Return the lesions of a truth, grown and as annotated."""
-    grown = find_components(truth, neighbours, steps=rule.steps)
-    return grown, grown.cut(find_runs(truth)) if rule.steps else grown
+    grown = name_components(find_true_runs(truth, rule.steps), neighbours)
+    return grown, grown.cut(find_true_runs(truth)) if rule.steps else grown
 
 
 def find_predicted(prediction: Array, rule: LesionRule, limit: int) -> Components:

@@ -45,6 +45,8 @@ _KINDS: Tuple[Tuple[str, str], ...] = (
 _CODES = 256
 #: The maximum number of places on a prediction's surface, absolutely and as a multiple of the truth's.
 _MOST_PLACES, _NOISE = 1 << 23, 16
+#: The maximum number of places on a truth's surface.
+_MOST_TRUE_PLACES = 1 << 25
 #: The number of places above which bounds first choose those to measure.
 _MOST_MEASURED = 1 << 14
 #: The number of places above which NSD measures no distance between places that are far apart.
@@ -208,7 +210,10 @@ def find_border(mask: Array, *, open_ends: bool = False, corners: bool = False) 
 
 
 def check_noise(true: int, predicted: int) -> None:
-    """Raise a Flaw if a prediction's surface has so many more places than the truth's that it is noise."""
+    """Raise a Flaw if a surface is noise: the truth has too many places, or the prediction many more than the truth."""
+    if true > _MOST_TRUE_PLACES:
+        fault = f"has a truth with a region whose surface has {true:,} places; the limit is {_MOST_TRUE_PLACES:,}"
+        raise Flaw(fault, "Check the labels of the truth, which look like noise")
     if predicted > max(_MOST_PLACES, _NOISE * true):
         fault = f"has a region whose surface has {predicted:,} places; that of the truth has {true:,}"
         raise Flaw(fault, "Check the labels, and remove isolated voxels")

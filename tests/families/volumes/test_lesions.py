@@ -176,6 +176,23 @@ def test_a_prediction_of_far_more_pieces_than_the_truth_is_noise(monkeypatch: py
     assert len(compare_components(truth, noise, 26).predicted_sizes) == 5
 
 
+@pytest.mark.parametrize("name", ["volumes", "components", "brats-2023"])
+def test_a_truth_that_is_noise_is_named_as_the_cause(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    noise, organ = np.zeros((4, 9, 9), np.uint8), np.zeros((4, 9, 9), np.uint8)
+    noise[:, :, ::2], organ[1, :3, 4] = 1, 1
+    monkeypatch.setattr(components_room, "_MOST_TRUE_RUNS", 179)
+    monkeypatch.setattr(surfaces_room, "_MOST_TRUE_PLACES", 499)
+    with pytest.raises(Flaw) as rejection:
+        count_case(noise, organ, (1.0, 1.0, 1.0), VOLUME_PROTOCOLS[name])
+    words = (
+        "whose surface has 500 places; the limit is 499" if name == "volumes" else "in more than 179 pieces, which are"
+    )
+    assert f"has a truth with a region {words}" in str(rejection.value)
+    monkeypatch.setattr(components_room, "_MOST_TRUE_RUNS", 180)
+    monkeypatch.setattr(surfaces_room, "_MOST_TRUE_PLACES", 500)
+    count_case(noise, organ, (1.0, 1.0, 1.0), VOLUME_PROTOCOLS[name])
+
+
 def test_lesions_have_the_same_surfaces_however_few_voxels_are_listed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     truth, prediction = (volume.labels for volume in read_pair("brats", CASES[0]))
     row = VOLUME_PROTOCOLS["brats-2024-ped"]
