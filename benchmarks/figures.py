@@ -47,7 +47,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     ),
     "saliency": ("saliency", "saliency --images 1 --large 1 --repeat 1"),
     "volumes": ("volumes", "volumes --scale 0.1 --repeat 1"),
-    "volume-sets": ("volume_sets", "volume_sets --cases 2 --scale 0.1 --repeat 1"),
+    "volume-sets": ("volume_sets --cases 10 --repeat 2", "volume_sets --cases 2 --scale 0.1 --repeat 1"),
     "cells": ("cells --frames 12 --repeat 1", "cells --frames 2 --repeat 1"),
     "phrases": ("phrases", "phrases --pairs 14 --expressions 4 --repeat 1"),
     "cellpose": ("cellpose", "cellpose --images 2 --repeat 1"),
