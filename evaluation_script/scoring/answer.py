@@ -48,7 +48,7 @@ def build_answer(phase: Phase, reports: List[Report], timings: Dict[str, float])
             "seconds": {name: round(spent) for name, spent in timings.items() if name not in phase.hidden},
             "versions": versions(),
             # With these the hosts' leaderboard shows which submissions differ.
-            "sums": {split.codename: _sums(phase, split, report) for split, report in scored},
+            "sums": {split.codename: _list_sums(phase, split, report) for split, report in scored},
         },
     }
     undefined = {
@@ -90,7 +90,7 @@ def _limit_intervals(phase: Phase, split: PhaseSplit, report: Report) -> Dict[st
     return {metric: (round(low, DECIMALS), round(high, DECIMALS)) for metric, (low, high) in intervals.items()}
 
 
-def _sums(phase: Phase, split: PhaseSplit, report: Report) -> Dict[str, List[List[float]]]:
+def _list_sums(phase: Phase, split: PhaseSplit, report: Report) -> Dict[str, List[List[float]]]:
     """Return sums and counts of comparable leaderboard metrics that participants may see."""
     return {
         metric: [sums.tolist(), counts.tolist()]

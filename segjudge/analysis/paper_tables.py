@@ -46,7 +46,7 @@ class Column(NamedTuple):
     is_share: bool
     smaller_is_better: bool
 
-    def number(self, value: float | None) -> str:
+    def format_value(self, value: float | None) -> str:
         if value is None:
             return "–"
         return f"{100 * value:.1f}".replace("-0.0", "0.0") if self.is_share else f"{value:.3f}".rstrip("0").rstrip(".")
@@ -55,9 +55,9 @@ class Column(NamedTuple):
         """Return a method's value, its interval, and whether it is significantly best."""
         mean = self.means[name] if self.means else None
         if mean is None:
-            return self.number(self.values[name]), "", False
-        interval = "" if mean.low is None else f"[{self.number(mean.low)}, {self.number(mean.high)}]"
-        return self.number(mean.value), interval, mean.is_alone_best
+            return self.format_value(self.values[name]), "", False
+        interval = "" if mean.low is None else f"[{self.format_value(mean.low)}, {self.format_value(mean.high)}]"
+        return self.format_value(mean.value), interval, mean.is_alone_best
 
 
 def write_latex(columns: Sequence[Column], methods: Sequence[str], about: str) -> str:

@@ -62,10 +62,10 @@ class UnitCounts(NamedCounts):
 
 def decode_unit(data: bytes) -> UnitCounts:
     """Return the counts that `encode` wrote; raises ValueError for malformed bytes."""
-    return decode_with(_unit, data, _LONGEST_HEADER)
+    return decode_with(_decode_unit, data, _LONGEST_HEADER)
 
 
-def _unit(header: Dict[str, Any], numbers: bytes) -> UnitCounts:
+def _decode_unit(header: Dict[str, Any], numbers: bytes) -> UnitCounts:
     source = io.BytesIO(numbers)
     tables = {str(key): _table(source, *form) for key, form in header["tables"].items()}
     problems, count = problems_of(header)

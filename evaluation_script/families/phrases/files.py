@@ -175,7 +175,7 @@ def _open_truth(subsets: Dict[str, List[_Annotator]]) -> UnitTruth:
                 elsewhere.append(name)
                 continue
             rows = [annotator.rows.get(pair, []) for annotator in asked]
-            units.append(_unit(name, size, rows, index, asked[0].phrases[pair]))
+            units.append(_make_unit(name, size, rows, index, asked[0].phrases[pair]))
     facts = {"subsets": [[subset] for subset in subsets], "listed": categories}
     return UnitTruth(PhraseProtocol.family, PICTURES_LAYOUT, facts, units, notes, frozenset(elsewhere))
 
@@ -184,7 +184,7 @@ def _unit_name(subset: str, pair: int, subsets: int) -> str:
     return f"{subset}/{pair}" if subsets > 1 else str(pair)
 
 
-def _unit(name: str, size: Size, rows: List[List[Tuple[int, str, int]]], subset: int, phrase: str) -> Unit:
+def _make_unit(name: str, size: Size, rows: List[List[Tuple[int, str, int]]], subset: int, phrase: str) -> Unit:
     facts: Dict[str, Any] = {"subset": subset, "size": size, "annotators": len(rows)}
     if phrase:
         facts["text"] = phrase

@@ -85,7 +85,7 @@ def open_truth(path: str, document: Dict[str, Any]) -> UnitTruth:
         facts = {
             "text": text, "crowds": crowds[pair], "numbers": numbers[pair], "hidden": pair[0] in hidden,
         }  # fmt: skip
-        units.append(_unit(pair, videos[pair[0]], rows[pair], facts))
+        units.append(_make_unit(pair, videos[pair[0]], rows[pair], facts))
     listed = [[0, int(category["id"])] for category in document["categories"]]
     truth_facts = {"subsets": [[os.path.splitext(os.path.basename(path))[0]]], "listed": listed}
     return UnitTruth(PhraseProtocol.family, VIDEOS_LAYOUT, truth_facts, units, notes)
@@ -138,7 +138,7 @@ def _pair_name(video: int, category: int) -> str:
     return f"{video}_{category}"
 
 
-def _unit(pair: Tuple[int, int], video: Dict[str, Any], rows: Dict[int, Rows], facts: Dict[str, Any]) -> Unit:
+def _make_unit(pair: Tuple[int, int], video: Dict[str, Any], rows: Dict[int, Rows], facts: Dict[str, Any]) -> Unit:
     size, names = _size_of(video), [str(name) for name in video["file_names"]]
 
     def load() -> List[TruthFrame]:

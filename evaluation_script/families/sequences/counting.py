@@ -150,7 +150,7 @@ def decode_counts(data: bytes) -> SequenceCounts:
 
 def _from_header(header: Dict[str, Any], data: bytes) -> SequenceCounts:
     frames, rows, labels = [str(name) for name in header["frames"]], header["rows"], header["labels"]
-    objects = [_object(entry, len(frames)) for entry in header["objects"]]
+    objects = [_read_object(entry, len(frames)) for entry in header["objects"]]
     if not (isinstance(rows, int) and isinstance(labels, int) and 0 <= rows <= len(frames) and 0 <= labels < 1 << 17):
         raise ValueError("has impossible numbers of rows or labels")
     shapes = ((rows,), (len(objects), labels, FIELDS, rows), (len(objects), 2, rows if header["strict"] else 0))
@@ -173,7 +173,7 @@ def _from_header(header: Dict[str, Any], data: bytes) -> SequenceCounts:
     )  # fmt: skip
 
 
-def _object(entry: List[Any], frames: int) -> CountedObject:
+def _read_object(entry: List[Any], frames: int) -> CountedObject:
     name, counted, unseen, *kinds = entry
     ranges = [(int(start), int(stop)) for start, stop in counted]
     if not all(0 <= start < stop <= frames for start, stop in ranges):

@@ -474,14 +474,14 @@ class InstanceDiagnosis:
         return _find_errors(self.judged)
 
     @cached_property
-    def best(self) -> _BestThreshold | None:
+    def best_threshold(self) -> _BestThreshold | None:
         """Return the score threshold with the largest F1 over all categories."""
         return _find_best_threshold(self.judged)
 
     @cached_property
     def least(self) -> float:
         """Return the score of kept detections: the best threshold, or all if none is correct."""
-        return self.best.score if self.best else -np.inf
+        return self.best_threshold.score if self.best_threshold else -np.inf
 
     @cached_property
     def counts(self) -> _ImageCounts:

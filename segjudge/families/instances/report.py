@@ -243,7 +243,7 @@ def _make_scores(diagnosis: InstanceDiagnosis) -> Section:
         "scores",
         "Scores and thresholds",
         {
-            "best": diagnosis.best,
+            "best": diagnosis.best_threshold,
             "measure": diagnosis.protocol.measure,
             "profiles": diagnosis.counts.profiles(),
             "kind": "video" if diagnosis.protocol.tubes else "image",
@@ -265,5 +265,7 @@ def _make_confusion(diagnosis: InstanceDiagnosis) -> Section:
 
 
 def _describe_cut(diagnosis: InstanceDiagnosis) -> str:
-    subject = f"Detections with a score of {diagnosis.least:.3f} and more" if diagnosis.best else "All detections"
+    subject = (
+        f"Detections with a score of {diagnosis.least:.3f} and more" if diagnosis.best_threshold else "All detections"
+    )
     return f"{subject}, matched at an {diagnosis.protocol.measure} of one half; most mistakes first."

@@ -105,7 +105,7 @@ def _diagnose(folder: Path, protocol: str, arguments: list[str]) -> Iterator[str
 
 def _say(found: Any) -> Iterator[str]:
     judged, least = found.judged, found.least
-    yield f"best {found.best}, kinds {[(row['kind'], row['count'], row['cost']) for row in found.list_kinds()]}"
+    yield f"best {found.best_threshold}, kinds {[(row['kind'], row['count'], row['cost']) for row in found.list_kinds()]}"
     yield from (f"  {row}" for row in (*found.list_categories(), *found.list_images()[:4], *found.list_suspects()[:4]))
     yield f"  worst {found.rank_images(3)} {found.find_worst_of_categories()}, profiles {found.counts.profiles()}"
     yield f"  confusions {count_confusions(judged).tolist()} {count_confusions(judged, least).tolist()}"
