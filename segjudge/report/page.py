@@ -283,12 +283,15 @@ def make_loss_bar(rows: Iterable[Row]) -> Bar:
 
 
 def add_film(verdict: Section, player: Section) -> Section:
-    """Return the verdict with the worst moment of a player's worst sequence."""
+    """Return the verdict with the worst moment of the sequence that its link opens, or of the player's first one."""
     moments: Any = player.values["moments"]
     sequences: Any = player.values["sequences"]
     if not moments or player.values["alone"]:
         return verdict
-    of_worst = (moment for moment in moments if moment["sequence"] == sequences[0]["name"])
+    sentences: Any = verdict.values.get("sentences", ())
+    opened = re.findall(r'data-open="([^"]*)"', " ".join(map(str, sentences)))
+    named = [sequence["name"] for sequence in sequences if escape(sequence["stream"]) in opened]
+    of_worst = (moment for moment in moments if moment["sequence"] == [*named, sequences[0]["name"]][0])
     return replace(
         verdict, values={**verdict.values, "film": next(of_worst, moments[0]), "legend": player.values["legend"]}
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from segjudge.evaluation_script.files.problems import printable
 
-from .tables import first_metric, format_number
+from .tables import format_number
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.reports import Row
@@ -56,16 +56,15 @@ def describe_cost(row: Row) -> str:
     return f"at a cost of {format_number(row['costs'])} ({_word_share(cost / row['costs'])} {kind})"
 
 
-def name_lowest(kind: str, rows: Sequence[Row], names: Sequence[object]) -> str:
-    """Name the row of a table of this kind with the lowest value of its first metric; "" if no row is below others."""
-    metric = first_metric(list(rows))
-    values = [(row[metric], name) for row, name in zip(rows, names, strict=True) if metric and row[metric] is not None]
-    lowest, name = min(values, default=(1.0, ""), key=lambda item: item[0])
-    alike = sum(value < lowest + LITTLE for value, _ in values)
-    if alike == len(values):
+def name_lowest(kind: str, values: Sequence[float | None], names: Sequence[object], metric: str) -> str:
+    """Name the row of a table of this kind with the lowest value; "" if no row is below others."""
+    named_values = [(value, name) for value, name in zip(values, names, strict=True) if value is not None]
+    lowest, name = min(named_values, default=(1.0, ""), key=lambda item: item[0])
+    alike = sum(value < lowest + LITTLE for value, _ in named_values)
+    if alike == len(named_values):
         return ""
     named = f"{printable(name)} has" if alike == 1 else f"{printable(name)} and {alike - 1:,} more have"
-    return f"Of {len(values):,} {kind}, {named} the lowest {metric}, {format_number(lowest)}."
+    return f"Of {len(named_values):,} {kind}, {named} the lowest {metric}, {format_number(lowest)}."
 
 
 def _word_share(share: float) -> str:

@@ -74,6 +74,18 @@ def find_cause(scores: Any) -> str:
     return str(tools.explain_failures(scores.open_inputs(), scores.choose_report())[1])
 
 
+@pytest.mark.parametrize("protocol", ["davis2017", "vipseg", "kitti-step", "mots", "burst"])
+def test_the_strip_is_of_the_case_that_the_verdict_calls_worst(protocol: str, tmp_path: Path) -> None:
+    """Also if all objects of that case are found, and only inexact."""
+    page = make_report(score(protocol, ["dilated"], tmp_path, 17, least=True), "known faults", PageOptions())
+    (verdict, *_), sentences = page.sections, str(page.sections[0].values["sentences"])
+    (player,) = (section for section in page.sections if section.id == "frames")
+    sequences: Any = player.values["sequences"]
+    film: Any = verdict.values["film"]
+    streams = {sequence["name"]: sequence["stream"] for sequence in sequences}
+    assert f'data-open="{streams[film["sequence"]]}"' in sentences
+
+
 def test_a_player_has_a_colour_for_each_fault_that_it_shows(tmp_path: Path) -> None:
     """Pixels of a matching region may belong to another class."""
     page = make_report(score(MAPS[0], ["surplus"], tmp_path, 17), "known faults", PageOptions())

@@ -97,5 +97,4 @@ def test_the_worst_case_is_named_and_escaped() -> None:
     ],
 )
 def test_the_lowest_row_is_named(values: list[float | None], sentence: str) -> None:
-    rows = [{"name": name, "AP": value, "TP": 3} for name, value in zip("abc", values, strict=True)]
-    assert name_lowest("categories", rows, "abc") == sentence
+    assert name_lowest("categories", values, "abc", "AP") == sentence

@@ -252,8 +252,25 @@ class PaintedUnit:
                         facets,
                     )
                 )
+        if not moments and unit_cost > 0:
+            moments = self._find_least_exact_frame(dense=dense)
         moments.sort(key=lambda moment: -moment.cost)
         return [replace(moment, cost=moment.cost * unit_cost) for moment in moments]
+
+    def _find_least_exact_frame(self, *, dense: bool) -> list[_Moment]:
+        """Return the frame whose matches overlap least, of a unit without other faults; nothing without matches."""
+        measured = [(index, *_measure_matches(frame)) for index, frame in enumerate(self._judged)]
+        overlaps = [(together / sum(areas), index) for index, together, areas in measured if min(areas)]
+        if not overlaps:
+            return []
+        _, index = min(overlaps)
+        inexact, (style, text) = FAULTS[INEXACT].name, self._describe_matches(index, dense=dense)
+        name = self.frames[index]
+        return [
+            _Moment(
+                self.name, "", inexact, style, 1.0, name, f", {describe_frames(name, name)}", text, [("kind", inexact)]
+            )
+        ]
 
     def _describe_fault(self, kind: int, row: _Row, start: int) -> str:
         if kind == PARTIAL and self._by_pixel:
@@ -277,7 +294,7 @@ class PaintedUnit:
     def _sum_up_image(self, cost: float, *, dense: bool) -> list[_Moment]:
         notes = self._note_faults(0)
         if not notes:
-            inexact, (style, text) = FAULTS[INEXACT].name, self._describe_matches(dense=dense)
+            inexact, (style, text) = FAULTS[INEXACT].name, self._describe_matches(0, dense=dense)
             return [_Moment(self.name, "", inexact, style, cost, self.frames[0], "", text, [("kind", inexact)])]
         counts, areas = Counter(kind for kind, _, _ in notes), Counter[int]()
         for kind, _, area in notes:
@@ -294,12 +311,9 @@ class PaintedUnit:
         faults = "; ".join(f"{FAULTS[note_kind].name}: {note}" for note_kind, note, _ in notes[:_MOST_FOUND])
         return [_Moment(self.name, "", fault.name, fault.style, cost, self.frames[0], "", text, facets, faults)]
 
-    def _describe_matches(self, *, dense: bool) -> tuple[str, str]:
-        """Return the caption and style of an image whose segments all match."""
-        seen, judged = self._judged[0].seen, self._judged[0].judged
-        columns = np.flatnonzero((judged.partner >= 0) & (judged.prediction == RIGHT))
-        together = float(seen.shared[judged.partner[columns], columns].sum())
-        areas = float(seen.truth.areas[judged.partner[columns]].sum()), float(seen.prediction.areas[columns].sum())
+    def _describe_matches(self, index: int, *, dense: bool) -> tuple[str, str]:
+        """Return the style and caption of a frame whose segments all match."""
+        together, areas = _measure_matches(self._judged[index])
         if dense or not min(areas):
             return FAULTS[INEXACT].style, "all segments match, but inexactly"
         missed, surplus = areas[0] - together, areas[1] - together
@@ -467,6 +481,15 @@ def _pairs_of(frame: _JudgedFrame, *, things: bool) -> Iterator[tuple[Any, Any]]
     for column, row in enumerate(frame.judged.partner.tolist()):
         if row >= 0 and (not things or (frame.seen.truth.things[row] and frame.judged.prediction[column] == RIGHT)):
             yield frame.seen.truth.keys[row], frame.seen.prediction.keys[column]
+
+
+def _measure_matches(frame: _JudgedFrame) -> tuple[float, tuple[float, float]]:
+    """Return the common pixels of correct matches, and all pixels of their segments on either side."""
+    seen, judged = frame.seen, frame.judged
+    columns = np.flatnonzero((judged.partner >= 0) & (judged.prediction == RIGHT))
+    rows = judged.partner[columns]
+    areas = float(seen.truth.areas[rows].sum()), float(seen.prediction.areas[columns].sum())
+    return float(seen.shared[rows, columns].sum()), areas
 
 
 def _extend(row: _Row, index: int, kind: int, partner: int, area: float) -> None:

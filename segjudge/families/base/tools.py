@@ -247,13 +247,18 @@ class FamilyTools:
         from segjudge.report.tables import key_of_rows
 
         kind, rows = next(iter(report.rows().items()))
-        return self._name_lowest(kind, rows, [row[key_of_rows(kind)] for row in rows])
+        return self._name_lowest(report, kind, [row[key_of_rows(kind)] for row in rows])
 
-    def _name_lowest(self, kind: str, rows: list[Row], names: Sequence[object]) -> str:
+    def _name_lowest(self, report: Report, table: str, names: Sequence[object]) -> str:
+        """Name the row of a table that is lowest by the protocol's first metric there."""
         from segjudge.report.sentences import name_lowest
         from segjudge.report.tables import first_metric
 
-        return "" if self.prefers_smaller(first_metric(rows)) else name_lowest(kind, rows, names)
+        rows = report.rows()[table]
+        metric = next((name for name in report.protocol.metrics if rows and name in rows[0]), first_metric(rows))
+        return (
+            "" if self.prefers_smaller(metric) else name_lowest(table, [row.get(metric) for row in rows], names, metric)
+        )
 
     def draw_film(self, methods: Sequence[ScoredMethod], choice: FilmChoice) -> Film:
         """Draw frames of a sequence side by side; raises UsageError if the family has none."""
@@ -411,6 +416,8 @@ class UnitTools(FamilyTools, ABC):
     meanings: ClassVar[Mapping[str, str]] = {}
     #: The class in `pictures.py` that locates the segments of a unit; without it, nothing is drawn.
     painter: ClassVar[str] = ""
+    #: A page divides the loss by the kinds of `measure_losses`, which counts alone tell.
+    counts_kinds: ClassVar[bool] = True
     #: `name_losses` names several metrics, such as "DetA and AssA".
     several_losses: ClassVar[bool] = False
 
@@ -641,6 +648,7 @@ class UnitTools(FamilyTools, ABC):
 
     def describe_loss(self, report: Report) -> str:
         from segjudge.report.sentences import LITTLE, count_costly, describe_cost, rank_kinds
+        from segjudge.report.tables import format_number
 
         accumulator, losses = self._measure_report(report)
         metric, noun = self.name_losses(report.protocol)
@@ -651,11 +659,12 @@ class UnitTools(FamilyTools, ABC):
         worst, lowest, index = "", "", int(costs.argmax())
         if len(costs) > 1 and costs[index] >= LITTLE:
             (case,) = losses.rows([accumulator.names[index]], losses.by_unit[[index]])
-            worst = f"Worst {noun.removesuffix('s')}: {printable(case['name'])}, {describe_cost(case)}."
+            cost = describe_cost(case) if self.counts_kinds else f"at a cost of {format_number(case['costs'])}"
+            worst = f"Worst {noun.removesuffix('s')}: {printable(case['name'])}, {cost}."
         if (names := [str(row["name"]) for row in groups]) != accumulator.names:
-            lowest = self._name_lowest(self.groups, groups, names)
-        costly = count_costly(costs.tolist(), noun)
-        return " ".join(sentence for sentence in (ranked, costly, worst, lowest) if sentence)
+            lowest = self._name_lowest(report, self.groups, names)
+        sentences = (ranked if self.counts_kinds else "", count_costly(costs.tolist(), noun), worst, lowest)
+        return " ".join(sentence for sentence in sentences if sentence)
 
     def list_failures(self, open_inputs: Callable[[], ScoringInputs], report: Report) -> list[Row]:
         accumulator, losses = self._measure_report(report)

@@ -46,7 +46,7 @@ from segjudge.report.page import (
     picture_kind,
     templates,
 )
-from segjudge.report.sentences import rank_kinds
+from segjudge.report.sentences import LITTLE, rank_kinds
 from segjudge.report.tables import format_difference, format_number
 from segjudge.system.errors import UsageError
 
@@ -345,9 +345,10 @@ def _find_moments(sequences: list[SequenceLosses]) -> list[_Moment]:
 def _list_moments(sequence: str, losses: ObjectLosses) -> Iterator[_Moment]:
     costs = losses.parts.sum(axis=1)
     usual = float(costs.mean()) if len(costs) else 0.0
-    # A tracked object always loses a little at its edge: only an unusual loss makes a moment.
+    # A tracked object always loses a little at its edge: only an unusual loss, or the same in all frames, is a moment.
+    threshold = -1.0 if usual > LITTLE and costs.max() < usual + LITTLE else usual
     aspects = [
-        "" if kind == RIGHT or (kind == TRACKED and cost <= usual) else _MEANINGS.get(kind, ("shape",))[0]
+        "" if kind == RIGHT or (kind == TRACKED and cost <= threshold) else _MEANINGS.get(kind, ("shape",))[0]
         for kind, cost in zip(losses.kinds, costs.tolist(), strict=True)
     ]
     for start, stop in _find_runs(aspects):
@@ -395,8 +396,9 @@ def write_verdict(method: MethodLosses, sequences: list[SequenceLosses], losses:
     sentence: Markup | str = ""
     if worst is not None:
         stream = next(sequence.stream for sequence in sequences if sequence.name == worst.sequence)
-        sentence = Markup('Worst: <a href="#frames" data-open="{}" data-frame="{}">{} from frame {}</a>, {}.').format(
-            stream, worst.worst, worst.sequence, worst.start, _MEANINGS[worst.kind][1]
+        head = "Worst" if worst.sequence == sequences[0].name else "Worst moment"
+        sentence = Markup('{}: <a href="#frames" data-open="{}" data-frame="{}">{} from frame {}</a>, {}.').format(
+            head, stream, worst.worst, worst.sequence, worst.start, _MEANINGS[worst.kind][1]
         )
     causes = [describe_causes(sequences, method.misplaced), rank_kinds(kinds)]
     verdict = make_verdict(report, report.protocol.metrics[0], causes, costs, "sequences", sentence)

@@ -52,6 +52,7 @@ class _VolumeTools(UnitTools):
     limits = ""
     memory = "VolumesInMemory"
     groups = "regions"
+    counts_kinds = False  # pages look at components
     endings = (".nii.gz", ".nii", ".mha", ".nrrd")
 
     def choose_region(self, protocol: Any, region: str) -> Any:
