@@ -240,6 +240,8 @@ def deep_size() -> bytes:
         pytest.param(b'{"next_scribble_frame_candidates": [Infinity]}', "not a list of whole numbers", id="infinity"),
         pytest.param({"sequence": "\ud800" * 10**6}, "are due", id="surrogates"),
         pytest.param({"interaction": 10**4000}, "a value of the type int", id="large number"),
+        pytest.param({"interaction": 10**18}, "a value of the type int", id="the smallest large number"),
+        pytest.param({"interaction": 10**18 - 1}, "999999999999999999", id="the largest small number"),
         pytest.param({"sequence": {"a": ["b"] * 50}}, "a value of the type dict", id="an object for a name"),
         pytest.param(b'{"sequence": ' + b"[" * 900 + b"]" * 900 + b"}", "a value of the type list|not JSON", id="deep name"),
         pytest.param(deep_size(), "y_true and y_pred must have the same shape|not JSON", id="deep size"),
