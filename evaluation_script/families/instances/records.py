@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from functools import cached_property
 from itertools import chain
-from typing import Any, Dict, List, Optional, Tuple, Union
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
@@ -52,6 +52,18 @@ class Category:
     frequency: str = ""
 
 
+class Examples(NamedTuple):
+    """Some instances of the truth: the indices of their images, their boxes and their keypoints, if any."""
+
+    image: Array
+    boxes: Array
+    #: x and y (instances, points, 2), and whether each point is marked (instances, points).
+    points: Array = np.zeros((0, 0, 2))
+    marked: Array = np.zeros((0, 0), bool)
+    #: For each point, the one on the other side, or itself.
+    others: Array = np.zeros(0, np.int64)
+
+
 @dataclass(frozen=True)
 class KnownImages:
     """The images and categories that the truth knows, sorted by id."""
@@ -63,8 +75,8 @@ class KnownImages:
     frames: Optional[Array] = None
     #: The number of keypoints of each instance, if any.
     keypoints: int = 0
-    #: Some instances: the indices of their images, and their boxes.
-    examples: Optional[Tuple[Array, Array]] = None
+    #: Some instances to compare records with.
+    examples: Optional[Examples] = None
 
     @property
     def key(self) -> str:

@@ -11,7 +11,7 @@ from ...masks.run_lengths import MaskTexts, boxes_of, join_texts
 from ...masks.stack import Array
 from ..base.suspicions import ScoreRange, judge_matches, judge_one_class
 from .protocols import InstanceProtocol
-from .records import Category, KnownImages, RecordColumns
+from .records import Category, Examples, KnownImages, RecordColumns
 
 if TYPE_CHECKING:
     from .truth import InstanceTruth
@@ -36,8 +36,8 @@ class RecordForm:
         #: The numbers of boxes or points: all, those outside their images, those whose coordinates may be shares, those
         #: far outside, and those that each other order would put inside.
         self._counts = np.zeros(4 + len(_BOX_ORDERS), np.int64)
-        #: The images, boxes and masks of records in or beside the images of examples.
-        self._near: List[Tuple[Array, Array, MaskTexts]] = []
+        #: The images, boxes, points and masks of records in or beside the images of examples.
+        self._near: List[Tuple[Array, Array, Array, MaskTexts]] = []
 
     def add(self, columns: RecordColumns, images: KnownImages) -> None:
         """Count signs of mistakes in records."""
@@ -105,21 +105,23 @@ class RecordForm:
             return
         is_near = np.zeros(len(images.ids) + 2, bool)
         for step in (0, 1, 2):
-            is_near[images.examples[0] + step] = True
+            is_near[images.examples.image + step] = True
         chosen = np.flatnonzero(is_near[1:-1][columns.image])[:_MOST_NEAR]
-        boxes = columns.boxes[chosen] if columns.points is None else _box_points(columns.points[chosen])
-        self._near.append((columns.image[chosen], boxes, masks.take(chosen).compact()))
+        points = np.zeros((len(chosen), 0)) if columns.points is None else columns.points[chosen]
+        boxes = columns.boxes[chosen] if columns.points is None else _box_points(points)
+        self._near.append((columns.image[chosen], boxes, points, masks.take(chosen).compact()))
 
     def judge_places(self, images: KnownImages, noun: str) -> List[str]:
         """Return a warning if the records have another place or image than they should."""
         if images.examples is None or not self._near:
             return []
-        holders, boxes = images.examples
-        image, predicted = (np.concatenate(columns) for columns in list(zip(*self._near))[:2])
+        holders, boxes = images.examples.image, images.examples.boxes
+        image, predicted, points = (np.concatenate(columns) for columns in list(zip(*self._near))[:3])
         masks = join_texts([texts for *_, texts in self._near])
         reached = _REACHED_BY_POINTS if noun == "keypoint" else _REACHED
 
-        def count_found(rows: Array, step: int, change: Callable[[Array, Array], Array]) -> int:
+        def count_found(rows: Array, place: _Place, reached: float = reached) -> int:
+            _, step, change = place
             places = change(predicted[rows].T, images.sizes[image[rows]].T)
             return int(_find_examples(image[rows] + step, places, (holders, boxes), reached).sum())
 
@@ -129,18 +131,20 @@ class RecordForm:
             predicted[lacking] = boxes_of([masks[row] for row in lacking.tolist()], images.sizes[image[lacking]])
             return rows
 
-        right = count_found(draw_boxes(np.flatnonzero(np.isin(image, holders))), *_PLACES[0][1:])
-        if _TIMES_AS_MANY * right > len(holders):  # no other reading could be better
-            return []
-        rows = draw_boxes(np.arange(len(image)))
-        counts = [count_found(rows, step, change) for _, step, change in _PLACES[1:]]
-        best = int(np.argmax(counts))
-        if counts[best] < max(_TIMES_AS_MANY * right, _WOULD_FIND * len(holders)):
-            return []
+        rows = draw_boxes(np.flatnonzero(np.isin(image, holders)))
+        right = count_found(rows, _AS_MEANT)
+        if _TIMES_AS_MANY * right <= len(holders):  # another place could be better
+            rows = draw_boxes(np.arange(len(image)))
+            found, place = max(((count_found(rows, place), place) for place in _PLACES), key=lambda pair: pair[0])
+        else:  # some boxes overlap even if their images were padded, but they do not fit
+            reached, place = _FITTING, _PADDED
+            right, found = count_found(rows, _AS_MEANT, reached), count_found(rows, place, reached)
+        if found < max(_TIMES_AS_MANY * right, _WOULD_FIND * len(holders)):
+            return _judge_sides(images.examples, image, points)
         nouns = "boxes" if noun == "box" else f"{noun}s"
-        tried = f"{quantity(counts[best], 'instance', len(holders))} tried"
+        tried = f"{quantity(found, 'instance', len(holders))} tried"
         gain = f"corrected, {tried} would be found instead of {right:,}"
-        return [f"{nouns} {_PLACES[best + 1][0]}: {gain}. Write pixels of the image that image_id names"]
+        return [f"{nouns} {place[0]}: {gain}. Write pixels of the image that image_id names"]
 
 
 #: The maximum number of records that are kept for comparison with examples.
@@ -149,16 +153,30 @@ _MOST_NEAR = 10_000
 _WOULD_FIND, _TIMES_AS_MANY = 0.6, 1.5
 #: The maximum number of examples from the truth, and the share that spreads them over its images.
 _MOST_EXAMPLES, _GOLDEN = 24, 0.618
-#: The IoU of boxes from which an example is found. Boxes around keypoints are smaller than those around instances.
-_REACHED, _REACHED_BY_POINTS = 0.5, 0.3
-#: Readings of the places of records: the slip, the step to their image, and the change of boxes (x, y, width, height)
+#: The IoU of boxes from which an example is found, and from which it fits. Boxes around keypoints are smaller than
+#: those around instances.
+_REACHED, _REACHED_BY_POINTS, _FITTING = 0.5, 0.3, 0.75
+
+
+def _cut_padding(boxes: Array, sizes: Array) -> Array:
+    """Return boxes without the bars of images that were padded to squares and then had their own size again."""
+    longest, sides = sizes.max(axis=0), sizes[::-1]
+    starts = boxes[:2] * longest / sides - (longest - sides) / 2
+    return np.concatenate((starts, boxes[2:] * longest / sides))
+
+
+#: A reading of the places of records: the slip, the step to their image, and the change of boxes (x, y, width, height)
 #: in images (height, width).
-_PLACES: Tuple[Tuple[str, int, Callable[[Array, Array], Array]], ...] = (
-    ("", 0, lambda boxes, _: boxes),
+_Place = Tuple[str, int, Callable[[Array, Array], Array]]
+_AS_MEANT: _Place = ("", 0, lambda boxes, _: boxes)
+_PADDED: _Place = ("look as if their images had been padded to squares", 0, _cut_padding)
+_PLACES: Tuple[_Place, ...] = (
     ("look mirrored, with left and right exchanged", 0, lambda b, size: np.stack((size[1] - b[0] - b[2], *b[1:]))),
     ("look upside down", 0, lambda b, size: np.stack((b[0], size[0] - b[1] - b[3], b[2], b[3]))),
     ("look rotated by 180 degrees", 0, lambda b, size: np.stack((*(size[::-1] - b[:2] - b[2:]), *b[2:]))),
     ("look as if x and y were exchanged", 0, lambda b, _: b[[1, 0, 3, 2]]),
+    ("look as if width and height were exchanged", 0, lambda b, _: b[[0, 1, 3, 2]]),
+    _PADDED,
     ("look as if in images of half the size", 0, lambda b, _: b * 2),
     ("look as if in images of twice the size", 0, lambda b, _: b / 2),
     ("look as if each belonged to the image before its own", -1, lambda b, _: b),
@@ -166,8 +184,8 @@ _PLACES: Tuple[Tuple[str, int, Callable[[Array, Array], Array]], ...] = (
 )
 
 
-def choose_examples(truth: InstanceTruth, protocol: InstanceProtocol) -> Optional[Tuple[Array, Array]]:
-    """Return the images and boxes of some instances of images throughout the truth; None if they are too few."""
+def choose_examples(truth: InstanceTruth, protocol: InstanceProtocol) -> Optional[Examples]:
+    """Return some instances of images throughout the truth; None if they are too few."""
     if truth.images.frames is not None or protocol.streets:
         return None
     has_extent = truth.boxes[:, 2:].all(axis=1) if protocol.boxes or protocol.keypoints else truth.pixels > 0
@@ -180,10 +198,58 @@ def choose_examples(truth: InstanceTruth, protocol: InstanceProtocol) -> Optiona
     some = images[strides]
     some = some[: int(np.searchsorted(np.cumsum(totals[some]), _MOST_EXAMPLES)) + 1]
     chosen = indices[np.isin(truth.image[indices], some)][:_MOST_EXAMPLES]
-    if protocol.boxes or protocol.keypoints:
-        return truth.image[chosen], truth.boxes[chosen].astype(float)
+    keypoints = truth.keypoints if protocol.keypoints else None
+    if keypoints is not None:
+        points, marked, others = keypoints.points[chosen], keypoints.marked[chosen], _find_other_sides(keypoints.names)
+        return Examples(truth.image[chosen], truth.boxes[chosen].astype(float), points, marked, others)
+    if protocol.boxes:
+        return Examples(truth.image[chosen], truth.boxes[chosen].astype(float))
     texts = [truth.masks[index] for index in chosen.tolist()]
-    return truth.image[chosen], boxes_of(texts, truth.images.sizes[truth.image[chosen]]).astype(float)
+    return Examples(truth.image[chosen], boxes_of(texts, truth.images.sizes[truth.image[chosen]]).astype(float))
+
+
+def _find_other_sides(names: List[str]) -> Array:
+    """Return for each point the one whose name has left instead of right or the reverse; itself without any."""
+    others = list(range(len(names)))
+    for point, name in enumerate(map(str, names)):
+        other = name.replace("left", "right")
+        if other != name and other in names:
+            others[point] = names.index(other)
+            others[others[point]] = point
+    return np.array(others, np.int64)
+
+
+#: The share of instances that must fit better with left and right exchanged, and the maximum ratio of the distances.
+_EXCHANGED, _NEARER = 0.8, 0.5
+
+
+def _judge_sides(examples: Examples, image: Array, points: Array) -> List[str]:
+    """Return a warning if the points of nearly all instances lie where those of their other sides should."""
+    others = examples.others
+    has_sides = others != np.arange(len(others))
+    if not has_sides.any() or points.shape[1] != 2 * len(others):
+        return []
+    predicted = points.reshape(len(points), -1, 2)
+    tried = exchanged = 0
+    for holder, true, marked in zip(examples.image, examples.points, examples.marked):
+        people = predicted[image == holder]
+        sided = marked & has_sides
+        if not len(people) or not sided.any():
+            continue
+        as_meant, otherwise = (
+            np.hypot(*np.moveaxis(people[:, order] - true, 2, 0))[:, sided].sum(axis=1)
+            for order in (np.arange(len(others)), others)
+        )
+        nearest = int(np.argmin(np.minimum(as_meant, otherwise)))
+        tried += 1
+        exchanged += bool(otherwise[nearest] < _NEARER * as_meant[nearest])
+    if tried < _FEWEST or exchanged < _EXCHANGED * tried:
+        return []
+    nearer = (
+        f"the points of {quantity(exchanged, 'instance', tried)} tried would lie at most half as far from the truth's"
+    )
+    slip = "keypoints look as if left and right were exchanged"
+    return [f"{slip}: corrected, {nearer}. Write the points in the order of the truth"]
 
 
 def _box_points(points: Array) -> Array:
@@ -286,9 +352,9 @@ def _judge_one_category(counted: Array, detections: Array, categories: int) -> L
     return judge_one_class("detection", true, np.bincount(detections["category"], minlength=categories))
 
 
-#: The share of matched detections with a twin from which all seem to be sent twice, and the minimum share of different
-#: scores: rounded ones often coincide.
-_TWICE, _DIFFERENT = 0.5, 0.25
+#: The share of matched detections with a twin from which all seem to be sent twice, the minimum share of different
+#: scores (rounded ones often coincide), and the share of keys that even numbers of detections have.
+_TWICE, _DIFFERENT, _EVEN = 0.5, 0.25, 0.95
 
 
 def _judge_duplicates(detections: Array, matched: Array) -> List[str]:
@@ -297,7 +363,11 @@ def _judge_duplicates(detections: Array, matched: Array) -> List[str]:
     repeats = np.logical_and.reduce([detections[key][1:] == detections[key][:-1] for key in keys])
     hits, total = int(np.count_nonzero(matched)), len(detections)
     twins = int(np.count_nonzero(repeats & ((matched[1:] > 0) != (matched[:-1] > 0))))
-    if hits < _FEWEST or twins < _TWICE * hits or len(np.unique(detections["score"])) < _DIFFERENT * total:
+    sizes = np.diff(np.flatnonzero(np.concatenate(([True], ~repeats, [True]))))
+    are_pairs = len(sizes) >= _FEWEST and np.count_nonzero(sizes % 2 == 0) >= _EVEN * len(sizes)
+    if not are_pairs and (hits < _FEWEST or twins < _TWICE * hits):
+        return []
+    if len(np.unique(detections["score"])) < _DIFFERENT * total:
         return []
     count = int(np.count_nonzero(repeats))
     return [f"{count:,} of {total:,} detections have the image, category and score of another: send each once"]

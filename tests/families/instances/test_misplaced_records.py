@@ -76,6 +76,11 @@ PLACES: dict[str, Callable[[int, Any], tuple[int, Any]]] = {
     "look upside down": lambda i, b: (i, [b[0], HEIGHT - b[1] - b[3], *b[2:]]),
     "look rotated by 180 degrees": lambda i, b: (i, [WIDTH - b[0] - b[2], HEIGHT - b[1] - b[3], *b[2:]]),
     "look as if x and y were exchanged": lambda i, b: (i, [b[1], b[0], b[3], b[2]]),
+    "look as if width and height were exchanged": lambda i, b: (i, [b[0], b[1], b[3], b[2]]),
+    "look as if their images had been padded to squares": lambda i, b: (
+        i,
+        [b[0], 0.75 * b[1] + (WIDTH - HEIGHT) / 2 * HEIGHT / WIDTH, b[2], 0.75 * b[3]],
+    ),
     "look as if in images of half the size": lambda i, b: (i, [side / 2 for side in b]),
     "look as if each belonged to the image before its own": lambda i, b: ((i + 1) % IMAGES, b),
     "look as if each belonged to the image after its own": lambda i, b: ((i - 1) % IMAGES, b),
@@ -113,8 +118,29 @@ def test_repeated_missing_and_unclassified_records_are_named(protocol: str, tmp_
         (line,) = said(records, protocol, tmp_path)
         assert message in line
     assert said(right[:18], protocol, tmp_path) == []
+    missed = make_records(protocol, lambda i, b: (i, [*b[:2], 1, 1]))
+    lines = said(missed + missed, protocol, tmp_path)
+    assert any(
+        "24 of 48 detections have the image, category and score of another: send each once" in line for line in lines
+    )
+    assert not any("send each once" in line for line in said(missed, protocol, tmp_path))
     coarse = [{**record, "score": 0.9} for record in right + right]
     assert said(coarse, protocol, tmp_path) == []
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_points_with_exchanged_sides_are_named(share: float, tmp_path: Path) -> None:
+    records = make_records("coco-keypoints", POOR["right"])
+    for record in records[: int(share * len(records))]:
+        points = record["keypoints"]
+        record["keypoints"] = [*points[3:6], *points[:3], *points[9:], *points[6:9]]
+    truth = write_truth(tmp_path / "truth.json")
+    names = ["left_top", "right_top", "left_bottom", "right_bottom"]
+    truth.write_text(truth.read_text().replace(json.dumps(list("abcd")), json.dumps(names)))
+    (tmp_path / "results.json").write_text(json.dumps(records))
+    lines = score(tmp_path / "results.json", truth, "coco-keypoints").warnings
+    message = "left and right were exchanged: corrected, the points of 24 of 24 instances tried would lie at most half"
+    assert any(message in line for line in lines) is (share == 1)
 
 
 def test_boxes_for_larger_images_are_named(tmp_path: Path) -> None:
