@@ -119,6 +119,15 @@ class FirstMaps:
         before, after = self._agreement, self.measure(change)
         return before is None or after is None or after > max(_RELATED, _GAIN * before)
 
+    def are_blended(self) -> bool:
+        """Return whether labels blend along the prediction's borders, and not along the truth's."""
+        if self._truth is None or self._prediction is None or self._prediction.ndim != 2:
+            return False
+        borders, share, order = _share_blended(self._prediction)
+        if borders < _FEWEST_BORDERS or share < _BLENDED or order < _ORDERED:
+            return False
+        return share >= _TIMES_BLENDED * _share_blended(self._truth.numbers)[1]
+
     def are_related(self) -> bool:
         """Return whether the maps may show the same scene, perhaps with other labels."""
         return self._agreement is None or self._agreement > _RELATED
@@ -217,6 +226,60 @@ def _cut_bars(pixels: Array) -> Array:
             return pixels
         places.append(start + np.arange(side) * (end - start) // side)
     return pixels[np.ix_(*places)] if is_filled.ndim == 2 and not is_filled[0].all() else pixels
+
+
+def read_blended(noun: str, masks: str) -> Reading:
+    """Return the reading of maps whose labels blend along borders."""
+    return Reading(
+        "blended", f"labels of {masks} blend along borders, as if resized with interpolation",
+        "Resize labels by nearest neighbour", noun, partial(_open_changed, _sharpen),
+        times=_TIMES_SHARPENED, fits=FirstMaps.are_blended,
+    )  # fmt: skip
+
+
+#: The minimum ratio of the scores of sharpened maps.
+_TIMES_SHARPENED = 1.03
+#: The maximum length of a blended run, the minimum number of borders, the minimum share of blended runs among borders
+#: and among short runs between two other labels, and the minimum ratio of the share to the truth's.
+_SHORT, _FEWEST_BORDERS, _BLENDED, _ORDERED, _TIMES_BLENDED = 8, 50, 0.1, 0.6, 4.0
+#: The number of rows that show whether a map is blended.
+_ROWS = 64
+
+
+def _find_blended(pixels: Array) -> Tuple[Array, Array, Array]:
+    """Return the starts of the runs of rows, and which are between two other labels and between them in value."""
+    is_start = np.ones(pixels.shape, bool)
+    np.not_equal(pixels[:, 1:], pixels[:, :-1], out=is_start[:, 1:])
+    starts = np.flatnonzero(is_start)
+    values, width = pixels.reshape(-1)[starts].astype(np.int64), pixels.shape[1]
+    rises, is_inner = np.sign(np.diff(values)), np.zeros((2, len(starts)), bool)
+    if len(starts) > 2:
+        inside = (starts[1:-1] % width > 0) & (starts[2:] % width > 0) & (np.diff(starts)[1:] <= _SHORT)
+        is_inner[0, 1:-1] = inside & (values[2:] != values[:-2])
+        is_inner[1, 1:-1] = is_inner[0, 1:-1] & (rises[1:] == rises[:-1])
+    return starts, is_inner[0], is_inner[1]
+
+
+def _share_blended(pixels: Array) -> Tuple[int, float, float]:
+    """Return the number of borders in some rows, and the shares of blended runs among them and among inner runs."""
+    rows = np.ascontiguousarray(pixels[:: max(1, len(pixels) // _ROWS)])
+    starts, is_inner, is_blended = _find_blended(rows)
+    borders, blended = len(starts) - len(rows), int(np.count_nonzero(is_blended))
+    return borders, blended / max(1, borders), blended / max(1, int(np.count_nonzero(is_inner)))
+
+
+def _sharpen(pixels: Array) -> Array:
+    """Return a map whose blended runs, along rows and then along columns, have the nearer label beside them."""
+    for _ in range(2):
+        starts, _, is_blended = _find_blended(pixels)
+        runs = np.arange(len(starts))
+        before = np.maximum.accumulate(np.where(is_blended, 0, runs))
+        after = np.minimum.accumulate(np.where(is_blended, len(runs), runs)[::-1])[::-1]
+        nearer = np.where(runs - before <= after - runs, before, after)
+        values = pixels.reshape(-1)[starts][nearer]
+        pixels = np.repeat(values, np.diff(starts, append=pixels.size)).reshape(pixels.shape)
+        pixels = np.ascontiguousarray(pixels.T)
+    return pixels
 
 
 def read_neighbours(masks: str, times: float = Reading.times) -> List[Reading]:

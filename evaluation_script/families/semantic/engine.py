@@ -25,6 +25,7 @@ from ..base.suspicions import (
     Reading,
     judge_pixels,
     judge_unlabelled,
+    read_blended,
     read_mirrored,
     read_neighbours,
     read_padded,
@@ -514,11 +515,16 @@ def suspect(accumulator: UnitAccumulator[SemanticProtocol]) -> List[str]:
 def _list_readings(protocol: SemanticProtocol) -> List[Reading]:
     """Return the other readings by which a video or an image may score more."""
     if protocol.form == VIDEOS:
-        return [read_padded("video", "maps"), *read_mirrored("video", "maps", _TIMES_TURNED)]
+        return [
+            read_padded("video", "maps"),
+            read_blended("video", "maps"),
+            *read_mirrored("video", "maps", _TIMES_TURNED),
+        ]
     turned = [read_turned("image", switch("turns_runs"), _TIMES_TURNED)] if protocol.form == STUFF else []
     return [
         *turned,
         read_padded("image", "maps"),
+        read_blended("image", "maps"),
         *read_mirrored("image", "maps", _TIMES_TURNED),
         *read_neighbours("maps", _TIMES_TURNED),
     ]

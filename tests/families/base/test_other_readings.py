@@ -95,6 +95,43 @@ def test_bars_on_one_side_are_content() -> None:
     assert suspicions._cut_bars(barred).tolist() == [[1, 2], [1, 2], [3, 4], [3, 4]]
 
 
+def blend(image: Any) -> Any:
+    """Return the mean of 3 x 3 neighbours, as interpolation gives along borders."""
+    shifts = [np.roll(image.astype(float), (down, across), (0, 1)) for down in (-1, 0, 1) for across in (-1, 0, 1)]
+    return np.round(np.mean(shifts, axis=0)).astype(np.uint8)
+
+
+def speckle(image: Any) -> Any:
+    random = np.random.default_rng(int(image.sum()))
+    return np.where(random.random(image.shape) < 0.1, random.permuted(image, axis=1), image)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "is_named"),
+    [(blend, True), (speckle, False), (lambda image: np.roll(image, 3, axis=1), False), (lambda image: image, False)],
+    ids=["blended", "speckled", "moved", "right"],
+)
+def test_labels_that_blend_along_borders_are_named(spoil: Any, is_named: bool, tmp_path: Path) -> None:
+    shades = np.array([1, 140, 60, 100], np.uint8)
+    images = [shades[draw(number)] for number in range(IMAGES)]
+    (tmp_path / "truth").mkdir()
+    for number, image in enumerate(images):
+        (tmp_path / "truth" / f"{number:03d}.png").write_bytes(png(image))
+    results = {f"{number:03d}.png": png(spoil(image)) for number, image in enumerate(images)}
+    (tmp_path / "results.zip").write_bytes(zipped(results))
+    lines = score(tmp_path / "results.zip", tmp_path / "truth", "ade20k").warnings
+    named = [line for line in lines if "blend along borders, as if resized with interpolation" in line]
+    assert len(named) == is_named
+    assert all("Resize labels by nearest neighbour" in line for line in named)
+
+
+def test_blended_runs_have_the_nearer_label() -> None:
+    image = np.array([[9, 9, 9, 7, 5, 2, 2, 2], [9, 9, 4, 4, 9, 9, 9, 9]], np.uint8)
+    assert suspicions._sharpen(image).tolist() == [[9, 9, 9, 9, 2, 2, 2, 2], [9, 9, 4, 4, 9, 9, 9, 9]]
+    flat = np.full((3, 4), 5, np.uint8)
+    assert suspicions._sharpen(flat).tolist() == flat.tolist()
+
+
 def test_maps_agree_by_their_segments_whatever_their_labels() -> None:
     truth = np.repeat([[1, 2, 3, 4]], 4, axis=0)
     unseen, maps = suspicions.FirstMaps(), suspicions.FirstMaps()
