@@ -9,6 +9,7 @@ from typing import AbstractSet, Any, Callable, Dict, Iterable, List, NamedTuple,
 
 from ...files import ArchiveLimits, Files, Flaw, HostError, Problems, SubmissionError, name_list, printable, quantity
 from ...files.archive import UPLOAD, open_files
+from ...files.limits import read_json
 from ...masks.stack import Array
 from .truth import DEFAULT_SPLIT, TruthNames, compose
 from .unit_truth import UnitTruth
@@ -64,6 +65,13 @@ class UnitSubmission(abc.ABC):
             raise Flaw(fault, remedy or self.send)
         self.used_files = {names[0]}
         return names[0]
+
+    def read_document(self, name: str, example: str) -> Any:
+        """Return the content of a JSON file; raises SubmissionError with its name if it is wrong."""
+        try:
+            return read_json(self.files.read(name), self.limits, example)
+        except Flaw as flaw:
+            raise SubmissionError.from_problem(flaw.as_problem(name)) from None
 
     def explain_missing(self, _missing: List[str], _surplus: List[str]) -> str:
         """Return the remedy for missing units, given names that the truth lacks."""

@@ -194,7 +194,10 @@ def _note_surplus(submission: UnitSubmission, truth: UnitTruth, *, strict: bool)
         fault = f"{lacking}: {name_list(missing, 5)}"
         if surplus:
             fault += f"; {len(surplus):,} {inflect(len(surplus), 'is', 'are')} not in the truth: {name_list(surplus)}"
-        raise SubmissionError.from_problem(Problem(UPLOAD, fault, submission.explain_missing(missing, surplus)))
+        remedy = submission.explain_missing(missing, surplus)
+        if not names and submission.files.sizes:
+            fault, remedy = f"{fault}; the upload holds only {name_list(list(submission.files.sizes))}", submission.send
+        raise SubmissionError.from_problem(Problem(UPLOAD, fault, remedy))
     unused = [] if submission.used_files is None else sorted(submission.files.sizes.keys() - submission.used_files)
     ignored = _describe_surplus(surplus, noun, unused)
     if ignored and strict:

@@ -7,6 +7,7 @@ includes its folder. The slices of a volume are stacked vertically.
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 from typing import AbstractSet, Any, Dict, List, NamedTuple, Optional, Tuple
@@ -253,7 +254,7 @@ class CellSubmission(UnitSubmission):
         try:
             if self.files.sizes[member] > _TRACK_BYTES:
                 raise Flaw(f"is too large for a text with {LABELS_END:,} tracks", _TRACK_LINES)
-            tracks = _parse_tracks(self.files.read(member))
+            tracks = _parse_tracks(self.files.read(member).removeprefix(codecs.BOM_UTF8))
         except Flaw as flaw:
             problems.add(flaw.as_problem(member))
             return None

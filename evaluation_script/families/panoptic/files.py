@@ -14,7 +14,7 @@ from typing import AbstractSet, Any, Dict, List, Optional, Tuple, Union
 import numpy as np
 
 from ...files.archive import open_files, truth_error
-from ...files.limits import HOST_LIMITS, ArchiveLimits, Files, read_json
+from ...files.limits import HOST_LIMITS, ArchiveLimits, Files
 from ...files.problems import Flaw, HostError, Problem, Problems, SubmissionError, name_list, printable, quantity
 from ...masks import png
 from ...masks.backend import backend
@@ -226,9 +226,13 @@ class _PanopticSubmission(UnitSubmission):
         #: Whether each category has instances.
         self.things = [bool(entry[2]) for entry in categories]
         self._categories = {entry[0]: position for position, entry in enumerate(categories)}
+        if not any(name.lower().endswith(".json") for name in self.files.sizes):
+            raise Flaw(self.describe_files("JSON file"), _SEND)
         name = _find_document(self.files)
-        self._units = self._read_entries(read_json(self.files.read(name), self.limits, _EXAMPLE))
+        self._units = self._read_entries(self.read_document(name, _EXAMPLE))
         self._pictures = PictureFiles(self.files, _stem(name))
+        if not self._pictures.members():
+            raise Flaw(self.describe_files("PNG"), _SEND)
         self.used_files = {name, *self._pictures.members()}
 
     def _read_entries(self, document: object) -> Dict[str, Dict[str, Any]]:

@@ -6,6 +6,7 @@ lengths of its tracks.
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import re
@@ -15,7 +16,7 @@ from typing import AbstractSet, Any, Callable, Dict, List, Match, Optional, Set,
 import numpy as np
 
 from ...files.archive import open_files, truth_error
-from ...files.limits import HOST_LIMITS, Files, read_json
+from ...files.limits import HOST_LIMITS, Files
 from ...files.problems import Flaw, Problems, SubmissionError, printable, quantity
 from ...masks import run_lengths as rle
 from ...masks.backend import backend
@@ -215,7 +216,7 @@ class TracksSubmission(UnitSubmission):
         return members
 
     def _read_documents(self) -> Dict[str, Any]:
-        document = read_json(self.files.read(self.find_json("Send one, with all sequences")), self.limits, _EXAMPLE)
+        document = self.read_document(self.find_json("Send one, with all sequences"), _EXAMPLE)
         entries = document.get("sequences") if isinstance(document, dict) else None
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
             raise Flaw("has no list of sequences in its JSON", f"Write {_EXAMPLE}")
@@ -262,8 +263,11 @@ class TracksSubmission(UnitSubmission):
         return [replace(frame, size=size) for frame in frames]
 
     def _read_text(self, member: str) -> str:
+        data = self.files.read(member)
+        if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise Flaw("is UTF-16 text", "Save it in ASCII or UTF-8")
         try:
-            return self.files.read(member).decode("ascii")
+            return data.removeprefix(codecs.BOM_UTF8).decode("ascii")
         except UnicodeDecodeError:
             raise Flaw("has characters that do not belong to run lengths", f"Write lines of `{_LINE}`") from None
 

@@ -75,7 +75,7 @@ LONG = raw_png(SIZE[1], SIZE[0], 8, 2, bytes(40 << 20))
 HOSTILE: dict[str, tuple[Make, str]] = {
     "good": (upload, "scored"),
     "text": (lambda: b"hello", "neither a zip nor a tar"),
-    "no-json": (lambda: upload(b"absent"), "holds 0 JSON files"),
+    "no-json": (lambda: upload(b"absent"), "holds no JSON file, only"),
     "two-json": (lambda: upload(**{"a/pred.json": b"{}"}), "JSON files that could list the segments"),
     "broken-json": (lambda: upload(b'{"annotations": ['), "is not valid JSON"),
     "list": (lambda: upload(b"[]"), "has no list of annotations"),
