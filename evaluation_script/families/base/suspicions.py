@@ -418,7 +418,14 @@ def judge_pixels(table: Array) -> List[str]:
             return coded
     if not np.trace(table):
         return [f"no pixel has the right class: {_CHECK}, and which image each map belongs to"]
+    classes = int(np.count_nonzero(table.sum(axis=1)))
+    if np.flatnonzero(table.sum(axis=0)).tolist() == [0, 1] and classes >= _FEWEST_BESIDE_FLAGS:
+        return [f"all scored pixels have the label 0 or 1, though the truth has {classes:,} classes: {_CHECK}"]
     return judge_agreement(table, "pixel", "which image each map belongs to")
+
+
+#: The number of true classes from which labels of 0 and 1 alone seem to be flags.
+_FEWEST_BESIDE_FLAGS = 4
 
 
 def _judge_coding(table: Array) -> List[str]:

@@ -32,6 +32,11 @@ CODED = "labels look like another encoding, such as 7 for 0, 11 for 1, 19 for 2 
         ),
         (lambda labels: labels * 0 + 99, "have labels that never occur in the truth (99)" + CHECK),
         (lambda labels: labels * 0 + 2, "all scored pixels have the same class, though the truth has 6" + CHECK),
+        (
+            lambda labels: (labels > 0) * 1,
+            "all scored pixels have the label 0 or 1, though the truth has 6 classes" + CHECK,
+        ),
+        (lambda labels: (labels > 0) * 2, ""),
         (lambda labels: np.where(labels < 3, labels, 99), "60 % of the scored pixels outside the most frequent class"),
         (lambda labels: np.where(labels < 4, labels, 99), ""),
         (lambda labels: np.where(labels == 0, 0, (labels + 1) % 6), "labels look as if 1 was added to each" + CHECK),
