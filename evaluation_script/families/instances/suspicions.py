@@ -237,7 +237,7 @@ def _judge_sides(examples: Examples, image: Array, points: Array) -> List[str]:
         if not len(people) or not sided.any():
             continue
         as_meant, otherwise = (
-            np.hypot(*np.moveaxis(people[:, order] - true, 2, 0))[:, sided].sum(axis=1)
+            np.sqrt(np.square(people[:, order] - true).sum(axis=2))[:, sided].sum(axis=1)
             for order in (np.arange(len(others)), others)
         )
         nearest = int(np.argmin(np.minimum(as_meant, otherwise)))

@@ -258,7 +258,7 @@ GOOD = upload()
 HOSTILE: dict[str, tuple[Make, str]] = {
     "text": (lambda: b"hello", "neither a zip nor a tar"),
     "no-json": (lambda: upload(b"absent"), "holds no JSON file, only"),
-    "no-png": (lambda: upload(picture=b"absent"), "there is no PNG a.png"),
+    "no-png": (lambda: upload(picture=b"absent"), "holds no PNG, only s.json"),
     "two-documents": (lambda: upload(**{"other.json": b"{}", "s.json": b"{}", "other/b.png": b"x"}), "holds 2 JSON files"),
     "two-pictures": (lambda: upload(**{"b/a.png": b"1", "c/a.png": b"2", "s/a.png": b"absent"}), "there are 2 PNGs a.png"),
     "broken-json": (lambda: upload(b'{"annotations": ['), "is not valid JSON"),
