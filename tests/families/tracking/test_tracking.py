@@ -302,7 +302,7 @@ HOSTILE_TEXTS: dict[str, tuple[Callable[[], bytes], str]] = {
     "fraction": (lambda: texts("1.0 1 2 20 30 " + mask(1)), "line 1 is not"),
     "other-digits": (lambda: texts("\u0661 1 2 20 30 ".encode() + mask(1).encode()), "has characters that do not belong to run lengths"),
     "long-number": (lambda: texts("9" * 5000 + " 1 2 20 30 " + mask(1)), "line 1 is not"),
-    "utf-16": (lambda: texts(PERFECT.encode("utf-16")), "has characters that do not belong to run lengths"),
+    "utf-16": (lambda: texts(PERFECT.encode("utf-16")), "is UTF-16 text"),
     "nul": (lambda: texts(b"\0" * 999), "line 1 is not"),
     "other-size": (lambda: rows(line(1, 1, 2, mask(1), (30, 20))), "has the size 30 x 20, but the frames have 20 x 30"),
     "no-size": (lambda: rows(line(1, 1, 2, mask(1), (0, 0))), "has the size 0 x 0"),
