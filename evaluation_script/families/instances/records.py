@@ -61,7 +61,7 @@ class Examples(NamedTuple):
     points: Array = np.zeros((0, 0, 2))
     marked: Array = np.zeros((0, 0), bool)
     #: For each point, the one on the other side, or itself.
-    others: Array = np.zeros(0, np.int64)
+    other_sides: Array = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)

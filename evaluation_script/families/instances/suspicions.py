@@ -120,8 +120,8 @@ class RecordForm:
         masks = join_texts([texts for *_, texts in self._near])
         reached = _REACHED_BY_POINTS if noun == "keypoint" else _REACHED
 
-        def count_found(rows: Array, place: _Place, reached: float = reached) -> int:
-            _, step, change = place
+        def count_found(rows: Array, reading: _Place, reached: float = reached) -> int:
+            _, step, change = reading
             places = change(predicted[rows].T, images.sizes[image[rows]].T)
             return int(_find_examples(image[rows] + step, places, (holders, boxes), reached).sum())
 
@@ -135,16 +135,17 @@ class RecordForm:
         right = count_found(rows, _AS_MEANT)
         if _TIMES_AS_MANY * right <= len(holders):  # another place could be better
             rows = draw_boxes(np.arange(len(image)))
-            found, place = max(((count_found(rows, place), place) for place in _PLACES), key=lambda pair: pair[0])
+            counts = [count_found(rows, reading) for reading in _PLACES]
+            found_count, reading = max(counts), _PLACES[int(np.argmax(counts))]
         else:  # some boxes overlap even if their images were padded, but they do not fit
-            reached, place = _FITTING, _PADDED
-            right, found = count_found(rows, _AS_MEANT, reached), count_found(rows, place, reached)
-        if found < max(_TIMES_AS_MANY * right, _WOULD_FIND * len(holders)):
+            reached, reading = _FITTING, _PADDED
+            right, found_count = count_found(rows, _AS_MEANT, reached), count_found(rows, reading, reached)
+        if found_count < max(_TIMES_AS_MANY * right, _WOULD_FIND * len(holders)):
             return _judge_sides(images.examples, image, points)
         nouns = "boxes" if noun == "box" else f"{noun}s"
-        tried = f"{quantity(found, 'instance', len(holders))} tried"
+        tried = f"{quantity(found_count, 'instance', len(holders))} tried"
         gain = f"corrected, {tried} would be found instead of {right:,}"
-        return [f"{nouns} {place[0]}: {gain}. Write pixels of the image that image_id names"]
+        return [f"{nouns} {reading[0]}: {gain}. Write pixels of the image that image_id names"]
 
 
 #: The maximum number of records that are kept for comparison with examples.
@@ -200,8 +201,12 @@ def choose_examples(truth: InstanceTruth, protocol: InstanceProtocol) -> Optiona
     chosen = indices[np.isin(truth.image[indices], some)][:_MOST_EXAMPLES]
     keypoints = truth.keypoints if protocol.keypoints else None
     if keypoints is not None:
-        points, marked, others = keypoints.points[chosen], keypoints.marked[chosen], _find_other_sides(keypoints.names)
-        return Examples(truth.image[chosen], truth.boxes[chosen].astype(float), points, marked, others)
+        points, marked, other_sides = (
+            keypoints.points[chosen],
+            keypoints.marked[chosen],
+            _find_other_sides(keypoints.names),
+        )
+        return Examples(truth.image[chosen], truth.boxes[chosen].astype(float), points, marked, other_sides)
     if protocol.boxes:
         return Examples(truth.image[chosen], truth.boxes[chosen].astype(float))
     texts = [truth.masks[index] for index in chosen.tolist()]
@@ -210,13 +215,13 @@ def choose_examples(truth: InstanceTruth, protocol: InstanceProtocol) -> Optiona
 
 def _find_other_sides(names: List[str]) -> Array:
     """Return for each point the one whose name has left instead of right or the reverse; itself without any."""
-    others = list(range(len(names)))
+    other_sides = list(range(len(names)))
     for point, name in enumerate(map(str, names)):
-        other = name.replace("left", "right")
-        if other != name and other in names:
-            others[point] = names.index(other)
-            others[others[point]] = point
-    return np.array(others, np.int64)
+        opposite = name.replace("left", "right")
+        if opposite != name and opposite in names:
+            other_sides[point] = names.index(opposite)
+            other_sides[other_sides[point]] = point
+    return np.array(other_sides, np.int64)
 
 
 #: The share of instances that must fit better with left and right exchanged, and the maximum ratio of the distances.
@@ -225,9 +230,9 @@ _EXCHANGED, _NEARER = 0.8, 0.5
 
 def _judge_sides(examples: Examples, image: Array, points: Array) -> List[str]:
     """Return a warning if the points of nearly all instances lie where those of their other sides should."""
-    others = examples.others
-    has_sides = others != np.arange(len(others))
-    if not has_sides.any() or points.shape[1] != 2 * len(others):
+    other_sides = examples.other_sides
+    has_sides = other_sides != np.arange(len(other_sides))
+    if not has_sides.any() or points.shape[1] != 2 * len(other_sides):
         return []
     predicted = points.reshape(len(points), -1, 2)
     tried = exchanged = 0
@@ -238,7 +243,7 @@ def _judge_sides(examples: Examples, image: Array, points: Array) -> List[str]:
             continue
         as_meant, otherwise = (
             np.sqrt(np.square(people[:, order] - true).sum(axis=2))[:, sided].sum(axis=1)
-            for order in (np.arange(len(others)), others)
+            for order in (np.arange(len(other_sides)), other_sides)
         )
         nearest = int(np.argmin(np.minimum(as_meant, otherwise)))
         tried += 1
