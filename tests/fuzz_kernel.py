@@ -517,8 +517,8 @@ def polygons(generator: random.Random, kernel: Kernel) -> None:
     lengths = [generator.randrange(14) for _ in range(generator.randrange(1, 6))]
     reach = generator.choice([1, 30, 400, 1e9, 1e300])
     numbers = np.array([generator.uniform(-reach, reach) for _ in range(sum(lengths))])
-    for at in generator.sample(range(len(numbers)), len(numbers) // 5):
-        numbers[at] = generator.choice([generator.randrange(40), generator.randrange(40), float("nan")])
+    for index in generator.sample(range(len(numbers)), len(numbers) // 5):
+        numbers[index] = generator.choice([generator.randrange(40), generator.randrange(40), float("nan")])
     rings = np.cumsum([0, *lengths])
     cuts = sorted(generator.randrange(len(lengths) + 1) for _ in range(generator.randrange(3)))
     masks = np.array([0, *cuts, len(lengths)], np.int64)

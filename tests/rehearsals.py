@@ -49,7 +49,7 @@ class Rehearsal:
     root: Path = ROOT
     address: str = ""
     people: dict[str, dict[str, str]] = field(default_factory=dict)
-    said: str = ""
+    output: str = ""
     process: Any = None
     bundle: Path | None = None
     #: As a terminal starts it: Ctrl-C reaches everything in its process group.
@@ -87,14 +87,14 @@ class Rehearsal:
             lines.append(line)
             if "The rehearsal runs at" in line:
                 break
-        self.said = "".join(lines)
-        match = re.search(r"runs at (http://\S+)", self.said)
+        self.output = "".join(lines)
+        match = re.search(r"runs at (http://\S+)", self.output)
         if not match:
             self.stop()
-            raise AssertionError(self.said + self.errors())
+            raise AssertionError(self.output + self.errors())
         self.address = match.group(1)
         for name, password, team, token in re.findall(
-            r"^  (\w+) +password (\S+)  team [^(]+\((\d+)\)  token (\S+)$", self.said, re.MULTILINE
+            r"^  (\w+) +password (\S+)  team [^(]+\((\d+)\)  token (\S+)$", self.output, re.MULTILINE
         ):
             self.people[name] = {"password": password, "team": team, "token": token}
         return self

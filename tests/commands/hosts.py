@@ -362,13 +362,13 @@ class _Run:
 class _HostedWorker:
     """A simulated EvalAI worker, which scores the good sample and fails on the others."""
 
-    said = "a warning"
+    output = "a warning"
 
     def __init__(self, bundle: str, python: interpreter.Interpreter, notice: Callable[[str], object]) -> None:
         notice(f"{python.path} plays the worker.")
         with Bundle(bundle) as opened:
             self.config = opened.config
-        self._events = [self.said]
+        self._events = [self.output]
 
     def __enter__(self) -> Self:
         return self
@@ -379,7 +379,7 @@ class _HostedWorker:
         self._events.append("loaded")
 
     def log(self) -> str:
-        return "\n".join(self._events) if self.said else ""
+        return "\n".join(self._events) if self.output else ""
 
     def evaluate(self, phase: dict[str, Any], path: str, number: int) -> trial.SubmissionOutcome:
         labels = self.config["leaderboard"][0]["schema"]["labels"]
@@ -496,7 +496,7 @@ class _World:
             "the token is gone": lambda: os.environ.pop("EVALAI_TOKEN"),
             "the worker's process is played": lambda: self._patch(os, execve=_become),
             "EvalAI's worker is played": lambda: self._patch(trial, open_hosted_worker=_HostedWorker),
-            "its log has an incident": lambda: self._patch(_HostedWorker, said="incident 12"),
+            "its log has an incident": lambda: self._patch(_HostedWorker, output="incident 12"),
             "duels are played": self._play_duels,
             "Codabench runs": self._start_codabench,
             "competitions/val.zip is another": _add_file,

@@ -101,7 +101,7 @@ class _World:
         self.names[server.address] = "EVALAI"
         for number in (1, 2):
             server.settled(number)
-        return server.said
+        return server.output
 
     def close(self) -> None:
         if self._evalai is not None:

@@ -131,14 +131,14 @@ def test_a_mask_of_one_object_has_two_values_unless_it_may_have_many() -> None:
     assert read == {"cow": places(BOTH | RIGHT, NONE), "dog": places(NONE, RIGHT)}
 
 
-@pytest.mark.parametrize(("limit", "said"), [
+@pytest.mark.parametrize(("limit", "expected"), [
     (1, ["v/cow/00000.png: has 2 objects; this phase allows 1 in a sequence. Send fewer objects."]), (2, []),
 ])  # fmt: skip
-def test_folders_and_run_lengths_have_at_most_so_many_objects(limit: int, said: List[str]) -> None:
+def test_folders_and_run_lengths_have_at_most_so_many_objects(limit: int, expected: List[str]) -> None:
     problems = [Problems(), Problems()]
     folders_of(problems=problems[0], limit=limit)
     RunLengths("v/cow/00000.png", {"a": [], "b": []}, [], problems[1], overlapping=True, limit=limit)
-    assert [[str(problem) for problem in some] for some in problems] == [said, said]
+    assert [[str(problem) for problem in some] for some in problems] == [expected, expected]
 
 
 def test_grey_masks_are_read_as_bright_as_opencv_reads_them() -> None:

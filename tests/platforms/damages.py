@@ -91,14 +91,14 @@ def grow(config: Config, block: str, **values: Any) -> Config:
 @contextlib.contextmanager
 def new_folder() -> Iterator[Path]:
     """Work in a new folder, and cache the reading of scripts there too."""
-    here, cache = os.getcwd(), os.environ.get("XDG_CACHE_HOME")
+    start_folder, cache = os.getcwd(), os.environ.get("XDG_CACHE_HOME")
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         os.chdir(folder)
         os.environ["XDG_CACHE_HOME"] = os.path.join(folder, "cache")
         try:
             yield Path(folder)
         finally:
-            os.chdir(here)
+            os.chdir(start_folder)
             os.environ.pop("XDG_CACHE_HOME")
             os.environ.update({"XDG_CACHE_HOME": cache} if cache is not None else {})
 

@@ -136,8 +136,8 @@ def _list_cases(seed: int) -> list[Any]:
 @pytest.mark.parametrize(("protocol", "fault", "seed"), _list_cases(11))
 def test_the_first_sentence_names_the_fault(protocol: str, fault: str, seed: int, tmp_path: Path) -> None:
     scores = score(protocol, [fault], tmp_path, seed)
-    said = read_verdict(scores)
-    assert re.search(pattern_of(fault, BENCHMARKS[protocol]), said[1], re.IGNORECASE), said
+    verdict = read_verdict(scores)
+    assert re.search(pattern_of(fault, BENCHMARKS[protocol]), verdict[1], re.IGNORECASE), verdict
     check_sums(scores)
 
 
@@ -166,10 +166,10 @@ def test_a_notebook_and_a_comparison_name_the_cause_of_the_page(protocol: str, t
     (tmp_path / "spoilt").mkdir()
     (tmp_path / "right").mkdir()
     scores = score(protocol, [BENCHMARKS[protocol].faults[0]], tmp_path / "spoilt", 16)
-    said = read_verdict(scores)[1]
+    verdict = read_verdict(scores)[1]
     tools = tools_of(scores.reports[0].protocol.family)
     kinds, cause = tools.explain_failures(scores.open_inputs(), scores.choose_report())
-    assert cause == said
+    assert cause == verdict
     assert kinds == tools.sum_failures(scores.open_inputs(), scores.choose_report())
     assert cause in html.unescape(scores._repr_html_())
     compared = segjudge.compare({"right": score(protocol, [], tmp_path / "right", 16), "spoilt": scores})
@@ -266,11 +266,11 @@ def test_of_two_faults_the_verdict_names_the_larger_first_and_a_comparable_one_b
         *alone, both = scored.values()
         costs = [1 - (scores.reports[0].values[scores.reports[0].protocol.metrics[0]] or 0) for scores in alone]
         larger, smaller = sorted(range(2), key=lambda index: -costs[index])
-        said = read_verdict(both)
+        verdict = read_verdict(both)
         patterns = [re.compile(pattern_of(fault, benchmark), re.IGNORECASE) for fault in pairs[number]]
-        named = [pattern.search(said[1]) for pattern in patterns]
+        named = [pattern.search(verdict[1]) for pattern in patterns]
         share = costs[smaller] / max(costs[larger], 1e-9)
-        assert named[larger] or (share >= _EQUAL and named[smaller]), (pairs[number], costs, said)
+        assert named[larger] or (share >= _EQUAL and named[smaller]), (pairs[number], costs, verdict)
         if share >= _COMPARABLE and benchmark.asks != "object":  # which has one cause
-            assert all(pattern.search(" ".join(said[1:3])) for pattern in patterns), (pairs[number], costs, said)
+            assert all(pattern.search(" ".join(verdict[1:3])) for pattern in patterns), (pairs[number], costs, verdict)
         check_sums(both)

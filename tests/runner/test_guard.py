@@ -25,8 +25,8 @@ from tests.endings import is_gone
 MEMORY = 200 << 20
 
 
-def run(job: Any, *, seconds: float = 20, memory: int = MEMORY, said: Any = None) -> Any:
-    return run_guarded(job, memory=memory, seconds=seconds, say=(said.append if said is not None else print))
+def run(job: Any, *, seconds: float = 20, memory: int = MEMORY, messages: Any = None) -> Any:
+    return run_guarded(job, memory=memory, seconds=seconds, say=(messages.append if messages is not None else print))
 
 
 def test_what_a_job_returns_and_says_arrives_and_what_it_complains_of_is_logged(capfd: Any) -> None:
@@ -40,7 +40,7 @@ def test_what_a_job_returns_and_says_arrives_and_what_it_complains_of_is_logged(
         print("last", end="")
         return {"answer": [1.5, None, "ü"], "written": written}
 
-    assert run(job, said=output) == {"answer": [1.5, None, "ü"], "written": 11}
+    assert run(job, messages=output) == {"answer": [1.5, None, "ü"], "written": 11}
     assert output == ["halfway", "printed", "last"]
     assert capfd.readouterr().err == "complained\nof \\x1b, and no more\n"
 
@@ -65,7 +65,7 @@ def test_what_a_job_returns_and_says_arrives_and_what_it_complains_of_is_logged(
 )
 def test_what_is_printed_arrives_line_by_line(prints: Any, lines: list[str]) -> None:
     output: list[str] = []
-    run(lambda say: prints() and None, said=output)
+    run(lambda say: prints() and None, messages=output)
     assert output == lines
 
 
@@ -90,7 +90,7 @@ def test_threads_and_forks_of_a_job_may_print() -> None:
         return "answer"
 
     memory = 1 << 30  # each thread reserves up to 136 MB for its stack and heap
-    assert run(job, said=output, memory=memory) == "answer"
+    assert run(job, messages=output, memory=memory) == "answer"
     assert sum(map(len, output[:-1])) <= _LOG_CHARACTERS
     assert output[-1].startswith("... output beyond")
     assert set("".join(output[:-1])) == {"x"}
@@ -117,7 +117,7 @@ def test_a_job_may_print_a_gigabyte(line: bytes) -> None:
             sys.stdout.write(text)
         return "done"
 
-    assert run(job, said=output, seconds=300) == "done"
+    assert run(job, messages=output, seconds=300) == "done"
     assert sum(map(len, output)) < _LOG_CHARACTERS + 100
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50 << 10
 
@@ -133,7 +133,7 @@ def test_as_much_is_kept_as_a_log_holds(way: str, excess: int) -> None:
             say(line) if way == "said" else print(line)
 
     long_line = "x" * (_LOG_CHARACTERS - len("ab\n\n") + excess)
-    run(job, said=output)
+    run(job, messages=output)
     assert output == ["ab", "... output beyond 1,048,576 characters is omitted ..." if excess else long_line]
 
 
@@ -143,7 +143,7 @@ def test_a_job_that_never_stops_talking_is_ended() -> None:
             say("still here")
 
     with pytest.raises(SubmissionError, match="longer than"):
-        run(job, seconds=0.5, said=[])
+        run(job, seconds=0.5, messages=[])
 
 
 def test_a_large_answer_arrives_whole() -> None:
@@ -260,7 +260,7 @@ def test_a_child_cannot_stop_its_keeper_before_it_was_heard_of(monkeypatch: pyte
 def test_what_is_no_answer_is_no_fault_of_the_participant(data: bytes) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(CrashError):
-        run(lambda say: raw(say, data), said=[])
+        run(lambda say: raw(say, data), messages=[])
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 << 10
     assert run(lambda say: "alive") == "alive"
 
@@ -318,7 +318,7 @@ def test_nothing_that_a_child_started_outlives_it(way: str, end: Any, message: s
         return "done"
 
     try:
-        ended.append(run(job, said=output, seconds=2 if message == "longer than" else 60))
+        ended.append(run(job, messages=output, seconds=2 if message == "longer than" else 60))
     except SubmissionError as error:
         ended.append(str(error))
     assert re.search(message or "^done$", ended[0])
@@ -339,7 +339,7 @@ def test_forks_without_end_are_ended() -> None:
                 say(str(os.getpid()))
 
     with pytest.raises(SubmissionError, match="longer than"):
-        run(job, seconds=3, said=output)
+        run(job, seconds=3, messages=output)
     assert len(output) > 20
     assert all(is_gone(int(item), 0) for item in output)
 
@@ -416,7 +416,7 @@ def test_a_job_ends_with_its_keeper() -> None:
         time.sleep(100)
 
     with pytest.raises(CrashError, match="the supervisor of the scoring process was killed"):
-        run(job, said=output)
+        run(job, messages=output)
     assert is_gone(int(output[0]))
 
 
@@ -475,7 +475,7 @@ def test_without_fork_it_says_so_once_and_scores(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(guard, "_reported", [])
     output: list[str] = []
 
-    assert [run(lambda say: "scored", said=output) for _ in range(2)] == ["scored", "scored"]
+    assert [run(lambda say: "scored", messages=output) for _ in range(2)] == ["scored", "scored"]
     assert output == ["Memory and time are not limited: this system cannot fork a process (no more processes)."]
 
 

@@ -441,10 +441,10 @@ def test_a_plain_annotation_file_is_read_as_the_protocol_says(tmp_path: Path) ->
 
 def test_a_line_for_a_closed_or_narrow_stream_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     class Narrow:
-        said = ""
+        written = ""
 
         def write(self, text: str) -> None:
-            self.said += text.encode("ascii").decode()
+            self.written += text.encode("ascii").decode()
 
         def flush(self) -> None:
             pass
@@ -456,15 +456,15 @@ def test_a_line_for_a_closed_or_narrow_stream_is_no_error(monkeypatch: pytest.Mo
     narrow = Narrow()
     monkeypatch.setattr(main.sys, "stdout", narrow)
     main._say("über")
-    assert narrow.said == "\\xfcber\n"
+    assert narrow.written == "\\xfcber\n"
     monkeypatch.setattr(main.sys, "stdout", Closed())
     main._say("a")
     log = Narrow()
     monkeypatch.setattr(main.sys, "__stderr__", log)
     main._log("")
-    assert log.said == ""
+    assert log.written == ""
     main._log("x")
-    assert log.said == "x\n"
+    assert log.written == "x\n"
 
 
 # ── notifications ───────────────────────────────────────────────────────────

@@ -375,7 +375,7 @@ def _play_program(play: _Play, folder: Path) -> None:
 
 def _ask_program(folder: Path, order: dict[str, str]) -> str:
     (folder / report_program.ORDER).write_text(json.dumps(order))
-    here, stdout = os.getcwd(), os.dup(1)
+    start_folder, stdout = os.getcwd(), os.dup(1)
     os.chdir(folder)
     try:
         with open(folder / "output", "w") as output:
@@ -384,7 +384,7 @@ def _ask_program(folder: Path, order: dict[str, str]) -> str:
     finally:
         os.dup2(stdout, 1)
         os.close(stdout)
-        os.chdir(here)
+        os.chdir(start_folder)
     return f"{code} {(folder / 'output').read_text()}"
 
 

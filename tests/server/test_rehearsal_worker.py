@@ -221,7 +221,7 @@ def test_a_killed_process_costs_a_redelivery_and_nothing_else(server: Rehearsal,
 def test_a_processor_is_shared_or_the_rehearsal_says_so(server: Rehearsal, challenge: Any) -> None:
     done = ended(server, challenge, "cpu")
     used = float(server.text(done["stdout_file"]).split("cpu")[1])
-    if "CPU is not limited here; EvalAI has half a core." not in server.said:
+    if "CPU is not limited here; EvalAI has half a core." not in server.output:
         assert used < 2.2, "half a core for two seconds, and the time before"
 
 
@@ -245,17 +245,17 @@ def test_state_survives_a_restart(tmp_path: Path) -> None:
         board = "/api/jobs/challenge_phase_split/1/leaderboard/"
         waited(lambda: len(server.get(board).json().get("results", ())) == 3)  # who asks too often gets no results
         server.stop()
-        assert "shown only this once" in server.said
-        assert re.search("The bundle was built with(out)? kernel", server.said.splitlines()[-1])
+        assert "shown only this once" in server.output
+        assert re.search("The bundle was built with(out)? kernel", server.output.splitlines()[-1])
         server.start()
-        assert "shown only this once" not in server.said
-        assert "Sent" not in server.said, "samples are not sent twice"
+        assert "shown only this once" not in server.output
+        assert "Sent" not in server.output, "samples are not sent twice"
         assert len(server.get("/api/jobs/challenge_phase_split/1/leaderboard/").json()["results"]) == 3
         assert server.get("/api/participants/participant_team", "aurora").status_code == 200, "tokens too"
     finally:
         server.stop()
     server.start("--reset")
-    assert "shown only this once" in server.said
+    assert "shown only this once" in server.output
     server.stop(signal.SIGKILL)
 
 

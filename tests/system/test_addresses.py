@@ -174,10 +174,10 @@ def test_a_folder_is_listed_as_one_on_this_machine(memory: Any, tmp_path: Path) 
         path = tmp_path / "sent" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
-    here = open_files(str(tmp_path / "sent"), ArchiveLimits())
-    there = open_files(resolve_address("memory://sent/"), ArchiveLimits())
-    assert list(there.sizes.items()) == list(here.sizes.items())
-    assert {name: there.read(name) for name in there.sizes} == {name: here.read(name) for name in here.sizes}
+    local = open_files(str(tmp_path / "sent"), ArchiveLimits())
+    remote = open_files(resolve_address("memory://sent/"), ArchiveLimits())
+    assert list(remote.sizes.items()) == list(local.sizes.items())
+    assert {name: remote.read(name) for name in remote.sizes} == {name: local.read(name) for name in local.sizes}
     with pytest.raises(SubmissionError, match="holds more than 3 files"):
         open_files(resolve_address("memory://sent"), ArchiveLimits(members=3))
     with pytest.raises(SubmissionError, match="is 2 folders deep; the limit is 1"):

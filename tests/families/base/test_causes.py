@@ -141,12 +141,12 @@ def spoil(scene: tuple[Array, dict[int, int]], faults: Sequence[tuple[Fault, Seq
 @pytest.mark.parametrize("seed", range(3))
 def test_the_sentence_names_the_fault(name: str, count: int, seed: int) -> None:
     random = np.random.default_rng(seed)
-    fault, said = FAULTS[name]
+    fault, expected = FAULTS[name]
     # Objects of one class, two columns apart, so that faults of neighbours do not meet.
     numbers = list(range(1, GRID * GRID + 1, 2))[: max(2, count // 2)]
     units = [[spoil(make_scene(random), [(fault, numbers)])] for _ in range(3)]
     sentence = describe(units)
-    assert said in sentence
+    assert expected in sentence
     assert ";" not in sentence, "one fault has one cause"
 
 

@@ -49,9 +49,9 @@ def truth_of(path: Path, images: dict[str, Any]) -> UnitTruth:
     return read_truth(str(folder(path, images)))
 
 
-def disk(radius: float, size: int = 20, at: tuple[float, float] = (9, 11)) -> Any:
+def disk(radius: float, size: int = 20, center: tuple[float, float] = (9, 11)) -> Any:
     y, x = np.mgrid[:size, : size + 4]
-    return (np.hypot(y - at[0], x - at[1]) < radius) * np.uint8(255)
+    return (np.hypot(y - center[0], x - center[1]) < radius) * np.uint8(255)
 
 
 def saved(values: Any, mode: str, **options: Any) -> bytes:
@@ -177,7 +177,7 @@ def test_odd_shapes_and_centres_score(protocol: str) -> None:
 @pytest.mark.parametrize("protocol", ["sod", "sod-official"])
 def test_what_images_and_data_sets_cost_sums_to_the_loss(protocol: str, tmp_path: Path) -> None:
     masks = {f"{item}/{k}": disk(k) for item in "xy" for k in range(5)}
-    sent = {name: disk(k, at=(9, 7 + 3 * k)) for k, name in enumerate(masks)}
+    sent = {name: disk(k, center=(9, 7 + 3 * k)) for k, name in enumerate(masks)}
     counts = count_units(folder(tmp_path / "s", sent), truth_of(tmp_path / "t", masks), protocol)
     tools, report = tools_of("saliency"), engine_of("saliency").report("val", counts)
     assert isinstance(tools, UnitTools)
@@ -306,7 +306,7 @@ def test_maps_in_memory_are_of_one_data_set() -> None:
 @pytest.mark.parametrize("protocol", ["sod", "sod-official"])
 def test_means_in_memory_are_those_of_files_whatever_the_order(protocol: str, tmp_path: Path) -> None:
     numbers = np.random.default_rng(3)
-    truths = {f"{index}": disk(5, at=(6 + index % 8, 9)) for index in range(20)}
+    truths = {f"{index}": disk(5, center=(6 + index % 8, 9)) for index in range(20)}
     maps = {name: numbers.integers(0, 256, GREY.shape, np.uint8) for name in truths}
     truth, sent = folder(tmp_path / "t", truths), folder(tmp_path / "s", maps)
     expected = segjudge.score(sent, truth, protocol).metrics["val"]
@@ -321,7 +321,7 @@ def test_means_in_memory_are_those_of_files_whatever_the_order(protocol: str, tm
 def test_pages_show_and_compare_the_images_that_cost_most(tmp_path: Path) -> None:
     truth = folder(tmp_path / "t", {"near": disk(6), "far": disk(6), "none": disk(0)})
     sent = [
-        str(folder(tmp_path / name, {"near": disk(radius), "far": disk(3, at=(3, 3)), "none": disk(2)}))
+        str(folder(tmp_path / name, {"near": disk(radius), "far": disk(3, center=(3, 3)), "none": disk(2)}))
         for name, radius in (("first", 5), ("second", 4))
     ]
     out, arguments = tmp_path / "page.html", ["--truth", str(truth), "--protocol", "sod"]

@@ -260,7 +260,7 @@ def test_a_line_that_is_none_is_named(text: str, problem: str, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    ("limit", "most", "said"),
+    ("limit", "most", "sentence"),
     [
         ("_MOST_TRACKS", 2, "a.txt: has more than 1 tracks. Send fewer tracks"),
         ("_MOST_MASKS", 6, "a.txt: has more than 5 masks. Send fewer masks"),
@@ -268,14 +268,14 @@ def test_a_line_that_is_none_is_named(text: str, problem: str, monkeypatch: pyte
     ],
 )
 def test_a_prediction_has_tracks_and_masks_up_to_a_limit(
-    limit: str, most: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    limit: str, most: int, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "upload").write_bytes(texts(PERFECT))
     truth = mots_truth(tmp_path)
     monkeypatch.setattr(tracks_files, limit, most)
     assert score_units(tmp_path / "upload", truth, "mots")["IDSW"] == 0
     monkeypatch.setattr(tracks_files, limit, most - 1)
-    with pytest.raises(SubmissionError, match=said):
+    with pytest.raises(SubmissionError, match=sentence):
         score_units(tmp_path / "upload", truth, "mots")
 
 

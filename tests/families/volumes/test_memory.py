@@ -40,7 +40,7 @@ def draw_organs(shift: int = 0) -> Any:
         (((6, 10, 9), (5, 7, 6)), ((8, 14, 19), (4, 5, 5)), ((7, 5, 18), (3, 3, 4))), 1
     ):
         places = zip((z, y, x), middle, radii)
-        labels[sum(((side - at) / radius) ** 2 for side, at, radius in places) < 1] = label
+        labels[sum(((side - center) / radius) ** 2 for side, center, radius in places) < 1] = label
     return np.roll(labels, (shift // 2, shift, shift), (0, 1, 2))
 
 

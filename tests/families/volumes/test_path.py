@@ -131,9 +131,9 @@ def test_a_networks_folder_and_a_truth_give_scores_and_a_page(
     page = tmp_path / "page.html"
     arguments = ["score", str(results), "--truth", str(host.truth), "--protocol", "volumes", "--report", str(page)]
     assert main(arguments) == 0, capsys.readouterr().err
-    said = capsys.readouterr()
-    assert "3 files are not part of the results and were ignored: dataset.json" in said.err
-    assert "val, all" in said.out
+    output = capsys.readouterr()
+    assert "3 files are not part of the results and were ignored: dataset.json" in output.err
+    assert "val, all" in output.out
     assert "case_001" in page.read_text()
     assert main([*arguments, "--subset", "labelsTs"]) == 0
 

@@ -73,11 +73,11 @@ def test_three_slices_meet_in_a_missed_lesion(tmp_path: Path) -> None:
     assert [header["plane"] for header in headers] == list(_PLANES)
     for plane, header in enumerate(headers):
         counts = decode(player.streams[f"val/case_000/{plane}/0"])[0]["counts"][0]
-        here = header["place"][plane] - counts["first"]
+        column = header["place"][plane] - counts["first"]
         both = [np.take(side == 1, int(names[plane]), plane) for side in (truth, sent)]
-        assert counts["truth"][here] == both[0].sum()
-        assert counts["missing"][here] == (both[0] & ~both[1]).sum() > 0
-        assert counts["extra"][here] == 0
+        assert counts["truth"][column] == both[0].sum()
+        assert counts["missing"][column] == (both[0] & ~both[1]).sum() > 0
+        assert counts["extra"][column] == 0
     (moment,) = player.data["moments"]  # type: ignore[index] # of the scripts
     assert (moment["kind"], moment["text"]) == ("missed", "missed, 75 mm³")
     assert all(place in header["drawn"] for place, header in zip(moment["place"], headers, strict=True))

@@ -123,7 +123,7 @@ def test_volumes_of_the_next_case_are_named_by_the_sizes_of_their_regions() -> N
         truth[f"case_{number}"] = {"labels": labels, "spacing": [1.0, 1.0, 1.0]}
     cases = list(truth)
     for step, word, other in ((1, "low", "next"), (-1, "high", "previous")):
-        sent = {case: truth[cases[(at + step) % 6]]["labels"] for at, case in enumerate(cases)}
+        sent = {case: truth[cases[(index + step) % 6]]["labels"] for index, case in enumerate(cases)}
         (line,) = [line for line in segjudge.score_arrays(sent, truth, "volumes").warnings if " look" in line]
         assert f"volumes look named one case too {word}: the sizes of regions differ by" in line
         assert f"from those of the truth, but by 0 % from the truth of the {other} case, such as case_" in line
@@ -161,10 +161,12 @@ def draw_body(number: int) -> Any:
     """Return a large organ near the middle with two small ones, each case of another size and place."""
     z, y, x = np.mgrid[:24, :40, :48]
     labels = np.zeros((24, 40, 48), np.uint8)
-    at = np.random.default_rng(number).integers(-3, 4, 3)
-    labels[((z - 12 - at[0]) / 7) ** 2 + ((y - 20 - at[1]) / (11 + number % 3)) ** 2 + ((x - 23) / 14) ** 2 < 1] = 1
-    labels[((z - 12 - at[0]) / 3) ** 2 + ((y - 16) / 4) ** 2 + ((x - 17 - at[2]) / 5) ** 2 < 1] = 2
-    labels[((z - 10) / 3) ** 2 + ((y - 25 - at[1]) / 3) ** 2 + ((x - 28 - at[2]) / 4) ** 2 < 1] = 3
+    offset = np.random.default_rng(number).integers(-3, 4, 3)
+    labels[
+        ((z - 12 - offset[0]) / 7) ** 2 + ((y - 20 - offset[1]) / (11 + number % 3)) ** 2 + ((x - 23) / 14) ** 2 < 1
+    ] = 1
+    labels[((z - 12 - offset[0]) / 3) ** 2 + ((y - 16) / 4) ** 2 + ((x - 17 - offset[2]) / 5) ** 2 < 1] = 2
+    labels[((z - 10) / 3) ** 2 + ((y - 25 - offset[1]) / 3) ** 2 + ((x - 28 - offset[2]) / 4) ** 2 < 1] = 3
     return labels
 
 
@@ -206,8 +208,10 @@ def test_two_exchanged_cases_are_named_and_honest_ones_are_not(protocol: str, sh
 def draw_mass(number: int) -> Any:
     """Return a mass in a place of its case."""
     z, y, x = np.mgrid[:24, :40, :48]
-    at, radius = np.random.default_rng(number).integers((7, 9, 9), (17, 31, 39)), 4 + number % 3
-    inside = ((z - at[0]) / radius) ** 2 + ((y - at[1]) / (radius + 1)) ** 2 + ((x - at[2]) / (radius + 2)) ** 2 < 1
+    center, radius = np.random.default_rng(number).integers((7, 9, 9), (17, 31, 39)), 4 + number % 3
+    inside = ((z - center[0]) / radius) ** 2 + ((y - center[1]) / (radius + 1)) ** 2 + (
+        (x - center[2]) / (radius + 2)
+    ) ** 2 < 1
     return inside.astype(np.uint8)
 
 

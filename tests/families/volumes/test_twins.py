@@ -94,7 +94,7 @@ def test_nsd_needs_no_places_farther_than_its_tolerance(seed: int, monkeypatch: 
     masks = [np.zeros(shape, bool) for _ in range(2)]
     for mask in masks:
         start = draw.integers(0, shape)
-        mask[tuple(slice(at, at + 1 + int(draw.integers(0, 8))) for at in start.tolist())] = True
+        mask[tuple(slice(first, first + 1 + int(draw.integers(0, 8))) for first in start.tolist())] = True
     codes, tolerance = list(map(surfaces.find_surface, masks)), float(draw.choice([0, 0.3, 1, 3, 50]))
     wanted = surfaces.share_within(surfaces.measure_codes(codes, spacing), tolerance)
     monkeypatch.setattr(surfaces, "_MOST_FAR", 0)

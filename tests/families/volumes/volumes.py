@@ -25,7 +25,7 @@ def read_golden(folder: str) -> dict[str, Any]:
 
 def open_volume(path: Path) -> VolumeFile:
     data = path.read_bytes()
-    return VolumeFile(path.name, len(data), (data[at : at + 4096] for at in range(0, len(data), 4096)))
+    return VolumeFile(path.name, len(data), (data[start : start + 4096] for start in range(0, len(data), 4096)))
 
 
 def read_pair(folder: str, case: str, ending: str = ".nii.gz") -> tuple[Volume, Volume]:
