@@ -1,8 +1,8 @@
 """The phases and annotations of a challenge, for a worker that imports neither scorers nor bundles.
 
 usage: python -m segjudge.remote_challenge_evaluation.challenge describe|annotations CHOICE
-CHOICE is JSON, a `ScorerChoice`, and so is what is printed: the phases by their codenames, or what their annotation
-files hold.
+CHOICE is a `ScorerChoice` as JSON. The output is JSON too: the phases by codename, or the content of their annotation
+files.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The download of a submission's file: bounded in size and time, and resumed after interruptions.
 
-A file is complete when it has the length that its server says, and the MD5 where S3 gives one as the ETag.
+A file is complete when it has the length that its server states, and the MD5 if S3 gives one as the ETag.
 """
 
 from __future__ import annotations

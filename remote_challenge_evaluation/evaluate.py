@@ -1,6 +1,6 @@
 """`evaluate()` in the form of EvalAI's starter for remote challenges; this worker calls it too.
 
-To use it with the starter's worker, install this package and replace the worker's `evaluate.py` by this file.
+To use it with the starter's worker, install this package and replace the worker's `evaluate.py` with this file.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def evaluate(
 ) -> dict[str, Any]:
     """Score a submission; `result` is the list that the REST API takes, `[{split, show_to_participant, accuracies}]`.
 
-    The phases are those of the bundle BUNDLE, without one the installed ones.  Without a truth it is searched in the
-    folder ANNOTATIONS.  `submission_metadata` is the submission as the API shows it.  Any failure is an exception whose
-    text may be shown to the participant: a SubmissionError is theirs, a HostError is ours and says no more than a
-    number or what is missing.
+    The phases are those of the bundle BUNDLE, or else the installed ones.  Without a path, the truth is looked up
+    in the folder ANNOTATIONS.  `submission_metadata` is the submission as the API shows it.  Any failure is an
+    exception whose text may be shown to the participant: a SubmissionError for their mistakes, a HostError for ours,
+    which gives only a number or names the missing file.
     """
     phase = _phase_named(phase_codename, os.environ.get("BUNDLE", ""))
     truth = test_annotation_file or _annotation(phase, os.environ.get("ANNOTATIONS", "annotations/"))

@@ -60,7 +60,7 @@ def _line(value: object) -> str:
 
 
 def send_to_webhook(address: str, text: str, log: Log, watch: Watch) -> None:
-    """Send a text to the operator's webhook; a webhook that does not answer is logged."""
+    """Send text to the operator's webhook; a webhook that does not answer is logged."""
     try:
         exchange(
             lambda session: session.post(address, json={"text": text}, timeout=_WEBHOOK_SECONDS, stream=True),

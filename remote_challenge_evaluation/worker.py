@@ -280,7 +280,7 @@ class Sweep:
             return
         removed = self._journal.owners.remove_abandoned()
         if removed:
-            self._services.log("removed", text="what dead workers left", paths=", ".join(removed))
+            self._services.log("removed", text="files of dead workers", paths=", ".join(removed))
         rows = self._services.jobs.all_submissions()
         waiting = [row for row in rows if row["status"] in WAITING]
         self._journal.set("waiting", len(waiting))

@@ -1,6 +1,6 @@
 """The toolkit of hosts and participants: score, pack, build, check and run a challenge.
 
-Importing it only defines names, and lets Python find the families of plug-ins under the names of Segjudge's.
+Importing it only defines names, and lets Python find plug-in families under Segjudge's names.
 """
 
 from __future__ import annotations

@@ -160,7 +160,7 @@ def _describe_metrics(family: DocumentedFamily) -> list[MetricRow]:
     metrics = [
         Metric(name, tools.describe_metric(name), tools.prefers_smaller(name), tools.bounds_of(name)) for name in names
     ]
-    known = {metric.about.removesuffix(", mean over regions"): metric.describe_values() for metric in metrics}
+    known = {metric.about.removesuffix("; mean over regions"): metric.describe_values() for metric in metrics}
     for name, metric in zip(names, metrics, strict=True):
         check_meaning(metric, family)
         lacking = [] if name in beside else [row.name for row in family.protocols if name not in row.metrics]

@@ -1,4 +1,4 @@
-"""An untrusted zip, tar, gzip, JSON or folder → names and bytes.
+"""The reader of an untrusted zip, tar, gzip, JSON or folder: it returns names and bytes.
 
 The kind of a file follows from its content, because EvalAI loses the original name. Nothing is written to disk, and
 every limit is checked before decompression.

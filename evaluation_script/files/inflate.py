@@ -1,4 +1,4 @@
-"""Bytes of a file → inflated bytes, with the fastest installed inflater; gzip within limits.
+"""Inflation of a file's bytes with the fastest installed inflater; gzip within limits.
 
 libdeflate (the package `deflate`) takes a fifth of zlib's time. It only reports that a stream is damaged, and rejects
 more than zlib; streams that it rejects are read again with zlib, which decides and describes the fault. gzip is read by

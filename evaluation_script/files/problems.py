@@ -28,22 +28,22 @@ def printable(name: object) -> str:
 
 
 def _printable(text: str) -> str:
-    """Return a text with escapes for characters that could move a cursor or forge a line."""
+    """Return text with escapes for characters that could move a cursor or forge a line."""
     return text if text.isprintable() else "".join(c if c.isprintable() else escape(c) for c in text)
 
 
 def escape(text: str) -> str:
-    r"""Return a text with `\n`, `\x1b` or `\u202e` for each control and each character beyond ASCII."""
+    r"""Return text with `\n`, `\x1b` or `\u202e` for each control and each character beyond ASCII."""
     return text.encode("unicode_escape").decode("ascii")
 
 
 def ascii_text(text: str) -> str:
-    """Return a text in ASCII, because EvalAI serves worker output without a charset."""
+    """Return text in ASCII, because EvalAI serves worker output without a charset."""
     return text.encode("ascii", "backslashreplace").decode("ascii")
 
 
 def printable_lines(text: str) -> str:
-    """Return an untrusted text line by line, without characters that move a cursor or forge a line."""
+    """Return untrusted text line by line, without characters that move a cursor or forge a line."""
     return "\n".join(map(_printable, text.splitlines()))
 
 

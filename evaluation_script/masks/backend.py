@@ -286,7 +286,7 @@ class NumpyBackend:
     # ── detections ──
 
     def read_records(self, text: Union[str, bytes], shape: int) -> Optional[RecordTable]:
-        """Return the first records of a text, each followed by a comma; None if the JSON parser is needed.
+        """Return the first records of some text, each followed by a comma; None if the JSON parser is needed.
 
         Each record holds one of `detections.SHAPES`.
         """

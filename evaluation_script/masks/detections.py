@@ -308,7 +308,7 @@ class Rings:
 class RecordTable:
     """Records of the usual form, read without the JSON parser, one row each.
 
-    They stand at the start of a text, up to the beginning of the next record.
+    They stand at the start of some text, up to the beginning of the next record.
     """
 
     #: The text; empty if it was given as bytes, which are not kept.

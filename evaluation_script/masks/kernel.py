@@ -88,7 +88,7 @@ class Kernel:
         return (starts[: count.value], ends[: count.value]) if status == _FINE else None
 
     def write_groups(self, numbers: Array, groups: int) -> Optional[bytes]:
-        """Return numbers in at most so many bytes of seven bits, lowest first."""
+        """Return numbers in groups of seven bits, lowest first, with at most this many bytes each."""
         out, length = np.empty(groups * len(numbers), np.uint8), ctypes.c_int64(0)
         status = self.library.sj_groups(numbers, len(numbers), groups, out, len(out), ctypes.byref(length))
         return out[: length.value].tobytes() if status == _FINE else None
@@ -245,7 +245,7 @@ class Kernel:
         return None
 
     def records(self, text: Union[str, bytes], shape: Optional[int] = None) -> Optional[RecordTable]:
-        """Return the usual-form records at the start of a text, each followed by a comma; None without any.
+        """Return the usual-form records at the start of some text, each followed by a comma; None without any.
 
         Each record holds one of `SHAPES`; without a shape, its mask or the masks of its frames.
         """

@@ -1,4 +1,4 @@
-"""PNG bytes → the label of every pixel, exactly as the file holds it.
+"""The PNG reader: it returns the label of every pixel, exactly as the file holds it.
 
 The image must have the size of its frame, so an untrusted header never decides how much memory is used. Only the chunks
 of the picture are read. Data beyond its last row are never inflated: libpng calls them surplus in a warning, and reads

@@ -1,4 +1,4 @@
-"""Polygons → compressed run lengths, within a limit of work.
+"""The conversion of polygons to compressed run lengths, within a limit of work.
 
 Drawing walks every outline in steps of a fifth of a pixel, kept in memory: a few characters that jump across the image
 take 80 kB.

@@ -1,4 +1,4 @@
-"""COCO run lengths → packed masks, validated first.
+"""The conversion of COCO run lengths, validated first, to packed masks.
 
 Runs go down the columns and begin with background. The compressed form is text, five bits per character, each value
 relative to the run before last. `MaskTexts` holds many masks as one text with bounds.

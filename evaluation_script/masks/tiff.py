@@ -1,4 +1,4 @@
-"""TIFF bytes → the label of every pixel, of one picture or of the slices of a volume.
+"""The TIFF reader: it returns the label of every pixel, of one picture or of the slices of a volume.
 
 Supported are the label maps of microscopes' tools: 8-bit or 16-bit grey in strips, uncompressed, LZW or deflate. `wide`
 maps may also have signed numbers, 32 and 64 bits, whole floats, tiles, PackBits, BigTIFF, three equal channels, and

@@ -4,8 +4,8 @@ EvalAI calls `evaluate()` in its own long-lived process. If the child is killed,
 sentence says so. A supervisor (`supervisor.py`) stands between worker and child: it ends all processes that the child
 started, and ends everything with the worker.
 
-The child sends log lines and one answer. A message is one letter, a 2-byte length and a text of at most `PIPE_BUF`
-bytes, written at once; the system never mixes such messages, so threads and forks of the job may write too.
+The child sends log lines and one answer. A message is one letter, a 2-byte length and text of at most `PIPE_BUF` bytes,
+written at once; the system never mixes such messages, so threads and forks of the job may write too.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class _MessageReader:
 
 
 def _escape_controls(text: str) -> str:
-    """Return a text with escapes for characters that move a cursor or cannot be encoded."""
+    """Return text with escapes for characters that move a cursor or cannot be encoded."""
     return _UNPRINTABLE.sub(lambda match: escape(match[0]), text)
 
 

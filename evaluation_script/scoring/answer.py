@@ -1,4 +1,4 @@
-"""Scores → EvalAI's answer: finite floats, tables, error bars, timings."""
+"""The conversion of scores to EvalAI's answer: finite floats, tables, error bars, timings."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ class Comparison(ShownPage):
     def about(self) -> str:
         """Return the description of the comparison."""
         counts = self.sums.counts
-        about = f"{self.metric} over {len(counts)} {GROUPS}, left out one by one"
+        about = f"{self.metric} over {len(counts)} {GROUPS}, each left out once"
         if self.sequences:
             about = f"{self.metric} over {quantity(len(counts), 'sequence')} ({quantity(int(counts.sum()), 'object')})"
         return "; ".join([about, *self.notes])
@@ -412,7 +412,7 @@ def compare(*methods: Scores | Mapping[str, Scores], metric: str = "", split: st
     """Compare methods by their scores on the same truth, as `segjudge compare` does.
 
     Args:
-        methods: the scores of each, or one mapping from names to them; without names they have that of their results.
+        methods: the scores of each, or one mapping from names to them; by default, their results name them.
         metric: the name of the metric (default: J&F-Mean, or the protocol's first).
         split: the name of the split, required if there are several.
 
@@ -551,7 +551,7 @@ def _write_markdown(compared: Comparison, *, kinds: bool = True) -> str:
         "\n".join(f"- {escape_text(line)}" for line in compared.verdicts()),
     ]
     if kinds and (table := _tabulate_kinds(compared, before, after)):
-        blocks += ["**What grew and what shrank**", table]
+        blocks += ["**Kinds that grew and shrank**", table]
     blocks += _list_flips(compared, before, after)
     protocol = compared.protocol
     truth = str(next(iter(compared.methods.values())).provenance.get("truth", "")).rpartition(":")[2][:12]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: The size in points of a blob with every bootstrap sample.
+#: The size in points of a blob that stands for every bootstrap sample.
 _LARGEST = 900
 
 

@@ -43,7 +43,7 @@ class TaskScores:
         return f"{quantity(len(self.cases), 'group')} of cases" if self.pseudo else quantity(len(self.cases), "case")
 
     def fill(self, value: float) -> TaskScores:
-        """Return the task with missing values replaced by a value."""
+        """Return the task with missing values replaced with a value."""
         return replace(self, values=np.where(np.isnan(self.values), value, self.values))
 
     @property

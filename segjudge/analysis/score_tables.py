@@ -193,7 +193,7 @@ def sum_groups(reports: Mapping[str, Report], metric: str) -> Sums:
             raise UsageError(f"{name} and {first_name} were not scored on the same truth")
         sums = report.sums([metric])
         if metric not in sums:
-            raise UsageError(f"{name}: {metric} has no value, or none without some of the images or videos")
+            raise UsageError(f"{name}: {metric} has no value, or none if images or videos are left out")
         rows.append(sums[metric][0])
     smaller = prefers_smaller(metric, base.protocol.name)
     return Sums(tuple(reports), np.stack(rows), np.ones(len(rows[0])), smaller, pseudo=True)
@@ -228,7 +228,7 @@ def _make_task_of_groups(scores: list[AlgorithmScores], metric: str) -> TaskScor
         if metric not in method.values:
             raise UsageError(describe_unknown_metric(method.protocol, metric, method.values))
         if method.groups is None or metric not in method.groups:
-            raise UsageError(f"{method.name}: {metric} has no value, or none without some of the images or videos")
+            raise UsageError(f"{method.name}: {metric} has no value, or none if images or videos are left out")
         rows.append(method.groups[metric])
     if len({len(row) for row in rows}) > 1:
         raise UsageError(f"{scores[0].name} and the others were scored {_DIFFER['cases']}")

@@ -142,15 +142,15 @@ def rank(  # noqa: PLR0913 - published: what a user may say of a ranking
 
     Args:
         scores: scores, or one mapping from names to them; or files: of `Scores.save`, of `score --json`, as FILE or
-            NAME=FILE, or one CSV with the columns algorithm, case, value and maybe task.
+            NAME=FILE, or one CSV with the columns algorithm, case, value and optionally task.
         metric: the name of the metric (default: J&F-Mean, or the protocol's first).
         split: the name of the split, required if there are several.
-        method: how values of cases become a ranking (docs/ranking.md); "challenge" as the protocol's challenge does.
-        adjustment: of the p values of test-then-rank.
-        average_ties: equal ones share the mean of their ranks.
-        missing: what becomes of a missing value (default: 0 where none is worse, elsewhere last in its case).
-        smaller: small values of a table are good; of metrics it is known.
-        draws: how often cases are drawn again.
+        method: the method of ranking (docs/ranking.md); "challenge" ranks as the protocol's challenge does.
+        adjustment: the adjustment of the p values of test-then-rank.
+        average_ties: tied methods share the mean of their ranks.
+        missing: the treatment of a missing value (default: 0 if that is the worst value, else last in its case).
+        smaller: lower values of a table are better; for metrics, the direction is known.
+        draws: the number of bootstrap samples.
 
     Raises:
         UsageError: the scores cannot be ranked together.

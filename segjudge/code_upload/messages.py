@@ -81,7 +81,7 @@ class _Message:
             if self.value is not None:
                 _fill(body.value, self.value, 0)
             entity = _MAGIC + body.SerializeToString()
-        except ValueError as error:  # a number that is too large, or a text that is not Unicode
+        except ValueError as error:  # a number that is too large, or text that is not Unicode
             raise TypeError(str(error)) from None
         package: bytes = _CLASSES["Package"](SerializedEntity=entity).SerializeToString()
         return package
@@ -221,7 +221,7 @@ def _parse(name: str, data: bytes) -> Any:
     try:
         return _CLASSES[name].FromString(data)
     except DecodeError:  # all fields are complete and valid, so it is a string's content
-        raise MessageError("The message holds a text that is not UTF-8.") from None
+        raise MessageError("The message holds text that is not UTF-8.") from None
 
 
 # ── protobuf's description of the messages ──────────────────────────────────

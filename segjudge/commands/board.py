@@ -84,7 +84,7 @@ def _write_csv(board: Board) -> str:
 
 
 def _complete_rows(rows: list[dict[str, object]]) -> list[dict[str, object]]:
-    """Return rows with the columns of the row that has most; entries may lack standard errors."""
+    """Return rows with the columns of the row that has the most; entries may lack standard errors."""
     columns = max(rows, key=len, default={})
     return [{column: row.get(column) for column in columns} for row in rows]
 

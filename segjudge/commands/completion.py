@@ -119,7 +119,7 @@ def _write_fish(options: dict[str, list[_Option]]) -> str:
 
 
 def _quote_fish(text: str) -> str:
-    """Return a text quoted for fish, which escapes quotes with a backslash."""
+    """Return text quoted for fish, which escapes quotes with a backslash."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 

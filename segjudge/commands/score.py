@@ -197,7 +197,7 @@ def _refuse_ignored(options: dict[str, Any], request: ScoreRequest) -> None:
             if options[field]:
                 raise UsageError(f"--{field.removeprefix('chosen_').replace('_', '-')} does not apply to {subject}")
     if bool(options["chosen_part"]) != bool(options["out"]):
-        raise UsageError("--part and --out need each other")
+        raise UsageError("--part and --out only work together")
 
 
 def _change_rules(protocol: FamilyProtocol, cap: str | None, quirk: str | None) -> FamilyProtocol:

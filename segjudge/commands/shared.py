@@ -176,7 +176,7 @@ class PhaseName(str):
 def check_files(values: Sequence[object], example: str) -> None:
     """Raise UsageError for missing inputs and unwritable or harmful outputs, before any work.
 
-    All arguments are given; their types mark inputs and outputs.  The example is for those who typed a word in capitals
+    All arguments are given; their types mark inputs and outputs.  The example helps users who typed a word in capitals
     that stands for a path.
     """
     from segjudge.system.errors import UsageError

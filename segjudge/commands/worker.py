@@ -1,4 +1,4 @@
-"""`segjudge worker`: replace this process by the worker of challenges that hosts evaluate."""
+"""`segjudge worker`: replace this process with the worker of challenges that hosts evaluate."""
 
 from __future__ import annotations
 

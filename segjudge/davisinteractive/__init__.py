@@ -1,6 +1,6 @@
 """The DAVIS interactive framework's names, for programs written for it.
 
-Run such a program with `python -m segjudge.davisinteractive program.py`, replace `davisinteractive` by
+Run such a program with `python -m segjudge.davisinteractive program.py`, replace `davisinteractive` with
 `segjudge.davisinteractive` in it, or call `install_alias` first. `segjudge.interactive` defines everything; one table
 here creates the modules that programs import.
 """

@@ -1,6 +1,6 @@
 """Drop-in replacements of other evaluators, with their names, arguments and results.
 
-The contract is the modules, named as what they stand in for: `coco` for `pycocotools.coco`, `cocoeval` for
+The contract is the modules, named after the modules that they replace: `coco` for `pycocotools.coco`, `cocoeval` for
 `pycocotools.cocoeval`, `davis2017` for `davis2017.evaluation`, `vos_benchmark` for `vos_benchmark.benchmark`.  Users
 import them; nothing of ours does.
 """

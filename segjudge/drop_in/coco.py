@@ -289,7 +289,7 @@ def clear_masks(rows: Sequence[dict[str, Any]], images: Sequence[dict[str, Any]]
 
 
 def set_sigmas(document: dict[str, Any], count: int) -> dict[str, Any]:
-    """Return a document whose categories have this number of sigmas; `COCOeval` replaces them by its own."""
+    """Return a document whose categories have this number of sigmas; `COCOeval` replaces them with its own."""
     return {**document, "categories": [{**row, "sigmas": [1.0] * count} for row in document["categories"]]}
 
 

@@ -63,9 +63,9 @@ class Params(_IncumbentParams):  # type: ignore[misc]
 class COCOeval(_Incumbent):  # type: ignore[misc]
     """Precision and recall of detections: `evaluate`, `accumulate`, `summarize`, then `stats` and `eval`.
 
-    It is pycocotools' own class, so that programs may use, replace and inherit all of it; with COCO's thresholds,
-    four ranges of areas and three caps `evaluate` and `accumulate` are ours; of keypoints with any caps and up to four
-    ranges.  `evalImgs` and `ious` are made when they are first read.
+    It inherits from pycocotools' class, so programs may use, replace and inherit all of it. With COCO's thresholds,
+    four ranges of areas and three caps, `evaluate` and `accumulate` are ours; for keypoints, with any caps and up to
+    four ranges.  `evalImgs` and `ious` are made when they are first read.
     """
 
     def __init__(self, cocoGt: Any = None, cocoDt: Any = None, iouType: str = "segm") -> None:
@@ -114,7 +114,7 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
         if counts is None or self._images is not None:
             return
         if self.params.iouType == "boundary":
-            raise UsageError("of boundaries there is precision and recall, without evalImgs and ious")
+            raise UsageError("boundaries have precision and recall, but no evalImgs and ious")
         accumulated, params = self.eval, self.params
         self.params = copy.deepcopy(self._paramsEval)
         with contextlib.redirect_stdout(io.StringIO()):
@@ -124,7 +124,7 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
     def evaluate(self) -> None:
         """Match the detections of every image with the truth."""
         if self.cocoGt is None or self.cocoDt is None:
-            raise UsageError("give the truth and the detections, when it is made or as cocoGt and cocoDt")
+            raise UsageError("give the truth and the detections to the constructor, or set cocoGt and cocoDt")
         params = self.params
         if params.useSegm is not None:
             params.iouType = "segm" if params.useSegm == 1 else "bbox"
@@ -134,7 +134,7 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
         self._counts = None
         try:
             if any(getattr(type(self), name) is not getattr(_Incumbent, name) for name in _OWN_RULES):
-                raise UsageError("a subclass has rules of its own")
+                raise UsageError("only pycocotools runs a subclass with its own rules")
             with without_collector():
                 blocks = self._open_blocks(_find_protocol(params))
         except NOT_OURS:
@@ -165,7 +165,7 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
         """Return the keypoints of a truth with the sigmas of the parameters, which are those of all categories."""
         sigmas, keypoints = np.asarray(self.params.kpt_oks_sigmas, float), truth.keypoints
         if keypoints is None or sigmas.shape != keypoints.points.shape[1:2] or not (sigmas > 0).all():
-            raise UsageError("kpt_oks_sigmas has a number above 0 for each keypoint")
+            raise UsageError("kpt_oks_sigmas needs a number above 0 for each keypoint")
         return replace(keypoints, sigmas=np.tile(sigmas, (len(truth.categories), 1)))
 
     def _find_sides(self) -> tuple[InstanceTruth, InstanceRecords] | None:
@@ -209,7 +209,7 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
         detections = self._select_annotations(self.cocoDt)
         records = read_rows(detections, truth.images, kind)
         if records is None:
-            area = np.array([row["area"] for row in detections], float)  # as `loadRes` says, be it of a box
+            area = np.array([row["area"] for row in detections], float)  # as `loadRes` states, even for a box
             records = replace(check_records(_decode_masks(detections), truth.images, protocol), area=area)
         return truth, records
 
@@ -256,7 +256,7 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
         if kind != "keypoints" and len(params.maxDets) < 3:
             number = len(params.maxDets)
             raise UsageError(
-                f"the summary has three numbers of detections, and maxDets {number}; the curves are in eval"
+                f"the summary needs three numbers of detections, but maxDets has {number}; the curves are in eval"
             )
         params.iouType = "segm" if kind == "boundary" else kind  # its lines do not depend on the comparison
         try:
@@ -290,17 +290,17 @@ def _decode_masks(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _find_protocol(params: Any) -> InstanceProtocol:
     """Return the protocol of the parameters; raises UsageError for unsupported ones."""
     if params.iouType not in _KINDS:
-        raise UsageError(f"iouType {params.iouType!r} is scored by pycocotools alone")
+        raise UsageError(f"only pycocotools scores iouType {params.iouType!r}")
     if not np.array_equal(params.iouThrs, THRESHOLDS) or not np.array_equal(params.recThrs, RECALLS):
         raise UsageError("boundaries are scored only with COCO's iouThrs and recThrs")
     areas = [(float(low), float(high)) for low, high in params.areaRng]
     points = params.iouType == "keypoints"
     if not points and (len(areas) != len(AREAS) or len(params.maxDets) != 3):
-        raise UsageError("of boundaries areaRng has four ranges and maxDets three numbers; others are not scored")
+        raise UsageError("boundaries are scored only with four ranges in areaRng and three numbers in maxDets")
     if points and not params.useCats:
-        raise UsageError("without categories pycocotools compares no keypoints")
+        raise UsageError("pycocotools compares no keypoints without categories")
     if points and not (0 < len(areas) <= len(AREAS) and len(params.maxDets) and np.isfinite(areas).all()):
-        raise UsageError("more ranges of areas than four are scored by pycocotools alone")
+        raise UsageError("only pycocotools scores more than four ranges of areas")
     return replace(
         INSTANCE_PROTOCOLS[_KINDS[params.iouType]],
         detections=tuple(map(int, params.maxDets)),

@@ -338,7 +338,7 @@ class Davis:
 
 
 def list_files(folder: str, ending: str) -> list[str]:
-    """List the sorted paths of a folder's files with an ending; none if there is no folder."""
+    """Return the sorted paths of a folder's files with an ending; empty if the folder does not exist."""
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
     return [os.path.join(folder, name) for name in names if name.endswith(ending)]
 

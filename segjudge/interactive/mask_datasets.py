@@ -128,7 +128,7 @@ class DrawnScribbles:
         del sequences
 
     def load_scribble(self, sequence: str, scribble_idx: int) -> Scribbles:
-        """Return lines on every object of the frame with most objects; among ties, with the largest smallest object."""
+        """Return lines on every object of the frame with the most objects; ties prefer the largest smallest object."""
         masks = self.load_annotations(sequence, np.uint8)
         count = min(self._sets, len(masks))
         stretch = np.array_split(np.arange(len(masks)), count)[(scribble_idx - 1) % count]
@@ -187,7 +187,7 @@ def make_demo_scenes(seed: int = DEMO_SEED) -> list[Scene]:
 
 
 def write_demo_root(folder: Path, videos: list[Scene], sets: int = 1) -> None:
-    """Write a DAVIS root of synthetic videos, with `sets` of scribbles for each sequence, none for 0."""
+    """Write a DAVIS root of synthetic videos, with `sets` sets of scribbles for each sequence."""
     listing = "".join(f"{video.name}\n" for video in videos)
     for name, data in [("ImageSets/2017/val.txt", listing.encode()), *davis_files(videos)]:
         make_folder((folder / name).parent)

@@ -42,7 +42,7 @@ class Summary(TypedDict, total=False):
 
 
 def read_report(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Read a report's CSV; the name of a sequence is text, also if it is 001, 12e45678 or NA."""
+    """Read a report's CSV; the name of a sequence is text, even if it is 001, 12e45678 or NA."""
     types = {
         **dict.fromkeys(("session_id", "sequence"), "str"),
         **dict.fromkeys((*METRICS.values(), "timing"), "float64"),
@@ -101,7 +101,7 @@ def _draw_curve(report: pd.DataFrame, terms: SummaryTerms) -> tuple[list[float],
 def _count_objects_and_samples(
     objects: pd.Index, samples: pd.Index, counts_of_session: Mapping[Sample, int] | None
 ) -> tuple[int, int]:
-    """Return the numbers of objects and samples of the means: all of the session."""
+    """Return the numbers of objects and samples that the means cover: all of the session."""
     if counts_of_session is None:
         return len(objects), len(samples)
     without_rows = [count for sample, count in counts_of_session.items() if sample not in samples]

@@ -152,7 +152,7 @@ def _thin_mask(mask: Array) -> Array:
         return axis
     result = np.ascontiguousarray(mask, dtype=np.uint8)
     rows, columns = (np.ascontiguousarray(indices, dtype=np.intp) for indices in np.nonzero(mask))
-    # Nearest to the outside first, then those with most neighbours, then in the old order of ties.
+    # Nearest to the outside first, then those with the most neighbours, then in the old order of ties.
     ties = np.random.RandomState(0).permutation(np.arange(len(rows)))
     neighbours = ndimage.convolve(result, _EIGHT, mode="constant")[rows, columns]
     distance = ndimage.distance_transform_edt(mask)[rows, columns]

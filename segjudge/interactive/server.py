@@ -186,12 +186,12 @@ class _Handlers:
         most_bytes = self._host.limits.body
         length = request.headers.get("content-length", "0")
         if not (length.isascii() and length.isdecimal()) or len(length) > 18 or int(length) > most_bytes:
-            raise OverflowError(f"A submission has at most {most_bytes:,} bytes.")
+            raise OverflowError(f"A submission may have at most {most_bytes:,} bytes.")
         size = 0
         async for chunk in request.stream():
             size += len(chunk)
             if size > most_bytes:
-                raise OverflowError(f"A submission has at most {most_bytes:,} bytes.")
+                raise OverflowError(f"A submission may have at most {most_bytes:,} bytes.")
             body.write(chunk)
         return size
 

@@ -1,4 +1,7 @@
-"""Label images ↔ COCO's compressed run lengths, object by object; needs only numpy, so agents can use it."""
+"""The conversion of label images to and from COCO's compressed run lengths, object by object.
+
+It needs only numpy, so agents can use it.
+"""
 
 from __future__ import annotations
 

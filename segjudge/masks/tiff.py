@@ -1,4 +1,4 @@
-"""Label maps → TIFF, as the tools of microscopes write and read them."""
+"""The TIFF writer for label maps, in the form that the tools of microscopes write and read."""
 
 from __future__ import annotations
 

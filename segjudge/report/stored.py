@@ -40,7 +40,7 @@ def as_list(value: object) -> list[Any]:
 
 
 def as_text(value: object) -> str:
-    return value if isinstance(value, str) else refuse("has a value that is not a text")
+    return value if isinstance(value, str) else refuse("has a value that is not text")
 
 
 def as_number(value: object) -> float:

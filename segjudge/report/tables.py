@@ -141,7 +141,7 @@ def key_of_rows(kind: str) -> str:
 
 
 def first_metric(rows: list[Row]) -> str:
-    """Return the first metric of a table; counts are none."""
+    """Return the first metric of a table; counts do not qualify."""
     cells = rows[0].items() if rows else ()
     names = ("split", "id", "name", "sequence", "object")
     return next((key for key, value in cells if key not in names and not isinstance(value, int)), "")

@@ -48,23 +48,23 @@ def score(  # noqa: PLR0913 - published: the published options of results and tr
     """Score results on a truth, exactly as a challenge with this protocol would.
 
     Args:
-        results: a folder, zip, tar(.gz) or JSON with the predicted masks; here and below a path, or an address such as
-            s3://bucket/results.zip.
-        truth: a packed annotation file, or a dataset's folder or zip as it was published; of instances COCO's JSON
-            or a folder of Places-style PNGs.
+        results: a folder, zip, tar(.gz) or JSON with the predicted masks. Paths, here and below, may be
+            addresses such as s3://bucket/results.zip.
+        truth: a packed annotation file, or a dataset's folder or zip as it was published; for instances, COCO's
+            JSON or a folder of Places-style PNGs.
         protocol: the name of a protocol, or one of its rows with changes.
-        subset: the list of sequences to score, e.g. val; in a packed file a split.
+        subset: the list of sequences to score, e.g. val; for a packed file, a split.
         split: the split to score (default: all).
         sequences: the sequences to score (default: all).
         layout: how a published dataset is laid out (default: as the protocol's dataset).
         unseen: a file with the names of unseen sequences or categories.
         categories: the file with the categories of Places-style PNGs.
-        strict: whether warnings refuse the results.
-        jobs: so many processes share the scoring; "auto": as many as there are cores that may be used,
-            and one where results and truth have less than 32 MB.
-        executor: whose workers score: any of `concurrent.futures`, or a Dask client. They read the files themselves,
-            and share as many parts as `jobs` says (default: some for each worker).
-        progress: called with a name, how many are done, and how many there are.
+        strict: whether warnings reject the results.
+        jobs: the number of processes that share the scoring; "auto": one per usable core, or one if results and truth
+            have less than 32 MB.
+        executor: scores with the workers of any executor of `concurrent.futures`, or of a Dask client. They read the
+            files themselves, and share `jobs` parts (default: some for each worker).
+        progress: called with a name, the number of finished items, and the number of all items.
 
     Raises:
         SubmissionError: the results cannot be scored.

@@ -40,10 +40,10 @@ class FrameAccumulator:
 
         Args:
             protocol: its name, or one of its rows with changes.
-            expected: the frames that each sequence must have, or the names of what is counted as a whole.
+            expected: the frames that each sequence must have, or the names of items that are counted as a whole.
             unseen: the unseen sequences of lvos.
-            categories: as in COCO's annotation files; panoptic protocols need them, of instances those that occur are
-                taken where none are given.
+            categories: as in COCO's annotation files; required by panoptic protocols; for instances, the default is the
+                categories that occur.
 
         """
         self.protocol = find_protocol(protocol)

@@ -45,10 +45,10 @@ _DIFFER = {
     "protocol": "were scored by different protocols",
     "rules": "were scored by different rules of the same protocol",
     "strict": "differ in --strict",
-    "of": "belong to different numbers of parts",
+    "of": "belong to runs with different numbers of parts",
     "truth": "were scored on different truths",
-    "predictions": "belong to different predictions",
-    "splits": "belong to different sequences or images",
+    "predictions": "were scored from different predictions",
+    "splits": "cover different sequences or images",
     "notes": "differ in their warnings about the truth",
 }
 

@@ -47,10 +47,10 @@ if TYPE_CHECKING:
 _OF_PROTOCOLS = ("family", "name")
 #: The maximum number of processes, or of an executor's parts.
 _MOST_JOBS = 100_000
-#: The size in bytes from which a truth is read in another process.
+#: The size in bytes above which a truth is read in another process.
 _LARGE = 1 << 22
-#: The bytes of results and truth from which several processes save more than they cost to start: a second of PNG maps
-#: or masks, and half a second of JSON.
+#: The bytes of results and truth above which several processes save more time than they take to start: one second for
+#: PNG maps or masks, half a second for JSON.
 _WORTH_SHARING = 1 << 25
 
 
@@ -504,7 +504,7 @@ def read_names(sequences: Iterable[object] | None) -> list[str] | None:
     if sequences is None:
         return None
     if isinstance(sequences, str):
-        raise UsageError(f"sequences is one text: give a list of names, such as [{sequences!r}]")
+        raise UsageError(f"sequences is a single string: give a list of names, such as [{sequences!r}]")
     try:
         names = list(sequences)
     except TypeError:

@@ -92,7 +92,7 @@ def _finite(value: object) -> float:
 
 #: The picture in its own units: width, height, and the space for texts.
 _WIDTH, _HEIGHT, _LEFT, _BELOW, _BESIDE = 760, 220, 56, 24, 132
-#: The path to the right border of the lines, next to which teams have their names, and the distance of the names.
+#: The end of a line's path, at the right border, beside which the teams' names stand; and the distance between names.
 _RIGHT = f"H{_WIDTH - _BESIDE}"
 _NAME_HEIGHT, _MOST_OF_NAME = 14.0, 22
 #: The maximum number of teams with a line.

@@ -62,11 +62,11 @@ def _read_glance(fields: Mapping[str, Any]) -> Glance:
     pictures = [_require_list(pair) for pair in _require_list(fields.get("film"))[:_PICTURES]]
     film = [(_text(frame)[:_CHARACTERS], _text(picture)) for frame, picture in pictures]
     if not all(_PICTURE.fullmatch(picture) for _, picture in film):
-        raise ValueError("has a film of something else than pictures")
+        raise ValueError("has a film of something other than pictures")
     colours = [_require_list(pair) for pair in _require_list(fields.get("legend", []))[:_PICTURES]]
     legend = [(_text(style), _text(meaning)[:_CHARACTERS]) for style, meaning in colours]
     if not all(_STYLE.fullmatch(style) for style, _ in legend):
-        raise ValueError("has a legend with something else than styles")
+        raise ValueError("has a legend with something other than styles")
     return Glance(sentences, _text(fields.get("subject"))[:_CHARACTERS], film, legend)
 
 
@@ -84,5 +84,5 @@ def _require_list(value: object) -> list[Any]:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError("has a value that is not a text")
+        raise ValueError("has a value that is not text")
     return value.encode("utf-8", "replace").decode("utf-8")  # a name may contain a lone surrogate

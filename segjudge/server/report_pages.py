@@ -115,7 +115,7 @@ class ReportPages(Background):
     def find_glances(self, order: PageOrder) -> Mapping[str, Glance] | None:
         """Return the summaries of a page's splits; None while it is made, {} if that failed.
 
-        A page that failed is ordered again only by those who open it: glances are looked for at each view of a board.
+        A page that failed is ordered again only by readers who open it, because each view of a board looks up glances.
         """
         key = order.key
         with self._lock:

@@ -192,7 +192,8 @@ def _look_limiter() -> anyio.CapacityLimiter:
 _TICK = 0.5
 #: The maximum silence in seconds, the seconds after which a body must keep a pace, and the pace in bytes per second.
 _SILENCE_SECONDS, _PACED_AFTER, _PACE = 60.0, 60.0, 1 << 10
-#: The bytes and seconds for which a body is read after an early answer, so that the sender reads the answer.
+#: The maximum bytes and seconds of a body that are still read after an early answer, so that the sender reads the
+#: answer.
 _LINGER_BYTES, _LINGER_SECONDS = 1 << 18, 1.0
 #: The maximum seconds for receiving the head of a request.
 _HEAD_SECONDS = 20.0

@@ -190,9 +190,7 @@ def _check_text(value: object) -> None:
             try:
                 item.encode("utf-8")
             except UnicodeEncodeError:
-                raise Refusal(
-                    400, {"detail": f"A text contains an incomplete character: {ascii(item)[:100]}"}
-                ) from None
+                raise Refusal(400, {"detail": f"Text contains an incomplete character: {ascii(item)[:100]}"}) from None
 
 
 # ── endpoints ───────────────────────────────────────────────────────────────

@@ -149,7 +149,7 @@ class FileStore:
         return f"{base}/upload/{upload}/{number}?{self._sign(f'{upload}/{number}')}"
 
     def is_signed(self, text: str, expires: str, signature: str) -> bool:
-        """Return whether a signature is ours for a text, and has not expired."""
+        """Return whether a signature of some text is ours and has not expired."""
         if not expires.isdecimal() or len(expires) > 12 or int(expires) < time.time():
             return False
         return self._signer.verify_signature(f"{text}?{expires}", signature)

@@ -21,7 +21,7 @@ class Refusal(Exception):
 
 
 def make_storable(value: object) -> str:
-    """Return a text that can be stored and shown."""
+    """Return text that can be stored and shown."""
     return str(value or "")[:1000].encode("utf-8", "replace").decode().replace("\0", "")
 
 

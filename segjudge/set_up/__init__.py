@@ -1,4 +1,4 @@
-"""Make the environments of this checkout with uv, then replace this process by the program that needs them.
+"""Make the environments of this checkout with uv, then replace this process with the program that needs them.
 
 An environment is a folder of `.environments/`, named by a digest of its contents, and complete if it has the file
 `stamp`: `uv sync` would change an environment under running programs. `.venv`, `.venv-client` and `.venv-worker` link

@@ -132,7 +132,7 @@ class PythonEnvironment:
         return os.path.basename(self.folder).rpartition("-")[0]
 
     def complete_folders(self) -> list[str]:
-        """Return the complete folders with the extra's packages, the one with most packages first."""
+        """Return the complete folders with the extra's packages, the one with the most packages first."""
         extras = _EXTRAS[: _EXTRAS.index(self.extra) + 1] if self.kind == "toolkit" else ("",)
         folders = [PythonEnvironment(self.kind, extra).folder for extra in extras]
         return [folder for folder in folders if os.path.exists(f"{folder}/stamp")]

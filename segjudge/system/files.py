@@ -118,7 +118,7 @@ def make_folder(path: str | os.PathLike[str]) -> None:
 
 
 def redact(text: str) -> str:
-    """Return a text with user, password and (signed) query removed from its URLs."""
+    """Return text with user, password and (signed) query removed from its URLs."""
     return re.sub(_QUERY, r"\1", re.sub(_USER, r"\1", text)) if "://" in text else text
 
 

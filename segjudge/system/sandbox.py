@@ -35,7 +35,7 @@ _NO_NAMESPACES = ("--unshare-user", "--disable-userns")
 #: The maximum number of processes and threads; libraries start threads per core.
 PROCESSES = 128 + 32 * (os.cpu_count() or 1)
 SCORER_PROCESSES = 1024
-#: The Linux version from which RLIMIT_NPROC counts each sandbox alone; before, it counts all processes of the user.
+#: The first Linux version whose RLIMIT_NPROC counts each sandbox alone; before, it counts all processes of the user.
 _COUNTED_APART = (5, 14)
 
 

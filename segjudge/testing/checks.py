@@ -465,7 +465,7 @@ def _check_hidden(case: Case) -> None:
         shown = sorted(number for number in numbers if number in seen[0])
         _expect(not shown, f"{name}: participants read scores of a hidden split: {', '.join(shown)}")
         _expect(len({*map(repr, reports)}) == len(reports), f"{name}: both truths give the same scores")
-        _expect(len({*seen}) == 1, f"{name}: what participants read of a hidden split differs with its truth")
+        _expect(len({*seen}) == 1, f"{name}: what participants read about a hidden split depends on its truth")
 
 
 def _numbers_in(value: object) -> Iterable[float]:

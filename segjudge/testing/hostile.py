@@ -129,7 +129,7 @@ def _damage_bytes(data: bytes) -> Iterator[tuple[str, bytes]]:
     yield "without its beginning", data[8:]
     yield "zeros in the middle", data[:half] + bytes(16) + data[half + 16 :]
     yield "twice", data + data
-    yield "with more at its end", data + b"\0" * 100
+    yield "with data after its end", data + b"\0" * 100
     for number in range(6):
         changed = bytearray(data or b"\0")
         for _ in range(4):
@@ -202,7 +202,7 @@ def _damage_json(data: bytes) -> Iterator[tuple[str, bytes]]:
     yield "not UTF-8", data.replace(b'"', b'"\xff\xfe', 2)
     yield "a byte order mark", b"\xef\xbb\xbf" + data
     yield "UTF-16", data.decode("utf-8", "replace").encode("utf-16")
-    yield "more after its end", data + b"]}"
+    yield "data after its end", data + b"]}"
     yield "a comment", b"/* */" + data
     yield "a key twice", re.sub(rb'\{\s*("[^"]*"\s*:)', rb"{\1 null, \1", data, count=1)
     document = json.loads(data)
@@ -330,9 +330,9 @@ def _damage_tiff(data: bytes) -> Iterator[tuple[str, bytes]]:
         ("deflate: broken", 8, b"\x78\x9c" + b"\xff" * 40),
         ("LZW: too few pixels", 5, _lzw([256, 0, 257])),
         ("LZW: clearings alone", 5, _lzw([256] * 20_000)),
-        ("LZW: a clearing before each pixel", 5, _lzw([256, 0] * 20_000)),
-        ("LZW: a code that nothing stands for", 5, _lzw([256, 0, 400])),
-        ("LZW: begins with a code of no value", 5, _lzw([256, 300])),
+        ("LZW: a clear code before each pixel", 5, _lzw([256, 0] * 20_000)),
+        ("LZW: a code not yet defined", 5, _lzw([256, 0, 400])),
+        ("LZW: begins with an undefined code", 5, _lzw([256, 300])),
         ("LZW: ever longer", 5, _lzw([256, 0, *range(258, 500)])),
         ("LZW: ones", 5, b"\xff" * 4096),
     ):
@@ -341,11 +341,11 @@ def _damage_tiff(data: bytes) -> Iterator[tuple[str, bytes]]:
     end = len(good) - len(plain) - 4
     for name, link in (("itself", 8), ("outside", 1 << 31), ("pixels", len(good) - 3)):
         yield f"the next picture is {name}", good[:end] + struct.pack("<I", link) + good[end + 4 :]
-    for name, tags in (("no tags", 0), ("more tags than there are", 60_000)):
+    for name, tags in (("no tags", 0), ("more tags than exist", 60_000)):
         yield name, good[:8] + struct.pack("<H", tags) + good[10:]
     yield "a tag with millions of values", good[:14] + struct.pack("<I", 1 << 30) + good[18:]
     yield "tags of an unknown kind", good[:12] + struct.pack("<H", 99) + good[14:]
-    yield "tags that lie outside", good[:4] + struct.pack("<I", 1 << 31) + good[8:]
+    yield "tags outside the file", good[:4] + struct.pack("<I", 1 << 31) + good[8:]
     yield "BigTIFF", b"II+\0" + good[4:]
 
 
@@ -419,7 +419,7 @@ def _damage_archive(members: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
     yield "thousands of members", _zip(members | {f"more/{number}": b"" for number in range(30_000)})
     position = good.rindex(b"PK\1\2")
     for offset, value, about in (
-        (8, 1, "encrypted"), (10, 99, "packed in an unknown way"), (24, 1 << 31, "a size that is too large"),
+        (8, 1, "encrypted"), (10, 99, "with an unknown compression method"), (24, 1 << 31, "a size that is too large"),
         (24, 3, "a size that is too small"), (16, 12345, "another checksum"), (42, 1 << 31, "an offset outside"),
     ):  # fmt: skip
         kind = "<H" if offset < 12 else "<I"
@@ -428,8 +428,8 @@ def _damage_archive(members: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
             good[: position + offset] + struct.pack(kind, value) + good[position + offset + struct.calcsize(kind) :],
         )
     end = good.rindex(b"PK\5\6")
-    yield "a directory that begins outside", good[: end + 16] + b"\xff\xff\xff\x7f" + good[end + 20 :]
-    yield "more members than there are", good[: end + 8] + b"\xff\xff\xff\xff" + good[end + 12 :]
+    yield "a directory that begins outside the archive", good[: end + 16] + b"\xff\xff\xff\x7f" + good[end + 20 :]
+    yield "more members than exist", good[: end + 8] + b"\xff\xff\xff\xff" + good[end + 12 :]
     yield "stored", _zip(members, zipfile.ZIP_STORED)
     yield from _damage_tar(members)
 
@@ -447,7 +447,7 @@ def _damage_tar(members: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
         (tarfile.FIFOTYPE, "a pipe"), (tarfile.DIRTYPE, "a folder"),
     ):  # fmt: skip
         yield f"a tar with {about}", _tar(members, name, kind)
-    yield "a tar that leads outside", _tar({"../" + name: b"", "/" + name: b""})
+    yield "a tar with a path outside itself", _tar({"../" + name: b"", "/" + name: b""})
 
 
 def _tar(members: dict[str, bytes], special: str = "", kind: bytes = tarfile.REGTYPE) -> bytes:

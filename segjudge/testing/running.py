@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.system.errors import UsageError
 
-#: The bytes beyond the allowed ones from which the system refuses memory.
+#: The bytes beyond the allowed ones above which the system refuses memory.
 _SLACK = 1 << 30
 #: The number of jobs in progress, since their files may be large.
 _JOBS_AT_ONCE = 32

@@ -175,7 +175,7 @@ def test_a_killed_workers_download_goes_at_the_next_start(server: Rehearsal, ope
         process.communicate()
     assert len(list(downloads.iterdir())) == 1
     output = operator.run("--once")
-    assert "what dead workers left" in output
+    assert "files of dead workers" in output
     assert list(downloads.iterdir()) == []
     assert status(server, sent) == "finished"
 

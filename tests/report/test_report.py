@@ -313,7 +313,7 @@ def test_two_methods_are_stepped_through_side_by_side(compared: Path, browser: A
         page.keyboard.press("p")
         left, right = page.evaluate(picture)
         assert left != right
-        page.get_by_label("Method at the right").select_option("good")
+        page.get_by_label("Method on the right").select_option("good")
         wait_for(page, "good", 1)
         left, right = page.evaluate(picture)
         assert left == right

@@ -125,7 +125,7 @@ def test_a_bar_lies_between_two_layers(files: Path, browser: Any) -> None:
         between = picture(page)
         assert len({truth, prediction, between}) == 3
         bar = page.locator("[data-part=bar]")
-        assert "the truth at the left of 50 %, the prediction" in bar.get_attribute("aria-valuetext")
+        assert "the truth to the left of 50 %, the prediction" in bar.get_attribute("aria-valuetext")
         assert page.locator("[data-part=faces]").inner_text() == "the truth | the prediction"
         page.keyboard.press("]")
         assert bar.input_value() == "55"
@@ -150,7 +150,7 @@ def test_two_methods_blink_and_share_a_picture(compared: Path, browser: Any) -> 
         page.keyboard.up("b")
         page.keyboard.press("s")
         assert page.locator(".views canvas:visible").count() == 1
-        assert "good at the left" in page.locator("[data-part=bar]").get_attribute("aria-valuetext")
+        assert "good to the left" in page.locator("[data-part=bar]").get_attribute("aria-valuetext")
 
 
 def test_keys_work_while_a_slider_has_the_focus(files: Path, browser: Any) -> None:

@@ -153,7 +153,9 @@ def test_parts_of_different_files_are_refused(given: tuple[str, str], tmp_path: 
             return future
 
     done: list[object] = []
-    with pytest.raises(UsageError, match="^part 1 and part 2 belong to different predictions; merge only parts of one"):
+    with pytest.raises(
+        UsageError, match="^part 1 and part 2 were scored from different predictions; merge only parts of one"
+    ):
         score(*given, executor=Changing(), jobs=2)
 
 

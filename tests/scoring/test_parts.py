@@ -70,7 +70,7 @@ def test_counts_of_other_rules_or_strictness_are_not_merged(protocol: str, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("protocol", "warning"), [("davis2017", "is not in the truth"), ("coco", "beyond 4 in .* scored strictly")]
+    ("protocol", "warning"), [("davis2017", "is not in the truth"), ("coco", "beyond 4 in .* Scoring is strict")]
 )
 def test_when_strict_the_warnings_of_all_parts_refuse(protocol: str, warning: str, tmp_path: Path) -> None:
     files = write_files(protocol, tmp_path)
@@ -283,7 +283,7 @@ def test_a_part_with_a_bad_mask_is_refused_at_once(tmp_path: Path, capsys: pytes
     assert "problems found" in capsys.readouterr().err
     assert not (tmp_path / "part").exists()
     assert cli.main(["score", *arguments, "--part", "1/2"]) == 2
-    assert "--part and --out need each other" in capsys.readouterr().err
+    assert "--part and --out only work together" in capsys.readouterr().err
 
 
 def test_a_part_checks_every_record_of_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -156,7 +156,11 @@ def test_of_many_sequences_twenty_are_named(tmp_path: Path) -> None:
         ({"protocol": "davis2071"}, segjudge.UsageError, "there is no protocol 'davis2071'; did you mean davis2017"),
         ({"layout": "vosst"}, segjudge.UsageError, "there is no layout 'vosst', only davis2016, "),
         ({"sequences": ["cow"]}, segjudge.UsageError, "the truth has no sequence cow"),
-        ({"sequences": "cat"}, segjudge.UsageError, r"sequences is one text: give a list of names, such as \['cat'\]"),
+        (
+            {"sequences": "cat"},
+            segjudge.UsageError,
+            r"sequences is a single string: give a list of names, such as \['cat'\]",
+        ),
         ({"sequences": []}, segjudge.UsageError, "sequences names none: give a list of names, or omit it for all"),
         ({"sequences": ["cat", None]}, segjudge.UsageError, "sequences names None, which is not a name"),
         ({"sequences": ["cat", 2.5]}, segjudge.UsageError, "sequences names 2.5, which is not a name"),

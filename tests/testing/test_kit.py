@@ -112,7 +112,7 @@ MISTAKES = {
     ),
     "the truth, printed": (
         "hidden", ENGINE, "    wrong = abs", "    print(wrong := predicted == true)\n    wrong = abs",
-        "what participants read of a hidden split differs with its truth",
+        "what participants read about a hidden split depends on its truth",
     ),
     "a page that differs": (
         "report", TOOLS, '"The largest errors first."', "str(id(self.make_sections)) + str(__import__('time').time())",

@@ -180,7 +180,7 @@ def _student_quantile(level: float, freedom: int) -> float:
         tangent = quantile / math.sqrt(freedom)
         density = scale * power(1 / math.sqrt(1 + tangent * tangent), freedom + 1)
         step = (level - _student_within(tangent, freedom)) / (2 * density)
-        quantile = max(quantile + step, (1 - _PRECISION) * quantile)  # near level 1, rounding may lead far back
+        quantile = max(quantile + step, (1 - _PRECISION) * quantile)  # near level 1, rounding may lead far off
     return quantile
 
 

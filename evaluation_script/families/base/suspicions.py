@@ -56,7 +56,7 @@ class Reading:
 
 #: The number of sampled pixels, and the agreement that unrelated maps may have.
 _SAMPLE, _UNRELATED = 4096, 0.8
-#: The agreement from which maps may show the same scene, and its minimum increase.
+#: The agreement above which maps may show the same scene, and its minimum increase.
 _RELATED, _GAIN = 0.25, 1.1
 
 
@@ -68,7 +68,7 @@ class FirstMaps:
         self._prediction: Optional[Array] = None
 
     def watch(self, unit: Any, submission: Any) -> Tuple[Any, Any]:
-        """Return a unit and a submission whose `read` leave their first maps here; the truth's is not read again."""
+        """Return a unit and a submission whose `read` stores their first maps here; the truth's is not read again."""
 
         def load() -> Any:
             frames = unit.load()
@@ -115,7 +115,7 @@ class FirstMaps:
         return self.measure()
 
     def improve(self, change: Callable[[Array], Array]) -> bool:
-        """Return whether the maps agree much better after a change of the prediction's pixels, or may do so."""
+        """Return whether a change of the prediction's pixels makes, or may make, the maps agree much better."""
         before, after = self._agreement, self.measure(change)
         return before is None or after is None or after > max(_RELATED, _GAIN * before)
 
@@ -161,7 +161,7 @@ _MIRRORINGS: Tuple[Tuple[str, str, Callable[[Array], Array]], ...] = (
     ("upside down", "look upside down", lambda pixels: pixels[::-1]),
     ("rotated", "look rotated by 180 degrees", lambda pixels: pixels[::-1, ::-1]),
 )
-#: The minimum score of mirrored masks, and of those of other images, as they are meant.
+#: The minimum score of mirrored masks, and of masks of other images, once corrected.
 _LEAST_MEANT = 0.5
 
 
@@ -199,7 +199,7 @@ def read_mirrored(noun: str, masks: str = "masks", times: float = Reading.times)
 
 
 def read_padded(noun: str, masks: str) -> Reading:
-    """Return the reading of maps that leave no pixel unlabelled but those of bars around them."""
+    """Return the reading of maps in which only bars around the image are unlabelled."""
     slip = f"{masks} look as if their images had been padded with bars"
     return Reading(
         "padded", slip, "Cut off the bars before you resize to the size of the image", noun,
@@ -453,7 +453,7 @@ def _judge_unknown(table: Array, absent: Array, scope: str) -> List[str]:
 
 
 def judge_agreement(table: Array, noun: str, check: str) -> List[str]:
-    """Return a warning about labels of one class only, or of as many right pixels or points as by chance.
+    """Return a warning if all labels have one class, or if no more pixels or points are right than by chance.
 
     The table has a row for each true class and a column for each predicted one.
     """

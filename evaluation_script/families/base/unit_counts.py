@@ -50,7 +50,7 @@ class UnitCounts(NamedCounts):
         return [table.astype(f"<{table.dtype.kind}8", copy=False) for table in self.tables.values()]
 
     def detach(self) -> UnitCounts:
-        """Return the counts that `decode_unit` reads from their encoding: tables of their own, of 64-bit numbers."""
+        """Return the counts as `decode_unit` reads them from their encoding: in 64-bit tables of their own."""
         tables = {}
         for key, table in self.tables.items():
             if f"<{table.dtype.kind}8" not in _KINDS:

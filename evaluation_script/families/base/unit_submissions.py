@@ -14,7 +14,7 @@ from ...masks.stack import Array
 from .truth import DEFAULT_SPLIT, TruthNames, compose
 from .unit_truth import UnitTruth
 
-#: The maximum compression ratio of deflate, and the size from which a sparse file is checked before reading.
+#: The maximum compression ratio of deflate, and the size above which a sparse file is checked before reading.
 _SPARSE_RATIO, _SPARSE_BYTES = 1100, 1 << 30
 
 
@@ -134,7 +134,7 @@ def choose_members(
         )
     doubled = [members for members in units.values() if len(members) > 1]
     if doubled:
-        raise HostError(f"{path}: has several {nouns.files} of one {nouns.unit}: {name_list(doubled[0])}")
+        raise HostError(f"{path}: has several {nouns.files} for one {nouns.unit}: {name_list(doubled[0])}")
     return {name: member for name, (member,) in sorted(units.items())}
 
 

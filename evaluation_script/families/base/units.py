@@ -72,7 +72,7 @@ class _Counting:
     readings: Callable[[Any], Sequence[Reading]]
 
     def count_twice(self, unit: Unit, submission: UnitSubmission, *, few: bool) -> UnitCounts:
-        """Count a unit, and by other readings too if its score is low; `few` leaves out those that open other files."""
+        """Count a unit, also by other readings if its score is low; `few` omits readings that open other files."""
         readings, maps = self.readings(submission.protocol), FirstMaps()
         watched = submission
         if any(reading.fits is not Reading.fits for reading in readings):
@@ -201,7 +201,7 @@ def _note_surplus(submission: UnitSubmission, truth: UnitTruth, *, strict: bool)
     unused = [] if submission.used_files is None else sorted(submission.files.sizes.keys() - submission.used_files)
     ignored = _describe_surplus(surplus, noun, unused)
     if ignored and strict:
-        raise SubmissionError.from_problem(Problem(UPLOAD, "; ".join(ignored), "Send only what is scored"))
+        raise SubmissionError.from_problem(Problem(UPLOAD, "; ".join(ignored), "Omit everything that is not scored"))
     return [*ignored, *submission.notes]
 
 

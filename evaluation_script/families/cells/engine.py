@@ -368,7 +368,7 @@ def _grow(tracks: Array, *, as_script: bool) -> _Forest:
         root[label] = root[parent] if parent in single else label
         if root[label] == label:
             above[label] = root.get(parent, 0)
-    if as_script:  # the first line of a joined track says its parent
+    if as_script:  # the first line of a joined track states its parent
         for label, _, _, parent in reversed(rows):
             above[root[label]] = root.get(parent, 0)
     below: Dict[int, List[int]] = {}

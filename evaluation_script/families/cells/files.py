@@ -1,4 +1,4 @@
-"""The files of cells: label maps as TIFF, and a text with one line per track.
+"""The files of cells: label maps as TIFF, and a text file with one line per track.
 
 The truth is `01_GT/TRA/man_track000.tif` and `man_track.txt`, with outlines of some frames in `01_GT/SEG`; a submission
 is `01_RES/mask000.tif` and `res_track.txt`. A sequence is named 01; if a folder holds several data sets, the name
@@ -253,7 +253,7 @@ class CellSubmission(UnitSubmission):
             return None
         try:
             if self.files.sizes[member] > _TRACK_BYTES:
-                raise Flaw(f"is too large for a text with {LABELS_END:,} tracks", _TRACK_LINES)
+                raise Flaw(f"is too large for a text file with {LABELS_END:,} tracks", _TRACK_LINES)
             tracks = _parse_tracks(self.files.read(member).removeprefix(codecs.BOM_UTF8))
         except Flaw as flaw:
             problems.add(flaw.as_problem(member))

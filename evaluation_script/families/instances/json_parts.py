@@ -1,6 +1,6 @@
 """A JSON list of records, read in parts.
 
-A part is parsed at once, up to its last apparent border between two records. If that border lies inside a text, the
+A part is parsed at once, up to its last apparent border between two records. If that border lies inside a string, the
 parser finds the end of each record instead. An incomplete record is parsed again after twice as many bytes are read, so
 each byte is parsed only a few times.
 """
@@ -33,7 +33,7 @@ _BLANK, _COMMA, _END = (re.compile(pattern) for pattern in (r"[ \t\r\n]*", r"[ \
 #: The maximum number of closing braces that are tried as a border.
 _MOST_BRACES = 2000
 _LONGEST_RECORD = 32 << 20
-#: The number of characters examined of a text that is no list.
+#: The number of characters examined of text that is not a list.
 _EXAMINED = 1 << 20
 #: If no border exists, the maximum number of records to parse one by one before the next part.
 _MOST_PARSED = 1000
@@ -185,7 +185,7 @@ class _Characters:
         return not empty
 
     def _refuse_non_list(self) -> NoReturn:
-        """Raise a Flaw for text that is no list: it is another value, or breaks off near its beginning."""
+        """Raise a Flaw that says whether the text is another value than a list, or ends near its beginning."""
         self.fill(_EXAMINED)
         if self.text:
             _next_record(self.text, 0, self, ended=self.ended)
@@ -204,7 +204,7 @@ class _Characters:
 
 
 def _read_complete_records(text: str, source: _Characters) -> Tuple[List[Any], int, bool]:
-    """Return the complete records at the start of a text, where the next one begins, and whether the list goes on."""
+    """Return the complete records at the start of some text, the start of the next, and whether the list continues."""
     if len(text) > CHUNK_BYTES:
         return _scan_records(text, source, limit=1)  # one long record; after it, parts are read again
     stop, following = _find_last_border(text, _BORDER, "}")
@@ -249,7 +249,7 @@ def _refuse_values() -> Iterator[None]:
 
 
 def _scan_records(text: str, source: _Characters, limit: int) -> Tuple[List[Any], int, bool]:
-    """Return the result of `_read_complete_records`, found record by record, up to a number."""
+    """Return the same as `_read_complete_records`, parsing one record at a time, up to a number of records."""
     ended = source.ended and len(text) == len(source.text)
     records: List[Any] = []
     position = _end_of(_BLANK, text, 0)

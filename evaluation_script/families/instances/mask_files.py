@@ -1,4 +1,4 @@
-"""A submission of instances in Cityscapes' form: a text per image whose lines name mask files.
+"""A submission of instances in Cityscapes' form: a text file per image, whose lines name mask files.
 
     CITY_SEQUENCE_FRAME….txt:  masks/car_0.png 26 0.95
 
@@ -99,7 +99,7 @@ class StreetSubmission:
         missing = [name for name in names if name not in self._texts]
         if missing:
             self.close()
-            fault = f"has no text for {quantity(len(missing), 'image', len(names))}: {name_list(missing, 5)}"
+            fault = f"has no text file for {quantity(len(missing), 'image', len(names))}: {name_list(missing, 5)}"
             if surplus:
                 fault += f"; not in the truth: {name_list(surplus)}"
             remedy = f"{_SEND}. If nothing was detected, send an empty text file"
@@ -167,9 +167,9 @@ class StreetSubmission:
         return ReadImage(image, records, [], 0, lines, unknown, repeated, trained, len(rows) - len(solid))
 
     def _lines(self, text: str) -> Iterator[Tuple[int, str]]:
-        """Yield the lines of a text that are not blank, with their numbers."""
+        """Yield the lines of a text file that are not blank, with their numbers."""
         if self._files.sizes[text] > _LONGEST_TEXT:
-            raise Flaw(f"has {self._files.sizes[text]:,} bytes", f"Send at most {_LONGEST_TEXT:,} in a text")
+            raise Flaw(f"has {self._files.sizes[text]:,} bytes", f"Send at most {_LONGEST_TEXT:,} in a text file")
         try:
             content = self._files.read(text).decode("utf-8-sig")
         except UnicodeDecodeError:

@@ -27,7 +27,7 @@ from .truth import InstanceTruth
 #: The IoU required for a match: slightly below 1, as in the original.
 _REACHED = np.minimum(np.array(THRESHOLDS), 1 - 1e-10)
 _RANGES = np.array(list(AREAS.values()), float)
-#: Records that are matched at once; half the memory of matching is theirs.
+#: Records that are matched at once; they take half the memory of matching.
 _RECORDS_AT_ONCE = 1 << 16
 #: The number of blocks of images per process, so that all processes end at about the same time.
 _BLOCKS_OF_PROCESS = 4

@@ -150,7 +150,7 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         self.refuse_missing()
         warnings = [*self.notes, *self._warn_of_dropped()]
         if self.strict and warnings:
-            problem = f"your file: {'; '.join(warnings)}. This is scored strictly. Send only what is scored."
+            problem = f"your file: {'; '.join(warnings)}. Scoring is strict. Omit everything that is not scored."
             raise SubmissionError(problem)
         counts = self.join_parts()
         suspicions = [
@@ -308,7 +308,7 @@ class MatchedDetections:
         averaged: bool = False,
         recalls: int = len(RECALLS),
     ) -> None:
-        """Enter the curves of all categories, with so many recalls, into tables with a row for each pair."""
+        """Enter the curves of all categories, with this number of recalls, into tables with a row for each pair."""
         caps = self.caps
         limits = [(area, caps[cap], area * len(caps) + cap) for area, cap in pairs]
         needed, which = _list_needed(counts)
@@ -351,7 +351,7 @@ def _list_needed(counts: Array) -> Tuple[Array, Array]:
     numbers = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
     column = numbers[:, None]
     needed = np.clip(np.ceil(RECALLS * column) - 1, 1, column).astype(np.int64)
-    for _ in range(2):  # what rounding may be off
+    for _ in range(2):  # the tolerance for rounding
         needed += needed / column < RECALLS
     return needed, np.searchsorted(numbers, np.maximum(counts, 1))
 

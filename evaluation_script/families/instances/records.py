@@ -199,7 +199,7 @@ def _no_masks(count: int) -> MaskTexts:
 
 
 def _read_points_of(records: Records, points: int) -> Array:
-    """Return x and y of so many keypoints of each record."""
+    """Return x and y of this number of keypoints in each record."""
     if not isinstance(records, RecordTable):
         return read_points([record["keypoints"] for record in records], points)
     if records.points is None:

@@ -241,7 +241,7 @@ def _read_raw(source: Iterator[bytes], goes_on: Callable[[], bool], shape: int) 
 
 def _read_table(raw_part: bytes, shape: int) -> Optional[RecordTable]:
     """Return the records of a part in the usual form; None if the JSON parser is needed."""
-    if len(raw_part) > 3 * CHUNK_BYTES:  # no more than what is read at a time
+    if len(raw_part) > 3 * CHUNK_BYTES:  # no more than is read at a time
         return None
     table = backend().read_records(raw_part + b",", shape)
     return table if table is not None and table.end > len(raw_part) else None
@@ -360,7 +360,7 @@ def describe_records(unknown: int, count: int, boxed: int = 0, shape: str = "mas
 class _Checker:
     """A checker that keeps the records of some or all images, optionally only those within the cap.
 
-    If they are not judged, nothing is suspected of their form.
+    Records that are not judged raise no suspicion about their form.
     """
 
     def __init__(

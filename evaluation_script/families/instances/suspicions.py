@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 #: The minimum number of boxes, points or detections for recognising their notation.
 _FEWEST = 10
-#: The distance in pixels from which a coordinate lies outside its image, and the maximum of normalized coordinates.
+#: The distance in pixels beyond which a coordinate lies outside its image, and the maximum of normalized coordinates.
 _SLACK, _NORMALIZED = 2.0, 1.5
 #: Orders in which boxes and points may be written.
 _BOX_ORDERS = ("[x1, y1, x2, y2]", "[center x, center y, width, height]", "[y, x, height, width]")
 _POINT_ORDERS = ("y and x",)
-#: The share that counts as nearly all, and the share from which boxes beyond their images are too many.
+#: The share that counts as nearly all, and the share above which boxes beyond their images are too many.
 _NEARLY_ALL, _TOO_MANY = 0.99, 0.05
-#: The part of an image's side from which a box ends far outside.
+#: A box ends far outside its image if it exceeds this part of the image's side.
 _FAR = 1.1
 
 
@@ -112,7 +112,7 @@ class RecordForm:
         self._near.append((columns.image[chosen], boxes, points, masks.take(chosen).compact()))
 
     def judge_places(self, images: KnownImages, noun: str) -> List[str]:
-        """Return a warning if the records have another place or image than they should."""
+        """Return a warning if the records seem to have wrong positions or images."""
         if images.examples is None or not self._near:
             return []
         holders, boxes = images.examples.image, images.examples.boxes
@@ -154,7 +154,7 @@ _MOST_NEAR = 10_000
 _WOULD_FIND, _TIMES_AS_MANY = 0.6, 1.5
 #: The maximum number of examples from the truth, and the share that spreads them over its images.
 _MOST_EXAMPLES, _GOLDEN = 24, 0.618
-#: The IoU of boxes from which an example is found, and from which it fits. Boxes around keypoints are smaller than
+#: The minimum IoU of boxes for an example to be found, and to fit. Boxes around keypoints are smaller than
 #: those around instances.
 _REACHED, _REACHED_BY_POINTS, _FITTING = 0.5, 0.3, 0.75
 
@@ -313,7 +313,7 @@ def _judge_categories(truth: Array, detections: Array, categories: List[Category
     for name, coding in zip(_CODINGS, codings):
         present = count_present(coding)
         if 2 * present > total and present >= _MORE_PRESENT * right:
-            share = f"{quantity(present, 'detection', total)} would have a category of their image instead of {right:,}"
+            share = f"{quantity(present, 'detection', total)} would have a category in their image, not {right:,}"
             return [f"categories look as if {name}: with the truth's ids {share}. Write the ids of the truth"]
     return []
 
@@ -378,7 +378,7 @@ def _judge_duplicates(detections: Array, matched: Array) -> List[str]:
     return [f"{count:,} of {total:,} detections have the image, category and score of another: send each once"]
 
 
-#: The share of images without a detection, of those with instances, from which results look incomplete.
+#: The share of images with instances but no detection above which results look incomplete.
 _WITHOUT = 1 / 3
 
 

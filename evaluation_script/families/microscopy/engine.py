@@ -33,8 +33,8 @@ _LAST_LABEL, _FEWEST = 255, 2
 def count_image(pairs: LabelPairs) -> Dict[str, Array]:
     """Return the tables of an image, by the pixels that pairs of labels share.
 
-    The script takes the assignment with the most matches. From an IoU of one half on, a cell can have two partners only
-    if each covers exactly half of it; such partners have no other, so each group has one match.
+    The script takes the assignment with the most matches. At an IoU of one half or more, a cell can have two partners
+    only if each covers exactly half of it; such partners have no other, so each group has one match.
     """
     (true, areas), (predicted, sizes) = (sum_by_key(side, pairs.pixels) for side in (pairs.truth, pairs.prediction))
     cells = (pairs.truth > 0) & (pairs.prediction > 0)
@@ -161,7 +161,7 @@ def _note_undefined(accumulator: UnitAccumulator[MicroscopyProtocol]) -> List[st
     note(images[:, _IN_TRUTH] + images[:, _PREDICTED] == 0, "cells in truth and prediction", fate)
     if as_script:
         full = (images[:, [_TRUTH_BACKGROUND, _PREDICTED_BACKGROUND]] == 0).any(axis=1)
-        note(full, "background in truth or prediction", ", where the script counts one cell less")
+        note(full, "background in truth or prediction", ", where the script counts one cell too few")
     return notes
 
 

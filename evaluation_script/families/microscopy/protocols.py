@@ -40,7 +40,8 @@ _ROWS = (
     ),
     MicroscopyProtocol(
         "cellpose-ap-official",
-        "As computed by Cellpose's script: AP is undefined if an image lacks cells; without background one is lost.",
+        "As computed by Cellpose's script: AP is undefined if an image lacks cells; "
+        "without background, one cell is lost.",
         as_script=True,
     ),
 )

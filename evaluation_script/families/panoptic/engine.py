@@ -181,7 +181,7 @@ _TIMES_MIRRORED = 1.5
 
 
 def _list_readings(protocol: PanopticProtocol) -> List[Reading]:
-    """Return the other readings of a unit; JSON lists reject unlisted ids, so none of swapped channels."""
+    """Return the other readings of a unit; JSON lists reject unlisted ids, so none has swapped channels."""
     if protocol.classes:
         return [_EXCHANGED, read_padded("sequence", "maps"), *read_mirrored("sequence", "maps", _TIMES_MIRRORED)]
     noun = "video" if protocol.video else "image"

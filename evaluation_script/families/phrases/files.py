@@ -217,7 +217,7 @@ class PhraseSubmission(PairSubmission):
         subsets = [subset for (subset,) in truth.facts["subsets"]]
         lists = {(unit.facts["subset"], unit.facts["annotators"]) for unit in truth.units}
         if self.protocol.official and len(lists) > len(subsets):
-            raise HostError("not every annotator lists every pair, where SA-Co's script stops: use the other protocol")
+            raise HostError("not every annotator lists every pair, which stops SA-Co's script: use the other protocol")
         members = self._find_members(subsets)
         self._reader = reader = _Reader(truth, self.limits, official=self.protocol.official)
         for index, (subset, member) in enumerate(members.items()):
@@ -354,7 +354,7 @@ class _Reader(RecordReader):
         pair = self._unit.get(name)
         if pair is None and not self._official and name not in self._elsewhere:
             raise Flaw(
-                "belongs to a pair that the truth lacks", "Use the ids of the truth's images, which are its pairs"
+                "belongs to a pair that the truth lacks", "Use the ids under `images` in the truth, one per pair"
             )
         return pair
 

@@ -246,7 +246,7 @@ class _Reader(RecordReader):
     def read(self, parts: Iterable[bytes], member: str, problems: Problems) -> None:
         super().read(parts, member, problems)
         if self._official and not self._count and not problems.places:
-            problems.add(Problem(member, "holds no record, where SA-Co/VEval's script stops", _SEND))
+            problems.add(Problem(member, "holds no record, which stops SA-Co/VEval's script", _SEND))
 
     def _read_part(self, records: List[Any], member: str, problems: Problems) -> None:
         texts: List[str] = []
@@ -323,7 +323,7 @@ class _Reader(RecordReader):
             return None
         if video not in self._extent_of or abs(category) >= 1 << 53:
             raise Flaw(
-                "belongs to a video that the truth lacks, where SA-Co/VEval's script stops", "Use the truth's ids"
+                "belongs to a video that the truth lacks, which stops SA-Co/VEval's script", "Use the truth's ids"
             )
         if len(self._names) >= self._asked + _MOST_STRAYS:
             raise Flaw(

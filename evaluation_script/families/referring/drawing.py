@@ -1,4 +1,4 @@
-"""Polygons → pixels as OpenCV 4.8 fills them, which defines the masks of ReasonSeg.
+"""Polygons filled as OpenCV 4.8 fills them, which defines the masks of ReasonSeg.
 
 Corners are whole numbers. A polygon is its outline, drawn in steps of one pixel, and the pixels between every other
 pair of crossings of a row with its sides. Crossings have a precision of 1/65,536. Sides that leave the image are

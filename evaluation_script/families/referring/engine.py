@@ -165,7 +165,7 @@ def _judge_flags(samples: Array) -> List[str]:
     return []
 
 
-#: The share of wrong flags from which no_target seems to have the opposite meaning.
+#: The share of wrong flags above which no_target seems to have the opposite meaning.
 _MOST_WRONG = 0.9
 
 

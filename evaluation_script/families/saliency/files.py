@@ -77,7 +77,7 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
         groups[name] = datasets.index(names[folder])
     doubled = [masks for masks in members.values() if len(masks) > 1]
     if doubled:
-        raise HostError(f"{path}: has several masks of one image: {name_list(doubled[0])}")
+        raise HostError(f"{path}: has several masks for one image: {name_list(doubled[0])}")
     units = [_open_unit(files, name, member, groups[name]) for name, (member,) in members.items()]
     return UnitTruth(SaliencyProtocol.family, LAYOUT, {"subsets": [[name or "all"] for name in datasets]}, units)
 

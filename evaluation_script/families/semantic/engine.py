@@ -111,7 +111,7 @@ def _read_objects(files: Files, member: str, data: bytes, size: Size) -> Array:
     if beside in files.sizes:
         labels = backend().read_labels(files.read(beside), size)
         if (labels != drop_numbers(objects, SEMANTIC_PROTOCOLS["cityscapes"])).any():
-            raise Flaw(f"has other classes than {beside}", "Make both from the same polygons")
+            raise Flaw(f"does not have the classes of {beside}", "Make both from the same polygons")
     return objects
 
 

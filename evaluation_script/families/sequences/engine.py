@@ -356,7 +356,7 @@ class OpenedSequences:
         return sequence._replace(objects=objects_left)
 
     def _list_needed(self, frames: List[str]) -> List[str]:
-        """Return the frames required of an expression."""
+        """Return the frames that an expression requires."""
         if self._protocol.missing_frame is MissingRule.EMPTY:
             return frames[:1]
         return frames if self._protocol.missing_object is MissingRule.ZEROS else [_FIRST_FRAME, *frames]

@@ -174,12 +174,12 @@ def _count_shared(objects: Iterable[str], truth_masks: Stacks, predictions: Stac
     return np.array([[int((mask.area - mask.without(target).area).sum()) for target in true] for mask in predicted])
 
 
-#: The minimum number of objects without a mask from which sequences seem to have all objects under one number.
+#: The minimum number of objects without a mask if sequences are to seem to have all objects under one number.
 _FEWEST_WITHOUT = 2
 
 
 def _judge_numbers(answered: Iterable[SequenceCounts]) -> List[str]:
-    """Return a warning if one object alone has masks in most sequences that have several."""
+    """Return a warning if only one object has masks in most sequences that have several objects."""
     pixels = [counts.counts.sum(axis=(1, 3)) for counts in answered]
     shown = [areas[areas[:, _TRUTH] > 0, _PREDICTION] > 0 for areas in pixels]
     several = [flags for flags in shown if len(flags) > 1 and flags.any()]

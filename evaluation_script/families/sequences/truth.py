@@ -158,7 +158,7 @@ class Split(SplitTruth):
         if protocol.by_class and not self.tells_unseen:
             return ["the unseen classes are unknown (--unseen FILE names them), so all count as seen"]
         if protocol.accuracy and not all(sequence.has_foreground for sequence in self.sequences):
-            remark = "expressions have no types and count equally, and R is divided by the objects that they mean"
+            remark = "expressions have no types and count equally, and R is divided by the objects to which they refer"
             return [f"it was not packed with --layout revos: {remark}"]
         return []
 
@@ -176,7 +176,7 @@ FOREGROUND = ""
 
 
 def name_layer(label: str, number: int) -> str:
-    """Return the name of the layer of pixels that at least so many of an object's masks share."""
+    """Return the name of the layer of pixels that at least this many of an object's masks share."""
     return f"{label}+{number}"
 
 

@@ -1,4 +1,4 @@
-"""Truth and submissions of tracks on masks: a text for each sequence (MOTS), or JSON of sequences (BURST).
+"""Truth and submissions of tracks on masks: a text file for each sequence (MOTS), or JSON of sequences (BURST).
 
 A line is `frame id class height width run-lengths`. In the JSON, each sequence lists its frames, and each frame the run
 lengths of its tracks.
@@ -70,7 +70,10 @@ def _open_mots_truth(files: Files) -> UnitTruth:
         elif name.endswith(".txt") and parts[-2:-1] in (["instances_txt"], []):
             texts[os.path.splitext(parts[-1])[0]] = name
     if not texts:
-        raise Flaw("holds neither gt/SEQUENCE/gt/gt.txt nor instances_txt/SEQUENCE.txt", "Name the folder above")
+        raise Flaw(
+            "holds neither gt/SEQUENCE/gt/gt.txt nor instances_txt/SEQUENCE.txt",
+            "Name the folder that holds gt or instances_txt",
+        )
 
     def make_unit(name: str) -> Unit:
         def load() -> List[TruthFrame]:
@@ -102,7 +105,7 @@ def _read_extents(files: Files) -> Dict[str, Tuple[int, int, Optional[Size]]]:
 
 
 def _read_lines(text: str, size: Optional[Size]) -> Tuple[Dict[int, Rows], Optional[Size]]:
-    """Return the masks of each frame of a text, and their size, which all lines share."""
+    """Return the masks of each frame in a text file, and their size, which all lines share."""
     frames: Dict[int, Rows] = {}
     if text.count("\n") > _MOST_LINES:
         raise Flaw(f"has more than {_MOST_LINES:,} lines", f"Write lines of `{_LINE}`")

@@ -1,7 +1,7 @@
 """Label maps in three dimensions: overlaps, distances between surfaces, and lesions.
 
-The contract is the row of the registry and the modules that the toolkit's mirror works with, all but those of measures
-and overlaps.
+The contract is the row in the registry and the modules that the toolkit's mirror uses: all except `measures` and
+`overlaps`.
 """
 
 from __future__ import annotations

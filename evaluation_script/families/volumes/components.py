@@ -93,7 +93,7 @@ def _grow_slabs(mask: Array, steps: int) -> Iterator[Tuple[int, Array]]:
 
 
 def find_runs(mask: Array, limit: int = 1 << 31, steps: int = 0) -> Runs:
-    """Return the runs of a mask after growing; raises a Flaw if there are more than so many."""
+    """Return the runs of a mask after growing; raises a Flaw if there are more than a limit."""
     depth, height, width = mask.shape
     shape = depth, height + 1, width + 1
     plane = shape[1] * shape[2]
@@ -106,7 +106,7 @@ def find_runs(mask: Array, limit: int = 1 << 31, steps: int = 0) -> Runs:
         edges.append((np.flatnonzero(values[1:] != values[:-1]) + start * plane).astype(kind))
         total += len(edges[-1]) // 2
         if total > limit:
-            fault = f"has a region in more than {limit:,} pieces, which are runs of voxels in a row"
+            fault = f"has a region of more than {limit:,} runs of voxels"
             raise Flaw(fault, "Check the labels, and remove isolated voxels")
     positions = np.concatenate(edges)
     return Runs(positions[::2], positions[1::2], shape)
@@ -273,7 +273,7 @@ def _paint(runs: Runs, values: Array, box: Box) -> Array:
 def find_components(mask: Array, neighbours: int, limit: int = 1 << 31, steps: int = 0) -> Components:
     """Return the components of a mask, after growing, by 6, 18 or 26 neighbours, in the order of their first voxels.
 
-    Raises a Flaw if there are more than so many runs.
+    Raises a Flaw if there are more runs than the limit.
     """
     return name_components(find_runs(mask, limit, steps), neighbours)
 

@@ -42,7 +42,7 @@ _CHECKED = 8
 
 
 class _Field(NamedTuple):
-    """The places of a volume, as queries see them."""
+    """The places of a volume, in the form that queries search."""
 
     #: Four widths minus the steps along x to the nearest place, or 0 to two widths if the row has none. Planes without
     #: places take no memory.
@@ -196,7 +196,7 @@ def _look_up(queries: _Queries, field: _Field, row_step: int, plane_step: int) -
 def _transform(queries: List[Tuple[Array, Array]], field: _Field, answers: Array) -> None:
     """Answer queries, by their indices and voxels, from the least squares in all planes with places.
 
-    A few columns at a time: all that is known of many queries takes much memory.
+    A few columns are processed at a time, because intermediate results of many queries take much memory.
     """
     depth, height, width = field.nearness.shape
     has_place = np.array([(plane > 3 * width).any() for plane in field.nearness])

@@ -63,7 +63,7 @@ SAME = Order((0, 1, 2), (False, False, False))
 def make_geometry(shape: Shape, affine: Array) -> Geometry:
     """Return the geometry of an affine (3, 4); raises a Flaw if its axes are not orthogonal."""
     if not (np.abs(affine) < _FARTHEST).all():
-        raise Flaw("has a position that is not a number, or outside of any body", _EXPORT)
+        raise Flaw("has a position that is not a number, or lies outside any body", _EXPORT)
     steps = affine[:, :3]
     lengths = np.sqrt((steps * steps).sum(axis=0))
     if not (lengths > 1 / _FARTHEST).all():
@@ -164,7 +164,8 @@ def describe_difference(truth: Geometry, volume: Geometry) -> Flaw:
     order = find_order(truth, volume)
     if order is not None:
         return Flaw(
-            f"has other axes than the truth: {_name_order(truth, order)}", "Save it in the order of the truth's axes"
+            f"has different axes from the truth: {_name_order(truth, order)}",
+            "Save it in the order of the truth's axes",
         )
     if truth.shape != volume.shape:
         return Flaw(
@@ -194,7 +195,7 @@ def _name_order(geometry: Geometry, order: Order) -> str:
 def _name_move(truth: Geometry, volume: Geometry) -> str:
     """Return a description of the offset of a volume with equal shape and spacing."""
     if truth.affine is None or volume.affine is None:
-        raise ValueError("volumes without a position do not lie apart")
+        raise ValueError("volumes without a position have no offset")
     frames = [geometry.affine[:, :3] / geometry.spacing for geometry in (truth, volume) if geometry.affine is not None]
     turn = _multiply(frames[0].T, frames[1])
     opposite = [AXES[axis] for axis in range(3) if turn[axis, axis] < _PARALLEL - 1]
@@ -205,7 +206,7 @@ def _name_move(truth: Geometry, volume: Geometry) -> str:
         distances = _multiply(frames[0].T, (volume.affine - truth.affine)[:, 3:])[:, 0]
         axis = int(np.abs(distances).argmax())
         return f"is offset by {abs(distances[axis]):.3g} mm along {AXES[axis]}"
-    return "is rotated against the truth"
+    return "is rotated relative to the truth"
 
 
 def _name_shape(shape: Shape) -> str:

@@ -27,7 +27,7 @@ from .places import Places, list_places
 from .protocols import LesionRule
 from .surfaces import check_noise, distance_by_places, find_border, find_surface, measure_distances
 
-#: The maximum number of voxels in all boxes around a lesion of the truth and what meets it.
+#: The maximum number of voxels in all boxes around a lesion of the truth and the lesions that meet it.
 _MOST_SEARCHED = 1 << 32
 #: The number of a prediction's runs above which memory that finding them freed is returned to the system.
 _MANY_RUNS = 1 << 18
@@ -151,7 +151,7 @@ def _find_surfaces(mask: Array, *, nsd: bool) -> List[Places]:
 def _share_of_sides(borders: Tuple[Places, Places], spacing: Spacing) -> Tuple[float, float]:
     """Return BraTS' NSD at 0.5 and 1 mm: the mean of both borders' shares, with its small constant.
 
-    Only what lies so near to the lesion is measured.
+    Only surfaces this near to the lesion are measured.
     """
     check_noise(*map(len, borders))
     box = borders[0].box_within(_TOLERANCES[-1], spacing)

@@ -1,4 +1,4 @@
-"""Few places of a volume (z, y, x) as a list, and bounds of their distances, by which most need no search."""
+"""Few places of a volume (z, y, x) as a list, and bounds of their distances, which spare most of them a search."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class BlockDistances:
         return least - self.slack, greatest + self.slack
 
     def choose(self, areas: Array, share: float) -> Tuple[Array, float]:
-        """Return which places may lie where a share of the area is reached, and the area of surely nearer ones."""
+        """Return the places where a share of the area may be reached, as flags, and the area of nearer places."""
         least, greatest = self.find_bounds(areas, share)
         chosen, nearer = np.empty(len(self._places), bool), 0.0
         for chunk in cut_list(len(self._places)):

@@ -170,7 +170,7 @@ _BRATS_2023 = VolumeProtocol(
 _BRATS_2024 = replace(
     _BRATS_2023,
     name="brats-2024-ssa",
-    about="BraTS 2024, SSA: as 2023, with NSD; predictions join like lesions, and up to 50 voxels are removed.",
+    about="BraTS 2024, SSA: as 2023, with NSD; predictions join too; those of up to 50 voxels are removed.",
     measures=_LESION_WISE_2024,
     regions=_TUMOUR[:2],
     lesions=LesionRule(3, 50, 374, joins=True, removed=50),
@@ -266,7 +266,8 @@ _ROWS = (
     ),
     VolumeProtocol(
         "autopet",
-        "autoPET III and IV: Dice, false positive and false negative volume in ml; healthy cases only have the former.",
+        "autoPET III and IV: Dice, volumes of false positives and negatives in ml; "
+        "healthy cases have only false positives.",
         ("Dice", "FPV", "FNV"),
         _regions(lesion=(1,)),
         EmptyValues(IGNORED, IGNORED, WORST),
@@ -288,7 +289,7 @@ _ROWS = (
     ),
     VolumeProtocol(
         "flare22",
-        "FLARE 22: Dice and NSD of 13 organs in four digits; Dice below 0.2 has NSD 0; both empty 1.",
+        "FLARE 22: Dice and NSD of 13 organs to four digits; Dice below 0.2 has NSD 0; both empty 1.",
         ("Dice", "NSD"),
         tuple(
             LabelRegion(name, (label,), tolerance, name in _FLARE_CROPPED)
@@ -353,7 +354,7 @@ _ROWS = (
     ),
     VolumeProtocol(
         "components",
-        "PQ, SQ and RQ of 26-components per label, pairs at IoU 0.5; their recall, precision, Dice; F1 of any touch.",
+        "PQ, SQ and RQ per label, of 26-components paired at IoU 0.5; recall, precision, Dice of pairs; F1 of touches.",
         ("PQ", "SQ", "RQ", "ComponentRecall", "ComponentPrecision", "ComponentDice", "LesionF1", "LesionError"),
         reorders=True,
     ),

@@ -215,7 +215,7 @@ def check_noise(true: int, predicted: int) -> None:
         fault = f"has a truth with a region whose surface has {true:,} places; the limit is {_MOST_TRUE_PLACES:,}"
         raise Flaw(fault, "Check the labels of the truth, which look like noise")
     if predicted > max(_MOST_PLACES, _NOISE * true):
-        fault = f"has a region whose surface has {predicted:,} places; that of the truth has {true:,}"
+        fault = f"has a region with a surface of {predicted:,} places; the truth's has {true:,}"
         raise Flaw(fault, "Check the labels, and remove isolated voxels")
 
 

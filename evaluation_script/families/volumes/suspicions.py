@@ -25,7 +25,7 @@ _LABELS = "Write the labels of the truth"
 _GRID = "Write the prediction in the grid of the image"
 #: The minimum score of a turned reading; a correct volume never reaches it when turned.
 _LEAST = 0.5
-#: The minimum score of a moved reading, and the least ratio of the scores of moved and turned ones.
+#: The minimum score of a moved reading, and the minimum ratio of the scores of moved and turned ones.
 _LEAST_MOVED, _TIMES_MOVED = 0.8, 1.25
 #: The number of voxels, evenly spread, by which moved and turned readings are scored.
 _MOST_SAMPLED = 1 << 20
@@ -208,7 +208,7 @@ def _exchange_labels(truth: Array, prediction: Array, sides: Sequence[Boxes]) ->
 
 
 def _rename_labels(truth: Array, prediction: Array, sides: Sequence[Boxes]) -> ReadingScores:
-    """Return the Dice of each label that the prediction lacks, as predicted and if it is the false label there."""
+    """Return the Dice of each label that the prediction lacks, as predicted, and with the false label there instead."""
     missing, false = sorted(sides[0].labels - sides[1].labels), sides[1].labels - sides[0].labels
     scores: ReadingScores = {}
     for label in missing if false and len(missing) <= _MOST_LABELS else ():
@@ -282,13 +282,13 @@ def _list_moves(scores: List[ReadingScores]) -> List[Reading]:
     return readings
 
 
-#: Volumes may be those of the next case if there are at least so many cases, Dice is lower, and the regions' sizes
-#: differ by at most this share there, and at least so many times as much here.
+#: Volumes may be those of the next case if there are at least this many cases, Dice is below the second number, and the
+#: regions' sizes differ by at most this share there, and by at least this many times as much here.
 _FEWEST_CASES, _LOW_DICE, _SAME_SIZES, _TIMES_NEARER = 5, 0.7, 0.1, 3.0
 
 
-#: Volumes belong to other cases if their Dice is lower, and they fit those at least so well, and so many times better
-#: than their own; noisy ones fit less well, but far better.
+#: Volumes belong to other cases if their Dice is lower than this, they fit those cases at least this well, and this
+#: many times better than their own; noisy ones fit less well, but far better.
 _MOST_DICE, _LEAST_LIKE, _TIMES_LIKE = 0.95, (0.6, 0.3), (1.5, 3.0)
 #: The maximum number of pairs of a case's region and a truth that are compared.
 _MOST_COMPARED = 1 << 25
@@ -309,7 +309,7 @@ def _judge_exchanged(units: Sequence[UnitCounts]) -> List[str]:
             belongs[row] = best
     if not belongs or set(belongs) != set(belongs.values()):
         return []
-    pairs = name_list([f"{units[row].name} has that of {units[best].name}" for row, best in belongs.items()])
+    pairs = name_list([f"{units[row].name} has the volume of {units[best].name}" for row, best in belongs.items()])
     slip = f"the volumes of {quantity(len(belongs), 'case')} look exchanged"
     return [f"{slip}, by the sizes and places of all regions: {pairs}. Check which case each volume belongs to"]
 
@@ -384,7 +384,7 @@ def find_true_labels(accumulator: UnitAccumulator[VolumeProtocol]) -> Set[int]:
 
 
 def _list_renamed(scores: List[ReadingScores], accumulator: UnitAccumulator[VolumeProtocol]) -> List[Reading]:
-    """Return the readings of labels that no truth has as missing ones."""
+    """Return the readings in which a label that no truth has stands for a missing label."""
     if accumulator.protocol.regions:
         return []
     true = find_true_labels(accumulator)

@@ -1,4 +1,4 @@
-"""A file of a volume → its labels, with as many bytes inflated as its header declares.
+"""The reader of volume files: it inflates only as many bytes as the header declares, and returns the labels.
 
 The header is read first, and compared with the truth.  Then the labels are read slab by slab; whole numbers stay as
 they are stored.
@@ -256,7 +256,7 @@ def _take_labels(stored: Array, scale: Tuple[float, float]) -> Tuple[Array, bool
         raise Flaw(f"holds the negative label {label}", WHOLE)
     if greatest >= LABELS_END:
         label = f"{int(greatest)}" if greatest < _LONG_LABEL else f"{float(greatest):.6g}"
-        raise Flaw(f"holds the label {label}, which no volume has", WHOLE)
+        raise Flaw(f"holds the label {label}, above {LABELS_END - 1:,}", WHOLE)
     return values.astype(np.uint8 if greatest < 256 else np.uint16), is_rounded
 
 

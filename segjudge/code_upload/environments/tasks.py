@@ -1,4 +1,4 @@
-"""Tasks: an environment's episodes, without padding and network.
+"""Tasks: an environment's episodes, without padding or network.
 
 Gymnasium environments pad the observations of a task; the gRPC service sends them unpadded. Any registered environment
 can be a task; this package's environments contain theirs.
@@ -36,7 +36,7 @@ class ActionError(ValueError):
 
 @dataclass(frozen=True)
 class Observation:
-    """An observation: a mapping of names to numbers, texts, arrays, pictures and masks."""
+    """An observation: a mapping of names to numbers, text, arrays, pictures and masks."""
 
     values: Any
     reward: float = 0.0

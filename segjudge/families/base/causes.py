@@ -50,9 +50,10 @@ _ALSO = 0.2
 _BESIDE = 0.3
 #: The maximum number of classes in a list.
 _MOST_NAMES = 3
-#: The share from which a pair of classes or objects represents all.
+#: The share above which a pair of classes or objects represents all.
 _MOSTLY = 0.5
-#: A class with most segments of a cause is named if its segments have the cause this many times as often as others.
+#: The class with the most segments of a cause is named if its segments have the cause this many times as often as
+#: others.
 _OFTENER = 2
 #: Faults of segments that a prediction may show completely.
 _SHOWN = {RIGHT, PARTIAL, WRONG_CLASS, SWAPPED}
@@ -225,7 +226,7 @@ class CauseCounts:
         self.costs[_ELSEWHERE] = self.costs.get(_ELSEWHERE, 0.0) + (true + predicted if cost is None else cost)
 
     def add_mirrored(self, unit: str, sides: str, cost: float) -> None:
-        """Add a unit whose prediction has two sides exchanged, which costs so much; its segments are added apart."""
+        """Add a unit whose prediction has two sides exchanged, at this cost; its segments are added separately."""
         self.mirrored.setdefault(sides, set()).add(unit)
         self.costs[_MIRRORED] = self.costs.get(_MIRRORED, 0.0) + cost
 
@@ -394,7 +395,7 @@ class CauseCounts:
         return f"{some} {verb} of the wrong class; most often, {texts[0]}"
 
     def _list_confusions(self) -> list[tuple[list[str], str, int]]:
-        """Return classes, what they are called, and their confused segments, most first; exchanged classes once."""
+        """Return classes, the classes they are taken for, and their confused segments; exchanged classes once."""
         exchanged: dict[tuple[str, str], int] = {}
         called_so: dict[str, dict[str, int]] = {}
         confused = Counter({pair: units.total() for pair, units in self.confused_in.items()})
@@ -410,7 +411,7 @@ class CauseCounts:
         return sorted(confusions, key=lambda confusion: -confusion[2])
 
     def _is_exchanged(self, name: str, called: str) -> bool:
-        """Return whether each of two classes is called the other."""
+        """Return whether each of two classes is taken for the other."""
         exchanged = self._find_exchanged(name, called)
         directions = self._list_directions(name, called)
         count, back = (units.total() for units in directions)
@@ -420,7 +421,7 @@ class CauseCounts:
         return bool(exchanged) and (is_mutual or min(count, back) >= _MOSTLY * max(count, back))
 
     def _describe_called(self, names: Sequence[str], called: str) -> str:
-        """Describe in how many units classes are called another one, or two classes are exchanged."""
+        """Describe in how many units a class is taken for another one, or two classes are exchanged."""
         if len(names) > 1:
             confused = set[str]().union(*(self.confused_in[name, called] for name in names))
             among = set[str]().union(*(self.units_with[name] for name in names))
@@ -441,11 +442,11 @@ class CauseCounts:
         return f"{name} is called {called}{units}{beside}"
 
     def _list_directions(self, name: str, called: str) -> list[Counter[str]]:
-        """Return by unit the segments of each of two classes that are called the other."""
+        """Return by unit the segments of each of two classes that are taken for the other."""
         return [self.confused_in.get(pair, Counter()) for pair in ((name, called), (called, name))]
 
     def _find_exchanged(self, name: str, called: str) -> set[str]:
-        """Return the units in which each of two classes is called the other, as far as they have both."""
+        """Return the units in which each of two classes, if present, is taken for the other."""
         directions = [units.keys() for units in self._list_directions(name, called)]
         absent = [self.units - self.units_with.get(class_name, set()) for class_name in (name, called)]
         units = {
@@ -495,7 +496,7 @@ class CauseCounts:
         return max(self.mirrored.items(), key=lambda item: len(item[1]))
 
     def _describe_inexact(self, cause: str, some: str, verb: str) -> str:
-        """Describe inexact segments and the shares of their pixels; of objects and stuff apart, if there are both."""
+        """Describe inexact segments and the shares of their pixels, separately for objects and stuff if both occur."""
         missed, surplus, area, predicted = pixels = self.pixels[cause]
         objects = self.object_pixels.get(cause, pixels)
         lacks, wrong = 100 * missed / max(area, 1), 100 * surplus / max(predicted, 1)

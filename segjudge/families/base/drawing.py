@@ -99,7 +99,7 @@ class RankedUnits:
         return [(self.truth.units[index], costs) for index, costs in costly[:_MOST_UNITS]]
 
     def describe_scope(self, count: int) -> str:
-        """Return how a sentence on the first units begins, if they are not all."""
+        """Return the beginning of a sentence on the first units, if they are not all."""
         return "" if count == len(self.truth.units) else f"In the {_count_costly(count, self.noun)}, "
 
     def describe_first(self, count: int, methods: Sequence[str]) -> str:

@@ -73,6 +73,6 @@ class MirrorSearch(Generic[_Righted]):
 
 
 def fits_mirrored(segments: int, fit: float, righted_fit: float) -> bool:
-    """Return whether a unit of so many segments fits far better once it is mirrored back."""
+    """Return whether a unit with this many segments fits far better once it is mirrored back."""
     least = FITTING if segments == 1 else FITTING_SEVERAL
     return righted_fit >= least and 1 - righted_fit <= _CLOSER * (1 - fit)

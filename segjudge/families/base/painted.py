@@ -398,7 +398,8 @@ class PaintedUnit:
         return sides[0].pack({**header, "colours": colours[0]}), sides[1].pack(predicted), faults.pack({})
 
     def paint_faults(self, painter: UnitPainter) -> tuple[int, Array, Array] | None:
-        """Return the drawn frame with most faults, the colours of its pixels, and their opacity; None if none is drawn.
+        """Return the drawn frame with the most faults, the colours of its pixels, and their opacity; None if none is
+        drawn.
 
         Correct pixels of maps in which every pixel has a label remain clear.
         """

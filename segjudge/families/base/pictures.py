@@ -74,7 +74,7 @@ class UnitPainter(abc.ABC):
     follows = False
     #: Segments are classes; each pixel is judged by itself.
     by_pixel = False
-    #: Draw dark outlines around segments; lines and points would consist of nothing else.
+    #: Draw dark outlines around segments; lines and points are too thin for outlines.
     outlined = True
     #: The metric's name of the minimum overlap of matches, if it has several.
     threshold = ""
@@ -101,7 +101,7 @@ class UnitPainter(abc.ABC):
         return frame.size
 
     def mirror(self, frame: TruthFrame, *, upside_down: bool) -> TruthFrame | None:
-        """Return a frame of the mirrored truth; None if it has no rows and columns, as the points of a scan."""
+        """Return a frame of the mirrored truth; None if it has no rows and columns, like the points of a scan."""
         if frame.read is no_pixels or min(frame.size) <= 1:
             return None
 
@@ -168,7 +168,7 @@ def paint_mask(image: Array, text: str, size: Size, number: int) -> None:
 
 
 def paint_masks(texts: Sequence[str], size: Size, small: Size) -> Array:
-    """Paint masks into an image of another size, by their numbers from 1, the later on top."""
+    """Paint masks into an image of another size, by their numbers from 1, later ones on top."""
     image = np.zeros(small, np.uint16)
     for number, text in enumerate(texts, 1):
         paint_mask(image, text, size, number)

@@ -37,7 +37,7 @@ class PackedTruth(NamedTuple):
 
 
 def check_subset(source: TruthSource) -> None:
-    """Raise HostError for a subset that no part of a dataset without lists has as its name.
+    """Raise HostError if a dataset without lists has no part with the name of the subset.
 
     Any such dataset may be called val, the default name.
     """

@@ -434,7 +434,7 @@ class UnitTools(FamilyTools, ABC):
         return self.several_losses
 
     def name_measure(self, protocol: Any, kinds: Iterable[str]) -> str:
-        """Return what a bar of these kinds shows: the metric of the loss, or the mean of several."""
+        """Return the subject of a bar of these kinds: the metric of the loss, or the mean of several."""
         metric, _ = self.name_losses(protocol)
         return f"mean of {metric}" if self.has_several_losses(kinds) else metric
 

@@ -21,7 +21,7 @@ from segjudge.families.instances.diagnosis import InstanceDiagnosis
 from .keypoints import KeypointFault, find_shift, list_faults
 from .mirrored import POINTS, Mirrored, find_mirrored, list_pairs
 
-#: The maximum number of examined images; the ones with most mistakes come first.
+#: The maximum number of examined images; the ones with the most mistakes come first.
 _MOST_IMAGES = 1000
 #: The maximum number of videos whose identities are examined, and of decoded mask pixels per video.
 _MOST_VIDEOS, _MOST_PIXELS = 40, 60_000_000
@@ -29,11 +29,11 @@ _MOST_VIDEOS, _MOST_PIXELS = 40, 60_000_000
 _HALF = 0.5
 #: The area of each set of keypoints.
 _AREA = 100.0
-#: The minimum share of all its pixels that a track has on an object to count as briefly on it.
+#: A track is briefly on an object if at least this share of its pixels lies on the object.
 _BRIEFLY = 0.05
 #: The weight of the missing IoU of a match that reaches all thresholds.
 _LEAST_WEIGHT = 0.001
-#: False detections count above the score that this share of the correct ones does not reach.
+#: False detections count if their scores are higher than those of this share of the correct ones.
 _MIDDLE = 0.5
 
 
@@ -136,7 +136,7 @@ def _name(diagnosis: InstanceDiagnosis, kinds: Array) -> list[str]:
 
 
 def list_scenes(diagnosis: InstanceDiagnosis, images: list[int]) -> Iterator[JudgedScene]:
-    """Yield the scenes of images, those with most mistakes first."""
+    """Yield the scenes of images, those with the most mistakes first."""
     judged, chosen = diagnosis.judged, diagnosis.selection
     rows, columns = np.flatnonzero(~judged.crowd), np.flatnonzero(chosen)
     pairs = np.flatnonzero(chosen[judged.pairs.prediction] & ~judged.crowd[judged.pairs.truth])

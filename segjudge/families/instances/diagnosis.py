@@ -348,9 +348,9 @@ def _count_by_image(judged: _JudgedDetections, least: float) -> _ImageCounts:
 
 #: The kinds of wrong detections, then of instances without any detection, with their meanings.
 KINDS = {
-    "Cls": "right place, wrong category",
-    "Loc": "right category, inexact place",
-    "Both": "wrong category and inexact place",
+    "Cls": "right location, wrong category",
+    "Loc": "right category, inexact location",
+    "Both": "wrong category and inexact location",
     "Dupe": "already matched by another detection",
     "Bkg": "no object there",
     "Miss": "not detected at all",
@@ -569,7 +569,8 @@ class InstanceDiagnosis:
 
     @cached_property
     def image_costs(self) -> Array:
-        """Return the mistakes of each image; below the decimal point those at all IoUs of AP, as a share of the most.
+        """Return the number of mistakes of each image, plus a fraction: its mistakes at all IoUs of AP, relative to the
+        maximum.
 
         An image whose detections all match, but not exactly, has a cost below 1.
         """
@@ -592,7 +593,7 @@ class InstanceDiagnosis:
         return self.judged.truth.names.get(number, str(number))
 
     def rank_images(self, count: int) -> list[int]:
-        """Return the indices of the images with most mistakes."""
+        """Return the indices of the images with the most mistakes."""
         order = np.argsort(-self.image_costs, kind="stable")
         return [int(index) for index in order[:count]]
 

@@ -22,7 +22,7 @@ from segjudge.families.instances.causes import JudgedScene, find_repeated, list_
 from segjudge.families.instances.diagnosis import InstanceDiagnosis
 from segjudge.report.page import PageOptions
 
-#: The maximum number of drawn images with most mistakes; further images are the worst of a category.
+#: The maximum number of drawn images with the most mistakes; further images are the worst of a category.
 _MOST_MISTAKES = 27
 #: The thickness of lines between keypoints, as a share of the picture's diagonal.
 _LINE = 0.006
@@ -209,7 +209,7 @@ def _renumber(image: Array, rows: Array) -> Array:
 
 
 def draw_worst(diagnoses: Mapping[str, InstanceDiagnosis], split: str, options: PageOptions) -> UnitPictures | None:
-    """Draw the worst images or videos; of two methods those with the second's largest excess of mistakes."""
+    """Draw the worst images or videos; for two methods, those where the second adds the most mistakes."""
     first_diagnosis, *_ = diagnoses.values()
     truth = first_diagnosis.judged.truth
     units = [_make_unit(first_diagnosis, index) for index in range(len(truth.images.ids))]

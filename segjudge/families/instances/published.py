@@ -29,7 +29,7 @@ from segjudge.system.files import ARCHIVES, make_folder
 
 
 def open_instances(source: TruthSource, *, progress: Progress = ignore_progress) -> AnnotationFile[truth.InstanceTruth]:
-    """Open instance masks: COCO's JSON, a packed file, or with a list of categories a folder of Places-style PNGs."""
+    """Open instance masks: COCO's JSON, a packed file, or Places-style PNGs if a list of categories is named."""
     path, split = source.path, source.subset or DEFAULT_SPLIT
     if not is_packed(path):
         check_subset(source)

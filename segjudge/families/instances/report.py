@@ -82,7 +82,7 @@ def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -
 def make_compared_sections(
     diagnoses: Mapping[str, InstanceDiagnosis], split: str, options: PageOptions
 ) -> list[Section]:
-    """Return the player of the images with the second method's largest excess of mistakes."""
+    """Return the player of the images in which the second method makes the most additional mistakes."""
     pictures = draw_worst(diagnoses, split, options)
     return [pictures.player] if pictures else []
 

@@ -73,7 +73,7 @@ def convert_streets(path: str, subset: str, progress: Progress) -> dict[str, Any
     except (OSError, ValueError, KeyError, TypeError, AttributeError, Flaw, SubmissionError) as error:
         raise truth_error(path, error, "cannot be read") from None
     if len({image["file_name"] for image in document["images"]}) < len(names):
-        raise HostError(f"{path}: has several maps of one image; name one folder")
+        raise HostError(f"{path}: has several maps for one image; name one folder")
     return document
 
 
@@ -124,7 +124,7 @@ def _add_image(document: dict[str, Any], files: Files, name: str, distances: dic
 
 
 def make_street_sample(truth: InstanceTruth, share: float) -> Members:
-    """Yield a text per image, and a mask per instance, moved by a share of the width."""
+    """Yield a text file per image, and a mask per instance, moved by a share of the width."""
     from segjudge.masks.compression import label_png  # Pillow, which scoring does not need
 
     for image, number in enumerate(truth.images.ids.tolist()):

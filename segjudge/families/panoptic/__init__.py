@@ -74,7 +74,7 @@ _KINDS = {
     "merged": "tracks that cover several objects in one frame",
 }
 #: The loss of AQ if its kinds are unknown.
-_UNKNOWN = "unexplained", "AQ without objects in the truth, or of counts that an earlier version stored"
+_UNKNOWN = "unexplained", "AQ without objects in the truth, or from counts that an earlier version stored"
 
 
 def _measure_sequences(accumulator: UnitAccumulator[Any]) -> UnitLosses:

@@ -101,7 +101,11 @@ class VideoPhrasesInMemory(SamplesInMemory):
         tracks, scores = _read_tracks(prediction, "scores", 1.0, f"prediction of {sequence}", sizes)
         lengths = set(map(len, (*truth_tracks, *tracks)))
         if len(lengths) > 1:
-            raise refusal(sequence, f"has tracks of {' and '.join(map(str, sorted(lengths)))} frames", _TRACKS_FORM)
+            raise refusal(
+                sequence,
+                f"has tracks of different lengths: {' and '.join(map(str, sorted(lengths)))} frames",
+                _TRACKS_FORM,
+            )
         size = common_size(sizes, "masks", sequence) or (1, 1)
         sides = [_pack_tracks(side, size) for side in (truth_tracks, tracks)]
         tables = count_tracks(sides[0], crowds.astype(bool), sides[1], scores, max(lengths, default=0))

@@ -94,7 +94,7 @@ class _ReferringTools(UnitTools):
         name, _, threshold = metric.partition("@")
         if not threshold:
             return super().describe_metric(metric)
-        return f"Share of samples{'' if name == 'P' else ' with a target'} with an IoU of at least {threshold}"
+        return f"Share of samples{'' if name == 'P' else ' with a target'} whose IoU is at least {threshold}"
 
     def describe_truth(self, truths: list[Any], protocol: Any) -> Facts:
         facts = super().describe_truth(truths, protocol)

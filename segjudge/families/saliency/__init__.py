@@ -23,7 +23,7 @@ _KINDS = {
     "false alarm": "images without an object whose map is not black",
     "missed": "objects whose map has no value above the middle",
     "wrong object": "maps that share no pixel above the middle with the object",
-    "grey": "maps that are right when cut at the middle, with wrong values in between",
+    "grey": "maps that are right when thresholded at the middle, but have wrong grey values",
     "too much": "maps with too many pixels above the middle",
     "too little": "maps with too few pixels above the middle",
     "inexact": "maps with pixels wrongly above and pixels wrongly below the middle, such as a displaced object",

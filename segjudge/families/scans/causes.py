@@ -88,7 +88,7 @@ def see_classes(true: Array, predicted: Array, points: Array, protocol: Any) -> 
 
 
 def _judge_table(table: Array, protocol: Any) -> tuple[SeenFrame, JudgedSegments]:
-    """Judge the regions of a table of points by true class (rows) and predicted one (columns), the last for none."""
+    """Judge the regions in a table of points by true class (rows) and predicted class (columns); the last is none."""
     areas = table.sum(axis=1), table.sum(axis=0)[:-1]
     classes = np.flatnonzero(areas[0]), np.flatnonzero(areas[1])
     names, shared = protocol.class_names, table[np.ix_(*classes)]

@@ -56,13 +56,15 @@ _PERIODS = {
 }
 #: Meanings by full name: of the metrics of expressions, and of additional metrics.
 _WHOLE = {
-    "N-acc": "share of expressions without a target with an empty prediction",
-    "T-acc": "share of expressions with a target with a non-empty prediction",
+    "N-acc": "share of expressions without a target whose prediction is empty",
+    "T-acc": "share of expressions with a target whose prediction is not empty",
     "Final": "the mean of J&F, N-acc and T-acc",
     "J-Volume": "region similarity of all frames together",
     "F-Volume": "boundary similarity of all frames together",
     "J-Visible": "region similarity over the frames with the object in the truth",
     "F-Visible": "boundary similarity over the frames with the object in the truth",
+    "J_last-Recall": "share of frames in the last quarter with region similarity above 0.5",
+    "J_last-Decay": "loss of region similarity within the last quarter of the frames",
     "False-Alarm": "share of frames without the object that have a prediction",
 }
 

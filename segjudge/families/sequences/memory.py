@@ -91,7 +91,7 @@ class SequencesInMemory(MemoryDoor):
         kinds = [
             _tell_kind(masks, side) if isinstance(masks, Mapping) and masks else _ONE for side, masks in sides.items()
         ]
-        if kinds[0] is _EITHER:  # what the other side is tells
+        if kinds[0] is _EITHER:  # the other side decides
             kinds[0] = _OBJECTS if kinds[1] is _ONE else kinds[1]
         if kinds[1] is _EITHER or (kinds[0] is _VIDEOS and kinds[1] is _OBJECTS):
             kinds[1] = _OBJECTS if kinds[0] is _ONE else kinds[0]
@@ -118,7 +118,9 @@ class SequencesInMemory(MemoryDoor):
         lengths = {len(frames) for frames in masks.values()}
         if len(lengths) > 1:
             raise refusal(
-                location, f"has objects of {' and '.join(map(str, sorted(lengths)))} frames", "Give each frame"
+                location,
+                f"has objects of different lengths: {' and '.join(map(str, sorted(lengths)))} frames",
+                "Give each frame",
             )
         return [
             (frame, {label: frames[frame] for label, frames in masks.items()})

@@ -1,4 +1,4 @@
-"""The stored losses of mask sequences → the sections of a page."""
+"""The sections of a page, made from the stored losses of mask sequences."""
 
 from __future__ import annotations
 

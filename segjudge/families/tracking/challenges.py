@@ -20,7 +20,7 @@ _IDS = 1000
 
 
 def make_sample(truths: list[UnitTruth], protocol: TracksProtocol, share: float) -> Members:
-    """Yield a text for each sequence, or one JSON of BURST's."""
+    """Yield a text file for each sequence, or one JSON in BURST's form."""
     units = [(unit.name, unit.load()) for truth in truths for unit in truth.units]
     if protocol.burst:
         yield (
@@ -72,7 +72,7 @@ def make_demo(protocol: TracksProtocol) -> Content:
 
 
 def _write_lines(video: Scene, first_frame: int, classes: tuple[int, ...]) -> str:
-    """Return a text of tracks: frames are numbered from `first_frame`, objects take these classes in turn."""
+    """Return the text of tracks: frames are numbered from `first_frame`, objects take these classes in turn."""
     lines = []
     for frame in range(video.frames):
         for number, counts in encode_labels(video.truth(frame)).items():

@@ -72,7 +72,7 @@ class _VolumeTools(UnitTools):
         measure, _, region = metric.partition("_")
         if measure not in _MEANINGS:
             return metric
-        return f"{region}: {_MEANINGS[measure]}" if region else f"{_MEANINGS[measure]}, mean over regions"
+        return f"{region}: {_MEANINGS[measure]}" if region else f"{_MEANINGS[measure]}; mean over regions"
 
     def name_losses(self, protocol: Any) -> tuple[str, str]:
         from .losses import name_measure

@@ -179,7 +179,7 @@ class VolumeCauses(CauseCounts):
             return ""
         if distances.max() <= _NEAR:
             largest = _round_up(float(distances.max()))
-            return f"surfaces within {largest:.12g} mm elsewhere" if largest else "all else is exact"
+            return f"surfaces within {largest:.12g} mm elsewhere" if largest else "everything else is exact"
         near = _round_up(float(np.percentile(distances, _MOST)))
         return f"elsewhere {_MOST} % of surfaces within {near:.12g} mm" if near else ""
 

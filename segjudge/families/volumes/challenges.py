@@ -47,7 +47,7 @@ def encode_nifti(volume: Array, geometry: Geometry) -> bytes:
 
 
 def _compress(data: bytes) -> bytes:
-    """Return gzip data with a header that no version of Python changes."""
+    """Return gzip data whose header is the same in every version of Python."""
     stream = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)
     deflated = stream.compress(data) + stream.flush()
     return (
@@ -58,7 +58,7 @@ def _compress(data: bytes) -> bytes:
 def make_sample(truths: list[Any], _protocol: Any, share: float) -> Members:
     """Yield sample predictions: the volumes of the truth, shifted along x by a share of their width.
 
-    If the shift is no whole number of voxels, some slices are shifted by one voxel more than others.
+    If the shift is not a whole number of voxels, some slices are shifted by one voxel more than others.
     """
     for unit in [unit for truth in truths for unit in truth.units]:
         (frame,) = unit.load()

@@ -1,7 +1,7 @@
 """The verdict on each component of a region in a case: found, missed, merged, split, or of another class.
 
-Components and their matches follow the row: where it has a rule of lesions, by that rule; otherwise components of
-touching voxels, which are found where they share a voxel with the prediction.
+If the row has a rule of lesions, it defines components and their matches. Otherwise components are touching voxels, and
+are found if they share a voxel with the prediction.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ TOO_LITTLE, TOO_MUCH, INEXACT, MIRRORED, RIGHT = "too little", "too much", "inex
 MEANINGS = {
     MISSED: "true components that no prediction touches",
     SURPLUS: "predicted components that touch no true one",
-    WRONG_LABEL: "at the right place, with another label",
-    MERGED: "one predicted component over several of the truth",
-    SPLIT: "several predicted components in one of the truth",
+    WRONG_LABEL: "in the right place, with another label",
+    MERGED: "one predicted component over several true ones",
+    SPLIT: "several predicted components in one true one",
     TOO_LITTLE: "found, but voxels are missing",
     TOO_MUCH: "found, but voxels lie outside",
     INEXACT: "found, but voxels are missing and others lie outside",

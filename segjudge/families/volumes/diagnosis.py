@@ -111,7 +111,7 @@ class JudgedCase(NamedTuple):
 
     @property
     def worst(self) -> Voxel:
-        """The place with most wrong voxels."""
+        """The place with the most wrong voxels."""
         return _find_worst_place(self.case, self.regions, self.costs)
 
     @property
@@ -342,7 +342,7 @@ def _list_voxels(numbers: Array) -> Iterator[tuple[Array, list[Array]]]:
 def _find_worst_place(case: OpenCase, judged: Sequence[JudgedRegion], costs: dict[str, float]) -> Voxel:
     """Return a voxel where the costliest component of the costliest region is wrong.
 
-    Without a loss, return the place with most wrong voxels, or the middle of a case without components.
+    Without a loss, return the place with the most wrong voxels, or the middle of a case without components.
     """
     worst: tuple[JudgedRegion, int, int] | None = None
     highest = -1.0, -1.0

@@ -167,7 +167,7 @@ def _open_array(labels: object, location: str, spacing: object = None) -> _Side:
 
 
 def _open_placed(labels: object, affine: object, location: str) -> _Side:
-    """Return an array (x, y, z) whose affine leads to millimetres towards right, anterior and superior."""
+    """Return an array (x, y, z) whose affine maps to millimetres towards right, anterior and superior."""
     array = _read_axes(labels, location)
     steps = read_array(affine, f"{location}, affine")
     rows = _read_numbers(affine, (3, 4) if steps.shape == (3, 4) else (4, 4), f"{location}, affine")

@@ -236,7 +236,7 @@ class SliceDrawing:
         return Markup('<a href="{}" data-open="{}"{}>{}</a>').format(ANCHOR, f"{self._split}/{case}", at, case)
 
     def show(self, cases: int, noun: str) -> Section | None:
-        """Return the player of the drawn cases, of so many; None if there are none."""
+        """Return the player of the drawn cases, which states the number of all cases; None if none is drawn."""
         if not self._sequences:
             return None
         moments = sorted(self._moments, key=lambda moment: -moment["cost"])[:_MOST_MOMENTS]

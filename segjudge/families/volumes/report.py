@@ -45,7 +45,7 @@ _BOUNDS = (0.0, 10.0, 100.0, 1000.0, 10_000.0, np.inf)
 _RANGES = ("below 10 mm³", "10 to 100 mm³", "100 mm³ to 1 ml", "1 to 10 ml", "from 10 ml on")
 #: The minimum number of components that are divided by volume.
 _FEWEST = 5
-#: The cubic millimetres from which volumes are printed as whole numbers.
+#: The cubic millimetres above which volumes are printed as whole numbers.
 _WHOLE = 100
 
 

@@ -133,8 +133,8 @@ part("strip").onclick = (event) => {
   const box = part("strip").getBoundingClientRect();
   go(Math.floor((event.clientX - box.left) / box.width * (Number(part("frame").max) + 1)));
 };
-page.key(["ArrowLeft"], "the frame before (with Shift ten)", (event) => go(at.frame - (event.shiftKey ? 10 : 1)));
-page.key(["ArrowRight"], "the next frame (with Shift ten)", (event) => go(at.frame + (event.shiftKey ? 10 : 1)));
+page.key(["ArrowLeft"], "the previous frame (with Shift: ten)", (event) => go(at.frame - (event.shiftKey ? 10 : 1)));
+page.key(["ArrowRight"], "the next frame (with Shift: ten)", (event) => go(at.frame + (event.shiftKey ? 10 : 1)));
 page.key(["Home"], "the first frame", () => go(0));
 page.key(["End"], "the last frame", () => go(Infinity));
 page.key(["ArrowUp"], "the next interaction", () => interact(1));

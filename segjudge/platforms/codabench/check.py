@@ -222,7 +222,7 @@ _SAVED_SOLUTIONS = check_each("solutions", first_of(
 
 
 def _check_each_phase(check: Check) -> Check:
-    """Return a check of all phases, in the unpacker's order, from one of a phase."""
+    """Return a check of all phases, in the unpacker's order, given a check of one phase."""
     return lambda entry: [
         problem
         for subject, phase in entry.bundle.sort_phases()
@@ -500,7 +500,7 @@ _QUESTION = first_of(
         "{value} is not a valid question type", "Write checkbox, text or select",
         "fact_sheet: {value} is not a valid question type\n"),
     RuleRow(18, "", lambda entry: bool in (type(entry.item["is_required"]), type(entry.item["is_on_leaderboard"])),
-        "its flags are not texts, so they have no effect", 'Write "true" or "false"', WARNS),
+        "its flags are not text, so they have no effect", 'Write "true" or "false"', WARNS),
 )  # fmt: skip
 
 

@@ -96,7 +96,7 @@ class OpenedCompetition:
 
 
 def can_be_path(name: str) -> bool:
-    """Return whether a text can be a file name: no NUL, no half character."""
+    """Return whether a string can be a file name: no NUL, no half character."""
     try:
         return b"\0" not in os.fsencode(name)
     except UnicodeEncodeError:

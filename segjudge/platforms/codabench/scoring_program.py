@@ -2,7 +2,7 @@
 
 It imports only the `evaluation_script` beside it, so it runs in the image that the competition names. Everything that
 it prints is shown to the participant. The log, in which a traceback may show the truth, goes to the file in
-SEGJUDGE_LOG or nowhere; a rejected submission gives one text on stderr and exit code 1.
+SEGJUDGE_LOG or nowhere; a rejected submission gives one message on stderr and exit code 1.
 
 usage: score.py [INPUT OUTPUT]
 """
@@ -106,7 +106,7 @@ def main() -> None:
 
 
 def _task(path: str) -> Dict[str, Any]:
-    """Return the task of the phase; raises `_TaskError` with a text for both sides."""
+    """Return the task of the phase; raises `_TaskError` with a message for both sides."""
     try:
         with open(path, encoding="utf-8") as file:
             task: Dict[str, Any] = json.load(file)

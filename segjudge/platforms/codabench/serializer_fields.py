@@ -79,7 +79,7 @@ def _email(field: SerializerField, value: object) -> str:
 
 
 def _is_domain(domain: str) -> bool:
-    """Return whether a text is a valid domain: a name in any script, or a bracketed number."""
+    """Return whether a string is a valid domain: a name in any script, or a bracketed number."""
     if domain.startswith("[") and domain.endswith("]"):
         try:
             return bool(ipaddress.ip_address(domain[1:-1]))

@@ -88,7 +88,7 @@ def file_rules(rule: int, key: str, kind: str = "file", title: str = "page") -> 
 
 
 def text_rules(rule: int, key: str, empty: str) -> Check:
-    """Return the rules that a path names a text."""
+    """Return the rules that a path names a text file."""
 
     def fail_to_read(entry: CompetitionEntry) -> Verdict:
         try:
@@ -109,7 +109,7 @@ def text_rules(rule: int, key: str, empty: str) -> Check:
 
 
 def nul_rule(rule: int, key: str, quote: str) -> RuleRow:
-    """Return the rule that a text has no character that the serializer rejects."""
+    """Return the rule that a string has no character that the serializer rejects."""
 
     def find_nul(entry: CompetitionEntry) -> Verdict:
         path = entry.bundle.path(entry.value) if isinstance(entry.value, str) else ""
@@ -123,7 +123,7 @@ def nul_rule(rule: int, key: str, quote: str) -> RuleRow:
 
 
 def is_uuid(text: str) -> bool:
-    """Return whether a text can be a key on the site."""
+    """Return whether a string can be a key on the site."""
     try:
         return bool(uuid.UUID(text))
     except ValueError:
@@ -153,7 +153,7 @@ def data_rules(rule: int, key: str) -> Check:
 
 #: The rules for the key of a task or a solution that already exists on the site.
 SITE_KEY = first_of(
-    RuleRow(21, "key", _is_written_otherwise, "is {value!r:.60}", "Write the key of a task on the site, as a text",
+    RuleRow(21, "key", _is_written_otherwise, "is {value!r:.60}", "Write the key of a task on the site, as text",
         ERROR_LOG + "'{kind}' object is not subscriptable"),
     RuleRow(21, "key", lambda entry: entry.is_written and not is_uuid(entry.value), "{value} is not a UUID",
         "Copy the key of a task from the site, or omit the key", NO_UUID),

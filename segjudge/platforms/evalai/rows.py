@@ -72,7 +72,7 @@ def for_rest(result: list[dict[str, dict[str, float]]], hidden: Collection[str] 
 
 
 def parse_key(value: object) -> int:
-    """Return a database key that the server sends as a number or a text; 0 for anything else."""
+    """Return a database key that the server sends as a number or a string; 0 for anything else."""
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 20:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):

@@ -21,7 +21,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def main() -> int:
-    """Score the input; return exit code 1 if there are no metrics."""
+    """Score the input and write the metrics; return the exit code, 1 if there are no metrics."""
     source, truth, target = sys.argv[1:4] if len(sys.argv) == 4 else _FOLDERS
     try:
         script: Any = importlib.import_module("evaluation_script")

@@ -28,7 +28,7 @@ const views = Array.from({ length: shown.length * planes }, (_, number) => {
   if (methods.length > 1 && !plane) {
     const choice = document.createElement("select");
     choice.append(...methods.map((name, number) => new Option(name, String(number), false, number === at.methods[place])));
-    choice.setAttribute("aria-label", `Method ${planes > 1 ? place ? "below" : "above" : place ? "at the right" : "at the left"}`);
+    choice.setAttribute("aria-label", `Method ${planes > 1 ? place ? "below" : "above" : place ? "on the right" : "on the left"}`);
     choice.onchange = () => { at.methods[place] = Number(choice.value); reload(); };
     (planes > 1 ? player.querySelector(".views") : figure).append(choice);
   }
@@ -288,7 +288,7 @@ function swipe(share) {
   part("bar").value = 100 * (at.swipe ?? .5);
   const [left, right] = pair().map(nameOfFace);
   part("faces").textContent = `${left} | ${right}`;
-  part("bar").setAttribute("aria-valuetext", `${left} at the left of ${Math.round(100 * (at.swipe ?? .5))} %, ${right} at the right`);
+  part("bar").setAttribute("aria-valuetext", `${left} to the left of ${Math.round(100 * (at.swipe ?? .5))} %, ${right} to the right`);
   draw();
 }
 
@@ -326,8 +326,8 @@ document.addEventListener("click", (event) => {
 
 // Keys do nothing before the first sequence is there.
 const key = (names, about, action) => page.key(names, about, (event) => at.loaded ? action(event) : false);
-key(["ArrowLeft"], "the frame before (with Shift ten)", (event) => go(at.frame - (event.shiftKey ? 10 : 1)));
-key(["ArrowRight"], "the next frame (with Shift ten)", (event) => go(at.frame + (event.shiftKey ? 10 : 1)));
+key(["ArrowLeft"], "the previous frame (with Shift: ten)", (event) => go(at.frame - (event.shiftKey ? 10 : 1)));
+key(["ArrowRight"], "the next frame (with Shift: ten)", (event) => go(at.frame + (event.shiftKey ? 10 : 1)));
 key(["Home"], "the first frame", () => go(0));
 key(["End"], "the last frame", () => go(at.loaded.frames.length - 1));
 key(["w"], "the worst frame", inView(actions.worst));

@@ -191,7 +191,7 @@ def finish_scoring(services: Services, fields: JsonObject, *, partial: bool) -> 
     phase = _number_of(fields.get("challenge_phase"))
     texts = {key: fields.get(key, "") for key in ("stdout", "stderr", "environment_log")}
     if not all(isinstance(text, str) for text in texts.values()):
-        raise Refusal(500, "stdout, stderr and environment_log must be texts")
+        raise Refusal(500, "stdout, stderr and environment_log must be text")
     stored_texts = {f"{key}_file": text for key, text in texts.items() if text or key != "environment_log"}
     scores, public_scores = None, list[JsonObject]()
     if status in (FINISHED, _PARTIAL):
@@ -263,7 +263,7 @@ def _status(fields: JsonObject, *possible: str) -> str:
 def _entries(text: object) -> list[tuple[object, object, object]]:
     """Return split, scores and whether to show them, of each entry of a result."""
     try:
-        entries = json.loads(text)  # type: ignore[arg-type]  # what is not a text is refused here
+        entries = json.loads(text)  # type: ignore[arg-type]  # values other than text are refused here
         return [(entry.get("split"), entry.get("accuracies"), entry.get("show_to_participant")) for entry in entries]
     except (TypeError, ValueError, AttributeError, RecursionError) as error:
         message = f"`result` key contains invalid data with error {error}.Please try again with correct format."

@@ -91,7 +91,7 @@ def _names(splits: Iterable[ChallengePhaseSplit]) -> frozenset[str]:
 
 
 def _kind_of_error(path: str) -> str:
-    """Return the kind of the exception that ends a text, such as `ValueError: `; "" without one."""
+    """Return the kind of the exception at the end of some text, such as `ValueError: `; "" without one."""
     with open(path, "rb") as source:
         lines = source.read(_BYTES).decode("utf-8", "replace").rstrip().splitlines()
     kind, colon, _ = (lines[-1] if lines else "").partition(":")

@@ -32,7 +32,7 @@ CASES: dict[str, Any] = read_golden(DATA).get("instance", {})
 SAFE, OFFICIAL = "cityscapes-instance", "cityscapes-instance-official"
 #: The message where the script stops.
 SENTENCES = {
-    "no-file": "has no text for 1 of 4 images: aachen_000000_000019",
+    "no-file": "has no text file for 1 of 4 images: aachen_000000_000019",
     "unknown-label": "aachen_000000_000019.txt, line 13: has the label 34, which is not a label of Cityscapes",
 }
 #: The score where the script stops.
@@ -219,14 +219,14 @@ def test_train_ids_and_texts_of_other_images_are_named(tmp_path: Path) -> None:
     warnings = "\n".join(segjudge.score(files, truth, SAFE).warnings)
     assert "1 text matches no image of the truth and was ignored: c_000000_000019_pred" in warnings
     assert "all labels are train ids, from 11 to 18, instead of ids: a person is 24, not 11" in warnings
-    with pytest.raises(SubmissionError, match="scored strictly"):
+    with pytest.raises(SubmissionError, match="Scoring is strict"):
         segjudge.score(files, truth, SAFE, strict=True)
 
 
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        ("a", r"has no text for 1 of 2 images: b_000000_000019\. Send"),
+        ("a", r"has no text file for 1 of 2 images: b_000000_000019\. Send"),
         ("ac", r"1 of 2 images: b_000000_000019; not in the truth: c_000000_000019_pred\. Send"),
         ("cd", r"2 of 2 images: a_\w+, b_\w+; not in the truth: c_\w+, d_\w+\. Send"),
     ],
@@ -253,7 +253,7 @@ def test_the_truth_is_that_of_the_split(tmp_path: Path) -> None:
         (-1, False), (-1, True), (0, False), (0, True),
     ]  # fmt: skip
     objects(tmp_path / "gtFine/val/c", a=boxed())
-    with pytest.raises(HostError, match="several maps of one image"):
+    with pytest.raises(HostError, match="several maps for one image"):
         read(tmp_path / "gtFine")
     next((tmp_path / "gtFine/val/c").iterdir()).write_bytes(b"PNG")
     with pytest.raises(HostError, match="instanceIds.png: "):

@@ -134,7 +134,7 @@ def test_an_image_without_background_keeps_all_its_cells(tmp_path: Path) -> None
     sides = (folder(tmp_path / side, {"a": full, "b": TWO}) for side in "st")
     lines = segjudge.score(*sides, "cellpose-ap-official").warnings
     assert lines == [
-        "val: 1 image is without background in truth or prediction, where the script counts one cell less: a"
+        "val: 1 image is without background in truth or prediction, where the script counts one cell too few: a"
     ]
     # Next to background both count unchanged.
     assert score_one(tmp_path / "5", TWO, TWO == 7, "cellpose-ap-official")["AP50"] == 0.5
@@ -184,7 +184,7 @@ def test_masks_are_named_as_cellpose_names_them(name: str, tmp_path: Path) -> No
 def test_a_subset_is_a_folder(tmp_path: Path) -> None:
     truth = folder(tmp_path / "t", {"train/0": TWO, "test/0": NONE, "test/1": TWO})
     assert read_truth(str(truth), "test").item_names == ["0", "1"]
-    with pytest.raises(HostError, match="several masks of one image: test/0_masks.png, train/0_masks.png"):
+    with pytest.raises(HostError, match="several masks for one image: test/0_masks.png, train/0_masks.png"):
         read_truth(str(truth))
     with pytest.raises(HostError, match="has no masks such as 007_masks.png in a folder val2"):
         read_truth(str(truth), "val2")

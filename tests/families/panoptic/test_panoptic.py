@@ -319,7 +319,7 @@ def test_the_good_submission_of_the_hostile_ones_is_perfect(tmp_path: Path) -> N
     surplus = [LISTED, {**copy.deepcopy(LISTED), "image_id": "other"}]
     path.write_bytes(upload(surplus))
     assert count_units(path, truth, "coco-panoptic").notes == ["1 image is not in the truth and was ignored: other"]
-    with pytest.raises(SubmissionError, match="Send only what is scored"):
+    with pytest.raises(SubmissionError, match="Omit everything that is not scored"):
         count_units(path, truth, "coco-panoptic", strict=True)
 
 

@@ -429,9 +429,9 @@ BELIEVED = {"areas": [36, 0, 36], "bboxes": [[0, 0, 6, 6], None, [0, 0, 6, 6]]}
         (changed(**{**BELIEVED, "areas": {}}), "lacks areas"),
         (changed(**{**BELIEVED, "areas": ["36", 0, 36]}), "areas that are not finite numbers"),
         (changed(**{**BELIEVED, "bboxes": [["0", 0], None, None]}), "bboxes that are not"),
-        (changed(**BELIEVED, video_id=9), "belongs to a video that the truth lacks, where"),
-        (changed(**BELIEVED, category_id=10**400), "belongs to a video that the truth lacks, where"),
-        (changed(**BELIEVED, category_id=1 << 53), "belongs to a video that the truth lacks, where"),
+        (changed(**BELIEVED, video_id=9), "belongs to a video that the truth lacks, which"),
+        (changed(**BELIEVED, category_id=10**400), "belongs to a video that the truth lacks, which"),
+        (changed(**BELIEVED, category_id=1 << 53), "belongs to a video that the truth lacks, which"),
     ],
 )
 def test_the_official_rules_refuse_what_would_stop_the_script(

@@ -233,7 +233,7 @@ def test_data_sets_are_folders_on_both_sides(tmp_path: Path) -> None:
     [
         ({"a": disk(5) // 255}, "a.png: cannot be read (holds 0 and 1; objects must be 255)"),
         ({"x/DUT/GT/a": disk(5), "y/DUT/GT/a": disk(5)}, "several data sets with the same name"),
-        ({"DUT/GT/a": disk(5), "DUT/a": disk(5), "DUT/masks/a": disk(5)}, "several masks of one image"),
+        ({"DUT/GT/a": disk(5), "DUT/a": disk(5), "DUT/masks/a": disk(5)}, "several masks for one image"),
         ({"a": saved(disk(5), "P")}, "has a palette"),
         ({}, "has no PNG"),
     ],

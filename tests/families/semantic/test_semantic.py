@@ -178,5 +178,5 @@ def test_the_good_submission_of_the_hostile_ones_is_perfect(tmp_path: Path) -> N
     shutil.rmtree(tmp_path / "t" / "b")
     fewer = semantic.read_truth(str(tmp_path / "t"), "")
     assert count_units(tmp_path / "good", fewer, "vspw").notes == ["1 video is not in the truth and was ignored: b"]
-    with pytest.raises(SubmissionError, match="Send only what is scored"):
+    with pytest.raises(SubmissionError, match="Omit everything that is not scored"):
         count_units(tmp_path / "good", fewer, "vspw", strict=True)

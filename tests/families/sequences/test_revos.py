@@ -115,7 +115,7 @@ def test_methods_are_compared_by_leaving_videos_out_as_their_mean_is_of_two_type
     for name, sent in {"good": files, "worse": worse}.items():
         methods[name] = scored(sent, truth, "revos", tmp_path)
     compared = compare(methods)
-    assert compared.about == "J&F-Mean over 2 groups of cases, left out one by one"
+    assert compared.about == "J&F-Mean over 2 groups of cases, each left out once"
     assert [mean.name for mean in compared.means] == ["good", "worse"]
     assert sum(compared.costs["worse"].values()) == pytest.approx(1 - (methods["worse"]["J&F-Mean"] or 0), **EXACT)
 

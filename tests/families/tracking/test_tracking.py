@@ -502,7 +502,7 @@ def test_truth_and_protocol_have_to_go_together(tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     with pytest.raises(HostError, match="holds neither gt/SEQUENCE"):
         tracks_files.read_truth(str(tmp_path / "none"), "")
-    with pytest.raises(SubmissionError, match="Send only what is scored"):
+    with pytest.raises(SubmissionError, match="Omit everything that is not scored"):
         (tmp_path / "more").write_bytes(texts(PERFECT, **{"b.txt": b""}))
         count_units(tmp_path / "more", mots_truth(tmp_path), "mots", strict=True)
 

@@ -106,7 +106,7 @@ def test_false_volume_of_healthy_cases_is_named_where_nothing_else_is_lost(tmp_p
     sentences = read_sentences(score(tmp_path, "autopet", [(truth, truth), (truth * 0, false)]))
     assert sentences == [
         "<b>Dice is 1.000, FPV is 2.</b>",
-        "1 of 2 predicted lesions matches nothing; all else is exact.",
+        "1 of 2 predicted lesions matches nothing; everything else is exact.",
     ]
 
 

@@ -67,7 +67,7 @@ ELSEWHERE = {
     "ras.nii.gz": "runs in the opposite direction along x and y",
     "axes-exchanged.nii.gz": "x and y are exchanged",
     "flipped.nii.gz": "x is reversed (left and right are exchanged)",
-    "oblique.nii.gz": "is rotated against the truth",
+    "oblique.nii.gz": "is rotated relative to the truth",
     "qform-sform-differ.nii.gz": "a spacing of 1.5 mm along x; the truth has 0.75 mm",
     "microns.nii.gz": "mm along",
     "direction.mha": "runs in the opposite direction along x",

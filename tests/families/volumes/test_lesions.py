@@ -170,7 +170,7 @@ def test_a_prediction_of_far_more_pieces_than_the_truth_is_noise(monkeypatch: py
     truth, noise = np.zeros((4, 9, 9), bool), np.zeros((4, 9, 9), bool)
     noise[:, :, ::2] = True
     truth[1, :3, 4] = True
-    with pytest.raises(Flaw, match="a region in more than 100 pieces"):
+    with pytest.raises(Flaw, match="a region of more than 100 runs of voxels"):
         compare_components(truth, noise, 26)
     truth[:, ::3, 4] = True
     assert len(compare_components(truth, noise, 26).predicted_sizes) == 5
@@ -270,7 +270,7 @@ def test_noise_is_rejected_by_every_row_of_brats_unless_the_truth_has_as_many_pi
     label = row.regions[0].labels[0]
     truth, noise = np.zeros((4, 9, 12), np.uint8), np.zeros((4, 9, 12), np.uint8)
     truth[1, 2:5, 4:8], noise[:, :, ::2] = label, label
-    with pytest.raises(Flaw, match="has a region in more than 100 pieces") as raised:
+    with pytest.raises(Flaw, match="has a region of more than 100 runs of voxels") as raised:
         count_case(truth, noise, (1.0, 1.0, 1.0), row)
     assert raised.value.remedy.startswith("Check the labels, and remove isolated voxels")
     truth[:, 1:, 4:8:3] = label

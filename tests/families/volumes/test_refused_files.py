@@ -25,7 +25,7 @@ FILES = {
     "no NRRD": ("a.nrrd", b"NDims = 3\n", "is not a NRRD file. Send label maps as .nrrd or .nii.gz"),
     "a NRRD without an end": ("a.nrrd", b"NRRD0005\ntype: uint8\n", f"is damaged: the end of its header is missing. {AGAIN}"),
     "a NRRD of two files": ("a.nrrd", b"NRRD0005\ndata file: a.raw\n\n", f"has its data in another file (a.raw). {ONE_FILE}"),
-    "places beyond any body": ("a.nii", nifti(("12f", 280, (-1, 0, 0, 1e30, 0, -2, 0, 8, 0, 0, 3, 9))), "has a position that is not a number, or outside of any body. Write the prediction with the header of the image, in the grid of the truth"),
+    "places beyond any body": ("a.nii", nifti(("12f", 280, (-1, 0, 0, 1e30, 0, -2, 0, 8, 0, 0, 3, 9))), "has a position that is not a number, or lies outside any body. Write the prediction with the header of the image, in the grid of the truth"),
 }  # fmt: skip
 
 

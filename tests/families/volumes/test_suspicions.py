@@ -201,7 +201,7 @@ def test_two_exchanged_cases_are_named_and_honest_ones_are_not(protocol: str, sh
     sent = {case: spoil(labels, share, seed) for seed, (case, labels) in enumerate(BODIES.items())}
     assert list_suspicions(sent, BODIES, protocol) == []
     (line,) = list_suspicions({**sent, "case_1": sent["case_4"], "case_4": sent["case_1"]}, BODIES, protocol)
-    pairs = "case_1 has that of case_4, case_4 has that of case_1"
+    pairs = "case_1 has the volume of case_4, case_4 has the volume of case_1"
     assert f"the volumes of 2 cases look exchanged, by the sizes and places of all regions: {pairs}. Check" in line
 
 
@@ -223,14 +223,17 @@ def test_exchanged_cases_are_named_although_their_masses_are_too_large(step: int
     exchanged = {case: sent[names[(index + step) % 6]] for index, case in enumerate(names)}
     (line,) = list_suspicions(exchanged, cases)
     slip = "the volumes of 6 cases look exchanged, by the sizes and places of all regions"
-    assert f"{slip}: case_0 has that of {names[step]}" in line
+    assert f"{slip}: case_0 has the volume of {names[step]}" in line
 
 
 def test_few_cases_with_the_names_of_the_next_are_named() -> None:
     names = list(BODIES)[:3]
     cases = {case: BODIES[case] for case in names}
     (line,) = list_suspicions({case: BODIES[names[index - 2]] for index, case in enumerate(names)}, cases)
-    assert "the volumes of 3 cases look exchanged, by the sizes and places of all regions: case_0 has that of" in line
+    assert (
+        "the volumes of 3 cases look exchanged, by the sizes and places of all regions: case_0 has the volume of"
+        in line
+    )
 
 
 def test_one_volume_for_all_cases_is_not_taken_for_exchanged_ones() -> None:

@@ -106,7 +106,7 @@ def _make_problem(phase: Phase, reading: _Reading) -> BundleProblem:
         return breaks_later(subject, fault, "Name another file or protocol")
     if reading.splits and not {split.codename for split in phase.splits} <= set(reading.splits):
         return breaks_later(
-            subject, f"{name} has the splits {', '.join(reading.splits)} only", "Pack the missing splits"
+            subject, f"{name} has only the splits {', '.join(reading.splits)}", "Pack the missing splits"
         )
     return breaks_later(name, reading.fault, _PACK_ANEW)
 
@@ -147,7 +147,7 @@ def _read_here(path: str, phase: Phase, *, thorough: bool) -> tuple[str, list[st
     try:
         family, splits = packed_file.family_of(path), packed_file.splits_of(path)
         if splits and not {split.codename for split in phase.splits} <= set(splits):
-            return family, splits, f"has the splits {name_list(splits)} only"
+            return family, splits, f"has only the splits {name_list(splits)}"
         for scorer in phase_scorers(phase, read_truth(path, phase.splits[0].protocol).splits):
             truth = scorer.truth
             sample = truth.item_names[:1]

@@ -356,7 +356,7 @@ _SECRETS = {
     "a Slack address": re.compile(rb"hooks\.slack\.com/services/\w+/\w+/\w+"),
 }
 _JOURNAL_NAMES = re.compile(r"\.(sqlite3?|db)(-wal|-shm|-journal)?$|(^|/)\.segjudge/|\.journal$")
-#: The size up to which all files are searched for secrets, and the endings of texts, which are always searched.
+#: The size up to which all files are searched for secrets, and the endings of text files, which are always searched.
 _SEARCHED_BYTES, _TEXTS = 1 << 20, (".txt", ".log", ".json", ".yaml", ".env", ".sh")
 
 

@@ -224,7 +224,7 @@ def _check_dates(top: Entry) -> BundleProblems:
 
 
 def _check_directions(bundle: Bundle) -> BundleProblems:
-    """Yield the `metadata` of leaderboards that sorts otherwise than intended: EvalAI follows it."""
+    """Yield the `metadata` of leaderboards that sorts differently than intended: EvalAI follows it."""
     descending = {
         hashable_value(row, "leaderboard_id"): row.get("is_leaderboard_order_descending")
         for row in mappings_in(bundle.config, PHASE_SPLITS)

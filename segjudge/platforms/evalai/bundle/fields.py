@@ -30,12 +30,12 @@ class Field:
     required: bool = False
     #: Whether null is allowed.
     null: bool = False
-    #: The maximum characters of a text, or the largest number.
+    #: The maximum characters of text, or the largest number.
     limit: int = 0
     #: The smallest number.
     least: int | None = None
     choices: tuple[Any, ...] = ()
-    #: Whether a text may be empty; whether a list holds texts.
+    #: Whether text may be empty; whether a list holds text.
     blank: bool = False
     words: bool = False
     #: Keys of the items, for a list of mappings.

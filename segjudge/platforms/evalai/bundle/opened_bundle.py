@@ -214,7 +214,7 @@ def _check_sizes(archive: zipfile.ZipFile, path: str) -> None:
     for member in archive.infolist():
         if member.filename.endswith((".html", ".yaml", ".yml")) and member.file_size > _TEXT_BYTES:
             fault = f"{member.filename} in it unpacks to {member.file_size:,} bytes"
-            raise BundleRefusedError(breaks_later(path, fault, f"Keep texts below {_TEXT_BYTES >> 20} MiB"))
+            raise BundleRefusedError(breaks_later(path, fault, f"Keep each text file below {_TEXT_BYTES >> 20} MiB"))
 
 
 def _check_members(archive: zipfile.ZipFile, path: str) -> None:

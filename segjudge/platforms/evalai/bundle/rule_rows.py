@@ -142,7 +142,7 @@ def entries(bundle: Any, key: str) -> Iterator[Entry[Any]]:
 
 
 def check_each(block: str, check: Check) -> Check:
-    """Return a check of a whole block from one of an item."""
+    """Return a check of a whole block, given a check of one item."""
     return lambda entry: [problem for item in entries(entry.bundle, block) for problem in check(item)]
 
 

@@ -80,7 +80,7 @@ def _check_leaderboards_update(bundle: Bundle, state: ServerState) -> BundleProb
             continue
         schema = _canonical(entry.item["schema"])
         if schema is None:
-            fault = "has a mapping whose keys are texts and other values"
+            fault = "has a mapping with both text and other keys"
             yield crash(f"{entry.path}.schema", fault, "Put the keys in quotes", 33)
         elif schema != _canonical(state.leaderboards[number]):
             quote = f"ERROR: Leaderboard {entry.number} {_APPROVED} the leaderboard block {_SUPPORT}"
@@ -299,7 +299,7 @@ def _find_characters(value: object, above: tuple[int, ...] = ()) -> Iterator[str
 def _check_saved_tags(entry: Entry) -> BundleProblems:
     tags = entry.item.get("tags", [])
     if isinstance(tags, (list, tuple)) and any(isinstance(tag, (list, dict, set)) for tag in tags):
-        yield _refusal_to_save("tags", "holds a list or a mapping", "Write each tag as a text")
+        yield _refusal_to_save("tags", "holds a list or a mapping", "Write each tag as text")
     elif isinstance(tags, (list, tuple, set, dict, str)):
         yield from _check_characters(replace(entry, item={"tags": [*map(str, tags)]}), {"tags": CHALLENGE["tags"]})
 
@@ -454,7 +454,7 @@ def _check_questions(entry: Entry) -> BundleProblems:
 
 
 def _breaks_slug(entry: Entry) -> Verdict:
-    # A push replaces everything else by hyphens, the form only spaces.
+    # A push replaces everything else with hyphens, the form only spaces.
     slug = f"{first_word(entry.bundle.config.get('title'))}-{entry.value}".replace(" ", "-").lower()
     return isinstance(entry.value, str) and not _is_slug(slug)
 

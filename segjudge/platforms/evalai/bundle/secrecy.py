@@ -51,7 +51,7 @@ def _is_published(configured: dict[str, Any]) -> bool:
 
 
 def is_set(configured: dict[str, Any], key: str) -> bool:
-    """Return whether a flag of a phase is set; EvalAI's default is that it is not."""
+    """Return whether a flag of a phase is set; as on EvalAI, it is unset by default."""
     return as_flag(configured.get(key)) is True
 
 

@@ -125,7 +125,7 @@ def _by_id(config: dict[str, Any], block: str) -> list[tuple[int, dict[str, Any]
 
 
 def _strip(value: object) -> str:
-    """Return a text as the server stores it: stripped."""
+    """Return a string as the server stores it: stripped."""
     return "" if value is None else str(value).strip()
 
 

@@ -111,7 +111,7 @@ _REMEDIES_BY_CODE = {
 _REMEDIES_BY_KIND = {
     FLAG: "Write True or False",
     LIST: "Begin each item with -",
-    JSON: "Use only texts, numbers, lists and mappings; put a date in quotes",
+    JSON: "Use only text, numbers, lists and mappings; put a date in quotes",
     SLUG: "Remove the line: the server makes it",
 }
 

@@ -88,12 +88,12 @@ _OWN_IMAGE = FieldError("", f"worker_image_url must be {_IMAGES}.", "invalid")
 
 
 def _is_html(path: str) -> bool:
-    """Test the ending that EvalAI demands of a text."""
+    """Return whether a string has the ending that EvalAI requires."""
     return os.path.normpath(path).endswith(".html")
 
 
 def _text_rules(key: str, rule: int, quote: str) -> Check:
-    remedy = "Name an .html file of templates/"
+    remedy = "Name an .html file in templates/"
     return first_of(
         RuleRow(rule, key, is_empty, "is missing", remedy, quote),
         RuleRow(8, key, is_no_text, "is {value!r:.60}, not a path", remedy, CRASH),
@@ -169,7 +169,7 @@ def _is_not_an_image(entry: Entry) -> Verdict:
 #: Rule 9 reports values that are neither a path nor empty.
 _PICTURE = first_of(
     RuleRow(24, "image", _names_no_picture,
-        "names {picture}, which is not a .png, .jpg or .jpeg of the bundle (endings in small letters)",
+        "names {picture}, which is not a .png, .jpg or .jpeg file in the bundle (with a lower-case ending)",
         "Add the picture, or correct the path", SERIALIZER, NO_FILE),
     RuleRow(24, "image", is_empty_file, "{value} is empty", "Replace it", SERIALIZER,
         EMPTY_FILE),
@@ -204,7 +204,7 @@ _CHALLENGE = all_of(
         RuleRow(8, "title", has_no_length, "is {written}, not a text", "Put it in quotes", CRASH),
     ),
     RuleRow(9, "image", lambda entry: entry.value and is_no_text(entry), "is {value!r:.60}, not a path",
-        "Name a picture of the bundle", CRASH),
+        "Name a picture in the bundle", CRASH),
     _text_rules("description", 10, "Please add the challenge description"),
     _text_rules("evaluation_details", 11, "Please add the evaluation details"),
     _text_rules("terms_and_conditions", 12, "Please add the terms and conditions."),
@@ -298,11 +298,11 @@ _LEADERBOARDS = all_of(
 # ── phases ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _PHASE_ERRORS = "ERROR: Challenge phase {number} has the following schema errors:\n {errors}"
-_HTML_REMEDY = "Name an .html file of templates/"
+_HTML_REMEDY = "Name an .html file in templates/"
 
 
 def _is_refused_by_serializer(entry: Entry) -> Verdict:
-    """Return the serializer's error, if any; an empty description may still be a text for it."""
+    """Return the serializer's error, if any; it may still accept an empty description as text."""
     error = validate("description", entry.value, Field(TEXT, "")) if entry.is_written else REQUIRED
     return {"error": error} if error else None
 
@@ -316,7 +316,7 @@ _DESCRIPTION = first_of(
     ),
     RuleRow(45, "description", is_no_text, "is {value!r:.60}, not a path", _HTML_REMEDY, CRASH),
     RuleRow(37, "description", lambda entry: is_not_in_bundle(entry) or not _is_html(entry.value),
-        "names {value}, which is not an .html file of the bundle", "Add the file, or correct the path", _PHASE_ERRORS,
+        "names {value}, which is not an .html file in the bundle", "Add the file, or correct the path", _PHASE_ERRORS,
         NULL),
     RuleRow(0, "description", is_not_utf8, "{value} is not UTF-8", "Save it as UTF-8", CRASH),
     RuleRow(44, "description", is_blank_text, "{value} is empty", "Write the text", _PHASE_ERRORS,

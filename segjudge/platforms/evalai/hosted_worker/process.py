@@ -313,7 +313,7 @@ def _enclose(arguments: list[str], python: Interpreter, folder: WorkerFolder, te
             terms.sandbox_program,
             arguments,
             [*python.folders, program.__file__],
-            # Each folder is a separate mount, which no script can replace by a link.
+            # Each folder is a separate mount, which no script can replace with a link.
             [(folder.temporary, "/tmp"), (folder.root, folder.root), (folder.submissions, folder.submissions)],  # noqa: S108
             terms.hidden,
             python=python.path,

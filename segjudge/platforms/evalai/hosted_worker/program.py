@@ -5,7 +5,7 @@ It is a program of its own without imports from Segjudge, so it runs under the s
 
 usage: program.py ORDER ANSWERS LOG
 ORDER is JSON: which script (`folder` and `module`; or `file` and `root`, a host's own module or package and its
-repository), as whose `worker` it is called, `hosted` or `remote`, and how many bytes of `memory` it may take (0: any).
+repository), the `worker` that calls it, `hosted` or `remote`, and its limit of `memory` in bytes (0: none).
 It reads one JSON request a line from its standard input, and writes one JSON answer a line to the descriptor ANSWERS;
 the descriptor LOG is the operator's.
 
