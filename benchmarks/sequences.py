@@ -22,7 +22,7 @@ from PIL import Image
 from benchmarks.measuring import Table, Task, add_peers, cost_rows, least, options, run, segjudge, show, take_turns
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
-from segjudge.masks.demo import scene
+from segjudge.masks.demo import make_scene
 from tests.data import ROOT, SEQUENCES
 from tests.golden.pairs import frames_of
 
@@ -46,7 +46,7 @@ Frames = Iterator[tuple[str, int, Any, Any]]
 def synthetic(lengths: list[int], objects: list[int], zoom: tuple[int, int] = (4, 5)) -> Frames:
     """Return sequences of these lengths and numbers of objects; each pixel of the scene becomes a block."""
     for number, (length, count) in enumerate(zip(lengths, objects, strict=True)):
-        video = scene(f"video-{number:02d}", number, objects=count, frames=length)
+        video = make_scene(f"video-{number:02d}", number, objects=count, frames=length)
         for frame in range(video.frames):
             sides = (video.labels(frame), video.labels(frame, grow=-1.5))
             yield (video.name, frame, *(np.kron(side, np.ones(zoom, np.uint8)) for side in sides))

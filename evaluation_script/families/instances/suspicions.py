@@ -120,7 +120,7 @@ class RecordForm:
         masks = join_texts([texts for *_, texts in self._near])
         reached = _REACHED_BY_POINTS if noun == "keypoint" else _REACHED
 
-        def count_found(rows: Array, reading: _Place, reached: float = reached) -> int:
+        def count_found(rows: Array, reading: _Place, reached: float) -> int:
             _, step, change = reading
             places = change(predicted[rows].T, images.sizes[image[rows]].T)
             return int(_find_examples(image[rows] + step, places, (holders, boxes), reached).sum())
@@ -132,14 +132,15 @@ class RecordForm:
             return rows
 
         rows = draw_boxes(np.flatnonzero(np.isin(image, holders)))
-        right = count_found(rows, _AS_MEANT)
+        right = count_found(rows, _AS_MEANT, reached)
         if _TIMES_AS_MANY * right <= len(holders):  # another place could be better
             rows = draw_boxes(np.arange(len(image)))
-            counts = [count_found(rows, reading) for reading in _PLACES]
-            found_count, reading = max(counts), _PLACES[int(np.argmax(counts))]
-        else:  # some boxes overlap even if their images were padded, but they do not fit
-            reached, reading = _FITTING, _PADDED
-            right, found_count = count_found(rows, _AS_MEANT, reached), count_found(rows, reading, reached)
+            readings = _PLACES
+        else:  # some boxes overlap even by a wrong reading, but they do not fit
+            readings, reached = (_RESHAPED, _PADDED), _FITTING
+            right = count_found(rows, _AS_MEANT, reached)
+        counts = [count_found(rows, reading, reached) for reading in readings]
+        found_count, reading = max(counts), readings[int(np.argmax(counts))]
         if found_count < max(_TIMES_AS_MANY * right, _WOULD_FIND * len(holders)):
             return _judge_sides(images.examples, image, points)
         nouns = "boxes" if noun == "box" else f"{noun}s"
@@ -171,12 +172,13 @@ def _cut_padding(boxes: Array, sizes: Array) -> Array:
 _Place = Tuple[str, int, Callable[[Array, Array], Array]]
 _AS_MEANT: _Place = ("", 0, lambda boxes, _: boxes)
 _PADDED: _Place = ("look as if their images had been padded to squares", 0, _cut_padding)
+_RESHAPED: _Place = ("look as if width and height were exchanged", 0, lambda b, _: b[[0, 1, 3, 2]])
 _PLACES: Tuple[_Place, ...] = (
     ("look mirrored, with left and right exchanged", 0, lambda b, size: np.stack((size[1] - b[0] - b[2], *b[1:]))),
     ("look upside down", 0, lambda b, size: np.stack((b[0], size[0] - b[1] - b[3], b[2], b[3]))),
     ("look rotated by 180 degrees", 0, lambda b, size: np.stack((*(size[::-1] - b[:2] - b[2:]), *b[2:]))),
     ("look as if x and y were exchanged", 0, lambda b, _: b[[1, 0, 3, 2]]),
-    ("look as if width and height were exchanged", 0, lambda b, _: b[[0, 1, 3, 2]]),
+    _RESHAPED,
     _PADDED,
     ("look as if in images of half the size", 0, lambda b, _: b * 2),
     ("look as if in images of twice the size", 0, lambda b, _: b / 2),
