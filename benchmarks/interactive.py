@@ -31,7 +31,7 @@ from segjudge.families.truths import TruthSource, pack
 from segjudge.interactive.evaluation import ROBOT_DEFAULT_PARAMETERS, EvaluationService
 from segjudge.interactive.robot import InteractiveScribblesRobot
 from segjudge.interactive.scribbles import Scribbles
-from segjudge.masks.demo import png_of, scene
+from segjudge.masks.demo import make_scene, png_of
 from tests.data import INTERACTIVE
 
 OBJECTS = 2
@@ -46,7 +46,7 @@ def regions() -> list[Array]:
             for pair in sorted({key.partition("/")[0] for key in index})
             for number in index.get(f"{pair}/service", {"objects": {}})["objects"]
         ]
-    video = scene("bench", 7, objects=3, frames=20)
+    video = make_scene("bench", 7, objects=3, frames=20)
     return [
         np.kron((video.labels(frame) == k) & (video.labels(max(frame - 4, 0)) != k), np.ones((4, 5), bool))
         for frame in range(4, video.frames)
@@ -80,7 +80,7 @@ def robot_rows(repeat: int) -> list[list[str]]:
 
 def dataset(folder: Path, frames: int) -> Array:
     """Write a DAVIS root with one sequence of 480p and predictions as PNGs; return the predictions as an array."""
-    video = scene("video", 3, objects=OBJECTS, frames=frames)
+    video = make_scene("video", 3, objects=OBJECTS, frames=frames)
     for path, shift in (("root/Annotations/480p/video", 0), ("predictions/video", 2)):
         (folder / path).mkdir(parents=True)
         masks = []

@@ -24,7 +24,7 @@ from benchmarks.measuring import Run, Table, least, options, run, segjudge, show
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 from segjudge.evaluation_script.files.packed import add_member
-from segjudge.masks.demo import scene
+from segjudge.masks.demo import make_scene
 
 VIDEOS, FRAMES = 10, 30
 
@@ -33,7 +33,7 @@ def write_videos(folder: Path) -> None:
     """Write a few videos: a packed truth, and results as a zip."""
     with zipfile.ZipFile(folder / "plain.zip", "w") as truth, zipfile.ZipFile(folder / "sent.zip", "w") as sent:
         for number in range(VIDEOS):
-            video = scene(str(number), number, objects=3, frames=FRAMES)
+            video = make_scene(str(number), number, objects=3, frames=FRAMES)
             for frame in range(FRAMES):
                 for archive, grow in ((truth, 0.0), (sent, -1.5)):
                     out = io.BytesIO()

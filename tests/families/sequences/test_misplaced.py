@@ -13,7 +13,7 @@ import pytest
 import segjudge
 from segjudge.cli import main
 from segjudge.masks.compression import label_png
-from segjudge.masks.demo import scene
+from segjudge.masks.demo import make_scene
 from tests.builders import ROOT, written, zipped
 from tests.commands.test_cli import davis
 from tests.commands.test_participants import folder_of
@@ -27,7 +27,7 @@ FRAMES = 16
 @pytest.fixture(scope="module")
 def videos() -> Videos:
     """Return videos whose objects move, at different places in each."""
-    made = (scene(name, seed, objects=2, frames=FRAMES) for seed, name in enumerate(("bird", "dog", "goat"), 112))
+    made = (make_scene(name, seed, objects=2, frames=FRAMES) for seed, name in enumerate(("bird", "dog", "goat"), 112))
     return {video.name: [np.roll(video.labels(k), (k, 2 * k), (0, 1)) for k in range(FRAMES)] for video in made}
 
 
