@@ -98,3 +98,4 @@ def test_the_worst_case_is_named_and_escaped() -> None:
 )
 def test_the_lowest_row_is_named(values: list[float | None], sentence: str) -> None:
     assert name_lowest("categories", values, "abc", "AP") == sentence
+    assert name_lowest("categories", values, "103", "AP") == sentence.replace(", b", ", number 0")

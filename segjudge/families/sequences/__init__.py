@@ -109,7 +109,7 @@ class _SequenceTools(FamilyTools):
         objects = tables.get("objects", [])
         if len(objects) <= len(tables["sequences"]):
             return described
-        names = [f"{row['object']} of {row['sequence']}" for row in objects]
+        names = [f"object {row['object']} of {row['sequence']}" for row in objects]
         return f"{described} {self._name_lowest(report, 'objects', names)}".strip()
 
     def make_stored_sections(self, losses: Mapping[str, Any], report: Report) -> list[Section]:
