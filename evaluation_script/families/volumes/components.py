@@ -117,7 +117,7 @@ def find_true_runs(truth: Array, steps: int = 0) -> Runs:
     try:
         return find_runs(truth, _MOST_TRUE_RUNS, steps)
     except Flaw:
-        fault = f"has a truth with a region in more than {_MOST_TRUE_RUNS:,} pieces, which are runs of voxels in a row"
+        fault = f"has a truth with a region of more than {_MOST_TRUE_RUNS:,} runs of voxels"
         raise Flaw(fault, "Check the labels of the truth, which look like noise") from None
 
 

@@ -184,9 +184,7 @@ def test_a_truth_that_is_noise_is_named_as_the_cause(name: str, monkeypatch: pyt
     monkeypatch.setattr(surfaces_room, "_MOST_TRUE_PLACES", 499)
     with pytest.raises(Flaw) as rejection:
         count_case(noise, organ, (1.0, 1.0, 1.0), VOLUME_PROTOCOLS[name])
-    words = (
-        "whose surface has 500 places; the limit is 499" if name == "volumes" else "in more than 179 pieces, which are"
-    )
+    words = "whose surface has 500 places; the limit is 499" if name == "volumes" else "of more than 179 runs of voxels"
     assert f"has a truth with a region {words}" in str(rejection.value)
     monkeypatch.setattr(components_room, "_MOST_TRUE_RUNS", 180)
     monkeypatch.setattr(surfaces_room, "_MOST_TRUE_PLACES", 500)
