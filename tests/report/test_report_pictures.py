@@ -239,6 +239,12 @@ def test_moments_are_told_apart_by_kind_size_and_absence() -> None:
     assert moment["words"] == [("kind", "missed"), ("size", "from 5 % on"), ("time", "after an absence")]
 
 
+def test_a_moment_names_what_most_pixels_are_taken_for() -> None:
+    frames = [("aaaa.", "BBBB."), ("aaaa.", "CCCC."), ("aaaa.", "CCCC.")]
+    (moment,) = draw({"cat": frames}).player.values["moments"]  # type: ignore[misc, attr-defined]
+    assert (moment["subject"], moment["text"]) == (", a, frames 0 to 2", "taken for C")
+
+
 def test_classes_taken_for_others_are_counted() -> None:
     pictures = draw({"cat": [("aaaa.C", "AAAAb.")]})
     assert pictures.confusions == {(0, 1): 1, (1, -1): 1, (-1, 0): 1}

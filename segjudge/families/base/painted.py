@@ -233,7 +233,7 @@ class PaintedUnit:
                 kind = Counter(kinds).most_common(1)[0][0]
                 frames = row.at[start:stop]
                 fault, worst = FAULTS[kind], int(np.argmax(areas))
-                about = self._describe_fault(kind, row, start)
+                about = self._describe_fault(kind, row, start, stop)
                 facets = [("kind", fault.name), ("size", _name_size(max(areas) / self._whole))]
                 if start and row.at[start] - row.at[start - 1] > 1:
                     facets.append(("time", "after an absence"))
@@ -272,13 +272,17 @@ class PaintedUnit:
             )
         ]
 
-    def _describe_fault(self, kind: int, row: _Row, start: int) -> str:
+    def _describe_fault(self, kind: int, row: _Row, start: int, stop: int) -> str:
+        """Describe a fault of some frames; what an object is taken for may change, and most pixels decide."""
         if kind == PARTIAL and self._by_pixel:
             return "has an IoU of one half or less"  # no segment is matched
         if kind not in {SWAPPED, WRONG_CLASS}:
             return FAULTS[kind].about
+        pixels: Counter[int] = Counter()
+        for index in range(start, stop):
+            pixels[row.partners[index]] += int(row.areas[index]) * (row.kinds[index] == kind)
         names = dict(self._objects[1].values())
-        return self._name_mistake(kind, row.name, names.get(row.partners[start], "nothing"))
+        return self._name_mistake(kind, row.name, names.get(pixels.most_common(1)[0][0], "nothing"))
 
     def _name_mistake(self, kind: int, name: str, prediction: str) -> str:
         """Return the sentence about the classes with which an object was confused."""
