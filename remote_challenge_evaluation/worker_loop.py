@@ -130,7 +130,7 @@ class WorkerLoop:
         """Return the phases once everything is ready, waiting for an unresponsive server."""
         removed = self._journal.owners.remove_abandoned()
         if removed:
-            self._log("removed", text="what dead workers left", paths=", ".join(removed))
+            self._log("removed", text="files of dead workers", paths=", ".join(removed))
         phases = self._read_challenge(self._settings.save_dir)
         refusals = 0
         for pause in growing_pauses():

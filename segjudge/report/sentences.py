@@ -63,8 +63,8 @@ def name_lowest(kind: str, values: Sequence[float | None], names: Sequence[objec
     alike = sum(value < lowest + LITTLE for value, _ in named_values)
     if alike == len(named_values):
         return ""
-    one = f"number {name}" if str(name).isdecimal() else printable(name)
-    named = f"{one} has" if alike == 1 else f"{one} and {alike - 1:,} more have"
+    row = f"number {name}" if str(name).isdecimal() else printable(name)
+    named = f"{row} has" if alike == 1 else f"{row} and {alike - 1:,} more have"
     return f"Of {len(named_values):,} {kind}, {named} the lowest {metric}, {format_number(lowest)}."
 
 

@@ -316,7 +316,7 @@ def test_what_cocoeval_cannot_do_is_a_sentence() -> None:
     truth, sent = small(8, "segm")
     for name, value, sentence in (
         ("iouThrs", np.array([0.5]), "boundaries are scored only with COCO's iouThrs"),
-        ("maxDets", [100], "maxDets three numbers"),
+        ("maxDets", [100], "three numbers in maxDets"),
     ):
         evaluation = COCOeval(truth, sent, "boundary")
         setattr(evaluation.params, name, value)
