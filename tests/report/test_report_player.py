@@ -7,12 +7,14 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from segjudge.cli import main
 from segjudge.evaluation_script.families.base.reports import Row
 from segjudge.report.page import ReportPage, Section, make_kinds, make_list, render_page
 from tests.browser import faint_texts, fresh_page, needs_chromium
+from tests.builders import label_zip
 from tests.report.test_report import (
     NARROW,
     WIDE,
@@ -291,6 +293,40 @@ def test_the_worst_moment_plays_and_stands_still_where_less_motion_is_asked_for(
         button.click()
         assert button.inner_text() == "Play"
         context.close()
+
+
+def test_pictures_of_the_worst_moment_follow_an_object_through_the_frame(browser: Any, tmp_path: Path) -> None:
+    truth = np.zeros((12, 48, 160), np.uint8)
+    for frame, shown_there in enumerate(truth):
+        shown_there[20:28, 4 + 12 * frame : 12 + 12 * frame] = 1
+    prediction = truth.copy()
+    prediction[6, 22:] = 0
+    for name, frames in (("truth", truth), ("prediction", prediction)):
+        (tmp_path / f"{name}.zip").write_bytes(label_zip({"cat": list(frames)}))
+    command = ["report", str(tmp_path / "prediction.zip"), "--truth", str(tmp_path / "truth.zip")]
+    assert main([*command, "--layout", "davis2017", "--out", str(tmp_path / "report.html")]) == 0
+    copy = (
+        "const copy = Object.assign(document.createElement('canvas'), { width: canvas.width, height: canvas.height });"
+        "const pen = copy.getContext('2d', { willReadFrequently: true }); pen.drawImage(canvas, 0, 0);"
+        "const { data } = pen.getImageData(0, 0, canvas.width, canvas.height);"
+    )
+    colours = f"(canvas) => {{ {copy} return new Set(new Uint32Array(data.buffer)).size; }}"
+    with open_player(browser, (tmp_path / "report.html").as_uri(), WIDE) as page:
+        least, pictures = page.locator(".first canvas").first.evaluate(
+            f"""(canvas) => new Promise((done) => {{
+                const counts = [], pictures = new Set();
+                const look = () => {{
+                    counts.push(({colours})(canvas));
+                    pictures.add(canvas.toDataURL());
+                    if (counts.length < 60) setTimeout(look, 50); else done([Math.min(...counts), pictures.size]);
+                }};
+                look();
+            }})"""
+        )
+        assert pictures > 1, "it plays"
+        assert least > 1, "the object is in sight in each frame"
+        strip = page.locator("ol.moments li .film").first.locator("canvas")
+        assert [strip.nth(place).evaluate(colours) > 1 for place in range(strip.count())] == [True] * 3
 
 
 def picture_of_first(page: Any) -> str:

@@ -26,11 +26,12 @@ async function showFirst() {
   const object = about.objects.findIndex((one) => one.name === moment.label), method = shown.length - 1, worst = Math.max(0, about.frames.indexOf(moment.worst));
   const looks = ["truth", method ? "difference" : "prediction", "difference"].map((layer, place) => ({ method: place === 1 ? 0 : method, layer, object }));
   const names = ["truth", ...(method ? methods.slice(0, 2) : ["prediction", "difference"])];
-  const near = partOf(about, worst, looks[2]), [height, width] = about.size, fine = Math.ceil(480 / (near[2] * width));
+  const frames = about.frames.map((_, frame) => frame).filter((frame) => frame === worst || (Math.abs(frame - worst) <= AHEAD && about.isDrawn?.has(frame) !== false));
+  const parts = partsOf(about, frames, looks[2]), [, , share] = parts[0], [height, width] = about.size, fine = Math.ceil(480 / (share * width));
   faces.style.setProperty("--aspect", width / height);
   faces.classList.toggle("broad", width > BROAD * height);
   const canvases = looks.map((look) => {
-    const canvas = Object.assign(document.createElement("canvas"), { width: Math.round(fine * near[2] * width), height: Math.round(fine * near[3] * height) });
+    const canvas = Object.assign(document.createElement("canvas"), { width: Math.round(fine * share * width), height: Math.round(fine * share * height) });
     canvas.setAttribute("role", "img");
     canvas.setAttribute("aria-label", `${look.layer}: ${numbers(about, worst, look.method, object)}`);
     return canvas;
@@ -39,12 +40,11 @@ async function showFirst() {
     await picture(stream, frame).ready;
     canvases.forEach((canvas, place) => {
       canvas.getContext("2d").clearRect(0, 0, canvas.width, canvas.height);
-      paint(canvas.getContext("2d"), about, frame, looks[place], near);
+      paint(canvas.getContext("2d"), about, frame, looks[place], parts[frames.indexOf(frame)]);
     });
   };
   await draw(worst);
   faces.replaceChildren(...canvases.map((canvas, place) => faceOf(canvas, names[place], place === 2)));
-  const frames = about.frames.map((_, frame) => frame).filter((frame) => Math.abs(frame - worst) <= AHEAD && about.isDrawn?.has(frame) !== false);
   if (frames.length > 1) run(frames, worst, draw);
 }
 

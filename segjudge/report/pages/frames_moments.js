@@ -1,18 +1,31 @@
-// The part of a frame around an object, in shares of its sides: a third of the frame at least.
-function partOf(about, frame, { method, object }) {
-  const [height, width] = about.size, box = [width, height, 0, 0];
-  for (const side of [about.truth, about.predicted.get(method)]) {
-    const found = labels(side, frame, height * width), own = has(side, object);
-    found.forEach((label, here) => {
-      if (!own[label]) return;
-      const x = here % width, y = Math.floor(here / width);
-      box[0] = Math.min(box[0], x); box[1] = Math.min(box[1], y); box[2] = Math.max(box[2], x); box[3] = Math.max(box[3], y);
-    });
+// The box of an object on one side of a frame: left, top, right, bottom; nothing where it is absent.
+function boxOf(side, frame, object, width) {
+  const own = has(side, object), box = [Infinity, Infinity, -1, -1];
+  for (let k = side.starts[frame], start = 0; k < side.starts[frame + 1]; start += side.lengths[k++]) {
+    if (!own[side.labels[k]]) continue;
+    const end = start + side.lengths[k] - 1, top = Math.floor(start / width), bottom = Math.floor(end / width), isOneRow = top === bottom;
+    box[0] = Math.min(box[0], isOneRow ? start % width : 0); box[1] = Math.min(box[1], top);
+    box[2] = Math.max(box[2], isOneRow ? end % width : width - 1); box[3] = Math.max(box[3], bottom);
   }
-  if (box[2] < box[0]) return [0, 0, 1, 1];
-  const share = Math.min(1, Math.max(1 / 3, 1.2 * (box[2] - box[0]) / width, 1.2 * (box[3] - box[1]) / height));
-  const start = (first, last, whole) => Math.max(0, Math.min(1 - share, (first + last) / 2 / whole - share / 2));
-  return [start(box[0], box[2], width), start(box[1], box[3], height), share, share];
+  return box[2] < 0 ? undefined : box;
+}
+
+// For some frames the part around an object, in shares of their sides. The parts follow the object, the true one where it
+// is, and stay where it was last; all are of one size that holds both sides: a third of a frame at least.
+function partsOf(about, frames, { method, object }) {
+  const [height, width] = about.size, wholes = [width, height], sides = [about.truth, about.predicted.get(method)];
+  const boxes = frames.map((frame) => sides.map((side) => boxOf(side, frame, object, width)).filter(Boolean));
+  const middles = boxes.map(([box]) => box && wholes.map((_, axis) => (box[axis] + box[axis + 2]) / 2));
+  if (!middles.some(Boolean)) return frames.map(() => [0, 0, 1, 1]);
+  let share = 1 / 3, last = middles.find(Boolean);
+  boxes.forEach((both, k) => both.forEach((box) => box.forEach((edge, place) => {
+    share = Math.max(share, 2.4 * Math.abs(edge - middles[k][place % 2]) / wholes[place % 2]);
+  })));
+  share = Math.min(1, share);
+  return middles.map((middle) => {
+    last = middle ?? last;
+    return [...last.map((place, axis) => Math.max(0, Math.min(1 - share, place / wholes[axis] - share / 2))), share, share];
+  });
 }
 
 // The moments that are chosen, in a list; each with a filmstrip of a frame before, the worst one, and a frame after.
@@ -104,15 +117,15 @@ async function film(moment) {
   // Of a single picture the truth, what was predicted, and what differs; or what differs of both methods.
   const single = method ? [{ layer: "truth" }, { method: 0 }, {}] : [{ layer: "truth" }, { layer: "prediction" }, {}];
   const cells = last ? frames.map((frame) => [frame, face]) : single.map((other) => [0, { ...face, ...other }]);
-  const near = last ? partOf(about, worst, face) : [0, 0, 1, 1], made = document.createElement("span");
+  const parts = last ? partsOf(about, frames, face) : cells.map(() => [0, 0, 1, 1]), made = document.createElement("span");
   made.className = "film";
-  for (const [frame, look] of cells) {
+  for (const [place, [frame, look]] of cells.entries()) {
     const canvas = document.createElement("canvas"), [height, width] = about.size;
     canvas.width = 240; canvas.height = Math.max(1, Math.round(240 * height / width));
     canvas.setAttribute("role", "img");
     canvas.setAttribute("aria-label", `${last ? "" : `${look.layer}: `}${numbers(about, frame, look.method, look.object)}`);
     await picture(stream, frame).ready;
-    paint(canvas.getContext("2d"), about, frame, look, near);
+    paint(canvas.getContext("2d"), about, frame, look, parts[place]);
     made.append(canvas);
   }
   return made;
