@@ -16,6 +16,7 @@ from .actions.reading import (
 from .leaderboards import RankedBoard, board_of, history_of
 from .models import ChallengePhase, ChallengePhaseSplit, Submission
 from .page_endpoints import answer, challenge_page
+from .report_answers import Glance
 from .services import UserRequest
 from .store import BoardEntry
 from .wire import JsonObject, Refusal
@@ -94,7 +95,7 @@ def _show_leaderboard(request: UserRequest, challenge: int, split: int = 0) -> R
     shown = listed[(page - 1) * _BOARD_ROWS : page * _BOARD_ROWS]
     reports = find_open_reports(request.services, request.user, phase, [board.rows[k].submission for k in shown])
     opened = [reports[board.rows[k].submission] for k in shown if board.rows[k].submission in reports]
-    causes = _causes(request, phase_split, opened)
+    glances = _read_glances(request, phase_split, opened)
     rows = [
         {
             **board.rows[k]._asdict(),
@@ -103,7 +104,7 @@ def _show_leaderboard(request: UserRequest, challenge: int, split: int = 0) -> R
             "cells": _board_cells(board.rows[k], board, places),
             "own": k == own_row,
             "has_report": board.rows[k].submission in reports,
-            "cause": causes.get(board.rows[k].submission, ""),
+            **_describe_glance(glances.get(board.rows[k].submission)),
         }
         for k in shown
     ]
@@ -131,13 +132,17 @@ def _page_number(request: UserRequest, pages: int) -> int:
     return min(max(int(text), 1), pages) if text.isdecimal() and len(text) < PAGE_DIGITS else 1
 
 
-def _causes(request: UserRequest, split: ChallengePhaseSplit, rows: Iterable[Submission]) -> dict[int, str]:
-    """Return the costliest causes of the first submissions on a split."""
-    codename, causes = split.dataset_split.codename, {}
-    for row in islice(rows, WITH_CAUSES):
-        glance = (find_glances(request.services, request.user, row) or {}).get(codename)
-        causes[row.id] = glance.cause if glance else ""
-    return causes
+def _read_glances(
+    request: UserRequest, split: ChallengePhaseSplit, rows: Iterable[Submission]
+) -> dict[int, Glance | None]:
+    """Return the summaries of the first submissions on a split."""
+    codename, services, user = split.dataset_split.codename, request.services, request.user
+    return {row.id: (find_glances(services, user, row) or {}).get(codename) for row in islice(rows, WITH_CAUSES)}
+
+
+def _describe_glance(glance: Glance | None) -> JsonObject:
+    """Return the costliest cause of a submission and a picture of its mistakes, if they are known."""
+    return {"cause": glance.cause if glance else "", "picture": glance.picture if glance else None}
 
 
 def _columns(split: ChallengePhaseSplit, board: RankedBoard) -> list[JsonObject]:
@@ -183,7 +188,7 @@ def _show_team(request: UserRequest, challenge: int, team: int) -> Response:
                 **entry._asdict(),
                 "cells": _board_cells(entry, board),
                 "has_report": entry.submission in reports,
-                "cause": "",
+                **_describe_glance(None),
             }
             for entry in reversed(entries)
         ]

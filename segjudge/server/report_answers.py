@@ -34,6 +34,14 @@ class Glance:
         """Return the costliest cause; "" if the verdict names none."""
         return self.verdict[1] if len(self.verdict) > 1 else ""
 
+    @property
+    def picture(self) -> tuple[str, str] | None:
+        """Return what the middle picture of the film shows, and its data URL; None without a film."""
+        if not self.film:
+            return None
+        frame, picture = self.film[len(self.film) // 2]
+        return f"{self.subject}, frame {frame}" if frame else self.subject, picture
+
 
 @dataclass(frozen=True)
 class ProgramAnswer:

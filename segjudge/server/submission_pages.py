@@ -68,6 +68,7 @@ def _show_submissions(request: UserRequest, challenge: int) -> Response:
     for row, summary in zip(rows[:WITH_CAUSES], listed, strict=False):
         glances = (find_glances(services, user, row) or {}) if summary["has_report"] else {}
         summary["cause"] = " ".join(filter(None, (glance.cause for glance in glances.values())))
+        summary["picture"] = next(filter(None, (glance.picture for glance in glances.values())), None)
     return challenge_page(request, challenge, "submissions.html", rows=listed)
 
 
@@ -92,6 +93,7 @@ def summarize_submissions(request: UserRequest, submissions: list[Submission]) -
             "has_report": may_open_report(request.services, request.user, phases[submission.phase_id], submission),
             "submission": submission.id,
             "cause": "",
+            "picture": None,
         }
         for submission in submissions
     ]

@@ -149,6 +149,10 @@ def test_where_the_truth_is_public_everybody_opens_the_reports_of_leaderboards_a
 
     assert all(waited(partial(links, reader, board)) for reader in (people["borealis"], visitor) for board in boards)
     waited(lambda: "Every mask is found" in visitor.get(boards[1], timeout=60).text)
+    picture = r'<img src="data:image/[^"]+" alt="[^"]+, frame \d+: correct pixels and mistakes">'
+    mine = f"{server.address}/challenges/1/submissions"
+    assert re.search(picture, visitor.get(boards[1], timeout=60).text)
+    assert re.search(picture, people["aurora"].get(mine, timeout=60).text)
     for reader in (people["borealis"], visitor):
         code, text = look(reader)
         assert (code, "Where they differ" in text or "compared" in text) == (200, True)
