@@ -602,7 +602,8 @@ def play(
         is_event = line.startswith(":")
         output = change(line[1:]) if is_event else run(line.replace("PYTHON", shlex.quote(sys.executable)))
         folders = dict.fromkeys((os.path.relpath(folder, _ROOT), folder), "FOLDER")
-        for value, name in {sys.executable: "PYTHON", **folders, _ROOT: "CHECKOUT", **names}.items():
+        pythons = dict.fromkeys((sys.executable, os.path.realpath(sys.executable)), "PYTHON")
+        for value, name in {**pythons, **folders, _ROOT: "CHECKOUT", **names}.items():
             output = output.replace(value, name)
         output = shorten(join_json(re.sub(leave_out, "", _settle(settle(output)))))
         if is_event and not output.strip():
