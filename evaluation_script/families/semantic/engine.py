@@ -497,7 +497,8 @@ def suspect(accumulator: UnitAccumulator[SemanticProtocol]) -> List[str]:
     protocol = accumulator.protocol
     table = np.zeros((protocol.refused_from,) * 2, np.int64)
     for truth, prediction, pixels in _join_in_batches(accumulator.complete_counts()):
-        table += tabulate(drop_numbers(truth, protocol), prediction, pixels, len(table))
+        scored = class_indices(truth, protocol) < protocol.classes  # all, unless stored counts were damaged
+        table += tabulate(drop_numbers(truth, protocol)[scored], prediction[scored], pixels[scored], len(table))
     labels = np.arange(len(table))
     places, whole = class_indices(labels, protocol), table.sum()
     is_class = places < len(table)
