@@ -601,9 +601,8 @@ def play(
     for line in filter(None, commands.splitlines()):
         is_event = line.startswith(":")
         output = change(line[1:]) if is_event else run(line.replace("PYTHON", shlex.quote(sys.executable)))
-        folders = dict.fromkeys((os.path.relpath(folder, _ROOT), folder), "FOLDER")
-        pythons = dict.fromkeys((sys.executable, os.path.realpath(sys.executable)), "PYTHON")
-        for value, name in {**pythons, **folders, _ROOT: "CHECKOUT", **names}.items():
+        paths = {os.path.relpath(folder, _ROOT): "FOLDER", folder: "FOLDER", os.path.realpath(sys.executable): "PYTHON"}
+        for value, name in {sys.executable: "PYTHON", **paths, _ROOT: "CHECKOUT", **names}.items():
             output = output.replace(value, name)
         output = shorten(join_json(re.sub(leave_out, "", _settle(settle(output)))))
         if is_event and not output.strip():
