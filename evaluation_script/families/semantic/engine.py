@@ -346,7 +346,7 @@ class _LabelAges:
 # ── scores ──────────────────────────────────────────────────────────────────
 
 
-def _join_cells(units: Iterable[UnitCounts]) -> Tuple[Array, Array, Array]:
+def join_cells(units: Iterable[UnitCounts]) -> Tuple[Array, Array, Array]:
     """Return the pairs of true and predicted labels of all units, with their pixels."""
     keys, pixels = np.concatenate([counts.tables["cells"] for counts in units], axis=1)
     return keys >> SHIFT, keys & ((1 << SHIFT) - 1), pixels
@@ -363,17 +363,17 @@ def sum_confusion(units: Iterable[UnitCounts], protocol: SemanticProtocol) -> Ar
 
 
 def _join_in_batches(units: Iterable[UnitCounts]) -> Iterator[Tuple[Array, Array, Array]]:
-    """Yield what `_join_cells` returns, for some units at a time."""
+    """Yield what `join_cells` returns, for some units at a time."""
     batch: List[UnitCounts] = []
     cells = 0
     for unit in units:
         batch.append(unit)
         cells += unit.tables["cells"].shape[1]
         if cells >= _CELLS_AT_ONCE:
-            yield _join_cells(batch)
+            yield join_cells(batch)
             batch, cells = [], 0
     if batch:
-        yield _join_cells(batch)
+        yield join_cells(batch)
 
 
 def _group_table(table: Array, protocol: SemanticProtocol) -> Array:
@@ -419,7 +419,7 @@ def _weigh_objects(units: List[UnitCounts], protocol: SemanticProtocol) -> List[
     A pixel of an object with any label of its group is right for the group, even if the label is not a class. Surplus
     pixels have no weight. A value is None without objects or without anything to average.
     """
-    truth, prediction, pixels = _join_cells(units)
+    truth, prediction, pixels = join_cells(units)
     groups, label = _groups_of_labels(protocol), np.minimum(drop_numbers(truth, protocol), _LABELS - 1)
     sizes = np.zeros(_LABELS)
     for sized_label, size in protocol.sizes:

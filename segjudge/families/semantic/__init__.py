@@ -8,13 +8,20 @@ from segjudge.evaluation_script.families.semantic.protocols import VIDEOS
 from segjudge.families.base.tools import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from segjudge.evaluation_script.families.base.reports import Report
-    from segjudge.evaluation_script.families.base.units import UnitAccumulator
+    from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts
+    from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
+    from segjudge.evaluation_script.masks.stack import Array
     from segjudge.families.base.drawing import UnitPictures
     from segjudge.families.base.pictures import UnitPainter
     from segjudge.report.page import Section
 
 __all__ = ["TOOLS"]
+
+#: The number of units whose pairs of labels are summed at a time.
+_UNITS_AT_ONCE = 64
 
 
 class _SemanticTools(UnitTools):
@@ -46,18 +53,9 @@ class _SemanticTools(UnitTools):
         """Return the loss of the mean IoU: missed and surplus pixels of a class; the sum is 1 - mean."""
         import numpy as np
 
-        from segjudge.evaluation_script.families.semantic.engine import sum_confusion
-
         protocol, units = accumulator.protocol, accumulator.complete_counts()
         classes = protocol.classes
-        missed, surplus = (np.zeros((len(units), classes)) for _ in range(2))
-        hits = np.zeros(classes)
-        for index, counts in enumerate(units):
-            table = sum_confusion([counts], protocol)
-            right = np.diagonal(table)[:-1]
-            hits += right
-            missed[index] = table.sum(axis=1)[:-1] - right
-            surplus[index] = table.sum(axis=0)[:-1] - right
+        hits, missed, surplus = _sum_by_unit(units, protocol)
         present = missed.sum(axis=0) + hits
         union = present + surplus.sum(axis=0)
         averaged = union if protocol.averages_predicted else present
@@ -81,6 +79,28 @@ class _SemanticTools(UnitTools):
         names = [*map(protocol.name_class, protocol.labels), "nothing"]
         about = f"Pixels of all {len(accumulator.names):,} {noun}."
         return [make_confusion(names, table, "pixels", about)]
+
+
+def _sum_by_unit(units: Sequence[UnitCounts], protocol: SemanticProtocol) -> tuple[Array, Array, Array]:
+    """Return the correct pixels of each class, and the missed and surplus ones of each by unit."""
+    import numpy as np
+
+    from segjudge.evaluation_script.families.semantic.engine import class_indices, join_cells
+
+    end = protocol.classes + 1
+    hits, wrong = np.zeros(end), np.zeros((2, len(units), end))
+    for start in range(0, len(units), _UNITS_AT_ONCE):
+        batch = units[start : start + _UNITS_AT_ONCE]
+        rows = np.repeat(np.arange(len(batch)), [counts.tables["cells"].shape[1] for counts in batch])
+        *labels, pixels = join_cells(batch)
+        truth, prediction = (class_indices(side, protocol) for side in labels)
+        is_wrong = truth != prediction
+        hits += np.bincount(truth[~is_wrong], pixels[~is_wrong], end)
+        for sums, side in zip(wrong, (truth, prediction), strict=True):
+            cells = (rows * end + side)[is_wrong]
+            sums[start : start + len(batch)] = np.bincount(cells, pixels[is_wrong], len(batch) * end).reshape(-1, end)
+    missed, surplus = wrong[:, :, :-1]
+    return hits[:-1], missed, surplus
 
 
 TOOLS = _SemanticTools()
