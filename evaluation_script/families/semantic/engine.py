@@ -355,25 +355,25 @@ def join_cells(units: Iterable[UnitCounts]) -> Tuple[Array, Array, Array]:
 def sum_confusion(units: Iterable[UnitCounts], protocol: SemanticProtocol) -> Array:
     """Return the confusion matrix of pixels: true classes (rows), predicted ones (columns), none last."""
     table = np.zeros((protocol.classes + 1,) * 2, np.int64)
-    for truth, prediction, pixels in _join_in_batches(units):
+    for truth, prediction, pixels in map(join_cells, cut_into_batches(units)):
         if (prediction >= protocol.refused_from).any():
             raise ValueError("has counted a label that is rejected")
         table += tabulate(class_indices(truth, protocol), class_indices(prediction, protocol), pixels, len(table))
     return table
 
 
-def _join_in_batches(units: Iterable[UnitCounts]) -> Iterator[Tuple[Array, Array, Array]]:
-    """Yield what `join_cells` returns, for some units at a time."""
+def cut_into_batches(units: Iterable[UnitCounts]) -> Iterator[List[UnitCounts]]:
+    """Yield some units at a time, whose cells fit into memory together."""
     batch: List[UnitCounts] = []
     cells = 0
     for unit in units:
         batch.append(unit)
         cells += unit.tables["cells"].shape[1]
         if cells >= _CELLS_AT_ONCE:
-            yield join_cells(batch)
+            yield batch
             batch, cells = [], 0
     if batch:
-        yield join_cells(batch)
+        yield batch
 
 
 def _group_table(table: Array, protocol: SemanticProtocol) -> Array:
@@ -496,7 +496,7 @@ def suspect(accumulator: UnitAccumulator[SemanticProtocol]) -> List[str]:
     """Return warnings about the labels of all videos."""
     protocol = accumulator.protocol
     table = np.zeros((protocol.refused_from,) * 2, np.int64)
-    for truth, prediction, pixels in _join_in_batches(accumulator.complete_counts()):
+    for truth, prediction, pixels in map(join_cells, cut_into_batches(accumulator.complete_counts())):
         scored = class_indices(truth, protocol) < protocol.classes  # all, unless stored counts were damaged
         table += tabulate(drop_numbers(truth, protocol)[scored], prediction[scored], pixels[scored], len(table))
     labels = np.arange(len(table))

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["TOOLS"]
 
-#: The number of units whose pairs of labels are summed at a time.
-_UNITS_AT_ONCE = 64
-
 
 class _SemanticTools(UnitTools):
     label_groups = (("mIoU-super", "Acc-super", "Acc_class-super", "fwIoU-super"),)
@@ -85,12 +82,11 @@ def _sum_by_unit(units: Sequence[UnitCounts], protocol: SemanticProtocol) -> tup
     """Return the correct pixels of each class, and the missed and surplus ones of each by unit."""
     import numpy as np
 
-    from segjudge.evaluation_script.families.semantic.engine import class_indices, join_cells
+    from segjudge.evaluation_script.families.semantic.engine import class_indices, cut_into_batches, join_cells
 
     end = protocol.classes + 1
-    hits, wrong = np.zeros(end), np.zeros((2, len(units), end))
-    for start in range(0, len(units), _UNITS_AT_ONCE):
-        batch = units[start : start + _UNITS_AT_ONCE]
+    hits, wrong, start = np.zeros(end), np.zeros((2, len(units), end)), 0
+    for batch in cut_into_batches(units):
         rows = np.repeat(np.arange(len(batch)), [counts.tables["cells"].shape[1] for counts in batch])
         *labels, pixels = join_cells(batch)
         truth, prediction = (class_indices(side, protocol) for side in labels)
@@ -99,6 +95,7 @@ def _sum_by_unit(units: Sequence[UnitCounts], protocol: SemanticProtocol) -> tup
         for sums, side in zip(wrong, (truth, prediction), strict=True):
             cells = (rows * end + side)[is_wrong]
             sums[start : start + len(batch)] = np.bincount(cells, pixels[is_wrong], len(batch) * end).reshape(-1, end)
+        start += len(batch)
     missed, surplus = wrong[:, :, :-1]
     return hits[:-1], missed, surplus
 
