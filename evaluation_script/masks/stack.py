@@ -47,6 +47,16 @@ def unpack(words: Array, width: int) -> Array:
     return np.unpackbits(words.view(np.uint8), axis=-1, count=width, bitorder="little").astype(bool)
 
 
+def spread_rows(words: Array, step: int, moved: Array) -> Array:
+    """Return each row of words (words across, …) united with itself moved either way; `moved` is overwritten."""
+    joined = words << np.uint64(step)
+    joined |= words
+    joined |= np.right_shift(words, np.uint64(step), out=moved)
+    joined[1:] |= np.right_shift(words[:-1], np.uint64(WORD - step), out=moved[1:])
+    joined[:-1] |= np.left_shift(words[1:], np.uint64(WORD - step), out=moved[1:])
+    return joined
+
+
 def ones(words: Array) -> Array:
     """Return how many bits are set in each row of a contiguous array (rows, words)."""
     counts = np.bitwise_count(words) if hasattr(np, "bitwise_count") else _list_bit_counts().take(words.view(np.uint16))

@@ -18,7 +18,7 @@ from ...files import Problems
 from ...masks.backend import backend
 from ...masks.files import MaskFiles, SalientImages
 from ...masks.similarity import Region, count_shared, reach
-from ...masks.stack import WORD, Array, Size, Stack, Stacks, add_stacks, empty_stack, join_stacks, ones
+from ...masks.stack import WORD, Array, Size, Stack, Stacks, add_stacks, empty_stack, join_stacks, ones, spread_rows
 from ...masks.stream import MaskStream, width_for
 from ...runner.parallel import results_of_processes
 from ...values import dataclass
@@ -149,21 +149,11 @@ def _grow(words: _Words, radius: int) -> _Words:
     for distance in range(min(radius, rows - 1), -1, -1):
         while width < halves[distance]:
             step = min(halves[distance] - width, 2 * width + 1, WORD - 1)
-            spread, width = _spread(spread, step, moved), width + step
+            spread, width = spread_rows(spread, step, moved), width + step
         grown[..., distance:] |= spread[..., : rows - distance]
         if distance:
             grown[..., :-distance] |= spread[..., distance:]
     return np.ascontiguousarray(grown.transpose(1, 2, 0))
-
-
-def _spread(words: _Words, step: int, moved: _Words) -> _Words:
-    """Return each row united with itself moved either way; `moved` is overwritten."""
-    joined = words << np.uint64(step)
-    joined |= words
-    joined |= np.right_shift(words, np.uint64(step), out=moved)
-    joined[1:] |= np.right_shift(words[:-1], np.uint64(WORD - step), out=moved[1:])
-    joined[:-1] |= np.left_shift(words[1:], np.uint64(WORD - step), out=moved[1:])
-    return joined
 
 
 def _mark_late(states: List[str], visible: List[bool]) -> List[str]:

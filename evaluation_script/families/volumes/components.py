@@ -8,7 +8,7 @@ from typing import Dict, Iterator, List, NamedTuple, Tuple
 import numpy as np
 
 from ...files.problems import Flaw
-from ...masks.stack import WORD, Array, pack, unpack
+from ...masks.stack import WORD, Array, pack, spread_rows, unpack
 from ...values.arithmetic import mean
 from .boxes import Box, cut_slabs
 
@@ -44,21 +44,11 @@ class Runs(NamedTuple):
 
 
 def _spread(words: Array, axis: int) -> Array:
-    """Return a packed mask and its neighbours along z or y."""
+    """Return a packed mask (words across, z, y) and its neighbours along z or y."""
     spread = words.copy()
     target, source = np.moveaxis(spread, axis, 0), np.moveaxis(words, axis, 0)
     target[1:] |= source[:-1]
     target[:-1] |= source[1:]
-    return spread
-
-
-def _spread_rows(words: Array) -> Array:
-    """Return a packed mask and its neighbours along x."""
-    spread = words << np.uint64(1)
-    spread |= words >> np.uint64(1)
-    spread |= words
-    spread[:, :, 1:] |= words[:, :, :-1] >> np.uint64(WORD - 1)
-    spread[:, :, :-1] |= words[:, :, 1:] << np.uint64(WORD - 1)
     return spread
 
 
@@ -67,14 +57,16 @@ def grow(mask: Array, steps: int) -> Array:
     if not steps:
         return mask
     width = mask.shape[2]
-    words = pack(np.pad(mask, ((0, 0), (0, 0), (0, -width % WORD))))
+    packed = pack(np.pad(mask, ((0, 0), (0, 0), (0, -width % WORD))))
+    words = np.ascontiguousarray(packed.transpose(2, 0, 1))
+    moved = np.empty_like(words)
     for _ in range(steps):
-        along_x = _spread_rows(words)
-        along_y = _spread(words, 1)
+        along_x = spread_rows(words, 1, moved)
+        along_y = _spread(words, 2)
         along_y |= along_x
-        words = _spread(along_y, 0)
-        words |= _spread(along_x, 1)
-    return unpack(words, width)
+        words = _spread(along_y, 1)
+        words |= _spread(along_x, 2)
+    return unpack(np.ascontiguousarray(words.transpose(1, 2, 0)), width)
 
 
 def _grow_slabs(mask: Array, steps: int) -> Iterator[Tuple[int, Array]]:
