@@ -43,7 +43,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     "noise": ("noise", "noise --scale 0.02 --repeat 1"),
     "noisy-families": (
         "noisy_families --scale 0.5 --repeat 1",
-        "noisy_families sequences mots --scale 0.05 --repeat 1",
+        "noisy_families sequences panoptic --scale 0.05 --repeat 1",
     ),
     "saliency": ("saliency", "saliency --images 1 --large 1 --repeat 1"),
     "volumes": ("volumes", "volumes --scale 0.1 --repeat 1"),

@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> Table:
                 "--truth",
                 f"{name}/truth.json",
                 "--protocol",
-                "places2017-official",
+                "places2017",
             ]
         else:
             write_dataset(folder, SETS[args.set]())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
+
 
 class Writer(NamedTuple):
     """A call by which a program writes results."""
@@ -18,12 +20,13 @@ class Writer(NamedTuple):
     note: str = ""
 
 
+_BOXES = next(name for name, protocol in INSTANCE_PROTOCOLS.items() if protocol.boxes)
 #: The benchmarks that read each kind of result, and one of them.
 READERS = {
     "maps": ("label maps", "ade20k"),
     "cells": ("`cellpose-ap`", "cellpose-ap"),
     "masks": ("instance masks", "coco"),
-    "boxes": ("`coco-box`", "coco-box"),
+    "boxes": (f"`{_BOXES}`", _BOXES),
 }
 _EQUAL = "equal channels count as one; a line warns"
 _IMITATED = "imitated by tifffile"

@@ -353,7 +353,7 @@ def add_truth_options(sub: argparse.ArgumentParser, usual_layout: str = "recogni
     add = options_of(sub, RARELY)
     layout = f"the file layout of the dataset (default: {usual_layout})"
     add("--layout", default="", choices=OPTIONAL_LAYOUTS, metavar="LAYOUT", help=layout)
-    unseen = "file that lists the unseen sequences (lvos) or categories (youtube-vos)"
+    unseen = "file that lists the unseen sequences or categories"
     add("--unseen", metavar="FILE", default="", type=InputPath, help=unseen)
     categories = "JSON with the categories of Places-style PNGs"
     add("--categories", default="", metavar="FILE", type=InputPath, help=categories)

@@ -41,7 +41,7 @@ class FrameAccumulator:
         Args:
             protocol: its name, or one of its rows with changes.
             expected: the frames that each sequence must have, or the names of items that are counted as a whole.
-            unseen: the unseen sequences of lvos.
+            unseen: the unseen sequences, for protocols with means of their own for these.
             categories: as in COCO's annotation files; required by panoptic protocols; for instances, the default is the
                 categories that occur.
 

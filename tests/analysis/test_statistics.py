@@ -47,6 +47,7 @@ from segjudge.evaluation_script.families.base.reports import Report, deal_groups
 from segjudge.system.errors import UsageError
 from tests.builders import label_zip
 from tests.data import ROOT
+from tests.families.choices import WITH_UNSEEN
 from tests.scoring.shares import TRUTH, write_sequences
 
 NONE = math.nan
@@ -622,7 +623,7 @@ def test_means_of_seen_and_unseen_ones_are_compared_video_by_video(tmp_path: Pat
     (tmp_path / "unseen.txt").write_text("b\nd\n")
     (tmp_path / "right.zip").write_bytes(label_zip(TRUTH))
     scores = {
-        name: segjudge.score(tmp_path / path, tmp_path / "truth.zip", "lvos", unseen=str(tmp_path / "unseen.txt"))
+        name: segjudge.score(tmp_path / path, tmp_path / "truth.zip", WITH_UNSEEN, unseen=str(tmp_path / "unseen.txt"))
         for name, path in (("shifted", files.results), ("right", "right.zip"))
     }
     compared = segjudge.compare(scores)

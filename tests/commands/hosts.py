@@ -31,6 +31,7 @@ import yaml
 from segjudge.code_upload import arena
 from segjudge.commands.shared import be_quiet
 from segjudge.evaluation_script import main
+from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring import VERSION
 from segjudge.kernel import compiling
@@ -632,7 +633,7 @@ _OTHERWISE = {
     r"(?m)^(ProtectHome)=.*": r"\1=…",  # depends on the checkout's path
     r'File ".*?/segjudge-worker-': 'File "segjudge-worker-',
     # A new benchmark, or a new file of the scorers, does not change this text.
-    r"(generic )?davis2016(,? [\w.-]+){8,}": "PROTOCOLS",
+    rf"(generic )?{next(iter(PROTOCOLS))}(,? [\w.-]+){{8,}}": "PROTOCOLS",
     r"── \S*evaluation_script/\S+ ──\n\(not shown\)\n?": "",
     r"CHECKOUT/\.environments/\S+/bin/python": "PYTHON",
 }

@@ -39,6 +39,7 @@ from segjudge.system.errors import UsageError
 from tests.backends import COMPILED
 from tests.builders import ANNOTATIONS, ROOT, STRONG, files_of, label_zip, png
 from tests.demo_challenge import CODENAMES, SAMPLE_COUNT
+from tests.families.choices import WITH_UNSEEN
 from tests.families.contract import examples
 
 ONE = np.zeros((40, 60), np.uint8)
@@ -143,7 +144,7 @@ def test_json_holds_everything_with_full_precision(root: Path, results: Path, tm
 
 
 def test_csv_files_have_the_official_form(root: Path, results: Path, tmp_path: Path) -> None:
-    for protocol in ("davis2017", "vost", "lvos", "vos-benchmark"):
+    for protocol in ("davis2017", "vos-benchmark"):
         main(["score", str(results), "--truth", str(root), "--protocol", protocol, "--csv", str(tmp_path / protocol)])
 
     with open(tmp_path / "davis2017/global_results-val.csv", newline="") as file:
@@ -154,8 +155,6 @@ def test_csv_files_have_the_official_form(root: Path, results: Path, tmp_path: P
     assert (tmp_path / "davis2017/per-sequence_results-val.csv").read_text() == (
         "Sequence,J-Mean,F-Mean\ndog_1,1.000,1.000\ndog_2,1.000,1.000\ncat_1,1.000,1.000\ncat_2,0.000,0.000\n"
     )
-    assert (tmp_path / "vost/per-sequence_results-val.csv").read_text().startswith("Sequence,J-Mean,J_last-Mean\n")
-    assert (tmp_path / "lvos/per-sequence_results-val.csv").read_text().startswith("Sequence,J-Mean,F-Mean,V-Mean\n")
     assert (tmp_path / "vos-benchmark/results.csv").read_text() == (
         "sequence    ,obj,  J&F,    J,    F\n"
         "Global score,   , 75.0, 75.0, 75.0\n"
@@ -281,7 +280,7 @@ def test_datasets_are_added_as_splits(root: Path, results: Path, tmp_path: Path,
         ),
         (["score", "{results}", "--phase", "finals"], 2, "its phases are: sequences-dev"),
         (
-            ["pack", "--layout", "lvos", "--root", "{nowhere}", "--out", "{nowhere}.zip"],
+            ["pack", "--layout", "generic", "--root", "{nowhere}", "--out", "{nowhere}.zip"],
             2,
             "there is no such file or folder",
         ),
@@ -305,7 +304,7 @@ def test_exit_codes_say_whose_mistake_it_is(
             ["--truth", "{root}", "--protocol", "davis2017", "--style", "official"],
             "--style does not apply to sequences",
         ),
-        (["--truth", "{root}", "--protocol", "coco", "--layout", "lvos"], "--layout does not apply to instances"),
+        (["--truth", "{root}", "--protocol", "coco", "--layout", "generic"], "--layout does not apply to instances"),
         (["--truth", "{root}", "--protocol", "davis2017", "--json", "/nowhere/x.json"], "cannot be written"),
     ],
 )
@@ -533,8 +532,8 @@ def test_usage_is_two() -> None:
         assert caught.value.code == 2
 
 
-def test_lvos_without_a_list_of_unseen_says_so(root: Path, results: Path, capsys: Any) -> None:
-    main(["score", str(results), "--truth", str(root), "--protocol", "lvos"])
+def test_a_score_without_a_list_of_unseen_objects_says_so(root: Path, results: Path, capsys: Any) -> None:
+    main(["score", str(results), "--truth", str(root), "--protocol", WITH_UNSEEN])
     out, err = capsys.readouterr()
     assert "the unseen classes are unknown" in err
     assert "nothing to average for J-unseen-Mean" in err
@@ -856,7 +855,7 @@ def test_what_lacks_an_option_names_it_and_what_may_stand_instead(
     [
         ["score", "{missing}", "--phase", "sequences-dev"], ["score", "{there}", "--truth", "{missing}"],
         ["score", "{there}", "--phase", "sequences-dev", "--annotations", "{missing}"], ["merge", "{there}", "{missing}"],
-        ["score", "{there}", "--truth", "{there}", "--protocol", "lvos", "--unseen", "{missing}"],
+        ["score", "{there}", "--truth", "{there}", "--protocol", WITH_UNSEEN, "--unseen", "{missing}"],
         ["compare", "{there}", "b={missing}"], ["rank", "{missing}"], ["report", "{missing}"],
         ["report", "{there}", "--phase", "sequences-dev", "--images", "{missing}"], ["compress", "{missing}", "--out", "x.zip"],
         ["pack", "--layout", "davis2017", "--root", "{missing}", "--out", "x.zip"], ["run", "{missing}"],

@@ -180,7 +180,7 @@ def test_davis_script_has_its_own_defaults(root: Path, results: Path, capsys: An
     output = capsys.readouterr()
     assert "Protocol davis2017-unsupervised: " in output.err
     assert "val, all" in output.out
-    assert main(["score", "--davis_path", str(root), "--results_path", str(results), "--protocol", "lvos"]) == 0
+    assert main(["score", "--davis_path", str(root), "--results_path", str(results), "--protocol", "davis2017"]) == 0
 
 
 @pytest.mark.parametrize(
@@ -189,10 +189,19 @@ def test_davis_script_has_its_own_defaults(root: Path, results: Path, capsys: An
         (["a", "--results_path", "b", "--davis_path", "c"], "results is given twice, as a and b"),
         (["a", "--davis_path", "c", "--truth", "d"], "truth is given twice, as c and d"),
         (["a", "--davis_path", "c", "--set", "val", "--subset", "train"], "subset is given twice, as train and val"),
-        (["a", "--davis_path", "c", "--task", "unsupervised", "--protocol", "lvos"], "means --protocol davis2017-uns"),
+        (
+            ["a", "--davis_path", "c", "--task", "unsupervised", "--protocol", "davis2017"],
+            "means --protocol davis2017-uns",
+        ),
         (["a", "--phase", DEV, "--set", "val"], "--subset does not apply to --phase"),
-        (["a", "--truth", "b", "--protocol", "lvos", "--annotations", "c"], "--annotations does not apply to --truth"),
-        (["a", "--truth", "b", "--protocol", "lvos", "--categories", "c"], "--categories does not apply to sequences"),
+        (
+            ["a", "--truth", "b", "--protocol", "davis2017", "--annotations", "c"],
+            "--annotations does not apply to --truth",
+        ),
+        (
+            ["a", "--truth", "b", "--protocol", "davis2017", "--categories", "c"],
+            "--categories does not apply to sequences",
+        ),
         (["a", "--truth", SHARP, "--protocol", "coco", "--categories", "c"], "which is not a folder of PNGs"),
         (["a", "--truth", ".", "--protocol", "places2017"], "with --categories FILE a folder of Places-style PNGs"),
         ([SHARP, "--truth", TRUTH, "--protocol", "coco", "--split", "test"], "has no split 'test', only dev"),
@@ -402,7 +411,7 @@ def test_the_truth_scored_against_itself(root: Path, tmp_path: Path) -> None:
             "instances",
             "davis2017",
             3,
-            "the protocol davis2017 does not score; choose another file, or a protocol of instances: places2017, places",
+            "the protocol davis2017 does not score; choose another file, or a protocol of instances: ",
         ),
         ("results", "packed", "coco", 3, "holds sequences, which the protocol coco does not score"),
         ("results", "png", "davis2017", 3, "is a single PNG. Name the folder or the zip of a dataset"),

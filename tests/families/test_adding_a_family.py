@@ -83,7 +83,7 @@ def test_what_is_wrong_with_a_submission_to_it_is_a_sentence(site: Path, folder:
     on = ("--truth", "truth.json", "--protocol", "counting")
     assert "2 of 3 images are missing: b, c. Send every image." in run(site, folder, "score", "some.json", *on, code=1)
     assert "2. image c: has no whole number." in run(site, folder, "score", "text.json", *on, code=1)
-    message = run(site, folder, "score", "some.json", *on, "--layout", "lvos", code=2)
+    message = run(site, folder, "score", "some.json", *on, "--layout", "generic", code=2)
     assert "layout does not apply to counting" in message
 
 

@@ -26,6 +26,7 @@ from segjudge.evaluation_script.masks.run_lengths import pack_texts
 from segjudge.masks.run_lengths import mirror_mask
 from tests.builders import zipped
 from tests.drawing import examples
+from tests.families.choices import BOXES
 from tests.masks.test_masks_in_files import encoded
 
 coco = pytest.importorskip("pycocotools.mask")
@@ -384,7 +385,7 @@ def test_boxes_beside_masks_are_counted(tmp_path: Path) -> None:
     output = "a bbox beside the mask, which was ignored; the official script would compute areas from it"
     assert read([one(bbox=[0, 0, 1, 1]), one()], tmp_path).warnings == [f"1 record has {output}"]
     assert read([one(bbox=5)] * 2, tmp_path).warnings == [f"2 records have {output}"]
-    boxes = read([{**one(), "bbox": [1, 2, 3, 4.5]}], tmp_path, "coco-box")
+    boxes = read([{**one(), "bbox": [1, 2, 3, 4.5]}], tmp_path, BOXES)
     assert (boxes.warnings, boxes.boxes.tolist(), boxes.area.tolist()) == ([], [[1, 2, 3, 4.5]], [13.5])
 
 
@@ -432,12 +433,12 @@ def test_a_box_is_four_numbers_near_its_image(box: Any, words: str | None, tmp_p
     record = {**one(), "bbox": box}
     if words is None:
         check_record(record, (6, 2), boxes=True)
-        assert read([record], tmp_path, "coco-box").boxes.tolist() == [box]
+        assert read([record], tmp_path, BOXES).boxes.tolist() == [box]
         return
     with pytest.raises(Flaw, match=words):
         check_record(record, (6, 2), boxes=True)
     with pytest.raises(SubmissionError, match="record 0"):
-        read([record], tmp_path, "coco-box")
+        read([record], tmp_path, BOXES)
 
 
 @pytest.mark.parametrize(

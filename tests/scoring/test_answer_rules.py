@@ -36,6 +36,7 @@ from segjudge.evaluation_script.scoring import VERSION, answer, notify, scorer
 from segjudge.evaluation_script.scoring.answer import build_answer, public_result, public_warnings, tables
 from segjudge.evaluation_script.scoring.phase import Notify, Phase, PhaseSplit
 from tests.builders import ANNOTATIONS, ROOT, label_zip, png, zipped
+from tests.families.choices import WITH_UNSEEN
 from tests.families.sequences.test_sequences import ONE, TRUTH
 
 PLAIN = SEQUENCE_PROTOCOLS["vos-benchmark"]
@@ -177,7 +178,7 @@ def test_hosts_read_sums_where_places_may_be_shown(count: int, detail: str, ther
     objects = [1 + k % 2 for k in range(count)]
     expected = [[number * (0.5 + k / 40) for k, number in enumerate(objects)], objects]
     assert given == ({"J-Mean": [pytest.approx(numbers) for numbers in expected]} if there else {})
-    by_class = SequenceReport("dev", SEQUENCE_PROTOCOLS["lvos"], scores, [])
+    by_class = SequenceReport("dev", SEQUENCE_PROTOCOLS[WITH_UNSEEN], scores, [])
     sums, counts = by_class.sums(["J-Mean"])["J-Mean"]
     assert counts.tolist() == [1] * count
     assert sums.mean() == pytest.approx(by_class.values["J-Mean"])

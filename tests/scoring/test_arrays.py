@@ -190,7 +190,7 @@ def test_no_object_at_all_is_a_prediction_too() -> None:
     scores = score_arrays({}, TRUTHS["dog"])
     assert scores.metrics["all"]["J-Mean"] < 0.5
     with pytest.raises(ValueError, match="does not belong"):
-        FrameAccumulator().load_state_dict({"protocol": "lvos", "counts": {}})
+        FrameAccumulator().load_state_dict({"protocol": "mine", "counts": {}})
 
 
 def test_videos_may_be_named_by_numbers() -> None:

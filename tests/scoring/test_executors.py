@@ -16,6 +16,7 @@ from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PRO
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from segjudge.scoring import sharing
 from segjudge.system.errors import OptionError
+from tests.families.choices import BOXES
 from tests.families.contract import examples
 from tests.scoring.shares import SENT, write_instances, write_sequences
 
@@ -72,7 +73,7 @@ def test_any_executor_gives_the_bits_of_one_process(
 def test_instance_masks_are_shared_too(tmp_path: Path) -> None:
     given, changed = write_instances(tmp_path), replace(INSTANCE_PROTOCOLS["coco"], cap=PER_IMAGE)
     with ThreadPoolExecutor(2) as executor:
-        for protocol in ("coco", "coco-box", changed):
+        for protocol in ("coco", BOXES, changed):
             assert content(score(*given, protocol, executor=executor)) == content(score(*given, protocol))
             assert content(score(*given, protocol, executor=executor, jobs=7)) == content(score(*given, protocol))
 

@@ -23,6 +23,7 @@ from segjudge.scoring import parts
 from segjudge.scoring.scores import ScoreRequest, prepare
 from segjudge.testing.checks import describe_counts, empty_like
 from tests.builders import label_zip, png, tarred
+from tests.families.choices import BOXES, WITH_UNSEEN
 from tests.families.contract import examples
 from tests.families.instances.test_instances import GOOD
 from tests.scoring.shares import SENT, TRUTH, Files, write_files, write_instances, write_sequences
@@ -32,7 +33,7 @@ def scorer_of(files: Files, protocol: str, *, jobs: int = 1, strict: bool = Fals
     rules = PROTOCOLS[protocol]
     source = TruthSource(files.truth, "", "", "", "")
     (scorer,) = prepare(ScoreRequest(files.results, source, rules, strict=strict, jobs=jobs)).scorers.values()
-    if rules.family == "instances" and protocol != "coco-box":  # so few that some are beyond them
+    if rules.family == "instances" and protocol != BOXES:  # so few that some are beyond them
         return replace(scorer, rules=replace(scorer.rules, protocol=replace(rules, detections=(1, 2, 4))))
     return scorer
 
@@ -182,7 +183,7 @@ def test_parts_of_sequences_that_do_not_fit_are_refused_in_a_sentence(
 ) -> None:
     files = write_sequences(tmp_path)
     item, two, three = score_parts(files, 3, "davis2017")
-    strict = score_parts(files, 3, "lvos", folder="lvos")
+    by_other_rules = score_parts(files, 3, WITH_UNSEEN, folder="rules")
     others = score_parts(files, 2, "davis2017", folder="two")
     some = score_parts(files, 3, "davis2017", "--sequences", "a,b", folder="some")
     Path(files.results).write_bytes(label_zip(TRUTH))
@@ -195,7 +196,7 @@ def test_parts_of_sequences_that_do_not_fit_are_refused_in_a_sentence(
         ([item, two], "part 3 of 3 missing"),
         ([three, two], "part 1 of 3 missing"),
         ([item, two, three, two], "are both part 2"),
-        ([item, strict[1], three], "different protocols"),
+        ([item, by_other_rules[1], three], "different protocols"),
         ([item, others[1]], "different numbers of parts"),
         ([item, some[1], three], "different sequences"),
         ([item, predictions[1], three], "different predictions"),

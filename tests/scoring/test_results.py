@@ -22,6 +22,7 @@ from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PRO
 from tests import revisions
 from tests.builders import label_zip
 from tests.data import ROOT
+from tests.families.choices import WITH_UNSEEN
 from tests.families.contract import examples, golden_path
 
 SEQUENCES = (ROOT / "examples/sequences-dev/strong.zip", ROOT / "annotations/sequences-dev.zip", "davis2017")
@@ -175,7 +176,7 @@ def test_an_interval_is_students_and_is_not_made_of_few_sequences(count: int) ->
 
 
 def test_seen_and_unseen_ones_are_as_certain_as_the_fewer_of_both() -> None:
-    accumulator = segjudge.FrameAccumulator("lvos", unseen=[f"v{k:02d}" for k in range(5)])
+    accumulator = segjudge.FrameAccumulator(WITH_UNSEEN, unseen=[f"v{k:02d}" for k in range(5)])
     for name, labels in videos(13)[1].items():
         for frame, mask in enumerate(labels):
             accumulator.update(name, frame, np.roll(mask, int(name[1:]) % 4, 1), mask)

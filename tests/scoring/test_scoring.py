@@ -27,6 +27,7 @@ from segjudge.masks.run_lengths import runs_of_mask
 from tests.builders import ANNOTATIONS, ROOT, label_zip, zipped
 from tests.commands.test_cli import ONE, TWO, davis
 from tests.commands.test_participants import SHARP, TRUTH, folder_of
+from tests.families.choices import WITH_UNSEEN
 
 
 @pytest.fixture
@@ -103,7 +104,7 @@ def test_scores_are_equal_where_they_say_the_same(root: Path, results: Path, tmp
     for second in (copy.deepcopy(scores), copy.copy(scores), pickle.loads(pickle.dumps(scores))):
         assert second == scores
     assert segjudge.load(tmp_path / "scores").metrics == scores.metrics
-    assert scores != segjudge.score(results, root, "davis2016")
+    assert scores != segjudge.score(results, root, WITH_UNSEEN)
     assert scores != scores.metrics
 
 
@@ -154,7 +155,7 @@ def test_of_many_sequences_twenty_are_named(tmp_path: Path) -> None:
     ("options", "error", "sentence"),
     [
         ({"protocol": "davis2071"}, segjudge.UsageError, "there is no protocol 'davis2071'; did you mean davis2017"),
-        ({"layout": "vosst"}, segjudge.UsageError, "there is no layout 'vosst', only davis2016, "),
+        ({"layout": "vosst"}, segjudge.UsageError, "there is no layout 'vosst', only "),
         ({"sequences": ["cow"]}, segjudge.UsageError, "the truth has no sequence cow"),
         (
             {"sequences": "cat"},
@@ -172,12 +173,12 @@ def test_of_many_sequences_twenty_are_named(tmp_path: Path) -> None:
         ({"jobs": 1.5}, segjudge.UsageError, "jobs is 1.5: give"),
         ({"jobs": True}, segjudge.UsageError, "jobs is True: give"),
         ({"split": "test"}, segjudge.UsageError, "has no split 'test', only val"),
-        ({"protocol": "coco", "layout": "lvos"}, segjudge.UsageError, "layout does not apply to instances"),
+        ({"protocol": "coco", "layout": "generic"}, segjudge.UsageError, "layout does not apply to instances"),
         ({"truth": "nowhere"}, segjudge.HostError, "nowhere"),
         ({"results": "nowhere"}, segjudge.SubmissionError, "nowhere: cannot be opened"),
         ({"results": ANNOTATIONS}, segjudge.SubmissionError, "is an annotation file of `pack`, not results"),
         (
-            {"truth": ANNOTATIONS, "layout": "lvos"},
+            {"truth": ANNOTATIONS, "layout": "generic"},
             segjudge.UsageError,
             "layout does not apply to .*, which is a packed file",
         ),

@@ -122,7 +122,7 @@ def test_a_name_that_no_module_has_is_a_sentence(name: str, tmp_path: Path, caps
     assert not (tmp_path / "plugin").exists()
 
 
-@pytest.mark.parametrize("name", [*FOLDERS, "base", "plugins", "plugin_files", "unit", "family", "coco", "lvos"])
+@pytest.mark.parametrize("name", [*FOLDERS, "base", "plugins", "plugin_files", "unit", "family", "coco"])
 def test_a_name_that_is_taken_is_a_sentence(name: str, tmp_path: Path, capsys: Any) -> None:
     assert main(["new", str(tmp_path / "plugin"), "--family", name]) == 2
     expected = f"--family {name}: is already used in Segjudge or a plug-in; choose another name"

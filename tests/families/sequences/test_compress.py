@@ -23,6 +23,7 @@ from segjudge.families.sequences import compression
 from segjudge.masks.run_lengths import runs_of_mask
 from tests import revisions
 from tests.builders import ANNOTATIONS, ROOT, STRONG, files_of, png, stack_of, zipped
+from tests.families.choices import MAPS
 from tests.golden.pairs import frames_of
 from tests.shared import needs_shared
 
@@ -139,8 +140,10 @@ def test_run_lengths_of_objects_are_not_written_for_who_does_not_read_them(
 ) -> None:
     out = tmp_path / "out.json.gz"
     arguments = ["compress", str(STRONG), "--out", str(out)]
-    assert main([*arguments, "--protocol", "vspw"]) == 1
-    assert f"{out}: would hold run lengths of objects, which vspw does not read. Write PNGs" in capsys.readouterr().err
+    assert main([*arguments, "--protocol", MAPS]) == 1
+    assert (
+        f"{out}: would hold run lengths of objects, which {MAPS} does not read. Write PNGs" in capsys.readouterr().err
+    )
     assert not out.exists()
 
     assert main(arguments) == 0
