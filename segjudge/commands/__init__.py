@@ -71,7 +71,7 @@ COMMANDS = {
     "compress": _Row("data", "Compress results, and verify that no pixel changed."),
     "demo": _Row("data", "Generate the synthetic annotation files and samples."),
     "build": _Row("evalai", "Build the zip to upload to EvalAI.", "host"),
-    "check": _Row("evalai", "Check a challenge: EvalAI's rules, and faults that show later.", "host"),
+    "check": _Row("evalai", "Check a challenge by EvalAI's rules, and score its samples.", "host"),
     "push": _Row("evalai", "Check a challenge, then create or update it on EvalAI.", "host"),
     "board": _Row("board", "Export a challenge's leaderboards as a page, CSV and badges.", "host"),
     "worker": _Row("worker", "Score the submissions of a remote challenge until stopped.", "host"),
@@ -121,7 +121,8 @@ PLATFORMS = {
             "Build competitions for Codabench, one for each chain of consecutive phases on one leaderboard.",
         ),
         "check": _Row(
-            "codabench", "Check competitions: the rules of Codabench's unpacker, and faults that show later."
+            "codabench",
+            "Check competitions by the rules of Codabench's unpacker, and for faults that it does not report.",
         ),
         "push": _Row(
             "codabench",

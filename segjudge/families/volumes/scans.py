@@ -167,7 +167,7 @@ def _choose_shades(file: VolumeFile) -> Shades:
     ends = np.percentile(body, [percent for pair in _PERCENTILES for percent in pair]).tolist()
     greatest = max(map(abs, ends))
     if not greatest < _LARGEST_VALUE:
-        raise Flaw(f"has values of {greatest:.3g}, which no scan has", "")
+        raise Flaw(f"is no scan: its values reach {greatest:.3g}", "")
     pairs = list(zip(ends[::2], ends[1::2], strict=True))
     windows = [
         (f"{low:g} to {high:g} %", (darkest + brightest) / 2, brightest - darkest or 1.0)

@@ -219,7 +219,7 @@ def test_values_that_no_window_can_show_are_named(values: tuple[float, float], t
     """An infinite centre of a window would be no JSON, and the page would stay empty."""
     scan = np.resize(np.array(values), _SHAPE)
     player = make_player(tmp_path, {"case.nii.gz": encode_scan(scan, _GEOMETRY, "<f8")})
-    assert f"case.nii.gz has values of {values[1]:.3g}, which no scan has" in str(player.values["note"])
+    assert f"case.nii.gz is no scan: its values reach {values[1]:.3g}" in str(player.values["note"])
     assert json.dumps(player.values, allow_nan=False)
 
 
