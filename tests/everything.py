@@ -51,7 +51,8 @@ PART_BYTES = 300_000
 #: that parts take about equally long and all cores work until the end.
 SLOW_ROOMS = (
     "tests/server", "tests/remote", "tests/code_upload", "tests/report", "tests/house", "tests/commands", "tests/journeys",
-    "tests/starting", "tests/system", "tests/platforms/evalai", "tests/platforms/codabench",
+    "tests/starting", "tests/system", "tests/platforms/evalai", "tests/platforms/codabench", "tests/runner",
+    "tests/families/volumes",
 )  # fmt: skip
 #: Options of Linux' prctl: signal a process when its parent ends; give orphaned descendants to this process.
 _SET_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36

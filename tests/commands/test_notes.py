@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests import calls
 from tests.commands import drop_ins, interactions, options, rehearsals
 
@@ -14,9 +16,11 @@ def test_options_take_and_are_what_was_noted() -> None:
     calls.hold(options.list_options(), options.FILE)
 
 
+@pytest.mark.long
 def test_sessions_are_run_and_drawn_as_was_noted() -> None:
     calls.hold(interactions.write_interactions(), interactions.FILE)
 
 
+@pytest.mark.long
 def test_a_rehearsal_begins_and_ends_as_was_noted() -> None:
     calls.hold(rehearsals.write_rehearsals(), rehearsals.FILE)

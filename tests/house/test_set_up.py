@@ -345,6 +345,7 @@ def test_without_a_network_it_says_so_and_leaves_what_was_there(made: Checkout) 
     assert "Setting up" not in made.run()
 
 
+@pytest.mark.long
 def test_a_checkout_of_another_version_is_installed_again(fresh: Checkout) -> None:
     fresh.run()
     (fresh.folder / VERSION_FILE).write_text('VERSION = "1.0.0"\n')

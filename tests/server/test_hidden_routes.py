@@ -142,6 +142,7 @@ def test_visitors_and_other_teams_read_nothing_that_is_not_public(stage: Stage, 
     assert find(CLOSED, answers) == []
 
 
+@pytest.mark.long
 def test_a_team_reads_of_its_own_submissions_nothing_that_is_hidden(stage: Stage) -> None:
     answers = walk(stage, "aurora")
     assert find(PUBLIC, answers)
@@ -149,6 +150,7 @@ def test_a_team_reads_of_its_own_submissions_nothing_that_is_hidden(stage: Stage
     assert find(HIDDEN, answers) == []
 
 
+@pytest.mark.long
 def test_a_host_reads_all(stage: Stage) -> None:
     answers = walk(stage, "host")
     assert all(find(score, answers) for score in (PUBLIC, CLOSED, HIDDEN))
@@ -235,6 +237,7 @@ def test_a_team_reads_its_own_reports_without_what_is_hidden(reported: Stage) ->
     assert find(HIDDEN, answers) == []
 
 
+@pytest.mark.long
 def test_a_host_reads_all_reports(reported: Stage) -> None:
     answers = walk_pages(reported, "host")
     for shown in (PUBLIC, CLOSED, HIDDEN, PRIVATE):

@@ -254,6 +254,7 @@ def test_an_agent_at_a_stop_plays_again_at_the_next_start(tmp_path: Path) -> Non
     stopped(server, once(signal.SIGTERM))
 
 
+@pytest.mark.long
 def test_a_stop_that_breaks_a_query_is_a_stop(tmp_path: Path) -> None:
     program = (
         "import os, signal, sys\n"

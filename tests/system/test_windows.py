@@ -55,6 +55,7 @@ def test_all_commands_of_every_day_write_the_same_bytes_without_fork(folders: tu
     assert [name for name in linux if linux[name] != windows[name]] == []
 
 
+@pytest.mark.long
 def test_what_scores_without_fork_says_that_nothing_is_limited(folders: tuple[Path, Path]) -> None:
     linux, windows = folders
     for name in COMMANDS:

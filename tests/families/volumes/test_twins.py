@@ -171,6 +171,7 @@ def measure_memory(truth: np.ndarray, prediction: np.ndarray, protocol: str) -> 
         tracemalloc.stop()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("backend", "most"), [(BACKENDS[0], 5.0), (BACKENDS[1], 8.0)], ids=("kernel", "numpy"))
 def test_scattered_dots_take_little_memory(backend: Any, most: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """A weight for each element, and all that is known of each query, took half as much again."""
@@ -180,6 +181,7 @@ def test_scattered_dots_take_little_memory(backend: Any, most: float, monkeypatc
     assert measure_memory(truth, dots, "kits23") < most * truth.size
 
 
+@pytest.mark.long
 def test_large_surfaces_are_weighted_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums over parts of a surface have the bits of the sums of all weights; nor do bins change a distance."""
     draw = np.random.default_rng(4)

@@ -116,6 +116,7 @@ def test_units_that_are_damaged_are_named(folder: str, bundle: Path, tmp_path: P
     assert "annotation file: " in problem.fault
 
 
+@pytest.mark.long
 def test_a_truth_that_takes_too_long_or_too_much_memory_is_no_error(
     bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -116,6 +116,7 @@ def test_without_git_a_sentence_says_how(
     assert "git is not installed. Install git, or run `segjudge check` without --starter" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_the_command_lists_every_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--starter", "--quick"]) == 0
     assert "  evaluation_script/main.py\n" in capsys.readouterr().out
