@@ -21,20 +21,24 @@ _FEWEST_SPREAD = 4
 _ALIKE = 1.1
 
 
+def _name_loss(metric: str = "") -> str:
+    """Return the noun for a loss, or for a metric's loss."""
+    return f"loss of {metric}" if metric else "loss"
+
+
 def rank_kinds(kinds: Mapping[str, float], metric: str = "") -> str:
     """Describe the kinds of error that cause most of the loss or a metric's loss; "" if it rounds to zero."""
     lost = sum(max(cost, 0.0) for cost in kinds.values())
     if lost < LITTLE:
         return ""
     (costliest, largest), *following = sorted(kinds.items(), key=lambda item: -item[1])
-    whole = f"loss of {metric}" if metric else "loss"
-    clauses = [f"The {whole} by kind of error: {_word_share(largest / lost)} {costliest}"]
+    clauses = [f"The {_name_loss(metric)} by kind of error: {_word_share(largest / lost)} {costliest}"]
     clauses += [f"{_word_share(cost / lost)} {kind}" for kind, cost in following[:2] if cost >= _MENTIONED * lost]
     return f"{' and '.join([', '.join(clauses[:-1]), clauses[-1]] if len(clauses) > 1 else clauses)}."
 
 
-def count_costly(costs: Sequence[float], noun: str) -> str:
-    """Describe how many cases cause half of the loss; "" if a few cases cost about the same."""
+def count_costly(costs: Sequence[float], noun: str, metric: str = "") -> str:
+    """Describe how many cases cause half of the loss or a metric's loss; "" if a few cases cost about the same."""
     costs = sorted((max(cost, 0.0) for cost in costs), reverse=True)
     sums = list(accumulate(costs))
     if len(costs) < 2 or not sums[-1]:
@@ -46,7 +50,7 @@ def count_costly(costs: Sequence[float], noun: str) -> str:
     if len(costs) < _FEWEST_SPREAD and costs[0] < _ALIKE * costs[-1]:
         return ""
     is_spread = len(costs) >= _FEWEST_SPREAD and count > len(costs) / 3
-    return f"The loss is spread: {costly} it." if is_spread else f"{costly} the loss."
+    return f"The {_name_loss(metric)} is spread: {costly} it." if is_spread else f"{costly} the {_name_loss(metric)}."
 
 
 def describe_cost(row: Row) -> str:

@@ -77,6 +77,7 @@ def test_kinds_are_ranked_by_their_share(kinds: dict[str, float], sentence: str)
 )
 def test_few_cases_that_cost_half_are_counted(costs: list[float], sentence: str) -> None:
     assert count_costly(costs, "frames") == sentence
+    assert count_costly(costs, "frames", "Dice") == sentence.replace("loss", "loss of Dice")
 
 
 def test_the_worst_case_is_named_and_escaped() -> None:

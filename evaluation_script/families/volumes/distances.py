@@ -6,7 +6,8 @@ the order of sums, so the kernel and numpy find the same bits in whichever order
 
 from __future__ import annotations
 
-from typing import Iterator, List, NamedTuple, Tuple
+from functools import cached_property
+from typing import Any, Callable, Iterator, List, NamedTuple, Tuple
 
 import numpy as np
 
@@ -37,24 +38,71 @@ _CACHED = 1 << 17
 _MANY_ROWS, _SPAN, _PRECISE = 16, 16, 2.0**-48
 #: The number of steps along z after which the few planes with places are tried one by one.
 _TRIED = 8
+#: The nearness of a place itself.
+_SAME = 255
 #: The number of steps after which the transform checks whether more can matter.
 _CHECKED = 8
 
 
-class _Field(NamedTuple):
+class _Field:
     """The places of a volume, in the form that queries search."""
 
-    #: Four widths minus the steps along x to the nearest place, or 0 to two widths if the row has none. Planes without
-    #: places take no memory.
-    nearness: Array
-    #: The squares of steps along x by this nearness (infinite without a place), and the squares of steps along y and z.
-    squares: Tuple[Array, Array, Array]
+    def __init__(self, nearness: Array, spacing: Spacing) -> None:
+        """Store by how many steps less than _SAME each voxel is from the nearest place along x, at least 1.
+
+        It is 0 if the row has no place. Planes without places take no memory.
+        """
+        self.nearness = nearness
+        lengths = (np.arange(side) * step for side, step in zip(nearness.shape[::-1], spacing))
+        #: The squares of steps along x, y and z.
+        self.squares: List[Array] = [length * length for length in lengths]
+        self._by_nearness: Array = np.full(_SAME + 1, np.inf)
+        near = self.squares[0][: _SAME - 1]
+        self._by_nearness[_SAME + 1 - len(near) :] = near[::-1]
 
     @property
     def is_precise(self) -> bool:
         """Return True if rounding is far less than the square of a step along y."""
         x, y, _ = self.squares
-        return bool(y[1:2].max(initial=0) > _PRECISE * (x[x < np.inf].max() + y[-1]))
+        return bool(y[1:2].max(initial=0) > _PRECISE * (x[-1] + y[-1]))
+
+    @cached_property
+    def _places(self) -> Array:
+        """The positions of all places."""
+        plane = self.nearness[0].size
+        slabs = cut_slabs(self.nearness.shape)
+        listed = (np.flatnonzero(self.nearness[slab] == _SAME) + slab.start * plane for slab in slabs)
+        places: Array = np.concatenate([positions.astype(_find_kind(self.nearness)) for positions in listed])
+        return places
+
+    def measure_rows(self, nearness: Array, list_voxels: Callable[[Array], Array]) -> Array:
+        """Return the squares of steps along x to the nearest place, infinite without one, by the nearness of voxels.
+
+        A function returns the voxels with some indices of the flat array; they are far from places.
+        """
+        squares: Array = self._by_nearness.take(nearness)
+        if len(self.squares[0]) < _SAME:
+            return squares
+        indices = np.flatnonzero(nearness == 1)
+        if len(indices):
+            squares.reshape(-1)[indices] = self._measure_far(list_voxels(indices))
+        return squares
+
+    def _measure_far(self, voxels: Array) -> Array:
+        """Return the squares of steps along x to the nearest place of voxels in rows with places."""
+        places, width = self._places, len(self.squares[0])
+        behind = np.searchsorted(places, voxels)
+        steps: Array = np.full(len(voxels), width - 1)
+        for index in (behind - 1, behind):
+            nearest = places[np.clip(index, 0, len(places) - 1)]
+            is_in_row = nearest // width == voxels // width
+            np.minimum(steps, np.abs(nearest - voxels), out=steps, where=is_in_row)
+        return self.squares[0][steps]
+
+
+def _find_kind(volume: Array) -> Any:
+    """Return the type of positions in a volume."""
+    return np.int32 if volume.size < 1 << 31 else np.int64
 
 
 class _Queries(NamedTuple):
@@ -107,22 +155,23 @@ def find_distances(queries: Array, places: Array, spacing: Spacing) -> Array:
 def _list_queries(queries: Array, plane: int, start: int, field: _Field) -> _Queries:
     """Return the queries of some planes, with the nearest place of their row."""
     _, height, width = queries.shape
-    kind = np.int32 if field.nearness.size < 1 << 31 else np.int64
+    kind = _find_kind(field.nearness)
     voxels = (np.flatnonzero(queries) + plane * height * width).astype(kind)
     rows = voxels // kind(width) % kind(height)
-    best = field.squares[0].take(field.nearness.reshape(-1).take(voxels))
+    best = field.measure_rows(field.nearness.reshape(-1).take(voxels), voxels.take)
     return _Queries(np.arange(start, start + len(voxels), dtype=kind), voxels, rows, best)
 
 
 def _make_field(places: Array, spacing: Spacing) -> _Field:
-    depth, height, width = places.shape
+    width = places.shape[2]
     # If a side has no place, it counts as two widths before the row, or three after it.
     kind = np.int16 if 4 * width <= np.iinfo(np.int16).max else np.int32
     columns, far = np.arange(width, dtype=kind), kind(2 * width)
-    nearness: Array = np.zeros(places.shape, kind)
+    nearness: Array = np.zeros(places.shape, np.uint8)
     for planes in cut_slabs(places.shape):
         is_place = places[planes] > 0
-        if not is_place.any():
+        has_place = is_place.any(axis=2, keepdims=True)
+        if not has_place.any():
             continue
         before = np.where(is_place, columns, -far)
         np.maximum.accumulate(before, axis=2, out=before)
@@ -130,11 +179,9 @@ def _make_field(places: Array, spacing: Spacing) -> _Field:
         behind = np.where(is_place, columns, kind(2 * far))[:, :, ::-1]
         behind = np.minimum.accumulate(behind, axis=2)[:, :, ::-1]
         np.minimum(before, np.subtract(behind, columns), out=before)
-        np.subtract(kind(2 * far), before, out=nearness[planes])
-    sides = (width, height, depth)
-    lengths = [np.arange(side) * step for side, step in zip(sides, spacing)]
-    x, y, z = (length * length for length in lengths)
-    return _Field(nearness, (np.append(np.full(3 * width + 1, np.inf), x[::-1]), y, z))
+        np.maximum(kind(_SAME) - before, has_place, out=before)
+        np.multiply(before, has_place, out=nearness[planes], casting="unsafe")
+    return _Field(nearness, spacing)
 
 
 def _list_rows(squares_y: Array, squares_z: Array, nearest: float, end: float) -> Iterator[Tuple[float, int, int]]:
@@ -184,8 +231,8 @@ def _look_up(queries: _Queries, field: _Field, row_step: int, plane_step: int) -
     if last <= start:
         return
     offset = plane_step * plane + row_step * width
-    nearness = field.nearness.reshape(-1).take(queries.voxels[chosen] + offset, mode="clip")
-    sums = field.squares[0].take(nearness)
+    voxels = queries.voxels[chosen] + offset
+    sums = field.measure_rows(field.nearness.reshape(-1).take(voxels, mode="clip"), voxels.take)
     sums += field.squares[1][abs(row_step)]
     sums += field.squares[2][abs(plane_step)]
     rows = queries.rows[chosen]
@@ -199,25 +246,26 @@ def _transform(queries: List[Tuple[Array, Array]], field: _Field, answers: Array
     A few columns are processed at a time, because intermediate results of many queries take much memory.
     """
     depth, height, width = field.nearness.shape
-    has_place = np.array([(plane > 3 * width).any() for plane in field.nearness])
+    has_place = np.array([plane.any() for plane in field.nearness])
     planes = np.flatnonzero(has_place)
     index_of = np.cumsum(has_place) - 1
     step = max(1, _SLAB // (max(len(planes), depth) * height))
-    blocks = [(voxels % width // step).astype(np.min_scalar_type(width)) for _, voxels in queries]
-    for start in range(0, width, step):
+    has_query = np.zeros(width, bool)
+    for _, voxels in queries:
+        has_query[voxels % width] = True
+    columns, rank_of = np.flatnonzero(has_query), np.cumsum(has_query) - 1
+    blocks = [(rank_of // step).astype(np.min_scalar_type(width))[voxels % width] for _, voxels in queries]
+    for start in range(0, len(columns), step):
         chosen = [block == start // step for block in blocks]
         indices, voxels = (
             np.concatenate([values[flags] for values, flags in zip(parts, chosen)]) for parts in zip(*queries)
         )
-        if not len(indices):
-            continue
         rows, within = np.divmod(voxels, voxels.dtype.type(width))
         level, rows = np.divmod(rows, rows.dtype.type(height))
-        within -= start
+        within = rank_of[within] - start
         best = answers[indices]
         greatest = float(best.max())
-        nearness = np.ascontiguousarray(field.nearness[planes, :, start : start + step].transpose(0, 2, 1))
-        squares = _transform_rows(field.squares[0].take(nearness), field, greatest)
+        squares = _transform_rows(_measure_columns(field, planes, columns[start : start + step]), field, greatest)
         active = np.arange(len(indices))
         for plane_step, square in enumerate(field.squares[2].tolist()):
             active = active[best[active] > square]
@@ -234,6 +282,19 @@ def _transform(queries: List[Tuple[Array, Array]], field: _Field, answers: Array
                 values = squares[index_of[level[answered] + signed], within[answered], rows[answered]] + square
                 best[answered] = np.minimum(best[answered], values)
         answers[indices] = best
+
+
+def _measure_columns(field: _Field, planes: Array, columns: Array) -> Array:
+    """Return the squares of steps along x to the nearest place for columns of planes (z, x, y)."""
+    _, height, width = field.nearness.shape
+    nearness = np.ascontiguousarray(field.nearness[np.ix_(planes, np.arange(height), columns)].transpose(0, 2, 1))
+
+    def list_voxels(indices: Array) -> Array:
+        plane, column, row = np.unravel_index(indices, nearness.shape)
+        voxels: Array = (planes[plane] * height + row) * width + columns[column]
+        return voxels
+
+    return field.measure_rows(nearness, list_voxels)
 
 
 def _try_planes(

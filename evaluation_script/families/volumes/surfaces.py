@@ -47,6 +47,8 @@ _CODES = 256
 _MOST_PLACES, _NOISE = 1 << 23, 16
 #: The maximum number of places on a truth's surface.
 _MOST_TRUE_PLACES = 1 << 25
+#: The maximum number of places on a truth's surface if it has more than this many per voxel, as isolated voxels have.
+_MOST_SPECKS, _PER_VOXEL = 1 << 20, 4
 #: The number of places above which bounds first choose those to measure.
 _MOST_MEASURED = 1 << 14
 #: The number of places above which NSD measures no distance between places that are far apart.
@@ -157,7 +159,7 @@ def find_surface(mask: Array) -> Array:
 
 def measure_codes(codes: List[Array], spacing: Spacing) -> Sides:
     """Return the surface elements of both masks and their distances, given the codes of truth and prediction."""
-    check_noise(*(int(np.count_nonzero(side)) for side in codes))
+    _check_codes(*codes)
     distances = measure_distances(codes, spacing)
     areas = list_areas(spacing)
     return Sides(*(Surface(*side, areas) for side in zip(distances, map(_list_kinds, codes))))
@@ -219,6 +221,20 @@ def check_noise(true: int, predicted: int) -> None:
         raise Flaw(fault, "Check the labels, and remove isolated voxels")
 
 
+def _check_codes(truth: Array, prediction: Array) -> None:
+    """Raise a Flaw if a surface, given as codes, is noise, or the truth's is that of isolated voxels."""
+    true = int(np.count_nonzero(truth))
+    check_noise(true, int(np.count_nonzero(prediction)))
+    if true <= _MOST_SPECKS:
+        return
+    # Each voxel is the first of the eight around one corner; those inside a mask count nowhere.
+    codes = truth.reshape(-1)
+    voxels = sum(int(np.count_nonzero(codes[chunk] & 1)) for chunk in cut_list(len(codes)))
+    if true > _PER_VOXEL * voxels:
+        fault = f"has a truth with a region of isolated voxels: {true:,} places on the surface of {voxels:,} voxels"
+        raise Flaw(fault, "Check the labels of the truth, which look like noise")
+
+
 def measure_distances(places: List[Array], spacing: Spacing) -> List[Array]:
     """Return the distances from each side's places to the other side's."""
     return [find_distances(places[index], places[1 - index], spacing) for index in range(2)]
@@ -238,7 +254,7 @@ def share_of_codes(codes: List[Array], spacing: Spacing, tolerance: float) -> fl
     """Return NSD given the codes of truth and prediction; many places are measured only near both sides."""
     if sum(map(np.count_nonzero, codes)) <= _MOST_FAR:
         return share_within(measure_codes(codes, spacing), tolerance)
-    check_noise(*(int(np.count_nonzero(side)) for side in codes))
+    _check_codes(*codes)
     total = add([sum_areas(kinds, list_areas(spacing)) for kinds in map(_list_kinds, codes)])
     reaches = [int(tolerance / step) + 1 for step in spacing[::-1]]
     near = tuple(
@@ -286,8 +302,8 @@ def distance_by_weight(sides: Sides, percent: float) -> float:
 
 def distance_by_places(codes: Tuple[Places, Places], spacing: Spacing, percent: float) -> float:
     """Return `distance_by_weight` by the places and codes of both surfaces, most of which need no search if many."""
-    check_noise(*map(len, codes))
     truth, prediction = codes
+    _check_codes(truth.values, prediction.values)
     distance = _distance_of_places(prediction, truth, spacing, percent)
     if len(prediction) > _MOST_MEASURED:
         _, greatest = BlockDistances(truth, prediction, spacing).find_bounds(list_areas(spacing), percent / 100)

@@ -663,7 +663,8 @@ class UnitTools(FamilyTools, ABC):
             worst = f"Worst {noun.removesuffix('s')}: {printable(case['name'])}, {cost}."
         if (names := [str(row["name"]) for row in groups]) != accumulator.names:
             lowest = self._name_lowest(report, self.groups, names)
-        sentences = (ranked if self.counts_kinds else "", count_costly(costs.tolist(), noun), worst, lowest)
+        spread = count_costly(costs.tolist(), noun, "" if self.counts_kinds else metric)
+        sentences = (ranked if self.counts_kinds else "", spread, worst, lowest)
         return " ".join(sentence for sentence in sentences if sentence)
 
     def list_failures(self, open_inputs: Callable[[], ScoringInputs], report: Report) -> list[Row]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import segjudge
+from segjudge.families import tools_of
 from segjudge.families.volumes.diagnosis import Diagnosis, diagnose
 from segjudge.families.volumes.report import sum_causes
 from segjudge.report.page import PageOptions
@@ -56,6 +57,15 @@ def look(scores: Scores) -> Diagnosis:
 def read_sentences(scores: Scores) -> list[str]:
     sentences = make_report(scores, "causes", PageOptions()).sections[0].values["sentences"]
     return [str(sentence) for sentence in sentences]  # type: ignore[attr-defined] # a list of sentences
+
+
+@pytest.mark.parametrize(("protocol", "measure"), [("volumes", "Dice"), ("brats-2023", "LesionDice")])
+def test_the_verdict_on_a_score_names_the_measure_of_the_loss(tmp_path: Path, protocol: str, measure: str) -> None:
+    truth = draw_case(np.random.default_rng(3), 3)
+    scores = score(tmp_path, protocol, [(truth, np.where(truth == 3, 0, truth)), (truth, truth)])
+    (report,) = scores.reports
+    verdict = tools_of(report.protocol.family).describe_loss(report)
+    assert verdict.startswith(f"1 of 2 cases causes 100 % of the loss of {measure}. ")
 
 
 @pytest.mark.parametrize(

@@ -191,6 +191,23 @@ def test_a_truth_that_is_noise_is_named_as_the_cause(name: str, monkeypatch: pyt
     count_case(noise, organ, (1.0, 1.0, 1.0), VOLUME_PROTOCOLS[name])
 
 
+@pytest.mark.parametrize("name", ["volumes", "kits23", "msd", "brats-2023", "brats-2024-ped"])
+def test_a_truth_of_isolated_voxels_is_named_as_the_cause(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(surfaces_room, "_MOST_SPECKS", 100)
+    row = VOLUME_PROTOCOLS[name]
+    specks = np.zeros((24, 24, 24), np.uint8)
+    specks[2::3, 2::3, 2::3] = 2
+    organ, thin = specks * 0, specks * 0
+    organ[4:20, 4:20, 4:20] = thin[3, 5, 2:20] = thin[3:20, 5, 2] = 2
+    spacing = (1.0, 1.0, 1.0) if name[:5] != "brats" else (4.0, 4.0, 4.0)
+    with pytest.raises(Flaw) as rejection:
+        count_case(specks, organ, spacing, row)
+    fault = "has a truth with a region of isolated voxels: 4,096 places on the surface of 512 voxels"
+    assert fault in str(rejection.value)
+    for prediction in (organ, thin, specks):
+        assert count_case(organ, prediction, spacing, row)["known"].any()
+
+
 def test_lesions_have_the_same_surfaces_however_few_voxels_are_listed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     truth, prediction = (volume.labels for volume in read_pair("brats", CASES[0]))
     row = VOLUME_PROTOCOLS["brats-2024-ped"]
