@@ -405,7 +405,7 @@ ANSWERS: dict[str, tuple[Any, Any]] = {
     "text": ("dev 0.7512 secret 0.4312", None),
     # What belongs to a visible split is shown whole, whatever it is named and whatever it scores.
     "named-as-a-sequence": ({"dev": {"secret": {"J": 0.7512}, "J": 75.12}}, {"dev": {"secret": {"J": 0.7512}, "J": 75.12}}),
-    "deep": (functools.reduce(lambda inner, _: [inner], range(300), 0.4312), None),  # type: ignore[arg-type, return-value]
+    "deep": (functools.reduce(lambda inner, _: [inner], range(300), {"dev": {"J": 0.7512}}), None),  # type: ignore[arg-type, return-value]
 }  # fmt: skip
 
 

@@ -173,6 +173,32 @@ def test_a_control_character_is_a_400_in_the_servers_words(bundle: dict[str, byt
     assert refusal(check(str(path))) == "None in line None, column None"
 
 
+def test_a_split_that_two_leaderboards_show_is_a_mistake_that_creation_accepts(
+    bundle: dict[str, bytes], tmp_path: Path
+) -> None:
+    config = config_in(bundle)
+    boards, rows = config["leaderboard"], config["challenge_phase_splits"]
+    changes = (
+        (("leaderboard",), [*boards, {**boards[0], "id": 99}]),
+        (
+            ("challenge_phase_splits",),
+            [*rows, {**rows[0], "leaderboard_id": 99}],
+        ),
+    )
+    (problem,) = [problem for problem in check(written(bundle, tmp_path, *changes)) if problem.accepted]
+    fault = "shows split {dataset_split_id} of phase {challenge_phase_id} twice".format_map(rows[0])
+    remedy = "Keep one: with two, EvalAI's worker fails on every submission"
+    assert (problem.subject, problem.fault, problem.remedy) == ("challenge_phase_splits", fault, remedy)
+
+
+@pytest.mark.parametrize(
+    ("flag", "is_fifo"), [({}, False), ({"use_fifo_sqs": "True"}, True), ({"use_fifo_sqs": 0}, False)]
+)
+def test_a_push_records_the_kind_of_the_queue(flag: Any, is_fifo: bool, bundle: dict[str, bytes]) -> None:
+    config = {key: value for key, value in config_in(bundle).items() if key != "use_fifo_sqs"}
+    assert ServerState.after_push({**config, **flag}, source="a test").fifo is is_fifo
+
+
 @pytest.mark.parametrize("names", [("x", "x/y"), ("x/y", "x"), ("x/y/z", "x/y")])
 def test_a_name_that_is_file_and_folder_is_refused(names: Any, bundle: dict[str, bytes], tmp_path: Path) -> None:
     results = errors(written(bundle, tmp_path, **dict.fromkeys(names, b"")))
