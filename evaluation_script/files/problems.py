@@ -110,6 +110,13 @@ class Flaw(Exception):
         return Problem(subject, self.fault, self.remedy)
 
 
+class TruthFlaw(Flaw):
+    """Raised for a fault that only truths have, so that its remedy is for hosts."""
+
+    def __str__(self) -> str:
+        return f"{self.fault}. {self.remedy}"
+
+
 #: How the places of a problem with many places end, after their kind, and the names of these places.
 _PLACES = (("/", "files"), (", frame ", "frames"), (", mask ", "masks"))
 #: A row of a file with its context, as in `results.json, record 7 (image 3)`.

@@ -24,7 +24,7 @@ from ...files.packed import (
     replace_file,
     splits_of,
 )
-from ...files.problems import Flaw, HostError, name_list, quantity
+from ...files.problems import Flaw, HostError, TruthFlaw, name_list, quantity
 from ...masks import run_lengths as rle
 from ...masks.backend import backend
 from ...masks.polygons import polygon_masks
@@ -192,7 +192,7 @@ def truth_of(document: Any, name: str) -> InstanceTruth:
     except HostError:
         raise
     except Flaw as flaw:
-        raise HostError(f"{name}: {flaw.fault}") from None
+        raise HostError(f"{name}: {flaw}") from None
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise HostError(f"{name}: is not an annotation file in COCO's format ({_reason(error)})") from None
 
@@ -394,16 +394,16 @@ class _Document:
 def _videos_as_images(document: Dict[str, Any], notes: List[str]) -> Dict[str, Any]:
     """Return a document of videos as a document of images; raises Flaw or KeyError if that is impossible."""
     if document["annotations"] is None:
-        raise Flaw("holds no annotations (null), as in the files of unpublished test sets", "Use another file")
+        raise TruthFlaw("holds no annotations (null), as in the files of unpublished test sets", "Use another file")
     videos = {video["id"]: video for video in document["videos"]}
     images = [
         {**video, "width": video["width"] * video["length"], "frames": video["length"]} for video in videos.values()
     ]
     if len(images) < len(document["videos"]):
-        raise Flaw("holds videos with the same id", "Give each video its own id")
+        raise TruthFlaw("holds videos with the same id", "Give each video its own id")
     empty = [image["id"] for image in images if image["width"] < 1 or image["height"] < 1]
     if empty:
-        raise Flaw(f"holds videos without pixels: {empty}", "Remove them")
+        raise TruthFlaw(f"holds videos without pixels: {empty}", "Remove them")
     annotations = _convert_video_annotations(document["annotations"], videos)
     unseen = sum(not annotation["area"] for annotation in annotations)
     if unseen:
@@ -445,7 +445,7 @@ def _explain(annotation: Dict[str, Any], videos: Dict[int, Any]) -> None:
     video = videos.get(annotation["video_id"])
     if video is None:
         problem = f"annotation {annotation['id']} names the video {annotation['video_id']}, which is not listed"
-        raise Flaw(problem, "List it")
+        raise TruthFlaw(problem, "List it")
     try:
         check_tube(annotation["segmentations"], (video["height"], video["width"]), video["length"])
     except Flaw as flaw:

@@ -23,6 +23,7 @@ from ...files import (
     Problem,
     Problems,
     SubmissionError,
+    TruthFlaw,
     printable,
     quantity,
 )
@@ -68,12 +69,12 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
             if name.endswith(".json") and (not subset or subset in name):
                 names.setdefault(_subset_of(name), []).append(name)
         if not names:
-            raise Flaw("holds no JSON", "Name the JSON of SA-Co, or the folder that holds it")
+            raise TruthFlaw("holds no JSON", "Name the JSON of SA-Co, or the folder that holds it")
         file_names = [name for subset_names in names.values() for name in subset_names]
         document = _parse(files.read(file_names[0]))
         if "videos" in document:
             if len(file_names) > 1:
-                raise Flaw(
+                raise TruthFlaw(
                     f"holds {len(file_names)} JSON files", "Name one file of SA-Co/VEval; each is scored separately"
                 )
             return open_videos(file_names[0], document)
@@ -120,12 +121,12 @@ def _open_annotator(name: str, document: Dict[str, Any]) -> _Annotator:
         for image in document["images"]
     }
     if len(pairs) != len(document["images"]):
-        raise Flaw("lists a pair twice", "List each pair once")
+        raise TruthFlaw("lists a pair twice", "List each pair once")
     texts: List[str] = []
     for annotation in document["annotations"]:
         mask, (size, _) = annotation["segmentation"], pairs[annotation["image_id"]]
         if list(mask["size"]) != list(size):
-            raise Flaw(
+            raise TruthFlaw(
                 f"annotation {annotation['id']} has a mask whose size differs from its pair's", "Encode it again"
             )
         text = mask["counts"]

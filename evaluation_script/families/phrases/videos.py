@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 import numpy as np
 
-from ...files import ArchiveLimits, Flaw, Problem, Problems, printable, quantity
+from ...files import ArchiveLimits, Flaw, Problem, Problems, TruthFlaw, printable, quantity
 from ...masks import run_lengths as rle
 from ...masks.backend import backend
 from ...masks.run_lengths import Masks, MaskTexts, pack_texts
@@ -51,11 +51,11 @@ class Tracks:
 def open_truth(path: str, document: Dict[str, Any]) -> UnitTruth:
     """Return the truth in a JSON."""
     if "video_np_pairs" not in document:
-        raise Flaw("has no video_np_pairs", "Use the file that lists the phrases of each video")
+        raise TruthFlaw("has no video_np_pairs", "Use the file that lists the phrases of each video")
     videos = {video["id"]: video for video in document["videos"]}
     phrases = {_pair_of(entry): str(entry.get("noun_phrase", "")) for entry in document["video_np_pairs"]}
     if len(phrases) != len(document["video_np_pairs"]):
-        raise Flaw("lists a pair twice in video_np_pairs", "List each pair once")
+        raise TruthFlaw("lists a pair twice in video_np_pairs", "List each pair once")
     masks = _read_masks(document, videos, phrases)
     crowds: Dict[Tuple[int, int], List[int]] = {pair: [] for pair in phrases}
     numbers: Dict[Tuple[int, int], List[int]] = {pair: [] for pair in phrases}
@@ -101,17 +101,17 @@ def _read_masks(
     for index, annotation in enumerate(document["annotations"]):
         subject = f"annotation {annotation['id']}"
         if _pair_of(annotation) not in phrases:
-            raise Flaw(f"{subject} belongs to a pair that video_np_pairs lacks", "List every pair")
+            raise TruthFlaw(f"{subject} belongs to a pair that video_np_pairs lacks", "List every pair")
         video = videos[annotation["video_id"]]
         if len(annotation["segmentations"]) != len(video["file_names"]):
-            raise Flaw(
+            raise TruthFlaw(
                 f"{subject} does not have one mask for each frame of its video", "Give a mask or null for each frame"
             )
         for frame, mask in enumerate(annotation["segmentations"]):
             if mask is not None:
                 size = _size_of(video)
                 if list(mask["size"]) != list(size):
-                    raise Flaw(f"{subject} has a mask whose size differs from its video's", "Encode it again")
+                    raise TruthFlaw(f"{subject} has a mask whose size differs from its video's", "Encode it again")
                 texts.append(rle.text_of(mask["counts"], size[0] * size[1]))
                 pixels.append(size[0] * size[1])
                 masks.append((index, frame))

@@ -10,7 +10,7 @@ import io
 import pickle
 from typing import NoReturn
 
-from ...files import Flaw
+from ...files import TruthFlaw
 
 
 class _PlainUnpickler(pickle.Unpickler):
@@ -19,8 +19,8 @@ class _PlainUnpickler(pickle.Unpickler):
 
 
 def read_plain_values(data: bytes) -> object:
-    """Read a pickle of any version, including texts of Python 2; raises a Flaw for anything but plain values."""
+    """Read a pickle of any version, including texts of Python 2; raises a TruthFlaw for anything but plain values."""
     try:
         return _PlainUnpickler(io.BytesIO(data), encoding="latin-1").load()
     except (pickle.UnpicklingError, EOFError, ValueError, IndexError, KeyError, TypeError, AttributeError) as error:
-        raise Flaw(f"is not a pickle of plain values: {error}", "Write the same records as JSON") from None
+        raise TruthFlaw(f"is not a pickle of plain values: {error}", "Write the same records as JSON") from None

@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 import numpy as np
 
-from ...files import HOST_LIMITS, Files, Flaw, HostError, SubmissionError, name_list, printable, quantity
+from ...files import HOST_LIMITS, Files, Flaw, HostError, SubmissionError, TruthFlaw, name_list, printable, quantity
 from ...files.archive import open_files, truth_error
 from ...masks import polygons
 from ...masks import run_lengths as rle
@@ -76,7 +76,7 @@ def _read_records(name: str, data: bytes) -> List[Dict[str, Any]]:
     with without_collector():
         records = json.loads(data) if name.endswith(".json") else read_plain_values(data)
     if not isinstance(records, list):
-        raise Flaw("is not a list of expressions", "Name refs(...).p or grefs(...).json")
+        raise TruthFlaw("is not a list of expressions", "Name refs(...).p or grefs(...).json")
     return records
 
 
@@ -105,7 +105,7 @@ def _open_expressions(name: str, data: bytes, instances_data: bytes, subset: str
         group = min(len(ids), 2) if several else 0
         for sentence in names:
             if sentence in units:
-                raise Flaw(f"lists the sentence {printable(sentence)} twice", "Give each sentence its own sent_id")
+                raise TruthFlaw(f"lists the sentence {printable(sentence)} twice", "Give each sentence its own sent_id")
             units[sentence] = _make_unit(
                 sentence, size, [text, area, ""], (group, texts[sentence]), has_target=bool(ids)
             )
@@ -146,7 +146,7 @@ class _InstanceMasks:
             size = self._sizes[image]
             chosen = [self._annotations[number] for number in ids]
             if any(annotation["image_id"] != image for annotation in chosen):
-                raise Flaw(
+                raise TruthFlaw(
                     f"belongs to picture {image} but refers to an object of another picture",
                     "Name the annotation file that it refers to",
                 )
@@ -168,7 +168,7 @@ def _texts_of(annotation: Dict[str, Any], size: Size) -> List[str]:
     texts = []
     for mask in segmentation if isinstance(segmentation, list) else [segmentation]:
         if list(mask["size"]) != list(size):
-            raise Flaw(
+            raise TruthFlaw(
                 f"annotation {annotation['id']} has a mask whose size differs from its picture's", "Encode it again"
             )
         text = mask["counts"]
@@ -194,7 +194,7 @@ def _encode(flags: Array) -> str:
 
 def _check_size(height: Any, width: Any) -> Size:
     if type(height) is not int or type(width) is not int or min(height, width) < 1 or height * width >= 1 << 31:
-        raise Flaw(f"has a picture of size {printable([height, width])}", "Write the height and width in pixels")
+        raise TruthFlaw(f"has a picture of size {printable([height, width])}", "Write the height and width in pixels")
     return height, width
 
 
@@ -213,14 +213,16 @@ def _open_pictures(path: str, files: Files, subset: str) -> UnitTruth:
     }
     members = {name: document for name, document in members.items() if "shapes" in document}
     if not members:
-        raise Flaw("holds neither refs(...).p, grefs(...).json nor JSON with shapes", "Name the folder that holds them")
+        raise TruthFlaw(
+            "holds neither refs(...).p, grefs(...).json nor JSON with shapes", "Name the folder that holds them"
+        )
     sizes = _read_sizes(path, files)
     order = {name: index for index, name in enumerate(sizes)}  # 32-bit sums depend on the order
     units: Dict[str, Unit] = {}
     for member, document in sorted(members.items(), key=lambda item: order.get(_stem(item[0]), len(order))):
         name = _stem(member)
         if name in units:
-            raise Flaw(f"has the picture {printable(name)} twice", "Name the folder of one split")
+            raise TruthFlaw(f"has the picture {printable(name)} twice", "Name the folder of one split")
         size = _check_size(*(sizes[name] if name in sizes else _measure_picture(files, member, document)))
         target, ignored = draw(document["shapes"], size)
         row = [_encode(target), int(np.count_nonzero(target)), _encode(ignored) if ignored.any() else ""]
@@ -271,10 +273,10 @@ def _measure_picture(files: Files, member: str, document: Dict[str, Any]) -> Tup
                     turned = picture.getexif().get(_ORIENTATION) in _ON_ITS_SIDE
                     return (width, height) if turned else (height, width)
             except UnidentifiedImageError:
-                raise Flaw(f"{stem + ending}: is not a picture", "Put the picture of the dataset there") from None
+                raise TruthFlaw(f"{stem + ending}: is not a picture", "Put the picture of the dataset there") from None
     if "imageHeight" in document:
         return document["imageHeight"], document["imageWidth"]
-    raise Flaw(f"{member}: has no picture in its folder", f"Put {os.path.basename(stem)}.jpg there")
+    raise TruthFlaw(f"{member}: has no picture in its folder", f"Put {os.path.basename(stem)}.jpg there")
 
 
 def draw(shapes: Sequence[Dict[str, Any]], size: Size) -> Tuple[Array, Array]:
@@ -298,7 +300,7 @@ def draw(shapes: Sequence[Dict[str, Any]], size: Size) -> Tuple[Array, Array]:
 
 def _corner(x: float, y: float) -> Point:
     if not (math.isfinite(x) and math.isfinite(y)) or max(abs(x), abs(y)) > _FARTHEST_CORNER:
-        raise Flaw(
+        raise TruthFlaw(
             "has an outline with corners that are not numbers or lie far outside its picture",
             "Write corners as numbers near the picture",
         )

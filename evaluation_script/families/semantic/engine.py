@@ -14,7 +14,7 @@ import numpy as np
 
 from ...files.archive import open_files, truth_error
 from ...files.limits import HOST_LIMITS, ArchiveLimits, Files
-from ...files.problems import Flaw, HostError, Problems, SubmissionError, inflect, name_list, quantity
+from ...files.problems import Flaw, HostError, Problems, SubmissionError, TruthFlaw, inflect, name_list, quantity
 from ...masks import png
 from ...masks.backend import backend
 from ...masks.files import holds_equal_channels, note_channels
@@ -111,7 +111,7 @@ def _read_objects(files: Files, member: str, data: bytes, size: Size) -> Array:
     if beside in files.sizes:
         labels = backend().read_labels(files.read(beside), size)
         if (labels != drop_numbers(objects, SEMANTIC_PROTOCOLS["cityscapes"])).any():
-            raise Flaw(f"does not have the classes of {beside}", "Make both from the same polygons")
+            raise TruthFlaw(f"does not have the classes of {beside}", "Make both from the same polygons")
     return objects
 
 

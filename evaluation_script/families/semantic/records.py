@@ -9,7 +9,7 @@ import numpy as np
 
 from ...files.archive import open_files, truth_error
 from ...files.limits import HOST_LIMITS, read_json
-from ...files.problems import Flaw, HostError, Problems, SubmissionError, printable, quantity
+from ...files.problems import Flaw, HostError, Problems, SubmissionError, TruthFlaw, printable, quantity
 from ...masks import run_lengths as rle
 from ...masks.backend import backend
 from ...masks.overlaps import LabelMap
@@ -37,7 +37,7 @@ def read_stuff(path: str, subset: str = "") -> UnitTruth:
         if len(names) > 1:
             names = [name for name in names if f"stuff_{subset or DEFAULT_SPLIT}" in name]
         if len(names) != 1:
-            raise Flaw(f"has {quantity(len(names), 'JSON file')} of this split", "Name the file")
+            raise TruthFlaw(f"has {quantity(len(names), 'JSON file')} of this split", "Name the file")
         return _open_truth(json.loads(files.read(names[0])))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, Flaw, SubmissionError) as error:
         raise truth_error(path, error, "cannot be read as the truth of COCO-Stuff") from None
@@ -49,7 +49,7 @@ def _open_truth(document: Dict[str, Any]) -> UnitTruth:
     ]
     masks: Dict[int, _Masks] = {}
     if any(not 0 < annotation["category_id"] < _LABELS for annotation in document["annotations"]):
-        raise Flaw(f"has labels outside 1 to {_LABELS - 1}", "Use the categories of COCO-Stuff")
+        raise TruthFlaw(f"has labels outside 1 to {_LABELS - 1}", "Use the categories of COCO-Stuff")
     for annotation in document["annotations"]:
         if not annotation.get("iscrowd"):
             mask = int(annotation["category_id"]), annotation["segmentation"]

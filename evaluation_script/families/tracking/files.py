@@ -17,7 +17,7 @@ import numpy as np
 
 from ...files.archive import open_files, truth_error
 from ...files.limits import HOST_LIMITS, Files
-from ...files.problems import Flaw, Problems, SubmissionError, printable, quantity
+from ...files.problems import Flaw, Problems, SubmissionError, TruthFlaw, printable, quantity
 from ...masks import run_lengths as rle
 from ...masks.backend import backend
 from ...masks.stack import Array, Size
@@ -70,7 +70,7 @@ def _open_mots_truth(files: Files) -> UnitTruth:
         elif name.endswith(".txt") and parts[-2:-1] in (["instances_txt"], []):
             texts[os.path.splitext(parts[-1])[0]] = name
     if not texts:
-        raise Flaw(
+        raise TruthFlaw(
             "holds neither gt/SEQUENCE/gt/gt.txt nor instances_txt/SEQUENCE.txt",
             "Name the folder that holds gt or instances_txt",
         )

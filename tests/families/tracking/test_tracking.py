@@ -211,7 +211,10 @@ def test_masks_in_a_sequence_without_true_masks_are_surplus(tmp_path: Path) -> N
     ("lines", "problem"),
     [
         (line(0, 7, 2, mask(22, 7)) + line(3, 7, 2, mask(22, 7), (9, 9)), "line 2 has the size 9 x 9"),
-        (line(0, 7, 2, mask(22, 7), (10**6, 10**6)), "has masks of 1000000 x 1000000 pixels"),
+        (
+            line(0, 7, 2, mask(22, 7), (10**6, 10**6)),
+            "has masks of 1000000 x 1000000 pixels. Write masks at the size of the frames, at most",
+        ),
         (line(0, 7, 2, mask(22, 7), (10**11, 10**11)), "has masks of 100000000000 x 100000000000 pixels"),
         (line(0, 7, 2, mask(22, 7), (0, 0)), "counts that do not add up"),
         (line(0, 7, 2, mask(22, 7)) + line(0, 8, 2, mask(22, 7)), "tracks 7 and 8 share pixels"),
@@ -293,21 +296,21 @@ HOSTILE_TEXTS: dict[str, tuple[Callable[[], bytes], str]] = {
     "text-alone": (PERFECT.encode, "neither a zip nor a tar"),
     "no-files": (lambda: zipped({}), "1 of 1 sequence is missing: a"),
     "other-name": (lambda: zipped({"b.txt": PERFECT}), "1 of 1 sequence is missing: a"),
-    "twice": (lambda: texts(PERFECT, **{"x/a.txt": b""}), "holds a.txt and x/a.txt"),
+    "twice": (lambda: texts(PERFECT, **{"x/a.txt": b""}), "holds a.txt and x/a.txt. Send each sequence once."),
     "words": (lambda: texts("hello\n"), "line 1 is not `frame id class height width run-lengths`"),
     "few-fields": (lambda: texts("1 1 2 20 30\n"), "line 1 is not"),
     "many-fields": (lambda: texts(PERFECT.strip() + " 7\n"), "line 6 is not"),
     "two-blanks": (lambda: texts(PERFECT.replace(" 2 ", "  2 ")), "line 1 is not"),
     "negative": (lambda: rows(line(-1, 1, 2, mask(1))), "line 1 is not"),
     "fraction": (lambda: texts("1.0 1 2 20 30 " + mask(1)), "line 1 is not"),
-    "other-digits": (lambda: texts("\u0661 1 2 20 30 ".encode() + mask(1).encode()), "has characters that do not belong to run lengths"),
+    "other-digits": (lambda: texts("\u0661 1 2 20 30 ".encode() + mask(1).encode()), "has characters that do not belong to run lengths. Write lines of `frame id class height width run-lengths`."),
     "long-number": (lambda: texts("9" * 5000 + " 1 2 20 30 " + mask(1)), "line 1 is not"),
     "utf-16": (lambda: texts(PERFECT.encode("utf-16")), "is UTF-16 text"),
     "nul": (lambda: texts(b"\0" * 999), "line 1 is not"),
-    "other-size": (lambda: rows(line(1, 1, 2, mask(1), (30, 20))), "has the size 30 x 20, but the frames have 20 x 30"),
+    "other-size": (lambda: rows(line(1, 1, 2, mask(1), (30, 20))), "has the size 30 x 20, but the frames have 20 x 30. Write masks at the size of the frames."),
     "no-size": (lambda: rows(line(1, 1, 2, mask(1), (0, 0))), "has the size 0 x 0"),
     "huge-size": (lambda: rows(line(1, 1, 2, mask(1), (10**9, 10**9))), "has the size"),
-    "beyond": (lambda: rows(line(4, 1, 2, mask(1))), "has the frame 4; the frames are 1 to 3"),
+    "beyond": (lambda: rows(line(4, 1, 2, mask(1))), "has the frame 4; the frames are 1 to 3. Omit the other frames."),
     "before": (lambda: rows(line(0, 1, 2, mask(1))), "has the frame 0"),
     "far-beyond": (lambda: rows(line(10**11, 1, 2, mask(1))), "has the frame 100000000000"),
     "same-track": (lambda: rows(line(1, 1, 2, mask(1)), line(1, 1, 2, mask(9))), "has the track 1 twice in frame 1"),
@@ -325,7 +328,7 @@ HOSTILE_TEXTS: dict[str, tuple[Callable[[], bytes], str]] = {
     "many-tracks": (lambda: rows(*(line(1 + k % 3, k, 2, mask(0, 0)) for k in range(1600))), "Send at most 500"),
     "bomb": (lambda: zipped({"a.txt": b" " * (50 << 20)}), "like a zip bomb"),
     "long-line": (lambda: zipped({"a.txt": b"1 " * (8 << 20)}, zipfile.ZIP_STORED), "line 1 is not"),
-    "many-lines": (lambda: zipped({"a.txt": b"\n" * (16 << 20)}, zipfile.ZIP_STORED), "has more than 1,000,000 lines"),
+    "many-lines": (lambda: zipped({"a.txt": b"\n" * (16 << 20)}, zipfile.ZIP_STORED), "has more than 1,000,000 lines. Write lines of `frame id class height width run-lengths`."),
 }  # fmt: skip
 
 SEQUENCE = {
@@ -413,14 +416,14 @@ def test_masks_of_distractors_take_no_places_in_exemplar_guided_frames(
 
 HOSTILE_JSON: dict[str, tuple[Callable[[], bytes], str]] = {
     "broken": (lambda: document()[:-9], "is not valid JSON"),
-    "list": (lambda: b"[]", "has no list of sequences"),
+    "list": (lambda: b"[]", f"has no list of sequences in its JSON. Write {tracks_files._EXAMPLE}."),
     "no-list": (lambda: b"{}", "has no list of sequences"),
     "object": (lambda: b'{"sequences": {}}', "has no list of sequences"),
     "numbers": (lambda: b'{"sequences": [1]}', "has no list of sequences"),
     "none": (lambda: b'{"sequences": []}', "1 of 1 sequence is missing: D/s"),
     "other-name": (lambda: document(seq_name="x"), "1 of 1 sequence is missing: D/s"),
     "name-list": (lambda: document(seq_name=["s"]), "is missing"),
-    "twice": (lambda: json.dumps({"sequences": [SEQUENCE, SEQUENCE]}).encode(), "lists the sequence D/s twice"),
+    "twice": (lambda: json.dumps({"sequences": [SEQUENCE, SEQUENCE]}).encode(), "lists the sequence D/s twice. Send each sequence once."),
     "two-files": (lambda: zipped({"a.json": document(), "b.json": document()}), "holds 2 JSON files"),
     "no-file": (lambda: zipped({"a.txt": b"1"}), "holds no JSON file, only a.txt"),
     "nested": (lambda: b"[" * 99_999, "is nested too deeply"),
@@ -430,16 +433,16 @@ HOSTILE_JSON: dict[str, tuple[Callable[[], bytes], str]] = {
     "key-twice": (lambda: b'{"sequences": [], "sequences": []}', "has the key sequences twice"),
     "utf-16": (lambda: document().decode().encode("utf-16"), "is UTF-16 text"),
     "lists": (lambda: b'{"sequences": [' + b"[]," * 4_000_000 + b"[]]}", "too many lists"),
-    "no-paths": (lambda: document(annotated_image_paths=None), "lacks annotated_image_paths"),
+    "no-paths": (lambda: document(annotated_image_paths=None), f"lacks annotated_image_paths, segmentations or track_category_ids. Write {tracks_files._EXAMPLE}."),
     "paths-numbers": (lambda: document(annotated_image_paths=[1, 2]), "has 2 paths of frames and 2 lists"),
     "paths-lists": (lambda: document(annotated_image_paths=[[], []]), "has 2 paths of frames and 2 lists"),
     "few-paths": (lambda: document(annotated_image_paths=["1.jpg"]), "has 1 path of frames and 2 lists"),
-    "other-paths": (lambda: document(annotated_image_paths=["1.jpg", "x.jpg"]), "lacks the frame 2.jpg"),
+    "other-paths": (lambda: document(annotated_image_paths=["1.jpg", "x.jpg"]), "lacks the frame 2.jpg. Give a list for each frame, empty if it has no masks."),
     "no-masks": (lambda: document(segmentations=None), "lacks annotated_image_paths, segmentations"),
-    "masks-numbers": (lambda: document(segmentations=[1, 2]), "whose masks are not an object with a mask for each track"),
+    "masks-numbers": (lambda: document(segmentations=[1, 2]), "has a frame whose masks are not an object with a mask for each track"),
     "no-categories": (lambda: document(track_category_ids=None), "or track_category_ids"),
     "categories-list": (lambda: document(track_category_ids=[5, 13]), "or track_category_ids"),
-    "category-missing": (lambda: document(track_category_ids={"1": 5}), "track 2 has no category"),
+    "category-missing": (lambda: document(track_category_ids={"1": 5}), "track 2 has no category in track_category_ids. Write"),
     "category-text": (lambda: document(track_category_ids={"1": "5", "2": 13}), "track 1 has no category"),
     "category-true": (lambda: document(track_category_ids={"1": True, "2": 13}), "track 1 has no category"),
     "frame-list": (lambda: first_frame([1]), "whose masks are not an object with a mask for each track"),
@@ -448,7 +451,7 @@ HOSTILE_JSON: dict[str, tuple[Callable[[], bytes], str]] = {
     "track-long": (lambda: first_frame({"9" * 999: {"rle": mask(1)}}), "which is not a number"),
     "track-same": (lambda: first_frame({"1": {"rle": mask(1)}, "01": {"rle": mask(5)}}), "has no category"),
     "mask-text": (lambda: first_frame({"1": mask(1)}), "has the track 1, which is not a number with a mask"),
-    "score-text": (lambda: first_mask(score="high"), "lacks an rle or a finite score"),
+    "score-text": (lambda: first_mask(score="high"), "track 1 has a mask that lacks an rle or a finite score. Write"),
     "score-true": (lambda: first_mask(score=True), "lacks an rle or a finite score"),
     "no-counts": (lambda: first_mask(rle=None), "lacks an rle or a finite score"),
     "counts-list": (lambda: first_mask(rle=[600]), "lacks an rle or a finite score"),
@@ -500,7 +503,7 @@ def test_truth_and_protocol_have_to_go_together(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="which the protocol mots does not score"):
         score_units(tmp_path / "upload", burst_truth(tmp_path), "mots")
     (tmp_path / "none").mkdir()
-    with pytest.raises(HostError, match="holds neither gt/SEQUENCE"):
+    with pytest.raises(HostError, match="holds neither gt/SEQUENCE/gt/gt.txt nor instances_txt/SEQUENCE.txt"):
         tracks_files.read_truth(str(tmp_path / "none"), "")
     with pytest.raises(SubmissionError, match="Omit everything that is not scored"):
         (tmp_path / "more").write_bytes(texts(PERFECT, **{"b.txt": b""}))
