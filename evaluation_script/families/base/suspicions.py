@@ -18,7 +18,15 @@ import numpy as np
 from ...files import name_list, quantity
 from ...masks import run_lengths
 from ...masks.backend import backend
-from ...masks.overlaps import LabelMap, best_assignment
+from ...masks.overlaps import (
+    LabelMap,
+    best_assignment,
+    count_uneven_blocks,
+    settle,
+    share_blended,
+    share_specks,
+    sharpen,
+)
 from ...masks.stack import Array
 from ...values import dataclass
 from ...values.arithmetic import add
@@ -123,10 +131,20 @@ class FirstMaps:
         """Return whether labels blend along the prediction's borders, and not along the truth's."""
         if self._truth is None or self._prediction is None or self._prediction.ndim != 2:
             return False
-        borders, share, order = _share_blended(self._prediction)
+        borders, share, order = share_blended(self._prediction)
         if borders < _FEWEST_BORDERS or share < _BLENDED or order < _ORDERED:
             return False
-        return share >= _TIMES_BLENDED * _share_blended(self._truth.numbers)[1]
+        return share >= _TIMES_BLENDED * share_blended(self._truth.numbers)[1]
+
+    def are_compressed(self) -> bool:
+        """Return whether the prediction is full of specks that lie in the blocks of JPEG."""
+        if self._prediction is None or self._prediction.ndim != 2:
+            return False
+        borders, specks = share_specks(self._prediction)
+        if borders < _FEWEST_BORDERS or specks < _SPECKLED:
+            return False
+        uneven, uneven_between = count_uneven_blocks(self._prediction)
+        return uneven_between >= max(_FEWEST_BORDERS, _TIMES_UNEVEN * uneven)
 
     def are_related(self) -> bool:
         """Return whether the maps may show the same scene, perhaps with other labels."""
@@ -232,54 +250,30 @@ def read_blended(noun: str, masks: str) -> Reading:
     """Return the reading of maps whose labels blend along borders."""
     return Reading(
         "blended", f"labels of {masks} blend along borders, as if resized with interpolation",
-        "Resize labels by nearest neighbour", noun, partial(_open_changed, _sharpen),
+        "Resize labels by nearest neighbour", noun, partial(_open_changed, sharpen),
         times=_TIMES_SHARPENED, fits=FirstMaps.are_blended,
     )  # fmt: skip
 
 
 #: The minimum ratio of the scores of sharpened maps.
 _TIMES_SHARPENED = 1.03
-#: The maximum length of a blended run, the minimum number of borders, the minimum share of blended runs among borders
-#: and among short runs between two other labels, and the minimum ratio of the share to the truth's.
-_SHORT, _FEWEST_BORDERS, _BLENDED, _ORDERED, _TIMES_BLENDED = 8, 50, 0.1, 0.6, 4.0
-#: The number of rows that show whether a map is blended.
-_ROWS = 64
+#: The minimum number of borders, the minimum share of blended runs among borders and among short runs between two
+#: other labels, and the minimum ratio of the share to the truth's.
+_FEWEST_BORDERS, _BLENDED, _ORDERED, _TIMES_BLENDED = 50, 0.1, 0.6, 4.0
 
 
-def _find_blended(pixels: Array) -> Tuple[Array, Array, Array]:
-    """Return the starts of the runs of rows, and which are between two other labels and between them in value."""
-    is_start = np.ones(pixels.shape, bool)
-    np.not_equal(pixels[:, 1:], pixels[:, :-1], out=is_start[:, 1:])
-    starts = np.flatnonzero(is_start)
-    values, width = pixels.reshape(-1)[starts].astype(np.int64), pixels.shape[1]
-    rises, is_inner = np.sign(np.diff(values)), np.zeros((2, len(starts)), bool)
-    if len(starts) > 2:
-        inside = (starts[1:-1] % width > 0) & (starts[2:] % width > 0) & (np.diff(starts)[1:] <= _SHORT)
-        is_inner[0, 1:-1] = inside & (values[2:] != values[:-2])
-        is_inner[1, 1:-1] = is_inner[0, 1:-1] & (rises[1:] == rises[:-1])
-    return starts, is_inner[0], is_inner[1]
+def read_compressed(noun: str, masks: str) -> Reading:
+    """Return the reading of maps with the noise that JPEG leaves along borders."""
+    return Reading(
+        "compressed", f"labels of {masks} waver along borders, as after JPEG compression",
+        "Write labels as PNG at once, never through JPEG", noun, partial(_open_changed, settle),
+        times=_TIMES_SHARPENED, fits=FirstMaps.are_compressed,
+    )  # fmt: skip
 
 
-def _share_blended(pixels: Array) -> Tuple[int, float, float]:
-    """Return the number of borders in some rows, and the shares of blended runs among them and among inner runs."""
-    rows = np.ascontiguousarray(pixels[:: max(1, len(pixels) // _ROWS)])
-    starts, is_inner, is_blended = _find_blended(rows)
-    borders, blended = len(starts) - len(rows), int(np.count_nonzero(is_blended))
-    return borders, blended / max(1, borders), blended / max(1, int(np.count_nonzero(is_inner)))
-
-
-def _sharpen(pixels: Array) -> Array:
-    """Return a map whose blended runs, along rows and then along columns, have the nearer label beside them."""
-    for _ in range(2):
-        starts, _, is_blended = _find_blended(pixels)
-        runs = np.arange(len(starts))
-        before = np.maximum.accumulate(np.where(is_blended, 0, runs))
-        after = np.minimum.accumulate(np.where(is_blended, len(runs), runs)[::-1])[::-1]
-        nearer = np.where(runs - before <= after - runs, before, after)
-        values = pixels.reshape(-1)[starts][nearer]
-        pixels = np.repeat(values, np.diff(starts, append=pixels.size)).reshape(pixels.shape)
-        pixels = np.ascontiguousarray(pixels.T)
-    return pixels
+#: The minimum share of specks among runs, and the minimum ratio of the blocks with several labels between JPEG's blocks
+#: to those of JPEG.
+_SPECKLED, _TIMES_UNEVEN = 0.25, 1.4
 
 
 def read_neighbours(masks: str, times: float = Reading.times) -> List[Reading]:

@@ -372,9 +372,9 @@ def _judge_duplicates(detections: Array, matched: Array) -> List[str]:
     twins = int(np.count_nonzero(repeats & ((matched[1:] > 0) != (matched[:-1] > 0))))
     sizes = np.diff(np.flatnonzero(np.concatenate(([True], ~repeats, [True]))))
     are_pairs = len(sizes) >= _FEWEST and np.count_nonzero(sizes % 2 == 0) >= _EVEN * len(sizes)
-    if not are_pairs and (hits < _FEWEST or twins < _TWICE * hits):
-        return []
-    if len(np.unique(detections["score"])) < _DIFFERENT * total:
+    are_twins = hits >= _FEWEST and twins >= _TWICE * hits
+    are_different = len(np.unique(detections["score"])) >= _DIFFERENT * total
+    if not (are_pairs or are_twins if are_different else are_pairs and are_twins):
         return []
     count = int(np.count_nonzero(repeats))
     return [f"{count:,} of {total:,} detections have the image, category and score of another: send each once"]

@@ -26,6 +26,7 @@ from ..base.suspicions import (
     judge_pixels,
     judge_unlabelled,
     read_blended,
+    read_compressed,
     read_mirrored,
     read_neighbours,
     read_padded,
@@ -519,6 +520,7 @@ def _list_readings(protocol: SemanticProtocol) -> List[Reading]:
         return [
             read_padded("video", "maps"),
             read_blended("video", "maps"),
+            read_compressed("video", "maps"),
             *read_mirrored("video", "maps", _TIMES_TURNED),
         ]
     turned = [read_turned("image", switch("turns_runs"), _TIMES_TURNED)] if protocol.form == STUFF else []
@@ -526,6 +528,7 @@ def _list_readings(protocol: SemanticProtocol) -> List[Reading]:
         *turned,
         read_padded("image", "maps"),
         read_blended("image", "maps"),
+        read_compressed("image", "maps"),
         *read_mirrored("image", "maps", _TIMES_TURNED),
         *read_neighbours("maps", _TIMES_TURNED),
     ]

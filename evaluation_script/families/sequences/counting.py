@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import field
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import numpy as np
 
@@ -256,9 +256,13 @@ def _lifespan(sequence: Sequence, name: str, protocol: SequenceProtocol) -> Arra
 
 
 def count_sequence(
-    truth: Sequence, masks: Optional[MaskFiles], protocol: SequenceProtocol, split: Split
+    truth: Sequence,
+    masks: Optional[MaskFiles],
+    protocol: SequenceProtocol,
+    split: Split,
+    watch: Callable[[Stacks, Stacks, Stack], None] = lambda _truth, _predicted, _empty: None,
 ) -> SequenceCounts:
-    """Return the counts of one sequence and the problems of its masks.
+    """Return the counts of one sequence and the problems of its masks; `watch` gets each block.
 
     Memory holds one block of frames, and seven numbers per object and frame.
     """
@@ -286,6 +290,7 @@ def count_sequence(
                 block = _PixelBlock(list(objects), of_block[0][:, 0], truth_masks, predictions, aside, empty.size)
                 strict[-1] = block.rate_in_grey(masks, names, shaded) if protocol.grey else block.rate()
         rows.append(indices)
+        watch(truth_masks, predictions, empty)
     return SequenceCounts(
         truth.name,
         [truth.frames[frame] for frame in frames],

@@ -47,7 +47,7 @@ from .counting import SequenceAccumulator, Warnings, count_sequence, frames_to_r
 from .layouts import layout_of
 from .metrics import SequenceReport, score_objects
 from .protocols import MissingRule, SequenceProtocol
-from .suspicions import look_at_sequence, suspect
+from .suspicions import FrameSteps, look_at_sequence, suspect
 from .truth import Sequence, SequencePair, Split
 
 #: The background of label images; run lengths may use it too.
@@ -279,11 +279,12 @@ class OpenedSequences:
 
         def count(number: int) -> bytes:
             sequence, masks = pairs[number]
-            counts = count_sequence(sequence, masks, self._protocol, self._split)
-            if numbers[number] in twice:
-                reading_scores = look_at_sequence(sequence, masks, self._protocol, counts)
-                counts = dataclasses.replace(counts, reading_scores=reading_scores) if reading_scores else counts
-            return counts.encode()
+            if numbers[number] not in twice:
+                return count_sequence(sequence, masks, self._protocol, self._split).encode()
+            steps = FrameSteps(sequence, self._protocol)
+            counts = count_sequence(sequence, masks, self._protocol, self._split, steps.add)
+            reading_scores = {**steps.score(), **look_at_sequence(sequence, masks, self._protocol, counts)}
+            return dataclasses.replace(counts, reading_scores=reading_scores).encode()
 
         costs, names = [sequence.cost for sequence, _ in pairs], [sequence.name for sequence, _ in pairs]
         return CountingJob(accumulator, count, costs, names)

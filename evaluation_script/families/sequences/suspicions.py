@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from functools import partial
-from typing import Callable, Dict, Iterable, List, Optional
+from typing import Callable, Dict, Iterable, List, Optional, Set
 
 import numpy as np
 
@@ -12,7 +13,8 @@ from ...files import Problems, name_list, quantity
 from ...masks.files import LabelImages, MaskFiles, RunLengths
 from ...masks.overlaps import best_assignment
 from ...masks.run_lengths import turn_pixels
-from ...masks.stack import Array, Stack, Stacks, empty_labels, pack
+from ...masks.similarity import count_shared
+from ...masks.stack import Array, Size, Stack, Stacks, empty_labels, pack
 from ..base.suspicions import (
     Reading,
     ReadingScores,
@@ -20,6 +22,7 @@ from ..base.suspicions import (
     judge_cover,
     judge_readings,
     list_mirrorings,
+    list_neighbours,
     read_turned,
     score_readings,
 )
@@ -111,12 +114,83 @@ _EXCHANGED = _make_reading("exchanged", "object numbers look exchanged", _FROM_1
 _MOST_OBJECTS = 32
 
 
+#: The readings of the frames before and after, whose scores come from the counting itself.
+_STEPS = [
+    replace(reading, noun="sequence", times=1.0)
+    for reading in list_neighbours(
+        "each mask", "frame", "Check the numbers in the names of frames", lambda _step, masks: masks, 0.5, 1.0
+    )
+]
+#: The steps from a frame to the masks compared with it: none, and those of the readings.
+_OFFSETS = (0, 1, -1)
+#: The minimum number of frames between two others, the maximum ratio of the missing IoU in neighbouring frames to that
+#: in the masks' own, and the minimum of the latter.
+_FEWEST_BETWEEN, _CLOSER, _LACKING = 3, 0.6, 0.02
+_REVERSED = Reading(
+    "reversed", "the order of frames looks reversed", "Give the mask of the first frame the first frame's name",
+    "sequence", lambda _: lambda stacks: stacks, least=0.5, times=_TIMES_MIRRORED,
+)  # fmt: skip
+
+
+class ReversedFrames(MaskFiles):
+    """The masks of a sequence in reverse order."""
+
+    def __init__(self, masks: MaskFiles, frames: List[str]) -> None:
+        self._masks, self._sources = masks, dict(zip(frames, reversed(frames)))
+
+    def frames(self) -> Set[str]:
+        return self._masks.frames()
+
+    def stacks(self, frames: List[str], size: Size, problems: Problems) -> Optional[Stacks]:
+        return self._masks.stacks([self._sources.get(frame, frame) for frame in frames], size, problems)
+
+
+class FrameSteps:
+    """The pixels that masks share with the truth of their own frames, of the frames before and of those after."""
+
+    def __init__(self, truth: Sequence, protocol: SequenceProtocol) -> None:
+        objects = {} if _has_unmatched_labels(protocol) else choose_objects(truth, protocol)
+        self._labels = {name: list_labels(name, len(objects), protocol)[0] for name in objects}
+        self._frames = 0
+        #: Shared pixels and pixels of either, for each step from a frame to the masks compared with it.
+        self._pixels: Array = np.zeros((len(_OFFSETS), 2), np.int64)
+
+    def add(self, truth: Stacks, predicted: Stacks, empty: Stack) -> None:
+        """Count the frames of a block that lie between two others."""
+        frames = len(empty.words)
+        self._frames += max(0, frames - 2)
+        for name, label in self._labels.items() if frames > 2 else ():
+            true, masks = _cut(truth.get(name, empty), 1, frames - 1), predicted.get(label, empty)
+            areas, true_area = masks.area, int(true.area.sum())
+            for row, offset in enumerate(_OFFSETS):
+                start, stop = 1 + offset, frames - 1 + offset
+                shared = int(count_shared(true, _cut(masks, start, stop)).sum())
+                self._pixels[row] += shared, true_area + int(areas[start:stop].sum()) - shared
+
+    def score(self) -> ReadingScores:
+        """Return the IoU over all pixels, as submitted and by each step that misses far less."""
+        before, *others = (shared / union if union else 0.0 for shared, union in self._pixels.tolist())
+        return {
+            reading.name: (before, after)
+            for reading, after in zip(_STEPS, others)
+            if self._frames >= _FEWEST_BETWEEN and 1 - after <= _CLOSER * (1 - before) and 1 - before >= _LACKING
+        }
+
+
+def _cut(stack: Stack, start: int, stop: int) -> Stack:
+    return Stack(stack.words[start:stop], stack.top, stack.column, stack.size)
+
+
+def _has_unmatched_labels(protocol: SequenceProtocol) -> bool:
+    return bool(protocol.proposals) and not protocol.salient
+
+
 def _list_readings(protocol: SequenceProtocol) -> List[Reading]:
     """Return the other readings by which a sequence may score more."""
-    if protocol.proposals and not protocol.salient:
+    if _has_unmatched_labels(protocol):
         return []
     numbered = [] if is_one_mask(protocol) else [*_SHIFTED, *_SCALED, _EXCHANGED]
-    return [_INVERTED, *numbered, *_MIRRORED, _TURNED]
+    return [_INVERTED, *numbered, *_MIRRORED, _TURNED, _REVERSED]
 
 
 def look_at_sequence(
@@ -139,7 +213,13 @@ def look_at_sequence(
 
     @functools.lru_cache(maxsize=1)
     def score_all() -> Dict[str, float]:
-        return _score_readings(truth, masks, protocol, readings)
+        in_order = [reading for reading in readings if reading is not _REVERSED]
+        sent = masks.frames()
+        backwards = ReversedFrames(masks, [frame for frame in truth.frames if frame in sent])
+        return {
+            **_score_readings(truth, masks, protocol, in_order),
+            **_score_readings(truth, backwards, protocol, [_REVERSED]),
+        }
 
     return score_readings(score, readings, lambda reading: score_all().get(reading.name))
 
@@ -194,7 +274,7 @@ def suspect(accumulator: SequenceAccumulator) -> List[str]:
     """Return warnings if the masks of all sequences look like a mistake."""
     protocol, all_counts = accumulator.protocol, accumulator.all_counts()
     reading_scores = [counts.reading_scores for counts in all_counts]
-    explained = judge_readings(reading_scores, len(accumulator.names), _list_readings(protocol), _METRIC)
+    explained = judge_readings(reading_scores, len(accumulator.names), [*_STEPS, *_list_readings(protocol)], _METRIC)
     if explained:
         return explained
     answered = [counts for counts in all_counts if counts.is_sent and counts.counts.size]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from segjudge import score
 from segjudge.evaluation_script.families.base import suspicions
+from segjudge.evaluation_script.masks import overlaps
 from segjudge.evaluation_script.masks.overlaps import LabelMap
 from tests.builders import png, zipped
 
@@ -125,11 +128,48 @@ def test_labels_that_blend_along_borders_are_named(spoil: Any, is_named: bool, t
     assert all("Resize labels by nearest neighbour" in line for line in named)
 
 
+def compress(image: Any, quality: int = 75) -> Any:
+    stream = io.BytesIO()
+    Image.fromarray(image).save(stream, "JPEG", quality=quality)
+    return np.array(Image.open(stream))
+
+
+SPOILT: dict[str, tuple[Any, bool]] = {
+    "JPEG": (compress, True),
+    "fine JPEG": (lambda image: compress(image, 90), True),
+    "speckled": (speckle, False),
+    "coarse": (lambda image: image[::8, ::8].repeat(8, 0).repeat(8, 1)[: len(image)], False),
+    "moved": (lambda image: np.roll(image, 3, axis=1), False),
+    "right": (lambda image: image, False),
+}
+
+
+@pytest.mark.parametrize("kind", SPOILT)
+def test_maps_that_were_compressed_with_losses_are_named(kind: str, tmp_path: Path) -> None:
+    (spoil, is_named), shades = SPOILT[kind], np.array([1, 140, 60, 100], np.uint8)
+    images = [np.kron(shades[draw(number)], np.ones((3, 3), np.uint8)) for number in range(IMAGES)]
+    (tmp_path / "truth").mkdir()
+    for number, image in enumerate(images):
+        (tmp_path / "truth" / f"{number:03d}.png").write_bytes(png(image))
+    results = {f"{number:03d}.png": png(spoil(image)) for number, image in enumerate(images)}
+    (tmp_path / "results.zip").write_bytes(zipped(results))
+    lines = score(tmp_path / "results.zip", tmp_path / "truth", "ade20k").warnings
+    named = [line for line in lines if "waver along borders, as after JPEG compression: corrected, mIoU" in line]
+    assert len(named) == is_named
+
+
+def test_labels_of_short_runs_become_the_nearest_others() -> None:
+    row = [*[3] * 12, 4, 5, 6, *[9] * 12, 40]
+    assert overlaps.settle(np.array([row], np.uint8)).tolist() == [[*[3] * 14, 3, *[9] * 12, 9]]
+    noise = np.arange(12, dtype=np.uint8).reshape(3, 4)
+    assert overlaps.settle(noise) is noise
+
+
 def test_blended_runs_have_the_nearer_label() -> None:
     image = np.array([[9, 9, 9, 7, 5, 2, 2, 2], [9, 9, 4, 4, 9, 9, 9, 9]], np.uint8)
-    assert suspicions._sharpen(image).tolist() == [[9, 9, 9, 9, 2, 2, 2, 2], [9, 9, 4, 4, 9, 9, 9, 9]]
+    assert overlaps.sharpen(image).tolist() == [[9, 9, 9, 9, 2, 2, 2, 2], [9, 9, 4, 4, 9, 9, 9, 9]]
     flat = np.full((3, 4), 5, np.uint8)
-    assert suspicions._sharpen(flat).tolist() == flat.tolist()
+    assert overlaps.sharpen(flat).tolist() == flat.tolist()
 
 
 def test_maps_agree_by_their_segments_whatever_their_labels() -> None:

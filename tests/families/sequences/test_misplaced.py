@@ -31,15 +31,19 @@ def videos() -> Videos:
     return {video.name: [np.roll(video.labels(k), (k, 2 * k), (0, 1)) for k in range(FRAMES)] for video in made}
 
 
-def describe(truth: Videos, prediction: Videos, folder: Path, protocol: str = "davis2017") -> str:
-    """Return the first sentence of the verdict that names a cause."""
+def score(truth: Videos, prediction: Videos, folder: Path, protocol: str = "davis2017") -> segjudge.Scores:
     sides = [
         {f"{name}/{k:05d}.png": label_png(frame) for name, frames in side.items() for k, frame in enumerate(frames)}
         for side in (truth, prediction)
     ]
     root = written(folder / "root", {f"Annotations/480p/{name}": data for name, data in sides[0].items()})
     (folder / "results.zip").write_bytes(zipped(sides[1]))
-    return read_verdict(segjudge.score(folder / "results.zip", root, protocol))[1]
+    return segjudge.score(folder / "results.zip", root, protocol)
+
+
+def describe(truth: Videos, prediction: Videos, folder: Path, protocol: str = "davis2017") -> str:
+    """Return the first sentence of the verdict that names a cause."""
+    return read_verdict(score(truth, prediction, folder, protocol))[1]
 
 
 def roughen(videos: Videos, draw: np.random.Generator, share: float = 0.1) -> Videos:
@@ -98,6 +102,33 @@ def test_it_is_named_of_inexact_masks_too(slip: Callable[[Videos], Videos], vide
     assert re.fullmatch(SLIPS[slip], describe(videos, slip(roughen(videos, np.random.default_rng(1))), tmp_path))
 
 
+def delay_by_one(videos: Videos) -> Videos:
+    return {name: [frames[0], *frames[:-1]] for name, frames in videos.items()}
+
+
+def reverse(videos: Videos) -> Videos:
+    return {name: frames[::-1] for name, frames in videos.items()}
+
+
+ORDERS = {
+    advance: "each mask looks as if it belonged to the frame after its own",
+    delay_by_one: "each mask looks as if it belonged to the frame before its own",
+    reverse: "the order of frames looks reversed",
+}
+
+
+@pytest.mark.parametrize("protocol", ["davis2017", "davis2016"])
+@pytest.mark.parametrize("slip", ORDERS)
+def test_another_order_of_frames_is_named_next_to_the_score(
+    slip: Callable[[Videos], Videos], protocol: str, videos: Videos, tmp_path: Path
+) -> None:
+    rough = roughen(videos, np.random.default_rng(3))
+    for masks, corrected in ((videos, "would be 1.00 instead of 0."), (rough, "would be 0.90 instead of 0.")):
+        (line,) = score(videos, slip(masks), tmp_path, protocol).warnings
+        assert line.startswith(f"val: {ORDERS[slip]}: corrected, the IoU over all pixels {corrected}")
+        assert "(tried on 1 of 3 sequences)" in line
+
+
 def shift(videos: Videos) -> Videos:
     return {name: [np.roll(frame, (3, 5), (0, 1)) for frame in frames] for name, frames in videos.items()}
 
@@ -124,7 +155,10 @@ def test_nothing_is_named_that_is_not_certain(
 ) -> None:
     for number, prediction in enumerate((fault(videos), fault(roughen(videos, np.random.default_rng(2), 0.3)))):
         (tmp_path / str(number)).mkdir()
-        cause = describe(videos, prediction, tmp_path / str(number))
+        folder = tmp_path / str(number)
+        lines = score(videos, prediction, folder).warnings
+        assert not any(order in line for line in lines for order in ORDERS.values())
+        cause = describe(videos, prediction, folder)
         assert not any(word in cause for word in ("another sequence", "predictions of", r"Left and", "early", "late"))
 
 
