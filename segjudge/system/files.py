@@ -201,9 +201,10 @@ def replace(path: Path, content: str | bytes, *, private: bool = False) -> None:
 def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
     """Open a text file that is written atomically when the block ends, and not if it fails.
 
-    Line ends are the same on every system.
+    Line ends are the same on every system. Bytes of file names that are no UTF-8 are written as escapes.
     """
-    with replace_file(os.fspath(path)) as partial, open(partial, "w", encoding="utf-8", newline="") as file:
+    escapes = "backslashreplace"
+    with replace_file(os.fspath(path)) as partial, open(partial, "w", -1, "utf-8", escapes, newline="") as file:
         yield file
 
 

@@ -259,3 +259,20 @@ def test_a_bundle_that_is_none_of_evalais_is_an_input_too(tmp_path: Path) -> Non
     check_files([BundlePath(competition), OutputFolder(tmp_path / "pages")], "")
     with pytest.raises(segjudge.UsageError, match="would be overwritten"):
         check_files([BundlePath(competition), OutputFile(competition)], "")
+
+
+@pytest.mark.parametrize("command", ["report", "compare", "score"])
+def test_names_whose_bytes_are_no_utf8_are_written_as_escapes(
+    command: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    name = os.fsdecode(b"na\xefve.zip")
+    try:
+        (tmp_path / name).write_bytes(STRONG.read_bytes())
+    except OSError:
+        pytest.skip("this system has only names of UTF-8")
+    files = [str(tmp_path / name), *([str(STRONG)] if command == "compare" else [])]
+    output = ["--json", str(tmp_path / "out")] if command == "score" else ["--out", str(tmp_path / "out.html")]
+    assert main([command, *files, "--truth", str(ANNOTATIONS), "--protocol", "sav", *output]) == 0
+    capfd.readouterr()
+    (written,) = tmp_path.glob("out*")
+    assert "na" in written.read_text(encoding="utf-8")
