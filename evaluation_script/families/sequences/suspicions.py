@@ -149,27 +149,24 @@ class FrameSteps:
     """The pixels that masks share with the truth of their own frames, of the frames before and of those after."""
 
     def __init__(self, truth: Sequence, protocol: SequenceProtocol) -> None:
-        objects = {} if _has_unmatched_labels(protocol) else choose_objects(truth, protocol)
-        self._labels = {name: list_labels(name, len(objects), protocol)[0] for name in objects}
+        self._labels = _list_pairs(truth, protocol)
         self._frames = 0
-        #: Shared pixels and pixels of either, for each step from a frame to the masks compared with it.
-        self._pixels: Array = np.zeros((len(_OFFSETS), 2), np.int64)
+        #: For each step from a frame to the masks compared with it.
+        self._tables = [_make_table(self._labels) for _ in _OFFSETS]
 
     def add(self, truth: Stacks, predicted: Stacks, empty: Stack) -> None:
         """Count the frames of a block that lie between two others."""
         frames = len(empty.words)
-        self._frames += max(0, frames - 2)
-        for name, label in self._labels.items() if frames > 2 else ():
-            true, masks = _cut(truth.get(name, empty), 1, frames - 1), predicted.get(label, empty)
-            areas, true_area = masks.area, int(true.area.sum())
-            for row, offset in enumerate(_OFFSETS):
-                start, stop = 1 + offset, frames - 1 + offset
-                shared = int(count_shared(true, _cut(masks, start, stop)).sum())
-                self._pixels[row] += shared, true_area + int(areas[start:stop].sum()) - shared
+        if frames > 2:
+            self._frames += frames - 2
+            inner = {name: _cut(stack, 1, frames - 1) for name, stack in truth.items()}
+            for table, offset in zip(self._tables, _OFFSETS):
+                moved = {name: _cut(stack, 1 + offset, frames - 1 + offset) for name, stack in predicted.items()}
+                _add_pixels(table, self._labels, inner, moved, _cut(empty, 1, frames - 1))
 
     def score(self) -> ReadingScores:
         """Return the IoU over all pixels, as submitted and by each step that misses far less."""
-        before, *others = (shared / union if union else 0.0 for shared, union in self._pixels.tolist())
+        before, *others = (_match_labels(table) or 0.0 for table in self._tables)
         return {
             reading.name: (before, after)
             for reading, after in zip(_STEPS, others)
@@ -181,14 +178,45 @@ def _cut(stack: Stack, start: int, stop: int) -> Stack:
     return Stack(stack.words[start:stop], stack.top, stack.column, stack.size)
 
 
-def _has_unmatched_labels(protocol: SequenceProtocol) -> bool:
-    return bool(protocol.proposals) and not protocol.salient
+#: The objects of a sequence, each with the labels that may be its own.
+_Labels = Dict[str, List[str]]
+
+
+def _list_pairs(truth: Sequence, protocol: SequenceProtocol) -> _Labels:
+    objects = choose_objects(truth, protocol)
+    return {name: list_labels(name, len(objects), protocol) for name in objects}
+
+
+def _make_table(labels: _Labels) -> Array:
+    """Return a table (objects, labels, 2) of shared pixels and pixels of either."""
+    return np.zeros((len(labels), max(map(len, labels.values()), default=0), 2), np.int64)
+
+
+def _add_pixels(table: Array, labels: _Labels, truth: Stacks, predicted: Stacks, empty: Stack) -> None:
+    """Add the pixels of a block to the table of objects and labels."""
+    areas = {label: int(stack.area.sum()) for label, stack in predicted.items()}
+    for row, (name, names) in enumerate(labels.items()):
+        true = truth.get(name, empty)
+        true_area = int(true.area.sum())
+        for column, label in enumerate(names):
+            shared = int(count_shared(true, predicted[label]).sum()) if label in predicted else 0
+            table[row, column] += shared, true_area + areas.get(label, 0) - shared
+
+
+def _match_labels(table: Array) -> Optional[float]:
+    """Return the IoU over all pixels, with the best label for each object if it may have several; None without any."""
+    rows = np.arange(len(table))
+    columns = np.zeros(len(table), np.int64)
+    if table.shape[1] > 1:
+        rows, columns = best_assignment(table[:, :, 0] / np.maximum(table[:, :, 1], 1))
+    shared, union = table[rows, columns].sum(axis=0).tolist()
+    return shared / union if union else None
 
 
 def _list_readings(protocol: SequenceProtocol) -> List[Reading]:
     """Return the other readings by which a sequence may score more."""
-    if _has_unmatched_labels(protocol):
-        return []
+    if protocol.proposals and not protocol.salient:
+        return [*_MIRRORED, _TURNED, _REVERSED]
     numbered = [] if is_one_mask(protocol) else [*_SHIFTED, *_SCALED, _EXCHANGED]
     return [_INVERTED, *numbered, *_MIRRORED, _TURNED, _REVERSED]
 
@@ -197,12 +225,13 @@ def look_at_sequence(
     truth: Sequence, masks: Optional[MaskFiles], protocol: SequenceProtocol, counts: SequenceCounts
 ) -> ReadingScores:
     """Return the scores by other readings of a sequence whose masks hardly overlap their objects."""
-    if masks is None or counts.problem_count:
+    if masks is None or counts.problem_count or not counts.counts.size:
         return {}
-    totals = counts.counts.sum(axis=(0, 1, 3))
-    union = int(totals[_TRUTH] + totals[_PREDICTION] - totals[_SHARED])
-    has_masks = bool(totals[_PREDICTION] or counts.unknown)
-    score = float(totals[_SHARED] / union) if totals[_TRUTH] and has_masks else None
+    totals = counts.counts.sum(axis=3)
+    has_masks = bool(totals[:, :, _PREDICTION].any() or counts.unknown)
+    union = totals[:, :, _TRUTH] + totals[:, :, _PREDICTION] - totals[:, :, _SHARED]
+    pixels = np.stack((totals[:, :, _SHARED], union), axis=2)
+    score = _match_labels(pixels) if totals[:, :, _TRUTH].any() and has_masks else None
     readings = [
         reading
         for reading in _list_readings(protocol)
@@ -228,30 +257,28 @@ def _score_readings(
     truth: Sequence, masks: MaskFiles, protocol: SequenceProtocol, readings: List[Reading]
 ) -> Dict[str, float]:
     """Return the IoU over all pixels of a sequence by each reading; empty if it cannot be read."""
-    objects, problems = choose_objects(truth, protocol), Problems()
-    shared, areas = dict.fromkeys((reading.name for reading in readings), 0), {reading.name: 0 for reading in readings}
-    count = len(objects) if _EXCHANGED in readings and 1 < len(objects) <= _MOST_OBJECTS else 0
-    overlaps: Array = np.zeros((count, count))
+    labels, problems = _list_pairs(truth, protocol), Problems()
+    tables = {reading.name: _make_table(labels) for reading in readings}
+    count = len(labels) if _EXCHANGED in readings and 1 < len(labels) <= _MOST_OBJECTS else 0
+    overlaps: Array = np.zeros((count, count), np.int64)
     for _, truth_masks, predictions, empty, _ in read_scored_blocks(truth, masks, protocol, problems):
         if count:
-            overlaps += _count_shared(objects, truth_masks, predictions, empty)
+            overlaps += _count_shared(labels, truth_masks, predictions, empty)
         for reading in readings:
             changed = reading.open(masks)(predictions)
-            for name in objects:
-                (label,) = list_labels(name, len(objects), protocol)
-                predicted, true = changed.get(label, empty), truth_masks.get(name, empty)
-                area = int(predicted.area.sum())
-                shared[reading.name] += area - int(predicted.without(true).area.sum())
-                areas[reading.name] += area + int(true.area.sum())
+            _add_pixels(tables[reading.name], labels, truth_masks, changed, empty)
     if count:
-        shared[_EXCHANGED.name] = int(overlaps[best_assignment(overlaps)].sum())
-    return {} if problems else {name: shared[name] / (area - shared[name]) for name, area in areas.items() if area}
+        shared, union = tables[_EXCHANGED.name].sum(axis=(0, 1))
+        best = int(overlaps[best_assignment(overlaps)].sum())
+        tables[_EXCHANGED.name] = np.array([[[best, shared + union - best]]])
+    scores = {name: _match_labels(table) for name, table in tables.items()}
+    return {} if problems else {name: score for name, score in scores.items() if score is not None}
 
 
 def _count_shared(objects: Iterable[str], truth_masks: Stacks, predictions: Stacks, empty: Stack) -> Array:
     """Return the pixels that each label (row) shares with each object (column)."""
     predicted, true = ([side.get(name, empty) for name in objects] for side in (predictions, truth_masks))
-    return np.array([[int((mask.area - mask.without(target).area).sum()) for target in true] for mask in predicted])
+    return np.array([[int(count_shared(mask, target).sum()) for target in true] for mask in predicted])
 
 
 #: The minimum number of objects without a mask if sequences are to seem to have all objects under one number.

@@ -110,22 +110,23 @@ def reverse(videos: Videos) -> Videos:
     return {name: frames[::-1] for name, frames in videos.items()}
 
 
-ORDERS = {
+READINGS = {
+    mirror: "masks look mirrored, with left and right exchanged",
     advance: "each mask looks as if it belonged to the frame after its own",
     delay_by_one: "each mask looks as if it belonged to the frame before its own",
     reverse: "the order of frames looks reversed",
 }
 
 
-@pytest.mark.parametrize("protocol", ["davis2017", "davis2016"])
-@pytest.mark.parametrize("slip", ORDERS)
-def test_another_order_of_frames_is_named_next_to_the_score(
+@pytest.mark.parametrize("protocol", ["davis2017", "davis2016", "davis2017-unsupervised"])
+@pytest.mark.parametrize("slip", READINGS)
+def test_mirrored_masks_and_another_order_of_frames_are_named_next_to_the_score(
     slip: Callable[[Videos], Videos], protocol: str, videos: Videos, tmp_path: Path
 ) -> None:
     rough = roughen(videos, np.random.default_rng(3))
     for masks, corrected in ((videos, "would be 1.00 instead of 0."), (rough, "would be 0.90 instead of 0.")):
         (line,) = score(videos, slip(masks), tmp_path, protocol).warnings
-        assert line.startswith(f"val: {ORDERS[slip]}: corrected, the IoU over all pixels {corrected}")
+        assert line.startswith(f"val: {READINGS[slip]}: corrected, the IoU over all pixels {corrected}")
         assert "(tried on 1 of 3 sequences)" in line
 
 
@@ -157,7 +158,7 @@ def test_nothing_is_named_that_is_not_certain(
         (tmp_path / str(number)).mkdir()
         folder = tmp_path / str(number)
         lines = score(videos, prediction, folder).warnings
-        assert not any(order in line for line in lines for order in ORDERS.values())
+        assert not any(reading in line for line in lines for reading in READINGS.values())
         cause = describe(videos, prediction, folder)
         assert not any(word in cause for word in ("another sequence", "predictions of", r"Left and", "early", "late"))
 
