@@ -18,6 +18,7 @@ from ..base.suspicions import (
     judge_one_class,
     judge_pixels,
     judge_unlabelled,
+    list_neighbours,
     read_mirrored,
     read_padded,
     switch,
@@ -180,12 +181,28 @@ _EXCHANGED = Reading(
 _TIMES_MIRRORED = 1.5
 
 
+def _open_neighbours(step: int, submission: Any) -> Any:
+    """Return a copy of a submission in which each image has the entry of another, a step further."""
+    names = [name for name in submission.truth.item_names if name in submission.names()]
+    neighbours = dict(zip(names, [*names[step:], *names[:step]]))
+    return switch("frames", value=lambda unit, *rest: submission.frames(neighbours[unit], *rest))(submission)
+
+
+_NEIGHBOURS = [
+    replace(reading, fits=FirstMaps.are_unrelated, few=True)
+    for reading in list_neighbours(
+        "each entry", "image", "Check the pairs of image_id and file_name", _open_neighbours, 0.5, 2.0
+    )
+]
+
+
 def _list_readings(protocol: PanopticProtocol) -> List[Reading]:
     """Return the other readings of a unit; JSON lists reject unlisted ids, so none has swapped channels."""
     if protocol.classes:
         return [_EXCHANGED, read_padded("sequence", "maps"), *read_mirrored("sequence", "maps", _TIMES_MIRRORED)]
     noun = "video" if protocol.video else "image"
-    return [read_padded(noun, "maps"), *read_mirrored(noun, "maps", _TIMES_MIRRORED)]
+    neighbours = [] if protocol.video else _NEIGHBOURS
+    return [read_padded(noun, "maps"), *read_mirrored(noun, "maps", _TIMES_MIRRORED), *neighbours]
 
 
 _FACTS = {"categories": (int, str, bool)}

@@ -28,8 +28,10 @@ from segjudge.evaluation_script.families.panoptic.counting import _BOUNDARY_RATI
 from segjudge.evaluation_script.families.panoptic.protocols import PANOPTIC_PROTOCOLS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.masks.overlaps import reach_of
-from tests.builders import png, zipped
+from tests.builders import png, written, zipped
 from tests.data import FAMILIES_DATA, TRACKS_DATA
+from tests.families.panoptic.family import CATEGORIES
+from tests.families.panoptic.family import segments as draw_segments
 from tests.families.unit_counts import CLOSE, count_units, pack_units, read_golden, score_units
 from tests.hostile_units import Make, hostile, sentence_of
 from tests.shared import needs_shared
@@ -339,3 +341,24 @@ def test_units_can_be_chosen_by_name() -> None:
     golden = read_golden(VIDEOS)["vpq"]["long"]["VPQ"]["All"]
     scores = segjudge.score(VIDEOS / "submission", VIDEOS / "truth.json", "vipseg-official", sequences=["long"])
     assert scores.metrics["val"]["VPQ"] == pytest.approx(golden / 100, abs=1e-9)
+
+
+@pytest.mark.parametrize(("step", "side"), [(0, ""), (1, "after"), (-1, "before")])
+def test_entries_of_other_images_are_named(step: int, side: str, tmp_path: Path) -> None:
+    random, pictures, entries = np.random.default_rng(8), {}, []
+    for number in range(9):
+        image = np.zeros((60, 80), np.uint8)
+        for segment, (top, left) in enumerate(random.integers((0, 0), (40, 60), (2, 2)), 1):
+            image[top : top + 20, left : left + 20] = segment
+        pictures[f"{number}.png"], records = draw_segments(image)
+        occurring = [record for record in records if record["area"]]
+        entries.append({"image_id": number, "file_name": f"{number}.png", "segments_info": occurring})
+    truth = {"annotations": entries, "categories": CATEGORIES, "images": []}
+    root = written(tmp_path / "truth", {"val.json": truth, **{f"val/{name}": data for name, data in pictures.items()}})
+    sent = [{**entries[(number + step) % 9], "image_id": number} for number in range(9)]
+    results = {"results.json": json.dumps({"annotations": sent}).encode(), **pictures}
+    (tmp_path / "results.zip").write_bytes(zipped(results))
+    lines = segjudge.score(tmp_path / "results.zip", root / "val.json", "coco-panoptic").warnings
+    named = [line for line in lines if "each entry looks as if it belonged to the image" in line]
+    assert len(named) == bool(step)
+    assert all(f"{side} its own: corrected, PQ would be 1.00 instead of 0." in line for line in named)
