@@ -173,11 +173,19 @@ def switch(attribute: str, *, value: object = True) -> Callable[[Any], Any]:
     return open_otherwise
 
 
-#: The name and slip of each way to mirror or rotate masks, and the change of pixels (height, width) that undoes it.
-_MIRRORINGS: Tuple[Tuple[str, str, Callable[[Array], Array]], ...] = (
-    ("mirrored", "look mirrored, with left and right exchanged", lambda pixels: pixels[:, ::-1]),
-    ("upside down", "look upside down", lambda pixels: pixels[::-1]),
-    ("rotated", "look rotated by 180 degrees", lambda pixels: pixels[::-1, ::-1]),
+_FLIPPED = "Undo the flip before you save"
+#: The name, slip and remedy of each way to mirror, rotate or reshape masks, and the change of pixels (height, width)
+#: that undoes it.
+_MIRRORINGS: Tuple[Tuple[str, str, str, Callable[[Array], Array]], ...] = (
+    ("mirrored", "look mirrored, with left and right exchanged", _FLIPPED, lambda pixels: pixels[:, ::-1]),
+    ("upside down", "look upside down", _FLIPPED, lambda pixels: pixels[::-1]),
+    ("rotated", "look rotated by 180 degrees", _FLIPPED, lambda pixels: pixels[::-1, ::-1]),
+    (
+        "reshaped",
+        "look reshaped from (width, height) to (height, width)",
+        "Transpose arrays instead of reshaping them",
+        lambda pixels: pixels.reshape(pixels.shape[::-1]).T,
+    ),
 )
 #: The minimum score of mirrored masks, and of masks of other images, once corrected.
 _LEAST_MEANT = 0.5
@@ -190,10 +198,9 @@ def list_mirrorings(
     times: float = Reading.times,
 ) -> List[Reading]:
     """Return the readings of mirrored masks; a function copies the submission, given the change that undoes it."""
-    remedy = "Undo the flip before you save"
     return [
         Reading(name, f"{masks} {slip}", remedy, noun, partial(open_mirrored, mirror), _LEAST_MEANT, times)
-        for name, slip, mirror in _MIRRORINGS
+        for name, slip, remedy, mirror in _MIRRORINGS
     ]
 
 

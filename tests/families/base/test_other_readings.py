@@ -44,6 +44,9 @@ CHANGES: dict[str, Any] = {
     "look mirrored, with left and right exchanged": lambda images: [image[:, ::-1] for image in images],
     "look upside down": lambda images: [image[::-1] for image in images],
     "look rotated by 180 degrees": lambda images: [image[::-1, ::-1] for image in images],
+    "look reshaped from (width, height) to (height, width)": lambda images: [
+        np.ascontiguousarray(image.T).reshape(image.shape) for image in images
+    ],
     "looks as if it belonged to the image before its own": lambda images: [images[-1], *images[:-1]],
     "looks as if it belonged to the image after its own": lambda images: [*images[1:], images[0]],
 }
