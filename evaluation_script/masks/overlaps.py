@@ -315,13 +315,13 @@ def settle(pixels: Array) -> Array:
     """Return a map whose labels that mostly occur in short runs are replaced by the nearest other ones."""
     _, lengths, values = _find_runs(pixels)
     long_runs = np.bincount(values, lengths * (lengths > _SHORT))
-    kept = np.flatnonzero((2 * long_runs >= np.bincount(values, lengths)) & (long_runs > 0))
-    if not len(kept):
+    stable = np.flatnonzero((2 * long_runs >= np.bincount(values, lengths)) & (long_runs > 0))
+    if not len(stable):
         return pixels
     labels = np.arange(len(long_runs))
-    above = np.minimum(np.searchsorted(kept, labels), len(kept) - 1)
+    above = np.minimum(np.searchsorted(stable, labels), len(stable) - 1)
     below = np.maximum(above - 1, 0)
-    nearest = np.where(labels - kept[below] <= np.abs(kept[above] - labels), kept[below], kept[above])
+    nearest = np.where(labels - stable[below] <= np.abs(stable[above] - labels), stable[below], stable[above])
     return nearest.astype(pixels.dtype)[pixels]
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from segjudge.evaluation_script.families import FAMILIES
+from segjudge.evaluation_script.files.limits import is_litter
 from segjudge.evaluation_script.runner.tuning import reuse_memory
 from segjudge.scoring.score_files import ScoreFiles
 from segjudge.system.errors import OptionError, UsageError
@@ -103,7 +104,7 @@ def _list_results(paths: list[str]) -> list[str]:
     """Return the results to score; a folder that holds only archives stands for the archives."""
     submissions = []
     for path in paths:
-        names = sorted(name for name in os.listdir(path) if name[0] != ".") if os.path.isdir(path) else []
+        names = sorted(name for name in os.listdir(path) if not is_litter([name])) if os.path.isdir(path) else []
         holds_submissions = len(names) > 1 and all(name.lower().endswith(ARCHIVES) for name in names)
         submissions += [os.path.join(path, name) for name in names] if holds_submissions else [path]
     return submissions

@@ -68,6 +68,8 @@ def test_a_faulty_one_is_a_row_and_the_exit_code_says_so(tmp_path: Path, capsys:
     folder.mkdir()
     (folder / "a.zip").write_text("nothing")
     shutil.copy(EXAMPLES / "sequences-dev/strong.zip", folder / "b.zip")
+    for litter in (".DS_Store", "Thumbs.db", "desktop.ini"):
+        (folder / litter).touch()
     words = ["score", str(folder), "--truth", str(ANNOTATIONS / "sequences-dev.zip"), "--protocol", "davis2017"]
     assert main([*words, "--json", str(tmp_path / "scores.json")]) == 1
     out, err = capsys.readouterr()

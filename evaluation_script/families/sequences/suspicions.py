@@ -243,8 +243,8 @@ def look_at_sequence(
     @functools.lru_cache(maxsize=1)
     def score_all() -> Dict[str, float]:
         in_order = [reading for reading in readings if reading is not _REVERSED]
-        sent = masks.frames()
-        backwards = ReversedFrames(masks, [frame for frame in truth.frames if frame in sent])
+        names = masks.frames()
+        backwards = ReversedFrames(masks, [frame for frame in truth.frames if frame in names])
         return {
             **_score_readings(truth, masks, protocol, in_order),
             **_score_readings(truth, backwards, protocol, [_REVERSED]),
