@@ -305,8 +305,8 @@ def count_uneven_blocks(pixels: Array) -> Tuple[int, int]:
     counts = []
     for start in (0, _BLOCK // 2):
         down, across = ((side - _BLOCK // 2) // _BLOCK for side in pixels.shape)
-        part = pixels[start : start + down * _BLOCK, start : start + across * _BLOCK]
-        blocks = part.reshape(down, _BLOCK, across, _BLOCK)
+        grid = pixels[start : start + down * _BLOCK, start : start + across * _BLOCK]
+        blocks = grid.reshape(down, _BLOCK, across, _BLOCK)
         counts.append(int(np.count_nonzero((blocks != blocks[:, :1, :, :1]).any(axis=(1, 3)))))
     return counts[0], counts[1]
 

@@ -185,7 +185,7 @@ def _open_neighbours(step: int, submission: Any) -> Any:
     """Return a copy of a submission in which each image has the entry of another, a step further."""
     names = [name for name in submission.truth.item_names if name in submission.names()]
     neighbours = dict(zip(names, [*names[step:], *names[:step]]))
-    return switch("frames", value=lambda unit, *rest: submission.frames(neighbours[unit], *rest))(submission)
+    return switch("frames", value=lambda unit, *arguments: submission.frames(neighbours[unit], *arguments))(submission)
 
 
 _NEIGHBOURS = [

@@ -260,9 +260,9 @@ def count_sequence(
     masks: Optional[MaskFiles],
     protocol: SequenceProtocol,
     split: Split,
-    watch: Callable[[Stacks, Stacks, Stack], None] = lambda _truth, _predicted, _empty: None,
+    watch: Optional[Callable[[Array, Stacks, Stacks, Stack], None]] = None,
 ) -> SequenceCounts:
-    """Return the counts of one sequence and the problems of its masks; `watch` gets each block.
+    """Return the counts of one sequence and the problems of its masks; `watch` gets the counts and masks of each block.
 
     Memory holds one block of frames, and seven numbers per object and frame.
     """
@@ -285,12 +285,13 @@ def count_sequence(
             of_block = compare_masks(truth_masks, predictions, list(objects), protocol, empty)
             counts.append(of_block[0])
             strict.append(of_block[1])
+            if watch is not None:
+                watch(of_block[0], truth_masks, predictions, empty)
             if protocol.accuracy:
                 names = [truth.frames[frame] for frame in frames[indices]]
                 block = _PixelBlock(list(objects), of_block[0][:, 0], truth_masks, predictions, aside, empty.size)
                 strict[-1] = block.rate_in_grey(masks, names, shaded) if protocol.grey else block.rate()
         rows.append(indices)
-        watch(truth_masks, predictions, empty)
     return SequenceCounts(
         truth.name,
         [truth.frames[frame] for frame in frames],

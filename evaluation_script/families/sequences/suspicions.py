@@ -124,8 +124,8 @@ _STEPS = [
 #: The steps from a frame to the masks compared with it: none, and those of the readings.
 _OFFSETS = (0, 1, -1)
 #: The minimum number of frames between two others, the maximum ratio of the missing IoU in neighbouring frames to that
-#: in the masks' own, and the minimum of the latter.
-_FEWEST_BETWEEN, _CLOSER, _LACKING = 3, 0.6, 0.02
+#: in the masks' own, and the IoU of blocks whose masks are right.
+_FEWEST_BETWEEN, _CLOSER, _RIGHT = 3, 0.6, 0.95
 _REVERSED = Reading(
     "reversed", "the order of frames looks reversed", "Give the mask of the first frame the first frame's name",
     "sequence", lambda _: lambda stacks: stacks, least=0.5, times=_TIMES_MIRRORED,
@@ -146,36 +146,53 @@ class ReversedFrames(MaskFiles):
 
 
 class FrameSteps:
-    """The pixels that masks share with the truth of their own frames, of the frames before and of those after."""
+    """The pixels that masks share with the truth of their own frames, of the frames before and of those after.
+
+    Counting ends with the first block whose masks are right.
+    """
 
     def __init__(self, truth: Sequence, protocol: SequenceProtocol) -> None:
         self._labels = _list_pairs(truth, protocol)
         self._frames = 0
+        self._is_right = False
         #: For each step from a frame to the masks compared with it.
         self._tables = [_make_table(self._labels) for _ in _OFFSETS]
 
-    def add(self, truth: Stacks, predicted: Stacks, empty: Stack) -> None:
-        """Count the frames of a block that lie between two others."""
-        frames = len(empty.words)
-        if frames > 2:
-            self._frames += frames - 2
-            inner = {name: _cut(stack, 1, frames - 1) for name, stack in truth.items()}
-            for table, offset in zip(self._tables, _OFFSETS):
-                moved = {name: _cut(stack, 1 + offset, frames - 1 + offset) for name, stack in predicted.items()}
-                _add_pixels(table, self._labels, inner, moved, _cut(empty, 1, frames - 1))
+    def add(self, counts: Array, truth: Stacks, predicted: Stacks, empty: Stack) -> None:
+        """Count the frames of a block that lie between two others, given all its counts."""
+        end = len(empty.words) - 1
+        if self._is_right or end < 2:
+            return
+        true_areas, areas = counts[:, :, _TRUTH, 1:end].sum(axis=2), counts[:, :, _PREDICTION]
+        shared = counts[:, :, _SHARED, 1:end].sum(axis=2)
+        table = np.stack((shared, true_areas + areas[:, :, 1:end].sum(axis=2) - shared), axis=2)
+        self._tables[0] += table
+        self._frames += end - 1
+        self._is_right = (_match_labels(table) or 0.0) >= _RIGHT
+        for sums, offset in zip(self._tables[1:], () if self._is_right else _OFFSETS[1:]):
+            window = slice(1 + offset, end + offset)
+            sums[:, :, 1] += true_areas + areas[:, :, window].sum(axis=2)
+            for row, (name, labels) in enumerate(self._labels.items()):
+                for column, label in enumerate(labels):
+                    if name in truth and label in predicted:
+                        masks = _cut(truth[name], slice(1, end)), _cut(predicted[label], window)
+                        pixels = int(count_shared(*masks).sum())
+                        sums[row, column] += pixels, -pixels
 
     def score(self) -> ReadingScores:
         """Return the IoU over all pixels, as submitted and by each step that misses far less."""
-        before, *others = (_match_labels(table) or 0.0 for table in self._tables)
+        if self._is_right or self._frames < _FEWEST_BETWEEN:
+            return {}
+        before, *scores = (_match_labels(table) or 0.0 for table in self._tables)
         return {
             reading.name: (before, after)
-            for reading, after in zip(_STEPS, others)
-            if self._frames >= _FEWEST_BETWEEN and 1 - after <= _CLOSER * (1 - before) and 1 - before >= _LACKING
+            for reading, after in zip(_STEPS, scores)
+            if 1 - after <= _CLOSER * (1 - before)
         }
 
 
-def _cut(stack: Stack, start: int, stop: int) -> Stack:
-    return Stack(stack.words[start:stop], stack.top, stack.column, stack.size)
+def _cut(stack: Stack, frames: slice) -> Stack:
+    return Stack(stack.words[frames], stack.top, stack.column, stack.size)
 
 
 #: The objects of a sequence, each with the labels that may be its own.
