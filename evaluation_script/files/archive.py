@@ -231,7 +231,7 @@ class _ZipFiles(Files):
             self.sizes[name] = info.file_size
 
     def read(self, name: str) -> bytes:
-        whole = inflate_member(self._zip, self._infos[name])
+        whole = inflate_member(self._zip.fp, self._infos[name])
         return super().read(name) if whole is None else bytes(whole)
 
     def read_chunks(self, name: str) -> Iterator[bytes]:

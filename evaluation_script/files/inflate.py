@@ -14,7 +14,7 @@ import struct
 import zipfile
 import zlib
 from threading import Lock
-from typing import Iterator, Optional, Union
+from typing import IO, Iterator, Optional, Union
 
 from .limits import PACK_AGAIN, ArchiveLimits, size_text
 from .problems import Flaw
@@ -75,12 +75,12 @@ def read_at(file: int, count: int, start: int) -> bytes:
             os.lseek(file, before, os.SEEK_SET)
 
 
-def inflate_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Optional[Inflated]:
-    """Return a member of a zip; None if it is large or differs from its header, which zipfile handles."""
+def inflate_member(archive: Optional[IO[bytes]], info: zipfile.ZipInfo) -> Optional[Inflated]:
+    """Return a member of an open zip; None if it is large or differs from its header, which zipfile handles."""
     if not 0 < info.file_size <= _LARGEST_MEMBER:
         return None
     try:
-        file, length = archive.fp.fileno() if archive.fp else -1, len(info.orig_filename)
+        file, length = archive.fileno() if archive else -1, len(info.orig_filename)
         data = read_at(file, _LOCAL.size + length + _USUAL_EXTRA + info.compress_size, info.header_offset)
         signature, name, extra = _LOCAL.unpack_from(data)
         start = _LOCAL.size + name + extra

@@ -10,9 +10,9 @@ import struct
 import zipfile
 import zlib
 from contextlib import contextmanager, suppress
-from typing import Any, BinaryIO, Dict, Iterator, List, Tuple, Union
+from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Tuple, Union
 
-from .inflate import PositionedFile
+from .inflate import Inflated, PositionedFile, inflate_member
 from .problems import HostError
 
 FORMAT = "segjudge truth 1"
@@ -32,6 +32,10 @@ DAMAGED = (
 
 #: The manifest's key of the family, which every annotation file has had since the first.
 FAMILY_KEY = "track"
+
+#: The entry of a member in a zip's table of contents, up to its name: signature, method, checksum, sizes, length of the
+#: name, and the member's position.
+_ENTRY = struct.Struct("<4s6xH4x3LH12xL")
 
 #: A path, or an open file.
 Source = Union[str, BinaryIO]
@@ -100,13 +104,36 @@ def table_of(path: str) -> bytes:
 
 def _read_manifest(source: Source) -> Dict[str, Any]:
     """Return the manifest of a file made by `segjudge pack`; an empty one for other files."""
-    if not zipfile.is_zipfile(source) or (isinstance(source, str) and MANIFEST.encode() not in table_of(source)):
-        return {}  # searching the table of a large zip is much faster than parsing it
+    if not zipfile.is_zipfile(source):
+        return {}
     try:
-        with zipfile.ZipFile(source) as archive:
-            return dict(json.loads(archive.read(MANIFEST))) if MANIFEST in archive.namelist() else {}
+        data = None
+        if isinstance(source, str):  # searching the table of a large zip is much faster than parsing it
+            table = table_of(source)
+            if MANIFEST.encode() not in table:
+                return {}
+            data = _inflate_manifest(source, table)
+        if data is None:
+            with zipfile.ZipFile(source) as archive:
+                data = archive.read(MANIFEST) if MANIFEST in archive.namelist() else b"{}"
+        return dict(json.loads(data))
     except DAMAGED as error:
         raise annotations_error(source, error) from None
+
+
+def _inflate_manifest(path: str, table: bytes) -> Optional[Inflated]:
+    """Return the last manifest in a zip's table of contents; None if zipfile must find or inflate it."""
+    name, start = MANIFEST.encode(), table.rfind(MANIFEST.encode()) - _ENTRY.size
+    if start < 0:
+        return None
+    info = zipfile.ZipInfo(MANIFEST)
+    signature, info.compress_type, info.CRC, info.compress_size, info.file_size, length, info.header_offset = (
+        _ENTRY.unpack_from(table, start)
+    )
+    if (signature, length) != (b"PK\1\2", len(name)):
+        return None
+    with open(path, "rb") as file:
+        return inflate_member(file, info)
 
 
 def open_packed(source: Source, family: str = "") -> Tuple[zipfile.ZipFile, Dict[str, Any]]:

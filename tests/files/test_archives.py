@@ -50,7 +50,7 @@ def opened(data: bytes, folder: Path, limits: ArchiveLimits = LIMITS) -> dict[st
         if isinstance(files, archive._ZipFiles):  # the quick way, which leaves only unusual entries to `parts`
             for name, content in contents.items():
                 if content and name.isascii():
-                    assert inflate_member(files._zip, files._infos[name]) == content
+                    assert inflate_member(files._zip.fp, files._infos[name]) == content
         return contents
     finally:
         files.close()

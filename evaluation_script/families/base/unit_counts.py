@@ -185,8 +185,9 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
 
     def restrict(self, everything: UnitAccumulator[Rules], units: List[UnitCounts], flags: Array) -> None:
         """Drop the units that are not flagged, in a copy of the accumulator of everything."""
-        self._complete = list(compress(units, flags.tolist()))
-        self.names = [unit.name for unit in self._complete]
+        selectors = flags.tolist()
+        self._complete = list(compress(units, selectors))
+        self.names = list(compress(everything.names, selectors))
         self._stacks = {key: table[flags] for key, table in everything._stacks.items()}
         self._sums, self._left_out = {}, (everything, list(compress(units, (~flags).tolist())))
 

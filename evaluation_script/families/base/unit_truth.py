@@ -204,7 +204,7 @@ def _reader(archive: zipfile.ZipFile, member: str, size: Size, labels: List[int]
 
 def _member(archive: zipfile.ZipFile, name: str) -> bytes:
     try:
-        return bytes(inflate_member(archive, archive.getinfo(name)) or archive.read(name))
+        return bytes(inflate_member(archive.fp, archive.getinfo(name)) or archive.read(name))
     except DAMAGED as error:
         raise HostError(f"annotation file: {name} cannot be read ({error!r})") from None
 

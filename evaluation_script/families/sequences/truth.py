@@ -310,7 +310,7 @@ def _sequence(archive: zipfile.ZipFile, split: str, entry: Dict[str, Any]) -> Se
     def read_block(index: int) -> Stacks:
         try:
             member = archive.getinfo(_member(split, entry["name"], index))
-            data = inflate_member(archive, member) or archive.read(member)
+            data = inflate_member(archive.fp, member) or archive.read(member)
             return _unpack_block(data, blocks[index], labels)
         except DAMAGED as error:
             raise HostError(f"annotation file: {split}/{entry['name']} cannot be read ({error!r})") from None
