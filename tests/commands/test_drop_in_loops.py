@@ -1,12 +1,13 @@
 """Unchanged programs that evaluate by pycocotools, with the stand-ins installed.
 
-torchmetrics is the real package if it is installed.  The loop of Ultralytics 8.2 is written here after its published
-code: its validator's `eval_json`.
+torchmetrics is the real package if it is installed.  The loops of Ultralytics 8.2 and RF-DETR 1.11 are written here
+after their published code: a validator's `eval_json`, and `CocoEvaluator`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
 import json
 from collections.abc import Callable
@@ -88,6 +89,52 @@ def test_ultralytics_validates_with_the_stand_ins(kinds: tuple[str, ...], compar
     theirs, ours = compared(eval_json)
     assert ours == theirs
     assert len(set(ours)) > 3
+
+
+@pytest.mark.parametrize("kind", ["bbox", "segm"])
+@pytest.mark.parametrize("most", [3, 500])
+def test_rf_detr_evaluates_with_the_stand_ins(kind: str, most: int, compared: Any, tmp_path: Path) -> None:
+    """It fills an empty truth, copies it, adds detections late, and has a summary of its own."""
+    truth_path, results_path = truth_and_records(6, tmp_path)
+    shape = {"bbox": "bbox", "segm": "segmentation"}[kind]
+    sent = [
+        {key: record[key] for key in ("image_id", "category_id", "score", shape)}
+        for record in json.loads(results_path.read_text())
+    ]
+
+    def evaluate() -> list[float]:
+        from pycocotools.coco import COCO
+        from pycocotools.cocoeval import COCOeval
+
+        truth = COCO()
+        truth.dataset = copy.deepcopy(COCO(str(truth_path)).dataset)
+        truth.createIndex()
+        truth = copy.deepcopy(truth)
+        values = []
+        for rows in (sent, sent[:0]):
+            evaluation = COCOeval(truth, iouType=kind)
+            evaluation.params.maxDets = [1, 2, most]
+            if rows:
+                found = truth.loadRes(copy.deepcopy(rows))
+            else:
+                found = COCO()
+                found.dataset = {**copy.deepcopy(truth.dataset), "annotations": []}
+                found.createIndex()
+            vars(evaluation)["cocoDt"] = found
+            evaluation.params.imgIds = list(np.unique([1, 2, 3, 5, 8]))
+            evaluation.evaluate()
+            evaluation.accumulate()
+            for area, _ in enumerate(evaluation.params.areaRngLbl):
+                precision = evaluation.eval["precision"][:, :, :, [area], [2]]
+                half = precision[np.where(evaluation.params.iouThrs == 0.5)[0]]
+                recalls = [evaluation.eval["recall"][:, :, [area], [cap]] for cap in range(3)]
+                tables = [table[table > -1] for table in (precision, half, *recalls)]
+                values += [float(table.mean()) if len(table) else -1.0 for table in tables]
+        return values
+
+    theirs, ours = compared(evaluate)
+    assert ours == theirs
+    assert len(set(ours)) > 5
 
 
 @needs_torchmetrics
