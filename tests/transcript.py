@@ -141,7 +141,6 @@ report
 report davis-results.zip
 report davis-results.zip --truth davis-truth.zip
 report davis-results.zip --truth davis-truth.zip --protocol davis2017 --split none
-report davis-results.zip --truth davis-truth.zip --protocol davis2017 --out page.html --budget 0
 report davis-results.zip --truth davis-truth.zip --protocol davis2017 --out page.html --images coco-tables
 report davis-results.zip --truth davis-truth.zip --protocol davis2017 --out page.html --title Mine
 :there is no sandbox

@@ -135,7 +135,7 @@ def _show(args: argparse.Namespace) -> int:
     """Draw as `report --draw` does; the protocol defaults to COCO's."""
     protocol = args.protocol or ("" if args.phase else _SHOWN_PROTOCOL)
     choice = TruthChoice.read({**vars(args), "protocol": protocol}).complete("show")
-    return Drawing(args.results or "", choice, args.out, args.images or "", args.iou, args.score).draw()
+    return Drawing(args.results or "", choice, args.out, choice.choose_images(args.images), args.iou, args.score).draw()
 
 
 def _make_demo(args: argparse.Namespace) -> int:

@@ -75,7 +75,8 @@ def _compare(args: argparse.Namespace) -> int:
     comparison = compare(methods, metric=metric, split=args.split or "")
     if note := describe_direction(comparison.metric, comparison.protocol.name):
         say(f"warning: {note}.")
-    page = comparison.make_page(make_page_options(args.images, args.budget)) if args.out else None
+    images = choice.choose_images(args.images)
+    page = comparison.make_page(make_page_options(images, args.budget)) if args.out else None
     stream = choose_stream(args.json, args.markdown, args.table)
     print(comparison.text(look(stream)), file=stream)
     if args.kinds:
@@ -88,7 +89,7 @@ def _compare(args: argparse.Namespace) -> int:
         _write_text(write_table(comparison, args.table), args.table)
     if args.film:
         sequence = {"sequence": args.sequence} if args.sequence else {}
-        comparison.film(args.film, frames=args.frames or (), images=args.images or "", errors=args.errors, **sequence)
+        comparison.film(args.film, frames=args.frames or (), images=images, errors=args.errors, **sequence)
         mention(f"Wrote {args.film}")
     _write_document(comparison.document(kinds=args.kinds), args.json)
     return _judge_gain(comparison, args.fail_below)
@@ -131,6 +132,11 @@ def _name_results(text: str) -> tuple[str, str]:
     return name or name_of(path).partition(".")[0], path
 
 
+def _add_page(sub: argparse.ArgumentParser, about: str) -> None:
+    """Add the option of a page, by `score`'s name and by that of other files."""
+    options_of(sub, OUTPUT)("--report", "--out", dest="out", metavar="FILE", type=OutputFile, help=about)
+
+
 def _add_compare_options(sub: argparse.ArgumentParser) -> None:
     about = "the results of one method; NAME=RESULTS names it"
     sub.add_argument("results", nargs="+", type=InputPath, metavar="RESULTS", help=about)
@@ -141,7 +147,7 @@ def _add_compare_options(sub: argparse.ArgumentParser) -> None:
     add = options_of(sub, OUTPUT)
     add("--metric", metavar="METRIC", help=_METRIC)
     add("--kinds", action="store_true", help="list the kinds of failure and how much each costs")
-    add("--out", metavar="FILE", type=OutputFile, help="write a page of the sequences and frames that differ")
+    _add_page(sub, "write a page of the sequences and frames that differ")
     add_page_options(sub)
     add("--json", metavar="FILE", type=OutputFile, help=FULL_PRECISION)
     add = options_of(sub, _PUBLISHING)
@@ -222,7 +228,7 @@ def _add_rank_options(sub: argparse.ArgumentParser) -> None:
     add("--method", metavar="METHOD", default=METHODS[0], choices=choices, help="%(choices)s (default: %(default)s)")
     add("--smaller", action="store_true", help="with a CSV table: lower values are better")
     add = options_of(sub, OUTPUT)
-    add("--out", metavar="FILE", type=OutputFile, help="write a page with tables and significant differences")
+    _add_page(sub, "write a page with tables and significant differences")
     add("--plots", metavar="DIR", type=OutputFolder, help="write plots as SVG and PNG")
     add("--json", metavar="FILE", type=OutputFile, help=FULL_PRECISION)
     add = options_of(sub, RARELY)
@@ -241,5 +247,5 @@ COMMANDS = {
     "compare": Command(
         _add_compare_options, _compare, "segjudge compare old.zip new.zip --truth DAVIS --protocol davis2017"
     ),
-    "rank": Command(_add_rank_options, _rank, "segjudge rank a.json b.json c.json --out ranking.html"),
+    "rank": Command(_add_rank_options, _rank, "segjudge rank a.json b.json c.json --report ranking.html"),
 }

@@ -62,7 +62,7 @@ def _report(args: argparse.Namespace) -> int:
         return _draw_into_folder(args, choice)
     title, options = (
         args.title or name_of(args.results or choice.source.path),
-        make_page_options(args.images, args.budget),
+        make_page_options(choice.choose_images(args.images), args.budget),
     )
     if args.results:
         page = make_report(choice.score_openly(args.results), title, options)
@@ -82,7 +82,7 @@ def _draw_into_folder(args: argparse.Namespace, choice: TruthChoice) -> int:
         if getattr(args, option) != default:
             raise OptionError(f"{option} does not apply to --draw")
     values = {name: getattr(args, name) for name in ("iou", "score") if getattr(args, name) is not None}
-    return Drawing(args.results or "", choice, args.draw, args.images or "", **values).draw()
+    return Drawing(args.results or "", choice, args.draw, choice.choose_images(args.images), **values).draw()
 
 
 def _read_stored(path: str | None) -> tuple[Mapping[str, object], str]:

@@ -92,7 +92,7 @@ def _score(args: argparse.Namespace) -> int:
     style = _Style(compares=request.phase is None, is_official=args.style == "official", all_metrics=args.all_metrics)
     _show(scores, files, style)
     if args.report:
-        _write_report(scores, args.report)
+        _write_report(scores, args.report, choice.choose_images(None))
     elif args.json != "-" and not (style.is_official or args.cap or args.id_zero_quirk):
         for verdict in _list_verdicts(scores):
             mention(verdict)
@@ -120,12 +120,12 @@ def _score_several(args: argparse.Namespace, request: ScoreRequest, paths: list[
     return score_several(request, paths, args.json, width=_WIDTH, all_metrics=args.all_metrics)
 
 
-def _write_report(scores: Scores, path: str) -> None:
-    """Write the page of scores, and print its verdict."""
+def _write_report(scores: Scores, path: str, images: str) -> None:
+    """Write the page of scores over a folder's pictures, and print its verdict."""
     from segjudge.report.page import make_page_options
     from segjudge.scoring.report import make_report
 
-    page = make_report(scores, scores.title, make_page_options("", _BUDGET))
+    page = make_report(scores, scores.title, make_page_options(images, _BUDGET))
     write_page(page, path)
     mention_verdicts(page)
 

@@ -378,7 +378,7 @@ def add_jobs_option(sub: argparse.ArgumentParser) -> None:
 
 def add_page_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of commands that write a page, for `make_page_options`."""
-    about = "the dataset's pictures, drawn under the masks"
+    about = "the dataset's pictures, drawn under the masks (default with --phase: pictures/PHASE of the challenge)"
     options_of(sub, OUTPUT)("--images", metavar="DIR", type=InputPath, help=about)
     size = "size limit of the page in megabytes; a smaller page has fewer pictures and coarser masks (default: 6)"
     options_of(sub, RARELY)("--budget", type=whole_number(1, 500), default=6, metavar="MB", help=size)

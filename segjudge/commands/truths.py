@@ -122,6 +122,15 @@ class TruthChoice(NamedTuple):
         phase = source.phase(self.phase or "") if secrecy else source.own_phase(self.phase or "")
         return phase, self.annotations or os.path.join(source.root, phase.annotations)
 
+    def choose_images(self, named: str | None) -> str:
+        """Return the folder of a dataset's pictures: the named one, or the phase's in its challenge; "" without any."""
+        if named or not self.phase:
+            return named or ""
+        from segjudge.platforms.evalai.bundle.bundle_source import PICTURES_FOLDER, find_bundle
+
+        folder = os.path.join(find_bundle().root, PICTURES_FOLDER, self.phase)
+        return folder if os.path.isdir(folder) else ""
+
     def request(self, results: str, *, strict: bool = False, secrecy: bool = True) -> ScoreRequest:
         """Return the request to score results; a terminal needs no secrecy."""
         from segjudge.families.truths import TruthSource

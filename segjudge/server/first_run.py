@@ -11,6 +11,7 @@ from typing import TextIO
 
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.build import list_samples
+from segjudge.platforms.evalai.bundle.bundle_source import PICTURES_FOLDER
 from segjudge.platforms.evalai.bundle.push import without_sponsors
 from segjudge.system.files import hold_folder
 
@@ -24,8 +25,6 @@ from .wire import Refusal, format_date, format_moment, parse_moment
 
 #: The file that marks the folder of a server whose database is elsewhere, and its lock.
 _MARK, _LOCK = ".segjudge-rehearsal", "lock"
-#: The folder of a phase's pictures in a bundle, which is not uploaded: `pictures/CODENAME`.
-_PICTURES_FOLDER = "pictures"
 HOST_NAME, HOST_TEAM = "host", "Hosts"
 _PARTICIPANTS = {"aurora": "Aurora", "borealis": "Borealis"}
 
@@ -114,7 +113,7 @@ def create_challenge(services: Services, bundle: str, origin: str, folder: str) 
         number, is_new = bundle_import.create_or_update(services, bundle, repository, host_team)
     except ValueError as error:
         raise HostError(str(error)) from None
-    services.report_pages.pictures[number] = os.path.join(os.path.realpath(origin), _PICTURES_FOLDER)
+    services.report_pages.pictures[number] = os.path.join(os.path.realpath(origin), PICTURES_FOLDER)
     for name in _PARTICIPANTS:
         submitting.record_participation(services, number, _first_team(services, name, PARTICIPANT))
     return number, is_new

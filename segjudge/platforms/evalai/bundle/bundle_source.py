@@ -26,6 +26,8 @@ CONFIG = "challenge_config.yaml"
 CONFIG_NAMES = (CONFIG, "challenge_config.yml")
 SCRIPT_FOLDER = "evaluation_script"
 PHASES_FILE = "phases.py"
+#: The folder of a phase's pictures in a bundle, which is not uploaded: `pictures/CODENAME`.
+PICTURES_FOLDER = "pictures"
 #: The maximum bytes of a script that is read to recognise its author.
 _SCRIPT_BYTES = 64 << 20
 #: The exceptions of zipfile for a damaged or unsupported member.
