@@ -128,12 +128,12 @@ class StreetCurves:
                     bit = np.uint64(1 << (number * len(_OVERLAPS) + step))
                     judged_rows = chosen[chosen["ignored"] & bit == 0]
                     right = judged_rows["matched"] & bit != 0
-                    table[number, category, step] = _average_precision(judged_rows["score"], right, int(counts[number]))
+                    table[number, category, step] = average_precision(judged_rows["score"], right, int(counts[number]))
         return table
 
 
-def _average_precision(score: Array, right: Array, instances: int) -> float:
-    """Return the area under the precision-recall curve, which has a point at every score."""
+def average_precision(score: Array, right: Array, instances: int) -> float:
+    """Return the area under the precision-recall curve of rising scores, which has a point at every score."""
     if not len(score):
         return 0.0
     starts = np.flatnonzero(np.append(True, score[1:] != score[:-1]))

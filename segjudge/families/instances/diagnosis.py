@@ -12,6 +12,7 @@ import numpy as np
 
 from segjudge.evaluation_script.families.base.reports import Report, Row
 from segjudge.evaluation_script.families.instances.cityscapes import RANGES as STREET_RANGES
+from segjudge.evaluation_script.families.instances.cityscapes import average_precision
 from segjudge.evaluation_script.families.instances.matching import ClosePairs, cut_into_blocks, find_close_pairs
 from segjudge.evaluation_script.families.instances.metrics import RECALLS
 from segjudge.evaluation_script.families.instances.protocols import THRESHOLDS, InstanceProtocol
@@ -53,6 +54,8 @@ class _JudgedDetections:
     excused: Array
     #: Whether the annotation with the id 0 matches a detection, which is then wrong.
     id_zero_quirk: bool
+    #: Whether an IoU must exceed its threshold, and AP is the area below curves without smoothing, as in Cityscapes.
+    streets: bool
     foreground: float
     #: The instance that each detection matches, or -1.
     partner: Array
@@ -86,15 +89,13 @@ class _JudgedDetections:
     def match_at(self, foreground: float) -> _JudgedDetections:
         same_category = self.category[self.pairs.prediction] == self.instance_category[self.pairs.truth]
         crowd, iou = self.crowd[self.pairs.truth], self.pairs.iou
-        partner = _assign_partners(self.pairs.select(same_category & ~crowd & (iou >= foreground)), len(self.record))
+        close = iou > foreground if self.streets else iou >= foreground
+        partner = _assign_partners(self.pairs.select(same_category & ~crowd & close), len(self.record))
         ignored = self.excused.copy()
         excuses_one = self.excuses_one[self.pairs.truth]
         ignored[self.pairs.prediction[same_category & crowd & ~excuses_one & (iou > foreground)]] = True
         free = partner[self.pairs.prediction] < 0
-        ignored |= (
-            _assign_partners(self.pairs.select(same_category & excuses_one & (iou >= foreground) & free), len(ignored))
-            >= 0
-        )
+        ignored |= _assign_partners(self.pairs.select(same_category & excuses_one & close & free), len(ignored)) >= 0
         return replace(self, foreground=foreground, partner=partner, ignored=ignored & (partner < 0))
 
 
@@ -118,7 +119,7 @@ def _judge_detections(
         close.records, records.score[close.records], records.category[close.records], records.image[close.records],
         close.annotations, truth.category[close.annotations], truth.image[close.annotations],
         truth.crowd[close.annotations] | uncounted[close.annotations], uncounted[close.annotations],
-        pairs, close.excused, protocol.id_zero_quirk, 0.0, nobody, nothing,
+        pairs, close.excused, protocol.id_zero_quirk, protocol.streets, 0.0, nobody, nothing,
     )  # fmt: skip
     return detections.match_at(foreground)
 
@@ -188,6 +189,7 @@ class _CurvePoints:
     right: Array
     instance_counts: Array
     recalls: Array
+    streets: bool = False
 
     def select(self, chosen: Array) -> _CurvePoints:
         category, score, right = (column[chosen] for column in (self.category, self.score, self.right))
@@ -216,14 +218,19 @@ class _CurvePoints:
         return curves
 
     def precision(self) -> Array:
-        """Return the AP of each category: its mean precision over the recalls."""
+        """Return the AP of each category: its mean precision over the recalls, or the area that Cityscapes measures."""
         means: Array = self.curves().mean(axis=1)
+        for number in np.flatnonzero(self.instance_counts).tolist() if self.streets else ():
+            detections = np.flatnonzero(self.category == number)
+            detections = detections[np.argsort(self.score[detections], kind="stable")]
+            count = int(self.instance_counts[number])
+            means[number] = average_precision(self.score[detections], self.right[detections], count)
         return means
 
 
 def _list_curve_points(judged: _JudgedDetections) -> _CurvePoints:
     """Return all detections, ignored ones included, as points; ties follow the order of images."""
-    return _CurvePoints(judged.category, judged.score, judged.right, judged.instance_counts, RECALLS)
+    return _CurvePoints(judged.category, judged.score, judged.right, judged.instance_counts, RECALLS, judged.streets)
 
 
 # ── the calibration of scores ───────────────────────────────────────────────
@@ -550,6 +557,12 @@ class InstanceDiagnosis:
             curves = _list_curve_points(judged).select(~judged.ignored).curves()[judged.instance_counts > 0]
             curves_by_iou[round(threshold, 2)] = curves.mean(axis=0) if len(curves) else np.zeros(curves.shape[1])
         return curves_by_iou
+
+    def average_precision(self, iou: float) -> float:
+        """Return the mean AP over categories at an IoU of AP."""
+        judged = self._judged_at[min(self._judged_at, key=lambda threshold: abs(threshold - iou))]
+        precision = _list_curve_points(judged).select(~judged.ignored).precision()[judged.instance_counts > 0]
+        return float(precision.mean()) if len(precision) else 0.0
 
     def trace_curve(self, category: int) -> tuple[Array, Array, Array]:
         """Return recall, precision and score of a category after each detection, by falling score."""

@@ -199,7 +199,7 @@ def _make_categories(rows: list[Row]) -> Section:
 def _make_curves(diagnosis: InstanceDiagnosis, costliest_categories: list[Row]) -> Section:
     overall = [
         {"name": f"{iou:.2f}", "points": _format_points(np.linspace(0, 1, len(curve)), curve), "marked": iou in _MARKED,
-         "area": float(curve.mean()), "label": 100 * (1 - float(curve[len(curve) // 3]))}
+         "area": diagnosis.average_precision(iou), "label": 100 * (1 - float(curve[len(curve) // 3]))}
         for iou, curve in diagnosis.average_curves().items()
     ]  # fmt: skip
     curves = []
@@ -218,7 +218,12 @@ def _make_curves(diagnosis: InstanceDiagnosis, costliest_categories: list[Row]) 
                 ],
             }
         )
-    values = {"overall": overall, "own": curves, "measure": diagnosis.protocol.measure}
+    values = {
+        "overall": overall,
+        "own": curves,
+        "measure": diagnosis.protocol.measure,
+        "smooth": not diagnosis.protocol.streets,
+    }
     return Section("curves", "Precision and recall", values, package=_PACKAGE)
 
 

@@ -17,6 +17,7 @@ from segjudge.evaluation_script.families.instances.truth import InstanceTruth
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.families import tools_of
 from segjudge.families.base.published import TruthSource
+from segjudge.families.instances.diagnosis import diagnose
 from segjudge.families.instances.published import open_instances
 from segjudge.masks.run_lengths import encode_labels
 from segjudge.testing import CHECKS, Case
@@ -24,10 +25,14 @@ from tests.backends import use_numpy
 from tests.builders import png
 from tests.data import FAMILIES_DATA, copy_files
 from tests.families.unit_counts import read_golden
+from tests.report.known_faults import FAULTS
+from tests.report.known_files import list_benchmarks
+from tests.report.known_scenes import make_world
 from tests.scoring.shares import write_files
 from tests.shared import needs_shared
 
 DATA = FAMILIES_DATA / "cityscapes"
+BENCHMARK = list_benchmarks()["cityscapes-instance"]
 CASES: dict[str, Any] = read_golden(DATA).get("instance", {})
 SAFE, OFFICIAL = "cityscapes-instance", "cityscapes-instance-official"
 #: The message where the script stops.
@@ -349,3 +354,25 @@ def test_it_keeps_what_all_families_promise(name: str, tmp_path: Path) -> None:
         arrays={"good": lambda: arrays},
         other_truth=objects(tmp_path / "other", **{city: np.roll(numbers, 3, axis=1) for city, numbers in maps.items()}),
     ))  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_ap_of_cityscapes_is_explained_by_its_own_curves(seed: int, tmp_path: Path) -> None:
+    random = np.random.default_rng(seed)
+    world = make_world(random, 6, 1, BENCHMARK.kinds)
+    predicted = [video.copy() for video in world]
+    for video in predicted:
+        FAULTS[str(random.choice(["missed", "surplus", "merged", "renamed", "half", "noise"]))].spoil(video, 2, random)
+        video.scores.update({number: round(random.uniform(0.1, 1), 1) for number in video.numbers()})
+    (tmp_path / "truth").mkdir()
+    truth, results = BENCHMARK.publish(world, tmp_path / "truth"), tmp_path / "results.zip"
+    results.write_bytes(BENCHMARK.send(predicted))
+    scores = segjudge.score(results, truth, "cityscapes-instance")
+    (report,) = scores.reports
+    diagnosis = diagnose(scores.open_inputs(), report)
+    expected = {row["name"]: row["AP50%"] for row in report.rows()["categories"] if row["AP50%"] is not None}
+    found = dict(zip(diagnosis.names, diagnosis.errors.precision.tolist(), strict=True))
+    assert {name: found[name] for name in expected} == pytest.approx(expected, abs=1e-12)
+    assert diagnosis.average_precision(0.5) == pytest.approx(report.values["AP50%"], abs=1e-12)
+    means = [diagnosis.average_precision(iou) for iou in diagnosis.average_curves()]
+    assert sum(means) / len(means) == pytest.approx(report.values["AP"], abs=1e-9)
