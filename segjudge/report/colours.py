@@ -33,10 +33,10 @@ GROUND = (58, 62, 70)
 #: A kind of mistake -> its class in `pages/page.css`; similar kinds have the same colour everywhere.
 _STYLES = {
     "right": "right",
-    "missed": "missing", "Miss": "missing", "withdrawn": "missing over",
+    "missed": "missing", "missing": "missing", "Miss": "missing", "withdrawn": "missing over",
     "surplus": "extra", "false alarm": "extra", "Bkg": "extra",
     "wrong class": "mixed", "swapped": "mixed", "wrong object": "mixed", "links": "mixed", "Cls": "mixed",
-    "Both": "mixed over",
+    "wrong label": "mixed", "Both": "mixed over",
     "merged": "merged", "split": "split", "Dupe": "split",
     "inexact": "inexact", "too much": "inexact over", "too little": "inexact under",
     "partial": "partial", "Loc": "partial", "grey": "partial",

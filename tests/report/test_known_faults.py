@@ -16,7 +16,7 @@ from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.families import tools_of
 from segjudge.families.base.tools import UnitTools
 from segjudge.report.colours import GROUND, MISTAKES
-from segjudge.report.page import PageOptions
+from segjudge.report.page import PageOptions, Section
 from segjudge.scoring.report import make_report
 from tests.report.known_faults import FAULTS, pattern_of, spoil, turn_over
 from tests.report.known_files import list_benchmarks
@@ -72,6 +72,48 @@ def find_cause(scores: Any) -> str:
     """Return the first sentence of a verdict, without making the page, whose sentence is compared with it below."""
     tools = tools_of(scores.reports[0].protocol.family)
     return str(tools.explain_failures(scores.open_inputs(), scores.choose_report())[1])
+
+
+@pytest.mark.parametrize("protocol", BENCHMARKS)
+def test_verdict_strip_player_and_table_begin_with_the_same_case(protocol: str, tmp_path: Path) -> None:
+    """Cases have faults of their own; the table lists cases in the player's order."""
+    (world, random), faults = make_worlds(protocol, 25), itertools.cycle(BENCHMARKS[protocol].faults)
+    predicted = [video.copy() for video in world]
+    for number, (video, fault) in enumerate(zip(predicted, faults, strict=False)):
+        FAULTS[fault].spoil(video, 1 + number % 3, random)
+    verdict, *sections = make_report(score_worlds(protocol, world, predicted, tmp_path), "", PageOptions()).sections
+    players = [section for section in sections if section.template == "frames"]
+    assert players or PROTOCOLS[protocol].family == "scans"  # scans need points
+    for player in players:
+        sequences: Any = player.values["sequences"]
+        film: Any = verdict.values["film"]
+        streams = [sequence["stream"] for sequence in sequences]
+        assert film["sequence"] == sequences[0]["name"]
+        assert _find_opened(str(verdict.values["sentences"])) in ([], streams[:1])
+        assert streams in [_list_opened(section) for section in sections]
+
+
+def _list_opened(section: Section) -> list[str]:
+    """Return the streams that a table opens, or the list of mask sequences."""
+    listed: Any = section.values.get("sequences", [])
+    return _find_opened(str(section.values.get("rows"))) or [row[1] for row in listed if isinstance(row, tuple)]
+
+
+def _find_opened(text: str) -> list[str]:
+    return [html.unescape(stream) for stream in re.findall(r'data-open="([^"]*)"', text)]
+
+
+def test_a_verdict_names_the_cause_of_the_worst_case_if_it_is_another(tmp_path: Path) -> None:
+    random = np.random.default_rng(27)
+    world = make_world(random, 7, 8, 1)
+    predicted = [video.copy() for video in world]
+    for video, fault in zip(predicted, [*["dilated"] * 4, *["missed"] * 2, "eroded"], strict=True):
+        FAULTS[fault].spoil(video, 2 if fault == "dilated" else 3, random)
+    _, cause, *_, worst = read_verdict(score_worlds("mots", world, predicted, tmp_path))
+    assert re.search("too large.*missed", cause)
+    assert re.search(
+        r"Worst: scene07.* There, all \d+ masks are too small: \d+ % of their pixels are missing\.$", worst
+    )
 
 
 @pytest.mark.parametrize("protocol", ["davis2017", "vipseg", "kitti-step", "mots", "burst"])

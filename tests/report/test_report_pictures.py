@@ -182,7 +182,7 @@ def test_every_pixel_has_the_colour_of_what_is_wrong_there() -> None:
 
 def test_an_image_whose_masks_all_match_says_how_far_they_do_not() -> None:
     image = {"cat": [("aaaaaaaa..", "..aaaaaaaa")]}
-    text = "everything matches: 25 % of the truth is missed, 25 % of the prediction is surplus"
+    text = "everything matches: 25 % of the truth is missing, 25 % of the prediction is surplus"
     assert text in str(draw(image).player.values)
     assert "all segments match, but inexactly" in str(draw(image, dense=True).player.values)
 

@@ -30,7 +30,7 @@ _MOST_PAIRS = 2_000_000
 IOU, MATCHED, SURPLUS, MISSED = range(4)
 #: The loss of AQ, by column: no track; pixels of a track outside all objects; frames with another track or object;
 #: within a frame, other tracks of the object and other objects of the track.
-UNASSOCIATED = ("missed", "surplus", "swapped", "split", "merged")
+UNASSOCIATED = ("missing", "surplus", "swapped", "split", "merged")
 #: A track covers an object in a frame if it has this share of the object's tracked pixels.
 _LEAST_SHARE = 0.1
 #: Columns of segments; the last one has their order in the list.

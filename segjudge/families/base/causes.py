@@ -45,7 +45,7 @@ INEXACT_CAUSES = _TOO_SMALL, _TOO_LARGE, _BOTH = "too small", "too large", FAULT
 #: A mask is too small if its missing pixels are this many times its extra ones, and too large in the opposite case.
 _LOPSIDED = 3
 #: A second cause is named if its cost is at least this share of the first one's.
-_ALSO = 0.2
+_ALSO = 0.15
 #: A second pair of confused classes is named if it has at least this share of the first one's segments.
 _BESIDE = 0.3
 #: The maximum number of classes in a list.
@@ -59,6 +59,8 @@ _OFTENER = 2
 _SHOWN = {RIGHT, PARTIAL, WRONG_CLASS, SWAPPED}
 #: The lack of IoU above which the shape of a segment with another fault says nothing.
 _SHAPELESS = 0.75
+#: The name of a class in a map, whose score is a mean over classes: a region's size does not matter.
+_REGION = "region"
 #: The cost below which every segment is correct.
 _NONE = 1e-9
 
@@ -128,7 +130,9 @@ class CauseCounts:
     partial: int = 0
     #: Pixels by cause: missing from matches, extra in them, and of the truth there.
     pixels: dict[str, list[float]] = field(default_factory=dict)
-    #: The same for objects only, if other segments are stuff.
+    #: The shares of a segment that are missing from its match, and of the match that are extra: their sums by cause.
+    shares: dict[str, list[float]] = field(default_factory=dict)
+    #: Pixels of objects only, if other segments are stuff.
     object_pixels: dict[str, list[float]] = field(default_factory=dict)
     #: Missing or extra pixels of matches, by cause and by the other class that has them: of all segments, of objects.
     pixels_of: dict[str, Counter[str]] = field(default_factory=dict)
@@ -179,6 +183,8 @@ class CauseCounts:
                 self.predicted_classes[name] += 1
             if kind == SURPLUS and column not in explained:
                 self._note(FAULTS[SURPLUS].name, 1.0, name)
+            if kind == MERGED and self.one_to_one:
+                self.costs[FAULTS[MERGED].name] = self.costs.get(FAULTS[MERGED].name, 0.0) + 1
 
     def _has_shape(self, seen: SeenFrame, judged: JudgedSegments, match: Match, shown: Mapping[int, list[int]]) -> bool:
         """Return whether the shape of a swapped or misnamed segment is a fault beside this one.
@@ -286,6 +292,9 @@ class CauseCounts:
             pixels = sums.setdefault(cause, [0.0, 0.0, 0.0, 0.0])
             for index, value in enumerate((missed, surplus, area, predicted)):
                 pixels[index] += value
+        shares = self.shares.setdefault(cause, [0.0, 0.0, 0.0])
+        for index, value in enumerate((missed / max(area, 1), surplus / max(predicted, 1), 1)):
+            shares[index] += value
         return cause
 
     def _add_pixels(self, cause: str, seen: SeenFrame, match: Match, names: Sequence[str]) -> None:
@@ -307,19 +316,29 @@ class CauseCounts:
 
     def describe(self, scope: str = "") -> str:
         """Describe the two most expensive causes; `scope` names the units if they are not all."""
-        costly = [
-            (cause, cost) for cause, cost in sorted(self.costs.items(), key=lambda item: -item[1]) if cost > _NONE
-        ]
-        if not costly:
+        causes = self._choose_causes()
+        if not causes:
             return ""
-        highest = costly[0][1]
-        causes = [cause for cause, cost in costly if cost >= _ALSO * highest]
-        causes = [causes[0], *(cause for cause in causes[1:] if not self._is_same(causes[0], cause))][:2]
         sentences = [self._describe_cause(cause) for cause in causes]
-        if costly[0][0] in INEXACT_CAUSES and self._finds_all():
+        if causes[0] in INEXACT_CAUSES and self._finds_all():
             sentences[0] = f"every {self.segment} is found, but {sentences[0]}"
         text = "; ".join(sentences)
         return f"{scope}{text}." if scope else f"{text[0].upper()}{text[1:]}."
+
+    def describe_alone(self, whole: CauseCounts) -> str:
+        """Describe the most expensive cause of this unit; "" if it has one segment, or if the whole names the cause."""
+        causes = self._choose_causes()[:1] if self.segments > 1 else []
+        if not causes or causes[0] in {_ELSEWHERE, *whole._choose_causes()}:
+            return ""
+        return f"There, {self._describe_cause(causes[0])}.".replace(f" in the only {self.unit}", "")
+
+    def _choose_causes(self) -> list[str]:
+        """Return the two most expensive causes, or the only one."""
+        costly = [
+            (cause, cost) for cause, cost in sorted(self.costs.items(), key=lambda item: -item[1]) if cost > _NONE
+        ]
+        causes = [cause for cause, cost in costly if cost >= _ALSO * costly[0][1]]
+        return [*causes[:1], *(cause for cause in causes[1:] if not self._is_same(causes[0], cause))][:2]
 
     def _is_same(self, cause: str, other_cause: str) -> bool:
         """Return whether segments of one class are too small where segments of another are too large."""
@@ -510,17 +529,20 @@ class CauseCounts:
             beside = f" (stuff: {' and '.join(map(_percent, of_stuff))})"
             missed, surplus, area, predicted = objects
             lacks, wrong = 100 * missed / max(area, 1), 100 * surplus / max(predicted, 1)
-        named = self._describe_class(cause)
+        start = f"{self._describe_class(cause)}: "
+        if self.segment == _REGION and self.counts[cause] > 1:
+            lacks, wrong = (100 * share / self.shares[cause][2] for share in self.shares[cause][:2])
+            start, beside = f"{start}on average, ", ""
         if cause == _TOO_SMALL:
             other_class = self._name_other(cause)
             location = f"called {other_class}" if other_class else "missing"
-            return f"{some} {verb} too small{named}: {_percent(lacks)} of {possessive} {element} are {location}{beside}"
+            return f"{some} {verb} too small{start}{_percent(lacks)} of {possessive} {element} are {location}{beside}"
         if cause == _TOO_LARGE:
             other_class = self._name_other(cause)
             location = f"are {other_class}" if other_class else "lie outside"
-            return f"{some} {verb} too large{named}: {_percent(wrong)} of {of_prediction} {location}{beside}"
+            return f"{some} {verb} too large{start}{_percent(wrong)} of {of_prediction} {location}{beside}"
         sides = f"{_percent(lacks)} of {possessive} {element} are missing, {_percent(wrong)} are surplus{beside}"
-        return f"{some} {verb} inexact{named}: {sides}"
+        return f"{some} {verb} inexact{start}{sides}"
 
     def _name_other(self, cause: str) -> str:
         """Return the class that has most of the pixels that matches lack, or have wrongly; "" without one.

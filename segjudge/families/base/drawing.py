@@ -64,8 +64,9 @@ class UnitPictures:
     streams: Mapping[str, str]
     #: The readable names of units.
     names: Mapping[str, str]
-    #: The cause of most of these units' loss, as a sentence.
+    #: The causes of most of these units' loss, as a sentence, and that of the first unit if it is another one.
     cause: str = ""
+    cause_of_first: str = ""
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ def describe_units(painter: UnitPainter, units: RankedUnits) -> str:
             break
         painted.append(_Painted(unit, _look_at_unit(painter, unit, frames, {})))
         pixels += _count_pixels(frames)
-    return _describe_causes(painter, units, painted)
+    return _describe_causes(painter, units, painted)[0]
 
 
 class _Painted(NamedTuple):
@@ -144,18 +145,30 @@ class _Painted(NamedTuple):
     painting: PaintedUnit
 
 
-def _describe_causes(painter: UnitPainter, units: RankedUnits, painted: Sequence[_Painted]) -> str:
-    """Describe the most expensive causes of painted units."""
+def _describe_causes(painter: UnitPainter, units: RankedUnits, painted: Sequence[_Painted]) -> tuple[str, str]:
+    """Describe the most expensive causes of painted units, and that of the first one if it is another."""
+    mirrored, examined = _find_mirrored(painter, painted)
+    painted = painted[:examined] if mirrored else painted
+    remaining = [entry for entry in painted if entry.unit.name not in mirrored]
+    owners = _find_owners(painter, units.truth.units, remaining)
+    counts = _count_causes(painter, units, painted, mirrored, owners)
+    of_first = _count_causes(painter, units, painted[:1], mirrored, owners)
+    return counts.describe(units.describe_scope(len(painted))), of_first.describe_alone(counts)
+
+
+def _count_causes(
+    painter: UnitPainter,
+    units: RankedUnits,
+    painted: Sequence[_Painted],
+    mirrored: Mapping[str, tuple[str, PaintedUnit]],
+    owners: Mapping[str, Unit],
+) -> CauseCounts:
     counts = CauseCounts(
         painter.segment,
         units.noun.removesuffix("s"),
         edge_weight=painter.edge_weight,
         one_to_one=painter.one_to_one,
     )
-    mirrored, examined = _find_mirrored(painter, painted)
-    painted = painted[:examined] if mirrored else painted
-    remaining = [entry for entry in painted if entry.unit.name not in mirrored]
-    owners = _find_owners(painter, units.truth.units, remaining)
     for unit, painting in painted:
         names, before = _name_classes(painter, unit), dict(counts.costs)
         if unit.name in mirrored:
@@ -169,7 +182,7 @@ def _describe_causes(painter: UnitPainter, units: RankedUnits, painted: Sequence
         else:
             painting.count_causes(counts, names)
         counts.scale_costs(before, units.loss_of(unit))
-    return counts.describe(units.describe_scope(len(painted)))
+    return counts
 
 
 def _find_mirrored(painter: UnitPainter, painted: Sequence[_Painted]) -> tuple[dict[str, tuple[str, PaintedUnit]], int]:
@@ -346,10 +359,10 @@ class _UnitDrawing:
         player = make_player(sequences, self._list_moments(), drawn_as, about, streams, shown_methods)
         names = {unit.name: painter.describe(unit) for unit in units.truth.units}
         looked_at, count = len(self.painted), len(units.truth.units)
-        cause = ""
+        causes = "", ""
         if not units.truth_alone:
-            cause = _describe_causes([*self._painters.values()][:2][-1], units, self._painted_units)
-        return UnitPictures(player, self._confusions, looked_at, count, self._stream_of, names, cause)
+            causes = _describe_causes([*self._painters.values()][:2][-1], units, self._painted_units)
+        return UnitPictures(player, self._confusions, looked_at, count, self._stream_of, names, *causes)
 
     def _paint_still(self) -> Still | None:
         """Return the worst frame of the first unit with its mistakes, over its picture if there is one."""

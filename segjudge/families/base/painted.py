@@ -323,7 +323,7 @@ class PaintedUnit:
         missed, surplus = areas[0] - together, areas[1] - together
         shares = 100 * missed / areas[0], 100 * surplus / areas[1]
         text = (
-            f"everything matches: {shares[0]:.0f} % of the truth is missed, "
+            f"everything matches: {shares[0]:.0f} % of the truth is missing, "
             f"{shares[1]:.0f} % of the prediction is surplus"
         )
         return FAULTS[MISSED if missed > surplus else SURPLUS].style, text

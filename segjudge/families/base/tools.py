@@ -399,9 +399,10 @@ class UnitLosses:
     def totals(self) -> dict[str, float]:
         return dict(zip(self.kinds, self.by_unit.sum(axis=0).tolist(), strict=True))
 
-    def rows(self, names: list[str], losses: Array) -> list[Row]:
-        """Return a row per name, most costly first."""
-        order = (-losses.sum(axis=1)).argsort(kind="stable").tolist()
+    def rows(self, names: list[str], losses: Array, order: Sequence[int] | None = None) -> list[Row]:
+        """Return a row per name, in an order of indices or the costliest first."""
+        if order is None:
+            order = (-losses.sum(axis=1)).argsort(kind="stable").tolist()
         return [
             {"name": names[index], "costs": float(losses[index].sum()), **dict(zip(self.kinds, losses[index].tolist()))}
             for index in order
@@ -472,6 +473,8 @@ class UnitTools(FamilyTools, ABC):
         return accumulator, losses
 
     def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
+        from markupsafe import Markup
+
         from segjudge.report.page import (
             add_bar,
             link_frames,
@@ -507,12 +510,14 @@ class UnitTools(FamilyTools, ABC):
         categories = [
             {"name": row["name"], ranking: values[row["name"]], **row} for row in losses.rows(names, losses.by_category)
         ]
-        units = losses.rows(accumulator.names, losses.by_unit)
+        units = losses.rows(accumulator.names, losses.by_unit, self._order_units(report, losses))
         costs = [row["costs"] for row in units]
         pictures, confusions = self._draw_worst(inputs, report, losses, options)
-        cause = self.name_cause(inputs, report) or (pictures.cause if pictures else "")
-        causes = [cause, rank_kinds(totals, explained)]
+        cause = self.name_cause(inputs, report)
         worst = name_worst(units, noun, report.split, pictures.names if pictures else {})
+        if worst and not cause and pictures and next(iter(pictures.streams)) == units[0]["name"]:
+            worst = Markup("{} {}").format(worst, pictures.cause_of_first).rstrip()
+        causes = [cause or (pictures.cause if pictures else ""), rank_kinds(totals, explained)]
         verdict = make_verdict(report, metric, causes, costs, noun, worst)
         return [
             add_bar(verdict, subject, self.make_bar(totals), losses.kinds),
@@ -540,19 +545,27 @@ class UnitTools(FamilyTools, ABC):
             pictures = draw_units({"": painter}, units, options)
         return pictures, self.make_confusions(painter, pictures, units.noun, report) if pictures else []
 
+    def _order_units(self, report: Report, losses: UnitLosses) -> list[int]:
+        """Return the indices of all units, the costliest first; of equal ones, a further metric's loss decides."""
+        import numpy as np
+
+        costs, remaining_loss = losses.by_unit.sum(axis=1), self.measure_rest(self.counts_of(report))
+        order: list[int] = np.lexsort((-costs if remaining_loss is None else -remaining_loss, -costs)).tolist()
+        return order
+
     def _rank_units(self, truth: UnitTruth, report: Report, losses: UnitLosses) -> RankedUnits:
-        """Return all units, most costly first."""
+        """Return all units in their order."""
         import numpy as np
 
         from .drawing import RankedUnits
 
         costs = losses.by_unit.sum(axis=1)
         remaining_loss = self.measure_rest(self.counts_of(report))
-        weights = explained = costs
+        explained = costs
         if remaining_loss is not None:
-            weights, costs = costs + remaining_loss, np.where(costs > 0, costs, remaining_loss)
+            costs = np.where(costs > 0, costs, remaining_loss)
             explained = explained + _REST_WEIGHT * remaining_loss
-        order = [(int(index), [float(costs[index])]) for index in (-weights).argsort(kind="stable")]
+        order = [(index, [float(costs[index])]) for index in self._order_units(report, losses)]
         noun = self.name_losses(report.protocol)[1]
         return RankedUnits(report.split, truth, order, noun, losses=explained.tolist())
 
@@ -656,7 +669,7 @@ class UnitTools(FamilyTools, ABC):
         if not ranked:
             return ""
         costs, groups = losses.by_unit.sum(axis=1), report.rows()[self.groups]
-        worst, lowest, index = "", "", int(costs.argmax())
+        worst, lowest, index = "", "", self._order_units(report, losses)[0]
         if len(costs) > 1 and costs[index] >= LITTLE:
             (case,) = losses.rows([accumulator.names[index]], losses.by_unit[[index]])
             cost = describe_cost(case) if self.counts_kinds else f"at a cost of {format_number(case['costs'])}"

@@ -18,7 +18,7 @@ from segjudge.families.base.pictures import SeenFrame, Side
 from segjudge.families.base.segments import FAULTS, RIGHT, SPLIT, SURPLUS, SWAPPED, JudgedSegments, judge_segments
 from segjudge.families.instances.diagnosis import InstanceDiagnosis
 
-from .keypoints import KeypointFault, find_shift, list_faults
+from .keypoints import KeypointFault, Shift, find_shift, list_faults
 from .mirrored import POINTS, Mirrored, find_mirrored, list_pairs
 
 #: The maximum number of examined images; the ones with the most mistakes come first.
@@ -33,8 +33,10 @@ _AREA = 100.0
 _BRIEFLY = 0.05
 #: The weight of the missing IoU of a match that reaches all thresholds.
 _LEAST_WEIGHT = 0.001
-#: False detections count if their scores are higher than those of this share of the correct ones.
-_MIDDLE = 0.5
+#: Once shifted people are moved back, their points are inexact if this share of the OKS is still lost.
+_LITTLE = 0.25
+#: False detections count if their scores are higher than those of one of these shares of the correct ones.
+_SHARES = {0.5: "half", 0.1: "a tenth"}
 
 
 def describe_causes(diagnosis: InstanceDiagnosis) -> str:
@@ -239,12 +241,16 @@ def _decode(texts: list[str], size: tuple[int, int], frames: int) -> Array:
 
 
 def _describe_scores(diagnosis: InstanceDiagnosis) -> str:
-    """Describe how many false detections score higher than half of the correct ones."""
+    """Describe how many false detections score higher than half of the correct ones, or than a tenth if none does."""
     judged, chosen = diagnosis.judged, diagnosis.selection
     right, wrong = judged.score[chosen & judged.right], judged.score[chosen & (diagnosis.errors.kind >= 0)]
-    above = int((wrong > np.quantile(right, _MIDDLE)).sum()) if len(right) else 0
-    noun = quantity(above, "false detection")
-    return f"{noun} {inflect(above, 'has', 'have')} higher scores than half of the correct ones." if above else ""
+    for share, named in _SHARES.items() if len(right) else ():
+        if above := int((wrong > np.quantile(right, share)).sum()):
+            noun = quantity(above, "false detection")
+            return (
+                f"{noun} {inflect(above, 'has a higher score', 'have higher scores')} than {named} of the correct ones."
+            )
+    return ""
 
 
 # ── keypoints ───────────────────────────────────────────────────────────────
@@ -263,17 +269,18 @@ def _describe_keypoints(diagnosis: InstanceDiagnosis, mirrored: Mirrored | None)
     missed, surplus, shift = people - faults.people, faults.surplus, find_shift(diagnosis)
     if shift:
         count = shift.found_people + shift.missed_people
-        some = f"all {people:,}" if count == people else f"{count:,} of {people:,}"
-        costs[f"{some} people are shifted by about {_describe_move(*shift.vector)}"] = (
-            faults.lost + 2 * shift.missed_people
+        before, faults = faults.lost, list_faults(shift.righted)
+        costs[f"{_count_people(count, people)} are shifted by about {_describe_move(shift)}"] = (
+            max(before - faults.lost, 0.0) + 2 * shift.missed_people
         )
         missed, surplus = missed - shift.missed_people, surplus - shift.missed_people
     if missed > 0:
         costs[f"{missed:,} of {people:,} people {inflect(missed, 'is', 'are')} missed"] = missed
     if surplus > 0:
-        total = quantity(faults.people + faults.surplus, "detection")
+        total = quantity(int(diagnosis.selection.sum()), "detection")
         costs[f"{surplus:,} of {total} {inflect(surplus, 'shows', 'show')} nobody"] = surplus
-    if not (shift and shift.found_people) and (text := _describe_points(faults)):
+    text = _describe_points(faults, of_whole_loss=not shift)
+    if text and not (shift and faults.lost < _LITTLE * before):
         costs[text] = faults.lost
     sentences = sorted(costs, key=lambda text: -costs[text])[:2]
     if not sentences:
@@ -283,8 +290,11 @@ def _describe_keypoints(diagnosis: InstanceDiagnosis, mirrored: Mirrored | None)
     return f"{text[0].upper()}{text[1:]}. {above}".rstrip()
 
 
-def _describe_move(x: float, y: float) -> str:
-    """Describe a vector in pixels, without a side that is short beside the other."""
+def _describe_move(shift: Shift) -> str:
+    """Describe a shift in pixels, without a side that is short beside the other."""
+    if shift.vector is None:
+        return f"{shift.distance:.2g} px in different directions"
+    x, y = shift.vector
     sides = (x, "to the right", "to the left"), (y, "down", "up")
     return " and ".join(
         f"{abs(pixels):.2g} px {ahead if pixels > 0 else back}"
@@ -300,7 +310,11 @@ def _name_pairs(point_pairs: list[tuple[str, str]]) -> str:
     return f"{named}, and {len(pairs) - 2} more pairs," if len(pairs) > 2 else named
 
 
-def _describe_points(faults: KeypointFault) -> str:
+def _count_people(count: int, total: int) -> str:
+    return f"all {total:,} people" if count == total else f"{count:,} of {total:,} people"
+
+
+def _describe_points(faults: KeypointFault, *, of_whole_loss: bool) -> str:
     """Describe exchanged and inexact points of detected people."""
     if not faults.exchanged and not faults.points:
         return ""
@@ -311,6 +325,6 @@ def _describe_points(faults: KeypointFault) -> str:
     point, cost = faults.points[0]
     mean = sum(cost for _, cost in faults.points) / len(faults.points)
     if len(faults.points) > 1 and cost < 2 * mean:
-        return f"every person that is found has inexact points, {point} most of all"
-    share = cost / sum(cost for _, cost in faults.points)
-    return f"{point} is misplaced and costs {100 * share:.0f} % of the OKS lost"
+        return f"{_count_people(faults.inexact, faults.people)} found have inexact points, {point} most of all"
+    share = 100 * cost / sum(cost for _, cost in faults.points)
+    return f"{point} is misplaced{f' and costs {share:.0f} % of the OKS lost' if of_whole_loss else ''}"

@@ -23,9 +23,11 @@ _EXACT, _NEAR = 0.85, 0.5
 _SAME_POSE, _FARTHEST, _FEWEST_POINTS = 0.1, 2.0, 3
 #: The minimum shift in pixels.
 _LEAST_MOVE = 0.5
-#: The maximum relative difference of agreeing shifts, and the minimum share of people with them; the maximum numbers of
-#: matched people, of images, and of missed people per image to examine.
-_ALIKE, _MOSTLY, _MOST_SHIFTED, _MOST_PEOPLE = 0.25, 0.7, 500, 100
+#: The maximum relative difference of agreeing shifts, the minimum share of shifted people with them, and of all people
+#: that are shifted.
+_ALIKE, _MOSTLY, _SEVERAL = 0.25, 0.7, 0.3
+#: The maximum numbers of matched people, of images, and of missed people per image to examine.
+_MOST_SHIFTED, _MOST_PEOPLE = 500, 100
 #: The cost below which a point costs nothing.
 _LEAST_COST = 1e-6
 
@@ -58,8 +60,9 @@ def list_keypoints(diagnosis: InstanceDiagnosis) -> list[Row]:
 class KeypointFault:
     """The faults of the points of detected people."""
 
-    #: The numbers of detected people, and of detections that show nobody.
+    #: The numbers of detected people, of those with an inexact point, and of detections that show nobody.
     people: int
+    inexact: int
     surplus: int
     #: The sum of 1 - OKS of these people.
     lost: float
@@ -75,7 +78,7 @@ def list_faults(diagnosis: InstanceDiagnosis) -> KeypointFault:
     people = _find_people(diagnosis)
     surplus = int(diagnosis.selection.sum()) - len(people.record)
     if keypoints is None or not len(people.record):
-        return KeypointFault(0, surplus, 0.0, [], [])
+        return KeypointFault(0, 0, surplus, 0.0, [], [])
     rows = list_keypoints(diagnosis)
     places = _place_points(diagnosis, keypoints, people)
     swapped = places.kinds()["swapped"] & keypoints.marked[people.annotation]
@@ -88,7 +91,8 @@ def list_faults(diagnosis: InstanceDiagnosis) -> KeypointFault:
     lost = sum(row["costs"] for row in rows) * len(people.record)
     points = [(row["point"], row["costs"]) for row in rows if row["costs"] >= _LEAST_COST]
     exchanged = sorted(pairs.items(), key=lambda item: -item[1])
-    return KeypointFault(len(people.record), surplus, float(lost), exchanged, points)
+    inexact = (keypoints.marked[people.annotation] & (places.similarity < 1 - _LEAST_COST)).any(axis=1)
+    return KeypointFault(len(people.record), int(inexact.sum()), surplus, float(lost), exchanged, points)
 
 
 @dataclass(frozen=True)
@@ -115,15 +119,19 @@ def _find_people(diagnosis: InstanceDiagnosis) -> _People:
 
 
 class Shift(NamedTuple):
-    """People whose detections are displaced by about the same vector, in pixels: found and missed ones."""
+    """People whose detections are displaced with all points: found and missed ones."""
 
     found_people: int
     missed_people: int
-    vector: tuple[float, float]
+    #: The median distance, and the vector of almost all of them, in pixels; without one, they have several.
+    distance: float
+    vector: tuple[float, float] | None
+    #: The diagnosis of all detections, these moved back.
+    righted: InstanceDiagnosis
 
 
 def find_shift(diagnosis: InstanceDiagnosis) -> Shift | None:
-    """Return the vector by which all points of most people's detections are displaced.
+    """Find the people whose detections are displaced with all points; None if they are few.
 
     The detection of a missed person is the nearest free one that has the same pose.
     """
@@ -141,19 +149,25 @@ def find_shift(diagnosis: InstanceDiagnosis) -> Shift | None:
         records = judged.record[is_free & (judged.image == image)][:_MOST_PEOPLE]
         moves.append(_measure_moves(diagnosis, keypoints, missed, records))
         possible_count += min(len(missed), len(records))
-    vectors = np.concatenate([*moves, np.zeros((0, 2))])
-    if len(vectors) < 2:
+    moved = np.concatenate([*moves, np.zeros((0, 3))])
+    distances, split_at = np.hypot(*moved[:, :2].T), sum(map(len, moves[:shown_count]))
+    far = distances >= _LEAST_MOVE
+    if far.sum() < max(2, _SEVERAL * possible_count):
         return None
-    middle = np.median(vectors, axis=0)
-    alike = np.hypot(*(vectors - middle).T) <= _ALIKE * np.hypot(*middle)
-    if np.hypot(*middle) < _LEAST_MOVE or alike.sum() < _MOSTLY * possible_count:
-        return None
-    split_at = sum(map(len, moves[:shown_count]))
-    return Shift(int(alike[:split_at].sum()), int(alike[split_at:].sum()), (float(middle[0]), float(middle[1])))
+    middle = np.median(moved[far, :2], axis=0)
+    alike = far & (np.hypot(*(moved[:, :2] - middle).T) <= _ALIKE * np.hypot(*middle))
+    is_common = alike.sum() >= _MOSTLY * far.sum()
+    chosen = alike if is_common else far
+    points = judged.records.points.copy()
+    points.reshape(len(points), -1, 2)[moved[chosen, 2].astype(int)] -= moved[chosen, None, :2]
+    righted = diagnosis.judge_again(replace(judged.records, points=points))
+    vector = (float(middle[0]), float(middle[1])) if is_common else None
+    found_count, missed_count = int(chosen[:split_at].sum()), int(chosen[split_at:].sum())
+    return Shift(found_count, missed_count, float(np.median(distances[chosen])), vector, righted)
 
 
 def _measure_moves(diagnosis: InstanceDiagnosis, keypoints: TrueKeypoints, people: Array, records: Array) -> Array:
-    """Return the offset of the nearest detection with the same pose, for each person that has one (people, 2)."""
+    """Return the offset of the nearest detection with the same pose, and its record, for each person that has one."""
     truth, moves = diagnosis.judged.truth, []
     predicted = diagnosis.judged.records.points[records].reshape(len(records), -1, 2)
     for person in people.tolist():
@@ -167,8 +181,8 @@ def _measure_moves(diagnosis: InstanceDiagnosis, keypoints: TrueKeypoints, peopl
         is_alike = (spread <= _SAME_POSE * size) & (spread <= lengths / 2) & (lengths <= _FARTHEST * size)
         nearest = int(np.where(is_alike, lengths, np.inf).argmin())
         if is_alike[nearest]:
-            moves.append(means[nearest])
-    return np.array(moves).reshape(-1, 2)
+            moves.append((*means[nearest], records[nearest]))
+    return np.array(moves).reshape(-1, 3)
 
 
 @dataclass(frozen=True)

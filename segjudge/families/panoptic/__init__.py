@@ -67,7 +67,7 @@ class _PanopticTools(UnitTools):
 
 #: The kinds of the loss of STQ; the first two concern pixels and objects.
 _KINDS = {
-    "missed": "pixels of a class that have another label, and of objects that have no track",
+    "missing": "pixels of a class that have another label, and of objects that have no track",
     "surplus": "pixels of other classes with its label, and of tracks outside all objects",
     "swapped": "frames in which the object has another track, or the track another object",
     "split": "objects that have several tracks in one frame",

@@ -81,15 +81,16 @@ class _ScanTools(UnitTools):
             divisor = true_points.sum(axis=0) + costs[0].sum(axis=0)
             kinds = {
                 "surplus": "points with the label of a class to which they do not belong",
-                "missed": "points of a class that have another label",
+                "missing": "points of a class that have another label",
             }
+        missing = len(kinds) - 1
         if protocol.as_script:
             kinds["absent"] = "classes absent from the truth, which the script counts as 0"
             costs.append(np.zeros(true_points.shape))
         losses = np.stack(costs, axis=-1) / np.maximum(divisor, 0.5)[:, None]  # scans, classes, kinds
         in_truth = true_points.any(axis=0)
         shares = np.where(divisor > 0, 0, np.where(in_truth, true_points, 1) / np.maximum(true_points.sum(axis=0), 1))
-        losses[..., list(kinds).index("missed")] += np.where(in_truth, shares, 0)
+        losses[..., missing] += np.where(in_truth, shares, 0)
         losses[..., -1] += np.where(in_truth, 0, shares / len(units))
         losses *= (measures.averaged / max(int(measures.averaged.sum()), 1))[:, None]
         return UnitLosses(kinds, losses.sum(axis=1), losses.sum(axis=0)[measures.shown])

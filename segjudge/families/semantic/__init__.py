@@ -47,7 +47,7 @@ class _SemanticTools(UnitTools):
         return protocol.metrics[0], "videos" if protocol.form == VIDEOS else "images"
 
     def measure_losses(self, accumulator: UnitAccumulator[Any]) -> UnitLosses:
-        """Return the loss of the mean IoU: missed and surplus pixels of a class; the sum is 1 - mean."""
+        """Return the loss of the mean IoU: missing and surplus pixels of a class; the sum is 1 - mean."""
         import numpy as np
 
         protocol, units = accumulator.protocol, accumulator.complete_counts()
@@ -60,7 +60,7 @@ class _SemanticTools(UnitTools):
         weight = seen / np.maximum(union, 1) / max(int(seen.sum()), 1)
         losses = np.stack((missed * weight, surplus * weight), axis=-1)
         kinds = {
-            "missed": "pixels of a class that have another label",
+            "missing": "pixels of a class that have another label",
             "surplus": "pixels of other classes with its label",
         }
         return UnitLosses(kinds, losses.sum(axis=1), losses.sum(axis=0)[union > 0])

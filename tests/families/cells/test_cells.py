@@ -312,7 +312,7 @@ def test_a_page_draws_cells_and_says_what_costs(tmp_path: Path) -> None:
     truth = written(tmp_path / "one", truth_files("01", [frame(c1=(0, 0))], [[1, 0, 0, 0]]))
     sent = written(tmp_path / "moved", sent_files("01", [frame(c1=(1, 0))], [[1, 0, 0, 0]]))
     assert main(["report", str(sent), "--truth", str(truth), "--protocol", "ctc", "--out", str(out)]) == 0
-    assert "33 % of the truth is missed, 33 % of the prediction is surplus" in out.read_text(encoding="utf-8")
+    assert "33 % of the truth is missing, 33 % of the prediction is surplus" in out.read_text(encoding="utf-8")
 
 
 def test_counts_of_a_part_that_no_sequence_gives_are_refused(tmp_path: Path) -> None:

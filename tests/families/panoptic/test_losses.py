@@ -89,7 +89,7 @@ def test_kinds_sum_to_what_sequences_lack_of_association_and_iou(seed: int, prot
 @pytest.mark.parametrize(
     ("truth", "sent", "expected"),
     [
-        pytest.param([[1] * 4 + [0] * 4] * 2, [[1] * 4 + [0] * 4, [0] * 8], {"missed": 3 / 4}, id="missed"),
+        pytest.param([[1] * 4 + [0] * 4] * 2, [[1] * 4 + [0] * 4, [0] * 8], {"missing": 3 / 4}, id="missing"),
         pytest.param([[1] * 4 + [0] * 4] * 2, [[1] * 4 + [0] * 4, [1] * 8], {"surplus": 1 / 3}, id="surplus"),
         pytest.param([[1, 2]] * 4, [[1, 2]] * 2 + [[2, 1]] * 2, {"swapped": 2 / 3}, id="exchanged"),
         pytest.param([[1]] * 4, [[1], [1], [2], [2]], {"swapped": 1 / 2}, id="changed"),

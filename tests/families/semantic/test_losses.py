@@ -35,11 +35,11 @@ def test_units_lose_their_share_of_mean_iou() -> None:
 def test_one_pixel_is_the_whole() -> None:
     cells = {"cells": np.array([[3 << SHIFT], [1]])}
     lone = losses_of("semantic", count_tables(replace(SEMANTIC_PROTOCOLS["semantic"], classes=4), [cells]))
-    assert lone.totals() == {"missed": 1, "surplus": 0}
+    assert lone.totals() == {"missing": 1, "surplus": 0}
 
 
 @needs_shared
 def test_kinds_of_a_result_are_what_units_cost() -> None:
     truth, submission, _ = merge_rows("SHARED_LOSSES")["vspw"]
     scores = segjudge.score(TRACKS_DATA / submission, TRACKS_DATA / truth, "vspw")
-    assert scores["mIoU"] == pytest.approx(1 - scores.kinds[["missed", "surplus"]].sum().sum())
+    assert scores["mIoU"] == pytest.approx(1 - scores.kinds[["missing", "surplus"]].sum().sum())
