@@ -427,7 +427,7 @@ def _look_at_unit(
     """Judge the segments of a unit, and paint its drawn frames."""
     names, (height, width) = [frame.name for frame in frames], frames[0].size
     size = painter.measure_picture(unit, frames[0])
-    painted = PaintedUnit(painter.describe(unit), names, size, height * width, by_pixel=painter.by_pixel)
+    painted = PaintedUnit(painter.describe(unit), names, size, height * width)
     for seen in painter.look(unit, frames, drawn):
         painted.add(seen, truth_alone=truth_alone)
     if painter.follows:

@@ -97,8 +97,8 @@ class _Moment:
 class PaintedUnit:
     """A collector of a unit's frames."""
 
-    def __init__(self, name: str, frames: list[str], size: Size, pixels: int = 0, *, by_pixel: bool = False) -> None:
-        self.name, self.frames, self.size, self._by_pixel = name, frames, size, by_pixel
+    def __init__(self, name: str, frames: list[str], size: Size, pixels: int = 0) -> None:
+        self.name, self.frames, self.size = name, frames, size
         #: The number of elements of a frame, by default pixels.
         self._whole = max(1, pixels or size[0] * size[1])
         self._judged: list[_JudgedFrame] = []
@@ -274,8 +274,6 @@ class PaintedUnit:
 
     def _describe_fault(self, kind: int, row: _Row, start: int, stop: int) -> str:
         """Describe a fault of some frames; what an object is taken for may change, and most pixels decide."""
-        if kind == PARTIAL and self._by_pixel:
-            return "has an IoU of one half or less"  # no segment is matched
         if kind not in {SWAPPED, WRONG_CLASS}:
             return FAULTS[kind].about
         pixels: Counter[int] = Counter()

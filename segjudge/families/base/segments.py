@@ -43,7 +43,7 @@ FAULTS = {
     SPLIT: _Fault("split", "several predictions in one segment"),
     INEXACT: _Fault("inexact", "matches, but not exactly"),
     SWAPPED: _Fault("swapped", "has the identity of another object"),
-    PARTIAL: _Fault("partial", "overlaps, but too little to match"),
+    PARTIAL: _Fault("partial", "has an IoU of one half or less"),
 }
 
 
