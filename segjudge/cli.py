@@ -62,7 +62,7 @@ _PLAIN = {"–": "-", "−": "-", "×": "x", "…": "...", "·": "|", "←": "<-
 def main(arguments: list[str] | None = None) -> int:
     if arguments is None:
         open_closed_streams()
-        _print_other_characters()
+        _replace_unencodable_characters()
         leave_at_once()
     command_line, writes_stdout = _read_help(sys.argv[1:] if arguments is None else arguments), False
     try:
@@ -97,7 +97,7 @@ def _read_help(arguments: list[str]) -> list[str]:
     return arguments or ["--help"]
 
 
-def _print_other_characters() -> None:
+def _replace_unencodable_characters() -> None:
     """Make stdout and stderr replace characters that their encoding lacks."""
     import codecs
     import io

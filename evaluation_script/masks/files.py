@@ -69,7 +69,7 @@ class MaskFiles:
         """Return the names of all frames that were sent."""
         raise NotImplementedError
 
-    def stacks(self, frames: List[str], size: Size, problems: Problems) -> Optional[Stacks]:
+    def read_stacks(self, frames: List[str], size: Size, problems: Problems) -> Optional[Stacks]:
         """Return every object in these frames; None if any has problems, which are added."""
         raise NotImplementedError
 
@@ -86,7 +86,7 @@ class LabelImages(MaskFiles):
     def frames(self) -> Set[str]:
         return set(self.members)
 
-    def stacks(self, frames: List[str], size: Size, problems: Problems) -> Optional[Stacks]:
+    def read_stacks(self, frames: List[str], size: Size, problems: Problems) -> Optional[Stacks]:
         names = [self.members[frame] for frame in frames]
         stacks, faults = backend().read_objects(self._files, names, size, self._limit)
         _report(faults, problems)
@@ -110,17 +110,17 @@ class ObjectMasks(MaskFiles):
         """Return the labels of all objects."""
         raise NotImplementedError
 
-    def stack(self, label: str, frames: List[str], size: Size, problems: Problems) -> Optional[Stack]:
+    def read_stack(self, label: str, frames: List[str], size: Size, problems: Problems) -> Optional[Stack]:
         """Return one object in these frames; None if a mask has problems, which are added."""
         raise NotImplementedError
 
-    def stacks(self, frames: List[str], size: Size, problems: Problems) -> Optional[Stacks]:
+    def read_stacks(self, frames: List[str], size: Size, problems: Problems) -> Optional[Stacks]:
         stacks: Stacks = {}
         complete = True
         for label in self.labels():
             if label in self._unread:
                 continue
-            stack = self.stack(label, frames, size, problems)
+            stack = self.read_stack(label, frames, size, problems)
             if stack is None:
                 complete = False
             elif stack.words.size:
@@ -162,7 +162,7 @@ class ObjectFolders(ObjectMasks):
     def labels(self) -> Iterable[str]:
         return self.members
 
-    def stack(self, label: str, frames: List[str], size: Size, problems: Problems) -> Optional[Stack]:
+    def read_stack(self, label: str, frames: List[str], size: Size, problems: Problems) -> Optional[Stack]:
         names = [self.members[label].get(frame) for frame in frames]
         stack, faults = backend().read_object(self._files, names, size, self._rule)
         _report(faults, problems)
@@ -183,7 +183,7 @@ class GreyFolders(ObjectFolders):
         except Flaw:  # reported where the mask is read
             return True
 
-    def stack(self, label: str, frames: List[str], size: Size, problems: Problems) -> Optional[Stack]:
+    def read_stack(self, label: str, frames: List[str], size: Size, problems: Problems) -> Optional[Stack]:
         block, complete = empty_labels(len(frames), size, bool), True
         for flags, frame in zip(block, frames):
             name = self.members[label][frame]
@@ -195,7 +195,7 @@ class GreyFolders(ObjectFolders):
         return crop(pack(block), size) if complete else None
 
     def read_greys(self, label: str, frame: str, size: Size) -> Array:
-        """Return the grey values of a mask that `stack` could read."""
+        """Return the grey values of a mask that `read_stack` could read."""
         return self._read_greys(self.members[label][frame], size)
 
     def _read_greys(self, name: str, size: Size) -> Array:
@@ -250,7 +250,7 @@ class SalientImages(LabelImages):
     #: The lowest foreground grey level.
     GREY = 127
 
-    def stacks(self, frames: List[str], size: Size, problems: Problems) -> Optional[Stacks]:
+    def read_stacks(self, frames: List[str], size: Size, problems: Problems) -> Optional[Stacks]:
         names: List[Optional[str]] = [self.members[frame] for frame in frames]
         stack, faults = backend().read_object(self._files, names, size, _SALIENT)
         _report(faults, problems)
@@ -319,7 +319,7 @@ class RunLengths(ObjectMasks):
     def labels(self) -> Iterable[str]:
         return self._objects
 
-    def stack(self, label: str, frames: List[str], size: Size, problems: Problems) -> Optional[Stack]:
+    def read_stack(self, label: str, frames: List[str], size: Size, problems: Problems) -> Optional[Stack]:
         block, complete = empty_labels(len(frames), size, bool), True
         for flags, frame in zip(block, frames):
             index = self._index[frame]

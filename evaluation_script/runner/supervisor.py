@@ -89,12 +89,12 @@ def keep_forked(job: Callable[[], object], leash: int, parent: int) -> NoReturn:
                 gc.enable()
             job()
 
-        _keep(begin, leash, parent)
+        _supervise(begin, leash, parent)
     finally:
         os._exit(0)
 
 
-def _keep(job: _Job, leash: int, parent: int) -> Status:
+def _supervise(job: _Job, leash: int, parent: int) -> Status:
     """Run a job in a child and only supervise it; return how it ended."""
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     for number in _ENDING:
@@ -275,7 +275,7 @@ def _end_as(status: Status) -> NoReturn:
 def main() -> None:
     """Run and supervise the command in the arguments."""
     leash, command = int(sys.argv[1]), sys.argv[2:]
-    _end_as(_keep(lambda ready: _become(command, ready), leash, os.getppid()))
+    _end_as(_supervise(lambda ready: _become(command, ready), leash, os.getppid()))
 
 
 if __name__ == "__main__":

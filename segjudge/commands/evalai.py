@@ -114,7 +114,7 @@ def _score_samples(worker: HostedWorker, root: str) -> int:
         outcomes: list[SubmissionOutcome] = []
         for path in paths:
             number += 1
-            sample, outcome = os.path.basename(path), _submit(worker, phase, path, number)
+            sample, outcome = os.path.basename(path), _score_sample(worker, phase, path, number)
             outcomes.append(outcome)
             if outcome.status != "finished":
                 failed += 1
@@ -135,7 +135,7 @@ def _score_samples(worker: HostedWorker, root: str) -> int:
     return failed
 
 
-def _submit(worker: HostedWorker, phase: dict[str, Any], path: str, number: int) -> SubmissionOutcome:
+def _score_sample(worker: HostedWorker, phase: dict[str, Any], path: str, number: int) -> SubmissionOutcome:
     """Score a sample and print its outcome."""
     import time
 

@@ -223,14 +223,14 @@ def _introduce(persons: list[Person]) -> None:
 
 
 def _print_challenge(services: Services, address: str, number: int, *, new: bool) -> None:
-    from segjudge.server.first_run import open_date, why_closed
+    from segjudge.server.first_run import find_open_date, why_closed
     from segjudge.server.models import Challenge
 
     challenge = services.store.require(Challenge, number)
     title = services.json.challenge(challenge, address)["title"]
     print(f"{'New challenge' if new else 'Challenge'} {number}: {title} (queue {challenge.queue})")
     for phase in services.store.phases(number):
-        reason, date = why_closed(services, number, phase.id), open_date(services, number, phase.id)
+        reason, date = why_closed(services, number, phase.id), find_open_date(services, number, phase.id)
         hint = f"  accepts no submissions: {reason}" if reason else ""
         if "not active" in reason:
             hint += " (start_date, end_date)" + (f"; with --now {date} it would" if date else "")

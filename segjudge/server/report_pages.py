@@ -148,7 +148,7 @@ class ReportPages(Background):
     def _fulfil(self, order: PageOrder) -> None:
         sentence = _DEFECT
         try:
-            self._keep(order.key, self._product(order))
+            self._write_page(order.key, self._product(order))
             sentence = ""
         except Refusal as refusal:
             sentence = str(refusal)
@@ -228,7 +228,7 @@ class ReportPages(Background):
             return file.read()
         return None
 
-    def _keep(self, key: str, text: str) -> None:
+    def _write_page(self, key: str, text: str) -> None:
         with self._lock:
             with open_output(os.path.join(self._folder, key)) as file:
                 file.write(text)

@@ -198,9 +198,9 @@ class Tail:
         with suppress(OSError, ValueError), self._stream:  # it may have been closed
             while block := os.read(self._stream.fileno(), 1 << 16):
                 with self._lock:
-                    self._keep(block)
+                    self._append(block)
 
-    def _keep(self, block: bytes) -> None:
+    def _append(self, block: bytes) -> None:
         room = self._first_size - len(self._first_bytes)
         self._first_bytes += block[:room]
         self._last_bytes += block[room:]

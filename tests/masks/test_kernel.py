@@ -153,8 +153,8 @@ def test_frames_are_packed_as_numpy_packs_them(seed: int, switch: Any) -> None:
     def stacks() -> Any:
         problems = Problems()
         images = LabelImages(Memory(files), {name: name for name in frames})  # type: ignore[arg-type]
-        first = plain(images.stacks(frames, size, problems))
-        again = plain(images.stacks(frames[:1], size, problems))  # its memory is used again
+        first = plain(images.read_stacks(frames, size, problems))
+        again = plain(images.read_stacks(frames[:1], size, problems))  # its memory is used again
         return first, again, plain(backend().pack_labels(labels)), problems.count
 
     by_kernel, by_numpy = switch(stacks)
@@ -180,7 +180,7 @@ def test_objects_are_packed_as_numpy_packs_them(seed: int, switch: Any) -> None:
     def stacks() -> Any:
         problems = Problems()
         folders = ObjectFolders(Memory(files), members, problems)  # type: ignore[arg-type]
-        return plain(folders.stacks(frames, size, problems)), problems.text()
+        return plain(folders.read_stacks(frames, size, problems)), problems.text()
 
     by_kernel, by_numpy = switch(stacks)
     assert by_kernel == by_numpy
@@ -222,7 +222,7 @@ def test_salient_masks_are_packed_as_numpy_packs_them(values: Tuple[int, ...], d
     def stacks() -> Any:
         problems = Problems()
         images = SalientImages(Memory(files), {name: name for name in frames})  # type: ignore[arg-type]
-        return plain(images.stacks(frames, size, problems)), problems.text()
+        return plain(images.read_stacks(frames, size, problems)), problems.text()
 
     by_kernel, by_numpy = switch(stacks)
     assert by_kernel == by_numpy
@@ -236,7 +236,7 @@ def test_salient_masks_of_two_values_are_left_to_the_kernel(monkeypatch: pytest.
         name: encoded(np.eye(9, dtype=np.uint8) * value, 8, random.Random(1)) for name, value in (("0", 1), ("1", 255))
     }
     images = SalientImages(Memory(files), {name: name for name in files})  # type: ignore[arg-type]
-    stacks = images.stacks(list(files), (9, 9), Problems())
+    stacks = images.read_stacks(list(files), (9, 9), Problems())
     assert stacks is not None
     assert stacks[SalientImages.NAME].area.tolist() == [9, 9]
 
@@ -264,7 +264,7 @@ def test_a_damaged_file_is_refused_in_the_same_words(seed: int, switch: Any) -> 
         def stacks(data: bytes = data) -> Any:
             problems = Problems()
             images = LabelImages(Memory({"a.png": data}), {"a": "a.png"})  # type: ignore[arg-type]
-            return plain(images.stacks(["a"], size, problems)), problems.text()
+            return plain(images.read_stacks(["a"], size, problems)), problems.text()
 
         by_kernel, by_numpy = switch(stacks)
         assert by_kernel == by_numpy
@@ -281,7 +281,7 @@ def test_more_labels_than_a_phase_allows_are_counted_alike(switch: Any) -> None:
         for most, content in ((255, data), (254, data), (3, data), (3, few)):
             problems = Problems()
             images = LabelImages(Memory({"a.png": content}), {"a": "a.png"}, most)  # type: ignore[arg-type]
-            results.append((plain(images.stacks(["a"], size, problems)), problems.text()))
+            results.append((plain(images.read_stacks(["a"], size, problems)), problems.text()))
         return results
 
     by_kernel, by_numpy = switch(stacks)

@@ -55,7 +55,7 @@ class _InMemory(Files):
 def masks_of(files: MaskFiles, size: Any = SIZE, frames: Optional[List[str]] = None) -> Any:
     """Return the pixels of every object (frame, row, column), or the fault."""
     problems = Problems()
-    stacks = files.stacks(FRAMES if frames is None else frames, size, problems)
+    stacks = files.read_stacks(FRAMES if frames is None else frames, size, problems)
     if stacks is None:
         return [str(problem) for problem in problems]
     assert not problems
@@ -168,7 +168,7 @@ def test_grey_masks_are_read_as_bright_as_opencv_reads_them() -> None:
         assert (read.dtype, read.tolist()) == (np.dtype(np.uint8), values.tolist()), frame
     frames = [*expected]
     problems = Problems()
-    stack = folders.stack("cow", frames, SIZE, problems)
+    stack = folders.read_stack("cow", frames, SIZE, problems)
     held = np.zeros((len(frames), *SIZE), bool)
     held[:, stack.top :, : SIZE[1]] = unpack(stack.words, 128)[:, :, :70]
     assert held.tolist() == [(values != 0).tolist() for values in expected.values()]

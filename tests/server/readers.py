@@ -259,7 +259,7 @@ def _play_room(play: _Play) -> None:
     folder.mkdir()
     with patch.object(report_pages, "_KEPT_BYTES", 10):
         for moment, name in enumerate(("a", "b", "c", "d")):
-            pages._keep(name, "1234")
+            pages._write_page(name, "1234")
             os.utime(folder / name, (moment, moment))
             if name == "b":
                 os.utime(folder / "a", (100, 100))

@@ -177,7 +177,7 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
         """Drop what was computed from the counts before they change."""
         self._stacks, self._sums, self._left_out, self._complete = {}, {}, None, None
 
-    def _keep(self, units: List[UnitCounts], flags: Array) -> UnitAccumulator[Rules]:
+    def _select_units(self, units: List[UnitCounts], flags: Array) -> UnitAccumulator[Rules]:
         """Return the accumulator of the units that are flagged."""
         accumulator = copy(self)
         accumulator.restrict(self, units, flags)
@@ -199,7 +199,7 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
         if len(units) < 2:
             return {}
         groups = deal_groups(len(units))
-        rows = [values(self._keep(units, groups != number)) for number in range(int(groups.max()) + 1)]
+        rows = [values(self._select_units(units, groups != number)) for number in range(int(groups.max()) + 1)]
         return {metric: np.array([row[metric] for row in rows], float) for metric in rows[0]}
 
 

@@ -139,12 +139,12 @@ def _file_away(path: List[str], member: str, truths: Dict[Tuple[str, str], _Trut
     if path[-2] == "TRA" and path[-1] == "man_track.txt":
         truth.tracks.append(member)
     elif path[-2] == "TRA" and marker:
-        _keep(truth.markers, int(marker[1]), member)
+        _add_member(truth.markers, int(marker[1]), member)
     elif path[-2] == "SEG" and outline:
-        _keep(truth.outlines, (int(outline[1]), int(outline[2] or -1)), member)
+        _add_member(truth.outlines, (int(outline[1]), int(outline[2] or -1)), member)
 
 
-def _keep(members: Dict[Any, str], key: Any, member: str) -> None:
+def _add_member(members: Dict[Any, str], key: Any, member: str) -> None:
     if members.setdefault(key, member) != member:
         raise HostError(f"{members[key]} and {member} are the same frame")
 

@@ -394,7 +394,7 @@ class _Checker:
     def check_table(self, table: RecordTable, length: int) -> _CheckedPart:
         """Return a part of this length as columns; raises one of `UNUSUAL`."""
         self._part = _CheckedPart(len(table), length)
-        self._keep(self._read_columns(table), 0)
+        self._add_records(self._read_columns(table), 0)
         self._part.boxed = int(np.count_nonzero(table.boxed != NO_BOX))
         self._part.begins_with_box = bool(table.boxed[0] == WHOLE_BOX)
         return self._part
@@ -449,7 +449,7 @@ class _Checker:
             self._check_by_halves(records[:half], offset)
             self._check_by_halves(records[half:], offset + half)
             return
-        self._keep(columns, offset)
+        self._add_records(columns, offset)
         self._part.boxed += sum("bbox" in record for record in records)
 
     def _explain(self, record: Any, index: int) -> None:
@@ -476,7 +476,7 @@ class _Checker:
             problem, remedy = flaw.fault, flaw.remedy
         self._part.problems.append((index, printable(image), problem, remedy.replace(EXAMPLE, self._example)))
 
-    def _keep(self, columns: RecordColumns, offset: int) -> None:
+    def _add_records(self, columns: RecordColumns, offset: int) -> None:
         """Keep records, or record the faults of their masks."""
         masks, pixels = columns.masks, columns.checked.area
         if columns.rings is not None:

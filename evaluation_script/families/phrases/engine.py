@@ -61,7 +61,7 @@ def _measure(pairs: Array, *, official: bool) -> Values:
     }
     if not official and not objects:
         metrics = dict.fromkeys(metrics)
-    image_level = _measure_answers(pairs, official=official)
+    image_level = _measure_presence(pairs, official=official)
     mcc = image_level["IL_MCC"]
     micro = metrics["positive_micro_F1"]
     metrics["cgF1"] = None if micro is None or mcc is None else micro * mcc
@@ -77,7 +77,7 @@ def _share(hits: Array, errors: Array, *, official: bool) -> Array:
     return hits / (hits + errors + EPSILON) if official else hits / np.maximum(hits + errors, 1)
 
 
-def _measure_answers(pairs: Array, *, official: bool) -> Values:
+def _measure_presence(pairs: Array, *, official: bool) -> Values:
     """Return how well the presence of objects is predicted; None if the truth's answers are all equal."""
     right, wrong, silent, rejected = (
         float(np.count_nonzero(pairs[:, counting.ANSWER] == answer))

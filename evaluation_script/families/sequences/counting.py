@@ -331,7 +331,7 @@ def read_scored_blocks(
         if not len(indices):
             continue
         names = [truth.frames[frame] for frame in frames[indices]]
-        predictions = {} if masks is None else masks.stacks(names, block.size, problems)
+        predictions = {} if masks is None else masks.read_stacks(names, block.size, problems)
         if predictions is not None and not problems:
             rows, empty = frames[indices] - block.start, empty_stack(len(indices), block.size)
             truth_masks, aside = (

@@ -283,8 +283,8 @@ class _ExpressionMasks(MaskFiles):
     def frames(self) -> Set[str]:
         return self._masks.frames()
 
-    def stacks(self, frames: List[str], size: Size, problems: Problems) -> Optional[Stacks]:
-        masks = self._masks.stacks(frames, size, problems)
+    def read_stacks(self, frames: List[str], size: Size, problems: Problems) -> Optional[Stacks]:
+        masks = self._masks.read_stacks(frames, size, problems)
         if masks is None:
             return None
         unions: Dict[Tuple[str, ...], List[Stack]] = {}
@@ -432,7 +432,7 @@ def _read_masks(images: MaskFiles, frames: List[str], sizes: Iterable[Size], roo
     folded: List[Dict[str, FoldedStack]] = []
     for block in blocks_of(sizes):
         problems = Problems()
-        stacks = images.stacks(frames[block.start : block.stop], block.size, problems)
+        stacks = images.read_stacks(frames[block.start : block.stop], block.size, problems)
         if stacks is None:
             raise HostError(f"{root}: {problems.text('the truth')}")
         for label, stack in stacks.items():

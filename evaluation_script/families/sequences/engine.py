@@ -121,19 +121,19 @@ class SequenceSubmission:
     def _group_pngs(self, pngs: List[str]) -> None:
         """Sort PNGs by sequence, object and frame."""
         #: Sequence → the folders with its name.
-        homes: Dict[str, Dict[str, None]] = {}
+        folders_of: Dict[str, Dict[str, None]] = {}
         unknown: List[str] = []
         for name in pngs:
             parts = self._parts(name)
             depth = self._sequence_in(parts)
             if depth is not None:
                 label, folder = parts[depth + 1 : -1], name.rpartition("/")[0]
-                homes.setdefault(parts[depth], {})[folder.rpartition("/")[0] if label else folder] = None
+                folders_of.setdefault(parts[depth], {})[folder.rpartition("/")[0] if label else folder] = None
                 self._add(name, parts[depth], "".join(label), _stem(parts[-1]))
             elif not self._elsewhere & set(parts[:-1]):
                 unknown.append(name)
-        if homes:
-            self._check_homes(homes)
+        if folders_of:
+            self._check_folders(folders_of)
             self._ignore(sorted({name.rpartition("/")[0] or name for name in unknown}))
         elif unknown or not pngs:  # otherwise only masks of other splits; missing ones are reported later
             self._sort_unnamed(unknown)
@@ -159,8 +159,8 @@ class SequenceSubmission:
         if earlier != name and earlier.rpartition("/")[0] == name.rpartition("/")[0]:
             self.problems.add(Problem(name, f"is the same frame as {earlier}", "Send each frame once"))
 
-    def _check_homes(self, homes: Dict[str, Dict[str, None]]) -> None:
-        for sequence, folders in homes.items():
+    def _check_folders(self, folders_of: Dict[str, Dict[str, None]]) -> None:
+        for sequence, folders in folders_of.items():
             if len(folders) > 1:
                 fault = f"occurs more than once: {name_list(list(folders))}"
                 self.problems.add(Problem(sequence, fault, "Send one folder for each sequence"))

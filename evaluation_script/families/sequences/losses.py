@@ -212,7 +212,7 @@ def prepare_blocks(scored: ScoredSequence, protocol: SequenceProtocol) -> Iterat
         rows = np.flatnonzero([name in frames_sent for name in names])
         truth = sequence.read_block(index)
         stacks = (
-            masks.stacks([names[row] for row in rows], block.size, Problems())
+            masks.read_stacks([names[row] for row in rows], block.size, Problems())
             if masks is not None and len(rows)
             else {}
         )

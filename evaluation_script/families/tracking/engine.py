@@ -28,7 +28,7 @@ from .protocols import BURST, CLEAR, COMMON, HOTA, TracksProtocol
 _FACTS = {"classes": (str, int), "merged": (int, int)}
 
 
-def _clear_values(counts: Array) -> Dict[str, float]:
+def _measure_clear(counts: Array) -> Dict[str, float]:
     """Return the measures of CLEAR, and IDF1."""
     fields = dict(zip(CLEAR_FIELDS, counts.tolist()))
     objects = max(1.0, fields["matched"] + fields["missed"])
@@ -59,7 +59,7 @@ def _measure_categories(accumulator: UnitAccumulator[TracksProtocol]) -> List[Di
     measures = [
         {
             **{name: mean(values) for name, values in measure_hota(hota_fields).items()},
-            **_clear_values(clear_fields),
+            **_measure_clear(clear_fields),
         }
         for hota_fields, clear_fields in zip(hota, clear)
     ]

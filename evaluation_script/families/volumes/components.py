@@ -186,7 +186,7 @@ class Components:
             np.add.at(sizes, self.names[chunk], self.runs.ends[chunk] - self.runs.starts[chunk])
         return sizes
 
-    def cut(self, runs: Runs) -> Components:
+    def name_within(self, runs: Runs) -> Components:
         """Return the components of a smaller mask, each of whose runs lies in one of these components."""
         return Components(runs, self.names[np.searchsorted(self.runs.ends, runs.starts, side="right")], self.total)
 

@@ -78,13 +78,15 @@ class LesionSides(NamedTuple):
 def find_true(truth: Array, rule: LesionRule, neighbours: int = 26) -> Tuple[Components, Components]:
     """Return the lesions of a truth, grown and as annotated."""
     grown = name_components(find_true_runs(truth, rule.steps), neighbours)
-    return grown, grown.cut(find_true_runs(truth)) if rule.steps else grown
+    return grown, grown.name_within(find_true_runs(truth)) if rule.steps else grown
 
 
 def find_predicted(prediction: Array, rule: LesionRule, limit: int) -> Components:
     """Return predicted lesions without those that a rule removes; raises a Flaw if they have too many runs."""
     runs = find_runs(prediction, limit)
-    predicted = find_components(prediction, 26, steps=rule.steps).cut(runs) if rule.joins else name_components(runs, 26)
+    predicted = (
+        find_components(prediction, 26, steps=rule.steps).name_within(runs) if rule.joins else name_components(runs, 26)
+    )
     return predicted.keep(predicted.sizes > rule.removed) if rule.removed else predicted
 
 
@@ -155,7 +157,7 @@ def _share_of_sides(borders: Tuple[Places, Places], spacing: Spacing) -> Tuple[f
     """
     check_noise(*map(len, borders))
     box = borders[0].box_within(_TOLERANCES[-1], spacing)
-    near = [border.cut(box) for border in borders]
+    near = [border.crop(box) for border in borders]
     distances = measure_distances(near, spacing)
     half, whole = (
         add([np.count_nonzero(side <= tolerance) / len(border) for side, border in zip(distances, borders)])

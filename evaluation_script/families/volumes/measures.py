@@ -201,7 +201,7 @@ def _false_negative_volume(case: RegionOfCase) -> Optional[float]:
     return case.untouched[0]
 
 
-def _lesion_error(case: RegionOfCase) -> float:
+def _lesion_count_error(case: RegionOfCase) -> float:
     return float(abs(len(case.components.true_sizes) - len(case.components.predicted_sizes)))
 
 
@@ -217,7 +217,7 @@ def _lesion_f1(case: RegionOfCase) -> float:
 
 def _betti_error(case: RegionOfCase) -> Optional[float]:
     """Return the difference of the numbers of components; None if there are none."""
-    return None if case.overlap.is_empty else _lesion_error(case)
+    return None if case.overlap.is_empty else _lesion_count_error(case)
 
 
 def _component_recall(case: RegionOfCase) -> Optional[float]:
@@ -267,7 +267,7 @@ _OF_ANY: Dict[str, Callable[[RegionOfCase], Optional[float]]] = {
     "VolumeError": lambda case: abs(case.overlap.truth - case.overlap.prediction) * case.voxel,
     "FPV": lambda case: case.untouched[1],
     "FNV": _false_negative_volume,
-    "LesionError": _lesion_error,
+    "LesionError": _lesion_count_error,
     "LesionF1": _lesion_f1,
     "B0Error": _betti_error,
     "ComponentRecall": _component_recall,

@@ -50,7 +50,7 @@ class Places:
         z, y = np.divmod(rows, rows.dtype.type(self.shape[1]))
         return z, y, x
 
-    def cut(self, box: Box) -> Array:
+    def crop(self, box: Box) -> Array:
         """Return the array in a box."""
         array = np.zeros([side.stop - side.start for side in box], self.values.dtype)
         for chunk in cut_list(len(self)):

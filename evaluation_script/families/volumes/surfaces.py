@@ -349,7 +349,7 @@ def _measure_places(places: Places, targets: Places, spacing: Spacing) -> Array:
         portions = map(places.choose, cut_list(max(1, len(places)), _MOST_AT_ONCE))
         return np.concatenate([find_distances(portion.fill(), targets.fill(), spacing) for portion in portions])
     box = places.box_within(BlockDistances(places, targets, spacing).greatest, spacing)
-    return find_distances(places.cut(box), targets.cut(box), spacing)
+    return find_distances(places.crop(box), targets.crop(box), spacing)
 
 
 def distance_by_side(sides: Sides, percent: float) -> float:

@@ -284,13 +284,15 @@ class CauseCounts:
         self._note(cause, cost * self.edge_weight, name)
         return cause
 
-    def judge_pixels(self, area: float, predicted: float, shared: float, *, is_object: bool = False) -> str:
+    def judge_pixels(
+        self, true_area: float, predicted_area: float, shared_area: float, *, is_object: bool = False
+    ) -> str:
         """Return the cause of an inexact match, and count its pixels, given those of truth, prediction and both."""
-        missed, surplus = max(area - shared, 0.0), max(predicted - shared, 0.0)
+        missed, surplus = max(true_area - shared_area, 0.0), max(predicted_area - shared_area, 0.0)
         cause = _TOO_SMALL if missed > _LOPSIDED * surplus else _TOO_LARGE if surplus > _LOPSIDED * missed else _BOTH
         for sums in (self.pixels, self.object_pixels) if is_object else (self.pixels,):
             pixels = sums.setdefault(cause, [0.0, 0.0, 0.0, 0.0])
-            for index, value in enumerate((missed, surplus, area, predicted)):
+            for index, value in enumerate((missed, surplus, true_area, predicted_area)):
                 pixels[index] += value
         shares = self.shares.setdefault(cause, [0.0, 0.0, 0.0])
         for index, value in enumerate((missed / max(area, 1), surplus / max(predicted, 1), 1)):

@@ -47,7 +47,7 @@ _MARKED = (0.5, 0.75)
 def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
     diagnosis = diagnose(inputs, report)
     costly = _list_costly(diagnosis, report)
-    sections = [_write_verdict(diagnosis, costly, report), _make_errors(diagnosis)]
+    sections = [_write_verdict(diagnosis, costly, report), _make_errors_section(diagnosis)]
     pictures = draw_worst({"": diagnosis}, report.split, options)
     sections += [pictures.player] if pictures else []
     points = list_keypoints(diagnosis)
@@ -60,10 +60,10 @@ def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -
         )
         sections.append(make_list("Keypoints", points, about))
     sections += [
-        _make_categories(costly),
-        _make_curves(diagnosis, costly),
-        _make_scores(diagnosis),
-        _make_confusion(diagnosis),
+        _make_categories_section(costly),
+        _make_curves_section(diagnosis, costly),
+        _make_scores_section(diagnosis),
+        _make_confusion_section(diagnosis),
     ]
     images = diagnosis.list_images()
     if pictures:
@@ -174,7 +174,7 @@ def _list_costly(diagnosis: InstanceDiagnosis, report: Report) -> list[Row]:
     return [{**{name: row[name] for name in names}, **row} for row in rows]
 
 
-def _make_errors(diagnosis: InstanceDiagnosis) -> Section:
+def _make_errors_section(diagnosis: InstanceDiagnosis) -> Section:
     costs, before = diagnosis.errors.costs(), diagnosis.errors.average(diagnosis.errors.precision)
     about = (
         f"AP at an {diagnosis.protocol.measure} of one half is {before:.3f}. Each kind of TIDE shows how much AP would "
@@ -187,7 +187,7 @@ def _make_errors(diagnosis: InstanceDiagnosis) -> Section:
     return make_kinds("Where AP is lost", diagnosis.list_kinds(), about, note)
 
 
-def _make_categories(rows: list[Row]) -> Section:
+def _make_categories_section(rows: list[Row]) -> Section:
     about = (
         "Largest loss first. A category loses (1 − AP) / number of categories; all categories together lose 1 − AP. "
         "A kind's column shows how much the category's AP50 would rise without these errors; threshold is the score "
@@ -196,7 +196,7 @@ def _make_categories(rows: list[Row]) -> Section:
     return make_list("Categories", rows, about)
 
 
-def _make_curves(diagnosis: InstanceDiagnosis, costliest_categories: list[Row]) -> Section:
+def _make_curves_section(diagnosis: InstanceDiagnosis, costliest_categories: list[Row]) -> Section:
     overall = [
         {"name": f"{iou:.2f}", "points": _format_points(np.linspace(0, 1, len(curve)), curve), "marked": iou in _MARKED,
          "area": diagnosis.average_precision(iou), "label": 100 * (1 - float(curve[len(curve) // 3]))}
@@ -231,7 +231,7 @@ def _format_points(xs: np.ndarray, ys: np.ndarray) -> str:
     return " ".join(f"{_CHART * x:.2f},{_CHART * (1 - y):.2f}" for x, y in zip(xs, ys, strict=True))
 
 
-def _make_scores(diagnosis: InstanceDiagnosis) -> Section:
+def _make_scores_section(diagnosis: InstanceDiagnosis) -> Section:
     rows, bins = [], measure_calibration(diagnosis.judged)
     for name, least in (("all", -np.inf), ("kept", diagnosis.least)):
         calibration = measure_calibration(diagnosis.judged, least)
@@ -260,7 +260,7 @@ def _make_scores(diagnosis: InstanceDiagnosis) -> Section:
     )
 
 
-def _make_confusion(diagnosis: InstanceDiagnosis) -> Section:
+def _make_confusion_section(diagnosis: InstanceDiagnosis) -> Section:
     table = count_confusions(diagnosis.judged, diagnosis.least)
     about = (
         "Detections at or above the best threshold, matched with instances of any category at an "

@@ -165,7 +165,7 @@ def _compare(sequences: list[Sequence], out: str) -> None:
         masks = submission.sequence(sequence.name)
         for index, block in enumerate(sequence.blocks):
             problems = submission.problems
-            read = masks.stacks(sequence.frames[block.start : block.stop], block.size, problems) if masks else None
+            read = masks.read_stacks(sequence.frames[block.start : block.stop], block.size, problems) if masks else None
             problems.raise_if_any()
             if read is None or not _are_equal(read, sequence.read_block(index)):
                 raise AssertionError(f"{sequence.name}: the written masks differ from the original ones")

@@ -66,7 +66,7 @@ class VolumeCauses(CauseCounts):
     cases: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, protocol: VolumeProtocol) -> VolumeCauses:
+    def for_protocol(cls, protocol: VolumeProtocol) -> VolumeCauses:
         return cls(_name_component(protocol), "case", "voxels", protocol=protocol)
 
     def add_region(self, case: str, judged: JudgedRegion, scale: float, spacing: Sequence[float]) -> None:

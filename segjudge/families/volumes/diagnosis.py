@@ -175,7 +175,7 @@ def diagnose(inputs: ScoringInputs, report: Report, paint: Callable[[JudgedCase]
     losses, labels = weigh_losses(counts), list_labels(counts)
     wrong = [int((unit.tables["voxels"] @ [1, 1, -2]).sum()) for unit in counts.complete_counts()]
     order = np.lexsort((-np.array(wrong), -losses.sum(axis=1))).tolist()
-    diagnosis = Diagnosis(protocol, VolumeCauses.of(protocol), cases=len(order))
+    diagnosis = Diagnosis(protocol, VolumeCauses.for_protocol(protocol), cases=len(order))
     diagnosis.is_whole = not any(wrong[index] or losses[index].any() for index in order[MOST_CASES:])
     with closing(VolumeSubmission(inputs.results, scorer.truth, protocol, scorer.rules.limits)) as submission:
         budget = _MOST_VOXELS

@@ -47,7 +47,7 @@ def is_on_site(entry: CompetitionEntry) -> bool:
 def list_rules(rule: int, key: str) -> Check:
     """Return the rules that a block is a list of mappings; on phases the unpacker calls a method."""
 
-    def find_text(entry: CompetitionEntry) -> Verdict:
+    def explain_odd_item(entry: CompetitionEntry) -> Verdict:
         odd_items = [item for item in entry.value if not isinstance(entry.value, list) or not isinstance(item, dict)]
         if not odd_items:
             return None
@@ -61,7 +61,7 @@ def list_rules(rule: int, key: str) -> Check:
     remedy = "Write a list: - key: value"
     return first_of(
         RuleRow(rule, key, is_no_list, "is not a list", remedy, NOT_ITERABLE),
-        RuleRow(rule, key, find_text, "is not a list of mappings", remedy, ERROR_LOG + "{text}"),
+        RuleRow(rule, key, explain_odd_item, "is not a list of mappings", remedy, ERROR_LOG + "{text}"),
     )
 
 

@@ -231,7 +231,7 @@ class SentMasks(MaskFiles):
     def frames(self) -> set[str]:
         return set(self._rows)
 
-    def stacks(self, frames: list[str], size: Size, problems: Problems) -> Stacks:
+    def read_stacks(self, frames: list[str], size: Size, problems: Problems) -> Stacks:
         return stacks_from(self._rows, frames, size)
 
 

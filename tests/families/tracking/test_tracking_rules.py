@@ -197,12 +197,12 @@ def test_hota_and_its_parts_follow_from_the_counts() -> None:
 
 
 def test_clear_and_idf1_follow_from_the_counts() -> None:
-    clear_values = tracks._clear_values(np.array([8, 2, 3, 1, 6, 5], float))
+    clear_values = tracks._measure_clear(np.array([8, 2, 3, 1, 6, 5], float))
     assert clear_values == {"sMOTSA": 0.2, "MOTSA": 0.4, "MOTSP": 0.75, "IDSW": 1, "IDF1": 10 / 21}
-    item = tracks._clear_values(np.array([0, 0, 1, 0, 0, 0], float))
+    item = tracks._measure_clear(np.array([0, 0, 1, 0, 0, 0], float))
     assert clear_values.keys() == item.keys()
     assert list(item.values()) == [-1, -1, 0, 0, 0]
-    assert list(tracks._clear_values(np.array([1, 0, 0, 0, 1, 1], float)).values()) == [1, 1, 1, 0, 1]
+    assert list(tracks._measure_clear(np.array([1, 0, 0, 0, 1, 1], float)).values()) == [1, 1, 1, 0, 1]
 
 
 def filled(category: list[int], hota: list[Any], clear: list[Any], **more: Any) -> Any:
