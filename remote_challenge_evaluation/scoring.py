@@ -123,7 +123,7 @@ class SubmissionReporting:
             try:
                 self._send(job, report)
             except ApiError as error:
-                if error.transient or error.status in _PASSING or error.body is None:
+                if error.is_transient or error.status in _PASSING or error.body is None:
                     raise
                 if not remaining:
                     return error

@@ -236,7 +236,7 @@ class Worker:
         if error.denied and not self._jobs.accepts_token():
             self._journal.release(job, PAUSE)
             raise TokenRefusedError(str(error)) from None
-        if error.transient:
+        if error.is_transient:
             self._release(job, str(error), error.wait or PAUSE)
         else:
             self._delay(job, str(error))

@@ -141,7 +141,7 @@ class WorkerLoop:
                 break
             except (StartError, ApiError) as error:
                 is_final = not isinstance(error, ApiError) or (
-                    error.refuses_token or not (error.denied or error.transient)
+                    error.refuses_token or not (error.denied or error.is_transient)
                 )
                 refusals = refusals + 1 if is_final else 0
                 if refusals >= _REFUSALS:

@@ -60,13 +60,13 @@ class SegmentationMetric(Metric):  # type: ignore[misc] # torch is not installed
             batch = zip(sequence, frames, preds, target, strict=True)  # type: ignore[call-overload]
         for name, frame_name, prediction, truth in batch:
             counted.update(_plain_value(name), _plain_value(frame_name), _on_cpu(prediction), _on_cpu(truth))
-        data = b"".join(_entries(counted.state_dict()))
+        data = b"".join(_encode_frames(counted.state_dict()))
         self.frames.append(torch.from_numpy(np.frombuffer(data, np.uint8).copy()).to(self.device))
 
     def compute(self) -> dict[str, torch.Tensor]:
         """Return the metrics of all frames of all processes; NaN before the first frame."""
         accumulator = self._accumulator()
-        for state in _states(dim_zero_cat(self.frames).cpu().numpy().tobytes()):
+        for state in _decode_frames(dim_zero_cat(self.frames).cpu().numpy().tobytes()):
             loaded = self._accumulator()
             loaded.load_state_dict(state)
             accumulator.merge(loaded)
@@ -89,7 +89,7 @@ def _on_cpu(masks: object) -> object:
     return type(masks)(map(_on_cpu, masks)) if isinstance(masks, (list, tuple)) else masks
 
 
-def _entries(state: Mapping[str, Any]) -> Iterator[bytes]:
+def _encode_frames(state: Mapping[str, Any]) -> Iterator[bytes]:
     """Yield each frame as bytes: lengths, header and counts."""
     for name, frames in state["frames"].items():
         for frame, data in frames.items():
@@ -97,8 +97,8 @@ def _entries(state: Mapping[str, Any]) -> Iterator[bytes]:
             yield len(head).to_bytes(4, "little") + len(data).to_bytes(4, "little") + head + data
 
 
-def _states(data: bytes) -> Iterator[dict[str, Any]]:
-    """Yield the state of each frame that `_entries` wrote."""
+def _decode_frames(data: bytes) -> Iterator[dict[str, Any]]:
+    """Yield the state of each frame that `_encode_frames` wrote."""
     start = 0
     while start < len(data):
         head, body = (int.from_bytes(data[start + at : start + at + 4], "little") for at in (0, 4))

@@ -306,7 +306,7 @@ def _report_to_evalai(
             if report.result is not None and error.status in (400, 422) and error.body is not None:
                 refused = f"EvalAI rejected the result ({error.message}). Tell the organisers."
                 continue
-            if report.result is not None and error.transient and _is_finished(client, target):
+            if report.result is not None and error.is_transient and _is_finished(client, target):
                 return report  # the answer was lost, not the result
             sleep(max(wait, error.wait or 0.0))
             continue

@@ -220,7 +220,7 @@ class _ZipFiles(Files):
         checks.problems.raise_if_any()
 
     def _add(self, info: zipfile.ZipInfo, checks: MemberChecks, size: int) -> None:
-        flaw = _flaw(info, size)
+        flaw = _find_flaw(info, size)
         if flaw is not None:
             checks.problems.add(flaw.as_problem(info.filename))
             return
@@ -283,7 +283,7 @@ def _check_table(file: BinaryIO, limits: ArchiveLimits) -> int:
     return length
 
 
-def _flaw(info: zipfile.ZipInfo, size: int) -> Flaw | None:
+def _find_flaw(info: zipfile.ZipInfo, size: int) -> Flaw | None:
     if info.flag_bits & _ENCRYPTED:
         return Flaw("is encrypted", "Make the zip without a password")
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
@@ -339,7 +339,7 @@ class _TarFiles(Files):
             raise
 
     def _find_members(self, checks: MemberChecks, size: int) -> None:
-        for member in _members(self._file, checks.count):
+        for member in _list_members(self._file, checks.count):
             name = _clean_name(member, checks)
             if name is not None:
                 self._positions[name] = self._file.tell()
@@ -370,10 +370,10 @@ class _CompressedTarFiles(Files):
         super().__init__()
         self._contents: dict[str, bytes] = {}
         checks = MemberChecks(limits, self.hidden_folders)
-        for member in _members(stream, checks.count):
+        for member in _list_members(stream, checks.count):
             name = _clean_name(member, checks)
             if name is not None:
-                self._contents[name] = _content(stream, member)
+                self._contents[name] = _read_content(stream, member)
             elif stream.skip(_size_in_blocks(member)) < member.size:
                 raise _cut_off(member)
         while stream.skip(STEP):  # to the end, where the checksum is
@@ -402,7 +402,7 @@ class _Member(NamedTuple):
     flaw: Optional[Flaw] = None
 
 
-def _members(stream: _Stream, count: Callable[[], None]) -> Iterator[_Member]:
+def _list_members(stream: _Stream, count: Callable[[], None]) -> Iterator[_Member]:
     """Yield every member in its order; the caller reads or skips its bytes before asking for the next.
 
     `count` is called for every header, including those of long names.
@@ -417,13 +417,13 @@ def _members(stream: _Stream, count: Callable[[], None]) -> Iterator[_Member]:
         if not _checksum_matches(header):
             raise Flaw("is a damaged tar: a header's checksum is wrong", PACK_AGAIN)
         count()
-        kind, size = header[156:157], _number(header[124:136])
+        kind, size = header[156:157], _parse_size(header[124:136])
         if kind in (b"x", b"g", b"L", b"K"):
             if size > _LONG_NAME:
                 raise Flaw("is a tar with an unterminated file name", PACK_AGAIN)
-            extra = _content(stream, _Member("a long name", size))
+            extra = _read_content(stream, _Member("a long name", size))
             if kind == b"L":
-                long_name = _text(extra.rstrip(b"\0"))
+                long_name = _decode_name(extra.rstrip(b"\0"))
             elif kind == b"x":
                 long_name = _pax_path(extra) or long_name
             continue
@@ -438,7 +438,7 @@ def _members(stream: _Stream, count: Callable[[], None]) -> Iterator[_Member]:
             yield _Member(name, size if kind == b"S" else 0, flaw=flaw)
 
 
-def _content(stream: _Stream, member: _Member) -> bytes:
+def _read_content(stream: _Stream, member: _Member) -> bytes:
     """Return the bytes of the most recently opened member."""
     data = stream.read(member.size)
     if len(data) < member.size:
@@ -464,7 +464,7 @@ def _checksum_matches(header: bytes) -> bool:
     return declared == sum(header) - sum(header[148:156]) + 8 * ord(" ")
 
 
-def _number(field: bytes) -> int:
+def _parse_size(field: bytes) -> int:
     """Return a size: octal text, or base 256 when the first bit is set."""
     if field[0] & 0x80:
         size = int.from_bytes(field[1:], "big") if field[0] == 0x80 else -1
@@ -481,7 +481,7 @@ def _number(field: bytes) -> int:
 def _name(header: bytes) -> str:
     name = header[:100].split(b"\0", 1)[0]
     prefix = header[345:500].split(b"\0", 1)[0] if header[257:263] == b"ustar\0" else b""
-    return _text(prefix + b"/" + name if prefix else name)
+    return _decode_name(prefix + b"/" + name if prefix else name)
 
 
 def _pax_path(extra: bytes) -> str:
@@ -495,12 +495,12 @@ def _pax_path(extra: bytes) -> str:
             raise Flaw("is a damaged tar: an extended header cannot be read", PACK_AGAIN)
         record = extra[space + 1 : position + length].rstrip(b"\n")
         if record.startswith(b"path="):
-            return _text(record[len(b"path=") :])
+            return _decode_name(record[len(b"path=") :])
         position += length
     return ""
 
 
-def _text(name: bytes) -> str:
+def _decode_name(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")
 
 

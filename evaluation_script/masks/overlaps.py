@@ -75,8 +75,8 @@ def count_shared_pixels(first_mask: str, second_mask: str) -> int:
     """Return the number of pixels that two checked, non-empty masks of one size share."""
     background, covered, first_pairs = decode([first_mask, second_mask])
     second = int(first_pairs[1])
-    run_ends = _borders(background[:second], covered[:second])
-    borders = _borders(background[second:], covered[second:])
+    run_ends = _find_borders(background[:second], covered[:second])
+    borders = _find_borders(background[second:], covered[second:])
     before = np.append(0, np.cumsum(covered[second:])).repeat(2)
     # Pixels of the second mask before each border of the first: of whole runs, and of part of the run around it.
     runs = np.searchsorted(borders, run_ends, side="left")
@@ -84,7 +84,7 @@ def count_shared_pixels(first_mask: str, second_mask: str) -> int:
     return int(totals[1::2].sum() - totals[0::2].sum())
 
 
-def _borders(background: Array, covered: Array) -> Array:
+def _find_borders(background: Array, covered: Array) -> Array:
     """Return the ends of the runs, alternating background and object."""
     borders: Array = np.cumsum(np.stack([background, covered], axis=1).reshape(-1))
     return borders
@@ -114,7 +114,7 @@ def smaller_of_both(pairs: Pairs, predictions: Masks, truths: Masks, ious: Array
             truth_boundary.cache_clear()
             last = group[index]
         ious[index] = min(
-            ious[index], _iou(prediction_boundary(pairs.prediction[index]), truth_boundary(pairs.truth[index]))
+            ious[index], _compute_iou(prediction_boundary(pairs.prediction[index]), truth_boundary(pairs.truth[index]))
         )
     return ious
 
@@ -159,7 +159,7 @@ def _boundary_of(masks: Masks, index: int, share: float) -> _Boundary:
     return _Boundary(boundary, first_column, top, int(np.count_nonzero(boundary)))
 
 
-def _iou(prediction: _Boundary, truth: _Boundary) -> float:
+def _compute_iou(prediction: _Boundary, truth: _Boundary) -> float:
     column, row = max(prediction.column, truth.column), max(prediction.row, truth.row)
     end_column = min(prediction.column + prediction.flags.shape[0], truth.column + truth.flags.shape[0])
     end_row = min(prediction.row + prediction.flags.shape[1], truth.row + truth.flags.shape[1])

@@ -142,13 +142,13 @@ def size_of(data: bytes) -> Size:
     start = data[:_HEADER_END]
     sound = len(start) == _HEADER_END and start.startswith(SIGNATURE + b"\0\0\0\rIHDR")
     sound = sound and crc32(start[12:29]) == int.from_bytes(start[29:], "big")
-    header = _header(start[16:29]) if sound else _chunks(data)[0]
+    header = _read_header(start[16:29]) if sound else _read_chunks(data)[0]
     return header.height, header.width
 
 
 def _chunks_of_size(data: bytes, size: Size) -> Tuple[Header, bytes]:
-    """Return the result of `_chunks` for a picture of this (height, width)."""
-    header, pixels = _chunks(data)
+    """Return the result of `_read_chunks` for a picture of this (height, width)."""
+    header, pixels = _read_chunks(data)
     if (header.height, header.width) != size:
         raise Flaw(
             f"is {header.width}x{header.height} pixels but the frame is {size[1]}x{size[0]}",
@@ -157,7 +157,7 @@ def _chunks_of_size(data: bytes, size: Size) -> Tuple[Header, bytes]:
     return header, pixels
 
 
-def _chunks(data: bytes) -> tuple[Header, bytes]:
+def _read_chunks(data: bytes) -> tuple[Header, bytes]:
     """Return the header and the compressed pixels, skipping all other chunks."""
     if not data.startswith(SIGNATURE):
         kind = kind_of(data)
@@ -180,7 +180,7 @@ def _chunks(data: bytes) -> tuple[Header, bytes]:
             if kind == b"IHDR":
                 if header is not None:
                     raise Flaw("is damaged: it has two headers", _UPLOAD_AGAIN)
-                header = _header(body)
+                header = _read_header(body)
             else:
                 pixels.append(body)
         if header is None:
@@ -195,7 +195,7 @@ def _chunks(data: bytes) -> tuple[Header, bytes]:
     return header, b"".join(pixels)
 
 
-def _header(body: bytes) -> Header:
+def _read_header(body: bytes) -> Header:
     if len(body) != 13:
         raise Flaw("is damaged: its header has the wrong length", _UPLOAD_AGAIN)
     width, height, depth, colour, compression, filtering, interlaced = struct.unpack(">IIBBBBB", body)

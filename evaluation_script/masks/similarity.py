@@ -102,7 +102,7 @@ class Region:
     @cached_property
     def boundary(self) -> Stack:
         """The pixels of the boundary."""
-        return _boundary(self.stack)
+        return _find_boundary(self.stack)
 
     @cached_property
     def boundary_size(self) -> Array:
@@ -134,7 +134,7 @@ def count_shared(a: Stack, b: Stack) -> Array:
     return ones(both.reshape(len(both), -1))
 
 
-def _boundary(stack: Stack) -> Stack:
+def _find_boundary(stack: Stack) -> Stack:
     """Return the pixels that differ from their right, lower or diagonal neighbour."""
     if not stack.words.size:
         return stack

@@ -162,7 +162,7 @@ def run_guarded(job: _Job, *, memory: int, seconds: float, say: Say) -> Any:
     Raises SubmissionError, as UnfinishedError for a child without an answer, and CrashError for a defect of ours.
     """
     try:
-        child = _Child(lambda writer: _work(job, writer, memory))
+        child = _Child(lambda writer: _run_and_exit(job, writer, memory))
     except (AttributeError, OSError) as error:
         if not _reported:
             _reported.append(str(error) if hasattr(os, "fork") else "this system has no fork")
@@ -240,7 +240,7 @@ class _Child:
 # ── in the child ────────────────────────────────────────────────────────────
 
 
-def _work(job: _Job, writer: int, memory: int) -> NoReturn:
+def _run_and_exit(job: _Job, writer: int, memory: int) -> NoReturn:
     """Run the job in the child, answer and exit."""
     try:
         _limit_memory(memory)
@@ -254,7 +254,7 @@ def _answer(job: _Job, sender: _MessageSender) -> bytes:
     """Return how the job ended, as JSON."""
     streams = sys.stdout, sys.stderr = _OutputRelay(sender.say), _OutputRelay(_log)
     try:
-        ending = _ending(job, sender.say)
+        ending = _run_job(job, sender.say)
         for stream in streams:
             stream.finish()
         answer = json.dumps(ending).encode()
@@ -275,7 +275,7 @@ def _log(line: str) -> None:
         os.write(2, f"{_escape_controls(line)}\n".encode("utf-8", "replace") if line else b"")
 
 
-def _ending(job: _Job, say: Say) -> Tuple[str, object]:
+def _run_job(job: _Job, say: Say) -> Tuple[str, object]:
     """Run the job; return its ending, and its result or message."""
     try:
         return "done", job(say)
@@ -309,7 +309,7 @@ def _limit_memory(memory: int) -> None:
 # ── in the parent ───────────────────────────────────────────────────────────
 
 
-def _messages(child: _Child, deadline: float) -> Iterator[Tuple[bytes, bytes]]:
+def _read_messages(child: _Child, deadline: float) -> Iterator[Tuple[bytes, bytes]]:
     """Yield the child's messages until it ends; raises TimeoutError at the time limit."""
     data = bytearray()
     waiting = select.poll()  # select itself ends at 1024 open files
@@ -333,7 +333,7 @@ def _outcome(child: _Child, reader: _MessageReader, memory: int, seconds: float)
     parts: List[bytes] = []
     size = 0
     try:
-        for kind, data in _messages(child, time.monotonic() + seconds):
+        for kind, data in _read_messages(child, time.monotonic() + seconds):
             if kind in (_LINE_PART, _LINE_END):
                 reader.receive(kind, data)
                 continue
@@ -347,7 +347,7 @@ def _outcome(child: _Child, reader: _MessageReader, memory: int, seconds: float)
         raise UnfinishedError(f"it takes longer than {seconds:g} seconds") from None
     except UnicodeDecodeError:
         raise CrashError("the scoring process sent something other than text") from None
-    raise _death(child.status())
+    raise _explain_death(child.status())
 
 
 def _result_of(answer: bytes, memory: int) -> Any:
@@ -367,7 +367,7 @@ def _result_of(answer: bytes, memory: int) -> Any:
     raise CrashError(str(value))
 
 
-def _death(status: Optional[supervisor.Status]) -> Exception:
+def _explain_death(status: Optional[supervisor.Status]) -> Exception:
     """Return the error for a child that ended without an answer."""
     if status is None:
         return CrashError("the supervisor of the scoring process was killed")

@@ -29,7 +29,7 @@ _NAMES = ("split", "sequence", "id", "name")
 _FIRST_FRAME = r" \(first in frame [^()]*\)(?= is not in the truth)"
 
 
-def public_warnings(lines: List[str]) -> List[str]:
+def limit_warnings(lines: List[str]) -> List[str]:
     """Return at most twenty lines; the last one counts the omitted ones."""
     if len(lines) <= _WARNING_LINES:
         return lines
@@ -122,7 +122,7 @@ def public_result(phase: Phase, reports: List[Report]) -> Dict[str, Any]:
         ],
         "scored": [split.codename for split in phase.splits],
         **(_coarse_rows(visible) if phase.detail == DETAILS[1] else {}),
-        "warnings": public_warnings([re.sub(_FIRST_FRAME, "", line) for line in warnings]),
+        "warnings": limit_warnings([re.sub(_FIRST_FRAME, "", line) for line in warnings]),
         "versions": versions(),
     }
 
@@ -153,7 +153,7 @@ def tables(reports: List[Report]) -> Dict[str, Any]:
         "protocol": _protocol(reports),
         "result": [{report.split: report.values} for report in reports],
         **join_rows(reports),
-        "warnings": public_warnings([line for report in reports for line in report.warnings]),
+        "warnings": limit_warnings([line for report in reports for line in report.warnings]),
         "versions": versions(),
     }
 

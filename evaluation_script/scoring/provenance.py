@@ -25,7 +25,7 @@ def digest_of(path: str) -> str:
     """
     digest = hashlib.sha256()
     if os.path.isdir(path):
-        for name, size in _sizes(path):
+        for name, size in _list_sizes(path):
             digest.update(f"{name}\0{size}\n".encode("utf-8", "surrogateescape"))
         return f"folder:{digest.hexdigest()}"
     table = table_of(path)
@@ -37,7 +37,7 @@ def digest_of(path: str) -> str:
     return f"file:{digest.hexdigest()}"
 
 
-def _sizes(root: str) -> Iterator[Tuple[str, int]]:
+def _list_sizes(root: str) -> Iterator[Tuple[str, int]]:
     """Yield the name and size of each file in a folder, following links except cycles."""
     nothing: FrozenSet[Tuple[int, int]] = frozenset()
     waiting = [("", nothing)]
@@ -56,10 +56,10 @@ def _sizes(root: str) -> Iterator[Tuple[str, int]]:
             if os.path.isdir(os.path.join(root, entry)):
                 waiting.append((entry, above | {identity}))
             else:
-                yield entry, _size(os.path.join(root, entry))
+                yield entry, _measure_file(os.path.join(root, entry))
 
 
-def _size(path: str) -> int:
+def _measure_file(path: str) -> int:
     """Return the bytes of a file; -1 for a link that leads nowhere."""
     try:
         return os.path.getsize(path)

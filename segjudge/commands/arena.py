@@ -69,14 +69,14 @@ def _run(args: argparse.Namespace) -> int:
         say(sentence)
     for number in (signal.SIGTERM, signal.SIGHUP):  # both sides end with this process
         signal.signal(number, _interrupt)
-    return _static(options, limits) if args.static else _duel(options, limits)
+    return _run_static(options, limits) if args.static else _run_duel(options, limits)
 
 
 def _interrupt(_number: int, _frame: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _duel(options: _Options, limits: ProcessLimits) -> int:
+def _run_duel(options: _Options, limits: ProcessLimits) -> int:
     from segjudge.code_upload.arena import duel, find_agent
 
     environment = ["--env", options.env]
@@ -113,7 +113,7 @@ def _duel(options: _Options, limits: ProcessLimits) -> int:
     return DONE
 
 
-def _static(options: _Options, limits: ProcessLimits) -> int:
+def _run_static(options: _Options, limits: ProcessLimits) -> int:
     from segjudge.code_upload.arena import SubmissionFileError, find_agent, run_static
     from segjudge.evaluation_script.main import evaluate_phase
 

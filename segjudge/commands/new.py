@@ -79,7 +79,7 @@ def _new(args: argparse.Namespace) -> int:
         else:
             truth = args.truth or _ask("The truth: a dataset's folder or zip, or its JSON", "--truth PATH")
         source = read_source(args, truth)
-        written = _write(
+        written = _write_challenge(
             NewChallenge(
                 folder, protocol, source, args.title, args.segjudge, all_metrics=args.all_metrics, is_demo=args.demo
             )
@@ -108,7 +108,9 @@ def _host(args: argparse.Namespace) -> int:
     from segjudge.starting.new_challenge import NewChallenge
 
     source = read_source(args, args.truth)
-    written = _write(NewChallenge(args.out, args.protocol, source, args.title, args.segjudge, args.all_metrics))
+    written = _write_challenge(
+        NewChallenge(args.out, args.protocol, source, args.title, args.segjudge, args.all_metrics)
+    )
     if args.build:
         _build_all(args.out)
     return written
@@ -126,7 +128,7 @@ def _build_all(folder: str) -> None:
     print(*built.competitions, sep="\n")
 
 
-def _write(challenge: NewChallenge) -> int:
+def _write_challenge(challenge: NewChallenge) -> int:
     from segjudge.starting.new_challenge import create
 
     source = challenge.source._replace(path=os.path.expanduser(challenge.source.path))

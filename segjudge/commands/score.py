@@ -257,11 +257,11 @@ class _Style(NamedTuple):
 
 def _show(scores: Scores, files: ScoreFiles, style: _Style) -> None:
     """Write the requested files, and print scores, notes on the truth and warnings."""
-    from segjudge.evaluation_script.scoring.answer import public_warnings
+    from segjudge.evaluation_script.scoring.answer import limit_warnings
     from segjudge.families import tools_of
     from segjudge.report.tables import format_report
 
-    for note in public_warnings(scores.notes):
+    for note in limit_warnings(scores.notes):
         say(f"truth: {note}")
     document, csv_files = files.write(scores)
     for path in csv_files:
@@ -280,7 +280,7 @@ def _show(scores: Scores, files: ScoreFiles, style: _Style) -> None:
         print(text, file=stream)
     if files.json == "-":
         print(document)  # alone: a program reads it
-    for line in public_warnings(scores.warnings):
+    for line in limit_warnings(scores.warnings):
         say(f"warning: {line}")
 
 

@@ -20,7 +20,7 @@ def score_several(
     request: ScoreRequest, paths: Sequence[str], json_path: str | None, *, width: int, all_metrics: bool
 ) -> int:
     """Score submissions one after the other, print their table, and return 1 if one of them could not be scored."""
-    from segjudge.evaluation_script.scoring.answer import public_warnings
+    from segjudge.evaluation_script.scoring.answer import limit_warnings
     from segjudge.report.tables import format_submissions
     from segjudge.scoring.score_files import make_scores_document
     from segjudge.scoring.several import open_truth_once, score_each
@@ -32,10 +32,10 @@ def score_several(
         prepared = open_truth_once(request, bar)
         for name, scores, fault in score_each(prepared, request, paths, bar):
             rows.append((name, scores.metrics if scores else fault))
-            warnings += [f"{name}: {line}" for line in public_warnings(scores.warnings if scores else [])]
+            warnings += [f"{name}: {line}" for line in limit_warnings(scores.warnings if scores else [])]
             if json_path:
                 documents.append({"name": name, **(make_scores_document(scores) if scores else {"error": fault})})
-    for note in public_warnings(prepared.notes):
+    for note in limit_warnings(prepared.notes):
         say(f"truth: {note}")
     text = json.dumps({"submissions": documents}, indent=1, allow_nan=False) if json_path else ""
     if json_path and json_path != "-":

@@ -26,9 +26,9 @@ _Intervals = dict[str, tuple[float, float]]
 # ── the shapes of its parts ─────────────────────────────────────────────────
 
 
-def refuse(what: str) -> NoReturn:
+def refuse(fault: str) -> NoReturn:
     """Raise UsageError for anything but a stored result."""
-    raise UsageError(f"this is not a stored result: it {what}")
+    raise UsageError(f"this is not a stored result: it {fault}")
 
 
 def as_mapping(value: object) -> Mapping[str, Any]:

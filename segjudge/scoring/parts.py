@@ -128,10 +128,10 @@ def merge_parts(paths: Iterable[str]) -> _Merged:
     counted_by = set[str]()
     for path in paths:
         with _open(path) as archive:
-            manifest = _manifest(archive, path)
+            manifest = _read_manifest(archive, path)
             if not template:
                 template, first_path = manifest, path
-                accumulators = _accumulators(manifest, path)
+                accumulators = _make_accumulators(manifest, path)
             _check_alike(template, first_path, manifest, path)
             number = manifest["part"]
             if number in seen:
@@ -147,7 +147,7 @@ def merge_parts(paths: Iterable[str]) -> _Merged:
         raise UsageError(
             f"{what} {name_list(missing, 8)} of {template['of']} missing; score the missing parts, then merge all"
         )
-    reports = _reports(template, accumulators)
+    reports = _make_reports(template, accumulators)
     origin = template["truth"], template["predictions"], " and ".join(sorted(counted_by)), template["limits"]
     protocols = {report.split: report.protocol for report in reports}
     notes = [str(note) for note in template["notes"]]
@@ -157,7 +157,7 @@ def merge_parts(paths: Iterable[str]) -> _Merged:
 def read_costs(path: str) -> dict[str, dict[str, float]]:
     """Read the saved cost of each kind of failure by split; empty if it was not saved."""
     with _open(path) as archive:
-        costs = _manifest(archive, path).get("costs", {})
+        costs = _read_manifest(archive, path).get("costs", {})
     try:
         read = {split: {kind: float(cost) for kind, cost in kinds.items()} for split, kinds in costs.items()}
         if not all(math.isfinite(cost) for kinds in read.values() for cost in kinds.values()):
@@ -167,7 +167,7 @@ def read_costs(path: str) -> dict[str, dict[str, float]]:
     return read
 
 
-def _reports(manifest: dict[str, Any], accumulators: list[Accumulator[Any, Any]]) -> list[Report]:
+def _make_reports(manifest: dict[str, Any], accumulators: list[Accumulator[Any, Any]]) -> list[Report]:
     reports: list[Report] = []
     for entry, accumulator in zip(manifest["splits"], accumulators):
         split = printable(entry["name"])
@@ -216,7 +216,7 @@ def _read(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
         raise ValueError(str(error)) from None
 
 
-def _manifest(archive: zipfile.ZipFile, path: str) -> dict[str, Any]:
+def _read_manifest(archive: zipfile.ZipFile, path: str) -> dict[str, Any]:
     infos = archive.infolist()
     if len(infos) > _MOST_MEMBERS or sum(info.file_size for info in infos) > _MOST_BYTES:
         raise UsageError(f"{path}: is too large for a part")
@@ -242,7 +242,7 @@ def _check_alike(manifest: dict[str, Any], first_path: str, added: dict[str, Any
             raise UsageError(f"{first_path} and {path} {differ}; merge only parts of one run")
 
 
-def _accumulators(manifest: dict[str, Any], path: str) -> list[Accumulator[Any, Any]]:
+def _make_accumulators(manifest: dict[str, Any], path: str) -> list[Accumulator[Any, Any]]:
     """Return an empty accumulator for each split."""
     protocol = _protocol(manifest)
     if protocol is None:
@@ -272,7 +272,7 @@ def _protocol(manifest: dict[str, Any]) -> FamilyProtocol | None:
 def _add(archive: zipfile.ZipFile, path: str, manifest: dict[str, Any], totals: list[Accumulator[Any, Any]]) -> None:
     """Add the counts of one part."""
     try:
-        parts = _accumulators(manifest, path)
+        parts = _make_accumulators(manifest, path)
         for split, (names, counts, total) in enumerate(zip(manifest["members"], parts, totals, strict=True)):
             counts.load_state_dict(
                 {name: _read(archive, _member(split, index), _MOST_MEMBER) for index, name in enumerate(names)}

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
-from segjudge.evaluation_script.scoring.answer import public_warnings
+from segjudge.evaluation_script.scoring.answer import limit_warnings
 from segjudge.families import FamilyTools, tools_of
 from segjudge.report.page import (
     PLAYER,
@@ -72,7 +72,7 @@ def make_report(scores: ShownScores, title: str, options: PageOptions) -> Report
         sections = [make_tables(report)] if inputs is None else tools.make_sections(inputs, report, options)
         splits[report.split] = _put_summary(report, sections)
     warnings = [f"truth: {note}" for note in scores.notes] + scores.warnings
-    origins = make_origins(public_warnings(warnings), scores.provenance)
+    origins = make_origins(limit_warnings(warnings), scores.provenance)
     return ReportPage(title, [*_join_splits(splits), origins], describe_digests(scores.provenance))
 
 

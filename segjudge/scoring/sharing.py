@@ -94,7 +94,7 @@ class _Held(threading.local):
 _HELD = _Held()
 
 
-def _counter(run: str, request: ScoreRequest) -> PartCounter:
+def _find_counter(run: str, request: ScoreRequest) -> PartCounter:
     """Return the counter of a scoring's parts in this thread."""
     if _HELD.run != run or _HELD.counter is None:
         if _HELD.counter is not None:
@@ -122,7 +122,7 @@ def count_part(version: str, run: str, request: ScoreRequest, number: int, count
             raise UsageError(f"{worker}; install the same version everywhere")
         with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
             out = os.path.join(folder, "part")
-            _counter(run, request).write(Part(number, count), out, refuse=False)
+            _find_counter(run, request).write(Part(number, count), out, refuse=False)
             with open(out, "rb") as file:
                 return file.read()
     except AddressError:
@@ -149,7 +149,7 @@ def score_by_workers(executor: Executor | DaskClient, request: ScoreRequest, pro
     progress("", 0, count)
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         paths = []
-        for number, data in _results(call, count, workers):
+        for number, data in _receive_parts(call, count, workers):
             if data.startswith(b"["):
                 kind, text = json.loads(data)
                 raise _FINAL.get(kind, HostError)(text)
@@ -187,7 +187,7 @@ def _pool_of(executor: Executor | DaskClient) -> tuple[Executor, Callable[[], in
     return executor, lambda: int(workers) or cores()
 
 
-def _results(
+def _receive_parts(
     call: Callable[[int, int], Future[bytes]], count: int, workers: Callable[[], int]
 ) -> Iterator[tuple[int, bytes]]:
     """Yield the parts as they arrive; a part of a failed worker is counted again, and an error cancels the waiting

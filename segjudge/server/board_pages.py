@@ -114,7 +114,7 @@ def _show_leaderboard(request: UserRequest, challenge: int, split: int = 0) -> R
         "leaderboard.html",
         boards=boards,
         current={**boards[index], "order": board.order, "descending": board.descending},
-        columns=_columns(phase_split, board),
+        columns=_list_columns(phase_split, board),
         rows=rows,
         teams=len(board.rows),
         words=team_query,
@@ -145,7 +145,7 @@ def _describe_glance(glance: Glance | None) -> JsonObject:
     return {"cause": glance.cause if glance else "", "picture": glance.picture if glance else None}
 
 
-def _columns(split: ChallengePhaseSplit, board: RankedBoard) -> list[JsonObject]:
+def _list_columns(split: ChallengePhaseSplit, board: RankedBoard) -> list[JsonObject]:
     descriptions = split.leaderboard.schema.get("metadata") or {}
     return [{"label": label, "about": (descriptions.get(label) or {}).get("description", "")} for label in board.labels]
 
@@ -192,7 +192,9 @@ def _show_team(request: UserRequest, challenge: int, team: int) -> Response:
             }
             for entry in reversed(entries)
         ]
-        tables.append({**title, "rank": rank, "of": len(board.rows), "columns": _columns(split, board), "rows": rows})
+        tables.append(
+            {**title, "rank": rank, "of": len(board.rows), "columns": _list_columns(split, board), "rows": rows}
+        )
     if not tables:
         raise Refusal(404, "There is no such team, or it has no public submissions.")
     return challenge_page(request, challenge, "team.html", name=name, tables=tables)

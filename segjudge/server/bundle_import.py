@@ -110,31 +110,31 @@ def _save_blocks(services: Services, challenge: int, config: JsonObject, bundle:
     with services.store.write() as session:
         boards, splits, phases = {}, {}, {}
         for block in mappings_in(config, "leaderboard"):
-            board = _row(services, Leaderboard, challenge_id=challenge, config_id=_number(block["id"]))
+            board = _find_row(services, Leaderboard, challenge_id=challenge, config_id=_to_integer(block["id"]))
             board.schema = block["schema"]
             session.add(board)
             boards[board.config_id] = board
         for block in mappings_in(config, "dataset_splits"):
-            split = _row(services, DatasetSplit, challenge_id=challenge, config_id=_number(block["id"]))
+            split = _find_row(services, DatasetSplit, challenge_id=challenge, config_id=_to_integer(block["id"]))
             split.name, split.codename = str(block["name"]), str(block["codename"])
             session.add(split)
             splits[split.config_id] = split
         for block in mappings_in(config, "challenge_phases"):
-            phase = _row(services, ChallengePhase, challenge_id=challenge, config_id=_number(block["id"]))
+            phase = _find_row(services, ChallengePhase, challenge_id=challenge, config_id=_to_integer(block["id"]))
             _fill_phase(services, phase, first_word(config["title"]), block, bundle)
             session.add(phase)
             phases[phase.config_id] = phase
         session.flush()
         for block in mappings_in(config, "challenge_phase_splits"):
-            row = _row(
+            row = _find_row(
                 services,
                 ChallengePhaseSplit,
-                phase_id=phases[_number(block["challenge_phase_id"])].id,
-                leaderboard_id=boards[_number(block["leaderboard_id"])].id,
-                split_id=splits[_number(block["dataset_split_id"])].id,
+                phase_id=phases[_to_integer(block["challenge_phase_id"])].id,
+                leaderboard_id=boards[_to_integer(block["leaderboard_id"])].id,
+                split_id=splits[_to_integer(block["dataset_split_id"])].id,
             )
-            row.visibility = _number(block["visibility"])
-            row.decimals = _number(block["leaderboard_decimal_precision"])
+            row.visibility = _to_integer(block["visibility"])
+            row.decimals = _to_integer(block["leaderboard_decimal_precision"])
             row.descending = block["is_leaderboard_order_descending"] in TRUE
             session.add(row)
 
@@ -143,7 +143,7 @@ def _keep_file(services: Services, bundle: Bundle, path: object, kind: str) -> s
     return services.files.keep(bundle.read(str(path)), str(path), kind) if bundle.has(path) else None
 
 
-def _row(services: Services, model: type[Model], **keys: int) -> Model:
+def _find_row(services: Services, model: type[Model], **keys: int) -> Model:
     """Return the row with these keys, or a new unstored one."""
     return services.store.find_first(model, *(getattr(model, key) == keys[key] for key in keys)) or model(**keys)
 
@@ -170,7 +170,7 @@ def _fill_phase(services: Services, phase: ChallengePhase, word: str, block: Jso
     phase.config = _to_json(merged)
 
 
-def _number(value: object) -> int:
+def _to_integer(value: object) -> int:
     """Return a number that the server's rules have accepted."""
     number = as_integer(value)
     assert number is not None  # noqa: S101 - `refusal` was asked before

@@ -61,11 +61,11 @@ def read_table(path: str, *, sandbox: bool = False) -> AgentTable:
         if not isinstance(table.get(key, kind()), (int, float) if kind is float else kind):
             raise HostError(f"{path}: {key} is {table[key]!r}, which is not of the type {kind.__name__}")
     home = os.path.dirname(os.path.abspath(path))
-    images = {name: _agent(path, home, name, entry) for name, entry in table.get("images", {}).items()}
+    images = {name: _make_agent(path, home, name, entry) for name, entry in table.get("images", {}).items()}
     environments: dict[str, list[str] | arena.HostEnvironment] = {}
     for phase, phase_command in table.get("environments", {}).items():
         if isinstance(phase_command, dict):
-            agent = _agent(path, home, f"environments.{phase}", phase_command)
+            agent = _make_agent(path, home, f"environments.{phase}", phase_command)
             port = phase_command.get("port", PORT)
             if not isinstance(port, int) or not 0 < port < 1 << 16:
                 raise HostError(f"{path}: environments.{phase} has the port {port!r}, which is not between 1 and 65535")
@@ -87,7 +87,7 @@ def read_table(path: str, *, sandbox: bool = False) -> AgentTable:
     return AgentTable(images, environments, data, limits, float(table.get("look_every", 1.0)), hidden)
 
 
-def _agent(path: str, home: str, name: str, entry: object) -> arena.Agent:
+def _make_agent(path: str, home: str, name: str, entry: object) -> arena.Agent:
     entry = entry if isinstance(entry, dict) else {}
     command = entry.get("command")
     if not isinstance(command, list) or not command or not all(isinstance(word, str) for word in command):
@@ -138,7 +138,7 @@ class CodeUploads(Background):
             return
         if submission.status not in _ENDED:
             try:
-                failure = self._failure(challenge, submission, message)
+                failure = self._run_submission(challenge, submission, message)
             except Exception:
                 if not self._stop.is_set():
                     raise
@@ -152,7 +152,7 @@ class CodeUploads(Background):
                 self._carry_through(lambda: self._services.submissions.fail(submission.id, failure))
         self._carry_through(lambda: self._services.queue.delete(challenge.queue, message.handle))
 
-    def _failure(self, challenge: Challenge, submission: Submission, message: ReceivedMessage) -> str:
+    def _run_submission(self, challenge: Challenge, submission: Submission, message: ReceivedMessage) -> str:
         """Run a submission, and return why it failed if nobody has reported that to the server."""
         image = str(message.body.get("submitted_image_uri", ""))
         agent = self._table.images.get(image)
@@ -164,8 +164,8 @@ class CodeUploads(Background):
         token = self._services.accounts.mint_token(self._host, "profile")[0]
         try:
             if challenge.flag("is_static_dataset_code_upload"):
-                return self._static(challenge, submission, agent, token)
-            return self._duel(submission, agent, message, token)
+                return self._run_static(challenge, submission, agent, token)
+            return self._run_duel(submission, agent, message, token)
         except arena.SubmissionFileError as error:
             return f"{error}. Write a plain file."
         except (HostError, OSError, requests.RequestException) as error:
@@ -173,7 +173,7 @@ class CodeUploads(Background):
                 raise  # the message returns, and it runs then
             return f"It could not be run, and it is not your fault: {error}"
 
-    def _duel(self, submission: Submission, agent: arena.Agent, message: ReceivedMessage, token: str) -> str:
+    def _run_duel(self, submission: Submission, agent: arena.Agent, message: ReceivedMessage, token: str) -> str:
         phase = self._services.submissions.phase_of(submission).codename
         command = self._table.environments.get(phase)
         if command is None:
@@ -199,7 +199,7 @@ class CodeUploads(Background):
         self._services.submissions.keep_texts(submission.id, environment_log_file=logs.environment)
         return f"Submission Job Failed. {logs.sentence}" + (f"\n{logs.agent}" if logs.agent else "")
 
-    def _static(self, challenge: Challenge, submission: Submission, agent: arena.Agent, token: str) -> str:
+    def _run_static(self, challenge: Challenge, submission: Submission, agent: arena.Agent, token: str) -> str:
         if not self._table.data:
             return "The host's table has no data folder for static submissions; tell the organisers."
 

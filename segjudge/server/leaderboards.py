@@ -80,11 +80,11 @@ def teams_of_hosts(store: Store, challenge: int) -> set[int]:
 
 def _sort_key(row: BoardEntry, order: str, *, descending: bool) -> tuple[float, float]:
     """Return the sort key of a row: ties go to the smaller error bar, and a missing metric counts as 0."""
-    score = _finite(row.result.get(order))
-    return -score if descending else score, _finite(row.error_bar(order))
+    score = _to_finite(row.result.get(order))
+    return -score if descending else score, _to_finite(row.error_bar(order))
 
 
-def _finite(value: object) -> float:
+def _to_finite(value: object) -> float:
     return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else 0.0
 
 

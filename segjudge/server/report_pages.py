@@ -148,7 +148,7 @@ class ReportPages(Background):
     def _fulfil(self, order: PageOrder) -> None:
         sentence = _DEFECT
         try:
-            self._write_page(order.key, self._product(order))
+            self._write_page(order.key, self._make_product(order))
             sentence = ""
         except Refusal as refusal:
             sentence = str(refusal)
@@ -165,7 +165,7 @@ class ReportPages(Background):
                     self._failures[order.key] = time.monotonic(), sentence
                     self._failures = dict(list(self._failures.items())[-_FAILURES:])
 
-    def _product(self, order: PageOrder) -> str:
+    def _make_product(self, order: PageOrder) -> str:
         # The workers' next start removes leftovers of a killed server.
         folder = WorkerFolder(self._store.note_folder)
         try:

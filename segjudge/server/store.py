@@ -347,11 +347,11 @@ class Store:
             raise BusyError(f"other threads write for {_WAIT_SECONDS} seconds")
         try:
             with Session(self._writing, expire_on_commit=False) as session:
-                yield from self._transaction(session)
+                yield from self._open_transaction(session)
         finally:
             self._lock.release()
 
-    def _transaction(self, session: Session) -> Iterator[Session]:
+    def _open_transaction(self, session: Session) -> Iterator[Session]:
         """Yield a session and commit it; after the commit or rollback, run the deferred actions."""
         session.connection()  # begins here, so that no row is read before the lock
         actions: list[_Deferred] = []

@@ -64,7 +64,7 @@ def _show_submissions(request: UserRequest, challenge: int) -> Response:
     listed = summarize_submissions(request, rows[:LISTED])
     by_id, boards = {phase.id: phase for phase in phases}, dict[int, RankedBoard]()
     for row, summary in zip(rows, listed, strict=False):
-        summary["scores"] = _scores(request, row, by_id[row.phase_id], boards)
+        summary["scores"] = _list_scores(request, row, by_id[row.phase_id], boards)
     for row, summary in zip(rows[:WITH_CAUSES], listed, strict=False):
         glances = (find_glances(services, user, row) or {}) if summary["has_report"] else {}
         summary["cause"] = " ".join(filter(None, (glance.cause for glance in glances.values())))
@@ -87,7 +87,7 @@ def summarize_submissions(request: UserRequest, submissions: list[Submission]) -
             **{key: getattr(submission, key) for key in columns},
             "phase": phases[submission.phase_id].config["name"],
             "took": submission.execution_time,
-            "reason": _reason(request, submission) if submission.status == FAILED else "",
+            "reason": _explain_failure(request, submission) if submission.status == FAILED else "",
             "team": team_names[submission.team_id],
             "file": files.get(submission.input_file, ""),
             "has_report": may_open_report(request.services, request.user, phases[submission.phase_id], submission),
@@ -103,16 +103,16 @@ def summarize_submissions(request: UserRequest, submissions: list[Submission]) -
 _SENTENCE = re.compile(r"^(?:\w+\.)*SubmissionError: ", re.MULTILINE)
 
 
-def _reason(request: UserRequest, submission: Submission) -> str:
+def _explain_failure(request: UserRequest, submission: Submission) -> str:
     """Return why a submission failed: the sentences for participants, or the last line of output."""
-    text = _text(request, submission, submission.stderr_file, from_end=True).strip()
+    text = _read_text(request, submission, submission.stderr_file, from_end=True).strip()
     *_, sentences = _SENTENCE.split(text)
     if sentences != text:
         return sentences
     return text.splitlines()[-1] if text else "nothing was written to stderr"
 
 
-def _text(request: UserRequest, submission: Submission, file: str | None, *, from_end: bool = False) -> str:
+def _read_text(request: UserRequest, submission: Submission, file: str | None, *, from_end: bool = False) -> str:
     """Return the beginning or the end of a submission's file, as far as this user may read it."""
     if file and not request.services.accounts.hosts_submission(request.user, submission):
         redacted = file_for_participants(request.services, submission.id, file)
@@ -143,7 +143,7 @@ def _show_submission(request: UserRequest, submission: int) -> Response:
         file = getattr(row, column)
         if file and (host or not for_hosts):
             url = services.files.url(file, request.base, 0 if host else row.id)
-            files.append({"name": name, "text": _text(request, row, file), "url": url})
+            files.append({"name": name, "text": _read_text(request, row, file), "url": url})
     return challenge_page(
         request,
         phase.challenge_id,
@@ -153,14 +153,14 @@ def _show_submission(request: UserRequest, submission: int) -> Response:
         completed_at=row.completed_at,
         input_url=services.files.url(row.input_file, request.base),
         files=files,
-        scores=_scores(request, row, phase, {}),
+        scores=_list_scores(request, row, phase, {}),
         glances=find_glances(services, user, row),
         waiting=services.submissions.count_ahead(row) if row.status == SUBMITTED else None,
         running=max(0.0, time.time() - row.started_at) if row.status == RUNNING and row.started_at else None,
     )
 
 
-def _scores(
+def _list_scores(
     request: UserRequest, submission: Submission, phase: ChallengePhase, boards: dict[int, RankedBoard]
 ) -> list[JsonObject]:
     """Return the scores that the user may see, and the places on leaderboards; a list shares the boards."""
@@ -194,7 +194,7 @@ def _show_report(request: UserRequest, submission: int) -> Response:
     services, user = request.services, request.user
     text = find_report_page(services, user, submission)
     row = services.submissions.get(submission)
-    trail = _trail(request, services.submissions.phase_of(row))
+    trail = _link_parents(request, services.submissions.phase_of(row))
     if services.accounts.may_see_submission(user, row):
         trail.append((f"/submissions/{submission}", f"Submission {submission}"))
     return _report_answer(request, text, trail)
@@ -211,7 +211,7 @@ def _show_comparison(request: UserRequest, split: int) -> Response:
     texts = request.query_params.getlist("submission")
     numbers = [int(text) for text in texts if text.isdecimal() and len(text) < PAGE_DIGITS]
     text = find_comparison_page(services, user, phase_split, numbers)
-    return _report_answer(request, text, _trail(request, phase, split))
+    return _report_answer(request, text, _link_parents(request, phase, split))
 
 
 def _report_answer(request: UserRequest, text: str | None, trail: Sequence[tuple[str, str]]) -> Response:
@@ -226,7 +226,7 @@ def _report_answer(request: UserRequest, text: str | None, trail: Sequence[tuple
     return waiting
 
 
-def _trail(request: UserRequest, phase: ChallengePhase, split: int = 0) -> list[tuple[str, str]]:
+def _link_parents(request: UserRequest, phase: ChallengePhase, split: int = 0) -> list[tuple[str, str]]:
     """Return the links from a report to its challenge and to a leaderboard of its phase, if the user may see one."""
     challenge = find_challenge(request, phase.challenge_id)
     address = f"/challenges/{challenge.id}"

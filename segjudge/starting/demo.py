@@ -50,7 +50,7 @@ def make(root: str, seed: int = DEMO_SEED) -> list[str]:
     """Write `annotations/` and `examples/` below a folder; return the files written."""
     paths = []
     for phase, scenes in demo_videos(seed).items():
-        paths.append(_annotations(root, phase, scenes))
+        paths.append(_pack_annotations(root, phase, scenes))
         videos = [video for members in scenes.values() for video in members]
         folder = os.path.join(root, "examples", phase)
         os.makedirs(folder, exist_ok=True)
@@ -59,10 +59,10 @@ def make(root: str, seed: int = DEMO_SEED) -> list[str]:
             _write_zip(paths[-1], images(videos, predict))
         paths.append(os.path.join(folder, "first-mask.json"))
         _write_json(paths[-1], _run_lengths(videos, lambda video, _frame: video.labels(0)))
-    return paths + _instances(root, seed)
+    return paths + _write_instances(root, seed)
 
 
-def _instances(root: str, seed: int) -> list[str]:
+def _write_instances(root: str, seed: int) -> list[str]:
     """Write the phase of instance masks: truth from Places-style PNGs, and detections of three qualities."""
     pictures = instance_images(seed)
     annotations = os.path.join(root, "annotations", f"{INSTANCE_PHASE}.zip")
@@ -89,7 +89,7 @@ def _instances(root: str, seed: int) -> list[str]:
     os.makedirs(folder, exist_ok=True)
     for name, quality in (("sharp.json", 0.9), ("coarse.json", 0.5), ("wild.json", 0.15)):
         paths.append(os.path.join(folder, name))
-        _write_json(paths[-1], _detections(pictures, quality, np.random.default_rng(seed + 1)))
+        _write_json(paths[-1], _draw_detections(pictures, quality, np.random.default_rng(seed + 1)))
     return paths
 
 
@@ -97,7 +97,7 @@ def _write_json(path: str, document: object) -> None:
     replace(Path(path), json.dumps(document, separators=(",", ":")) + "\n")
 
 
-def _detections(
+def _draw_detections(
     pictures: list[list[SyntheticInstance]], quality: float, generator: np.random.Generator
 ) -> list[dict[str, object]]:
     """Return masks that are less precise for worse methods; the worst also has false instances."""
@@ -122,7 +122,7 @@ def _detections(
     return records
 
 
-def _annotations(root: str, phase: str, scenes: dict[str, list[Scene]]) -> str:
+def _pack_annotations(root: str, phase: str, scenes: dict[str, list[Scene]]) -> str:
     """Pack the truth in DAVIS's layout."""
     out = os.path.join(root, "annotations", f"{phase}.zip")
     Path(out).unlink(missing_ok=True)

@@ -164,7 +164,7 @@ class _Line:
         return f"{FILE}:{self.number}"
 
 
-def _lines(root: str) -> list[_Line]:
+def _read_lines(root: str) -> list[_Line]:
     """Return the lines with content; empty without a file."""
     try:
         text = Path(root, FILE).read_text(encoding="utf-8", errors="replace")
@@ -177,7 +177,7 @@ def _lines(root: str) -> list[_Line]:
 
 def check_lock(root: str) -> BundleProblems:
     """Yield a repository's requirements that cannot be installed or are not pinned."""
-    lines = _lines(root)
+    lines = _read_lines(root)
     has_wheel = any(re.match(rf"(file:)?\S*\b{_PROJECT}-\d\S*\.whl", line.text) for line in lines)
     for line in lines:
         address = line.text.partition(" @ ")[2] or line.text
@@ -242,7 +242,7 @@ def _check_package(line: _Line) -> BundleProblems:
 
 def read_locked_version(root: str) -> str:
     """Return the version of Segjudge that a repository's requirements name; "" where they name none."""
-    for line in _lines(root):
+    for line in _read_lines(root):
         match = re.search(rf"\b{_PROJECT}(?:-|\s*==\s*)(\d[^-/\s;]*)", line.text)
         if match:
             return match[1]

@@ -113,11 +113,11 @@ def agent_command(
     user_packages = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
     packages = [os.path.join(IMPORT_ROOT, name) for name in _PACKAGES]
     readable = [*_SYSTEM, sys.prefix, sys.base_prefix, *user_packages, *packages, folder]
-    boxed = [*_box(program, limits.memory), "--size", str(limits.memory), "--tmpfs", _TEMPORARY]
+    boxed = [*_begin_command(program, limits.memory), "--size", str(limits.memory), "--tmpfs", _TEMPORARY]
     boxed += _bind_read_only(readable)
     for path, is_writable in mounts:
         boxed += ["--bind" if is_writable else "--ro-bind", path, path]
-    boxed += _cover(hidden, [*readable, *(path for path, _ in mounts)])
+    boxed += _hide_paths(hidden, [*readable, *(path for path, _ in mounts)])
     limited = _limit_words(sys.executable, command, limits.memory, seconds, limits.processes, is_boxed=True)
     return [*boxed, *_CLOSED, "--chdir", folder, *limited]
 
@@ -138,12 +138,12 @@ def scorer_command(  # noqa: PLR0913 - what a sandbox consists of
     It starts in the folder of that path, by default the first mount, with this Python, which the sandbox contains.
     """
     (source, target), *further_mounts = mounts
-    boxed = [*_box(program, memory or MEMORY), "--hostname", "worker"]
+    boxed = [*_begin_command(program, memory or MEMORY), "--hostname", "worker"]
     boxed += ["--bind", source, target]  # first: readable paths may lie in it
     boxed += _bind_read_only((*_SYSTEM, *readable))
     for source, path in further_mounts:
         boxed += ["--bind", source, path]
-    boxed += _cover(hidden, [*readable, *(path for _, path in mounts)])
+    boxed += _hide_paths(hidden, [*readable, *(path for _, path in mounts)])
     limited = _limit_words(python, command, processes=SCORER_PROCESSES, is_boxed=True)
     return [*boxed, *_CLOSED, "--chdir", folder or target, *limited]
 
@@ -157,7 +157,7 @@ def installer_command(
     program: str, arguments: list[str], readable: Sequence[str], writable: Sequence[str]
 ) -> list[str]:
     """Return a command that installs packages in the sandbox, with network."""
-    boxed = [*with_network(_box(program, MEMORY)), "--size", str(MEMORY), "--tmpfs", _TEMPORARY]
+    boxed = [*with_network(_begin_command(program, MEMORY)), "--size", str(MEMORY), "--tmpfs", _TEMPORARY]
     links = [path for path in os.environ.get("PIP_FIND_LINKS", "").split() if os.path.isdir(path)]
     settings = [os.path.expanduser(path) for path in ("~/.config/pip", "~/.pip")]
     boxed += _bind_read_only((*_SYSTEM, *_NETWORK, *settings, *links, *readable))
@@ -167,7 +167,7 @@ def installer_command(
     return [*boxed, *_CLOSED, "--chdir", _TEMPORARY, *limited]
 
 
-def _box(program: str, memory: int) -> list[str]:
+def _begin_command(program: str, memory: int) -> list[str]:
     """Return the start of a sandbox command, with a size of shared memory."""
     boxed = [program, *_ISOLATED, *_namespace_words(program), "--dev", "/dev"]
     return [*boxed, "--size", str(memory), "--tmpfs", _SHARED_MEMORY]
@@ -181,7 +181,7 @@ def _bind_read_only(paths: Sequence[str]) -> list[str]:
     return [word for path in paths for word in ("--ro-bind-try", path, path)]
 
 
-def _cover(hidden: Sequence[str], visible: list[str]) -> list[str]:
+def _hide_paths(hidden: Sequence[str], visible: list[str]) -> list[str]:
     """Return the options that hide files and folders.
 
     They come last, so that no later mount uncovers a path, and cover all names of a folder, which may be a link.
@@ -232,7 +232,7 @@ def _limit_words(
 ) -> list[str]:
     # Older systems would also count the user's other processes.
     numbers = (memory, seconds, processes if is_boxed and _counts_apart() else 0)
-    return [python, "-I", "-S", "-c", _LIMIT, *map(str, numbers), _filter().hex() if is_boxed else "", *command]
+    return [python, "-I", "-S", "-c", _LIMIT, *map(str, numbers), _make_filter().hex() if is_boxed else "", *command]
 
 
 #: Machine -> its number for the kernel, and the numbers of its forbidden system calls. These allocate memory that
@@ -248,7 +248,7 @@ _ALLOWED, _REFUSED = 0x7FFF0000, 0x00050000 | errno.ENOSYS
 _OTHER_CONVENTION = 0x40000000
 
 
-def _filter() -> bytes:
+def _make_filter() -> bytes:
     """Return the seccomp program that blocks system calls; empty for other machines."""
     if platform.machine() not in _FILTERED:
         return b""

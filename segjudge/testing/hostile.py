@@ -47,7 +47,7 @@ def make_variants(submission: str | os.PathLike[str]) -> Iterator[Variant]:
         yield from _as_files("file", path.name, _damage_content(path.name, whole))
         return
     yield from _as_files("archive", "results.zip", _damage_archive(members))
-    for name in _kinds(members):
+    for name in _list_first_members(members):
         variants = [*_damage_bytes(members[name]), *_damage_content(name, members[name])]
         changed = ((about, _zip({**members, name: data})) for about, data in variants)
         yield from _as_files(name, "results.zip", changed)
@@ -100,7 +100,7 @@ def _members_of(path: Path) -> dict[str, bytes]:
     return {}
 
 
-def _kinds(members: dict[str, bytes]) -> list[str]:
+def _list_first_members(members: dict[str, bytes]) -> list[str]:
     """Return the first member of each ending."""
     kinds: dict[str, str] = {}
     for name in sorted(members):
@@ -209,7 +209,7 @@ def _damage_json(data: bytes) -> Iterator[tuple[str, bytes]]:
     for steps in _places_of(document):
         place_in_json = "/".join(map(str, steps))
         for value in _UNUSUAL_VALUES:
-            yield f"{place_in_json} is {value!r}", _json(_change(document, steps, partial(_other, value)))
+            yield f"{place_in_json} is {value!r}", _json(_change(document, steps, partial(_replace_value, value)))
         yield f"{place_in_json} is missing", _json(_change(document, steps, None))
     lists = [steps for steps in _places_of(document, (list, dict)) if isinstance(_value_at(document, steps), list)]
     for steps in lists:
@@ -220,7 +220,7 @@ def _damage_json(data: bytes) -> Iterator[tuple[str, bytes]]:
         yield f"{place_in_json}: thousands", _json(_change(document, steps, lambda rows: rows[:1] * 20_000))
 
 
-def _other(value: object, _before: object) -> object:
+def _replace_value(value: object, _before: object) -> object:
     return value
 
 
@@ -450,16 +450,16 @@ def _damage_tar(members: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
     yield "a tar with a path outside itself", _tar({"../" + name: b"", "/" + name: b""})
 
 
-def _tar(members: dict[str, bytes], special: str = "", kind: bytes = tarfile.REGTYPE) -> bytes:
+def _tar(members: dict[str, bytes], changed_member: str = "", kind: bytes = tarfile.REGTYPE) -> bytes:
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as tar:
         for name, data in members.items():
             entry = tarfile.TarInfo(name)
-            if name == special:
+            if name == changed_member:
                 entry.type, entry.linkname = kind, "/etc/passwd"
             else:
                 entry.size = len(data)
-            tar.addfile(entry, io.BytesIO(b"" if name == special else data))
+            tar.addfile(entry, io.BytesIO(b"" if name == changed_member else data))
     return out.getvalue()
 
 
@@ -474,11 +474,11 @@ def _damage_folder(members: dict[str, bytes]) -> Iterator[Variant]:
             path.write_bytes(data)
         return folder / "results"
 
-    def change(special: Callable[[Path], object]) -> Writer:
+    def change(make_special: Callable[[Path], object]) -> Writer:
         def write(folder: Path) -> Path:
             path = fill(folder) / name
             path.unlink()
-            special(path)
+            make_special(path)
             return folder / "results"
 
         return write

@@ -33,7 +33,7 @@ from segjudge.evaluation_script.masks.overlaps import best_proposals
 from segjudge.evaluation_script.phases import PHASES
 from segjudge.evaluation_script.runner import guard
 from segjudge.evaluation_script.scoring import VERSION, answer, notify, scorer
-from segjudge.evaluation_script.scoring.answer import build_answer, public_result, public_warnings, tables
+from segjudge.evaluation_script.scoring.answer import build_answer, limit_warnings, public_result, tables
 from segjudge.evaluation_script.scoring.phase import Notify, Phase, PhaseSplit
 from tests.builders import ANNOTATIONS, ROOT, label_zip, png, zipped
 from tests.families.choices import WITH_UNSEEN
@@ -131,7 +131,7 @@ def test_since_when_an_object_is_not_there_is_kept_from_participants() -> None:
 
 @pytest.mark.parametrize(("count", "shown_lines"), [(0, 0), (19, 19), (20, 20), (21, 20), (50, 20)])
 def test_at_most_twenty_warnings_are_shown(count: int, shown_lines: int) -> None:
-    lines = public_warnings([str(k) for k in range(count)])
+    lines = limit_warnings([str(k) for k in range(count)])
     assert len(lines) == shown_lines
     assert lines[: min(count, 19)] == [str(k) for k in range(min(count, 19))]
     if count > 20:

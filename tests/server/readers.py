@@ -65,7 +65,7 @@ class _Play:
     def ask(self, path: str, who: str) -> None:
         """Request a page until it exists."""
         asked = f"{who or 'nobody'} {path}: "
-        with patch.object(self.services.report_pages, "_product", self.make):
+        with patch.object(self.services.report_pages, "_make_product", self.make):
             for _ in range(4):
                 answer = self.stage.browse("GET", path, who)
                 message = re.findall(r"<(?:h1|p)>([^<]*)<", answer.text)[:2]
@@ -162,7 +162,7 @@ def _play_reports(play: _Play, folder: Path) -> None:
                 )
             ]
             play.note(f"reports on {path} for {who or 'nobody'}: {results}")
-            with patch.object(services.report_pages, "_product", play.make):
+            with patch.object(services.report_pages, "_make_product", play.make):
                 while not services.report_pages._orders.empty():  # what is glanced at
                     services.report_pages._turn()
     services.store.change(ChallengePhase, 1, annotation=None)

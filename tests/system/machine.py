@@ -151,7 +151,7 @@ def _play_sandbox(text: _Text, folder: Path) -> None:
         with patch.object(platform, "machine", lambda machine=machine: machine):
             text.note(
                 f"the filter of {machine}",
-                [" ".join(map(hex, step)) for step in struct.iter_unpack("=HBBI", sandbox._filter())],
+                [" ".join(map(hex, step)) for step in struct.iter_unpack("=HBBI", sandbox._make_filter())],
             )
     with patch.object(sandbox.shutil, "which", lambda _name: None):
         text.note("no bwrap", sandbox.find_sandbox())

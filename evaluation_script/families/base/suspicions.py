@@ -585,9 +585,11 @@ class ScoreRange:
         if not self.outside:
             return []
         lie = "lies" if self.outside == 1 else "lie"
-        outside = f"{quantity(self.outside, 'score', self.count)} {lie} outside of 0 to 1, as {self._guess()} do"
+        outside = (
+            f"{quantity(self.outside, 'score', self.count)} {lie} outside of 0 to 1, as {self._guess_reading()} do"
+        )
         return [f"{outside} (all lie from {self._least:g} to {self._most:g}): write confidences from 0 to 1"]
 
-    def _guess(self) -> str:
+    def _guess_reading(self) -> str:
         is_percent = self._least >= 0 and self._most <= 100 and 2 * self.outside > self.count and self._most > 10
         return "percentages" if is_percent else "logits"

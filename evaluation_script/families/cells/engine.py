@@ -146,12 +146,12 @@ def _link(frames: List[Array], tracks: Array) -> _Graph:
     rows = {row[LABEL]: row for row in tracks.tolist()}
     children = [row for row in rows.values() if row[PARENT] > 0]
     parents = [(rows[row[PARENT]][END], row[PARENT], row[BEGIN], row[LABEL]) for row in children]
-    edge_ends = [(_place(frames, starts, *end[:2]), _place(frames, starts, *end[2:]), 1) for end in parents]
+    edge_ends = [(_find_cell(frames, starts, *end[:2]), _find_cell(frames, starts, *end[2:]), 1) for end in parents]
     edges.append(np.array([edge for edge in edge_ends if min(edge) >= 0], np.int64).reshape(-1, 3))
     return _Graph(starts, np.concatenate([np.zeros(0, np.int64), *frames]), np.concatenate(edges))
 
 
-def _place(frames: List[Array], starts: Array, frame: int, label: int) -> int:
+def _find_cell(frames: List[Array], starts: Array, frame: int, label: int) -> int:
     """Return the index of a cell; -1 if the frame lacks the label."""
     labels = frames[frame]
     row = int(np.searchsorted(labels, label))

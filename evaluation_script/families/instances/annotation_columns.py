@@ -80,7 +80,7 @@ def compress_nothing(pixels: int) -> str:
 
 def _draw_masks(table: RecordTable, sizes: Array) -> Tuple[MaskTexts, Array]:
     outlined = np.zeros(0, np.int64) if table.outlined is None else table.outlined
-    lacking = np.flatnonzero(~_has(table, HAS_MASK))
+    lacking = np.flatnonzero(~_mark_with_key(table, HAS_MASK))
     same, area, pixels = (table.sizes == sizes).all(axis=1), table.area.copy(), sizes.prod(axis=1)
     same[outlined] = same[lacking] = True
     starts, stops = (column.copy() for column in table.bounds.T)
@@ -107,7 +107,7 @@ def _draw_masks(table: RecordTable, sizes: Array) -> Tuple[MaskTexts, Array]:
     return MaskTexts(joined, np.cumsum(lengths) - lengths, np.cumsum(lengths)), area
 
 
-def _has(table: RecordTable, key: int) -> Array:
+def _mark_with_key(table: RecordTable, key: int) -> Array:
     """Return which annotations have a key."""
     columns = np.zeros((len(table), 4), np.int64) if table.frames is None else table.frames
     flags: Array = columns[:, 3] & key > 0
@@ -150,7 +150,7 @@ def _join_tables(tables: List[RecordTable]) -> Optional[AnnotationColumns]:
     )
     ids, crowd, marked, _ = np.concatenate([table.frames for table in tables if table.frames is not None]).T
     has_area, has_mask, has_box, has_crowd, has_marked = (
-        np.concatenate([_has(table, key) for table in tables])
+        np.concatenate([_mark_with_key(table, key) for table in tables])
         for key in (HAS_AREA, HAS_MASK, HAS_BOX, HAS_CROWD, HAS_MARKED)
     )
     points = None

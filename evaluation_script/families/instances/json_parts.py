@@ -145,16 +145,16 @@ class _Characters:
         #: The text that was read and is still needed.
         self.text = ""
         #: Whether everything has been read.
-        self.ended = False
+        self.has_ended = False
 
     def fill(self, count: int) -> None:
         """Read until this many characters are available, or the stream ends."""
         texts, length = [self.text], len(self.text)
-        while length < count and not self.ended:
+        while length < count and not self.has_ended:
             data = next(self._parts, None)
-            self.ended = data is None
+            self.has_ended = data is None
             try:
-                texts.append(self._decoder.decode(data or b"", final=self.ended))
+                texts.append(self._decoder.decode(data or b"", final=self.has_ended))
             except UnicodeDecodeError:
                 raise Flaw("is not UTF-8 text", "Write the JSON in UTF-8") from None
             length += len(texts[-1])
@@ -169,7 +169,7 @@ class _Characters:
         """Advance to the next non-blank character, or to the end."""
         while True:
             self.drop(len(self.text) - len(self.text.lstrip(blanks)))
-            if self.text or self.ended:
+            if self.text or self.has_ended:
                 return
             self.fill(1)
 
@@ -188,7 +188,7 @@ class _Characters:
         """Raise a Flaw that says whether the text is another value than a list, or ends near its beginning."""
         self.fill(_EXAMINED)
         if self.text:
-            _next_record(self.text, 0, self, ended=self.ended)
+            _next_record(self.text, 0, self, has_ended=self.has_ended)
         raise Flaw("is not a list of records" if self.text else "is empty", f"Write {EXAMPLE}")
 
     def finish(self) -> None:
@@ -250,17 +250,17 @@ def _refuse_values() -> Iterator[None]:
 
 def _scan_records(text: str, source: _Characters, limit: int) -> Tuple[List[Any], int, bool]:
     """Return the same as `_read_complete_records`, parsing one record at a time, up to a number of records."""
-    ended = source.ended and len(text) == len(source.text)
+    has_ended = source.has_ended and len(text) == len(source.text)
     records: List[Any] = []
     position = _end_of(_BLANK, text, 0)
     while len(records) < limit:
-        parsed = _next_record(text, position, source, ended=ended)
+        parsed = _next_record(text, position, source, has_ended=has_ended)
         if parsed is None:
             break
         record, stop = parsed
         comma, end = _end_of(_COMMA, text, stop), _end_of(_END, text, stop)
         if not comma and not end:
-            if ended or len(text) - _end_of(_BLANK, text, stop) > _NEAR_THE_END:
+            if has_ended or len(text) - _end_of(_BLANK, text, stop) > _NEAR_THE_END:
                 source.refuse("no comma" if text[stop:].strip(BLANKS) else "a closing bracket is missing", stop)
             break
         records.append(record)
@@ -276,7 +276,7 @@ def _end_of(pattern: Pattern[str], text: str, position: int) -> int:
     return match.end() if match else 0
 
 
-def _next_record(text: str, position: int, source: _Characters, *, ended: bool) -> Optional[Tuple[Any, int]]:
+def _next_record(text: str, position: int, source: _Characters, *, has_ended: bool) -> Optional[Tuple[Any, int]]:
     """Return the record that begins here and its end; None if it is incomplete."""
     try:
         with _refuse_values():
@@ -285,12 +285,12 @@ def _next_record(text: str, position: int, source: _Characters, *, ended: bool) 
         error_position, reason = error.pos, error.msg
     if reason.startswith("Unterminated"):
         error_position, reason = (
-            (error_position if ended else len(text)),
+            (error_position if has_ended else len(text)),
             "a closing quote is missing for the text that begins",
         )
     elif not text[error_position:].strip(BLANKS):
         reason = "a closing bracket is missing"
-    if ended or len(text) - error_position > _NEAR_THE_END:
+    if has_ended or len(text) - error_position > _NEAR_THE_END:
         source.refuse(reason, error_position)
     return None
 

@@ -126,7 +126,7 @@ class StreetSubmission:
         rows: List[Tuple[str, int, float]] = []
         encoded: Dict[str, Tuple[str, int]] = {}
         lines = stored = trained = unknown = 0
-        for number, line in self._lines(texts[0]):
+        for number, line in self._list_lines(texts[0]):
             lines += 1
             try:
                 member, label, score = self._read_line(line, texts[0])
@@ -166,7 +166,7 @@ class StreetSubmission:
         )
         return ReadImage(image, records, [], 0, lines, unknown, repeated, trained, len(rows) - len(solid))
 
-    def _lines(self, text: str) -> Iterator[Tuple[int, str]]:
+    def _list_lines(self, text: str) -> Iterator[Tuple[int, str]]:
         """Yield the lines of a text file that are not blank, with their numbers."""
         if self._files.sizes[text] > _LONGEST_TEXT:
             raise Flaw(f"has {self._files.sizes[text]:,} bytes", f"Send at most {_LONGEST_TEXT:,} in a text file")

@@ -182,7 +182,7 @@ def match_block(block: ImageBlock) -> InstanceCounts:
     truth, protocol, count = block.truth, block.protocol, len(block.truth.categories)
     annotations = _annotations_of(block)
     records, rank, dropped = _apply_cap(block, annotations)
-    instances, detections = _instances(block, annotations), _detections(block, records, rank)
+    instances, detections = _select_instances(block, annotations), _select_detections(block, records, rank)
     rows = np.zeros(len(records), DETECTION)
     rows["image"], rows["category"], rows["rank"] = detections.image, detections.category, rank
     rows["score"] = block.records.score[records]
@@ -289,8 +289,8 @@ def find_close_pairs(block: ImageBlock, threshold: float) -> ClosePairs:
     annotations, image = _annotations_of(block), block.records.image
     records = np.sort(_apply_cap(block, annotations)[0])
     records = records[backend().order_by_score(block.records.score[records], image[records])]
-    detections = _detections(block, records, rank_in_group(image[records]))
-    instances = replace(_instances(block, annotations), category=np.zeros(len(annotations), np.int64))
+    detections = _select_detections(block, records, rank_in_group(image[records]))
+    instances = replace(_select_instances(block, annotations), category=np.zeros(len(annotations), np.int64))
     pairs = _similar_pairs(instances, replace(detections, category=np.zeros(len(records), np.int64)), threshold)
     iou = _overlap(block, records, annotations, threshold)(pairs)
     close = OverlappingPairs(pairs.prediction, pairs.truth, iou).select(iou >= threshold)
@@ -306,7 +306,7 @@ def _annotations_of(block: ImageBlock) -> Array:
     return annotations[np.lexsort((truth.category[annotations], truth.image[annotations]))]
 
 
-def _instances(block: ImageBlock, annotations: Array) -> Instances:
+def _select_instances(block: ImageBlock, annotations: Array) -> Instances:
     truth, protocol = block.truth, block.protocol
     if truth.keypoints is not None and protocol.keypoints:
         counted = truth.keypoints.count[annotations] > 0
@@ -330,7 +330,7 @@ def _instances(block: ImageBlock, annotations: Array) -> Instances:
     )
 
 
-def _detections(block: ImageBlock, indices: Array, rank: Array) -> Detections:
+def _select_detections(block: ImageBlock, indices: Array, rank: Array) -> Detections:
     records, truth, protocol = block.records, block.truth, block.protocol
     extent = np.ones(len(indices)) if protocol.keypoints else records.pixels[indices]
     detections = Detections(records.image[indices], records.category[indices], rank, records.area[indices], extent)

@@ -157,7 +157,7 @@ def read_document(data: bytes, name: str) -> InstanceTruth:
         with without_collector():
             return _read_by_kernel(data, name) or truth_of(json.loads(data), name)
     except (ValueError, OverflowError) as error:
-        raise HostError(f"{name}: is not an annotation file in COCO's format ({_reason(error)})") from None
+        raise HostError(f"{name}: is not an annotation file in COCO's format ({_explain_error(error)})") from None
 
 
 #: The sources of values that annotations lack.
@@ -194,10 +194,10 @@ def truth_of(document: Any, name: str) -> InstanceTruth:
     except Flaw as flaw:
         raise HostError(f"{name}: {flaw}") from None
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise HostError(f"{name}: is not an annotation file in COCO's format ({_reason(error)})") from None
+        raise HostError(f"{name}: is not an annotation file in COCO's format ({_explain_error(error)})") from None
 
 
-def _reason(error: Exception) -> str:
+def _explain_error(error: Exception) -> str:
     """Return the reason why a document could not be read."""
     if isinstance(error, json.JSONDecodeError):
         return f"not JSON: {error}"
@@ -221,10 +221,10 @@ class _Document:
     def truth(self) -> InstanceTruth:
         """Return the truth as arrays; raises HostError, or the error of a malformed document."""
         ids = np.array([image["id"] for image in self._images], np.int64)
-        sizes = self._sizes()
+        sizes = self._measure_sizes()
         categories = np.array([category["id"] for category in self._categories], np.int64)
         frames = [image["frames"] for image in self._images if "frames" in image]
-        keypoints, keypoint_fault = self._keypoints()
+        keypoints, keypoint_fault = self._read_keypoints()
         images = KnownImages(
             ids,
             sizes,
@@ -241,7 +241,7 @@ class _Document:
         if unlisted:
             raise HostError(f"{self._name}: annotations of images that are not listed: {name_list(unlisted)}")
         category = images.category_indices([annotation["category_id"] for annotation in self._annotations])
-        masks = self._masks(sizes[image])
+        masks = self._read_masks(sizes[image])
         checked = backend().check_masks(masks, sizes[image, 0] * sizes[image, 1])
         faulty = np.flatnonzero(checked.fault)
         if len(faulty):
@@ -260,15 +260,15 @@ class _Document:
             pixels=checked.area,
             crowd=np.array(list(map(bool, self._values_of("iscrowd", repeat(0), _NO_CROWD))), bool),
             masks=pack_texts(masks),
-            boxes=self._column("bbox", (0, 0, 0, 0)).reshape(-1, 4),
+            boxes=self._read_column("bbox", (0, 0, 0, 0)).reshape(-1, 4),
             names={int(image["id"]): str(image["file_name"]) for image in self._images if "file_name" in image},
             notes=self._notes,
-            coverage=self._coverage(images),
-            occlusion=self._column("hidden", -1),
+            coverage=self._read_coverage(images),
+            occlusion=self._read_column("hidden", -1),
             keypoints=keypoints,
             keypoint_fault=keypoint_fault,
             masked=all("segmentation" in annotation for annotation in self._annotations),
-            distances=self._distances(),
+            distances=self._read_distances(),
         )
 
     def join(self, columns: AnnotationColumns, *, masked: bool) -> InstanceTruth:
@@ -306,30 +306,30 @@ class _Document:
             masked=bool(columns.has_mask.all()),
         )
 
-    def _keypoints(self) -> Tuple[Optional[TrueKeypoints], str]:
+    def _read_keypoints(self) -> Tuple[Optional[TrueKeypoints], str]:
         """Return the keypoints, or the reason why they cannot be scored, which mask protocols ignore."""
         if self._keys.union(*self._categories).isdisjoint(("keypoints", "sigmas")):
             return None, ""
         try:
             return read_true_keypoints(self._annotations, self._categories), ""
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-            return None, f"has keypoints that cannot be read ({_reason(error)})"
+            return None, f"has keypoints that cannot be read ({_explain_error(error)})"
         except Flaw as flaw:
             return None, f"{flaw.fault}. {flaw.remedy}"
 
-    def _distances(self) -> Optional[Array]:
+    def _read_distances(self) -> Optional[Array]:
         """Return distances; unmeasured ones count as far away."""
         if not any("distance" in annotation for annotation in self._annotations):
             return None
         pairs = [(annotation.get("distance", -1), annotation.get("density", 0)) for annotation in self._annotations]
         return np.array(pairs, float)
 
-    def _coverage(self, images: KnownImages) -> Coverage:
+    def _read_coverage(self, images: KnownImages) -> Coverage:
         states_negatives = any("neg_category_ids" in image for image in self._images)
-        negative = self._pairs(images, "neg_category_ids") if states_negatives else None
-        return Coverage(negative, self._pairs(images, "not_exhaustive_category_ids"))
+        negative = self._pair_categories(images, "neg_category_ids") if states_negatives else None
+        return Coverage(negative, self._pair_categories(images, "not_exhaustive_category_ids"))
 
-    def _pairs(self, images: KnownImages, key: str) -> Array:
+    def _pair_categories(self, images: KnownImages, key: str) -> Array:
         """Return images with each of the categories that they list, as one number."""
         listed_ids = [image.get(key) or [] for image in self._images]
         if not any(listed_ids):
@@ -339,7 +339,7 @@ class _Document:
         pairs: Array = (image * len(images.categories) + category)[category >= 0]
         return pairs
 
-    def _sizes(self) -> Array:
+    def _measure_sizes(self) -> Array:
         lacking = [image["id"] for image in self._images if not {"height", "width"} <= image.keys()]
         if lacking:
             raise HostError(f"{self._name}: images without height and width: {name_list(lacking)}")
@@ -351,7 +351,7 @@ class _Document:
             repeated = [following for number, following in zip(ordered, ordered[1:]) if number == following]
             raise HostError(f"{self._name}: {kind} with the same id: {name_list(repeated)}")
 
-    def _masks(self, sizes: Array) -> List[str]:
+    def _read_masks(self, sizes: Array) -> List[str]:
         """Return the run lengths of all annotations as text; polygons are rasterised together, which is faster."""
         texts: List[str] = []
         outlines: Dict[int, List[Any]] = {}
@@ -384,7 +384,7 @@ class _Document:
         if lacking:
             self._notes.append(f"{quantity(lacking, 'annotation')} without {key}: it is taken {origin}")
 
-    def _column(self, key: str, missing: Union[float, Tuple[float, ...]]) -> Array:
+    def _read_column(self, key: str, missing: Union[float, Tuple[float, ...]]) -> Array:
         """Return a field of all annotations, with a default for missing ones."""
         if key not in self._keys:
             return np.tile(np.array(missing, float), len(self._annotations))

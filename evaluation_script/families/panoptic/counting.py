@@ -119,10 +119,10 @@ def count_frame(frame: TruthFrame, listed: PredictedFrame, pixels: Array, *, bou
     boundaries = None
     if boundary:
         boundaries = backend().count_label_pairs(_keep_boundaries(truth), _keep_boundaries(prediction))
-    return FrameTable(_segments(true_rows), _segments(rows), pairs, boundaries)
+    return FrameTable(_tabulate_segments(true_rows), _tabulate_segments(rows), pairs, boundaries)
 
 
-def _segments(rows: Union[Array, Sequence[Sequence[float]]]) -> Array:
+def _tabulate_segments(rows: Union[Array, Sequence[Sequence[float]]]) -> Array:
     """Return rows of id, category, crowd and area as a table by id; repeated ids add up their areas."""
     table = np.array(rows, np.float64).reshape(-1, 4)
     ids, first_rows, segment_indices = np.unique(table[:, ID], return_index=True, return_inverse=True)
@@ -138,7 +138,7 @@ def _join_frames(frames: List[FrameTable]) -> FrameTable:
     sides = []
     for tables in ([frame.truth for frame in frames], [frame.prediction for frame in frames]):
         listed = [table[np.argsort(table[:, ORDER]), :ORDER] for table in tables]
-        sides.append(_segments(np.concatenate(listed)))
+        sides.append(_tabulate_segments(np.concatenate(listed)))
     columns = [(frame.pairs.truth, frame.pairs.prediction, frame.pairs.pixels) for frame in frames]
     return FrameTable(sides[0], sides[1], sum_label_pairs(*map(np.concatenate, zip(*columns))))
 
@@ -152,7 +152,7 @@ def _count_segments(table: FrameTable, categories: int) -> Array:
         truth[:, CATEGORY].astype(int),
         prediction[:, CATEGORY].astype(int),
     )
-    ious = _ious(truth, prediction, pairs)
+    ious = _compute_ious(truth, prediction, pairs)
     if table.boundaries is not None:
         ious = np.minimum(ious, _boundary_ious(pairs, table.boundaries))
     has_both = (truth_rows >= 0) & (predicted_rows >= 0)
@@ -178,7 +178,7 @@ def _count_segments(table: FrameTable, categories: int) -> Array:
     return counts
 
 
-def _ious(truth: Array, prediction: Array, pairs: LabelPairs) -> Array:
+def _compute_ious(truth: Array, prediction: Array, pairs: LabelPairs) -> Array:
     """Return the IoU of each pair without void; 0 if a side is not a segment or the areas are impossible."""
     truth_rows, predicted_rows = places_of(truth[:, ID], pairs.truth), places_of(prediction[:, ID], pairs.prediction)
     inside = (pairs.truth == 0) & (predicted_rows >= 0)
@@ -197,7 +197,7 @@ def _boundary_ious(pairs: LabelPairs, boundaries: LabelPairs) -> Array:
     for ids in (boundaries.truth, boundaries.prediction):
         unique, areas = sum_by_key(ids, boundaries.pixels)
         sides.append(np.column_stack((unique, areas, areas, areas))[(unique != 0) & (unique != _INNER)])
-    ious = _ious(sides[0], sides[1], boundaries)
+    ious = _compute_ious(sides[0], sides[1], boundaries)
     rows = places_of(boundaries.keys, pairs.keys)
     return np.where(rows >= 0, ious[rows], 0.0)
 
@@ -211,9 +211,9 @@ def _measure_tubes(frames: List[FrameTable], things: List[bool], protocol: Panop
         np.concatenate(column)
         for column in zip(*((frame.pairs.truth, frame.pairs.prediction, frame.pairs.pixels) for frame in frames))
     )
-    truth_categories = np.concatenate([_categories(frame.truth, frame.pairs.truth, void) for frame in frames])
+    truth_categories = np.concatenate([_find_categories(frame.truth, frame.pairs.truth, void) for frame in frames])
     predicted_categories = np.concatenate(
-        [_categories(frame.prediction, frame.pairs.prediction, void) for frame in frames]
+        [_find_categories(frame.prediction, frame.pairs.prediction, void) for frame in frames]
     )
     crowd_ids = is_unnumbered(truth_ids) if protocol.classes else truth_ids == first_id
     scored, crowd = truth_categories != void, is_thing[truth_categories] & crowd_ids
@@ -224,7 +224,7 @@ def _measure_tubes(frames: List[FrameTable], things: List[bool], protocol: Panop
     return {"cells": np.stack(cells), **_associate_tubes(_Overlaps(truth, prediction, pixels, numbers), void)}
 
 
-def _categories(segments: Array, ids: Array, void: int) -> Array:
+def _find_categories(segments: Array, ids: Array, void: int) -> Array:
     """Return the category of each id; void for ids without a segment."""
     return np.append(segments[:, CATEGORY], void).astype(np.int64)[places_of(segments[:, ID], ids)]
 

@@ -40,7 +40,7 @@ def _qualities(counts: Array) -> Array:
     )
 
 
-def _averages(counts: Array, things: List[bool]) -> Dict[str, Values]:
+def _average_groups(counts: Array, things: List[bool]) -> Dict[str, Values]:
     """Return the means of PQ, SQ and RQ over each group of categories; None for groups without a segment."""
     table, flags = _qualities(counts), np.array(things, bool)
     means: Dict[str, Values] = {}
@@ -57,7 +57,7 @@ def values(accumulator: UnitAccumulator[PanopticProtocol]) -> Values:
     if not protocol.windows:
         return _tube_quality(accumulator.complete_counts(), protocol, len(things))
     totals = accumulator.stack("quality").sum(axis=0)
-    by_window = [_averages(counts, things) for counts in totals]
+    by_window = [_average_groups(counts, things) for counts in totals]
     if not protocol.video:
         return {f"{quality}{group}": by_window[0][group][quality] for group in GROUPS for quality in QUALITIES}
     metrics: Values = {f"VPQ{group}": mean_of_all([window[group]["PQ"] for window in by_window]) for group in GROUPS}

@@ -11,7 +11,7 @@ import json
 import math
 import os
 import re
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from ...files import (
     ArchiveLimits,
     Flaw,
     HostError,
-    Problem,
     Problems,
     SubmissionError,
     TruthFlaw,
@@ -263,6 +262,17 @@ class PhraseSubmission(PairSubmission):
         )
 
 
+class _PairMask(NamedTuple):
+    """A record's mask for a pair."""
+
+    #: The index of the record in its part.
+    record: int
+    pair: int
+    size: Size
+    #: Whether its score is high enough to count.
+    counts: bool
+
+
 class _Reader(RecordReader):
     """A reader of records, subset by subset, that keeps the counted ones."""
 
@@ -287,18 +297,48 @@ class _Reader(RecordReader):
 
     def _read_part(self, records: List[Any], member: str, problems: Problems) -> None:
         records_before = self._count - self._count_before
+
+        def add_problem(index: int, pair_text: str, flaw: Flaw) -> None:
+            problems.add(flaw.as_problem(f"{member}, record {records_before + index} (pair {pair_text})"))
+
+        texts, rows, scores = self._read_masks(records, add_problem, problems)
+        self.scores.add(scores)
+        pixels = [math.prod(row.size) for row in rows]
+        checked = backend().check_masks(texts, np.array(pixels, np.int64))
+        for number in np.flatnonzero(checked.fault).tolist():
+            row = rows[number]
+            add_problem(
+                row.record, self._names[row.pair], Flaw(rle.FAULTS[int(checked.fault[number])], rle.WRITE_AGAIN)
+            )
+        # An empty mask has no effect here; in the script it is a prediction, and a mask of another size overlaps
+        # nothing.
+        counted = np.array([row.counts for row in rows], bool)
+        if not self._official:
+            self.empty += int(np.count_nonzero(counted & (checked.area == 0)))
+            counted &= checked.area > 0
+        indices = np.flatnonzero(counted).tolist()
+        is_other_size = [rows[number].size != self._sizes[rows[number].pair] for number in indices]
+        for number, is_other in zip(indices, is_other_size):
+            if is_other:  # whose runs do not fill the pair's pixels
+                texts[number] = rle.compress([math.prod(self._sizes[rows[number].pair])])
+        pairs = [rows[number].pair for number in indices]
+        self._check_counts(pairs, problems)
+        self._pairs += pairs
+        self._other_size += is_other_size
+        self._masks.append(pack_texts([texts[number] for number in indices]))
+        self._areas.append(checked.area[counted])
+
+    def _read_masks(
+        self, records: List[Any], add_problem: Callable[[int, str, Flaw], None], problems: Problems
+    ) -> Tuple[List[str], List[_PairMask], List[float]]:
+        """Return the masks of valid records as text, their pairs and their scores, up to the limit of problems."""
         texts: List[str] = []
-        pixels: List[int] = []
+        rows: List[_PairMask] = []
         scores: List[float] = []
-        rows: List[
-            Tuple[int, int, bool, bool]
-        ] = []  # the record, its pair, whether it counts, whether the size differs
         for index, record in enumerate(records):
             try:
                 pair = self._pair_of(record)
-                if pair is None:
-                    continue
-                if self._official and not self._is_listed(record, pair):
+                if pair is None or (self._official and not self._is_listed(record, pair)):
                     continue
                 size, text = self._mask_of(record, pair)
                 score = record["score"]
@@ -307,43 +347,14 @@ class _Reader(RecordReader):
                         f"has the score {printable(repr(score))}, which is not a finite number", "Write a number"
                     )
             except Flaw as flaw:
-                subject = record.get("image_id", "?") if isinstance(record, dict) else "?"
-                problems.add(
-                    Problem(
-                        f"{member}, record {records_before + index} (pair {printable(subject)})",
-                        flaw.fault,
-                        flaw.remedy,
-                    )
-                )
+                add_problem(index, printable(record.get("image_id", "?") if isinstance(record, dict) else "?"), flaw)
                 if problems.places >= MOST_PROBLEMS:
                     break
                 continue
             texts.append(text)
-            pixels.append(size[0] * size[1])
-            rows.append((index, pair, score >= LEAST_SCORE, size != self._sizes[pair]))
+            rows.append(_PairMask(index, pair, size, score >= LEAST_SCORE))
             scores.append(score)
-        self.scores.add(scores)
-        checked = backend().check_masks(texts, np.array(pixels, np.int64))
-        for number in np.flatnonzero(checked.fault).tolist():
-            index, pair = rows[number][:2]
-            subject = f"{member}, record {records_before + index} (pair {self._names[pair]})"
-            problems.add(Problem(subject, rle.FAULTS[int(checked.fault[number])], rle.WRITE_AGAIN))
-        # An empty mask has no effect here; in the script it is a prediction, and a mask of another size overlaps
-        # nothing.
-        counted = np.array([counts for _, _, counts, _ in rows], bool)
-        if not self._official:
-            self.empty += int(np.count_nonzero(counted & (checked.area == 0)))
-            counted &= checked.area > 0
-        indices = np.flatnonzero(counted).tolist()
-        for number in indices:
-            if rows[number][3]:  # whose runs do not fill the pair's pixels
-                texts[number] = rle.compress([math.prod(self._sizes[rows[number][1]])])
-        pairs = [rows[number][1] for number in indices]
-        self._check_counts(pairs, problems)
-        self._pairs += pairs
-        self._other_size += [rows[number][3] for number in indices]
-        self._masks.append(pack_texts([texts[number] for number in indices]))
-        self._areas.append(checked.area[counted])
+        return texts, rows, scores
 
     def _pair_of(self, record: Any) -> "int | None":
         """Return the pair of a record; None if the record is not scored."""

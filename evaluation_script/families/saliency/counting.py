@@ -223,7 +223,7 @@ def _measure_weighted(values: Array, truth: Array, levels: Array) -> float:
     """
     least, top = int(np.searchsorted(levels, 0, "right")) - 1, int(np.searchsorted(levels, 1))
     excess, spread = backend().measure_surroundings(truth, values, least, _NEAR)
-    outside = add(excess * _weights()) / (top - least)
+    outside = add(excess * _make_weights()) / (top - least)
     inside, total = _sum_inside(spread, truth, 1 - levels), np.count_nonzero(truth)
     right = total - inside
     precision, recall = right / (right + outside + _EPSILON), 1 - inside / total
@@ -231,14 +231,14 @@ def _measure_weighted(values: Array, truth: Array, levels: Array) -> float:
 
 
 @lru_cache(maxsize=1)
-def _weights() -> Array:
+def _make_weights() -> Array:
     """Return the weight of an error at each squared distance."""
     weights: Array = 2 - exp(-_LN2 / _HALVING * np.sqrt(np.arange(SQUARES)))
     return weights
 
 
 @lru_cache(maxsize=1)
-def _kernel() -> Array:
+def _make_kernel() -> Array:
     """Return the weights of neighbours along an axis, which sum to 1."""
     weights = exp(-np.square(np.arange(-_RADIUS, _RADIUS + 1)) / (2 * _SIGMA * _SIGMA))
     weights /= add(weights)
@@ -252,7 +252,7 @@ def _sum_inside(spread: Array, truth: Array, errors: Array) -> float:
     rows, columns = (np.flatnonzero(truth.any(axis=axis)) for axis in (1, 0))
     (top, bottom), (begin, end) = ((int(side[0]), int(side[-1]) + 1) for side in (rows, columns))
     sources = np.pad(spread, _RADIUS, constant_values=255)[:, begin : end + 2 * _RADIUS]
-    kernel, total, step = _kernel(), 0.0, max(1, _BLURRED_AT_ONCE // (end - begin))
+    kernel, total, step = _make_kernel(), 0.0, max(1, _BLURRED_AT_ONCE // (end - begin))
     for start in range(top, bottom, step):
         flags = truth[start : min(start + step, bottom), begin:end]
         around = errors[sources[start : start + len(flags) + 2 * _RADIUS]]

@@ -106,10 +106,10 @@ class _Reader:
         else:
             frames = self._in_order({frame for files in members.values() for frame in files})
             images = ObjectFolders(files, members, Problems())
-        sizes = (self._size(files, members, frame) for frame in frames)
+        sizes = (self._read_size(files, members, frame) for frame in frames)
         masks = _read_masks(images, frames, sizes, self._folder.root)
         entries = self._object_entries(name, members)
-        objects = self._objects(entries or {}, members, frames, masks.visible)
+        objects = self._describe_objects(entries or {}, members, frames, masks.visible)
         self._note_oddities(name, frames, masks)
         salient = not self._salient or name in self._salient
         unseen = name in self._unseen
@@ -119,7 +119,7 @@ class _Reader:
         numbers = self._numeric and all(frame.isdecimal() for frame in frames)
         return sorted(frames, key=int if numbers else None)
 
-    def _size(self, files: _SizedFiles, members: Dict[str, Dict[str, str]], frame: str) -> Size:
+    def _read_size(self, files: _SizedFiles, members: Dict[str, Dict[str, str]], frame: str) -> Size:
         name = next(frames[frame] for frames in members.values() if frame in frames)
         try:
             return files.size_of(name)
@@ -135,7 +135,7 @@ class _Reader:
             return None
         return {label: {} for label in sorted(members, key=label_order)}
 
-    def _objects(
+    def _describe_objects(
         self,
         entries: Dict[str, Any],
         members: Dict[str, Dict[str, str]],
@@ -151,7 +151,7 @@ class _Reader:
             if label in members:
                 lifespan = ranges_of(np.array([frame in members[label] for frame in frames]))
             if isinstance(entry, dict) and "frame_range" in entry:
-                lifespan = _interval(entry["frame_range"], frames)
+                lifespan = _read_interval(entry["frame_range"], frames)
             category = entry.get("category") if isinstance(entry, dict) else None
             if category is not None:  # from its first visible frame to the end of its video
                 lifespan = [(ranges[0][0], len(frames))] if ranges else []
@@ -180,7 +180,7 @@ class _Reader:
             self.notes.append(f"{name}: {lack} no mask: {name_list(without)}")
 
 
-def _interval(frame_range: Dict[str, Any], frames: List[str]) -> Ranges:
+def _read_interval(frame_range: Dict[str, Any], frames: List[str]) -> Ranges:
     """Return the frames of an object's interval (LVOS): every fifth from `start`, `frame_nums` in all.
 
     It is unknown whether `end` is included; the number of frames decides.
@@ -207,7 +207,7 @@ def _read_expressions(
     key = layout.names_masks or "anno_id"
     try:
         entries = json.loads(files.read(name))["videos"].items()
-        videos = [_video(video, entry, layout._replace(names_masks=key)) for video, entry in entries]
+        videos = [_make_video(video, entry, layout._replace(names_masks=key)) for video, entry in entries]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         keys = " and ".join(filter(None, (key, layout.kind)))
         raise HostError(f"{root}: {name} is not a file of expressions with {keys} ({error!r})") from None
@@ -216,7 +216,7 @@ def _read_expressions(
         source = _LabelSource(files, root, layout, subset)
     else:
         source = _RunLengthSource(files, root, name, layout.foreground)
-    masked_videos = [video for video in videos if source.has(video)]
+    masked_videos = [video for video in videos if source.has_image(video)]
     notes = []
     if len(masked_videos) < len(videos):
         without = [video.name for video in videos if video not in masked_videos]
@@ -240,7 +240,7 @@ class _Video(NamedTuple):
     kinds: Dict[str, str]
 
 
-def _video(name: str, entry: Dict[str, Any], layout: Layout) -> _Video:
+def _make_video(name: str, entry: Dict[str, Any], layout: Layout) -> _Video:
     def masks_of(value: object) -> Tuple[str, ...]:
         return tuple(map(str, value if isinstance(value, list) else [value]))
 
@@ -307,7 +307,7 @@ def _join(stacks: List[Stack], frames: int, size: Size) -> List[Stack]:
     return [union] if union.words.size else []
 
 
-def _sequence(
+def _make_sequence(
     video: _Video,
     masks: MaskFiles,
     frames: List[str],
@@ -342,7 +342,7 @@ class _RunLengthSource:
         #: For each video, the masks of all candidate objects, if the dataset has them.
         self._foreground = _read_beside(files, root, beside, foreground) if foreground else None
 
-    def has(self, video: _Video) -> bool:
+    def has_image(self, video: _Video) -> bool:
         """Return whether a video has all masks of its expressions, and a foreground if any video has one."""
         named = {name for names in video.expressions.values() for name in names}
         return self._masks.keys() >= named and (self._foreground is None or video.name in self._foreground)
@@ -364,7 +364,7 @@ class _RunLengthSource:
             raise HostError(f"{self._root}: {problems.text('the truth')}")
         sizes = iter([(height, width)] * len(video.frames))
         names = None if foreground is None else tuple(foreground)
-        return _sequence(video, masks, video.frames, sizes, self._root, names)
+        return _make_sequence(video, masks, video.frames, sizes, self._root, names)
 
 
 def _read_beside(files: Files, root: str, beside: str, file: str) -> Dict[str, Any]:
@@ -396,7 +396,7 @@ class _LabelSource:
         self._files, self._root = files, root
         self._masks = sort_dataset(files, root, layout, subset).masks
 
-    def has(self, video: _Video) -> bool:
+    def has_image(self, video: _Video) -> bool:
         """Return whether any of a video's frames has an image."""
         folders = self._masks.get(video.name, {}).values()
         return any(frame in members for members in folders for frame in video.frames)
@@ -407,11 +407,11 @@ class _LabelSource:
         if "" not in folders:
             objects = ObjectFolders(files, folders, Problems(), limit=len(folders), many_values=True)
             size = files.size_of(next(name for members in folders.values() for name in members.values()))
-            return _sequence(video, objects, video.frames, iter([size] * len(video.frames)), self._root)
+            return _make_sequence(video, objects, video.frames, iter([size] * len(video.frames)), self._root)
         members = folders[""]
         frames = [frame for frame in video.frames if frame in members]
         masks = LabelImages(files, members)
-        return _sequence(video, masks, frames, (files.size_of(members[frame]) for frame in frames), self._root)
+        return _make_sequence(video, masks, frames, (files.size_of(members[frame]) for frame in frames), self._root)
 
 
 class _DatasetMasks(NamedTuple):

@@ -124,7 +124,7 @@ class SequenceSubmission:
         folders_of: Dict[str, Dict[str, None]] = {}
         unknown: List[str] = []
         for name in pngs:
-            parts = self._parts(name)
+            parts = self._split_path(name)
             depth = self._sequence_in(parts)
             if depth is not None:
                 label, folder = parts[depth + 1 : -1], name.rpartition("/")[0]
@@ -138,7 +138,7 @@ class SequenceSubmission:
         elif unknown or not pngs:  # otherwise only masks of other splits; missing ones are reported later
             self._sort_unnamed(unknown)
 
-    def _parts(self, name: str) -> List[str]:
+    def _split_path(self, name: str) -> List[str]:
         """Return the parts of a path; an annotator round's folder moves before the sequence."""
         parts = name.split("/")
         if not name.isascii():
@@ -261,7 +261,7 @@ class OpenedSequences:
             self._warnings.note("names", Problem("names", line, ""))
         try:
             #: Every sequence with its masks; None if it was not submitted.
-            self.pairs = self._pair(truth)
+            self.pairs = self._pair_sequences(truth)
         except BaseException:
             self.close()
             raise
@@ -289,7 +289,7 @@ class OpenedSequences:
         costs, names = [sequence.cost for sequence, _ in pairs], [sequence.name for sequence, _ in pairs]
         return CountingJob(accumulator, count, costs, names)
 
-    def _pair(self, truth: List[Sequence]) -> List[SequencePair]:
+    def _pair_sequences(self, truth: List[Sequence]) -> List[SequencePair]:
         """Return every sequence with its masks, after checking for missing ones."""
         self._check_sequences(truth)
         pairs: List[SequencePair] = []

@@ -421,14 +421,14 @@ def _object_entry(losses: ObjectLosses, places: Dict[str, int]) -> Dict[str, obj
     return {
         "name": losses.score.name,
         "at": [places[frame] for frame in losses.score.frames],
-        "j": _thousandths(losses.score.j),
-        "f": _thousandths(losses.score.f),
+        "j": _round_to_thousandths(losses.score.j),
+        "f": _round_to_thousandths(losses.score.f),
         "kinds": [STATES[kind] for kind in losses.kinds],
-        "parts": _thousandths(losses.parts[tracked][:, -len(SHARED) :].reshape(-1)),
+        "parts": _round_to_thousandths(losses.parts[tracked][:, -len(SHARED) :].reshape(-1)),
     }
 
 
-def _thousandths(values: np.ndarray) -> List[int]:
+def _round_to_thousandths(values: np.ndarray) -> List[int]:
     numbers: List[int] = np.round(values * SCALE).astype(int).tolist()
     return numbers
 
@@ -448,7 +448,7 @@ def read_losses(pairs: List[SequencePair], report: SequenceReport, room: int, jo
     width = width_for(frames, 1, room, pictures=False) if room > 0 else 0
 
     def work(number: int) -> bytes:
-        return json.dumps(_entry(sequences[number], protocol, width), allow_nan=False).encode()
+        return json.dumps(_describe_losses(sequences[number], protocol, width), allow_nan=False).encode()
 
     costs = [sequence.truth.cost for sequence in sequences]
     for data in results_of_processes(work, costs, jobs, lambda _: None):
@@ -470,7 +470,7 @@ def read_losses(pairs: List[SequencePair], report: SequenceReport, room: int, jo
     }
 
 
-def _entry(scored: ScoredSequence, protocol: SequenceProtocol, width: int) -> Dict[str, Any]:
+def _describe_losses(scored: ScoredSequence, protocol: SequenceProtocol, width: int) -> Dict[str, Any]:
     """Return the losses of a sequence with its streams, and with mask-free streams."""
     across = sum(min(width, block.size[1]) * (block.stop - block.start) for block in scored.truth.blocks)
     view = view_sequence(scored, protocol, "", width, most_runs=_MOST_RUNS * across)
@@ -491,12 +491,12 @@ def _entry(scored: ScoredSequence, protocol: SequenceProtocol, width: int) -> Di
         "lost": view.losses.loss,
         "objects": objects,
         "noise": any(side is not None and side.is_full for side in (view.truth, view.predicted)),
-        "streams": _streams(view, bare=False),
-        "bare": _streams(view, bare=True),
+        "streams": _encode_sides(view, bare=False),
+        "bare": _encode_sides(view, bare=True),
     }
 
 
-def _streams(view: _SequenceView, *, bare: bool) -> List[str]:
+def _encode_sides(view: _SequenceView, *, bare: bool) -> List[str]:
     """Return the streams of the truth and of the prediction as text."""
     streams = view.truth_stream(bare=bare), view.prediction_stream(bare=bare)
     return [base64.b64encode(stream).decode("ascii") for stream in streams]
@@ -519,11 +519,11 @@ class _Entries:
     def add(self, entry: Dict[str, Any]) -> None:
         """Add a sequence."""
         self._whole[-entry["lost"], entry["name"]] = entry
-        self._used += _size(entry["streams"])
+        self._used += _count_bytes(entry["streams"])
         while self._whole and (not self.fit or max(self._whole) > min(self._bare, default=(1.0, ""))):
             last = max(self._whole)
             bare = self._bare[last] = self._whole.pop(last)
-            self._used += _size(bare["bare"]) - _size(bare["streams"])
+            self._used += _count_bytes(bare["bare"]) - _count_bytes(bare["streams"])
             bare["streams"] = bare["bare"]
 
     def rows(self) -> List[Dict[str, Any]]:
@@ -540,5 +540,5 @@ class _Entries:
         ]
 
 
-def _size(streams: List[str]) -> int:
+def _count_bytes(streams: List[str]) -> int:
     return sum(map(len, streams))

@@ -141,8 +141,8 @@ class ReversedFrames(MaskFiles):
     def frames(self) -> Set[str]:
         return self._masks.frames()
 
-    def stacks(self, frames: List[str], size: Size, problems: Problems) -> Optional[Stacks]:
-        return self._masks.stacks([self._sources.get(frame, frame) for frame in frames], size, problems)
+    def read_stacks(self, frames: List[str], size: Size, problems: Problems) -> Optional[Stacks]:
+        return self._masks.read_stacks([self._sources.get(frame, frame) for frame in frames], size, problems)
 
 
 class FrameSteps:

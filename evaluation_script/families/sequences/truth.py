@@ -253,7 +253,7 @@ def _write_sequence(archive: zipfile.ZipFile, split: str, sequence: Sequence) ->
     for index in range(len(sequence.blocks)):
         data = _pack_block({**sequence.read_block(index), **sequence.read_aside(index)}, labels)
         digest.update(data)
-        add_member(archive, _member(split, sequence.name, index), data)
+        add_member(archive, _name_member(split, sequence.name, index), data)
     return {
         "name": sequence.name,
         "frames": sequence.frames,
@@ -276,7 +276,7 @@ def _facts_entry(facts: ObjectFacts) -> Dict[str, Any]:
     return entry
 
 
-def _member(split: str, sequence: str, index: int) -> str:
+def _name_member(split: str, sequence: str, index: int) -> str:
     return f"masks/{split}/{sequence}/{index:05d}"
 
 
@@ -294,7 +294,7 @@ def read(source: Source) -> AnnotationFile[Split]:
 
 def _open_split(archive: zipfile.ZipFile, name: str, entry: Dict[str, Any], names: FrozenSet[str]) -> Split:
     return Split(
-        [_sequence(archive, name, sequence) for sequence in entry["sequences"]],
+        [_open_sequence(archive, name, sequence) for sequence in entry["sequences"]],
         entry["layout"],
         entry["tells_unseen"],
         entry["unseen_categories"],
@@ -302,14 +302,14 @@ def _open_split(archive: zipfile.ZipFile, name: str, entry: Dict[str, Any], name
     )
 
 
-def _sequence(archive: zipfile.ZipFile, split: str, entry: Dict[str, Any]) -> Sequence:
+def _open_sequence(archive: zipfile.ZipFile, split: str, entry: Dict[str, Any]) -> Sequence:
     blocks = [Block(start, stop, (height, width)) for start, stop, height, width in entry["blocks"]]
     aside = tuple(entry.get("aside", ()))
     labels = [*entry["objects"], *aside]
 
     def read_block(index: int) -> Stacks:
         try:
-            member = archive.getinfo(_member(split, entry["name"], index))
+            member = archive.getinfo(_name_member(split, entry["name"], index))
             data = inflate_member(archive.fp, member) or archive.read(member)
             return _unpack_block(data, blocks[index], labels)
         except DAMAGED as error:
@@ -319,7 +319,7 @@ def _sequence(archive: zipfile.ZipFile, split: str, entry: Dict[str, Any]) -> Se
         entry["name"],
         entry["frames"],
         blocks,
-        {label: _facts(facts) for label, facts in entry["objects"].items()},
+        {label: _read_facts(facts) for label, facts in entry["objects"].items()},
         reader_of(read_block, entry["objects"]) if aside else read_block,
         entry["unseen"],
         entry["salient"],
@@ -329,7 +329,7 @@ def _sequence(archive: zipfile.ZipFile, split: str, entry: Dict[str, Any]) -> Se
     )
 
 
-def _facts(entry: Dict[str, Any]) -> ObjectFacts:
+def _read_facts(entry: Dict[str, Any]) -> ObjectFacts:
     lifespan = entry.get("frames")
     return ObjectFacts(
         [(start, stop) for start, stop in entry["visible"]],

@@ -83,7 +83,9 @@ class ComparedSequence:
         #: Pixels that each pair shares.
         self._shared = np.rint(shares * areas / (1 + shares))
         similarities = (
-            backend().box_overlaps(pairs, _boxes(masks), _boxes(truth_masks), nobody) if protocol.boxes else shares
+            backend().box_overlaps(pairs, _measure_boxes(masks), _measure_boxes(truth_masks), nobody)
+            if protocol.boxes
+            else shares
         )
         parts = zip(_cut(similarities, pairs.bounds), self._predictions, self._objects)
         self._similarities = [
@@ -259,7 +261,7 @@ def check_disjoint(
     problems.add(Problem(subject, f"tracks {track} and {other_track} share pixels", "Give each pixel to one track"))
 
 
-def _boxes(masks: Masks) -> Array:
+def _measure_boxes(masks: Masks) -> Array:
     from pycocotools.mask import toBbox
 
     encodings = encode_masks(masks, np.arange(len(masks.area)))
@@ -285,7 +287,7 @@ def count_categories(categories: List[List[ComparedFrame]]) -> Dict[str, Array]:
 
 def count_hota(frames: List[ComparedFrame]) -> Array:
     """Return the fields of HOTA (rows) at each alpha (columns)."""
-    truths, predictions = _sizes(frames)
+    truths, predictions = _count_frames(frames)
     counts = np.zeros((len(HOTA_FIELDS), len(ALPHAS)))
     pairs: Tuple[List[Array], ...] = ([np.zeros(0, int)], [np.zeros(0, int)], [np.zeros(0)])
     shown = [frame for frame in frames if frame.similarity.size]
@@ -371,7 +373,7 @@ def align_tracks(frames: List[ComparedFrame], truths: Array, predictions: Array)
 
 def _count_clear(frames: List[ComparedFrame]) -> Array:
     """Return the fields of CLEAR, and the pairs that the best assignment of whole tracks matches."""
-    truths, predictions = _sizes(frames)
+    truths, predictions = _count_frames(frames)
     last, before = np.full(len(truths), -1), np.full(len(truths), -1)
     matched, switches, similarity = 0, 0, 0.0
     together = np.zeros((len(truths), len(predictions)))
@@ -397,7 +399,7 @@ def _count_clear(frames: List[ComparedFrame]) -> Array:
     return np.array([matched, missed, surplus, switches, similarity, identical], float)
 
 
-def _sizes(frames: List[ComparedFrame]) -> Tuple[Array, Array]:
+def _count_frames(frames: List[ComparedFrame]) -> Tuple[Array, Array]:
     """Return the number of frames of each object and each prediction."""
     truth = np.concatenate([np.zeros(0, int), *(frame.truth for frame in frames)])
     prediction = np.concatenate([np.zeros(0, int), *(frame.prediction for frame in frames)])

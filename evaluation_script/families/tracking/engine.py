@@ -42,12 +42,12 @@ def _measure_clear(counts: Array) -> Dict[str, float]:
     }
 
 
-def _classes(accumulator: UnitAccumulator[TracksProtocol]) -> List[Tuple[str, int]]:
+def _list_classes(accumulator: UnitAccumulator[TracksProtocol]) -> List[Tuple[str, int]]:
     return list(accumulator.protocol.classes) or [(name, category) for name, category in accumulator.facts["classes"]]
 
 
 def _measure_categories(accumulator: UnitAccumulator[TracksProtocol]) -> List[Dict[str, float]]:
-    units, classes = [counts.tables for counts in accumulator.complete_counts()], len(_classes(accumulator))
+    units, classes = [counts.tables for counts in accumulator.complete_counts()], len(_list_classes(accumulator))
 
     def total(key: str, *shape: int) -> Array:
         sums = np.zeros((classes, *shape))
@@ -83,7 +83,7 @@ def _average_precision(tracks: Array, objects: float) -> float:
 
 def values(accumulator: UnitAccumulator[TracksProtocol]) -> Values:
     """Return the benchmark's metrics of all sequences: means over categories."""
-    rows, classes = _measure_categories(accumulator), _classes(accumulator)
+    rows, classes = _measure_categories(accumulator), _list_classes(accumulator)
     if not accumulator.protocol.burst:
         single = (*HOTA, *CLEAR)
         means: Values = {name: mean([row[name] for row in rows]) for name in single}
@@ -104,7 +104,7 @@ def tables(accumulator: UnitAccumulator[TracksProtocol]) -> Dict[str, List[Dict[
     return {
         "categories": [
             {"id": category, "name": name, **row}
-            for (name, category), row in zip(_classes(accumulator), _measure_categories(accumulator))
+            for (name, category), row in zip(_list_classes(accumulator), _measure_categories(accumulator))
         ]
     }
 
@@ -128,7 +128,7 @@ _FEWEST_EMPTY, _MOST_EMPTY = 5, 1 / 3
 
 
 def _suspect(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
-    by_class, blank = np.zeros((len(_classes(accumulator)), len(CLEAR_FIELDS))), []
+    by_class, blank = np.zeros((len(_list_classes(accumulator)), len(CLEAR_FIELDS))), []
     for counts in accumulator.complete_counts():
         clear = counts.tables["clear"]
         by_class[counts.tables["classes"]] += clear

@@ -131,7 +131,7 @@ def count_case(
             continue
         sizes = [int(side.voxels[list(region.labels)].sum()) for side in sides]
         is_lone = not protocol.regions and not all(sizes) and not COMPONENTS.intersection(protocol.measures)
-        box = (slice(0, 0),) * 3 if is_lone else find_region(region, sides, truth.shape, protocol)
+        box = (slice(0, 0),) * 3 if is_lone else find_region_box(region, sides, truth.shape, protocol)
         overlap = Overlap(sizes[0], sizes[1], 0) if is_lone else None
         case = RegionOfCase((truth[box], prediction[box]), spacing, protocol, region, truth.shape, overlap)
         voxels[index] = case.overlap
@@ -159,7 +159,7 @@ def _keep_labels(region: LabelRegion, sides: Tuple[Boxes, Boxes]) -> LabelRegion
     return region._replace(name="", labels=labels)
 
 
-def find_region(
+def find_region_box(
     region: LabelRegion, sides: Tuple[Boxes, Boxes], shape: Tuple[int, ...], protocol: VolumeProtocol
 ) -> Box:
     """Return the box in which a region is measured: around its labels and the growth of its lesions."""

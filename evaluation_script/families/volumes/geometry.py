@@ -92,12 +92,12 @@ def check_spacing(numbers: List[float]) -> Tuple[float, float, float]:
 
 def fits(truth: Geometry, volume: Geometry) -> bool:
     """Return whether two volumes have one grid; without a position only shape and spacing are compared."""
-    if truth.shape != volume.shape or _worst_spacing(truth, volume) is not None:
+    if truth.shape != volume.shape or _find_worst_spacing(truth, volume) is not None:
         return False
     return truth.affine is None or volume.affine is None or _corner_distance(truth, volume) <= _CORNER
 
 
-def _worst_spacing(truth: Geometry, volume: Geometry) -> Optional[int]:
+def _find_worst_spacing(truth: Geometry, volume: Geometry) -> Optional[int]:
     """Return the axis whose spacings differ most; None if all are equal."""
     differences = [abs(b / a - 1) for a, b in zip(truth.spacing, volume.spacing)]
     worst = max(range(3), key=differences.__getitem__)
@@ -174,7 +174,7 @@ def describe_difference(truth: Geometry, volume: Geometry) -> Flaw:
             if volume.shape == truth.shape[::-1]
             else "Resample it to the grid of the image",
         )
-    axis = _worst_spacing(truth, volume)
+    axis = _find_worst_spacing(truth, volume)
     if axis is not None:
         theirs, ours = volume.spacing[axis], truth.spacing[axis]
         return Flaw(f"has a spacing of {theirs:.6g} mm along {AXES[axis]}; the truth has {ours:.6g} mm", _EXPORT)

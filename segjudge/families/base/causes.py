@@ -140,7 +140,7 @@ class CauseCounts:
 
     def add(self, unit: str, seen: SeenFrame, judged: JudgedSegments, names: tuple[str, ...]) -> None:
         """Add a frame's counts; `names` are the classes' names, empty for a single class."""
-        partners, joined = judged.list_taken(), _rejudge_parts(seen, judged)
+        partners, joined = judged.list_partners(), _rejudge_parts(seen, judged)
         near = _pair_near(seen, judged, joined)
         partners |= near
         # Pixels of other segments that a prediction shows completely are no fault of its matched segment.
@@ -295,7 +295,7 @@ class CauseCounts:
             for index, value in enumerate((missed, surplus, true_area, predicted_area)):
                 pixels[index] += value
         shares = self.shares.setdefault(cause, [0.0, 0.0, 0.0])
-        for index, value in enumerate((missed / max(area, 1), surplus / max(predicted, 1), 1)):
+        for index, value in enumerate((missed / max(true_area, 1), surplus / max(predicted_area, 1), 1)):
             shares[index] += value
         return cause
 
@@ -348,7 +348,7 @@ class CauseCounts:
             return False
         main_classes = {side: self.classes.get(side, Counter()).most_common(1) for side in (cause, other_cause)}
         names = [
-            self._name_other(side) == main_classes[against][0][0] != ""
+            self._name_wrong_class(side) == main_classes[against][0][0] != ""
             for side, against in ((cause, other_cause), (other_cause, cause))
             if main_classes[against]
         ]
@@ -536,17 +536,17 @@ class CauseCounts:
             lacks, wrong = (100 * share / self.shares[cause][2] for share in self.shares[cause][:2])
             start, beside = f"{start}on average, ", ""
         if cause == _TOO_SMALL:
-            other_class = self._name_other(cause)
+            other_class = self._name_wrong_class(cause)
             location = f"called {other_class}" if other_class else "missing"
             return f"{some} {verb} too small{start}{_percent(lacks)} of {possessive} {element} are {location}{beside}"
         if cause == _TOO_LARGE:
-            other_class = self._name_other(cause)
+            other_class = self._name_wrong_class(cause)
             location = f"are {other_class}" if other_class else "lie outside"
             return f"{some} {verb} too large{start}{_percent(wrong)} of {of_prediction} {location}{beside}"
         sides = f"{_percent(lacks)} of {possessive} {element} are missing, {_percent(wrong)} are surplus{beside}"
         return f"{some} {verb} inexact{start}{sides}"
 
-    def _name_other(self, cause: str) -> str:
+    def _name_wrong_class(self, cause: str) -> str:
         """Return the class that has most of the pixels that matches lack, or have wrongly; "" without one.
 
         Of objects and stuff, it is the class that has most of the objects' pixels.

@@ -202,7 +202,7 @@ class PaintedUnit:
         """Return a row per true segment and per unexplained predicted one."""
         rows: dict[Any, _Row] = {}
         for index, frame in enumerate(self._judged):
-            partners = frame.judged.list_taken()
+            partners = frame.judged.list_partners()
             for row, key in enumerate(frame.seen.truth.keys):
                 number, name = self._objects[0][key]
                 column = partners.get(row, -1)
@@ -330,7 +330,7 @@ class PaintedUnit:
         """Return the faults of a frame, largest first: kind, sentence, pixels."""
         frame = self._judged[index]
         seen, judged, notes = frame.seen, frame.judged, []
-        partners = judged.list_taken()
+        partners = judged.list_partners()
         for row, kind in enumerate(judged.truth.tolist()):
             if kind == RIGHT:
                 continue

@@ -57,7 +57,7 @@ class JudgedSegments(NamedTuple):
     #: For each true segment, the prediction that represents it, or -1, if partners do not determine it.
     taken_for: Array | None = None
 
-    def list_taken(self) -> dict[int, int]:
+    def list_partners(self) -> dict[int, int]:
         """Return the predicted segment that represents each true segment, if any."""
         if self.taken_for is not None:
             return {row: column for row, column in enumerate(self.taken_for.tolist()) if column >= 0}

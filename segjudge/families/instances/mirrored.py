@@ -44,7 +44,7 @@ def find_mirrored(diagnosis: InstanceDiagnosis, images: Sequence[int]) -> Mirror
     if instances[tried].sum() == 0:
         return None
     ways_to_try = (*WAYS, POINTS, _BOTH) if _may_exchange_names(diagnosis) else WAYS
-    fits_of_ways = {way: measure_fits(_right(diagnosis, tried, way)) for way in ways_to_try}
+    fits_of_ways = {way: measure_fits(_diagnose_mirrored(diagnosis, tried, way)) for way in ways_to_try}
     for image in tried:
         fits_of_image = {way: (float(fits_of_way[image]), None) for way, fits_of_way in fits_of_ways.items()}
         search.add(str(image), int(instances[image]), float(fits[image]), fits_of_image)
@@ -52,7 +52,7 @@ def find_mirrored(diagnosis: InstanceDiagnosis, images: Sequence[int]) -> Mirror
     if not found_images:
         return None
     way = next(iter(found_images.values()))[0]
-    righted_fits = measure_fits(_right(diagnosis, suspects, way))
+    righted_fits = measure_fits(_diagnose_mirrored(diagnosis, suspects, way))
     mirrored = [
         image
         for image in suspects
@@ -62,7 +62,7 @@ def find_mirrored(diagnosis: InstanceDiagnosis, images: Sequence[int]) -> Mirror
         mirrored = [image for image in mirrored if str(image) in found_images]
     segments = 2 * counts.right + counts.wrong + counts.missed
     gains = {image: float((righted_fits[image] - fits[image]) * segments[image]) for image in mirrored}
-    righted = _right(diagnosis, mirrored, way, among_others=True)
+    righted = _diagnose_mirrored(diagnosis, mirrored, way, among_others=True)
     return Mirrored(LEFT_AND_RIGHT if way == _BOTH else way, gains, righted)
 
 
@@ -100,7 +100,7 @@ def measure_fits(diagnosis: InstanceDiagnosis) -> Array:
     return fits
 
 
-def _right(
+def _diagnose_mirrored(
     diagnosis: InstanceDiagnosis, images: Sequence[int], kind: str, *, among_others: bool = False
 ) -> InstanceDiagnosis:
     """Return the diagnosis of the detections in these images, mirrored back, alone or among all others."""
@@ -114,7 +114,7 @@ def _right(
         of_points[chosen] = of_points[chosen][:, _order_points(diagnosis)]
         records = replace(records, points=points)
     if kind != POINTS:
-        records = _mirror(records, truth.images.sizes, truth.images.frames, chosen, kind)
+        records = _mirror_records(records, truth.images.sizes, truth.images.frames, chosen, kind)
     return diagnosis.judge_again(records)
 
 
@@ -126,7 +126,9 @@ def _take_records(records: InstanceRecords, chosen: Array) -> InstanceRecords:
     return replace(records, masks=masks, **chosen_columns)
 
 
-def _mirror(records: InstanceRecords, sizes: Array, frames: Array | None, chosen: Array, kind: str) -> InstanceRecords:
+def _mirror_records(
+    records: InstanceRecords, sizes: Array, frames: Array | None, chosen: Array, kind: str
+) -> InstanceRecords:
     """Return the records with the chosen ones mirrored."""
     upside_down = kind == TOP_AND_BOTTOM
     axis, sides = (1, sizes[:, 0]) if upside_down else (0, sizes[:, 1])

@@ -33,13 +33,13 @@ class FrameComparison:
         self.ids = ids
         self.size: tuple[int, int] = masks.shape[1:]
         self._blocks = list(blocks_of([self.size] * len(masks)))
-        self._regions = [[_region(masks, block, number) for number in ids] for block in self._blocks]
+        self._regions = [[_crop_region(masks, block, number) for number in ids] for block in self._blocks]
 
     def compare(self, prediction: np.ndarray, match: Disk) -> list[Counts]:
         """Return the counts of all frames for each object."""
         counts_of_objects: list[list[Counts]] = [[] for _ in self.ids]
         for block, regions in zip(self._blocks, self._regions, strict=True):
-            predictions = [_region(prediction, block, number) for number in self.ids]
+            predictions = [_crop_region(prediction, block, number) for number in self.ids]
             counts_of_block = backend().compare(list(zip(regions, predictions, strict=True)), match)
             for counts, of_object in zip(counts_of_objects, counts_of_block, strict=True):
                 counts.append(of_object)
@@ -57,7 +57,7 @@ def disk_of(tolerance: float, size: tuple[int, int]) -> Disk:
     return disk(int(tolerance if tolerance >= 1 else math.ceil(tolerance * float(np.linalg.norm(size)))))
 
 
-def _region(masks: np.ndarray, block: Block, number: int) -> Region:
+def _crop_region(masks: np.ndarray, block: Block, number: int) -> Region:
     height, width = block.size
     flags = empty_labels(block.stop - block.start, (height, width), bool)
     np.equal(masks[block.start : block.stop], number, out=flags[:, :, :width])

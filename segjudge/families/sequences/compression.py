@@ -103,7 +103,7 @@ def _write_document(files: Files, documents: list[str], out: str) -> str:
 
 
 def _write_run_lengths(results: str, pngs: list[str], out: str, progress: Progress) -> str:
-    sequences = _sequences(results, pngs)
+    sequences = _read_sequences(results, pngs)
     document = {}
     for number, sequence in enumerate(sequences):
         progress(sequence.name, number, len(sequences))
@@ -113,7 +113,7 @@ def _write_run_lengths(results: str, pngs: list[str], out: str, progress: Progre
     return quantity(sum(len(sequence.frames) for sequence in sequences), "frame")
 
 
-def _sequences(results: str, pngs: list[str]) -> list[Sequence]:
+def _read_sequences(results: str, pngs: list[str]) -> list[Sequence]:
     """Return the sequences of results, read like a dataset; raises for ambiguous files."""
     by_object = all(name.count("/") > 1 and _OBJECT.fullmatch(name.split("/")[-2]) for name in pngs)
     layout = LAYOUTS["sav"] if by_object else GENERIC

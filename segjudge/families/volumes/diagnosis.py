@@ -13,7 +13,7 @@ from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.families.base.units import Unit, UnitAccumulator, UnitTruth
 from segjudge.evaluation_script.families.volumes.boxes import Box, Boxes, cut_slabs, find_boxes, select_labels
 from segjudge.evaluation_script.families.volumes.engine import (
-    find_region,
+    find_region_box,
     list_labels,
     list_regions,
 )
@@ -143,7 +143,7 @@ def _judge_regions(case: OpenCase, protocol: VolumeProtocol) -> list[JudgedRegio
     """Judge the components of each region that a side of a case has."""
     judged = []
     for region in _list_case_regions(case, protocol):
-        box = find_region(region, case.boxes, case.truth.shape, protocol)
+        box = find_region_box(region, case.boxes, case.truth.shape, protocol)
         labels = case.truth[box], case.prediction[box]
         masks = select_labels(labels[0], region.labels), select_labels(labels[1], region.labels)
         if region.is_cropped:
@@ -184,7 +184,7 @@ def diagnose(inputs: ScoringInputs, report: Report, paint: Callable[[JudgedCase]
             if case is None:
                 continue
             costs = name_costs(protocol, labels, losses[index])
-            budget = _look_at_case(diagnosis, case, costs, budget, paint)
+            budget = _examine_case(diagnosis, case, costs, budget, paint)
             diagnosis.looked_at += 1
     return diagnosis
 
@@ -195,7 +195,7 @@ def name_costs(protocol: VolumeProtocol, labels: Sequence[int], losses: Array) -
     return dict(zip(names, losses.tolist(), strict=True))
 
 
-def _look_at_case(
+def _examine_case(
     diagnosis: Diagnosis,
     case: OpenCase,
     costs: dict[str, float],

@@ -29,7 +29,7 @@ def name_label(label: int, protocol: VolumeProtocol) -> str:
 def weigh_losses(accumulator: UnitAccumulator[VolumeProtocol]) -> Array:
     """Return the loss by case (rows) and region (columns), which sums to 1 minus the measure."""
     protocol, labels = accumulator.protocol, list_labels(accumulator)
-    voxels, values, flags = _spread(accumulator, labels)
+    voxels, values, flags = _tabulate_regions(accumulator, labels)
     if protocol.is_aggregated:
         wrong, total = voxels[..., 0] + voxels[..., 1] - 2 * voxels[..., 2], voxels[..., 0] + voxels[..., 1]
         aggregated: Array = wrong / np.maximum(total.sum(axis=0), 1) / max(len(labels), 1)
@@ -42,7 +42,7 @@ def weigh_losses(accumulator: UnitAccumulator[VolumeProtocol]) -> Array:
     return losses
 
 
-def _spread(accumulator: UnitAccumulator[VolumeProtocol], labels: list[int]) -> tuple[Array, Array, Array]:
+def _tabulate_regions(accumulator: UnitAccumulator[VolumeProtocol], labels: list[int]) -> tuple[Array, Array, Array]:
     """Return three tables by case and region: the voxels, the measure, and flags of measures with a value."""
     units, columns = accumulator.complete_counts(), {label: index for index, label in enumerate(labels)}
     measure = accumulator.protocol.measures.index(name_measure(accumulator.protocol))
@@ -62,7 +62,7 @@ def _spread(accumulator: UnitAccumulator[VolumeProtocol], labels: list[int]) -> 
 def divide_losses(accumulator: UnitAccumulator[VolumeProtocol]) -> UnitLosses:
     """Split losses by case and region into missing regions, and too few or too many voxels."""
     protocol, losses = accumulator.protocol, weigh_losses(accumulator)
-    voxels, _, _ = _spread(accumulator, list_labels(accumulator))
+    voxels, _, _ = _tabulate_regions(accumulator, list_labels(accumulator))
     true, predicted, both = (voxels[..., index] for index in range(3))
     is_missed, is_surplus = (true > 0) & (predicted == 0), (true == 0) & (predicted > 0)
     parts = {MISSED: np.where(is_missed, losses, 0), SURPLUS: np.where(is_surplus, losses, 0)}

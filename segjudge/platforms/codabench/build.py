@@ -232,14 +232,14 @@ def _build_all(source: _Source, out: str) -> list[BuiltCompetition]:
         try:
             os.makedirs(out, exist_ok=True)
             with replace_file(path) as partial:
-                Path(partial).write_bytes(_zip_of(_files(source, chain, title)))
+                Path(partial).write_bytes(_zip_of(_collect_files(source, chain, title)))
         except OSError as error:
             raise HostError(f"{path}: cannot be written ({error.strerror})") from None
         built.append(BuiltCompetition(path, title, [phase.codename for phase in chain]))
     return built
 
 
-def _files(source: _Source, chain: _Chain, title: str) -> dict[str, bytes]:
+def _collect_files(source: _Source, chain: _Chain, title: str) -> dict[str, bytes]:
     config, options = source.bundle.config, source.options
     texts = {key: source.bundle.read(config[key]) for key in _PAGES if config.get(key)}
     document = _make_document(config, chain, title, texts, options.queue, options.image)
@@ -300,15 +300,15 @@ def _make_phase(
     columns: list[_BoardColumn] = []
     for split in shown_splits:
         # The first split of every phase has the plain labels, so that the column that ranks is never empty.
-        columns += _columns(split, f"{split.codename}: " if columns else "", is_hidden=split.codename in hidden)
+        columns += _list_columns(split, f"{split.codename}: " if columns else "", is_hidden=split.codename in hidden)
     left_out = tuple(split.codename for split in splits if split not in shown_splits)
     boards = tuple(dict.fromkeys(split.row["leaderboard_id"] for split in shown_splits))
-    start, end = _moment(phase["start_date"]), _moment(phase["end_date"])
+    start, end = _parse_date(phase["start_date"]), _parse_date(phase["end_date"])
     secrets = tuple(split.codename for split in secret_splits)
     return _DatedPhase(phase, boards, tuple(columns), start, end, secrets, left_out)
 
 
-def _columns(split: MappedSplit, prefix: str, *, is_hidden: bool) -> list[_BoardColumn]:
+def _list_columns(split: MappedSplit, prefix: str, *, is_hidden: bool) -> list[_BoardColumn]:
     metadata = split.schema.get("metadata") or {}
     columns = []
     for label in sorted(split.schema["labels"], key=lambda label: label != split.schema["default_order_by"]):
@@ -319,7 +319,7 @@ def _columns(split: MappedSplit, prefix: str, *, is_hidden: bool) -> list[_Board
     return columns
 
 
-def _moment(value: object) -> datetime.datetime:
+def _parse_date(value: object) -> datetime.datetime:
     """Return a date of the config, in UTC, without a zone, as Codabench expects."""
     moment = datetime.datetime.fromisoformat(str(value))
     return moment.astimezone(datetime.UTC).replace(tzinfo=None) if moment.tzinfo else moment

@@ -91,7 +91,7 @@ def check_pitfalls(bundle: OpenedCompetition, path: str) -> BundleProblems:
         yield warning("solutions", "are large, so unpacking takes a long time", "Put samples into starting_kit", 7)
 
 
-def _blocks(bundle: OpenedCompetition) -> Iterator[tuple[str, str, dict[Any, Any]]]:
+def _list_blocks(bundle: OpenedCompetition) -> Iterator[tuple[str, str, dict[Any, Any]]]:
     yield "", "", bundle.config
     for key in ("pages", "tasks", "solutions", "phases", "leaderboards"):
         for subject, item in bundle.mappings(key):
@@ -103,7 +103,7 @@ def _blocks(bundle: OpenedCompetition) -> Iterator[tuple[str, str, dict[Any, Any
 def _check_keys(top: _Entry) -> BundleProblems:
     for key in top.bundle.lines.duplicate_keys:
         yield warning(key, "occurs twice; the last one counts", "Remove one", 8)
-    for block, subject, item in _blocks(top.bundle):
+    for block, subject, item in _list_blocks(top.bundle):
         for key in [str(key) for key in item if key not in _KNOWN[block]]:
             near = difflib.get_close_matches(key, _KNOWN[block], 1)
             hint = _UNREAD.get(key) or (f"Did you mean {near[0]}?" if near else "Remove it")
@@ -379,10 +379,10 @@ def _check_columns(bundle: OpenedCompetition) -> BundleProblems:
 
 def find_written_columns(bundle: OpenedCompetition) -> dict[Any, list[str]]:
     """Return the columns that each task declares, by its index."""
-    return {index: columns for index, (columns, _) in _documents(bundle).items()}
+    return {index: columns for index, (columns, _) in _read_documents(bundle).items()}
 
 
-def _documents(bundle: OpenedCompetition) -> dict[Any, tuple[list[str], object]]:
+def _read_documents(bundle: OpenedCompetition) -> dict[Any, tuple[list[str], object]]:
     """Return columns and seconds by task, read from reference data that Segjudge built."""
     documents: dict[Any, tuple[list[str], object]] = {}
     for _, task in bundle.mappings("tasks"):
@@ -400,7 +400,7 @@ def _documents(bundle: OpenedCompetition) -> dict[Any, tuple[list[str], object]]
 
 def _check_task_limits(bundle: OpenedCompetition) -> BundleProblems:
     """Yield phases that end tasks too early, or continue with submissions that lack columns."""
-    documents, before = _documents(bundle), set[str]()
+    documents, before = _read_documents(bundle), set[str]()
     for subject, phase in bundle.sort_phases():
         tasks = phase.get("tasks")
         indexes = [index for index in tasks if isinstance(index, Hashable)] if isinstance(tasks, list) else []

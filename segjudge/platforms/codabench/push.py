@@ -67,7 +67,7 @@ class CodabenchAccount:
                 answer = _CodabenchClient(host, "").call("POST", _LOGIN, json=login)
             except ApiError as error:
                 message = error.message.replace(values[_PASSWORD], "…")
-                remedy = "Try again later" if error.transient else f"Correct {_USER} and {_PASSWORD}"
+                remedy = "Try again later" if error.is_transient else f"Correct {_USER} and {_PASSWORD}"
                 raise HostError(f"the login at {host} failed: {message}. {remedy}") from None
             token = str(answer.get("token", "")) if isinstance(answer, dict) else ""
         if not token or not is_plain_token(token):
@@ -140,7 +140,7 @@ class CompetitionPush:
             try:
                 answer = self._client.call("GET", _STATUS, {"status": pushed.status})
             except ApiError as error:
-                if not error.transient:
+                if not error.is_transient:
                     raise HostError(self._explain(error)) from None
                 answer = {}
             status = answer.get("status") if isinstance(answer, dict) else None

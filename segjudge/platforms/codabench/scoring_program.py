@@ -84,14 +84,14 @@ def main() -> None:
         refuse(f"Your submission could not be scored: it takes longer than {task['seconds']} s.")
 
     try:
-        task = _task(os.path.join(source, "ref", TASK))
+        task = _read_task(os.path.join(source, "ref", TASK))
         signal.signal(signal.SIGALRM, stop)
         signal.alarm(task["seconds"])
         sys.path.append(os.path.join(_FOLDER, PACKAGES))
         script = importlib.import_module("evaluation_script")
         annotations = os.path.join(source, "ref", task["annotations"])
-        answer = script.evaluate(annotations, _submission(source), task["phase"], submission_metadata={})
-        values = _values(task, answer)
+        answer = script.evaluate(annotations, _find_submission(source), task["phase"], submission_metadata={})
+        values = _fill_columns(task, answer)
         _check_shown(task, answer)
         page = _submission_page(task, answer, signal.alarm(0))
         _write(target, "detailed_results.html", page)
@@ -105,7 +105,7 @@ def main() -> None:
         refuse(text)
 
 
-def _task(path: str) -> Dict[str, Any]:
+def _read_task(path: str) -> Dict[str, Any]:
     """Return the task of the phase; raises `_TaskError` with a message for both sides."""
     try:
         with open(path, encoding="utf-8") as file:
@@ -132,7 +132,7 @@ def _keep_log_from_participant() -> int:
     return participant
 
 
-def _submission(source: str) -> str:
+def _find_submission(source: str) -> str:
     """Return the submission's folder, or its only file."""
     folder = os.path.join(source, "res")
     added = os.path.join(folder, ADDED)
@@ -143,7 +143,7 @@ def _submission(source: str) -> str:
     return path if os.path.isfile(path) and path.endswith(_SINGLE_FILES) else folder
 
 
-def _values(task: Dict[str, Any], answer: Dict[str, Any]) -> Dict[str, float]:
+def _fill_columns(task: Dict[str, Any], answer: Dict[str, Any]) -> Dict[str, float]:
     """Return a number for every column, since empty ones rank first."""
     results = {split: values for entry in answer["result"] for split, values in entry.items()}
     values = {}
@@ -207,7 +207,7 @@ def _results_page(task: Dict[str, Any], answer: Dict[str, Any]) -> str:
         if not column["hidden"]:
             labels_of.setdefault(column["split"], []).append(column["label"])
     body = [
-        _table(split, labels, results[split], errors.get(split, {}), intervals.get(split, {}))
+        _make_table(split, labels, results[split], errors.get(split, {}), intervals.get(split, {}))
         for split, labels in labels_of.items()
     ]
     warnings = [f"<li>{html.escape(str(line))}</li>" for line in public.get("warnings", [])]
@@ -217,7 +217,7 @@ def _results_page(task: Dict[str, Any], answer: Dict[str, Any]) -> str:
     return _PAGE.format(title=html.escape(task["title"]), body="\n".join(body), footer=html.escape(footer))
 
 
-def _table(
+def _make_table(
     split: str, labels: List[str], values: Dict[str, float], errors: Dict[str, float], ends: Dict[str, List[float]]
 ) -> str:
     rows = []

@@ -84,7 +84,7 @@ class ApiError(Exception):
         self.wait = wait
 
     @property
-    def transient(self) -> bool:
+    def is_transient(self) -> bool:
         """Return whether the same call may succeed later."""
         return self.status in (0, 408, 429) or self.status >= 500 or (self.body is None and self.status < 400)
 
@@ -337,7 +337,7 @@ def with_retries(call: Callable[[], _Result], sleep: Callable[[float], object]) 
         try:
             return call()
         except ApiError as error:
-            if not error.transient or sleep(max(pause, error.wait or 0.0)) is True:
+            if not error.is_transient or sleep(max(pause, error.wait or 0.0)) is True:
                 raise
     return call()
 

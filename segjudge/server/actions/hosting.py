@@ -233,7 +233,7 @@ def _read_scores(
     row = services.store.get(ChallengePhase, phase)
     allows_other_labels = partial and row is not None and row.flag("is_partial_submission_evaluation_enabled")
     scores, public_scores = list[SplitScores](), list[JsonObject]()
-    for name, values, is_public in _entries(result):
+    for name, values, is_public in _parse_entries(result):
         mapped = splits.get(name, []) if isinstance(name, str) else []
         if len(mapped) != 1 or not isinstance(values, dict):
             message = f"Challenge Phase Split does not exist with phase_id: {phase} andsplit codename: {name}"
@@ -260,7 +260,7 @@ def _status(fields: JsonObject, *possible: str) -> str:
     return status
 
 
-def _entries(text: object) -> list[tuple[object, object, object]]:
+def _parse_entries(text: object) -> list[tuple[object, object, object]]:
     """Return split, scores and whether to show them, of each entry of a result."""
     try:
         entries = json.loads(text)  # type: ignore[arg-type]  # values other than text are refused here

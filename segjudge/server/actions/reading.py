@@ -82,11 +82,11 @@ def _is_our_script(path: str) -> bool:
 
 def _names_of(services: Services, submission: Submission) -> _SplitNames:
     splits = services.store.splits_of(submission.phase_id)
-    hidden = _names(split for split in splits if not is_visible(split.visibility))
-    return _SplitNames(hidden, _names(split for split in splits if is_visible(split.visibility)) - hidden)
+    hidden = _name_splits(split for split in splits if not is_visible(split.visibility))
+    return _SplitNames(hidden, _name_splits(split for split in splits if is_visible(split.visibility)) - hidden)
 
 
-def _names(splits: Iterable[ChallengePhaseSplit]) -> frozenset[str]:
+def _name_splits(splits: Iterable[ChallengePhaseSplit]) -> frozenset[str]:
     return frozenset(name for split in splits for name in (split.dataset_split.codename, split.dataset_split.name))
 
 
@@ -131,7 +131,7 @@ def _why_no_report(services: Services, challenge: Challenge, phase: ChallengePha
         return "this challenge has its own scorers."
     if row.status != FINISHED:
         return f"the status of this submission is {row.status}."
-    if not _results(challenge, row):
+    if not _find_results(challenge, row):
         return "this submission is code; its results are not stored here."
     if not phase.annotation:
         return "the truth of this phase is not on this server. Run `segjudge report` where the truth is."
@@ -212,7 +212,7 @@ def find_comparison_page(
     files = {"script": challenge.script, "truth": phase.annotation or ""}
     values = {"phase": phase.codename, "split": split.dataset_split.codename}
     for side, row, name in zip(SIDES, rows, _name_distinctly(services, rows), strict=True):
-        files[side], values[f"{side}_name"] = _results(challenge, row), name
+        files[side], values[f"{side}_name"] = _find_results(challenge, row), name
     values["images"] = services.report_pages.find_pictures(challenge.id, phase.codename)
     answer = services.report_pages.find_or_order(PageOrder(COMPARED, challenge.id, files, values=values), reader)
     return answer.page if answer else None
@@ -296,13 +296,13 @@ def _sees_all(services: Services, user: User | None, phase: ChallengePhase, read
     return None if answer is None else answer.levels.get(phase.codename) == shows_all, reader
 
 
-def _results(challenge: Challenge, row: Submission) -> str:
+def _find_results(challenge: Challenge, row: Submission) -> str:
     """Return the scored file; None for code without one here."""
     return row.submission_input_file or (not challenge.flag("is_docker_based") and row.input_file) or ""
 
 
 def _order_for_hosts(services: Services, challenge: Challenge, phase: ChallengePhase, row: Submission) -> PageOrder:
-    files = {"script": challenge.script, "truth": phase.annotation or "", "submission": _results(challenge, row)}
+    files = {"script": challenge.script, "truth": phase.annotation or "", "submission": _find_results(challenge, row)}
     pictures = services.report_pages.find_pictures(challenge.id, phase.codename)
     values = {"phase": phase.codename, "title": _title(services, row), "images": pictures}
     return PageOrder(FULL, challenge.id, files, values=values)

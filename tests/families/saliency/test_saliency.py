@@ -110,7 +110,7 @@ def test_errors_are_shared_as_scipy_finds_the_nearest(
 
 
 def test_beyond_the_reach_weights_are_two() -> None:
-    assert counting._weights()[-1] == pytest.approx(2, abs=1e-15)
+    assert counting._make_weights()[-1] == pytest.approx(2, abs=1e-15)
 
 
 # ── the safe rules ──────────────────────────────────────────────────────────

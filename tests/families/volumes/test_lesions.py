@@ -17,7 +17,7 @@ from segjudge.evaluation_script.families.volumes import places as places_room
 from segjudge.evaluation_script.families.volumes import surfaces as surfaces_room
 from segjudge.evaluation_script.families.volumes.boxes import cover, find_boxes
 from segjudge.evaluation_script.families.volumes.components import compare_components, find_components, grow, limit_runs
-from segjudge.evaluation_script.families.volumes.engine import count_case, find_region
+from segjudge.evaluation_script.families.volumes.engine import count_case, find_region_box
 from segjudge.evaluation_script.families.volumes.lesions import (
     LesionSides,
     find_predicted,
@@ -298,7 +298,11 @@ def test_a_region_is_measured_around_its_labels_and_the_growth_of_its_lesions() 
     labels[4, 1, 10] = 1
     boxes, protocol = find_boxes(labels, 4), VOLUME_PROTOCOLS["brats-2023"]
     whole_tumour = protocol.regions[0]
-    assert find_region(whole_tumour, (boxes, boxes), labels.shape, protocol) == (slice(1, 8), slice(0, 5), slice(7, 14))
+    assert find_region_box(whole_tumour, (boxes, boxes), labels.shape, protocol) == (
+        slice(1, 8),
+        slice(0, 5),
+        slice(7, 14),
+    )
     without_lesions = replace(protocol, lesions=None)
     tight = (slice(4, 5), slice(1, 2), slice(10, 11))
-    assert find_region(whole_tumour, (boxes, boxes), labels.shape, without_lesions) == tight
+    assert find_region_box(whole_tumour, (boxes, boxes), labels.shape, without_lesions) == tight

@@ -67,7 +67,7 @@ def _read_task(task: object) -> object:
     if task is not None:
         Path("task.json").write_bytes(task if isinstance(task, bytes) else json.dumps(task).encode())
     try:
-        return f"{scoring_program._task('task.json')['seconds']} s"
+        return f"{scoring_program._read_task('task.json')['seconds']} s"
     except scoring_program._TaskError as error:
         text = str(error).replace(scoring_program._TELL_ORGANISERS.format(scoring_program._REBUILD), "…")
         return re.sub(rf"{_TOO_DEEP}[^)]*", "it is nested too deeply", text)
@@ -80,7 +80,7 @@ def _pick(**files: str) -> str:
     with new_folder():
         Path("res").mkdir()
         written(Path("res"), {name.replace("__", "/").replace("_", "."): text for name, text in files.items()})
-        return f"{scoring_program._submission('.')}, beside {sorted(os.listdir('res'))}"
+        return f"{scoring_program._find_submission('.')}, beside {sorted(os.listdir('res'))}"
 
 
 def _make_page(

@@ -88,7 +88,7 @@ class Server:
 
 def _show(value: object) -> str:
     if isinstance(value, ApiError):
-        flags = [name for name in ("transient", "denied", "refuses_token") if getattr(value, name)]
+        flags = [name for name in ("is_transient", "denied", "refuses_token") if getattr(value, name)]
         return f"ApiError {value.status}: {value.message} | {value.body!r:.200} | wait {value.wait} | {' '.join(flags)}"
     return f"{type(value).__name__}: {value}" if isinstance(value, Exception) else repr(value)
 

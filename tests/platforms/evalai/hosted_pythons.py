@@ -96,7 +96,7 @@ def _try_install(python: Interpreter, folder: Path, script: Mapping[str, Any], b
     worker = WorkerFolder()
     output = list[str]()
     try:
-        written(Path(worker.script(7)), script)
+        written(Path(worker.script_folder(7)), script)
         made = requirements.install_requirements(python, worker, 7, box, output.append)
         yield from output
         if made == python:

@@ -104,7 +104,7 @@ def test_an_answer_is_sound_or_an_error_that_may_pass(odd: Odd, name: str) -> No
         try:
             results = call(jobs)
         except ApiError as error:
-            assert error.transient, f"{error}: {body[:200]!r}"
+            assert error.is_transient, f"{error}: {body[:200]!r}"
             refused += 1
         else:
             assert holds(results), body[:200]
@@ -158,4 +158,4 @@ def test_an_answer_that_would_fill_the_memory_is_not_parsed(odd: Odd) -> None:
     odd.says(b"[" + b"[]," * (1 << 20) + b"[]]")
     with pytest.raises(ApiError) as raised:
         Client(odd.address, TOKEN).call("GET", "/x")
-    assert raised.value.transient
+    assert raised.value.is_transient

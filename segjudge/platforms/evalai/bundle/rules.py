@@ -275,11 +275,11 @@ def _check_characters(entry: Entry, fields: dict[str, Field]) -> BundleProblems:
     for key, field in fields.items():
         if key in entry.item and field.kind not in FILES:
             key_entry = entry.child(key)
-            for kind in dict.fromkeys(_find_characters(key_entry.value)):
+            for kind in dict.fromkeys(_find_rejected_values(key_entry.value)):
                 yield _refusal_to_save(key_entry.path, f"holds {kind}, which EvalAI's database rejects", "Remove it")
 
 
-def _find_characters(value: object, above: tuple[int, ...] = ()) -> Iterator[str]:
+def _find_rejected_values(value: object, above: tuple[int, ...] = ()) -> Iterator[str]:
     """Yield values that the database rejects; `above` has the identities of the enclosing values."""
     if id(value) in above:
         yield "itself, by an anchor of YAML"
@@ -290,10 +290,10 @@ def _find_characters(value: object, above: tuple[int, ...] = ()) -> Iterator[str
             yield "half of a character (a lone surrogate)"
     elif isinstance(value, (list, tuple, set)):
         for item in value:
-            yield from _find_characters(item, (*above, id(value)))
+            yield from _find_rejected_values(item, (*above, id(value)))
     elif isinstance(value, dict):
         for item in (*value, *value.values()):
-            yield from _find_characters(item, (*above, id(value)))
+            yield from _find_rejected_values(item, (*above, id(value)))
 
 
 def _check_saved_tags(entry: Entry) -> BundleProblems:

@@ -50,16 +50,16 @@ class WorkerFolder:
         open(os.path.join(self._challenges, "__init__.py"), "w").close()
 
     def add_script(self, challenge: int, script: zipfile.ZipFile) -> None:
-        folder = self.script(challenge)
+        folder = self.script_folder(challenge)
         os.makedirs(folder)
         script.extractall(folder)  # within the folder: zipfile drops parts that would lead elsewhere
 
-    def script(self, challenge: int) -> str:
+    def script_folder(self, challenge: int) -> str:
         return os.path.join(self._challenges, f"challenge_{challenge}")
 
     def annotation_path(self, challenge: int, phase: int, suffix: str) -> str:
         """Return the path of an annotation file, under EvalAI's name."""
-        folder = os.path.join(self.script(challenge), "phase_data", f"phase_{phase}")
+        folder = os.path.join(self.script_folder(challenge), "phase_data", f"phase_{phase}")
         os.makedirs(folder)
         return _random_name(folder, suffix)
 

@@ -197,7 +197,7 @@ class ScoringProcess:
             except BlockingIOError:
                 continue
             except OSError:
-                raise self._death() from None
+                raise self._explain_death() from None
 
     def _read_line(self, watch: Callable[[], None]) -> bytes:
         """Return the next line of the descriptor for answers."""
@@ -206,13 +206,13 @@ class ScoringProcess:
             is_dead = self._child.poll() is not None
             if not select.select([self._answers], [], [], _TICK)[0]:
                 if is_dead:  # although one of its children may hold the pipe
-                    raise self._death()
+                    raise self._explain_death()
                 watch()
                 continue
             block = os.read(self._answers, 1 << 16)
             size += len(block)
             if not block:
-                raise self._death()
+                raise self._explain_death()
             if size > _ANSWER_BYTES:
                 self.kill()
                 raise DiedError(f"its answer is larger than {_ANSWER_BYTES >> 20} MB", killed=False)
@@ -221,7 +221,7 @@ class ScoringProcess:
         line, _, self._unread = b"".join(blocks).partition(b"\n")
         return line
 
-    def _death(self) -> DiedError:
+    def _explain_death(self) -> DiedError:
         self.close()
         code = self._child.end()
         if self._tree is not None and self._tree.sentence:

@@ -82,7 +82,7 @@ def install_requirements(
     python: Interpreter, folder: WorkerFolder, challenge: int, box: str | None, say: Callable[[str], object] = print
 ) -> Interpreter:
     """Return an interpreter with the script's requirements; raises `UnloadableError` on failure."""
-    script = folder.script(challenge)
+    script = folder.script_folder(challenge)
     needs = None if folder_has_our_modules(script) else _needs(script, python)
     if not needs:
         return python
@@ -118,12 +118,12 @@ def _needs(script: str, python: Interpreter) -> _ScriptNeeds:
                     modules |= {imported.package for imported in find_imports(data)}
                 installs = installs or bool(re.search(rb"\bpip\b", data))
     imported = [name for name in _PREINSTALLED if name in modules]
-    lacking = _output([python.path, "-I", "-c", _LACKING, *imported]).split() if imported else []
+    lacking = _read_output([python.path, "-I", "-c", _LACKING, *imported]).split() if imported else []
     packages = tuple(_PREINSTALLED[name] for name in lacking)
     return _ScriptNeeds(requirements, packages, digest.hexdigest() if installs else "")
 
 
-def _output(command: list[str]) -> str:
+def _read_output(command: list[str]) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
@@ -145,8 +145,8 @@ class _Installation:
         shutil.rmtree(home, ignore_errors=True)
         os.makedirs(home)
         self._run([self._base.path, "-I", "-m", "venv", home], "its environment cannot be created")
-        sites = _output([self._python.path, "-I", "-c", _SITES]).splitlines()
-        inherited = _output([self._base.path, "-I", "-c", _SITES])
+        sites = _read_output([self._python.path, "-I", "-c", _SITES]).splitlines()
+        inherited = _read_output([self._base.path, "-I", "-c", _SITES])
         Path(sites[0], "inherited.pth").write_text(inherited, encoding="utf-8")
         pip = [self._python.path, "-I", "-m", "pip", "install", "--no-input", "--progress-bar", "off"]
         if needs.packages:
