@@ -19,8 +19,8 @@ from ..base.accumulator import Accumulator
 from ..base.reports import Report, deal_groups
 from .matching import InstanceCounts, decode_counts, merge_counts
 from .protocols import AREAS, FREQUENCIES, OCCLUSIONS, THRESHOLDS, InstanceProtocol
-from .records import Category
-from .suspicions import judge_detections
+from .records import NO_RECORDS, Category
+from .suspicions import judge_detections, judge_unchecked
 
 if TYPE_CHECKING:
     from .cityscapes import StreetCurves
@@ -156,6 +156,7 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         suspicions = [
             *self.suspicions,
             *judge_detections(counts.truth, counts.detections, self.categories, self.protocol),
+            *([] if NO_RECORDS in self.notes else judge_unchecked(counts.truth, counts.detections, self.protocol)),
         ]
         if self.protocol.streets:
             from .cityscapes import list_categories, sum_up  # other benchmarks do not need it

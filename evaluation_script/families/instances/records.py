@@ -34,6 +34,8 @@ VIDEO_EXAMPLE = (
     '[{"video_id": 1, "category_id": 1, '
     '"segmentations": [{"size": [h, w], "counts": "..."}, null, ...], "score": 0.9}, ...]'
 )
+#: The note on an empty list.
+NO_RECORDS = "the submission holds no records"
 #: The largest id: ids are whole numbers of 64 bits, as in the truth.
 LARGEST_ID = (1 << 63) - 1
 #: The maximum side and coordinate of a box, up to which products are exact.

@@ -35,6 +35,7 @@ from .records import (
     BOXES_EXAMPLE,
     EXAMPLE,
     LARGEST_ID,
+    NO_RECORDS,
     POINTS_EXAMPLE,
     UNUSUAL,
     VIDEO_EXAMPLE,
@@ -353,7 +354,7 @@ def describe_records(unknown: int, count: int, boxed: int = 0, shape: str = "mas
             "would compute areas from it"
         )
     if not count:
-        lines.append("the submission holds no records")
+        lines.append(NO_RECORDS)
     return lines
 
 

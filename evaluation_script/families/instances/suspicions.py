@@ -354,6 +354,14 @@ def judge_detections(
     ]
 
 
+def judge_unchecked(truth: Array, detections: Array, protocol: InstanceProtocol) -> List[str]:
+    """Return a warning if no record counts, although records were sent and instances were to be found."""
+    if not protocol.federated or len(detections) or not truth["counted"][:, 0].any():
+        return []
+    cause = "all have empty masks, or categories that are not checked in their images"
+    return [f"no record counts, since {cause}: check the masks, and the numbers of the classes and images"]
+
+
 def _judge_one_category(counted: Array, detections: Array, categories: int) -> List[str]:
     true = np.bincount(counted["category"], minlength=categories)
     return judge_one_class("detection", true, np.bincount(detections["category"], minlength=categories))

@@ -237,6 +237,7 @@ SLIPS: dict[str, tuple[str, Slip, str]] = {
     "shares": ("coco-box", records(lambda record: record.update(bbox=[side / 128 for side in record["bbox"]])), "no box reaches beyond 1.5 pixels"),
     "percent": ("coco", records(lambda record: record.update(score=90)), "12 of 12 scores lie outside of 0 to 1, as percentages do"),
     "logits": ("coco", records(lambda record: record.update(score=1.7)), "12 of 12 scores lie outside of 0 to 1, as logits do"),
+    "empty masks": ("lvis", records(lambda record: record.update(segmentation=published.rle(np.zeros(published.SIZE, np.uint8)))), "no record counts, since all have empty masks"),
     "points as y and x": ("coco-keypoints", records(exchanged_points), "reach beyond their images, and read as y and x"),
     "points as shares": ("coco-keypoints", records(lambda record: record.update(keypoints=[place / 128 for place in record["keypoints"]])), "no keypoint reaches beyond 1.5 pixels"),
 }  # fmt: skip
