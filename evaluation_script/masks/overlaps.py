@@ -325,6 +325,15 @@ def settle(pixels: Array) -> Array:
     return nearest.astype(pixels.dtype)[pixels]
 
 
+def cut_square(pixels: Array, *, centered: bool) -> Array:
+    """Return the part of pixels that shows the image, if it was padded to a square and then had its own size again."""
+    places = []
+    for side in pixels.shape:
+        length = max(1, side * side // max(pixels.shape))
+        places.append((side - length) // 2 * centered + np.arange(side) * length // side)
+    return pixels[np.ix_(*places)]
+
+
 def sum_by_key(keys: Array, weights: Array) -> Tuple[Array, Array]:
     """Return the distinct keys and the sums of their weights."""
     if (keys[1:] > keys[:-1]).all():  # the table's counts

@@ -22,6 +22,7 @@ from ...masks.overlaps import (
     LabelMap,
     best_assignment,
     count_uneven_blocks,
+    cut_square,
     settle,
     share_blended,
     share_specks,
@@ -173,9 +174,9 @@ def switch(attribute: str, *, value: object = True) -> Callable[[Any], Any]:
     return open_otherwise
 
 
-_FLIPPED = "Undo the flip before you save"
-#: The name, slip and remedy of each way to mirror, rotate or reshape masks, and the change of pixels (height, width)
-#: that undoes it.
+_FLIPPED, _PADDED = "Undo the flip before you save", "Cut off the padding before you resize to the size of the image"
+#: The name, slip and remedy of each way to mirror, rotate, reshape or pad masks, and the change of pixels (height,
+#: width) that undoes it.
 _MIRRORINGS: Tuple[Tuple[str, str, str, Callable[[Array], Array]], ...] = (
     ("mirrored", "look mirrored, with left and right exchanged", _FLIPPED, lambda pixels: pixels[:, ::-1]),
     ("upside down", "look upside down", _FLIPPED, lambda pixels: pixels[::-1]),
@@ -185,6 +186,13 @@ _MIRRORINGS: Tuple[Tuple[str, str, str, Callable[[Array], Array]], ...] = (
         "look reshaped from (width, height) to (height, width)",
         "Transpose arrays instead of reshaping them",
         lambda pixels: pixels.reshape(pixels.shape[::-1]).T,
+    ),
+    ("square", "look as if their images had been padded to squares", _PADDED, partial(cut_square, centered=True)),
+    (
+        "corner",
+        "look as if their images had been padded to squares at one side",
+        _PADDED,
+        partial(cut_square, centered=False),
     ),
 )
 #: The minimum score of mirrored masks, and of masks of other images, once corrected.

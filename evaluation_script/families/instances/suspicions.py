@@ -137,7 +137,7 @@ class RecordForm:
             rows = draw_boxes(np.arange(len(image)))
             readings = _PLACES
         else:  # some boxes overlap even by a wrong reading, but they do not fit
-            readings, reached = (_RESHAPED, _PADDED), _FITTING
+            readings, reached = (_RESHAPED, _PADDED, _CORNERED), _FITTING
             right = count_found(rows, _AS_MEANT, reached)
         counts = [count_found(rows, reading, reached) for reading in readings]
         found_count, reading = max(counts), readings[int(np.argmax(counts))]
@@ -167,11 +167,18 @@ def _cut_padding(boxes: Array, sizes: Array) -> Array:
     return np.concatenate((starts, boxes[2:] * longest / sides))
 
 
+def _cut_corner(boxes: Array, sizes: Array) -> Array:
+    """Return boxes without the bars at the right or the bottom of such images."""
+    scales = sizes.max(axis=0) / sizes[::-1]
+    return np.concatenate((boxes[:2] * scales, boxes[2:] * scales))
+
+
 #: A reading of the places of records: the slip, the step to their image, and the change of boxes (x, y, width, height)
 #: in images (height, width).
 _Place = Tuple[str, int, Callable[[Array, Array], Array]]
 _AS_MEANT: _Place = ("", 0, lambda boxes, _: boxes)
 _PADDED: _Place = ("look as if their images had been padded to squares", 0, _cut_padding)
+_CORNERED: _Place = ("look as if their images had been padded to squares at one side", 0, _cut_corner)
 _RESHAPED: _Place = ("look as if width and height were exchanged", 0, lambda b, _: b[[0, 1, 3, 2]])
 _PLACES: Tuple[_Place, ...] = (
     ("look mirrored, with left and right exchanged", 0, lambda b, size: np.stack((size[1] - b[0] - b[2], *b[1:]))),
@@ -180,6 +187,7 @@ _PLACES: Tuple[_Place, ...] = (
     ("look as if x and y were exchanged", 0, lambda b, _: b[[1, 0, 3, 2]]),
     _RESHAPED,
     _PADDED,
+    _CORNERED,
     ("look as if in images of half the size", 0, lambda b, _: b * 2),
     ("look as if in images of twice the size", 0, lambda b, _: b / 2),
     ("look as if each belonged to the image before its own", -1, lambda b, _: b),

@@ -93,6 +93,15 @@ def test_bars_are_named_where_every_pixel_has_a_label(top: int, left: int, tmp_p
     assert "Cut off the bars before you resize" in named
 
 
+def test_the_image_is_cut_from_its_square() -> None:
+    square = np.array([[0, 0, 0, 0], [1, 1, 2, 2], [3, 3, 4, 4], [0, 0, 0, 0]], np.uint8)
+    wide, tall = square, square.T
+    squeezed = np.repeat(wide, 2, axis=1)
+    assert overlaps.cut_square(squeezed, centered=True).tolist() == np.repeat(squeezed[1:3], 2, axis=0).tolist()
+    assert overlaps.cut_square(squeezed, centered=False).tolist() == np.repeat(squeezed[:2], 2, axis=0).tolist()
+    assert overlaps.cut_square(tall, centered=True).tolist() == tall.tolist()
+
+
 def test_bars_on_one_side_are_content() -> None:
     image = np.array([[0, 0, 0], [0, 0, 0], [0, 1, 1], [0, 1, 1]], np.uint8)
     assert suspicions._cut_bars(image) is image

@@ -81,6 +81,7 @@ PLACES: dict[str, Callable[[int, Any], tuple[int, Any]]] = {
         i,
         [b[0], 0.75 * b[1] + (WIDTH - HEIGHT) / 2 * HEIGHT / WIDTH, b[2], 0.75 * b[3]],
     ),
+    "padded to squares at one side": lambda i, b: (i, [b[0], 0.75 * b[1], b[2], 0.75 * b[3]]),
     "look as if in images of half the size": lambda i, b: (i, [side / 2 for side in b]),
     "look as if each belonged to the image before its own": lambda i, b: ((i + 1) % IMAGES, b),
     "look as if each belonged to the image after its own": lambda i, b: ((i - 1) % IMAGES, b),
