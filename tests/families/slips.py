@@ -130,6 +130,17 @@ def turned(text: str, size: tuple[int, int] = published.SIZE) -> str:
     return rle.compress(np.diff([0, *changes.tolist(), mask.size]).tolist())
 
 
+def cornered(text: str, size: tuple[int, int] = published.SIZE) -> str:
+    """Return the run lengths of a mask that shrank to the corner of a square image."""
+
+    def shrink(pixels: Any) -> Any:
+        longest = max(size)
+        square = np.pad(pixels, [(0, longest - side) for side in size])
+        return square[np.ix_(*(np.arange(side) * longest // side for side in size))]
+
+    return rle.rearrange(text, size, shrink)
+
+
 BGR, INVERTED, MIRRORED, NO_CLASS = (
     pictures(lambda image: image[..., ::-1].copy()),
     pictures(lambda image: (255 - image).astype(np.uint8)),

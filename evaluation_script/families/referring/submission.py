@@ -98,7 +98,10 @@ class ReferringSubmission(UnitSubmission):
         text, area = self._masks[number], int(self._area[number])
         if self.inverts_masks:
             text, area = rle.invert(text, size[0] * size[1]), size[0] * size[1] - area
-        return _Answer(self.rewrite(text, size) if self.rewrite else text, area, bool(self._is_withdrawn[number]))
+        if self.rewrite:
+            text = self.rewrite(text, size)
+            area = sum(rle.runs_of(text, size[0] * size[1])[1::2])
+        return _Answer(text, area, bool(self._is_withdrawn[number]))
 
 
 class _Reader:

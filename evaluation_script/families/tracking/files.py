@@ -230,8 +230,8 @@ class TracksSubmission(UnitSubmission):
                 raise Flaw(f"lists the sequence {printable(name)} twice", "Send each sequence once")
         return sequences
 
-    def masks(self, name: str, frames: List[TruthFrame], problems: Problems) -> Tuple[List[Rows], Array]:
-        """Return the checked masks of each frame of the truth, and all areas; records problems."""
+    def masks(self, name: str, frames: List[TruthFrame], problems: Problems) -> Tuple[List[Rows], Optional[Array]]:
+        """Return the checked masks of each frame of the truth, and all areas if known; records problems."""
         entry = self._sequences[name]
         subject = name if self.protocol.burst else entry
         try:
@@ -251,6 +251,7 @@ class TracksSubmission(UnitSubmission):
                 [[*row[:MASK], rewrite(row[MASK], frame.size), *row[SCORE:]] for row in frame_rows]
                 for frame, frame_rows in zip(frames, rows)
             ]
+            return rows, None
         return rows, area
 
     def size_frames(self, name: str, frames: List[TruthFrame]) -> List[TruthFrame]:

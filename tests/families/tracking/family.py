@@ -13,7 +13,7 @@ import numpy as np
 from segjudge.evaluation_script.families.tracking.protocols import TRACKS_PROTOCOLS
 from tests import published
 from tests.builders import written, zipped
-from tests.families.slips import Slip, mirrored, texts, turned
+from tests.families.slips import Slip, cornered, mirrored, texts, turned
 from tests.published import FRAMES, SIZE, disk, rle
 
 
@@ -128,6 +128,7 @@ SLIPS: dict[str, tuple[str, Slip, str]] = {
     "percent of tracks": ("burst", burst_scores, "as percentages do"),
     "numbers anew": ("kitti-mots", texts(renumbered), "have a different track number than their object had before"),
     "mirrored tracks": ("kitti-mots", texts(mirrored_line), "masks look mirrored"),
+    "padded tracks": ("kitti-mots", texts(lambda line: [*line[:5], cornered(line[5])]), "had been padded to squares at one side: corrected, HOTA would be 0.9"),
     "one class": ("kitti-mots", texts(lambda line: [line[0], str(2000 + int(line[1]) % 1000), "2", *line[3:]]), "masks have the same class, though the truth has 2"),
     "one sequence": ("kitti-mots", without_goats, "1 sequence has no mask of a class that counts: "),
     "frames": ("kitti-mots", without_later_frames, "12 of 16 frames with objects have no mask: send the masks of all frames"),
