@@ -81,7 +81,9 @@ def test_verdict_strip_player_and_table_begin_with_the_same_case(protocol: str, 
     predicted = [video.copy() for video in world]
     for number, (video, fault) in enumerate(zip(predicted, faults, strict=False)):
         FAULTS[fault].spoil(video, 1 + number % 3, random)
-    verdict, *sections = make_report(score_worlds(protocol, world, predicted, tmp_path), "", PageOptions()).sections
+    scores = score_worlds(protocol, world, predicted, tmp_path)
+    verdict, *sections = make_report(scores, "", PageOptions()).sections
+    check_closing(scores, _read_plainly(verdict.values["sentences"]))
     players = [section for section in sections if section.template == "frames"]
     assert players or PROTOCOLS[protocol].family == "scans"  # scans need points
     for player in players:
@@ -91,6 +93,31 @@ def test_verdict_strip_player_and_table_begin_with_the_same_case(protocol: str, 
         assert film["sequence"] == sequences[0]["name"]
         assert _find_opened(str(verdict.values["sentences"])) in ([], streams[:1])
         assert streams in [_list_opened(section) for section in sections]
+
+
+#: Statements of `score` at its end that a page repeats: kinds, costly cases, the worst one.
+_REPEATED = (
+    r"The loss[^:.]* by kind of error: [^.]*\.",
+    r"[\d,]+ of [\d,]+ \w+ causes? \d+ % of the loss",
+    r"The loss is spread: [^.]*\.",
+    r"at a cost of \d\.\d+",
+)
+
+
+def check_closing(scores: Any, verdict: str) -> None:
+    """Require that the counts' sentences, with which `score` ends, are also those of the page."""
+    (report,) = scores.reports
+    closing = tools_of(report.protocol.family).describe_loss(report)
+    assert closing
+    for pattern in _REPEATED:
+        for statement in re.findall(pattern, closing):
+            assert statement in verdict, (statement, verdict)
+    if alone := re.search(r"and (\S+) at an \w+ of \.50 alone", closing):
+        assert f"is {alone[1]} at an" in verdict or "Inexact" not in verdict, (closing, verdict)
+
+
+def _read_plainly(sentences: Any) -> str:
+    return html.unescape(re.sub("<[^>]*>", "", " ".join(map(str, sentences))))
 
 
 def _list_opened(section: Section) -> list[str]:
@@ -254,6 +281,18 @@ def test_one_mirrored_prediction_is_named_beside_a_fault_of_another(protocol: st
     cause = find_cause(score_worlds(protocol, world, predicted, tmp_path))
     assert re.search(r"left and right are exchanged in (1|3|6) of", cause, re.IGNORECASE), cause
     assert re.search(pattern_of("half", BENCHMARKS[protocol]), cause, re.IGNORECASE), cause
+
+
+def test_people_shifted_in_several_directions_are_named_beside_a_misplaced_point(tmp_path: Path) -> None:
+    world, random = make_worlds("coco-keypoints", 28)
+    predicted = [video.copy() for video in world]
+    for number, video in enumerate(predicted[:4]):
+        FAULTS["shifted"].spoil(video, 3 if number % 2 else -3, random)
+    for video in predicted[4:]:
+        FAULTS["joint"].spoil(video, 3, random)
+    cause = find_cause(score_worlds("coco-keypoints", world, predicted, tmp_path))
+    assert re.search("24 of 36 people are shifted by about 3 px in different directions", cause), cause
+    assert re.search("head is misplaced", cause, re.IGNORECASE), cause
 
 
 @pytest.mark.parametrize("protocol", MAPS)
