@@ -25,6 +25,8 @@ _MOST_RUNS, _NOISE = 1 << 21, 16
 _MOST_TRUE_RUNS = 1 << 23
 #: The number of runs processed at once.
 _CHUNK = 1 << 18
+#: The number of components whose runs are looked up one by one when they are drawn.
+_MANY = 1_000
 #: The number of slabs of planes that grow at once.
 _GROWN = 8
 
@@ -221,15 +223,20 @@ class Components:
         ends: Array = np.stack(sides, axis=1) + np.array([0, 1, 0, 1, 0, 1])
         return ends
 
-    def box_of(self, component: int) -> Box:
-        """Return the box of a component."""
-        numbers = self._ends[component].tolist()
-        return tuple(slice(*ends) for ends in zip(numbers[::2], numbers[1::2]))
+    def box_around(self, chosen: Array) -> Box:
+        """Return the box of some components."""
+        ends = self._ends[chosen]
+        return tuple(map(slice, ends[:, ::2].min(axis=0).tolist(), ends[:, 1::2].max(axis=0).tolist()))
 
     def draw(self, chosen: Array, box: Box) -> Array:
         """Return the mask of some components in a box around them."""
-        parts = [self._order[self._firsts[name] : self._firsts[name + 1]] for name in chosen.tolist()]
-        order = np.sort(np.concatenate(parts))
+        if len(chosen) < _MANY:
+            parts = [self._order[self._firsts[name] : self._firsts[name + 1]] for name in chosen.tolist()]
+            order = np.sort(np.concatenate(parts))
+        else:
+            is_chosen = np.zeros(self.total, bool)
+            is_chosen[chosen] = True
+            order = np.flatnonzero(is_chosen[self.names])
         starts, ends, shape = self.runs
         return _paint(Runs(starts[order], ends[order], shape), np.ones(len(order), np.int8), box).view(bool)
 

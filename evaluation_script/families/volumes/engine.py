@@ -19,7 +19,7 @@ from .headers import ODDITIES
 from .measures import RegionOfCase
 from .overlaps import Overlap
 from .protocols import COMPONENTS, LabelRegion, VolumeProtocol
-from .suspicions import find_true_labels, look_at_case, suspect
+from .suspicions import find_ends, find_true_labels, look_at_case, suspect
 from .voxels import LABELS_END, Volume
 
 #: The maximum number of predicted labels that the truth lacks, and of voxels that are searched for their components.
@@ -122,13 +122,12 @@ def count_case(
     ends = np.zeros((len(regions), 2, 6), np.int64)
     keys = [_keep_labels(region, sides) for region in regions]
     for index, region in enumerate(regions):
-        for row, side in zip(ends[index], sides):
-            row[:] = [end for extent in cover(map(side.box_of, region.labels)) for end in (extent.start, extent.stop)]
         same = keys.index(keys[index])
         if same < index:
-            voxels[index] = voxels[same]
+            ends[index], voxels[index] = ends[same], voxels[same]
             rows.append(rows[same])
             continue
+        ends[index] = find_ends((truth, prediction), sides, region.labels)
         sizes = [int(side.voxels[list(region.labels)].sum()) for side in sides]
         is_lone = not protocol.regions and not all(sizes) and not COMPONENTS.intersection(protocol.measures)
         box = (slice(0, 0),) * 3 if is_lone else find_region_box(region, sides, truth.shape, protocol)

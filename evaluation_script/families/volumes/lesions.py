@@ -31,6 +31,8 @@ from .surfaces import check_noise, distance_by_places, find_border, find_surface
 _MOST_SEARCHED = 1 << 32
 #: The number of a prediction's runs above which memory that finding them freed is returned to the system.
 _MANY_RUNS = 1 << 18
+#: The maximum number of runs of a truth with fewer voxels per run.
+_MOST_SPECKS, _PER_RUN = 1 << 19, 1.5
 #: The tolerances of BraTS' NSD in millimetres.
 _TOLERANCES = (0.5, 1.0)
 
@@ -76,9 +78,16 @@ class LesionSides(NamedTuple):
 
 
 def find_true(truth: Array, rule: LesionRule, neighbours: int = 26) -> Tuple[Components, Components]:
-    """Return the lesions of a truth, grown and as annotated."""
+    """Return the lesions of a truth, grown and as annotated; raises a Flaw if they are isolated voxels."""
+    runs, voxels = find_true_runs(truth), int(np.count_nonzero(truth))
+    if runs.total > _MOST_SPECKS and voxels < _PER_RUN * runs.total:
+        fault = f"has a truth with a region of isolated voxels: {voxels:,} voxels in {runs.total:,} runs"
+        raise Flaw(fault, "Check the labels of the truth, which look like noise")
+    if not rule.steps:
+        grown = name_components(runs, neighbours)
+        return grown, grown
     grown = name_components(find_true_runs(truth, rule.steps), neighbours)
-    return grown, grown.name_within(find_true_runs(truth)) if rule.steps else grown
+    return grown, grown.name_within(runs)
 
 
 def find_predicted(prediction: Array, rule: LesionRule, limit: int) -> Components:
@@ -123,7 +132,7 @@ class _LesionSurfaces:
     def measure(self, lesion: int, meeting: Array, *, nsd: bool) -> Tuple[float, Tuple[float, float]]:
         """Return HD95 by elements, and NSD by border voxels, of a lesion and all predicted lesions that meet it."""
         true, predicted = self._lesions.true, self._lesions.predicted
-        box = cover([true.box_of(lesion), *map(predicted.box_of, meeting.tolist())])
+        box = cover([true.box_around(np.array([lesion])), predicted.box_around(meeting)])
         self._require_few(box)
         key = str(box), meeting.tobytes()
         if key != self._key:

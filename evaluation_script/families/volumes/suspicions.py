@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from functools import partial
 from itertools import count
-from typing import Any, Callable, Dict, List, Match, Pattern, Sequence, Set
+from typing import Any, Callable, Dict, Iterator, List, Match, Pattern, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from ...masks.stack import Array
 from ...values.arithmetic import mean
 from ..base.suspicions import Reading, ReadingScores, judge_cover, judge_readings, score_readings
 from ..base.units import UnitAccumulator, UnitCounts
-from .boxes import Boxes, cover
+from .boxes import Box, Boxes, cover, select_labels
 from .protocols import VolumeProtocol
 
 _METRIC, _METRIC_OF_PAIRS, _METRIC_OF_LABEL = "Dice over all labels", "Dice of both", "its Dice"
@@ -80,6 +81,8 @@ _SLIGHTLY, _LEFT, _LEAST_FITTING = "slightly ", 0.25, 0.9
 _SLIGHTLY_TURNED = [
     replace(reading, name=_SLIGHTLY + reading.name, least=_LEAST_FITTING, times=1.0) for reading in _TURNED
 ]
+#: The Dice below which a single case is named if turning it makes it fit well.
+_MOST_TURNED = 0.8
 #: Readings that move at least this share of all cases alike, and raise Dice in each so many times, however noisy.
 _ALIKE, _SHARE_ALIKE, _TIMES_ALIKE, _LEAST_ALIKE = "alike ", 0.9, 1.05, 0.3
 #: The names of the readings that exchange labels, that read a false label as a missing one, and that move volumes along
@@ -240,11 +243,31 @@ def suspect(accumulator: UnitAccumulator[VolumeProtocol]) -> List[str]:
     scores = [unit.reading_scores for unit in units]
     readings = [*READINGS, *_list_exchanges(scores), *_list_renamed(scores, accumulator), *_list_moves(scores)]
     explained = judge_readings(scores, len(units), [*readings, *_SLIGHTLY_TURNED], _METRIC)
-    explained = explained or _judge_cases(units) or _judge_exchanged(units) or _list_missing(accumulator)
+    explained = explained or _judge_cases(units) or _judge_exchanged(units) or _judge_turned(units)
+    explained = explained or _list_missing(accumulator)
     explained = explained or judge_cover("volumes", *voxels)
     if explained or voxels[2]:
         return explained
     return ["no predicted voxel has the label of the truth: check the labels, and which case each volume belongs to"]
+
+
+def _judge_turned(units: Sequence[UnitCounts]) -> List[str]:
+    """Return a suspicion about the cases, however few, that fit well once they are turned in the same way."""
+    turned: Dict[str, List[Tuple[str, float, float]]] = {reading.name: [] for reading in _TURNED}
+    for unit in units:
+        for reading in _TURNED:
+            names = [name for name in (reading.name, _SLIGHTLY + reading.name) if name in unit.reading_scores]
+            before, after = unit.reading_scores[names[0]] if names else (1.0, 1.0)
+            if before < _MOST_TURNED and after >= _LEAST_FITTING and 1 - after <= _LEFT * (1 - before):
+                turned[reading.name].append((unit.name, before, after))
+    reading = max(_TURNED, key=lambda reading: len(turned[reading.name]))
+    if not turned[reading.name]:
+        return []
+    names, *scores = map(list, zip(*turned[reading.name]))
+    before, after = map(mean, scores)
+    cases = f"in {quantity(len(names), 'case', len(units))}, {name_list(names)}"
+    gain = f"corrected, their {_METRIC} would be {after:.2f} instead of {before:.2f}"
+    return [f"{reading.slip} {cases}: {gain}. {reading.remedy}"]
 
 
 def _match_names(pattern: Pattern[str], scores: List[ReadingScores]) -> List[Match[str]]:
@@ -287,11 +310,14 @@ def _list_moves(scores: List[ReadingScores]) -> List[Reading]:
 _FEWEST_CASES, _LOW_DICE, _SAME_SIZES, _TIMES_NEARER = 5, 0.7, 0.1, 3.0
 
 
-#: Volumes belong to other cases if their Dice is lower than this, they fit those cases at least this well, and this
-#: many times better than their own; noisy ones fit less well, but far better.
-_MOST_DICE, _LEAST_LIKE, _TIMES_LIKE = 0.95, (0.6, 0.3), (1.5, 3.0)
+#: Volumes belong to other cases if their Dice is lower than this, each fits its other case at least this many times
+#: better, and all of them fit so well and so many times better on average; noisy ones fit less well, but far better.
+_MOST_DICE, _NEARER, _LEAST_LIKE, _TIMES_LIKE = 0.95, 1.1, (0.6, 0.3), (1.5, 3.0)
 #: The maximum number of pairs of a case's region and a truth that are compared.
 _MOST_COMPARED = 1 << 25
+#: The share of its box below which a region is scattered; the percentage of planes that have only scattered voxels, and
+#: the share of the largest plane, beyond these, of planes with most voxels.
+_SCATTERED, _EMPTY, _FILLED = 0.15, 10, 0.25
 
 
 def _judge_exchanged(units: Sequence[UnitCounts]) -> List[str]:
@@ -300,18 +326,60 @@ def _judge_exchanged(units: Sequence[UnitCounts]) -> List[str]:
     sizes, totals = voxels[..., :2].transpose(2, 0, 1), voxels.sum(axis=1)
     dices = 2 * totals[:, 2] / np.maximum(1, totals[:, :2].sum(axis=1))
     low = [row for row, dice in enumerate(dices.tolist()) if dice < _MOST_DICE and sizes[1, row].any()]
-    belongs: Dict[int, int] = {}
+    fits: Dict[int, Tuple[int, float, float]] = {}
     for row in low if len(low) * sizes[0].size <= _MOST_COMPARED else ():
         likeness = _compare_shapes(sizes[1, row], ends[row, :, 1], sizes[0], ends[:, :, 0])
         best = int(likeness.argmax())
-        fits = (likeness[best] >= max(least, times * likeness[row]) for least, times in zip(_LEAST_LIKE, _TIMES_LIKE))
-        if any(fits):
-            belongs[row] = best
-    if not belongs or set(belongs) != set(belongs.values()):
+        if likeness[best] >= max(min(_LEAST_LIKE), _NEARER * likeness[row]) and best != row:
+            fits[row] = best, float(likeness[best]), float(likeness[row])
+    cycles = _list_cycles({row: best for row, (best, *_) in fits.items()})
+    rows = sorted(row for cycle in cycles if _is_meant(cycle, fits) for row in cycle)
+    belongs = {row: fits[row][0] for row in rows}
+    if 2 * len(belongs) <= sum(_is_meant([row], fits) for row in fits):
         return []
     pairs = name_list([f"{units[row].name} has the volume of {units[best].name}" for row, best in belongs.items()])
     slip = f"the volumes of {quantity(len(belongs), 'case')} look exchanged"
     return [f"{slip}, by the sizes and places of all regions: {pairs}. Check which case each volume belongs to"]
+
+
+def _list_cycles(partners: Dict[int, int]) -> Iterator[List[int]]:
+    """Yield the cycles in which cases have each other's volumes."""
+    for row in partners:
+        cycle = [row]
+        while (partner := partners.get(cycle[-1], row)) not in cycle:
+            cycle.append(partner)
+        if partners.get(cycle[-1]) == row == min(cycle):
+            yield cycle
+
+
+def _is_meant(cycle: Sequence[int], fits: Dict[int, Tuple[int, float, float]]) -> bool:
+    """Return whether volumes fit the truths of other cases well, and far better than their own."""
+    likeness, likeness_to_own = (mean([fits[row][side] for row in cycle]) for side in (1, 2))
+    return any(likeness >= max(least, times * likeness_to_own) for least, times in zip(_LEAST_LIKE, _TIMES_LIKE))
+
+
+def find_ends(masks: Sequence[Array], sides: Sequence[Boxes], chosen: Tuple[int, ...]) -> List[List[int]]:
+    """Return from and to along z, y and x of a region on both sides, of most voxels only if one side is scattered."""
+    boxes = [cover(map(side.box_of, chosen)) for side in sides]
+    sizes = [math.prod(extent.stop - extent.start for extent in box) for box in boxes]
+    voxels = [int(side.voxels[list(chosen)].sum()) for side in sides]
+    if all(sizes) and any(total < _SCATTERED * size for total, size in zip(voxels, sizes)):
+        boxes = [_trim_box(labels, box, chosen) for labels, box in zip(masks, boxes)]
+    return [[end for extent in box for end in (extent.start, extent.stop)] for box in boxes]
+
+
+def _trim_box(labels: Array, box: Box, chosen: Tuple[int, ...]) -> Box:
+    """Return the box of the planes with many voxels of a region, by a sample."""
+    size = math.prod(extent.stop - extent.start for extent in box)
+    step = next(step for step in count(1) if size <= _MOST_SAMPLED * step * step * step)
+    mask, extents = select_labels(labels[box][::step, ::step, ::step], chosen), []
+    for axis, (extent, end) in enumerate(zip(box, labels.shape)):
+        counts = np.count_nonzero(mask, axis=tuple({0, 1, 2} - {axis}))
+        # Planes beyond the box are empty.
+        least = np.percentile(np.append(counts, np.zeros(max(0, end // step - len(counts)))), _EMPTY)
+        filled = extent.start + step * np.flatnonzero(counts >= least + _FILLED * (counts.max() - least))
+        extents.append(slice(int(filled[0]), min(extent.stop, int(filled[-1]) + step)))
+    return tuple(extents)
 
 
 def _compare_shapes(sizes: Array, ends: Array, true_sizes: Array, true_ends: Array) -> Array:

@@ -226,6 +226,23 @@ def test_exchanged_cases_are_named_although_their_masses_are_too_large(step: int
     assert f"{slip}: case_0 has the volume of {names[step]}" in line
 
 
+@pytest.mark.parametrize("share", [0.001, 0.003])
+@pytest.mark.parametrize("protocol", ["volumes", "kits23"])
+def test_exchanged_cases_are_named_although_specks_fill_their_volumes(protocol: str, share: float) -> None:
+    draw = np.random.default_rng(5)
+    sent = {case: np.where(draw.random(labels.shape) < share, 2, labels) for case, labels in BODIES.items()}
+    assert list_suspicions(sent, BODIES, protocol) == []
+    (line,) = list_suspicions({**sent, "case_1": sent["case_4"], "case_4": sent["case_1"]}, BODIES, protocol)
+    assert "the volumes of 2 cases look exchanged, by the sizes and places of all regions: case_1 has the" in line
+
+
+def test_all_cases_with_the_names_of_the_next_are_named_although_one_fits_its_own_nearly_as_well() -> None:
+    names = list(BODIES)
+    sent = {case: spoil(BODIES[names[index - 5]], 0.05, index) for index, case in enumerate(names)}
+    (line,) = list_suspicions(sent, BODIES)
+    assert "the volumes of 6 cases look exchanged, by the sizes and places of all regions: case_0 has the" in line
+
+
 def test_few_cases_with_the_names_of_the_next_are_named() -> None:
     names = list(BODIES)[:3]
     cases = {case: BODIES[case] for case in names}
@@ -278,3 +295,13 @@ def test_one_mirrored_case_is_named_although_it_scores_well(axis: int) -> None:
     (line,) = list_suspicions({**cases, "a": np.flip(spoil(organ, 0.02, 1), axis)}, cases)
     assert f"volumes look mirrored along {'zyx'[axis]}: corrected, Dice over all labels would be" in line
     assert float(line.partition("instead of ")[2][:4]) >= 0.8
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1])
+def test_one_mirrored_case_of_many_is_named(share: float) -> None:
+    cases = {f"case_{number:02d}": draw_body(number) for number in range(20)}
+    sent = {case: spoil(labels, share, seed) for seed, (case, labels) in enumerate(cases.items())}
+    assert list_suspicions(sent, cases) == []
+    (line,) = list_suspicions({**sent, "case_07": sent["case_07"][::-1]}, cases)
+    slip = "volumes look mirrored along z in 1 of 20 cases, case_07: corrected, their Dice over all labels would be"
+    assert f"{slip} {0.98 if share else 1:.2f} instead of 0." in line
