@@ -17,7 +17,7 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.bundle_source import CONFIG_NAMES, SCRIPT_FOLDER, BundleSource, find_bundle
 from segjudge.platforms.evalai.bundle.phase_splits import splits_of
 from segjudge.platforms.evalai.bundle.problems import mappings_in
-from segjudge.platforms.evalai.bundle.secrecy import find_hidden
+from segjudge.platforms.evalai.bundle.secrecy import find_hidden_splits
 from segjudge.system.errors import UsageError
 
 from .scorer_process import read_form
@@ -111,7 +111,7 @@ def _describe_host_phases(choice: ScorerChoice) -> dict[str, ScoredPhase]:
             "labels": {split.codename: [str(label) for label in split.schema["labels"]] for split in splits},
             "seconds": choice["scoring_seconds"],
             "script": script,
-            "hidden": sorted(find_hidden(config, codename)),
+            "hidden": sorted(find_hidden_splits(config, codename)),
             "needs_annotation": form == "hosted",
         }
     return phases

@@ -115,7 +115,7 @@ class Ranking(ShownPage):
     def make_page(self, title: str = "") -> ReportPage:
         check_options(TEXT, title=title)
         sections = [Section("verdict", "Verdict", {"sentences": [task.verdict() for task in self.tasks]})]
-        sections += [_make_section(task, self.rule, several=len(self.tasks) > 1) for task in self.tasks]
+        sections += [_make_section(task, self.rule, is_one_of_several=len(self.tasks) > 1) for task in self.tasks]
         if self.places:
             sections.insert(
                 0, make_list("Places", self.places, "As the challenge ranks: by the mean of the ranks below.")
@@ -249,7 +249,7 @@ def _treat_missing(tasks: list[TaskScores], treatment: _Missing | None) -> tuple
     return chosen_treatment, [f"missing values {_MISSING[chosen_treatment]}"] if incomplete else []
 
 
-def _make_section(task: RankedTask, rule: Rule, *, several: bool) -> Section:
+def _make_section(task: RankedTask, rule: Rule, *, is_one_of_several: bool) -> Section:
     columns, rows = task.cells()
     names, order = [task.scores.algorithms[row] for row in task.order], task.order
     values = {
@@ -261,7 +261,7 @@ def _make_section(task: RankedTask, rule: Rule, *, several: bool) -> Section:
         "names": names,
         "apart": {(names[i], names[k]): task.sign(order[i], order[k]) for i, k in permutations(range(len(order)), 2)},
     }
-    return Section("ranking", f"Ranking: {task.title}" if several else "Ranking", values, package=_PACKAGE)
+    return Section("ranking", f"Ranking: {task.title}" if is_one_of_several else "Ranking", values, package=_PACKAGE)
 
 
 def _number_of(cell: str) -> object:

@@ -98,14 +98,14 @@ def _score_samples(worker: HostedWorker, root: str) -> int:
     """Score every sample in its phase and print the leaderboards; return the number of failures."""
     from segjudge.platforms.evalai.bundle.build import SAMPLES_FOLDER, list_samples
     from segjudge.platforms.evalai.bundle.phase_splits import splits_of
-    from segjudge.platforms.evalai.bundle.secrecy import find_hidden
+    from segjudge.platforms.evalai.bundle.secrecy import find_hidden_splits
     from segjudge.platforms.evalai.bundle.trial import find_undefined_labels, find_unshown_scores
     from segjudge.report.tables import format_leaderboard
 
     number = failed = 0
     for phase in sorted(worker.config["challenge_phases"], key=itemgetter("id")):
         codename = phase["codename"]
-        hidden = find_hidden(worker.config, str(codename))
+        hidden = find_hidden_splits(worker.config, str(codename))
         paths = list_samples(root, codename)
         if not paths:
             print(f"{codename}: no samples in {SAMPLES_FOLDER}/{codename}, so nothing was scored\n")

@@ -23,7 +23,7 @@ with without_collector():  # modules are never freed, so collecting garbage woul
     import numpy as np
 
     from segjudge.evaluation_script.families.instances.annotation_columns import AnnotationColumns, read_annotations
-    from segjudge.evaluation_script.families.instances.keypoints import split_coordinates
+    from segjudge.evaluation_script.families.instances.keypoints import extract_coordinates
     from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
     from segjudge.evaluation_script.families.instances.records import LARGEST_SIDE, UNUSUAL, KnownImages
     from segjudge.evaluation_script.families.instances.submission import InstanceRecords, check_json
@@ -323,7 +323,7 @@ def read_rows(
             raise ValueError
     if kind == "keypoints":
         points = _read_lists([row["keypoints"] for row in rows], 3 * images.keypoints)
-        points = split_coordinates(points, images.keypoints)
+        points = extract_coordinates(points, images.keypoints)
     if kind == "segm":
         masks = [row["segmentation"] for row in rows]
         if not all(isinstance(mask, dict) and isinstance(mask["counts"], str | bytes) for mask in masks):

@@ -118,18 +118,18 @@ class Child:
 
     @property
     def input(self) -> IO[bytes]:
-        return self._pipe(self._process.stdin)
+        return self._require_pipe(self._process.stdin)
 
     @property
     def output(self) -> IO[bytes]:
-        return self._pipe(self._process.stdout)
+        return self._require_pipe(self._process.stdout)
 
     @property
     def errors(self) -> IO[bytes]:
-        return self._pipe(self._process.stderr)
+        return self._require_pipe(self._process.stderr)
 
     @staticmethod
-    def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
+    def _require_pipe(stream: IO[bytes] | None) -> IO[bytes]:
         if stream is None:
             raise ValueError("the stream was not opened as a pipe")
         return stream

@@ -159,10 +159,10 @@ def read_points(keypoints: List[Any], count: int) -> Array:
         raise ValueError
     if not set(map(type, chain.from_iterable(keypoints))) <= {float, int}:
         raise TypeError
-    return split_coordinates(np.array(keypoints, float).reshape(-1, 3 * count), count)
+    return extract_coordinates(np.array(keypoints, float).reshape(-1, 3 * count), count)
 
 
-def split_coordinates(numbers: Array, count: int) -> Array:
+def extract_coordinates(numbers: Array, count: int) -> Array:
     """Return x and y of this many points in each row, which also has their flags; raises ValueError."""
     if numbers.shape[1] != 3 * count:
         raise ValueError

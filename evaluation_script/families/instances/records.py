@@ -25,7 +25,7 @@ from ...masks.detections import OTHER_BOX, WHOLE_BOX, RecordTable, Rings
 from ...masks.run_lengths import MaskTexts, pack_texts
 from ...masks.stack import Array, places_of
 from ...values import dataclass
-from .keypoints import check_points, extents_of, read_points, split_coordinates
+from .keypoints import check_points, extents_of, extract_coordinates, read_points
 
 EXAMPLE = '[{"image_id": 1, "category_id": 1, "segmentation": {"size": [h, w], "counts": "..."}, "score": 0.9}, ...]'
 BOXES_EXAMPLE = '[{"image_id": 1, "category_id": 1, "bbox": [x, y, width, height], "score": 0.9}, ...]'
@@ -206,7 +206,7 @@ def _read_points_of(records: Records, points: int) -> Array:
         return read_points([record["keypoints"] for record in records], points)
     if records.points is None:
         raise ValueError
-    return split_coordinates(records.points, points)
+    return extract_coordinates(records.points, points)
 
 
 def _read_plain_masks(

@@ -124,7 +124,7 @@ class SequenceSubmission:
         folders_of: Dict[str, Dict[str, None]] = {}
         unknown: List[str] = []
         for name in pngs:
-            parts = self._split_path(name)
+            parts = self._cut_path(name)
             depth = self._sequence_in(parts)
             if depth is not None:
                 label, folder = parts[depth + 1 : -1], name.rpartition("/")[0]
@@ -138,7 +138,7 @@ class SequenceSubmission:
         elif unknown or not pngs:  # otherwise only masks of other splits; missing ones are reported later
             self._sort_unnamed(unknown)
 
-    def _split_path(self, name: str) -> List[str]:
+    def _cut_path(self, name: str) -> List[str]:
         """Return the parts of a path; an annotator round's folder moves before the sequence."""
         parts = name.split("/")
         if not name.isascii():

@@ -112,7 +112,7 @@ def sort_dataset(files: Files, root: str, layout: Layout, subset: str) -> Datase
         if len(parts) > 1 and any(name_part.startswith("JPEGImages") for name_part in parts):
             pictures.setdefault(parts[-2], []).append(parts[-1].rpartition(".")[0])
         elif parts[-1].lower().endswith(".png"):
-            home, below = _split_mask_folder(parts)
+            home, below = _cut_at_mask_folder(parts)
             homes.setdefault(home, []).append((below, name))
     if not homes:
         raise HostError(f"{root}: holds no PNG masks")
@@ -129,7 +129,7 @@ def sort_dataset(files: Files, root: str, layout: Layout, subset: str) -> Datase
     return folder
 
 
-def _split_mask_folder(parts: List[str]) -> Tuple[str, List[str]]:
+def _cut_at_mask_folder(parts: List[str]) -> Tuple[str, List[str]]:
     """Return the mask folder in a path and the path below it; a folder without subfolders is a sequence."""
     stop = max((index for index, folder in enumerate(parts[:-2], 1) if folder.startswith("Annotations")), default=0)
     if 0 < stop < len(parts) - 2 and re.fullmatch(_RESOLUTION, parts[stop]):

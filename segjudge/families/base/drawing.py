@@ -133,7 +133,7 @@ def describe_units(painter: UnitPainter, units: RankedUnits) -> str:
             continue
         if painted and pixels > _MOST_PIXELS:
             break
-        painted.append(_Painted(unit, _look_at_unit(painter, unit, frames, {})))
+        painted.append(_Painted(unit, _see_unit(painter, unit, frames, {})))
         pixels += _count_pixels(frames)
     return _describe_causes(painter, units, painted)[0]
 
@@ -204,7 +204,7 @@ def _find_mirrored(painter: UnitPainter, painted: Sequence[_Painted]) -> tuple[d
             if len(mirrored_frames) < len(frames):
                 return {}, 0
             pixels += _count_pixels(frames) // (1 if frames[0].read is not no_pixels else _CHEAPER)
-            painting_of_way = _look_at_unit(painter, unit, mirrored_frames, {})
+            painting_of_way = _see_unit(painter, unit, mirrored_frames, {})
             righted[way] = painting_of_way.measure_fit(), painting_of_way
         search.add(unit.name, painting.count_segments()[0], painting.measure_fit(), righted)
     return search.decide(), len(painted)
@@ -228,7 +228,7 @@ def _find_owners(painter: UnitPainter, all_units: Sequence[Unit], painted: Seque
                 continue
             pairs = zip(frames[neighbour], frames[index], strict=True)
             looked_at = [replace(frame, name=present.name) for frame, present in pairs]
-            painting = _look_at_unit(painter, replace(ill[neighbour], name=unit.name), looked_at, {})
+            painting = _see_unit(painter, replace(ill[neighbour], name=unit.name), looked_at, {})
             count = painting.count_segments()[0]
             if painting.measure_fit() >= (FITTING if count == 1 else FITTING_SEVERAL):
                 owners[unit.name] = ill[neighbour]
@@ -407,7 +407,7 @@ def _paint_unit(
     widest = next((fit for fit in fitting if fit[0] * fit[1] <= frame_pixels), fit_width(size, _WIDTHS[-1]))
 
     def look(painter: UnitPainter, drawn: Mapping[int, Size]) -> PaintedUnit:
-        return _look_at_unit(painter, unit, frames, drawn, truth_alone=truth_alone)
+        return _see_unit(painter, unit, frames, drawn, truth_alone=truth_alone)
 
     whole = dict.fromkeys(range(len(frames)), widest)
     if len(frames) > max(_MOST_DRAWN_FRAMES, pixels // (widest[0] * widest[1])):
@@ -416,7 +416,7 @@ def _paint_unit(
     return [look(painter, whole) for painter in painters]
 
 
-def _look_at_unit(
+def _see_unit(
     painter: UnitPainter,
     unit: Unit,
     frames: Sequence[TruthFrame],

@@ -51,9 +51,9 @@ class PanopticPainter(UnitPainter):
         if self._submission is not None:
             predictions = self._submission.frames(unit.name, list(frames), Problems())
         for index, (frame, prediction) in enumerate(zip(frames, predictions, strict=True)):
-            yield self._look_at_frame(frame, prediction, drawn.get(index))
+            yield self._see_frame(frame, prediction, drawn.get(index))
 
-    def _look_at_frame(self, frame: TruthFrame, listed: PredictedFrame | None, size: Size | None) -> SeenFrame:
+    def _see_frame(self, frame: TruthFrame, listed: PredictedFrame | None, size: Size | None) -> SeenFrame:
         truth, prediction = frame.read(), LabelMap(np.zeros(frame.size, np.uint8))
         if self._submission is not None and listed is not None:
             prediction = LabelMap(self._submission.read(listed, frame.size))

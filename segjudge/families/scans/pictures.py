@@ -67,9 +67,9 @@ class ScanPainter(UnitPainter):
             # Without a prediction, use a label that has no class.
             values = np.zeros(len(truth), np.uint32) if prediction is None else prediction
             places = index_points(self._points.read(unit.name), drawn[index]) if index in drawn else None
-            yield self._look_at_scan(truth, values, places)
+            yield self._see_scan(truth, values, places)
 
-    def _look_at_scan(self, truth: Array, prediction: Array, places: Array | None) -> SeenFrame:
+    def _see_scan(self, truth: Array, prediction: Array, places: Array | None) -> SeenFrame:
         protocol = self._protocol
         see, name = (see_segments, name_points) if protocol.panoptic else (see_classes, place_classes)
         true, predicted, points = backend().pair_values(LabelMap(truth.reshape(1, -1)).numbers, prediction)

@@ -47,9 +47,9 @@ class SemanticPainter(UnitPainter):
             prediction = None
             if self._submission is not None:
                 prediction = self._submission.read(unit.name, frame, truth, Problems())
-            yield self._look_at_frame(truth, prediction, drawn.get(index))
+            yield self._see_frame(truth, prediction, drawn.get(index))
 
-    def _look_at_frame(self, truth: Array, prediction: Array | None, size: Size | None) -> SeenFrame:
+    def _see_frame(self, truth: Array, prediction: Array | None, size: Size | None) -> SeenFrame:
         table = np.zeros((self._classes, self._classes))
         if prediction is None:
             own_classes = class_indices(truth, self._protocol).reshape(-1)

@@ -50,14 +50,14 @@ def _report_of(report: Report) -> SequenceReport:
     return report
 
 
-def _losses(score: ObjectScore, protocol: Any) -> Array:
+def _measure_losses(score: ObjectScore, protocol: Any) -> Array:
     return 1 - ((score.j + score.f) / 2 if "J&F-Mean" in protocol.metrics else score.j)
 
 
 def _find_worst_sequence(report: SequenceReport) -> str:
     losses = {score.sequence: 0.0 for score in report.scores}
     for score in report.scores:
-        loss = float(np.nan_to_num(_losses(score, report.protocol)).mean()) if len(score.frames) else 0.0
+        loss = float(np.nan_to_num(_measure_losses(score, report.protocol)).mean()) if len(score.frames) else 0.0
         losses[score.sequence] = max(losses[score.sequence], loss)
     if not losses:
         raise UsageError("there is no sequence to draw")

@@ -36,7 +36,7 @@ from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.platforms.evalai.bundle.phase_splits import MappedSplit, splits_of
 from segjudge.platforms.evalai.bundle.problems import mappings_in
 from segjudge.platforms.evalai.bundle.scorers import list_protocols
-from segjudge.platforms.evalai.bundle.secrecy import find_hidden, is_set
+from segjudge.platforms.evalai.bundle.secrecy import find_hidden_splits, is_set
 from segjudge.platforms.imports import find_imports
 from segjudge.report.page import templates
 from segjudge.system.errors import OptionError
@@ -292,7 +292,7 @@ def _collect_phases(config: dict[str, Any], scored: Mapping[str, Phase], *, hidd
 def _make_phase(
     config: dict[str, Any], phase: dict[str, Any], scored: Phase | None, *, keeps_hidden: bool
 ) -> _DatedPhase:
-    hidden, has_board = find_hidden(config, str(phase["codename"]), scored), is_set(phase, "leaderboard_public")
+    hidden, has_board = find_hidden_splits(config, str(phase["codename"]), scored), is_set(phase, "leaderboard_public")
     # A hidden column cannot rank.
     splits = sorted(splits_of(config, phase), key=lambda split: split.codename in hidden)
     secret_splits = [split for split in splits if split.codename in hidden or not has_board]

@@ -316,7 +316,7 @@ def test_a_region_that_shares_no_pixel_with_any_other_is_not_called_by_its_own_n
 
 def test_causes_are_sought_in_as_many_units_as_there_is_time_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drawing, "_MOST_PIXELS", 150)
-    monkeypatch.setattr(drawing, "_look_at_unit", lambda *_: None)
+    monkeypatch.setattr(drawing, "_see_unit", lambda *_: None)
     monkeypatch.setattr(drawing, "_describe_causes", lambda *given: [" ".join(entry.unit.name for entry in given[-1])])
     frames = {"small": [TruthFrame("0", (10, 10), [], no_pixels)], "empty": []}
     names = ["first", "empty", "second", "third"]

@@ -26,7 +26,7 @@ from segjudge.platforms.evalai.bundle.check import check, refusal
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.platforms.evalai.bundle.phase_splits import splits_of
 from segjudge.platforms.evalai.bundle.problems import ERROR, WARNING, BundleProblem
-from segjudge.platforms.evalai.bundle.secrecy import find_hidden
+from segjudge.platforms.evalai.bundle.secrecy import find_hidden_splits
 from segjudge.platforms.evalai.bundle.server_state import (
     ServerState,
 )
@@ -876,4 +876,4 @@ def test_a_codename_that_is_a_number_is_the_text_that_evalai_keeps() -> None:
     splits = [{"id": 3, "codename": 2019}]
     config = {"dataset_splits": splits, "challenge_phases": [phase], "challenge_phase_splits": [row]}
     assert [split.codename for split in splits_of(config, phase)] == ["2019"]
-    assert find_hidden(config, "8") == {"2019"}
+    assert find_hidden_splits(config, "8") == {"2019"}

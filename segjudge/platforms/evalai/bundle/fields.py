@@ -324,7 +324,7 @@ _SHOWN_CHARACTERS = 80
 def validate(key: str, value: object, field: Field) -> FieldError | None:
     """Return the serializer's error; None for a valid value."""
     if field.kind == LIST and field.words and value is not None:
-        return _list_error(key, value, field)
+        return _validate_list(key, value, field)
     if value is None:
         messages = [] if field.null else [_NULL]
     elif field.choices:
@@ -476,7 +476,7 @@ def _validate_date(value: object, _field: Field) -> _Messages:
     return [] if as_datetime(date) else [("Datetime value out of range.", "overflow")]
 
 
-def _list_error(key: str, value: Any, field: Field) -> FieldError | None:
+def _validate_list(key: str, value: Any, field: Field) -> FieldError | None:
     if isinstance(value, (str, Mapping)) or not hasattr(value, "__iter__"):
         message = f'Expected a list of items but got type "{type(value).__name__}".'
         return FieldError(key, message, "not_a_list")

@@ -29,7 +29,7 @@ def is_visible(visibility: object) -> bool:
     return str(visibility) == _PUBLIC
 
 
-def find_hidden(config: dict[str, Any], codename: str, phase: Phase | None = None) -> frozenset[str]:
+def find_hidden_splits(config: dict[str, Any], codename: str, phase: Phase | None = None) -> frozenset[str]:
     """Return the splits of a phase that are hidden from participants; a host's own scorers have no `phases.py`."""
     shown, hidden = _list_shown(config, codename)
     if phase is None:
@@ -40,7 +40,7 @@ def find_hidden(config: dict[str, Any], codename: str, phase: Phase | None = Non
 def find_unpublished(config: dict[str, Any], codename: str, phase: Phase | None = None) -> frozenset[str]:
     """Return the splits of a phase whose scores are hidden from anonymous visitors."""
     if all(_is_published(row) for row in _rows(config, codename)):
-        return find_hidden(config, codename, phase)
+        return find_hidden_splits(config, codename, phase)
     shown, hidden = _list_shown(config, codename)
     return shown | hidden | ({split.codename for split in phase.splits} if phase else set())
 
@@ -57,7 +57,7 @@ def is_set(configured: dict[str, Any], key: str) -> bool:
 
 def hide_splits(config: dict[str, Any], phases: Iterable[Phase]) -> tuple[Phase, ...]:
     """Return the phases of `phases.py`, hiding each split that `phases.py` or the YAML hides."""
-    return tuple(_hide(phase, find_hidden(config, phase.codename, phase)) for phase in phases)
+    return tuple(_hide(phase, find_hidden_splits(config, phase.codename, phase)) for phase in phases)
 
 
 def find_disagreements(config: dict[str, Any], phase: Phase) -> BundleProblems:
