@@ -203,9 +203,9 @@ def test_commands_in_a_challenges_folder_score_by_its_phase(
     good, poor = "examples/val/good.zip", "examples/val/poor.zip"
     truth = ["--truth", "annotations/val.zip", "--protocol", "coco"]
 
-    def run_twice(arguments: list[str], out: str) -> tuple[str, str]:
-        """Return a command's output with the phase and with the truth's path."""
-        for by in (phase, truth):
+    def run_twice(arguments: list[str], out: str, *images: str) -> tuple[str, str]:
+        """Return a command's output with the phase and with the truth's path, which has no images of its own."""
+        for by in (phase, [*truth, *images]):
             assert main([*arguments, *by, "--quiet"]) == 0, capsys.readouterr().err
             written.append(Path(out).read_text())
         capsys.readouterr()
@@ -216,7 +216,7 @@ def test_commands_in_a_challenges_folder_score_by_its_phase(
     assert by_phase["result"] == by_truth["result"]
     by_phase, by_truth = (json.loads(text) for text in run_twice(["compare", good, poor, "--json", "c.json"], "c.json"))
     assert by_phase == by_truth
-    by_phase, by_truth = run_twice(["report", good, "--out", "r.html"], "r.html")
+    by_phase, by_truth = run_twice(["report", good, "--out", "r.html"], "r.html", "--images", "pictures/val")
     assert abs(len(by_phase) - len(by_truth)) < len(by_truth) / 50
     assert "Average precision" in by_phase
 

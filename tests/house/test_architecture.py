@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,6 +32,13 @@ LAYERS = {
 
 #: The files at the top of the uploaded folder next to its packages: all that a host sees.
 TOP = {"__init__.py", "main.py", "phases.py", "requirements.txt"}
+
+#: The folders at the top of the repository.
+FOLDERS = {
+    ".ci", ".devcontainer", ".github", "annotations", "benchmarks", "code_upload_challenge_evaluation", "demo", "docs",
+    "evaluation_script", "examples", "packaging", "pictures", "remote_challenge_evaluation", "segjudge", "templates",
+    "tests",
+}  # fmt: skip
 
 #: Only these print.
 PRINTING = {
@@ -170,6 +178,11 @@ def test_the_upload_shows_its_rooms_and_evaluate_alone() -> None:
     shown = {path.name for path in SCRIPT.iterdir() if path.name not in ("__pycache__", "phase_data")}
     assert shown == TOP | {"families", "files", "masks", "runner", "scoring", "values"}
     assert evaluation_script.__all__ == ["evaluate"]
+
+
+def test_the_repository_has_no_folder_that_a_run_left_behind() -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert {name.partition("/")[0] for name in listed.stdout.splitlines() if "/" in name} == FOLDERS
 
 
 def test_every_room_says_what_it_is_for() -> None:
