@@ -6,6 +6,7 @@ import ast
 import functools
 import re
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -195,6 +196,24 @@ def test_every_room_says_what_it_is_for() -> None:
 def test_the_folders_of_the_bundle_are_mounted_in_the_package() -> None:
     for folder in MOUNTED:
         assert (TOOLKIT / folder).readlink() == Path("..") / folder
+
+
+def test_no_module_gives_one_name_to_two_things() -> None:
+    """The functions above the second would use it too, and neither ruff nor mypy says so."""
+    for path in FILES.values():
+        names = Counter[str]()
+        for node in tree_of(path).body:
+            targets = (
+                node.targets
+                if isinstance(node, ast.Assign)
+                else [node.target]
+                if isinstance(node, ast.AnnAssign)
+                else []
+            )
+            stored = [name for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+            names.update(name.id for name in stored if isinstance(name.ctx, ast.Store))
+            names.update([node.name] if isinstance(node, (ast.FunctionDef, ast.ClassDef)) else [])
+        assert [name for name, count in names.items() if count > 1] == [], path
 
 
 def test_only_the_command_line_and_progress_print() -> None:

@@ -18,16 +18,7 @@ import numpy as np
 from ...files import name_list, quantity
 from ...masks import run_lengths
 from ...masks.backend import backend
-from ...masks.overlaps import (
-    LabelMap,
-    best_assignment,
-    count_uneven_blocks,
-    cut_square,
-    settle,
-    share_blended,
-    share_specks,
-    sharpen,
-)
+from ...masks.overlaps import LabelMap, best_assignment
 from ...masks.stack import Array
 from ...values import dataclass
 from ...values.arithmetic import add
@@ -132,6 +123,8 @@ class FirstMaps:
         """Return whether labels blend along the prediction's borders, and not along the truth's."""
         if self._truth is None or self._prediction is None or self._prediction.ndim != 2:
             return False
+        from ...masks.restoration import share_blended  # few submissions need it
+
         borders, share, order = share_blended(self._prediction)
         if borders < _FEWEST_BORDERS or share < _BLENDED or order < _ORDERED:
             return False
@@ -141,6 +134,8 @@ class FirstMaps:
         """Return whether the prediction is full of specks that lie in the blocks of JPEG."""
         if self._prediction is None or self._prediction.ndim != 2:
             return False
+        from ...masks.restoration import count_uneven_blocks, share_specks
+
         borders, specks = share_specks(self._prediction)
         if borders < _FEWEST_BORDERS or specks < _SPECKLED:
             return False
@@ -174,6 +169,24 @@ def switch(attribute: str, *, value: object = True) -> Callable[[Any], Any]:
     return open_otherwise
 
 
+def _cut_square(pixels: Array, *, centered: bool) -> Array:
+    from ...masks.restoration import cut_square  # few submissions need it, or what follows
+
+    return cut_square(pixels, centered=centered)
+
+
+def _sharpen(pixels: Array) -> Array:
+    from ...masks.restoration import sharpen
+
+    return sharpen(pixels)
+
+
+def _settle(pixels: Array) -> Array:
+    from ...masks.restoration import settle
+
+    return settle(pixels)
+
+
 _FLIPPED, _PADDED = "Undo the flip before you save", "Cut off the padding before you resize to the size of the image"
 #: The name, slip and remedy of each way to mirror, rotate, reshape or pad masks, and the change of pixels (height,
 #: width) that undoes it.
@@ -187,12 +200,12 @@ _MIRRORINGS: Tuple[Tuple[str, str, str, Callable[[Array], Array]], ...] = (
         "Transpose arrays instead of reshaping them",
         lambda pixels: pixels.reshape(pixels.shape[::-1]).T,
     ),
-    ("square", "look as if their images had been padded to squares", _PADDED, partial(cut_square, centered=True)),
+    ("square", "look as if their images had been padded to squares", _PADDED, partial(_cut_square, centered=True)),
     (
         "corner",
         "look as if their images had been padded to squares at one side",
         _PADDED,
-        partial(cut_square, centered=False),
+        partial(_cut_square, centered=False),
     ),
 )
 #: The minimum score of mirrored masks, and of masks of other images, once corrected.
@@ -265,7 +278,7 @@ def read_blended(noun: str, masks: str) -> Reading:
     """Return the reading of maps whose labels blend along borders."""
     return Reading(
         "blended", f"labels of {masks} blend along borders, as if resized with interpolation",
-        "Resize labels by nearest neighbour", noun, partial(_open_changed, sharpen),
+        "Resize labels by nearest neighbour", noun, partial(_open_changed, _sharpen),
         times=_TIMES_SHARPENED, fits=FirstMaps.are_blended,
     )  # fmt: skip
 
@@ -281,7 +294,7 @@ def read_compressed(noun: str, masks: str) -> Reading:
     """Return the reading of maps with the noise that JPEG leaves along borders."""
     return Reading(
         "compressed", f"labels of {masks} waver along borders, as after JPEG compression",
-        "Write labels as PNG at once, never through JPEG", noun, partial(_open_changed, settle),
+        "Write labels as PNG at once, never through JPEG", noun, partial(_open_changed, _settle),
         times=_TIMES_SHARPENED, fits=FirstMaps.are_compressed,
     )  # fmt: skip
 

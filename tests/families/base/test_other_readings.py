@@ -12,7 +12,7 @@ from PIL import Image
 
 from segjudge import score
 from segjudge.evaluation_script.families.base import suspicions
-from segjudge.evaluation_script.masks import overlaps
+from segjudge.evaluation_script.masks import restoration
 from segjudge.evaluation_script.masks.overlaps import LabelMap
 from tests.builders import png, zipped
 
@@ -97,9 +97,9 @@ def test_the_image_is_cut_from_its_square() -> None:
     square = np.array([[0, 0, 0, 0], [1, 1, 2, 2], [3, 3, 4, 4], [0, 0, 0, 0]], np.uint8)
     wide, tall = square, square.T
     squeezed = np.repeat(wide, 2, axis=1)
-    assert overlaps.cut_square(squeezed, centered=True).tolist() == np.repeat(squeezed[1:3], 2, axis=0).tolist()
-    assert overlaps.cut_square(squeezed, centered=False).tolist() == np.repeat(squeezed[:2], 2, axis=0).tolist()
-    assert overlaps.cut_square(tall, centered=True).tolist() == tall.tolist()
+    assert restoration.cut_square(squeezed, centered=True).tolist() == np.repeat(squeezed[1:3], 2, axis=0).tolist()
+    assert restoration.cut_square(squeezed, centered=False).tolist() == np.repeat(squeezed[:2], 2, axis=0).tolist()
+    assert restoration.cut_square(tall, centered=True).tolist() == tall.tolist()
 
 
 def test_bars_on_one_side_are_content() -> None:
@@ -172,16 +172,16 @@ def test_maps_that_were_compressed_with_losses_are_named(kind: str, tmp_path: Pa
 
 def test_labels_of_short_runs_become_the_nearest_others() -> None:
     row = [*[3] * 12, 4, 5, 6, *[9] * 12, 40]
-    assert overlaps.settle(np.array([row], np.uint8)).tolist() == [[*[3] * 14, 3, *[9] * 12, 9]]
+    assert restoration.settle(np.array([row], np.uint8)).tolist() == [[*[3] * 14, 3, *[9] * 12, 9]]
     noise = np.arange(12, dtype=np.uint8).reshape(3, 4)
-    assert overlaps.settle(noise) is noise
+    assert restoration.settle(noise) is noise
 
 
 def test_blended_runs_have_the_nearer_label() -> None:
     image = np.array([[9, 9, 9, 7, 5, 2, 2, 2], [9, 9, 4, 4, 9, 9, 9, 9]], np.uint8)
-    assert overlaps.sharpen(image).tolist() == [[9, 9, 9, 9, 2, 2, 2, 2], [9, 9, 4, 4, 9, 9, 9, 9]]
+    assert restoration.sharpen(image).tolist() == [[9, 9, 9, 9, 2, 2, 2, 2], [9, 9, 4, 4, 9, 9, 9, 9]]
     flat = np.full((3, 4), 5, np.uint8)
-    assert overlaps.sharpen(flat).tolist() == flat.tolist()
+    assert restoration.sharpen(flat).tolist() == flat.tolist()
 
 
 def test_maps_agree_by_their_segments_whatever_their_labels() -> None:

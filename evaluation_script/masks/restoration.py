@@ -1,0 +1,100 @@
+"""Label maps that were resized, compressed or padded: how to recognise it, and how to undo it."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+import numpy as np
+
+from .stack import Array
+
+#: The maximum length of a blended run and of a speck, and the number of rows that are examined.
+_SHORT, _SPECK, _ROWS = 8, 3, 64
+#: The side of JPEG's blocks.
+_BLOCK = 8
+
+
+def _find_runs(pixels: Array) -> Tuple[Array, Array, Array]:
+    """Return the starts, lengths and values of the runs of rows."""
+    is_start = np.ones(pixels.shape, bool)
+    np.not_equal(pixels[:, 1:], pixels[:, :-1], out=is_start[:, 1:])
+    starts = np.flatnonzero(is_start)
+    return starts, np.diff(starts, append=pixels.size), pixels.reshape(-1)[starts].astype(np.int64)
+
+
+def _find_blended(pixels: Array) -> Tuple[Array, Array, Array]:
+    """Return the starts of the runs of rows, and which are between two other labels and between them in value."""
+    starts, lengths, values = _find_runs(pixels)
+    rises, is_inner, width = np.sign(np.diff(values)), np.zeros((2, len(starts)), bool), pixels.shape[1]
+    if len(starts) > 2:
+        inside = (starts[1:-1] % width > 0) & (starts[2:] % width > 0) & (lengths[1:-1] <= _SHORT)
+        is_inner[0, 1:-1] = inside & (values[2:] != values[:-2])
+        is_inner[1, 1:-1] = is_inner[0, 1:-1] & (rises[1:] == rises[:-1])
+    return starts, is_inner[0], is_inner[1]
+
+
+def _choose_rows(pixels: Array) -> Array:
+    return np.ascontiguousarray(pixels[:: max(1, len(pixels) // _ROWS)])
+
+
+def share_blended(pixels: Array) -> Tuple[int, float, float]:
+    """Return the number of borders in some rows, and the shares of blended runs among them and among inner runs."""
+    rows = _choose_rows(pixels)
+    starts, is_inner, is_blended = _find_blended(rows)
+    borders, blended = len(starts) - len(rows), int(np.count_nonzero(is_blended))
+    return borders, blended / max(1, borders), blended / max(1, int(np.count_nonzero(is_inner)))
+
+
+def sharpen(pixels: Array) -> Array:
+    """Return a map whose blended runs, along rows and then along columns, have the nearer label beside them."""
+    for _ in range(2):
+        starts, _, is_blended = _find_blended(pixels)
+        runs = np.arange(len(starts))
+        before = np.maximum.accumulate(np.where(is_blended, 0, runs))
+        after = np.minimum.accumulate(np.where(is_blended, len(runs), runs)[::-1])[::-1]
+        nearer = np.where(runs - before <= after - runs, before, after)
+        values = pixels.reshape(-1)[starts][nearer]
+        pixels = np.repeat(values, np.diff(starts, append=pixels.size)).reshape(pixels.shape)
+        pixels = np.ascontiguousarray(pixels.T)
+    return pixels
+
+
+def share_specks(pixels: Array) -> Tuple[int, float]:
+    """Return the number of borders in some rows, and the share of specks among runs."""
+    rows = _choose_rows(pixels)
+    starts, lengths, _ = _find_runs(rows)
+    return len(starts) - len(rows), int(np.count_nonzero(lengths <= _SPECK)) / max(1, len(starts))
+
+
+def count_uneven_blocks(pixels: Array) -> Tuple[int, int]:
+    """Return the number of blocks with several labels: of JPEG's blocks, and of those half a block further."""
+    counts = []
+    for start in (0, _BLOCK // 2):
+        down, across = ((side - _BLOCK // 2) // _BLOCK for side in pixels.shape)
+        grid = pixels[start : start + down * _BLOCK, start : start + across * _BLOCK]
+        blocks = grid.reshape(down, _BLOCK, across, _BLOCK)
+        counts.append(int(np.count_nonzero((blocks != blocks[:, :1, :, :1]).any(axis=(1, 3)))))
+    return counts[0], counts[1]
+
+
+def settle(pixels: Array) -> Array:
+    """Return a map whose labels that mostly occur in short runs are replaced by the nearest other ones."""
+    _, lengths, values = _find_runs(pixels)
+    long_runs = np.bincount(values, lengths * (lengths > _SHORT))
+    stable = np.flatnonzero((2 * long_runs >= np.bincount(values, lengths)) & (long_runs > 0))
+    if not len(stable):
+        return pixels
+    labels = np.arange(len(long_runs))
+    above = np.minimum(np.searchsorted(stable, labels), len(stable) - 1)
+    below = np.maximum(above - 1, 0)
+    nearest = np.where(labels - stable[below] <= np.abs(stable[above] - labels), stable[below], stable[above])
+    return nearest.astype(pixels.dtype)[pixels]
+
+
+def cut_square(pixels: Array, *, centered: bool) -> Array:
+    """Return the part of pixels that shows the image, if it was padded to a square and then had its own size again."""
+    places = []
+    for side in pixels.shape:
+        length = max(1, side * side // max(pixels.shape))
+        places.append((side - length) // 2 * centered + np.arange(side) * length // side)
+    return pixels[np.ix_(*places)]
