@@ -191,7 +191,7 @@ def _play_pages(play: _Play, folder: Path) -> None:
         for number in range(4)
     ]
     with patch.object(report_pages, "time", SimpleNamespace(monotonic=lambda: clock.now)):
-        with patch.object(pages, "_product", lambda _order: '{"page": "page"}'):
+        with patch.object(pages, "_make_product", lambda _order: '{"page": "page"}'):
             play.note(
                 f"ordered {[pages.find_or_order(orders[0], 5), pages.find_or_order(orders[1], 5), pages.find_or_order(orders[1], HOSTS)]}"
             )
@@ -203,7 +203,7 @@ def _play_pages(play: _Play, folder: Path) -> None:
             )
             pages._turn()
         for error in (Refusal(404, "refused"), ValueError("defect"), OSError(28, "full")):
-            with patch.object(pages, "_product", side_effect=error):
+            with patch.object(pages, "_make_product", side_effect=error):
                 pages.find_or_order(orders[3], 6)
                 try:
                     pages._turn()
@@ -246,7 +246,7 @@ def _run(play: _Play, order: PageOrder, run: dict[str, Any]) -> str:
         patch.object(report_pages.sandbox, "agent_command", lambda box, words, folder, mounts, hidden, limits: [box, *words, str(mounts), str(hidden), str(limits.seconds)]),
     ):  # fmt: skip
         try:
-            return repr(pages._product(order))[:60]
+            return repr(pages._make_product(order))[:60]
         except (Refusal, ValueError) as error:
             status = getattr(error, "status", "no status")
             return f"{type(error).__name__} {status} {len(str(error))} {str(error)[:60]!r}"
