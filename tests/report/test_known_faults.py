@@ -155,6 +155,29 @@ def test_the_strip_is_of_the_case_that_the_verdict_calls_worst(protocol: str, tm
     assert f'data-open="{streams[film["sequence"]]}"' in sentences
 
 
+#: Benchmarks of instance masks.
+_OF_INSTANCES = [
+    name for name, row in BENCHMARKS.items() if PROTOCOLS[name].family == "instances" and "half" in row.faults
+]
+
+
+@pytest.mark.parametrize("protocol", _OF_INSTANCES)
+def test_the_strip_of_instances_shows_the_first_cause_of_the_verdict(protocol: str, tmp_path: Path) -> None:
+    """Also if the image with the most mistakes has others; strip, player and table begin with the same image."""
+    world, random = make_worlds(protocol, 31)
+    predicted = [video.copy() for video in world]
+    for number, video in enumerate(predicted):
+        FAULTS["missed" if number else "surplus"].spoil(video, 3, random)
+    verdict, *sections = make_report(score_worlds(protocol, world, predicted, tmp_path), "", PageOptions()).sections
+    film, sentences = (verdict.values[name] for name in ("film", "sentences"))
+    assert "instances are missed" in sentences[1].partition(";")[0]  # type: ignore[index]
+    assert film["kind"] == "missed"  # type: ignore[index]
+    (player,) = (section for section in sections if section.template == "frames")
+    assert player.values["sequences"][0]["name"] == film["sequence"]  # type: ignore[index]
+    (listed,) = (section for section in sections if section.title in {"Images", "Videos"})
+    assert film["sequence"] in str(listed.values["rows"][0])  # type: ignore[index]
+
+
 def test_a_player_has_a_colour_for_each_fault_that_it_shows(tmp_path: Path) -> None:
     """Pixels of a matching region may belong to another class."""
     page = make_report(score(MAPS[0], ["surplus"], tmp_path, 17), "known faults", PageOptions())

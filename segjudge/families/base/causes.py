@@ -264,9 +264,13 @@ class CauseCounts:
         """Return the cost of a match, given what its IoU lacks."""
         return lacking_iou * self.edge_weight
 
+    def subtract_costs(self, before: Mapping[str, float]) -> dict[str, float]:
+        """Return the costs by cause that were added to those before."""
+        return {cause: cost - before.get(cause, 0.0) for cause, cost in self.costs.items()}
+
     def scale_costs(self, before: Mapping[str, float], loss: float) -> None:
         """Scale the costs that were added to those before, so that they sum to a unit's loss."""
-        added = {cause: cost - before.get(cause, 0.0) for cause, cost in self.costs.items()}
+        added = self.subtract_costs(before)
         total = sum(added.values())
         if total > _NONE and loss > 0:
             for cause, cost in added.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,7 +13,7 @@ from segjudge.evaluation_script.families.instances.protocols import THRESHOLDS
 from segjudge.evaluation_script.files.problems import inflect, quantity
 from segjudge.evaluation_script.masks.run_lengths import flags
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.families.base.causes import CauseCounts, Match, count_among, measure_ious
+from segjudge.families.base.causes import INEXACT_CAUSES, CauseCounts, Match, count_among, measure_ious
 from segjudge.families.base.pictures import SeenFrame, Side
 from segjudge.families.base.segments import FAULTS, RIGHT, SPLIT, SURPLUS, SWAPPED, JudgedSegments, judge_segments
 from segjudge.families.instances.diagnosis import InstanceDiagnosis
@@ -41,23 +41,33 @@ _SHARES = {0.5: "half", 0.1: "a tenth"}
 
 def describe_causes(diagnosis: InstanceDiagnosis) -> str:
     """Describe the most expensive causes; "" if every instance is detected exactly."""
+    return explain_causes(diagnosis)[0]
+
+
+def explain_causes(diagnosis: InstanceDiagnosis) -> tuple[str, int]:
+    """Describe the most expensive causes, and return the image that shows the first one best; -1 if it is unknown."""
     images = diagnosis.rank_images(_MOST_IMAGES)
     mirrored = find_mirrored(diagnosis, images)
     righted = mirrored.righted if mirrored else diagnosis
     if diagnosis.protocol.keypoints:
-        return _describe_keypoints(righted, mirrored)
+        return _describe_keypoints(righted, mirrored), -1
     unit = "video" if diagnosis.protocol.tubes else "image"
     counts, scope = _InstanceCauses("instance", unit, edge_weight=2.0, one_to_one=True, whole_tracks=True), ""
     if len(images) < len(diagnosis.counts.right):
         scope = f"In the {len(images):,} {unit}s with most mistakes, "
-    if mirrored:
-        for image, gain in mirrored.gains.items():
-            counts.add_mirrored(diagnosis.name_image(image), mirrored.way, gain)
+    costs: dict[int, dict[str, float]] = {}
+    for image, gain in mirrored.gains.items() if mirrored else ():
+        before = dict(counts.costs)
+        counts.add_mirrored(diagnosis.name_image(image), mirrored.way if mirrored else "", gain)
+        costs[image] = counts.subtract_costs(before)
     for number, scene in enumerate(list_scenes(righted, images)):
+        before = dict(counts.costs)
         _count_scene(counts, scene, righted, follows=diagnosis.protocol.tubes and number < _MOST_VIDEOS)
+        costs.setdefault(scene.image, counts.subtract_costs(before))
     sentence = counts.describe(scope)
     surplus = counts.counts[FAULTS[SURPLUS].name]
-    return f"{sentence} {_describe_scores(righted) if surplus else ''}".rstrip()
+    drawable = {image: own for image, own in costs.items() if diagnosis.image_costs[image] > 0}
+    return f"{sentence} {_describe_scores(righted) if surplus else ''}".rstrip(), counts.choose_image(drawable)
 
 
 @dataclass
@@ -70,6 +80,21 @@ class _InstanceCauses(CauseCounts):
     def _weigh_edges(self, lacking_iou: float, match: Match) -> float:
         unreached = float(np.mean(np.array(THRESHOLDS) > self.compared[match.row, match.column]))
         return self.edge_weight * unreached + _LEAST_WEIGHT * lacking_iou
+
+    def choose_image(self, costs: Mapping[int, Mapping[str, float]]) -> int:
+        """Return the image whose own first cause is the first of all, and costs most; -1 without a cause.
+
+        Inexact instances are seen best in an image without other causes.
+        """
+        cause = self._choose_causes()[:1]
+
+        def rate(image: int) -> tuple[bool, bool, float]:
+            own = costs[image]
+            others = [cost for other, cost in own.items() if other not in {*cause, *INEXACT_CAUSES}]
+            leads = own.get(cause[0], 0.0) >= max(own.values(), default=0.0)
+            return leads, cause[0] not in INEXACT_CAUSES or not any(others), own.get(cause[0], 0.0)
+
+        return max(costs, key=rate, default=-1) if cause else -1
 
 
 class JudgedScene:

@@ -31,7 +31,7 @@ from segjudge.report.page import (
 from segjudge.report.sentences import LITTLE
 from segjudge.report.tables import format_number
 
-from .causes import describe_causes
+from .causes import explain_causes
 from .keypoints import LEAST_OKS, list_keypoints
 from .players import draw_worst
 
@@ -47,8 +47,13 @@ _MARKED = (0.5, 0.75)
 def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
     diagnosis = diagnose(inputs, report)
     costly = _list_costly(diagnosis, report)
-    sections = [_write_verdict(diagnosis, costly, report), _make_errors_section(diagnosis)]
-    pictures = draw_worst({"": diagnosis}, report.split, options)
+    cause, shown = explain_causes(diagnosis)
+    order = diagnosis.rank_images(len(diagnosis.counts.right))
+    is_moved = shown >= 0 and shown != order[0]
+    if is_moved:
+        order = [shown, *(image for image in order if image != shown)]
+    sections = [_write_verdict(diagnosis, costly, report, cause), _make_errors_section(diagnosis)]
+    pictures = draw_worst({"": diagnosis}, report.split, options, order)
     sections += [pictures.player] if pictures else []
     points = list_keypoints(diagnosis)
     if points:
@@ -65,11 +70,11 @@ def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -
         _make_scores_section(diagnosis),
         _make_confusion_section(diagnosis),
     ]
-    images = diagnosis.list_images()
+    images = diagnosis.list_images(order)
     if pictures:
         images = [{**row, "image": link_stream(row["image"], pictures.streams)} for row in images]
     title = "Images" if not diagnosis.protocol.tubes else "Videos"
-    sections.append(make_list(title, images, _describe_cut(diagnosis)))
+    sections.append(make_list(title, images, _describe_cut(diagnosis, is_moved=is_moved)))
     suspects = diagnosis.list_suspects()
     if suspects:
         about = (
@@ -106,7 +111,9 @@ def _read_at_half(diagnosis: InstanceDiagnosis, report: Report) -> float:
     return diagnosis.errors.average(diagnosis.errors.precision) if value is None else value
 
 
-def _write_verdict(diagnosis: InstanceDiagnosis, costliest_categories: list[Row], report: Report) -> Section:
+def _write_verdict(
+    diagnosis: InstanceDiagnosis, costliest_categories: list[Row], report: Report, cause: str
+) -> Section:
     """Return the verdict: the most costly errors, the number of categories, the worst one."""
     measure = diagnosis.protocol.measure
     at_half = _read_at_half(diagnosis, report)
@@ -129,7 +136,7 @@ def _write_verdict(diagnosis: InstanceDiagnosis, costliest_categories: list[Row]
     causes = [_describe_inexact(diagnosis.protocol, report, at_half, inexact) if inexact >= LITTLE else "", kinds]
     if inexact < 1 - at_half:
         causes.reverse()
-    verdict = make_verdict(report, main, [describe_causes(diagnosis), *causes], costs, "categories", worst)
+    verdict = make_verdict(report, main, [cause, *causes], costs, "categories", worst)
     bar = make_ap_bar(diagnosis, report)
     if not bar:
         return verdict
@@ -269,8 +276,10 @@ def _make_confusion_section(diagnosis: InstanceDiagnosis) -> Section:
     return make_confusion([*diagnosis.names, "nothing"], table, "detections", about, "instances")
 
 
-def _describe_cut(diagnosis: InstanceDiagnosis) -> str:
+def _describe_cut(diagnosis: InstanceDiagnosis, *, is_moved: bool) -> str:
     subject = (
         f"Detections with a score of {diagnosis.least:.3f} and more" if diagnosis.best_threshold else "All detections"
     )
-    return f"{subject}, matched at an {diagnosis.protocol.measure} of one half; most mistakes first."
+    unit = "video" if diagnosis.protocol.tubes else "image"
+    first = f"the {unit} of the strip, then those with most mistakes" if is_moved else "most mistakes first"
+    return f"{subject}, matched at an {diagnosis.protocol.measure} of one half; {first}."
