@@ -83,6 +83,7 @@ function masks(about, frame, { method, layer, object, moved }) {
   const [truth, prediction] = sides.map((side) => labels(side, frame, height * width));
   const [inTruth, inPrediction] = sides.map((side) => has(side, object));
   const side = layer === "truth" ? 0 : 1, shown = new ImageData(width, height), data = shown.data;
+  const [isLabelled, isCalled] = sides.map((side) => has(side, -1));
   const same = (a, b) => form === "slices" ? a === b : sides[0].groups[a].some((object) => sides[1].groups[b].includes(object));
   for (let y = 0, here = 0; y < height; y++) for (let x = 0; x < width; x++, here++) {
     const t = truth[here], p = prediction[here];
@@ -92,6 +93,7 @@ function masks(about, frame, { method, layer, object, moved }) {
       // What is right has an outline, and hides little of the picture.
       const inside = x && y && x < width - 1 && y < height - 1 && [1, -1, width, -width].every((step) => truth[here + step] === t && prediction[here + step] === p);
       if (isThere && isPredicted) [colour, alpha] = object >= 0 || same(t, p) ? [COLOURS.right, inside ? 90 : 255] : [COLOURS.mixed, 200];
+      else if (form === "slices" && (isThere || isPredicted) && isLabelled[t] && isCalled[p]) [colour, alpha] = [COLOURS.mixed, 200];
       else if (isThere) [colour, alpha] = [COLOURS.missing, (x + y) & 4 ? 235 : 150];
       else if (isPredicted) [colour, alpha] = [COLOURS.extra, (x - y) & 4 ? 235 : 150];
     } else {

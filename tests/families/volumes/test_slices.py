@@ -14,6 +14,7 @@ import segjudge
 from segjudge.evaluation_script.families.volumes.geometry import Geometry
 from segjudge.families.volumes.challenges import encode_nifti
 from segjudge.families.volumes.pictures import find_view
+from segjudge.report.colours import MISTAKES
 from segjudge.report.page import PageOptions, ReportPage, Section, render_page
 from segjudge.scoring.report import make_report
 from segjudge.scoring.scores import Scores
@@ -267,3 +268,27 @@ def test_planes_move_together_in_the_player(tmp_path: Path, browser: Any) -> Non
     assert "place=15,4,4" in address.replace("%2C", ",")
     with open_player(browser, address.replace("15%2C4%2C4", "5%2C9%2C20").replace("15,4,4", "5,9,20"), WIDE) as page:
         assert page.locator(".views figcaption").first.inner_text() == "Axial, z 5"
+
+
+@pytest.mark.long
+@needs_chromium
+def test_voxels_with_another_label_have_the_colour_of_another_region(tmp_path: Path, browser: Any) -> None:
+    """Also if the player shows one region alone."""
+    truth = np.zeros((20, 30, 40), np.uint8)
+    truth[2:12, 3:19, 4:24] = 1
+    truth[14:17, 24:27, 30:33] = 2
+    sent = np.where(truth == 2, 1, truth).astype(np.uint8)
+    path = tmp_path / "report.html"
+    path.write_text(render_page(make_report(score(tmp_path, "volumes", [(truth, sent)]), "slices", PageOptions())))
+    with open_player(browser, path.as_uri(), WIDE) as page:
+        page.wait_for_selector(".film canvas")
+        painted = page.locator(".film canvas").first.evaluate(
+            """canvas => {
+                const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height), found = [];
+                for (let k = 0; k < data.length; k += 4) if (data[k + 3]) found.push([...data.slice(k, k + 3)].join());
+                return [...new Set(found)];
+            }"""
+        )
+    colours = [np.array(colour.split(","), int) for colour in painted]
+    found = {name for name, ink in MISTAKES.items() if any(np.abs(colour - ink).max() <= 3 for colour in colours)}
+    assert found == {"mixed"}
