@@ -76,8 +76,10 @@ def _make_full_page(order: _Order) -> _Answer:
     def make(images: str) -> _Answer:
         page = make_report(scores, order["title"], make_page_options(images, _MEGABYTES))
         glances = _glance_at(page, [report.split for report in scores.reports])
+        films: dict[str, Any] = {section.split: section.values.get("film") for section in page.sections[::-1]}
         for split, glance in glances.items():
-            for row in draw_worst({"": scores}, split, images=images):
+            sequence = films[split]["sequence"] if films.get(split) else ""
+            for row in draw_worst({"": scores}, split, sequence, images):
                 glance |= {"subject": row["title"], "film": row["pictures"], "legend": _LEGEND}
         return {"page": render_page(page), "glances": glances}
 

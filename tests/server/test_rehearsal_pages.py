@@ -74,6 +74,22 @@ def test_the_first_board_of_the_demo_shows_places_history_and_reports_with_pictu
     assert 'class="poster"' in text
 
 
+def test_the_strip_of_a_video_is_of_the_verdicts_worst_sequence(server: Rehearsal) -> None:
+    waited(lambda: len(server.get(leaderboard_path("photo-videos")).json().get("results", ())) == 6)
+    host = server.session("host")
+    board = host.get(f"{server.address}/challenges/1/leaderboard/5").text
+    number = re.search(r">Swapping<.*?/submissions/(\d+)/report", board, re.DOTALL)[1]
+    shown = waited(
+        lambda: re.search(
+            r'class="verdict">.*Worst: (\S+) from frame.*?class="reel".*?alt="([^",]+),',
+            host.get(f"{server.address}/submissions/{number}").text,
+            re.DOTALL,
+        ),
+        60,
+    )
+    assert shown[1] == shown[2] == "twin-shuttles"
+
+
 def test_the_board_of_things_and_stuff_has_reports_with_pictures_for_all(server: Rehearsal) -> None:
     name = "photo-panoptic"
     waited(lambda: len(server.get(leaderboard_path(name)).json().get("results", ())) == len(SAMPLES[name]))
