@@ -48,7 +48,7 @@ class Drawing(NamedTuple):
         if self.results and (protocol.keypoints or protocol.boxes):
             compared = "keypoints" if protocol.keypoints else "boxes"
             raise UsageError(
-                f"{protocol.name} compares {compared}, but --draw draws masks. Use --out FILE for its report"
+                f"{protocol.name} compares {compared}, but drawings show masks. Write its page with `report --out FILE`"
             )
         if not 0 < self.iou <= 1:
             raise OptionError(f"iou is a fraction above 0, not {self.iou:g}")

@@ -834,7 +834,7 @@ def test_earlier_names_write_what_the_commands_write(tmp_path: Path, capsys: pyt
         (["report", "--iou", "0.3", "--phase", "instances-dev"], "--iou and --score need --draw FOLDER"),
         (
             ["report", _SHARP, "--truth", _TRUTHS[1], "--protocol", "coco-keypoints", "--draw", "x"],
-            "coco-keypoints compares keypoints, but --draw draws masks. Use --out FILE for its report",
+            "coco-keypoints compares keypoints, but drawings show masks. Write its page with `report --out FILE`",
         ),
         (
             ["pack", "--layout", "davis2017", "--root", ".", "--out", "x.json"],
