@@ -54,6 +54,10 @@ _REPORT_POLICY = (
 )
 
 
+#: The beginning of a report's body, with the link that skips its navigation.
+_BODY = re.compile(r'<body>\n(<a class="skip"[^\n]*\n)?')
+
+
 @answer("GET", "/challenges/{challenge:int}/submissions")
 def _show_submissions(request: UserRequest, challenge: int) -> Response:
     services, user = request.services, request.require_user()
@@ -218,7 +222,7 @@ def _report_answer(request: UserRequest, text: str | None, trail: Sequence[tuple
     """Return a page below its links back, or a page that reloads until it is made."""
     if text is not None:
         links = TEMPLATES.get_template("trail.html").render(trail=trail)
-        text = text.replace("<body>\n", f"<body>\n{links}", 1)
+        text = _BODY.sub(lambda start: f"{start[0]}{links}", text, count=1)
         return HTMLResponse(text, headers={**HEADERS, "Content-Security-Policy": _REPORT_POLICY})
     message = "It will open here."
     waiting = render(request, "message.html", title="Preparing the report…", text=message, trail=trail)
