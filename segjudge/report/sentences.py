@@ -19,6 +19,14 @@ LITTLE, _MENTIONED = 0.0005, 0.1
 _FEWEST_SPREAD = 4
 #: Costs are similar if they differ by less than this factor.
 _ALIKE = 1.1
+#: Kinds of error as plural nouns.
+_NOUNS = {
+    "false alarm": "false alarms", "withdrawn": "withdrawn targets", "wrong object": "wrong objects",
+    "wrong label": "wrong labels", "links": "wrong links", "grey": "wrong grey values", "absent": "absent classes",
+    "too much": "surplus parts", "too little": "missing parts", "mirrored": "mirrored cases",
+}  # fmt: skip
+#: Kinds of error whose names are adjectives of objects.
+_OF_OBJECTS = ("missed", "surplus", "inexact", "partial", "swapped", "split", "merged")
 
 
 def _name_loss(metric: str = "") -> str:
@@ -26,15 +34,27 @@ def _name_loss(metric: str = "") -> str:
     return f"loss of {metric}" if metric else "loss"
 
 
+def name_kinds(kinds: Mapping[str, float], objects: str = "objects", elements: str = "pixels") -> dict[str, float]:
+    """Return the loss by kind of error, each kind as a plural noun; objects and their elements have these names."""
+    nouns = dict.fromkeys(_OF_OBJECTS, objects)
+    if "missing" in kinds:
+        nouns |= dict.fromkeys(("missing", "surplus"), elements)
+    return {_NOUNS.get(kind) or f"{kind} {nouns.get(kind, 'errors')}": cost for kind, cost in kinds.items()}
+
+
 def rank_kinds(kinds: Mapping[str, float], metric: str = "") -> str:
-    """Describe the kinds of error that cause most of the loss or a metric's loss; "" if it rounds to zero."""
+    """Describe the kinds of error, named by `name_kinds`, that cause most of the loss or a metric's loss; "" if it
+    rounds to zero.
+    """
     lost = sum(max(cost, 0.0) for cost in kinds.values())
     if lost < LITTLE:
         return ""
     (costliest, largest), *following = sorted(kinds.items(), key=lambda item: -item[1])
-    clauses = [f"The {_name_loss(metric)} by kind of error: {_word_share(largest / lost)} {costliest}"]
-    clauses += [f"{_word_share(cost / lost)} {kind}" for kind, cost in following[:2] if cost >= _MENTIONED * lost]
-    return f"{' and '.join([', '.join(clauses[:-1]), clauses[-1]] if len(clauses) > 1 else clauses)}."
+    clauses = [
+        f"{costliest[:1].upper()}{costliest[1:]} cause {_word_share(largest / lost)} of the {_name_loss(metric)}"
+    ]
+    clauses += [f"{kind} {_word_share(cost / lost)}" for kind, cost in following[:2] if cost >= _MENTIONED * lost]
+    return f"{', and '.join([', '.join(clauses[:-1]), clauses[-1]] if len(clauses) > 1 else clauses)}."
 
 
 def count_costly(costs: Sequence[float], noun: str, metric: str = "") -> str:

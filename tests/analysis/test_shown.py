@@ -359,7 +359,7 @@ def test_films_and_pages_speak_one_language_of_colour(scored: dict[str, Scores])
 def test_a_notebook_sees_bar_kinds_and_the_worst_frames_on_light_and_dark_pages(scored: dict[str, Scores]) -> None:
     text = scored["lagging"]._repr_html_()
     assert "<b>J&amp;F-Mean is 0.445.</b> The masks of all 3 sequences are 3 frames late." in text
-    assert "The loss by kind of error: 26 % leak" in text
+    assert "Spilled pixels (leak) cause 26 % of the loss" in text
     assert text.count("data:image/") == 4
     assert 'class="kind shape leak"' in text
     assert ".segjudge .shape{background-color:" in text

@@ -97,7 +97,7 @@ def test_verdict_strip_player_and_table_begin_with_the_same_case(protocol: str, 
 
 #: Statements of `score` at its end that a page repeats: kinds, costly cases, the worst one.
 _REPEATED = (
-    r"The loss[^:.]* by kind of error: [^.]*\.",
+    r"[A-Z][a-z ]+ cause \S+( %)? of the loss[^.]*\.",
     r"[\d,]+ of [\d,]+ \w+ causes? \d+ % of the loss",
     r"The loss is spread: [^.]*\.",
     r"at a cost of \d\.\d+",

@@ -141,6 +141,8 @@ class FamilyTools:
     shares_loss: ClassVar[bool] = False
     #: The engine's table with the scores by category, or by its equivalent.
     groups: ClassVar[str] = "categories"
+    #: The plural nouns of what kinds of error concern: objects, and their elements.
+    nouns: ClassVar[tuple[str, str]] = ("objects", "pixels")
     #: The file types that a new challenge's phases accept, as EvalAI's forms and `evalai submit` read them.
     upload_types: ClassVar[str] = ".zip, .json, .gz, .tar"
     #: The class in `memory.py` that counts masks in memory; without one, only files are scored.
@@ -238,9 +240,9 @@ class FamilyTools:
 
     def rank_failures(self, kinds: Mapping[str, float], report: Report) -> str:
         """Describe the most expensive kinds of failure."""
-        from segjudge.report.sentences import rank_kinds
+        from segjudge.report.sentences import name_kinds, rank_kinds
 
-        return rank_kinds(kinds)
+        return rank_kinds(name_kinds(kinds, *self.nouns))
 
     def describe_loss(self, report: Report) -> str:
         """Describe by the counts alone, without masks, where most of the loss is; "" if nothing stands out."""
@@ -484,7 +486,7 @@ class UnitTools(FamilyTools, ABC):
             make_verdict,
             name_worst,
         )
-        from segjudge.report.sentences import rank_kinds
+        from segjudge.report.sentences import name_kinds, rank_kinds
         from segjudge.report.tables import first_metric
 
         accumulator, losses = self._measure_report(report)
@@ -517,7 +519,8 @@ class UnitTools(FamilyTools, ABC):
         worst = name_worst(units, noun, report.split, pictures.names if pictures else {})
         if worst and not cause and pictures and next(iter(pictures.streams)) == units[0]["name"]:
             worst = Markup("{} {}").format(worst, pictures.cause_of_first).rstrip()
-        causes = [cause or (pictures.cause if pictures else ""), rank_kinds(totals, explained)]
+        kinds_as_nouns = name_kinds(totals, *self.nouns)
+        causes = [cause or (pictures.cause if pictures else ""), rank_kinds(kinds_as_nouns, explained)]
         verdict = make_verdict(report, metric, causes, costs, noun, worst)
         return [
             add_bar(verdict, subject, self.make_bar(totals), losses.kinds),
@@ -660,12 +663,13 @@ class UnitTools(FamilyTools, ABC):
         return [pictures.player] if pictures is not None else []
 
     def describe_loss(self, report: Report) -> str:
-        from segjudge.report.sentences import LITTLE, count_costly, describe_cost, rank_kinds
+        from segjudge.report.sentences import LITTLE, count_costly, describe_cost, name_kinds, rank_kinds
         from segjudge.report.tables import format_number
 
         accumulator, losses = self._measure_report(report)
         metric, noun = self.name_losses(report.protocol)
-        ranked = rank_kinds(losses.totals(), "" if metric == report.protocol.metrics[0] else metric)
+        kinds = name_kinds(losses.totals(), *self.nouns)
+        ranked = rank_kinds(kinds, "" if metric == report.protocol.metrics[0] else metric)
         if not ranked:
             return ""
         costs, groups = losses.by_unit.sum(axis=1), report.rows()[self.groups]

@@ -20,6 +20,7 @@ __all__ = ["TOOLS"]
 
 
 class _CellTools(UnitTools):
+    nouns = "cells", "pixels"
     label_groups = (("CT", "TF", "CCA"),)
     memory, painter = "CellsInMemory", "CellPainter"
     groups = "videos"

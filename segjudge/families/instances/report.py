@@ -164,7 +164,7 @@ def _describe_inexact(protocol: InstanceProtocol, report: Report, at_half: float
     stricter = report.values.get("AP75")
     beside = "" if stricter is None else f", and {format_number(stricter)} at .75"
     return (
-        f"Inexact {noun} cost {format_number(inexact_cost)} of {main}: "
+        f"Inexact {noun} lower {main} by {format_number(inexact_cost)}: "
         f"AP is {format_number(at_half)} at an {measure} of .50{beside}."
     )
 

@@ -17,6 +17,7 @@ _AP = "matched cells, divided by all matched, surplus and missed cells, at an Io
 
 
 class _MicroscopyTools(UnitTools):
+    nouns = "cells", "pixels"
     memory, painter = "LabelsInMemory", "MicroscopyPainter"
     groups = "images"
     meanings: ClassVar = {"AP50": f"{_AP} 0.5", "AP75": f"{_AP} 0.75", "AP90": f"{_AP} 0.9"}

@@ -15,6 +15,7 @@ __all__ = ["TOOLS"]
 
 
 class _PanopticTools(UnitTools):
+    nouns = "segments", "pixels"
     label_groups = (
         *((f"{name}-Things", f"{name}-Stuff") for name in ("PQ", "SQ", "RQ", "VPQ")),
         ("VPQ1", "VPQ2", "VPQ4", "VPQ6", "VPQ8"),

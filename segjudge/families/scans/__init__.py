@@ -29,6 +29,7 @@ _WITHOUT_POINTS = f"To draw them, name the folder of their points with --images:
 
 
 class _ScanTools(UnitTools):
+    nouns = "segments", "points"
     label_groups = (*((f"{name}-Things", f"{name}-Stuff") for name in ("PQ", "SQ", "RQ")), ("mIoU",))
     memory = "ScansInMemory"
     names_subsets = True

@@ -149,6 +149,11 @@ class _SequenceTools(FamilyTools):
 
         return make_bar([*kinds.values()])
 
+    def rank_failures(self, kinds: Mapping[str, float], report: Report) -> str:
+        from .report import rank_shares
+
+        return rank_shares(kinds)
+
     def draw_film(self, methods: Sequence[ScoredMethod], choice: FilmChoice) -> Film:
         from .film import draw_film
 

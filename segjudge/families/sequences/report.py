@@ -305,6 +305,12 @@ _MEANINGS = {
     "leak": ("shape", "spilled over"),
     "edge": ("shape", "inexact edge"),
 }
+#: The kinds as plural nouns.
+_NOUNS = {
+    "ghost": "masks of absent objects", "late": "masks missed after a return", "miss": "missed masks",
+    "swap": "masks on another object", "drift": "masks on the background", "confused": "pixels of a neighbour",
+    "part": "missing parts", "leak": "spilled pixels", "edge": "inexact edges",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -388,9 +394,13 @@ def _find_runs(aspects: list[str]) -> Iterator[tuple[int, int]]:
 # ── where the loss is ───────────────────────────────────────────────────────
 
 
+def rank_shares(kinds: Mapping[str, float]) -> str:
+    """Describe the kinds that cause most of the loss."""
+    return rank_kinds({f"{_NOUNS[kind]} ({kind})": share for kind, share in kinds.items()})
+
+
 def write_verdict(method: MethodLosses, sequences: list[SequenceLosses], losses: Section, report: Report) -> Section:
     """Return the verdict: the most costly kinds, the number of sequences, the worst moment of the worst sequence."""
-    kinds = {f"{kind} ({_MEANINGS[kind][1]})": share for kind, share in zip(KINDS, method.shares, strict=True)}
     costs = [math.fsum(sum(losses.shares) for losses in sequence.objects) for sequence in sequences]
     worst = next(iter(_find_moments(sequences[:1]) or _find_moments(sequences)), None)
     sentence: Markup | str = ""
@@ -400,7 +410,7 @@ def write_verdict(method: MethodLosses, sequences: list[SequenceLosses], losses:
         sentence = Markup('{}: <a href="#frames" data-open="{}" data-frame="{}">{} from frame {}</a>, {}.').format(
             head, stream, worst.worst, worst.sequence, worst.start, _MEANINGS[worst.kind][1]
         )
-    causes = [describe_causes(sequences, method.misplaced), rank_kinds(kinds)]
+    causes = [describe_causes(sequences, method.misplaced), rank_shares(dict(zip(KINDS, method.shares, strict=True)))]
     verdict = make_verdict(report, report.protocol.metrics[0], causes, costs, "sequences", sentence)
     subject = (
         str(losses.values["metric"]) if losses.values["exact"] else f"{losses.values['metric']} as a mean over frames"

@@ -47,6 +47,7 @@ def _compute_losses(counts: Array, total: Array) -> Array:
 
 
 class _TrackingTools(UnitTools):
+    nouns = "masks", "pixels"
     label_groups = (
         ("DetRe", "DetPr", "AssRe", "AssPr"),
         *((f"{name}-common", f"{name}-uncommon") for name in ("HOTA", "DetA", "AssA", "AP")),

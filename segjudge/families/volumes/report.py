@@ -28,7 +28,7 @@ from segjudge.report.page import (
     make_verdict,
     name_worst,
 )
-from segjudge.report.sentences import LITTLE, rank_kinds
+from segjudge.report.sentences import LITTLE, name_kinds, rank_kinds
 from segjudge.report.tables import format_number
 
 from .components import MEANINGS, RIGHT
@@ -177,12 +177,16 @@ def describe_causes(diagnosis: Diagnosis) -> str:
 def _write_verdict(diagnosis: Diagnosis, report: Report, cases: list[Row], worst: Markup | str) -> Section:
     measure, cause = name_measure(diagnosis.protocol), describe_causes(diagnosis)
     explained = "" if measure == report.protocol.metrics[0] else measure
-    causes = [cause, rank_kinds(sum_causes(diagnosis), explained) if diagnosis.is_whole else ""]
+    causes = [cause, _rank_causes(diagnosis, explained) if diagnosis.is_whole else ""]
     costs = [row["costs"] for row in cases]
     value = report.values[report.protocol.metrics[0]]
     if cause and value is not None and value >= 1 - LITTLE:
         return Section(VERDICT, "Verdict", {"sentences": [_state_errors(report), cause]})
     return make_verdict(report, measure, causes, costs, "cases", worst)
+
+
+def _rank_causes(diagnosis: Diagnosis, explained: str) -> str:
+    return rank_kinds(name_kinds(sum_causes(diagnosis), f"{diagnosis.causes.segment}s", "voxels"), explained)
 
 
 def _state_errors(report: Report) -> Markup:

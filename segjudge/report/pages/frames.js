@@ -335,18 +335,18 @@ if (form !== "slices") key(["m"], "the median frame", inView(actions.median));
 if (methods.length) {
   for (const name of ["difference", "truth", "prediction"]) key([name[0]], `the ${name}`, () => layer(name));
   if (part("windows")) key(["c"], "only the scan", () => layer("scan"));
-  key(["b"], `as long as it is held: the other ${methods.length > 1 ? "method" : "layer, the truth or the prediction"}`, () => blink(true));
+  key(["b"], `while held: the other ${methods.length > 1 ? "method" : "layer, the truth or the prediction"}`, () => blink(true));
   key(["s"], `a bar between two ${methods.length > 1 ? "methods" : "layers"}, or none`, actions.swipe);
   key(["["], "the bar to the left", () => at.swipe !== null && swipe(at.swipe - .05));
   key(["]"], "the bar to the right", () => at.swipe !== null && swipe(at.swipe + .05));
 }
 key([" "], "play, or stop", (event) => event.target.matches("button, a, summary") ? false : play());
 key(["n"], "next worst moment, within the filters", inView(() => walk(1)));
-key(["N"], "the one before", inView(() => walk(-1)));
+key(["N"], "the previous worst moment", inView(() => walk(-1)));
 key(["l"], "copy a link to this frame", copyLink);
 key(["i"], "save this frame as an image", savePicture);
 key(["j"], "next sequence, with less loss", inView(() => neighbour(1)));
-key(["k"], "the sequence before", inView(() => neighbour(-1)));
+key(["k"], "the previous sequence", inView(() => neighbour(-1)));
 key(["1", "2", "3", "4", "5", "6", "7", "8", "9"], "show one object, or all again", (event) => {
   const number = Number(event.key) - 1;
   if (number >= at.loaded.objects.length) return;
