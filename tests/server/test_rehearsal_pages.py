@@ -419,6 +419,7 @@ def phone(server: Rehearsal, browser: Any) -> Iterator[Any]:
 @pytest.mark.parametrize("path", ["", "/evaluation", "/phases", "/leaderboard", "/submit", "/submissions", "/host"])
 def test_a_phone_shows_it_without_scrolling_sideways(server: Rehearsal, phone: Any, path: str) -> None:
     phone.goto(f"{server.address}/challenges/1{path}")
+    phone.evaluate("document.querySelector('.head h1').textContent = 'Wettbewerb'.repeat(10)")
     assert phone.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     assert phone.evaluate("getComputedStyle(document.body).fontSize") == "16px"
 
