@@ -66,7 +66,7 @@ def explain_causes(diagnosis: InstanceDiagnosis) -> tuple[str, int]:
         costs.setdefault(scene.image, counts.subtract_costs(before))
     sentence = counts.describe(scope)
     surplus = counts.counts[FAULTS[SURPLUS].name]
-    drawable = {image: own for image, own in costs.items() if diagnosis.image_costs[image] > 0}
+    drawable = {image: by_cause for image, by_cause in costs.items() if diagnosis.image_costs[image] > 0}
     return f"{sentence} {_describe_scores(righted) if surplus else ''}".rstrip(), counts.choose_image(drawable)
 
 
@@ -88,13 +88,15 @@ class _InstanceCauses(CauseCounts):
         """
         cause = self._choose_causes()[:1]
 
-        def rate(image: int) -> tuple[bool, bool, float]:
-            own = costs[image]
-            others = [cost for other, cost in own.items() if other not in {*cause, *INEXACT_CAUSES}]
-            leads = own.get(cause[0], 0.0) >= max(own.values(), default=0.0)
-            return leads, cause[0] not in INEXACT_CAUSES or not any(others), own.get(cause[0], 0.0)
+        def weigh(image: int) -> tuple[bool, bool, float]:
+            by_cause = costs[image]
+            other_costs = [
+                cost for other_cause, cost in by_cause.items() if other_cause not in {*cause, *INEXACT_CAUSES}
+            ]
+            leads = by_cause.get(cause[0], 0.0) >= max(by_cause.values(), default=0.0)
+            return leads, cause[0] not in INEXACT_CAUSES or not any(other_costs), by_cause.get(cause[0], 0.0)
 
-        return max(costs, key=rate, default=-1) if cause else -1
+        return max(costs, key=weigh, default=-1) if cause else -1
 
 
 class JudgedScene:

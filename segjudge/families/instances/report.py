@@ -281,5 +281,5 @@ def _describe_cut(diagnosis: InstanceDiagnosis, *, is_moved: bool) -> str:
         f"Detections with a score of {diagnosis.least:.3f} and more" if diagnosis.best_threshold else "All detections"
     )
     unit = "video" if diagnosis.protocol.tubes else "image"
-    first = f"the {unit} of the strip, then those with most mistakes" if is_moved else "most mistakes first"
-    return f"{subject}, matched at an {diagnosis.protocol.measure} of one half; {first}."
+    order = f"the {unit} of the strip, then those with most mistakes" if is_moved else "most mistakes first"
+    return f"{subject}, matched at an {diagnosis.protocol.measure} of one half; {order}."
