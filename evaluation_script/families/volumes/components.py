@@ -199,6 +199,23 @@ class Components:
         starts, ends, shape = self.runs
         return Components(Runs(starts[stays], ends[stays], shape), names[stays], int(np.count_nonzero(flags)))
 
+    def regroup(self, groups: Array) -> Components:
+        """Return groups of components as components, given the group of each."""
+        return Components(self.runs, groups[self.names], int(groups.max(initial=-1)) + 1)
+
+    def sort_by_columns(self) -> Components:
+        """Return the components in the order of their first voxels by x, then y, then z."""
+        depth, height, width = self.runs.shape
+        firsts: Array = np.full(self.total, depth * height * width, np.int64)
+        for start in range(0, self.runs.total, _CHUNK):
+            chunk = slice(start, start + _CHUNK)
+            starts = self.runs.starts[chunk].astype(np.int64)
+            places = (starts % width * height + starts // width % height) * depth + starts // (height * width)
+            np.minimum.at(firsts, self.names[chunk], places)
+        ranks = np.empty(self.total, np.int32)
+        ranks[np.argsort(firsts)] = np.arange(self.total, dtype=np.int32)
+        return self.regroup(ranks)
+
     @cached_property
     def _order(self) -> Array:
         """The indices of the runs, sorted by component."""
@@ -315,6 +332,18 @@ def share_components(true: Components, predicted: Components) -> SharedComponent
         voxels.append(shared)
     pairs, counts = _add_up(np.concatenate(codes), np.concatenate(voxels))
     return SharedComponents(true.sizes, predicted.sizes, pairs // width, pairs % width, counts)
+
+
+def group_by_touch(components: Components, others: Components) -> Array:
+    """Return a group for each component: those with the same first one of the others as 18-neighbour are together."""
+    firsts: Array = np.arange(others.total, others.total + components.total)
+    half = _ROWS[18]
+    for plane, row, reach in ((0, 0, 1), *half, *((-plane, -row, reach) for plane, row, reach in half)):
+        offset = (plane * components.runs.shape[1] + row) * components.runs.shape[2]
+        for runs, partners in _pair_runs(components.runs, others.runs, offset, reach):
+            np.minimum.at(firsts, components.names[runs], others.names[partners])
+    groups: Array = np.unique(firsts, return_inverse=True)[1].astype(np.int32)
+    return groups
 
 
 def compare_components(truth: Array, prediction: Array, neighbours: int) -> SharedComponents:

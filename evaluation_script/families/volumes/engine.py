@@ -120,7 +120,8 @@ def count_case(
     voxels = np.zeros((len(regions), 3), np.int64)
     rows: List[List[Optional[float]]] = []
     ends = np.zeros((len(regions), 2, 6), np.int64)
-    keys = [_keep_labels(region, sides) for region in regions]
+    own = {tissue.name: tissue for tissue in protocol.tissues}
+    keys = [(_keep_labels(region, sides), own.get(region.name)) for region in regions]
     for index, region in enumerate(regions):
         same = keys.index(keys[index])
         if same < index:
@@ -161,11 +162,13 @@ def _keep_labels(region: LabelRegion, sides: Tuple[Boxes, Boxes]) -> LabelRegion
 def find_region_box(
     region: LabelRegion, sides: Tuple[Boxes, Boxes], shape: Tuple[int, ...], protocol: VolumeProtocol
 ) -> Box:
-    """Return the box in which a region is measured: around its labels and the growth of its lesions."""
+    """Return the box in which a region is measured: around its labels and the growth of lesions that decide it."""
     if protocol.has_open_ends:
         return tuple(slice(0, end) for end in shape)
-    box = cover(side.box_of(label) for side in sides for label in region.labels)
-    steps = protocol.lesions.steps if protocol.lesions else 0
+    tissues = protocol.tissues_of(region)
+    labels = set(region.labels).union(*(tissue.labels for tissue in tissues))
+    box = cover(side.box_of(label) for side in sides for label in labels)
+    steps = max((tissue.lesions.steps for tissue in tissues), default=0)
     return tuple(slice(max(0, extent.start - steps), min(end, extent.stop + steps)) for extent, end in zip(box, shape))
 
 

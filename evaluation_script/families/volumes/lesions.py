@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, List, NamedTuple, Tuple
+from typing import Any, List, NamedTuple, Sequence, Tuple
 
 import numpy as np
 
@@ -11,20 +11,22 @@ from ...files.problems import Flaw
 from ...masks.stack import Array
 from ...runner.tuning import release_memory
 from ...values.arithmetic import add
-from .boxes import Box, cover
+from .boxes import Box, cover, select_labels
 from .components import (
     Components,
     SharedComponents,
     find_components,
     find_runs,
     find_true_runs,
+    group_by_touch,
+    limit_runs,
     name_components,
     share_components,
 )
 from .distances import Spacing
 from .overlaps import Overlap
 from .places import Places, list_places
-from .protocols import LesionRule
+from .protocols import LesionRule, Tissue
 from .surfaces import check_noise, distance_by_places, find_border, find_surface, measure_distances
 
 #: The maximum number of voxels in all boxes around a lesion of the truth and the lesions that meet it.
@@ -76,6 +78,12 @@ class LesionSides(NamedTuple):
         """Pairs that share voxels of the truth."""
         return share_components(self.true, self.predicted)
 
+    def join_by(self, others: LesionSides) -> LesionSides:
+        """Return these lesions, joined where they touch the same lesion of another tissue."""
+        groups = group_by_touch(self.true, others.true)
+        predicted = self.predicted.regroup(group_by_touch(self.predicted, others.predicted))
+        return LesionSides(self.grown.regroup(groups), self.true.regroup(groups), predicted)
+
 
 def find_true(truth: Array, rule: LesionRule, neighbours: int = 26) -> Tuple[Components, Components]:
     """Return the lesions of a truth, grown and as annotated; raises a Flaw if they are isolated voxels."""
@@ -90,13 +98,32 @@ def find_true(truth: Array, rule: LesionRule, neighbours: int = 26) -> Tuple[Com
     return grown, grown.name_within(runs)
 
 
-def find_predicted(prediction: Array, rule: LesionRule, limit: int) -> Components:
+def find_predicted(prediction: Array, rule: LesionRule, limit: int, *, by_columns: bool = False) -> Components:
     """Return predicted lesions without those that a rule removes; raises a Flaw if they have too many runs."""
     runs = find_runs(prediction, limit)
-    predicted = (
-        find_components(prediction, 26, steps=rule.steps).name_within(runs) if rule.joins else name_components(runs, 26)
-    )
+    grown = find_components(prediction, 26, steps=rule.steps) if rule.joins else name_components(runs, 26)
+    predicted = (grown.sort_by_columns() if by_columns else grown).name_within(runs)
     return predicted.keep(predicted.sizes > rule.removed) if rule.removed else predicted
+
+
+def find_lesions(labels: Tuple[Array, Array], tissues: Sequence[Tissue]) -> LesionSides:
+    """Return the lesions of the first tissue on both sides, joined by the lesions of each of the others."""
+    sides = _find_sides(labels, tissues[0])
+    for tissue in tissues[1:]:
+        if max(sides.true.total, sides.predicted.total) > 1:
+            sides = sides.join_by(_find_sides(labels, tissue, by_columns=True))
+    return sides
+
+
+def _find_sides(labels: Tuple[Array, Array], tissue: Tissue, *, by_columns: bool = False) -> LesionSides:
+    """Return the lesions of a tissue on both sides, numbered from the top or by columns, as BraTS' scripts do."""
+    rule = tissue.lesions
+    grown, true = find_true(select_labels(labels[0], tissue.labels), rule)
+    if by_columns:
+        true = grown.sort_by_columns().name_within(true.runs)
+    limit = limit_runs(true.runs)
+    predicted = find_predicted(select_labels(labels[1], tissue.labels), rule, limit, by_columns=by_columns)
+    return LesionSides(grown, true, predicted)
 
 
 def match_lesions(sides: LesionSides, rule: LesionRule, spacing: Spacing, *, nsd: bool = False) -> Lesions:

@@ -25,9 +25,9 @@ import numpy as np
 from ...masks.stack import Array
 from ...values.arithmetic import add
 from .boxes import select_labels
-from .components import PairedComponents, SharedComponents, compare_components, limit_runs, pair_components
+from .components import PairedComponents, SharedComponents, compare_components, pair_components
 from .distances import Spacing
-from .lesions import LesionScores, LesionSides, find_predicted, find_true, match_lesions, score_lesions
+from .lesions import LesionScores, find_lesions, match_lesions, score_lesions
 from .overlaps import Overlap, count_overlap
 from .protocols import BEST, DISTANCES, IGNORED, LabelRegion, VolumeProtocol
 from .surfaces import (
@@ -127,14 +127,14 @@ class RegionOfCase:
     @cached_property
     def lesions(self) -> LesionScores:
         """The scores of BraTS' lesions."""
-        rule = self.protocol.lesions
-        if rule is None:
+        tissues = self.protocol.tissues_of(self.region)
+        if not tissues:
             raise ValueError(f"{self.protocol.name} has no rule of lesions")
+        rule = tissues[0].lesions
         if rule.penalty < 0:
             rule = rule._replace(penalty=math.sqrt(add([side * side for side in self.volume])))
         needs_nsd = any(measure.startswith("LesionNSD") for measure in self.protocol.measures)
-        grown, true = find_true(self.truth, rule)
-        sides = LesionSides(grown, true, find_predicted(self.prediction, rule, limit_runs(true.runs)))
+        sides = find_lesions(self._labels, tissues)
         return score_lesions(match_lesions(sides, rule, self.spacing, nsd=needs_nsd), rule)
 
     @property

@@ -66,6 +66,16 @@ class LabelRegion(NamedTuple):
     is_cropped: bool = False
 
 
+class Tissue(NamedTuple):
+    """A tissue with its own rule of lesions."""
+
+    name: str
+    labels: Tuple[int, ...]
+    lesions: LesionRule
+    #: The names of other tissues; lesions whose first touched lesion of such a tissue is the same are one.
+    joined_by: Tuple[str, ...] = ()
+
+
 class EmptyValues(NamedTuple):
     """The values of measures if a region is empty."""
 
@@ -106,6 +116,8 @@ class VolumeProtocol:
     beside: Tuple[str, ...] = ()
     #: How lesions are matched, if at all; a negative penalty is the diagonal of the volume in voxels.
     lesions: Optional[LesionRule] = None
+    #: Regions with other rules of lesions, and tissues that join them.
+    tissues: Tuple[Tissue, ...] = ()
     #: The side in millimetres of the voxels in which distances are measured, regardless of the header; 0 uses the
     #: header's.
     voxel: float = 0.0
@@ -142,6 +154,14 @@ class VolumeProtocol:
         )
         return (*self.measures, *(f"{measure}_{region.name}" for measure in self.measures for region in regions))
 
+    def tissues_of(self, region: LabelRegion) -> Tuple[Tissue, ...]:
+        """Return a region as a tissue, then those that join its lesions; none without a rule of lesions."""
+        if self.lesions is None:
+            return ()
+        tissues = {tissue.name: tissue for tissue in self.tissues}
+        own = tissues.get(region.name) or Tissue(region.name, region.labels, self.lesions)
+        return (own, *(tissues[name] for name in own.joined_by))
+
     @property
     def bounds(self) -> Mapping[str, Tuple[float, float]]:
         """Return the bounds of metrics other than 0 to 1."""
@@ -150,6 +170,11 @@ class VolumeProtocol:
 
 def _regions(**labels: Tuple[int, ...]) -> Tuple[LabelRegion, ...]:
     return tuple(LabelRegion(name, numbers) for name, numbers in labels.items())
+
+
+def _join_enhancing(rule: LesionRule) -> Tuple[Tissue, ...]:
+    """Return the tissues of tasks that join lesions of ET by NETC alone."""
+    return Tissue("NETC", (1,), rule), Tissue("ET", (3,), rule, ("NETC",))
 
 
 _TUMOUR = _regions(WT=(1, 2, 3), TC=(1, 3), ET=(3,))
@@ -167,13 +192,24 @@ _BRATS_2023 = VolumeProtocol(
     lesions=LesionRule(3, 50, 374),
     ranking=RankingRule(within_cases=True),
 )
+_SSA_LESIONS = LesionRule(3, 50, 374, joins=True, removed=50)
 _BRATS_2024 = replace(
     _BRATS_2023,
     name="brats-2024-ssa",
     about="BraTS 2024, SSA: as 2023, with NSD; predictions join too; those of up to 50 voxels are removed.",
     measures=_LESION_WISE_2024,
-    regions=_TUMOUR[:2],
-    lesions=LesionRule(3, 50, 374, joins=True, removed=50),
+    regions=_TUMOUR,
+    lesions=_SSA_LESIONS,
+    tissues=_join_enhancing(_SSA_LESIONS),
+    revision=2,
+)
+_MET_LESIONS = LesionRule(1, 2, _DIAGONAL, joins=True, removed=2)
+_GLI_LESIONS = LesionRule(3, 20, 337, joins=True, removed=20)
+_GLI_TISSUES = (
+    Tissue("NETC", (1,), _GLI_LESIONS._replace(steps=5), ("ET", "RC")),
+    Tissue("SNFH", (2,), _GLI_LESIONS, ("ET", "RC", "NETC")),
+    Tissue("ET", (3,), _GLI_LESIONS._replace(ignored=10, removed=10), ("NETC", "RC")),
+    Tissue("RC", (4,), _GLI_LESIONS._replace(steps=5), ("ET", "NETC")),
 )
 
 _FLARE_ORGANS = (
@@ -220,16 +256,18 @@ _ROWS = (
     replace(
         _BRATS_2024,
         name="brats-2024-gli",
-        about="BraTS 2024, GLI: as brats-2024-ssa for WT and TC; up to 20 mm3 are ignored, 20 voxels removed.",
-        unscored=(4,),
-        lesions=LesionRule(3, 20, 337, joins=True, removed=20),
+        about="BraTS 2024, GLI: as brats-2024-ssa, for six regions; up to 20 mm3 are ignored, 20 voxels removed.",
+        regions=(*_TUMOUR[:2], *(LabelRegion(tissue.name, tissue.labels) for tissue in _GLI_TISSUES)),
+        lesions=_GLI_LESIONS,
+        tissues=_GLI_TISSUES,
     ),
     replace(
         _BRATS_2024,
         name="brats-2024-met",
-        about="BraTS 2024, MET: WT, TC, RC; lesions within 1 voxel join; up to 2 mm3 ignored; misses get the diagonal.",
-        regions=(*_TUMOUR[:2], LabelRegion("RC", (4,))),
-        lesions=LesionRule(1, 2, _DIAGONAL, joins=True, removed=2),
+        about="BraTS 2024, MET: WT, TC, ET, RC; lesions within 1 voxel join; up to 2 mm3 ignored; misses: diagonal.",
+        regions=(*_TUMOUR, LabelRegion("RC", (4,))),
+        lesions=_MET_LESIONS,
+        tissues=_join_enhancing(_MET_LESIONS),
     ),
     replace(
         _BRATS_2024,
@@ -237,13 +275,16 @@ _ROWS = (
         about="BraTS 2024, PED: six regions; lesions within 5 voxels are one; up to 10 mm3 ignored, 10 voxels removed.",
         regions=_regions(WT=(1, 2, 3, 4), TC=(1, 2, 3), ET=(1,), NETC=(2,), CC=(3,), ED=(4,)),
         lesions=LesionRule(5, 10, 374, joins=True, removed=10),
+        tissues=(),
+        revision=1,
     ),
     replace(
         _BRATS_2024,
         name="brats-2024-men",
         about="BraTS 2024, MEN: as brats-2023-men, with NSD at 0.5 and 1 mm.",
-        regions=_TUMOUR,
         lesions=LesionRule(1, 50, 374),
+        tissues=(),
+        revision=1,
     ),
     replace(
         _BRATS_2024,
@@ -251,6 +292,8 @@ _ROWS = (
         about="BraTS 2024, MEN-RT: GTV; false lesions cost nothing; misses get the diagonal of the volume in voxels.",
         regions=_regions(GTV=(1,)),
         lesions=LesionRule(1, 50, _DIAGONAL, joins=True, removed=50, counts_false=False),
+        tissues=(),
+        revision=1,
     ),
     VolumeProtocol(
         "kits23",

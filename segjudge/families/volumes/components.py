@@ -15,7 +15,7 @@ from segjudge.evaluation_script.families.volumes.components import (
     name_components,
     share_components,
 )
-from segjudge.evaluation_script.families.volumes.lesions import LesionSides, find_predicted, find_true
+from segjudge.evaluation_script.families.volumes.lesions import LesionSides, find_lesions, find_predicted, find_true
 from segjudge.evaluation_script.families.volumes.protocols import LabelRegion, LesionRule, VolumeProtocol
 from segjudge.evaluation_script.masks.stack import Array
 
@@ -81,9 +81,14 @@ def judge_region(
     protocol: VolumeProtocol,
 ) -> JudgedRegion:
     """Judge the components of two masks, given the labels of both sides there and the volume of a voxel."""
-    rule = protocol.lesions or LesionRule(0, -1.0, 0.0)
-    grown, true = find_true(masks[0], rule, 18 if "FPV" in protocol.measures else 26)
-    lesions = LesionSides(grown, true, find_predicted(masks[1], rule, masks[1].size))
+    tissues = protocol.tissues_of(region)
+    rule = tissues[0].lesions if tissues else LesionRule(0, -1.0, 0.0)
+    if tissues:
+        lesions = find_lesions(labels, tissues)
+    else:
+        grown, true = find_true(masks[0], rule, 18 if "FPV" in protocol.measures else 26)
+        lesions = LesionSides(grown, true, find_predicted(masks[1], rule, masks[1].size))
+    true = lesions.true
     sizes, pairs, meetings = (true.sizes, lesions.predicted.sizes), lesions.shared, lesions.meetings
     shared = [
         np.bincount(side, weights=pairs.voxels, minlength=len(size)).astype(np.int64)

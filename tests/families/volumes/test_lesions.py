@@ -16,12 +16,10 @@ from segjudge.evaluation_script.families.volumes import lesions as lesions_room
 from segjudge.evaluation_script.families.volumes import places as places_room
 from segjudge.evaluation_script.families.volumes import surfaces as surfaces_room
 from segjudge.evaluation_script.families.volumes.boxes import cover, find_boxes
-from segjudge.evaluation_script.families.volumes.components import compare_components, find_components, grow, limit_runs
+from segjudge.evaluation_script.families.volumes.components import compare_components, find_components, grow
 from segjudge.evaluation_script.families.volumes.engine import count_case, find_region_box
 from segjudge.evaluation_script.families.volumes.lesions import (
-    LesionSides,
-    find_predicted,
-    find_true,
+    find_lesions,
     match_lesions,
     score_lesions,
 )
@@ -53,17 +51,15 @@ def test_lesion_wise_scores_are_those_of_brats(case: str, protocol: str) -> None
     truth, prediction = read_pair("brats", case)
     # The scripts take the spacing of the prediction; the truth's is equal but for one case, which is rejected.
     spacing, row = prediction.geometry.spacing, VOLUME_PROTOCOLS[protocol]
-    rule = row.lesions
-    assert rule is not None
-    if rule.penalty < 0:
-        rule = rule._replace(penalty=math.sqrt(sum(side * side for side in truth.labels.shape)))
     nsd = "LesionNSD1" in row.measures
     for year, task in TASKS[protocol]:
         for region in row.regions:
             official = GOLDEN[case][year][task][region.name]
-            masks = [np.isin(volume.labels, region.labels) for volume in (truth, prediction)]
-            grown, true = find_true(masks[0], rule)
-            found = LesionSides(grown, true, find_predicted(masks[1], rule, limit_runs(true.runs)))
+            tissues = row.tissues_of(region)
+            rule = tissues[0].lesions
+            if rule.penalty < 0:
+                rule = rule._replace(penalty=math.sqrt(sum(side * side for side in truth.labels.shape)))
+            found = find_lesions((truth.labels, prediction.labels), tissues)
             scores = score_lesions(match_lesions(found, rule, spacing, nsd=nsd), rule)
             wanted = {
                 "Num_TP": scores.met,
