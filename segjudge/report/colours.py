@@ -41,11 +41,19 @@ _STYLES = {
     "inexact": "inexact", "too much": "inexact over", "too little": "inexact under",
     "partial": "partial", "Loc": "partial", "grey": "partial",
 }  # fmt: skip
+#: The letters of kinds that begin like others.
+_LETTERS = {"mirrored": "mr"}
 
 
 def line_of_method(number: int) -> tuple[str, str]:
     """Return the colour and the dashes of a chart's method by its number."""
     return METHODS[number % len(METHODS)], DASHES[number // len(METHODS) % len(DASHES)]
+
+
+def letters_of_kind(name: str) -> str:
+    """Return two letters for a kind of mistake: the initials of its words, or the first letters of a single one."""
+    words = name.split()
+    return words[0][0] + words[1][0] if len(words) > 1 else _LETTERS.get(name, name[:2])
 
 
 def style_of_kind(name: str, number: int) -> str:

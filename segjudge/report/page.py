@@ -29,7 +29,7 @@ from segjudge.evaluation_script.families.base.reports import Report, Row
 from segjudge.evaluation_script.files.problems import quantity
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.evaluation_script.scoring import VERSION
-from segjudge.report.colours import INKS, style_of_kind
+from segjudge.report.colours import INKS, letters_of_kind, style_of_kind
 from segjudge.report.sentences import LITTLE, count_costly, describe_cost
 from segjudge.report.tables import find_published_numbers, format_citations, format_metric, format_number, own_metrics
 from segjudge.system.arguments import NUMBER, PATH, check_arguments, check_options
@@ -155,7 +155,9 @@ def templates() -> Environment:
     environment = Environment(
         loader=FunctionLoader(_load), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(number=_typeset_number, counted=quantity, unbroken=keep_percents)
+    environment.filters.update(
+        number=_typeset_number, counted=quantity, unbroken=keep_percents, letters=letters_of_kind
+    )
     return environment
 
 

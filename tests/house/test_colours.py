@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
+from segjudge.families.volumes.components import MEANINGS
 from segjudge.report import colours
 from segjudge.report.page import read_styles
 from segjudge.scoring import figures
@@ -112,6 +113,14 @@ def test_kinds_of_mistakes_have_the_colours_of_the_language_and_none_that_of_wha
         assert set(inks_of(style)) & {RIGHT} == set(), style
     for style, colour in colours.MISTAKES.items():
         assert set(inks_of(style)) == {colour}, style
+
+
+def test_kinds_of_mistakes_of_a_family_have_different_letters() -> None:
+    for folder in set(KINDS.values()):
+        kinds = [kind for kind, owner in KINDS.items() if owner == folder]
+        assert len({colours.letters_of_kind(kind) for kind in kinds}) == len(kinds), kinds
+    assert len({colours.letters_of_kind(kind) for kind in MEANINGS}) == len(MEANINGS)
+    assert [colours.letters_of_kind(kind) for kind in ("too little", "too much", "missed")] == ["tl", "tm", "mi"]
 
 
 @pytest.mark.parametrize("cones", CONES)

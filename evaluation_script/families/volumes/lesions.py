@@ -78,12 +78,6 @@ class LesionSides(NamedTuple):
         """Pairs that share voxels of the truth."""
         return share_components(self.true, self.predicted)
 
-    def join_by(self, others: LesionSides) -> LesionSides:
-        """Return these lesions, joined where they touch the same lesion of another tissue."""
-        groups = group_by_touch(self.true, others.true)
-        predicted = self.predicted.regroup(group_by_touch(self.predicted, others.predicted))
-        return LesionSides(self.grown.regroup(groups), self.true.regroup(groups), predicted)
-
 
 def find_true(truth: Array, rule: LesionRule, neighbours: int = 26) -> Tuple[Components, Components]:
     """Return the lesions of a truth, grown and as annotated; raises a Flaw if they are isolated voxels."""
@@ -107,22 +101,23 @@ def find_predicted(prediction: Array, rule: LesionRule, limit: int, *, by_column
 
 
 def find_lesions(labels: Tuple[Array, Array], tissues: Sequence[Tissue]) -> LesionSides:
-    """Return the lesions of the first tissue on both sides, joined by the lesions of each of the others."""
-    sides = _find_sides(labels, tissues[0])
+    """Return the lesions of the first tissue on both sides, joined where they touch the same lesion of another one.
+
+    The first lesion that several touch is that by columns, as in BraTS' scripts.
+    """
+    rule = tissues[0].lesions
+    grown, true = find_true(select_labels(labels[0], tissues[0].labels), rule)
+    predicted = find_predicted(select_labels(labels[1], tissues[0].labels), rule, limit_runs(true.runs))
     for tissue in tissues[1:]:
-        if max(sides.true.total, sides.predicted.total) > 1:
-            sides = sides.join_by(_find_sides(labels, tissue, by_columns=True))
-    return sides
-
-
-def _find_sides(labels: Tuple[Array, Array], tissue: Tissue, *, by_columns: bool = False) -> LesionSides:
-    """Return the lesions of a tissue on both sides, numbered from the top or by columns, as BraTS' scripts do."""
-    rule = tissue.lesions
-    grown, true = find_true(select_labels(labels[0], tissue.labels), rule)
-    if by_columns:
-        true = grown.sort_by_columns().name_within(true.runs)
-    limit = limit_runs(true.runs)
-    predicted = find_predicted(select_labels(labels[1], tissue.labels), rule, limit, by_columns=by_columns)
+        rule = tissue.lesions
+        if true.total > 1:
+            others, within = find_true(select_labels(labels[0], tissue.labels), rule)
+            groups = group_by_touch(true, others.sort_by_columns().name_within(within.runs))
+            grown, true = grown.regroup(groups), true.regroup(groups)
+        if predicted.total > 1:
+            limit = limit_runs(find_true_runs(select_labels(labels[0], tissue.labels)))
+            others = find_predicted(select_labels(labels[1], tissue.labels), rule, limit, by_columns=True)
+            predicted = predicted.regroup(group_by_touch(predicted, others))
     return LesionSides(grown, true, predicted)
 
 

@@ -201,7 +201,6 @@ _BRATS_2024 = replace(
     regions=_TUMOUR,
     lesions=_SSA_LESIONS,
     tissues=_join_enhancing(_SSA_LESIONS),
-    revision=2,
 )
 _MET_LESIONS = LesionRule(1, 2, _DIAGONAL, joins=True, removed=2)
 _GLI_LESIONS = LesionRule(3, 20, 337, joins=True, removed=20)
@@ -276,7 +275,6 @@ _ROWS = (
         regions=_regions(WT=(1, 2, 3, 4), TC=(1, 2, 3), ET=(1,), NETC=(2,), CC=(3,), ED=(4,)),
         lesions=LesionRule(5, 10, 374, joins=True, removed=10),
         tissues=(),
-        revision=1,
     ),
     replace(
         _BRATS_2024,
@@ -284,7 +282,6 @@ _ROWS = (
         about="BraTS 2024, MEN: as brats-2023-men, with NSD at 0.5 and 1 mm.",
         lesions=LesionRule(1, 50, 374),
         tissues=(),
-        revision=1,
     ),
     replace(
         _BRATS_2024,
@@ -293,7 +290,6 @@ _ROWS = (
         regions=_regions(GTV=(1,)),
         lesions=LesionRule(1, 50, _DIAGONAL, joins=True, removed=50, counts_false=False),
         tissues=(),
-        revision=1,
     ),
     VolumeProtocol(
         "kits23",
