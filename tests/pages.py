@@ -1,12 +1,10 @@
 """The pages and terminal output of results with many mistakes, and the content of new challenges, in every form.
 
     python -m tests.pages [FAMILY…]
-
-notes what is shown now, as a digest of each part, of all families or of some. Run it after an intended change.
-
     python -m tests.pages FOLDER
 
-writes the texts themselves: do so before and after a change, and compare the folders.
+The first notes what is shown now, as a digest of each part, of all families or of some: run it after an intended change.
+The second writes the texts themselves: do so before and after a change, and compare the folders.
 """
 
 from __future__ import annotations
