@@ -12,7 +12,6 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from segjudge.families.volumes.components import MEANINGS
 from segjudge.report import colours
 from segjudge.report.page import read_styles
 from segjudge.scoring import figures
@@ -119,7 +118,6 @@ def test_kinds_of_mistakes_of_a_family_have_different_letters() -> None:
     for folder in set(KINDS.values()):
         kinds = [kind for kind, owner in KINDS.items() if owner == folder]
         assert len({colours.letters_of_kind(kind) for kind in kinds}) == len(kinds), kinds
-    assert len({colours.letters_of_kind(kind) for kind in MEANINGS}) == len(MEANINGS)
     assert [colours.letters_of_kind(kind) for kind in ("too little", "too much", "missed")] == ["tl", "tm", "mi"]
 
 

@@ -334,14 +334,14 @@ def share_components(true: Components, predicted: Components) -> SharedComponent
     return SharedComponents(true.sizes, predicted.sizes, pairs // width, pairs % width, counts)
 
 
-def group_by_touch(components: Components, others: Components) -> Array:
-    """Return a group for each component: those with the same first one of the others as 18-neighbour are together."""
-    firsts: Array = np.arange(others.total, others.total + components.total)
+def group_by_touch(components: Components, neighbours: Components) -> Array:
+    """Return a group for each component: those that touch the same first neighbour, by 18, are together."""
+    firsts: Array = np.arange(neighbours.total, neighbours.total + components.total)
     half = _ROWS[18]
     for plane, row, reach in ((0, 0, 1), *half, *((-plane, -row, reach) for plane, row, reach in half)):
         offset = (plane * components.runs.shape[1] + row) * components.runs.shape[2]
-        for runs, partners in _pair_runs(components.runs, others.runs, offset, reach):
-            np.minimum.at(firsts, components.names[runs], others.names[partners])
+        for runs, partners in _pair_runs(components.runs, neighbours.runs, offset, reach):
+            np.minimum.at(firsts, components.names[runs], neighbours.names[partners])
     groups: Array = np.unique(firsts, return_inverse=True)[1].astype(np.int32)
     return groups
 

@@ -120,8 +120,8 @@ def count_case(
     voxels = np.zeros((len(regions), 3), np.int64)
     rows: List[List[Optional[float]]] = []
     ends = np.zeros((len(regions), 2, 6), np.int64)
-    own = {tissue.name: tissue for tissue in protocol.tissues}
-    keys = [(_keep_labels(region, sides), own.get(region.name)) for region in regions]
+    tissues = {tissue.name: tissue for tissue in protocol.tissues}
+    keys = [(_keep_labels(region, sides), tissues.get(region.name)) for region in regions]
     for index, region in enumerate(regions):
         same = keys.index(keys[index])
         if same < index:

@@ -111,13 +111,13 @@ def find_lesions(labels: Tuple[Array, Array], tissues: Sequence[Tissue]) -> Lesi
     for tissue in tissues[1:]:
         rule = tissue.lesions
         if true.total > 1:
-            others, within = find_true(select_labels(labels[0], tissue.labels), rule)
-            groups = group_by_touch(true, others.sort_by_columns().name_within(within.runs))
+            neighbours, within = find_true(select_labels(labels[0], tissue.labels), rule)
+            groups = group_by_touch(true, neighbours.sort_by_columns().name_within(within.runs))
             grown, true = grown.regroup(groups), true.regroup(groups)
         if predicted.total > 1:
             limit = limit_runs(find_true_runs(select_labels(labels[0], tissue.labels)))
-            others = find_predicted(select_labels(labels[1], tissue.labels), rule, limit, by_columns=True)
-            predicted = predicted.regroup(group_by_touch(predicted, others))
+            neighbours = find_predicted(select_labels(labels[1], tissue.labels), rule, limit, by_columns=True)
+            predicted = predicted.regroup(group_by_touch(predicted, neighbours))
     return LesionSides(grown, true, predicted)
 
 

@@ -159,8 +159,8 @@ class VolumeProtocol:
         if self.lesions is None:
             return ()
         tissues = {tissue.name: tissue for tissue in self.tissues}
-        own = tissues.get(region.name) or Tissue(region.name, region.labels, self.lesions)
-        return (own, *(tissues[name] for name in own.joined_by))
+        itself = tissues.get(region.name) or Tissue(region.name, region.labels, self.lesions)
+        return (itself, *(tissues[name] for name in itself.joined_by))
 
     @property
     def bounds(self) -> Mapping[str, Tuple[float, float]]:
