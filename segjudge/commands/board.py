@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from segjudge.platforms.evalai.boards import Board
     from segjudge.report.page import ReportPage
 
+#: The end of the names of columns with standard errors, and how a page shows them.
+_ERROR = " ±"
+_INTERVALS = (
+    "± is half a 95 % interval, from the standard error. Places are those that are possible at a joint confidence of "
+    "95 %: two teams differ if their intervals, widened for that, do not meet."
+)
 #: The first section of a page that is not for publication.
 _HIDDEN = "Hidden results"
 
@@ -93,6 +99,25 @@ def _plain_cell(value: object) -> object:
     return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value
 
 
+def _show_intervals(board: Board, rows: list[dict[str, object]]) -> list[dict[str, object]]:
+    """Return rows with intervals for standard errors, and with the places that each row may have."""
+    from segjudge.platforms.evalai.boards import HALF_WIDTH
+
+    places = board.list_places() or [""] * len(rows)
+    return [
+        {
+            "rank": row["rank"],
+            **({"places": possible} if possible else {}),
+            **{
+                column: HALF_WIDTH * value if column.endswith(_ERROR) and isinstance(value, int | float) else value
+                for column, value in row.items()
+                if column != "rank"
+            },
+        }
+        for row, possible in zip(rows, places, strict=True)
+    ]
+
+
 def _make_page(title: str, boards: list[Board]) -> ReportPage:
     from segjudge.report.page import ReportPage, make_list
 
@@ -102,10 +127,9 @@ def _make_page(title: str, boards: list[Board]) -> ReportPage:
     for board in boards:
         name = f"{board.name} (hidden)" if board.hidden else board.name
         rows = _complete_rows(board.rows)
-        errors = " ± is one standard error." if any(column.endswith(" ±") for row in rows[:1] for column in row) else ""
-        about = (
-            f"Sorted by {board.order}.{errors} Full precision: {board.stem}.csv. Badge of the leader: {board.stem}.svg."
-        )
+        about = f"Sorted by {board.order}. Full precision: {board.stem}.csv. Badge of the leader: {board.stem}.svg."
+        if any(column.endswith(_ERROR) for row in rows for column in row):
+            rows, about = _show_intervals(board, rows), f"{_INTERVALS} {about}"
         sections.append(make_list(name, rows, about if rows else "No submissions yet."))
     return ReportPage(title, sections)
 

@@ -14,6 +14,7 @@ import uvicorn
 
 from segjudge.cli import main
 from segjudge.commands.shared import listen
+from segjudge.platforms.evalai.boards import Board
 from segjudge.server.server import LOOPBACK, make_server_config
 from segjudge.server.submissions import SplitScores
 from segjudge.server.wire import parse_moment
@@ -79,12 +80,28 @@ def test_a_board_shows_what_an_anonymous_visitor_sees_though_a_host_writes_it(tm
     files = files_of(tmp_path / "board")
     assert not [name for name, text in files.items() if "43.1" in text or "0.43" in text or "Hidden results" in text]
     assert f"{PUBLIC},{ERROR}" in files["1.csv"]
-    assert "± is one standard error." in files["index.html"]
+    assert "± is half a 95 % interval, from the standard error." in files["index.html"]
+    assert f"{1.96 * ERROR:.3f}" in files["index.html"]
     assert "0.75" in files["1.svg"]
     assert "Final" not in files["index.html"]
     assert "Ponds" not in files["index.html"]
     assert "Secret" not in files["index.html"]
     assert "hidden" not in capsys.readouterr().err
+
+
+def test_places_are_possible_unless_intervals_are_apart() -> None:
+    def list_places(*pairs: tuple[float, object]) -> list[str]:
+        rows = [{"rank": 1, "Score": value, **({} if error is None else {"Score ±": error})} for value, error in pairs]
+        return Board(1, "Test / Lakes", "Score", 2, rows).list_places()
+
+    assert list_places((0.9, 0.01), (0.89, 0.01), (0.5, 0.02)) == ["1–2", "1–2", "3"]
+    assert list_places((0.1, 0.01), (0.5, 0.01)) == ["1", "2"]  # where smaller is better
+    assert list_places((0.5, 0.0), (0.5, 0.0), (0.4, 0.0)) == ["1–2", "1–2", "3"]
+    # 2.24 standard errors for two rows, 2.39 for three.
+    assert list_places((0.545, 0.01), (0.5, 0.01)) == ["1", "2"]
+    assert list_places((0.545, 0.01), (0.5, 0.01), (0.1, 0.0)) == ["1–2", "1–2", "3"]
+    assert list_places((0.9, 0.01), (0.8, None)) == []
+    assert list_places() == []
 
 
 def test_a_board_of_a_host_says_that_it_holds_hidden_results(tmp_path: Path, capsys: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import Any
 
 from markupsafe import escape
@@ -16,6 +17,9 @@ from .client import ApiError, Client
 
 #: The statuses of the server's answer for a non-public leaderboard.
 _HIDDEN_STATUSES = (400, 401, 403)
+#: The probability of all rows' places and of a single interval, and the standard errors in half an interval.
+_CONFIDENCE = 0.95
+HALF_WIDTH = NormalDist().inv_cdf((1 + _CONFIDENCE) / 2)
 #: The sizes of a badge in pixels: its height, a character, and the padding of each of its two texts.
 _HEIGHT, _CHARACTER, _SPACE = 20, 6.6, 6
 _BADGE = """<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height}" role="img"
@@ -49,6 +53,24 @@ class Board:
     def stem(self) -> str:
         """Return the name of the leaderboard's files, without extension."""
         return f"{self.number}-hidden" if self.hidden else str(self.number)
+
+    def list_places(self) -> list[str]:
+        """Return the places that each row may have, all at a joint confidence; empty unless all have standard errors.
+
+        Two rows differ if their intervals, wide enough for all rows at once, do not meet: the server has no scores by
+        case, which would tell more rows apart.
+        """
+        pairs = [(row.get(self.order), row.get(f"{self.order} ±")) for row in self.rows]
+        known = [(v, e) for v, e in pairs if isinstance(v, int | float) and isinstance(e, int | float)]
+        if len(known) < len(pairs):
+            return []
+        width = NormalDist().inv_cdf(1 - (1 - _CONFIDENCE) / (2 * max(1, len(known))))
+        places = []
+        for number, (value, error) in enumerate(known):
+            differs = [abs(value - each) > width * (error + its_error) for each, its_error in known]
+            best, worst = 1 + sum(differs[:number]), len(known) - sum(differs[number + 1 :])
+            places.append(f"{best}–{worst}" if best < worst else str(best))
+        return places
 
     def draw_badge(self) -> str:
         """Return the first row as an SVG badge."""
