@@ -61,14 +61,14 @@ class Board:
         case, which would tell more rows apart.
         """
         pairs = [(row.get(self.order), row.get(f"{self.order} ±")) for row in self.rows]
-        known = [(v, e) for v, e in pairs if isinstance(v, int | float) and isinstance(e, int | float)]
-        if len(known) < len(pairs):
+        scores = [(v, e) for v, e in pairs if isinstance(v, int | float) and isinstance(e, int | float)]
+        if len(scores) < len(pairs):
             return []
-        width = NormalDist().inv_cdf(1 - (1 - _CONFIDENCE) / (2 * max(1, len(known))))
+        width = NormalDist().inv_cdf(1 - (1 - _CONFIDENCE) / (2 * max(1, len(scores))))
         places = []
-        for number, (value, error) in enumerate(known):
-            differs = [abs(value - each) > width * (error + its_error) for each, its_error in known]
-            best, worst = 1 + sum(differs[:number]), len(known) - sum(differs[number + 1 :])
+        for number, (value, error) in enumerate(scores):
+            differs = [abs(value - each) > width * (error + its_error) for each, its_error in scores]
+            best, worst = 1 + sum(differs[:number]), len(scores) - sum(differs[number + 1 :])
             places.append(f"{best}–{worst}" if best < worst else str(best))
         return places
 
