@@ -362,7 +362,7 @@ def _play_program(play: _Play, folder: Path) -> None:
         patch("segjudge.analysis.comparison.compare", compare),
         patch("segjudge.scoring.report.make_report", make),
         patch("segjudge.report.page.render_page", lambda page: page.title),
-        patch("segjudge.scoring.notebook.draw_worst", lambda *_, images: [{"title": "a", "pictures": [("1", images)]}]),
+        patch("segjudge.scoring.notebook.draw_worst", lambda *parts: [{"title": "a", "pictures": [("1", parts[-1])]}]),
     ):
         for images in ("pictures", "odd"):
             play.note(f"full: {_ask_program(working, {**full, 'images': images})}")
