@@ -392,8 +392,7 @@ def _judge_duplicates(detections: Array, matched: Array) -> List[str]:
     if not (are_pairs or are_twins):
         return []
     scores = np.sort(detections["score"])  # np.unique would import numpy.ma
-    are_different = np.count_nonzero(scores[1:] != scores[:-1]) + 1 >= _DIFFERENT * total
-    if not (are_different or (are_pairs and are_twins)):
+    if np.count_nonzero(scores[1:] != scores[:-1]) + 1 < _DIFFERENT * total:
         return []
     count = int(np.count_nonzero(repeats))
     return [f"{count:,} of {total:,} detections have the image, category and score of another: send each once"]
