@@ -343,13 +343,19 @@ def _judge_exchanged(units: Sequence[UnitCounts]) -> List[str]:
 
 
 def _list_cycles(partners: Dict[int, int]) -> Iterator[List[int]]:
-    """Yield the cycles in which cases have each other's volumes."""
-    for row in partners:
-        cycle = [row]
-        while (partner := partners.get(cycle[-1], row)) not in cycle:
-            cycle.append(partner)
-        if partners.get(cycle[-1]) == row == min(cycle):
-            yield cycle
+    """Yield the cycles in which cases have each other's volumes, each from its first case."""
+    visited: Set[int] = set()
+    for start in partners:
+        path: Dict[int, int] = {}
+        row = start
+        while row in partners and row not in visited:
+            visited.add(row)
+            path[row] = len(path)
+            row = partners[row]
+        if row in path:
+            cycle = list(path)[path[row] :]
+            least = cycle.index(min(cycle))
+            yield [*cycle[least:], *cycle[:least]]
 
 
 def _is_meant(cycle: Sequence[int], fits: Dict[int, Tuple[int, float, float]]) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import segjudge
+from segjudge.evaluation_script.families.volumes.suspicions import _list_cycles
 from tests.builders import written
 from tests.families.volumes.family import encode_volume
 
@@ -305,3 +306,10 @@ def test_one_mirrored_case_of_many_is_named(share: float) -> None:
     (line,) = list_suspicions({**sent, "case_07": sent["case_07"][::-1]}, cases)
     slip = "volumes look mirrored along z in 1 of 20 cases, case_07: corrected, their Dice over all labels would be"
     assert f"{slip} {0.98 if share else 1:.2f} instead of 0." in line
+
+
+def test_exchanged_cases_are_followed_once_each() -> None:
+    partners = {0: 3, 1: 2, 2: 4, 3: 0, 4: 1, 5: 2, 6: 7}
+    assert list(_list_cycles(partners)) == [[0, 3], [1, 2, 4]]
+    count = 20_000  # following the others anew from each would never end
+    assert list(_list_cycles({row: (row + 1) % count for row in range(count)})) == [list(range(count))]
