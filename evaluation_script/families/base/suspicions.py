@@ -190,7 +190,7 @@ def _settle(pixels: Array) -> Array:
 _FLIPPED, _PADDED = "Undo the flip before you save", "Cut off the padding before you resize to the size of the image"
 #: The name, slip and remedy of each way to mirror, rotate, reshape or pad masks, and the change of pixels (height,
 #: width) that undoes it.
-_MIRRORINGS: Tuple[Tuple[str, str, str, Callable[[Array], Array]], ...] = (
+_REARRANGEMENTS: Tuple[Tuple[str, str, str, Callable[[Array], Array]], ...] = (
     ("mirrored", "look mirrored, with left and right exchanged", _FLIPPED, lambda pixels: pixels[:, ::-1]),
     ("upside down", "look upside down", _FLIPPED, lambda pixels: pixels[::-1]),
     ("rotated", "look rotated by 180 degrees", _FLIPPED, lambda pixels: pixels[::-1, ::-1]),
@@ -208,20 +208,22 @@ _MIRRORINGS: Tuple[Tuple[str, str, str, Callable[[Array], Array]], ...] = (
         partial(_cut_square, centered=False),
     ),
 )
-#: The minimum score of mirrored masks, and of masks of other images, once corrected.
+#: The minimum score of rearranged masks, and of masks of other images, once corrected.
 _LEAST_MEANT = 0.5
 
 
-def list_mirrorings(
+def list_rearrangements(
     noun: str,
-    open_mirrored: Callable[[Callable[[Array], Array], Any], Any],
+    open_changed: Callable[[Callable[[Array], Array], Any], Any],
     masks: str = "masks",
     times: float = Reading.times,
 ) -> List[Reading]:
-    """Return the readings of mirrored masks; a function copies the submission, given the change that undoes it."""
+    """Return the readings of masks that are mirrored, reshaped or padded; a function copies the submission, given the
+    change that undoes it.
+    """
     return [
-        Reading(name, f"{masks} {slip}", remedy, noun, partial(open_mirrored, mirror), _LEAST_MEANT, times)
-        for name, slip, remedy, mirror in _MIRRORINGS
+        Reading(name, f"{masks} {slip}", remedy, noun, partial(open_changed, change), _LEAST_MEANT, times)
+        for name, slip, remedy, change in _REARRANGEMENTS
     ]
 
 
@@ -235,12 +237,12 @@ def _open_changed(change: Callable[[Array], Array], submission: Any) -> Any:
     return switch("read", value=read)(submission)
 
 
-def read_mirrored(noun: str, masks: str = "masks", times: float = Reading.times) -> List[Reading]:
-    """Return the readings of mirrored masks, which the submission's `read` returns."""
-    readings = list_mirrorings(noun, _open_changed, masks, times)
+def read_rearranged(noun: str, masks: str = "masks", times: float = Reading.times) -> List[Reading]:
+    """Return the readings of masks, which the submission's `read` returns, that are mirrored, reshaped or padded."""
+    readings = list_rearrangements(noun, _open_changed, masks, times)
     return [
         replace(reading, fits=partial(FirstMaps.improve, change=change))
-        for reading, (*_, change) in zip(readings, _MIRRORINGS)
+        for reading, (*_, change) in zip(readings, _REARRANGEMENTS)
     ]
 
 
@@ -304,20 +306,21 @@ def read_compressed(noun: str, masks: str) -> Reading:
 _SPECKLED, _TIMES_UNEVEN = 0.25, 1.4
 
 
-def read_neighbours(masks: str, times: float = Reading.times) -> List[Reading]:
-    """Return the readings of maps that belong to the image before or after theirs, by the submission's `read`."""
+def read_neighbours(
+    masks: str, times: float = Reading.times, *, subject: str = "", remedy: str = "", method: str = "read"
+) -> List[Reading]:
+    """Return the readings of maps that belong to the image before or after theirs, by a method of the submission."""
 
     def open_neighbours(step: int, submission: Any) -> Any:
         names = submission.truth.item_names
         neighbours = dict(zip(names, [*names[step:], *names[:step]]))
 
-        def read(name: str, *arguments: Any) -> Optional[Array]:
-            labels: Optional[Array] = submission.read(neighbours.get(name, name), *arguments)
-            return labels
+        def read(name: str, *arguments: Any) -> Any:
+            return getattr(submission, method)(neighbours.get(name, name), *arguments)
 
-        return switch("read", value=read)(submission)
+        return switch(method, value=read)(submission)
 
-    subject, remedy = f"each of the {masks}", f"Check the numbers in the names of {masks}"
+    subject, remedy = subject or f"each of the {masks}", remedy or f"Check the numbers in the names of {masks}"
     return [
         replace(reading, fits=FirstMaps.are_unrelated, few=True)
         for reading in list_neighbours(subject, "image", remedy, open_neighbours, _LEAST_MEANT, times)
@@ -340,11 +343,11 @@ def list_neighbours(
 def read_rewritten(noun: str) -> List[Reading]:
     """Return the readings of run lengths that are rewritten by the submission's `rewrite`."""
 
-    def open_mirrored(mirror: Callable[[Array], Array], submission: Any) -> Any:
-        return switch("rewrite", value=partial(run_lengths.rearrange, change=mirror))(submission)
+    def open_changed(change: Callable[[Array], Array], submission: Any) -> Any:
+        return switch("rewrite", value=partial(run_lengths.rearrange, change=change))(submission)
 
     turned = read_turned(noun, switch("rewrite", value=run_lengths.turn))
-    return [turned, *list_mirrorings(noun, open_mirrored)]
+    return [turned, *list_rearrangements(noun, open_changed)]
 
 
 def read_turned(noun: str, open_turned: Callable[[Any], Any], times: float = Reading.times) -> Reading:
@@ -394,10 +397,15 @@ def judge_readings(
         before, after = (math.fsum(column) / len(scores) for column in zip(*scores))
         if after > max(best[0], reading.times * before) and after >= reading.least:
             scope = f"(tried on {quantity(len(scores), reading.noun, count)})"
-            gain = f"corrected, {reading.metric or metric} would be {after:.2f} instead of {before:.2f}"
+            gain = describe_gain(reading.metric or metric, before, after)
             line = f"{reading.slip}: {gain} {scope}. {reading.remedy}"
             best = after, line
     return [best[1]] if best[1] else []
+
+
+def describe_gain(metric: str, before: float, after: float) -> str:
+    """Describe the score of corrected units beside that as submitted."""
+    return f"corrected, {metric} would be {after:.2f} instead of {before:.2f}"
 
 
 def encode_reading_scores(reading_scores: ReadingScores) -> Dict[str, Dict[str, List[float]]]:

@@ -16,7 +16,7 @@ from ...masks.overlaps import LabelMap, LabelPairs, sum_by_key, sum_label_pairs
 from ...masks.stack import Array
 from ...values.arithmetic import add
 from ..base.family import Values, mean_of_all
-from ..base.suspicions import judge_matches, read_mirrored
+from ..base.suspicions import judge_matches, read_rearranged
 from ..base.units import Shapes, TruthFrame, Unit, UnitAccumulator, UnitCounts, unit_engine
 from .files import BEGIN, END, LABEL, PARENT, CellSubmission, judge_frame, name_labels, read_truth
 from .protocols import TOLERANCES, CellProtocol
@@ -531,5 +531,5 @@ ENGINE = unit_engine(
     _suspect,
     facts={},
     notes=_note_undefined,
-    readings=lambda _protocol: read_mirrored("sequence"),
+    readings=lambda _protocol: read_rearranged("sequence"),
 )

@@ -18,9 +18,9 @@ from ..base.suspicions import (
     judge_one_class,
     judge_pixels,
     judge_unlabelled,
-    list_neighbours,
-    read_mirrored,
+    read_neighbours,
     read_padded,
+    read_rearranged,
     switch,
 )
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile
@@ -181,28 +181,18 @@ _EXCHANGED = Reading(
 _TIMES_MIRRORED = 1.5
 
 
-def _open_neighbours(step: int, submission: Any) -> Any:
-    """Return a copy of a submission in which each image has the entry of another, a step further."""
-    names = [name for name in submission.truth.item_names if name in submission.names()]
-    neighbours = dict(zip(names, [*names[step:], *names[:step]]))
-    return switch("frames", value=lambda unit, *arguments: submission.frames(neighbours[unit], *arguments))(submission)
-
-
-_NEIGHBOURS = [
-    replace(reading, fits=FirstMaps.are_unrelated, few=True)
-    for reading in list_neighbours(
-        "each entry", "image", "Check the pairs of image_id and file_name", _open_neighbours, 0.5, 2.0
-    )
-]
+_NEIGHBOURS = read_neighbours(
+    "maps", 2.0, subject="each entry", remedy="Check the pairs of image_id and file_name", method="frames"
+)
 
 
 def _list_readings(protocol: PanopticProtocol) -> List[Reading]:
     """Return the other readings of a unit; JSON lists reject unlisted ids, so none has swapped channels."""
     if protocol.classes:
-        return [_EXCHANGED, read_padded("sequence", "maps"), *read_mirrored("sequence", "maps", _TIMES_MIRRORED)]
+        return [_EXCHANGED, read_padded("sequence", "maps"), *read_rearranged("sequence", "maps", _TIMES_MIRRORED)]
     noun = "video" if protocol.video else "image"
     neighbours = [] if protocol.video else _NEIGHBOURS
-    return [read_padded(noun, "maps"), *read_mirrored(noun, "maps", _TIMES_MIRRORED), *neighbours]
+    return [read_padded(noun, "maps"), *read_rearranged(noun, "maps", _TIMES_MIRRORED), *neighbours]
 
 
 _FACTS = {"categories": (int, str, bool)}

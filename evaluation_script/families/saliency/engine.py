@@ -9,7 +9,7 @@ from ...masks.overlaps import LabelMap
 from ...masks.stack import Array
 from ...values.arithmetic import mean
 from ..base.family import Values
-from ..base.suspicions import is_nearly_none, judge_cover, read_mirrored, read_neighbours
+from ..base.suspicions import is_nearly_none, judge_cover, read_neighbours, read_rearranged
 from ..base.units import Shapes, Unit, UnitAccumulator, count_by_image, unit_engine
 from . import counting
 from .counting import E_CURVE, F_CURVE, VALUES, count_map
@@ -111,6 +111,6 @@ ENGINE = unit_engine(
     facts={"subsets": (str,)},
     readings=lambda _protocol: [
         replace(reading, least=_LEAST_S)
-        for reading in (*read_mirrored("image", "maps", _TIMES_S), *read_neighbours("maps", _TIMES_S))
+        for reading in (*read_rearranged("image", "maps", _TIMES_S), *read_neighbours("maps", _TIMES_S))
     ],
 )

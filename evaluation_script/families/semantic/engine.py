@@ -27,9 +27,9 @@ from ..base.suspicions import (
     judge_unlabelled,
     read_blended,
     read_compressed,
-    read_mirrored,
     read_neighbours,
     read_padded,
+    read_rearranged,
     read_turned,
     switch,
 )
@@ -521,7 +521,7 @@ def _list_readings(protocol: SemanticProtocol) -> List[Reading]:
             read_padded("video", "maps"),
             read_blended("video", "maps"),
             read_compressed("video", "maps"),
-            *read_mirrored("video", "maps", _TIMES_TURNED),
+            *read_rearranged("video", "maps", _TIMES_TURNED),
         ]
     turned = [read_turned("image", switch("turns_runs"), _TIMES_TURNED)] if protocol.form == STUFF else []
     return [
@@ -529,7 +529,7 @@ def _list_readings(protocol: SemanticProtocol) -> List[Reading]:
         read_padded("image", "maps"),
         read_blended("image", "maps"),
         read_compressed("image", "maps"),
-        *read_mirrored("image", "maps", _TIMES_TURNED),
+        *read_rearranged("image", "maps", _TIMES_TURNED),
         *read_neighbours("maps", _TIMES_TURNED),
     ]
 

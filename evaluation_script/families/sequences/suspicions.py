@@ -21,8 +21,8 @@ from ..base.suspicions import (
     is_nearly_none,
     judge_cover,
     judge_readings,
-    list_mirrorings,
     list_neighbours,
+    list_rearrangements,
     read_turned,
     score_readings,
 )
@@ -106,7 +106,7 @@ _SCALED = [
         partial(_rename, lambda number: 1 if number == _LABELS - 1 else number),
     ),
 ]
-_MIRRORED = list_mirrorings("sequence", lambda mirror, _: partial(_redraw, mirror), times=_TIMES_MIRRORED)
+_REARRANGED = list_rearrangements("sequence", lambda mirror, _: partial(_redraw, mirror), times=_TIMES_MIRRORED)
 _TURNED = read_turned("sequence", lambda _: partial(_redraw, turn_pixels))
 #: The numbers of a sequence's objects, matched with its labels by their shared pixels.
 _EXCHANGED = _make_reading("exchanged", "object numbers look exchanged", _FROM_1, lambda stacks: stacks)
@@ -132,7 +132,7 @@ _REVERSED = Reading(
 )  # fmt: skip
 
 
-class ReversedFrames(MaskFiles):
+class _ReversedFrames(MaskFiles):
     """The masks of a sequence in reverse order."""
 
     def __init__(self, masks: MaskFiles, frames: List[str]) -> None:
@@ -170,12 +170,12 @@ class FrameSteps:
         self._frames += end - 1
         self._is_right = (_match_labels(table) or 0.0) >= _RIGHT
         for sums, offset in zip(self._tables[1:], () if self._is_right else _OFFSETS[1:]):
-            window = slice(1 + offset, end + offset)
+            window = np.arange(1 + offset, end + offset)
             sums[:, :, 1] += true_areas + areas[:, :, window].sum(axis=2)
             for row, (name, labels) in enumerate(self._labels.items()):
                 for column, label in enumerate(labels):
                     if name in truth and label in predicted:
-                        masks = _cut(truth[name], slice(1, end)), _cut(predicted[label], window)
+                        masks = truth[name].frames(np.arange(1, end)), predicted[label].frames(window)
                         pixels = int(count_shared(*masks).sum())
                         sums[row, column] += pixels, -pixels
 
@@ -189,10 +189,6 @@ class FrameSteps:
             for reading, after in zip(_STEPS, scores)
             if 1 - after <= _CLOSER * (1 - before)
         }
-
-
-def _cut(stack: Stack, frames: slice) -> Stack:
-    return Stack(stack.words[frames], stack.top, stack.column, stack.size)
 
 
 #: The objects of a sequence, each with the labels that may be its own.
@@ -233,9 +229,9 @@ def _match_labels(table: Array) -> Optional[float]:
 def _list_readings(protocol: SequenceProtocol) -> List[Reading]:
     """Return the other readings by which a sequence may score more."""
     if protocol.proposals and not protocol.salient:
-        return [*_MIRRORED, _TURNED, _REVERSED]
+        return [*_REARRANGED, _TURNED, _REVERSED]
     numbered = [] if is_one_mask(protocol) else [*_SHIFTED, *_SCALED, _EXCHANGED]
-    return [_INVERTED, *numbered, *_MIRRORED, _TURNED, _REVERSED]
+    return [_INVERTED, *numbered, *_REARRANGED, _TURNED, _REVERSED]
 
 
 def look_at_sequence(
@@ -261,7 +257,7 @@ def look_at_sequence(
     def score_all() -> Dict[str, float]:
         in_order = [reading for reading in readings if reading is not _REVERSED]
         names = masks.frames()
-        backwards = ReversedFrames(masks, [frame for frame in truth.frames if frame in names])
+        backwards = _ReversedFrames(masks, [frame for frame in truth.frames if frame in names])
         return {
             **_score_readings(truth, masks, protocol, in_order),
             **_score_readings(truth, backwards, protocol, [_REVERSED]),

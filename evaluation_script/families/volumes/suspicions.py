@@ -14,7 +14,7 @@ import numpy as np
 from ...files.problems import name_list, quantity
 from ...masks.stack import Array
 from ...values.arithmetic import mean
-from ..base.suspicions import Reading, ReadingScores, judge_cover, judge_readings, score_readings
+from ..base.suspicions import Reading, ReadingScores, describe_gain, judge_cover, judge_readings, score_readings
 from ..base.units import UnitAccumulator, UnitCounts
 from .boxes import Box, Boxes, cover, select_labels
 from .protocols import VolumeProtocol
@@ -266,8 +266,7 @@ def _judge_turned(units: Sequence[UnitCounts]) -> List[str]:
     names, *scores = map(list, zip(*turned[reading.name]))
     before, after = map(mean, scores)
     cases = f"in {quantity(len(names), 'case', len(units))}, {name_list(names)}"
-    gain = f"corrected, their {_METRIC} would be {after:.2f} instead of {before:.2f}"
-    return [f"{reading.slip} {cases}: {gain}. {reading.remedy}"]
+    return [f"{reading.slip} {cases}: {describe_gain(f'their {_METRIC}', before, after)}. {reading.remedy}"]
 
 
 def _match_names(pattern: Pattern[str], scores: List[ReadingScores]) -> List[Match[str]]:
