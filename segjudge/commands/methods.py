@@ -133,7 +133,7 @@ def _name_results(text: str) -> tuple[str, str]:
 
 
 def _add_page(sub: argparse.ArgumentParser, about: str) -> None:
-    """Add the option of a page, by `score`'s name and by that of other files."""
+    """Add the option that writes a page: `--report`, as in `score`, or `--out`."""
     options_of(sub, OUTPUT)("--report", "--out", dest="out", metavar="FILE", type=OutputFile, help=about)
 
 

@@ -222,7 +222,7 @@ def check_noise(true: int, predicted: int) -> None:
 
 
 def _check_codes(truth: Array, prediction: Array) -> None:
-    """Raise a Flaw if a surface, given as codes, is noise, or the truth's is that of isolated voxels."""
+    """Raise a Flaw if either surface, given as codes, is noise, or if the truth's voxels are isolated."""
     true = int(np.count_nonzero(truth))
     check_noise(true, int(np.count_nonzero(prediction)))
     if true <= _MOST_SPECKS:

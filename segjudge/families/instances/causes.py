@@ -56,10 +56,11 @@ def explain_causes(diagnosis: InstanceDiagnosis) -> tuple[str, int]:
     if len(images) < len(diagnosis.counts.right):
         scope = f"In the {len(images):,} {unit}s with most mistakes, "
     costs: dict[int, dict[str, float]] = {}
-    for image, gain in mirrored.gains.items() if mirrored else ():
-        before = dict(counts.costs)
-        counts.add_mirrored(diagnosis.name_image(image), mirrored.way if mirrored else "", gain)
-        costs[image] = counts.subtract_costs(before)
+    if mirrored:
+        for image, gain in mirrored.gains.items():
+            before = dict(counts.costs)
+            counts.add_mirrored(diagnosis.name_image(image), mirrored.way, gain)
+            costs[image] = counts.subtract_costs(before)
     for number, scene in enumerate(list_scenes(righted, images)):
         before = dict(counts.costs)
         _count_scene(counts, scene, righted, follows=diagnosis.protocol.tubes and number < _MOST_VIDEOS)
