@@ -92,6 +92,7 @@ def compare(command: Command) -> None:
     if "--images" in command.options and Path(command.places[0]).is_dir():
         shutil.copytree(command.places[0], command.options["--images"], dirs_exist_ok=True)  # volumes stand for scans
     elif "--images" in command.options:
+        truth(command.options["--images"], command.options["--protocol"])  # a dataset's folder has both
         with zipfile.ZipFile(command.places[0]) as archive:
             for name in archive.namelist():
                 picture = Path(command.options["--images"], "JPEGImages/480p", name).with_suffix(".jpg")
