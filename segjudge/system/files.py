@@ -16,6 +16,7 @@ from segjudge.system.errors import UsageError
 
 #: The prefix of a folder's name while it is made.
 _DRAFT = ".new-"
+_DRAFT_NAME = re.escape(_DRAFT) + r"[a-z0-9_]{8}"
 #: The maximum bytes of a file's name that come from one name.
 _NAME_BYTES = 120
 #: Files of these kinds may be replaced in a folder of results: no reader takes them, and the official tools write them.
@@ -220,7 +221,8 @@ def open_draft(folder: str) -> Iterator[str]:
     above = os.path.dirname(target)
     try:
         make_folder(above)
-        with tempfile.TemporaryDirectory(dir=above, prefix=_DRAFT) as temporary:
+        _remove_abandoned_drafts(above)
+        with tempfile.TemporaryDirectory(dir=above, prefix=_DRAFT) as temporary, _lock_draft(temporary):
             draft = os.path.join(temporary, "draft")
             os.mkdir(draft)
             yield draft
@@ -231,3 +233,36 @@ def open_draft(folder: str) -> Iterator[str]:
         if error.filename and _DRAFT not in str(error.filename):
             raise HostError(f"{error.filename}: cannot be read ({error.strerror})") from None
         raise NotWritten(error.errno, error.strerror, folder) from None
+
+
+def _remove_abandoned_drafts(folder: str) -> None:
+    """Remove the drafts in a folder whose processes were killed."""
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            path = os.path.join(folder, name)
+            # An empty draft is just being made or removed.
+            if re.fullmatch(_DRAFT_NAME, name) and os.path.isdir(os.path.join(path, "draft")):
+                with _lock_draft(path) as is_free:
+                    if is_free:
+                        shutil.rmtree(path, ignore_errors=True)
+
+
+@contextmanager
+def _lock_draft(folder: str) -> Iterator[bool]:
+    """Lock a draft for the block; yields whether it was free, or False if it cannot be locked."""
+    try:
+        import fcntl  # which Windows lacks
+
+        descriptor = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
+    except (ImportError, OSError):
+        yield False
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_free = True
+    except OSError:  # another process has it, or the file system has no locks
+        is_free = False
+    try:
+        yield is_free
+    finally:
+        os.close(descriptor)

@@ -517,8 +517,12 @@ def _play_files(text: _Text, folder: Path) -> None:
         "a draft that ends in the middle",
         lambda: _draft(inside / "half", OSError(5, "broken", str(inside / "elsewhere"))),
     )
-    text.attempt("a draft on a disk that is full", lambda: _draft(inside / "half", OSError(28, "full")))
-    text.note("there is", sorted(path.name for path in inside.iterdir()))
+    for name in ("abandond", "occupied", "empty___", "yours"):  # the first one's process was killed
+        Path(inside, f".new-{name}", "" if name == "empty___" else "draft/inner").mkdir(parents=True)
+    Path(inside, ".new-linked__").symlink_to(inside / ".new-yours")
+    with files._lock_draft(str(inside / ".new-occupied")):
+        text.attempt("a draft on a disk that is full", lambda: _draft(inside / "half", OSError(28, "full")))
+    text.note("there is", " | ".join(sorted(path.name for path in inside.iterdir())))
 
 
 def _draft(folder: Path, error: Exception | None = None) -> None:
