@@ -29,6 +29,8 @@ from . import evaluate, platform_input
 _OUT = os.path.join("dist", "grand-challenge")
 #: The maximum characters of a JSON path and of a score's title in the form of a phase.
 _LONGEST_PATH, _LONGEST_TITLE = 255, 64
+#: The key of `metrics.json` beside those of the splits.
+_WARNINGS = "warnings"
 _DOCKERFILE = """\
 # An evaluation method of grand-challenge.org:
 #   docker build --platform linux/amd64 -t evaluation . && docker save evaluation | gzip > evaluation.tar.gz
@@ -91,7 +93,7 @@ def _write(bundle: Bundle, configured: dict[str, Any], phase: Phase, folder: str
     files = {f"{SCRIPT_FOLDER}/{name}": data for name, data in bundle.read_script().items()}
     truth = os.path.basename(phase.annotations)
     public_splits = [split for split in phase.splits if not split.hidden]
-    split_keys = _path_keys([split.codename for split in public_splits])
+    split_keys = _path_keys([split.codename for split in public_splits], _WARNINGS)
     keys = {
         split.codename: {"key": split_keys[split.codename], "labels": _path_keys(split.metrics)}
         for split in public_splits
@@ -116,14 +118,14 @@ def _write(bundle: Bundle, configured: dict[str, Any], phase: Phase, folder: str
     return BuiltMethod(settings["score_jsonpath"], notes)
 
 
-def _path_keys(names: Sequence[str]) -> dict[str, str]:
-    """Return a key of `metrics.json` for each name, usable in grand-challenge's JSON paths.
+def _path_keys(names: Sequence[str], *reserved: str) -> dict[str, str]:
+    """Return a key of `metrics.json` for each name, usable in grand-challenge's JSON paths, and not reserved.
 
     The platform splits paths at dots and strips spaces; keys may have all other characters. Keys of standard errors end
     in `_error`, so no two keys are equal.
     """
     keys: dict[str, str] = {}
-    taken_keys: set[str] = set()
+    taken_keys = set(reserved)
     for name in names:
         key = name.strip().replace(".", "_")
         while {key, f"{key}_error"} & taken_keys:

@@ -31,7 +31,8 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="segjudge-") as temporary:
             annotations = os.path.join(truth, task["annotations"])
             submission = platform_input.find_submission(source, task["phase"], temporary)
-            metrics = _metrics(script.evaluate(annotations, submission, task["phase"]), task)
+            answer = script.evaluate(annotations, submission, task["phase"])
+            metrics = {**_metrics(answer, task), **_warnings(answer)}
         text = json.dumps(metrics, allow_nan=False)
         with open(os.path.join(target, "metrics.json"), "w", encoding="utf-8") as file:
             file.write(text)
@@ -55,6 +56,12 @@ def _metrics(answer: dict[str, Any], task: dict[str, Any]) -> dict[str, dict[str
                 renamed = {f"{keys[label.removeprefix(before)]}{after}": value for label, value in values.items()}
                 metrics.setdefault(key, {}).update(renamed)
     return metrics
+
+
+def _warnings(answer: dict[str, Any]) -> dict[str, list[str]]:
+    """Return the warnings of the visible splits by their key of the metrics; empty if there are none."""
+    warnings = answer.get("submission_result", {}).get("warnings")
+    return {"warnings": warnings} if warnings else {}
 
 
 if __name__ == "__main__":

@@ -137,7 +137,7 @@ def _list_calls() -> Iterator[str]:
     names = {
         "gc": evaluate, "answer": _ANSWER, "task": _TASK, "submission": _read_submission, "jobs": _read_jobs, "job": _job,
         "run": _run, "fail": _fail, "limit": _LIMIT,
-        "keys": lambda *names: list(build._path_keys(names).values()), "listed": _list_inputs,
+        "keys": lambda *names: list(build._path_keys(names, "warnings").values()), "listed": _list_inputs,
     }  # fmt: skip
     with mock.patch.dict(
         sys.modules, {**named, "evaluation_script.main": scorers, "evaluation_script.families": families}

@@ -8,14 +8,17 @@ import os
 import subprocess
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 
 import segjudge
 from segjudge.cli import main
-from tests.builders import ANNOTATIONS, ROOT, STRONG
+from tests.builders import ANNOTATIONS, ROOT, STRONG, png, zipped
 
 from . import evaluations
 from .evaluations import encode, ranked_value
@@ -109,6 +112,21 @@ def test_labels_with_dots_lead_to_their_scores(tmp_path: Path, capsys: pytest.Ca
         label: values[label] for label in paths
     }
     assert "P@0.5" in paths
+
+
+def test_warnings_are_those_of_scoring_here(methods: Path, folders: Path) -> None:
+    with zipfile.ZipFile(STRONG) as archive:
+        maps = {name: np.array(Image.open(io.BytesIO(archive.read(name)))) for name in archive.namelist()}
+    mirrored = folders / "mirrored.zip"
+    mirrored.write_bytes(zipped({name: png(labels[:, ::-1]) for name, labels in maps.items()}))
+    evaluations.upload(folders / "input", mirrored.read_bytes())
+
+    metrics = metrics_of(methods / "sequences-dev", folders)
+
+    scores = segjudge.score(mirrored, ANNOTATIONS, "davis2017")
+    assert metrics["warnings"] == list(scores.warnings)
+    assert any("mirrored" in line for line in metrics["warnings"])
+    assert metrics["dev"]["J&F-Mean"] == scores["J&F-Mean"]
 
 
 def test_the_last_line_is_for_the_participant(methods: Path, folders: Path) -> None:
