@@ -513,13 +513,10 @@ def _play_files(text: _Text, folder: Path) -> None:
     with files.hold_folder(str(inside / "held"), "rehearsal"):
         text.attempt("held by another", lambda: files.hold_folder(str(inside / "held"), "rehearsal"))
     text.attempt("below a file", lambda: files.hold_folder(str(inside / "file/x"), "rehearsal"))
-    text.attempt(
-        "a draft that ends in the middle",
-        lambda: _draft(inside / "half", OSError(5, "broken", str(inside / "elsewhere"))),
-    )
-    for name in ("abandond", "occupied", "empty___", "yours"):  # the first one's process was killed
-        Path(inside, f".new-{name}", "" if name == "empty___" else "draft/inner").mkdir(parents=True)
-    Path(inside, ".new-linked__").symlink_to(inside / ".new-yours")
+    elsewhere = OSError(5, "broken", str(inside / "elsewhere"))
+    text.attempt("a draft that ends in the middle", lambda: _draft(inside / "half", elsewhere))
+    for name in ("killed__/draft/inner", "occupied/draft/inner", "empty___", "yours/draft/inner"):
+        Path(inside, f".new-{name}").mkdir(parents=True)
     with files._lock_draft(str(inside / ".new-occupied")):
         text.attempt("a draft on a disk that is full", lambda: _draft(inside / "half", OSError(28, "full")))
     text.note("there is", " | ".join(sorted(path.name for path in inside.iterdir())))
