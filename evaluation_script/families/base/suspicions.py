@@ -511,18 +511,24 @@ def _shift(table: Array, total: int) -> Optional[int]:
     rows, columns = np.nonzero(table)
     sums = np.bincount(columns - rows + count, table[rows, columns], 2 * count)
     shift = int(sums.argmax()) - count
-    telling = np.count_nonzero(np.diagonal(table, shift) >= _LEAST * total)
+    shifted = columns - rows == shift
+    telling = np.count_nonzero(_tell(table, rows[shifted], columns[shifted]))
     return shift if sums.max() > _WOULD_BE_RIGHT * total and telling >= _FEWEST else None
 
 
-def _match_codings(table: Array, total: int) -> List[Tuple[int, int]]:
-    """Return pairs of a true label and its predicted label, the most frequent first; empty if they explain few pixels.
+def _tell(table: Array, rows: Array, columns: Array) -> Array:
+    """Return which pairs of a true and a predicted label are evidence of another coding.
 
-    A label that stands for itself is no evidence.
+    A rare pair is none, nor is a predicted label that mostly stands for itself.
     """
+    stay = (table.argmax(axis=1) == np.arange(len(table))) & table.any(axis=1)
+    return (rows != columns) & (table[rows, columns] >= _LEAST * table.sum()) & ~stay[columns]
+
+
+def _match_codings(table: Array, total: int) -> List[Tuple[int, int]]:
+    """Return pairs of a true and a predicted label, the most frequent first; empty if they explain few pixels."""
     rows, columns = best_assignment(table)
-    pixels = table[rows, columns]
-    tells = (rows != columns) & (pixels >= _LEAST * total)
+    pixels, tells = table[rows, columns], _tell(table, rows, columns)
     order = [index for index in np.argsort(-pixels, kind="stable").tolist() if tells[index]]
     explained = pixels.sum() > _WOULD_BE_RIGHT * total and len(order) >= _FEWEST
     return [(int(rows[index]), int(columns[index])) for index in order] if explained else []

@@ -136,19 +136,23 @@ def _judge_tubes(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
     return ["no predicted object shares a pixel with one of the truth, so AQ and STQ are 0: check classes and numbers"]
 
 
-#: Objects seem numbered anew in each frame if their tracks change in this share of the frames that AQ counts.
-_MOST_SWAPPED = 0.6
+#: The slips of numbers: their loss, the share of AQ above which it is no error of a method, the cause and the remedy.
+_NUMBERINGS = (
+    ("swapped", 0.6, "changes of numbers between frames", "give an object the same number in all frames"),
+    ("merged", 0.4, "numbers that several objects have in one frame", "give each object a number of its own"),
+)
 
 
 def _judge_numbers(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
-    """Return a suspicion if objects have a new number in most frames."""
+    """Return a suspicion if objects have a new number in most frames, or share their numbers."""
     videos = [counts for counts in accumulator.complete_counts() if "unassociated" in counts.tables]
-    swapped = math.fsum(add(counts.tables["unassociated"][:, UNASSOCIATED.index("swapped")]) for counts in videos)
     tubes = math.fsum(float(counts.tables["association"][1]) for counts in videos)
-    if not tubes or swapped <= _MOST_SWAPPED * tubes:
-        return []
-    lost = f"changes of numbers between frames lower AQ by {swapped / tubes:.2f}"
-    return [f"{lost}: give an object the same number in all frames"]
+    for name, most, cause, remedy in _NUMBERINGS:
+        column = UNASSOCIATED.index(name)
+        lost = math.fsum(add(counts.tables["unassociated"][:, column]) for counts in videos)
+        if lost > most * tubes:
+            return [f"{cause} lower AQ by {lost / tubes:.2f}: {remedy}"]
+    return []
 
 
 def _suspect(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
