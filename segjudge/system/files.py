@@ -210,12 +210,16 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
 
 
 @contextmanager
-def open_draft(folder: str) -> Iterator[str]:
-    """Yield a draft folder that atomically becomes this one; raises UsageError if it exists."""
+def open_draft(folder: str, *, replaces: bool = False) -> Iterator[str]:
+    """Yield a draft folder that becomes this one when it is whole.
+
+    Raises UsageError if the folder has content, unless the draft replaces it.
+    """
     import tempfile
 
     target = os.path.abspath(folder)
-    if os.path.lexists(target) and (not os.path.isdir(target) or os.listdir(target)):
+    has_folder = os.path.isdir(target)
+    if os.path.lexists(target) and not (has_folder and (replaces or not os.listdir(target))):
         raise UsageError(f"{folder}: already exists and is not overwritten; name another folder")
     target = os.path.realpath(target)  # a link to an empty folder stays
     above = os.path.dirname(target)
@@ -226,6 +230,8 @@ def open_draft(folder: str) -> Iterator[str]:
             draft = os.path.join(temporary, "draft")
             os.mkdir(draft)
             yield draft
+            if has_folder and replaces:
+                os.replace(target, os.path.join(temporary, "replaced"))
             os.replace(draft, target)
     except NotWritten:
         raise

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import shutil
 import tarfile
 import tempfile
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.platforms.evalai.bundle.phase_splits import splits_of
 from segjudge.platforms.evalai.bundle.problems import mappings_in
 from segjudge.system.errors import UsageError
-from segjudge.system.files import file_name
+from segjudge.system.files import file_name, open_draft
 
 from . import evaluate, platform_input
 
@@ -74,7 +73,8 @@ def build(source: BundleSource, out: str = "") -> dict[str, BuiltMethod]:
                 if os.path.isdir(folder) and "task.json" not in os.listdir(folder) and os.listdir(folder):
                     raise UsageError(f"{folder}: already holds other files; choose another folder with --out")
                 try:
-                    written[folder] = _write(bundle, configured, phase, folder)
+                    with open_draft(folder, replaces=True) as draft:
+                        written[folder] = _write(bundle, configured, phase, draft)
                 except OSError as error:
                     fault = f"{folder}: cannot be written ({error.strerror})"
                     raise HostError(f"{fault}; choose another path with --out") from None
@@ -89,7 +89,6 @@ def build(source: BundleSource, out: str = "") -> dict[str, BuiltMethod]:
 def _write(bundle: Bundle, configured: dict[str, Any], phase: Phase, folder: str) -> BuiltMethod:
     if not bundle.has(phase.annotations):
         raise HostError(f"{phase.annotations}: is not in the bundle, so grand-challenge cannot score {phase.codename}")
-    shutil.rmtree(folder, ignore_errors=True)
     files = {f"{SCRIPT_FOLDER}/{name}": data for name, data in bundle.read_script().items()}
     truth = os.path.basename(phase.annotations)
     public_splits = [split for split in phase.splits if not split.hidden]
