@@ -147,10 +147,10 @@ def _judge_numbers(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
     """Return a suspicion if objects have a new number in most frames, or share their numbers."""
     videos = [counts for counts in accumulator.complete_counts() if "unassociated" in counts.tables]
     tubes = math.fsum(float(counts.tables["association"][1]) for counts in videos)
-    for name, most, cause, remedy in _NUMBERINGS:
+    for name, share, cause, remedy in _NUMBERINGS:
         column = UNASSOCIATED.index(name)
         lost = math.fsum(add(counts.tables["unassociated"][:, column]) for counts in videos)
-        if lost > most * tubes:
+        if lost > share * tubes:
             return [f"{cause} lower AQ by {lost / tubes:.2f}: {remedy}"]
     return []
 
