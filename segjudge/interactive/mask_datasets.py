@@ -148,7 +148,7 @@ def open_dataset(root: str, layout: str | None, images: str | None, draw: int) -
 def _objects_and_smallest_area(mask: Array) -> tuple[int, int]:
     areas = np.bincount(mask.ravel(), minlength=VOID + 1)[1:VOID]
     visible = areas[areas > 0]
-    return len(visible), int(visible.min(initial=0))
+    return len(visible), int(visible.min()) if len(visible) else 0
 
 
 def _draw_lines(region: Array, object_id: int) -> list[ScribbleLine]:
