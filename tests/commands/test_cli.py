@@ -1044,6 +1044,18 @@ def test_listings_fit_a_terminal(
     assert [line for line in lines if len(line) > width] == []
 
 
+def test_names_of_benchmarks_take_at_most_half_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, longest = min(PROTOCOLS, key=len), max(map(len, PROTOCOLS))
+    for columns, width in ((40, 20), (2 * longest, longest), (200, longest)):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+        assert main(["benchmarks"]) == 0
+        text = capsys.readouterr().out
+        assert re.search(rf"^  {name:{width}}  \S", text, re.MULTILINE), columns
+
+
 def test_benchmarks_are_listed_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["benchmarks", "--json"]) == 0
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}

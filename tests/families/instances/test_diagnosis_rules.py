@@ -12,6 +12,7 @@ import pytest
 
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.masks.detections import OverlappingPairs
+from segjudge.families.instances import keypoints
 from segjudge.families.instances.diagnosis import (
     _TIDE_RECALLS,
     KINDS,
@@ -423,3 +424,26 @@ def test_other_families_have_no_diagnosis_of_detections() -> None:
     report: Any = SimpleNamespace(counts=None, protocol=PROTOCOL, split="val")
     with pytest.raises(UsageError, match="no kinds"):
         diagnose(job, report)
+
+
+@pytest.mark.parametrize(
+    ("shifts", "changed", "expected"),
+    [
+        pytest.param([(9, 2), (-4, 3)], 0, [(-4, 3, 1)], id="the nearest"),
+        pytest.param([(9, 2), (-4, 3)], 2, [(9, 2, 0)], id="the nearest with the same pose"),
+        pytest.param([(20, 1), (0, 21)], 0, [], id="too far"),
+    ],
+)
+def test_the_offset_of_a_person_is_that_of_the_same_pose(
+    shifts: list[tuple[int, int]], changed: int, expected: list[tuple[int, int, int]]
+) -> None:
+    pose = np.array([(3.0, 4.0), (7.0, 4.0), (5.0, 9.0), (0.0, 0.0)])
+    points = np.array([pose + shift for shift in shifts])
+    points[1, 0] += changed
+    people = SimpleNamespace(points=pose[None], marked=np.array([[True, True, True, False]]))
+    judged = SimpleNamespace(
+        truth=SimpleNamespace(area=np.array([100.0])), records=SimpleNamespace(points=points.reshape(2, -1))
+    )
+    diagnosis: Any = SimpleNamespace(judged=judged)
+    moves = keypoints._measure_moves(diagnosis, people, np.array([0]), np.array([0, 1]))  # type: ignore[arg-type]
+    assert moves.tolist() == [list(move) for move in expected]

@@ -196,3 +196,14 @@ def test_large_surfaces_are_weighted_as_a_whole(monkeypatch: pytest.MonkeyPatch)
     wanted = [distance_by_weight(Sides(*sides), percent) for percent in (50, 95, 100)]
     monkeypatch.setattr(surfaces, "_MOST_SORTED", 1000)
     assert [distance_by_weight(Sides(*sides), percent) for percent in (50, 95, 100)] == wanted
+
+
+@pytest.mark.parametrize("steps", [900, 3, 1, 0], ids=["many distances", "few distances", "one distance", "crowded"])
+def test_bins_change_no_distance(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = np.random.default_rng(steps)
+    sides = Sides(*(Surface(spread, draw.integers(0, 9, len(spread)).astype(np.uint8), draw.random(9)) for spread in (
+        draw.integers(0, steps, count) / 7 if steps else draw.random(count) ** 99 for count in (2_000, 3_001)
+    )))  # fmt: skip
+    wanted = [distance_by_weight(sides, percent) for percent in (10, 50, 95, 100)]
+    monkeypatch.setattr(surfaces, "_MOST_SORTED", 30)
+    assert [distance_by_weight(sides, percent) for percent in (10, 50, 95, 100)] == wanted

@@ -324,7 +324,7 @@ def _look(config: Any, files: Mapping[str, bytes] | None = None) -> list[str]:
             Path("c", name).write_bytes(FILES[name])
 
 
-def _encrypt(data: bytes) -> bytes:
+def encrypt(data: bytes) -> bytes:
     """Mark the first file of a zip as encrypted."""
     encrypted = bytearray(data)
     encrypted[6] |= 1
@@ -339,7 +339,7 @@ def _look_at_zips() -> dict[str, list[str]]:
         "a zip": zipped(whole),
         "a zip of a folder": zipped({f"c/{name}": data for name, data in whole.items()}),
         "a zip whose config is a folder": zipped({"competition.yaml/x": ""}),
-        "a zip with a password": _encrypt(zipped(whole)),
+        "a zip with a password": encrypt(zipped(whole)),
         "no zip": b"odd",
         "nothing": b"",
         "a zip that is cut": zipped(whole)[:-40],

@@ -16,7 +16,9 @@ import yaml
 from segjudge.cli import main
 from segjudge.platforms.codabench.check import check
 from segjudge.platforms.evalai.bundle.problems import ERROR, BundleProblem
+from tests import builders
 from tests.data import CODABENCH
+from tests.platforms.codabench.damaged_competitions import encrypt
 
 ANSWERS = CODABENCH / "answers.jsonl"
 Config = dict[str, Any]
@@ -370,6 +372,15 @@ def test_a_bundle_of_codalabs_is_not_judged(bundle: Path, edit: Any, capsys: pyt
 def test_what_is_no_zip_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bundle.zip").write_text("no zip")
     assert [problem.quote for problem in refusals(tmp_path / "bundle.zip")] == ["Bad zip file uploaded."]
+
+
+def test_a_zip_with_a_password_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "bundle.zip"
+    path.write_bytes(encrypt(builders.zipped({"competition.yaml": b"version: 2"})))
+    (problem,) = refusals(path)
+    assert problem.subject == str(path)
+    assert problem.fault.startswith("cannot be unpacked (File <ZipInfo ")
+    assert problem.remedy == "Zip it again, without encryption"
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from segjudge.cli import main
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.trial import open_hosted_worker, try_samples
+from segjudge.platforms.evalai.hosted_worker import program
 from tests import guests
 from tests.builders import zipped
 
@@ -257,3 +258,24 @@ def test_run_ranks_upwards_where_the_config_says_so(tmp_path: Path, capsys: pyte
     assert main(["run", str(guests.with_samples(guests.starter(tmp_path / "b", config=config)))]) == 0
     shown = capsys.readouterr().out
     assert shown.index("1. half.json") < shown.index("2. all.json")
+
+
+@pytest.mark.parametrize(
+    ("form", "annotation", "expected"),
+    [
+        ("remote", "truth.json", ["upload.json", "dev", "", "truth.json"]),
+        ("remote", "absent.json", ["upload.json", "dev", "", ""]),
+        ("hosted", "truth.json", ["truth.json", "upload.json", "dev", ""]),
+    ],
+)
+def test_only_remote_scripts_get_the_truth_by_name(
+    form: str, annotation: str, expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "truth.json").write_text("{}")
+
+    def evaluate(first: str, second: str, third: str = "", test_annotation_file: str = "") -> list[str]:
+        return [first, second, third, test_annotation_file]
+
+    request = {"metadata": {}, "annotation": annotation, "submission": "upload.json", "phase": "dev"}
+    assert program._call_evaluate(evaluate, form, request) == expected
