@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import zlib
-from typing import Any
 
 import numpy as np
 import pytest
 
 from segjudge.evaluation_script.masks.stream import WIDTHS, MaskStream, bytes_in_page, width_for
 from tests.builders import stack_of
-
-
-def unpacked(data: bytes) -> tuple[dict[str, Any], np.ndarray[Any, Any]]:
-    """Return the line of JSON, and the label of each pixel."""
-    line, _, body = zlib.decompress(data).partition(b"\n")
-    about = json.loads(line)
-    numbers, value, shift = [], 0, 0
-    for byte in body:
-        value |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            numbers.append(value)
-            value = shift = 0
-    assert not shift
-    assert len(numbers) == 2 * about["runs"]
-    return about, np.repeat(numbers[: about["runs"]], numbers[about["runs"] :])
+from tests.streams import read_stream
 
 
 @pytest.mark.parametrize(
@@ -45,11 +28,10 @@ def test_a_stream_holds_each_pixel_in_the_middle_of_its_own(height: int, width: 
     stream = MaskStream(["a", "b"], (height, width), across)
     stacks = {name: stack_of(*block) for name, block in masks.items()}
     stream.add(stacks, frames, (height, width))
-    about, labels = unpacked(stream.pack({"frames": frames}))
+    about, labels = read_stream(stream.pack({"frames": frames}))
     size = (max(1, round(height * min(across, width) / width)), min(across, width))
     assert (about["frames"], tuple(about["size"])) == (frames, size)
     rows, columns = (((2 * np.arange(count) + 1) * whole // (2 * count)) for count, whole in zip(size, (height, width)))
-    labels = labels.reshape(frames, *size)
     for index, name in enumerate(masks):
         shown = np.isin(labels, [label for label, group in enumerate(about["groups"]) if index in group])
         assert np.array_equal(shown, masks[name][:, rows][:, :, columns])
@@ -62,8 +44,8 @@ def test_a_stream_with_more_runs_than_its_limit_is_bare() -> None:
     for limit, runs in ((57, 57), (56, 0)):  # two rows share a run at each of seven borders
         stream = MaskStream(["a"], (8, 8), 8, limit)
         stream.add({"a": stack_of(mask)}, 1, (8, 8))
-        assert unpacked(stream.pack({}))[0]["runs"] == runs
-    assert unpacked(stream.pack({}, bare=True))[0] == {"size": [8, 8], "groups": [[]], "runs": 0}
+        assert read_stream(stream.pack({}))[0]["runs"] == runs
+    assert read_stream(stream.pack({}, bare=True))[0] == {"size": [8, 8], "groups": [[]], "runs": 0}
 
 
 def test_objects_that_are_nowhere_or_not_asked_for_are_passed_over_and_those_that_meet_are_a_group() -> None:
@@ -74,14 +56,14 @@ def test_objects_that_are_nowhere_or_not_asked_for_are_passed_over_and_those_tha
     stream = MaskStream(["a", "b", "c", "d"], (1, 70), 99, 6)
     for _ in range(2):
         stream.add(stacks, 2, (1, 70))
-    about, labels = unpacked(stream.pack({"first": "ä"}))
+    about, labels = read_stream(stream.pack({"first": "ä"}))
     assert about == {"first": "ä", "size": [1, 70], "groups": [[]], "runs": 0}, "twice are more runs than the limit"
     assert not len(labels)
     stream = MaskStream(["a", "b", "c", "d"], (1, 70), 99, 6)
     stream.add(stacks, 2, (1, 70))
-    about, labels = unpacked(stream.pack({}))
+    about, labels = read_stream(stream.pack({}))
     assert (about["groups"], about["runs"]) == ([[], [1], [2], [1, 2], [3]], 6)
-    assert labels.tolist() == [1, 1, 3, 3, *[2] * 62, 4, 4, 4, 0, *[0] * 70]
+    assert labels.tolist() == [[[1, 1, 3, 3, *[2] * 62, 4, 4, 4, 0]], [[0] * 70]]
 
 
 @pytest.mark.parametrize("others", [250, 251])
@@ -92,8 +74,8 @@ def test_labels_beyond_a_byte_are_kept(others: int) -> None:
     stream = MaskStream(names, (1, 4), 4)
     for name in names:
         stream.add({name: stack_of(mask), "0": stack_of(mask & (name > "0"))}, 1, (1, 4))
-    about, labels = unpacked(stream.pack({}))
-    assert [about["groups"][label] for label in labels[4::4]] == [[k, 0] for k in range(1, others)]
+    about, labels = read_stream(stream.pack({}))
+    assert [about["groups"][label] for label in labels[1:, 0, 0]] == [[k, 0] for k in range(1, others)]
 
 
 def test_labels_and_lengths_are_as_many_bytes_as_they_need() -> None:
@@ -102,9 +84,9 @@ def test_labels_and_lengths_are_as_many_bytes_as_they_need() -> None:
     stream = MaskStream([], (1, 1), 1)
     stream.add_labels(np.repeat(np.array(labels, np.uint16), lengths).reshape(1, 1, -1), [(), (7,)])
     data = stream.pack({})
-    about, pixels = unpacked(data)
+    about, pixels = read_stream(data)
     assert (about["groups"], about["runs"]) == ([[], [7]], 5)
-    assert np.array_equal(pixels, np.repeat(labels, lengths))
+    assert np.array_equal(pixels.ravel(), np.repeat(labels, lengths))
     assert len(zlib.decompress(data).partition(b"\n")[2]) == 1 + 1 + 1 + 2 + 3 + 1 + 2 + 2 + 3 + 4
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,6 +29,7 @@ from tests.builders import ROOT, zipped
 from tests.families.contract import examples
 from tests.published import published
 from tests.report.test_report import NARROW, WIDE, open_player, shown, wait_for
+from tests.streams import read_stream
 
 #: Protocols whose pages have pictures.
 PAINTED = examples("painted")
@@ -153,23 +152,9 @@ def draw(videos: Mapping[str, Sequence[tuple[str, str]]], *, dense: bool = False
     return pictures
 
 
-def decoded(stream: bytes) -> tuple[dict[str, Any], Any]:
-    """Return the line of JSON of a stream, and its images as groups."""
-    line, _, data = zlib.decompress(stream).partition(b"\n")
-    about, values, value, shift = json.loads(line), [], 0, 0
-    for byte in data:
-        value |= (byte & 127) << shift
-        shift += 7
-        if not byte & 128:
-            values.append(value)
-            value = shift = 0
-    labels, lengths = values[: about["runs"]], values[about["runs"] :]
-    return about, np.repeat(labels, lengths).reshape(-1, *about["size"])
-
-
 def faults(pictures: UnitPictures, video: str, method: int = 0) -> list[str]:
     """Return the fault of each pixel in a video's frames, as the faults' initials."""
-    about, images = decoded(pictures.player.streams[f"val/{video}/{method}/faults"])
+    about, images = read_stream(pictures.player.streams[f"val/{video}/{method}/faults"])
     names = ["".join(FAULTS[fault].name[0] for fault in group) or "." for group in about["groups"]]
     return ["/".join(" ".join(names[label] for label in row) for row in image.tolist()) for image in images]
 
@@ -223,7 +208,7 @@ def test_where_the_truth_has_no_label_nothing_is_wrong() -> None:
 def test_a_track_that_changes_objects_is_swapped_and_a_moment_says_when() -> None:
     frames = [("AA.BB", "AA.BB")] * 6 + [("AA.BB", "BB.AA")] * 2
     pictures = draw({"cat": frames})
-    about, _ = decoded(pictures.player.streams["val/cat/0"])
+    about, _ = read_stream(pictures.player.streams["val/cat/0"])
     rows = {row["name"]: [FAULTS[kind].name for kind in row["kinds"]] for row in about["rows"]}
     assert rows == {name: ["right"] * 6 + ["swapped"] * 2 for name in "AB"}
     moments = pictures.player.values["moments"]
@@ -253,15 +238,15 @@ def test_classes_taken_for_others_are_counted() -> None:
 
 def test_a_frame_loses_the_share_of_its_segments_that_is_wrong() -> None:
     pictures = draw({"cat": [("AA..", "AA.."), ("AA..", "...."), ("AABB", "AA.."), ("AA..", "AA.B")]})
-    about, _ = decoded(pictures.player.streams["val/cat/0"])
+    about, _ = read_stream(pictures.player.streams["val/cat/0"])
     assert about["loss"] == pytest.approx([0, 1, 1 / 3, 1 / 3], abs=1e-3)
 
 
 def test_a_page_can_match_masks_by_another_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
     frames = {"cat": [("AAAA.bb.", "CC...dd."), ("AAAA....", "........")]}
-    assert "overlaps" not in decoded(draw(frames).player.streams["val/cat/0"])[0]
+    assert "overlaps" not in read_stream(draw(frames).player.streams["val/cat/0"])[0]
     monkeypatch.setattr(DrawnPainter, "threshold", "IoU")
-    about, _ = decoded(draw(frames).player.streams["val/cat/0"])
+    about, _ = read_stream(draw(frames).player.streams["val/cat/0"])
     assert about["overlaps"] == [[[0, 0, 0.5], [1, 1, 1.0]], []]
     assert about["present"] == [[2, [0, 1]], [1, []]]
     assert about["scores"] == []
@@ -338,7 +323,7 @@ def test_methods_share_a_truth_and_have_masks_and_faults_of_their_own() -> None:
 
 def test_a_timeline_has_the_same_objects_of_each_method_and_the_worst_of_all_first() -> None:
     pictures = draw_both([("A.B.C", "..B.C", "A...C")] * 3 + [("A.B.C", "A.B.C", "A....")] * 3)
-    names = [[row["name"] for row in decoded(pictures.player.streams[f"val/cat/{k}"])[0]["rows"]] for k in (0, 1)]
+    names = [[row["name"] for row in read_stream(pictures.player.streams[f"val/cat/{k}"])[0]["rows"]] for k in (0, 1)]
     assert names[0] == names[1] == ["B", "A", "C"]
 
 
@@ -351,8 +336,8 @@ def test_a_method_that_is_judged_by_another_truth_brings_it() -> None:
     truth = UnitTruth("drawn", "drawn", {}, [Unit("cat", 1, lambda: [TruthFrame("0", (1, 5), [], no_pixels)])])
     pictures = draw_units(painters, RankedUnits("val", truth, [(0, [0.0, 0.1])], "videos"), PageOptions())
     assert pictures is not None
-    assert decoded(pictures.player.streams["val/cat"])[1].tolist() == [[[1, 1, 0, 0, 0]]]
-    assert decoded(pictures.player.streams["val/cat/1/truth"])[1].tolist() == [[[0, 0, 0, 1, 1]]]
+    assert read_stream(pictures.player.streams["val/cat"])[1].tolist() == [[[1, 1, 0, 0, 0]]]
+    assert read_stream(pictures.player.streams["val/cat/1/truth"])[1].tolist() == [[[0, 0, 0, 1, 1]]]
 
 
 # ── pages of families ───────────────────────────────────────────────────────

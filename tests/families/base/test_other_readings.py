@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -121,20 +122,25 @@ def speckle(image: Any) -> Any:
     return np.where(random.random(image.shape) < 0.1, random.permuted(image, axis=1), image)
 
 
+def warn(folder: Path, spoil: Callable[[Any], Any], scale: int) -> Sequence[str]:
+    """Return the warnings about spoilt label maps, whose pixels are squares of this side."""
+    shades = np.array([1, 140, 60, 100], np.uint8)
+    images = [np.kron(shades[draw(number)], np.ones((scale, scale), np.uint8)) for number in range(IMAGES)]
+    (folder / "truth").mkdir()
+    for number, image in enumerate(images):
+        (folder / "truth" / f"{number:03d}.png").write_bytes(png(image))
+    results = {f"{number:03d}.png": png(spoil(image)) for number, image in enumerate(images)}
+    (folder / "results.zip").write_bytes(zipped(results))
+    return score(folder / "results.zip", folder / "truth", "ade20k").warnings
+
+
 @pytest.mark.parametrize(
     ("spoil", "is_named"),
     [(blend, True), (speckle, False), (lambda image: np.roll(image, 3, axis=1), False), (lambda image: image, False)],
     ids=["blended", "speckled", "moved", "right"],
 )
 def test_labels_that_blend_along_borders_are_named(spoil: Any, is_named: bool, tmp_path: Path) -> None:
-    shades = np.array([1, 140, 60, 100], np.uint8)
-    images = [shades[draw(number)] for number in range(IMAGES)]
-    (tmp_path / "truth").mkdir()
-    for number, image in enumerate(images):
-        (tmp_path / "truth" / f"{number:03d}.png").write_bytes(png(image))
-    results = {f"{number:03d}.png": png(spoil(image)) for number, image in enumerate(images)}
-    (tmp_path / "results.zip").write_bytes(zipped(results))
-    lines = score(tmp_path / "results.zip", tmp_path / "truth", "ade20k").warnings
+    lines = warn(tmp_path, spoil, 1)
     named = [line for line in lines if "blend along borders, as if resized with interpolation" in line]
     assert len(named) == is_named
     assert all("Resize labels by nearest neighbour" in line for line in named)
@@ -158,14 +164,8 @@ SPOILT: dict[str, tuple[Any, bool]] = {
 
 @pytest.mark.parametrize("kind", SPOILT)
 def test_maps_that_were_compressed_with_losses_are_named(kind: str, tmp_path: Path) -> None:
-    (spoil, is_named), shades = SPOILT[kind], np.array([1, 140, 60, 100], np.uint8)
-    images = [np.kron(shades[draw(number)], np.ones((3, 3), np.uint8)) for number in range(IMAGES)]
-    (tmp_path / "truth").mkdir()
-    for number, image in enumerate(images):
-        (tmp_path / "truth" / f"{number:03d}.png").write_bytes(png(image))
-    results = {f"{number:03d}.png": png(spoil(image)) for number, image in enumerate(images)}
-    (tmp_path / "results.zip").write_bytes(zipped(results))
-    lines = score(tmp_path / "results.zip", tmp_path / "truth", "ade20k").warnings
+    spoil, is_named = SPOILT[kind]
+    lines = warn(tmp_path, spoil, 3)
     named = [line for line in lines if "waver along borders, as after JPEG compression: corrected, mIoU" in line]
     assert len(named) == is_named
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from segjudge.scoring.scores import Scores
 from tests.browser import needs_chromium
 from tests.builders import zipped
 from tests.report.test_report import WIDE, browser, open_player, wait_for
+from tests.streams import read_stream
 
 from .test_causes import draw_case, score, spoil_case
 
@@ -39,21 +38,6 @@ def draw(scores: Scores) -> Section:
     return player
 
 
-def decode(stream: bytes) -> tuple[dict[str, Any], np.ndarray]:
-    """Return the header of a stream, and the groups of its pixels, slice by slice."""
-    line, _, rest = zlib.decompress(stream).partition(b"\n")
-    header = json.loads(line)
-    numbers, value, shift = [], 0, 0
-    for byte in rest:
-        value |= (byte & 127) << shift
-        shift += 7
-        if not byte & 128:
-            numbers.append(value)
-            value = shift = 0
-    labels, lengths = numbers[: header["runs"]], numbers[header["runs"] :]
-    return header, np.repeat(labels, lengths).reshape(-1, *header["size"])
-
-
 def score_one(folder: Path, truth: np.ndarray, sent: np.ndarray, geometry: Geometry, protocol: str) -> Scores:
     (folder / "truth").mkdir()
     (folder / "truth" / "case.nii.gz").write_bytes(encode_nifti(truth, geometry))
@@ -67,13 +51,13 @@ def test_three_slices_meet_in_a_missed_lesion(tmp_path: Path) -> None:
     sent = truth.copy()
     truth[12:17, 20:25, 30:33] = 1
     player = draw(score(tmp_path, "components", [(truth, sent)]))
-    headers = [decode(player.streams[f"val/case_000/{plane}"])[0] for plane in range(3)]
+    headers = [read_stream(player.streams[f"val/case_000/{plane}"])[0] for plane in range(3)]
     names = [header["frames"][header["place"][plane]] for plane, header in enumerate(headers)]
     z, y, x = map(int, names)
     assert truth[z, y, x] != sent[z, y, x]
     assert [header["plane"] for header in headers] == list(_PLANES)
     for plane, header in enumerate(headers):
-        counts = decode(player.streams[f"val/case_000/{plane}/0"])[0]["counts"][0]
+        counts = read_stream(player.streams[f"val/case_000/{plane}/0"])[0]["counts"][0]
         column = header["place"][plane] - counts["first"]
         both = [np.take(side == 1, int(names[plane]), plane) for side in (truth, sent)]
         assert counts["truth"][column] == both[0].sum()
@@ -117,7 +101,7 @@ def test_slices_have_the_proportions_of_the_body(tmp_path: Path) -> None:
     truth = np.ones((10, 40, 80), np.uint8)
     geometry = Geometry((80, 40, 10), (0.5, 1.0, 4.0), np.column_stack([np.diag([0.5, 1.0, 4.0]), np.zeros(3)]))
     player = draw(score_one(tmp_path, truth, np.zeros_like(truth), geometry, "volumes"))
-    sizes = [decode(player.streams[f"val/case/{plane}"])[0]["size"] for plane in range(3)]
+    sizes = [read_stream(player.streams[f"val/case/{plane}"])[0]["size"] for plane in range(3)]
     assert sizes == [[80, 80], [80, 80], [80, 80]]  # 40 mm along each axis
 
 
@@ -138,7 +122,7 @@ def test_slices_are_seen_as_radiologists_see_them(
     geometry = Geometry((side[2], side[1], side[0]), (1.0, 1.0, 1.0), affine)
     assert np.array_equal(find_view(geometry).turn(labels), body.transpose(2, 1, 0)[:, ::-1, ::-1])
     player = draw(score_one(tmp_path, labels, np.where(labels == 1, 5, labels), geometry, "volumes"))
-    axial, coronal, sagittal = (decode(player.streams[f"val/case/{plane}"]) for plane in range(3))
+    axial, coronal, sagittal = (read_stream(player.streams[f"val/case/{plane}"]) for plane in range(3))
     right, front, top = (
         next(number for number, group in enumerate(axial[0]["groups"]) if group == [n]) for n in (1, 2, 3)
     )
@@ -155,8 +139,8 @@ def test_both_sides_are_drawn_as_they_are(protocol: str, tmp_path: Path) -> None
     sent = spoil_case(truth, random, 2)
     player = draw(score(tmp_path, protocol, [(truth, sent)]))
     for plane in range(3):
-        header, drawn = decode(player.streams[f"val/case_000/{plane}"])
-        for side, images in ((truth, drawn), (sent, decode(player.streams[f"val/case_000/{plane}/0"])[1])):
+        header, drawn = read_stream(player.streams[f"val/case_000/{plane}"])
+        for side, images in ((truth, drawn), (sent, read_stream(player.streams[f"val/case_000/{plane}/0"])[1])):
             view = find_view(Geometry((1, 1, 1), (1.0, 1.0, 1.0), np.eye(3, 4))).turn(side)
             cut = view[tuple(_extent(player, number, view.shape[number]) for number in range(3))]
             slices = np.moveaxis(cut, plane, 0)[:, :: -1 if plane else 1]
@@ -169,7 +153,7 @@ def test_both_sides_are_drawn_as_they_are(protocol: str, tmp_path: Path) -> None
 
 
 def _extent(player: Section, number: int, length: int) -> slice:
-    numbers = list(map(int, decode(player.streams[f"val/case_000/{number}"])[0]["frames"]))
+    numbers = list(map(int, read_stream(player.streams[f"val/case_000/{number}"])[0]["frames"]))
     start = length - 1 - numbers[0] if number else numbers[0]
     return slice(start, start + len(numbers))
 
@@ -203,7 +187,7 @@ def test_odd_shapes_and_empty_sides_are_drawn(truth: np.ndarray, sent: np.ndarra
     assert [entry["name"] for entry in player.values["sequences"]] == ["case_000"]  # type: ignore[attr-defined] # a list
     assert "case_001" in render_page(page), "a case that is empty on both sides has a row"
     for plane in range(3):
-        header, images = decode(player.streams[f"val/case_000/{plane}"])
+        header, images = read_stream(player.streams[f"val/case_000/{plane}"])
         assert len(images) == len(header["frames"])
         assert max(header["size"]) <= 320
         assert header["place"][plane] in header["drawn"]
@@ -212,7 +196,7 @@ def test_odd_shapes_and_empty_sides_are_drawn(truth: np.ndarray, sent: np.ndarra
 def test_spacings_of_other_scales_are_drawn(tmp_path: Path) -> None:
     geometry = Geometry((6, 5, 4), (1e-6, 1.0, 1e6), np.column_stack([np.diag([1e-6, 1.0, 1e6]), np.zeros(3)]))
     player = draw(score_one(tmp_path, _DOT, 0 * _DOT, geometry, "volumes"))
-    sizes = [decode(player.streams[f"val/case/{plane}"])[0]["size"] for plane in range(3)]
+    sizes = [read_stream(player.streams[f"val/case/{plane}"])[0]["size"] for plane in range(3)]
     assert 0 < min(min(size) for size in sizes) <= max(max(size) for size in sizes) <= 320
 
 
