@@ -12,8 +12,9 @@ import socket
 import subprocess
 import sys
 import zipfile
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock, call, patch
 
@@ -22,7 +23,7 @@ import pytest
 import yaml
 
 from segjudge.cli import main, make_parser
-from segjudge.commands import COMMANDS, EARLIER, EXIT_CODES, GROUPS, PLATFORMS, RARE
+from segjudge.commands import COMMANDS, EARLIER, EXIT_CODES, GROUPS, PLATFORMS, RARE, codabench
 from segjudge.commands.evalai import fetch_kernel
 from segjudge.commands.other_names import _COMMANDS
 from segjudge.commands.score import _OFFICIAL
@@ -1085,3 +1086,21 @@ def test_a_kernel_is_compiled_for_the_worker_or_it_says_why_not(
         UsageError, match=r"^kernel: works only with Segjudge's own scorers, and this bundle has others$"
     ):
         fetch_kernel(foreign)
+
+
+@pytest.mark.parametrize(
+    ("is_boxed", "sentence"),
+    [
+        (True, "The memory of programs has no limit here."),
+        (False, "There is no sandbox: the scoring program runs with network access and your permissions."),
+    ],
+)
+def test_a_run_names_the_bounds_that_are_missing(
+    is_boxed: bool, sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bounds = ["The memory of programs has no limit here."]
+    worker = SimpleNamespace(is_boxed=is_boxed, missing_bounds=lambda: bounds)
+    monkeypatch.setattr(codabench, "_open_compute_worker", lambda _python: worker)
+    monkeypatch.setattr(codabench, "read_options", lambda *_: SimpleNamespace(targets=lambda: nullcontext([])))
+    assert main(["run", "--platform", "codabench"]) == 0
+    assert capsys.readouterr().err.strip().endswith(sentence)
