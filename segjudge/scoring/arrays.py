@@ -62,8 +62,15 @@ class FrameAccumulator:
         self._add(name, key, self._door.count(name, key, prediction, truth))
 
     def _add(self, name: str, frame: str, data: bytes) -> None:
-        """Add the counts of a frame; raises ValueError if different counts are known."""
-        if self._frames.setdefault(name, {}).setdefault(frame, data) != data:
+        """Add the counts of a frame; raises ValueError if different counts are known.
+
+        Raises UsageError for a second frame of what is counted as a whole.
+        """
+        frames = self._frames.setdefault(name, {})
+        if frames and frame not in frames and self._door.is_undivided:
+            fault = f"{name} has a second frame, but {self.protocol.name} counts each name as a whole"
+            raise UsageError(f"{fault}; give each image, scan or case a name of its own, and None as the frame")
+        if frames.setdefault(frame, data) != data:
             location = f"{name}, frame {frame}" if frame else name
             raise ArgumentValueError(f"{location} was counted twice, with different results")
 

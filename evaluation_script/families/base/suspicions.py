@@ -522,7 +522,8 @@ def _tell(table: Array, rows: Array, columns: Array) -> Array:
     A rare pair is none, nor is a predicted label that mostly stands for itself.
     """
     stay = (table.argmax(axis=1) == np.arange(len(table))) & table.any(axis=1)
-    return (rows != columns) & (table[rows, columns] >= _LEAST * table.sum()) & ~stay[columns]
+    tells: Array = (rows != columns) & (table[rows, columns] >= _LEAST * table.sum()) & ~stay[columns]
+    return tells
 
 
 def _match_codings(table: Array, total: int) -> List[Tuple[int, int]]:

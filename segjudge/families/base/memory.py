@@ -47,6 +47,8 @@ class MemoryDoor(abc.ABC):
 
     #: Whether a dataset's list may order the sequences, which are otherwise ordered by name.
     may_be_listed = True
+    #: Whether each name is counted at once, without frames.
+    is_undivided = False
 
     @abc.abstractmethod
     def count(self, sequence: str, frame: str, prediction: object, truth: object) -> bytes:
@@ -123,6 +125,7 @@ class SamplesInMemory(UnitsInMemory):
     """A counter of undivided items, such as a picture with a question."""
 
     in_videos = False
+    is_undivided = True
 
     def __init__(self, protocol: Any, _categories: object = ()) -> None:
         self.protocol = protocol
