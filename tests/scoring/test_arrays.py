@@ -160,7 +160,7 @@ def test_a_frame_that_is_counted_twice_with_other_masks_is_refused() -> None:
         accumulator.update("dog", 0, TRUTHS["dog"][0], TRUTHS["dog"][0])
 
 
-@pytest.mark.parametrize("protocol", ["sod", "cellpose-ap"])
+@pytest.mark.parametrize("protocol", ["sod-official", "cellpose-ap"])
 def test_a_second_frame_of_a_single_image_is_refused(protocol: str) -> None:
     image = 255 * np.eye(8, dtype=np.uint8)
     accumulator, other = FrameAccumulator(protocol), FrameAccumulator(protocol)
