@@ -26,7 +26,7 @@ _SENT_KEYS = ("id", "participant_team_name", "method_name", "challenge_phase", "
 def notify(phase: Phase, answer: Dict[str, Any], submission: object) -> str:
     """Send the phase's notifications; return a line for the operator's log, or ""."""
     try:
-        targets = addresses()
+        targets = read_addresses()
         if not targets or not is_asked_for(phase, answer):
             return ""
         body = make_message(phase, answer, submission if isinstance(submission, dict) else {})
@@ -46,7 +46,7 @@ def notify(phase: Phase, answer: Dict[str, Any], submission: object) -> str:
         return f"notification failed: {type(error).__name__}"
 
 
-def addresses() -> Dict[str, str]:
+def read_addresses() -> Dict[str, str]:
     """Return the addresses by kind."""
     stored: Dict[str, object] = {}
     try:

@@ -50,7 +50,7 @@ from segjudge.report.tables import (
 )
 from segjudge.scoring.document import HIDDEN, cases_of
 from segjudge.scoring.figures import write_film
-from segjudge.scoring.notebook import draw_worst, is_quick, render_shown
+from segjudge.scoring.notebook import draw_worst, is_quick, render_with_style
 from segjudge.scoring.scores import Scores
 from segjudge.system.arguments import FLAG, SEVERAL, TEXT, Kind, check_arguments, check_options
 from segjudge.system.errors import OptionError, UsageError
@@ -286,7 +286,7 @@ class Comparison(ShownPage):
         costs = self.known_costs if quick else {}
         bars = {name: bar for name, kinds in costs.items() if (bar := self.tools.make_bar(kinds))}
         changes = self.changes()
-        return render_shown(
+        return render_with_style(
             "segjudge.analysis/comparison.html",
             self.reports.values(),
             compared=self,
@@ -385,7 +385,7 @@ class Comparison(ShownPage):
         """
         return render_page(self.make_page(make_page_options(images, budget), title))
 
-    def _explain(self, options: PageOptions) -> MethodCosts:
+    def _explain_differences(self, options: PageOptions) -> MethodCosts:
         """Return the explanation of differences by masks, or by changed cases if files are missing."""
         if not all(scores.is_on_files for scores in self.methods.values()):
             values = {name: {case: row.get(name) for case, row in self.scores_by_case.items()} for name in self.methods}
@@ -401,7 +401,7 @@ class Comparison(ShownPage):
         """Return the page: ranks, verdicts, costs, and the family's sections."""
         check_arguments(Kind((PageOptions,), "what make_page_options returns"), options=options)
         check_options(TEXT, title=title)
-        details = self._explain(options)
+        details = self._explain_differences(options)
         vars(self)["costs"] = details.costs  # they are not read twice
         provenances = {name: scores.provenance for name, scores in self.methods.items()}
         sections = [_make_methods(self, details), *details.sections, make_origins(self.notes, provenances)]

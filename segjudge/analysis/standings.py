@@ -53,9 +53,9 @@ class Ranking(ShownPage):
         return self.text()
 
     def _repr_html_(self) -> str:
-        from segjudge.scoring.notebook import render_shown
+        from segjudge.scoring.notebook import render_with_style
 
-        return render_shown("segjudge.analysis/standings.html", [], ranking=self)
+        return render_with_style("segjudge.analysis/standings.html", [], ranking=self)
 
     @cached_property
     def consensus(self) -> dict[str, float]:

@@ -76,7 +76,7 @@ class _Terms:
             raise UsageError("a session without limits would never end: give --max-time or --max-nb-interactions")
 
 
-def _interactive(args: argparse.Namespace) -> int:
+def _run_action(args: argparse.Namespace) -> int:
     from segjudge.evaluation_script.files.packed import NotWritten
 
     try:
@@ -409,5 +409,5 @@ _ACTIONS = {
     ),
 }
 COMMANDS = {
-    "interactive": Command(_add_options, _interactive, "segjudge interactive run my_method:segment --root DAVIS")
+    "interactive": Command(_add_options, _run_action, "segjudge interactive run my_method:segment --root DAVIS")
 }

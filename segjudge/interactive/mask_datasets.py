@@ -139,10 +139,10 @@ class DrawnScribbles:
         return {"scribbles": lines, "sequence": sequence, "annotated_frame": frame}
 
 
-def open_dataset(root: str, layout: str | None, images: str | None, draw: int) -> InteractiveDataset:
-    """Open any dataset in a layout, or a DAVIS root; the robot draws `sets` first scribbles per sequence."""
+def open_dataset(root: str, layout: str | None, images: str | None, set_count: int) -> InteractiveDataset:
+    """Open any dataset in a layout, or a DAVIS root; the robot draws `set_count` first scribbles per sequence."""
     dataset = MaskDataset(root, layout, images) if layout else Davis.existing(root)
-    return DrawnScribbles(dataset, draw) if draw else dataset
+    return DrawnScribbles(dataset, set_count) if set_count else dataset
 
 
 def _objects_and_smallest_area(mask: Array) -> tuple[int, int]:

@@ -390,7 +390,7 @@ class HostedSession(Session):
         due_interaction = [sequence, number, self.interaction]
         if not are_equal(submission.due, due_interaction):
             raise RuntimeError(
-                f"These masks are for [{submission.words_of_due}]; the masks for {due_interaction} are due."
+                f"These masks are for [{submission.describe_due}]; the masks for {due_interaction} are due."
             )
         self._check_masks_due()
         in_time = not self.is_late(arrival_time)

@@ -152,7 +152,7 @@ class MaskSubmission:
         return cls(due, values.get("pred_masks"), candidates)
 
     @property
-    def words_of_due(self) -> str:
+    def describe_due(self) -> str:
         """Return the interaction that the client names, for a sentence."""
         return ", ".join(map(_quote, self.due))
 

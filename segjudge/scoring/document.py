@@ -15,14 +15,14 @@ from segjudge.evaluation_script.scoring.answer import tables
 HIDDEN = "is hidden from participants: publish none of its scores"
 
 
-def list_hidden(reports: Iterable[Report], notes: Collection[str]) -> list[str]:
+def list_hidden_splits(reports: Iterable[Report], notes: Collection[str]) -> list[str]:
     """List the splits that notes call hidden."""
     return [report.split for report in reports if f"{report.split} {HIDDEN}" in notes]
 
 
 def make_document(reports: list[Report], provenance: Mapping[str, Any], notes: Collection[str] = ()) -> dict[str, Any]:
     """Return the part of the document that rankings read."""
-    beside = {"groups": _groups_of(reports), "rules": _rules_of(reports), "hidden": list_hidden(reports, notes)}
+    beside = {"groups": _groups_of(reports), "rules": _rules_of(reports), "hidden": list_hidden_splits(reports, notes)}
     return {**tables(reports), **{key: value for key, value in beside.items() if value}, "provenance": provenance}
 
 

@@ -51,7 +51,7 @@ def render_scores(scores: ShownScores) -> str:
                 "errors": report.errors(),
             }
         )
-    return render_shown(
+    return render_with_style(
         "segjudge.scoring/notebook.html",
         scores.reports,
         splits=splits,
@@ -61,7 +61,7 @@ def render_scores(scores: ShownScores) -> str:
     )
 
 
-def render_shown(template: str, reports: Iterable[Report], **values: object) -> str:
+def render_with_style(template: str, reports: Iterable[Report], **values: object) -> str:
     """Render a template below its style, reduced to the rules for its classes."""
     text = templates().get_template(template).render(**values)
     packages = {type(tools_of(report.protocol.family)).__module__ for report in reports}

@@ -138,9 +138,9 @@ class Scores:
     @property
     def hidden(self) -> list[str]:
         """Return the splits whose scores are hidden from participants, according to a phase or a file."""
-        from segjudge.scoring.document import list_hidden
+        from segjudge.scoring.document import list_hidden_splits
 
-        return list_hidden(self.reports, self.notes)
+        return list_hidden_splits(self.reports, self.notes)
 
     @property
     def warnings(self) -> list[str]:

@@ -419,7 +419,7 @@ def _submit(request: UserRequest, challenge: int, phase: int) -> Response:
 @_answer("GET", routes.SUBMISSIONS)
 def _list_own_submissions(request: UserRequest, challenge: int, phase: int) -> JsonObject:
     services = request.services
-    submitting.resolve(services, PhaseTarget(challenge, phase))
+    submitting.require_target(services, PhaseTarget(challenge, phase))
     team = submitting.require_team(services, request.require_user(), challenge)
     rows = services.submissions.of_team(team.id, phase)
     return _list_json([services.json.submission(row, request.base) for row in rows])

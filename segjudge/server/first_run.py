@@ -130,7 +130,7 @@ def why_closed(services: Services, challenge: int, phase: int) -> str:
 
 def find_open_date(services: Services, challenge: int, phase: int) -> str:
     """Return a date on which a phase and its challenge are open; "" without one."""
-    configs = [row.config for row in submitting.resolve(services, PhaseTarget(challenge, phase))]
+    configs = [row.config for row in submitting.require_target(services, PhaseTarget(challenge, phase))]
     opens = max(parse_moment(config["start_date"]) for config in configs)
     closes = min(parse_moment(config["end_date"]) for config in configs)
     return format_date((format_moment((opens + closes) / 2) or "")[:19]) if opens < closes else ""

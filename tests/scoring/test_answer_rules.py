@@ -500,14 +500,14 @@ def test_a_hidden_split_does_not_ring(monkeypatch: pytest.MonkeyPatch) -> None:
     for hidden in (True, False):
         phase = phase_of(PhaseSplit("dev", "", ()), PhaseSplit("test", "", (), hidden=hidden), notify=rule)
         assert notify.is_asked_for(phase, given) != hidden
-    monkeypatch.setattr(notify, "addresses", lambda: {"slack": "http://x"})
+    monkeypatch.setattr(notify, "read_addresses", lambda: {"slack": "http://x"})
     sent: list[Any] = []
     monkeypatch.setattr(notify, "_post", lambda *what: sent.append(what))
     assert notify.notify(phase, {"result": [{"dev": {"J": 0.1}}]}, {}) == ""
     assert not sent
     assert notify.notify(phase, given, "not a dict") == ""
     assert [item[:2] for item in sent] == [("slack", "http://x")]
-    monkeypatch.setattr(notify, "addresses", lambda: 1 / 0)
+    monkeypatch.setattr(notify, "read_addresses", lambda: 1 / 0)
     assert notify.notify(phase, given, {}) == "notification failed: ZeroDivisionError"
 
 

@@ -107,13 +107,13 @@ def test_addresses_may_stand_in_a_file_outside(tmp_path: Path, monkeypatch: pyte
     for kind in ("SLACK", "WEBHOOK"):
         monkeypatch.delenv(f"SEGJUDGE_{kind}", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert notify.addresses() == {}
+    assert notify.read_addresses() == {}
     path = tmp_path / ".config/segjudge/notify.json"
     path.parent.mkdir(parents=True)
     path.write_text('{"slack": "https://a", "webhook": 5, "other": "https://b"}')
-    assert notify.addresses() == {"slack": "https://a"}
+    assert notify.read_addresses() == {"slack": "https://a"}
     path.write_text("not json")
-    assert notify.addresses() == {}
+    assert notify.read_addresses() == {}
 
 
 def test_slack_and_webhook_share_the_time(hook: type[Hook], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -271,8 +271,8 @@ def test_own_submissions_are_listed_of_a_phase_of_the_challenge_alone(
 ) -> None:
     first_run.create_challenge(services, bundle, str(tmp_path / "other"), str(tmp_path))
     with pytest.raises(Refusal, match="Challenge Phase does not exist"):
-        submitting.resolve(services, PhaseTarget(2, services.store.phases(1)[0].id))
-    assert submitting.resolve(services, PhaseTarget(2, services.store.phases(2)[0].id))[0].id == 2
+        submitting.require_target(services, PhaseTarget(2, services.store.phases(1)[0].id))
+    assert submitting.require_target(services, PhaseTarget(2, services.store.phases(2)[0].id))[0].id == 2
 
 
 # ── versions ────────────────────────────────────────────────────────────────

@@ -67,14 +67,14 @@ def decode_unit(data: bytes) -> UnitCounts:
 
 def _decode_unit(header: Dict[str, Any], numbers: bytes) -> UnitCounts:
     source = io.BytesIO(numbers)
-    tables = {str(key): _table(source, *form) for key, form in header["tables"].items()}
+    tables = {str(key): _read_table(source, *form) for key, form in header["tables"].items()}
     problems, count = problems_of(header)
     if source.read(1):
         raise ValueError("has more numbers than tables")
     return UnitCounts(str(header["name"]), tables, problems, count, decode_reading_scores(header))
 
 
-def _table(source: io.BytesIO, kind: str, *shape: int) -> Array:
+def _read_table(source: io.BytesIO, kind: str, *shape: int) -> Array:
     if kind not in _KINDS or not all(type(side) is int and 0 <= side < 1 << 31 for side in shape):
         raise ValueError("has a table with an unknown form")
     data = source.read(8 * math.prod(shape))

@@ -98,7 +98,7 @@ def cut_json(parts: Iterator[bytes], shape: Optional[int] = None, *, is_begun: b
         yield JsonPart(records, position)
         source.drop(position)
         size = CHUNK_BYTES
-    source.finish()
+    source.check_end()
 
 
 def _cut_tables(parts: Iterator[bytes], shape: int, *, is_begun: bool) -> Generator[JsonPart, None, Tuple[bytes, int]]:
@@ -191,7 +191,7 @@ class _Characters:
             _next_record(self.text, 0, self, has_ended=self.has_ended)
         raise Flaw("is not a list of records" if self.text else "is empty", f"Write {EXAMPLE}")
 
-    def finish(self) -> None:
+    def check_end(self) -> None:
         """Raise a Flaw if anything but blanks follows the list."""
         self.skip(_PADDING)
         if self.text:

@@ -275,7 +275,7 @@ class MatchedDetections:
         precision, recall = np.full((*shape, len(RECALLS)), -1.0), np.full(shape, -1.0)
         scores = None if self._ranked.score is None else np.full(precision.shape, -1.0)
         nobody = np.ones(len(self._ranked.rank), np.uint8)
-        self._draw(pairs, nobody, counts[..., None], CurveTables(precision, recall, scores))
+        self._enter_curves(pairs, nobody, counts[..., None], CurveTables(precision, recall, scores))
         if scores is not None:
             self._enter_first_scores(scores, recall, pairs)
         all_pairs = (len(AREAS), len(self.caps), self.categories, len(THRESHOLDS))
@@ -292,14 +292,16 @@ class MatchedDetections:
         shape = (len(AREAS) * len(self.caps), self.categories, groups, len(THRESHOLDS))
         tables = CurveTables(np.full(shape, -1.0), np.full(shape, -1.0))
         group_of = group[self._ranked.image].astype(np.uint8)
-        self._draw([pair for pair in pairs if pair[1] == last], group_of, counts, tables, averaged=True)
-        self._draw([pair for pair in pairs if pair[1] < last], group_of, counts, tables, averaged=True, recalls=0)
+        self._enter_curves([pair for pair in pairs if pair[1] == last], group_of, counts, tables, averaged=True)
+        self._enter_curves(
+            [pair for pair in pairs if pair[1] < last], group_of, counts, tables, averaged=True, recalls=0
+        )
         both = (table.reshape(*all_pairs, *shape[1:]) for table in (tables.precision, tables.recall))
         precision, recall = (table.transpose(3, 4, 2, 0, 1) for table in both)
         nothing = np.zeros((len(THRESHOLDS), 0, self.categories, 0, 0))
         return [_Curves(precision[number][:, None], recall[number], nothing) for number in range(groups)]
 
-    def _draw(
+    def _enter_curves(
         self,
         pairs: Sequence[_Pair],
         group: Array,

@@ -444,7 +444,7 @@ class _Checker:
             columns = self._read_columns(records)
         except UNUSUAL:
             if len(records) == 1:
-                self._explain(records[0], offset)
+                self._add_problem(records[0], offset)
                 return
             half = len(records) // 2
             self._check_by_halves(records[:half], offset)
@@ -453,7 +453,7 @@ class _Checker:
         self._add_records(columns, offset)
         self._part.boxed += sum("bbox" in record for record in records)
 
-    def _explain(self, record: Any, index: int) -> None:
+    def _add_problem(self, record: Any, index: int) -> None:
         """Record the problem of an unusual record."""
         image = record.get(self.images.key, "?") if isinstance(record, dict) else "?"
         size, frames = None, None if self.images.frames is None else 0

@@ -424,7 +424,7 @@ def _convert_video_annotations(annotations: List[Dict[str, Any]], videos: Dict[i
         tubes = read_tubes(masks, np.array(wide, np.int64).reshape(-1, 2), frames)
     except UNUSUAL:
         for annotation in annotations:
-            _explain(annotation, videos)
+            _check_tube_annotation(annotation, videos)
         raise
     return [
         {
@@ -440,7 +440,7 @@ def _convert_video_annotations(annotations: List[Dict[str, Any]], videos: Dict[i
     ]
 
 
-def _explain(annotation: Dict[str, Any], videos: Dict[int, Any]) -> None:
+def _check_tube_annotation(annotation: Dict[str, Any], videos: Dict[int, Any]) -> None:
     """Raise a Flaw if an annotation is invalid."""
     video = videos.get(annotation["video_id"])
     if video is None:

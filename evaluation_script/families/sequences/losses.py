@@ -64,7 +64,7 @@ class _ObjectWindow:
     radius: int
 
 
-def _count(words: _Words) -> Array:
+def _count_pixels(words: _Words) -> Array:
     """Return the number of pixels in each frame."""
     return ones(np.ascontiguousarray(words).reshape(len(words), -1))
 
@@ -102,12 +102,15 @@ def _share_tracked_loss(window: _ObjectWindow, *, boundaries: bool = True) -> ND
     truth, prediction = window.truth, window.prediction
     near = _grow(window.truth_boundary, window.radius)
     lacking, surplus = truth & ~prediction & ~near, prediction & ~truth & ~near
-    far = {"part": _count(lacking), "leak": _count(surplus)}
-    mixed = {"part": _count(lacking & window.other_predictions), "leak": _count(surplus & window.other_truths)}
+    far = {"part": _count_pixels(lacking), "leak": _count_pixels(surplus)}
+    mixed = {
+        "part": _count_pixels(lacking & window.other_predictions),
+        "leak": _count_pixels(surplus & window.other_truths),
+    }
     shares = np.stack([
         mixed["part"] + mixed["leak"], far["part"] - mixed["part"], far["leak"] - mixed["leak"],
-        _count((truth ^ prediction) & near),
-    ]) / np.maximum(_count(truth | prediction), 1)  # fmt: skip
+        _count_pixels((truth ^ prediction) & near),
+    ]) / np.maximum(_count_pixels(truth | prediction), 1)  # fmt: skip
     if not boundaries:
         return shares.T
     shares /= 2
@@ -121,18 +124,18 @@ def _share_tracked_loss(window: _ObjectWindow, *, boundaries: bool = True) -> ND
 
 def _boundary_losses(window: _ObjectWindow, near: _Words) -> Tuple[Array, Array]:
     """Return the two halves of 1 - F: boundary for which the prediction is too small, and too large."""
-    of_truth, of_prediction = _count(window.truth_boundary), _count(window.prediction_boundary)
+    of_truth, of_prediction = _count_pixels(window.truth_boundary), _count_pixels(window.prediction_boundary)
     open_truth = window.truth_boundary & ~_grow(window.prediction_boundary, window.radius)
     open_prediction = window.prediction_boundary & ~near
     some_truth, some_prediction = np.maximum(of_truth, 1), np.maximum(of_prediction, 1)
-    recall, precision = 1 - _count(open_truth) / some_truth, 1 - _count(open_prediction) / some_prediction
+    recall, precision = 1 - _count_pixels(open_truth) / some_truth, 1 - _count_pixels(open_prediction) / some_prediction
     both = precision + recall
     weight = np.where(both > 0, precision / np.where(both > 0, both, 1), 0.5)
     weight = np.where((of_truth > 0) & (of_prediction > 0), weight, of_truth > 0)
     truth_share, prediction_share = weight / some_truth, (1 - weight) / some_prediction
-    within = _count(open_truth & window.prediction), _count(open_prediction & window.truth)
-    under = truth_share * (_count(open_truth) - within[0]) + prediction_share * within[1]
-    over = truth_share * within[0] + prediction_share * (_count(open_prediction) - within[1])
+    within = _count_pixels(open_truth & window.prediction), _count_pixels(open_prediction & window.truth)
+    under = truth_share * (_count_pixels(open_truth) - within[0]) + prediction_share * within[1]
+    over = truth_share * within[0] + prediction_share * (_count_pixels(open_prediction) - within[1])
     return under, over
 
 

@@ -257,10 +257,10 @@ class CauseCounts:
         if cost <= _NONE:
             return FAULTS[RIGHT].name, 0.0
         self.partial += kind == PARTIAL
-        cost = (2.0 if self.one_to_one else cost) if kind == PARTIAL else self._weigh_edges(cost, match)
+        cost = (2.0 if self.one_to_one else cost) if kind == PARTIAL else self._weigh_cost(cost, match)
         return self.judge_pixels(*pixels, is_object=bool(seen.truth.things[match.row])), cost
 
-    def _weigh_edges(self, lacking_iou: float, match: Match) -> float:
+    def _weigh_cost(self, lacking_iou: float, match: Match) -> float:
         """Return the cost of a match, given what its IoU lacks."""
         return lacking_iou * self.edge_weight
 

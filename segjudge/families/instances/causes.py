@@ -78,7 +78,7 @@ class _InstanceCauses(CauseCounts):
     #: The compared IoU of the instances and the detections of a scene.
     compared: Array = field(default_factory=lambda: np.zeros((0, 0)))
 
-    def _weigh_edges(self, lacking_iou: float, match: Match) -> float:
+    def _weigh_cost(self, lacking_iou: float, match: Match) -> float:
         unreached = float(np.mean(np.array(THRESHOLDS) > self.compared[match.row, match.column]))
         return self.edge_weight * unreached + _LEAST_WEIGHT * lacking_iou
 

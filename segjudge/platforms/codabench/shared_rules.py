@@ -90,7 +90,7 @@ def file_rules(rule: int, key: str, kind: str = "file", title: str = "page") -> 
 def text_rules(rule: int, key: str, empty: str) -> Check:
     """Return the rules that a path names a text file."""
 
-    def fail_to_read(entry: CompetitionEntry) -> Verdict:
+    def is_unreadable(entry: CompetitionEntry) -> Verdict:
         try:
             Path(entry.bundle.path(entry.value)).read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
@@ -102,7 +102,7 @@ def text_rules(rule: int, key: str, empty: str) -> Check:
 
     return first_of(
         file_rules(rule, key),
-        RuleRow(rule, key, fail_to_read, "{value} {fault}", "{remedy}", ERROR_LOG + "{text}"),
+        RuleRow(rule, key, is_unreadable, "{value} {fault}", "{remedy}", ERROR_LOG + "{text}"),
         RuleRow(rule, key, lambda entry: not os.path.getsize(entry.bundle.path(entry.value)), "{value} is empty",
             "Write something", empty),
     )  # fmt: skip

@@ -157,7 +157,11 @@ def _submission_of(services: Services, fields: JsonObject) -> Submission:
 
 def start_scoring(services: Services, fields: JsonObject) -> int:
     """Record that a worker has started or queued a submission; return its number."""
-    status, row, name = _status(fields, "queued", RUNNING), _submission_of(services, fields), fields.get("job_name")
+    status, row, name = (
+        _read_status(fields, "queued", RUNNING),
+        _submission_of(services, fields),
+        fields.get("job_name"),
+    )
     if row.status != CANCELLED:
         names = [*row.job_name, *([str(name)[:200]] if name else [])]
         services.submissions.update(row.id, status=status, started_at=time.time(), job_name=names)
@@ -186,7 +190,7 @@ def take_product(services: Services, fields: JsonObject, file: IO[bytes], name: 
 
 def finish_scoring(services: Services, fields: JsonObject, *, partial: bool) -> None:
     """Store a result, or a first part of one.  A rejection changes nothing."""
-    status = _status(fields, FINISHED, FAILED, CANCELLED, *([_PARTIAL] if partial else []))
+    status = _read_status(fields, FINISHED, FAILED, CANCELLED, *([_PARTIAL] if partial else []))
     number, submissions = _submission_of(services, fields).id, services.submissions
     phase = _number_of(fields.get("challenge_phase"))
     texts = {key: fields.get(key, "") for key in ("stdout", "stderr", "environment_log")}
@@ -204,7 +208,7 @@ def finish_scoring(services: Services, fields: JsonObject, *, partial: bool) -> 
 
 def merge_scores(services: Services, fields: JsonObject) -> int:
     """Merge a further part of a result into the one that an earlier PUT stored; return the submission's number."""
-    status = _status(fields, RUNNING, _PARTIAL, FINISHED)
+    status = _read_status(fields, RUNNING, _PARTIAL, FINISHED)
     if status == RUNNING:
         return start_scoring(services, fields)
     number, submissions = _submission_of(services, fields).id, services.submissions
@@ -253,7 +257,7 @@ def _number_of(value: object) -> int:
     return int(text)
 
 
-def _status(fields: JsonObject, *possible: str) -> str:
+def _read_status(fields: JsonObject, *possible: str) -> str:
     status = str(fields.get("submission_status", "")).lower()
     if status not in possible:
         raise Refusal(400, "Sorry, submission status is invalid")

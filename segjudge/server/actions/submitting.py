@@ -46,7 +46,7 @@ class PhaseTarget(NamedTuple):
 # ── rules ───────────────────────────────────────────────────────────────────
 
 
-def resolve(services: Services, target: PhaseTarget) -> tuple[Challenge, ChallengePhase]:
+def require_target(services: Services, target: PhaseTarget) -> tuple[Challenge, ChallengePhase]:
     """Return the challenge and the phase; raises a refusal if the phase belongs to another challenge."""
     challenge = services.store.require(Challenge, target.challenge, Refusal(400, "Challenge does not exist"))
     phase = services.store.get(ChallengePhase, target.phase)
@@ -57,7 +57,7 @@ def resolve(services: Services, target: PhaseTarget) -> tuple[Challenge, Challen
 
 def check_open(services: Services, target: PhaseTarget) -> tuple[Challenge, ChallengePhase]:
     """Return the challenge and the phase; raises a refusal if either is closed now."""
-    challenge, phase = resolve(services, target)
+    challenge, phase = require_target(services, target)
     moment = services.clock()
     if not challenge.is_open(moment):
         raise Refusal(406, "Challenge is not active")

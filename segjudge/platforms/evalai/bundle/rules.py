@@ -54,7 +54,7 @@ _NOT_ALLOWED = "after challenge creation is not allowed."
 _SUPPORT = "to match the approved configuration or contact support."
 
 
-def _differs(subject: str, field: str, quote: str, rule: int) -> BundleProblem:
+def _refuse_difference(subject: str, field: str, quote: str, rule: int) -> BundleProblem:
     return BundleProblem(subject, f"{field} differs from the approved value", "Restore the approved value", quote, rule)
 
 
@@ -84,7 +84,7 @@ def _check_leaderboards_update(bundle: Bundle, state: ServerState) -> BundleProb
             yield crash(f"{entry.path}.schema", fault, "Put the keys in quotes", 33)
         elif schema != _canonical(state.leaderboards[number]):
             quote = f"ERROR: Leaderboard {entry.number} {_APPROVED} the leaderboard block {_SUPPORT}"
-            yield _differs(f"{entry.path}.schema", f"of id {number}", quote, 33)
+            yield _refuse_difference(f"{entry.path}.schema", f"of id {number}", quote, 33)
     names = {number: f"id {number}" for number in state.leaderboards}
     deletion = f"Deletion of an existing leaderboard {_NOT_ALLOWED}"
     quote = f"ERROR: The leaderboard with ID: {{}} not found in config. {deletion}"
@@ -100,7 +100,7 @@ def _check_splits_update(bundle: Bundle, state: ServerState) -> BundleProblems:
         number, names = as_integer(entry.number), [entry.item.get("name"), entry.item.get("codename")]
         if number in state.splits and names != state.splits[number]:
             quote = f"ERROR: Dataset split {entry.number} {_APPROVED} the dataset split block {_SUPPORT}"
-            yield _differs(entry.path, f"id {number}", quote, 54)
+            yield _refuse_difference(entry.path, f"id {number}", quote, 54)
     stored = {number: f"id {number} ({split[1]})" for number, split in state.splits.items()}
     quote = f"ERROR: Dataset split {{}} not found in config. Deletion of existing dataset split {_NOT_ALLOWED}"
     yield from _check_missing_items(bundle, "dataset_split_id", stored, quote, 53)
@@ -191,7 +191,7 @@ def _check_settings(entry: Entry, ids: list[Any], stored: list[Any]) -> BundlePr
             return
     if settings != stored:
         quote = f"ERROR: Challenge phase split {_ROW.format(*ids)} {_APPROVED} visibility / ordering fields {_SUPPORT}"
-        yield _differs(entry.path, "leaderboard {}, phase {}, split {}".format(*ids), quote, 63)
+        yield _refuse_difference(entry.path, "leaderboard {}, phase {}, split {}".format(*ids), quote, 63)
 
 
 def _check_declared(entry: Entry, state: ServerState, triple: tuple[int | None, ...]) -> BundleProblems:

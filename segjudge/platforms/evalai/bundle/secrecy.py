@@ -57,7 +57,7 @@ def is_set(configured: dict[str, Any], key: str) -> bool:
 
 def hide_splits(config: dict[str, Any], phases: Iterable[Phase]) -> tuple[Phase, ...]:
     """Return the phases of `phases.py`, hiding each split that `phases.py` or the YAML hides."""
-    return tuple(_hide(phase, find_hidden_splits(config, phase.codename, phase)) for phase in phases)
+    return tuple(_hide_splits(phase, find_hidden_splits(config, phase.codename, phase)) for phase in phases)
 
 
 def find_disagreements(config: dict[str, Any], phase: Phase) -> BundleProblems:
@@ -81,7 +81,7 @@ def check_secrecy(config: dict[str, Any], phases: Iterable[Phase]) -> None:
         raise HostError("\n".join(problems))
 
 
-def _hide(phase: Phase, hidden: frozenset[str]) -> Phase:
+def _hide_splits(phase: Phase, hidden: frozenset[str]) -> Phase:
     splits = tuple(replace(split, hidden=split.codename in hidden) for split in phase.splits)
     return replace(phase, splits=splits)
 
