@@ -17,6 +17,7 @@ from PIL import Image
 
 import segjudge
 from segjudge import Comparison, Scores, UsageError, cli
+from segjudge.analysis import standings
 from segjudge.analysis.comparison import write_table
 from segjudge.analysis.statistics import Sums, compare_pairs, describe_pair
 from segjudge.families import tools_of
@@ -84,6 +85,12 @@ def test_a_ranking_says_what_the_command_prints(
     assert ranking.verdict == "J&F-Mean: strong is first over 3 cases, and does not differ significantly from lagging."
     assert list(ranking.table["algorithm"]) == ["strong", "lagging"]
     assert segjudge.rank(*files).document() == ranking.document()
+
+
+def test_a_ranking_notes_an_unknown_direction(scored: dict[str, Scores], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert segjudge.rank(scored).notes == []
+    monkeypatch.setattr(standings, "describe_direction", lambda metric, protocol: f"no direction: {metric}, {protocol}")
+    assert segjudge.rank(scored).notes == ["no direction: J&F-Mean, davis2017"]
 
 
 def test_scores_write_the_page_of_the_command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 import zipfile
@@ -17,12 +18,14 @@ from segjudge.evaluation_script.families import PROTOCOLS, report_of
 from segjudge.evaluation_script.families.instances import matching, metrics
 from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.evaluation_script.runner.parallel import Part
+from segjudge.evaluation_script.scoring import VERSION
 from segjudge.evaluation_script.scoring.scorer import Scorer
 from segjudge.families.truths import TruthSource
 from segjudge.scoring import parts
 from segjudge.scoring.scores import ScoreRequest, prepare
+from segjudge.system.errors import UsageError
 from segjudge.testing.checks import describe_counts, empty_like
-from tests.builders import label_zip, png, tarred
+from tests.builders import label_zip, png, tarred, zipped
 from tests.families.choices import BOXES, WITH_UNSEEN
 from tests.families.contract import examples
 from tests.families.instances.test_instances import GOOD
@@ -294,3 +297,41 @@ def test_a_part_checks_every_record_of_the_file(tmp_path: Path, capsys: pytest.C
         assert cli.main(["score", *arguments]) == 1
         assert "record 1 (image 999)" in capsys.readouterr().err
         assert not (tmp_path / "part").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"format": "7"}, "has the format 7; this version reads 'segjudge part 1'. Score it again"),
+        ({"part": 2}, "has a manifest that cannot be read. Score it again"),
+        ({"protocol": "other"}, f"was scored by other of segjudge {VERSION}, whose rules this version ({VERSION}) lacks"),
+        ({"rules": {}}, f"was scored by davis2017 of segjudge {VERSION}, whose rules this version ({VERSION}) lacks"),
+        ({"members": [["odd"]]}, "is damaged (odd holds a). Score it again"),
+        ({"members": [[]]}, "the parts lack a, b, c and 4 more of val; score them again"),
+    ],
+)  # fmt: skip
+def test_a_changed_manifest_is_refused_word_for_word(changes: dict[str, object], sentence: str, tmp_path: Path) -> None:
+    (path,) = score_parts(write_sequences(tmp_path), 1, "davis2017")
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["manifest.json"] = json.dumps({**json.loads(members["manifest.json"]), **changes}).encode()
+    Path(path).write_bytes(zipped(members))
+    with pytest.raises(UsageError) as caught:
+        segjudge.load(path)
+    assert str(caught.value) == (sentence if sentence.startswith("the parts") else f"{path}: {sentence}")
+
+
+def test_scores_of_two_protocols_or_of_changed_rules_are_not_saved(tmp_path: Path) -> None:
+    files = write_sequences(tmp_path)
+    (report,) = segjudge.score(files.results, files.truth, "davis2017").reports
+    changed, named = copy.copy(report), copy.copy(report)
+    changed.protocol = replace(report.protocol, void=not report.protocol.void)
+    named.protocol = replace(report.protocol, name="other")
+    for reports, sentence in (
+        ([report, named], "splits of davis2017 and other cannot be saved together; score each with split=…"),
+        ([changed], "the rules of davis2017 were changed; only scores by its own rules can be saved"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            parts.save(str(tmp_path / "saved"), reports, [], {}, {})
+        assert str(caught.value) == sentence
+    assert not (tmp_path / "saved").exists()
