@@ -1,15 +1,18 @@
-"""Without /proc, the supervisor waits until the job that it killed has ended, and reports how."""
+"""How the supervisor ends: without /proc, it waits until the job that it killed has ended, and reports how."""
 
 from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from types import SimpleNamespace
 from typing import Any, List, Optional
 
 import pytest
 
 from segjudge.evaluation_script.runner import supervisor
+from tests.builders import ROOT
 
 #: What is reaped each time: statuses of children, and whether others are left.
 _NOTHING, _OTHER, _JOB = ({}, True), ({8: 0}, True), ({7: 3 << 8}, False)
@@ -39,3 +42,21 @@ def test_a_group_that_is_killed_is_awaited(
     assert supervisor._end(7, status) == ended
     assert (killed, len(slept), next(answers, None)) == ([(7, signal.SIGKILL)], pauses, None)
     assert supervisor.descendants(1) == {}
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        pytest.param(0, 0, id="success"),
+        pytest.param(3 << 8, 3, id="an exit code"),
+        pytest.param(signal.SIGTERM, -signal.SIGTERM, id="SIGTERM"),
+        pytest.param(signal.SIGPIPE, -signal.SIGPIPE, id="a signal that Python ignores"),
+        pytest.param(signal.SIGKILL, -signal.SIGKILL, id="a signal without a handler"),
+    ],
+)
+def test_a_process_ends_as_the_command_did(status: int, code: int) -> None:
+    program = (
+        "import sys; from segjudge.evaluation_script.runner import supervisor; supervisor._end_as(int(sys.argv[1]))"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(int(status))], cwd=ROOT, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (code, b"")
