@@ -10,6 +10,8 @@ import pytest
 
 from segjudge.analysis.challenge_ranks import find_rule, rank_means, rank_within_cases
 from segjudge.analysis.score_tables import AlgorithmScores
+from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.families import ranking_rule_of
 from segjudge.system.errors import UsageError
 from tests.families.volumes.volumes import read_golden
 
@@ -41,6 +43,10 @@ def test_places_are_those_of_kits(name: str) -> None:
     assert rows == [[team, place, mean, f"{float(tumor):.4f}"] for team, place, mean, _, _, tumor in official]
 
 
+#: A protocol whose challenge ranks within cases, regions and metrics.
+BY_CASE = next(name for name in PROTOCOLS if getattr(ranking_rule_of(name), "within_cases", False))
+
+
 def make_scores(draw: np.random.Generator, missing: bool) -> list[AlgorithmScores]:
     values: dict[str, float | None] = {"LesionDice": 0.5, "LesionHD95": 9.0}
     teams = []
@@ -51,7 +57,7 @@ def make_scores(draw: np.random.Generator, missing: bool) -> list[AlgorithmScore
             for region in ("WT", "TC", "ET")
             if not (missing and (team, case) == ("B", "c"))
         ]
-        teams.append(AlgorithmScores(team, "brats-2023", values, [], {}, {}, cases))
+        teams.append(AlgorithmScores(team, BY_CASE, values, [], {}, {}, cases))
     return teams
 
 
