@@ -143,7 +143,13 @@ def test_a_verdict_names_the_cause_of_the_worst_case_if_it_is_another(tmp_path: 
     )
 
 
-@pytest.mark.parametrize("protocol", ["davis2017", "vipseg", "kitti-step", "mots", "burst"])
+def shows_tracks(protocol: str) -> bool:
+    """Return whether a protocol scores label maps of objects in videos."""
+    rules = PROTOCOLS[protocol]
+    return rules.family in {"sequences", "tracks"} or getattr(rules, "video", False)
+
+
+@pytest.mark.parametrize("protocol", [*filter(shows_tracks, BENCHMARKS)])
 def test_the_strip_is_of_the_case_that_the_verdict_calls_worst(protocol: str, tmp_path: Path) -> None:
     """Also if all objects of that case are found, and only inexact."""
     page = make_report(score(protocol, ["dilated"], tmp_path, 17, least=True), "known faults", PageOptions())
@@ -245,7 +251,8 @@ def test_the_first_sentence_names_a_fault_of_small_strength(
 
 def test_a_caption_names_pieces_of_a_matched_object(tmp_path: Path) -> None:
     """In a phrase's picture each object matches one of its two pieces."""
-    page = make_report(score("sa-co-gold", ["split"], tmp_path, 24), "known faults", PageOptions())
+    protocol = next(name for name in BENCHMARKS if PROTOCOLS[name].family == "phrases")
+    page = make_report(score(protocol, ["split"], tmp_path, 24), "known faults", PageOptions())
     (player,) = (section for section in page.sections if section.id == "frames")
     moments: Any = player.values["moments"]
     captions = [moment["text"] for moment in moments]
@@ -307,13 +314,14 @@ def test_one_mirrored_prediction_is_named_beside_a_fault_of_another(protocol: st
 
 
 def test_people_shifted_in_several_directions_are_named_beside_a_misplaced_point(tmp_path: Path) -> None:
-    world, random = make_worlds("coco-keypoints", 28)
+    protocol = next(name for name in BENCHMARKS if getattr(PROTOCOLS[name], "measure", "") == "OKS")
+    world, random = make_worlds(protocol, 28)
     predicted = [video.copy() for video in world]
     for number, video in enumerate(predicted[:4]):
         FAULTS["shifted"].spoil(video, 3 if number % 2 else -3, random)
     for video in predicted[4:]:
         FAULTS["joint"].spoil(video, 3, random)
-    cause = find_cause(score_worlds("coco-keypoints", world, predicted, tmp_path))
+    cause = find_cause(score_worlds(protocol, world, predicted, tmp_path))
     assert re.search("24 of 36 people are shifted by about 3 px in different directions", cause), cause
     assert re.search("head is misplaced", cause, re.IGNORECASE), cause
 
