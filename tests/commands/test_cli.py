@@ -1104,3 +1104,13 @@ def test_a_run_names_the_bounds_that_are_missing(
     monkeypatch.setattr(codabench, "read_options", lambda *_: SimpleNamespace(targets=lambda: nullcontext([])))
     assert main(["run", "--platform", "codabench"]) == 0
     assert capsys.readouterr().err.strip().endswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("options", "scheduler"), [([], ""), (["--scheduler", "tcp://cluster:8786"], "tcp://cluster:8786")]
+)
+def test_the_scheduler_reaches_the_scoring(options: list[str], scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    requests = Mock(side_effect=UsageError("enough"))
+    monkeypatch.setattr("segjudge.scoring.score_request", requests)
+    assert main(["score", str(STRONG), "--truth", _TRUTHS[0], "--protocol", "davis2017", *options]) == 2
+    assert requests.call_args.args[0].scheduler == scheduler
