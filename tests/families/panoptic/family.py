@@ -162,7 +162,6 @@ SLIPS: dict[str, tuple[str, Slip, str]] = {
     "mirrored videos": ("vipseg", MIRRORED, "maps look mirrored"),
     "rotated segments": ("coco-panoptic", pictures(lambda image: image[::-1, ::-1]), "maps look rotated by 180 degrees"),
     "new numbers": ("kitti-step", pictures(renumber), "changes of numbers between frames lower AQ by"),
-    "no numbers": ("kitti-step", pictures(lambda image: image * np.array([1, 0, 0], np.uint8)), "numbers that several objects have in one frame lower AQ by"),
     "one category": ("coco-panoptic", documents(put_into_one_category), "segments have the same class, though the truth has"),
     "all void": ("motchallenge-step", pictures(lambda image: image * 0 + np.uint8(255)), "no scored pixel has a label"),
 }  # fmt: skip

@@ -33,3 +33,12 @@ def test_ids_of_exchanged_channels_are_refused_with_the_cause(tmp_path: Path) ->
     truth, data = publish("coco-panoptic", tmp_path)
     with pytest.raises(SubmissionError, match="With red and blue swapped, both agree: save the PNGs as RGB"):
         score(write(tmp_path, BGR(data)), truth, "coco-panoptic")
+
+
+@pytest.mark.parametrize(("sent", "named"), [([1, 1, 1], True), ([1, 1, 2], False), ([1, 2, 3], False)])
+def test_a_number_that_most_objects_of_a_frame_share_is_named(sent: list[int], *, named: bool) -> None:
+    cars = np.full((2, 9), 13), np.repeat([[1, 2, 3]], 3).reshape(1, 9).repeat(2, axis=0)
+    shared = cars[0], np.repeat([sent], 3).reshape(1, 9).repeat(2, axis=0)
+    lines = list_warnings([shared] * 3, [cars] * 3, "kitti-step")
+    expected = "numbers that several objects have in one frame lower AQ by 0.67: give each object a number of its own"
+    assert lines == [expected] * named

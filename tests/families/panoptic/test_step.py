@@ -193,6 +193,7 @@ def test_long_sequences_are_summed_as_they_are_read_and_too_many_objects_refused
         segjudge.score(sent, truth, "kitti-step")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("protocol", ["kitti-step", "motchallenge-step-official"])
 def test_a_demo_is_made_packed_and_scored(protocol: str, tmp_path: Path) -> None:
     folder = tmp_path / "challenge"

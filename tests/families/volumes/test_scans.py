@@ -25,8 +25,9 @@ from segjudge.scoring.report import make_report
 from tests.browser import needs_chromium
 from tests.builders import zipped
 from tests.report.test_report import WIDE, browser, open_player, wait_for
+from tests.streams import read_stream
 
-from .test_slices import decode, find_player, score_one
+from .test_slices import find_player, score_one
 
 __all__ = ["browser"]
 
@@ -158,7 +159,7 @@ def test_slices_of_the_scan_lie_below_those_of_the_labels(tmp_path: Path) -> Non
     player = make_player(tmp_path, {"case_0000.nii.gz": encode_scan(body, _GEOMETRY)})
     entry: dict[str, Any] = player.values["sequences"][0]  # type: ignore[index] # of the scripts
     for plane in range(3):
-        header, _ = decode(player.streams[f"val/case/{plane}"])
+        header, _ = read_stream(player.streams[f"val/case/{plane}"])
         for index in header["drawn"]:
             with Image.open(io.BytesIO(player.streams[f"val/case/{plane}#{index}"])) as image:
                 assert [image.height, image.width] == header["size"]
@@ -265,13 +266,13 @@ def test_compared_methods_have_the_same_slices(tmp_path: Path) -> None:
     entries: Any = player.values["sequences"]
     assert [entry["name"] for entry in entries] == ["far", "near"], "by the loss of the second minus that of the first"
     assert entries[0]["lost"][0] == 0 < entries[0]["lost"][1]
-    header, truth = decode(player.streams["val/far/0"])
-    sides = [decode(player.streams[f"val/far/0/{method}"])[1] for method in (0, 1)]
+    header, truth = read_stream(player.streams["val/far/0"])
+    sides = [read_stream(player.streams[f"val/far/0/{method}"])[1] for method in (0, 1)]
     assert header["frames"][header["place"][0]] == "5", "the slice that the second lacks"
     assert np.array_equal(sides[0], truth)
     assert not sides[1][header["place"][0]].any()
-    header, _ = decode(player.streams["val/near/0"])
-    counts = [decode(player.streams[f"val/near/0/{method}"])[0]["counts"][0] for method in (0, 1)]
+    header, _ = read_stream(player.streams["val/near/0"])
+    counts = [read_stream(player.streams[f"val/near/0/{method}"])[0]["counts"][0] for method in (0, 1)]
     assert sum(counts[0]["missing"]) == 6 * 7 * 2
     assert sum(counts[1]["missing"]) == 0
     assert 'data-open="val/far"' in render_page(page)
