@@ -102,6 +102,7 @@ def test_what_a_program_reads_stands_alone_on_stdout(capsys: pytest.CaptureFixtu
     assert json.loads(alone.out)["tasks"][0]["algorithms"] == ["a", "b"]
 
 
+@pytest.mark.long
 def test_plots_show_names_as_they_are(tmp_path: Path) -> None:
     """A name is never read as a formula, and every legend shows it."""
     names = ("$\\foo$", "_hidden", "a_b$x$", "<b>&")

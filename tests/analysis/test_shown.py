@@ -292,6 +292,7 @@ def test_nothing_is_bold_where_three_sequences_tell_nothing(comparison: Comparis
     assert "**" not in table
 
 
+@pytest.mark.long
 def test_a_filmstrip_has_the_resolution_of_print_and_outlines_as_vectors(
     scored: dict[str, Scores], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

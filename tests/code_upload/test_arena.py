@@ -119,6 +119,7 @@ def test_what_is_no_agent_is_said(data: Path, capsys: Any) -> None:
     assert main(["arena", "--static", "--", "true"]) == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("boxed", [pytest.param(True, marks=needs_bwrap), False], ids=["sandbox", "no sandbox"])
 @pytest.mark.parametrize("kind", ["duel", "static"])
 def test_nothing_of_an_agent_outlives_its_evaluation(
@@ -156,6 +157,7 @@ def everything_running() -> str:
     return "\n".join(results)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_both_sides_end_with_the_arena(data: Path, tmp_path: Path, number: int) -> None:
     mark = f"ends-with-{int(number)}-{os.getpid()}"
@@ -190,6 +192,7 @@ def settled(is_so: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("boxed", [pytest.param(True, marks=needs_bwrap), False], ids=["sandbox", "no sandbox"])
 def test_an_agents_log_fills_no_disk_and_its_end_is_kept(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, boxed: bool
@@ -364,6 +367,7 @@ def test_what_cannot_be_bounded_is_said_at_the_start(data: Path, monkeypatch: py
         assert name in text
 
 
+@pytest.mark.long
 @needs_bwrap
 def test_in_the_sandbox_there_is_no_truth_and_no_network(data: Path, capsys: Any) -> None:
     """The agent is next to the truth, but sees neither it nor the user's home."""

@@ -103,6 +103,7 @@ def ended(running: Served) -> int:
     return code
 
 
+@pytest.mark.long
 def test_the_result_is_put_until_it_is_accepted_and_only_then_all_is_complete(tmp_path: Path) -> None:
     broken = (502, "<html>bad gateway</html>")
     with evalai(broken, (500, '{"error": "later"}'), (429, '{"detail": "slowly"}'), DONE) as (server, diary):

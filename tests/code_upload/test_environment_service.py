@@ -317,6 +317,7 @@ def test_an_agent_that_is_silent(data: Path) -> None:
     ends(data, "did not answer drift/00000 within 1 seconds", "--step-seconds", "1", act=alone)
 
 
+@pytest.mark.long
 def test_the_time_of_the_submission_is_over(data: Path) -> None:
     def slowly(running: Served) -> list[Caller]:
         agent = begun(running)
@@ -335,6 +336,7 @@ def test_the_time_of_the_submission_is_over(data: Path) -> None:
     ends(data, "The time limit of 5 seconds ended at ", act=slowly, SUBMISSION_TIME_LIMIT="5")
 
 
+@pytest.mark.long
 def test_an_agent_that_dies_between_two_calls(data: Path) -> None:
     def dying(running: Served) -> None:
         code = (
@@ -520,6 +522,7 @@ def test_what_is_wrong_in_the_environment_is_named(variables: dict[str, str], me
         read_settings(["--env", "x"], variables)
 
 
+@pytest.mark.long
 def test_an_environment_that_cannot_be_made_says_why(data: Path) -> None:
     command = [sys.executable, "-m", "segjudge.code_upload_challenge_evaluation.environment", "--env"]
     environment = {**os.environ, "LOCAL_EVALUATION": "1"}

@@ -144,6 +144,7 @@ def test_the_deepest_value_that_can_be_written_can_be_read() -> None:
         Action("s", 0, [value]).pack()
 
 
+@pytest.mark.long
 def test_little_bytes_make_little_memory() -> None:
     deep = b""
     for _ in range(50):

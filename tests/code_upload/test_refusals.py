@@ -154,6 +154,7 @@ def test_a_refusal_is_short_and_fit_for_a_log() -> None:
     assert _clean_sentence("a\x1b[2J\nb. ") == "a [2J b."
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("answer", ["too small", "floats"])
 def test_in_the_arena(answer: str, data: Path, tmp_path: Path, capsys: Any) -> None:
     arguments = ["--truth", str(data / "truth.zip"), "--frames", str(data / "root")]
@@ -171,6 +172,7 @@ INTERACTIVE_ANSWERS = {
 }
 
 
+@pytest.mark.long
 def test_interactive_answers(data: Path, tmp_path: Path) -> None:
     options = ["--env", INTERACTIVE, "--option", f"truth={json.dumps(str(data / 'root'))}", "--option", "draw=1"]
     running = Served(data, *options, "--option", "interactions=1", "--gone-seconds", "0.2")

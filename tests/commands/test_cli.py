@@ -197,6 +197,7 @@ def challenge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     return tmp_path / "mine"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("phase", [[], ["--phase", "val"]])
 def test_commands_in_a_challenges_folder_score_by_its_phase(
     phase: list[str], challenge: Path, capsys: pytest.CaptureFixture[str]

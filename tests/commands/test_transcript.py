@@ -67,6 +67,7 @@ def test_each_case_that_is_played_was_noted(module: str) -> None:
     assert [*_play(module)] == [*_NOTED[module]]
 
 
+@pytest.mark.long
 def test_commands_end_and_say_what_was_noted_whatever_their_streams_are(tmp_path: Path) -> None:
     now = tmp_path / "streams.txt"
     _run_module("tests.commands.streams", now)

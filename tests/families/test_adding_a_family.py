@@ -161,6 +161,7 @@ def test_its_mirror_makes_challenges_and_a_section_of_the_report(site: Path, fol
     assert scores(site, folder, *sample, "--protocol", "counting") == {"Error": 3.0, "Right": 0.0}
 
 
+@pytest.mark.long
 def test_its_upload_half_goes_into_bundles_and_scores_there_alone(site: Path, folder: Path) -> None:
     run(site, folder, "new", "mine", "--demo", "--protocol", "counting-wide", "--segjudge", COMMIT)
     printed = run(site, folder / "mine", "run")

@@ -31,6 +31,7 @@ def test_numbers_that_differ_are_reported() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_an_evaluators_numbers_stand_beside_ours_and_an_absent_one_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -53,6 +53,7 @@ def append(path: Path, text: str) -> None:
 # ── bundles ─────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 def test_nothing_is_built_once_the_plug_in_is_gone(challenge: Path, tmp_path: Path) -> None:
     for platform in ("evalai", "codabench", "grand-challenge"):
         arguments = ("build", "--bundle", str(challenge), "--platform", platform, "--out", "new.zip")
@@ -65,6 +66,7 @@ def test_nothing_is_built_once_the_plug_in_is_gone(challenge: Path, tmp_path: Pa
         assert not (tmp_path / "new.zip").exists()
 
 
+@pytest.mark.long
 def test_a_built_zip_is_asked_what_it_scores(challenge: Path, tmp_path: Path) -> None:
     built = str(challenge / "built.zip")
     assert "would accept" in run(tmp_path, tmp_path, "check", built, "--quick")
@@ -98,6 +100,7 @@ def test_a_built_zip_is_run_without_the_plug_in(challenge: Path, tmp_path: Path)
     assert "pack --layout LAYOUT" in printed
 
 
+@pytest.mark.long
 def test_another_version_than_the_pinned_one_is_said(challenge: Path, own_site: Path, tmp_path: Path) -> None:
     (own_site / "segjudge_counting-1.0.dist-info").rename(own_site / "segjudge_counting-2.0.dist-info")
     metadata = own_site / "segjudge_counting-2.0.dist-info/METADATA"
@@ -218,6 +221,7 @@ except AssertionError as error:
 """
 
 
+@pytest.mark.long
 def test_the_kit_says_which_metric_lacks_a_description_or_a_direction(own_site: Path, folder: Path) -> None:
     import subprocess
     import sys
@@ -244,6 +248,7 @@ def test_the_kit_says_which_metric_lacks_a_description_or_a_direction(own_site: 
     )
 
 
+@pytest.mark.long
 def test_a_metric_without_a_direction_is_not_ranked_without_a_word(own_site: Path, folder: Path) -> None:
     toolkit = own_site / "segjudge_counting/toolkit/__init__.py"
     (folder / "worse.json").write_text('{"a": 9, "b": 9}')

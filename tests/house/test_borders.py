@@ -192,6 +192,7 @@ def test_what_acts_is_a_verb_and_a_value_is_a_noun(room: str) -> None:
     assert [fault for module in FILES if room_of(module) == room for fault in _faults(module)] == []
 
 
+@pytest.mark.long
 def test_every_exception_is_needed() -> None:
     imported = {name.rpartition(".")[2] for path in TESTS for name, _ in _imports(path, "")}
     assert imported >= set(TESTED_FROM_OUTSIDE)

@@ -105,6 +105,7 @@ def loaded(module: str) -> frozenset[str]:
     return frozenset(seen)
 
 
+@pytest.mark.long
 def test_an_import_loads_only_packages_of_the_rooms_extra() -> None:
     needed = {name: {package_of(top) for top in third_parties(name, late=False)} for name in FILES}
     faults = [
@@ -128,6 +129,7 @@ def named_extras(path: Path) -> set[str]:
     return named | {row.extra for row in COMMANDS.values() if row.extra and path.match(f"commands/{row.module}.py")}
 
 
+@pytest.mark.long
 def test_a_late_import_of_an_extra_says_which_one_is_missing() -> None:
     faults = [
         f"{module} imports {package}"

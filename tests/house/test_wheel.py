@@ -167,6 +167,7 @@ def test_it_scores_beside_a_foreign_evaluation_script(fresh: Path, tmp_path: Pat
     )
 
 
+@pytest.mark.long
 def test_commands_of_a_plain_installation_need_no_extra() -> None:
     extras = (
         "boto3",

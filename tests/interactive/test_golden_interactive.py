@@ -182,6 +182,7 @@ def test_both_ways_to_a_skeleton_are_one(monkeypatch: pytest.MonkeyPatch) -> Non
             assert np.array_equal(robot_module._thin_to_skeleton(mask), quick), name
 
 
+@pytest.mark.long
 def test_most_lines_are_the_originals_to_the_pixel() -> None:
     index, inside, masks = (
         output("robot/index.json"),

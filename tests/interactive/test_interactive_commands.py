@@ -170,6 +170,7 @@ def test_a_broken_run_is_said_in_a_sentence(
     assert "Traceback" not in output
 
 
+@pytest.mark.long
 def test_names_are_names(runs: dict[str, Path], tmp_path: Path) -> None:
     named = [f"{name}={runs['lines']}" for name in ("@ROWS@", "a$\\frac{$", "_x")]
     assert main(["interactive", "plot", *named, "--out", str(tmp_path)]) == 0

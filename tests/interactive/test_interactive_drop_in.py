@@ -107,6 +107,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", [("program.py",), ("-m", "program")], ids=["file", "module"])
 def test_a_program_runs_without_an_edit_where_that_is_asked_for(tmp_path: Path, words: tuple[str, ...]) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)

@@ -44,6 +44,7 @@ def ended(wired: Wire, interactions: int = 2) -> Wire:
     return wired
 
 
+@pytest.mark.long
 def test_a_user_measures_a_sequence_in_so_many_sessions(root: Path) -> None:
     with served(hosting(root, limits=NEW)) as address:
         for _ in range(2):
@@ -244,6 +245,7 @@ def test_a_server_without_a_limit_of_interactions_has_one(root: Path, most: int 
 # ── who may read it ─────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 def test_the_state_is_the_servers_alone_and_holds_no_key(root: Path) -> None:
     before = os.umask(0)
     try:

@@ -428,6 +428,7 @@ def test_the_service_takes_interactions_in_their_order(root: Path, interaction: 
         service.post_predicted_masks("box", 1, EMPTY, 1.0, 1)
 
 
+@pytest.mark.long
 def test_a_program_that_dies_leaves_what_it_had(root: Path) -> None:
     code = (
         "import sys, os, numpy as np\n"

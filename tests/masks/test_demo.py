@@ -33,6 +33,7 @@ def content(path: Path) -> Any:
     }
 
 
+@pytest.mark.long
 def test_the_samples_are_what_the_seed_makes(tmp_path: Path) -> None:
     made = [Path(path) for path in make(str(tmp_path), DEMO_SEED)]
 

@@ -839,6 +839,7 @@ def test_one_changed_byte_is_enough_to_leave_it_alone(copied: Path) -> None:
     assert "is not the file that the build wrote" in state_in(copied)
 
 
+@pytest.mark.long
 def test_no_file_of_any_kind_raises(copied: Path) -> None:
     built, checksum = copied / library.NAME, copied / f"{library.NAME}{library.CHECKSUM}"
     checksum.write_bytes(b"\xff\xfe")

@@ -44,6 +44,7 @@ def test_a_frame_is_the_same_bytes_every_time_and_those_of_the_repository() -> N
         assert np.abs(np.asarray(stored, int) - picture).mean() < 8, "as well as JPEG keeps it"
 
 
+@pytest.mark.long
 def test_every_object_is_there_in_the_first_frame_and_all_frames_are_stored() -> None:
     assert len(FILMS) >= 12
     for film in FILMS:
@@ -61,6 +62,7 @@ def test_a_method_gives_the_same_bytes_every_time() -> None:
     assert json.loads(json.dumps(made[0])) == stored[film.name]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [0, 7])
 def test_the_photographs_of_instances_show_each_one_where_the_truth_has_it(number: int) -> None:
     instances = instance_images()[number]
@@ -76,6 +78,7 @@ def test_the_photographs_of_instances_show_each_one_where_the_truth_has_it(numbe
         assert np.abs(np.asarray(stored, int) - picture).mean() < 8, "as well as JPEG keeps it"
 
 
+@pytest.mark.long
 def test_the_samples_of_segments_are_as_they_are_made_and_each_scores_by_its_fault() -> None:
     pictures = sorted((ROOT / "pictures" / panoptic.PHASE).iterdir())
     drawn = [panoptic.draw_image(number) for number in (0, 1)]

@@ -90,6 +90,7 @@ def masks(shape: Any) -> Any:
 pairs = shapes.flatmap(lambda shape: st.tuples(masks(shape), masks(shape)))
 
 
+@pytest.mark.long
 @examples(300)
 @given(pairs)
 def test_it_equals_the_plain_formulas(pair: Any) -> None:
@@ -147,6 +148,7 @@ def test_a_disk_off_its_centre_is_grown_as_opencv_does(pair: Any, radius: float)
         assert counts.prediction_matched[0] == expected
 
 
+@pytest.mark.long
 @given(shapes.flatmap(masks))
 def test_packing_loses_nothing(mask: Any) -> None:
     stack = stack_of(mask)

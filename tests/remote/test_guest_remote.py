@@ -118,6 +118,7 @@ def test_the_hosted_form_gets_the_annotations_of_the_worker(
     assert shown == "[{'Accuracy': 0.5, 'Coverage': 0.5}]"
 
 
+@pytest.mark.long
 def test_what_evaluate_raises_is_what_the_team_reads(server: Rehearsal, worker: Operator, folder: Path) -> None:
     number = sent(server, data=b"[1, 2")
     worker.run("--once", "--bundle", str(folder))

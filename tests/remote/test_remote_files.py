@@ -73,6 +73,7 @@ def test_what_is_printed_needs_no_checkout(tmp_path: Path) -> None:
     assert all("remote_challenge_evaluation/" not in printed(name) for name in ("service", "dockerfile", "compose"))
 
 
+@pytest.mark.long
 def test_the_printed_image_installs_what_a_new_challenge_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -217,6 +217,7 @@ def _later(path: Path) -> None:
         db.execute("PRAGMA user_version = 99")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("make", "code", "message"),
     [
@@ -250,6 +251,7 @@ def small(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(place)], check=True)
 
 
+@pytest.mark.long
 def test_a_full_disk_is_waited_for(server: Rehearsal, operator: Operator, small: Path) -> None:
     process = operator.start(SAVE_DIR=str(small / "machine"))
     try:

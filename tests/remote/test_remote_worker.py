@@ -67,6 +67,7 @@ def test_annotations_are_the_bundles_unless_said_otherwise(tmp_path: Path, monke
     assert annotations(bundle=str(bundle), annotations="s3://bucket/truths") == "s3:/bucket/truths"
 
 
+@pytest.mark.long
 def test_a_check_proves_everything_and_touches_nothing(server: Rehearsal, operator: Operator) -> None:
     number = submitted(server)
     output = operator.run("--check")
@@ -76,6 +77,7 @@ def test_a_check_proves_everything_and_touches_nothing(server: Rehearsal, operat
     assert server.people["host"]["token"] not in output
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("environment", "code", "message"),
     [
@@ -139,6 +141,7 @@ def test_a_challenge_that_another_worker_scores_is_left_alone(
 # ── messages ────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 def test_a_submission_is_scored_and_the_journal_knows(server: Rehearsal, operator: Operator) -> None:
     from segjudge.evaluation_script import evaluate
 
@@ -207,6 +210,7 @@ def test_a_message_that_makes_no_sense_is_dropped(server: Rehearsal, operator: O
     assert server.get(f"/api/jobs/challenge/queues/{operator.queue}/", "host").json()["body"] is None
 
 
+@pytest.mark.long
 def test_a_message_that_comes_twice_is_recognised(server: Rehearsal, operator: Operator) -> None:
     number = submitted(server)
     for kind in (str, int):

@@ -17,6 +17,7 @@ COMMIT = f"git+https://example.org/segjudge@{'0' * 40}"
 FORMS = list(dict.fromkeys([*examples("pages"), *examples("samples")]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FORMS)
 def test_the_report_of_a_demo_has_a_picture_below_all_masks(name: str, tmp_path: Path) -> None:
     challenge = tmp_path / "new"
@@ -39,6 +40,7 @@ def test_the_report_of_a_demo_has_a_picture_below_all_masks(name: str, tmp_path:
     assert shown[1] == shown[2]
 
 
+@pytest.mark.long
 def test_commands_of_a_phase_find_its_photographs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     challenge, out = tmp_path / "new", tmp_path / "page.html"
     assert main(["new", str(challenge), "--demo", "--protocol", "coco", "--segjudge", COMMIT]) == 0

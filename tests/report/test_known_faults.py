@@ -359,6 +359,7 @@ def test_perfect_results_lose_nothing(protocol: str, tmp_path: Path) -> None:
     assert read_verdict(score(protocol, [], tmp_path, 13))[1:] == ["Nothing is lost."]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("least", [False, True], ids=["strong", "weak"])
 @pytest.mark.parametrize("protocol", BENCHMARKS)
 def test_of_two_faults_the_verdict_names_the_larger_first_and_a_comparable_one_beside_it(

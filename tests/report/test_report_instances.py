@@ -139,6 +139,7 @@ def test_the_keyboard_stops_only_at_what_is_seen(page: Path, browser: Any) -> No
         )
 
 
+@pytest.mark.long
 @needs_chromium
 def test_moments_are_chosen_by_category_and_by_a_cell_of_the_confusion(page: Path, browser: Any) -> None:
     with fresh_page(browser, {"width": 1440, "height": 900}) as (opened, _):

@@ -168,6 +168,7 @@ def test_strange_results_show_or_are_refused_as_was_noted() -> None:
     calls.hold(stored_pages.write_pages(), stored_pages.FILE)
 
 
+@pytest.mark.long
 def test_a_bomb_in_a_stream_is_not_unpacked() -> None:
     bomb = base64.b64encode(zlib.compress(b"{" + b" " * (200 << 20))).decode()
     with pytest.raises(UsageError, match="that is not a mapping"):
@@ -186,6 +187,7 @@ def test_a_file_of_something_else_ends_in_a_sentence(
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
+@pytest.mark.long
 @needs_chromium
 def test_names_of_strangers_run_nothing_and_frames_are_drawn(whole: dict[str, Any], tmp_path: Path) -> None:
     evil = json.loads(json.dumps(whole).replace("crossing", json.dumps(EVIL + "\ud800")[1:-1]))

@@ -106,6 +106,7 @@ def test_a_fork_that_comes_back_does_not_answer() -> None:
     assert [run(job) for _ in range(3)] == [True] * 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("line", [b"x" * 999 + b"\n", b"x" * (1 << 20), b"\n"], ids=["lines", "no line", "empty"])
 def test_a_job_may_print_a_gigabyte(line: bytes) -> None:
     output: list[str] = []
@@ -236,6 +237,7 @@ def test_a_child_that_does_nothing_any_more_is_ended(job: Any, monkeypatch: pyte
         run(job, seconds=0.3)
 
 
+@pytest.mark.long
 def test_a_child_cannot_stop_its_keeper_before_it_was_heard_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard.supervisor, "GIVE_UP_SECONDS", 0.2)
     for _ in range(20):
@@ -420,6 +422,7 @@ def test_a_job_ends_with_its_keeper() -> None:
     assert is_gone(int(output[0]))
 
 
+@pytest.mark.long
 def test_a_job_has_a_few_descriptors_more_than_its_worker_who_has_no_more_afterwards() -> None:
     # In a process of its own: what other tests left open is closed at any time.
     code = (
@@ -479,6 +482,7 @@ def test_without_fork_it_says_so_once_and_scores(monkeypatch: pytest.MonkeyPatch
     assert output == ["Memory and time are not limited: this system cannot fork a process (no more processes)."]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["child", "session", "deaf", "silent", "stopped"])
 def test_all_end_with_a_worker_that_was_killed(way: str) -> None:
     code = (

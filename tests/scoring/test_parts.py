@@ -41,6 +41,7 @@ def scorer_of(files: Files, protocol: str, *, jobs: int = 1, strict: bool = Fals
     return scorer
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("protocol", ["davis2017", "coco"])
 def test_blocks_processes_and_parts_of_any_number_give_the_same_bits(
     protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -60,6 +60,7 @@ def test_a_report_changes_no_score(number: int, detail: str) -> None:
     assert bool(more.get("losses")) == (detail != "means" and number == 0)
 
 
+@pytest.mark.long
 def test_processes_share_the_work_and_leave_the_same(whole: dict[str, Any]) -> None:
     shared = left_by(detail="all", report=True, jobs=3)
     assert shared["losses"] == whole["losses"]

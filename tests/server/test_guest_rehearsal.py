@@ -22,6 +22,7 @@ def rehearsed(folder: Path, data: Path) -> Rehearsal:
     return Rehearsal(data, options, root=folder).start()
 
 
+@pytest.mark.long
 def test_a_rehearsal_opens_and_scores_a_host_challenge(tmp_path: Path) -> None:
     server = rehearsed(guests.with_samples(guests.starter(tmp_path / "bundle")), tmp_path / "data")
     try:
@@ -100,6 +101,7 @@ def test_a_rehearsal_of_a_challenge_that_is_over_says_that_it_takes_nothing(tmp_
     assert "Traceback" not in server.errors()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "refusal"),
     [

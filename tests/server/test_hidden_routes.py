@@ -218,6 +218,7 @@ def list_splits(stage: Stage, phase: ChallengePhase) -> list[str]:
     return sorted(split.dataset_split.codename for split in stage.services.store.splits_of(phase.id))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("who", ["", "borealis"], ids=["nobody", "another team"])
 def test_visitors_and_other_teams_read_only_reports_without_secrets(reported: Stage, who: str) -> None:
     answers = walk_pages(reported, who)

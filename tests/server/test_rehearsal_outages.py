@@ -327,6 +327,7 @@ def test_a_server_that_is_killed_under_uploads_leaves_no_file_behind(tmp_path: P
     goes_on(server, [row.id for row in rows])
 
 
+@pytest.mark.long
 def test_a_request_that_a_stop_interrupts_is_answered_and_not_logged_as_a_defect(tmp_path: Path) -> None:
     answers: list[Any] = []
     with Rehearsal(tmp_path / "data", bundle=slow_bundle(tmp_path)).start() as server:

@@ -331,6 +331,7 @@ def test_a_script_cannot_exhaust_the_machine(code: str, message: str) -> None:
         compute.remove()
 
 
+@pytest.mark.long
 def test_a_sandbox_is_required_where_there_is_none(tmp_path: Path) -> None:
     server = Rehearsal(tmp_path / "data", ("--require-sandbox",), environment=without_sandbox(tmp_path / "bin"))
     with pytest.raises(AssertionError, match="--require-sandbox: no working bwrap was found"):
@@ -491,6 +492,7 @@ def test_files_of_our_scorers_are_as_they_were_written(tmp_path: Path) -> None:
         assert json.loads(server.text(mine["submission_result_file"]))["provenance"]["limits"]
 
 
+@pytest.mark.long
 def test_no_rehearsal_starts_where_phases_py_shows_what_the_yaml_hides(tmp_path: Path) -> None:
     bundle = bundle_with(tmp_path, ours_with_a_hidden_split)
     with pytest.raises(AssertionError, match="shows the scores of test-hard, but the visibility in the YAML hides"):

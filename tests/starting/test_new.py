@@ -283,6 +283,7 @@ def test_every_title_becomes_one_that_evalai_takes(title: str, expected: str) ->
     assert short == expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("folder", ["-x", "挑战", "a.b", "it's", "two\nlines", "x" * 240])
 def test_a_challenge_passes_the_step_that_it_names_next(
     folder: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
@@ -380,6 +381,7 @@ def instances(path: Path, side: int) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_a_leaderboard_leaves_out_what_its_truth_does_not_define(tmp_path: Path, capsys: Any) -> None:
     packed = tmp_path / "truth.zip"
     for name, side in (("near", 200), ("far", 20)):

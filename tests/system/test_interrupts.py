@@ -275,6 +275,7 @@ def test_a_process_that_was_ended_while_it_scored_is_a_sentence(
         signal.signal(signal.SIGTERM, before)
 
 
+@pytest.mark.long
 def test_a_limit_on_files_breaks_no_module_for_the_next_start(tmp_path: Path) -> None:
     prefix = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path)}
     prefix.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -293,6 +294,7 @@ def test_a_limit_on_files_breaks_no_module_for_the_next_start(tmp_path: Path) ->
         marshal.loads(path.read_bytes()[16:])
 
 
+@pytest.mark.long
 def test_a_disk_that_is_full_is_a_sentence(dataset: Path, tmp_path: Path) -> None:
     out = tmp_path / "truth.zip"
     out.write_bytes(b"of before")

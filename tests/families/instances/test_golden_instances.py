@@ -104,6 +104,7 @@ def test_coco_boxes_score_as_the_official_code_says() -> None:
     assert score.values["AP"] == pytest.approx(0.5045806987249628, abs=EXACT)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("passes", [2, 5, 1000])
 def test_a_large_submission_is_read_in_passes_with_the_same_bits(
     passes: int, places_truth: Any, monkeypatch: pytest.MonkeyPatch
@@ -127,6 +128,7 @@ def test_a_large_submission_is_read_in_passes_with_the_same_bits(
     assert counts.compute() == whole.compute()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cap", [PER_IMAGE, PER_CATEGORY])
 def test_records_beyond_the_cap_are_left_out_while_reading_and_counted(
     cap: str, places_truth: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -265,6 +265,7 @@ def test_a_character_that_run_lengths_do_not_have_never_reaches_pycocotools(
         rle.runs_of(counts, PIXELS)
 
 
+@pytest.mark.long
 def test_long_masks_are_judged_as_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     lot = np.random.default_rng(3)
     for _ in range(300):

@@ -43,6 +43,7 @@ notes = st.recursive(
 )
 
 
+@pytest.mark.long
 @examples(100)
 @given(
     sent=st.lists(st.dictionaries(st.sampled_from("xyz"), notes, max_size=3), max_size=5),

@@ -470,6 +470,7 @@ def test_detections_are_matched_once_for_values_and_standard_errors(
     assert calls == [1]
 
 
+@pytest.mark.long
 def test_several_processes_refuse_in_the_same_words(tmp_path: Path) -> None:
     path = tmp_path / "found.json"
     truth = instance_truth.read_document(json.dumps(TRUTH).encode(), "truth")

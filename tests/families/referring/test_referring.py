@@ -588,6 +588,7 @@ def test_a_hostile_submission_gets_a_sentence(name: str, small_truth: str, tmp_p
     assert sentence in refusal(content, tmp_path / "answers.jsonl", small_truth, "grefcoco")
 
 
+@pytest.mark.long
 def test_a_line_that_does_not_end_is_refused_before_it_fills_memory(small_truth: str, tmp_path: Path) -> None:
     path = tmp_path / "answers.jsonl.gz"
     with gzip.open(path, "wb", compresslevel=1) as file:

@@ -70,6 +70,7 @@ def test_burst_in_memory_scores_as_files_do(guided: str) -> None:
         same(of_parts(protocol, updates, 4, categories=truth["categories"]), expected)
 
 
+@pytest.mark.long
 def test_a_map_of_many_labels_is_refused_soon() -> None:
     labels = np.arange(1000, 1000 + 265 * 265).reshape(265, 265)
     started = time.process_time()

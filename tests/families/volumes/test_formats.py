@@ -135,6 +135,7 @@ def test_positions_are_those_of_the_official_readers() -> None:
         assert ours == pytest.approx(np.array(affine)[:3], abs=1e-5), name
 
 
+@pytest.mark.long
 def test_headers_of_any_bytes_are_read_or_rejected() -> None:
     draw = np.random.default_rng(0)
     for name in (

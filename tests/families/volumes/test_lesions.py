@@ -100,6 +100,7 @@ def test_components_are_those_of_scipy(seed: int, monkeypatch: pytest.MonkeyPatc
         np.testing.assert_array_equal(grow(mask, steps), ndimage.binary_dilation(mask, structure, iterations=steps))
 
 
+@pytest.mark.long
 def test_a_snake_and_many_specks_are_components_in_no_time() -> None:
     snake = np.zeros((41, 41, 41), bool)
     snake[::2, ::2] = True

@@ -249,6 +249,7 @@ def test_samples_which_may_show_the_truth_are_offered_only_when_asked(built: Bui
     assert not check(asked.competitions[0].path)
 
 
+@pytest.mark.long
 def test_the_same_files_give_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other copy has other dates and modes, and its machine has a kernel in its cache."""
     assert main(["new", str(tmp_path / "mine"), "--protocol", "davis2017", "--demo"]) == 0
@@ -284,6 +285,7 @@ def test_the_wheel_goes_only_where_instances_are_scored(built: BuiltCompetitions
     assert list(results) == CODENAMES
 
 
+@pytest.mark.long
 def test_without_the_wheel_the_phases_that_cannot_be_scored_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -114,6 +114,7 @@ def test_it_opens_under_its_policy(outcome: ScoredSubmission, tmp_path: Path, wi
         assert len([url for url in asked if not url.startswith(("data:", "blob:"))]) == 1
 
 
+@pytest.mark.long
 def test_where_the_truth_is_not_public_everybody_reads_means_alone(built: BuiltCompetitions) -> None:
     results = scored(built, 1, "lagging.zip")
     assert (results.status, results.log) == (FINISHED, "")

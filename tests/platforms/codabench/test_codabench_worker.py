@@ -140,6 +140,7 @@ def of_demo(
         return worker.score(task, submission, columns)
 
 
+@pytest.mark.long
 def test_a_refused_submission_fails_with_the_sentence_alone(
     competitions: dict[str, BuiltCompetition], worker: ComputeWorker, tmp_path: Path
 ) -> None:

@@ -178,6 +178,7 @@ def damaged(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -197,6 +198,7 @@ def test_no_door_takes_a_truth_that_no_scorer_opens(arguments: list[str], damage
     assert not re.search(r"would accept (it|this bundle)[,.]", printed)
 
 
+@pytest.mark.long
 def test_a_quick_check_does_not_say_that_it_accepts(tmp_path: Path, capfd: Any) -> None:
     folder = tmp_path / "challenge"
     assert main(["new", str(folder), "--protocol", "davis2017", "--demo"]) == 0

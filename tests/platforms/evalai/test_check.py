@@ -460,6 +460,7 @@ def test_a_report_is_left_or_not(bundle: Path, tmp_path: Path, monkeypatch: pyte
     assert "has report='all'. Write True or False" in str(problem)
 
 
+@pytest.mark.long
 def test_a_protocol_or_metric_that_there_is_not_is_reported(
     bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -133,6 +133,7 @@ def test_a_push_creates_then_updates_and_prints_the_numbers(server: Rehearsal, f
         assert ("re-run every submission of the phase after the push" in third.stdout + third.stderr) == flag
 
 
+@pytest.mark.long
 def test_the_token_is_shown_nowhere(server: Rehearsal, fork: Path) -> None:
     done = segjudge(fork, server, "push", "--repository", "me/quiet")
     kept = "".join(file.read_text() for file in (fork / ".segjudge/pushes").iterdir())
@@ -214,6 +215,7 @@ def test_sponsors_are_left_out_however_the_yaml_is_written(text: str, tmp_path: 
             assert after.lines.location(key) == before.lines.location(key)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("environment", "message"),
     [

@@ -31,6 +31,7 @@ def test_a_checkout_zipped_by_the_starter_is_accepted(upload: str) -> None:
     assert [str(problem) for problem in [*check(upload), *find_unwanted_files(upload)]] == []
 
 
+@pytest.mark.long
 def test_it_scores_as_a_prediction_bundle(upload: str) -> None:
     with open_hosted_worker(upload) as stage:
         phase = stage.config["challenge_phases"][0]

@@ -58,6 +58,7 @@ def metrics_of(method: Path, folders: Path) -> Any:
     return json.loads((folders / "output/metrics.json").read_text())
 
 
+@pytest.mark.long
 def test_unpacked_predictions_score_as_everywhere_and_every_path_leads_to_a_number(
     methods: Path, folders: Path
 ) -> None:
@@ -90,6 +91,7 @@ def test_what_the_jobs_of_an_algorithm_wrote_is_one_submission(methods: Path, fo
     assert metrics["dev"]["J&F-Mean"] == segjudge.score(sample, ANNOTATIONS, "davis2017").metrics["dev"]["J&F-Mean"]
 
 
+@pytest.mark.long
 def test_labels_with_dots_lead_to_their_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The platform splits paths at dots, and ranks no evaluation in which one of the paths leads to no number."""
     challenge = tmp_path / "mine"
@@ -150,6 +152,7 @@ def test_warnings_are_those_of_scoring_here(methods: Path, folders: Path) -> Non
     assert metrics["dev"]["J&F-Mean"] == scores["J&F-Mean"]
 
 
+@pytest.mark.long
 def test_the_last_line_is_for_the_participant(methods: Path, folders: Path) -> None:
     (folders / "input/mine.zip").write_bytes(b"no zip")
     done = run(methods / "sequences-dev", folders)
