@@ -1,9 +1,6 @@
 """The output and files of commands on small results, case by case.
 
-    python -m tests.transcript
-
-writes it to `tests/commands/results/`, a text for each command. Run it after an intended change, and review the
-difference. With a folder it writes it there.
+With a folder as argument, the module writes there.
 """
 
 from __future__ import annotations

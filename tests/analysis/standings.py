@@ -1,9 +1,4 @@
-"""Methods compare and rank: tables, texts, documents and plots, and rejections, as one text.
-
-    python -m tests.analysis.standings
-
-writes it to `tests/golden/standings.txt`. Run it after an intended change, and review the difference.
-"""
+"""Methods compare and rank: tables, texts, documents and plots, and rejections, as one text."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Messages of agents, environments and hosts, without a network and with a simulated clock, as one text.
-
-    python -m tests.code_upload.calls
-
-writes it to `tests/golden/calls.txt`. Run it after an intended change, and review the difference.
-"""
+"""Messages of agents, environments and hosts, without a network and with a simulated clock, as one text."""
 
 from __future__ import annotations
 

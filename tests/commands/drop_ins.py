@@ -1,9 +1,4 @@
-"""The values, output, files and errors of the stand-ins for davis2017-evaluation and vos-benchmark, as one text.
-
-    python -m tests.commands.drop_ins
-
-writes it to `tests/golden/drop_ins.txt`. Run it after an intended change, and review the difference.
-"""
+"""The values, output, files and errors of the stand-ins for davis2017-evaluation and vos-benchmark, as one text."""
 
 from __future__ import annotations
 

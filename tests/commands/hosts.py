@@ -1,9 +1,6 @@
 """The output and files of hosts' commands, with simulated EvalAI, Codabench and compilers.
 
-    python -m tests.commands.hosts
-
-writes it to `tests/commands/hosting/`, a text for each command. Run it after an intended change, and review the
-difference. `hosts_transcript` has the commands that need servers and workers.
+`hosts_transcript` has the commands that need servers and workers.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
 """The output and files of hosts' commands, with EvalAI, Codabench and their workers simulated on this machine.
 
-    python -m tests.commands.hosts_transcript
-
-writes it to `tests/commands/serving/`, a text for each command. Run it after an intended change, and review the
-difference. With a folder it writes it there. `hosts` has the commands that need no server and no worker.
+With a folder as argument, the module writes there. `hosts` has the commands that need no server and no worker.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""The output and files of `interactive`, with a clock that calls advance, as one text.
-
-    python -m tests.commands.interactions
-
-writes it to `tests/commands/interactions.txt`. Run it after an intended change, and review the difference.
-"""
+"""The output and files of `interactive`, with a clock that calls advance, as one text."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The options of every command: accepted and rejected values, and defaults, as one text.
-
-    python -m tests.commands.options
-
-writes it to `tests/commands/options.txt`. Run it after an intended change, and review the difference.
-"""
+"""The options of every command: accepted and rejected values, and defaults, as one text."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
 """The messages and files of `rehearse` at its starts and ends, as one text.
 
-    python -m tests.commands.rehearsals
-
-writes it to `tests/commands/rehearsals.txt`. Run it after an intended change, and review the difference. No server
-runs: its content is noted where it would start, and a signal follows.
+No server runs: its content is noted where it would start, and a signal follows.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ def _play(message: str, **streams: str) -> str:
         text = _read_all(ours, hold=streams.get({1: "out", 2: "err"}[number], "pipe") in ("pipe", "tty"))
         output.append(f"  {'out' if number == 1 else 'err'}: {text}\n" if text else "")
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return f"{''.join(output)}  ends with {code if code >= 0 else signal.Signals(-code).name}\n"
+    return f"→ ends with {code if code >= 0 else signal.Signals(-code).name}\n{''.join(output)}"
 
 
 def _open_stream(kind: str) -> tuple[int | None, int | None]:
@@ -260,10 +260,10 @@ def write_streams() -> str:
             sys.stdout.flush()
             text = _play(f"try {arguments}", **streams)
             endings.setdefault(text.replace(folder, "FOLDER"), []).append(
-                f"$ try {arguments}{f'  ({how})' if how else ''}\n"
+                f"$ try {arguments}{f'  ({how})' if how else ''}"
             )
             Path("phases.py").unlink(missing_ok=True)
-    return "".join(f"{''.join(titles)}{text}" for text, titles in endings.items())
+    return "".join(f"{chr(10).join(titles)} {text}" for text, titles in endings.items())
 
 
 if __name__ == "__main__":

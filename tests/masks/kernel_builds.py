@@ -1,9 +1,4 @@
-"""The compilation of the kernel, here and for EvalAI's worker, with a compiler that records its arguments, as one text.
-
-    python -m tests.masks.kernel_builds
-
-writes it to `tests/golden/kernel_builds.txt`. Run it after an intended change, and review the difference.
-"""
+"""The compilation of the kernel, here and for EvalAI's worker, with a compiler that records its arguments, as one text."""
 
 from __future__ import annotations
 

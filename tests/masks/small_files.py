@@ -1,9 +1,4 @@
-"""The results of `compress` and the writers of masks, their rejections, and the demo's drawings by seed, as one text.
-
-    python -m tests.masks.small_files
-
-writes it to `tests/golden/small_files.txt`. Run it after an intended change, and review the difference.
-"""
+"""The results of `compress` and the writers of masks, their rejections, and the demo's drawings by seed, as one text."""
 
 from __future__ import annotations
 

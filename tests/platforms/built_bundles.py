@@ -1,9 +1,4 @@
-"""The builds of small bundles for EvalAI and Codabench, the variants of configs, and rejections, as one text.
-
-    python -m tests.platforms.built_bundles
-
-writes it to `tests/golden/built_bundles.txt`. Run it after an intended change, and review the difference.
-"""
+"""The builds of small bundles for EvalAI and Codabench, the variants of configs, and rejections, as one text."""
 
 from __future__ import annotations
 
@@ -59,23 +54,28 @@ _TEXTS = {
 
 def _list_variants() -> Iterator[str]:
     for name, text in _TEXTS.items():
+        #: Outcome → the variants that have it.
+        outcomes: dict[str, list[str]] = {}
         for variant in VARIANTS:
             for image in ("", "me/image") if variant == "code-upload" else ("",):
-                yield f"{name}, {variant}{' with an image' if image else ''}"
-                try:
-                    changed, changes = with_variant(text, variant, image)
-                except HostError as error:
-                    yield f"    {error}"
-                    continue
-                yield from (f"    {change}" for change in changes)
-                before = text.splitlines(keepends=True)
-                sentences = {str(change) for change in changes}
-                yield from (
-                    f"    {number}: {line!r}"
-                    for number, line in enumerate(changed.splitlines(keepends=True), 1)
-                    if before[number - 1 : number] != [line]
-                    and not any(_tells(text, number, line) for text in sentences)
-                )
+                outcome = "".join(f"    {line}\n" for line in _change(text, variant, image))
+                outcomes.setdefault(outcome, []).append(f"{variant}{' with an image' if image else ''}")
+        yield from (f"{name}, {' | '.join(variants)}\n{outcome}".rstrip("\n") for outcome, variants in outcomes.items())
+
+
+def _change(text: str, variant: str, image: str) -> Iterator[str]:
+    """Yield the changes of a config for a variant, and the new lines that they do not state to the last character."""
+    try:
+        changed, changes = with_variant(text, variant, image)
+    except HostError as error:
+        yield f"{error}"
+        return
+    sentences = [str(change) for change in changes]
+    yield from sentences
+    before = text.splitlines(keepends=True)
+    for number, line in enumerate(changed.splitlines(keepends=True), 1):
+        if before[number - 1 : number] != [line] and not any(_tells(text, number, line) for text in sentences):
+            yield f"{number}: {line!r}"
 
 
 def _tells(change: str, number: int, line: str) -> bool:

@@ -1,9 +1,4 @@
-"""Days of a remote worker with an EvalAI in memory, whose clock advances when somebody waits, as one text.
-
-    python -m tests.remote.days
-
-writes it to `tests/golden/worker_days.txt`. Run it after an intended change, and review the difference.
-"""
+"""Days of a remote worker with an EvalAI in memory, whose clock advances when somebody waits, as one text."""
 
 from __future__ import annotations
 

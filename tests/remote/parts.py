@@ -1,9 +1,4 @@
-"""The worker's messages about settings, challenges and its processes before scoring, as one text.
-
-    python -m tests.remote.parts
-
-writes it to `tests/golden/worker_parts.txt`. Run it after an intended change, and review the difference.
-"""
+"""The worker's messages about settings, challenges and its processes before scoring, as one text."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The pages of results that phases stored, hand-made and odd ones, as one text.
-
-    python -m tests.report.stored_pages
-
-writes it to `tests/golden/stored_pages.txt`. Run it after an intended change, and review the difference.
-"""
+"""The pages of results that phases stored, hand-made and odd ones, as one text."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Tables in terminals, files and pages, and stored results, as one text.
-
-    python -m tests.report.tables_shown
-
-writes it to `tests/golden/tables_shown.txt`. Run it after an intended change, and review the difference.
-"""
+"""Tables in terminals, files and pages, and stored results, as one text."""
 
 from __future__ import annotations
 

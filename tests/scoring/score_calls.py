@@ -1,9 +1,4 @@
-"""The results and errors of scores, requests, figures and executors, call by call, as one text.
-
-    python -m tests.scoring.score_calls
-
-writes it to `tests/scoring/score_calls.txt`. Run it after an intended change, and review the difference.
-"""
+"""The results and errors of scores, requests, figures and executors, call by call, as one text."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """Who may read which report, the orders for it, and their outcome, as one text.
 
-    python -m tests.server.readers
-
-writes it to `tests/server/readers.txt`; it makes no page. Run it after an intended change, and review the difference.
+No page is made.
 """
 
 from __future__ import annotations

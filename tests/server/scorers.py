@@ -1,9 +1,6 @@
 """The outcome of submissions with hosted workers and with those that run agents, as one text.
 
-    python -m tests.server.scorers
-
-writes it to `tests/server/scorers.txt`. Run it after an intended change, and review the difference. The processes,
-which other tests start, are played here: each submission holds the word for what becomes of its process.
+The processes, which other tests start, are played here: each submission holds the word for what becomes of its process.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""The server's answers in trouble, its reading of bodies, and spoiled answers, as one text.
-
-    python -m tests.server.troubles
-
-writes it to `tests/server/troubles.txt`. Run it after an intended change, and review the difference.
-"""
+"""The server's answers in trouble, its reading of bodies, and spoiled answers, as one text."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The actions, messages and files of set-ups, with programs that only record their arguments, as one text.
-
-    python -m tests.set_up.sessions
-
-writes it to `tests/set_up/sessions.txt`. Run it after an intended change, and review the difference.
-"""
+"""The actions, messages and files of set-ups, with programs that only record their arguments, as one text."""
 
 from __future__ import annotations
 

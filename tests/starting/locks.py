@@ -1,9 +1,4 @@
-"""The locks of a challenge's requirements, and messages about them, as one text.
-
-    python -m tests.starting.locks
-
-writes it to `tests/starting/locks.txt`. Run it after an intended change, and review the difference.
-"""
+"""The locks of a challenge's requirements, and messages about them, as one text."""
 
 from __future__ import annotations
 

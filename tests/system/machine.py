@@ -1,9 +1,4 @@
-"""Requests to a machine, and the use of its answers: sandboxes, limits, cgroups and buckets, as one text.
-
-    python -m tests.system.machine
-
-writes it to `tests/system/machine.txt`. Run it after an intended change, and review the difference.
-"""
+"""Requests to a machine, and the use of its answers: sandboxes, limits, cgroups and buckets, as one text."""
 
 from __future__ import annotations
 

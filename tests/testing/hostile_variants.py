@@ -1,9 +1,4 @@
-"""Every hostile submission that the kit makes of small ones, as one text.
-
-    python -m tests.testing.hostile_variants
-
-writes it to `tests/golden/hostile.txt`. Run it after an intended change, and review the difference.
-"""
+"""Every hostile submission that the kit makes of small ones, as one text."""
 
 from __future__ import annotations
 

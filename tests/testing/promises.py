@@ -1,9 +1,4 @@
-"""The conformance kit's messages about invented families that keep or break each promise, as one text.
-
-    python -m tests.testing.promises
-
-writes it to `tests/golden/promises.txt`. Run it after an intended change, and review the difference.
-"""
+"""The conformance kit's messages about invented families that keep or break each promise, as one text."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The texts and drawings of small scenes in which boxes have every kind of error, as one text.
-
-    python -m tests.families.base.painted_scenes
-
-writes it to `painted_scenes.txt` beside it. Run it after an intended change, and review the difference.
-"""
+"""The texts and drawings of small scenes in which boxes have every kind of error, as one text."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
 """The faults of detections in small scenes, and the drawings of their images, as one text.
 
-    python -m tests.families.instances.drawn_images
-
-writes it to `drawn_images.txt` beside it. Run it after an intended change, and review the difference. Letters, of which
-every machine has its own, are not drawn: their words and places are noted.
+Letters, of which every machine has its own, are not drawn: their words and places are noted.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""The lines of robots, the answers of sessions and the rejections of servers, on two small sequences, as one text.
-
-    python -m tests.interactive.tale
-
-writes it to `tests/golden/sessions.txt`. Run it after an intended change, and review the difference.
-"""
+"""The lines of robots, the answers of sessions and the rejections of servers, on two small sequences, as one text."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The messages of `check` about small competitions for Codabench, each damaged in one place, as one text.
-
-    python -m tests.platforms.codabench.damaged_competitions
-
-writes it to `tests/golden/damaged_competitions.txt`. Run it after an intended change, and review the difference.
-"""
+"""The messages of `check` about small competitions for Codabench, each damaged in one place, as one text."""
 
 from __future__ import annotations
 

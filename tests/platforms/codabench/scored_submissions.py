@@ -1,9 +1,4 @@
-"""The output of Codabench's scoring program, its worker's handling of programs, and a trial's messages, as one text.
-
-    python -m tests.platforms.codabench.scored_submissions
-
-writes it to `tests/golden/scored_submissions.txt`. Run it after an intended change, and review the difference.
-"""
+"""The output of Codabench's scoring program, its worker's handling of programs, and a trial's messages, as one text."""
 
 from __future__ import annotations
 

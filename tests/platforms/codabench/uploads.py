@@ -1,9 +1,4 @@
-"""The requests, records and messages of a push to Codabench, for every answer of the site, as one text.
-
-    python -m tests.platforms.codabench.uploads
-
-writes it to `tests/golden/uploads.txt`. Run it after an intended change, and review the difference.
-"""
+"""The requests, records and messages of a push to Codabench, for every answer of the site, as one text."""
 
 from __future__ import annotations
 

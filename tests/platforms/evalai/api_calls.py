@@ -1,9 +1,4 @@
-"""The outcomes of EvalAI's API calls for every answer of a server, and messages about accounts, as one text.
-
-    python -m tests.platforms.evalai.api_calls
-
-writes it to `tests/golden/api_calls.txt`. Run it after an intended change, and review the difference.
-"""
+"""The outcomes of EvalAI's API calls for every answer of a server, and messages about accounts, as one text."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The messages of `check` about small bundles for EvalAI, each damaged in one place, as one text.
-
-    python -m tests.platforms.evalai.damaged_bundles
-
-writes it to `tests/golden/damaged_bundles.txt`. Run it after an intended change, and review the difference.
-"""
+"""The messages of `check` about small bundles for EvalAI, each damaged in one place, as one text."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
 """The choice of EvalAI's Python, installations for scripts, the worker's folder, and its end, as one text.
 
-    python -m tests.platforms.evalai.hosted_pythons
-
-writes it to `tests/golden/hosted_pythons.txt`. Run it after an intended change, and review the difference. A Python is
-a shell script here, which notes what it is asked and answers as the files beside it say.
+A Python is a shell script here, which notes what it is asked and answers as the files beside it say.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""The answers of the scoring process to hosts' scripts, good and odd ones, as one text.
-
-    python -m tests.platforms.evalai.hosted_scripts
-
-writes it to `tests/golden/hosted_scripts.txt`. Run it after an intended change, and review the difference.
-"""
+"""The answers of the scoring process to hosts' scripts, good and odd ones, as one text."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The content and limits of bundles for EvalAI, and the messages of trials about their samples, as one text.
-
-    python -m tests.platforms.evalai.opened_bundles
-
-writes it to `tests/golden/opened_bundles.txt`. Run it after an intended change, and review the difference.
-"""
+"""The content and limits of bundles for EvalAI, and the messages of trials about their samples, as one text."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The input, output and messages of evaluation methods for grand-challenge.org, and their builds, as one text.
-
-    python -m tests.platforms.grand_challenge.methods
-
-writes it to `tests/golden/grand_challenge.txt`. Run it after an intended change, and review the difference.
-"""
+"""The input, output and messages of evaluation methods for grand-challenge.org, and their builds, as one text."""
 
 from __future__ import annotations
 
