@@ -47,8 +47,8 @@ PATIENCE = 20.0
 AT_ONCE = 2
 #: The bytes of test files in a part; each part imports the tested modules again.
 PART_BYTES = 300_000
-#: Rooms with the slowest tests for their size, the slowest first: their parts start first and are a quarter as large, so
-#: that parts take about equally long and all cores work until the end.
+#: Rooms with the slowest tests for their size, the slowest first: their parts are a quarter as large, so that parts take
+#: about equally long and all cores work until the end.
 SLOW_ROOMS = (
     "tests/server", "tests/remote", "tests/code_upload", "tests/report", "tests/house", "tests/commands", "tests/journeys",
     "tests/starting", "tests/system", "tests/platforms/evalai", "tests/platforms/codabench", "tests/runner",
@@ -114,7 +114,7 @@ class Check(Part):
 
 
 def parts_of(arguments: list[str], folder: Path, python: str, worker: str) -> list[Part]:
-    """Return the parts: mypy and the worker's, which never wait, then the parts on this Python, the slow ones first."""
+    """Return the parts: mypy and the worker's, which never wait, then the parts on this Python."""
     # A file that cannot be imported fails; the others still run.
     pytest = ["-m", "pytest", "--continue-on-collection-errors", "-p", "no:cacheprovider"]
     parts: list[Part] = [Check("mypy", [python, "-m", "mypy"], folder / "mypy")] if is_whole(arguments) else []
@@ -136,18 +136,28 @@ def parts_of(arguments: list[str], folder: Path, python: str, worker: str) -> li
 
 
 def _groups() -> list[list[str]]:
-    """Return test files in groups of about the same size and neighbouring files; slow rooms come first."""
+    """Return test files in groups of about the same size and neighbouring files, those of slow rooms between large ones.
+
+    Slow rooms mostly wait, so that a large group beside them keeps the cores busy; a small one comes last.
+    """
     files = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "tests").rglob("test_*.py"))]
-    groups: list[list[str]] = []
     slow = [file for room in SLOW_ROOMS for file in files if file.startswith(f"{room}/")]
-    for chosen, most in ((slow, PART_BYTES // 4), ([file for file in files if file not in slow], PART_BYTES)):
-        size = most
-        for file in chosen:
-            if size >= most:
-                groups.append([])
-                size = 0
-            groups[-1].append(file)
-            size += (ROOT / file).stat().st_size
+    large = _cut([file for file in files if file not in slow], PART_BYTES)
+    small = _cut(slow, PART_BYTES // 4)
+    started = [(number / len(groups), group) for groups in (large, small) for number, group in enumerate(groups)]
+    return [group for _, group in sorted(started, key=lambda item: item[0])]
+
+
+def _cut(files: list[str], most: int) -> list[list[str]]:
+    """Return the files in groups of at most so many bytes, but for the last file of each."""
+    groups: list[list[str]] = []
+    size = most
+    for file in files:
+        if size >= most:
+            groups.append([])
+            size = 0
+        groups[-1].append(file)
+        size += (ROOT / file).stat().st_size
     return groups
 
 
