@@ -425,7 +425,7 @@ class Journal:
         return self.job(job.submission, job.resumed)
 
     def finish(self, job: Job, outcome: str) -> None:
-        """Record that a job is done; its report is no longer needed."""
+        """Record that a job is done, and drop its report."""
         self.change(job, state=DONE, outcome=outcome, owner=None, report=None)
 
     def release(self, job: Job, wait: float) -> None:

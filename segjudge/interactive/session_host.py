@@ -389,9 +389,7 @@ class HostedSession(Session):
         sequence, number = self._open_sample()
         due_interaction = [sequence, number, self.interaction]
         if not are_equal(submission.due, due_interaction):
-            raise RuntimeError(
-                f"These masks are for [{submission.describe_due}]; the masks for {due_interaction} are due."
-            )
+            raise RuntimeError(f"These masks are for [{submission.due_text}]; the masks for {due_interaction} are due.")
         self._check_masks_due()
         in_time = not self.is_late(arrival_time)
         masks: Array = np.zeros(0)  # late masks are not decoded

@@ -152,7 +152,7 @@ class MaskSubmission:
         return cls(due, values.get("pred_masks"), candidates)
 
     @property
-    def describe_due(self) -> str:
+    def due_text(self) -> str:
         """Return the interaction that the client names, for a sentence."""
         return ", ".join(map(_quote, self.due))
 

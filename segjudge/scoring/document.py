@@ -22,8 +22,8 @@ def list_hidden_splits(reports: Iterable[Report], notes: Collection[str]) -> lis
 
 def make_document(reports: list[Report], provenance: Mapping[str, Any], notes: Collection[str] = ()) -> dict[str, Any]:
     """Return the part of the document that rankings read."""
-    beside = {"groups": _groups_of(reports), "rules": _rules_of(reports), "hidden": list_hidden_splits(reports, notes)}
-    return {**tables(reports), **{key: value for key, value in beside.items() if value}, "provenance": provenance}
+    entries = {"groups": _groups_of(reports), "rules": _rules_of(reports), "hidden": list_hidden_splits(reports, notes)}
+    return {**tables(reports), **{key: value for key, value in entries.items() if value}, "provenance": provenance}
 
 
 def cases_of(report: Report) -> dict[str, Any] | None:

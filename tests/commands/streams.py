@@ -263,7 +263,7 @@ def write_streams() -> str:
                 f"$ try {arguments}{f'  ({how})' if how else ''}"
             )
             Path("phases.py").unlink(missing_ok=True)
-    return "".join(f"{chr(10).join(titles)} {text}" for text, titles in endings.items())
+    return "".join("\n".join(titles) + f" {text}" for text, titles in endings.items())
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ def _change(text: str, variant: str, image: str) -> Iterator[str]:
     try:
         changed, changes = with_variant(text, variant, image)
     except HostError as error:
-        yield f"{error}"
+        yield str(error)
         return
     sentences = [str(change) for change in changes]
     yield from sentences

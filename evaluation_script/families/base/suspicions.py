@@ -404,7 +404,7 @@ def judge_readings(
 
 
 def describe_gain(metric: str, before: float, after: float) -> str:
-    """Describe the score of corrected units beside that as submitted."""
+    """Return the clause that states a score before and after a correction."""
     return f"corrected, {metric} would be {after:.2f} instead of {before:.2f}"
 
 
@@ -512,24 +512,24 @@ def _shift(table: Array, total: int) -> Optional[int]:
     sums = np.bincount(columns - rows + count, table[rows, columns], 2 * count)
     shift = int(sums.argmax()) - count
     shifted = columns - rows == shift
-    telling = np.count_nonzero(_tell(table, rows[shifted], columns[shifted]))
+    telling = np.count_nonzero(_are_evidence(table, rows[shifted], columns[shifted], total))
     return shift if sums.max() > _WOULD_BE_RIGHT * total and telling >= _FEWEST else None
 
 
-def _tell(table: Array, rows: Array, columns: Array) -> Array:
+def _are_evidence(table: Array, rows: Array, columns: Array, total: int) -> Array:
     """Return which pairs of a true and a predicted label are evidence of another coding.
 
     A rare pair is none, nor is a predicted label that mostly stands for itself.
     """
     stay = (table.argmax(axis=1) == np.arange(len(table))) & table.any(axis=1)
-    tells: Array = (rows != columns) & (table[rows, columns] >= _LEAST * table.sum()) & ~stay[columns]
+    tells: Array = (rows != columns) & (table[rows, columns] >= _LEAST * total) & ~stay[columns]
     return tells
 
 
 def _match_codings(table: Array, total: int) -> List[Tuple[int, int]]:
     """Return pairs of a true and a predicted label, the most frequent first; empty if they explain few pixels."""
     rows, columns = best_assignment(table)
-    pixels, tells = table[rows, columns], _tell(table, rows, columns)
+    pixels, tells = table[rows, columns], _are_evidence(table, rows, columns, total)
     order = [index for index in np.argsort(-pixels, kind="stable").tolist() if tells[index]]
     explained = pixels.sum() > _WOULD_BE_RIGHT * total and len(order) >= _FEWEST
     return [(int(rows[index]), int(columns[index])) for index in order] if explained else []

@@ -28,8 +28,6 @@ from . import evaluate, platform_input
 _OUT = os.path.join("dist", "grand-challenge")
 #: The maximum characters of a JSON path and of a score's title in the form of a phase.
 _LONGEST_PATH, _LONGEST_TITLE = 255, 64
-#: The key of `metrics.json` beside those of the splits.
-_WARNINGS = "warnings"
 _DOCKERFILE = """\
 # An evaluation method of grand-challenge.org:
 #   docker build --platform linux/amd64 -t evaluation . && docker save evaluation | gzip > evaluation.tar.gz
@@ -92,7 +90,7 @@ def _write(bundle: Bundle, configured: dict[str, Any], phase: Phase, folder: str
     files = {f"{SCRIPT_FOLDER}/{name}": data for name, data in bundle.read_script().items()}
     truth = os.path.basename(phase.annotations)
     public_splits = [split for split in phase.splits if not split.hidden]
-    split_keys = _path_keys([split.codename for split in public_splits], _WARNINGS)
+    split_keys = _path_keys([split.codename for split in public_splits], evaluate.WARNINGS)
     keys = {
         split.codename: {"key": split_keys[split.codename], "labels": _path_keys(split.metrics)}
         for split in public_splits

@@ -18,6 +18,8 @@ from typing import Any
 
 _FOLDERS = ("/input", "/opt/ml/input/data/ground_truth", "/output")
 _HERE = os.path.dirname(os.path.abspath(__file__))
+#: The key of `metrics.json` beside those of the splits.
+WARNINGS = "warnings"
 
 
 def main() -> int:
@@ -59,9 +61,9 @@ def _metrics(answer: dict[str, Any], task: dict[str, Any]) -> dict[str, dict[str
 
 
 def _warnings(answer: dict[str, Any]) -> dict[str, list[str]]:
-    """Return the warnings of the visible splits by their key of the metrics; empty if there are none."""
+    """Return the entry of the visible splits' warnings; empty if there are none."""
     warnings = answer.get("submission_result", {}).get("warnings")
-    return {"warnings": warnings} if warnings else {}
+    return {WARNINGS: warnings} if warnings else {}
 
 
 if __name__ == "__main__":

@@ -157,11 +157,8 @@ def _submission_of(services: Services, fields: JsonObject) -> Submission:
 
 def start_scoring(services: Services, fields: JsonObject) -> int:
     """Record that a worker has started or queued a submission; return its number."""
-    status, row, name = (
-        _read_status(fields, "queued", RUNNING),
-        _submission_of(services, fields),
-        fields.get("job_name"),
-    )
+    status = _read_status(fields, "queued", RUNNING)
+    row, name = _submission_of(services, fields), fields.get("job_name")
     if row.status != CANCELLED:
         names = [*row.job_name, *([str(name)[:200]] if name else [])]
         services.submissions.update(row.id, status=status, started_at=time.time(), job_name=names)
