@@ -15,6 +15,8 @@ from segjudge.evaluation_script.masks import tiff
 from segjudge.masks.tiff import encode_tiff
 from segjudge.testing.hostile import _lzw, _tiff
 
+AGAIN = "Write the file again and repeat the upload"
+STRIPS = "Save labels as unsigned 8-bit or 16-bit numbers in strips, uncompressed or compressed with LZW or deflate"
 DRAW = np.random.default_rng(5)
 CELLS = np.kron(DRAW.integers(0, 4, (30, 21)) * DRAW.integers(0, 300, (30, 21)), np.ones((9, 11), int))
 #: Flat areas, noise that fills LZW's table again and again, and a picture with strings that repeat.
@@ -66,38 +68,44 @@ PLAIN = bytes(24)
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "is empty"),
-        (b"\x89PNG\r\n\x1a\n", "is not a TIFF"),
-        (b"GIF89a", "is a GIF image, not a TIFF"),
-        (b"II+\0\x08\0\0\0", "is a BigTIFF"),
-        (b"II*\0\x08\0\0\0", "is cut off: the file ends inside its tags"),
-        (b"II*\0" + bytes(9), "is damaged: it holds no picture"),
-        (_tiff(5, 3, PLAIN), "is 5x3 pixels but the frame is 4x3"),
-        (_tiff(0, 3, PLAIN), "is damaged: it does not state its size"),
-        (_tiff(4, 3, PLAIN, {258: 32}), "holds numbers of 32 bits"),
-        (_tiff(4, 3, PLAIN, {339: 2}), "holds signed numbers of 16 bits"),
-        (_tiff(4, 3, PLAIN, {254: 1, 300: 1, 339: 2, 340: 1}), "holds signed numbers of 16 bits"),
-        (_tiff(4, 3, PLAIN, {339: 3, 258: 32}), "holds floating numbers of 32 bits"),
-        (_tiff(4, 3, PLAIN, {277: 3}), "has 3 channels"),
-        (_tiff(4, 3, PLAIN, {322: 16}), "is written in tiles"),
-        (_tiff(4, 3, PLAIN, {259: 32773}), "is compressed by PackBits"),
-        (_tiff(4, 3, PLAIN, {259: 9}), "is compressed by way 9"),
-        (_tiff(4, 3, PLAIN, {317: 3}), "is written with the predictor 3"),
-        (_tiff(4, 3, PLAIN, {278: 1}), "its strips do not match its size"),
-        (_tiff(4, 3, PLAIN, {279: 23}), "is cut off: it has fewer pixels than its size"),
-        (_tiff(4, 3, PLAIN, {279: 1 << 31}), "is damaged: its strips overlap"),
-        (_tiff(4, 3, PLAIN, {273: 1 << 31}), "is cut off: the file ends inside its pixels"),
-        (_tiff(4, 3, b"\xff" * 9, {259: 8}), "is damaged: its pixels cannot be inflated"),
-        (_tiff(4, 3, _lzw([256, 7, 257]), {259: 5}), "is cut off: it has fewer pixels"),
-        (_tiff(4, 3, _lzw([256, 7, 300]), {259: 5}), "its LZW data has an undefined code"),
-        (_tiff(4, 3, _lzw([256] * 99), {259: 5}), "its LZW data restarts far too often"),
-        (encode_tiff(np.zeros((2, 3, 4))), "has more than 1 slice"),
+        (b"", "is empty. Save masks as TIFF"),
+        (b"\x89PNG\r\n\x1a\n", "is not a TIFF. Save masks as TIFF"),
+        (b"GIF89a", "is a GIF image, not a TIFF. Save masks as TIFF"),
+        (b"II+\0\x08\0\0\0", "is a BigTIFF. Save it as a classic TIFF"),
+        (b"II*\0\x08\0\0\0", f"is cut off: the file ends inside its tags. {AGAIN}"),
+        (b"II*\0" + bytes(9), f"is damaged: it holds no picture. {AGAIN}"),
+        (
+            _tiff(5, 3, PLAIN),
+            "is 5x3 pixels but the frame is 4x3. Save masks at the size of the frames, without resizing",
+        ),
+        (_tiff(0, 3, PLAIN), f"is damaged: it does not state its size. {AGAIN}"),
+        (_tiff(4, 3, PLAIN, {258: 32}), f"holds numbers of 32 bits. {STRIPS}"),
+        (_tiff(4, 3, PLAIN, {339: 2}), f"holds signed numbers of 16 bits. {STRIPS}"),
+        (_tiff(4, 3, PLAIN, {254: 1, 300: 1, 339: 2, 340: 1}), f"holds signed numbers of 16 bits. {STRIPS}"),
+        (_tiff(4, 3, PLAIN, {339: 3, 258: 32}), f"holds floating numbers of 32 bits. {STRIPS}"),
+        (_tiff(4, 3, PLAIN, {277: 3}), f"has 3 channels. {STRIPS}"),
+        (_tiff(4, 3, PLAIN, {322: 16}), f"is written in tiles. {STRIPS}"),
+        (_tiff(4, 3, PLAIN, {259: 32773}), f"is compressed by PackBits. {STRIPS}"),
+        (_tiff(4, 3, PLAIN, {259: 9}), f"is compressed by way 9. {STRIPS}"),
+        (_tiff(4, 3, PLAIN, {317: 3}), f"is written with the predictor 3. {STRIPS}"),
+        (_tiff(4, 3, PLAIN, {278: 1}), f"is damaged: its strips do not match its size. {AGAIN}"),
+        (_tiff(4, 3, PLAIN, {279: 23}), f"is cut off: it has fewer pixels than its size. {AGAIN}"),
+        (_tiff(4, 3, PLAIN, {279: 1 << 31}), f"is damaged: its strips overlap. {AGAIN}"),
+        (_tiff(4, 3, PLAIN, {273: 1 << 31}), f"is cut off: the file ends inside its pixels. {AGAIN}"),
+        (_tiff(4, 3, b"\xff" * 9, {259: 8}), f"is damaged: its pixels cannot be inflated. {AGAIN}"),
+        (_tiff(4, 3, _lzw([256, 7, 257]), {259: 5}), f"is cut off: it has fewer pixels than its size. {AGAIN}"),
+        (_tiff(4, 3, _lzw([256, 7, 300]), {259: 5}), f"is damaged: its LZW data has an undefined code. {AGAIN}"),
+        (_tiff(4, 3, _lzw([256] * 99), {259: 5}), f"is damaged: its LZW data restarts far too often. {AGAIN}"),
+        (
+            encode_tiff(np.zeros((2, 3, 4))),
+            "has more than 1 slice. Send the frame with all its slices, and nothing else",
+        ),
     ],
 )
 def test_what_is_no_label_map_is_a_sentence(data: bytes, message: str) -> None:
     with pytest.raises(Flaw) as caught:
         tiff.read_labels(data, (3, 4))
-    assert message in str(caught.value)
+    assert f"{caught.value.fault}. {caught.value.remedy}" == message
 
 
 def test_packbits_that_end_early_are_a_sentence() -> None:
@@ -209,26 +217,42 @@ WIDE = {339: 2, 258: 32}
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (_tiff(4, 3, np.full(12, -1, "<i4").tobytes(), WIDE), "holds the label -1"),
-        (_tiff(4, 3, np.full(12, 1 << 24, "<i4").tobytes(), WIDE), "holds the label 16777216"),
-        (_tiff(4, 3, np.full(12, 0.5, "<f4").tobytes(), {339: 3, 258: 32}), "holds 0.5, which is not a whole number"),
+        (
+            _tiff(4, 3, np.full(12, -1, "<i4").tobytes(), WIDE),
+            "holds the label -1. Number objects from 1 to 16,777,215; 0 is background",
+        ),
+        (
+            _tiff(4, 3, np.full(12, 1 << 24, "<i4").tobytes(), WIDE),
+            "holds the label 16777216. Number objects from 1 to 16,777,215; 0 is background",
+        ),
+        (
+            _tiff(4, 3, np.full(12, 0.5, "<f4").tobytes(), {339: 3, 258: 32}),
+            "holds 0.5, which is not a whole number. Save labels as whole numbers",
+        ),
         (
             _tiff(4, 3, np.full(12, np.nan, "<f4").tobytes(), {339: 3, 258: 32}),
-            "holds nan, which is not a whole number",
+            "holds nan, which is not a whole number. Save labels as whole numbers",
         ),
-        (_tiff(4, 3, np.full(12, np.inf, "<f4").tobytes(), {339: 3, 258: 32}), "holds the label inf"),
-        (_tiff(4, 3, bytes(48), {339: 3, 258: 32, 317: 2}), "is written with the predictor 2"),
-        (_tiff(4, 3, bytes(24), {339: 3, 258: 16}), "holds floating numbers of 16 bits"),
-        (_tiff(4, 3, b"\x7f" + bytes(3), {259: 32773}), "is cut off: it has fewer pixels"),
-        (_tiff(4, 3, bytes(24), {322: 0, 323: 16}), "is damaged: its strips"),
-        (_tiff(4, 3, bytes(24), {322: 8192, 323: 16}), "has tiles of 8192x16 pixels"),
-        (b"II+\0" + bytes(12), "is damaged: it holds no picture"),
-        (b"II+\0\x08\0\0\0", "is cut off"),
+        (
+            _tiff(4, 3, np.full(12, np.inf, "<f4").tobytes(), {339: 3, 258: 32}),
+            "holds the label inf. Number objects from 1 to 16,777,215; 0 is background",
+        ),
+        (_tiff(4, 3, bytes(48), {339: 3, 258: 32, 317: 2}), f"is written with the predictor 2. {STRIPS}"),
+        (_tiff(4, 3, bytes(24), {339: 3, 258: 16}), f"holds floating numbers of 16 bits. {STRIPS}"),
+        (_tiff(4, 3, b"\x7f" + bytes(3), {259: 32773}), f"is cut off: it has fewer pixels than its size. {AGAIN}"),
+        (_tiff(4, 3, bytes(24), {322: 0, 323: 16}), f"is damaged: its strips do not match its size. {AGAIN}"),
+        (
+            _tiff(4, 3, bytes(24), {322: 8192, 323: 16}),
+            "has tiles of 8192x16 pixels. Write tiles of at most 4096 pixels",
+        ),
+        (b"II+\0" + bytes(12), f"is damaged: it holds no picture. {AGAIN}"),
+        (b"II+\0\x08\0\0\0", f"is cut off: the file ends inside its tags. {AGAIN}"),
     ],
 )
 def test_what_is_no_wide_map_is_a_sentence(data: bytes, message: str) -> None:
-    with pytest.raises(Flaw, match=message):
+    with pytest.raises(Flaw) as caught:
         tiff.read_labels(data, (3, 4), wide=True)
+    assert f"{caught.value.fault}. {caught.value.remedy}" == message
 
 
 @pytest.mark.parametrize("form", [{"tile": (64, 32)}, {"bigtiff": True}])
