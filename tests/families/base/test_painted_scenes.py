@@ -2,9 +2,105 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
+from segjudge.families.base.painted import PaintedUnit
+from segjudge.families.base.segments import FAULTS, MISSED, RIGHT, SURPLUS, WRONG_CLASS
 from tests import calls
 from tests.families.base import painted_scenes
 
 
 def test_small_scenes_are_told_and_drawn_as_was_noted() -> None:
     calls.hold(painted_scenes.write_scenes(), painted_scenes.FILE)
+
+
+# ── numbers of small frames, counted by hand ──
+
+
+def paint(*frames: tuple[str, str], pixels: int = 0) -> PaintedUnit:
+    """Return a unit of frames of one row; each digit is the number of a true and of a predicted segment."""
+    unit = PaintedUnit("row", [f"{index:02d}" for index in range(len(frames))], (1, len(frames[0][0])), pixels)
+    for sides in frames:
+        truth, prediction = (np.array([list(map(int, side))]) for side in sides)
+        unit.add(painted_scenes._see(truth, prediction, drawn=False), truth_alone=False)
+    return unit
+
+
+EXACT, EMPTY = ("1111110000", "1111110000"), ("0000000000", "0000000000")
+CLOSE = ("1111110000", "1111000000")
+MISSING, ADDED = ("1111110000", "0000000000"), ("0000000000", "0000111111")
+
+
+@pytest.mark.parametrize(
+    ("frames", "segments", "fit"),
+    [
+        ([EXACT], (1, 1), 1.0),
+        ([CLOSE], (1, 1), 4 / 6),
+        ([EMPTY], (0, 0), 0.0),
+        ([MISSING], (1, 0), 0.0),
+        ([EXACT, CLOSE, MISSING], (3, 2), 2 * (1 + 4 / 6) / 5),
+        ([("1111222200", "1111222000")], (2, 2), (1 + 3 / 4) / 2),
+        ([("1111110000", "1111112222")], (1, 2), 2 / 3),
+    ],
+)
+def test_the_fit_of_a_unit_is_its_panoptic_quality(
+    frames: list[tuple[str, str]], segments: tuple[int, int], fit: float
+) -> None:
+    unit = paint(*frames)
+    assert unit.count_segments() == segments
+    assert unit.measure_fit() == pytest.approx(fit, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("frame", "cost"),
+    [
+        (EXACT, 0.0),
+        (CLOSE, 0.0),
+        (EMPTY, 0.0),
+        (MISSING, 1 + 0.001 * 6 / 10),
+        (("1111110000", "1111112222"), 1 / 3 + 0.001 * 4 / 10),
+        (("1111110000", "0000001111"), 1 + 0.001 * (6 + 4) / 10),
+    ],
+)
+def test_the_cost_of_a_frame_is_its_share_of_wrong_segments_and_a_little_of_their_area(
+    frame: tuple[str, str], cost: float
+) -> None:
+    assert paint(EXACT, frame).frame_costs() == pytest.approx([0, cost], abs=1e-12)
+
+
+def test_the_area_of_a_cost_is_a_share_of_the_elements() -> None:
+    assert paint(MISSING, pixels=1000).frame_costs() == pytest.approx([1 + 0.001 * 6 / 1000], abs=1e-12)
+
+
+def test_each_row_of_a_timeline_tells_frames_faults_partners_and_areas() -> None:
+    unit = paint(EXACT, MISSING, ADDED, ("1111112222", "3333330000"))
+    rows = [(row.name, row.object, row.at, row.kinds, row.partners, row.areas) for row in unit.rows()]
+    assert rows == [
+        ("object 1", 0, [0, 1, 3], [RIGHT, MISSED, WRONG_CLASS], [0, -1, 1], [6.0, 6.0, 6.0]),
+        ("surplus track 1", -1, [2], [SURPLUS], [0], [6.0]),
+        ("object 2", 1, [3], [MISSED], [-1], [4.0]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sides", "style", "text"),
+    [
+        (CLOSE, "missed", "everything matches: 33 % of the truth is missing, 0 % of the prediction is surplus"),
+        (("1111000000", "1111110000"), "surplus", "everything matches: 0 % of the truth is missing, 33 % of the prediction is surplus"),
+        (("1111110000", "0111111000"), "surplus", "everything matches: 17 % of the truth is missing, 17 % of the prediction is surplus"),
+        (("1111111100", "0011111110"), "missed", "everything matches: 25 % of the truth is missing, 14 % of the prediction is surplus"),
+    ],
+)  # fmt: skip
+def test_a_unit_without_faults_shows_the_frame_that_overlaps_least(
+    sides: tuple[str, str], style: str, text: str
+) -> None:
+    (moment,) = paint(EXACT, EMPTY, sides, EXACT).find_moments(0.5, dense=False)
+    assert (moment.worst, moment.cost, moment.label, moment.subject) == ("02", 0.5, "", ", frame 02")
+    assert (moment.style, moment.text) == (FAULTS[MISSED if style == "missed" else SURPLUS].style, text)
+    (image,) = paint(sides).find_moments(0.25, dense=False)
+    assert (image.cost, image.style, image.text) == (0.25, moment.style, text)
+    (dense,) = paint(EXACT, sides).find_moments(0.5, dense=True)
+    assert (dense.worst, dense.text) == ("01", "all segments match, but inexactly")
+    assert paint(EXACT, sides).find_moments(0, dense=False) == []
+    assert paint(EMPTY, EMPTY).find_moments(0.5, dense=False) == []
