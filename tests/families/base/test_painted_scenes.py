@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from segjudge.families.base.painted import PaintedUnit
-from segjudge.families.base.segments import FAULTS, MISSED, RIGHT, SURPLUS, WRONG_CLASS
+from segjudge.families.base.painted import PaintedUnit, _code_pair
+from segjudge.families.base.segments import FAULTS, INEXACT, MISSED, PARTIAL, RIGHT, SURPLUS, SWAPPED, WRONG_CLASS
 from tests import calls
 from tests.families.base import painted_scenes
 
@@ -104,3 +104,55 @@ def test_a_unit_without_faults_shows_the_frame_that_overlaps_least(
     assert (dense.worst, dense.text) == ("01", "all segments match, but inexactly")
     assert paint(EXACT, sides).find_moments(0, dense=False) == []
     assert paint(EMPTY, EMPTY).find_moments(0.5, dense=False) == []
+
+
+def test_a_page_that_matches_again_knows_the_ious_of_a_class() -> None:
+    unit = paint(("1111112220", "1111000222"), ("1111110000", "4442225550"), MISSING)
+    listed = unit._list_overlaps()
+    assert listed["overlaps"] == [[[0, 0, 0.667], [1, 1, 0.5]], [[2, 0, 0.5]], []]
+    assert unit.width == 1
+    assert unit.pixels == 0
+
+
+#: The code of a pixel by the faults of the true and of the predicted segment; the last column if they match each other.
+CODES = [
+    (0, 0, 0, None),
+    (0, RIGHT, SURPLUS, None),
+    (0, SURPLUS, SURPLUS, None),
+    (RIGHT, 0, MISSED, None),
+    (RIGHT, RIGHT, INEXACT, RIGHT),
+    (RIGHT, SURPLUS, SURPLUS, None),
+    (MISSED, 0, MISSED, None),
+    (MISSED, RIGHT, MISSED, None),
+    (MISSED, SURPLUS, 16 * MISSED + SURPLUS, None),
+    (SWAPPED, SWAPPED, SWAPPED, SWAPPED),
+    (PARTIAL, RIGHT, INEXACT, RIGHT),
+    (PARTIAL, PARTIAL, INEXACT, RIGHT),
+]
+DENSE_CODES = [
+    (0, RIGHT, 0, None),
+    (RIGHT, RIGHT, INEXACT, RIGHT),
+    (PARTIAL, RIGHT, PARTIAL, PARTIAL),
+    (RIGHT, PARTIAL, PARTIAL, RIGHT),
+    (PARTIAL, 0, MISSED, None),
+]
+PIXEL_CODES = [
+    (0, 0, 0, None),
+    (0, RIGHT, 0, None),
+    (RIGHT, 0, MISSED, None),
+    (RIGHT, RIGHT, WRONG_CLASS, RIGHT),
+    (MISSED, SURPLUS, WRONG_CLASS, RIGHT),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "table"), [("boxes", CODES), ("tracks", CODES), ("cover", DENSE_CODES), ("classes", PIXEL_CODES)]
+)
+def test_the_colour_of_a_pixel_follows_from_the_faults_of_its_segments(
+    kind: str, table: list[tuple[int, int, int, int | None]]
+) -> None:
+    painter = painted_scenes._Painter(painted_scenes._KINDS[kind])
+    for true_fault, predicted_fault, apart, together in table:
+        assert _code_pair(true_fault, predicted_fault, together=False, painter=painter) == apart
+        if together is not None:
+            assert _code_pair(true_fault, predicted_fault, together=True, painter=painter) == together
