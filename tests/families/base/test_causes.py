@@ -15,7 +15,15 @@ from segjudge.families.base import drawing
 from segjudge.families.base.causes import CauseCounts
 from segjudge.families.base.painted import PaintedUnit
 from segjudge.families.base.pictures import SeenFrame, Side
-from segjudge.families.base.segments import MISSED, RIGHT, SURPLUS, WRONG_CLASS, JudgedSegments, judge_classes
+from segjudge.families.base.segments import (
+    MISSED,
+    RIGHT,
+    SURPLUS,
+    WRONG_CLASS,
+    JudgedSegments,
+    judge_classes,
+    judge_segments,
+)
 
 CLASSES = ("sky", "car", "dog")
 #: Rows and columns of a scene, whose cells have an object each; an object leaves a border of its cell free.
@@ -324,3 +332,125 @@ def test_causes_are_sought_in_as_many_units_as_there_is_time_for(monkeypatch: py
     order = [(index, [1.0]) for index in range(len(units))]
     ranked = drawing.RankedUnits("val", UnitTruth("f", "l", {}, units), order, "images")
     assert drawing.describe_units(None, ranked) == "first second"  # type: ignore[arg-type]
+
+
+# ── costs of one frame ──
+
+
+def count_row(truth: str, prediction: str, *, one_to_one: bool) -> CauseCounts:
+    """Return the counts of a frame of one row; a digit is the number of a segment, its class is even or odd."""
+    classes = {number: number % 2 for number in range(10)}
+    sides = [(np.array([list(map(int, side))]), classes) for side in (truth, prediction)]
+    seen = see(sides[0], sides[1])
+    areas, kinds = (seen.truth.areas, seen.prediction.areas), (seen.truth.classes, seen.prediction.classes)
+    counts = CauseCounts("segment", "image", one_to_one=one_to_one)
+    counts.add("a", seen, judge_segments(seen.shared, areas, kinds), ("even", "odd"))
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("truth", "prediction", "costs", "one_to_one"),
+    [
+        ("1111110000", "1111110000", {"right": 0}, {"right": 0}),
+        ("1111110000", "1111000000", {"too small": 1 / 3}, {"too small": 1 / 3}),
+        ("1111000000", "1111110000", {"too large": 1 / 3}, {"too large": 1 / 3}),
+        ("1111110000", "0000000000", {"missed": 1}, {"missed": 1}),
+        ("0000000000", "1111110000", {"surplus": 1}, {"surplus": 1}),
+        ("1111110000", "2222220000", {"wrong class": 1}, {"wrong class": 2}),
+        ("1111333300", "1111111100", {"merged": 2}, {"merged": 3}),
+        ("1133335555", "1111111111", {"merged": 3}, {"merged": 4}),
+        ("1111111111", "1113335557", {"split": 1}, {"split": 4}),
+        ("1111111111", "1111033330", {"split": 1, "too small": 0.2}, {"split": 2, "too small": 0.2}),
+        ("1111100000", "0001111100", {"inexact": 0.75}, {"inexact": 2}),
+        ("2222111111", "2222444111", {"right": 0, "too small": 0.5, "surplus": 1}, {"right": 0, "too small": 2, "surplus": 1}),
+        ("1111110022", "2222221100", {"wrong class": 1, "missed": 1, "surplus": 1}, {"wrong class": 2, "missed": 1, "surplus": 1}),
+    ],
+)  # fmt: skip
+def test_each_cause_has_its_cost(
+    truth: str, prediction: str, costs: dict[str, float], one_to_one: dict[str, float]
+) -> None:
+    for expected in (costs, one_to_one):
+        counts = count_row(truth, prediction, one_to_one=expected is one_to_one)
+        assert counts.costs == pytest.approx(expected, abs=1e-12)
+        assert (counts.segments, counts.predicted) == tuple(len(set(side) - {"0"}) for side in (truth, prediction))
+
+
+@pytest.mark.parametrize(
+    ("truth", "prediction", "pixels", "shares"),
+    [
+        ("1111110000", "1111000000", {"too small": [2, 0, 6, 4]}, [1 / 3, 0, 1]),
+        ("1111000000", "1111110000", {"too large": [0, 2, 4, 6]}, [0, 1 / 3, 1]),
+        ("1111111111", "1111033330", {"too small": [2, 0, 10, 8]}, [0.2, 0, 1]),
+        ("1111100000", "0001111100", {"inexact": [3, 3, 5, 5]}, [0.6, 0.6, 1]),
+    ],
+)
+def test_missing_and_extra_pixels_of_matches_are_counted(
+    truth: str, prediction: str, pixels: dict[str, list[float]], shares: list[float]
+) -> None:
+    counts = count_row(truth, prediction, one_to_one=False)
+    assert counts.pixels == pixels
+    (cause,) = pixels
+    assert counts.shares[cause] == pytest.approx(shares, abs=1e-12)
+    assert counts.classes[cause] == {"odd": 1}
+
+
+def test_a_wrong_class_is_counted_by_pair_and_unit() -> None:
+    counts = count_row("1111110022", "2222221100", one_to_one=True)
+    assert counts.confused_in == {("odd", "even"): {"a": 1}}
+    assert counts.true_classes == {"odd": 1, "even": 1} == counts.predicted_classes
+    assert counts.classes == {"wrong class": {"odd": 1}, "missed": {"even": 1}, "surplus": {"odd": 1}}
+    assert counts.units_with == {"odd": {"a"}, "even": {"a"}}
+
+
+def test_units_elsewhere_repeated_and_mirrored_predictions_cost_as_much_as_they_say() -> None:
+    counts = CauseCounts("segment", "image")
+    counts.add_elsewhere(("a", "a dog"), ("b", "a cat"), (2, 3), ["dog"])
+    assert (counts.segments, counts.predicted, list(counts.costs.values())) == (2, 3, [5.0])
+    counts.add_elsewhere(("b", "a cat"), ("a", "a dog"), (1, 0), ["dog", "cat"], cost=0.25)
+    assert (counts.segments, counts.predicted, list(counts.costs.values())) == (3, 3, [5.25])
+    assert counts.true_classes == {"dog": 2, "": 1}
+    for _ in range(2):
+        counts.add_repeated("dog")
+    assert (counts.predicted, counts.predicted_classes["dog"], list(counts.costs.values())) == (5, 2, [5.25, 2.0])
+    before = dict(counts.costs)
+    counts.add_mirrored("a", "left and right", 0.5)
+    counts.add_mirrored("b", "left and right", 0.25)
+    assert counts.mirrored == {"left and right": {"a", "b"}}
+    assert list(counts.subtract_costs(before).values()) == [0, 0, 0.75]
+
+
+@pytest.mark.parametrize(
+    ("areas", "cause", "shares"),
+    [
+        ((10, 8, 7), "inexact", [3 / 10, 1 / 8, 1]),
+        ((11, 8, 7), "too small", [4 / 11, 1 / 8, 1]),
+        ((8, 10, 7), "inexact", [1 / 8, 3 / 10, 1]),
+        ((8, 11, 7), "too large", [1 / 8, 4 / 11, 1]),
+        ((8, 7, 7), "too small", [1 / 8, 0, 1]),
+        ((7, 8, 7), "too large", [0, 1 / 8, 1]),
+        ((7, 7, 7), "inexact", [0, 0, 1]),
+    ],
+)
+def test_a_match_is_lopsided_if_one_side_lacks_more_than_three_times_the_other(
+    areas: tuple[float, float, float], cause: str, shares: list[float]
+) -> None:
+    counts = CauseCounts("segment", "image")
+    assert counts.judge_pixels(*areas) == cause
+    assert counts.shares == {cause: pytest.approx(shares, abs=1e-12)}
+    assert counts.object_pixels == {}
+    assert counts.judge_pixels(*areas, is_object=True) == cause
+    assert counts.object_pixels == {cause: [areas[0] - areas[2], areas[1] - areas[2], areas[0], areas[1]]}
+    assert counts.pixels[cause] == [2 * value for value in counts.object_pixels[cause]]
+
+
+def test_costs_are_scaled_to_the_loss_of_a_unit() -> None:
+    counts = count_row("1111110022", "2222221100", one_to_one=False)
+    before = dict(counts.costs)
+    counts.scale_costs(before, 0.5)
+    assert counts.costs == before
+    counts.add_mirrored("a", "left and right", 3)
+    counts.add_repeated("odd")
+    counts.scale_costs(before, 0)
+    assert list(counts.subtract_costs(before).values()) == [0, 0, 0, 3, 1]
+    counts.scale_costs(before, 0.5)
+    assert list(counts.subtract_costs(before).values()) == pytest.approx([0, 0, 0, 0.375, 0.125], abs=1e-12)
