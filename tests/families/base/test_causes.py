@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -454,3 +455,62 @@ def test_costs_are_scaled_to_the_loss_of_a_unit() -> None:
     assert list(counts.subtract_costs(before).values()) == [0, 0, 0, 3, 1]
     counts.scale_costs(before, 0.5)
     assert list(counts.subtract_costs(before).values()) == pytest.approx([0, 0, 0, 0.375, 0.125], abs=1e-12)
+
+
+# ── sentences from counts ──
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "sentence"),
+    [
+        ([("a", "b")], "1 of 4 images has the prediction of another image (a that of b)."),
+        ([("a", "b"), ("b", "a")], "The predictions of a and b are exchanged."),
+        ([("a", "b"), ("b", "c")], "2 of 4 images have the prediction of another image (a that of b)."),
+        ([("a", "b"), ("c", "a")], "2 of 4 images have the prediction of another image (a that of b)."),
+        ([("a", "b"), ("b", "c"), ("c", "a")], "3 of 4 images have the prediction of another image (a that of b)."),
+        ([("a: left", "a: right")], "Left and right are exchanged in 1 of 4 images."),
+        ([("a: left", "a: right"), ("b: right", "b: left")], "Left and right are exchanged in 2 of 4 images."),
+    ],
+)
+def test_predictions_of_other_units_are_described(elsewhere: list[tuple[str, str]], sentence: str) -> None:
+    counts = CauseCounts("mask", "image")
+    for name in "abcd":
+        counts.add_true("", name)
+    for pair in elsewhere:
+        unit, owner = ((name, query) for name, _, query in (text.partition(": ") for text in pair))
+        counts.add_elsewhere(unit, owner, (0, 1), [])
+    assert counts.describe() == sentence
+
+
+def confuse(*confusions: tuple[str, str, str], true: dict[str, str]) -> str:
+    """Describe segments of a class that are taken for another in a unit; `true` has each class's units."""
+    counts = CauseCounts("segment", "image")
+    for name, units in true.items():
+        for unit in units:
+            counts.add_true(name, unit)
+    for name, called, units in confusions:
+        for unit in units:
+            counts._note("wrong class", 1.0, name)
+            counts.confused_in.setdefault((name, called), Counter())[unit] += 1
+    return counts.describe()
+
+
+@pytest.mark.parametrize(
+    ("confusions", "true", "sentence"),
+    [
+        ([("car", "bus", "ab")], {"car": "abc", "bus": "d"}, "Car is called bus in 2 of 3 images."),
+        ([("car", "bus", "a")], {"car": "a", "bus": "b"}, "Car is called bus in the only image that has it."),
+        ([("car", "bus", "a")], {"car": "a"}, "Car is called bus."),
+        ([("car", "bus", "ab"), ("bus", "car", "ab")], {"car": "ab", "bus": "ab"}, "Car and bus are exchanged in 2 of 2 images."),
+        ([("car", "bus", "abcd"), ("bus", "car", "a")], {"car": "abcde", "bus": "abcde"}, "Car is called bus in 4 of 5 images, and the two are exchanged in 1 of these."),
+        ([("car", "bus", "abc"), ("bus", "car", "abcd")], {"car": "abcd", "bus": "abcd"}, "Bus and car are exchanged in 3 of 4 images, and bus is called car in 1 more."),
+        ([("car", "bus", "ab"), ("van", "bus", "ab")], {"car": "ab", "van": "ab", "bus": "c"}, "Car and van are called bus in 2 of 2 images."),
+        ([("car", "bus", "ab"), ("sky", "sea", "ab")], {"car": "ab", "sky": "ab"}, "Car is called bus in 2 of 2 images and sky is called sea in 2 of 2 images."),
+        ([("a", "b", "xy"), ("c", "d", "x"), ("e", "f", "x"), ("g", "h", "x")], {"a": "xy", "c": "x", "e": "x", "g": "xy"}, "5 of 6 segments are of the wrong class: a is called b in 2 of 2 images and c is called d in the only image that has it."),
+        ([("a", "b", "x"), ("c", "d", "x"), ("e", "f", "x"), ("g", "h", "x"), ("i", "j", "x")], {"a": "xy", "c": "x", "e": "x", "g": "x", "i": "x"}, "5 of 6 segments are of the wrong class; most often, a is called b in 1 of 2 images."),
+    ],
+)  # fmt: skip
+def test_confused_classes_are_described(
+    confusions: list[tuple[str, str, str]], true: dict[str, str], sentence: str
+) -> None:
+    assert confuse(*confusions, true=true) == sentence

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from segjudge.evaluation_script.families.base.unit_truth import TruthFrame, no_pixels
+from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.families.base.painted import PaintedUnit, _code_pair
+from segjudge.families.base.pictures import paint_mask, paint_masks, side_of_labels
 from segjudge.families.base.segments import FAULTS, INEXACT, MISSED, PARTIAL, RIGHT, SURPLUS, SWAPPED, WRONG_CLASS
 from tests import calls
+from tests.builders import run_length_text
 from tests.families.base import painted_scenes
 
 
@@ -156,3 +162,43 @@ def test_the_colour_of_a_pixel_follows_from_the_faults_of_its_segments(
         assert _code_pair(true_fault, predicted_fault, together=False, painter=painter) == apart
         if together is not None:
             assert _code_pair(true_fault, predicted_fault, together=True, painter=painter) == together
+
+
+def test_labels_of_one_class_are_the_segments_of_a_side() -> None:
+    side = side_of_labels("cell", np.array([0, 2, 2, 7, 0, 2]), np.array([1, 1, 1, 5, 1, 1]))
+    assert side.keys == [2, 7]
+    assert side.names == ["cell 2", "cell 7"]
+    assert side.areas.tolist() == [3, 5]
+    assert side.classes.tolist() == [0, 0]
+    assert side.things.tolist() == [True, True]
+
+
+@pytest.mark.parametrize("upside_down", [False, True])
+def test_a_mirrored_frame_has_the_same_labels_at_exchanged_places(*, upside_down: bool) -> None:
+    numbers, painter = np.array([[1, 2, 3], [4, 5, 6]], np.uint8), painted_scenes._Painter({})
+    frame = TruthFrame("a", (2, 3), [], lambda: LabelMap(numbers, np.array([0, 9])))
+    mirrored = painter.mirror(frame, upside_down=upside_down)
+    assert mirrored is not None
+    assert (mirrored.name, mirrored.size) == ("a", (2, 3))
+    assert mirrored.read().numbers.tolist() == ([[4, 5, 6], [1, 2, 3]] if upside_down else [[3, 2, 1], [6, 5, 4]])
+    assert mirrored.read().labels.tolist() == [0, 9]
+
+
+@pytest.mark.parametrize(("size", "read"), [((1, 100), None), ((100, 1), None), ((2, 2), no_pixels)])
+def test_a_frame_without_rows_and_columns_is_not_mirrored(size: tuple[int, int], read: Any) -> None:
+    frame = TruthFrame("a", size, [], read or (lambda: LabelMap(np.zeros(size, np.uint8))))
+    assert painted_scenes._Painter({}).mirror(frame, upside_down=True) is None
+
+
+@pytest.mark.parametrize(
+    "rows",
+    ["000 000", "100 000", "000 001", "110 110", "010 011", "001 100", "111 111", "0100 0010", "0001 0001", "1 1 0 1"],
+)
+def test_a_mask_paints_its_own_pixels(rows: str) -> None:
+    mask = np.array([list(map(int, row)) for row in rows.split()])
+    text = run_length_text(mask)
+    image = np.full(mask.shape, 3, np.uint16)
+    paint_mask(image, text, mask.shape, 7)
+    assert image.tolist() == np.where(mask, 7, 3).tolist()
+    enlarged = paint_masks([text, text], mask.shape, (2 * mask.shape[0], 3 * mask.shape[1]))
+    assert enlarged.tolist() == np.kron(2 * mask, np.ones((2, 3), int)).tolist()
