@@ -22,6 +22,7 @@ from typing import Any
 from benchmarks import keypoints
 from benchmarks.instances import CLOSE, write_set
 from benchmarks.measuring import Table, Task, add_peers, least, options, segjudge, show, take_turns
+from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.masks.run_lengths import runs_of
 
 PROGRAM = """
@@ -68,7 +69,11 @@ CASES = {
 }
 #: The column of the command, and its protocol by kind.
 COMMAND = "segjudge score"
-PROTOCOLS = {"segm": "coco-official", "bbox": "coco-box", "keypoints": keypoints.PROTOCOL}
+PROTOCOLS = {
+    "segm": "coco-official",
+    "bbox": next(name for name, row in INSTANCE_PROTOCOLS.items() if row.boxes),
+    "keypoints": keypoints.PROTOCOL,
+}
 #: The images with keypoints for each image with masks.
 POINTED = 5
 

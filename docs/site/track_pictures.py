@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import segjudge
+from segjudge.evaluation_script.families.panoptic.protocols import PANOPTIC_PROTOCOLS
+from segjudge.evaluation_script.families.tracking.protocols import TRACKS_PROTOCOLS
 from segjudge.masks.run_lengths import encode_labels
 from segjudge.report.colours import METHODS
 
@@ -83,7 +85,7 @@ def panoptic_files(folder: Path, truth: Labels, prediction: Labels) -> tuple[Pat
     (folder / "truth.json").write_text(json.dumps({**documents[1], **listing}), encoding="utf-8")
     (folder / "truth").mkdir()
     (folder / "truth/1.png").write_bytes(id_png(truth))
-    return results, folder / "truth.json", "coco-panoptic"
+    return results, folder / "truth.json", next(iter(PANOPTIC_PROTOCOLS))
 
 
 def tracks() -> Drawing:
@@ -125,4 +127,4 @@ def track_files(folder: Path, identities: list[list[int]]) -> tuple[Path, Path, 
     results = folder / "results.zip"
     with zipfile.ZipFile(results, "w") as archive:
         archive.writestr("one.txt", "\n".join(lines["results"]) + "\n")
-    return results, folder / "truth", "mots"
+    return results, folder / "truth", next(iter(TRACKS_PROTOCOLS))

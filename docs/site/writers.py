@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
+from segjudge.evaluation_script.families.microscopy.protocols import MICROSCOPY_PROTOCOLS
+from segjudge.evaluation_script.families.semantic.protocols import IMAGES, SEMANTIC_PROTOCOLS
 
 
 class Writer(NamedTuple):
@@ -23,10 +25,10 @@ class Writer(NamedTuple):
 _BOXES = next(name for name, protocol in INSTANCE_PROTOCOLS.items() if protocol.boxes)
 #: The benchmarks that read each kind of result, and one of them.
 READERS = {
-    "maps": ("label maps", "ade20k"),
-    "cells": ("`cellpose-ap`", "cellpose-ap"),
+    "maps": ("label maps", next(name for name, protocol in SEMANTIC_PROTOCOLS.items() if protocol.form == IMAGES)),
+    "cells": ("maps of cells", next(iter(MICROSCOPY_PROTOCOLS))),
     "masks": ("instance masks", "coco"),
-    "boxes": (f"`{_BOXES}`", _BOXES),
+    "boxes": ("boxes", _BOXES),
 }
 _EQUAL = "equal channels count as one; a line warns"
 _IMITATED = "imitated by tifffile"

@@ -73,7 +73,7 @@ _Incumbent: Any = INCUMBENT.COCO
 #: Attributes that are created when they are first read.
 _LATE = ("dataset", "anns", "imgToAnns", "catToImgs", "imgs", "cats")
 #: The protocols that read detections, by what is compared.
-_PROTOCOLS = {"segm": "coco-official", "bbox": "coco-box", "keypoints": "coco-keypoints-official"}
+PROTOCOLS = {"segm": "coco-official", "bbox": "coco-box", "keypoints": "coco-keypoints-official"}
 #: The keys of what is compared.
 _SHAPES = (b'"keypoints"', b'"bbox"', b'"segmentation"')
 #: The number of keypoints of COCO's people.
@@ -246,7 +246,7 @@ class COCO(_Incumbent):  # type: ignore[misc]
                 if kind == "keypoints" and _SHAPES[2] in data[:_FIRST_RECORD]:
                     raise UsageError("pycocotools takes the areas of detections from their masks")
                 annotations = truth.find_truth(kind)
-                protocol = INSTANCE_PROTOCOLS[_PROTOCOLS[kind]]
+                protocol = INSTANCE_PROTOCOLS[PROTOCOLS[kind]]
                 self._columns[kind] = annotations and check_json(data, annotations.images, protocol)
             except NOT_OURS:
                 self._columns[kind] = None

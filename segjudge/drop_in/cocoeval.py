@@ -15,7 +15,7 @@ with without_collector():  # as in `coco`
     import numpy as np
     from pycocotools import cocoeval as incumbent
 
-    from segjudge.drop_in.coco import COCO, INCUMBENT, NOT_OURS, clear_masks, read_rows, truth_of_points
+    from segjudge.drop_in.coco import COCO, INCUMBENT, NOT_OURS, PROTOCOLS, clear_masks, read_rows, truth_of_points
     from segjudge.evaluation_script.families.instances.keypoints import TrueKeypoints
     from segjudge.evaluation_script.families.instances.matching import (
         ImageBlock,
@@ -42,9 +42,9 @@ _OWN_RULES = ("_prepare", "computeIoU", "evaluateImg")
 #: The protocol of each kind of comparison.
 _KINDS = {
     "segm": "coco",
-    "bbox": "coco-box",
+    "bbox": PROTOCOLS["bbox"],
     "boundary": "coco-boundary",
-    "keypoints": "coco-keypoints-official",
+    "keypoints": PROTOCOLS["keypoints"],
 }
 #: An area that no detection has, for ranges that a program does not use.
 _NO_RANGE = (-1.0, -1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -125,7 +126,8 @@ def nnunet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, float |
     write_volumes(tmp_path / fold, PREDICTIONS, "dog")
     written(tmp_path / fold, {"summary.json": b"{}"})
     truth = {"labels": TRUTHS["dog"] % 255, "spacing": [1, 1, 1]}
-    return score_arrays({"dog": PREDICTIONS["dog"] % 255}, {"dog": truth}, "msd").metrics["all"]
+    (protocol,) = {name for code in snippets("training") for name in re.findall(r'labelsTr", "([\w-]+)"', code)}
+    return score_arrays({"dog": PREDICTIONS["dog"] % 255}, {"dog": truth}, protocol).metrics["all"]
 
 
 def test_training_md_scores_the_validation_folder_of_nnunet(nnunet: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,7 @@ from segjudge.families.base.tools import UnitTools
 from segjudge.report.colours import GROUND, MISTAKES
 from segjudge.report.page import PageOptions, Section
 from segjudge.scoring.report import make_report
+from tests.families.choices import TRACKS, VIDEO_SEGMENTS
 from tests.report.known_faults import FAULTS, pattern_of, spoil, turn_over
 from tests.report.known_files import list_benchmarks
 from tests.report.known_scenes import World, make_world
@@ -136,7 +137,7 @@ def test_a_verdict_names_the_cause_of_the_worst_case_if_it_is_another(tmp_path: 
     predicted = [video.copy() for video in world]
     for video, fault in zip(predicted, [*["dilated"] * 4, *["missed"] * 2, "eroded"], strict=True):
         FAULTS[fault].spoil(video, 2 if fault == "dilated" else 3, random)
-    _, cause, *_, worst = read_verdict(score_worlds("mots", world, predicted, tmp_path))
+    _, cause, *_, worst = read_verdict(score_worlds(TRACKS, world, predicted, tmp_path))
     assert re.search("too large.*missed", cause)
     assert re.search(
         r"Worst: scene07.* There, all \d+ masks are too small: \d+ % of their pixels are missing\.$", worst
@@ -340,7 +341,7 @@ def test_a_swapped_tube_is_not_called_inexact_too(protocol: str, tmp_path: Path)
     assert "inexact" not in find_cause(score(protocol, ["identities"], tmp_path, 20))
 
 
-@pytest.mark.parametrize("protocol", ["coco", "vipseg"])
+@pytest.mark.parametrize("protocol", ["coco", VIDEO_SEGMENTS])
 def test_exchanged_classes_of_different_frequency_are_named(protocol: str, tmp_path: Path) -> None:
     world, random = make_worlds(protocol, 21)
     for video in world:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
+from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from segjudge.interactive.dataset import RECORDS, SETS
 from segjudge.report.page import make_summary
 from segjudge.report.tables import PLAIN, _format_means, read_published_numbers
@@ -46,7 +48,16 @@ def test_published_numbers_are_of_metrics_that_their_protocol_has() -> None:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "year", "dataset"), [("davis2017", 2017, "DAVIS 2017 val"), ("davis2016", 2016, "DAVIS 2016 val")]
+    ("protocol", "year", "dataset"),
+    sorted(
+        {
+            (entry["protocol"], int(entry["dataset"].split()[1]), entry["dataset"])
+            for entry in ENTRIES
+            if entry["protocol"] in SEQUENCE_PROTOCOLS
+            and not SEQUENCE_PROTOCOLS[entry["protocol"]].rounds
+            and re.fullmatch(r"DAVIS \d+ val", entry["dataset"])
+        }
+    ),
 )
 def test_published_numbers_stand_beside_the_sequences_that_they_are_of_and_no_others(
     protocol: str, year: int, dataset: str

@@ -22,6 +22,7 @@ from segjudge.evaluation_script.families.sequences.protocols import (
 from segjudge.evaluation_script.files.limits import ArchiveLimits
 from tests.backends import use_numpy
 from tests.builders import label_truth, label_zip, png, score_sequences
+from tests.families.choices import CELLS, SALIENCY_OFFICIAL
 from tests.families.contract import examples
 
 
@@ -160,7 +161,7 @@ def test_a_frame_that_is_counted_twice_with_other_masks_is_refused() -> None:
         accumulator.update("dog", 0, TRUTHS["dog"][0], TRUTHS["dog"][0])
 
 
-@pytest.mark.parametrize("protocol", ["sod-official", "cellpose-ap"])
+@pytest.mark.parametrize("protocol", [SALIENCY_OFFICIAL, CELLS])
 def test_a_second_frame_of_a_single_image_is_refused(protocol: str) -> None:
     image = 255 * np.eye(8, dtype=np.uint8)
     accumulator, other = FrameAccumulator(protocol), FrameAccumulator(protocol)

@@ -12,6 +12,7 @@ import pytest
 from segjudge import score
 from segjudge.evaluation_script.files.problems import SubmissionError
 from tests.builders import png, zipped
+from tests.families.choices import IMAGE_MAPS, TRACKS
 
 _LINES = b"1 2001 2 4 6 08`0\n2 2001 2 4 6 48<\n"
 _LABELS = np.array([[1, 1, 2], [1, 2, 2]], np.uint8)
@@ -24,8 +25,8 @@ def _write(files: dict[str, bytes], root: Path) -> None:
 
 
 _TRUTHS = {
-    "mots": {"A/seqinfo.ini": b"[Sequence]\nseqLength=2\nimWidth=6\nimHeight=4\n", "A/gt/gt.txt": _LINES},
-    "ade20k": {"1.png": png(_LABELS), "2.png": png(_LABELS)},
+    TRACKS: {"A/seqinfo.ini": b"[Sequence]\nseqLength=2\nimWidth=6\nimHeight=4\n", "A/gt/gt.txt": _LINES},
+    IMAGE_MAPS: {"1.png": png(_LABELS), "2.png": png(_LABELS)},
 }
 
 
@@ -38,9 +39,13 @@ def _score(protocol: str, upload: dict[str, bytes], folder: Path) -> Any:
 @pytest.mark.parametrize(
     ("protocol", "upload", "fault"),
     [
-        ("ade20k", {"1.npz": b"PK", "2.npz": b"PK"}, "the upload holds only 1.npz, 2.npz. Send one zip with a PNG for"),
-        ("mots", {"A.csv": _LINES}, "is missing: A; the upload holds only A.csv. Send one zip with a text file"),
-        ("mots", {"A.txt": _LINES.decode().encode("utf-16")}, "A.txt: is UTF-16 text. Save it in ASCII or UTF-8"),
+        (
+            IMAGE_MAPS,
+            {"1.npz": b"PK", "2.npz": b"PK"},
+            "the upload holds only 1.npz, 2.npz. Send one zip with a PNG for",
+        ),
+        (TRACKS, {"A.csv": _LINES}, "is missing: A; the upload holds only A.csv. Send one zip with a text file"),
+        (TRACKS, {"A.txt": _LINES.decode().encode("utf-16")}, "A.txt: is UTF-16 text. Save it in ASCII or UTF-8"),
     ],
 )
 def test_what_an_upload_holds_instead_is_named(
@@ -52,4 +57,4 @@ def test_what_an_upload_holds_instead_is_named(
 
 
 def test_byte_order_marks_are_skipped(tmp_path: Path) -> None:
-    assert _score("mots", {"A.txt": codecs.BOM_UTF8 + _LINES}, tmp_path)["HOTA"] == 1
+    assert _score(TRACKS, {"A.txt": codecs.BOM_UTF8 + _LINES}, tmp_path)["HOTA"] == 1

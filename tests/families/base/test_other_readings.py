@@ -16,6 +16,7 @@ from segjudge.evaluation_script.families.base import suspicions
 from segjudge.evaluation_script.masks import restoration
 from segjudge.evaluation_script.masks.overlaps import LabelMap
 from tests.builders import png, zipped
+from tests.families.choices import CELLS, IMAGE_MAPS, IMAGE_MAPS_FROM_0, SALIENCY
 
 IMAGES = 9
 
@@ -31,8 +32,8 @@ def draw(number: int) -> Any:
 
 
 #: The shades that labels have in each benchmark.
-SHADES = {"ade20k": [1, 2, 3, 4], "bdd100k": [0, 1, 2, 3], "cellpose-ap": [0, 1, 2, 3], "sod": [0, 255, 255, 255]}
-NAMES = {"cellpose-ap": "{:03d}_masks.png"}
+SHADES = {IMAGE_MAPS: [1, 2, 3, 4], IMAGE_MAPS_FROM_0: [0, 1, 2, 3], CELLS: [0, 1, 2, 3], SALIENCY: [0, 255, 255, 255]}
+NAMES = {CELLS: "{:03d}_masks.png"}
 
 
 def save(protocol: str, images: list[Any]) -> dict[str, bytes]:
@@ -81,14 +82,14 @@ PADDED = "look as if their images had been padded with bars"
 
 @pytest.mark.parametrize(("top", "left"), [(10, 0), (0, 12), (9, 9)])
 def test_bars_are_named_where_every_pixel_has_a_label(top: int, left: int, tmp_path: Path) -> None:
-    shades = np.append(SHADES["ade20k"], [0] * 6).astype(np.uint8)
+    shades = np.append(SHADES[IMAGE_MAPS], [0] * 6).astype(np.uint8)
     images = [draw(number) for number in range(IMAGES)]
     (tmp_path / "truth").mkdir()
-    for name, data in save("ade20k", images).items():
+    for name, data in save(IMAGE_MAPS, images).items():
         (tmp_path / "truth" / name).write_bytes(data)
     results = {f"{number:03d}.png": png(shades[pad(image, top, left)]) for number, image in enumerate(images)}
     (tmp_path / "results.zip").write_bytes(zipped(results))
-    lines = score(tmp_path / "results.zip", tmp_path / "truth", "ade20k").warnings
+    lines = score(tmp_path / "results.zip", tmp_path / "truth", IMAGE_MAPS).warnings
     (named,) = [line for line in lines if PADDED in line]
     assert float(named.partition("corrected, mIoU would be ")[2][:4]) > 0.75
     assert "Cut off the bars before you resize" in named
@@ -131,7 +132,7 @@ def warn(folder: Path, spoil: Callable[[Any], Any], scale: int) -> Sequence[str]
         (folder / "truth" / f"{number:03d}.png").write_bytes(png(image))
     results = {f"{number:03d}.png": png(spoil(image)) for number, image in enumerate(images)}
     (folder / "results.zip").write_bytes(zipped(results))
-    return score(folder / "results.zip", folder / "truth", "ade20k").warnings
+    return score(folder / "results.zip", folder / "truth", IMAGE_MAPS).warnings
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from pycocotools import mask as coco
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from tests import published
 from tests.builders import png, written, zipped
+from tests.families.choices import MAPS
 from tests.families.slips import Slip, records
 from tests.published import FRAMES, SIZE, frames, rle
 from tests.scoring.shares import Files, write_instances
@@ -247,7 +248,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 UNFIT: dict[str, list[tuple[str, str]]] = {
     "youtube-vis-2019": [("coco", "images")],
-    "coco": [("ovis", "videos"), ("vspw", "semantic")],
+    "coco": [("ovis", "videos"), (MAPS, "semantic")],
 }
 SAVED_MASKS: dict[str, tuple[Any, list[dict[str, Any]]]] = {
     "coco": ([{"labels": [3], "masks": published.LABEL_FRAMES[:1] == 1, "scores": [0.5]}] * 2, []),
