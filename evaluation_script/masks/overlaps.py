@@ -250,9 +250,10 @@ def sum_by_key(keys: Array, weights: Array) -> Tuple[Array, Array]:
     return unique, np.bincount(index, weights, len(unique)).astype(np.int64)
 
 
-def tabulate(rows: Array, columns: Array, weights: Array, end: int) -> Array:
-    """Return the sums of whole weights by row and column, numbers below an end; exact up to 2^53 in a cell."""
-    table: Array = np.bincount(rows * end + columns, weights, end * end).astype(np.int64).reshape(end, end)
+def tabulate(rows: Array, columns: Array, weights: Array, shape: Tuple[int, int]) -> Array:
+    """Return the sums of whole weights by row and column in a table of this shape; exact up to 2^53 in a cell."""
+    sums = np.bincount(rows * shape[1] + columns, weights, shape[0] * shape[1])
+    table: Array = sums.astype(np.int64).reshape(shape)
     return table
 
 

@@ -116,6 +116,7 @@ _PRECISION = 1e-12
 _BOUNDS = {"Decay": (-1.0, 1.0), "MOTSA": (-math.inf, 1.0), "sMOTSA": (-math.inf, 1.0), "IDSW": (0.0, math.inf)}
 
 
+@lru_cache(maxsize=4)
 def deal_groups(count: int) -> Array:
     """Return the group of each of `count` cases, drawn with a fixed seed.
 
@@ -128,7 +129,9 @@ def deal_groups(count: int) -> Array:
         while chosen > last:
             chosen = draw() & mask
         order[last], order[chosen] = order[chosen], order[last]
-    return np.array(order, np.int64) % max(1, min(_GROUP_COUNT, count))
+    groups = np.array(order, np.int64) % max(1, min(_GROUP_COUNT, count))
+    groups.setflags(write=False)
+    return groups
 
 
 def _draw_words() -> Iterator[int]:

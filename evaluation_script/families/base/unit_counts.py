@@ -7,7 +7,21 @@ import math
 from copy import copy
 from dataclasses import field
 from itertools import compress
-from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import (
+    Any,
+    Callable,
+    Collection,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    TypeVar,
+    Union,
+)
 
 import numpy as np
 
@@ -21,12 +35,15 @@ from .suspicions import ReadingScores, decode_reading_scores, encode_reading_sco
 
 #: The longest header: names of tables and problems.
 _LONGEST_HEADER = 16 << 20
+#: The number of cells that are summed at a time: so many fit into a processor's cache.
+_CELLS_AT_ONCE = 1 << 15
 #: The types of numbers in a table, little-endian.
 _KINDS = frozenset({"<i8", "<f8"})
 #: The shapes of a unit's tables by name; a letter stands for any number, equal letters for equal numbers.
 Shapes = Dict[str, Tuple[Union[int, str], ...]]
 #: Key -> the types in a row of the truth's facts.
 FactForms = Mapping[str, Tuple[type, ...]]
+_Entry = TypeVar("_Entry")
 
 
 @dataclass(frozen=True)
@@ -107,9 +124,10 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
         self.suspicions = list(suspicions)
         #: The tables that were stacked, for scores without some of the units.
         self._stacks: Dict[str, Array] = {}
-        #: The sums by name. For groups: the accumulator of all units, and the units to subtract.
+        #: The sums by name, and those of each group. Without a group: the accumulator of all units, and its number.
         self._sums: Dict[str, Array] = {}
-        self._left_out: Optional[Tuple[UnitAccumulator[Rules], List[UnitCounts]]] = None
+        self._sums_by_group: Dict[str, List[Array]] = {}
+        self._left_out: Optional[Tuple[UnitAccumulator[Rules], int]] = None
         #: The counts of all units in the truth's order, once they are known to be complete.
         self._complete: Optional[List[UnitCounts]] = None
 
@@ -155,15 +173,23 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
     def add_up(self, key: str, tabulate: Callable[[List[UnitCounts]], Array]) -> Array:
         """Return a table of whole numbers that are sums over units; `key` identifies `tabulate`.
 
-        The sum without a group is the total minus the group's sum, so many scores read each unit only twice.
+        The total is the sum over groups, and the sum without a group lacks its own, so all scores read each unit once.
         """
         if key not in self._sums:
             if self._left_out is None:
-                self._sums[key] = tabulate(self.complete_counts())
+                self._sums[key] = np.sum(self.add_up_groups(key, tabulate), axis=0)
             else:
-                everything, units = self._left_out
-                self._sums[key] = everything.add_up(key, tabulate) - tabulate(units)
+                everything, number = self._left_out
+                self._sums[key] = everything.add_up(key, tabulate) - everything.add_up_groups(key, tabulate)[number]
         return self._sums[key]
+
+    def add_up_groups(self, key: str, tabulate: Callable[[List[UnitCounts]], Array]) -> List[Array]:
+        """Return such a table for each group of units."""
+        if key not in self._sums_by_group:
+            units, groups = self.complete_counts(), self._groups()
+            numbers = range(int(groups.max(initial=0)) + 1)
+            self._sums_by_group[key] = [tabulate(_select(units, groups == number)) for number in numbers]
+        return self._sums_by_group[key]
 
     def update(self, counts: UnitCounts) -> None:
         super().update(counts)
@@ -175,32 +201,57 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
 
     def _forget(self) -> None:
         """Drop what was computed from the counts before they change."""
-        self._stacks, self._sums, self._left_out, self._complete = {}, {}, None, None
+        self._stacks, self._sums, self._sums_by_group = {}, {}, {}
+        self._left_out, self._complete = None, None
 
-    def _select_units(self, units: List[UnitCounts], flags: Array) -> UnitAccumulator[Rules]:
-        """Return the accumulator of the units that are flagged."""
+    def _groups(self) -> Array:
+        """Return the group of each unit."""
+        return deal_groups(len(self.names))
+
+    def _without_group(self, number: int) -> UnitAccumulator[Rules]:
+        """Return the accumulator of the units of all other groups."""
         accumulator = copy(self)
-        accumulator.restrict(self, units, flags)
+        accumulator.leave_out(self, number, self._groups() != number)
         return accumulator
 
-    def restrict(self, everything: UnitAccumulator[Rules], units: List[UnitCounts], flags: Array) -> None:
-        """Drop the units that are not flagged, in a copy of the accumulator of everything."""
-        selectors = flags.tolist()
-        self._complete = list(compress(units, selectors))
-        self.names = list(compress(everything.names, selectors))
+    def leave_out(self, everything: UnitAccumulator[Rules], number: int, flags: Array) -> None:
+        """Drop a group, the units that are not flagged, in a copy of the accumulator of everything."""
+        self._complete = _select(everything.complete_counts(), flags)
+        self.names = _select(everything.names, flags)
         self._stacks = {key: table[flags] for key, table in everything._stacks.items()}
-        self._sums, self._left_out = {}, (everything, list(compress(units, (~flags).tolist())))
+        self._sums, self._left_out = {}, (everything, number)
 
     def without_groups(
         self, values: Callable[[UnitAccumulator[Rules]], Values], _metrics: Collection[str] = ()
     ) -> Dict[str, Array]:
         """Return all metrics, computed by `values`, leaving out one group of units at a time; empty for one unit."""
-        units = self.complete_counts()
-        if len(units) < 2:
+        if len(self.complete_counts()) < 2:
             return {}
-        groups = deal_groups(len(units))
-        rows = [values(self._select_units(units, groups != number)) for number in range(int(groups.max()) + 1)]
+        rows = [values(self._without_group(number)) for number in range(int(self._groups().max()) + 1)]
         return {metric: np.array([row[metric] for row in rows], float) for metric in rows[0]}
+
+
+def cut_into_batches(units: Iterable[UnitCounts]) -> Iterator[Tuple[List[UnitCounts], Array, Array]]:
+    """Yield some units at a time, with the keys of all their cells and the sums of these."""
+    batch: List[UnitCounts] = []
+    cells = 0
+    for unit in units:
+        batch.append(unit)
+        cells += unit.tables["cells"].shape[1]
+        if cells >= _CELLS_AT_ONCE:
+            yield (batch, *join_cells(batch))
+            batch, cells = [], 0
+    if batch:
+        yield (batch, *join_cells(batch))
+
+
+def join_cells(units: List[UnitCounts]) -> Array:
+    """Return the keys of all units' cells, and their sums."""
+    return np.concatenate([counts.tables["cells"] for counts in units], axis=1)
+
+
+def _select(entries: Sequence[_Entry], flags: Array) -> List[_Entry]:
+    return list(compress(entries, flags.tolist()))
 
 
 def _check_tables(tables: Dict[str, Array], shapes: Shapes, signed: Collection[str]) -> None:

@@ -5,8 +5,8 @@ A scan's counts are its points by true and predicted label, and the number and I
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from functools import lru_cache
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ...masks.stack import Array
 from ...values.arithmetic import mean
 from ..base.family import Values
 from ..base.suspicions import Reading, is_better, judge_agreement, judge_matches, judge_unlabelled, switch
+from ..base.unit_counts import cut_into_batches
 from ..base.units import Shapes, Unit, UnitAccumulator, UnitCounts, unit_engine
 from .files import REMEDY, ScanSubmission, read_truth
 from .protocols import GROUPS, LABELS_END, QUALITIES, ScanProtocol
@@ -116,20 +117,43 @@ def _name_segments(values: Array, classes: Array, protocol: ScanProtocol) -> Arr
     return joined
 
 
-def sum_confusion(units: Iterable[UnitCounts], protocol: ScanProtocol) -> Array:
-    """Return the confusion matrix of points: true classes (rows), predicted ones (columns), none last."""
-    classes = len(protocol.class_labels)
-    true_labels, labels, points = _list_cells(units)
-    if ((true_labels >= classes) | (labels >= LABELS_END)).any():
-        raise ValueError("has counted a label that is rejected")
-    return tabulate(true_labels, _index_classes(protocol)[labels], points, classes + 1)
+def _sum_labels(accumulator: UnitAccumulator[ScanProtocol]) -> Array:
+    """Return the points by true class (rows) and predicted label (columns)."""
+    shape = len(accumulator.protocol.class_labels), LABELS_END
+
+    def tabulate_units(units: Iterable[UnitCounts]) -> Array:
+        table = np.zeros(shape, np.int64)
+        for _, keys, points in cut_into_batches(units):
+            classes, labels = keys >> _BITS, keys & _LABEL
+            if classes.max(initial=0) >= shape[0] or labels.max(initial=0) >= LABELS_END:
+                raise ValueError("has counted a label that is rejected")
+            table += tabulate(classes, labels, points, shape)
+        return table
+
+    return accumulator.add_up("cells", tabulate_units)
 
 
-def _list_cells(units: Iterable[UnitCounts]) -> Tuple[Array, Array, Array]:
+def _list_cells(accumulator: UnitAccumulator[ScanProtocol]) -> Tuple[Array, Array, Array]:
     """Return true classes, predicted labels, and the number of points with each pair."""
-    cells = [np.zeros((2, 0), np.int64), *(counts.tables["cells"] for counts in units)]
-    keys, points = np.concatenate(cells, axis=1)
-    return keys >> _BITS, keys & _LABEL, points
+    table = _sum_labels(accumulator)
+    classes, labels = np.nonzero(table)
+    return classes, labels, table[classes, labels]
+
+
+def sum_confusion(accumulator: UnitAccumulator[ScanProtocol]) -> Array:
+    """Return the confusion matrix of points: true classes (rows), predicted ones (columns), none last."""
+    protocol = accumulator.protocol
+    classes, labels, points = _list_cells(accumulator)
+    return tabulate(classes, _index_classes(protocol)[labels], points, (len(protocol.class_labels) + 1,) * 2)
+
+
+def confuse_units(units: Sequence[UnitCounts], protocol: ScanProtocol) -> Iterator[Array]:
+    """Yield such a matrix for each scan."""
+    end = len(protocol.class_labels) + 1
+    for batch, keys, points in cut_into_batches(units):
+        rows = np.repeat(np.arange(len(batch)) * end, [counts.tables["cells"].shape[1] for counts in batch])
+        columns = _index_classes(protocol)[keys & _LABEL]
+        yield from tabulate(rows + (keys >> _BITS), columns, points, (len(batch) * end, end)).reshape(-1, end, end)
 
 
 class _ClassMeasures(NamedTuple):
@@ -151,7 +175,7 @@ class _ClassMeasures(NamedTuple):
 def measure_classes(accumulator: UnitAccumulator[ScanProtocol]) -> _ClassMeasures:
     """Return the sums of all scans' counts."""
     protocol = accumulator.protocol
-    table = accumulator.add_up("cells", partial(sum_confusion, protocol=protocol))
+    table = sum_confusion(accumulator)
     true_points, hits = table.sum(axis=1)[:-1], np.diagonal(table)[:-1]
     union = true_points + table.sum(axis=0)[:-1] - hits
     by_name, segments = {"IoU": hits / np.maximum(union, 1)}, np.zeros((0, 4))
@@ -216,7 +240,7 @@ def _shapes(protocol: ScanProtocol, _facts: Dict[str, Any]) -> Shapes:
 def _note_unknown(accumulator: UnitAccumulator[ScanProtocol]) -> List[str]:
     """Return a note about points with labels that are not classes."""
     protocol = accumulator.protocol
-    _, labels, points = _list_cells(accumulator.complete_counts())
+    _, labels, points = _list_cells(accumulator)
     unknown = (_index_classes(protocol)[labels] == len(protocol.class_labels)) & ~np.isin(labels, protocol.unscored)
     if not unknown.any():
         return []
@@ -228,7 +252,7 @@ def _note_unknown(accumulator: UnitAccumulator[ScanProtocol]) -> List[str]:
 def _suspect(accumulator: UnitAccumulator[ScanProtocol]) -> List[str]:
     """Return warnings about the labels and segments of all scans."""
     protocol = accumulator.protocol
-    true_labels, labels, points = _list_cells(accumulator.complete_counts())
+    true_labels, labels, points = _list_cells(accumulator)
     total, right = points.sum(), points[_index_classes(protocol)[labels] == true_labels].sum()
     for least in (1, 0):  # the development kit numbers classes from 1, many programs from 0
         as_trained = points[labels == true_labels + least].sum()
@@ -249,7 +273,7 @@ def _suspect(accumulator: UnitAccumulator[ScanProtocol]) -> List[str]:
         unmatched = judge_matches("segment", matched + missed, matched + surplus, matched)
         if unmatched:
             return unmatched
-    confusion = sum_confusion(accumulator.complete_counts(), protocol)
+    confusion = sum_confusion(accumulator)
     if 2 * confusion[:, -1].sum() > confusion.sum():  # labels of no class have a message already
         return []
     return judge_agreement(confusion, "point", "which scan each file belongs to")

@@ -34,6 +34,7 @@ from ..base.suspicions import (
     switch,
 )
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile, TruthNames
+from ..base.unit_counts import cut_into_batches, join_cells
 from ..base.units import (
     PictureFiles,
     Shapes,
@@ -65,8 +66,6 @@ _MOST_STEPS = 255
 _NUMBERS = 1000
 #: The number of labels of an 8-bit map.
 _LABELS = 256
-#: The number of pairs of labels that are summed at a time: noisy maps of a large set have tens of millions.
-_CELLS_AT_ONCE = 1 << 18
 #: The bits of the labels of numbered objects.
 _OBJECT_BITS = 16
 #: Large areas partly match even if run lengths are read along the wrong axis; a correct map never scores this many
@@ -347,34 +346,35 @@ class _LabelAges:
 # ── scores ──────────────────────────────────────────────────────────────────
 
 
-def join_cells(units: Iterable[UnitCounts]) -> Tuple[Array, Array, Array]:
-    """Return the pairs of true and predicted labels of all units, with their pixels."""
-    keys, pixels = np.concatenate([counts.tables["cells"] for counts in units], axis=1)
-    return keys >> SHIFT, keys & ((1 << SHIFT) - 1), pixels
+def split_keys(keys: Array) -> Tuple[Array, Array]:
+    """Return the true and predicted labels of cells."""
+    return keys >> SHIFT, keys & ((1 << SHIFT) - 1)
 
 
-def sum_confusion(units: Iterable[UnitCounts], protocol: SemanticProtocol) -> Array:
+def sum_labels(accumulator: UnitAccumulator[SemanticProtocol]) -> Array:
+    """Return the pixels by true label (rows), without object numbers, and predicted one; of true classes alone."""
+    protocol = accumulator.protocol
+    shape = (protocol.refused_from,) * 2
+
+    def tabulate_units(units: Iterable[UnitCounts]) -> Array:
+        table = np.zeros(shape, np.int64)
+        for _, keys, pixels in cut_into_batches(units):
+            truth, prediction = split_keys(keys)
+            truth = drop_numbers(truth, protocol)
+            if truth.max(initial=0) >= shape[0] or prediction.max(initial=0) >= shape[0]:
+                raise ValueError("has counted a label that is rejected")
+            table += tabulate(truth, prediction, pixels, shape)
+        return table
+
+    return accumulator.add_up("cells", tabulate_units)
+
+
+def sum_confusion(accumulator: UnitAccumulator[SemanticProtocol]) -> Array:
     """Return the confusion matrix of pixels: true classes (rows), predicted ones (columns), none last."""
-    table = np.zeros((protocol.classes + 1,) * 2, np.int64)
-    for truth, prediction, pixels in map(join_cells, cut_into_batches(units)):
-        if (prediction >= protocol.refused_from).any():
-            raise ValueError("has counted a label that is rejected")
-        table += tabulate(class_indices(truth, protocol), class_indices(prediction, protocol), pixels, len(table))
-    return table
-
-
-def cut_into_batches(units: Iterable[UnitCounts]) -> Iterator[List[UnitCounts]]:
-    """Yield some units at a time, whose cells fit into memory together."""
-    batch: List[UnitCounts] = []
-    cells = 0
-    for unit in units:
-        batch.append(unit)
-        cells += unit.tables["cells"].shape[1]
-        if cells >= _CELLS_AT_ONCE:
-            yield batch
-            batch, cells = [], 0
-    if batch:
-        yield batch
+    table, protocol = sum_labels(accumulator), accumulator.protocol
+    indices = class_indices(np.arange(len(table)), protocol)
+    end = protocol.classes + 1
+    return tabulate(np.repeat(indices, len(table)), np.tile(indices, len(table)), table.ravel(), (end, end))
 
 
 def _group_table(table: Array, protocol: SemanticProtocol) -> Array:
@@ -420,7 +420,8 @@ def _weigh_objects(units: List[UnitCounts], protocol: SemanticProtocol) -> List[
     A pixel of an object with any label of its group is right for the group, even if the label is not a class. Surplus
     pixels have no weight. A value is None without objects or without anything to average.
     """
-    truth, prediction, pixels = join_cells(units)
+    keys, pixels = join_cells(units)
+    truth, prediction = split_keys(keys)
     groups, label = _groups_of_labels(protocol), np.minimum(drop_numbers(truth, protocol), _LABELS - 1)
     sizes = np.zeros(_LABELS)
     for sized_label, size in protocol.sizes:
@@ -443,7 +444,7 @@ def _weigh_objects(units: List[UnitCounts], protocol: SemanticProtocol) -> List[
 def values(accumulator: UnitAccumulator[SemanticProtocol]) -> Dict[str, Optional[float]]:
     """Return the benchmark's metrics of all videos."""
     protocol, units = describe_classes(accumulator.protocol, accumulator.facts), accumulator.complete_counts()
-    table = accumulator.add_up("cells", partial(sum_confusion, protocol=protocol))
+    table = sum_confusion(accumulator)
     metrics = _measure_classes(table, protocol.averaged or protocol.classes)
     if protocol.grouping:
         means = _measure_classes(_group_table(table, protocol), len(protocol.groups))
@@ -462,7 +463,7 @@ def values(accumulator: UnitAccumulator[SemanticProtocol]) -> Dict[str, Optional
 def tables(accumulator: UnitAccumulator[SemanticProtocol]) -> Dict[str, List[Dict[str, Any]]]:
     """Return a row per occurring class and group; None marks values outside the means."""
     protocol, units = describe_classes(accumulator.protocol, accumulator.facts), accumulator.complete_counts()
-    table = accumulator.add_up("cells", partial(sum_confusion, protocol=protocol))
+    table = sum_confusion(accumulator)
     weighted = _weigh_objects(units, protocol) if protocol.sizes else [[], []]
     classes = [
         {"id": label, "name": protocol.name_class(label) if protocol.names else str(label)} for label in protocol.labels
@@ -496,11 +497,7 @@ def _shapes(protocol: SemanticProtocol, _facts: Dict[str, Any]) -> Shapes:
 def suspect(accumulator: UnitAccumulator[SemanticProtocol]) -> List[str]:
     """Return warnings about the labels of all videos."""
     protocol = accumulator.protocol
-    table = np.zeros((protocol.refused_from,) * 2, np.int64)
-    for truth, prediction, pixels in map(join_cells, cut_into_batches(accumulator.complete_counts())):
-        scored = class_indices(truth, protocol) < protocol.classes  # all, unless stored counts were damaged
-        table += tabulate(drop_numbers(truth, protocol)[scored], prediction[scored], pixels[scored], len(table))
-    labels = np.arange(len(table))
+    labels, table = np.arange(protocol.refused_from), sum_labels(accumulator).copy()
     places, whole = class_indices(labels, protocol), table.sum()
     is_class = places < len(table)
     in_places = table[labels[is_class], places[is_class]].sum()

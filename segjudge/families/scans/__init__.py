@@ -60,13 +60,13 @@ class _ScanTools(UnitTools):
             MATCHED,
             MISSED,
             SURPLUS,
+            confuse_units,
             measure_classes,
-            sum_confusion,
         )
 
         protocol, units = accumulator.protocol, accumulator.complete_counts()
         measures = measure_classes(accumulator)
-        confusions = np.stack([sum_confusion([unit], protocol) for unit in units])
+        confusions = np.stack([*confuse_units(units, protocol)])
         true_points, hits = confusions.sum(axis=2)[:, :-1], np.diagonal(confusions, axis1=1, axis2=2)[:, :-1]
         if protocol.panoptic:
             table = accumulator.stack("segments")

@@ -9,7 +9,7 @@ import numpy as np
 
 from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitTruth
-from segjudge.evaluation_script.families.scans.engine import sum_confusion
+from segjudge.evaluation_script.families.scans.engine import confuse_units
 from segjudge.evaluation_script.families.scans.files import ScanSubmission
 from segjudge.evaluation_script.files.problems import Problems, quantity
 from segjudge.evaluation_script.masks.backend import backend
@@ -51,8 +51,9 @@ def describe_classes(accumulator: UnitAccumulator[Any]) -> str:
     """Describe the causes that affect most classes; each class is one region per scan."""
     protocol, names = accumulator.protocol, tuple(accumulator.protocol.class_names)
     counts = CauseCounts("region", "scan", "points")
-    for unit in accumulator.complete_counts():
-        seen, judged = _judge_table(sum_confusion([unit], protocol)[:-1], protocol)
+    units = accumulator.complete_counts()
+    for unit, table in zip(units, confuse_units(units, protocol), strict=True):
+        seen, judged = _judge_table(table[:-1], protocol)
         counts.add(unit.name, seen, judged, names)
     return counts.describe()
 

@@ -50,10 +50,12 @@ class _SemanticTools(UnitTools):
         """Return the loss of the mean IoU: missing and surplus pixels of a class; the sum is 1 - mean."""
         import numpy as np
 
+        from segjudge.evaluation_script.families.semantic.engine import sum_confusion
+
         protocol, units = accumulator.protocol, accumulator.complete_counts()
         classes = protocol.classes
-        hits, missed, surplus = _sum_by_unit(units, protocol)
-        present = missed.sum(axis=0) + hits
+        missed, surplus = _sum_by_unit(units, protocol)
+        present = sum_confusion(accumulator).sum(axis=1)[:classes]
         union = present + surplus.sum(axis=0)
         averaged = union if protocol.averages_predicted else present
         seen = (averaged > 0) & (np.arange(classes) < (protocol.averaged or classes))
@@ -72,32 +74,31 @@ class _SemanticTools(UnitTools):
 
         accumulator = self.counts_of(report)
         protocol = describe_classes(accumulator.protocol, accumulator.facts)
-        table = sum_confusion(accumulator.complete_counts(), protocol)
+        table = sum_confusion(accumulator)
         names = [*map(protocol.name_class, protocol.labels), "nothing"]
         about = f"Pixels of all {len(accumulator.names):,} {noun}."
         return [make_confusion(names, table, "pixels", about)]
 
 
-def _sum_by_unit(units: Sequence[UnitCounts], protocol: SemanticProtocol) -> tuple[Array, Array, Array]:
-    """Return the correct pixels of each class, and the missed and surplus ones of each by unit."""
+def _sum_by_unit(units: Sequence[UnitCounts], protocol: SemanticProtocol) -> tuple[Array, Array]:
+    """Return the missed and the surplus pixels of each class by unit."""
     import numpy as np
 
-    from segjudge.evaluation_script.families.semantic.engine import class_indices, cut_into_batches, join_cells
+    from segjudge.evaluation_script.families.base.unit_counts import cut_into_batches
+    from segjudge.evaluation_script.families.semantic.engine import class_indices, split_keys
 
     end = protocol.classes + 1
-    hits, wrong, start = np.zeros(end), np.zeros((2, len(units), end)), 0
-    for batch in cut_into_batches(units):
-        rows = np.repeat(np.arange(len(batch)), [counts.tables["cells"].shape[1] for counts in batch])
-        *labels, pixels = join_cells(batch)
-        truth, prediction = (class_indices(side, protocol) for side in labels)
-        is_wrong = truth != prediction
-        hits += np.bincount(truth[~is_wrong], pixels[~is_wrong], end)
+    wrong, start = np.zeros((2, len(units), end)), 0
+    for batch, keys, pixels in cut_into_batches(units):
+        rows = np.repeat(np.arange(len(batch)) * end, [counts.tables["cells"].shape[1] for counts in batch])
+        truth, prediction = (class_indices(labels, protocol) for labels in split_keys(keys))
+        wrong_pixels = np.where(truth == prediction, 0.0, pixels)
         for sums, side in zip(wrong, (truth, prediction), strict=True):
-            cells = (rows * end + side)[is_wrong]
-            sums[start : start + len(batch)] = np.bincount(cells, pixels[is_wrong], len(batch) * end).reshape(-1, end)
+            cells = np.bincount(rows + side, wrong_pixels, len(batch) * end)
+            sums[start : start + len(batch)] = cells.reshape(-1, end)
         start += len(batch)
     missed, surplus = wrong[:, :, :-1]
-    return hits[:-1], missed, surplus
+    return missed, surplus
 
 
 TOOLS = _SemanticTools()

@@ -13,6 +13,7 @@ import pytest
 import segjudge
 from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS, engine_of
+from segjudge.evaluation_script.families.base import unit_counts
 from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts
 from segjudge.evaluation_script.families.scans.engine import _BITS
 from segjudge.evaluation_script.families.scans.files import read_truth
@@ -72,7 +73,8 @@ def scored(tmp_path: Path, truth: Any, sent: Any, protocol: str) -> dict[str, An
         if "official_error" not in (entry.get(part) or {"official_error": ""}) and name not in BY_ORDER
     ],
 )
-def test_the_scripts_numbers_are_ours(case: str, part: str, tmp_path: Path) -> None:
+def test_the_scripts_numbers_are_ours(case: str, part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unit_counts, "_CELLS_AT_ONCE", 7)  # large sets are summed in batches
     protocol, published = OFFICIAL[part], read_truth(str(DATA / "truth"))
     for truth in (published, pack_units(published, tmp_path)):
         counts = count_units(DATA / case, truth, protocol)
@@ -187,8 +189,11 @@ def test_numbers_of_classes_in_the_place_of_labels_are_said(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("protocol", SCAN_PROTOCOLS)
 @pytest.mark.parametrize("share", [0.1, 3])
-def test_what_scans_and_classes_cost_sums_to_the_loss(protocol: str, share: float, tmp_path: Path) -> None:
+def test_what_scans_and_classes_cost_sums_to_the_loss(
+    protocol: str, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The sum holds if the truth lacks classes that the script averages, or has objects too small to count."""
+    monkeypatch.setattr(unit_counts, "_CELLS_AT_ONCE", 7 if share < 1 else 1 << 15)
     tools = tools_of("scans")
     assert isinstance(tools, UnitTools)
     truth = written(tmp_path / "truth", dict(tools.make_demo(PROTOCOLS[protocol])))
