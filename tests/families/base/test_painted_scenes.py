@@ -11,7 +11,19 @@ from segjudge.evaluation_script.families.base.unit_truth import TruthFrame, no_p
 from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.families.base.painted import PaintedUnit, _code_pair
 from segjudge.families.base.pictures import paint_mask, paint_masks, side_of_labels
-from segjudge.families.base.segments import FAULTS, INEXACT, MISSED, PARTIAL, RIGHT, SURPLUS, SWAPPED, WRONG_CLASS
+from segjudge.families.base.segments import (
+    FAULTS,
+    INEXACT,
+    MISSED,
+    PARTIAL,
+    RIGHT,
+    SPLIT,
+    SURPLUS,
+    SWAPPED,
+    WRONG_CLASS,
+    judge_classes,
+    judge_segments,
+)
 from tests import calls
 from tests.builders import run_length_text
 from tests.families.base import painted_scenes
@@ -202,3 +214,61 @@ def test_a_mask_paints_its_own_pixels(rows: str) -> None:
     assert image.tolist() == np.where(mask, 7, 3).tolist()
     enlarged = paint_masks([text, text], mask.shape, (2 * mask.shape[0], 3 * mask.shape[1]))
     assert enlarged.tolist() == np.kron(2 * mask, np.ones((2, 3), int)).tolist()
+
+
+# ── verdicts ──
+
+#: Shared pixels of true (rows) and predicted regions (columns), their areas and classes, and the verdicts:
+#: on the truth, on the prediction, the partner of each prediction, and the prediction that covers most of each region.
+CLASS_VERDICTS: list[tuple[Any, tuple[Any, Any], tuple[Any, Any], tuple[Any, Any, Any, Any]]] = [
+    ([[6]], ([6], [6]), ([1], [1]), ([RIGHT], [RIGHT], [0], [0])),
+    ([[1]], ([1], [1]), ([1], [1]), ([RIGHT], [RIGHT], [0], [0])),
+    ([[4]], ([6], [6]), ([1], [1]), ([PARTIAL], [PARTIAL], [0], [0])),
+    ([[5]], ([6], [6]), ([1], [1]), ([RIGHT], [RIGHT], [0], [0])),
+    ([[0]], ([6], [6]), ([1], [1]), ([MISSED], [MISSED], [0], [-1])),
+    ([[6]], ([6], [6]), ([1], [2]), ([WRONG_CLASS], [SURPLUS], [-1], [0])),
+    ([[0, 6], [5, 0]], ([6, 5], [5, 6]), ([1, 2], [1, 2]), ([WRONG_CLASS] * 2, [WRONG_CLASS] * 2, [0, 1], [1, 0])),
+    ([[3, 3]], ([6], [3, 3]), ([1], [1, 2]), ([PARTIAL], [PARTIAL, SURPLUS], [0, -1], [0])),
+    ([[6, 2]], ([8], [6, 9]), ([1], [1, 2]), ([RIGHT], [RIGHT, SURPLUS], [0, -1], [0])),
+]
+
+
+@pytest.mark.parametrize("case", range(len(CLASS_VERDICTS)))
+def test_a_region_of_a_class_is_right_above_an_iou_of_one_half(case: int) -> None:
+    shared, areas, classes, verdicts = CLASS_VERDICTS[case]
+    judged = judge_classes(
+        np.array(shared, float), (np.array(areas[0]), np.array(areas[1])), (np.array(classes[0]), np.array(classes[1]))
+    )
+    assert judged.taken_for is not None
+    assert (*(side.tolist() for side in judged[:3]), judged.taken_for.tolist()) == verdicts
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(0, 0), (0, 2), (3, 0)])
+def test_without_regions_on_one_side_those_of_the_other_match_nothing(rows: int, columns: int) -> None:
+    areas = np.ones(rows), np.ones(columns)
+    for judge in (judge_classes, judge_segments):
+        judged = judge(np.zeros((rows, columns)), areas, areas)
+        assert judged.truth.tolist() == [MISSED] * rows
+        assert judged.prediction.tolist() == [SURPLUS] * columns
+        assert judged.partner.tolist() == [-1] * columns
+
+
+@pytest.mark.parametrize(
+    ("shared", "areas", "classes", "verdicts"),
+    [
+        ([[1]], ([1], [1]), ([1], [1]), ([RIGHT], [RIGHT], [0])),
+        ([[3, 2]], ([20], [3, 2]), ([1], [1, 1]), ([SPLIT], [SPLIT, SPLIT], [0, 0])),
+        ([[2, 2]], ([20], [2, 2]), ([1], [1, 1]), ([PARTIAL], [PARTIAL, SURPLUS], [0, -1])),
+        ([[3]], ([30], [3]), ([1], [1]), ([PARTIAL], [PARTIAL], [0])),
+        ([[3]], ([31], [3]), ([1], [1]), ([MISSED], [SURPLUS], [-1])),
+        ([[3]], ([12], [3]), ([1], [2]), ([WRONG_CLASS], [WRONG_CLASS], [0])),
+        ([[3]], ([13], [3]), ([1], [2]), ([MISSED], [SURPLUS], [-1])),
+        ([[3]], ([4], [11]), ([1], [2]), ([WRONG_CLASS], [WRONG_CLASS], [0])),
+        ([[5]], ([7], [7]), ([1], [2]), ([WRONG_CLASS], [WRONG_CLASS], [0])),
+        ([[4]], ([6], [6]), ([1], [2]), ([MISSED], [SURPLUS], [-1])),
+    ],
+)
+def test_a_segment_on_either_side_of_a_limit(shared: Any, areas: Any, classes: Any, verdicts: Any) -> None:
+    sides = (np.array(areas[0]), np.array(areas[1])), (np.array(classes[0]), np.array(classes[1]))
+    judged = judge_segments(np.array(shared, float), *sides)
+    assert (judged.truth.tolist(), judged.prediction.tolist(), judged.partner.tolist()) == verdicts

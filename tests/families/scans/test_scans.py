@@ -21,6 +21,7 @@ from segjudge.evaluation_script.families.scans.protocols import SCAN_PROTOCOLS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.families import tools_of
 from segjudge.families.base.tools import UnitTools
+from segjudge.families.scans.causes import find_names, place_classes, see_classes
 from segjudge.families.truths import TruthSource
 from segjudge.scoring.scores import ScoreRequest, prepare
 from tests.builders import png, written, zipped
@@ -433,3 +434,23 @@ def test_scans_of_the_only_sequence_may_lie_at_the_top(tmp_path: Path) -> None:
         path.write_bytes(zipped({f"{folder}{scan}.label": ROAD for scan in "ab"}))
         results.append(score_units(str(path), truth, "semantic-kitti-panoptic"))
     assert results[0] == results[1]
+
+
+def test_each_class_of_a_scan_is_a_region_and_other_points_are_none() -> None:
+    protocol = SCAN_PROTOCOLS["semantic-kitti"]
+    labels = np.array([kinds[0] for kinds in protocol.class_labels], np.uint32)
+    count, other = len(labels), np.uint32(0)
+    true = np.append(labels, [labels[0], labels[-1], other, other])
+    predicted = np.append(labels, [labels[-1], other, labels[-1], other])
+    points = np.append(np.arange(1, count + 1), [30, 40, 50, 60])
+    seen = see_classes(true, predicted, points, protocol)
+    assert seen.truth.names == seen.prediction.names == list(protocol.class_names)
+    areas = np.arange(1, count + 1)
+    assert seen.truth.areas.tolist() == (areas + 30 * (areas == 1) + 40 * (areas == count)).tolist()
+    assert seen.prediction.areas.tolist() == (areas + 30 * (areas == count)).tolist()
+    assert np.diag(seen.shared).tolist() == areas.tolist()
+    assert seen.shared[0, -1] == 30
+    assert seen.shared.sum() == areas.sum() + 30
+    assert find_names(np.array([9, 2, 5]), np.array([2, 5, 7])).tolist() == [-1, 0, 1]
+    assert find_names(np.array([9, 2]), np.array([], int)).tolist() == [-1, -1]
+    assert place_classes(np.append(labels | 7 << _BITS, other), protocol).tolist() == [*range(count), count]

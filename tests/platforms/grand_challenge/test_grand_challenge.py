@@ -20,6 +20,7 @@ from PIL import Image
 
 import segjudge
 from segjudge.cli import main
+from segjudge.platforms.grand_challenge.build import BuiltMethod
 from tests.builders import ANNOTATIONS, ROOT, STRONG, png, zipped
 
 from . import evaluations
@@ -182,3 +183,18 @@ def test_the_image_holds_the_scorers_and_not_the_truth(methods: Path) -> None:
         }  # fmt: skip
         with tarfile.open(fileobj=io.BytesIO((folder / "ground_truth.tar.gz").read_bytes())) as archive:
             assert archive.getnames() == [f"{phase}.zip"]
+
+
+def test_built_methods_are_named_after_their_omissions(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    built = {str(tmp_path / "val"): BuiltMethod("val.J", ["night is omitted, because all of its splits are hidden"])}
+    monkeypatch.setattr("segjudge.platforms.grand_challenge.build.build", lambda source, out: built)
+    assert main(["build", "--platform", "grand-challenge", "--bundle", str(ROOT)]) == 0
+    output = capsys.readouterr()
+    assert output.out == (
+        "Built val: docker build it, upload the image and ground_truth.tar.gz;\n"
+        "    enter phase-settings.json in the phase's form: the score's JSON path is val.J\n"
+    )
+    assert output.err.splitlines()[-1].endswith("night is omitted, because all of its splits are hidden")
