@@ -87,9 +87,8 @@ def read_images(path: str, subset: str = "", form: str = IMAGES) -> UnitTruth:
     if not members:
         raise HostError(f"{path}: has no PNG" if form == IMAGES else f"{path}: has no ...{ending}")
     if len(members) < len(names):
-        raise HostError(
-            f"{path}: has {len(names) - len(members)} PNGs with names that other PNGs have too; name one folder"
-        )
+        repeated = quantity(len(names) - len(members), "PNG")
+        raise HostError(f"{path}: has {repeated} with names that other PNGs have too; name one folder")
 
     def unit(name: str, member: str) -> Unit:
         read = backend().read_labels if form == IMAGES else partial(_read_objects, files, member)

@@ -374,9 +374,12 @@ def _read_beside(files: Files, root: str, beside: str, file: str) -> Dict[str, A
     if len(names) != 1:
         raise HostError(f"{root}: has {len(names) or 'no'} {file} for {beside}; add the one that holds its masks")
     try:
-        return dict(json.loads(files.read(names[0])))
-    except (ValueError, TypeError) as error:
-        raise HostError(f"{root}: {names[0]} is not an object of run lengths ({error!r})") from None
+        masks = json.loads(files.read(names[0]))
+    except ValueError as error:
+        raise HostError(f"{root}: {names[0]} is not valid JSON ({error})") from None
+    if not isinstance(masks, dict):
+        raise HostError(f"{root}: {names[0]} is not an object of run lengths")
+    return masks
 
 
 def _foreground_of(entry: Dict[str, Any]) -> Dict[str, List[Any]]:

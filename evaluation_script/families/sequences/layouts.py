@@ -203,7 +203,7 @@ def names_and_facts(folder: DatasetFolder, layout: Layout, subset: str) -> Tuple
     metas = _metas(folder)
     chosen = subset or ("val" if "val" in lists else next(iter(lists)) if len(lists) == 1 else "")
     spell_as_folder = TruthNames(folder.masks).respell  # the list's Unicode form may differ from that of folder names
-    meta = {spell_as_folder(name): facts for name, facts in _meta(metas, chosen).items()}
+    meta = {spell_as_folder(name): facts for name, facts in _meta(folder.root, metas, chosen).items()}
     if chosen in lists:
         names = list(map(spell_as_folder, lists[chosen]))
     elif subset and not (meta and files_of_subset(metas, subset)):
@@ -262,8 +262,8 @@ def files_of_subset(metas: Iterable[str], subset: str) -> List[str]:
     return [name for name in metas if subset in name or (subset == "val" and "valid" in name)]
 
 
-def _meta(metas: Dict[str, _Facts], subset: str) -> _Facts:
+def _meta(root: str, metas: Dict[str, _Facts], subset: str) -> _Facts:
     names = files_of_subset(metas, subset) if subset else list(metas)
     if len(metas) > 1 and len(names) != 1:
-        raise HostError(f"there are several meta files ({name_list(list(metas))}); choose one with --subset")
+        raise HostError(f"{root}: has several meta files ({name_list(list(metas))}); choose one with --subset")
     return metas[names[0]] if names else (next(iter(metas.values())) if len(metas) == 1 else {})

@@ -139,7 +139,7 @@ def test_published_folders_are_found(tmp_path: Path) -> None:
     })  # fmt: skip
     assert semantic.read_images(str(bdd)).item_names == ["a"]
     twice = painted(tmp_path / "twice", {"x/a.png": [[1]], "y/a.png": [[1]]})
-    with pytest.raises(HostError, match="1 PNGs with names that other PNGs have too"):
+    with pytest.raises(HostError, match="1 PNG with names that other PNGs have too"):
         semantic.read_images(str(twice))
     (tmp_path / "empty").mkdir()
     with pytest.raises(HostError, match="has no PNG"):
