@@ -1,0 +1,122 @@
+"""Refused parts, annotation files and options, by the whole sentence on the error stream, and the exit code."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from segjudge.cli import main
+from segjudge.evaluation_script.scoring import VERSION
+from tests.builders import png, written, zipped
+
+MASKS = {
+    f"{name}/{number:05d}.png": png(np.array([[0, 0, 0], [0, 1, 2], [0, 1, 2]], np.uint8))
+    for name in "ab"
+    for number in range(3)
+}
+DAVIS = ["--truth", "truth", "--protocol", "davis2017"]
+
+
+def replace_member(source: str, target: str, member: str, change: Callable[[bytes], bytes]) -> None:
+    """Write a zip again, with one member changed."""
+    with zipfile.ZipFile(source) as archive, zipfile.ZipFile(target, "w") as out:
+        for name in archive.namelist():
+            data = archive.read(name)
+            out.writestr(name, change(data) if name == member else data)
+
+
+def with_keys(**keys: Any) -> Callable[[bytes], bytes]:
+    return lambda data: json.dumps({**json.loads(data), **keys}).encode()
+
+
+#: Parts and annotation files with one change each: source, member, change.
+CHANGED: dict[str, tuple[str, str, Callable[[bytes], bytes]]] = {
+    "old.part": ("1.part", "manifest.json", with_keys(format="old")),
+    "other.part": ("1.part", "manifest.json", with_keys(protocol="nobody")),
+    "rules.part": ("1.part", "manifest.json", with_keys(rules={})),
+    "odd.part": ("1.part", "manifest.json", with_keys(part="x")),
+    "third.part": ("1.part", "manifest.json", with_keys(part=3)),
+    "strict.part": ("1.part", "manifest.json", with_keys(strict=True)),
+    "damaged.part": ("1.part", "counts/0/000000", lambda data: data[:-3]),
+    "old.zip": ("truth.zip", "manifest.json", with_keys(format="old")),
+    "empty.zip": ("truth.zip", "manifest.json", with_keys(splits={})),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a truth, an upload, a stored result, parts, and damaged ones of each."""
+    folder = tmp_path_factory.mktemp("refusals")
+    written(folder / "truth", MASKS)
+    written(folder / "volumes", {"a.nii.gz": b"x"})
+    written(folder, {"up.zip": zipped(MASKS), "text.part": b"x"})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for part in (1, 2):
+            assert main(["score", "up.zip", *DAVIS, "--part", f"{part}/2", "--out", f"{part}.part"]) == 0
+        assert main(["score", "up.zip", *DAVIS, "--json", "a.json", "--quiet"]) == 0
+        assert main(["pack", "--layout", "generic", "--root", "truth", "--out", "truth.zip"]) == 0
+        for name, (source, member, change) in CHANGED.items():
+            replace_member(source, name, member, change)
+    return folder
+
+
+NEITHER = "was written neither by `score --part` nor by `score --save`, or is damaged; score the results first"
+LACKS = f"of segjudge {VERSION}, whose rules this version ({VERSION}) lacks"
+MASKS_OF_PLACES = ["pack", "--layout", "places2017", "--root", "truth", "--out", "a.json"]
+REFUSED: list[tuple[list[str], int, str]] = [
+    (["merge", "old.part", "2.part"], 2, "segjudge: old.part: has the format old; this version reads 'segjudge part 1'. Score it again"),
+    (["merge", "other.part", "2.part"], 2, f"segjudge: other.part: was scored by nobody {LACKS}"),
+    (["merge", "rules.part", "2.part"], 2, f"segjudge: rules.part: was scored by davis2017 {LACKS}"),
+    (["merge", "odd.part", "2.part"], 2, "segjudge: odd.part: has a manifest that cannot be read. Score it again"),
+    (["merge", "third.part", "2.part"], 2, "segjudge: third.part: has a manifest that cannot be read. Score it again"),
+    (["merge", "1.part", "strict.part"], 2, "segjudge: 1.part and strict.part differ in --strict; merge only parts of one run"),
+    (["merge", "1.part", "1.part"], 2, "segjudge: 1.part and 1.part are both part 1; give each part once"),
+    (["merge", "damaged.part", "2.part"], 2, "segjudge: damaged.part: is damaged (has 117 bytes of numbers, not 120). Score it again"),
+    (["merge", "1.part", "text.part"], 2, f"segjudge: text.part: {NEITHER}"),
+    (["merge", "1.part"], 2, "segjudge: part 2 of 2 missing; score the missing parts, then merge all"),
+    (["merge", "none.part"], 2, "segjudge: none.part: there is no such file or folder; correct the path"),
+    (["rank", "a.json", "up.zip"], 2, f"segjudge: up.zip: {NEITHER}"),
+    (["score", "up.zip", "--truth", "old.zip", "--protocol", "davis2017"], 3, "old.zip: has the format 'old'; this version reads 'segjudge truth 1'. Pack it again"),
+    (["score", "up.zip", "--truth", "empty.zip", "--protocol", "davis2017"], 3, "empty.zip: holds no splits, so nothing can be scored. Pack it again"),
+    (["score", "up.zip", "--truth", "volumes"], 2, "segjudge: volumes holds a.nii.gz, which davis2017 cannot read; add --protocol volumes, or another one that `segjudge benchmarks` lists"),
+    (["score", "up.zip", *DAVIS, "--split", "none"], 2, "segjudge: truth has no split 'none', only val"),
+    (["score", "up.zip", *DAVIS, "--sequences", "c"], 2, "segjudge: the truth has no sequence c, only a, b"),
+    (["score", "up.zip", *DAVIS, "--phase", "dev"], 2, "segjudge: score scores by --phase or by --truth, not both; omit one of them"),
+    (["score", "up.zip", *DAVIS, "--csv", "up.zip"], 2, "segjudge: up.zip: cannot be written (Not a directory)"),
+    (["compress", "up.zip", "--out", "a.rar"], 2, "segjudge: --out ends in .json.gz (run lengths, the smallest) or in .zip (PNGs), not a.rar"),
+    (["pack", "--layout", "generic", "--root", "truth", "--out", "a.json"], 2, "segjudge: a.json: ends in .json, which needs a folder of PNGs and --layout places2017; name the annotation file a.zip"),
+    (MASKS_OF_PLACES, 2, "segjudge: truth: is a folder of PNGs, which needs --categories FILE"),
+    ([*MASKS_OF_PLACES, "--subset", "val"], 2, "segjudge: --subset does not apply to COCO's JSON"),
+    ([*MASKS_OF_PLACES, "--split", "val"], 2, "segjudge: --split does not apply to COCO's JSON"),
+    (["report", "a.json", "--jobs", "2", "--out", "p.html"], 2, "segjudge: --jobs needs --truth or --phase: a.json is a stored result"),
+    (["report", "a.json", "--region", "x", "--out", "p.html"], 2, "segjudge: --region needs --truth or --phase: a.json is a stored result"),
+    (["report", "a.json", "--split", "x", "--out", "p.html"], 2, "segjudge: --split needs --truth or --phase: a.json is a stored result"),
+    (["rank", "a.json", "a.json"], 2, "segjudge: two have the name a; name them as NAME=FILE"),
+    (["rank", "a=a.json", "b=a.json", "--method", "challenge"], 2, "segjudge: davis2017 does not define the ranking of its own challenge; choose another method"),
+    (["rank", "a=a.json", "b=a.json", "--method", "challenge", "--metric", "J-Mean"], 2, "segjudge: --metric: the protocol's challenge ranks its own metrics; omit it"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "code", "sentence"), REFUSED, ids=[" ".join(row[0]) for row in REFUSED])
+def test_a_refusal_is_one_sentence_and_an_exit_code(
+    arguments: list[str],
+    code: int,
+    sentence: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(folder)
+    before = sorted(folder.iterdir())
+    assert main(arguments) == code
+    output = capsys.readouterr()
+    assert output.err.splitlines()[-1] == sentence
+    assert output.out == ""
+    assert sorted(folder.iterdir()) == before, "nothing is written"
