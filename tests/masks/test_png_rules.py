@@ -239,3 +239,30 @@ def test_a_transparent_pixel_is_named() -> None:
 def test_sixteen_bits_are_read_in_their_order() -> None:
     labels = np.arange(15, dtype=np.uint16).reshape(SIZE) * 300
     assert backend().read_labels(png(labels), SIZE).tolist() == labels.tolist()
+
+
+AGAIN, SAVE = "Write the file again and repeat the upload.", "Save the mask again as a palette or grey PNG."
+SENTENCES: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", "is empty. Save masks as PNG."),
+    "another kind": (b"GIF89a", "is a GIF image, not a PNG. Save masks as PNG."),
+    "a short header": (header(5, 3, 8, 0, 0, 0, 0, length=12), f"is damaged: its header has the wrong length. {AGAIN}"),
+    "a long header": (header(5, 3, 8, 0, 0, 0, 0, length=14), f"is damaged: its header has the wrong length. {AGAIN}"),
+    "an odd header": (header(5, 3, 9, 0, 0, 0, 0), f"is damaged: its header holds invalid values. {AGAIN}"),
+    "no end": (GOOD[:8], f"is cut off: the file ends before its last chunk. {AGAIN}"),
+    "half a chunk": (GOOD[:20], f"is cut off: the file ends inside a chunk. {AGAIN}"),
+    "two headers": (GOOD[:33] + GOOD[8:], f"is damaged: it has two headers. {AGAIN}"),
+    "no header": (GOOD[:8] + GOOD[33:], f"is damaged: it does not begin with its header. {AGAIN}"),
+    "no pixels": (GOOD[:33] + chunk(b"IEND", b""), f"is damaged: it has no pixels. {AGAIN}"),
+    "many chunks": (raw_png(5, 3, 8, 0, ROWS, chunk(b"teXt", b"") * 4094), f"has more than 4096 chunks. {SAVE}"),
+    "wide colours": (header(5, 3, 16, 2, 0, 0, 0), f"is a 16-bit colour image. {SAVE}"),
+    "grey with alpha": (header(5, 3, 8, 4, 0, 0, 0), f"is grey with an alpha channel. {SAVE}"),
+    "another size": (header(3, 5, 8, 0, 0, 0, 0), "is 3x5 pixels but the frame is 5x3. Save masks at the size of the frames, without resizing."),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_each_fault_says_how_to_repair_it(name: str) -> None:
+    data, sentence = SENTENCES[name]
+    with pytest.raises(Flaw) as caught:
+        backend().read_labels(data, SIZE)
+    assert str(caught.value.as_problem("a.png")) == f"a.png: {sentence}"

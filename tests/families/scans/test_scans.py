@@ -27,6 +27,7 @@ from segjudge.scoring.scores import ScoreRequest, prepare
 from tests.builders import png, written, zipped
 from tests.data import FAMILIES_DATA
 from tests.families.promises import PROMISES, keep
+from tests.families.refusals import refuse
 from tests.families.unit_counts import count_units, pack_units, read_golden, score_units
 from tests.hostile_units import Make, hostile, sentence_of
 
@@ -273,7 +274,10 @@ def test_points_in_memory_score_as_files(protocol: str, tmp_path: Path) -> None:
         (np.zeros(5), "is of float64"),
         (np.full(5, -1), "has a number beyond 32 bits"),
         (np.full(5, 1 << 32), "has a number beyond 32 bits"),
-        (np.full(5, 400), "prediction of a: holds the label 400"),
+        (
+            np.full(5, 400),
+            "prediction of a: holds the label 400, which is not a label of SemanticKITTI. Write the labels of learning_map",
+        ),
     ],
 )
 def test_points_in_memory_that_are_none_are_a_sentence(sent: Any, message: str) -> None:
@@ -454,3 +458,11 @@ def test_each_class_of_a_scan_is_a_region_and_other_points_are_none() -> None:
     assert find_names(np.array([9, 2, 5]), np.array([2, 5, 7])).tolist() == [-1, 0, 1]
     assert find_names(np.array([9, 2]), np.array([], int)).tolist() == [-1, -1]
     assert place_classes(np.append(labels | 7 << _BITS, other), protocol).tolist() == [*range(count), count]
+
+
+def test_a_truth_with_a_scan_twice_is_refused(tmp_path: Path) -> None:
+    truth = scans("labels", a=[10, 40])
+    again = {f"x/{name}": data for name, data in truth.items()}
+    places = "sequences/08/labels/a.label and as x/sequences/08/labels/a.label"
+    sentence = refuse(tmp_path, "semantic-kitti", truth | again, scans("predictions", a=[10, 40]))
+    assert sentence == f"truth: has the scan 08/a twice, as {places}"

@@ -10,21 +10,14 @@ import numpy as np
 import pytest
 
 import segjudge
-from segjudge.evaluation_script.files.problems import HostError
 from tests.builders import png, written, zipped
+from tests.families.refusals import refuse
 
 MASK = png(np.array([[0, 0, 0], [0, 1, 2], [0, 1, 2]], np.uint8))
 
 
 def frames(names: str = "ab", numbers: Any = range(3), folder: str = "") -> dict[str, bytes]:
     return {f"{folder}{name}/{number:05d}.png": MASK for name in names for number in numbers}
-
-
-@pytest.fixture
-def truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path / "truth", frames())
-    return "truth"
 
 
 SEND = "Send one folder of PNG masks for each sequence."
@@ -41,12 +34,9 @@ UPLOADS: dict[str, tuple[dict[str, bytes], str]] = {
 
 
 @pytest.mark.parametrize("name", UPLOADS)
-def test_a_refused_upload_is_answered_by_one_sentence(name: str, truth: str) -> None:
+def test_a_refused_upload_is_answered_by_one_sentence(name: str, tmp_path: Path) -> None:
     files, sentence = UPLOADS[name]
-    Path("up.zip").write_bytes(zipped(files))
-    with pytest.raises(segjudge.SubmissionError) as caught:
-        segjudge.score("up.zip", truth, "davis2017")
-    assert str(caught.value) == sentence
+    assert refuse(tmp_path, "davis2017", frames(), files) == sentence
 
 
 WARNED: dict[str, tuple[str, dict[str, bytes], str]] = {
@@ -59,10 +49,11 @@ WARNED: dict[str, tuple[str, dict[str, bytes], str]] = {
 
 
 @pytest.mark.parametrize("name", WARNED)
-def test_a_scored_upload_is_warned_about(name: str, truth: str) -> None:
+def test_a_scored_upload_is_warned_about(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     protocol, files, sentence = WARNED[name]
-    Path("up.zip").write_bytes(zipped(files))
-    assert segjudge.score("up.zip", truth, protocol).warnings[0] == sentence
+    written(tmp_path, {"up.zip": zipped(files)})
+    assert segjudge.score("up.zip", written(tmp_path / "truth", frames()), protocol).warnings[0] == sentence
 
 
 META = "meta_expressions.json"
@@ -94,13 +85,6 @@ TRUTHS: dict[str, tuple[str, str, dict[str, bytes], str]] = {
 
 
 @pytest.mark.parametrize("name", TRUTHS)
-def test_a_refused_truth_is_answered_by_one_sentence(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_refused_truth_is_answered_by_one_sentence(name: str, tmp_path: Path) -> None:
     protocol, subset, files, sentence = TRUTHS[name]
-    written(tmp_path / "truth", files)
-    Path("up.zip").write_bytes(zipped(frames()))
-    with pytest.raises(HostError) as caught:
-        segjudge.score("up.zip", "truth", protocol, subset=subset)
-    assert str(caught.value) == sentence
+    assert refuse(tmp_path, protocol, files, frames(), subset=subset) == sentence
