@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import hashlib
-import io
 import json
 import re
 import warnings
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,25 +27,19 @@ _NUMBERS = (
     "0.9 0.8 0.7 0.4 0.6 0.95 0.85 0.3 0.7 0.65 0.9 0.75", "0.8 0.8 0.6 0.5 0.5 0.9 0.8 0.2 0.6 0.7 0.8 0.75",
     "0.1 0.2 0.65 0.1 0.3 0.3 0.4 0.25 0.2 0.1 0.3 0.2", "0.8 0.7 NA 0.5 0.5 0.9 NaN 0.2 0.6 0.55 0.8 0.7",
 )  # fmt: skip
-#: Five rows or more of a table of Markdown, of a CSV or of the bars of a plot.
-_ROWS = re.compile(
-    r"(?m)(?:^    \| `.*\n){5,}|(?:^    all,.*\n){5,}|(?:^      \[\[.*\]\]\n){5,}|(?:^    v\d+ .*\n){5,}"
-)
-#: The number of tables of changes that are kept whole: those of the first comparison.
-_WHOLE_TABLES = 2
+#: Five rows or more of a table of Markdown or of a CSV.
+_ROWS = re.compile(r"(?m)(?:^    \| `.*\n){5,}|(?:^    all,.*\n){5,}|(?:^    v\d+ .*\n){5,}")
 
 
 def write_standings() -> str:
     """Run the session in a new folder, and return its output."""
-    printed = io.StringIO()
     space = {
         "rank": segjudge.rank, "replace": replace, "compare": segjudge.compare, "METHODS": segjudge.analysis.METHODS, "ranked": _rank_by,
         "table": _write_csv, "csv": _rank_csv, "dump": _dump, "render": _render, "look": _look,
         "changed": lambda document, **changes: {**copy.deepcopy(document), **changes}, "documents": _rank_documents,
-        "moved": _move, "grey_maps": _make_grey_maps, "detections": _detect, "table_of": _write_table,
-        "print": print, "printed": lambda: (printed.getvalue(), printed.seek(0), printed.truncate())[0],
+        "moved": _move, "listed": _list, "changes": _list_changes, "grey_maps": _make_grey_maps, "detections": _detect, "table_of": _write_table,
     }  # fmt: skip
-    with warnings.catch_warnings(), contextlib.redirect_stdout(printed):
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return fold(_thin_tables(run_session(read_session(FILE), space).replace(VERSION, "VERSION")))
 
@@ -56,17 +47,15 @@ def write_standings() -> str:
 def _thin_tables(text: str) -> str:
     """Return the text with long tables cut to their first two rows, their last one, and the number of rows between.
 
-    The first table of comparisons that has all columns stays whole: it shows the order of the rows.
+    The first one stays whole: it shows the order of the rows.
     """
-    tables = iter(range(text.count("\n")))
+    head, whole, rest = text.partition(_ROWS.search(text)[0])  # type: ignore[index]
+    return head + whole + _ROWS.sub(_thin, rest)
 
-    def thin(run: re.Match[str]) -> str:
-        rows = run[0].splitlines()
-        if rows[0].startswith("    | `v") and next(tables) < _WHOLE_TABLES:
-            return run[0]
-        return "\n".join([*rows[:2], f"    … {len(rows) - 3} more", rows[-1], ""])
 
-    return _ROWS.sub(thin, text)
+def _thin(run: re.Match[str]) -> str:
+    rows = run[0].splitlines()
+    return "\n".join([*rows[:2], f"    … {len(rows) - 3} more", rows[-1], ""])
 
 
 # ── tables and documents ────────────────────────────────────────────────────
@@ -88,33 +77,33 @@ def _write(name: str, text: str | bytes) -> str:
 
 
 def _rank_by(path: str, *methods: Any, **options: Any) -> str:
-    """Rank by several methods, and show the columns with each method's ranks in the first table only."""
-    output: dict[str, list[str]] = {}
-    for number, method in enumerate(methods):
+    """Rank by several methods, one line each: rank, algorithm, value, interval, and number of worse methods."""
+    output = []
+    for method in methods:
         try:
-            ranking = segjudge.rank(path, method=method, draws=20, **options)
-            text = "\n".join([ranking.text(), *ranking.notes])
-            text = _leave_out_columns(text) if number else text
+            output.append(f"{method}: {_list(segjudge.rank(path, method=method, draws=20, **options))}")
         except segjudge.UsageError as error:
-            text = f"{type(error).__name__}: {error}"
-        output.setdefault(text, []).append(method)
-    return "\n".join(f"{', '.join(names)}\n{text}" for text, names in output.items())
+            output.append(f"{method}: {type(error).__name__}: {error}")
+    return "\n".join(output)
 
 
-def _leave_out_columns(text: str) -> str:
-    """Return the text with each table row in one line: rank, algorithm, value, interval, and worse methods."""
-    rows = re.sub(r"(?m)^(?!Kendall|all tasks)(\S+  .*)\n", lambda row: f"{' '.join(row[1].split()[:5])}; ", text)
-    return re.sub(r"(?m)^rank algorithm value 95 %; |\n(?=\n|$)", "", rows)
+def _list(ranking: Any) -> str:
+    """Return the text of a ranking in one line, without the ranks by other methods."""
+    text = re.sub(
+        r"(?m)^(?!Kendall|all tasks)(\S+  .*)\n", lambda row: f"{' '.join(row[1].split()[:5])}; ", ranking.text()
+    )
+    text = re.sub(r"rank algorithm value 95 %; |Kendall's (tau) between this .* rankings: ", r"\1 ", text)
+    return " | ".join(filter(None, [*text.splitlines(), *ranking.notes]))
 
 
 def _rank_csv(text: str | bytes) -> str:
-    return segjudge.rank(_write("given.csv", text), draws=2).text()
+    return _list(segjudge.rank(_write("given.csv", text), draws=2))
 
 
 def _rank_documents(*documents: Any, **options: Any) -> str:
     names = ("zero", "one", "two")
     paths = [_write(f"{name}.json", json.dumps(document)) for name, document in zip(names, documents, strict=False)]
-    return segjudge.rank(*paths, draws=2, **options).text()
+    return _list(segjudge.rank(*paths, draws=2, **options))
 
 
 def _dump(document: Any) -> str:
@@ -122,12 +111,27 @@ def _dump(document: Any) -> str:
 
 
 def _render(page: Any) -> str:
-    """Return the text of a page's sections and a digest of their HTML; other tests note the rest."""
+    """Return a page's title, its headings and sentences, and a digest of the HTML; other tests note the rest."""
     html = render_page(page)
     sections = round_numbers(html[html.index("<section") : html.rindex("</section>")])
-    cells = re.sub(r"</t[hd]><t[hd][^>]*>", " | ", re.sub(r"</tr>\s*<tr>", " || ", sections))
-    words = [line.strip() for line in re.sub(r"<[^>]+>", "", cells).splitlines() if line.strip()]
-    return "\n".join([f"{page.title}: {hashlib.sha256(sections.encode()).hexdigest()[:16]}", *words])
+    words = re.findall(r"<(?:h2|p)[^>]*>(.*?)</(?:h2|p)>", sections)
+    return "\n".join([f"{page.title}: {_digest(sections)}", *(re.sub(r"<[^>]+>", "", word) for word in words)])
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _list_changes(compared: Any) -> str:
+    """Return a comparison's Markdown without its tables, except kinds of error; show their numbers of rows."""
+    lines: list[str] = []
+    for line in compared.markdown().splitlines():
+        if re.match(r"###|\*\*|…|.* (?:▲ grew|▼ shrank|– \|$)", line):
+            lines.append(line)
+        elif line.startswith("| `"):
+            rows = re.fullmatch(r"\((\d+) rows?\)", lines[-1])
+            lines[-1:] = [f"({int(rows[1]) + 1} rows)"] if rows else [lines[-1], "(1 row)"]
+    return "\n".join(lines)
 
 
 def _write_table(compared: Any, path: str) -> str:
@@ -137,51 +141,30 @@ def _write_table(compared: Any, path: str) -> str:
 # ── plots ───────────────────────────────────────────────────────────────────
 
 
-def _look(figure: Any) -> list[str]:
-    """Describe a figure: its size, and the texts, lines, points and bars of each axis."""
-    lines = [f"{figure.get_size_inches().round(3).tolist()}"]
+def _look(figure: Any) -> str:
+    """Return the texts of a figure, and a digest of the sizes, positions and colours of what it draws."""
+    words, shapes = list[str](), [f"{figure.get_size_inches().round(3).tolist()}"]
     for axes in figure.axes:
-        texts = [axes.get_title(), axes.get_xlabel(), axes.get_ylabel(), *(text.get_text() for text in axes.texts)]
         legend = axes.get_legend()
-        lines.append(f"{texts} {axes.get_aspect()}")
-        if legend:
-            place = legend.get_bbox_to_anchor().transformed(axes.transAxes.inverted()).bounds
-            texts = legend.get_texts()
-            lines.append(f"{[text.get_text() for text in texts]} {texts[0].get_fontsize()} {_shape(place)}")
+        texts = [*axes.texts, *(legend.get_texts() if legend else [])]
+        corner = legend.get_bbox_to_anchor().transformed(axes.transAxes.inverted()).bounds if legend else ()
+        shapes += [f"{axes.get_aspect()} {_shape(corner)} {[text.get_fontsize() for text in texts]}"]
+        words += [axes.get_title(), axes.get_xlabel(), axes.get_ylabel(), *(text.get_text() for text in texts)]
+        shapes += [f"{text.get_position()} {text.get_color()} {text.get_ha()} {text.get_weight()}" for text in texts]
         for axis in (axes.xaxis, axes.yaxis):
             ticks = axis.get_ticklabels()
-            names, (last,) = [label.get_text() for label in ticks], ticks[-1:]
-            lines.append(f"{_shape(axis.get_view_interval())} {names} {last.get_rotation()} {last.get_ha()}")
-        lines += _group(
-            (
-                _shape(line.get_xydata()),
-                f"{line.get_color()} {line.get_linestyle()} {line.get_marker()} {_stroke(line)}",
+            words.append("/".join(label.get_text().strip() for label in ticks))
+            shapes.append(f"{_shape(axis.get_view_interval())} {ticks[-1].get_rotation()} {ticks[-1].get_ha()}")
+        for line in axes.lines:
+            shapes.append(
+                f"{_shape(line.get_xydata())} {line.get_color()} {line.get_linestyle()} {line.get_marker()} {_stroke(line)}"
             )
-            for line in axes.lines
-        )
-        lines += [
-            f"{_shape(patch.get_path().transformed(patch.get_patch_transform()).vertices)}" for patch in axes.patches
-        ]
-        marks = []
+        for patch in axes.patches:
+            shapes.append(_shape(patch.get_path().transformed(patch.get_patch_transform()).vertices))
         for group in axes.collections:
             sizes = group.get_sizes() if hasattr(group, "get_sizes") else [path.vertices for path in group.get_paths()]
-            marks.append(
-                (f"{_shape(group.get_offsets())} {_shape(group.get_facecolor())}", f"{_shape(sizes)} {_stroke(group)}")
-            )
-        lines += _group(marks)
-        lines += _group(
-            (f"{text.get_position()}", f"{text.get_color()} {text.get_ha()} {text.get_va()} {text.get_weight()}")
-            for text in axes.texts
-        )
-    return lines
-
-
-def _group(artists: Iterable[tuple[str, str]]) -> list[str]:
-    """Return one line per style, with the positions of all artists that have it."""
-    places: dict[str, list[str]] = {}
-    for place, style in artists:
-        places.setdefault(style, []).append(place)
-    return [f"{'; '.join(same)}: {style}" for style, same in places.items()]
+            shapes += [_shape(group.get_offsets()), _shape(group.get_facecolor()), _shape(sizes), str(_stroke(group))]
+    return f"{_digest(chr(10).join(shapes))}: {'; '.join(filter(None, words))}"
 
 
 def _stroke(artist: Any) -> list[Any]:

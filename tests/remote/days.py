@@ -218,7 +218,12 @@ class Day:
             rows = [*db.execute(f"SELECT {names}, next_at, changed_at FROM jobs ORDER BY submission, resumed")]
             numbers = [*db.execute("SELECT key, value FROM numbers ORDER BY key")]
         self.say(f"journal: {names}, due, changed")
+        usual = ("done", None, 0, 0, 1, 1, "null", "finished", 0)
+        if finished := [str(row[0]) for row in rows if row[3:-2] == usual]:
+            self.say(f"  usual, finished: {', '.join(finished)}")
         for row in rows:
+            if row[3:-2] == usual:
+                continue
             due, changed = (round(value - _START, 1) if value else value for value in row[-2:])
             self.say(f"  {', '.join(str(value) for value in (*row[:-2], due, changed))}")
         self.say(
@@ -239,7 +244,8 @@ class Day:
             self.say(f"ends with the process: {[each.daemon for each in {*threading.enumerate()} - before]}")
             for path in ("healthz", "metrics", "else")[: 3 if not seconds else 1]:
                 answer = requests.get(f"http://127.0.0.1:{server.server_address[1]}/{path}", timeout=60)
-                self.say(f"{path}: {answer.status_code} {answer.headers['Content-Type']}\n{answer.text}")
+                text = re.sub(r"(?m)^# .*\n(?!# TYPE segjudge_worker_(?:waiting|requests))", "", answer.text)
+                self.say(f"{path}: {answer.status_code} {answer.headers['Content-Type']}\n{text}")
             server.shutdown()
             server.server_close()
         known.close()
@@ -670,62 +676,82 @@ DAYS = (
 def write_day(live: Callable[[Day], None]) -> str:
     with start_day() as day:
         live(day)
-    return f"═══ {live.__name__.replace('_', ' ')}\n{count_repeats(_fold(_fold_starts(day.text)))}"
+    return f"═══ {live.__name__.replace('_', ' ')}\n{count_repeats(_tell_steps(_fold_starts(day.text)))}"
+
+
+#: The lines of a usual start, and the usual steps with submission №: others are noted whole.
+_STARTS = (
+    "token: accepted by http://127.0.0.1:1", "queue: queue belongs to challenge 1",
+    "challenge: Things, remote evaluation; the token belongs to a host", "phase 1: dev, FOLDER/annotations/dev.zip, test",
+    "phase 2: own, its own truth, all, secret",
+)  # fmt: skip
+_FILE = "FOLDER/machine/submissions/№-a0/submission"
+_STEPS = {
+    "→ № is RUNNING, by segjudge-a0": "runs",
+    '→ message deleted: {"submission_pk": №, "phase_pk": 1, "challenge_pk": 1}': "message deleted",
+    '→ message deleted: {"submission_pk": №, "phase_pk": 2, "challenge_pk": 1}': "message deleted",
+    f"downloads http://127.0.0.1:1/media/№, at most 1000 bytes, as {_FILE}": "downloads",
+    f"downloads http://127.0.0.1:1/media/№, at most 1000 bytes, as {_FILE}-again": "downloads again",
+    f"scores № in {_FILE[:-11]} within 660 s: submission {_FILE}, codename dev, annotation FOLDER/annotations/dev.zip, "
+    "metadata running, memory 4294967296": "scores",
+    f"scores № in {_FILE[:-11]} within 60 s: submission {_FILE}, codename own, metadata running, memory 4294967296, "
+    "script {'python': 'python', 'file': 'evaluate.py', 'root': '.'}, hidden ('secret',)": "scores by its script",
+    f'→ № of phase 1: {{"submission_status": "FINISHED", "result": {json.dumps(json.dumps(GOOD))}, "metadata": "", '
+    '"stdout": "", "stderr": ""}': "is finished",
+}  # fmt: skip
+_FAILED = re.compile(r'→ (\d+) of phase \d: \{"submission_status": "FAILED", "stdout": "(.*)", "stderr": "(.*)"\}')
+_INCIDENT = re.compile(
+    r"Scoring failed; your submission is not the cause. Tell the organisers the incident number (a\w+)."
+)
+_LOG = re.compile(
+    r"(\S+)\.\d+Z  (\w.*?)  +(?:(.*) \(submission (\d+)(?:, (.*))?\)|submission (\d+)(?:, (?:state |outcome )?(.*))?)"
+)
+_HOOK = re.compile(r"(?m)^(\S+  ALERT +(.*))\n      → http://hook: segjudge worker: \2$")
 
 
 def _fold_starts(text: str) -> str:
-    """Return a day's text with a start that equals an earlier one as one line."""
-    seen = set[str]()
-
-    def fold(start: re.Match[str]) -> str:
-        lines = start[0].splitlines()
-        facts = "\n".join(line[13:] for line in lines)
-        if len(lines) < 2 or facts not in seen:
-            seen.add(facts)
-            return start[0]
-        return f"{start[1]}  start                  as before, in {len(lines)} lines\n"
-
-    return re.sub(r"(?m)^(\S+Z)  start {18}.*\n(?:\1  start {18}.*\n)*", fold, text)
+    """Return a day's text with each usual start in one line, and each alert that also went to the hook."""
+    lines = "".join(rf"\1  start {{18}}{re.escape(line)}\n" for line in _STARTS)[len(r"\1") :]
+    text = re.sub(rf"(?m)^(\S+Z){lines}", r"\1  start                  as usual\n", text)
+    looks = re.compile(r"(?m)^( {6}looks at 13 bytes of \S+)\n {6}looks at 13 bytes of http://127.0.0.1:1/media/(\d+)$")
+    while looks.search(text):
+        text = looks.sub(r"\1,\2", text)
+    return _HOOK.sub(r"\1 (and to the hook)", text)
 
 
-def _fold(text: str) -> str:
-    """Return a day's text with three or more lines of a submission that equal those of an earlier one as one line."""
-    earlier: list[tuple[str, list[str]]] = []
-    folded = list[str]()
-    for block in re.findall(r"(?m)(?:^ {6}\S.*\n)+|^.*\n", text):
-        lines, place = block.splitlines(), 0
-        while place < len(lines):
-            number = _OF_A_SUBMISSION.match(lines[place])
-            same, earlier_day = (
-                max(_find_repeats(lines[place:], number[1], earlier), default=(0, "")) if number else (0, "")
-            )
-            if number and same > 2:
-                folded.append(
-                    f"      {number[1]}: {same} lines as of {earlier_day}, to {lines[place + same - 1].split()[0]!r}"
-                )
-                place += same
-            else:
-                folded.append(lines[place])
-                place += 1
-        if number := _OF_A_SUBMISSION.match(lines[0]):
-            earlier.append((number[1], _hide_number(lines, number[1])))
-    return "".join(f"{line}\n" for line in folded)
+def _tell_steps(text: str) -> str:
+    """Return a day's text with the usual steps of each try of a submission, and what ends it, in one line."""
+    told, number = list[str](), ""
+    for line in text.splitlines():
+        now, step = _read_step(line, number)
+        if not step:
+            told.append(line)
+        elif now == number and told[-1].startswith(f"      {now}: ") and not step.startswith("continues"):
+            told[-1] += f", {step}"
+        else:
+            told.append(f"      {now}: {step}")
+        number = now
+    return "".join(f"{line}\n" for line in told)
 
 
-_OF_A_SUBMISSION = re.compile(r" {6}(?:→ |scores |downloads \S+/media/)(\d+)\b")
-
-
-def _hide_number(lines: list[str], number: str) -> list[str]:
-    return [re.sub(rf"(?<![\w.]){number}(?![\w:.])", "N", line) for line in lines]
-
-
-def _find_repeats(lines: list[str], number: str, earlier: list[tuple[str, list[str]]]) -> Iterator[tuple[int, str]]:
-    """Yield how many of the lines equal those of each earlier submission, from any of its lines on."""
-    now = _hide_number(lines, number)
-    for earlier_day, before in earlier:
-        for start in range(len(before)):
-            pairs = zip(before[start:], now, strict=False)
-            yield sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)), earlier_day
+def _read_step(line: str, number: str) -> tuple[str, str]:
+    """Return the submission of a line, and its usual step or its words of the log; or neither."""
+    if log := _LOG.fullmatch(line):
+        time, event, why, of, more, alone, state = log.groups()
+        words = (
+            f"{event} {state or ''} {time}" if alone else f"{event} {time}: {why.strip()}{f' ({more})' if more else ''}"
+        )
+        return (of or alone), words.replace("  ", " ")
+    if alert := re.match(r"\S+  ALERT +submission (\d+): incident (a\w+).* \(and to the hook\)", line):
+        return alert[1], f"ALERT of {alert[2]}"
+    if failed := _FAILED.fullmatch(line.strip()):
+        why = _INCIDENT.sub(r"\1", failed[3])
+        return failed[1], f"fails: {why}{f' (stdout: {failed[2]})' if failed[2] else ''}"
+    for now in re.findall(r"(?<=→ )\d+|(?<=scores )\d+|(?<=/media/)\d+|(?<=_pk\": )\d+", line)[:1]:
+        usual = {step.replace("№", now): word for step, word in _STEPS.items()}
+        if word := usual.get(re.sub(r"\ba[0-9a-f]{7}\b", "a0", line.strip())):
+            return now, word
+    return number, ""
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import hashlib
 import io
 import itertools
 import json
@@ -17,14 +16,13 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Self
+from typing import Any
 from unittest import mock
 
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.remote_challenge_evaluation import __main__ as program
 from segjudge.remote_challenge_evaluation import (
     challenge,
-    download,
     journal,
     monitoring,
     scorer_process,
@@ -47,7 +45,7 @@ class Page:
     """The text up to now, and a folder."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.lines = folder, list[str]()
+        self.folder, self.lines, self._earlier = folder, list[str](), dict[str, str]()
 
     def say(self, *arguments: object) -> None:
         text = " ".join(map(str, arguments)).replace(sys.executable, "PYTHON").replace(str(self.folder), "FOLDER")
@@ -58,6 +56,14 @@ class Page:
             self.say(f"{about}: {work()}")
         except (Exception, SystemExit) as error:  # noqa: BLE001 - its sentence is what is held
             self.say(f"{about}: {type(error).__name__}: {error}")
+
+    def try_in_a_line(self, about: str, work: Callable[[], object]) -> None:
+        """Note what is said meanwhile before the value, or name an earlier line that says the same."""
+        start = len(self.lines)
+        self.try_out("gives", work)
+        text = "; ".join(line.strip() for line in self.lines[start:])
+        self.lines[start:] = [f"{about}: {self._earlier.get(text, text)}"]
+        self._earlier.setdefault(text, f"as {about!r}")
 
 
 def settings(page: Page) -> None:
@@ -106,7 +112,7 @@ class Worker:
         return None if self._looks >= 0 else self._code
 
     def __getattr__(self, name: str) -> Any:
-        return lambda *words: self._page.say(f"  {name} {[round(word, 2) for word in words]} of process {self._number}")
+        return lambda *words: self._page.say(name, *[round(word, 2) for word in words], f"of process {self._number}")
 
 
 def several_workers(page: Page) -> None:
@@ -115,7 +121,6 @@ def several_workers(page: Page) -> None:
         ("all are done", 2, ["--once"], ((2, 0), (4, 0)), 9.0), ("one died", 2, ["--once"], ((2, 0), (4, 1), (3, 0)), 20.0),
         ("none can be started again", 1, [], ((0, 0), None, (1, 3)), 20.0), ("one that was done starts again", 1, [], ((1, 0), (99, 0)), 3.0),
     ):  # fmt: skip
-        page.say("──", about)
         now, coming, numbers = [1000.0], iter(looks), itertools.count(1)
 
         def wait(pause: float) -> bool:
@@ -124,7 +129,8 @@ def several_workers(page: Page) -> None:
 
         def start(arguments: list[str], _streams: object, *, environment: dict[str, str]) -> Worker:
             number, looks_and_code = next(numbers), next(coming)  # noqa: B023
-            page.say(f"  at {now[0] - 1000:.1f} process {number}: {arguments[1:]} {environment.get('HEALTH_PORT')}")  # noqa: B023
+            options = " ".join([*arguments[1:], environment.get("HEALTH_PORT", "")])
+            page.say(options.replace("-P -m segjudge.remote_challenge_evaluation", f"{number} at {now[0] - 1000:.1f}"))  # noqa: B023
             if looks_and_code is None:
                 raise OSError
             return Worker(page, number, *looks_and_code)
@@ -135,16 +141,14 @@ def several_workers(page: Page) -> None:
             mock.patch.object(worker_loop, "Child", start), mock.patch.object(worker_loop, "Stop", return_value=stop) as made,
             mock.patch.object(worker_loop, "time", clock), mock.patch.dict(os.environ, HEALTH_PORT="8000"),
         ):  # fmt: skip
-            page.try_out("  code", lambda: worker_loop.run_workers(count, arguments, (2, 3, 4), 1.5))  # noqa: B023
-            page.say(" ", made.call_args, stop.method_calls[:1])
+            page.try_in_a_line(about, lambda: worker_loop.run_workers(count, arguments, (2, 3, 4), 1.5))  # noqa: B023
+        assert (made.call_args, stop.method_calls[:1]) == (mock.call(1.5), [mock.call.listen()])
 
 
 def the_program(page: Page) -> None:
     class Loop:
         def __init__(self, made: WorkerSettings, *, once: bool) -> None:
-            page.say(
-                f"  worker of {made.queue_name}, once {once}, bundle {made.bundle!r}, {made.evaluate!r}, {made.scorer_python!r}"
-            )
+            page.say(made.queue_name, once, [made.bundle, made.evaluate, made.scorer_python])
 
         def check(self) -> list[str]:
             return ["one", "two"]
@@ -167,8 +171,11 @@ def the_program(page: Page) -> None:
             mock.patch.object(program, "WorkerLoop", Loop), mock.patch.object(program, "run_workers", workers),
             mock.patch.dict(os.environ, environment), contextlib.redirect_stdout(out), contextlib.redirect_stderr(output),
         ):  # fmt: skip
-            page.try_out(str(message), lambda: program.main(message))  # noqa: B023
-        page.say(f"  {out.getvalue()!r} {output.getvalue()!r} {workers.call_args}")
+            page.try_in_a_line(
+                str(message),
+                lambda: (program.main(message), out.getvalue(), output.getvalue(), *workers.mock_calls),  # noqa: B023
+            )
+        workers.reset_mock()
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         page.say(program.main(["--print", "dockerfile"]), printed.getvalue().splitlines()[0])
@@ -212,13 +219,15 @@ def challenges_described(page: Page) -> None:
         ):  # fmt: skip
             form.reset_mock()
             page.try_out(about, lambda choice=choice: describe(**choice))  # type: ignore[misc]
-            page.say(" ", form.call_args)
+            if form.mock_calls:
+                page.say(*form.mock_calls)
     (page.folder / "none").mkdir()
     for name, folder in (("x/y.zip", "truths"), ("", "truths"), (None, "truths"), (None, "none"), (None, "nowhere")):
-        for codename in ("dev", "test"):
-            page.say(
-                name, folder, codename, repr(challenge._annotation_name(name, codename, str(page.folder / folder)))
-            )
+        page.say(
+            name,
+            folder,
+            [challenge._annotation_name(name, codename, str(page.folder / folder)) for codename in ("dev", "test")],
+        )
     truths = page.folder / "annotations"
     chosen = {"bundle": "", "annotations": str(truths), "evaluate": ""}
     phases = [SimpleNamespace(codename=name, annotations=f"annotations/{name}.zip") for name in ("c", "a", "d", "b")]
@@ -344,100 +353,6 @@ def what_it_asks_of_its_system(page: Page) -> None:
         page.try_out("stopped", lambda: services.fetch_annotations("s3://b", "f", [], "w", lambda: None))
 
 
-class Answer:
-    """The answer of a server."""
-
-    def __init__(self, status: int, body: bytes = b"", seconds: float = 0.0, **headers: str) -> None:
-        self.status_code, self._body, self._seconds = status, body, seconds
-        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
-        self.raw = SimpleNamespace(stream=self._stream, enforce_content_length=True)
-        self.wait: Callable[[float], None] = lambda _: None
-
-    def _stream(self, size: int, *, decode_content: bool) -> Any:
-        assert not decode_content
-        assert not self.raw.enforce_content_length
-        for start in range(0, len(self._body), min(size, 4)):
-            self.wait(self._seconds)
-            yield self._body[start : start + min(size, 4)]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing."""
-
-
-def downloads(page: Page) -> None:
-    whole, tag = b"0123456789", {"ETag": '"abc"', "Content_Length": "10"}
-    md5 = hashlib.md5(whole).hexdigest()
-    s3 = {"ETag": f'"{md5}"', "Content_Length": "10", "x_amz_request_id": "1"}
-    rest = {"ETag": '"abc"', "Content_Length": "6", "Content_Range": "bytes 4-9/10"}
-    for about, answers in {
-        "whole": [Answer(200, whole, **tag)], "empty": [Answer(200, Content_Length="0")], "in chunks": [Answer(200, whole, Transfer_Encoding="Chunked")],
-        "of no length": [Answer(200, whole)] * 8, "as large as may be": [Answer(200, b"x" * 20, Content_Length="20")],
-        "too large": [Answer(200, Content_Length="21")] * 3, "too large in chunks": [Answer(200, b"x" * 24, Transfer_Encoding="chunked")] * 3,
-        "too large twice": [Answer(200, Content_Length="21")] * 2 + [Answer(200, whole, **tag)], "broken off": [Answer(200, whole[:4], **tag), Answer(206, whole[4:], **rest)],
-        "broken off, no validator": [Answer(200, whole[:4], Content_Length="10"), Answer(200, whole, **tag)],
-        "by its date": [Answer(200, whole[:4], ETag="W/x", Last_Modified="Monday", Content_Length="10"), Answer(206, whole[4:], Content_Range="bytes 4-9/10")],
-        "begun anew": [Answer(200, whole[:4], **tag), Answer(200, b"other", Content_Length="5")], "another file": [Answer(200, whole[:4], **tag), Answer(206, b"x", **{**rest, "ETag": '"b"'}), Answer(200, whole, **tag)],
-        "another range": [Answer(200, whole[:4], **tag), Answer(206, b"x", **{**rest, "Content_Range": "bytes 3-9/10"}), Answer(200, whole, **tag)],
-        "another size": [Answer(200, whole[:4], **tag), Answer(206, b"x", **{**rest, "Content_Range": "bytes 4-9/11"}), Answer(200, whole, **tag)],
-        "a range unasked": [Answer(206, whole, **rest), Answer(416), Answer(200, whole, **tag)], "more than said": [Answer(200, whole + b"x", **tag), Answer(200, whole, **tag)],
-        "checked": [Answer(200, whole, **s3)], "changed": [Answer(200, b"0123456780", **s3), Answer(200, whole, **s3)],
-        "not of S3": [Answer(200, b"0123456780", ETag=s3["ETag"], Content_Length="10")],
-        "encrypted": [Answer(200, b"0123456780", **s3, x_amz_server_side_encryption_customer="key")], "encrypted by S3": [Answer(200, b"0123456780", **s3, x_amz_server_side_encryption="AES256"), Answer(200, whole, **s3)],
-        "refused": [Answer(404)] * 3, "refused once": [Answer(403), Answer(500), Answer(404), Answer(404), Answer(200, whole, **tag)], "busy": [Answer(status) for status in (408, 425, 429, 500, 503, 399, 500, 500)],
-        "redirected": [Answer(302, Location="/b"), Answer(307, Location="http://c/d"), Answer(200, whole, **tag)], "redirected badly": [Answer(303, Location="ftp://x"), Answer(308, Location="http://["), Answer(200, whole, **tag)],
-        "redirected for ever": [Answer(301, Location="/again")] * 5 + [Answer(200, whole, **tag)], "odd lengths": [Answer(200, whole, Content_Length="-1"), Answer(200, whole, Content_Length="1" * 19), Answer(200, whole, **tag)],
-        "slow": [Answer(200, whole, 41.0, **tag)] * 9, "slow enough": [Answer(200, whole, 40.0, **tag)],
-    }.items():  # fmt: skip
-        coming, now = iter(answers), [5000.0]
-
-        def wait(seconds: float) -> None:
-            now[0] += seconds  # noqa: B023
-
-        def get(url: str, *, headers: dict[str, str], stream: bool, timeout: object, allow_redirects: bool) -> Answer:
-            assert (stream, allow_redirects, timeout) == (True, False, download._TIMEOUT)
-            asked.append(  # noqa: B023
-                " ".join([url, *(f"{name}: {value}" for name, value in headers.items() if name != "Accept-Encoding")])
-            )
-            item = next(coming)  # noqa: B023
-            item.wait = wait
-            return item
-
-        def exchange(work: Any, watch: Callable[[], None]) -> Any:
-            watch()
-            value = work(SimpleNamespace(get=get))
-            watch()
-            return value
-
-        asked: list[str] = []
-        path, pauses = page.folder / "file", list[float]()
-        path.write_bytes(b"what an earlier try left, longer than the file")
-        clock = SimpleNamespace(monotonic=lambda: now[0])  # noqa: B023
-        with (
-            mock.patch.object(download, "exchange", exchange), mock.patch.object(download, "call_watched", lambda work, watch: (work(), watch())[0]),
-            mock.patch.object(download, "time", clock), mock.patch("random.uniform", return_value=1.0),
-        ):  # fmt: skip
-            numbers = itertools.count(1)
-            page.try_out(
-                about,
-                lambda: download.download(lambda: f"http://a/{next(numbers)}", str(path), 20, pauses.append),  # noqa: B023
-            )
-        page.say("  ", asked, pauses, path.read_bytes(), next(coming, "all were asked for") if about != "slow" else "")
-    for url in ("", "ftp://a", "http://", "http://a:0/", "http://a:x/", "http://[", "https://a"):
-        page.say(repr(url), download._is_http(url))
-    head = Answer(206, b"0123456789")
-    head.raw.enforce_content_length = False
-    with mock.patch.object(
-        download,
-        "exchange",
-        lambda work, _: work(SimpleNamespace(get=lambda *_, **options: page.say("  ", options["headers"]) or head)),
-    ):
-        page.try_out("the beginning", lambda: download.fetch_head("http://a", 5))
-    page.try_out("a disk", lambda: download._Transfer(str(page.folder), 20, lambda: None)._write(iter([b"x"])))
-
-
 PARTS = (
     settings,
     several_workers,
@@ -445,7 +360,6 @@ PARTS = (
     challenges_described,
     a_machine_and_its_limits,
     what_it_asks_of_its_system,
-    downloads,
     *OF_SCORING,
 )
 

@@ -10,7 +10,6 @@ import sqlite3
 import stat
 import sys
 import warnings
-from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -28,30 +27,29 @@ SCRIPT: Any = {"python": "python3.9", "file": "evaluate.py", "root": "/repositor
 
 def the_ends_of_a_scorer(page: Page) -> None:
     answers: list[Any] = []
+    said = set[str]()
+
+    def say_once(*words: object) -> None:
+        if str(words) not in said:
+            said.add(str(words))
+            page.say(*words)
 
     def start(python: list[str], order: Any, terms: Any) -> Any:
         shown = {name: value for name, value in terms.environment.items() if os.environ.get(name) != value}
-        page.say(
-            "  starts",
-            python,
-            order,
-            shown,
-            terms.folder.replace("segjudge-", "") and "in a folder",
-            terms.passed,
-            terms.bounds,
-        )
+        assert terms.folder
+        say_once("starts", python, order, shown, terms.passed, terms.bounds)
         if isinstance(answers[0], OSError):
             raise answers[0]
 
         def ask(fields: Any, seconds: float, is_over: Any = None) -> Any:
-            page.say("  asks", fields, seconds, is_over)
+            say_once("asks", fields, seconds, is_over)
             if isinstance(answers[0], Exception):
                 raise answers[0]
             return answers[0]
 
         return SimpleNamespace(
             ask=ask,
-            close=lambda: page.say("  closes"),
+            close=lambda: page.say("closes"),
             streams=lambda: ("out", "err"),
             log=lambda: "a long log " * 400,
         )
@@ -67,15 +65,20 @@ def the_ends_of_a_scorer(page: Page) -> None:
             ("hangs", HungError("slow")), ("unwanted", UnwantedError("over")), ("unloadable", UnloadableError("no module")), ("died", DiedError("killed by 9")),
             ("a defect", KeyError("x")), ("no start", OSError(2, "no such file")),
         ):  # fmt: skip
-            page.say("──", about)
             answers[:] = [answer]
             for asked in (request, hosts):
-                page.try_out("  outcome", lambda asked=asked: scorer_process.run_scorer(asked, "in", 60.0, 5, None))
+                page.try_in_a_line(
+                    f"{about}, {asked.annotation or 'own truth'}",
+                    lambda asked=asked: {
+                        name: value
+                        for name, value in vars(scorer_process.run_scorer(asked, "in", 60.0, 5, None)).items()
+                        if value
+                    },
+                )
         for about, answer in (("hosted", {"form": "hosted"}), ("unloadable", UnloadableError("no module")), ("died", DiedError("killed by 9")),
                               ("no start", OSError(2, "no such file"))):  # fmt: skip
-            page.say("── the form,", about)
             answers[:] = [answer]
-            page.try_out("  form", lambda: scorer_process.read_form(SCRIPT))
+            page.try_in_a_line(f"the form, {about}", lambda: scorer_process.read_form(SCRIPT))
 
     page.lines[:] = [
         re.sub(r"(a long log ?)+", lambda match: f"{len(match[0])} letters of a log", line) for line in page.lines
@@ -93,7 +96,7 @@ def a_phase_as_starters_ask_for_it(page: Page) -> None:
     namespace = SimpleNamespace(phases=lambda: [phases["late"], Phase("own", "deep/truth.zip", splits[:1])])
 
     def score(phase: Any, truth: str, submission: str, metadata: object) -> Any:
-        page.say("  scores", phase.codename, phase.report, truth, submission, metadata)
+        page.say("scores", phase.codename, phase.report, truth, submission, metadata)
         warnings.warn_explicit("odd numbers", UserWarning, "file.py", 3)
         return {"result": [{"val": {"J": 0.5}}, {"secret": {"J": 0.25}}], "submission_metadata": {"seconds": 1}}
 
@@ -101,17 +104,16 @@ def a_phase_as_starters_ask_for_it(page: Page) -> None:
         ("dev", None, {}), ("dev", "mine.zip", {}), ("dev", None, {"ANNOTATIONS": "elsewhere"}), ("late", None, {}), ("nobody", None, {}), ("own", None, {}),
         ("own", None, {"BUNDLE": "b"}), ("dev", None, {"BUNDLE": "b"}),
     ):  # fmt: skip
-        page.say("──", name, truth, variables)
         with (
             mock.patch.multiple(evaluate, evaluate_phase=score, phase_named=phases.__getitem__), mock.patch.dict(os.environ, variables),
             mock.patch("segjudge.platforms.evalai.bundle.bundle_source.find_bundle", lambda path: namespace if path == "b" else None),
             mock.patch.object(sys, "__stderr__", io.StringIO()) as errors, warnings.catch_warnings(),
         ):  # fmt: skip
             warnings.simplefilter("always")
-            page.try_out(
-                "  answer", partial(evaluate.evaluate, "s.zip", name, truth, submission_metadata={"id": 4}, more=1)
+            page.try_in_a_line(
+                f"{name} {truth} {variables}",
+                lambda name=name, truth=truth, errors=errors: _evaluate(name, truth, errors, page),
             )
-            page.say("  to the operator:", errors.getvalue())
     with (
         mock.patch.object(sys, "__stderr__", None),
         contextlib.redirect_stderr(io.StringIO()) as errors,
@@ -119,6 +121,13 @@ def a_phase_as_starters_ask_for_it(page: Page) -> None:
     ):
         evaluate._annotation(phases["late"], "annotations")
     page.say("without a terminal:", errors.getvalue())
+
+
+def _evaluate(name: str, truth: str | None, errors: io.StringIO, page: Page) -> object:
+    try:
+        return evaluate.evaluate("s.zip", name, truth, submission_metadata={"id": 4}, more=1)
+    finally:
+        page.say("to the operator:", errors.getvalue().strip())
 
 
 def a_journal_in_trouble(page: Page) -> None:
@@ -225,16 +234,15 @@ def submissions_that_a_sweep_finds(page: Page) -> None:
         ("submitted", "", False), ("running", "", False), ("running", "", True), ("queued", "no truth", False), ("finished", "", False),
         ("cancelled", "no truth", False), ("failed", "", False), ("resuming", "", False),
     ):  # fmt: skip
-        page.say("──", status, problem, in_hand)
         row = {"id": 4, "status": status, "challenge_phase": 2}
         fake: Any = SimpleNamespace(
-            _jobs=SimpleNamespace(fetch_submission=lambda number, row=row: page.say("  asks for", number) or row),
-            scoring=SimpleNamespace(problem_of=lambda phase, problem=problem: page.say("  looks at phase", phase) or problem),
-            _claim=lambda row, *, again, in_hand=in_hand: page.say("  claims", row["id"], again) or (None if in_hand else SimpleNamespace(submission=4)),
-            _log=lambda *words, **fields: page.say("  logs", words, fields), _guard=lambda _job, work: work(),
-            _begin=lambda _job, row, message: page.say("  begins", row["id"], message),
+            _jobs=SimpleNamespace(fetch_submission=lambda number, row=row: page.say("asks for", number) or row),
+            scoring=SimpleNamespace(problem_of=lambda phase, problem=problem: page.say("looks at phase", phase) or problem),
+            _claim=lambda row, *, again, in_hand=in_hand: page.say("claims", row["id"], again) or (None if in_hand else SimpleNamespace(submission=4)),
+            _log=lambda *words, **fields: page.say("logs", words, fields), _guard=lambda _job, work: work(),
+            _begin=lambda _job, row, message: page.say("begins", row["id"], message),
         )  # fmt: skip
-        worker.Worker.take_lost(fake, {"id": 4})
+        page.try_in_a_line(f"{status} {problem} {in_hand}", lambda fake=fake: worker.Worker.take_lost(fake, {"id": 4}))  # type: ignore[misc]
 
 
 def _raise_within(folder: str, *codes: int) -> None:

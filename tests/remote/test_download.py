@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -83,6 +84,12 @@ def fetched(server: Line | Raw, path: Path, limit: int = 1 << 30) -> bytes:
 def test_a_file_comes_whole_and_without_the_token(line: Line, tmp_path: Path) -> None:
     assert fetched(line, tmp_path / "x") == DATA
     assert "Authorization" not in line.asked[0]
+    assert line.asked[0]["Accept-Encoding"] == "identity"
+
+
+def test_nothing_of_an_earlier_longer_file_remains(line: Line, tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(DATA + b"more")
+    assert fetched(line, tmp_path / "x") == DATA
 
 
 def test_what_broke_off_is_taken_up_where_it_was(line: Line, tmp_path: Path) -> None:
@@ -110,13 +117,23 @@ def test_a_date_says_that_the_file_is_the_same(serve: Serve, tmp_path: Path) -> 
     assert b"Range: bytes=1000-" in raw.requests[1]
 
 
-def test_bytes_that_do_not_have_the_md5_of_their_storage_come_again(serve: Serve, tmp_path: Path) -> None:
-    raw = serve(sends(answered(FLIPPED, "200 OK", f"ETag: {TAG}", "x-amz-request-id: 1")), honest)
+@pytest.mark.parametrize("headers", [(), ("x-amz-server-side-encryption: AES256",)])
+def test_bytes_that_do_not_have_the_md5_of_their_storage_come_again(
+    serve: Serve, headers: tuple[str, ...], tmp_path: Path
+) -> None:
+    raw = serve(sends(answered(FLIPPED, "200 OK", f"ETag: {TAG}", "x-amz-request-id: 1", *headers)), honest)
     assert fetched(raw, tmp_path / "x") == DATA
     assert raw.asked == 2
 
 
-@pytest.mark.parametrize("headers", [(), ("x-amz-request-id: 1", "x-amz-server-side-encryption: aws:kms")])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        (),
+        ("x-amz-request-id: 1", "x-amz-server-side-encryption: aws:kms"),
+        ("x-amz-request-id: 1", "x-amz-server-side-encryption-customer: key"),
+    ],
+)
 def test_a_tag_that_is_no_md5_is_not_taken_for_one(serve: Serve, headers: tuple[str, ...], tmp_path: Path) -> None:
     tag = f'ETag: "{"0" * 32}"'
     raw = serve(sends(answered(DATA, "200 OK", tag, *headers)))
@@ -124,11 +141,22 @@ def test_a_tag_that_is_no_md5_is_not_taken_for_one(serve: Serve, headers: tuple[
     assert raw.asked == 1
 
 
-def test_a_continuation_of_another_file_is_not_joined(serve: Serve, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("start", "more", "tag"), [(1000, 0, "2"), (1000, 1, "1"), (999, 0, "1")])
+def test_a_continuation_of_another_file_is_not_joined(
+    serve: Serve, start: int, more: int, tag: str, tmp_path: Path
+) -> None:
     cut = sends(answered(DATA[:1000], "200 OK", 'ETag: "1"', length=len(DATA)))
-    content_range = f"Content-Range: bytes 1000-{len(DATA) - 1}/{len(DATA)}"
-    raw = serve(cut, sends(answered(FLIPPED[1000:], "206 X", content_range, 'ETag: "2"')), honest)
+    content_range = f"Content-Range: bytes {start}-{len(DATA) - 1}/{len(DATA) + more}"
+    raw = serve(cut, sends(answered(FLIPPED[1000:], "206 X", content_range, f'ETag: "{tag}"')), honest)
     assert fetched(raw, tmp_path / "x") == DATA
+    assert raw.asked == 3
+
+
+def test_a_range_that_was_not_asked_for_is_not_taken(serve: Serve, tmp_path: Path) -> None:
+    content_range = f"Content-Range: bytes 4-{len(DATA) - 1}/{len(DATA)}"
+    raw = serve(sends(answered(FLIPPED, "206 X", content_range)), honest)
+    assert fetched(raw, tmp_path / "x") == DATA
+    assert raw.asked == 2
 
 
 def test_a_server_that_cannot_go_on_begins_anew(line: Line, tmp_path: Path) -> None:
@@ -152,6 +180,28 @@ def test_a_file_that_never_comes_is_given_up(line: Line, tmp_path: Path) -> None
     assert len(line.asked) < 20
 
 
+@pytest.mark.parametrize(
+    ("statuses", "asked", "lasting"),
+    [([404] * 3, 3, True), *(([status] * 8, 8, False) for status in (408, 425, 429, 399, 500))],
+)
+def test_a_server_that_has_no_time_is_asked_longer_than_one_that_refuses(
+    line: Line, statuses: list[int], asked: int, lasting: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("random.uniform", lambda _low, _high: 1.0)
+    line.statuses, pauses = [*statuses], list[float]()
+    with pytest.raises(GoneError, match=f"the server answers {statuses[-1]}") as raised:
+        download(lambda: line.url, str(tmp_path / "x"), 1 << 30, pauses.append)
+    assert (len(line.asked), raised.value.lasting) == (asked, lasting)
+    assert pauses == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0][: asked - 1]
+
+
+def test_a_redirection_of_the_storage_is_followed(serve: Serve, line: Line, tmp_path: Path) -> None:
+    moved = sends(answered(b"", "302 X", "Location: /y")), sends(answered(b"", "307 X", f"Location: {line.url}"))
+    raw = serve(*moved)
+    assert fetched(raw, tmp_path / "x") == DATA
+    assert raw.requests[1].startswith(b"GET /y ")
+
+
 @pytest.mark.parametrize("address", ["", "/media/x", "file:///etc/passwd", "ftp://x/y"])
 def test_only_http_is_fetched(tmp_path: Path, address: str) -> None:
     with pytest.raises(GoneError):
@@ -165,8 +215,33 @@ def test_a_file_that_is_too_large_is_not_taken(line: Line, tmp_path: Path) -> No
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.parametrize("chunked", [False, True])
+def test_the_limit_is_the_largest_size(serve: Serve, chunked: bool, tmp_path: Path) -> None:
+    chunks = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n14\r\n" + DATA[:20] + b"\r\n0\r\n\r\n"
+    raw = serve(sends(chunks if chunked else answered(DATA[:20])))
+    assert fetched(raw, tmp_path / "x", limit=20) == DATA[:20]
+    with pytest.raises(TooLargeError, match="it is larger than this challenge accepts"):
+        fetched(raw, tmp_path / "x", limit=19)
+    assert raw.asked == 4
+
+
 def test_the_beginning_alone(line: Line) -> None:
     assert fetch_head(line.url, 13) == DATA[:13]
+    assert line.asked[0]["Range"] == "bytes=0-12"
+
+
+def test_a_file_has_two_minutes_and_a_second_for_each_block_of_64_kib(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [5000.0]
+    monkeypatch.setattr(downloads, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    transfer = downloads._Transfer(str(tmp_path / "x"), 1 << 30, lambda: None)
+    now[0] += 120
+    assert not transfer.is_late()
+    now[0] += 1
+    assert transfer.is_late()
+    transfer._received = 64 << 10
+    assert not transfer.is_late()
 
 
 # ── a line that lies ────────────────────────────────────────────────────────
@@ -382,7 +457,8 @@ def exchange_until(url: str, folder: Path, until: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["http://[::1/x", "http://", "http://x:99999/", "http:///x", "javascript:1", "\ud800", "x" * 10**6]
+    "address",
+    ["http://[::1/x", "http://", "http://x:0/", "http://x:99999/", "http:///x", "javascript:1", "\ud800", "x" * 10**6],
 )
 def test_an_address_that_is_none_is_a_lasting_refusal(address: str, tmp_path: Path) -> None:
     with pytest.raises(GoneError) as raised:
@@ -397,6 +473,11 @@ def test_a_defect_of_ours_is_not_called_a_fault_of_the_network(defect: Exception
 
     with pytest.raises(type(defect)):
         exchange(work, lambda: None)
+
+
+def test_a_file_that_cannot_be_written_is_a_fault_of_the_disk(line: Line, tmp_path: Path) -> None:
+    with pytest.raises(downloads.DiskError, match="Is a directory"):
+        fetched(line, tmp_path)
 
 
 def test_a_disk_that_is_full_is_said(serve: Serve, tmp_path: Path) -> None:

@@ -49,6 +49,8 @@ class _Play:
     def __init__(self, stage: Stage) -> None:
         self.stage, self.services = stage, stage.services
         self.lines: list[str] = []
+        #: Path → answer → those who get it.
+        self._answers: dict[str, dict[str, list[str]]] = {}
 
     def note(self, text: object) -> None:
         self.lines.append(str(text))
@@ -56,24 +58,31 @@ class _Play:
     def make(self, order: PageOrder) -> str:
         """Make the ordered page, and note it."""
         names = {name: self.services.store.require(StoredFile, number).name for name, number in order.files.items()}
-        self.note(f"  orders {order.kind} of {order.challenge}: {names}, {order.texts}, {order.values}")
+        self.note(f"orders {order.kind} of {order.challenge}: {names}, {order.texts}, {order.values}")
         page = f"<!doctype html>\n<body>\n<h1>{order.kind}</h1>"
         return json.dumps({"levels": _LEVELS} if order.kind == LEVELS else {"page": page})
 
     def ask(self, path: str, who: str) -> None:
         """Request a page until it exists."""
-        asked = f"{who or 'nobody'} {path}: "
         with patch.object(self.services.report_pages, "_make_product", self.make):
             for _ in range(4):
                 answer = self.stage.browse("GET", path, who)
                 message = re.findall(r"<(?:h1|p)>([^<]*)<", answer.text)[:2]
-                trail = "".join(re.findall(r'<nav class="trail".*?</nav>', answer.text))
-                parts = (answer.status_code, answer.headers.get("Location", ""), message, *re.findall(_LINK, trail))
-                self.note(f"{asked}{' '.join(map(str, parts))} {answer.headers.get('Refresh', '')}".rstrip())
-                asked = "  "
+                trail = re.findall(_LINK, "".join(re.findall(r'<nav class="trail".*?</nav>', answer.text)))
                 if "Refresh" not in answer.headers:
-                    return
+                    break
+                expected = (200, ["Preparing the report…", "It will open here."], "1")
+                assert (answer.status_code, message, answer.headers["Refresh"]) == expected
                 self.services.report_pages._turn()
+        outcome = " ".join(map(str, (answer.status_code, answer.headers.get("Location", ""), message, *trail)))
+        outcome = outcome.replace("/challenges/1 /challenges/1/leaderboard/", "in ")
+        self._answers.setdefault(path, {}).setdefault(outcome, []).append(who or "nobody")
+
+    def note_answers(self) -> None:
+        """Note who got which answer."""
+        for path, answers in self._answers.items():
+            self.note(f"{path}: {'; '.join(f'{chr(32).join(who)} {outcome}' for outcome, who in answers.items())}")
+        self._answers.clear()
 
     def send(self, phase: int, who: str, **changes: Any) -> int:
         answer = self.stage.call(
@@ -144,6 +153,7 @@ def _play_reports(play: _Play, folder: Path) -> None:
     for pair in ((second_upload, more), (second_upload, unnamed)):
         play.ask(f"/leaderboard/1/compare?submission={pair[0]}&submission={pair[1]}", "host")
     play.ask(f"/leaderboard/4/compare?submission={of_means}&submission={nothing}", "aurora")
+    play.note_answers()
     for path in (
         "/challenges/1/leaderboard/1",
         "/challenges/1/leaderboard/2",
@@ -151,6 +161,7 @@ def _play_reports(play: _Play, folder: Path) -> None:
         "/challenges/1/submissions",
         "/challenges/1/host",
     ):
+        listed: dict[str, list[str]] = {}
         for who in ("", "host", "aurora", "borealis", "cygnus"):
             page = play.stage.browse("GET", path, who).text
             results = [
@@ -159,10 +170,13 @@ def _play_reports(play: _Play, folder: Path) -> None:
                     r'(?:href="/submissions/(?=\d+/report)|value="(?=\d+" form="comp))()(\d+)', page
                 )
             ]
-            play.note(f"reports on {path} for {who or 'nobody'}: {results}")
+            listed.setdefault(str(results), []).append(who or "nobody")
             with patch.object(services.report_pages, "_make_product", play.make):
                 while not services.report_pages._orders.empty():  # what is glanced at
                     services.report_pages._turn()
+        play.note(
+            f"reports on {path}: {'; '.join(f'{chr(32).join(names)} {found}' for found, names in listed.items())}"
+        )
     services.store.change(ChallengePhase, 1, annotation=None)
     play.ask(f"/submissions/{first}/report", "aurora")
     play.ask(f"/leaderboard/1/compare?submission={first}&submission={second}", "aurora")
@@ -174,6 +188,7 @@ def _play_reports(play: _Play, folder: Path) -> None:
     services.store.change(ChallengePhase, 1, annotation=services.files.keep(b"x", "truth.zip", "annotation"))
     play.ask(f"/submissions/{first}/report", "host")
     play.ask(f"/submissions/{second}/report", "host")
+    play.note_answers()
     play.note(
         f"pictures: {[services.report_pages.find_pictures(*place) for place in ((1, 'sequences-dev'), (1, 'x'), (2, 'sequences-dev'))]}"
     )
@@ -230,11 +245,14 @@ def _play_pages(play: _Play, folder: Path) -> None:
 def _run(play: _Play, order: PageOrder, run: dict[str, Any]) -> str:
     pages = play.services.report_pages
 
+    shown = ""
+
     def bounded(arguments: list[str], bounds: Any, seconds: float, size: int, **options: Any) -> Any:
         folder = Path(options["folder"])
         files = {path.name: path.read_text() for path in sorted(folder.iterdir())}
+        nonlocal shown
         shown = f"{arguments}, {bounds.memory >> 20} MB, {bounds.processes > 0}, {bounds.tmpfs}, {seconds} s, {size >> 20} MB, TMPDIR {options['environment']['TMPDIR']}, {'PYTHONPATH' in options['environment']}, {files}"
-        play.note(f"  runs {shown}".replace(str(folder), "WORKING"))
+        shown = shown.replace(str(folder), "WORKING")
         options["check"]()
         return SimpleNamespace(**run)
 
@@ -244,10 +262,12 @@ def _run(play: _Play, order: PageOrder, run: dict[str, Any]) -> str:
         patch.object(report_pages.sandbox, "agent_command", lambda box, words, folder, mounts, hidden, limits: [box, *words, str(mounts), str(hidden), str(limits.seconds)]),
     ):  # fmt: skip
         try:
-            return repr(pages._make_product(order))[:60]
+            outcome = repr(pages._make_product(order))[:60]
         except (Refusal, ValueError) as error:
             status = getattr(error, "status", "no status")
-            return f"{type(error).__name__} {status} {len(str(error))} {str(error)[:60]!r}"
+            outcome = f"{type(error).__name__} {status} {len(str(error))} {str(error)[:60]!r}"
+        play.note(f"runs {shown}") if f"runs {shown}" not in play.lines else None
+        return outcome
 
 
 def _play_room(play: _Play) -> None:

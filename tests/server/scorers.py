@@ -47,15 +47,36 @@ class _Play:
         #: What is done while a process is asked.
         self.meanwhile: Callable[[], object] = lambda: None
         self._logged = 0
+        #: Descriptions that were noted, without the number of the submission.
+        self._described = set[str]()
+
+    def describe(self, step: str, detail: str) -> None:
+        """Note a step, and its detail once."""
+        shape = re.sub(
+            r'(submission(?:s submission)?[ _]|submission_pk"?: )\d+', r"\1", self._settle(f"{step} {detail}")
+        )
+        self.note(f"  {step}" if shape in self._described else f"  {step} ({detail})")
+        self._described.add(shape)
+
+    def write(self) -> str:
+        """Return the notes, with each outcome in one line behind the steps to it."""
+        lines: list[str] = []
+        for line in self.lines:
+            is_open = lines and lines[-1].startswith("  ") and not re.search(r"(?:^  |; )\w+, deaths", lines[-1])
+            if (line.startswith("  ") and is_open) or line.startswith(("  queued", "  log of")):
+                lines[-1] += f"; {line.strip()}"
+            else:
+                lines.append(line)
+        return "\n".join(lines) + "\n"
 
     def note(self, text: object) -> None:
-        message = re.sub(
-            rf"{re.escape(tempfile.gettempdir())}/segjudge-worker-[0-9a-f]{{32}}",
-            "WORKER",
-            str(text).replace(str(self.folder), "FOLDER"),
-        )
-        message = re.sub(r"\b[0-9a-f]{32,64}\b", "ID", message)
-        self.lines.append(message)
+        self.lines.append(self._settle(str(text)))
+
+    def _settle(self, text: str) -> str:
+        """Return the text in one line, without random values."""
+        worker = rf"{re.escape(tempfile.gettempdir())}/segjudge-worker-[0-9a-f]{{32}}"
+        text = re.sub(worker, "WORKER", text.replace(str(self.folder), "FOLDER"))
+        return re.sub(r"\b[0-9a-f]{32,64}\b", "ID", text.replace("\n", " ⏎ "))
 
     def send(self, challenge: int, phase: int, word: str, name: str = "a.json", who: str = "aurora") -> int:
         path = f"/api/jobs/challenge/{challenge}/challenge_phase/{phase}/submission/"
@@ -70,7 +91,10 @@ class _Play:
         scores = self.services.submissions.scores(number)
         self.note(f"  {row.status}, deaths {row.deaths}, {texts}, scores {scores}")
         for message in self.services.store.find(StoredMessage):
-            self.note(f"  queued {message.body}, visible in {message.visible_at - self.stage.now:.0f} s")
+            body = {
+                key: value for key, value in message.body.items() if value != (number if "submission" in key else None)
+            }
+            self.note(f"  queued {[*body.values()]}, visible in {message.visible_at - self.stage.now:.0f} s")
         for line in self.services.store.find(LogLine)[self._logged :]:
             self._logged += 1
             self.note(f"  log of {line.challenge_id}: {line.line}")
@@ -91,7 +115,7 @@ def write_scorers(folder: Path) -> str:
         _play_workers(play, turns)
         turns.clear()
         _play_agents(play, turns)
-    return fold("\n".join(play.lines) + "\n")
+    return fold(play.write())
 
 
 def _config(title: str, **changes: Any) -> dict[str, Any]:
@@ -117,15 +141,12 @@ class _Process:
         files = [path.relative_to(folder.root) for path in Path(folder.root).rglob("*") if path.is_file()]
         truths = sorted(str(path.parent) for path in files if "phase_data" in path.parts)
         scripts = sorted(str(path) for path in files if "phase_data" not in path.parts)
-        self.play.note(
-            f"  starts {python} for challenge {challenge} with {scripts} and truths in {truths[:2]} and {len(truths) - 2} more"
-        )
-        shown = {**vars(terms), "group": None}
-        self.play.note(f"  within {shown}")
+        shown = f"{python}, {scripts}, truths in {truths[:2]} and {len(truths) - 2} more, {[*vars(terms).values()][:3]}"
+        self.play.describe(f"starts for challenge {challenge}", shown)
 
     def ask(self, request: dict[str, Any], seconds: float, unwanted: Callable[[], bool]) -> dict[str, Any]:
         if request == {"ready": True}:
-            self.play.note(f"  asks whether it is ready, for {seconds} s, unwanted {unwanted()}")
+            self.play.describe("asks whether it is ready", f"for {seconds} s, unwanted {unwanted()}")
             if self.play.services.store.require(Challenge, self._challenge).config["title"] == "Unloadable":
                 raise UnloadableError("no module named x", "what it wrote")
             if self.play.services.store.require(Challenge, self._challenge).config["title"] == "Dying":
@@ -134,10 +155,10 @@ class _Process:
         word = Path(request["submission"]).read_text()
         metadata = request.pop("metadata")
         shown = {key: re.sub(r"[0-9a-f-]{36}", "RANDOM", str(value)) for key, value in request.items()}
-        self.play.note(
-            f"  asks {word!r}: {shown}, status {metadata['status']}, truth {Path(request['annotation']).read_text()}"
+        truth, pool = Path(request["annotation"]).read_text(), self.play.services.workers
+        self.play.describe(
+            f"asks for {request['phase']}", f"{shown}, status {metadata['status']}, truth {truth}, workers {pool}"
         )
-        self.play.note(f"  worker: {self.play.services.workers}")
         self.play.meanwhile()
         return self._answer(word, unwanted)
 
@@ -206,14 +227,14 @@ def _play_workers(play: _Play, turns: list[tuple[str, _Turn, Callable[[], None]]
         play.note(f"{[turn[0] for turn in turns]}: {play.services.workers}, idle turn {turn()}")
         for word in ("good", "files", "raise", "split", "rows", "keys", "stumble", "exit", "hang", "die"):
             number = play.send(1, 1, word)
-            play.note(f"\n{name} on {word!r}")
+            play.note(f"{name} on {word!r}")
             for _ in range(4 if word == "die" else 1):
                 play.note(f"  turn {turn()}")
                 play.show(number)
                 play.stage.now += 3601
             play.clear()
         number = play.send(1, 1, "away")
-        play.note(f"\n{name} while the database is away")
+        play.note(f"{name} while the database is away")
         try:
             turn()
         except BusyError as error:
@@ -226,29 +247,29 @@ def _play_workers(play: _Play, turns: list[tuple[str, _Turn, Callable[[], None]]
 
 def _play_others(play: _Play, turn: _Turn) -> None:
     """Send unusual submissions."""
-    play.note("\nlogs are disabled")
+    play.note("logs are disabled")
     for word in ("good", "raise"):
         number = play.send(1, 2, word)
         turn()
         play.show(number)
-    play.note("\ncancelled before it begins")
+    play.note("cancelled before it begins")
     number = play.send(1, 1, "good")
     play.services.submissions.update(number, status="cancelled")
     turn()
     play.show(number)
-    play.note("\ncancelled meanwhile")
+    play.note("cancelled meanwhile")
     for word in ("good", "unwanted"):
         number = play.send(1, 1, word)
         play.meanwhile = lambda number=number: play.services.submissions.update(number, status="cancelled")
         turn()
         play.meanwhile = lambda: None
         play.show(number)
-    play.note("\nof no submission, and of another challenge")
+    play.note("of no submission, and of another challenge")
     queue = play.services.store.require(Challenge, 1).queue
     play.services.queue.send(queue, {"submission_pk": "999"})
     turn()
     play.show(number)
-    play.note("\nthe truth is missing")
+    play.note("the truth is missing")
     truth = play.services.store.require(ChallengePhase, 3).annotation
     play.services.store.change(ChallengePhase, 3, annotation=None)
     number = play.send(1, 3, "good", who="host")
@@ -256,7 +277,7 @@ def _play_others(play: _Play, turn: _Turn) -> None:
     play.show(number)
     play.services.store.change(ChallengePhase, 3, annotation=truth)
     for title in ("Unloadable", "Dying", "Remote"):
-        play.note(f"\na challenge that is called {title}")
+        play.note(f"a challenge that is called {title}")
         challenge = _push(play, title, remote_evaluation=title == "Remote")
         number = play.send(challenge, _phase(play, challenge), "good", who="host")
         for _ in range(3):
@@ -266,12 +287,12 @@ def _play_others(play: _Play, turn: _Turn) -> None:
         turn()
         play.show(number)
         play.clear()
-    play.note("\na new version of the challenge is loaded anew")
+    play.note("a new version of the challenge is loaded anew")
     play.services.store.change(Challenge, 1, version=7)
     number = play.send(1, 1, "good")
     turn()
     play.show(number)
-    play.note("\nnone waits for ever behind a busy challenge")
+    play.note("none waits for ever behind a busy challenge")
     second = _push(play, "Second")
     for place in ((1, 1), (1, 1), (1, 1), (second, _phase(play, second))):
         play.send(*place, "good", who="host")
@@ -282,7 +303,7 @@ def _play_others(play: _Play, turn: _Turn) -> None:
 def _play_stops(play: _Play, turn: _Turn, close: Callable[[], None], pool: Workers) -> None:
     """Stop the server during scoring."""
     for word in ("good", "die", "stumble", "unwanted"):
-        play.note(f"\nstopped during {word!r}")
+        play.note(f"stopped during {word!r}")
         number = play.send(1, 1, word)
         play.meanwhile = pool._stop.set
         turn()
@@ -292,7 +313,7 @@ def _play_stops(play: _Play, turn: _Turn, close: Callable[[], None], pool: Worke
         play.clear()
     close()
     close()
-    play.note(f"\nclosed: {play.services.store.worker_folders()}")
+    play.note(f"closed: {play.services.store.worker_folders()}")
     pool.stop()
 
 
@@ -333,15 +354,15 @@ def _play_agents(play: _Play, turns: list[tuple[str, _Turn, Callable[[], None]]]
     play.clear()
     (play.folder / "agents").mkdir()
     path = play.folder / "agents.toml"
-    play.note("\ntables of agents")
+    play.note("tables of agents")
     for text in (*_TABLES, None):
         path.write_text(text) if text is not None else path.unlink()
         try:
-            play.note(f"  {text!r}: {_table_text(read_table(str(path)))}")
+            play.note(f"{text!r}: {_table_text(read_table(str(path)))}")
         except HostError as error:
-            play.note(f"  {text!r}: {error}")
+            play.note(f"{text!r}: {error}")
     path.write_text("")
-    play.note(f"  with a sandbox: {read_table(str(path), sandbox=True).limits.sandbox}")
+    play.note(f"with a sandbox: {read_table(str(path), sandbox=True).limits.sandbox}")
     agent = arena.Agent(["agent"], "/agent")
     environments = {"practice": ["--env", "x"], "secret": arena.HostEnvironment(["host"], "/host", 99)}
     table = AgentTable({"known": agent, "other": agent}, environments, "/data", hidden=("/hidden",))
@@ -359,7 +380,7 @@ def _play_agents(play: _Play, turns: list[tuple[str, _Turn, Callable[[], None]]]
     static = _push(play, "Static", is_docker_based=True, is_static_dataset_code_upload=True)
     for ending in ("produced", "early", "late", "unreachable", "stop"):
         _run_agent(play, uploads, turn, (static, 0), "known", ending)
-    play.note("\nwithout data, without a submission, and cancelled")
+    play.note("without data, without a submission, and cancelled")
     without = CodeUploads(play.services, AgentTable({"known": agent}, {}), "http://address", host)
     number = play.send(static, _phase(play, static), '{"submitted_image_uri": "known"}', who="host")
     without._turn()
@@ -391,7 +412,7 @@ def _run_agent(
     number = play.send(
         challenge, _phase(play, challenge, index), json.dumps({"submitted_image_uri": image}), who="host"
     )
-    play.note(f"\n{name_of(play, challenge, index)}: image {image}, {ending or 'ends'}")
+    play.note(f"{name_of(play, challenge, index)}: image {image}, {ending or 'ends'}")
     faults: dict[str, Exception] = {
         "odd file": arena.SubmissionFileError("x is a link"), "host": HostError("no sandbox"), "defect": KeyError("x"),
         "unreachable": requests.ConnectionError("nobody"), "away": OSError(errno.ENOSPC, "No space left on device"), "stopped defect": KeyError("x"),
@@ -407,14 +428,14 @@ def _run_agent(
             raise faults[ending]
 
     def duel(agent: object, words: object, limits: object, variables: dict[str, str], hidden: object) -> Any:
-        play.note(f"  duel of {agent}, {words}, {variables}, {hidden}")
+        play.describe("duel", f"{agent}, {words}, {variables}, {hidden}")
         happen()
         return SimpleNamespace(log="" if ending == "reported" else "the log")
 
     def duel_with_host(
         agent: object, environment: object, limits: object, variables: object, hidden: object, ended: Any
     ) -> Any:
-        play.note(f"  duel of {agent}, {environment}, {variables}, {hidden}, ended {ended()}")
+        play.describe("duel with the host", f"{agent}, {environment}, {variables}, {hidden}, ended {ended()}")
         happen()
         play.note(f"  ended {ended()}")
         return SimpleNamespace(
@@ -422,7 +443,7 @@ def _run_agent(
         )
 
     def run_static(agent: object, data: object, limits: object, look: object, take: Any, hidden: object) -> Any:
-        play.note(f"  {agent} on {data}, looks every {look} s, {hidden}")
+        play.describe("runs", f"{agent} on {data}, looks every {look} s, {hidden}")
         happen()
         if ending == "produced":
             product = play.folder / "submission.json"

@@ -13,6 +13,7 @@ import re
 import sqlite3
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -92,7 +93,7 @@ _BODIES: dict[str, dict[str, Any]] = {
 def _play_bodies(lines: list[str]) -> None:
     lines.append("# Bodies, where 10 bytes are the limit, and 8 are read after an answer\n")
     for title, case in _BODIES.items():
-        lines += [title, *(f"  {line}" for line in asyncio.run(_converse(**case)))]
+        lines.append(f"{title}: {'; '.join(asyncio.run(_converse(**case)))}")
 
 
 async def _converse(
@@ -115,12 +116,14 @@ async def _converse(
         return message
 
     async def send(message: Any) -> None:
-        lines.append(f"sends {message}")
+        headers = {name.decode(): value.decode() for name, value in message.get("headers", ())}
+        words = [message["status"], headers] if headers else [message["body"], "+" * message["more_body"]]
+        lines.append(" ".join(map(str, ["sends", *words])).strip())
 
     async def app(_scope: Any, receive: Any, send: Any) -> None:
         for _ in range(reads):
             message = await receive()
-            lines.append(f"reads {message}")
+            lines.append(f"reads {message.get('body', message['type'])}{'+' * message.get('more_body', False)}")
             if not message.get("more_body"):
                 break
         await send(
@@ -145,16 +148,21 @@ def _play_throttle(lines: list[str]) -> None:
     user: Any = SimpleNamespace(id=1)
     with patch.object(api, "time", SimpleNamespace(monotonic=lambda: clock.now)):
         for limit, who in ((2, user), (2, None), (101, None)):
-            throttle, taken = api.Throttle(limit), 0
+            throttle, taken, waits = api.Throttle(limit), 0, list[str]()
             for moment in (0.0, 1.0, 1.5, *[2.0] * 120, 58.6, 59.5, 60.0, 60.5, 61.0, 61.0):
                 clock.now = moment
                 try:
                     throttle.check(who, "here")
                     taken += 1
                 except Refusal as refusal:
-                    line = f"  after {taken} at {moment}: {refusal.status} {refusal.body} {refusal.headers}"
-                    lines += [] if lines[-1] == line else [line]
-            lines.append(f"{limit} of {'a user' if who else 'nobody'}: {taken} taken")
+                    seconds = int(refusal.headers["Retry-After"])
+                    wait = f"{seconds} second{'s' if seconds > 1 else ''}"
+                    assert refusal.status == 429
+                    assert refusal.body == {"detail": f"Request was throttled. Expected available in {wait}."}
+                    waits.append(f"after {taken} at {moment}: {wait}")
+            lines.append(
+                f"{limit} of {'a user' if who else 'nobody'}: {'; '.join(dict.fromkeys(waits))}; {taken} taken"
+            )
             throttle.check(SimpleNamespace(id=2), "here")  # type: ignore[arg-type]  # another
 
 
@@ -166,7 +174,7 @@ def _play_connections(lines: list[str]) -> None:
         "nothing": (), "a part of a head": (head[:9],), "a head in parts": (head[:9], head[9:]), "a request": (head,), "two requests": (head, None, head),
         "an answer, and nothing more": (head, None), "no request": (b"\0\r\n\r\n",), "who leaves": (None, b""), "who leaves in the middle": (head[:9], b""),
     }.items():  # fmt: skip
-        lines += [title, *(f"  {line}" for line in asyncio.run(_connect(parts)))]
+        lines.append(f"{title}: {'; '.join(asyncio.run(_connect(parts)))}")
 
 
 async def _connect(parts: tuple[bytes | None, ...]) -> list[str]:
@@ -257,7 +265,12 @@ _ERRORS: dict[str, BaseException] = {
 
 def _play_outages(lines: list[str], stage: Stage) -> None:
     lines.append("\n# Outages\n")
-    lines += [f"{name}: {outage_of(error)}" for name, error in _ERRORS.items()]
+    outages = {name: outage_of(error) for name, error in _ERRORS.items()}
+    alike: dict[str, list[str]] = {}
+    for name, outage in outages.items():
+        alike.setdefault(str(outage and replace(outage, reason="")), []).append(name)
+    lines += [f"{outage}: {', '.join(names)}" for outage, names in alike.items()]
+    lines.append(f"reasons: {[*dict.fromkeys(outage.reason for outage in outages.values() if outage)]}")
     written: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: written.append(record.getMessage())  # type: ignore[method-assign]
@@ -270,9 +283,11 @@ def _play_outages(lines: list[str], stage: Stage) -> None:
             patch.object(store, "_last_lines", {}),
         ):
             for name in ("busy", "SQLite 13", "memory", "missing", "defect"):
+                answers: dict[str, list[str]] = {}
                 for path in ("/api/challenges/challenge/1", "/challenges/1", "/media/x/y"):
                     clock.now += 1.0
-                    lines += _ask_in_trouble(stage, path, _ERRORS[name])
+                    answers.setdefault(_ask_in_trouble(stage, path, _ERRORS[name]), []).append(path)
+                lines += [f"{name}, {' '.join(paths)}: {answer}" for answer, paths in answers.items()]
                 lines += [f"{name} on stderr: {line}" for line in written]
                 written.clear()
             for passed in (0.0, 4.9, 0.2, 5.0):
@@ -289,7 +304,7 @@ def _raise(error: BaseException) -> None:
     raise error
 
 
-def _ask_in_trouble(stage: Stage, path: str, error: BaseException) -> list[str]:
+def _ask_in_trouble(stage: Stage, path: str, error: BaseException) -> str:
     with (
         patch.object(stage.services.store, "get", side_effect=error),
         patch.object(stage.services.files, "is_signed", lambda *_: True),
@@ -297,13 +312,13 @@ def _ask_in_trouble(stage: Stage, path: str, error: BaseException) -> list[str]:
         try:
             answer = (stage.call if path.startswith(("/api", "/media")) else stage.browse)("GET", path)
         except (OSError, ValueError) as raised:
-            return [f"{path}: raises {raised!r}"]
+            return f"raises {raised!r}"
     shown = (
         answer.text
         if "json" in answer.headers["Content-Type"]
         else " ".join(re.findall(r"(?<=>)[^<>]+(?=</(?:h1|p)>)", answer.text))
     )
-    return [f"{path}: {answer.status_code} {answer.headers.get('Retry-After', '')} {shown}"]
+    return f"{answer.status_code} {answer.headers.get('Retry-After', '')} {shown}"
 
 
 def _play_loops(lines: list[str], stage: Stage) -> None:
@@ -404,15 +419,15 @@ def _play_numbers(lines: list[str], stage: Stage) -> None:
         limits = [phase.config.get(f"max_submissions{ending}") for ending in ("", "_per_month", "_per_day")]
         lines.append(f"submissions of {phase.codename}: {limits}")
     for value in (0.5, 3, True, math.nan, math.inf, -math.inf, "0.5", None):
-        for descending in (True, False):
-            entry = store.BoardEntry(1, {"a": value}, {"error_a": value}, 1, 1, "t", "m", False, 0.0)
-            lines.append(f"{value}: {[leaderboards._sort_key(entry, key, descending=descending) for key in 'ab']}")
+        entry = store.BoardEntry(1, {"a": value}, {"error_a": value}, 1, 1, "t", "m", False, 0.0)
+        keys = [[leaderboards._sort_key(entry, key, descending=order) for key in "ab"] for order in (True, False)]
+        lines.append(f"{value}: {keys}")
     for descending in (True, False):
         board: Any = SimpleNamespace(descending=descending)
         for dots in ([], [(1.0, 2.0)], [(1.0, 2.0), (3.0, 2.0), (4.0, 1.0), (5.0, 3.0)]):
             lines.append(f"{dots}: {leaderboards._best_score_path(dots, board)!r}")  # noqa: PERF401
     for error in (Refusal(400, {"detail": math.nan}), Refusal(409, {"detail": "\ud800ä"})):
-        lines += _ask_in_trouble(stage, "/api/challenges/challenge/1", error)
+        lines.append(_ask_in_trouble(stage, "/api/challenges/challenge/1", error))  # noqa: PERF401
     with patch.object(stage.services.store, "count", side_effect=ValueError("x")):
         lines.append(f"health with a defect: {_outcome(lambda: _health(stage))}")
 
