@@ -150,7 +150,7 @@ def split_answers(name: str, text: str) -> dict[str, str]:
     """Return the cases of a file by the file's name and their titles; repeated titles are numbered."""
     cases: dict[str, str] = {}
     for case in filter(str.strip, _TITLE.split(text)):
-        title = case.splitlines()[0][2:].partition(" → exit code ")[0]
+        title = re.split("  → | → exit code ", case.splitlines()[0][2:])[0]
         same = sum(candidate.partition(" #")[0] == f"{name}: {title}" for candidate in cases)
         cases[f"{name}: {title}{f' #{same + 1}' if same else ''}"] = case.rstrip("\n")
     return cases

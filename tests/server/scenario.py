@@ -8,6 +8,7 @@ are meant to be seen, look at the difference; for a further question, write its 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shlex
@@ -22,14 +23,15 @@ import requests
 import yaml
 
 from segjudge.server.models import Challenge
-from tests.answers import Answers, write_answers
+from tests.answers import Answers, lay, write_answers
 from tests.builders import png, zipped
 
 from .staged import Stage
 
 #: Behind `$` everything that is asked: of whom, what, with which fields (`name=value`), files (`name@file=content`), JSON
 #: (`json=…`) and headers (`+Name=value`); `> name: a.b` keeps a value of the answer as `$name`; `later` lets seconds pass.
-#: A file is a chapter; chapters follow each other by name.
+#: Behind `| ` stand words, with `, ` between them: only the lines that contain one are noted. A file is a chapter; chapters
+#: follow each other by name.
 FOLDER = Path(__file__).with_name("scenario")
 _LABELS = {"labels": ["Score", "Loss"], "default_order_by": "Score", "metadata": {
     "Score": {"sort_ascending": False, "description": "How good"}, "Loss": {"sort_ascending": True, "description": ""},
@@ -118,8 +120,14 @@ def write_scenario(folder: Path) -> dict[str, str]:
             player.open_chapter(chapter.stem)
             for line in chapter.read_text(encoding="utf-8").splitlines():
                 if line.startswith("$ "):
-                    player.play(line[2:])
-    return {name: "".join(cases.texts) for name, cases in player.chapters.items()}
+                    player.play(line[2:].partition("  → ")[0])
+    return {name: "".join(map(_shorten, cases.texts)) for name, cases in player.chapters.items()}
+
+
+def _shorten(case: str) -> str:
+    """Return a case in one line, if its answer is one and both fit."""
+    title, *answer = case.splitlines()
+    return "\n".join([*lay(title, answer, "  → "), ""])
 
 
 class _Player:
@@ -142,18 +150,21 @@ class _Player:
 
     def open_chapter(self, name: str) -> None:
         self._cases = self.chapters[name] = Answers()
-        self._frames.clear()
 
     def play(self, line: str) -> None:
         if line.startswith("later "):
             self._stage.now += float(line.split()[1])
             self._cases.add(line, "")
         else:
-            asked, _, kept = line.partition(" > ")
+            asked, _, words = line.partition(" | ")
+            asked, _, kept = asked.partition(" > ")
             answer = self._ask([Template(word).safe_substitute(self._names) for word in shlex.split(asked)])
             for name, path in re.findall(r"(\w+): (\S+)", kept):
                 self._names[name] = _pick(answer, path)
             frame, content = map(_settle, self._show(answer))
+            if words:
+                shown = [row for row in content.splitlines() if any(word in row for word in words.split(", "))]
+                content = "\n".join([content.split(" ")[0], *shown])
             self._cases.add(line, content, frame)
 
     def _ask(self, arguments: list[str]) -> requests.Response:
@@ -188,7 +199,7 @@ class _Player:
         elif kind == "text/html":
             frame, begin, content = _read_page(answer.text).partition("<main")
             kind_of_frame = re.sub(r' aria-current="page"|\?next=[^"]*|expires=\d+', "", _settle(frame))
-            body = f"{begin}{content}"
+            body = _ERROR.sub(r"\1: \2 (back to \3)", f"{begin}{content}")
             frame = "" if kind_of_frame in self._frames else frame
             self._frames.add(kind_of_frame)
         return frame, " ".join([str(answer.status_code), *filter(None, ["; ".join(headers), body])])
@@ -211,7 +222,9 @@ def _pick(answer: requests.Response, path: str) -> Any:
 
 
 _HEADERS = ("Location", "Set-Cookie", "Content-Disposition", "ETag", "Refresh", "Retry-After")
-_BLOCKS = "h1|h2|h3|p|ul|li|table|tr|form|fieldset|label|dl|div|nav|section|main|pre|details|svg|path|circle|text|g|button|legend"
+_BLOCKS = "h1|h2|h3|p|li|tr|form|fieldset|label|dl|nav|section|main|pre|details|svg|button|legend"
+#: A page that says why a request was refused.
+_ERROR = re.compile(r'<main>\n<h1>(.*)\n<p>(.*)\n<p><a href="(.*)">Back to the challenge')
 #: A form that is a button.
 _FORM = re.compile(
     r'<form method="post" action="([^"]*)"><input type="hidden" name="form_token" value="[^"]*">'
@@ -222,6 +235,7 @@ _FORM = re.compile(
 def _read_page(text: str) -> str:
     """Return a page as text: a line per block, tags with their attributes, without the parts of all pages."""
     text = text.partition('<header class="top">')[2].partition('<p id="said"')[0]
+    text = re.sub(r'(?s)(<svg class="history".*?>)(.*?)</svg>', lambda found: f"{found[1]} {_describe(found[2])}", text)
     text = re.sub(r"(?s)<pre.*?</pre>", lambda found: found[0].replace("\n", "⏎"), text)
     text = text.replace('<svg viewBox="0 0 24 8" aria-hidden="true"><path d="M0 4H24"/></svg>', "[line]")
     text = _FORM.sub(lambda found: f" [{' '.join(filter(None, found.groups()))}]", re.sub(r"\s+", " ", text))
@@ -231,6 +245,12 @@ def _read_page(text: str) -> str:
     text = re.sub(r"<(dt|abbr)\b", r" <\1", re.sub(r"<t[dh]>", " | ", re.sub(r"<t[dh] ([^>]*)>", r" | {\1} ", text)))
     text = re.sub(rf"<(?=(?:{_BLOCKS})\b)", "\n<", text)
     return unescape("\n".join(re.sub(" +", " ", line).strip() for line in text.splitlines() if line.strip()))
+
+
+def _describe(drawing: str) -> str:
+    """Return the teams in a drawing of scores over time, its words, and a digest of its lines and points."""
+    words = re.findall(r"<(?:title|text)[^>]*>([^<]*)", drawing)
+    return f"{' '.join(dict.fromkeys(words))} ({hashlib.sha256(drawing.encode()).hexdigest()[:8]})"
 
 
 def _settle(text: str) -> str:

@@ -18,6 +18,7 @@ from .staged import Stage
 CONTRACT = Path(__file__).parent / "wire_contract.txt"
 STRONG = ROOT / "examples/sequences-dev/strong.zip"
 USERS = ("", "aurora", "host")
+LOGGED_OUT = '{"detail":"Authentication credentials were not provided."}'
 #: What differs from run to run → what stands in its place.
 VARYING = {
     r"http://127\.0\.0\.1:\d+": "ADDRESS",
@@ -45,7 +46,7 @@ def shorten(value: Any) -> Any:
 
 
 class Session:
-    """Calls a server, and notes each exchange on a line."""
+    """Calls a server, and notes each exchange on a line, with all users in a row who have the same one."""
 
     def __init__(self, server: Stage) -> None:
         self.server = server
@@ -62,9 +63,12 @@ class Session:
         for pattern, word in VARYING.items():
             asked, body = re.sub(pattern, word, asked), re.sub(pattern, word, body)
         text = json.dumps(shorten(json.loads(body)), sort_keys=True, ensure_ascii=False)
-        line = f"{asked} → {answer.status_code} {text}"
-        if line not in self.exchanges[-3:]:
-            self.exchanges.append(line)
+        who, _, asked = f"{asked} → {answer.status_code} {text}".partition(" ")
+        askers, _, last = self.exchanges[-1].partition(" ") if self.exchanges else ("", "", "")
+        if asked == last:
+            self.exchanges[-1] = f"{askers if who in askers.split(',') else f'{askers},{who}'} {asked}"
+        elif f"{who} {asked}" not in self.exchanges[-3:]:
+            self.exchanges.append(f"{who} {asked}")
 
 
 def call_everything(server: Stage, folder: Path) -> list[str]:  # noqa: PLR0915 - one session
@@ -164,12 +168,16 @@ def call_everything(server: Stage, folder: Path) -> list[str]:  # noqa: PLR0915 
     }  # fmt: skip
     places = [route for name, route in vars(routes).items() if name.isupper()]
     for method in ("GET", "PATCH", "PUT", "POST"):
+        closed = 0  # to those who are not logged in
         for place in places:
             path = routes.path(place, **values)
             for who in USERS:
                 answer = server.call(method, path if who != "aurora" else path.rstrip("/") + "/", who)
-                if answer.status_code != 405:
+                if answer.text == LOGGED_OUT and answer.status_code == 401 and not who:
+                    closed += 1
+                elif answer.status_code != 405:
                     session.note(f"{who or 'nobody'} {method} {place}", answer)
+        session.exchanges.append(f"nobody {method} of {closed} other routes → 401 {LOGGED_OUT}")
     for place in places:
         if "{" in place:
             strange = {key: "none" if isinstance(value, str) else 99 for key, value in values.items()}
