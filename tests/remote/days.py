@@ -721,17 +721,17 @@ def _fold_starts(text: str) -> str:
 
 def _tell_steps(text: str) -> str:
     """Return a day's text with the usual steps of each try of a submission, and what ends it, in one line."""
-    told, number = list[str](), ""
+    lines, number = list[str](), ""
     for line in text.splitlines():
         now, step = _read_step(line, number)
         if not step:
-            told.append(line)
-        elif now == number and told[-1].startswith(f"      {now}: ") and not step.startswith("continues"):
-            told[-1] += f", {step}"
+            lines.append(line)
+        elif now == number and lines[-1].startswith(f"      {now}: ") and not step.startswith("continues"):
+            lines[-1] += f", {step}"
         else:
-            told.append(f"      {now}: {step}")
+            lines.append(f"      {now}: {step}")
         number = now
-    return "".join(f"{line}\n" for line in told)
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _read_step(line: str, number: str) -> tuple[str, str]:

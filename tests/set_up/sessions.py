@@ -27,7 +27,7 @@ from segjudge.kernel import compiling
 from segjudge.set_up import environment
 from segjudge.set_up import main as command
 from segjudge.set_up.environment import PythonEnvironment, SetUpError
-from tests.answers import count_repeats, fold_sections
+from tests.answers import count_repeats, fold_sections, lay
 
 FILE = Path(__file__).with_name("sessions.txt")
 #: uv: makes folders, and fails with the words of a file.
@@ -127,18 +127,20 @@ class _Session:
         programs = self.said.read_text() if self.said.exists() else ""
         self.said.unlink(missing_ok=True)
         shown = printed.buffer.getvalue().decode()  # type: ignore[attr-defined]
-        text = self._settle(f"# {title}\n{output.getvalue()}{programs}{shown}→ {result}\n")
+        text = self._settle(f"# {title}\n{output.getvalue()}{programs}{shown}→ {result}")
         listed, before = self._list(), self._listed
-        gone = [f"  gone: {line.strip()}\n" for line in before.splitlines() if line not in listed.splitlines()]
-        new = [f"{line}\n" for line in listed.splitlines() if line not in before.splitlines()]
-        self.lines.append("".join([text, *gone, *new]))
+        gone = [f"gone {line.strip()}" for line in before.splitlines() if line not in listed.splitlines()]
+        new = [f"new {line.strip()}" for line in listed.splitlines() if line not in before.splitlines()]
+        self.lines.append(
+            "; ".join([text, *gone, *new]).replace("FOLDER/checkout/.environments", "ENVIRONMENTS") + "\n"
+        )
         self._listed = listed
 
     def _settle(self, text: str) -> str:
         """Number digests in the order of their appearance."""
         self._digests += dict.fromkeys(item for item in _DIGEST.findall(text) if item not in self._digests)
         text = _DIGEST.sub(lambda found: str(1 + self._digests.index(found[0])), text)
-        return text.replace(str(self.folder), "FOLDER").replace(f"→ {os.getpid()}\n", "→ PID\n")
+        return re.sub(rf"→ {os.getpid()}$", "→ PID", text.replace(str(self.folder), "FOLDER"))
 
     def _list(self) -> str:
         root = self.checkout / ".environments"
@@ -172,7 +174,25 @@ def write_sessions(folder: Path) -> str:
     _play_certificates(session)
     _play_pythons(session)
     _play_command(session)
-    return fold_sections(count_repeats("\n".join(session.lines)), "# ") + "\n"
+    text = count_repeats("\n".join(session.lines)).replace(_USUAL, "")
+    return _shorten(fold_sections(_MADE.sub(_tell_making, text), "# ")) + "\n"
+
+
+#: The usual settings of uv, and the messages of an environment that was made.
+_USUAL = "PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_REQUIRE_VIRTUALENV=0 PIP_USER=0 UV_NATIVE_TLS=true UV_SYSTEM_CERTS=true "
+_MADE = re.compile(
+    r"Setting up (.*): downloading and installing packages…\n((?:Downloading uv.*\n)?  Resolved .*)\nSet up in 7 s\.\n"
+)
+
+
+def _tell_making(made: re.Match[str]) -> str:
+    return f"Sets up {made[1]}: {'; '.join(line.strip() for line in made[2].splitlines())}\n"
+
+
+def _shorten(text: str) -> str:
+    """Return the text with each case of one line behind its title, if both fit."""
+    cases = (case.splitlines() for case in re.split(r"(?m)\n+(?=#|certificates)", text))
+    return "\n".join("\n".join(lay(title, lines, "  ")) for title, *lines in cases)
 
 
 def _ensure(kind: str, extra: str = "") -> Callable[[], str]:
