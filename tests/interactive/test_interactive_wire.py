@@ -234,6 +234,16 @@ def deep_size() -> bytes:
                             "frames": [[{"object_id": k, "counts": "0P[2"} for k in range(1, 200)]] * 4}},
             "masks that overlap", id="overlap"
         ),
+        pytest.param({"interaction": []}, "a value of the type list", id="a list for a number"),
+        pytest.param({"pred_masks": {"frames": 1}}, "pred_masks is not", id="no size"),
+        pytest.param({"pred_masks": {"size": [4, 40], "frames": []}}, r"\(4, 40, 60\) != \(4, 40\)", id="flat size"),
+        pytest.param({"pred_masks": {"size": 4, "frames": []}}, r"\(4, 40, 60\) != 4$", id="a number for a size"),
+        pytest.param({"pred_masks": {"size": [4, 40, 61, 1, 1], "frames": []}}, r"!= \(4, 40, 61, 1\)$", id="long size"),
+        *(pytest.param({"pred_masks": {"size": [4, 40, 60], "frames": [frame] * 4}}, "frame 0: is not a list", id=f"frame {frame}")
+          for frame in (1, [{}], [{"object_id": 256, "counts": ""}], [{"object_id": True, "counts": ""}], [{"object_id": 1, "counts": 1}])),
+        pytest.param({"pred_masks": {"size": [4, 40, 60], "frames": [[{"object_id": 1, "counts": "0"}]] * 4}},
+                     "counts that add up to 0, not to the 2400 pixels", id="no counts"),
+        pytest.param({"next_scribble_frame_candidates": [1.0]}, "not a list of whole numbers", id="fraction"),
         pytest.param({"next_scribble_frame_candidates": 3}, "not a list of whole numbers", id="candidates"),
         pytest.param({"next_scribble_frame_candidates": "34"}, "not a list of whole numbers", id="text"),
         pytest.param({"next_scribble_frame_candidates": ["a"]}, "not a list of whole numbers", id="words"),

@@ -28,11 +28,9 @@ from segjudge.system.files import BuiltFile, OutputFolder
 from segjudge.system.plugins import Plugin
 from segjudge.system.processes import ExitCode
 from segjudge.system.sandbox import ProcessLimits
-from tests.answers import fold
+from tests.answers import LENGTH, fold
 
 FILE = Path(__file__).with_name("machine.txt")
-#: A list of fewer characters is one line.
-_LINE = 100
 
 
 class _Text:
@@ -47,7 +45,7 @@ class _Text:
         many = isinstance(value, (list, tuple))
         items = [self._settle(str(item)) for item in (value if many else [value])]  # type: ignore[union-attr]
         line = " | ".join(items)
-        whole = not many or (len(line) < _LINE and "\n" not in line)
+        whole = not many or (len(line) < LENGTH and "\n" not in line)
         self.lines.append(
             f"{self._settle(title)}:" + (f" {line}" if whole else "".join(f"\n    {item}" for item in items))
         )

@@ -8,6 +8,7 @@ import io
 import itertools
 import json
 import os
+import re
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -43,6 +44,8 @@ class Tale:
     def __init__(self, folder: Path) -> None:
         self.folder, self.lines, self.clock = folder, list[str](), Clock()
         self.root = folder / "davis"
+        #: The errors noted so far, each with the number of its line.
+        self._errors: dict[str, int] = {}
 
     def say(self, *arguments: object) -> None:
         self.lines.append(" ".join(str(settle(word)) for word in arguments).replace(str(self.folder), "FOLDER"))
@@ -58,8 +61,13 @@ class Tale:
                 why = (
                     f" ({type(error.__cause__).__name__}: {error.__cause__}; {vars(error)})" if error.__cause__ else ""
                 )
-                self.say(f"{about}: {' < '.join(kinds[:3])}: {error}{why}")
-                value = None
+                sentence, value = f"{' < '.join(kinds[:3])}: {error}{why}", None
+                if self._errors.get(sentence) == len(self.lines) - 1:
+                    shown = f": {sentence}".replace(str(self.folder), "FOLDER")
+                    self.lines[-1] = f"{self.lines[-1].removesuffix(shown)}; {about}{shown}"
+                else:
+                    self.say(f"{about}: {sentence}")
+                self._errors[sentence] = len(self.lines) - 1
             else:
                 self.say(f"{about}: {settle(value)}" if value is not None else f"{about}.")
         for warning in caught:
@@ -164,13 +172,9 @@ def play(tale: Tale, session: DavisInteractiveSession, *, seconds: float = 9.0, 
                 del tale.lines[before]
         tale.say(f"running {session.running}, files {sorted(path.name for path in session.report_save_dir.iterdir())}")
         report = session.get_report()
-        for row in (
-            report.groupby(["sequence", "scribble_idx", "interaction", "object_id"], sort=False)
-            .mean(numeric_only=True)
-            .reset_index()
-            .values.tolist()
-        ):
-            tale.say("  ", row)
+        columns = ["sequence", "scribble_idx", "interaction", "object_id"]
+        means = report.groupby(columns, sort=False)[["j_and_f", "timing"]].mean().reset_index().values.tolist()
+        tale.say("means", *(f"{row[0]} {row[1]}.{row[2]} {row[3]}: {settle(row[4:])};" for row in means))
         tale.try_out("summary", session.get_global_summary)
 
 
@@ -205,4 +209,10 @@ def write_part(part: Callable[[Tale], None]) -> str:
         tale = Tale(Path(folder))
         write_root(tale.root)
         part(tale)
-    return f"═══ {part.__name__.replace('_', ' ')}\n{fold_sections(chr(10).join(tale.lines))}\n\n"
+    text = re.sub(r"(?m)^((progress|draws): .*)(?:\n\2: .*)+", _join, "\n".join(tale.lines).replace("\n  - ", "; "))
+    return f"═══ {part.__name__.replace('_', ' ')}\n{fold_sections(text)}\n\n"
+
+
+def _join(steps: re.Match[str]) -> str:
+    """Return the steps of a run in one line."""
+    return steps[0].replace(f"\n{steps[2]}:", "")

@@ -96,18 +96,18 @@ def a_method_that_is_asked_again(tale: Tale) -> None:
     """Note the frames that are segmented again, with the number of lines and the earlier state."""
 
     def note(_video: Any, frame: int, _seeds: Any, _colours: Any, earlier: Any) -> Any:
-        tale.say(f"  cuts frame {frame}, before: {None if earlier is None else earlier.shape}")
+        tale.say(f"  - cuts frame {frame}, before: {None if earlier is None else earlier.shape}")
         return np.zeros((_colours + 1, *SIZE))
 
     def spread(_video: Any, anchors: Any, count: int) -> Any:
-        tale.say(f"  spreads {[*anchors]}, {count} objects")
+        tale.say(f"  - spreads {[*anchors]}, {count} objects")
         return np.zeros((count + 1, 3, *SIZE), np.float32)
 
     def line(label: int) -> Any:
         return {"path": [[0.1, 0.1], [0.5, 0.5]], "object_id": label, "start_time": 0, "end_time": 1}
 
     def show(_images: Any) -> Any:
-        tale.say("  looks at the video")
+        tale.say("  - looks at the video")
         return SimpleNamespace(size=SIZE, enlarge=lambda found: found.shape)
 
     stand_ins = {
@@ -125,7 +125,7 @@ def a_method_that_is_asked_again(tale: Tale) -> None:
         ):  # fmt: skip
             tale.say(name, [[each["object_id"] for each in lines] for lines in frames], new)
             scribbles: Any = {"sequence": name, "scribbles": frames}
-            tale.say("  →", method(sequence=name, scribbles=scribbles, new_sequence=new, images=images))
+            tale.say("  - →", method(sequence=name, scribbles=scribbles, new_sequence=new, images=images))
 
 
 def a_video_step_by_step(tale: Tale) -> None:
