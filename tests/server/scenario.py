@@ -161,7 +161,7 @@ class _Player:
             answer = self._ask([Template(word).safe_substitute(self._names) for word in shlex.split(asked)])
             for name, path in re.findall(r"(\w+): (\S+)", kept):
                 self._names[name] = _pick(answer, path)
-            frame, content = map(_settle, self._show(answer))
+            frame, content = map(_settle, self._show(answer, asked))
             if words:
                 shown = [row for row in content.splitlines() if any(word in row for word in words.split(", "))]
                 content = "\n".join([content.split(" ")[0], *shown])
@@ -189,8 +189,8 @@ class _Player:
         ask = self._stage.call if api else self._stage.browse
         return ask(method, path.removeprefix(self._stage.address), who.strip("-"), **options)
 
-    def _show(self, answer: requests.Response) -> tuple[str, str]:
-        """Return the frame of a page, if it is new, and the rest of the answer."""
+    def _show(self, answer: requests.Response, asked: str) -> tuple[str, str]:
+        """Return a page's frame, or its new lines and another's account, and the rest of the answer."""
         kind = answer.headers.get("Content-Type", "").partition(";")[0]
         headers = [f"{name}: {answer.headers[name]}" for name in _HEADERS if name in answer.headers]
         body, frame = answer.text, ""
@@ -198,10 +198,17 @@ class _Player:
             body = json.dumps(_without_nulls(answer.json()), ensure_ascii=False)
         elif kind == "text/html":
             frame, begin, content = _read_page(answer.text).partition("<main")
-            kind_of_frame = re.sub(r' aria-current="page"|\?next=[^"]*|expires=\d+', "", _settle(frame))
-            body = _ERROR.sub(r"\1: \2 (back to \3)", f"{begin}{content}")
-            frame = "" if kind_of_frame in self._frames else frame
-            self._frames.add(kind_of_frame)
+            who = asked.partition(" ")[0]
+            is_theirs = "Log out" not in frame if who == "-" else f"account: {who} [/logout" in frame
+            body = _ERROR.sub(r"\1: \2 (back to \3)", _FILE.sub(r"file \2\1: \3 (\4)", f"{begin}{content}"))
+            rows = [
+                (row, re.sub(r' aria-current="page"|\?next=[^"]*|expires=\d+', "", _settle(row)))
+                for row in frame.splitlines()
+            ]
+            frame = "\n".join(
+                row for row, kind in rows if kind not in self._frames or ("account:" in row and not is_theirs)
+            )
+            self._frames.update(kind for _, kind in rows)
         return frame, " ".join([str(answer.status_code), *filter(None, ["; ".join(headers), body])])
 
 
@@ -223,6 +230,10 @@ def _pick(answer: requests.Response, path: str) -> Any:
 
 _HEADERS = ("Location", "Set-Cookie", "Content-Disposition", "ETag", "Refresh", "Retry-After")
 _BLOCKS = "h1|h2|h3|p|li|tr|form|fieldset|label|dl|nav|section|main|pre|details|svg|button|legend"
+#: A file of a submission: its beginning, and where to get it.
+_FILE = re.compile(
+    r'<details class="board"( open|)><summary>(.*)\n<pre tabindex="0" aria-label="\2">(.*)\n<p><a href="(.*)">Download \2'
+)
 #: A page that says why a request was refused.
 _ERROR = re.compile(r'<main>\n<h1>(.*)\n<p>(.*)\n<p><a href="(.*)">Back to the challenge')
 #: A form that is a button.
