@@ -174,7 +174,7 @@ def write_sessions(folder: Path) -> str:
     _play_certificates(session)
     _play_pythons(session)
     _play_command(session)
-    text = count_repeats("\n".join(session.lines)).replace(_USUAL, "")
+    text = count_repeats("\n".join(session.lines)).replace(_USUAL, "(usual) ")
     return _shorten(fold_sections(_MADE.sub(_tell_making, text), "# ")) + "\n"
 
 

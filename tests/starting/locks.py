@@ -39,6 +39,8 @@ _LINES = (
     "numpy==2.0  # pinned\n--only-binary :all:", "numpy==2.0 \\\n  --hash=sha256:00\nscipy", "-r other.txt", "--requirement=other.txt", "-e .", "--pre",
     "--extra-index-url=https://example.org/simple", "numpy ==== 3", "Segjudge-0.3.0", "segjudge == 0.3.1; python_version > '3'",
 )  # fmt: skip
+#: What a host does about a change.
+_RERUN = ". Re-run the submissions on the leaderboard, then write # scores as of 0.3.0."
 _CHANGES = """# Changelog
 
 ## Unreleased
@@ -155,8 +157,10 @@ def _play_lines(lines: list[str], folder: Path) -> None:
         (folder / lock.FILE).unlink(missing_ok=True)
         if line is not None:
             (folder / lock.FILE).write_text(line.replace("RIGHT", right))
-        lines.append(f"{line!r} names {read_locked_version(str(folder)) or 'none'}")
-        lines += [f"  {problem}{' (accepted)' if problem.accepted else ''}" for problem in check_lock(str(folder))]
+        version, problems = read_locked_version(str(folder)), check_lock(str(folder))
+        words = [f"names {version}"] if version else []
+        words += [f"{problem}{' (accepted)' if problem.accepted else ''}" for problem in problems]
+        lines.append(f"{line!r}: {'; '.join(words).replace('requirements.txt:1:', ':1') or 'is fine'}")
 
 
 def _play_changes(lines: list[str], folder: Path) -> None:
@@ -167,7 +171,10 @@ def _play_changes(lines: list[str], folder: Path) -> None:
             (folder / lock.FILE).write_text(
                 f"x\nsegjudge @ git+x  # scores as of {version}\n" if version else "segjudge @ git+x\n"
             )
-            lines += [f"since {version or 'nothing'}", *(f"  {problem}" for problem in list_score_changes(str(folder)))]
+            said = f"requirements.txt: has scores as of {version}; "
+            changes = [f"{problem}".replace(said, "… ") for problem in list_score_changes(str(folder))]
+            lines.append(f"since {version or 'nothing'}: {' | '.join(changes)}".replace(_RERUN, " …"))
+    lines.append(f"… stands for {said!r} and {_RERUN!r}")
 
 
 if __name__ == "__main__":
