@@ -215,7 +215,7 @@ def deep_size() -> bytes:
         pytest.param({"interaction": "1"}, "are due", id="types"),
         pytest.param({"pred_masks": None}, "pred_masks is not", id="no masks"),
         pytest.param({"pred_masks": {"size": [10**9] * 3, "frames": []}}, r"must have the same shape", id="size"),
-        pytest.param({"pred_masks": {"size": [4, 40, 60], "frames": []}}, "has 0 frames, but its size says 4", id="no frames"),
+        pytest.param({"pred_masks": {"size": [4, 40, 60], "frames": []}}, "has 0 frames, but its size says 4$", id="no frames"),
         pytest.param({"pred_masks": {"size": [4, 40, 60], "frames": [[1]] * 4}}, "frame 0: is not a list", id="no object"),
         pytest.param(
             {"pred_masks": {"size": [4, 40, 60], "frames": [[{"object_id": 0, "counts": ""}]] * 4}}, "1 to 255", id="id"
