@@ -45,7 +45,7 @@ from tests.answers import Book, join_json, write_answers
 from tests.builders import written
 from tests.codabench_server import TOKEN, CodabenchServer, codabench_server
 from tests.platforms.damages import Config, put, write_yaml
-from tests.platforms.evalai.damaged_bundles import CONFIG, FILES
+from tests.platforms.evalai.bundles import CONFIG, FILES
 from tests.scoring.mistakes import write_mistakes
 from tests.transcript import run, settle, shorten
 

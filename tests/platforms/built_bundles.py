@@ -28,8 +28,8 @@ from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 from tests.answers import fold
 from tests.builders import ROOT, drawn, png, written, zipped
 from tests.platforms.damages import GOLDEN, GONE, Config, new_folder, plain, put, show, write_yaml
-from tests.platforms.evalai.damaged_bundles import CONFIG as FOREIGN
-from tests.platforms.evalai.damaged_bundles import FILES, SCRIPT
+from tests.platforms.evalai.bundles import CONFIG as FOREIGN
+from tests.platforms.evalai.bundles import FILES, SCRIPT
 
 FILE = GOLDEN / "built_bundles.txt"
 #: How hosts write the keys in which variants differ.

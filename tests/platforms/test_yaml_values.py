@@ -13,8 +13,8 @@ from segjudge.platforms.codabench.check import check as check_competition
 from segjudge.platforms.evalai.bundle.check import check as check_bundle
 from segjudge.system.errors import UsageError
 from tests.builders import ROOT, written, zipped
-from tests.platforms.evalai.damaged_bundles import CONFIG as BUNDLE
-from tests.platforms.evalai.damaged_bundles import FILES
+from tests.platforms.evalai.bundles import CONFIG as BUNDLE
+from tests.platforms.evalai.bundles import FILES
 from tests.platforms.yaml_values import ODD_VALUES, VALUES, replace_each
 
 _QUESTION = {

@@ -17,7 +17,7 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.codabench import push
 from segjudge.platforms.codabench.push import CodabenchAccount, CompetitionPush, NotUnpackedError
 from tests.platforms.damages import GOLDEN, new_folder
-from tests.platforms.evalai.api_calls import TOKEN, Answer, Server, says
+from tests.platforms.evalai.servers import TOKEN, Answer, Server, says
 
 FILE = GOLDEN / "uploads.txt"
 _HOST, _TOKEN, _USER, _PASSWORD = (f"CODABENCH_{name}" for name in ("HOST", "TOKEN", "USERNAME", "PASSWORD"))

@@ -27,7 +27,7 @@ from tests.builders import written, zipped
 from tests.calls import read_session, run_calls
 from tests.platforms.damages import GOLDEN, change, new_folder, put, show, write_yaml
 
-from .damaged_bundles import CONFIG, FILES
+from .bundles import CONFIG, FILES
 
 FILE = GOLDEN / "opened_bundles.txt"
 

@@ -255,29 +255,6 @@ def test_another_hosts_repository_is_403(server: Rehearsal, fork: Path) -> None:
     assert "already has this repository" in done.stderr
 
 
-def test_the_servers_sentences_get_their_lines(fork: Path) -> None:
-    bundle = build(str(fork)).path
-    answer = [
-        "ERROR: Challenge phase 5 has the following schema errors: {'max_submissions': [ErrorDetail(string='x')]}",
-        "ERROR: Dataset split 3 has the following schema errors:",
-        "ERROR: There is no leaderboard schema for the leaderboard with ID: 2.",
-        "ERROR: Invalid leaderboard id 9 found in challenge phase split 4.",
-        "ERROR: Unable to serialize the challenge because of the following errors: {'image': []}.",
-        "Something new",
-    ]
-    results = list(RejectedError({"error": "\n".join(answer)}).locate(bundle))
-    with Bundle(bundle) as opened:
-        places = [
-            "challenge_phases[1].max_submissions",
-            "dataset_splits[2]",
-            "leaderboard[1]",
-            "challenge_phase_splits[3]",
-            "image",
-        ]
-        assert [problem.location for problem in results[:-1]] == [opened.lines.location(place) for place in places]
-    assert (results[-1].subject, results[-1].fault) == ("EvalAI", "Something new")
-
-
 def test_a_first_push_that_fails_without_a_reason_is_worth_a_second(fork: Path) -> None:
     body = {"error": "Error in creating challenge: None. Please check the yaml configuration!"}
     bundle = build(str(fork)).path
@@ -370,17 +347,6 @@ def test_without_git_no_repository_is_known(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(HostError, match="no repository is known"):
         find_repository("", str(ROOT))
-
-
-def test_a_file_with_the_token_must_be_our_own_alone(tmp_path: Path) -> None:
-    file = tmp_path / "evalai"
-    file.write_text("# mine\nEVALAI_TOKEN = abc\nEVALAI_HOST_TEAM='7'\n")
-    file.chmod(0o644)
-    with pytest.raises(HostError, match="can be read by others"):
-        EvalAISettings.read({}, str(file))
-    file.chmod(0o600)
-    results = EvalAISettings.read({"EVALAI_HOST": "eval.example"}, str(file))
-    assert (results.token, results.team, results.host) == ("abc", 7, "https://eval.example")
 
 
 @pytest.mark.long

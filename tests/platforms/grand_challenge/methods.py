@@ -26,7 +26,7 @@ from tests.builders import ROOT, written, zipped
 from tests.calls import read_session, run_calls
 from tests.platforms.built_bundles import HTML, MINE, TABLE, TWO
 from tests.platforms.damages import GOLDEN, new_folder, put, write_yaml
-from tests.platforms.evalai.damaged_bundles import FILES
+from tests.platforms.evalai.bundles import FILES
 
 FILE = GOLDEN / "grand_challenge.txt"
 _TASK = {
