@@ -156,7 +156,7 @@ def note_by_sentence(damages: Mapping[str, Mapping[str, Iterable[str]]]) -> str:
     main_file = Counter(file for _, _, _, file, *_ in output).most_common(1)[0][0]
     takers: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for key, value, kind, file, place, where, text in output:
-        sentence, shown = _generalize(text, where)
+        sentence, shown = generalize(text, where)
         other_file = "" if file == main_file else file
         place_or_none = place or ("" if other_file else "no line")
         path = re.sub(r"\[(\d+)\]", r".\1", where)
@@ -176,7 +176,7 @@ def note_by_sentence(damages: Mapping[str, Mapping[str, Iterable[str]]]) -> str:
     return "".join(f"{line}\n" for sentence, text in blocks.items() for line in lay(sentence, _wrap(text), " ← ", 400))
 
 
-def _generalize(text: str, where: str) -> tuple[str, str]:
+def generalize(text: str, where: str) -> tuple[str, str]:
     """Return a sentence without its key and value, and the value as in the sentence."""
     if key := where.rpartition(".")[2]:
         text = re.sub(rf"""(?<=['“"]){re.escape(key)}(?=['”:])""", "KEY", text)
