@@ -8,14 +8,11 @@ import json
 import os
 import re
 import tempfile
-import textwrap
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from segjudge.platforms.evalai.bundle.problems import ERROR, BundleProblem
-from tests.answers import lay
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 Config = dict[str, Any]
@@ -118,62 +115,9 @@ def show(problem: BundleProblem) -> str:
     return re.sub(r"x{40,}", lambda run: f"{len(run[0])} x", f"{kind}{rule}{also}: {text}")
 
 
-def note(title: str, cases: Mapping[str, Iterable[str]]) -> str:
-    """Return the messages about several cases; cases with equal messages stand together."""
-    by_words: dict[tuple[str, ...], list[str]] = {}
-    for name, case in cases.items():
-        by_words.setdefault(tuple(case), []).append(name)
-    lines = [f"── {title} ──"]
-    for case, names in by_words.items():
-        lines += lay(", ".join(names), [f"    {line}" for line in case or ("nothing",)])
-    return "\n".join(lines) + "\n"
-
-
-#: A problem as `show` writes it: its kind and rule, the file and the place in it, the key, and the sentence.
-_PROBLEM = re.compile(
-    r"((?:the form: )?[a-z ]+?(?: \d+)?(?:, consequence)?): (?:(\S+?)(?::(\d+(?::\d+)?))?: )?(?:(\S+): )?(.*)"
-)
 #: How sentences that name a value begin, and what is no value there.
 _VALUE = re.compile(r"(?:is|names|begins with) ('.*?'|[^\s,;]+?)(?=[.,;] )|(\S+\.[a-z]+) (?:is|has|holds) ")
 _NO_VALUES = ("missing", "empty", "there", "nothing")
-
-
-def note_by_sentence(damages: Mapping[str, Mapping[str, Iterable[str]]]) -> str:
-    """Return each sentence once, with its keys and values behind or below it.
-
-    `damages` has what is said by key and by the value that was put there. In a sentence KEY is the key's last step, and VALUE
-    the value, which stands in parentheses where it is written otherwise. Most problems of a key stand at one
-    line and column.
-    """
-    output = [
-        (key, value, *_PROBLEM.fullmatch(line).groups(default=""))  # type: ignore[union-attr]
-        for key, values in damages.items() for value, lines in values.items() for line in lines
-    ]  # fmt: skip
-    places: dict[str, str] = {}
-    for key in damages:
-        common = Counter(place for name, _, _, _, place, *_ in output if name == key and place).most_common(1)
-        places[key] = common[0][0] if common else ""
-    main_file = Counter(file for _, _, _, file, *_ in output).most_common(1)[0][0]
-    takers: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for key, value, kind, file, place, where, text in output:
-        sentence, shown = generalize(text, where)
-        other_file = "" if file == main_file else file
-        place_or_none = place or ("" if other_file else "no line")
-        path = re.sub(r"\[(\d+)\]", r".\1", where)
-        notes = [
-            "" if shown in ("", value) else shown,
-            "" if path == key else where or "no key",
-            other_file,
-            "" if place_or_none == places[key] else place_or_none,
-        ]
-        note_of_value = ", ".join(filter(None, notes))
-        takers[f"{kind}: {sentence}"][key].append(f"{value} ({note_of_value})" if note_of_value else value)
-    for key, values in damages.items():
-        takers["nothing is said"][key] += [value for value, lines in values.items() if not list(lines)]
-    blocks = {"lines and columns of keys": "; ".join(f"{key} {place}" for key, place in places.items() if place)}
-    for sentence, keys in takers.items():
-        blocks[sentence] = "; ".join(f"{key} = {' | '.join(values)}" for key, values in keys.items() if values)
-    return "".join(f"{line}\n" for sentence, text in blocks.items() for line in lay(sentence, _wrap(text), " ← ", 400))
 
 
 def generalize(text: str, where: str) -> tuple[str, str]:
@@ -187,5 +131,32 @@ def generalize(text: str, where: str) -> tuple[str, str]:
     return re.sub(rf"(?<![\w.:-]){re.escape(value)}(?![\w:-])", "VALUE", text), value
 
 
-def _wrap(text: str) -> list[str]:
-    return textwrap.wrap(text, 140, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
+#: The rules whose message frames the errors of a serializer, always in the same words.
+_FRAMED = (24, 44)
+
+
+def brief(problem: BundleProblem, path: str = "", mark: str = "") -> str:
+    """Return a problem in one line: where it is not about `path`, what is wrong, and how to correct it.
+
+    A mark may follow the number of the rule. `|` stands before the server's words. KEY and VALUE stand for the key and the
+    value that are damaged.
+    """
+    kind = "" if problem.severity == ERROR else problem.severity
+    marks = "".join(filter(None, (kind, "later" if problem.accepted else "", str(problem.rule or ""))))
+    where = re.sub(r"\[(\d+)\]", r".\1", problem.subject)
+    text, _ = generalize(f"{problem.fault}. {problem.remedy}", problem.subject)
+    words = problem.quote.replace("{errors}", "") if problem.rule not in _FRAMED or not problem.error else ""
+    if problem.error:
+        words += re.sub(r"ErrorDetail\(string='(.*?)', code='(\w+)'\)", r"\1 (\2)", str(problem.error)).partition(": ")[
+            2
+        ]
+    line = f"{marks}{mark} {'' if where == path else problem.subject + ': '}{text}{' | ' + words if words else ''}"
+    line = line.replace("; EvalAI answers with error 500 and no reason", " (500)")
+    line = re.sub(
+        r"(is not Python [\d.]+) \(.*?\)(\.|, which)", r"\1\2", re.sub(r"x{40,}", lambda run: f"{len(run[0])} x", line)
+    )
+    line = re.sub(
+        r"day \d+ must be in range .*? in year \d+", "day is out of range for month", line
+    )  # Python 3.14's words
+    line = re.sub(r"(SyntaxError): .*?(?=\)\. Correct)", r"\1", line)
+    return line.strip().encode("utf-8", "backslashreplace").decode().replace("\n", "\\n").replace("\0", "\\0")

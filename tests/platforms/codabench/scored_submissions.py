@@ -28,8 +28,8 @@ from tests.builders import written, zipped
 from tests.calls import read_session, run_calls
 from tests.platforms.damages import GOLDEN, new_folder, put, show, write_yaml
 
-from .damaged_competitions import CONFIG
-from .damaged_competitions import FILES as COMPETITION_FILES
+from .competitions import CONFIG
+from .competitions import FILES as COMPETITION_FILES
 
 FILE = GOLDEN / "scored_submissions.txt"
 

@@ -18,7 +18,7 @@ from segjudge.platforms.codabench.check import check
 from segjudge.platforms.evalai.bundle.problems import ERROR, BundleProblem
 from tests import builders
 from tests.data import CODABENCH
-from tests.platforms.codabench.damaged_competitions import encrypt
+from tests.platforms.codabench.competitions import encrypt
 
 ANSWERS = CODABENCH / "answers.jsonl"
 Config = dict[str, Any]
@@ -119,72 +119,6 @@ def board(config: Config) -> Config:
     return results
 
 
-HARMFUL = {
-    "paths-outside": (5, lambda c: c.update(terms="/etc/hostname")),
-    "unknown-keys": (8, lambda c: c.update(leaderbords=[])),
-    "unread-keys": (8, lambda c: phase(c).update(max_submissions_per_person=3)),
-    "long-title": (9, lambda c: c.update(title="x" * 200)),
-    "default-image": (14, lambda c: c.pop("docker_image")),
-    "unknown-image": (14, lambda c: c.update(docker_image="somebody/image:1")),
-    "approval": (19, lambda c: c.pop("registration_auto_approve")),
-    "unused-task": (27, lambda c: c["tasks"].append({**c["tasks"][0], "index": 1})),
-    "empty-tasks": (32, lambda c: phase(c).update(tasks=[])),
-    "zone": (34, lambda c: phase(c).update(start="2026-01-01T12:00+05:00")),
-    "month-first": (35, lambda c: phase(c).update(start="01/02/2026")),
-    "end-before-start": (39, lambda c: phase(c).update(end="2025-01-01")),
-    "absent-limit": (40, lambda c: phase(c).pop("max_submissions")),
-    "over-the-cap": (41, lambda c: phase(c).update(execution_time_limit=3600)),
-    "several-tasks": (43, lambda c: (c["tasks"].append({**c["tasks"][0], "index": 1}), phase(c).update(tasks=[0, 1]))),
-    "second-board": (45, lambda c: c["leaderboards"].append({**board(c), "key": "other"})),
-    "add": (47, lambda c: board(c).pop("submission_rule")),
-    "precision": (51, lambda c: board(c)["columns"][0].update(precision=12)),
-    "primary-index": (53, lambda c: board(c).update(primary_index=7)),
-    "primary-hidden": (53, lambda c: board(c)["columns"][0].update(hidden=True)),
-    "all-hidden": (54, lambda c: [column.update(hidden=True) for column in board(c)["columns"]]),
-    "hidden": (58, lambda c: board(c)["columns"][1].update(hidden=True)),
-}
-
-
-@pytest.mark.parametrize(("rule", "edit"), HARMFUL.values(), ids=HARMFUL)
-def test_what_codabench_takes_and_is_harmful_is_a_warning(bundle: Path, rule: int, edit: Any) -> None:
-    change(bundle, edit)
-    results = check(str(bundle))
-    assert rule in [problem.rule for problem in results]
-    assert not refusals(bundle)
-    assert all(problem.location for problem in results)
-
-
-def test_an_unquoted_date_with_a_time_is_told(bundle: Path) -> None:
-    text = (bundle / "competition.yaml").read_text().replace("'2026-01-01'", "2026-01-01 12:30:00")
-    (bundle / "competition.yaml").write_text(text)
-    (problem,) = check(str(bundle))
-    assert problem.rule == 33
-    assert problem.location.startswith("competition.yaml:17:")
-
-
-PROGRAMS = {
-    "no-metadata": (25, {"s.py": ""}),
-    "no-command": (25, {"metadata.yaml": "name: x", "s.py": ""}),
-    "shell": (26, {"metadata.yaml": "command: python3 s.py && true", "s.py": ""}),
-    "no-script": (26, {"metadata.yaml": "command: python3 s.py"}),
-    "imports": (28, {"metadata.yaml": "command: python3 s.py", "s.py": "import torch\n"}),
-    "syntax": (28, {"metadata.yaml": "command: python3 s.py", "s.py": "def f(:\n"}),
-    "nested": (29, {"in/metadata.yaml": "command: python3 s.py", "in/s.py": ""}),
-}
-
-
-@pytest.mark.parametrize(("rule", "files"), PROGRAMS.values(), ids=PROGRAMS)
-def test_a_program_that_cannot_run_is_told(bundle: Path, rule: int, files: dict[str, str]) -> None:
-    zipped(bundle / "program.zip", files)
-    assert rule in [problem.rule for problem in check(str(bundle))]
-    assert not refusals(bundle)
-
-
-def test_data_that_is_no_zip_is_told(bundle: Path) -> None:
-    (bundle / "ref.zip").write_text("no zip")
-    assert [problem.rule for problem in check(str(bundle))] == [6]
-
-
 COLUMNS = {
     "never-written": (55, [("a",)]),
     "without-a-column": (56, [("a", "b", "c")]),
@@ -209,13 +143,6 @@ def test_columns_are_compared_with_what_tasks_write(bundle: Path, rule: int, tas
     assert rule in [problem.rule for problem in check(str(bundle))]
 
 
-def test_a_limit_below_that_of_the_task_is_told(bundle: Path) -> None:
-    document = {"columns": [{"key": "a"}, {"key": "b"}], "seconds": 480}
-    zipped(bundle / "ref.zip", {"task.json": json.dumps(document)})
-    change(bundle, lambda c: phase(c).update(execution_time_limit=300))
-    assert [problem.rule for problem in check(str(bundle))] == [41]
-
-
 def test_submissions_that_migrate_to_other_columns_are_told(bundle: Path) -> None:
     zipped(bundle / "ref.zip", {"task.json": json.dumps({"columns": [{"key": "a"}]})})
     zipped(bundle / "other.zip", {"task.json": json.dumps({"columns": [{"key": "a"}, {"key": "b"}]})})
@@ -227,27 +154,6 @@ def test_submissions_that_migrate_to_other_columns_are_told(bundle: Path) -> Non
 
     change(bundle, edit)
     assert [problem.rule for problem in check(str(bundle))] == [42]
-
-
-def test_a_column_that_is_computed_and_written_is_told(bundle: Path) -> None:
-    zipped(bundle / "ref.zip", {"task.json": json.dumps({"columns": [{"key": "a"}, {"key": "b"}]})})
-    change(bundle, lambda c: board(c)["columns"][1].update(computation="avg", computation_indexes=[0]))
-    assert [problem.rule for problem in check(str(bundle))] == [57]
-
-
-REFUSED = {
-    "a-list": (3, "[]", "'list' object has no attribute 'get'"),
-    "version": (4, "version: 3\n", "A suitable version could not be found"),
-    "no-version": (4, "title: x\n", "HTML pages could not be found in the yaml file"),
-}
-
-
-@pytest.mark.parametrize(("rule", "text", "message"), REFUSED.values(), ids=REFUSED)
-def test_a_config_that_is_not_read_is_refused(bundle: Path, rule: int, text: str, message: str) -> None:
-    (bundle / "competition.yaml").write_text(text)
-    first = refusals(bundle)[0]
-    assert first.rule == rule
-    assert message in first.quote
 
 
 def question(selection: object, name: str = "q") -> Config:
@@ -367,11 +273,6 @@ def test_a_bundle_of_codalabs_is_not_judged(bundle: Path, edit: Any, capsys: pyt
         output = capsys.readouterr()
         assert "is a CodaLab bundle" in output.err
         assert "accept" not in output.out
-
-
-def test_what_is_no_zip_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "bundle.zip").write_text("no zip")
-    assert [problem.quote for problem in refusals(tmp_path / "bundle.zip")] == ["Bad zip file uploaded."]
 
 
 def test_a_zip_with_a_password_is_refused(tmp_path: Path) -> None:

@@ -14,38 +14,14 @@ from segjudge.platforms.evalai.bundle.check import check, check_web_form, refusa
 from segjudge.platforms.evalai.bundle.problems import BundleProblem
 from segjudge.platforms.evalai.bundle.server_state import ServerState
 from tests.builders import ROOT, zipped
-from tests.platforms.damages import GONE, VALUES, Config, change, generalize, grow, plain, put, show, write_yaml
+from tests.platforms.damages import GONE, VALUES, Config, brief, change, grow, plain, put, show, write_yaml
 from tests.platforms.evalai.bundles import CONFIG, FILES, SCRIPT
 
-#: The rules whose message frames the errors of a serializer, always in the same words.
-FRAMED = (24, 44)
 
-
-def brief(problem: BundleProblem, answers: tuple[str, str], path: str = "") -> str:
-    """Return a problem in one line: where it is not about `path`, what is wrong, and how to correct it.
-
-    `|` stands before the server's words, of which `*` says that they belong to its answer, `+` if only saving finds them,
-    and `-` if they come only where nothing is refused. KEY and VALUE stand for the key and the value that are damaged.
-    """
-    kind = "" if problem.severity == "error" else problem.severity
-    marks = "".join(filter(None, (kind, "later" if problem.accepted else "", str(problem.rule or ""))))
-    where = re.sub(r"\[(\d+)\]", r".\1", problem.subject)
-    text, _ = generalize(f"{problem.fault}. {problem.remedy}", problem.subject)
-    words = problem.quote.replace("{errors}", "") if problem.rule not in FRAMED or not problem.error else ""
-    if problem.error:
-        words += re.sub(r"ErrorDetail\(string='(.*?)', code='(\w+)'\)", r"\1 (\2)", str(problem.error)).partition(": ")[
-            2
-        ]
-    said = [(str(problem.error) if problem.error else problem.quote or str(problem)) in answer for answer in answers]
-    mark = {(True, True): "*", (True, False): "+", (False, True): "-"}.get((said[0], said[1]), "")
-    line = f"{marks}{mark} {'' if where == path else problem.subject + ': '}{text}{' | ' + words if words else ''}"
-    line = line.replace("; EvalAI answers with error 500 and no reason", " (500)")
-    line = re.sub(r"(is not Python [\d.]+) \(.*?\)\.", r"\1.", re.sub(r"x{40,}", lambda run: f"{len(run[0])} x", line))
-    line = re.sub(
-        r"day \d+ must be in range .*? in year \d+", "day is out of range for month", line
-    )  # Python 3.14's words
-    line = re.sub(r"(SyntaxError): .*?(?=\)\. Correct)", r"\1", line)
-    return line.strip().encode("utf-8", "backslashreplace").decode().replace("\n", "\\n").replace("\0", "\\0")
+def mark_answer(problem: BundleProblem, answers: tuple[str, str]) -> str:
+    """Return `*` for words of the server's answer, `+` if only saving finds them, and `-` where nothing else is refused."""
+    answer, validation = [(str(problem.error or "") or problem.quote or str(problem)) in text for text in answers]
+    return {(True, True): "*", (True, False): "+", (False, True): "-"}.get((answer, validation), "")
 
 
 def examine(
@@ -60,12 +36,11 @@ def examine(
     Path("b.zip").write_bytes(zipped({name: data for name, data in content.items() if data is not None}, method=0))
     problems = check("b.zip", state)
     answers = refusal(problems), refusal(problems, saving=False)
-    form = (
-        []
-        if state
-        else [brief(problem, ("", ""), path) for problem in check_web_form("b.zip") if problem not in problems]
-    )
-    return [*(brief(problem, answers, path) for problem in problems), *(f"form {line}" for line in form)]
+    form = [] if state else [problem for problem in check_web_form("b.zip") if problem not in problems]
+    return [
+        *(brief(problem, path, mark_answer(problem, answers)) for problem in problems),
+        *(f"form {brief(problem, path)}" for problem in form),
+    ]
 
 
 def examine_ours(config: Config, table: str, state: ServerState | None = None) -> list[str]:
