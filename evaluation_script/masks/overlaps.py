@@ -251,10 +251,10 @@ def sum_by_key(keys: Array, weights: Array) -> Tuple[Array, Array]:
 
 
 def tabulate(rows: Array, columns: Array, weights: Array, shape: Tuple[int, int]) -> Array:
-    """Return the sums of whole weights by row and column in a table of this shape; exact up to 2^53 in a cell."""
-    sums = np.bincount(rows * shape[1] + columns, weights, shape[0] * shape[1])
-    table: Array = sums.astype(np.int64).reshape(shape)
-    return table
+    """Return the sums of whole weights by row and column in a table of this shape."""
+    table = np.zeros(shape[0] * shape[1], np.int64)
+    np.add.at(table, rows * shape[1] + columns, weights.astype(np.int64, copy=False))
+    return table.reshape(shape)
 
 
 def sum_label_pairs(truth: Array, prediction: Array, pixels: Array) -> LabelPairs:

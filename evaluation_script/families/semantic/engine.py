@@ -372,8 +372,8 @@ def sum_confusion(accumulator: UnitAccumulator[SemanticProtocol]) -> Array:
     """Return the confusion matrix of pixels: true classes (rows), predicted ones (columns), none last."""
     table, protocol = sum_labels(accumulator), accumulator.protocol
     indices = class_indices(np.arange(len(table)), protocol)
-    end = protocol.classes + 1
-    return tabulate(np.repeat(indices, len(table)), np.tile(indices, len(table)), table.ravel(), (end, end))
+    truth, prediction = np.nonzero(table)
+    return tabulate(indices[truth], indices[prediction], table[truth, prediction], (protocol.classes + 1,) * 2)
 
 
 def _group_table(table: Array, protocol: SemanticProtocol) -> Array:
