@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-import segjudge
+from segjudge import SubmissionError, score
 from segjudge.evaluation_script.files.problems import HostError
 from tests.builders import written, zipped
 
@@ -22,6 +22,6 @@ def refuse(folder: Path, protocol: str, truth: Mapping[str, bytes], upload: Mapp
     (folder / "up.zip").write_bytes(zipped(dict(upload)))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        with pytest.raises((segjudge.SubmissionError, HostError)) as caught:
-            segjudge.score("up.zip", "truth", protocol, **options)
+        with pytest.raises((SubmissionError, HostError)) as caught:
+            score("up.zip", "truth", protocol, **options)
     return str(caught.value)
