@@ -26,6 +26,7 @@ from typing import (
 import numpy as np
 
 from ...files import Problem
+from ...masks.overlaps import tabulate
 from ...masks.stack import Array
 from ...values import dataclass
 from .accumulator import NamedAccumulator, NamedCounts, Rules, decode_with, problems_of
@@ -248,6 +249,24 @@ def cut_into_batches(units: Iterable[UnitCounts]) -> Iterator[Tuple[List[UnitCou
 def join_cells(units: List[UnitCounts]) -> Array:
     """Return the keys of all units' cells, and their sums."""
     return np.concatenate([counts.tables["cells"] for counts in units], axis=1)
+
+
+def units_of_cells(units: List[UnitCounts]) -> Array:
+    """Return the index of the unit of each joined cell."""
+    return np.repeat(np.arange(len(units)), [counts.tables["cells"].shape[1] for counts in units])
+
+
+def tabulate_cells(
+    units: Iterable[UnitCounts], split_keys: Callable[[Array], Tuple[Array, Array]], shape: Tuple[int, int]
+) -> Array:
+    """Return the sums of all units' cells in a table of this shape; `split_keys` returns rows and columns of keys."""
+    table = np.zeros(shape, np.int64)
+    for _, keys, sums in cut_into_batches(units):
+        rows, columns = split_keys(keys)
+        if rows.max(initial=0) >= shape[0] or columns.max(initial=0) >= shape[1]:
+            raise ValueError("has counted a label that is rejected")
+        table += tabulate(rows, columns, sums, shape)
+    return table
 
 
 def _select(entries: Sequence[_Entry], flags: Array) -> List[_Entry]:

@@ -5,8 +5,8 @@ A scan's counts are its points by true and predicted label, and the number and I
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from functools import lru_cache, partial
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from ...masks.stack import Array
 from ...values.arithmetic import mean
 from ..base.family import Values
 from ..base.suspicions import Reading, is_better, judge_agreement, judge_matches, judge_unlabelled, switch
-from ..base.unit_counts import cut_into_batches
+from ..base.unit_counts import cut_into_batches, tabulate_cells, units_of_cells
 from ..base.units import Shapes, Unit, UnitAccumulator, UnitCounts, unit_engine
 from .files import REMEDY, ScanSubmission, read_truth
 from .protocols import GROUPS, LABELS_END, QUALITIES, ScanProtocol
@@ -120,17 +120,12 @@ def _name_segments(values: Array, classes: Array, protocol: ScanProtocol) -> Arr
 def _sum_labels(accumulator: UnitAccumulator[ScanProtocol]) -> Array:
     """Return the points by true class (rows) and predicted label (columns)."""
     shape = len(accumulator.protocol.class_labels), LABELS_END
+    return accumulator.add_up("cells", partial(tabulate_cells, split_keys=_split_keys, shape=shape))
 
-    def tabulate_units(units: Iterable[UnitCounts]) -> Array:
-        table = np.zeros(shape, np.int64)
-        for _, keys, points in cut_into_batches(units):
-            classes, labels = keys >> _BITS, keys & _LABEL
-            if classes.max(initial=0) >= shape[0] or labels.max(initial=0) >= LABELS_END:
-                raise ValueError("has counted a label that is rejected")
-            table += tabulate(classes, labels, points, shape)
-        return table
 
-    return accumulator.add_up("cells", tabulate_units)
+def _split_keys(keys: Array) -> Tuple[Array, Array]:
+    """Return the true classes and predicted labels of cells."""
+    return keys >> _BITS, keys & _LABEL
 
 
 def _list_cells(accumulator: UnitAccumulator[ScanProtocol]) -> Tuple[Array, Array, Array]:
@@ -151,9 +146,9 @@ def confuse_units(units: Sequence[UnitCounts], protocol: ScanProtocol) -> Iterat
     """Yield such a matrix for each scan."""
     end = len(protocol.class_labels) + 1
     for batch, keys, points in cut_into_batches(units):
-        rows = np.repeat(np.arange(len(batch)) * end, [counts.tables["cells"].shape[1] for counts in batch])
-        columns = _index_classes(protocol)[keys & _LABEL]
-        yield from tabulate(rows + (keys >> _BITS), columns, points, (len(batch) * end, end)).reshape(-1, end, end)
+        classes, labels = _split_keys(keys)
+        rows, columns = units_of_cells(batch) * end + classes, _index_classes(protocol)[labels]
+        yield from tabulate(rows, columns, points, (len(batch) * end, end)).reshape(-1, end, end)
 
 
 class _ClassMeasures(NamedTuple):

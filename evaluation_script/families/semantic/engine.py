@@ -34,7 +34,7 @@ from ..base.suspicions import (
     switch,
 )
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile, TruthNames
-from ..base.unit_counts import cut_into_batches, join_cells
+from ..base.unit_counts import join_cells, tabulate_cells, units_of_cells
 from ..base.units import (
     PictureFiles,
     Shapes,
@@ -353,19 +353,13 @@ def split_keys(keys: Array) -> Tuple[Array, Array]:
 def sum_labels(accumulator: UnitAccumulator[SemanticProtocol]) -> Array:
     """Return the pixels by true label (rows), without object numbers, and predicted one; of true classes alone."""
     protocol = accumulator.protocol
+
+    def split_without_numbers(keys: Array) -> Tuple[Array, Array]:
+        truth, prediction = split_keys(keys)
+        return drop_numbers(truth, protocol), prediction
+
     shape = (protocol.refused_from,) * 2
-
-    def tabulate_units(units: Iterable[UnitCounts]) -> Array:
-        table = np.zeros(shape, np.int64)
-        for _, keys, pixels in cut_into_batches(units):
-            truth, prediction = split_keys(keys)
-            truth = drop_numbers(truth, protocol)
-            if truth.max(initial=0) >= shape[0] or prediction.max(initial=0) >= shape[0]:
-                raise ValueError("has counted a label that is rejected")
-            table += tabulate(truth, prediction, pixels, shape)
-        return table
-
-    return accumulator.add_up("cells", tabulate_units)
+    return accumulator.add_up("cells", partial(tabulate_cells, split_keys=split_without_numbers, shape=shape))
 
 
 def sum_confusion(accumulator: UnitAccumulator[SemanticProtocol]) -> Array:
@@ -425,8 +419,7 @@ def _weigh_objects(units: List[UnitCounts], protocol: SemanticProtocol) -> List[
     sizes = np.zeros(_LABELS)
     for sized_label, size in protocol.sizes:
         sizes[sized_label] = size
-    unit = np.repeat(np.arange(len(units)), [counts.tables["cells"].shape[1] for counts in units])
-    _, objects = np.unique(unit << _OBJECT_BITS | truth, return_inverse=True)
+    _, objects = np.unique(units_of_cells(units) << _OBJECT_BITS | truth, return_inverse=True)
     weight = pixels * sizes[label] / np.bincount(objects, pixels)[objects] * (truth >= _NUMBERS)
     lists = []
     for kinds, scored in ((np.arange(_LABELS), protocol.labels), (groups, range(len(protocol.groups)))):

@@ -84,19 +84,19 @@ def _sum_by_unit(units: Sequence[UnitCounts], protocol: SemanticProtocol) -> tup
     """Return the missed and the surplus pixels of each class by unit."""
     import numpy as np
 
-    from segjudge.evaluation_script.families.base.unit_counts import cut_into_batches
+    from segjudge.evaluation_script.families.base.unit_counts import cut_into_batches, units_of_cells
     from segjudge.evaluation_script.families.semantic.engine import class_indices, split_keys
+    from segjudge.evaluation_script.masks.overlaps import tabulate
 
     end = protocol.classes + 1
     wrong, start = np.zeros((2, len(units), end)), 0
     for batch, keys, pixels in cut_into_batches(units):
-        rows = np.repeat(np.arange(len(batch)) * end, [counts.tables["cells"].shape[1] for counts in batch])
+        rows, stop = units_of_cells(batch), start + len(batch)
         truth, prediction = (class_indices(labels, protocol) for labels in split_keys(keys))
-        wrong_pixels = np.where(truth == prediction, 0.0, pixels)
+        wrong_pixels = np.where(truth == prediction, 0, pixels)
         for sums, side in zip(wrong, (truth, prediction), strict=True):
-            cells = np.bincount(rows + side, wrong_pixels, len(batch) * end)
-            sums[start : start + len(batch)] = cells.reshape(-1, end)
-        start += len(batch)
+            sums[start:stop] = tabulate(rows, side, wrong_pixels, (len(batch), end))
+        start = stop
     missed, surplus = wrong[:, :, :-1]
     return missed, surplus
 
