@@ -269,7 +269,7 @@ def _write_demo(args: argparse.Namespace) -> int:
     from segjudge.interactive.mask_datasets import make_demo_scenes, write_demo_root
 
     write_demo_root(Path(args.out), make_demo_scenes(args.seed))
-    command = f"{program()} interactive run segjudge.interactive.baseline:Baseline --root {args.out}"
+    command = f"{program()} interactive run my_method:answer --root {args.out}"
     print(f"Wrote {args.out}; try: {command}")
     return DONE
 

@@ -16,7 +16,6 @@ except ModuleNotFoundError as error:
 
 __all__ = [
     "DavisInteractiveSession",
-    "baseline",
     "dataset",
     "evaluation",
     "mask_datasets",

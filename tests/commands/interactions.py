@@ -80,7 +80,7 @@ interactive run methods:lines --root scenes
 _METHODS = """
 import warnings
 import numpy as np
-from segjudge.interactive.baseline import lines
+from examples.interactive.baseline import lines
 calls = 0
 class Lines:
     def __call__(self, **told): return lines(**told)

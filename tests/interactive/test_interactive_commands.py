@@ -15,9 +15,9 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from examples.interactive.baseline import Baseline, lines
 from segjudge.cli import main
 from segjudge.interactive import DavisInteractiveSession
-from segjudge.interactive.baseline import Baseline, lines
 from segjudge.interactive.dataset import Davis
 from segjudge.interactive.mask_datasets import DrawnScribbles
 from segjudge.interactive.runs import Frames, run
@@ -27,7 +27,7 @@ from tests.interactive.tale import Clock
 from tests.interactive.test_interactive_wire import ANN, hosting, served
 from tests.shared import needs_shared
 
-BASELINE = "segjudge.interactive.baseline:Baseline"
+BASELINE = "examples.interactive.baseline:Baseline"
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def runs(demo: Path) -> dict[str, Path]:
     results = {}
     for name in ("Baseline", "lines"):
         out = demo.parent / name
-        command = ["interactive", "run", f"segjudge.interactive.baseline:{name}", "--root", str(demo)]
+        command = ["interactive", "run", f"examples.interactive.baseline:{name}", "--root", str(demo)]
         assert main([*command, "--out", str(out), "--steps", "--max-nb-interactions", "3"]) == 0
         (results[name],) = out.glob("result_*.csv")
     return results
@@ -62,7 +62,7 @@ def test_two_objects_are_told_apart_by_the_baseline(runs: dict[str, Path]) -> No
 def test_a_broken_dataset_is_not_the_methods_fault(demo: Path, tmp_path: Path, capsys: Any) -> None:
     broken = Path(shutil.copytree(demo, tmp_path / "broken"))
     Image.new("L", (9, 9)).save(broken / "Annotations/480p/drift/00003.png")
-    command = ["interactive", "run", "segjudge.interactive.baseline:lines", "--root", str(broken)]
+    command = ["interactive", "run", "examples.interactive.baseline:lines", "--root", str(broken)]
     assert main([*command, "--out", str(tmp_path)]) == 3
     output = capsys.readouterr().err
     assert "00003.png: differs in size" in output

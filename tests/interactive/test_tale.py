@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.interactive import baseline, dataset, masks, robot, runs, scribbles
+from examples.interactive import baseline
+from segjudge.interactive import dataset, masks, robot, runs, scribbles
 from segjudge.interactive.mask_datasets import DrawnScribbles
 
 from .tale import FILE, Tale, write_part, write_root

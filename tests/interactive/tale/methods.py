@@ -9,7 +9,7 @@ from unittest import mock
 import cv2
 import numpy as np
 
-from segjudge.interactive import baseline
+from examples.interactive import baseline
 
 from . import Tale
 

@@ -7,14 +7,15 @@ one has more weight.
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import cv2
 import numpy as np
 from scipy.ndimage import distance_transform_edt, gaussian_filter
 
-from segjudge.evaluation_script.masks.stack import Array
+from segjudge.interactive.scribbles import Scribbles, annotated_frames, scribbles2mask
 
-from .scribbles import Scribbles, annotated_frames, scribbles2mask
+Array = np.ndarray[Any, Any]
 
 #: The width to which frames are scaled.
 _SCALED_WIDTH = 320

@@ -1,0 +1,1 @@
+"""Example methods, which `segjudge interactive run` calls."""
