@@ -7,7 +7,7 @@ import contextlib
 import difflib
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +71,14 @@ def _say(text: str, space: dict[str, Any]) -> str:
     except Exception as error:  # noqa: BLE001 - whatever is raised is what is looked for
         return f"{type(error).__name__}: {error}"
     return "" if output is None else round_numbers(output if isinstance(output, str) else repr(output))
+
+
+def outcome(call: Callable[[], Any]) -> Any:
+    """Return the value of a call, or its error as a line."""
+    try:
+        return call()
+    except Exception as error:  # noqa: BLE001 - whatever is raised is compared
+        return f"{type(error).__name__}: {error}"
 
 
 def hold(text: str, file: Path) -> None:

@@ -1,0 +1,134 @@
+"""Failures of networks and of children, as sentences, and the pauses between tries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from segjudge.system import network, processes
+from segjudge.system.processes import ExitCode
+from tests.calls import outcome
+
+
+def fail(error: Exception) -> Callable[..., Any]:
+    def call(*_: object, **_options: object) -> Any:
+        raise error
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("options", "asked"), [({}, (65536, True)), ({"size": 7, "decode": False}, (7, False))]
+)  # fmt: skip
+@pytest.mark.parametrize(
+    ("last", "expected"),
+    [
+        (b"b", [b"a", b"", b"b"]),
+        (ValueError("invalid literal"), "WireError: invalid literal"),
+        (ConnectionError("reset"), "ConnectionError: reset"),
+    ],
+)
+def test_a_body_is_read_in_blocks(options: dict[str, Any], asked: tuple[int, bool], last: Any, expected: Any) -> None:
+    def read(size: int, *, decode_content: bool) -> Iterator[bytes]:
+        assert (size, decode_content) == asked
+        yield from (b"a", b"")
+        if isinstance(last, Exception):
+            raise last
+        yield last
+
+    answer: Any = SimpleNamespace(raw=SimpleNamespace(stream=read))
+    assert outcome(lambda: [*network.read_blocks(answer, **options)]) == expected
+
+
+def test_a_watched_call_raises_its_error_or_that_of_its_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = fail(OSError(5, "broken"))
+    assert outcome(lambda: network.call_watched(broken, lambda: None)) == "OSError: [Errno 5] broken"
+    monkeypatch.setattr(network.threading, "Thread", fail(RuntimeError("can't start new thread")))
+    error = "BlockingIOError: [Errno 11] can't start new thread"
+    assert outcome(lambda: network.call_watched(lambda: 1, lambda: None)) == error
+
+
+def test_a_deadline_ends_a_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, looks = SimpleNamespace(now=10.0), list[str]()
+    monkeypatch.setattr(network, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    watch = network.with_deadline(2.5, lambda: looks.append("looks"))
+    for clock.now in (10.0, 12.5):
+        watch()
+    clock.now = 12.6
+    assert outcome(watch) == "WireError: no complete answer within 2.5 s"
+    assert len(looks) == 3
+
+
+def test_the_reason_of_an_error_is_its_innermost_message() -> None:
+    named = OSError(113, "No route to host")
+    wrapped = network.requests.ConnectionError(network.urllib3.exceptions.ProtocolError("aborted", named))
+    wrapped.__context__ = named
+    for error, reason in (
+        (named, "[Errno 113] No route to host"), (wrapped, "[Errno 113] No route to host"), (ValueError("x: y: z"), "z"),
+        (ValueError(""), "ValueError"), (OSError("x" * 400), "x" * 300),
+    ):  # fmt: skip
+        assert network.reason_of(error) == reason
+
+
+def test_pauses_double_up_to_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network.random, "uniform", lambda low, high: low + high)
+    for tries, pauses in ((1, []), (2, [1.0]), (9, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0])):
+        assert [*network.pauses(tries)] == pauses
+    for growing, pauses in (
+        (network.growing_pauses(), [2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]),
+        (network.growing_pauses(0.5, 3), [0.5, 1.0, 2.0, 3, 3, 3, 3]),
+    ):
+        assert [next(growing) for _ in pauses] == pauses
+
+
+def test_connections_end_also_if_they_begin_after_the_end() -> None:
+    connections, ends = network._Connections(), list[str]()
+    handle = SimpleNamespace(shutdown=lambda _how: ends.append("shuts"), close=lambda: ends.append("closes"))
+    connected: Any = SimpleNamespace(dup=lambda: handle)
+    connections._note(connected)
+    assert not ends
+    connections.shut()
+    connections._note(connected)
+    assert ends == ["shuts", "closes"] * 2
+
+
+# ── children ────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", ["input", "output", "errors"])
+def test_a_stream_is_a_pipe_only_if_it_was_asked_for(name: str) -> None:
+    child = processes.Child(["true"])
+    assert outcome(lambda: getattr(child, name)) == "ValueError: the stream was not opened as a pipe"
+    child.end()
+
+
+def test_a_supervisor_has_a_minute_to_report() -> None:
+    waits: list[float | None] = []
+    silent: Any = SimpleNamespace(_control=SimpleNamespace(settimeout=waits.append, makefile=fail(TimeoutError())))
+    assert not processes.Child._start_report(silent)
+    assert waits == [60.0, None]
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence", "is_signal"),
+    [
+        (0, "ended with exit code 0", False),
+        (3, "ended with exit code 3", False),
+        (-9, "was killed by SIGKILL", True),
+        (-99, "was killed by signal 99", True),
+    ],
+)
+def test_an_exit_code_has_a_sentence(code: int, sentence: str, is_signal: bool) -> None:
+    assert (ExitCode(code).sentence, ExitCode(code).is_signal) == (sentence, is_signal)
+
+
+def test_a_clean_environment_has_the_path_and_the_named_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [*processes.os.environ]:
+        monkeypatch.delenv(name)
+    for name, value in {"HOME": "/home", "OTHER": "x", "PATH": "/bin", "SECRET": "y"}.items():
+        monkeypatch.setenv(name, value)
+    environment = processes.clean_environment("OTHER", "NONE", A="1", HOME="/mine")
+    assert environment == {"PATH": "/bin", "OTHER": "x", "A": "1", "HOME": "/mine"}
