@@ -1,8 +1,7 @@
-"""Agents, environments and hosts exchange the noted messages; the sample methods score the noted values."""
+"""The sample methods of agents score the noted values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,10 @@ import pytest
 
 from segjudge.interactive.dataset import Davis
 from segjudge.interactive.masks import batched_jaccard
-from tests.interactive.tale import Tale, write_root
+from tests.interactive.tale import write_root
 
 from .agents import agent, memory, optical_flow
-from .calls import FILE, PARTS, write_part
 
-NOTED = {text.partition("\n")[0]: text for text in FILE.read_text(encoding="utf-8").split("═══ ")}
 #: Method → J of both objects in each frame, the means and the mean squares of their layers at the end, and how often
 #: each frame that is left in its bank was asked, with its share of the answers. Libraries round differently on other
 #: processors: J may differ by one of the 92 pixels of an object.
@@ -62,12 +59,6 @@ SPREAD = [
     [1.9724, 2.0722, 1.9499, 1.9711, 2.0724, 1.9495, 0.136, 0.27, 0.2943],
     [0.7466, 0.6256, 0.6662, 0.6059, 0.4914, 0.3472, 0.0744, 0.1723, 0.1732],
 ]
-
-
-@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
-def test_calls_are_answered_as_the_golden_text_has_it(part: Callable[[Tale], None]) -> None:
-    text = write_part(part).removeprefix("═══ ")
-    assert text == NOTED[text.partition("\n")[0]], "`python -m tests.code_upload.calls` notes what is meant"
 
 
 @pytest.mark.parametrize("name", METHODS)
