@@ -71,7 +71,7 @@ def _run_videos(folder: Path, kind: str, args: Namespace) -> Task:
     clean = f"import glob, os, runpy, sys; [os.remove(path) for path in glob.glob({str(folder / kind)!r} + '/*.csv')]"
     start = f"{clean}; sys.argv = sys.argv[1:]; sys.path[0] = '.'; runpy.run_path(sys.argv[0], run_name='__main__')"
     words = ["benchmark.py", "-n", "1", *masks]
-    return Task([args.peer_python, "-c", start, *words], args.peers / "vos-benchmark", is_peer=True)
+    return Task([args.peer_python, "-c", start, *words], args.peers / sequences.PEER, is_peer=True)
 
 
 def _prepare(noisy_tracks: NoisyTracks) -> NoisySet:
@@ -88,7 +88,7 @@ def _prepare(noisy_tracks: NoisyTracks) -> NoisySet:
 
 #: Name → set.
 FAMILIES: dict[str, NoisySet] = {
-    "sequences": NoisySet(_write_videos, 4, "vos-benchmark", "root", peer="vos-benchmark", command=_run_videos),
+    "sequences": NoisySet(_write_videos, 4, sequences.PROTOCOL, "root", peer=sequences.PEER, command=_run_videos),
     **{name: _prepare(noisy_tracks) for name, noisy_tracks in merge_rows("NOISY_SETS").items()},
 }
 HEAD = ["set, protocol", "clean", "with noise", "ratio", "peer", "with noise", "times ours"]

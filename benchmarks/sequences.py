@@ -26,13 +26,15 @@ from segjudge.masks.demo import make_scene
 from tests.data import ROOT, SEQUENCES
 from tests.golden.pairs import frames_of
 
+#: The protocol, and the evaluator that it equals.
+PROTOCOL = PEER = "vos-benchmark"
 #: What EvalAI's worker does: the truth is opened once, and each submission scored by the same process.
-WORKER = """
+WORKER = f"""
 import sys
 sys.path.insert(0, sys.argv[1])
 from evaluation_script import main
 from evaluation_script.scoring.phase import Phase, PhaseSplit
-main.PHASES = (Phase("bench", "", (PhaseSplit("val", "vos-benchmark", ("J&F-Mean",)),)),)
+main.PHASES = (Phase("bench", "", (PhaseSplit("val", {PROTOCOL!r}, ("J&F-Mean",)),)),)
 for _ in range(int(sys.argv[4])):
     main.evaluate(sys.argv[2], sys.argv[3], "bench")
 """
@@ -94,7 +96,7 @@ def peers(folder: Path, checkouts: Path, python: str) -> dict[str, Task]:
     """Return the commands of the peers, each in its checkout; `sav` and `vos-benchmark` use one process."""
     root, masks, results = (str(folder / name) for name in ("root", MASKS, "predictions"))
     commands = {
-        "vos-benchmark": ["benchmark.py", "-n", "1", "-g", masks, "-m", results],
+        PEER: ["benchmark.py", "-n", "1", "-g", masks, "-m", results],
         "davis2017-evaluation": [
             *("evaluation_method.py", "--task", "semi-supervised", "--set", "val"),
             *("--davis_path", root, "--results_path", results),
@@ -119,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> Table:
         folder = Path(name)
         frames = write_dataset(folder, SETS[args.set]())
         print(f"set {args.set}{'' if SEQUENCES.is_dir() else ', synthetic'}: {frames} frames, one core")
-        by = ["--protocol", "vos-benchmark"]
+        by = ["--protocol", PROTOCOL]
         packed = segjudge("score", folder / "predictions.zip", "--truth", folder / "truth.zip", *by)
         tasks = {
             "segjudge score: zip, packed truth": Task(packed),

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from benchmarks.instances import write_set
 from benchmarks.measuring import Table, least, options, run, segjudge, show
-from benchmarks.sequences import SETS, write_dataset
+from benchmarks.sequences import PROTOCOL, SETS, write_dataset
 from segjudge import cli
 from tests.data import ROOT
 
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> Table:
                 "--truth",
                 f"{name}/truth.zip",
                 "--protocol",
-                "vos-benchmark",
+                PROTOCOL,
             ]
         with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
             status = profile.runcall(cli.main, command)

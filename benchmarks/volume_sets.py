@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measuring import Run, Table, least, options, run, segjudge, show
-from benchmarks.volumes import CT, CT_SPACING, draw_ct
+from benchmarks.volumes import CT, CT_SPACING, PROTOCOL, draw_ct
 from segjudge.evaluation_script.families.volumes.geometry import Geometry
 from segjudge.families.volumes.challenges import encode_nifti
 from tests.data import ROOT
@@ -29,13 +29,13 @@ from tests.data import ROOT
 _SECONDS, _CORE = 480, 0.5
 _WORKER = ROOT / ".venv-worker/bin/python"
 #: What a worker does: one call of `evaluate()`; only the uploaded part is there.
-_CODE = """
+_CODE = f"""
 import json, sys
 from evaluation_script import main
 from evaluation_script.families import PROTOCOLS
 from evaluation_script.scoring.phase import Phase, PhaseSplit
-metrics = PROTOCOLS["volumes"].metrics
-main.PHASES = (Phase("test", "truth.zip", (PhaseSplit("test", "volumes", metrics),)),)
+metrics = PROTOCOLS[{PROTOCOL!r}].metrics
+main.PHASES = (Phase("test", "truth.zip", (PhaseSplit("test", {PROTOCOL!r}, metrics),)),)
 print(json.dumps(main.evaluate(sys.argv[1], sys.argv[2], "test")["result"][0]))
 """
 
@@ -61,7 +61,7 @@ def _write_set(folder: Path, cases: int, scale: float) -> list[tuple[Path, Path]
             for name in chosen:
                 (root / name).hardlink_to(folder / "truth" / name)
                 archive.write(folder / "results" / name, name)
-        run(segjudge("pack", "--layout", "volumes", "--root", root, "--out", truth))
+        run(segjudge("pack", "--layout", PROTOCOL, "--root", root, "--out", truth))
     return pairs
 
 

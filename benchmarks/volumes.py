@@ -19,6 +19,7 @@ from segjudge.evaluation_script.families.volumes.geometry import Geometry
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.volumes.challenges import encode_nifti
 
+PROTOCOL = "volumes"
 #: Voxels along x, y and z, and millimetres between them.
 CT, CT_SPACING = (512, 512, 300), (0.8, 0.8, 1.5)
 _BRATS, _BRATS_SPACING = (240, 240, 155), (1.0, 1.0, 1.0)
@@ -120,7 +121,7 @@ def main(words: Sequence[str] | None = None) -> Table:
     rows = []
     with tempfile.TemporaryDirectory() as temporary:
         for protocol, about, shape, spacing, draw, peers in (
-            ("volumes", "CT, ten organs", CT, CT_SPACING, draw_ct, _PEERS),
+            (PROTOCOL, "CT, ten organs", CT, CT_SPACING, draw_ct, _PEERS),
             ("brats-2023", "BraTS 2023, three regions", _BRATS, _BRATS_SPACING, draw_brats, {}),
         ):
             folder = Path(temporary).resolve() / protocol

@@ -127,7 +127,7 @@ def _compress(args: argparse.Namespace) -> int:
     print(f"Wrote {out}: {quantity(saving.after, 'byte')} instead of {saving.before:,}, {share:.0%}")
     print(f"Verified: {saving.compared}, all equal.")
     if saving.of_objects and not args.protocol:
-        print("Only protocols for objects in videos read this format (davis2017, sav, ...); --protocol NAME checks it.")
+        print("Only protocols for objects in videos read this format (davis2017, ...); --protocol NAME checks it.")
     return DONE
 
 

@@ -40,7 +40,7 @@ from segjudge.system.errors import UsageError
 from tests.backends import COMPILED
 from tests.builders import ANNOTATIONS, ROOT, STRONG, files_of, label_zip, png
 from tests.demo_challenge import CODENAMES, SAMPLE_COUNT
-from tests.families.choices import WITH_UNSEEN
+from tests.families.choices import SKIPS_MISSING, WITH_UNSEEN
 from tests.families.contract import examples
 
 ONE = np.zeros((40, 60), np.uint8)
@@ -145,7 +145,7 @@ def test_json_holds_everything_with_full_precision(root: Path, results: Path, tm
 
 
 def test_csv_files_have_the_official_form(root: Path, results: Path, tmp_path: Path) -> None:
-    for protocol in ("davis2017", "vos-benchmark"):
+    for protocol in ("davis2017", SKIPS_MISSING):
         main(["score", str(results), "--truth", str(root), "--protocol", protocol, "--csv", str(tmp_path / protocol)])
 
     with open(tmp_path / "davis2017/global_results-val.csv", newline="") as file:
@@ -156,7 +156,7 @@ def test_csv_files_have_the_official_form(root: Path, results: Path, tmp_path: P
     assert (tmp_path / "davis2017/per-sequence_results-val.csv").read_text() == (
         "Sequence,J-Mean,F-Mean\ndog_1,1.000,1.000\ndog_2,1.000,1.000\ncat_1,1.000,1.000\ncat_2,0.000,0.000\n"
     )
-    assert (tmp_path / "vos-benchmark/results.csv").read_text() == (
+    assert (tmp_path / SKIPS_MISSING / "results.csv").read_text() == (
         "sequence    ,obj,  J&F,    J,    F\n"
         "Global score,   , 75.0, 75.0, 75.0\n"
         "dog         ,001, 100.0, 100.0, 100.0\n"
@@ -609,7 +609,7 @@ def test_scoring_what_was_packed_needs_no_dataset(tmp_path: Path) -> None:
     for name, data in files_of().items():
         (unpacked / name).parent.mkdir(parents=True, exist_ok=True)
         (unpacked / name).write_bytes(data)
-    assert main(["score", str(unpacked), "--truth", str(ANNOTATIONS), "--protocol", "vos-benchmark"]) == 0
+    assert main(["score", str(unpacked), "--truth", str(ANNOTATIONS), "--protocol", SKIPS_MISSING]) == 0
 
 
 def test_a_server_listens_at_once_where_another_has_just_ended() -> None:

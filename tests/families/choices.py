@@ -7,8 +7,9 @@ from segjudge.evaluation_script.families.microscopy.protocols import MICROSCOPY_
 from segjudge.evaluation_script.families.panoptic.protocols import PANOPTIC_PROTOCOLS
 from segjudge.evaluation_script.families.saliency.protocols import SALIENCY_PROTOCOLS
 from segjudge.evaluation_script.families.semantic.protocols import IMAGES, SEMANTIC_PROTOCOLS
-from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
+from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS, MissingRule
 from segjudge.evaluation_script.families.tracking.protocols import TRACKS_PROTOCOLS
+from segjudge.evaluation_script.families.volumes.protocols import VOLUME_PROTOCOLS
 
 #: Detections are boxes.
 BOXES = next(name for name, protocol in INSTANCE_PROTOCOLS.items() if protocol.boxes)
@@ -27,5 +28,9 @@ SALIENCY, SALIENCY_OFFICIAL = SALIENCY_PROTOCOLS
 VIDEO_SEGMENTS = next(name for name, row in PANOPTIC_PROTOCOLS.items() if len(row.windows) > 1)
 #: Results are tracks, in a text file per video.
 TRACKS = next(iter(TRACKS_PROTOCOLS))
+#: Results are label maps of medical volumes.
+VOLUMES = next(iter(VOLUME_PROTOCOLS))
+#: Sequences without results are skipped, with a warning.
+SKIPS_MISSING = next(name for name, row in SEQUENCE_PROTOCOLS.items() if row.missing is MissingRule.LEFT_OUT)
 #: Unseen objects have means of their own.
 WITH_UNSEEN = next(name for name, protocol in SEQUENCE_PROTOCOLS.items() if protocol.by_class)

@@ -17,6 +17,7 @@ from segjudge import score_arrays
 from tests.builders import label_zip, written
 from tests.commands.test_drop_in import small
 from tests.data import ROOT
+from tests.families.choices import SKIPS_MISSING, VOLUMES
 from tests.families.volumes.family import encode_volume
 from tests.scoring.test_arrays import PREDICTIONS, TRUTHS
 
@@ -166,7 +167,7 @@ def test_training_md_scores_batches_of_monai(tmp_path: Path) -> None:
         "volume_loader": DataLoader(Dataset(rows, transforms), batch_size=2),
         "logger": Logged(),
     }
-    expected = segjudge.score(tmp_path / "results", tmp_path / "labelsTr", "volumes")
+    expected = segjudge.score(tmp_path / "results", tmp_path / "labelsTr", VOLUMES)
     assert run("training", space, lambda text: "monai" in text)["logger"] == expected.flat("val/")
 
 
@@ -193,7 +194,7 @@ def test_switching_md_runs_each_stand_in(capsys: pytest.CaptureFixture[str]) -> 
     truth, detections = small(8, "segm")
     space = run("switching", {"truth": truth, "detections": detections})
     assert "Average Precision  (AP) @[ IoU=0.50:0.95" in capsys.readouterr().out
-    scores = segjudge.score("results.zip", "DAVIS/Annotations/480p", "vos-benchmark", layout="generic")
+    scores = segjudge.score("results.zip", "DAVIS/Annotations/480p", SKIPS_MISSING, layout="generic")
     assert space["j"] == [pytest.approx(100 * scores["J-Mean"])]
     expected = segjudge.score("results.zip", "DAVIS", "davis2017", subset="val").tables["objects"]
     assert space["results"]["J"]["M"] == [row["J-Mean"] for row in expected]

@@ -11,6 +11,7 @@ import pytest
 import segjudge
 from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS
+from tests.families.choices import VOLUMES
 from tests.families.contract import examples
 
 COMMIT = f"git+https://example.org/segjudge@{'0' * 40}"
@@ -31,7 +32,7 @@ def test_the_report_of_a_demo_has_a_picture_below_all_masks(name: str, tmp_path:
     if PROTOCOLS[name].family == "scans":
         assert "Above: the scan from above" in page
         return
-    if PROTOCOLS[name].family == "volumes":
+    if PROTOCOLS[name].family == PROTOCOLS[VOLUMES].family:
         assert '["Soft tissue",50.0,400' in page  # the window of a CT
         assert " not shown: " not in page
         return

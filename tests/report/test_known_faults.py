@@ -18,7 +18,7 @@ from segjudge.families.base.tools import UnitTools
 from segjudge.report.colours import GROUND, MISTAKES
 from segjudge.report.page import PageOptions, Section
 from segjudge.scoring.report import make_report
-from tests.families.choices import TRACKS, VIDEO_SEGMENTS
+from tests.families.choices import TRACKS, VIDEO_SEGMENTS, VOLUMES
 from tests.report.known_faults import FAULTS, pattern_of, spoil, turn_over
 from tests.report.known_files import list_benchmarks
 from tests.report.known_scenes import World, make_world
@@ -195,7 +195,7 @@ def test_a_player_has_a_colour_for_each_fault_that_it_shows(tmp_path: Path) -> N
 
 
 #: Families that draw films or slices; and scans, which are drawn only if there are points.
-_WITHOUT_STILLS = {"sequences", "volumes", "scans"}
+_WITHOUT_STILLS = {"sequences", "scans", PROTOCOLS[VOLUMES].family}
 
 
 @pytest.mark.parametrize("protocol", [name for name in BENCHMARKS if PROTOCOLS[name].family not in _WITHOUT_STILLS])

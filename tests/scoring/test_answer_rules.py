@@ -36,10 +36,10 @@ from segjudge.evaluation_script.scoring import VERSION, answer, notify, scorer
 from segjudge.evaluation_script.scoring.answer import build_answer, limit_warnings, public_result, tables
 from segjudge.evaluation_script.scoring.phase import Notify, Phase, PhaseSplit
 from tests.builders import ANNOTATIONS, ROOT, label_zip, png, zipped
-from tests.families.choices import WITH_UNSEEN
+from tests.families.choices import SKIPS_MISSING, WITH_UNSEEN
 from tests.families.sequences.test_sequences import ONE, TRUTH
 
-PLAIN = SEQUENCE_PROTOCOLS["vos-benchmark"]
+PLAIN = SEQUENCE_PROTOCOLS[SKIPS_MISSING]
 
 
 def scored(sequence: str, name: str, j: float, f: float) -> ObjectScore:
@@ -116,7 +116,7 @@ def test_problems_are_listed_up_to_twenty() -> None:
 def test_what_participants_read_has_three_decimals_and_no_rows() -> None:
     answer = public_result(phase_of(), [report(warnings=["w"])])
     assert answer["result"] == [{"dev": {"J-Mean": 0.541, "F-Mean": 0.333}}]
-    assert (answer["protocol"], answer["scored"], answer["warnings"]) == ("vos-benchmark", ["dev"], ["dev: w"])
+    assert (answer["protocol"], answer["scored"], answer["warnings"]) == (PLAIN.name, ["dev"], ["dev: w"])
     (ours,) = answer["versions"].keys() - {"python", "numpy", "pillow"}
     assert answer["versions"][ours] == VERSION
 
@@ -203,7 +203,7 @@ def test_a_number_that_is_none_is_zero_on_the_leaderboard() -> None:
     assert given["submission_metadata"]["undefined"] == {"dev": ["J-Mean", "F-Mean"]}
     assert "undefined" not in build_answer(phase_of(percent=True), [report()], {})["submission_metadata"]
     assert nothing.warnings == ["dev: nothing to average for J&F-Mean, J-Mean, F-Mean"]
-    with pytest.raises(HostError, match=r"phases\.py: vos-benchmark has no metric AP, AR"):
+    with pytest.raises(HostError, match=rf"phases\.py: {PLAIN.name} has no metric AP, AR"):
         build_answer(phase_of(PhaseSplit("dev", PLAIN.name, ("AP", "J-Mean", "AR"))), [report()], {})
 
 
@@ -312,7 +312,7 @@ def test_a_page_gets_what_its_phase_shows(detail: str, shown: Any, monkeypatch: 
 
 def test_tables_hold_every_row() -> None:
     answer = tables([report("dev"), report("test", scores=SCORES[:1])])
-    assert answer["protocol"] == "vos-benchmark"
+    assert answer["protocol"] == PLAIN.name
     assert [(row["split"], row["sequence"], row["J-Mean"]) for row in answer["sequences"]] == [
         ("dev", "a", 0.75),
         ("dev", "b", 0.12345),
@@ -522,8 +522,8 @@ def test_what_evaluate_returns_is_json() -> None:
 
 def test_a_phase_says_how_much_participants_may_read() -> None:
     splits = (
-        PhaseSplit("dev", "vos-benchmark", ("J-Mean", "F-Mean")),
-        PhaseSplit("test", "vos-benchmark", ("J-Mean",), hidden=True),
+        PhaseSplit("dev", PLAIN.name, ("J-Mean", "F-Mean")),
+        PhaseSplit("test", PLAIN.name, ("J-Mean",), hidden=True),
     )
     reports = [report(), report("test")]
 

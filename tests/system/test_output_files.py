@@ -24,6 +24,7 @@ from segjudge.evaluation_script.families.sequences import truth as sequence_trut
 from segjudge.system.files import OutputFile, OutputFolder, file_name
 from tests.builders import ANNOTATIONS, ROOT, STRONG, zipped
 from tests.commands.test_participants import SHARP, TRUTH
+from tests.families.choices import SKIPS_MISSING
 
 BEFORE = "written before"
 
@@ -38,7 +39,7 @@ def places(folder: Path) -> list[str]:
 
 
 def scoring(folder: Path) -> list[str]:
-    return ["score", str(STRONG), "--truth", str(ANNOTATIONS), "--protocol", "sav", "--csv", str(folder)]
+    return ["score", str(STRONG), "--truth", str(ANNOTATIONS), "--protocol", SKIPS_MISSING, "--csv", str(folder)]
 
 
 def instances(folder: Path) -> list[str]:
@@ -223,7 +224,7 @@ def test_a_name_from_a_file_makes_no_path(name: str, tmp_path: Path, capsys: Any
     folder = tmp_path / "deep/deeper/csv"
     packed = tmp_path / "packed.zip"
     sequence_truth.write(str(packed), {name: truth, name.replace("/", "%2F") + "%": truth})
-    arguments = ["score", str(STRONG), "--truth", str(packed), "--protocol", "vos-benchmark", "--csv", str(folder)]
+    arguments = ["score", str(STRONG), "--truth", str(packed), "--protocol", SKIPS_MISSING, "--csv", str(folder)]
     before = set(tmp_path.rglob("*"))
     assert main(arguments) == 0
     written = {path for path in tmp_path.rglob("*") if path.is_file()} - before
@@ -272,7 +273,7 @@ def test_names_whose_bytes_are_no_utf8_are_written_as_escapes(
         pytest.skip("this system has only names of UTF-8")
     files = [str(tmp_path / name), *([str(STRONG)] if command == "compare" else [])]
     output = ["--json", str(tmp_path / "out")] if command == "score" else ["--out", str(tmp_path / "out.html")]
-    assert main([command, *files, "--truth", str(ANNOTATIONS), "--protocol", "sav", *output]) == 0
+    assert main([command, *files, "--truth", str(ANNOTATIONS), "--protocol", "davis2017", *output]) == 0
     capfd.readouterr()
     (written,) = tmp_path.glob("out*")
     assert "na" in written.read_text(encoding="utf-8")
