@@ -52,8 +52,8 @@ class _Value:
         """Check the values."""
 
     def __repr__(self) -> str:
-        shown = [name for name, field in self.__value_fields__.items() if field.repr]
-        return f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
+        shown = [f"{name}={getattr(self, name)!r}" for name, field in self.__value_fields__.items() if field.repr]
+        return f"{type(self).__qualname__}({', '.join(shown)})"
 
     def __eq__(self, value: object) -> bool:
         return _list_values(self) == _list_values(value) if type(value) is type(self) else NotImplemented
@@ -74,15 +74,13 @@ def _list_values(value: Any) -> Tuple[object, ...]:
 
 def _complete(cls: Any, arguments: Tuple[object, ...], options: Dict[str, object]) -> Dict[str, object]:
     """Return a value for each field; raises the error that dataclasses raise if that is impossible."""
-    fields, missing = cls.__value_fields__, dataclasses.MISSING
-    arguments_by_name = {**dict(zip(fields, arguments)), **options}
-    values = {name: field.default for name, field in fields.items() if field.default is not missing}
-    values.update(arguments_by_name)
-    for name, field in fields.items():
-        if name not in values and field.default_factory is not missing:
+    values = {**dict(zip(cls.__value_fields__, arguments)), **options}
+    is_impossible = len(values) < len(arguments) + len(options)
+    for name, field in cls.__value_fields__.items():
+        if name not in values and field.default_factory is not dataclasses.MISSING:
             values[name] = field.default_factory()
-    if len(arguments_by_name) < len(arguments) + len(options) or values.keys() != fields.keys():
-        defaults = [dataclasses.field(default=x.default, default_factory=x.default_factory) for x in fields.values()]
-        rows = [(name, object, default) for name, default in zip(fields, defaults)]
-        dataclasses.make_dataclass(cls.__qualname__, rows)(*arguments, **options)
-    return {name: values[name] for name in fields}
+        is_impossible |= values.setdefault(name, field.default) is dataclasses.MISSING
+    if is_impossible or len(values) > len(cls.__value_fields__):
+        standard: Any = type(cls.__name__, (cls,), {"__qualname__": cls.__qualname__})
+        dataclasses.dataclass(frozen=True)(standard)(*arguments, **options)
+    return {name: values[name] for name in cls.__value_fields__}
