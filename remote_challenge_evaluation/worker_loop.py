@@ -21,15 +21,7 @@ from segjudge.system.processes import Child, Streams
 from .journal import DamagedError, Journal, JournalError, UnusableError
 from .monitoring import Log, send_to_webhook, serve_health
 from .scorer_process import forbid_inspection, read_annotations, read_phases
-from .services import (
-    ApiQueue,
-    HostQueue,
-    Stop,
-    TokenRefusedError,
-    WorkerServices,
-    WorkQueue,
-    fetch_annotations,
-)
+from .services import ApiQueue, HostQueue, Stop, TokenRefusedError, WorkerServices, WorkQueue, fetch_annotations
 from .settings import ScoredPhase, SettingsError, StartError, WorkerSettings
 from .worker import Sweep, Worker
 

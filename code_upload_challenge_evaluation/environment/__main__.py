@@ -148,10 +148,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--step-seconds", type=float, default=TimeLimits.step, help="time for one action")
     parser.add_argument("--begin-seconds", type=float, default=TimeLimits.begin, help="time until the first reset")
     parser.add_argument(
-        "--idle-seconds",
-        type=float,
-        default=TimeLimits.idle,
-        help="time without a call until a reset may take over",
+        "--idle-seconds", type=float, default=TimeLimits.idle, help="time without a call until a reset may take over"
     )
     parser.add_argument(
         "--gone-seconds",

@@ -555,8 +555,7 @@ def open_files(path: str, limits: ArchiveLimits) -> Files:
 def _by_content(path: str, start: bytes, limits: ArchiveLimits) -> Files:
     if start.strip() == _PLACEHOLDER:
         raise Flaw(
-            "did not arrive: the upload failed, and EvalAI holds a 12-byte placeholder instead",
-            "Submit it again",
+            "did not arrive: the upload failed, and EvalAI holds a 12-byte placeholder instead", "Submit it again"
         )
     if not start.strip(b"\0 \r\n\t"):
         raise Flaw("is empty" if os.path.getsize(path) == len(start) else "begins with too many blanks", limits.send)

@@ -83,12 +83,7 @@ UNIT_LIMITS = ArchiveLimits(
 #: A participant's machine has more memory and disk than EvalAI's worker, and links in a folder are the participant's
 #: own.
 LOCAL_LIMITS = ArchiveLimits(
-    members=50_000_000,
-    total_bytes=1 << 40,
-    memory_bytes=1 << 32,
-    json_bytes=1 << 34,
-    records=50_000_000,
-    links=True,
+    members=50_000_000, total_bytes=1 << 40, memory_bytes=1 << 32, json_bytes=1 << 34, records=50_000_000, links=True
 )
 
 #: A host's own dataset is trusted more than a participant's file.

@@ -12,17 +12,7 @@ from typing import Callable, List, Optional, Tuple, Union
 
 import numpy as np
 
-from .detections import (
-    ANNOTATION,
-    FRAMES,
-    MASK,
-    CurveTables,
-    CurveTask,
-    OverlappingPairs,
-    RecordTable,
-    Rings,
-    TrueSets,
-)
+from .detections import ANNOTATION, FRAMES, MASK, CurveTables, CurveTask, OverlappingPairs, RecordTable, Rings, TrueSets
 from .distances import SQUARES, Surroundings
 from .overlaps import SLACK, PairGroups, Pairs, shape_of_table
 from .run_lengths import MaskTexts, pack_texts

@@ -504,10 +504,7 @@ def _make_methods(compared: Comparison, details: MethodCosts) -> Section:
         "verdicts": compared.verdicts(),
         "names": names,
         "apart": {(row, column): compared.sign(row, column) for row, column in permutations(names, 2)},
-        "kinds": [
-            *(f"{name}: {cause}" for name, cause in details.causes.items() if cause),
-            *compared.describe_kinds(),
-        ],
+        "kinds": [*(f"{name}: {cause}" for name, cause in details.causes.items() if cause), *compared.describe_kinds()],
     }
     methods = Section("methods", "Methods", values, package="segjudge.analysis", style=details.style)
     players = [section for section in details.sections if section.template == PLAYER]

@@ -125,8 +125,7 @@ PLATFORMS = {
             "Check competitions by the rules of Codabench's unpacker, and for faults that it does not report.",
         ),
         "push": _Row(
-            "codabench",
-            "Check competitions, upload the new ones to Codabench, and wait until it has unpacked them.",
+            "codabench", "Check competitions, upload the new ones to Codabench, and wait until it has unpacked them."
         ),
     },
     "grand-challenge": {
@@ -134,7 +133,7 @@ PLATFORMS = {
             "grand_challenge",
             "Build the evaluation methods for grand-challenge.org: a Docker context, the truth and the settings of "
             "each phase.",
-        ),
+        )
     },
 }
 EVALAI = "evalai"

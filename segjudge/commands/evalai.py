@@ -384,10 +384,7 @@ def _passes_whole(problems: list[BundleProblem], path: str) -> bool:
 def _try_bundle(source: BundleSource, path: str, name: str | None, not_checked: list[str]) -> list[BundleProblem]:
     """Return the problems found by pip and a worker; add untried checks to `not_checked`."""
     from segjudge.platforms.evalai.bundle.trial import UntriedError, try_requirements, try_samples
-    from segjudge.platforms.evalai.hosted_worker.interpreter import (
-        PINNED_PYTHON,
-        Interpreter,
-    )
+    from segjudge.platforms.evalai.hosted_worker.interpreter import PINNED_PYTHON, Interpreter
 
     root, problems = source.root, list[BundleProblem]()
     python = Interpreter.for_worker(name, root) if source.is_foreign else Interpreter.open(name or sys.executable)
@@ -488,12 +485,7 @@ def _push(args: argparse.Namespace) -> int:
     from segjudge.platforms.evalai.bundle.check import check
     from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
     from segjudge.platforms.evalai.bundle.problems import mappings_in
-    from segjudge.platforms.evalai.bundle.push import (
-        ChallengePush,
-        RejectedError,
-        find_repository,
-        without_sponsors,
-    )
+    from segjudge.platforms.evalai.bundle.push import ChallengePush, RejectedError, find_repository, without_sponsors
     from segjudge.platforms.evalai.bundle.server_state import ServerState
     from segjudge.platforms.evalai.client import EvalAISettings
 

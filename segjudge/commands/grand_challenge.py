@@ -42,6 +42,4 @@ def _add_build_options(sub: argparse.ArgumentParser) -> None:
     options_of(sub, OUTPUT)("--out", metavar="FOLDER", type=OutputFolder, help=about)
 
 
-COMMANDS = {
-    "build": Command(_add_build_options, _build, "segjudge build my-challenge --platform grand-challenge"),
-}
+COMMANDS = {"build": Command(_add_build_options, _build, "segjudge build my-challenge --platform grand-challenge")}

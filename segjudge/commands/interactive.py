@@ -355,13 +355,7 @@ def _add_serve_options(sub: argparse.ArgumentParser) -> None:
     add("--data", metavar="DIR", default=os.path.join(".segjudge", "interactive"), help=about)
     add("--bind", metavar="ADDRESS", default=_LOOPBACK, help=f"the address to listen on (default: {_LOOPBACK})")
     about = f"the port to listen on (default: {_PORT}; 0: any free port)"
-    add(
-        "--port",
-        metavar="N",
-        type=whole_number(0, 65535),
-        default=_PORT,
-        help=about,
-    )
+    add("--port", metavar="N", type=whole_number(0, 65535), default=_PORT, help=about)
     add = options_of(sub, _LIMITS)
     about = "maximum unfinished sessions per user (default: 4)"
     add("--sessions", metavar="N", type=whole_number(1, 1000), default=4, help=about)

@@ -133,12 +133,7 @@ def _rehearse(options: _Options) -> None:
         _serve(services, options.requests_per_minute, port, background)
 
 
-def _serve(
-    services: Services,
-    requests_per_minute: int,
-    port: socket.socket,
-    background: Sequence[Background],
-) -> None:
+def _serve(services: Services, requests_per_minute: int, port: socket.socket, background: Sequence[Background]) -> None:
     """Serve until a signal; then begin nothing more and return running jobs to the queue."""
     import uvicorn
 
@@ -276,13 +271,7 @@ def _add_options(sub: argparse.ArgumentParser) -> None:
     add_bundle_options(sub)
     add = options_of(sub, _DAILY)
     add("--seed-demo", action="store_true", help="submit the samples of examples/ at the start")
-    add(
-        "--port",
-        metavar="N",
-        type=whole_number(0, 65535),
-        default=_PORT,
-        help=_PORT_HELP,
-    )
+    add("--port", metavar="N", type=whole_number(0, 65535), default=_PORT, help=_PORT_HELP)
     about = "open and close challenges and phases as if today were DATE, in UTC"
     add("--now", dest="date", metavar="DATE", help=about)
     add("--reset", action="store_true", help="delete the data of earlier rehearsals and start over")

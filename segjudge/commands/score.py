@@ -208,9 +208,7 @@ def _change_rules(protocol: FamilyProtocol, cap: str | None, quirk: str | None) 
     if not isinstance(protocol, InstanceProtocol):
         return protocol
     changed_protocol = replace(
-        protocol,
-        cap=cap or protocol.cap,
-        id_zero_quirk=quirk == "on" if quirk else protocol.id_zero_quirk,
+        protocol, cap=cap or protocol.cap, id_zero_quirk=quirk == "on" if quirk else protocol.id_zero_quirk
     )
     if changed_protocol == protocol:
         return protocol

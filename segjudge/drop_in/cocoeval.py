@@ -40,12 +40,7 @@ _IncumbentParams: Any = incumbent.Params
 #: The methods that pycocotools calls if a program replaces them.
 _OWN_RULES = ("_prepare", "computeIoU", "evaluateImg")
 #: The protocol of each kind of comparison.
-_KINDS = {
-    "segm": "coco",
-    "bbox": PROTOCOLS["bbox"],
-    "boundary": "coco-boundary",
-    "keypoints": PROTOCOLS["keypoints"],
-}
+_KINDS = {"segm": "coco", "bbox": PROTOCOLS["bbox"], "boundary": "coco-boundary", "keypoints": PROTOCOLS["keypoints"]}
 #: An area that no detection has, for ranges that a program does not use.
 _NO_RANGE = (-1.0, -1.0)
 

@@ -384,9 +384,7 @@ def format_cell(value: float | None) -> str:
 
 
 def make_frame(
-    reports: Sequence[Report],
-    tables: Sequence[Mapping[str, Callable[[], Mapping[str, Any]]]],
-    name: str,
+    reports: Sequence[Report], tables: Sequence[Mapping[str, Callable[[], Mapping[str, Any]]]], name: str
 ) -> DataFrame:
     """Make a table of all splits: of their rows, another table of `tables`, or `metrics`. Raises UsageError for an
     unknown name.

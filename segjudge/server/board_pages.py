@@ -9,10 +9,7 @@ from types import MappingProxyType
 from markupsafe import Markup
 from starlette.responses import Response
 
-from .actions.reading import (
-    find_glances,
-    find_open_reports,
-)
+from .actions.reading import find_glances, find_open_reports
 from .leaderboards import RankedBoard, board_of, history_of
 from .models import ChallengePhase, ChallengePhaseSplit, Submission
 from .page_endpoints import answer, challenge_page
@@ -60,10 +57,7 @@ def visible_boards(request: UserRequest, challenge: int) -> _Boards:
 def name_boards(boards: _Boards) -> list[JsonObject]:
     splits = Counter(phase.id for phase, _ in boards)
     return [
-        {
-            "id": split.id,
-            "name": str(phase.config["name"]) + f" / {split.dataset_split.name}" * (splits[phase.id] > 1),
-        }
+        {"id": split.id, "name": str(phase.config["name"]) + f" / {split.dataset_split.name}" * (splits[phase.id] > 1)}
         for phase, split in boards
     ]
 

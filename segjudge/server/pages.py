@@ -9,9 +9,7 @@ from starlette.responses import RedirectResponse, Response
 
 from .accounts import PARTICIPANT
 from .actions import submitting
-from .actions.reading import (
-    find_glances,
-)
+from .actions.reading import find_glances
 from .board_pages import LISTED, describe_place, format_score, name_boards, visible_boards
 from .leaderboards import board_of
 from .models import Challenge, User

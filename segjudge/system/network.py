@@ -32,13 +32,7 @@ FIRST, LONGEST = 0.5, 30.0
 _WATCH_PAUSE = 0.1
 #: The exceptions about an address, a name, a connection, a certificate, a header or a body; a ValueError or TypeError
 #: is a defect of ours.
-_NETWORK = (
-    requests.RequestException,
-    urllib3.exceptions.HTTPError,
-    http.client.HTTPException,
-    OSError,
-    MemoryError,
-)
+_NETWORK = (requests.RequestException, urllib3.exceptions.HTTPError, http.client.HTTPException, OSError, MemoryError)
 
 
 class WireError(Exception):

@@ -36,8 +36,7 @@ class CellProtocol(ScriptedProtocol):
 
 _ROWS = (
     CellProtocol(
-        "ctc",
-        "OP_CTB, SEG, TRA, BIO and CHOTA. Each is the mean over the sequences for which it is defined.",
+        "ctc", "OP_CTB, SEG, TRA, BIO and CHOTA. Each is the mean over the sequences for which it is defined."
     ),
     CellProtocol(
         "ctc-official",

@@ -106,10 +106,7 @@ class InstanceProtocol:
 
 
 _places = InstanceProtocol(
-    "places2017",
-    "Up to 255 masks per image, over all categories; further masks are dropped.",
-    (1, 50, 255),
-    PER_IMAGE,
+    "places2017", "Up to 255 masks per image, over all categories; further masks are dropped.", (1, 50, 255), PER_IMAGE
 )
 _coco = InstanceProtocol("coco", "Up to 100 masks per image and category.", (1, 10, 100))
 _lvis = InstanceProtocol(

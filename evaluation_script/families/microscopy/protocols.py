@@ -35,8 +35,7 @@ class MicroscopyProtocol(ScriptedProtocol):
 
 _ROWS = (
     MicroscopyProtocol(
-        "cellpose-ap",
-        "AP at IoU .5, .75 and .9: TP / (TP + FP + FN) per image, averaged over images with cells.",
+        "cellpose-ap", "AP at IoU .5, .75 and .9: TP / (TP + FP + FN) per image, averaged over images with cells."
     ),
     MicroscopyProtocol(
         "cellpose-ap-official",

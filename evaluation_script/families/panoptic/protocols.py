@@ -57,8 +57,7 @@ class PanopticProtocol:
 
 
 _coco = PanopticProtocol(
-    "coco-panoptic",
-    "PQ of images. Segments match above an IoU of 0.5; areas of true segments come from the JSON.",
+    "coco-panoptic", "PQ of images. Segments match above an IoU of 0.5; areas of true segments come from the JSON."
 )
 _vipseg = PanopticProtocol(
     "vipseg",
@@ -86,10 +85,7 @@ _MOTCHALLENGE = "sidewalk, building, vegetation, sky, person+, rider, bicycle"
 _ROWS = (
     _coco,
     replace(
-        _coco,
-        name="coco-panoptic-boundary",
-        about="PQ with the smaller of mask IoU and boundary IoU.",
-        boundary=True,
+        _coco, name="coco-panoptic-boundary", about="PQ with the smaller of mask IoU and boundary IoU.", boundary=True
     ),
     replace(
         _coco,

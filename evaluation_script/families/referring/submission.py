@@ -6,17 +6,7 @@ from typing import AbstractSet, Any, Callable, Dict, Iterable, Iterator, List, N
 
 import numpy as np
 
-from ...files import (
-    CHUNK_BYTES,
-    ArchiveLimits,
-    Flaw,
-    HostError,
-    Problem,
-    Problems,
-    printable,
-    quantity,
-    read_json,
-)
+from ...files import CHUNK_BYTES, ArchiveLimits, Flaw, HostError, Problem, Problems, printable, quantity, read_json
 from ...masks import run_lengths as rle
 from ...masks.backend import backend
 from ...masks.run_lengths import MaskTexts, pack_texts

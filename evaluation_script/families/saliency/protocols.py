@@ -33,8 +33,7 @@ class SaliencyProtocol(ScriptedProtocol):
 
 _ROWS = (
     SaliencyProtocol(
-        "sod",
-        "S, E, F, weighted F and MAE of maps as submitted. Images without an object are reported separately.",
+        "sod", "S, E, F, weighted F and MAE of maps as submitted. Images without an object are reported separately."
     ),
     SaliencyProtocol(
         "sod-official",

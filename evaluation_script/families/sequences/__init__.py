@@ -12,17 +12,7 @@ from ..base.family import Family
 from .layouts import ALIASES, GENERIC, LAYOUTS
 from .protocols import BESIDE, SEQUENCE_PROTOCOLS
 
-__all__ = [
-    "FAMILY",
-    "counting",
-    "dataset",
-    "engine",
-    "layouts",
-    "losses",
-    "metrics",
-    "protocols",
-    "truth",
-]
+__all__ = ["FAMILY", "counting", "dataset", "engine", "layouts", "losses", "metrics", "protocols", "truth"]
 
 _LAYOUTS = (GENERIC.name, *sorted({*LAYOUTS, *ALIASES} - {GENERIC.name}))
 

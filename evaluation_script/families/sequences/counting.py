@@ -16,15 +16,7 @@ import numpy as np
 from ...files.problems import Problem, Problems, printable
 from ...masks.backend import backend
 from ...masks.files import GreyFolders, MaskFiles, ObjectMasks, SalientImages
-from ...masks.similarity import (
-    Counts,
-    Region,
-    boundary_similarity,
-    diagonal_tolerance,
-    disk,
-    fractional_disk,
-    reach,
-)
+from ...masks.similarity import Counts, Region, boundary_similarity, diagonal_tolerance, disk, fractional_disk, reach
 from ...masks.stack import Array, Size, Stack, Stacks, empty_stack, join_stacks
 from ...values import dataclass
 from ..base.accumulator import NamedAccumulator, NamedCounts, decode_with, problems_of

@@ -136,11 +136,7 @@ class _Reader:
         return {label: {} for label in sorted(members, key=label_order)}
 
     def _describe_objects(
-        self,
-        entries: Dict[str, Any],
-        members: Dict[str, Dict[str, str]],
-        frames: List[str],
-        visible: Dict[str, Array],
+        self, entries: Dict[str, Any], members: Dict[str, Dict[str, str]], frames: List[str], visible: Dict[str, Array]
     ) -> Dict[str, ObjectFacts]:
         """Return the facts of all objects: those with entries first, then those only in the masks."""
         facts = {}

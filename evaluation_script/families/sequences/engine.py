@@ -11,17 +11,7 @@ from typing import AbstractSet, Collection, Dict, Iterable, List, Optional, Set
 
 import numpy as np
 
-from ...files import (
-    ArchiveLimits,
-    Flaw,
-    Problem,
-    Problems,
-    SubmissionError,
-    inflect,
-    name_list,
-    quantity,
-    read_json,
-)
+from ...files import ArchiveLimits, Flaw, Problem, Problems, SubmissionError, inflect, name_list, quantity, read_json
 from ...files.archive import JSON_NAME, UPLOAD, open_files
 from ...masks.files import (
     GreyFolders,

@@ -10,11 +10,7 @@ import numpy as np
 
 from ...files.problems import Problem, Problems, name_list, printable, quantity
 from ...masks.overlaps import best_proposals
-from ...masks.similarity import (
-    Counts,
-    boundary_similarity,
-    region_similarity,
-)
+from ...masks.similarity import Counts, boundary_similarity, region_similarity
 from ...masks.stack import Array
 from ...values.arithmetic import add
 from ..base.family import Values

@@ -12,15 +12,7 @@ from ...values.arithmetic import mean
 from ..base.family import Values
 from ..base.suspicions import Reading, ScoreRange, judge_matches, judge_one_class, read_rewritten
 from ..base.units import Shapes, UnitAccumulator, unit_engine
-from .counting import (
-    ALPHAS,
-    CLEAR_FIELDS,
-    HOTA_FIELDS,
-    TRACK_THRESHOLDS,
-    average_precisions,
-    count,
-    measure_hota,
-)
+from .counting import ALPHAS, CLEAR_FIELDS, HOTA_FIELDS, TRACK_THRESHOLDS, average_precisions, count, measure_hota
 from .files import TracksSubmission, read_truth
 from .protocols import BURST, CLEAR, COMMON, HOTA, TracksProtocol
 
@@ -57,10 +49,7 @@ def _measure_categories(accumulator: UnitAccumulator[TracksProtocol]) -> List[Di
 
     hota, clear = total("hota", len(HOTA_FIELDS), len(ALPHAS)), total("clear", len(CLEAR_FIELDS))
     measures = [
-        {
-            **{name: mean(values) for name, values in measure_hota(hota_fields).items()},
-            **_measure_clear(clear_fields),
-        }
+        {**{name: mean(values) for name, values in measure_hota(hota_fields).items()}, **_measure_clear(clear_fields)}
         for hota_fields, clear_fields in zip(hota, clear)
     ]
     if accumulator.protocol.burst:
@@ -164,14 +153,5 @@ def _list_readings(protocol: TracksProtocol) -> List[Reading]:
 
 
 ENGINE = unit_engine(
-    read_truth,
-    TracksSubmission,
-    count,
-    values,
-    tables,
-    _shapes,
-    _suspect,
-    _FACTS,
-    {"tracks"},
-    readings=_list_readings,
+    read_truth, TracksSubmission, count, values, tables, _shapes, _suspect, _FACTS, {"tracks"}, readings=_list_readings
 )

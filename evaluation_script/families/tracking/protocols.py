@@ -77,10 +77,7 @@ _BOXES = "As computed by the official code: HOTA compares the boxes around masks
 _ROWS = (
     _mots,
     replace(
-        _mots,
-        name="kitti-mots",
-        about="As mots, for cars and pedestrians.",
-        classes=(("car", 1), ("pedestrian", 2)),
+        _mots, name="kitti-mots", about="As mots, for cars and pedestrians.", classes=(("car", 1), ("pedestrian", 2))
     ),
     _burst,
     replace(_burst, name="burst-official", about=f"{_BOXES} (class-guided).", boxes=True),

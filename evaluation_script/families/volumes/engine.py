@@ -317,13 +317,5 @@ def _note(accumulator: UnitAccumulator[VolumeProtocol]) -> List[str]:
 
 
 ENGINE = unit_engine(
-    read_truth,
-    VolumeSubmission,
-    _count,
-    _compute_metrics,
-    _tables,
-    _shapes,
-    suspect,
-    facts={},
-    notes=_note,
+    read_truth, VolumeSubmission, _count, _compute_metrics, _tables, _shapes, suspect, facts={}, notes=_note
 )

@@ -33,11 +33,7 @@ _MOST_SAMPLED = 1 << 20
 
 
 def _make_reading(
-    name: str,
-    slip: str,
-    remedy: str,
-    change: Callable[[Array], Array] = np.asarray,
-    metric: str = "",
+    name: str, slip: str, remedy: str, change: Callable[[Array], Array] = np.asarray, metric: str = ""
 ) -> Reading:
     return Reading(name, slip, remedy, "case", lambda _: change, _LEAST, metric=metric)
 

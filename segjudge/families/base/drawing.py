@@ -164,10 +164,7 @@ def _count_causes(
     owners: Mapping[str, Unit],
 ) -> CauseCounts:
     counts = CauseCounts(
-        painter.segment,
-        units.noun.removesuffix("s"),
-        edge_weight=painter.edge_weight,
-        one_to_one=painter.one_to_one,
+        painter.segment, units.noun.removesuffix("s"), edge_weight=painter.edge_weight, one_to_one=painter.one_to_one
     )
     for unit, painting in painted:
         names, before = _name_classes(painter, unit), dict(counts.costs)

@@ -21,15 +21,7 @@ from segjudge.evaluation_script.families.base.units import UnitAccumulator, Unit
 from segjudge.evaluation_script.files.problems import Flaw, Problem, SubmissionError, printable
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.backend import backend
-from segjudge.evaluation_script.masks.stack import (
-    Array,
-    Size,
-    Stack,
-    Stacks,
-    crop,
-    empty_labels,
-    pack,
-)
+from segjudge.evaluation_script.masks.stack import Array, Size, Stack, Stacks, crop, empty_labels, pack
 from segjudge.masks.run_lengths import runs_of_mask
 from segjudge.system.errors import UsageError
 

@@ -111,9 +111,7 @@ class PaintedUnit:
 
     def add(self, seen: SeenFrame, *, truth_alone: bool) -> None:
         judged = seen.judged or judge_segments(
-            seen.shared,
-            (seen.truth.areas, seen.prediction.areas),
-            (seen.truth.classes, seen.prediction.classes),
+            seen.shared, (seen.truth.areas, seen.prediction.areas), (seen.truth.classes, seen.prediction.classes)
         )
         if truth_alone:
             judged.truth[:] = RIGHT

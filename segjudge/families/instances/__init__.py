@@ -8,13 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from segjudge.evaluation_script.files.problems import quantity
-from segjudge.families.base.tools import (
-    Columns,
-    FamilyTools,
-    MethodCosts,
-    ScoredMethod,
-    ScoringInputs,
-)
+from segjudge.families.base.tools import Columns, FamilyTools, MethodCosts, ScoredMethod, ScoringInputs
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.family import Progress

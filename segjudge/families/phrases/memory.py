@@ -15,13 +15,7 @@ from segjudge.evaluation_script.families.phrases.videos import Tracks
 from segjudge.evaluation_script.files.problems import quantity
 from segjudge.evaluation_script.masks.run_lengths import Masks, pack_texts
 from segjudge.evaluation_script.masks.stack import Array, Size
-from segjudge.families.base.memory import (
-    CheckedMask,
-    SamplesInMemory,
-    common_size,
-    read_checked_mask,
-    refusal,
-)
+from segjudge.families.base.memory import CheckedMask, SamplesInMemory, common_size, read_checked_mask, refusal
 
 _FORM = "Give a list of masks, or {'masks': [...], 'scores': [...]}"
 _TRACKS_FORM = "Give {'tracks': [[mask or None, ...], ...]} with a list for each track, and 'scores' or 'iscrowd'"

@@ -11,13 +11,7 @@ from segjudge.evaluation_script.families.base.units import TruthFrame, UnitCount
 from segjudge.evaluation_script.families.referring.engine import count_pixels
 from segjudge.evaluation_script.families.referring.protocols import GREFCOCO, ReferringProtocol
 from segjudge.evaluation_script.masks.run_lengths import compress
-from segjudge.families.base.memory import (
-    CheckedMask,
-    SamplesInMemory,
-    common_size,
-    read_checked_mask,
-    refusal,
-)
+from segjudge.families.base.memory import CheckedMask, SamplesInMemory, common_size, read_checked_mask, refusal
 
 _FORM = "Give a mask, or {'mask': ..., 'no_target': ...}"
 

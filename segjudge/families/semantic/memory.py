@@ -10,14 +10,7 @@ import numpy as np
 from segjudge.evaluation_script.families.semantic.engine import check_labels, count_maps
 from segjudge.evaluation_script.families.semantic.protocols import VIDEOS, SemanticProtocol
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.families.base.memory import (
-    UnitFrames,
-    UnitsInMemory,
-    common_size,
-    read_labels,
-    refusal,
-    refuse_flaws,
-)
+from segjudge.families.base.memory import UnitFrames, UnitsInMemory, common_size, read_labels, refusal, refuse_flaws
 
 #: The maximum 16-bit label.
 _MOST_LABEL = (1 << 16) - 1

@@ -49,11 +49,7 @@ _STATISTICS = {
     "Recall": "share of frames with {} above 0.5",
     "Decay": "loss of {} from the first to the last quarter of the frames",
 }
-_PERIODS = {
-    "": "",
-    "disappear_": ", while the object is absent",
-    "reappear_": ", after the object reappears",
-}
+_PERIODS = {"": "", "disappear_": ", while the object is absent", "reappear_": ", after the object reappears"}
 #: Meanings by full name: of the metrics of expressions, and of additional metrics.
 _WHOLE = {
     "N-acc": "share of expressions without a target whose prediction is empty",

@@ -12,11 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from segjudge.evaluation_script.families.sequences.counting import is_one_mask
-from segjudge.evaluation_script.families.sequences.losses import (
-    ScoredSequence,
-    SequenceLosses,
-    prepare_blocks,
-)
+from segjudge.evaluation_script.families.sequences.losses import ScoredSequence, SequenceLosses, prepare_blocks
 from segjudge.evaluation_script.families.sequences.protocols import SequenceProtocol
 from segjudge.evaluation_script.families.sequences.truth import VOID
 from segjudge.evaluation_script.masks.similarity import count_shared

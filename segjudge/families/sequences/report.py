@@ -37,15 +37,7 @@ from segjudge.evaluation_script.masks.stream import MaskStream, bytes_in_page, w
 from segjudge.evaluation_script.values import dataclass
 from segjudge.families.base.tools import MethodCosts, ScoredMethod, ScoringInputs
 from segjudge.report import player
-from segjudge.report.page import (
-    MOST_ROWS,
-    PageOptions,
-    Section,
-    add_bar,
-    make_verdict,
-    picture_kind,
-    templates,
-)
+from segjudge.report.page import MOST_ROWS, PageOptions, Section, add_bar, make_verdict, picture_kind, templates
 from segjudge.report.sentences import LITTLE, rank_kinds
 from segjudge.report.tables import format_difference, format_number
 from segjudge.system.errors import UsageError

@@ -108,11 +108,7 @@ class _VolumeTools(UnitTools):
         from segjudge.evaluation_script.files.problems import quantity
 
         cases = quantity(sum(len(truth.units) for truth in truths), "case")
-        return {
-            "content": cases,
-            "about": f"Segment the volumes of {cases}.",
-            "unit": truths[0].units[0].name,
-        }
+        return {"content": cases, "about": f"Segment the volumes of {cases}.", "unit": truths[0].units[0].name}
 
 
 TOOLS = _VolumeTools()

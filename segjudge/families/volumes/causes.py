@@ -14,18 +14,7 @@ from segjudge.evaluation_script.files.problems import quantity
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.causes import CauseCounts
 
-from .components import (
-    INEXACT,
-    MERGED,
-    MISSED,
-    RIGHT,
-    SPLIT,
-    SURPLUS,
-    TOO_LITTLE,
-    TOO_MUCH,
-    WRONG_LABEL,
-    JudgedRegion,
-)
+from .components import INEXACT, MERGED, MISSED, RIGHT, SPLIT, SURPLUS, TOO_LITTLE, TOO_MUCH, WRONG_LABEL, JudgedRegion
 from .losses import name_label
 
 #: The names of the causes in the sentences of all families.

@@ -10,11 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from segjudge.evaluation_script.families.volumes.components import (
-    SharedComponents,
-    name_components,
-    share_components,
-)
+from segjudge.evaluation_script.families.volumes.components import SharedComponents, name_components, share_components
 from segjudge.evaluation_script.families.volumes.lesions import LesionSides, find_lesions, find_predicted, find_true
 from segjudge.evaluation_script.families.volumes.protocols import LabelRegion, LesionRule, VolumeProtocol
 from segjudge.evaluation_script.masks.stack import Array

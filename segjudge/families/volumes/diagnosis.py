@@ -12,11 +12,7 @@ import numpy as np
 from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.families.base.units import Unit, UnitAccumulator, UnitTruth
 from segjudge.evaluation_script.families.volumes.boxes import Box, Boxes, cut_slabs, find_boxes, select_labels
-from segjudge.evaluation_script.families.volumes.engine import (
-    find_region_box,
-    list_labels,
-    list_regions,
-)
+from segjudge.evaluation_script.families.volumes.engine import find_region_box, list_labels, list_regions
 from segjudge.evaluation_script.families.volumes.files import VolumeSubmission, decode_geometry, read_labels
 from segjudge.evaluation_script.families.volumes.geometry import Geometry
 from segjudge.evaluation_script.families.volumes.protocols import LabelRegion, VolumeProtocol
@@ -27,15 +23,7 @@ from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.tools import ScoringInputs
 
 from .causes import FOUND, VolumeCauses
-from .components import (
-    INEXACT,
-    MIRRORED,
-    RIGHT,
-    SURPLUS,
-    WRONG_LABEL,
-    JudgedRegion,
-    judge_region,
-)
+from .components import INEXACT, MIRRORED, RIGHT, SURPLUS, WRONG_LABEL, JudgedRegion, judge_region
 from .losses import name_label, weigh_losses
 
 #: The maximum number of examined cases, the costliest first, and of components kept per case for tables.

@@ -12,13 +12,7 @@ from segjudge.evaluation_script.families.base.units import open_dataset
 from segjudge.evaluation_script.families.volumes.files import COMPRESSED, FIRST_CHANNEL, LABEL_SUFFIXES
 from segjudge.evaluation_script.families.volumes.geometry import Geometry, require_order
 from segjudge.evaluation_script.families.volumes.headers import VolumeHeader
-from segjudge.evaluation_script.families.volumes.voxels import (
-    LABELS_END,
-    Volume,
-    VolumeFile,
-    ending_of,
-    reorder_volume,
-)
+from segjudge.evaluation_script.families.volumes.voxels import LABELS_END, Volume, VolumeFile, ending_of, reorder_volume
 from segjudge.evaluation_script.files.limits import Files
 from segjudge.evaluation_script.files.problems import Flaw, HostError, SubmissionError, inflect, name_list, printable
 from segjudge.evaluation_script.masks.stack import Array

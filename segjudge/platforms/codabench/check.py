@@ -36,14 +36,7 @@ from segjudge.platforms.evalai.bundle.rule_rows import (
 from segjudge.system.errors import UsageError
 
 from . import serializer_fields as fields
-from .opened_competition import (
-    CONFIG,
-    ERROR_LOG,
-    OpenedCompetition,
-    crash,
-    open_competition,
-    refusal,
-)
+from .opened_competition import CONFIG, ERROR_LOG, OpenedCompetition, crash, open_competition, refusal
 from .pitfalls import check_pitfalls, parse_moment
 from .shared_rules import (
     NO_UUID,

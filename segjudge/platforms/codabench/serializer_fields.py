@@ -134,10 +134,7 @@ TASK = {
     "description": SerializerField(TEXT, 22, null=True, blank=True),
     "ingestion_only_during_scoring": SerializerField(_FLAG, 22),
 }
-SOLUTION = {
-    "name": SerializerField(TEXT, 22, 256),
-    "description": SerializerField(TEXT, 22, null=True, blank=True),
-}
+SOLUTION = {"name": SerializerField(TEXT, 22, 256), "description": SerializerField(TEXT, 22, null=True, blank=True)}
 PHASE = {
     "name": SerializerField(TEXT, 31, 256, required=True),
     "description": SerializerField(TEXT, 31, null=True, blank=True),
@@ -179,10 +176,7 @@ _FLAG_KEYS = (
     *("can_participants_make_submissions_public", "make_programs_available", "make_input_data_available"),
 )
 #: The serializer's fields in its order: those before the pages and phases, and those after them.
-BEFORE_PAGES = {
-    "title": SerializerField(TEXT, 9, 256, required=True),
-    "docker_image": SerializerField(TEXT, 14, 128),
-}
+BEFORE_PAGES = {"title": SerializerField(TEXT, 9, 256, required=True), "docker_image": SerializerField(TEXT, 14, 128)}
 AFTER_PHASES = {
     "description": SerializerField(TEXT, 9, null=True, blank=True),
     **dict.fromkeys(_FLAG_KEYS, SerializerField(_FLAG, 17)),

@@ -9,14 +9,7 @@ from segjudge.platforms.evalai.bundle.fields import FALSE, TRUE
 from segjudge.platforms.evalai.bundle.secrecy import is_visible
 from segjudge.platforms.evalai.rows import CANCELLED, FAILED, FINISHED, RUNNING, is_number
 from segjudge.server.evalai_json import TEXT_FIELDS
-from segjudge.server.models import (
-    Challenge,
-    ChallengePhase,
-    ChallengePhaseSplit,
-    LeaderboardData,
-    Submission,
-    User,
-)
+from segjudge.server.models import Challenge, ChallengePhase, ChallengePhaseSplit, LeaderboardData, Submission, User
 from segjudge.server.services import Services
 from segjudge.server.submissions import OPEN, REPORTED, STATUSES, SUBMITTED, SplitScores
 from segjudge.server.wire import NOT_AUTHORIZED, JsonObject, Refusal, make_storable

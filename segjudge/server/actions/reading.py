@@ -18,14 +18,7 @@ from segjudge.platforms.evalai.bundle.secrecy import is_visible
 from segjudge.platforms.evalai.hosted_worker.folder import has_our_modules
 from segjudge.platforms.evalai.rows import FINISHED
 from segjudge.server.leaderboards import teams_of_hosts
-from segjudge.server.models import (
-    Challenge,
-    ChallengePhase,
-    ChallengePhaseSplit,
-    Submission,
-    Team,
-    User,
-)
+from segjudge.server.models import Challenge, ChallengePhase, ChallengePhaseSplit, Submission, Team, User
 from segjudge.server.report_answers import Glance
 from segjudge.server.report_pages import HOSTS, VISITORS, PageOrder
 from segjudge.server.report_program import COMPARED, FULL, LEVELS, SIDES, STORED

@@ -147,10 +147,7 @@ class ScoringProcess:
         return self._child.poll() is None
 
     def ask(
-        self,
-        request: Mapping[str, object],
-        seconds: float | None = None,
-        unwanted: Callable[[], bool] = lambda: False,
+        self, request: Mapping[str, object], seconds: float | None = None, unwanted: Callable[[], bool] = lambda: False
     ) -> dict[str, Any]:
         """Return an answer; raises `DiedError`, `HungError`, or `UnwantedError` once `unwanted` is True."""
         number = secrets.token_hex(8)
