@@ -464,7 +464,7 @@ def check_kinds(protocol: FamilyProtocol, metric: str, option: str = "kinds") ->
     """Raise UsageError if the protocol or metric has no kinds of failure."""
     tools, ranked = tools_of(protocol.family), choose_ranking_metric(protocol.metrics)
     if tools.shares_loss and metric != ranked:
-        raise OptionError(f"{option} does not apply to {metric}, only for {ranked}")
+        raise OptionError(f"{option} does not apply to {metric}, only to {ranked}")
     tools.check_kinds(protocol)
 
 

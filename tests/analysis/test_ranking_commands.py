@@ -255,7 +255,7 @@ def test_a_metric_that_a_protocol_lacks_is_not_asked_for(capsys: pytest.CaptureF
     assert "strong − lagging: +" in printed
     assert "1 − J " in printed
     assert cli.main(["compare", *methods, *TRUTH, "--protocol", "vost", "--kinds", "--metric", "J-Decay"]) == 2
-    assert "--kinds does not apply to J-Decay, only for J-Mean" in capsys.readouterr().err
+    assert "--kinds does not apply to J-Decay, only to J-Mean" in capsys.readouterr().err
 
 
 MISSING_WINS = {

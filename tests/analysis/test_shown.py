@@ -180,8 +180,8 @@ def test_costs_that_are_none_are_one_sentence(scored: dict[str, Scores], tmp_pat
     ("arguments", "sentence"),
     [
         (["--metric", "J-Deca"], "davis2017 has no metric J-Deca, only J&F-Mean, "),
-        (["--metric", "J-Decay", "--kinds"], "--kinds does not apply to J-Decay, only for J&F-Mean"),
-        (["--metric", "J-Decay", "--out", "a.html"], "--out does not apply to J-Decay, only for J&F-Mean"),
+        (["--metric", "J-Decay", "--kinds"], "--kinds does not apply to J-Decay, only to J&F-Mean"),
+        (["--metric", "J-Decay", "--out", "a.html"], "--out does not apply to J-Decay, only to J&F-Mean"),
         (["--table", "a.doc"], "a.doc: name the table FILE.tex or FILE.md"),
         (["--film", "a.gif"], "a.gif: end the figure's name in svg, png, pdf"),
     ],
@@ -198,6 +198,18 @@ def test_what_cannot_be_compared_is_refused_before_anything_is_scored(
         (tmp_path / name).write_bytes(b"cannot be scored")
     assert cli.main(["compare", "a.zip", "b.zip", "--truth", "truth.zip", *arguments]) == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_a_metric_without_kinds_is_compared_where_no_kinds_are_shown(
+    scored: dict[str, Scores], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    saved, scored_now = NAMES[:2], [str(EXAMPLES / f"{name}.zip") for name in NAMES[:2]]
+    for name in saved:
+        scored[name].save(name)
+    for arguments in (saved, [*scored_now, "--truth", str(TRUTH), "--split", "dev"]):
+        assert cli.main(["compare", *arguments, "--metric", "J-Decay"]) == 0
+        assert capsys.readouterr().out.startswith("J-Decay over ")
 
 
 def test_every_metric_of_a_report_can_be_asked_for(scored: dict[str, Scores]) -> None:

@@ -16,12 +16,14 @@ from tests.builders import written, zipped
 Refusal = tuple[str, dict[str, bytes], dict[str, bytes], str]
 
 
-def refuse(folder: Path, protocol: str, truth: Mapping[str, bytes], upload: Mapping[str, bytes], **options: Any) -> str:
-    """Return the refusal of `up.zip` by the truth in the folder `truth`."""
+def refuse(
+    folder: Path, protocol: str, truth: Mapping[str, bytes], upload: Mapping[str, bytes], file: str = "", **options: Any
+) -> str:
+    """Return the refusal of `up.zip` by the truth in the folder `truth`, or in one file of it."""
     written(folder / "truth", dict(truth))
     (folder / "up.zip").write_bytes(zipped(dict(upload)))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         with pytest.raises((SubmissionError, HostError)) as caught:
-            score("up.zip", "truth", protocol, **options)
+            score("up.zip", Path("truth", file), protocol, **options)
     return str(caught.value)

@@ -132,7 +132,7 @@ def read_coded_truth(path: str, layout: str, subset: str = "") -> UnitTruth:
         raise HostError(f"{path}: has no PNG SEQUENCE/FRAME.png{f' in a folder {subset}' if subset else ''}")
     for sequence, members in sequences.items():
         if len({member.rpartition("/")[0] for member in members}) > 1:
-            raise HostError(f"{path}: has several folders {sequence}; name the folder of one split")
+            raise HostError(f"{path}: has several folders named {sequence}; name the folder of one split")
 
     def unit(sequence: str, members: List[str]) -> Unit:
         def read(data: bytes, size: Size) -> Array:

@@ -23,4 +23,5 @@ def read_plain_values(data: bytes) -> object:
     try:
         return _PlainUnpickler(io.BytesIO(data), encoding="latin-1").load()
     except (pickle.UnpicklingError, EOFError, ValueError, IndexError, KeyError, TypeError, AttributeError) as error:
-        raise TruthFlaw(f"is not a pickle of plain values: {error}", "Write the same records as JSON") from None
+        fault = str(error).rstrip(".")
+        raise TruthFlaw(f"is not a pickle of plain values: {fault}", "Write the same records as JSON") from None

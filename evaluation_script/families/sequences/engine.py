@@ -293,9 +293,8 @@ class OpenedSequences:
                 pairs.append((sequence, masks))
         self._submission.problems.raise_if_any()
         if not pairs:
-            raise SubmissionError.from_problem(
-                Problem(UPLOAD, "holds none of the sequences of this phase", _SEND_FOLDERS)
-            )
+            fault = f"holds no masks of {name_list([sequence.name for sequence in truth], 5)}"
+            raise SubmissionError.from_problem(Problem(UPLOAD, fault, _SEND_FOLDERS))
         return pairs
 
     def _check_sequences(self, truth: List[Sequence]) -> None:

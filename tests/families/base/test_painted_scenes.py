@@ -91,6 +91,16 @@ def test_the_area_of_a_cost_is_a_share_of_the_elements() -> None:
     assert paint(MISSING, pixels=1000).frame_costs() == pytest.approx([1 + 0.001 * 6 / 1000], abs=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("pixels", "size"),
+    [(0, "from 5 % on"), (120, "from 5 % on"), (121, "1 to 5 %"), (600, "1 to 5 %"), (601, "smaller than 1 %")],
+)
+def test_the_size_of_an_images_faults_is_the_share_of_the_largest(pixels: int, size: str) -> None:
+    for frame in (MISSING, ("1111112200", "0000000000")):
+        (moment,) = paint(frame, pixels=pixels).find_moments(0.5, dense=False)
+        assert ("size", size) in moment.words
+
+
 def test_each_row_of_a_timeline_tells_frames_faults_partners_and_areas() -> None:
     unit = paint(EXACT, MISSING, ADDED, ("1111112222", "3333330000"))
     rows = [(row.name, row.object, row.at, row.kinds, row.partners, row.areas) for row in unit.rows()]

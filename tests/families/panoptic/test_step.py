@@ -150,7 +150,7 @@ def test_of_several_splits_that_of_the_subset_is_read(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="has no PNG SEQUENCE/FRAME.png in a folder test"):
         files.read_coded_truth(str(tmp_path / "k"), "kitti-step", "test")
     (maps / "a").parent.rename(tmp_path / "k" / "panoptic_maps" / "other")
-    with pytest.raises(HostError, match="has several folders a; name the folder of one split"):
+    with pytest.raises(HostError, match="has several folders named a; name the folder of one split"):
         files.read_coded_truth(str(tmp_path / "k"), "kitti-step")
     strange = write(tmp_path / "m", a=[step_png([[(7, 0)]])])
     with pytest.raises(HostError, match="holds the class 7 in red"):

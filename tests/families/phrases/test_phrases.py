@@ -485,6 +485,13 @@ def test_a_broken_truth_is_the_hosts_error(change: Any, sentence: str, small_tru
         read_truth(str(path))
 
 
+def test_annotators_of_a_pair_agree_on_its_size(tmp_path: Path) -> None:
+    for name, size in (("a", (20, 30)), ("b", (20, 31))):
+        (tmp_path / f"toy_{name}.json").write_text(json.dumps(document({1: []}, size)))
+    with pytest.raises(HostError, match=r"^toy_b.json: pair 1 has a different size in another file$"):
+        read_truth(str(tmp_path))
+
+
 def test_a_truth_without_negatives_or_with_odd_annotators_says_so(tmp_path: Path) -> None:
     mask = np.ones((20, 30), bool)
     (tmp_path / "toy_a.json").write_text(json.dumps(document({1: [(mask, False)], 2: [(~mask, False)]})))

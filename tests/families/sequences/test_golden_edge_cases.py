@@ -149,7 +149,7 @@ REFUSED = {
     r"m14.*": r"is \d+x\d+ pixels but the frame is",
     r"m15.*|m16.*": r"missing",
     r"m26.*": r"grey with an alpha channel",
-    r"m28.*": r"sequences? (is|are) missing|none of the sequences|holds no",
+    r"m28.*": r"sequences? (is|are) missing|holds no",
     r"(m04|m27|m33)_.*davis_unsup|m04b.*davis_unsup|m29.*davis_unsup": r"proposals beyond 20",
     r"m07_.*lvos_us": r"holds the values",
 }

@@ -56,6 +56,11 @@ def test_a_scored_upload_is_warned_about(name: str, tmp_path: Path, monkeypatch:
     assert segjudge.score("up.zip", written(tmp_path / "truth", frames()), protocol).warnings[0] == sentence
 
 
+def test_an_upload_without_the_chosen_sequence_is_refused(tmp_path: Path) -> None:
+    sentence = refuse(tmp_path, "sav", frames(), frames("a"), sequences=["b"])
+    assert sentence == "up.zip: holds no masks of b. Send a folder of masks for each sequence."
+
+
 META = "meta_expressions.json"
 EXPRESSIONS = json.dumps(
     {"videos": {"a": {"expressions": {"0": {"exp": "one", "obj_id": ["1"], "anno_id": [1]}}, "frames": ["0", "1"]}}}

@@ -33,3 +33,10 @@ def test_a_refused_line_is_named_with_its_fault(name: str, number: int, tmp_path
     text = "\n".join([LINE] * (number - 1) + [line])
     sentence = refuse(tmp_path, "mots", TRUTH, {"A.txt": text.encode()})
     assert sentence == f"A.txt: line {number} {START}: {fault}. {REMEDY}"
+
+
+def test_a_truth_without_tracks_is_refused(tmp_path: Path) -> None:
+    sought = "holds neither gt/SEQUENCE/gt/gt.txt nor instances_txt/SEQUENCE.txt"
+    fault = f"{sought}. Name the folder that holds gt or instances_txt"
+    sentence = refuse(tmp_path, "mots", {"a.png": b""}, {"A.txt": LINE.encode()})
+    assert sentence == f"truth: cannot be read as the truth of tracks ({fault})"

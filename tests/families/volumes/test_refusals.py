@@ -42,6 +42,8 @@ REFUSED: dict[str, tuple[list[str], dict[str, Any], str]] = {
     "images of channels": (CASES, {"case1_0000.nii.gz": VOLUME}, "up.zip: 1 of 1 case is missing: case1; 1 is not in the truth: case1_0000. Send predictions, not images of channels, and name them without _0000."),
     "a truth of channels": (["case1_0000"], {"case1.nii.gz": VOLUME}, "up.zip: 1 of 1 case is missing: case1_0000; 1 is not in the truth: case1. The truth holds images of channels: use nnU-Net's labels, such as labelsTr, not imagesTr."),
     "another name": (CASES, {"x.nii.gz": VOLUME}, "up.zip: 1 of 1 case is missing: case1; 1 is not in the truth: x. Name each volume after its case, such as case1.nii.gz."),
+    "bytes after its end": (CASES, {"case1.nii.gz": VOLUME + b"x"}, "case1.nii.gz: has bytes after its gzip data. Write the file again and repeat the upload."),
+    "zeros without an end": (CASES, {"case1.nii.gz": VOLUME + bytes(3 << 20)}, "case1.nii.gz: has too many bytes after its data. Write the file again and repeat the upload."),
     "exchanged axes": (CASES, {"case1.nii.gz": encode_volume(np.ascontiguousarray(LABELS.transpose(2, 1, 0)))}, "case1.nii.gz: has 4 x 5 x 6 voxels; the truth has 6 x 5 x 4. Transpose the array into the image's order of axes."),
     "another shape": (CASES, {"case1.nii.gz": encode_volume(LABELS[:3])}, "case1.nii.gz: has 6 x 5 x 3 voxels; the truth has 6 x 5 x 4. Resample it to the grid of the image."),
 }  # fmt: skip

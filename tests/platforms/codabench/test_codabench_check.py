@@ -181,6 +181,19 @@ ODD: dict[str, tuple[int, Any]] = {
         }.items()
     },
     "nul-in-the-name-of-a-question": (18, lambda c: c.update(fact_sheet=question("", "q\0"))),
+    "a-long-name-of-an-image": (14, lambda c: c.update(docker_image="a" * 129)),
+    "a-page-without-a-title": (13, lambda c: c["pages"][0].pop("title")),
+    "a-type-of-its-own": (16, lambda c: c.update(competition_type="game")),
+    "a-flag-that-is-a-word": (17, lambda c: c.update(auto_run_submissions="often")),
+    "a-solution-without-an-index": (24, lambda c: c.update(solutions=[{"tasks": [0], "path": "page.md"}])),
+    "a-solution-without-tasks": (24, lambda c: c.update(solutions=[{"index": 0, "path": "page.md"}])),
+    "a-solution-of-one-number": (24, lambda c: c.update(solutions=[{"index": 0, "tasks": 0, "path": "page.md"}])),
+    "a-solution-of-a-lost-task": (24, lambda c: c.update(solutions=[{"index": 0, "tasks": [7], "path": "page.md"}])),
+    "a-long-title-of-a-column": (48, lambda c: board(c)["columns"][0].update(title="a" * 37)),
+    "a-column-that-is-hidden-often": (48, lambda c: board(c)["columns"][0].update(hidden="often")),
+    "a-column-in-any-order": (50, lambda c: board(c)["columns"][0].update(sorting="any")),
+    "a-precision-in-words": (51, lambda c: board(c)["columns"][0].update(precision="high")),
+    "a-median": (52, lambda c: board(c)["columns"][0].update(computation="median")),
     "a-half-character": (9, lambda c: c.update(title="a\udc00")),
 }  # fmt: skip
 
