@@ -1,4 +1,4 @@
-"""The base of all families: engine, accumulator, reports, suspicions and units.
+"""The base of all families: engine, accumulator, reports, suspicions, orders of frames and units.
 
 Families import these modules by name. `family` defines families and protocols, `truth` the interface of
 truths, `engine` how a family scores. `accumulator` has mergeable counts, `reports` scores with errors, `suspicions`
@@ -6,4 +6,4 @@ signs of mistakes. `units` implements all of these for families that count image
 with the counts of `unit_counts`.
 """
 
-__all__ = ["accumulator", "engine", "family", "reports", "suspicions", "truth", "unit_counts", "units"]
+__all__ = ["accumulator", "engine", "family", "frame_order", "reports", "suspicions", "truth", "unit_counts", "units"]

@@ -329,7 +329,11 @@ def _join_parts(parts: Iterator[_CheckedPart], checker: _Checker, limits: Archiv
     beyond = np.concatenate([none, *(images for checked in sound_parts for images in checked.beyond)])
     dropped = np.bincount(beyond, minlength=len(checker.images.ids))
     noun = "box" if protocol.boxes else "keypoint" if protocol.keypoints else "mask"
-    suspicions = form.judge(points=protocol.keypoints) or form.judge_places(checker.images, noun)
+    suspicions = (
+        form.judge(points=protocol.keypoints)
+        or form.judge_places(checker.images, noun)
+        or form.judge_orders(checker.images)
+    )
     return InstanceRecords(image, category, score, area, pixels, masks, boxes, points, dropped, warnings, suspicions)
 
 

@@ -10,6 +10,7 @@ from ...files import quantity
 from ...masks.run_lengths import MaskTexts, boxes_of, join_texts
 from ...masks.stack import Array
 from ..base.suspicions import ScoreRange, judge_matches, judge_one_class
+from .orders import choose_tubes, count_orders_in, judge_orders
 from .protocols import InstanceProtocol
 from .records import Category, Examples, KnownImages, RecordColumns
 
@@ -38,6 +39,8 @@ class RecordForm:
         self._counts = np.zeros(4 + len(_BOX_ORDERS), np.int64)
         #: The images, boxes, points and masks of records in or beside the images of examples.
         self._near: List[Tuple[Array, Array, Array, MaskTexts]] = []
+        #: The images, categories, scores and masks of records in the videos of examples.
+        self._tubes: List[Tuple[Array, Array, Array, MaskTexts]] = []
 
     def add(self, columns: RecordColumns, images: KnownImages) -> None:
         """Count signs of mistakes in records."""
@@ -77,6 +80,7 @@ class RecordForm:
         """Add the counts of another form."""
         self._counts += form._counts
         self._near += form._near
+        self._tubes += form._tubes
 
     def judge(self, *, points: bool) -> List[str]:
         """Return warnings about the form of the records."""
@@ -103,6 +107,12 @@ class RecordForm:
         """Keep the records of the images of examples and of their neighbours."""
         if images.examples is None or sum(len(image) for image, *_ in self._near) >= _MOST_NEAR:
             return
+        if images.examples.tubes is not None:
+            chosen = np.flatnonzero(np.isin(columns.image, images.examples.image))
+            if len(chosen):
+                tubes = masks.take(chosen).compact()
+                self._tubes.append((columns.image[chosen], columns.category[chosen], columns.score[chosen], tubes))
+            return
         is_near = np.zeros(len(images.ids) + 2, bool)
         for step in (0, 1, 2):
             is_near[images.examples.image + step] = True
@@ -110,6 +120,19 @@ class RecordForm:
         points = np.zeros((len(chosen), 0)) if columns.points is None else columns.points[chosen]
         boxes = columns.boxes[chosen] if columns.points is None else _box_points(points)
         self._near.append((columns.image[chosen], boxes, points, masks.take(chosen).compact()))
+
+    def judge_orders(self, images: KnownImages) -> List[str]:
+        """Return a warning if the records of videos seem to have another order of frames."""
+        if images.examples is None or not self._tubes:
+            return []
+        image, category, score = (np.concatenate(columns) for columns in list(zip(*self._tubes))[:3])
+        tubes = join_texts([texts for *_, texts in self._tubes])
+
+        def count_video(video: int) -> Array:
+            rows = np.flatnonzero(image == video)
+            return count_orders_in(images, video, (category[rows], tubes.take(rows)), score[rows])
+
+        return judge_orders(map(count_video, dict.fromkeys(images.examples.image.tolist())))
 
     def judge_places(self, images: KnownImages, noun: str) -> List[str]:
         """Return a warning if the records seem to have wrong positions or images."""
@@ -197,7 +220,9 @@ _PLACES: Tuple[_Place, ...] = (
 
 def choose_examples(truth: InstanceTruth, protocol: InstanceProtocol) -> Optional[Examples]:
     """Return some instances of images throughout the truth; None if they are too few."""
-    if truth.images.frames is not None or protocol.streets:
+    if truth.images.frames is not None:
+        return choose_tubes(truth)
+    if protocol.streets:
         return None
     has_extent = truth.boxes[:, 2:].all(axis=1) if protocol.boxes or protocol.keypoints else truth.pixels > 0
     indices = np.flatnonzero(has_extent & ~truth.crowd & (truth.category >= 0))

@@ -1,0 +1,149 @@
+"""The order of the frames of video instances: a few are compared with their records in another order of frames."""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import TYPE_CHECKING, Dict, FrozenSet, Iterable, List, Tuple
+
+import numpy as np
+
+from ...files import quantity
+from ...masks.run_lengths import MaskTexts, runs_of
+from ...masks.stack import Array
+from ..base.frame_order import REVERSED, compare_orders, is_telling
+from ..base.suspicions import choose_few, choose_units
+from .records import Examples, KnownImages
+
+if TYPE_CHECKING:
+    from .truth import InstanceTruth
+
+#: The maximum number of instances of a video that are examined, of records compared with each, and of samples of a
+#: frame.
+_MOST_INSTANCES, _MOST_RECORDS, _SAMPLES = 3, 6, 144
+#: The minimum IoU, in the best order, of the record of an instance, and the IoU above which no other record is tried.
+_FITTING, _BEST = 0.5, 0.8
+#: The minimum number of instances that another order explains, and their minimum share in each video.
+_FEWEST, _MOST = 2, 0.6
+_ORDERS = {
+    "before": ("each mask looks as if it belonged to the frame before its own", "in that frame"),
+    "after": ("each mask looks as if it belonged to the frame after its own", "in that frame"),
+    REVERSED: ("the order of frames looks reversed", "in reverse order"),
+}
+
+
+def choose_videos(count: int) -> FrozenSet[int]:
+    """Return the indices of the videos to examine, evenly spread."""
+    return choose_few(choose_units(count))
+
+
+def choose_tubes(truth: InstanceTruth) -> Examples:
+    """Return the largest instances of some videos."""
+    counted = np.flatnonzero((truth.pixels > 0) & ~truth.crowd & (truth.category >= 0))
+    indices = [np.zeros(0, np.int64)]
+    for video in sorted(choose_videos(len(truth.images.ids))):
+        within = counted[truth.image[counted] == video]
+        indices.append(within[np.argsort(-truth.pixels[within], kind="stable")[:_MOST_INSTANCES]])
+    chosen = np.concatenate(indices)
+    boxes = np.zeros((len(chosen), 4))
+    return Examples(truth.image[chosen], boxes, category=truth.category[chosen], tubes=truth.masks.take(chosen))
+
+
+#: The categories and masks of a video's instances or records.
+Tubes = Tuple[Array, MaskTexts]
+
+
+def _count_orders(truth: Tubes, records: Tubes, scores: Array, size: Tuple[int, int], frames: int) -> Array:
+    """Return the number of instances of a video whose record can tell orders apart, and how many fit each other order.
+
+    `size` is the height and width of all frames side by side. Counting ends if too few fit another order.
+    """
+    counts: Array = np.zeros(1 + len(_ORDERS), np.int64)
+    pixels = size[0] * size[1]
+    ends_of: Dict[int, Array] = {}
+    for index, category in enumerate(truth[0].tolist()):
+        alike = np.flatnonzero(records[0] == category)
+        alike = alike[np.argsort(-scores[alike], kind="stable")[:_MOST_RECORDS]]
+        if not len(alike):
+            continue
+        ends = np.cumsum(runs_of(truth[1][index], pixels))
+        places = _choose_samples(ends, size[0], pixels // frames, frames)
+        if not len(places):
+            continue
+        labels = _draw_samples(ends, places)
+        best, best_labels = _FITTING, None
+        for record in alike.tolist():
+            if record not in ends_of:
+                ends_of[record] = np.cumsum(runs_of(records[1][record], pixels))
+            drawn = _draw_samples(ends_of[record], places)
+            overlap = max(_overlap(*sides) for sides in _pair_frames(labels, drawn))
+            if overlap >= best:
+                best, best_labels = overlap, drawn
+            if best >= _BEST:
+                break
+        if best_labels is not None and is_telling(labels, best_labels):
+            orders = compare_orders(labels, best_labels)
+            counts += [1, *(order in orders for order in _ORDERS)]
+            if not _explains(counts):
+                break
+    return counts
+
+
+def count_orders_in(images: KnownImages, video: int, records: Tubes, scores: Array) -> Array:
+    """Return how many examples of a video have a record that tells orders apart, and how many fit each other order."""
+    examples = images.examples
+    if examples is None or examples.tubes is None or images.frames is None:
+        return np.zeros(4, np.int64)
+    within, (height, width) = np.flatnonzero(examples.image == video), images.sizes[video].tolist()
+    truth = examples.category[within], examples.tubes.take(within)
+    return _count_orders(truth, records, scores, (height, width), int(images.frames[video]))
+
+
+def _explains(counts: Array) -> bool:
+    return bool(counts[1:].max() >= _MOST * counts[0])
+
+
+def judge_orders(counts_of_videos: Iterable[Array]) -> List[str]:
+    """Return a warning if another order of frames explains the masks in each video."""
+    total: Array = np.zeros(1 + len(_ORDERS), np.int64)
+    for counts in counts_of_videos:
+        total += counts
+        if not _explains(counts) or not _explains(total):
+            return []
+    tried, *explained = total.tolist()
+    maximum = max(explained)
+    if maximum < _FEWEST:
+        return []
+    slip, scope = list(_ORDERS.values())[explained.index(maximum)]
+    line = f"{slip}: {quantity(maximum, 'instance', tried)} tried fit the truth better {scope}"
+    return [f"{line}. Write one mask for each frame, in the order of the video's frames"]
+
+
+def _choose_samples(ends: Array, height: int, area: int, frames: int) -> Array:
+    """Return places (frames, samples) in the box around an instance of all frames, given the ends of its runs."""
+    borders = ends[:-1] % area
+    if len(borders) < 2:
+        return np.zeros((0, 0), np.int64)
+    columns, rows = np.divmod(borders, height)
+    start, top = int(columns.min()), int(rows.min())
+    across, down = int(columns.max()) + 1 - start, int(rows.max()) + 1 - top
+    step = max(1, across * down // _SAMPLES)
+    while gcd(step, down) > 1:
+        step += 1
+    numbers = np.arange(0, across * down, step)
+    places = (start + numbers // down) * height + top + numbers % down
+    return np.arange(frames)[:, None] * area + places
+
+
+def _draw_samples(ends: Array, places: Array) -> Array:
+    drawn: Array = np.searchsorted(ends, places.reshape(-1), side="right").reshape(places.shape) % 2
+    return drawn
+
+
+def _pair_frames(truth: Array, predicted: Array) -> List[Tuple[Array, Array]]:
+    return [
+        (truth, predicted), (truth[:-1], predicted[1:]), (truth[1:], predicted[:-1]), (truth, predicted[::-1]),
+    ]  # fmt: skip
+
+
+def _overlap(truth: Array, predicted: Array) -> float:
+    return int(np.count_nonzero(truth & predicted)) / max(1, int(np.count_nonzero(truth | predicted)))
