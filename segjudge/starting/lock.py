@@ -21,12 +21,12 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
-from segjudge.evaluation_script.files.packed import add_member
 from segjudge.evaluation_script.scoring import VERSION
 from segjudge.families.plugin_files import find_plugins, read_package
 from segjudge.platforms.evalai.bundle.problems import BundleProblems, breaks_later, warning
 from segjudge.system.errors import UsageError
 from segjudge.system.extras import find_distribution
+from segjudge.system.files import zip_files
 from segjudge.system.plugins import Plugin
 
 _PROJECT = "segjudge"
@@ -119,7 +119,7 @@ def _pack_installation() -> tuple[str, bytes]:
         fault = f"Segjudge {installed.version} is installed, but {VERSION} runs"
         raise UsageError(f"{fault}; {remedy}")
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    return _pack_wheel(_PROJECT, VERSION, dict(_read_package(package, _PROJECT)), installed)
+    return _pack_wheel(_PROJECT, VERSION, dict(_read_package(package)), installed)
 
 
 def _pack_wheel(project: str, version: str, members: dict[str, bytes], installed: Distribution) -> tuple[str, bytes]:
@@ -132,21 +132,17 @@ def _pack_wheel(project: str, version: str, members: dict[str, bytes], installed
     digests = {name: base64.urlsafe_b64encode(hashlib.sha256(data).digest()) for name, data in members.items()}
     lines = [f"{name},sha256={digests[name].rstrip(b'=').decode()},{len(members[name])}\n" for name in sorted(members)]
     members[record] = "".join([*lines, f"{record},,\n"]).encode()
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as wheel:
-        for name, data in members.items():
-            add_member(wheel, name, data)
-    return f"{stem}-py3-none-any.whl", out.getvalue()
+    return f"{stem}-py3-none-any.whl", zip_files(members)
 
 
-def _read_package(package: str, top: str) -> Iterator[tuple[str, bytes]]:
+def _read_package(package: str) -> Iterator[tuple[str, bytes]]:
     """Yield the files of a package; in our checkout, its links lead to the bundle's folders."""
     for path, folders, names in os.walk(package, followlinks=True):
         folders[:] = sorted(name for name in folders if name != "__pycache__" and not name.startswith("."))
         for name in sorted(names):
             if not name.startswith(".") and not name.endswith((".pyc", ".partial")):
                 inner = os.path.relpath(os.path.join(path, name), package).replace(os.sep, "/")
-                yield f"{top}/{inner}", Path(path, name).read_bytes()
+                yield f"{_PROJECT}/{inner}", Path(path, name).read_bytes()
 
 
 # ── the content of the file ─────────────────────────────────────────────────

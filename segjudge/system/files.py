@@ -2,15 +2,17 @@
 
 import errno
 import hashlib
+import io
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
-from segjudge.evaluation_script.files.packed import NotWritten, replace_file
+from segjudge.evaluation_script.files.packed import NotWritten, add_member, replace_file
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.system.errors import UsageError
 
@@ -196,6 +198,15 @@ def replace(path: Path, content: str | bytes, *, private: bool = False) -> None:
         if private:  # before it has content
             os.close(os.open(partial, os.O_WRONLY | os.O_CREAT, 0o600))
         Path(partial).write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def zip_files(files: Mapping[str, bytes]) -> bytes:
+    """Return a zip of files by their names; the same files give the same bytes."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            add_member(archive, name, data)
+    return out.getvalue()
 
 
 @contextmanager

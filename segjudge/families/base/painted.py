@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from segjudge.families.base.segments import (
     SWAPPED,
     WRONG_CLASS,
     JudgedSegments,
+    find_runs,
     judge_segments,
 )
 from segjudge.report.colours import MISTAKES
@@ -31,8 +31,6 @@ from segjudge.report.player import describe_frames
 
 from .pictures import SeenFrame, UnitPainter, fit_width, sample_rows_and_columns
 
-#: The number of frames between two runs of one fault that still form one moment.
-_GAP = 2
 #: The maximum number of named faults of a frame; the largest segments come first.
 _MOST_NOTES = 8
 #: The maximum number of an image's faults that a search finds.
@@ -226,7 +224,8 @@ class PaintedUnit:
         rows = self.rows()
         total = max(1, sum(row.count_faults() for row in rows))
         for row in rows:
-            for start, stop in _find_runs(row):
+            faults = [0 if kind == RIGHT else kind for kind in row.kinds]
+            for start, stop in find_runs(faults, row.at):
                 kinds, areas = row.kinds[start:stop], row.areas[start:stop]
                 kind = Counter(kinds).most_common(1)[0][0]
                 frames = row.at[start:stop]
@@ -498,18 +497,6 @@ def _extend(row: _Row, index: int, kind: int, partner: int, area: float) -> None
     row.kinds.append(kind)
     row.partners.append(partner)
     row.areas.append(area)
-
-
-def _find_runs(row: _Row) -> Iterator[tuple[int, int]]:
-    """Yield the runs of one fault in a row, bridging small gaps."""
-    wrong = [entry for entry, kind in enumerate(row.kinds) if kind not in {RIGHT, 0}]
-    breaks = [
-        index
-        for index, (before, after) in enumerate(pairwise(wrong), 1)
-        if row.kinds[before] != row.kinds[after] or row.at[after] - row.at[before] > _GAP + 1
-    ]
-    for start, stop in pairwise([0, *breaks, len(wrong)] if wrong else []):
-        yield wrong[start], wrong[stop - 1] + 1
 
 
 def _name_size(share: float) -> str:

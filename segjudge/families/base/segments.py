@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +22,8 @@ FRAGMENTS = 0.25
 _ASTRAY, _WITHIN = 0.25, 0.75
 #: The IoU below which segments of a class are unrelated.
 LEAST_IOU = 0.1
+#: The number of frames between two runs of one fault that still form one moment.
+_GAP = 2
 
 
 class _Fault(NamedTuple):
@@ -133,3 +137,15 @@ def judge_classes(shared: Array, areas: tuple[Array, Array], classes: tuple[Arra
     partner = np.where(same.any(axis=0), same.argmax(axis=0), -1)
     prediction = np.where(partner >= 0, truth[partner], SURPLUS)
     return JudgedSegments(truth, prediction, partner, np.where(shared.any(axis=1), largest, -1))
+
+
+def find_runs(faults: Sequence[object], frames: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the runs of one fault in some frames, bridging small gaps; an empty fault is none."""
+    wrong = [entry for entry, fault in enumerate(faults) if fault]
+    breaks = [
+        index
+        for index, (before, after) in enumerate(pairwise(wrong), 1)
+        if faults[before] != faults[after] or frames[after] - frames[before] > _GAP + 1
+    ]
+    for start, stop in pairwise([0, *breaks, len(wrong)] if wrong else []):
+        yield wrong[start], wrong[stop - 1] + 1

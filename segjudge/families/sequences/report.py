@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import field, replace
-from itertools import pairwise
 
 import numpy as np
 from markupsafe import Markup
@@ -35,6 +34,7 @@ from segjudge.evaluation_script.families.sequences.truth import VOID, Split, lab
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks.stream import MaskStream, bytes_in_page, width_for
 from segjudge.evaluation_script.values import dataclass
+from segjudge.families.base.segments import find_runs
 from segjudge.families.base.tools import MethodCosts, ScoredMethod, ScoringInputs
 from segjudge.report import player
 from segjudge.report.page import MOST_ROWS, PageOptions, Section, add_bar, make_verdict, picture_kind, templates
@@ -279,8 +279,6 @@ class _LossReader:
 # ── worst moments ───────────────────────────────────────────────────────────
 
 
-#: The number of frames between two runs of similar failures that still form one moment.
-_MOMENT_GAP = 2
 #: The maximum number of selectable moments, and of those with a filmstrip per sequence.
 _MOST_MOMENTS, _MOMENTS_OF_SEQUENCE = 200, 2
 #: The number of frames for which a returned object counts as just reappeared.
@@ -349,7 +347,7 @@ def _list_moments(sequence: str, losses: ObjectLosses) -> Iterator[_Moment]:
         "" if kind == RIGHT or (kind == TRACKED and cost <= threshold) else _MEANINGS.get(kind, ("shape",))[0]
         for kind, cost in zip(losses.kinds, costs.tolist(), strict=True)
     ]
-    for start, stop in _find_runs(aspects):
+    for start, stop in find_runs(aspects, range(len(aspects))):
         shares = losses.parts[start:stop].sum(axis=0)
         worst = start + int(costs[start:stop].argmax())
         yield _Moment(
@@ -369,18 +367,6 @@ def _is_back(losses: ObjectLosses, start: int, stop: int) -> bool:
     """Return whether an object reappeared during or shortly before these frames."""
     before = losses.kinds[max(0, start - _AFTER) : start]
     return "late" in losses.kinds[start:stop] or (losses.absent and not {RIGHT, "ghost"}.isdisjoint(before))
-
-
-def _find_runs(aspects: list[str]) -> Iterator[tuple[int, int]]:
-    """Yield the runs of equal failures, bridging small gaps."""
-    frames = [frame for frame, aspect in enumerate(aspects) if aspect]
-    breaks = [
-        index
-        for index, (before, after) in enumerate(pairwise(frames), 1)
-        if aspects[before] != aspects[after] or after - before > _MOMENT_GAP + 1
-    ]
-    for start, stop in pairwise([0, *breaks, len(frames)] if frames else []):
-        yield frames[start], frames[stop - 1] + 1
 
 
 # ── where the loss is ───────────────────────────────────────────────────────

@@ -21,7 +21,7 @@ import yaml
 from PIL import Image, UnidentifiedImageError
 
 from segjudge.evaluation_script.families import FOLDERS, PROTOCOLS
-from segjudge.evaluation_script.files.packed import add_member, replace_file
+from segjudge.evaluation_script.files.packed import replace_file
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring.phase import Phase
 from segjudge.families.pins import describe_missing
@@ -40,6 +40,7 @@ from segjudge.platforms.evalai.bundle.secrecy import find_hidden_splits, is_set
 from segjudge.platforms.imports import find_imports
 from segjudge.report.page import templates
 from segjudge.system.errors import OptionError
+from segjudge.system.files import zip_files
 
 from . import scoring_program
 from .opened_competition import CAP, TITLE
@@ -232,7 +233,7 @@ def _build_all(source: _Source, out: str) -> list[BuiltCompetition]:
         try:
             os.makedirs(out, exist_ok=True)
             with replace_file(path) as partial:
-                Path(partial).write_bytes(_zip_of(_collect_files(source, chain, title)))
+                Path(partial).write_bytes(zip_files(_collect_files(source, chain, title)))
         except OSError as error:
             raise HostError(f"{path}: cannot be written ({error.strerror})") from None
         built.append(BuiltCompetition(path, title, [phase.codename for phase in chain]))
@@ -265,7 +266,7 @@ def _collect_files(source: _Source, chain: _Chain, title: str) -> dict[str, byte
         if paths:
             kit = {os.path.basename(path): Path(path).read_bytes() for path in paths}
             entry["starting_kit"] = _KIT.format(phase.codename)
-            files[entry["starting_kit"]] = _zip_of(kit)
+            files[entry["starting_kit"]] = zip_files(kit)
         document["tasks"].append(_task_entry(phase, index))
         document["phases"].append(entry)
     _check_lengths(document)
@@ -574,7 +575,7 @@ def _scoring_zip(source: _Source, chain: _Chain) -> bytes:
         except CompileError as error:
             reason = f"Jinja2, which makes the full page, cannot be downloaded ({error})"
             _note(source.notes, ", ".join(codenames), f"has a plain page for submissions, because {reason}")
-    return _zip_of(files)
+    return zip_files(files)
 
 
 def _page_of(source: _Source, phase: _DatedPhase) -> str:
@@ -604,15 +605,7 @@ def _reference_zip(source: _Source, phase: _DatedPhase, title: str, seconds: int
         ],
     }
     text = json.dumps(task, indent=1, ensure_ascii=False) + "\n"
-    return _zip_of({scoring_program.TASK: text.encode(), annotations: source.bundle.read(name)})
-
-
-def _zip_of(files: Mapping[str, bytes]) -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in files.items():
-            add_member(archive, name, data)
-    return out.getvalue()
+    return zip_files({scoring_program.TASK: text.encode(), annotations: source.bundle.read(name)})
 
 
 def _read_wheels(lock: Path = _LOCK) -> dict[str, bytes]:

@@ -27,9 +27,9 @@ from segjudge.evaluation_script.families.sequences.losses import (
     _window_of,
 )
 from segjudge.evaluation_script.families.sequences.metrics import ObjectScore
+from segjudge.families.base.segments import find_runs
 from segjudge.families.sequences.report import (
     _find_moments,
-    _find_runs,
     _make_pictures,
     _make_posters,
     _Moment,
@@ -186,7 +186,8 @@ def test_a_known_failure_is_named(kind: str, tmp_path: Path) -> None:
 def test_a_moment_goes_on_after_two_frames_and_not_after_three(
     failures_of_frames: str, runs: list[tuple[int, int]]
 ) -> None:
-    assert list(_find_runs(["" if kind == "." else kind for kind in failures_of_frames])) == runs
+    failures = ["" if kind == "." else kind for kind in failures_of_frames]
+    assert list(find_runs(failures, range(len(failures)))) == runs
 
 
 def test_compare_says_where_the_difference_lies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,6 +21,7 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.families.pins import describe_missing
 from segjudge.families.plugin_files import read_uploads
 from segjudge.kernel.compiling import PLACE, Library, find_for_worker
+from segjudge.system.files import zip_files
 
 from .bundle_source import CONFIG, PHASES_FILE, SCRIPT_FOLDER, BundleKind, BundleSource, find_bundle
 from .fields import CHALLENGE, DEFAULT_IMAGE, FILES, PHASE, SCRIPT, TRUE
@@ -145,13 +146,8 @@ def _script_zip(source: BundleSource, kernel: Library | None, *, lenient: bool) 
     files = {**files, **{name: data for name, data in sorted(read_uploads(protocols).items()) if name not in files}}
     if not lenient:
         _check_protocols(source, files, protocols)
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as script:
-        for name, data in files.items():
-            add_member(script, name, data)
-        for path in [kernel.path, kernel.checksum] if kernel else []:
-            add_member(script, f"{PLACE}/{path.name}", path.read_bytes())
-    return out.getvalue()
+    library = [kernel.path, kernel.checksum] if kernel else []
+    return zip_files(files | {f"{PLACE}/{path.name}": path.read_bytes() for path in library})
 
 
 def _check_protocols(source: BundleSource, files: dict[str, bytes], protocols: list[str]) -> None:
@@ -382,13 +378,10 @@ def _list_uploaded_files(root: str) -> list[str]:
 def build_starter_zip(root: str, out: str) -> str:
     """Write the zip as the starter makes it; return its path."""
     names = _list_uploaded_files(root)
-    script = io.BytesIO()
-    with zipfile.ZipFile(script, "w", zipfile.ZIP_DEFLATED) as inner:
-        for name in names:
-            if name.startswith(f"{SCRIPT_FOLDER}/"):
-                add_member(inner, os.path.relpath(name, SCRIPT_FOLDER), Path(root, name).read_bytes())
+    modules = [name for name in names if name.startswith(f"{SCRIPT_FOLDER}/")]
+    script = zip_files({os.path.relpath(name, SCRIPT_FOLDER): Path(root, name).read_bytes() for name in modules})
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as bundle:
-        add_member(bundle, f"{SCRIPT_FOLDER}.zip", script.getvalue())
+        add_member(bundle, f"{SCRIPT_FOLDER}.zip", script)
         for name in names:
             add_member(bundle, name, Path(root, name).read_bytes())
     return out
