@@ -18,7 +18,7 @@ from segjudge import agent, static
 from segjudge.code_upload import ADDRESS_VARIABLE
 from segjudge.code_upload.messages import Labels, Picture
 from segjudge.code_upload_challenge_evaluation.environment import service
-from tests.interactive.tale import Clock
+from tests.interactive.scene import Clock
 from tests.outcomes import outcome_of
 
 from .frames import Context, Frames, RejectedCallError

@@ -24,7 +24,7 @@ from PIL import Image
 
 from segjudge import static
 from segjudge.code_upload import arena
-from tests.interactive.tale import Clock
+from tests.interactive.scene import Clock
 from tests.outcomes import outcome_of
 
 from .agents import agent as sample

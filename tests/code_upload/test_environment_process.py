@@ -21,7 +21,7 @@ from segjudge.code_upload_challenge_evaluation.environment import service
 from segjudge.code_upload_challenge_evaluation.environment.service import EvaluationOutcome
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.platforms.evalai.client import ApiError
-from tests.interactive.tale import Clock
+from tests.interactive.scene import Clock
 from tests.outcomes import outcome_of
 
 BODY = json.dumps({"challenge_pk": 1, "phase_pk": "2", "submission_pk": 3, "x": 1})

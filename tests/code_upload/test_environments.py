@@ -23,7 +23,7 @@ from segjudge.interactive import DavisInteractiveSession
 from segjudge.interactive.mask_datasets import make_demo_scenes, write_demo_root
 from segjudge.masks.run_lengths import decode_labels, encode_labels
 from tests.builders import png, zipped
-from tests.interactive.tale import Clock
+from tests.interactive.scene import Clock
 
 VIDEOS = make_demo_scenes()
 

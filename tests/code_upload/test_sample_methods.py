@@ -10,7 +10,7 @@ import pytest
 
 from segjudge.interactive.dataset import Davis
 from segjudge.interactive.masks import batched_jaccard
-from tests.interactive.tale import write_root
+from tests.interactive.scene import write_root
 
 from .agents import agent, memory, optical_flow
 

@@ -15,7 +15,7 @@ import pytest
 from segjudge.code_upload.messages import Action, Labels, Reply
 from segjudge.code_upload_challenge_evaluation.environment import service
 from segjudge.code_upload_challenge_evaluation.environment.service import EvaluationOutcome, Service, TimeLimits
-from tests.interactive.tale import Clock
+from tests.interactive.scene import Clock
 
 from .frames import Context, Frames, RejectedCallError
 

@@ -16,7 +16,7 @@ from segjudge.code_upload.environments.tasks import ActionError, Observation
 from segjudge.code_upload.messages import Labels
 from segjudge.families.truths import TruthSource, pack
 from segjudge.masks.run_lengths import encode_labels
-from tests.interactive.tale import Clock, answer, draw_truth, write_root
+from tests.interactive.scene import Clock, answer, draw_truth, write_root
 from tests.outcomes import outcome_of
 
 OVER = "ActionError: the episode is over; call reset to begin another"

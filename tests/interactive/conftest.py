@@ -9,6 +9,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from segjudge.interactive import dataset
+
+from .scene import Clock, write_root
+
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
@@ -26,3 +30,17 @@ def root(tmp_path: Path) -> Path:
     scribbles = {"scribbles": [[line], [], [], []], "sequence": "box", "annotated_frame": 0}
     (made / "Scribbles/box/001.json").write_text(json.dumps(scribbles))
     return made
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def davis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the two small sequences, the only dataset."""
+    monkeypatch.delenv("DATASET_DAVIS", raising=False)
+    monkeypatch.setattr(dataset.Davis, "opened", dataset.Davis.opened)
+    write_root(tmp_path / "davis")
+    return tmp_path / "davis"

@@ -23,7 +23,7 @@ from segjudge.interactive.mask_datasets import DrawnScribbles
 from segjudge.interactive.runs import Frames, run
 from tests.browser import chromium, faint_texts, fresh_page, needs_chromium
 from tests.data import SEQUENCES
-from tests.interactive.tale import Clock
+from tests.interactive.scene import Clock
 from tests.interactive.test_interactive_wire import ANN, hosting, served
 from tests.shared import needs_shared
 

@@ -21,7 +21,7 @@ from segjudge.interactive import server as http_server
 from segjudge.interactive import wire_format
 from segjudge.interactive.session_host import SessionLimits
 from segjudge.system.files import hold_folder
-from tests.interactive.tale import Clock
+from tests.interactive.scene import Clock
 from tests.interactive.test_interactive_wire import ANN, BOB, SHAPE, Served, Wire, answer, hosting, served
 
 SMALL_BODY = http_server.SMALL_BODY

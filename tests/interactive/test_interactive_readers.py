@@ -16,7 +16,7 @@ from segjudge.interactive.mask_datasets import DrawnScribbles, MaskDataset
 from segjudge.interactive.scribbles import annotated_frames, scribbles2mask
 from segjudge.masks.demo import Scene, make_scene, png_of
 from tests.builders import ANNOTATIONS
-from tests.interactive.tale import Clock
+from tests.interactive.scene import Clock
 
 
 def written(folder: Path, scene: Scene, names: Any = "{:05d}".format) -> Path:

@@ -23,7 +23,7 @@ from segjudge.interactive.evaluation import EvaluationService
 from segjudge.interactive.reports import COLUMNS, ReportFiles, SummaryTerms
 from segjudge.interactive.robot import InteractiveScribblesRobot
 from tests.data import INTERACTIVE as HERE
-from tests.interactive.tale import Clock
+from tests.interactive.scene import Clock
 from tests.shared import needs_shared
 
 SESSIONS = sorted((HERE / "sessions").glob("*.json")) if HERE.exists() else []

@@ -32,7 +32,7 @@ from segjudge.interactive.remote_session import RemoteConnector
 from segjudge.interactive.server import build_app
 from segjudge.interactive.session import SessionTerms
 from segjudge.interactive.session_host import HostedSession, SessionHost, SessionLimits, Uptime, read_users
-from tests.interactive.tale import Clock
+from tests.interactive.scene import Clock
 from tests.rehearsals import steady_port
 
 ANN, BOB = "ann-key-0123456789", "bob-key-0123456789"

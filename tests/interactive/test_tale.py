@@ -13,7 +13,8 @@ from examples.interactive import baseline
 from segjudge.interactive import dataset, masks, robot, runs, scribbles
 from segjudge.interactive.mask_datasets import DrawnScribbles
 
-from .tale import FILE, Tale, write_part, write_root
+from .scene import write_root
+from .tale import FILE, Tale, write_part
 from .tale.parts import PARTS
 
 #: J of both objects in each frame, after each interaction.

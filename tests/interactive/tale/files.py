@@ -10,7 +10,6 @@ import runpy
 import sys
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -24,8 +23,9 @@ from segjudge.interactive import (
     runs,
 )
 from segjudge.report import colours
+from tests.interactive.scene import answer
 
-from . import Tale, answer, drawn
+from . import Tale, drawn
 
 
 def runs_and_their_page(tale: Tale) -> None:  # noqa: PLR0915 - a list
@@ -180,30 +180,6 @@ def runs_and_their_page(tale: Tale) -> None:  # noqa: PLR0915 - a list
         runs._thin_line([[number / 7, 0.0] for number in range(10)])[-2:],
         len(runs._thin_line([[number / 7, 0.0] for number in range(11)])),
     )
-
-
-def where_the_robot_begins(tale: Tale) -> None:
-    """The robot begins in the frame with most objects; on a tie, with the largest smallest object."""
-    for about, sizes in (("one grows", ((4, 0), (3, 2), (9, 3), (9, 1), (3, 3))), ("none", ((0, 0), (0, 0))), ("late", ((0, 0), (1, 0), (2, 0))),
-                         ("fewer but larger", ((9, 0), (1, 1), (0, 9)))):  # fmt: skip
-        labels = np.zeros((len(sizes), 12, 20), np.uint8)
-        for frame, (first, second) in zip(labels, sizes, strict=True):
-            frame[:first, :9], frame[:second, 10:], frame[11] = 1, 2, 255
-        record = {"s": {"name": "s", "num_frames": len(sizes), "num_objects": 2, "image_size": [20, 12]}}
-        plain: Any = SimpleNamespace(
-            image_paths=None, sequences=None, load_annotations=lambda _name, dtype, labels=labels: labels.astype(dtype), dataset=record,  # type: ignore[misc]
-        )  # fmt: skip
-        for sets in (1, 2, 3):
-            drawing = mask_datasets.DrawnScribbles(plain, sets)
-            results = [drawing.load_scribble("s", number) for number in range(1, sets + 2)]
-            tale.say(
-                about,
-                sets,
-                [
-                    (item["annotated_frame"], [line["object_id"] for lines in item["scribbles"] for line in lines])
-                    for item in results
-                ],
-            )
 
 
 def programs_of_the_framework(tale: Tale) -> None:

@@ -20,8 +20,9 @@ from segjudge.interactive import (
     wire_format,
 )
 from segjudge.interactive.server import build_app
+from tests.interactive.scene import answer
 
-from . import ANN, BOB, Tale, answer, play
+from . import ANN, BOB, Tale, play
 
 
 class Wire:
