@@ -60,6 +60,12 @@ class UnitCounts(NamedCounts):
     #: Its scores by other readings, if it was examined again.
     reading_scores: ReadingScores = field(default_factory=dict)
 
+    def __reduce__(self) -> Tuple[Callable[..., UnitCounts], Tuple[Any, ...]]:
+        """Return how to unpickle the counts: numpy's own way takes several times as long for a small table."""
+        tables = [(key, table.dtype.str, table.shape, table.tobytes()) for key, table in self.tables.items()]
+        remarks = (self.problems, self.problem_count, self.reading_scores)
+        return _restore_unit, (self.name, tables, *(remarks if self.problem_count or self.reading_scores else ()))
+
     def describe(self) -> Dict[str, object]:
         tables = {key: [f"<{table.dtype.kind}8", *table.shape] for key, table in self.tables.items()}
         return {"tables": tables, **encode_reading_scores(self.reading_scores)}
@@ -76,6 +82,13 @@ class UnitCounts(NamedCounts):
             tables[key] = np.array(table, f"<{table.dtype.kind}8", order="C")
             tables[key].setflags(write=False)
         return UnitCounts(self.name, tables, self.problems, self.problem_count, self.reading_scores)
+
+
+def _restore_unit(name: str, tables: List[Tuple[str, str, Tuple[int, ...], bytes]], *remarks: Any) -> UnitCounts:
+    """Return pickled counts."""
+    return UnitCounts(
+        name, {key: np.frombuffer(data, kind).reshape(shape) for key, kind, shape, data in tables}, *remarks
+    )
 
 
 def decode_unit(data: bytes) -> UnitCounts:
@@ -159,7 +172,10 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
 
     def complete_counts(self) -> List[UnitCounts]:
         """Return the counts of all units in the truth's order; raises SubmissionError with every problem."""
-        if self._complete is None:
+        if self._complete is None and self._left_out is not None:
+            everything, number = self._left_out
+            self._complete = _select(everything.complete_counts(), everything.groups() != number)
+        elif self._complete is None:
             self.refuse_missing()
             self.refuse_problems()
             self._complete = self.all_counts()
@@ -168,7 +184,11 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
     def stack(self, key: str) -> Array:
         """Return a table that has the same shape in all units, with the units first."""
         if key not in self._stacks:
-            self._stacks[key] = np.stack([counts.tables[key] for counts in self.complete_counts()])
+            if self._left_out is None:
+                self._stacks[key] = stack_tables(self.complete_counts(), key)
+            else:
+                everything, number = self._left_out
+                self._stacks[key] = everything.stack(key)[everything.groups() != number]
         return self._stacks[key]
 
     def add_up(self, key: str, tabulate: Callable[[List[UnitCounts]], Array]) -> Array:
@@ -187,7 +207,7 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
     def add_up_groups(self, key: str, tabulate: Callable[[List[UnitCounts]], Array]) -> List[Array]:
         """Return such a table for each group of units."""
         if key not in self._sums_by_group:
-            units, groups = self.complete_counts(), self._groups()
+            units, groups = self.complete_counts(), self.groups()
             numbers = range(int(groups.max(initial=0)) + 1)
             self._sums_by_group[key] = [tabulate(_select(units, groups == number)) for number in numbers]
         return self._sums_by_group[key]
@@ -205,22 +225,20 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
         self._stacks, self._sums, self._sums_by_group = {}, {}, {}
         self._left_out, self._complete = None, None
 
-    def _groups(self) -> Array:
+    def groups(self) -> Array:
         """Return the group of each unit."""
         return deal_groups(len(self.names))
 
     def _without_group(self, number: int) -> UnitAccumulator[Rules]:
         """Return the accumulator of the units of all other groups."""
         accumulator = copy(self)
-        accumulator.leave_out(self, number, self._groups() != number)
+        accumulator.leave_out(self, number)
         return accumulator
 
-    def leave_out(self, everything: UnitAccumulator[Rules], number: int, flags: Array) -> None:
-        """Drop a group, the units that are not flagged, in a copy of the accumulator of everything."""
-        self._complete = _select(everything.complete_counts(), flags)
-        self.names = _select(everything.names, flags)
-        self._stacks = {key: table[flags] for key, table in everything._stacks.items()}
-        self._sums, self._left_out = {}, (everything, number)
+    def leave_out(self, everything: UnitAccumulator[Rules], number: int) -> None:
+        """Drop a group in a copy of the accumulator of everything."""
+        self.names = _select(everything.names, everything.groups() != number)
+        self._stacks, self._sums, self._complete, self._left_out = {}, {}, None, (everything, number)
 
     def without_groups(
         self, values: Callable[[UnitAccumulator[Rules]], Values], _metrics: Collection[str] = ()
@@ -228,8 +246,18 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
         """Return all metrics, computed by `values`, leaving out one group of units at a time; empty for one unit."""
         if len(self.complete_counts()) < 2:
             return {}
-        rows = [values(self._without_group(number)) for number in range(int(self._groups().max()) + 1)]
+        rows = [values(self._without_group(number)) for number in range(int(self.groups().max()) + 1)]
         return {metric: np.array([row[metric] for row in rows], float) for metric in rows[0]}
+
+
+def stack_tables(units: Sequence[UnitCounts], key: str) -> Array:
+    """Return a table that has the same shape in all units, with the units first."""
+    tables = [counts.tables[key] for counts in units]
+    shape = tables[0].shape
+    if any(table.shape != shape for table in tables):
+        raise ValueError(f"units have tables {key} of several shapes")
+    # np.stack takes several times as long for many small tables.
+    return np.concatenate([table.reshape(-1) for table in tables]).reshape(-1, *shape)
 
 
 def cut_into_batches(units: Iterable[UnitCounts]) -> Iterator[Tuple[List[UnitCounts], Array, Array]]:

@@ -10,17 +10,19 @@ import json
 import os
 import zipfile
 from dataclasses import field, replace
+from functools import partial
 from typing import Any, Callable, Dict, FrozenSet, List, Tuple, TypeVar
 
 import numpy as np
 
 from ...files import HOST_LIMITS, Files, Flaw, HostError, SubmissionError, inflect, quantity
 from ...files.archive import open_files, truth_error
-from ...files.inflate import inflate_member
+from ...files.inflate import Inflated
 from ...files.packed import (
     DAMAGED,
     FAMILY_KEY,
     MANIFEST,
+    PackedFile,
     add_member,
     annotations_error,
     make_manifest,
@@ -30,6 +32,7 @@ from ...files.packed import (
 from ...masks import png
 from ...masks.overlaps import LabelMap
 from ...masks.stack import Array, Size
+from ...runner.tuning import without_collector
 from ...values import dataclass
 from .truth import SplitTruth
 
@@ -127,7 +130,7 @@ def write_units(path: str, splits: Dict[str, UnitTruth]) -> None:
     """Write an annotation file; the same splits give the same bytes."""
     (family,) = {split.family for split in splits.values()}
     manifest = make_manifest(family, {})
-    with replace_file(path) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+    with replace_file(path) as target, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         for name, split in splits.items():
             units = []
             for number, unit in enumerate(split.units):
@@ -163,27 +166,28 @@ def _write_frame(archive: zipfile.ZipFile, member: str, frame: TruthFrame) -> Li
 
 def read_units(path: str) -> Dict[str, UnitTruth]:
     """Open a packed annotation file: its manifest at once, its units and frames on demand."""
-    archive, manifest = open_packed(path)
-    try:
-        family, entries = manifest[FAMILY_KEY], manifest["splits"]
-        every = frozenset(unit for entry in entries.values() for unit, *_ in entry["units"])
-        return {name: _open_split(archive, name, family, entry, every) for name, entry in entries.items()}
-    except (KeyError, ValueError, TypeError, AttributeError) as error:
-        raise annotations_error(path, error) from None
+    with without_collector():
+        archive, manifest = open_packed(path)
+        try:
+            family, entries = manifest[FAMILY_KEY], manifest["splits"]
+            every = frozenset(unit for entry in entries.values() for unit, *_ in entry["units"])
+            return {name: _open_split(archive, name, family, entry, every) for name, entry in entries.items()}
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
+            raise annotations_error(path, error) from None
 
 
 def _open_split(
-    archive: zipfile.ZipFile, split: str, family: str, entry: Dict[str, Any], names_of_all: FrozenSet[str]
+    archive: PackedFile, split: str, family: str, entry: Dict[str, Any], names_of_all: FrozenSet[str]
 ) -> UnitTruth:
     units = [
-        Unit(name, cost, _loader(archive, f"{split}/{number}"), facts)
+        Unit(name, cost, partial(_load_unit, archive, f"{split}/{number}"), facts)
         for number, (name, cost, facts) in enumerate(entry["units"])
     ]
     elsewhere = names_of_all.union(entry.get("elsewhere", [])) - {unit.name for unit in units}
     return UnitTruth(family, entry["layout"], entry["facts"], units, entry["notes"], elsewhere)
 
 
-def _loader(archive: zipfile.ZipFile, member: str) -> Callable[[], List[TruthFrame]]:
+def _load_unit(archive: PackedFile, member: str) -> List[TruthFrame]:
     def load() -> List[TruthFrame]:
         frames = json.loads(_member(archive, f"units/{member}.json"))
         return [
@@ -191,10 +195,10 @@ def _loader(archive: zipfile.ZipFile, member: str) -> Callable[[], List[TruthFra
             for index, (name, height, width, rows, labels) in enumerate(frames)
         ]
 
-    return guard_reading(f"annotation file: {member}", load)
+    return guard_reading(f"annotation file: {member}", load)()
 
 
-def _reader(archive: zipfile.ZipFile, member: str, size: Size, labels: List[int]) -> Callable[[], LabelMap]:
+def _reader(archive: PackedFile, member: str, size: Size, labels: List[int]) -> Callable[[], LabelMap]:
     def read_map() -> LabelMap:
         kind = np.min_scalar_type(len(labels) - 1).newbyteorder("<")
         return LabelMap(np.frombuffer(_member(archive, member), kind).reshape(size), np.array(labels, np.int64))
@@ -202,9 +206,9 @@ def _reader(archive: zipfile.ZipFile, member: str, size: Size, labels: List[int]
     return guard_reading(f"annotation file: {member}", read_map) if labels else no_pixels
 
 
-def _member(archive: zipfile.ZipFile, name: str) -> bytes:
+def _member(archive: PackedFile, name: str) -> Inflated:
     try:
-        return bytes(inflate_member(archive.fp, archive.getinfo(name)) or archive.read(name))
+        return archive.read(name)
     except DAMAGED as error:
         raise HostError(f"annotation file: {name} cannot be read ({error!r})") from None
 

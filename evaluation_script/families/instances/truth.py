@@ -109,8 +109,9 @@ def read(path: str, split: str = "val") -> Dict[str, InstanceTruth]:
     """Open an annotation file: packed, or a COCO-format document (plain, gzipped or zipped) as one split."""
     try:
         if family_of(path):
-            file, manifest = open_packed(path, _FAMILY_NAME)
-            return {name: read_document(file.read(_member(name)), f"{path}, {name}") for name in manifest["splits"]}
+            packed, manifest = open_packed(path, _FAMILY_NAME)
+            names = manifest["splits"]
+            return {name: read_document(bytes(packed.read(_member(name))), f"{path}, {name}") for name in names}
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as file:
                 names = [name for name in file.namelist() if name.endswith(".json")]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, List, Optional, Union
+from functools import partial
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from ...masks.stack import Array
 from ...values.arithmetic import mean
 from ..base.family import Values, mean_of_all
 from ..base.suspicions import is_nearly_none
+from ..base.unit_counts import stack_tables
 from ..base.units import Shapes, Unit, UnitAccumulator, UnitCounts, UnitTruth, unit_engine
 from ..tracking.counting import ALPHAS, HOTA_FIELDS
 from . import counting
@@ -28,40 +30,82 @@ _SHOWN = {"": slice(None), "@0.5": slice(0, 1), "@0.75": slice(5, 6)}
 _COLUMNS = ("name", "pairs", "cgF1", "pmF1", "IL_MCC", "cgF1@0.5", "cgF1@0.75", "precision", "recall")
 
 
-def _subset_tables(accumulator: UnitAccumulator[PhraseProtocol]) -> List[Array]:
-    """Return the columns of the pairs of each subset."""
-    pairs = accumulator.stack("pair")
-    if accumulator.protocol.videos and accumulator.protocol.official:
-        pairs = np.concatenate([pairs, *(counts.tables["others"] for counts in accumulator.complete_counts())])
-    return [pairs[pairs[:, counting.SUBSET] == index] for index in range(len(accumulator.facts["subsets"]))]
+class _Sums(NamedTuple):
+    """The sums over the pairs of a subset."""
+
+    pairs: int
+    #: The number of pairs with each answer, with objects in the counted annotation, and that any annotator sees with
+    #: objects, or without.
+    answers: Sequence[int]
+    with_objects: int
+    seen: int
+    absent: int
+    objects: int
+    #: Matched objects, surplus predictions, and those of pairs with objects that are answered, by threshold.
+    hits: Array
+    surplus: Array
+    own_surplus: Array
 
 
-def _measure(pairs: Array, *, official: bool) -> Values:
-    """Return the metrics of a subset, each also at thresholds 0.5 and 0.75."""
-    objects = pairs[:, counting.OBJECTS].sum()
-    hits, surplus = pairs[:, counting.FOUND].sum(axis=0), pairs[:, counting.SURPLUS].sum(axis=0)
-    answered = pairs[(pairs[:, counting.ANSWER] == counting.RIGHT)]
-    own_surplus = answered[:, counting.SURPLUS].sum(axis=0)
-    missed = objects - hits
-    local = f1_of(
-        answered[:, counting.FOUND],
-        answered[:, counting.SURPLUS],
-        answered[:, [counting.OBJECTS]] - answered[:, counting.FOUND],
-        official=official,
-    )
-    counted = answered[:, counting.OBJECTS] > 0
-    with_objects = len(answered) if official else int((pairs[:, counting.OBJECTS] > 0).sum())
+def _tabulate_pairs(units: Sequence[UnitCounts], subsets: int) -> Array:
+    """Return the sums of each subset, one after the other as in `_Sums`."""
+    pairs = _list_pairs(units)
+    sums = np.zeros((subsets, 9 + 3 * len(counting.THRESHOLDS)), np.int64)
+    for index, row in enumerate(sums):
+        rows = pairs[pairs[:, counting.SUBSET] == index]
+        answers = rows[:, counting.ANSWER]
+        row[0], row[1:5] = len(rows), np.bincount(answers, minlength=4)
+        row[5:8] = [np.count_nonzero(rows[:, column]) for column in (counting.OBJECTS, counting.SEEN, counting.ABSENT)]
+        row[8] = rows[:, counting.OBJECTS].sum()
+        right = rows[answers == counting.RIGHT]
+        sides = ((rows, counting.FOUND), (rows, counting.SURPLUS), (right, counting.SURPLUS))
+        row[9:] = np.concatenate([side[:, columns].sum(axis=0) for side, columns in sides])
+    return sums
+
+
+def _list_pairs(units: Sequence[UnitCounts]) -> Array:
+    """Return the columns of all pairs, also of those that only SA-Co's script counts."""
+    strays = [counts.tables["others"] for counts in units if "others" in counts.tables]
+    pairs = stack_tables(units, "pair") if units else np.zeros((0, counting.COLUMNS), np.int64)
+    return np.concatenate([pairs, *strays]) if strays else pairs
+
+
+def _sum_by_subset(accumulator: UnitAccumulator[PhraseProtocol]) -> List[_Sums]:
+    """Return the sums of each subset."""
+    tabulate = partial(_tabulate_pairs, subsets=len(accumulator.facts["subsets"]))
+    return [
+        _Sums(int(row[0]), row[1:5].tolist(), *row[5:9].tolist(), *row[9:].reshape(3, -1))
+        for row in accumulator.add_up("pairs", tabulate)
+    ]
+
+
+def _measure_pairs(accumulator: UnitAccumulator[PhraseProtocol]) -> List[Optional[Array]]:
+    """Return for each subset the mean F1 of its pairs with objects, by threshold; None without any."""
+    official, pairs = accumulator.protocol.official, _list_pairs(accumulator.complete_counts())
+    means: List[Optional[Array]] = []
+    for index, sums in enumerate(_sum_by_subset(accumulator)):
+        rows = pairs[(pairs[:, counting.SUBSET] == index) & (pairs[:, counting.ANSWER] == counting.RIGHT)]
+        missed = rows[:, [counting.OBJECTS]] - rows[:, counting.FOUND]
+        local = f1_of(rows[:, counting.FOUND], rows[:, counting.SURPLUS], missed, official=official)
+        number = len(rows) if official else sums.with_objects
+        means.append(local[rows[:, counting.OBJECTS] > 0].sum(axis=0) / number if number else None)
+    return means
+
+
+def _measure(sums: _Sums, mean_f1: Optional[Array] = None, *, official: bool) -> Values:
+    """Return the metrics of a subset, each also at thresholds 0.5 and 0.75; `mean_f1` is that of its pairs."""
+    hits, surplus, own_surplus, missed = sums.hits, sums.surplus, sums.own_surplus, sums.objects - sums.hits
     metrics: Dict[str, Optional[Array]] = {
         "positive_micro_F1": f1_of(hits, own_surplus, missed, official=official),
-        "positive_macro_F1": local[counted].sum(axis=0) / with_objects if with_objects else None,
+        "positive_macro_F1": mean_f1,
         "precision": _share(hits, surplus, official=official),
         "positive_micro_precision": _share(hits, own_surplus, official=official),
         "recall": _share(hits, missed, official=official),
         "F1": f1_of(hits, surplus, missed, official=official),
     }
-    if not official and not objects:
+    if not official and not sums.objects:
         metrics = dict.fromkeys(metrics)
-    image_level = _measure_presence(pairs, official=official)
+    image_level = _measure_presence(sums, official=official)
     mcc = image_level["IL_MCC"]
     micro = metrics["positive_micro_F1"]
     metrics["cgF1"] = None if micro is None or mcc is None else micro * mcc
@@ -77,12 +121,10 @@ def _share(hits: Array, errors: Array, *, official: bool) -> Array:
     return hits / (hits + errors + EPSILON) if official else hits / np.maximum(hits + errors, 1)
 
 
-def _measure_presence(pairs: Array, *, official: bool) -> Values:
+def _measure_presence(sums: _Sums, *, official: bool) -> Values:
     """Return how well the presence of objects is predicted; None if the truth's answers are all equal."""
-    right, wrong, silent, rejected = (
-        float(np.count_nonzero(pairs[:, counting.ANSWER] == answer))
-        for answer in (counting.RIGHT, counting.WRONG, counting.SILENT, counting.REJECTED)
-    )
+    answers = (counting.RIGHT, counting.WRONG, counting.SILENT, counting.REJECTED)
+    right, wrong, silent, rejected = (float(sums.answers[answer]) for answer in answers)
     epsilon = 1e-6 if official else 0.0
 
     def share(hits: float, errors: float) -> Optional[float]:
@@ -93,7 +135,7 @@ def _measure_presence(pairs: Array, *, official: bool) -> Values:
     mcc: Optional[float] = (
         (right * rejected - wrong * silent) / (math.sqrt(product) + epsilon) if product or official else 0.0
     )
-    if not official and not (pairs[:, counting.SEEN].any() and pairs[:, counting.ABSENT].any()):
+    if not official and not (sums.seen and sums.absent):
         mcc = None
     f1 = None
     if precision is not None and recall is not None:
@@ -104,26 +146,25 @@ def _measure_presence(pairs: Array, *, official: bool) -> Values:
     }  # fmt: skip
 
 
-def _measure_subsets(accumulator: UnitAccumulator[PhraseProtocol]) -> List[Values]:
-    """Return the metrics of each subset; videos form one subset."""
-    protocol = accumulator.protocol
-    by_subset = [_measure(pairs, official=protocol.official) for pairs in _subset_tables(accumulator)]
-    return [{**metrics, **measure_tracks(accumulator)} for metrics in by_subset] if protocol.videos else by_subset
-
-
 def _compute_metrics(accumulator: UnitAccumulator[PhraseProtocol]) -> Values:
-    """Return the benchmark's metrics: means over the subsets."""
-    by_subset = _measure_subsets(accumulator)
-    return {metric: mean_of_all([metrics[metric] for metrics in by_subset]) for metric in accumulator.protocol.metrics}
+    """Return the benchmark's metrics: means over the subsets; videos form one subset."""
+    protocol = accumulator.protocol
+    by_subset = [_measure(sums, official=protocol.official) for sums in _sum_by_subset(accumulator)]
+    tracks = measure_tracks(accumulator) if protocol.videos else {}
+    return {
+        metric: tracks[metric] if metric in tracks else mean_of_all([metrics[metric] for metrics in by_subset])
+        for metric in protocol.metrics
+    }
 
 
 def _tables(accumulator: UnitAccumulator[PhraseProtocol]) -> Dict[str, List[Dict[str, Any]]]:
     """Return a row per subset, and one with all numbers of SA-Co's script."""
+    protocol = accumulator.protocol
+    tracks = measure_tracks(accumulator) if protocol.videos else {}
+    subsets = zip(accumulator.facts["subsets"], _sum_by_subset(accumulator), _measure_pairs(accumulator))
     rows: List[Dict[str, Any]] = [
-        {"name": name, "pairs": len(pairs), **metrics}
-        for (name,), pairs, metrics in zip(
-            accumulator.facts["subsets"], _subset_tables(accumulator), _measure_subsets(accumulator)
-        )
+        {"name": name, "pairs": sums.pairs, **_measure(sums, mean_f1, official=protocol.official), **tracks}
+        for (name,), sums, mean_f1 in subsets
     ]
     columns = dict.fromkeys([*_COLUMNS, *accumulator.protocol.metrics])
     return {"subsets": [{key: row[key] for key in columns} for row in rows], "details": rows}

@@ -28,10 +28,11 @@ from typing import (
 
 import numpy as np
 
-from ...files.inflate import Inflated, inflate_member
+from ...files.inflate import Inflated
 from ...files.packed import (
     DAMAGED,
     MANIFEST,
+    PackedFile,
     Source,
     add_member,
     annotations_error,
@@ -292,7 +293,7 @@ def read(source: Source) -> AnnotationFile[Split]:
         raise annotations_error(source, error) from None
 
 
-def _open_split(archive: zipfile.ZipFile, name: str, entry: Dict[str, Any], names: FrozenSet[str]) -> Split:
+def _open_split(archive: PackedFile, name: str, entry: Dict[str, Any], names: FrozenSet[str]) -> Split:
     return Split(
         [_open_sequence(archive, name, sequence) for sequence in entry["sequences"]],
         entry["layout"],
@@ -302,15 +303,14 @@ def _open_split(archive: zipfile.ZipFile, name: str, entry: Dict[str, Any], name
     )
 
 
-def _open_sequence(archive: zipfile.ZipFile, split: str, entry: Dict[str, Any]) -> Sequence:
+def _open_sequence(archive: PackedFile, split: str, entry: Dict[str, Any]) -> Sequence:
     blocks = [Block(start, stop, (height, width)) for start, stop, height, width in entry["blocks"]]
     aside = tuple(entry.get("aside", ()))
     labels = [*entry["objects"], *aside]
 
     def read_block(index: int) -> Stacks:
         try:
-            member = archive.getinfo(_name_member(split, entry["name"], index))
-            data = inflate_member(archive.fp, member) or archive.read(member)
+            data = archive.read(_name_member(split, entry["name"], index))
             return _unpack_block(data, blocks[index], labels)
         except DAMAGED as error:
             raise HostError(f"annotation file: {split}/{entry['name']} cannot be read ({error!r})") from None
