@@ -52,6 +52,8 @@ class Reading:
     fits: Callable[[FirstMaps], bool] = lambda _maps: True
     #: Whether it is tried on few of the units, because it opens other files.
     few: bool = False
+    #: Whether its scores follow from frames that are compared while they are counted.
+    of_frames: bool = False
 
 
 #: The number of sampled pixels, and the agreement that unrelated maps may have.

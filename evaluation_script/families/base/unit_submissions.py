@@ -11,6 +11,7 @@ from ...files import ArchiveLimits, Files, Flaw, HostError, Problems, Submission
 from ...files.archive import UPLOAD, open_files
 from ...files.limits import read_json
 from ...masks.stack import Array
+from .frame_order import FrameSamples
 from .truth import DEFAULT_SPLIT, TruthNames, compose
 from .unit_truth import UnitTruth
 
@@ -91,6 +92,9 @@ class UnitSubmission(abc.ABC):
     def notes(self) -> List[str]:
         """Notes for the participant about the submission."""
         return self.truth_names.notes
+
+    #: Stores samples of its frames.
+    samples: Optional[FrameSamples] = None
 
     @property
     def suspicions(self) -> List[str]:

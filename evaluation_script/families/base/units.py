@@ -18,6 +18,7 @@ from ...runner.parallel import Part
 from ...values import dataclass
 from .engine import CountingJob, Engine
 from .family import Progress, ScoringRules, Values
+from .frame_order import FrameSamples
 from .reports import Report, Row
 from .suspicions import FirstMaps, Reading, choose_few, choose_units, judge_readings, score_readings
 from .truth import DEFAULT_SPLIT, AnnotationFile
@@ -77,7 +78,9 @@ class _Counting:
         watched = submission
         if any(reading.fits is not Reading.fits for reading in readings):
             unit, watched = maps.watch(unit, submission)
-        counts = self.count(unit, watched)
+        frames = FrameSamples()
+        in_order = [reading for reading in readings if not reading.of_frames]
+        counts = self.count(*(frames.watch(unit, watched) if len(in_order) < len(readings) else (unit, watched)))
 
         def score(counts: UnitCounts) -> Optional[float]:
             if counts.problem_count:
@@ -89,9 +92,11 @@ class _Counting:
         def score_otherwise(reading: Reading) -> Optional[float]:
             return score(self.count(unit, reading.open(submission))) if reading.fits(maps) else before
 
-        readings = [reading for reading in readings if not (few and reading.few)]
-        before = score(counts) if readings else None
-        reading_scores = score_readings(before, readings, score_otherwise)
+        tried = [reading for reading in in_order if not (few and reading.few)]
+        before = score(counts) if tried else None
+        reading_scores = score_readings(before, tried, score_otherwise)
+        if not counts.problem_count:
+            reading_scores = {**reading_scores, **frames.compare()}
         return replace(counts, reading_scores=reading_scores) if reading_scores else counts
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from ...masks.stack import Array
 from ...values.arithmetic import add, mean
 from ..base.family import Values, mean_of_all
+from ..base.frame_order import read_orders
 from ..base.suspicions import (
     FirstMaps,
     Reading,
@@ -193,9 +194,10 @@ _NEIGHBOURS = read_neighbours(
 def _list_readings(protocol: PanopticProtocol) -> List[Reading]:
     """Return the other readings of a unit; JSON lists reject unlisted ids, so none has swapped channels."""
     if protocol.classes:
-        return [_EXCHANGED, read_padded("sequence", "maps"), *read_rearranged("sequence", "maps", _TIMES_MIRRORED)]
+        padded, rearranged = read_padded("sequence", "maps"), read_rearranged("sequence", "maps", _TIMES_MIRRORED)
+        return [_EXCHANGED, padded, *rearranged, *read_orders("sequence")]
     noun = "video" if protocol.video else "image"
-    neighbours = [] if protocol.video else _NEIGHBOURS
+    neighbours = read_orders(noun) if protocol.video else _NEIGHBOURS
     return [read_padded(noun, "maps"), *read_rearranged(noun, "maps", _TIMES_MIRRORED), *neighbours]
 
 

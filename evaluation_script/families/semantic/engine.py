@@ -21,6 +21,7 @@ from ...masks.files import holds_equal_channels, note_channels
 from ...masks.overlaps import SHIFT, LabelMap, sum_by_key, tabulate
 from ...masks.stack import Array, Size
 from ...values.arithmetic import add, mean
+from ..base.frame_order import read_orders
 from ..base.suspicions import (
     Reading,
     judge_pixels,
@@ -511,6 +512,7 @@ def _list_readings(protocol: SemanticProtocol) -> List[Reading]:
             read_blended("video", "maps"),
             read_compressed("video", "maps"),
             *read_rearranged("video", "maps", _TIMES_TURNED),
+            *read_orders("video"),
         ]
     turned = [read_turned("image", switch("turns_runs"), _TIMES_TURNED)] if protocol.form == STUFF else []
     return [

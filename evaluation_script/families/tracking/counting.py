@@ -50,6 +50,10 @@ def count(unit: Unit, submission: TracksSubmission) -> UnitCounts:
         check_disjoint(unit.name, frames, predictions, masks, problems)
     if problems:
         return UnitCounts(unit.name, {}, problems.first, problems.count)
+    if submission.samples is not None:
+        sides = [frame.rows for frame in frames], predictions
+        truth_texts, texts = ([[row[MASK] for row in rows] for rows in side] for side in sides)
+        submission.samples.add_masks(truth_texts, texts, frames[0].size)
     sequence = ComparedSequence(frames, (predictions, masks), submission.protocol, unit.facts)
     return UnitCounts(unit.name, sequence.tables(submission.classes))
 

@@ -10,6 +10,7 @@ from ...files import inflect, name_list, quantity
 from ...masks.stack import Array
 from ...values.arithmetic import mean
 from ..base.family import Values
+from ..base.frame_order import read_orders
 from ..base.suspicions import Reading, ScoreRange, judge_matches, judge_one_class, read_rewritten
 from ..base.units import Shapes, UnitAccumulator, unit_engine
 from .counting import ALPHAS, CLEAR_FIELDS, HOTA_FIELDS, TRACK_THRESHOLDS, average_precisions, count, measure_hota
@@ -149,7 +150,9 @@ def _suspect(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
 
 def _list_readings(protocol: TracksProtocol) -> List[Reading]:
     """Return the other readings by which a sequence may score more; exemplars belong to the truth."""
-    return [] if protocol.exemplar else read_rewritten("sequence")
+    rewritten = [] if protocol.exemplar else read_rewritten("sequence")
+    orders = read_orders("sequence", "each mask", "Check the frame of each mask") if protocol.burst else []
+    return [*rewritten, *orders]
 
 
 ENGINE = unit_engine(

@@ -414,6 +414,7 @@ def test_predictions_may_share_pixels_in_burst_alone() -> None:
             classes=[("x", 2)],
             size_frames=lambda _, frames: frames,
             masks=lambda *_: (sent, np.array([5, 4])),
+            samples=None,
         )
         counts = tracks_counting.count(unit, submission)
         assert (counts.name, counts.problem_count, len(counts.tables)) == ("a", problems, 0 if problems else 6)
