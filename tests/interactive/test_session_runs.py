@@ -29,8 +29,8 @@ def answer_better(*, sequence: str, scribbles: Any, new_sequence: bool, images: 
     return answer(sequence, len(images), 1 + len(scribbles["scribbles"]) % 3)
 
 
-class Desk:
-    """Where methods run: a dataset, a folder and a clock."""
+class MethodRunner:
+    """Run methods over a dataset, in a folder and with a clock."""
 
     def __init__(self, davis: Path, clock: Clock) -> None:
         self.davis, self.folder, self.clock = davis, davis.parent, clock
@@ -59,28 +59,28 @@ class Desk:
 
 
 @pytest.fixture
-def desk(davis: Path, clock: Clock) -> Desk:
-    return Desk(davis, clock)
+def runner(davis: Path, clock: Clock) -> MethodRunner:
+    return MethodRunner(davis, clock)
 
 
-def test_a_run_plays_all_interactions_and_reports_its_progress(desk: Desk) -> None:
-    summary = rounded(desk.run(desk.begin("all")))
-    assert desk.progress == [(f"{name} {sample}", number, 6) for number, (name, sample) in
+def test_a_run_plays_all_interactions_and_reports_its_progress(runner: MethodRunner) -> None:
+    summary = rounded(runner.run(runner.begin("all")))
+    assert runner.progress == [(f"{name} {sample}", number, 6) for number, (name, sample) in
                              enumerate([("box", 1)] * 2 + [("box", 2)] * 2 + [("duo", 1)] * 2, 1)]  # fmt: skip
     assert summary == summary_of("J_AND_F", 0.3166, 0.4221, [2.5, 5, 5], [0.4221] * 3)
-    summary = rounded(desk.run(desk.begin("mine", subset="mine")))
-    assert desk.progress[-1] == ("box 2", 4, 4)
+    summary = rounded(runner.run(runner.begin("mine", subset="mine")))
+    assert runner.progress[-1] == ("box 2", 4, 4)
     assert summary == summary_of("J_AND_F", 0.3627, 0.4836, [2.5, 5, 5], [0.4836] * 3)
 
 
-def test_a_method_that_is_too_slow_goes_on_with_the_next_sample(desk: Desk) -> None:
+def test_a_method_that_is_too_slow_goes_on_with_the_next_sample(runner: MethodRunner) -> None:
     def dawdle(*, sequence: str, new_sequence: bool, **more: Any) -> Any:
-        desk.clock.now += 1000 * (sequence == "box" and new_sequence)
+        runner.clock.now += 1000 * (sequence == "box" and new_sequence)
         return answer_better(sequence=sequence, new_sequence=new_sequence, **more)
 
-    session = desk.begin("slow", max_nb_interactions=3, max_time=500, subset="val")
-    summary, warned = outcome_with_warnings(lambda: desk.run(session, dawdle))
-    assert desk.progress == [("box 1", 1, 9), ("box 2", 3, 9), ("duo 1", 6, 9), ("duo 1", 7, 9), ("duo 1", 8, 9)]
+    session = runner.begin("slow", max_nb_interactions=3, max_time=500, subset="val")
+    summary, warned = outcome_with_warnings(lambda: runner.run(session, dawdle))
+    assert runner.progress == [("box 1", 1, 9), ("box 2", 3, 9), ("duo 1", 6, 9), ("duo 1", 7, 9), ("duo 1", 8, 9)]
     assert summary["auc"] == pytest.approx(0.18023, abs=1e-5)
     assert warned == ["The time for box is over; these masks do not count."] * 2
 
@@ -94,16 +94,16 @@ def test_a_method_that_is_too_slow_goes_on_with_the_next_sample(desk: Desk) -> N
     ],
     ids=["nothing", "an error", "wrong masks"],
 )
-def test_a_method_that_fails_is_named_with_its_interaction(method: Any, cause: str, desk: Desk) -> None:
+def test_a_method_that_fails_is_named_with_its_interaction(method: Any, cause: str, runner: MethodRunner) -> None:
     with pytest.raises(runs.ModelError) as caught:
-        desk.run(desk.begin("bad"), method)
+        runner.run(runner.begin("bad"), method)
     error: Any = caught.value
     assert (str(error), error.is_first) == ("box, scribbles 1, interaction 1", True)
     assert f"{type(error.__cause__).__name__}: {error.__cause__}" == cause
 
 
-def test_runs_are_drawn_on_a_page(desk: Desk) -> None:
-    mine, second = desk.keep("mine", "val", steps=True), desk.keep("second", "mine")
+def test_runs_are_drawn_on_a_page(runner: MethodRunner) -> None:
+    mine, second = runner.keep("mine", "val", steps=True), runner.keep("second", "mine")
     ran = [runs.read_run(f"mine={mine}"), runs.read_run(second)]
     assert [(run.name, run.complete, run.metric, run.steps.name) for run in ran] == [
         ("mine", True, "J_AND_F", "r.steps"), ("r", True, "J_AND_F", "r.steps")]  # fmt: skip
@@ -111,12 +111,12 @@ def test_runs_are_drawn_on_a_page(desk: Desk) -> None:
     for run, row in zip(ran, rows, strict=True):
         name, *values = runs._make_row(run)
         assert (name, values) == (row[0], pytest.approx(row[1:], abs=1e-5))
-    step = json.loads((desk.folder / "mine/r.steps/duo-1-02.json").read_text())
+    step = json.loads((runner.folder / "mine/r.steps/duo-1-02.json").read_text())
     assert {key: step[key] for key in ("sequence", "scribble_idx", "interaction", "size")} == {
         "sequence": "duo", "scribble_idx": 1, "interaction": 2, "size": [4, 40, 60]}  # fmt: skip
     assert [path[-9:] for path in step["images"]] == [f"0000{frame}.jpg" for frame in range(4)]
     assert [[each["object_id"] for each in frame] for frame in step["frames"]] == [[1, 2]] * 4
-    page, drawn = desk.folder / "plot", list[Any]()
+    page, drawn = runner.folder / "plot", list[Any]()
     runs.plot(ran, page, lambda *facts: drawn.append(facts))
     names = [f"{sample}-0{number}" for sample in ("box-1", "box-2", "duo-1") for number in (1, 2)]
     assert drawn == [(name, number, 6) for number, name in enumerate(names)]
@@ -139,10 +139,10 @@ def test_runs_are_drawn_on_a_page(desk: Desk) -> None:
     assert [colour in svg for colour in colours.METHODS[:3]] == [True, True, False]
 
 
-def test_curves_of_many_runs_differ_in_colour_and_then_in_line(desk: Desk) -> None:
-    ran = runs.read_run(f"mine={desk.keep('mine', 'val')}")
+def test_curves_of_many_runs_differ_in_colour_and_then_in_line(runner: MethodRunner) -> None:
+    ran = runs.read_run(f"mine={runner.keep('mine', 'val')}")
     with mock.patch("matplotlib.figure.Figure.savefig", autospec=True) as save, contextlib.suppress(ValueError):
-        runs._write_curves([ran] * 9, desk.folder)
+        runs._write_curves([ran] * 9, runner.folder)
     figure = save.call_args_list[0][0][0]
     (axes,) = figure.axes
     assert (axes.get_xlim()[0], axes.get_ylim()) == (0.0, (0.0, 1.0))
@@ -185,8 +185,10 @@ def summary_with(metric: str = "J", **curve: Any) -> str:
     ],
     ids=["no columns", "interaction 17", "interaction 0", "no summary", "no JSON", "not finite", "short", "uneven", "IoU"],
 )  # fmt: skip
-def test_a_file_that_is_no_report(old: str | None, new: str, summary: str | None, why: str, desk: Desk) -> None:
-    report = Path(desk.keep("mine", "mine"))
+def test_a_file_that_is_no_report(
+    old: str | None, new: str, summary: str | None, why: str, runner: MethodRunner
+) -> None:
+    report = Path(runner.keep("mine", "mine"))
     report.write_text(new if old is None else report.read_text().replace(old, new) if old else report.read_text())
     if summary is not None:
         report.with_name("r.summary.json").write_text(summary)
@@ -194,8 +196,8 @@ def test_a_file_that_is_no_report(old: str | None, new: str, summary: str | None
     assert outcome == f"SessionInputError: {report}: is not a report of an interactive session ({why})"
 
 
-def test_a_report_is_read_with_and_without_its_summary(desk: Desk) -> None:
-    report = Path(desk.keep("mine", "mine"))
+def test_a_report_is_read_with_and_without_its_summary(runner: MethodRunner) -> None:
+    report = Path(runner.keep("mine", "mine"))
     twin = report.with_name("twin.csv")
     twin.write_text(report.read_text())
     run = runs.read_run(str(twin), {("box", 3): 2})
@@ -206,29 +208,29 @@ def test_a_report_is_read_with_and_without_its_summary(desk: Desk) -> None:
     assert (
         outcome_of(lambda: runs.read_run("x=nowhere.csv")) == "SessionInputError: nowhere.csv: there is no such report"
     )
-    differ = outcome_of(lambda: runs.plot([runs.read_run(str(report)), one], desk.folder / "p", lambda *_: None))
+    differ = outcome_of(lambda: runs.plot([runs.read_run(str(report)), one], runner.folder / "p", lambda *_: None))
     assert differ == "SessionInputError: the runs were measured by different metrics (r: J&F, twin: J)"
 
 
-def test_steps_of_a_run_that_cannot_be_drawn(desk: Desk) -> None:
-    ran = [runs.read_run(desk.keep("mine", "val", steps=True))]
-    path = desk.folder / "mine/r.steps/duo-1-02.json"
+def test_steps_of_a_run_that_cannot_be_drawn(runner: MethodRunner) -> None:
+    ran = [runs.read_run(runner.keep("mine", "val", steps=True))]
+    path = runner.folder / "mine/r.steps/duo-1-02.json"
     step = json.loads(path.read_text())
     changes: list[dict[str, Any]] = [{"size": [4, 0, 1]}, {"size": 3}, {"images": [1]}, {"images": 1}, {"frames": []},
                                      {"interaction": "1"}, {"scribbles": [[]]}]  # fmt: skip
     for change in changes:
         path.write_text(json.dumps({**step, **change}))
-        outcome = outcome_of(lambda: runs.plot(ran, desk.folder / "p", lambda *_: None))
+        outcome = outcome_of(lambda: runs.plot(ran, runner.folder / "p", lambda *_: None))
         assert outcome == f"SessionInputError: {path}: is not an interaction as `interactive run --steps` keeps them"
     path.write_text(json.dumps({**step, "images": ["gone.jpg"]}))
-    runs.plot(ran, desk.folder / "q", lambda *_: None)
+    runs.plot(ran, runner.folder / "q", lambda *_: None)
     names = ["00000.jpg", "00000.jpg", "00001.jpg", "00001.jpg", "00002.jpg", "00002.jpg", "00003.jpg"]
-    assert sorted(each.name for each in (desk.folder / "q").rglob("*.jpg")) == names, "of the other interactions"
+    assert sorted(each.name for each in (runner.folder / "q").rglob("*.jpg")) == names, "of the other interactions"
 
 
-def test_frames_are_read_one_by_one_and_lines_are_thinned(desk: Desk) -> None:
+def test_frames_are_read_one_by_one_and_lines_are_thinned(runner: MethodRunner) -> None:
     missing = "FileNotFoundError: no pictures of this sequence were found; name their folder with --images"
-    nothing, box = runs.Frames([]), runs.Frames(desk.images("box"))
+    nothing, box = runs.Frames([]), runs.Frames(runner.images("box"))
     assert outcome_of(lambda: nothing[0]) == missing
     assert (len(nothing), nothing[0:2], np.shape(box[1]), len(box[1:])) == (0, [], (40, 60, 3), 2)
     line = [[number / 7, 0.0] for number in range(11)]
