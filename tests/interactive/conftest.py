@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from segjudge.interactive import dataset
-
 from .scene import Clock, write_root
 
 
@@ -40,6 +38,8 @@ def clock() -> Clock:
 @pytest.fixture
 def davis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the two small sequences, the only dataset."""
+    from segjudge.interactive import dataset  # this file is read by the worker's Python too
+
     monkeypatch.delenv("DATASET_DAVIS", raising=False)
     monkeypatch.setattr(dataset.Davis, "opened", dataset.Davis.opened)
     write_root(tmp_path / "davis")
