@@ -173,7 +173,8 @@ class MemberChecks:
 
     def _size_flaw(self, name: str, size: int, packed: int) -> Flaw | None:
         limits = self.limits
-        is_json = name.lower().endswith(".json")
+        lower = name.lower()
+        is_json = lower.endswith(".json")
         limit = limits.json_bytes if is_json else limits.member_bytes
         if size > limit:
             remedy = limits.smaller if is_json else SEND_LESS
@@ -185,7 +186,7 @@ class MemberChecks:
             return Flaw(f"unpacks to more than {limits.ratio} times its size, like a zip bomb", PACK_AGAIN)
         if name in self._names:
             return Flaw("is in the archive twice", PACK_AGAIN)
-        if name.lower().endswith(ARCHIVE_ENDINGS) and not name.lower().endswith(limits.compressed):
+        if lower.endswith(ARCHIVE_ENDINGS) and not lower.endswith(limits.compressed):
             return Flaw("is an archive itself", "Unpack it first")
         return None
 
@@ -197,7 +198,7 @@ def _name_flaw(raw: str, segments: list[str], depth: int) -> Flaw | None:
         return Flaw("has forbidden characters in its name", "Rename it in UTF-8")
     if not segments:
         return None if raw in (".", "./") else Flaw("has no name", PACK_AGAIN)
-    if raw.startswith("/") or re.match(r"[A-Za-z]:/", raw):
+    if raw.startswith("/") or (raw[1:3] == ":/" and re.match("[A-Za-z]", raw)):
         return Flaw("is an absolute path", "Zip the folder from inside, so that names are relative")
     if ".." in segments:
         return Flaw("points outside the archive", "Zip the folder from inside, so that no name contains ..")
@@ -208,7 +209,7 @@ def _name_flaw(raw: str, segments: list[str], depth: int) -> Flaw | None:
 
 def is_litter(segments: list[str]) -> bool:
     """Return whether a path is litter of operating systems or editors."""
-    return not segments or any(name in _LITTER or name.startswith(".") for name in segments)
+    return not segments or not _LITTER.isdisjoint(segments) or "." in [name[:1] for name in segments]
 
 
 def kind_of(start: bytes) -> str:

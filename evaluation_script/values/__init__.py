@@ -74,13 +74,18 @@ def _list_values(value: Any) -> Tuple[object, ...]:
 
 def _complete(cls: Any, arguments: Tuple[object, ...], options: Dict[str, object]) -> Dict[str, object]:
     """Return a value for each field; raises the error that dataclasses raise if that is impossible."""
-    values = {**dict(zip(cls.__value_fields__, arguments)), **options}
-    is_impossible = len(values) < len(arguments) + len(options)
-    for name, field in cls.__value_fields__.items():
-        if name not in values and field.default_factory is not dataclasses.MISSING:
-            values[name] = field.default_factory()
-        is_impossible |= values.setdefault(name, field.default) is dataclasses.MISSING
-    if is_impossible or len(values) > len(cls.__value_fields__):
-        standard: Any = type(cls.__name__, (cls,), {"__qualname__": cls.__qualname__})
-        dataclasses.dataclass(frozen=True)(standard)(*arguments, **options)
-    return {name: values[name] for name in cls.__value_fields__}
+    fields = cls.__value_fields__
+    values = {**dict(zip(fields, arguments)), **options}
+    if len(values) == len(arguments) + len(options):
+        for name, field in fields.items():
+            if name not in values:
+                if field.default is not dataclasses.MISSING:
+                    values[name] = field.default
+                elif field.default_factory is not dataclasses.MISSING:
+                    values[name] = field.default_factory()
+        if values.keys() == fields.keys():
+            return {name: values[name] for name in fields} if options else values
+    defaults = [dataclasses.field(default=x.default, default_factory=x.default_factory) for x in fields.values()]
+    rows = [(name, object, default) for name, default in zip(fields, defaults)]
+    dataclasses.make_dataclass(cls.__qualname__, rows)(*arguments, **options)
+    return values

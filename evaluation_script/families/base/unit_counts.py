@@ -63,8 +63,7 @@ class UnitCounts(NamedCounts):
     def __reduce__(self) -> Tuple[Callable[..., UnitCounts], Tuple[Any, ...]]:
         """Return how to unpickle the counts: numpy's own way takes several times as long for a small table."""
         tables = [(key, table.dtype.str, table.shape, table.tobytes()) for key, table in self.tables.items()]
-        remarks = (self.problems, self.problem_count, self.reading_scores)
-        return _restore_unit, (self.name, tables, *(remarks if self.problem_count or self.reading_scores else ()))
+        return _restore_unit, (self.name, tables, self.problems, self.problem_count, self.reading_scores)
 
     def describe(self) -> Dict[str, object]:
         tables = {key: [f"<{table.dtype.kind}8", *table.shape] for key, table in self.tables.items()}

@@ -7,6 +7,7 @@ by its sequence and its file, 08/000000.
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
@@ -58,16 +59,17 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
     if odd:
         raise HostError(f"{path}: {quantity(len(odd), 'file')} without 4 bytes for each point: {name_list(odd)}")
 
-    def unit(name: str, member: str) -> Unit:
-        points = files.sizes[member] // _POINT
+    units = [Unit(name, 1, partial(_load_scan, files, name, members[name]), {}) for name in chosen]
+    return UnitTruth(ScanProtocol.family, LAYOUT, {}, units)
 
-        def read() -> LabelMap:
-            return LabelMap(_read_values(files, member, points).reshape(1, points))
 
-        frame = TruthFrame(name.partition("/")[2], (1, points), [], guard_reading(member, read))
-        return Unit(name, 1, lambda: [frame])
+def _load_scan(files: Files, name: str, member: str) -> List[TruthFrame]:
+    points = files.sizes[member] // _POINT
 
-    return UnitTruth(ScanProtocol.family, LAYOUT, {}, [unit(name, members[name]) for name in chosen])
+    def read() -> LabelMap:
+        return LabelMap(_read_values(files, member, points).reshape(1, points))
+
+    return [TruthFrame(name.partition("/")[2], (1, points), [], guard_reading(member, read))]
 
 
 def _read_values(files: Files, member: str, points: int) -> Array:
