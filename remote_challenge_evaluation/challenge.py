@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.bundle_source import CONFIG_NAMES, SCRIPT_FOLDER, BundleSource, find_bundle
 from segjudge.platforms.evalai.bundle.phase_splits import splits_of
-from segjudge.platforms.evalai.bundle.problems import mappings_in
 from segjudge.platforms.evalai.bundle.secrecy import find_hidden_splits
+from segjudge.platforms.rules.problems import mappings_in
 from segjudge.system.errors import UsageError
 
 from .scorer_process import read_form

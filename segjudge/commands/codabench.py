@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from segjudge.platforms.codabench.push import CompetitionPush
     from segjudge.platforms.codabench.trial import CompetitionTrial, ComputeWorker
     from segjudge.platforms.evalai.bundle.bundle_source import BundleSource
-    from segjudge.platforms.evalai.bundle.problems import BundleProblem
+    from segjudge.platforms.rules.problems import BundleProblem
 
 _PLATFORM = "Codabench"
 #: The group of options about building competitions.
@@ -167,7 +167,7 @@ def _try_samples(target: _Target, worker: ComputeWorker) -> list[BundleProblem]:
     """Return the problems of a competition's samples, rejected samples included."""
     from segjudge.platforms.codabench.opened_competition import open_competition
     from segjudge.platforms.codabench.trial import CompetitionTrial
-    from segjudge.platforms.evalai.bundle.problems import warning
+    from segjudge.platforms.rules.problems import warning
 
     problems: list[BundleProblem] = []
     with open_competition(target.path) as bundle:

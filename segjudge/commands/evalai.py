@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.build import VARIANTS, WITH_IMAGE
-from segjudge.platforms.evalai.bundle.problems import ERROR, WARNING, BundleProblem
+from segjudge.platforms.rules.problems import ERROR, WARNING, BundleProblem
 from segjudge.system.errors import OptionError, UsageError
 from segjudge.system.files import BuiltFile, OutputFile, open_output
 
@@ -286,7 +286,7 @@ def _check(args: argparse.Namespace) -> int:
     from segjudge.platforms.evalai.bundle.build import build, build_starter_zip, find_unwanted_files
     from segjudge.platforms.evalai.bundle.bundle_source import BundleKind
     from segjudge.platforms.evalai.bundle.check import check, check_web_form
-    from segjudge.platforms.evalai.bundle.problems import warning
+    from segjudge.platforms.rules.problems import warning
     from segjudge.starting.lock import check_lock, list_score_changes
 
     source = choose_bundle(args.bundle, args.path)
@@ -484,10 +484,10 @@ def _push(args: argparse.Namespace) -> int:
     from segjudge.platforms.evalai.bundle.agreement import describe_scoring
     from segjudge.platforms.evalai.bundle.check import check
     from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
-    from segjudge.platforms.evalai.bundle.problems import mappings_in
     from segjudge.platforms.evalai.bundle.push import ChallengePush, RejectedError, find_repository, without_sponsors
     from segjudge.platforms.evalai.bundle.server_state import ServerState
     from segjudge.platforms.evalai.client import EvalAISettings
+    from segjudge.platforms.rules.problems import mappings_in
 
     source = choose_bundle(args.bundle, args.path)
     how = _read_build(args, source)

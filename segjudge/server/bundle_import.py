@@ -8,11 +8,12 @@ import secrets
 from dataclasses import replace
 
 from segjudge.platforms.evalai.bundle.check import refusal
-from segjudge.platforms.evalai.bundle.fields import TEXTS, TRUE, as_integer
+from segjudge.platforms.evalai.bundle.fields import TEXTS
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle, BundleRefusedError
-from segjudge.platforms.evalai.bundle.problems import mappings_in
 from segjudge.platforms.evalai.bundle.rules import UNSAVED, check_server_rules, first_word, phase_slug
 from segjudge.platforms.evalai.bundle.server_state import ServerState
+from segjudge.platforms.rules.fields import TRUE, as_integer
+from segjudge.platforms.rules.problems import mappings_in
 
 from .accounts import PARTICIPANT
 from .evalai_json import NUMBERS

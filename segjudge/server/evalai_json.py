@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from segjudge.platforms.evalai.bundle.fields import FLAG, PHASE, TEXTS, TRUE, WHOLE
+from segjudge.platforms.evalai.bundle.fields import PHASE, TEXTS
+from segjudge.platforms.rules.fields import FLAG, TRUE, WHOLE
 
 from .leaderboards import RankedBoard
 from .models import Challenge, ChallengePhase, ChallengePhaseSplit, Submission, Team

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Dialect, Double, ForeignKey, Index, Integer, Text, TypeDecorator, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
-from segjudge.platforms.evalai.bundle.fields import TRUE
+from segjudge.platforms.rules.fields import TRUE
 
 from .wire import JsonObject, parse_moment
 

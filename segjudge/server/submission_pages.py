@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from segjudge.platforms.evalai.bundle.fields import TRUE
 from segjudge.platforms.evalai.bundle.opened_bundle import UPLOAD_BYTES
 from segjudge.platforms.evalai.rows import FAILED, RUNNING
+from segjudge.platforms.rules.fields import TRUE
 
 from .accounts import PARTICIPANT
 from .actions import hosting, submitting

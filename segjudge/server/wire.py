@@ -3,7 +3,7 @@
 import datetime
 from typing import Any
 
-from segjudge.platforms.evalai.bundle.fields import as_datetime
+from segjudge.platforms.rules.fields import as_datetime
 
 #: A mapping from JSON or YAML, with known keys and any values.
 JsonObject = dict[str, Any]

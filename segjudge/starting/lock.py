@@ -23,7 +23,7 @@ from packaging.version import Version
 
 from segjudge.evaluation_script.scoring import VERSION
 from segjudge.families.plugin_files import find_plugins, read_package
-from segjudge.platforms.evalai.bundle.problems import BundleProblems, breaks_later, warning
+from segjudge.platforms.rules.problems import BundleProblems, breaks_later, warning
 from segjudge.system.errors import UsageError
 from segjudge.system.extras import find_distribution
 from segjudge.system.files import zip_files

@@ -36,10 +36,10 @@ from segjudge.platforms.codabench import trial as codabench_trial
 from segjudge.platforms.evalai import boards
 from segjudge.platforms.evalai.bundle import build, push, trial
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
-from segjudge.platforms.evalai.bundle.problems import BundleProblem, warning
 from segjudge.platforms.evalai.bundle.server_state import ServerState
 from segjudge.platforms.evalai.client import ApiError
 from segjudge.platforms.evalai.hosted_worker import interpreter
+from segjudge.platforms.rules.problems import BundleProblem, warning
 from segjudge.system import bounds
 from tests.answers import Book, join_json, write_answers
 from tests.builders import written

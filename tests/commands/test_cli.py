@@ -367,7 +367,7 @@ _SLOW = {
 #: The rows of a family; the rows of every family are loaded.
 _ROW = re.compile(r"evaluation_script\.families\.\w+(\.protocols)?$")
 #: Modules that scoring does not need; with --truth there is no phase, and no worker to guard.
-_SCORING = _SLOW | {"segjudge.platforms.evalai.bundle.fields", "segjudge.analysis.score_tables", "segjudge.report.page"}
+_SCORING = _SLOW | {"segjudge.platforms.rules.fields", "segjudge.analysis.score_tables", "segjudge.report.page"}
 _ON_TRUTH = _SCORING | {"segjudge.evaluation_script.runner.guard", "segjudge.platforms", "socket"}
 _TRUTHS = str(ANNOTATIONS), str(ROOT / "annotations/instances-dev.zip")
 _SHARP = str(ROOT / "examples/instances-dev/sharp.json")

@@ -41,7 +41,7 @@ EXTRAS_OF_ROOMS: dict[str, tuple[str, ...]] = {
 CORE_FILES = (
     "segjudge.platforms.evalai.bundle.build",
     "segjudge.platforms.evalai.bundle.bundle_source",
-    "segjudge.platforms.evalai.bundle.problems",
+    "segjudge.platforms.rules.problems",
     "segjudge.starting.benchmarks",
     "segjudge.starting.demo",
     "segjudge.starting.new_challenge",

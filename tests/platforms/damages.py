@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from segjudge.platforms.evalai.bundle.problems import ERROR, BundleProblem
+from segjudge.platforms.rules.problems import ERROR, BundleProblem
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 Config = dict[str, Any]

@@ -34,10 +34,10 @@ from segjudge.platforms.evalai.bundle.build import list_samples
 from segjudge.platforms.evalai.bundle.bundle_source import CONFIG, PHASES_FILE, BundleSource
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.platforms.evalai.bundle.phase_splits import MappedSplit, splits_of
-from segjudge.platforms.evalai.bundle.problems import mappings_in
 from segjudge.platforms.evalai.bundle.scorers import list_protocols
 from segjudge.platforms.evalai.bundle.secrecy import find_hidden_splits, is_set
 from segjudge.platforms.imports import find_imports
+from segjudge.platforms.rules.problems import mappings_in
 from segjudge.report.page import templates
 from segjudge.system.errors import OptionError
 from segjudge.system.files import zip_files

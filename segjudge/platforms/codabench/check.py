@@ -1,7 +1,7 @@
 """`segjudge check --platform codabench`: all reasons for rejection or later failure.
 
 The rules are rows in the unpacker's order: it first reads everything, then saves data and tasks, solutions,
-leaderboards and the competition.
+leaderboards and the competition. They follow codalab/codabench at commit c7dbc75 (release 1.25).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from itertools import pairwise
 
 from PIL import Image, UnidentifiedImageError
 
-from segjudge.platforms.evalai.bundle.fields import as_integer
 from segjudge.platforms.evalai.bundle.opened_bundle import BundleRefusedError
-from segjudge.platforms.evalai.bundle.problems import BundleProblem, BundleProblems
-from segjudge.platforms.evalai.bundle.rule_rows import (
+from segjudge.platforms.rules.fields import as_integer
+from segjudge.platforms.rules.problems import BundleProblem, BundleProblems
+from segjudge.platforms.rules.rule_rows import (
     WARNS,
     Check,
     Entry,

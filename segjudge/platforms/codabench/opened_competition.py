@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from segjudge.platforms.evalai.bundle.bundle_source import UNREADABLE
 from segjudge.platforms.evalai.bundle.opened_bundle import BundleRefusedError
-from segjudge.platforms.evalai.bundle.problems import BundleProblem, mappings_in
+from segjudge.platforms.rules.problems import BundleProblem, mappings_in
 
 if TYPE_CHECKING:
     from segjudge.platforms.evalai.bundle.yaml_lines import YamlLines

@@ -16,8 +16,9 @@ from typing import Any
 
 from dateutil import parser  # type: ignore[import-untyped]
 
-from segjudge.platforms.evalai.bundle.problems import BundleProblems, hashable_value, mappings_in, warning
-from segjudge.platforms.evalai.bundle.rule_rows import (
+from segjudge.platforms.imports import find_imports
+from segjudge.platforms.rules.problems import BundleProblems, hashable_value, mappings_in, warning
+from segjudge.platforms.rules.rule_rows import (
     WARNS,
     Entry,
     RuleRow,
@@ -27,7 +28,6 @@ from segjudge.platforms.evalai.bundle.rule_rows import (
     first_of,
     is_absent,
 )
-from segjudge.platforms.imports import find_imports
 
 from . import scoring_program
 from .opened_competition import (

@@ -1,4 +1,7 @@
-"""The fields of Codabench's serializers, and the error of each for a value."""
+"""The fields of Codabench's serializers, and the error of each for a value.
+
+They follow codalab/codabench at commit c7dbc75 (release 1.25).
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from segjudge.platforms.evalai.bundle.fields import TEXT, WHOLE, Field, validate
-from segjudge.platforms.evalai.bundle.problems import BundleProblems
+from segjudge.platforms.rules.fields import TEXT, WHOLE, Field, validate
+from segjudge.platforms.rules.problems import BundleProblems
 
 from .opened_competition import refusal
 

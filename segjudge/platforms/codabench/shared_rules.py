@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterable
 from pathlib import Path
 
-from segjudge.platforms.evalai.bundle.rule_rows import WARNS, Check, Entry, RuleRow, Verdict, first_of
+from segjudge.platforms.rules.rule_rows import WARNS, Check, Entry, RuleRow, Verdict, first_of
 
 from . import serializer_fields as fields
 from .opened_competition import ERROR_LOG, OpenedCompetition, can_be_path

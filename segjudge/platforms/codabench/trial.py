@@ -20,9 +20,9 @@ from decimal import Decimal
 from typing import Any
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.platforms.evalai.bundle.problems import BundleProblem, mappings_in, warning
 from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
 from segjudge.platforms.evalai.hosted_worker.process import disk_bounds
+from segjudge.platforms.rules.problems import BundleProblem, mappings_in, warning
 from segjudge.system.bounds import TreeBounds, missing_bounds, run_bounded
 from segjudge.system.files import temporary_folder
 from segjudge.system.processes import clean_environment

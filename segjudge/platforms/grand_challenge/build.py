@@ -19,7 +19,7 @@ from segjudge.platforms.evalai.bundle.build import build as build_for_evalai
 from segjudge.platforms.evalai.bundle.bundle_source import SCRIPT_FOLDER, BundleSource
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.platforms.evalai.bundle.phase_splits import splits_of
-from segjudge.platforms.evalai.bundle.problems import mappings_in
+from segjudge.platforms.rules.problems import mappings_in
 from segjudge.system.errors import UsageError
 from segjudge.system.files import file_name, open_draft
 

@@ -5,9 +5,9 @@ import re
 import time
 from typing import IO
 
-from segjudge.platforms.evalai.bundle.fields import FALSE, TRUE
 from segjudge.platforms.evalai.bundle.secrecy import is_visible
 from segjudge.platforms.evalai.rows import CANCELLED, FAILED, FINISHED, RUNNING, is_number
+from segjudge.platforms.rules.fields import FALSE, TRUE
 from segjudge.server.evalai_json import TEXT_FIELDS
 from segjudge.server.models import Challenge, ChallengePhase, ChallengePhaseSplit, LeaderboardData, Submission, User
 from segjudge.server.services import Services

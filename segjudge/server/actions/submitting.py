@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, NamedTuple
 
-from segjudge.platforms.evalai.bundle.fields import TRUE
 from segjudge.platforms.evalai.rows import CANCELLED, FAILED, PLACEHOLDER
+from segjudge.platforms.rules.fields import TRUE
 from segjudge.server.accounts import PARTICIPANT
 from segjudge.server.evalai_json import TEXT_FIELDS
 from segjudge.server.models import (

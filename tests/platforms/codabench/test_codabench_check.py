@@ -15,7 +15,7 @@ import yaml
 
 from segjudge.cli import main
 from segjudge.platforms.codabench.check import check
-from segjudge.platforms.evalai.bundle.problems import ERROR, BundleProblem
+from segjudge.platforms.rules.problems import ERROR, BundleProblem
 from tests import builders
 from tests.data import CODABENCH
 from tests.platforms.codabench.competitions import encrypt

@@ -18,11 +18,12 @@ from unittest import mock
 import yaml
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.platforms.evalai.bundle import bundle_source, fields, opened_bundle, problems, trial, yaml_lines
-from segjudge.platforms.evalai.bundle.fields import FieldError
+from segjudge.platforms.evalai.bundle import bundle_source, opened_bundle, trial, yaml_lines
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle, BundleRefusedError
 from segjudge.platforms.evalai.bundle.trial import SubmissionOutcome
 from segjudge.platforms.evalai.hosted_worker.process import DiedError, UnloadableError
+from segjudge.platforms.rules import fields, problems
+from segjudge.platforms.rules.fields import FieldError
 from tests.builders import written, zipped
 from tests.calls import read_session, run_calls
 from tests.platforms.damages import GOLDEN, change, new_folder, put, show, write_yaml

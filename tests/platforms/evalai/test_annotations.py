@@ -20,7 +20,7 @@ from segjudge.platforms.evalai.bundle.annotations import check_annotations, read
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.check import check
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
-from segjudge.platforms.evalai.bundle.problems import BundleProblem
+from segjudge.platforms.rules.problems import BundleProblem
 from tests.builders import ROOT, zipped
 
 from .bundles import read_files, write_files

@@ -25,12 +25,12 @@ from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 from segjudge.platforms.evalai.bundle.check import check, refusal
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.platforms.evalai.bundle.phase_splits import splits_of
-from segjudge.platforms.evalai.bundle.problems import ERROR, WARNING, BundleProblem
 from segjudge.platforms.evalai.bundle.secrecy import find_hidden_splits
 from segjudge.platforms.evalai.bundle.server_state import (
     ServerState,
 )
 from segjudge.platforms.evalai.bundle.yaml_lines import read_yaml, yaml_problem
+from segjudge.platforms.rules.problems import ERROR, WARNING, BundleProblem
 from tests.builders import ROOT, zipped
 
 from .bundles import config_in, read_files, write_files

@@ -14,9 +14,9 @@ import yaml
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.check import check, check_web_form, refusal
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle, BundleRefusedError
-from segjudge.platforms.evalai.bundle.problems import ERROR, BundleProblem
 from segjudge.platforms.evalai.bundle.rules import check_server_rules
 from segjudge.platforms.evalai.bundle.server_state import ServerState
+from segjudge.platforms.rules.problems import ERROR, BundleProblem
 from tests.builders import ROOT
 
 from .bundles import config_in, read_files, write_files

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from segjudge.platforms.evalai.bundle.check import check, check_web_form, refusal
-from segjudge.platforms.evalai.bundle.problems import BundleProblem
 from segjudge.platforms.evalai.bundle.server_state import ServerState
+from segjudge.platforms.rules.problems import BundleProblem
 from tests.builders import ROOT, zipped
 from tests.platforms.damages import GONE, VALUES, Config, brief, change, grow, plain, put, show, write_yaml
 from tests.platforms.evalai.bundles import CONFIG, FILES, SCRIPT

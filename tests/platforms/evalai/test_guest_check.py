@@ -12,7 +12,7 @@ import pytest
 from segjudge.cli import main
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.check import check
-from segjudge.platforms.evalai.bundle.problems import ERROR, BundleProblem
+from segjudge.platforms.rules.problems import ERROR, BundleProblem
 from tests import guests
 from tests.builders import zipped
 

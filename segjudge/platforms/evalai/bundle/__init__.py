@@ -1,10 +1,10 @@
 """The challenge bundle: built from a list of files, checked by the server's rules, and pushed.
 
 `bundle_source` finds the host's files, `build` writes the zip, and `opened_bundle` opens it. `check` lists all
-problems: EvalAI's own tests in `rules` and `validation` (one row per test, `rule_rows`), then pitfalls in the YAML, the
+problems: EvalAI's own tests in `rules` and `validation` (rows of `platforms.rules`), then pitfalls in the YAML, the
 script (`script_rules`), and the agreement of `phases.py`, YAML and truth (`agreement`). `fields` is the table of the
-YAML's keys, from which rules and the published JSON Schema are made; `problems` words the problems. `trial` scores the
-samples in EvalAI's worker, `push` uploads, and `server_state` records the state that updates may not change.
+YAML's keys, from which rules and the published JSON Schema are made. `trial` scores the samples in EvalAI's worker,
+`push` uploads, and `server_state` records the state that updates may not change.
 """
 
 __all__ = [
@@ -14,9 +14,7 @@ __all__ = [
     "check",
     "fields",
     "opened_bundle",
-    "problems",
     "push",
-    "rule_rows",
     "rules",
     "server_state",
     "trial",

@@ -9,12 +9,12 @@ from segjudge.evaluation_script.families import describe_unknown
 from segjudge.evaluation_script.families.sequences.protocols import BESIDE, SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.files.problems import HostError, name_hint
 from segjudge.evaluation_script.scoring.phase import DETAILS, Phase, PhaseSplit
+from segjudge.platforms.rules.problems import BundleProblems, breaks_later, mappings_in, warning
 
 from .annotations import check_annotations
 from .bundle_source import PHASES_FILE, SCRIPT_FOLDER, read_phases
 from .opened_bundle import Bundle
 from .phase_splits import splits_of
-from .problems import BundleProblems, breaks_later, mappings_in, warning
 from .scorers import ScoredProtocol, list_protocols
 from .secrecy import check_secrecy, find_disagreements
 from .server_state import ServerState

@@ -19,10 +19,10 @@ from segjudge.evaluation_script.files.problems import HostError, name_list
 from segjudge.evaluation_script.runner.guard import CrashError, UnfinishedError, run_guarded
 from segjudge.evaluation_script.scoring.phase import Phase
 from segjudge.evaluation_script.scoring.scorer import phase_scorers, read_truth
+from segjudge.platforms.rules.problems import ERROR, BundleProblem, BundleProblems, breaks_later, warning
 
 from .bundle_source import PHASES_FILE, SCRIPT_FOLDER, read_phases
 from .opened_bundle import Bundle
-from .problems import ERROR, BundleProblem, BundleProblems, breaks_later, warning
 
 #: The maximum seconds for opening a truth, and for reading all of its masks.
 _OPENING_SECONDS, _READING_SECONDS = 60.0, 300.0

@@ -21,12 +21,13 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.families.pins import describe_missing
 from segjudge.families.plugin_files import read_uploads
 from segjudge.kernel.compiling import PLACE, Library, find_for_worker
+from segjudge.platforms.rules.fields import TRUE
+from segjudge.platforms.rules.problems import BundleProblem, BundleProblems, mappings_in
 from segjudge.system.files import zip_files
 
 from .bundle_source import CONFIG, PHASES_FILE, SCRIPT_FOLDER, BundleKind, BundleSource, find_bundle
-from .fields import CHALLENGE, DEFAULT_IMAGE, FILES, PHASE, SCRIPT, TRUE
+from .fields import CHALLENGE, DEFAULT_IMAGE, FILES, PHASE, SCRIPT
 from .opened_bundle import Bundle, escapes
-from .problems import BundleProblem, BundleProblems, mappings_in
 from .scorers import list_protocols
 
 if TYPE_CHECKING:

@@ -12,10 +12,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from .agreement import check_agreement, check_rescoring
-from .fields import CHALLENGE, DEFAULT_IMAGE, IGNORED, SCHEMA, Field, as_datetime, as_flag, as_integer
-from .opened_bundle import Bundle, BundleRefusedError
-from .problems import (
+from segjudge.platforms.rules.fields import Field, as_datetime, as_flag, as_integer
+from segjudge.platforms.rules.problems import (
     ERROR,
     BundleProblem,
     BundleProblems,
@@ -25,7 +23,11 @@ from .problems import (
     warning,
     with_field_errors,
 )
-from .rule_rows import BREAKS_LATER, WARNS, RuleRow, all_of, check_each, entries, first_of
+from segjudge.platforms.rules.rule_rows import BREAKS_LATER, WARNS, RuleRow, all_of, check_each, entries, first_of
+
+from .agreement import check_agreement, check_rescoring
+from .fields import CHALLENGE, DEFAULT_IMAGE, IGNORED, ORDER, SCHEMA
+from .opened_bundle import Bundle, BundleRefusedError
 from .rules import CREATION, check_form_rules, check_server_rules
 from .script_rules import check_script
 from .server_state import REFERENCES, ServerState
@@ -80,10 +82,14 @@ def refusal(problems: list[BundleProblem], *, saving: bool = True) -> str:
     for problem in refused:
         if not (has_early_errors and problem.rule == 24):
             by_quote.setdefault(problem.quote or str(problem), []).append(problem)
-    return "\n".join(
-        with_field_errors(quote, [problem.error for problem in group if problem.error]) if group[0].error else quote
-        for quote, group in by_quote.items()
-    )
+    return "\n".join(_quote_errors(quote, group) for quote, group in by_quote.items())
+
+
+def _quote_errors(quote: str, group: list[BundleProblem]) -> str:
+    """Return the server's message about problems, with their errors in the order of its serializer."""
+    errors = [problem.error for problem in group if problem.error]
+    errors.sort(key=lambda error: ORDER.index(error.field) if error.field in ORDER else len(ORDER))
+    return with_field_errors(quote, errors) if group[0].error else quote
 
 
 def _locate(bundle: Bundle, problem: BundleProblem) -> BundleProblem:

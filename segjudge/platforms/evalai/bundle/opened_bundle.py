@@ -13,10 +13,10 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.hosted_worker.folder import has_our_modules
+from segjudge.platforms.rules.fields import as_flag
+from segjudge.platforms.rules.problems import BundleProblem, breaks_later, crash
 
 from .bundle_source import CONFIG_NAMES, UNREADABLE, script_files
-from .fields import as_flag
-from .problems import BundleProblem, breaks_later, crash
 
 if TYPE_CHECKING:
     from .yaml_lines import YamlLines

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from segjudge.platforms.evalai.rows import is_descending
-
-from .problems import hashable_value, mappings_in
+from segjudge.platforms.rules.problems import hashable_value, mappings_in
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from segjudge.evaluation_script.files.packed import add_member
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai import routes
 from segjudge.platforms.evalai.client import TEAM, TOKEN, ApiError, Client, EvalAISettings
+from segjudge.platforms.rules.problems import BundleProblem, BundleProblems, mappings_in
 
 from .opened_bundle import Bundle
-from .problems import BundleProblem, BundleProblems, mappings_in
 from .server_state import REFERENCES, SPLIT_SETTINGS, ServerState
 
 #: Seconds to connect, and to upload 200 MB, which the server unpacks and saves.

@@ -11,22 +11,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from .fields import (
-    CHALLENGE,
-    FILES,
-    PRIZE,
-    SLUG_MESSAGE,
-    SPONSOR,
-    UNKEPT,
-    Field,
-    FieldError,
-    as_flag,
-    as_integer,
-    validate,
-)
+from segjudge.platforms.rules.fields import SLUG_MESSAGE, Field, FieldError, as_flag, as_integer, validate
+from segjudge.platforms.rules.problems import BundleProblem, BundleProblems, crash
+from segjudge.platforms.rules.rule_rows import Check, RuleRow, Verdict, all_of, check_each, entries, first_of
+
+from .fields import CHALLENGE, FILES, PRIZE, SPONSOR, UNKEPT
 from .opened_bundle import Bundle
-from .problems import BundleProblem, BundleProblems, crash
-from .rule_rows import Check, RuleRow, Verdict, all_of, check_each, entries, first_of
 from .server_state import REFERENCES, SPLIT_SETTINGS, ServerState
 from .shared_rules import Entry, is_empty, is_list_of_mappings, is_no_list_of_mappings, lacks
 from .validation import PHASE_SPLITS, VALIDATIONS, find_accepted, find_accepted_ids, ids_of, to_integer

@@ -18,10 +18,10 @@ from segjudge.kernel.compiling import cache_folder
 from segjudge.platforms.evalai.hosted_worker.interpreter import PINNED_PYTHON
 from segjudge.platforms.evalai.hosted_worker.requirements import PINS, REQUIREMENTS
 from segjudge.platforms.imports import ImportedName, find_imports
+from segjudge.platforms.rules.problems import WARNING, BundleProblems, breaks_later, warning
 from segjudge.system.files import replace as replace_file
 
 from .opened_bundle import Bundle, escapes
-from .problems import WARNING, BundleProblems, breaks_later, warning
 
 _INIT = "__init__.py"
 #: The facts, besides a module's text, on which a cached result depends, and the maximum number of cached modules.

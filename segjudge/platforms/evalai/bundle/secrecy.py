@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.rules.fields import as_flag
+from segjudge.platforms.rules.problems import BundleProblems, breaks_later, mappings_in
 
-from .fields import as_flag
 from .phase_splits import splits_of
-from .problems import BundleProblems, breaks_later, mappings_in
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.scoring.phase import Phase

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.rules.fields import as_flag, as_integer
+from segjudge.platforms.rules.problems import mappings_in
 from segjudge.system.files import replace
-
-from .fields import as_flag, as_integer
-from .problems import mappings_in
 
 #: The folder of these files, beside the bundle and ignored by git.
 _PUSHES = os.path.join(".segjudge", "pushes")

@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from typing import Any, TypeGuard
 
-from .fields import FILES, FLAG, INTEGER_LIMIT, JSON, LIST, MOMENT, SLUG, TRUE, Field, FieldError, as_written, validate
+from segjudge.platforms.rules.fields import (
+    FLAG,
+    INTEGER_LIMIT,
+    JSON,
+    LIST,
+    MOMENT,
+    SLUG,
+    TRUE,
+    Field,
+    FieldError,
+    as_written,
+    validate,
+)
+from segjudge.platforms.rules.problems import BundleProblem, BundleProblems, warning
+from segjudge.platforms.rules.rule_rows import BREAKS_LATER, CRASH, Check, RuleRow, Verdict, all_of, first_of, is_absent
+from segjudge.platforms.rules.rule_rows import Entry as AnyEntry
+
+from .fields import FILES
 from .opened_bundle import Bundle, escapes
-from .problems import BundleProblem, BundleProblems, warning
-from .rule_rows import BREAKS_LATER, CRASH, Check, RuleRow, Verdict, all_of, first_of, is_absent
-from .rule_rows import Entry as AnyEntry
 
 Entry = AnyEntry[Bundle]
 

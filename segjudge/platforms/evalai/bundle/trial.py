@@ -35,12 +35,12 @@ from segjudge.platforms.evalai.hosted_worker.requirements import (
     REQUIREMENTS,
     install_requirements,
 )
+from segjudge.platforms.rules.problems import BundleProblems, breaks_later, mappings_in, warning
 
 from .build import list_samples
 from .bundle_source import CONFIG_NAMES
 from .opened_bundle import Bundle
 from .phase_splits import splits_of
-from .problems import BundleProblems, breaks_later, mappings_in, warning
 
 _CHALLENGE_PK = 1
 #: The file with the checksums of requirements that pip accepted.

@@ -1,6 +1,6 @@
 """EvalAI's validation: one row per rule, numbered by its position on the server.
 
-The items of a block are checked one by one, then as a whole.
+The items of a block are checked one by one, then as a whole. The rules follow Cloud-CV/EvalAI at commit 0f04039.
 """
 
 from __future__ import annotations
@@ -17,25 +17,9 @@ from typing import Any
 
 from PIL import Image
 
-from .fields import (
-    ATTRIBUTE,
-    CHALLENGE,
-    LEADERBOARD,
-    MAPPING,
-    PHASE,
-    PRIZE,
-    SPLIT,
-    TEXT,
-    UNKEPT,
-    UNKEPT_OF_MAPPING,
-    UNKEPT_OF_PHASE,
-    Field,
-    FieldError,
-    validate,
-)
-from .opened_bundle import Bundle, escapes
-from .problems import BundleProblem, BundleProblems, breaks_later, crash, mappings_in, warning
-from .rule_rows import (
+from segjudge.platforms.rules.fields import TEXT, Field, FieldError, validate
+from segjudge.platforms.rules.problems import BundleProblem, BundleProblems, breaks_later, crash, mappings_in, warning
+from segjudge.platforms.rules.rule_rows import (
     BREAKS_LATER,
     CRASH,
     WARNS,
@@ -49,6 +33,20 @@ from .rule_rows import (
     is_absent,
     is_repeated,
 )
+
+from .fields import (
+    ATTRIBUTE,
+    CHALLENGE,
+    LEADERBOARD,
+    MAPPING,
+    PHASE,
+    PRIZE,
+    SPLIT,
+    UNKEPT,
+    UNKEPT_OF_MAPPING,
+    UNKEPT_OF_PHASE,
+)
+from .opened_bundle import Bundle, escapes
 from .server_state import REFERENCES, SPLIT_SETTINGS
 from .shared_rules import (
     BLANK,

@@ -14,9 +14,9 @@ from typing import Any
 import yaml
 
 from segjudge.evaluation_script.files.problems import HostError
+from segjudge.platforms.rules.problems import BundleProblem, crash
 
 from .fields import CHALLENGE
-from .problems import BundleProblem, crash
 
 #: The maximum number of values in a config, which has some hundred.
 _NODES = 100_000

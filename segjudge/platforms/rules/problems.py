@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .fields import ORDER, FieldError
+from .fields import FieldError
 
 ERROR, WARNING = "error", "warning"
 
@@ -66,8 +66,7 @@ BundleProblems = Iterator[BundleProblem]
 
 def with_field_errors(quote: str, errors: Iterable[FieldError]) -> str:
     """Return the server's message with the errors of its serializer, which it prints as Python does."""
-    ordered = sorted(errors, key=lambda error: ORDER.index(error.field) if error.field in ORDER else len(ORDER))
-    return quote.replace("{errors}", "{" + ", ".join(map(str, ordered)) + "}")
+    return quote.replace("{errors}", "{" + ", ".join(map(str, errors)) + "}")
 
 
 def warning(subject: str, fault: str, remedy: str, rule: int = 0) -> BundleProblem:
