@@ -23,7 +23,6 @@ from segjudge.platforms.evalai.bundle.opened_bundle import Bundle, BundleRefused
 from segjudge.platforms.evalai.bundle.trial import SubmissionOutcome
 from segjudge.platforms.evalai.hosted_worker.process import DiedError, UnloadableError
 from segjudge.platforms.rules import fields, problems
-from segjudge.platforms.rules.fields import FieldError
 from tests.builders import written, zipped
 from tests.calls import read_session, run_calls
 from tests.platforms.damages import GOLDEN, change, new_folder, put, show, write_yaml
@@ -171,7 +170,7 @@ def _list_fields() -> Iterator[str]:
 def _list_problems() -> Iterator[str]:
     names = {
         "problems": problems, "list_json": lambda problem: [*problem.as_json().values()],
-        "at": lambda location: problems.BundleProblem("a", "b.", "c", "q {errors}", 5, FieldError("x", "y", "z"), location=location),
+        "at": lambda location: problems.BundleProblem("a", "b.", "c", "q {errors}", 5, fields.FieldError("x", "y", "z"), location=location),
     }  # fmt: skip
     yield run_calls(read_session(FILE, "problems"), names).rstrip("\n")
 
