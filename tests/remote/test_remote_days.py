@@ -509,16 +509,21 @@ METRICS = (
 )
 
 
-def fetch_page(path: str, answered_at: float, *readers: Callable[[], Any]) -> tuple[int, str]:
-    """Return the status and the text of a page of health."""
+@contextlib.contextmanager
+def serve_pages(*readers: Callable[[], Any]) -> Iterator[Callable[[str], tuple[int, str]]]:
+    """Yield a function that returns the status and the text of a page of health."""
     before = {*threading.enumerate()}
-    server = monitoring.serve_health(0, *readers, lambda: answered_at)
+    server = monitoring.serve_health(0, *readers)
     assert all(thread.daemon for thread in {*threading.enumerate()} - before), "it ends with the process"
-    answer = requests.get(f"http://127.0.0.1:{server.server_address[1]}/{path}", timeout=60)
-    assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+
+    def fetch(path: str) -> tuple[int, str]:
+        answer = requests.get(f"http://127.0.0.1:{server.server_address[1]}/{path}", timeout=60)
+        assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+        return answer.status_code, answer.text.replace("2026-01-05T", "")
+
+    yield fetch
     server.shutdown()
     server.server_close()
-    return answer.status_code, answer.text.replace("2026-01-05T", "")
 
 
 def test_pages_of_health_tell_of_its_turns_and_jobs(day: Day) -> None:
@@ -528,18 +533,14 @@ def test_pages_of_health_tell_of_its_turns_and_jobs(day: Day) -> None:
         day.at(f"8:0{number}", lambda number=number: day.server.send(number))
     day.stop_at("8:03")
     day.work()
-    item = journal.Journal(str(day.folder / "machine"))
-    answered = "EvalAI last answered at 08:02:58Z, 2 s ago"
-    for seconds, status, turn in (
-        (0, 200, "running since 08:03:00Z; last turn at 08:03:00Z, 0 s ago"),
-        (299, 200, "running since 08:03:00Z; last turn at 07:58:01Z, 299 s ago"),
-        (300, 503, "stalled since 07:58:00Z, 300 s ago; started at 08:03:00Z"),
-    ):
-        turned_at = day.clock.monotonic() - seconds
-        page = fetch_page("healthz", day.server.answered_at, lambda: item, lambda at=turned_at: at)
-        assert page == (status, f"{turn}\n{answered}\n")
-    readers = (lambda: item, day.clock.monotonic)
-    status, text = fetch_page("metrics", 0.0, *readers)
+    items: list[Any] = [journal.Journal(str(day.folder / "machine"))]
+    answered, turned_at = "EvalAI last answered at 08:02:58Z, 2 s ago", [0.0]
+
+    def read_journal() -> Any:
+        if items:
+            return items[0]
+        raise journal.JournalError("locked")
+
     ends = ('{outcome="failed for a fault of ours"} 1', '{outcome="finished"} 1')
     lines = [
         line
@@ -550,11 +551,15 @@ def test_pages_of_health_tell_of_its_turns_and_jobs(day: Day) -> None:
             *(f"segjudge_worker_{name}{end}" for end in (ends if value is None else [f" {value}"])),
         )
     ]
-    assert (status, text.splitlines()) == (200, lines)
-    assert fetch_page("else", 0.0, *readers) == (404, "/healthz and /metrics\n")
-    item.close()
-
-    def locked() -> Any:
-        raise journal.JournalError("locked")
-
-    assert fetch_page("metrics", 0.0, locked, lambda: 0.0) == (503, "locked\n")
+    with serve_pages(read_journal, lambda: turned_at[0], lambda: day.server.answered_at) as fetch:
+        for seconds, status, turn in (
+            (0, 200, "running since 08:03:00Z; last turn at 08:03:00Z, 0 s ago"),
+            (299, 200, "running since 08:03:00Z; last turn at 07:58:01Z, 299 s ago"),
+            (300, 503, "stalled since 07:58:00Z, 300 s ago; started at 08:03:00Z"),
+        ):
+            turned_at[0] = day.clock.monotonic() - seconds
+            assert fetch("healthz") == (status, f"{turn}\n{answered}\n")
+        assert fetch("metrics") == (200, "".join(f"{line}\n" for line in lines))
+        assert fetch("else") == (404, "/healthz and /metrics\n")
+        items.pop().close()
+        assert fetch("metrics") == (503, "locked\n")
