@@ -36,7 +36,7 @@ from .limits import (
     kind_of,
     size_text,
 )
-from .problems import Flaw, HostError, Problem, Problems, SubmissionError, printable
+from .problems import Flaw, HostError, Problem, Problems, SubmissionError, explain_damage, printable
 
 #: Device and inode of a folder.
 _Identity = Tuple[int, int]
@@ -523,9 +523,15 @@ class FolderElsewhere(str):
         raise NotImplementedError
 
 
+#: Advice that is not for hosts.
+_SENDING = (" and upload it", " and repeat the upload")
+
+
 def truth_error(path: str, error: Exception, fault: str = "") -> HostError:
     """Return the host's error about an unreadable truth, in words without advice to participants."""
-    text = str(error).replace(f"{UPLOAD}: ", "").replace("found in your submission:", "found in the truth:")
+    text = explain_damage(error).replace(f"{UPLOAD}: ", "").replace("found in your submission:", "found in the truth:")
+    for advice in _SENDING:
+        text = text.replace(advice, "")
     if fault:
         return HostError(f"{path}: {fault} ({text[len(path) + 2 :] if text.startswith(f'{path}: ') else text})")
     return HostError(text if text.startswith(path) else f"{path}: {text}")

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Tuple, Union
 
 from .inflate import Inflated, PositionedFile, inflate_member
-from .problems import HostError
+from .problems import HostError, explain_damage
 
 FORMAT = "segjudge truth 1"
 MANIFEST = "manifest.json"
@@ -207,7 +207,11 @@ def open_packed(source: Source, family: str = "") -> Tuple[PackedFile, Dict[str,
 
 def annotations_error(source: Source, error: Exception) -> HostError:
     """Return the error for a damaged annotation file."""
-    return HostError(f"{source}: is not a readable annotation file ({error!r}). Pack it again")
+    return HostError(f"{source}: is not a readable annotation file ({_explain(error)}). Pack it again")
+
+
+def _explain(error: Exception) -> str:
+    return explain_damage(error) if isinstance(error, RecursionError) else repr(error)
 
 
 def make_manifest(family: str, splits: Dict[str, Any]) -> Dict[str, Any]:

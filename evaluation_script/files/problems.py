@@ -8,6 +8,7 @@ Exception
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Iterable, Iterator, NamedTuple
 
@@ -115,6 +116,15 @@ class TruthFlaw(Flaw):
 
     def __str__(self) -> str:
         return f"{self.fault}. {self.remedy}"
+
+
+def explain_damage(error: Exception) -> str:
+    """Return the cause of a host's unreadable file, and for damaged JSON the remedy."""
+    if isinstance(error, RecursionError):
+        return "its JSON is nested too deeply: name the file that the dataset publishes"
+    if isinstance(error, json.JSONDecodeError) and not error.doc.rstrip().endswith(("}", "]")):
+        return "its JSON is cut off: copy the file again"
+    return str(error)
 
 
 #: How the places of a problem with many places end, after their kind, and the names of these places.

@@ -24,7 +24,7 @@ from ...files.packed import (
     replace_file,
     splits_of,
 )
-from ...files.problems import Flaw, HostError, TruthFlaw, name_list, quantity
+from ...files.problems import Flaw, HostError, TruthFlaw, explain_damage, name_list, quantity
 from ...masks import run_lengths as rle
 from ...masks.backend import backend
 from ...masks.polygons import polygon_masks
@@ -40,6 +40,8 @@ from .protocols import InstanceProtocol
 from .records import UNUSUAL, Category, KnownImages, check_tube, read_tubes
 
 _FAMILY_NAME = "instances"
+#: How a zip begins.
+_ZIP = b"PK\3\4"
 #: The hidden share of an instance in a frame, by OVIS's label.
 LABELS = {"no_occlusion": 0.0, "slight_occlusion": 0.25, "severe_occlusion": 0.75}
 
@@ -121,9 +123,13 @@ def read(path: str, split: str = "val") -> Dict[str, InstanceTruth]:
                 return {split: read_document(file.read(names[0]), path)}
         with open(path, "rb") as plain:
             data = plain.read()
+        if data.startswith(_ZIP):
+            raise HostError(f"{path}: is a zip that was cut off: its table of contents is missing. Create it again")
         return {split: read_document(gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data, path)}
     except DAMAGED as error:
-        raise HostError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+        raise HostError(
+            f"{path}: cannot be read ({getattr(error, 'strerror', None) or explain_damage(error)})"
+        ) from None
 
 
 def documents(path: str) -> Dict[str, bytes]:
@@ -201,7 +207,8 @@ def truth_of(document: Any, name: str) -> InstanceTruth:
 def _explain_error(error: Exception) -> str:
     """Return the reason why a document could not be read."""
     if isinstance(error, json.JSONDecodeError):
-        return f"not JSON: {error}"
+        cause = explain_damage(error)
+        return f"not JSON: {error}" if cause == str(error) else cause
     if isinstance(error, KeyError):
         return f"{error} is missing"
     return f"{type(error).__name__}: {error}"
