@@ -116,11 +116,14 @@ def _judge_detections(
     )
     nobody, nothing = np.full(len(close.records), -1), np.zeros(len(close.records), bool)
     detections = _JudgedDetections(
-        truth, records,
-        close.records, records.score[close.records], records.category[close.records], records.image[close.records],
-        close.annotations, truth.category[close.annotations], truth.image[close.annotations],
-        truth.crowd[close.annotations] | uncounted[close.annotations], uncounted[close.annotations],
-        pairs, close.excused, protocol.id_zero_quirk, protocol.streets, 0.0, nobody, nothing,
+        truth=truth, records=records,
+        record=close.records, score=records.score[close.records], category=records.category[close.records],
+        image=records.image[close.records],
+        annotation=close.annotations, instance_category=truth.category[close.annotations],
+        instance_image=truth.image[close.annotations],
+        crowd=truth.crowd[close.annotations] | uncounted[close.annotations], excuses_one=uncounted[close.annotations],
+        pairs=pairs, excused=close.excused, id_zero_quirk=protocol.id_zero_quirk, streets=protocol.streets,
+        foreground=0.0, partner=nobody, ignored=nothing,
     )  # fmt: skip
     return detections.match_at(foreground)
 

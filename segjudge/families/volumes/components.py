@@ -108,8 +108,8 @@ def judge_region(
     partner[pairs.predicted[order]] = pairs.true[order]
     none = np.zeros(0, object)
     judged = JudgedRegion(
-        region, origin, numbers, sizes, (none, none),
-        sizes[0] * voxel > rule.ignored, partner, missing, wrong, (missing, wrong), dice, pairs, called, covers,
+        region, origin, numbers, sizes, kinds=(none, none), counted=sizes[0] * voxel > rule.ignored, partner=partner,
+        missing=missing, wrong=wrong, costs=(missing, wrong), dice=dice, pairs=pairs, called=called, covers=covers,
     )  # fmt: skip
     true_kinds = np.where(is_met[0], _judge_edges(judged), MISSED).astype(object)
     true_kinds[list(called)] = WRONG_LABEL
