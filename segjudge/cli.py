@@ -138,7 +138,7 @@ def _explain(error: Exception, *, writes_stdout: bool) -> int:
         return _fail(f"{PROGRAM}: memory ran out, or the system ended a process{reason}; try fewer --jobs", OURS)
     if isinstance(error, OSError):
         return _explain_system_error(error, writes_stdout=writes_stdout)
-    return _explain_plugin_fault(error) or _explain_mistake_in_phases(error) or _report_defect(error)
+    return _explain_plugin_fault(error) or _report_defect(error)
 
 
 def _explain_system_error(error: OSError, *, writes_stdout: bool) -> int:
@@ -169,19 +169,6 @@ def _is_stdout_closed() -> bool:
     poll = select.poll()
     poll.register(1, 0)
     return any(event & select.POLLERR for _, event in poll.poll(0))
-
-
-def _explain_mistake_in_phases(error: Exception) -> int:
-    """Print a mistake in `phases.py` and return its exit code; 0 for other errors."""
-    import traceback
-
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    file, line, fault = last.filename, last.lineno, str(error)
-    if isinstance(error, SyntaxError):
-        file, line, fault = str(error.filename), error.lineno, error.msg
-    if os.path.basename(file) != "phases.py" and "phases.py" not in "".join(traceback.format_exception(error)):
-        return 0
-    return _fail(f"{os.path.relpath(file)}, line {line}: {fault}. Fix phases.py and try again.", THEIRS)
 
 
 def _explain_plugin_fault(error: Exception) -> int:

@@ -63,15 +63,6 @@ def _open_file() -> None:
         print(f"descriptor above 2: {file.fileno() > 2}; read {sys.stdin.read()!r}", file=sys.stderr)
 
 
-def _break_phases(text: str) -> Callable[[], None]:
-    def act() -> None:
-        Path("phases.py").write_text(text)
-        sys.path.insert(0, os.getcwd())
-        import_module("phases")
-
-    return act
-
-
 def _show_progress() -> None:
     for unit in ((), ("frame",)):
         with shared.ProgressBar(*unit) as bar:
@@ -109,9 +100,6 @@ _ENDINGS: dict[str, Callable[[], object]] = {
     "not-written": _raise(NotWritten(errno.EACCES, "Permission denied", "out.zip")),
     "not-written-full": _raise(NotWritten(errno.EFBIG, "File too large", "out.zip")),
     "pipe-of-others": _raise(BrokenPipeError(errno.EPIPE, "Broken pipe")),
-    "phases-syntax": _break_phases("a = 1\nb = (\n"),
-    "phases-value": _break_phases("a = 1\nraise ValueError('no such limit')\n"),
-    "phases-called": _break_phases("import argparse\nargparse.Namespace(**{3: 4})\n"),
     "ctrl-c": _signal(signal.SIGINT),
     "terminated": _signal(signal.SIGTERM),
     "hung-up": _signal(signal.SIGHUP),
@@ -262,7 +250,6 @@ def write_streams() -> str:
             endings.setdefault(text.replace(folder, "FOLDER"), []).append(
                 f"$ try {arguments}{f'  ({how})' if how else ''}"
             )
-            Path("phases.py").unlink(missing_ok=True)
     return "".join("\n".join(titles) + f" {text}" for text, titles in endings.items())
 
 

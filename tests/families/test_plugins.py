@@ -7,9 +7,11 @@ import os
 import shutil
 import zipfile
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
+from segjudge.families.base.tools import FamilyTools
 from segjudge.families.plugin_files import check_upload
 from tests.families.plugins import counting, run, run_process
 
@@ -207,6 +209,18 @@ def test_a_direction_that_a_plug_in_does_not_state_is_not_made_up(own_site: Path
     output = run(own_site, folder, "benchmarks", "counting", code=0)
     assert output.count("the plug-in does not say which is better") == 2
     assert "is better)" not in output.replace("say which is better)", "")
+
+
+def test_a_direction_is_stated_by_the_table_or_by_the_rule_of_the_family() -> None:
+    class Tools(FamilyTools):
+        directions: ClassVar = {"Right": "larger", "Error": "smaller"}
+
+        def prefers_smaller(self, metric: str) -> bool:
+            return metric == "Seconds" or super().prefers_smaller(metric)
+
+    metrics = ("Right", "Error", "Seconds", "Taste")
+    assert list(map(Tools().prefers_smaller, metrics)) == [False, True, True, False]
+    assert list(map(Tools().states_direction, metrics)) == [True, True, True, False]
 
 
 # ── metrics ─────────────────────────────────────────────────────────────────

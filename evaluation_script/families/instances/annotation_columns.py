@@ -99,12 +99,7 @@ def _draw_masks(table: RecordTable, sizes: Array) -> Tuple[MaskTexts, Array]:
         ends = len(text) + np.cumsum(list(map(len, empty)))
         starts[lacking], stops[lacking] = np.append(len(text), ends)[:-1], ends
         text += b"".join(empty)
-    lengths = stops - starts
-    if (starts == np.cumsum(lengths) - lengths).all():
-        return MaskTexts(text, starts, stops), area
-    characters = memoryview(text)
-    joined = b"".join(characters[start:stop] for start, stop in zip(starts.tolist(), stops.tolist()))
-    return MaskTexts(joined, np.cumsum(lengths) - lengths, np.cumsum(lengths)), area
+    return MaskTexts(text, starts, stops).compact(), area
 
 
 def _mark_with_key(table: RecordTable, key: int) -> Array:
