@@ -24,6 +24,7 @@ from starlette.routing import Route
 from segjudge.platforms.evalai import routes
 from segjudge.platforms.evalai.bundle.opened_bundle import UPLOAD_BYTES
 from segjudge.platforms.evalai.rows import FINISHED
+from segjudge.platforms.rules.fields import TEXT, Field, validate
 
 from . import bundle_import
 from .accounts import HOST, PARTICIPANT
@@ -302,6 +303,9 @@ def _mint_token(request: UserRequest) -> JsonObject:
     return {"token": token, "expires_at": format_moment(expires)}
 
 
+_TEAM_NAME = Field(TEXT, "the name of a team", limit=100)
+
+
 def _list_teams(request: UserRequest, *, kind: str) -> JsonObject:
     accounts = request.services.accounts
     return _list_json([accounts.team_json(team) for team in accounts.teams(request.require_user(), kind)])
@@ -309,17 +313,9 @@ def _list_teams(request: UserRequest, *, kind: str) -> JsonObject:
 
 def _create_team(request: UserRequest, *, kind: str) -> Response:
     value = request.fields.get("team_name", "")
-    if value is None:
-        raise Refusal(400, {"team_name": ["This field may not be null."]})
-    if isinstance(value, bool | list | dict):
-        raise Refusal(400, {"team_name": ["Not a valid string."]})
+    if error := validate("team_name", value, _TEAM_NAME):
+        raise Refusal(400, {"team_name": [error.message, *(message for message, _ in error.more)]})
     name = str(value).strip()
-    if not name:
-        raise Refusal(400, {"team_name": ["This field may not be blank."]})
-    if "\0" in name:
-        raise Refusal(400, {"team_name": ["Null characters are not allowed."]})
-    if len(name) > 100:
-        raise Refusal(400, {"team_name": ["Ensure this field has no more than 100 characters."]})
     accounts = request.services.accounts
     try:
         number = accounts.create_team(request.require_user(), kind, name, make_storable(request.fields.get("team_url")))
