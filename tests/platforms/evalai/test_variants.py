@@ -6,6 +6,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -17,6 +18,7 @@ from segjudge.platforms.evalai.bundle.check import check, refusal
 from segjudge.platforms.evalai.bundle.fields import DEFAULT_IMAGE
 from tests.builders import ROOT
 from tests.demo_challenge import CODENAMES
+from tests.outcomes import outcome_of
 
 TEXT = (ROOT / "challenge_config.yaml").read_text(encoding="utf-8")
 
@@ -55,33 +57,11 @@ def test_annotations_stay_with_the_host(variant: str, tmp_path: Path) -> None:
         assert [name for name in files.namelist() if "annotations" in name] == []
 
 
-def test_flags_that_are_not_there_are_added_at_the_end() -> None:
-    text = "title: x\nchallenge_phases:\n  - id: 1\n    test_annotation_file: a.zip"
-    after, changes = with_variant(text, "static-code-upload")
-    assert after.splitlines()[:4] == text.splitlines()
-    assert after.splitlines()[4:] == ["is_docker_based: True", "is_static_dataset_code_upload: True"]
-    assert str(changes[0]) == "challenge_config.yaml:5: (nothing) → is_docker_based: True"
-
-
 def test_an_image_that_the_host_named_is_kept_unless_another_is_asked_for() -> None:
     text = "challenge_phases:\n  - id: 1\n    environment_image: mine\n    test_annotation_file: a.zip\n"
     assert "environment_image: mine" in with_variant(text, "code-upload")[0]
     assert "environment_image: other" in with_variant(text, "code-upload", "other")[0]
     assert "test_annotation_file: a" not in with_variant(text, "code-upload", "other")[0]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        pytest.param("challenge_phases:\n  - {id: 1, test_annotation_file: a.zip}\n", "on its own line", id="flow"),
-        pytest.param("challenge_phases:\n  - test_annotation_file: a.zip\n    id: 1\n", "on its own line", id="first"),
-        pytest.param("- a\n", "not a mapping", id="list"),
-        pytest.param("challenge_phases:\n  - id: 1\n", r"yaml:2: the phase has no environment_image", id="no-line"),
-    ],
-)
-def test_what_cannot_be_changed_by_lines_is_reported(text: str, message: str) -> None:
-    with pytest.raises(HostError, match=message):
-        with_variant(text, "code-upload")
 
 
 def test_the_command_prints_what_it_changed(tmp_path: Path) -> None:
@@ -96,14 +76,6 @@ def test_the_command_prints_what_it_changed(tmp_path: Path) -> None:
     assert "remote_evaluation: False → remote_evaluation: True" in done.stderr
     changed_lines = [line for line in done.stderr.splitlines() if line.startswith("challenge_config.yaml:")]
     assert sum("test_annotation_file" in line for line in changed_lines) == len(CODENAMES)
-
-
-def test_comments_and_line_ends_stay() -> None:
-    text = "\ufeffremote_evaluation: False   # keep me\r\nchallenge_phases:\r\n  - id: 1\r\n"
-    after = with_variant(text, "static-code-upload")[0]
-    assert after.startswith("\ufeffremote_evaluation: False   # keep me\r\n")
-    assert after.endswith("is_docker_based: True\r\nis_static_dataset_code_upload: True\r\n")
-    assert with_variant(text, "remote")[0].splitlines()[0] == "\ufeffremote_evaluation: True  # keep me"
 
 
 def test_what_the_change_did_not_reach_is_said(tmp_path: Path) -> None:
@@ -146,3 +118,149 @@ def test_a_code_upload_without_an_image_is_refused(tmp_path: Path) -> None:
     assert "--environment-image REGISTRY/NAME:TAG" in str(refused.value)
     assert not (tmp_path / "x.zip").exists()
     assert build(str(ROOT), str(tmp_path / "x.zip"), "code-upload", lenient=True).path
+
+
+HOST, IMAGE = (
+    "    # no test_annotation_file: it stays with the host\n",
+    "    environment_image: segjudge-environment:latest\n",
+)
+CODE, STATIC, REMOTE = "is_docker_based: True\n", "is_static_dataset_code_upload: True\n", "remote_evaluation: True\n"
+NOT_CODE, NOT_STATIC = "is_docker_based: False\n", "is_static_dataset_code_upload: False\n"
+OWN_LINE = "challenge_config.yaml:{}: write {} on its own line, so that variants can change it"
+ON_2, ON_1, ON_3 = (OWN_LINE.format(line, "test_annotation_file") for line in (2, 1, 3))
+CODE_ON_1, NO_MAPPING = (
+    OWN_LINE.format(1, "is_docker_based"),
+    "challenge_config.yaml: is empty or not a mapping of keys",
+)
+NO_IMAGE = (
+    "challenge_config.yaml:2: the phase has no environment_image: write environment_image: segjudge-environment:latest"
+)
+STARTER = """title: x
+remote_evaluation: False
+is_docker_based: False  # no code
+challenge_phases:
+  - id: 1
+    test_annotation_file: a.zip
+    environment_image: mine
+"""
+#: How hosts write the keys → the text, and by variant the new lines by number, or the sentence.
+WRITTEN: dict[str, tuple[str, dict[str, Any]]] = {
+    "as the starter": (
+        STARTER,
+        {
+            "prediction": {},
+            "remote": {2: REMOTE, 6: HOST},
+            "code-upload": {3: "is_docker_based: True  # no code\n", 6: HOST},
+            "static-code-upload": {3: "is_docker_based: True  # no code\n", 8: STATIC},
+        },
+    ),
+    "without flags and a last line break": (
+        "title: x\nchallenge_phases:\n  - id: 1\n    test_annotation_file: a.zip",
+        {
+            "prediction": {},
+            "remote": {4: HOST, 5: REMOTE},
+            "code-upload": {4: IMAGE, 5: CODE},
+            "static-code-upload": {4: "    test_annotation_file: a.zip\n", 5: CODE, 6: STATIC},
+        },
+    ),
+    "lines of Windows": (
+        "title: x\r\nis_docker_based: yes\r\nchallenge_phases:\r\n  - id: 1\r\n    test_annotation_file: a.zip # truth\r\n",
+        {
+            "prediction": {2: "is_docker_based: False\r\n"},
+            "remote": {
+                2: "is_docker_based: False\r\n",
+                5: HOST.replace("\n", "\r\n"),
+                6: "remote_evaluation: True\r\n",
+            },
+            "code-upload": {5: "    environment_image: segjudge-environment:latest  # truth\r\n"},
+            "static-code-upload": {6: "is_static_dataset_code_upload: True\r\n"},
+        },
+    ),
+    "a byte order mark": (
+        "\ufeffis_docker_based: True # code\ntitle: x\n",
+        {
+            "prediction": {1: "\ufeffis_docker_based: False  # code\n"},
+            "remote": {1: "\ufeffis_docker_based: False  # code\n", 3: REMOTE},
+            "code-upload": {},
+            "static-code-upload": {3: STATIC},
+        },
+    ),
+    "flags in quotes": (
+        "is_docker_based: 'True'\nremote_evaluation: \"no\"\nis_static_dataset_code_upload: 1\n",
+        {
+            "prediction": {1: NOT_CODE, 3: NOT_STATIC},
+            "remote": {1: NOT_CODE, 2: REMOTE, 3: NOT_STATIC},
+            "code-upload": {3: NOT_STATIC},
+            "static-code-upload": {},
+        },
+    ),
+    "flags that are written twice": (
+        "is_docker_based: True\nis_docker_based: False\n",
+        {"prediction": {}, "remote": {3: REMOTE}, "code-upload": {2: CODE}, "static-code-upload": {2: CODE, 3: STATIC}},
+    ),
+    "an image that is null": (
+        "challenge_phases:\n  - id: 1\n    environment_image: null\n    test_annotation_file: a.zip\n",
+        {
+            "prediction": {},
+            "remote": {4: HOST, 5: REMOTE},
+            "code-upload": {3: IMAGE, 4: HOST, 5: CODE},
+            "static-code-upload": {5: CODE, 6: STATIC},
+        },
+    ),
+    "neither a file nor an image": (
+        "challenge_phases:\n  - id: 1\n    name: x\n",
+        {"prediction": {}, "remote": {4: REMOTE}, "code-upload": NO_IMAGE, "static-code-upload": {4: CODE, 5: STATIC}},
+    ),
+    "a file beside the dash": (
+        "challenge_phases:\n  - test_annotation_file: a.zip\n    id: 1\n",
+        {"prediction": {}, "remote": ON_2, "code-upload": ON_2, "static-code-upload": {4: CODE, 5: STATIC}},
+    ),
+    "phases in braces": (
+        "challenge_phases: [{id: 1, test_annotation_file: a.zip}]\n",
+        {"prediction": {}, "remote": ON_1, "code-upload": ON_1, "static-code-upload": {2: CODE, 3: STATIC}},
+    ),
+    "a file in two lines": (
+        "challenge_phases:\n  - id: 1\n    test_annotation_file:\n      a.zip\n",
+        {"prediction": {}, "remote": ON_3, "code-upload": ON_3, "static-code-upload": {5: CODE, 6: STATIC}},
+    ),
+    "all in braces": (
+        "{title: x, is_docker_based: false}\n",
+        {
+            "prediction": {},
+            "remote": OWN_LINE.format(1, "remote_evaluation"),
+            "code-upload": CODE_ON_1,
+            "static-code-upload": CODE_ON_1,
+        },
+    ),
+    "phases that are none": (
+        "challenge_phases: [1, x]\n",
+        {"prediction": {}, "remote": {2: REMOTE}, "code-upload": {2: CODE}, "static-code-upload": {2: CODE, 3: STATIC}},
+    ),
+    "a list": ("- a\n", dict.fromkeys(VARIANTS, NO_MAPPING)),
+}
+
+
+@pytest.mark.parametrize("image", ["", "me/image"])
+@pytest.mark.parametrize("about", WRITTEN)
+def test_a_variant_changes_lines_as_hosts_write_them(about: str, image: str) -> None:
+    text, outcomes = WRITTEN[about]
+    for variant, expected in outcomes.items():
+        outcome = outcome_of(lambda variant=variant: with_variant(text, variant, image))  # type: ignore[misc]
+        if isinstance(outcome, str):
+            assert outcome.replace(image or DEFAULT_IMAGE, DEFAULT_IMAGE) == f"HostError: {expected}"
+            continue
+        changed, changes = outcome
+        before, after = text.splitlines(keepends=True), changed.splitlines(keepends=True)
+        differing = {number: line for number, line in enumerate(after, 1) if before[number - 1 : number] != [line]}
+        images = {7: "    environment_image: me/image\n"} if about == "as the starter" and image else {}
+        lines = {number: line.replace(DEFAULT_IMAGE, image or DEFAULT_IMAGE) for number, line in expected.items()}
+        assert differing == {**lines, **(images if variant == "code-upload" else {})}
+        shown = [change for change in changes if differing[change.line].lstrip("\ufeff ").startswith(change.after)]
+        assert shown == changes
+        ends = {
+            number for number, line in differing.items() if before[number - 1 :] and line == f"{before[number - 1]}\n"
+        }
+        assert {change.line for change in changes} == {*differing} - ends
+        for change in changes:
+            old = before[change.line - 1].strip() if change.line <= len(before) else "(nothing)"
+            assert str(change) == f"challenge_config.yaml:{change.line}: {old} → {change.after}"

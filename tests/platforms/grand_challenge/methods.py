@@ -24,9 +24,9 @@ from segjudge.platforms.grand_challenge import build, evaluate, platform_input
 from tests.answers import fold
 from tests.builders import ROOT, written, zipped
 from tests.calls import read_session, run_calls
-from tests.platforms.built_bundles import HTML, MINE, TABLE, TWO
 from tests.platforms.damages import GOLDEN, new_folder, put, write_yaml
 from tests.platforms.evalai.bundles import FILES
+from tests.platforms.small_challenge import HTML, MINE, TABLE, TWO
 
 FILE = GOLDEN / "grand_challenge.txt"
 _TASK = {
