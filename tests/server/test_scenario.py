@@ -10,7 +10,7 @@ import pytest
 
 from tests.answers import read_answers, split_answers
 
-from . import readers, scenario, troubles
+from . import readers, scenario
 
 _NOTED = read_answers(scenario.FOLDER)
 
@@ -25,13 +25,6 @@ def _play_scenario() -> dict[str, str]:
 @pytest.mark.parametrize("title", _NOTED)
 def test_pages_and_answers_are_as_they_were(title: str) -> None:
     assert _play_scenario()[title] == _NOTED[title], "if that is meant: python -m tests.server.scenario"
-
-
-def test_trouble_is_met_as_it_was(tmp_path: Path) -> None:
-    expected = troubles.FILE.read_text(encoding="utf-8").splitlines()
-    assert troubles.write_troubles(tmp_path).splitlines() == expected, (
-        "if that is meant: python -m tests.server.troubles"
-    )
 
 
 @pytest.mark.long
