@@ -1,6 +1,7 @@
 """`requirements.txt` of a challenge: the pinned Segjudge, unpinned lines, and changes of scores since.
 
-The running Segjudge is included as a wheel, however it was installed.
+The running Segjudge is included as a wheel, however it was installed. It is packed here, because pip makes wheels from
+sources alone.
 """
 
 from __future__ import annotations
