@@ -62,6 +62,7 @@ QUICK_CASES = {
     "test_a_challenge_passes_the_step_that_it_names_next": 1,
     "test_a_command_that_needs_fork_says_so_in_one_sentence": 3,
     "test_a_comparison_begins_as_reports_do": 1,
+    "test_a_damaged_value_is_reported_with_its_remedy_and_the_servers_words": 84,
     "test_a_distractor_is_no_object_even_where_its_category_is_merged": 3,
     "test_a_family_of_ours_keeps_its_promises": 5,
     "test_a_file_that_cannot_be_written_whole_stays_as_it_was": 3,

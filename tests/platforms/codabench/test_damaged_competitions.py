@@ -548,6 +548,9 @@ DAMAGES: list[tuple[str, ...]] = [
 COMPETITIONS: list[tuple[Any, ...]] = [
     ("nothing", CONFIG),
     ("two tasks of one index", extend("tasks"), "21 tasks[1].index: 0 is also another task's. Number the tasks | ERROR: Duplicate task indexes. Index: 0"),
+    ("data out of the bundle", put(CONFIG, "tasks.0.reference_data", "../out.zip"),
+     '24 tasks[0].reference_data: VALUE is not in the bundle. Build it, or correct the path | Cannot find dataset: "../out.zip"',
+     "warning5 tasks[0].reference_data: ../out.zip leads out of the bundle, to the site's files. Put it into the bundle"),
     ("a task that no phase has", extend("tasks", index=1), "warning27 tasks[1]: is in no phase. Name its index in a phase, or remove it"),
     ("two tasks in a phase", put(extend("tasks", index=1), "phases.0.tasks", [0, 1]),
      "warning43 phases[0].tasks: has several tasks, and the leaderboard shows the last score, or sums. Score everything in one task, in separate columns"),
@@ -682,7 +685,6 @@ def name_rows(rows: list[Any]) -> list[Any]:
     return [pytest.param(row, id=str(row[0])) for row in rows]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("row", name_rows(DAMAGES))
 def test_a_damaged_value_is_reported_with_its_remedy_and_the_servers_words(row: tuple[str, ...]) -> None:
     path, names, *expected = row
