@@ -78,6 +78,7 @@ def test_pictures_are_turned_as_viewers_turn_them(tmp_path: Path) -> None:
     assert turned[:19].all()
     assert not turned[21:].any()
     folder = PictureFolder(str(tmp_path))
+    assert folder.shrink(str(tmp_path / "turned.jpg"))
     assert folder.shrink(str(tmp_path / "turned.jpg"), size=(40, 20))
     assert not folder.describe_faults()
     assert folder.shrink(str(tmp_path / "turned.jpg"), size=(20, 40))

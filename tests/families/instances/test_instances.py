@@ -16,7 +16,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from segjudge.evaluation_script.families.base.family import ScoringRules
-from segjudge.evaluation_script.families.instances import matching
+from segjudge.evaluation_script.families.instances import json_parts, matching, submission
 from segjudge.evaluation_script.families.instances import truth as instance_truth
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS, ArchiveLimits
@@ -470,12 +470,14 @@ def test_detections_are_matched_once_for_values_and_standard_errors(
     assert calls == [1]
 
 
-@pytest.mark.long
-def test_several_processes_refuse_in_the_same_words(tmp_path: Path) -> None:
+def test_several_processes_refuse_in_the_same_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for room in (json_parts, submission):
+        monkeypatch.setattr(room, "CHUNK_BYTES", 3000)
     path = tmp_path / "found.json"
     truth = instance_truth.read_document(json.dumps(TRUTH).encode(), "truth")
-    bad = [{**GOOD, "note": "x" * 30_000, "image_id": 9 if k % 100 == 7 else 1} for k in range(500)]
-    for data in (json.dumps(bad), json.dumps(bad)[:-9], json.dumps([{**GOOD, "note": "}, {" * 9000}] * 300)):
+    bad = [{**GOOD, "note": "x" * 300, "image_id": 9 if k % 10 == 7 else 1} for k in range(50)]
+    odd = [{**GOOD, "note": "}, {" * 90}] * 30
+    for data in (json.dumps(bad), json.dumps(bad)[:-9], json.dumps(odd), json.dumps([*odd, {**GOOD, "image_id": 9}])):
         path.write_text(data)
         answers = []
         for jobs in (1, 2):
