@@ -101,7 +101,7 @@ def _decode_frames(data: bytes) -> Iterator[dict[str, Any]]:
     """Yield the state of each frame that `_encode_frames` wrote."""
     start = 0
     while start < len(data):
-        head, body = (int.from_bytes(data[start + at : start + at + 4], "little") for at in (0, 4))
+        head, body = (int.from_bytes(data[start + offset : start + offset + 4], "little") for offset in (0, 4))
         middle = start + 8 + head
         protocol, name, frame = json.loads(data[start + 8 : middle])
         start = middle + body

@@ -85,15 +85,15 @@ def _join_items(document: re.Match[str]) -> str:
     first, *lines, last = document[0].splitlines()
     step, depth, items = len(lines[0]) - len(lines[0].lstrip()), 1, list[str]()
     for line in lines:
-        words = line.lstrip()
-        depth -= words[0] in "]}"
-        if len(line) - len(words) != depth * step:
+        text = line.lstrip()
+        depth -= text[0] in "]}"
+        if len(line) - len(text) != depth * step:
             return document[0]
-        if depth == 1 and words[0] not in "]}":
+        if depth == 1 and text[0] not in "]}":
             items.append(line)
         else:
-            items[-1] += f"{' ' if items[-1][-1] == ',' else ''}{words}"
-        depth += words[-1] in "[{"
+            items[-1] += f"{' ' if items[-1][-1] == ',' else ''}{text}"
+        depth += text[-1] in "[{"
     return "\n".join([f"{first} (indented by {step})", *items, last])
 
 

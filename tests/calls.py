@@ -58,7 +58,7 @@ def run_session(session: str, names: Mapping[str, Any]) -> str:
     """Run lines of Python in a new folder, whose name is removed; `print` collects the values for `printed`."""
     printed = list[str]()
     talk = {
-        "print": lambda *words, sep=" ": printed.append(sep.join(map(str, words))),
+        "print": lambda *values, sep=" ": printed.append(sep.join(map(str, values))),
         "printed": lambda: ("\n".join(printed), printed.clear())[0],
     }
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder, contextlib.chdir(folder):

@@ -75,11 +75,11 @@ def _square_distances(truth: Array, wrong: Array) -> Array:
         block, needed = np.ascontiguousarray(squares[:, columns]), wrong[:, columns].view(np.uint8)
         if block.min() == REACH * REACH:
             continue
-        stepped = np.empty_like(block)
+        longer = np.empty_like(block)
         for step in range(1, REACH + 1):
-            np.add(block, 2 * step - 1, out=stepped)
-            np.minimum(block[1:], stepped[:-1], out=block[1:])
-            np.minimum(block[:-1], stepped[1:], out=block[:-1])
+            np.add(block, 2 * step - 1, out=longer)
+            np.minimum(block[1:], longer[:-1], out=block[1:])
+            np.minimum(block[:-1], longer[1:], out=block[:-1])
             if step % _EVERY == 0 and (block * needed).max() <= step * step:
                 break
         squares[:, columns] = block

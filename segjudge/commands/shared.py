@@ -302,9 +302,9 @@ def say_version(source: BundleSource) -> None:
         return
     for version_fault in list_version_faults(source.root, source.list_protocols()):
         say(f"warning: {version_fault}")
-    named = read_locked_version(source.root)
-    if named and named != VERSION:
-        fault = f"{FILE} names Segjudge {named}, but the scorers of the running version {VERSION} are used"
+    locked_version = read_locked_version(source.root)
+    if locked_version and locked_version != VERSION:
+        fault = f"{FILE} names Segjudge {locked_version}, but the scorers of the running version {VERSION} are used"
         say(f"warning: {fault}. Install the named version: pip install -r {FILE}")
 
 

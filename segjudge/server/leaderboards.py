@@ -121,8 +121,8 @@ class _BoardHistory:
     teams: list[_TeamHistory]
     #: The positions and texts of the lowest and the highest score.
     marks: list[tuple[float, float]]
-    begins: float
-    ends: float
+    start: float
+    end: float
     size: tuple[int, int] = (_WIDTH, _HEIGHT)
     #: The end of the lines.
     right: int = _WIDTH - _BESIDE
@@ -139,10 +139,10 @@ def history_of(board: RankedBoard) -> _BoardHistory | None:
     all_points = [point for points_of_team in points.values() for point in points_of_team]
     if len(all_points) < 2:
         return None
-    (begins, ends), (low, high) = ((min(side), max(side)) for side in zip(*all_points, strict=True))
+    (start, end), (low, high) = ((min(side), max(side)) for side in zip(*all_points, strict=True))
 
     def locate(time: float, value: float) -> tuple[float, float]:
-        across = (time - begins) / (ends - begins or 1)
+        across = (time - start) / (end - start or 1)
         up = (value - low) / (high - low or 1)
         return round(_LEFT + across * (_WIDTH - _LEFT - _BESIDE), 1), round(
             _HEIGHT - _BELOW - up * (_HEIGHT - _BELOW - 12), 1
@@ -161,8 +161,8 @@ def history_of(board: RankedBoard) -> _BoardHistory | None:
         teams.append(_TeamHistory(entry.team_name, entry.is_baseline, dots, line, label))
     for history, down in zip(teams, spread_labels(levels, _NAME_HEIGHT), strict=True):
         history.down = round(down, 1)
-    marks = [(value, locate(begins, value)[1]) for value in sorted({low, high})]
-    return _BoardHistory(teams, marks, begins, ends)
+    marks = [(value, locate(start, value)[1]) for value in sorted({low, high})]
+    return _BoardHistory(teams, marks, start, end)
 
 
 def _best_score_path(dots: list[tuple[float, float]], board: RankedBoard) -> str:

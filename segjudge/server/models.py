@@ -292,7 +292,7 @@ class MessageReceipt(Base):
 
 
 class MultipartUpload(Base):
-    """A large upload under way: a submission's file, or a truth when there is no submission."""
+    """An unfinished upload in parts: of a submission's file, or of a truth if `submission_id` is None."""
 
     __tablename__ = "uploads"
     id: Mapped[str] = mapped_column(primary_key=True)
@@ -317,5 +317,5 @@ class LogLine(_NumberedMixin, Base):
 
     __tablename__ = "log"
     challenge_id: Mapped[int]
-    at: Mapped[float]
+    written_at: Mapped[float] = mapped_column("at")
     line: Mapped[str]

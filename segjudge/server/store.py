@@ -508,11 +508,11 @@ class Store:
     def log(self, challenge: int, line: str) -> None:
         """Write to the worker's log, which hosts can read."""
         with self.write() as session:
-            entry = LogLine(challenge_id=challenge, at=time.time(), line=line)
+            entry = LogLine(challenge_id=challenge, written_at=time.time(), line=line)
             session.add(entry)
             session.flush()
             session.execute(delete(LogLine).where(LogLine.id <= entry.id - _LOG_LINES))
 
     def log_lines(self, challenge: int) -> list[str]:
         lines = self.find(LogLine, LogLine.challenge_id == challenge, order=LogLine.id.desc(), limit=_LOG_LINES_READ)
-        return [f"[{format_moment(line.at)}] {line.line}" for line in reversed(lines)]
+        return [f"[{format_moment(line.written_at)}] {line.line}" for line in reversed(lines)]

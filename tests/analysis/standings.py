@@ -114,8 +114,8 @@ def _render(page: Any) -> str:
     """Return a page's title, its headings and sentences, and a digest of the HTML; other tests note the rest."""
     html = render_page(page)
     sections = round_numbers(html[html.index("<section") : html.rindex("</section>")])
-    words = re.findall(r"<(?:h2|p)[^>]*>(.*?)</(?:h2|p)>", sections)
-    return "\n".join([f"{page.title}: {_digest(sections)}", *(re.sub(r"<[^>]+>", "", word) for word in words)])
+    texts = re.findall(r"<(?:h2|p)[^>]*>(.*?)</(?:h2|p)>", sections)
+    return "\n".join([f"{page.title}: {_digest(sections)}", *(re.sub(r"<[^>]+>", "", word) for word in texts)])
 
 
 def _digest(text: str) -> str:
@@ -143,17 +143,17 @@ def _write_table(compared: Any, path: str) -> str:
 
 def _look(figure: Any) -> str:
     """Return the texts of a figure, and a digest of the sizes, positions and colours of what it draws."""
-    words, shapes = list[str](), [f"{figure.get_size_inches().round(3).tolist()}"]
+    shown, shapes = list[str](), [f"{figure.get_size_inches().round(3).tolist()}"]
     for axes in figure.axes:
         legend = axes.get_legend()
         texts = [*axes.texts, *(legend.get_texts() if legend else [])]
         corner = legend.get_bbox_to_anchor().transformed(axes.transAxes.inverted()).bounds if legend else ()
         shapes += [f"{axes.get_aspect()} {_shape(corner)} {[text.get_fontsize() for text in texts]}"]
-        words += [axes.get_title(), axes.get_xlabel(), axes.get_ylabel(), *(text.get_text() for text in texts)]
+        shown += [axes.get_title(), axes.get_xlabel(), axes.get_ylabel(), *(text.get_text() for text in texts)]
         shapes += [f"{text.get_position()} {text.get_color()} {text.get_ha()} {text.get_weight()}" for text in texts]
         for axis in (axes.xaxis, axes.yaxis):
             ticks = axis.get_ticklabels()
-            words.append("/".join(label.get_text().strip() for label in ticks))
+            shown.append("/".join(label.get_text().strip() for label in ticks))
             shapes.append(f"{_shape(axis.get_view_interval())} {ticks[-1].get_rotation()} {ticks[-1].get_ha()}")
         for line in axes.lines:
             shapes.append(
@@ -164,7 +164,7 @@ def _look(figure: Any) -> str:
         for group in axes.collections:
             sizes = group.get_sizes() if hasattr(group, "get_sizes") else [path.vertices for path in group.get_paths()]
             shapes += [_shape(group.get_offsets()), _shape(group.get_facecolor()), _shape(sizes), str(_stroke(group))]
-    return f"{_digest(chr(10).join(shapes))}: {'; '.join(filter(None, words))}"
+    return f"{_digest(chr(10).join(shapes))}: {'; '.join(filter(None, shown))}"
 
 
 def _stroke(artist: Any) -> list[Any]:

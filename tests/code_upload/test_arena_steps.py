@@ -208,8 +208,8 @@ def test_a_duel(
     def finish() -> None:
         (stage.folder / "result.json").write_text('{"status": "finished"}')
 
-    at = {first.pop("finishes", 0): finish, first.pop("ends_all", -1): arena.end_all}
-    sides = Process(stage, "environment", events=at, **first), Process(stage, "agent", **second)
+    actions = {first.pop("finishes", 0): finish, first.pop("ends_all", -1): arena.end_all}
+    sides = Process(stage, "environment", events=actions, **first), Process(stage, "agent", **second)
     with mock.patch.object(arena.threading, "Timer") as timer:
         ran = stage.run(lambda: arena.duel(AGENT, OPTIONS, replace(LIMITS, sandbox=bool(box)), **more), box, *sides)
     assert (timer.call_args[0][0], [call[0] for call in timer.mock_calls[1:]]) == (120.0, ["().start", "().cancel"])
@@ -226,9 +226,9 @@ def test_a_duel(
     assert (ran.result, ran.code, ran.log) == outcome
     address = "unix:/s" if "line" in first else "127.0.0.1:4711"
     hidden = [*more.get("hidden", []), "/a b"]
-    words = [] if box is None else [box]
+    options = [] if box is None else [box]
     assert stage.starts["agent"] == _agent_of(
-        *words,
+        *options,
         places=[(f"{stage.folder}/socket", True)],
         hidden=hidden,
         sandbox=bool(box),
@@ -355,9 +355,9 @@ def test_a_duel_with_a_hosts_environment(
     if "agent starts" not in events:
         return
     assert stage.bounds == [bounds(tmpfs=("/shm",) if box else ())]
-    words, places = ["net", *([box] if box else [])], [(f"{starter}/utils", False)] if is_starter else []
+    options, places = ["net", *([box] if box else [])], [(f"{starter}/utils", False)] if is_starter else []
     command, folder, variables = _agent_of(
-        *words, places=places, hidden=["/h", str(starter / "environment")], sandbox=bool(box), SEGJUDGE_ENVIRONMENT="localhost:8085"
+        *options, places=places, hidden=["/h", str(starter / "environment")], sandbox=bool(box), SEGJUDGE_ENVIRONMENT="localhost:8085"
     )  # fmt: skip
     if is_starter:
         command = [str(starter / "agent") if word == "/agents/mine" else word for word in command if word != "--fast"]

@@ -79,7 +79,7 @@ def evaluate(ours: bool, way: str, folder: Path, given: tuple[dict[str, Any], Ro
 
 
 def compare(way: str, folder: Path, given: tuple[dict[str, Any], Rows], changes: dict[str, Any]) -> tuple[Any, Any]:
-    (ours, printed), (theirs, expected) = (evaluate(own, way, folder, given, changes) for own in (True, False))
+    (ours, printed), (theirs, expected) = (evaluate(is_ours, way, folder, given, changes) for is_ours in (True, False))
     assert printed == expected
     assert np.array_equal(ours.stats, theirs.stats)
     assert ours.eval["counts"] == theirs.eval["counts"]

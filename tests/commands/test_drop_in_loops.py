@@ -75,10 +75,10 @@ def test_ultralytics_validates_with_the_stand_ins(kinds: tuple[str, ...], compar
         from pycocotools.cocoeval import COCOeval
 
         anno = COCO(str(truth_path))
-        found = anno.loadRes(str(results_path))
+        detections = anno.loadRes(str(results_path))
         stats: list[float] = []
         for kind in kinds:
-            evaluation = COCOeval(anno, found, kind)
+            evaluation = COCOeval(anno, detections, kind)
             evaluation.params.imgIds = [int(Path(f"{image:012d}.jpg").stem) for image in range(1, 8)]
             evaluation.evaluate()
             evaluation.accumulate()
@@ -115,12 +115,12 @@ def test_rf_detr_evaluates_with_the_stand_ins(kind: str, most: int, compared: An
             evaluation = COCOeval(truth, iouType=kind)
             evaluation.params.maxDets = [1, 2, most]
             if rows:
-                found = truth.loadRes(copy.deepcopy(rows))
+                detections = truth.loadRes(copy.deepcopy(rows))
             else:
-                found = COCO()
-                found.dataset = {**copy.deepcopy(truth.dataset), "annotations": []}
-                found.createIndex()
-            vars(evaluation)["cocoDt"] = found
+                detections = COCO()
+                detections.dataset = {**copy.deepcopy(truth.dataset), "annotations": []}
+                detections.createIndex()
+            vars(evaluation)["cocoDt"] = detections
             evaluation.params.imgIds = list(np.unique([1, 2, 3, 5, 8]))
             evaluation.evaluate()
             evaluation.accumulate()
@@ -163,13 +163,13 @@ def test_mean_average_precision_of_torchmetrics_runs_with_the_stand_ins(kinds: A
         return entries
 
     target = side(scored=False)
-    found = [{**entry, "scores": torch.rand(len(entry["labels"]))} for entry in target]
-    for entry, other in zip(found, side(scored=True), strict=True):
-        entry.update({key: torch.cat([entry[key], other[key]]) for key in entry})
+    detections = [{**entry, "scores": torch.rand(len(entry["labels"]))} for entry in target]
+    for entry, truth in zip(detections, side(scored=True), strict=True):
+        entry.update({key: torch.cat([entry[key], truth[key]]) for key in entry})
 
     def compute() -> dict[str, list[float]]:
         metric = MeanAveragePrecision(iou_type=kinds, class_metrics=True, backend="pycocotools")
-        for entry, true in zip(found, target, strict=True):
+        for entry, true in zip(detections, target, strict=True):
             metric.update([entry], [true])
         return {name: value.reshape(-1).tolist() for name, value in metric.compute().items()}
 

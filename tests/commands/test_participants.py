@@ -474,18 +474,18 @@ def test_remedies_of_the_instance_track_never_speak_of_png_masks(data: bytes, tm
 FAMILIES = tuple({PROTOCOLS[protocol].family: protocol for protocol in reversed(examples("hosts"))}.values())
 
 
-@pytest.mark.parametrize("held", FAMILIES)
-def test_a_truth_of_another_family_is_a_sentence(held: str, tmp_path: Path, capsys: Any) -> None:
-    published = write_demo_truth(PROTOCOLS[held], str(tmp_path / "published"))
-    assert main(["new", str(tmp_path / "new"), "--protocol", held, "--truth", published]) == 0
+@pytest.mark.parametrize("content", FAMILIES)
+def test_a_truth_of_another_family_is_a_sentence(content: str, tmp_path: Path, capsys: Any) -> None:
+    published = write_demo_truth(PROTOCOLS[content], str(tmp_path / "published"))
+    assert main(["new", str(tmp_path / "new"), "--protocol", content, "--truth", published]) == 0
     packed = str(tmp_path / "new/annotations/val.zip")
-    for wanted in set(FAMILIES) - {held}:
+    for wanted in set(FAMILIES) - {content}:
         for truth in (packed, published):
             capsys.readouterr()
             code = main(["score", str(STRONG), "--truth", truth, "--protocol", wanted])
             text = capsys.readouterr().err
             if truth == packed:
-                assert (code, text.startswith(f"{packed}: holds {PROTOCOLS[held].family}, ")) == (3, True)
+                assert (code, text.startswith(f"{packed}: holds {PROTOCOLS[content].family}, ")) == (3, True)
             else:  # any folder of PNGs is a truth of classes, and any text file a truth of tracks
                 assert code in (0, 1, 2, 3)
                 assert "defect" not in text

@@ -22,9 +22,9 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES, ANNOTATIONS = ROOT / "examples", ROOT / "annotations"
 
 
-def scored(words: list[str], file: Path) -> Any:
+def scored(arguments: list[str], file: Path) -> Any:
     """Return the JSON of a command."""
-    main(["score", *words, "--json", str(file), "--quiet"])
+    main(["score", *arguments, "--json", str(file), "--quiet"])
     return json.loads(file.read_text())
 
 
@@ -70,8 +70,8 @@ def test_a_faulty_one_is_a_row_and_the_exit_code_says_so(tmp_path: Path, capsys:
     shutil.copy(EXAMPLES / "sequences-dev/strong.zip", folder / "b.zip")
     for litter in (".DS_Store", "Thumbs.db", "desktop.ini"):
         (folder / litter).touch()
-    words = ["score", str(folder), "--truth", str(ANNOTATIONS / "sequences-dev.zip"), "--protocol", "davis2017"]
-    assert main([*words, "--json", str(tmp_path / "scores.json")]) == 1
+    command = ["score", str(folder), "--truth", str(ANNOTATIONS / "sequences-dev.zip"), "--protocol", "davis2017"]
+    assert main([*command, "--json", str(tmp_path / "scores.json")]) == 1
     out, err = capsys.readouterr()
     lines = out.splitlines()
     assert lines[1].startswith("a.zip  a.zip: is neither a zip nor a tar archive nor JSON.")

@@ -88,9 +88,9 @@ def test_what_the_container_copies_builds_a_wheel_that_scores(tmp_path: Path) ->
     (wheel,) = (tmp_path / "wheels").iterdir()
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "installed")
-    words = ["score", str(STRONG), "--truth", str(ANNOTATIONS), "--protocol", "davis2017"]
+    arguments = ["score", str(STRONG), "--truth", str(ANNOTATIONS), "--protocol", "davis2017"]
     done = subprocess.run(
-        [sys.executable, "-P", "-c", "import segjudge, sys; print(segjudge.__file__); from segjudge.cli import main; sys.exit(main())", *words],
+        [sys.executable, "-P", "-c", "import segjudge, sys; print(segjudge.__file__); from segjudge.cli import main; sys.exit(main())", *arguments],
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path / "installed")}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -116,8 +116,8 @@ def test_the_recipe_has_the_version_and_the_requirements_of_the_project() -> Non
 
 def test_scoring_needs_no_deflate_which_the_recipe_leaves_out() -> None:
     code = "import sys; sys.modules['deflate'] = None; from segjudge.cli import main; sys.exit(main())"
-    words = ["score", str(STRONG), "--truth", str(ANNOTATIONS), "--protocol", "davis2017"]
-    done = subprocess.run([sys.executable, "-c", code, *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    command = ["score", str(STRONG), "--truth", str(ANNOTATIONS), "--protocol", "davis2017"]
+    done = subprocess.run([sys.executable, "-c", code, *command], cwd=ROOT, capture_output=True, text=True, check=False)
     assert re.search(r"^this submission +0\.933", done.stdout, re.MULTILINE), done.stderr
 
 

@@ -402,11 +402,11 @@ def test_environments_of_the_older_layout_stay_while_they_are_used(fresh: Checko
 
 @pytest.mark.long
 def test_a_folder_that_is_not_ours_is_left_alone(fresh: Checkout) -> None:
-    own = fresh.folder / ".venv"
-    own.mkdir()
-    (own / "thesis.tex").touch()
+    environment = fresh.folder / ".venv"
+    environment.mkdir()
+    (environment / "thesis.tex").touch()
     assert ".venv is not a link made by ./run.sh and is kept" in fresh.run()
-    assert (own / "thesis.tex").exists()
+    assert (environment / "thesis.tex").exists()
 
 
 @pytest.mark.long

@@ -108,8 +108,8 @@ if __name__ == "__main__":
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("words", [("program.py",), ("-m", "program")], ids=["file", "module"])
-def test_a_program_runs_without_an_edit_where_that_is_asked_for(tmp_path: Path, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("options", [("program.py",), ("-m", "program")], ids=["file", "module"])
+def test_a_program_runs_without_an_edit_where_that_is_asked_for(tmp_path: Path, options: tuple[str, ...]) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     (tmp_path / "beside.py").write_text("NAME = 'beside'\n")
     # If one is requested, another installed framework is not used; without a request none is.
@@ -120,9 +120,9 @@ def test_a_program_runs_without_an_edit_where_that_is_asked_for(tmp_path: Path, 
         command = (sys.executable, *command, "--root", "x")
         return subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
 
-    done = run("-m", D, *words)
+    done = run("-m", D, *options)
     assert done.stdout == "beside segjudge.interactive.davis_session 1.0.4 --root x\n", done.stderr
-    assert "the other one" in run(*words).stderr
+    assert "the other one" in run(*options).stderr
     usage = subprocess.run([sys.executable, "-m", D], env=variables, capture_output=True, text=True, check=False)
     assert usage.stderr.startswith("usage: python -m segjudge.davisinteractive PROGRAM.py")
 
@@ -713,9 +713,9 @@ def test_objects_are_laid_over_a_picture() -> None:
     assert (overlaid[objects == 0] == 100).all()
     assert (picture == 100).all()
     assert visualization.overlay_mask(picture, objects, 0.2)[2, 2].tolist() == [122, 20, 20]
-    own = visualization.overlay_mask(picture, objects, colors=[[0, 0, 0], [200, 0, 100]], contour_thickness=1)
-    assert own[2, 1:4].tolist() == [[200, 0, 100], [150, 50, 100], [200, 0, 100]], "the rim lies around the object"
-    assert own[1, 1].tolist() == [100, 100, 100]
+    coloured = visualization.overlay_mask(picture, objects, colors=[[0, 0, 0], [200, 0, 100]], contour_thickness=1)
+    assert coloured[2, 1:4].tolist() == [[200, 0, 100], [150, 50, 100], [200, 0, 100]], "the rim lies around the object"
+    assert coloured[1, 1].tolist() == [100, 100, 100]
     with pytest.raises(ValueError, match="First two dimensions of `im` and `ann` must match"):
         visualization.overlay_mask(picture, objects[:2])
     for second in (picture[..., 0], picture[..., :2]):

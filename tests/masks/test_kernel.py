@@ -1135,11 +1135,11 @@ def test_numbers_are_written_in_groups_as_by_numpy(switch: Any) -> None:
 def test_masks_grow_as_by_numpy(seed: int, switch: Any) -> None:
     generator, draw = random.Random(seed), np.random.default_rng(seed)
     shape = generator.randrange(3), generator.choice([0, 1, 5, 40]), generator.randrange(1, 4)
-    words = draw.integers(0, 1 << 63, shape, np.uint64, endpoint=True)
+    bits = draw.integers(0, 1 << 63, shape, np.uint64, endpoint=True)
     for _ in range(generator.randrange(1, 6)):
-        words &= draw.integers(0, 1 << 63, shape, np.uint64, endpoint=True)
+        bits &= draw.integers(0, 1 << 63, shape, np.uint64, endpoint=True)
     radius = generator.choice([0, 1, 3, 17, 70, 200])
-    by_kernel, by_numpy = switch(lambda: losses._grow(words, radius))
+    by_kernel, by_numpy = switch(lambda: losses._grow(bits, radius))
     assert by_kernel.tolist() == by_numpy.tolist()
 
 

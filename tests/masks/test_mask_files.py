@@ -169,9 +169,9 @@ def test_grey_masks_are_read_as_bright_as_opencv_reads_them() -> None:
     frames = [*expected]
     problems = Problems()
     stack = folders.read_stack("cow", frames, SIZE, problems)
-    held = np.zeros((len(frames), *SIZE), bool)
-    held[:, stack.top :, : SIZE[1]] = unpack(stack.words, 128)[:, :, :70]
-    assert held.tolist() == [(values != 0).tolist() for values in expected.values()]
+    truth = np.zeros((len(frames), *SIZE), bool)
+    truth[:, stack.top :, : SIZE[1]] = unpack(stack.words, 128)[:, :, :70]
+    assert truth.tolist() == [(values != 0).tolist() for values in expected.values()]
 
 
 def test_codes_are_colours_of_eight_bits_and_labels_are_not() -> None:

@@ -226,7 +226,7 @@ def test_runs_that_do_not_fill_their_image_are_not_compressed(runs: list[Any], e
 
 
 @pytest.mark.parametrize(
-    ("counts", "words"),
+    ("counts", "sentence"),
     [
         ([5, 7], None),
         ([0, 12], None),
@@ -252,11 +252,11 @@ def test_runs_that_do_not_fill_their_image_are_not_compressed(runs: list[Any], e
         ("1o", "has counts that end too early or do not end"),
     ],
 )
-def test_runs_fill_their_frame(counts: Any, words: str | None) -> None:
-    if words is None:
+def test_runs_fill_their_frame(counts: Any, sentence: str | None) -> None:
+    if sentence is None:
         assert rle.runs_of(counts, 12).sum() == 12
         return
-    with pytest.raises(Flaw, match=words):
+    with pytest.raises(Flaw, match=sentence):
         rle.runs_of(counts, 12)
 
 
@@ -410,7 +410,7 @@ def test_a_problem_names_the_record_its_image_and_the_file(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("box", "words"),
+    ("box", "sentence"),
     [
         ([0, 0, 0, 0], None),
         ([-5, -1.5, 3, 4], None),
@@ -429,20 +429,20 @@ def test_a_problem_names_the_record_its_image_and_the_file(tmp_path: Path) -> No
         (5, r"not \[x, y, width, height\]"),
     ],
 )
-def test_a_box_is_four_numbers_near_its_image(box: Any, words: str | None, tmp_path: Path) -> None:
+def test_a_box_is_four_numbers_near_its_image(box: Any, sentence: str | None, tmp_path: Path) -> None:
     record = {**one(), "bbox": box}
-    if words is None:
+    if sentence is None:
         check_record(record, (6, 2), boxes=True)
         assert read([record], tmp_path, BOXES).boxes.tolist() == [box]
         return
-    with pytest.raises(Flaw, match=words):
+    with pytest.raises(Flaw, match=sentence):
         check_record(record, (6, 2), boxes=True)
     with pytest.raises(SubmissionError, match="record 0"):
         read([record], tmp_path, BOXES)
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "sentence"),
     [
         ({"image_id": (1 << 63) - 1}, None),
         ({"image_id": -(1 << 63)}, None),
@@ -461,11 +461,11 @@ def test_a_box_is_four_numbers_near_its_image(box: Any, words: str | None, tmp_p
         ({"segmentation": [0, 0, 5, 5, 9, 24.5]}, "far outside"),
     ],
 )
-def test_the_first_thing_that_is_wrong_with_a_record_is_said(change: Any, words: str | None) -> None:
-    if words is None:
+def test_the_first_thing_that_is_wrong_with_a_record_is_said(change: Any, sentence: str | None) -> None:
+    if sentence is None:
         check_record(one(**change) if "image_id" not in change else {**one(), **change}, (6, 2), boxes=False)
         return
-    with pytest.raises(Flaw, match=words):
+    with pytest.raises(Flaw, match=sentence):
         check_record({**one(), **change}, (6, 2), boxes=False)
 
 

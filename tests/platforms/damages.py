@@ -145,12 +145,14 @@ def brief(problem: BundleProblem, path: str = "", mark: str = "") -> str:
     marks = "".join(filter(None, (kind, "later" if problem.accepted else "", str(problem.rule or ""))))
     where = re.sub(r"\[(\d+)\]", r".\1", problem.subject)
     text, _ = generalize(f"{problem.fault}. {problem.remedy}", problem.subject)
-    words = problem.quote.replace("{errors}", "") if problem.rule not in _FRAMED or not problem.error else ""
+    sentence = problem.quote.replace("{errors}", "") if problem.rule not in _FRAMED or not problem.error else ""
     if problem.error:
-        words += re.sub(r"ErrorDetail\(string='(.*?)', code='(\w+)'\)", r"\1 (\2)", str(problem.error)).partition(": ")[
-            2
-        ]
-    line = f"{marks}{mark} {'' if where == path else problem.subject + ': '}{text}{' | ' + words if words else ''}"
+        sentence += re.sub(r"ErrorDetail\(string='(.*?)', code='(\w+)'\)", r"\1 (\2)", str(problem.error)).partition(
+            ": "
+        )[2]
+    line = (
+        f"{marks}{mark} {'' if where == path else problem.subject + ': '}{text}{' | ' + sentence if sentence else ''}"
+    )
     line = line.replace("; EvalAI answers with error 500 and no reason", " (500)")
     line = re.sub(
         r"(is not Python [\d.]+) \(.*?\)(\.|, which)", r"\1\2", re.sub(r"x{40,}", lambda run: f"{len(run[0])} x", line)

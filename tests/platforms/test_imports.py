@@ -8,7 +8,7 @@ from segjudge.platforms.imports import find_imports
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "imports"),
     [
         ("import numpy.linalg, os", [("numpy", True), ("os", True)]),
         ("from . import a\nfrom .b import c", [("", True), ("", True)]),
@@ -21,8 +21,8 @@ from segjudge.platforms.imports import find_imports
         ("match x:\n    case 1:\n        import a", [("a", False)]),
     ],
 )  # fmt: skip
-def test_an_import_is_certain_where_nothing_stands_in_its_way(text: str, found: list[tuple[str, bool]]) -> None:
-    assert [(imported.package, imported.is_certain) for imported in find_imports(text)] == found
+def test_an_import_is_certain_where_nothing_stands_in_its_way(text: str, imports: list[tuple[str, bool]]) -> None:
+    assert [(imported.package, imported.is_certain) for imported in find_imports(text)] == imports
 
 
 def test_imports_come_in_the_order_of_lines_with_what_is_taken_from_them() -> None:

@@ -235,8 +235,8 @@ class Day:
             db.row_factory = sqlite3.Row
             for row in map(dict, db.execute("SELECT * FROM jobs ORDER BY submission, resumed")):
                 end = row["outcome"] or row["state"]
-                words = [f"{row[name]} {name}" for name, value in usual.items() if row[name] != value]
-                jobs.setdefault(", ".join([end, *words]), []).append(row["submission"])
+                changed = [f"{row[name]} {name}" for name, value in usual.items() if row[name] != value]
+                jobs.setdefault(", ".join([end, *changed]), []).append(row["submission"])
         return jobs
 
     def read_numbers(self) -> str:
@@ -384,10 +384,10 @@ class Aws:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         def call(*arguments: Any, **fields: Any) -> Any:
-            words = [
+            facts = [
                 value.decode() if isinstance(value, bytes) else str(value) for value in (*arguments, *fields.values())
             ]
-            self._day.say(f"      {name}: {re.sub(chr(10) + ' *', '', ' '.join(words))}")
+            self._day.say(f"      {name}: {re.sub(chr(10) + ' *', '', ' '.join(facts))}")
             if name == "head_object":
                 return {"ETag": self.tags[f"{fields['Bucket']}/{fields['Key']}"]}
             if name == "download_file":
@@ -464,10 +464,10 @@ def _read_step(line: str) -> tuple[str, str]:
     """Return the submission of a line, and its usual step or its words of the log; or neither."""
     if log := _LOG.fullmatch(line):
         time, event, why, of, more, alone, state = log.groups()
-        words = (
+        events = (
             f"{event} {state or ''} {time}" if alone else f"{event} {time}: {why.strip()}{f' ({more})' if more else ''}"
         )
-        return (of or alone), words.replace("  ", " ")
+        return (of or alone), events.replace("  ", " ")
     if alert := re.match(r"\S+  ALERT +submission (\d+): (incident (a\w+))?(.*)", line):
         return alert[1], f"ALERT of {alert[3]}" if alert[
             3

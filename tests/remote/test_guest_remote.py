@@ -97,20 +97,20 @@ def test_a_file_with_evaluate_is_enough_beside_its_bundle(server: Rehearsal, wor
 def test_the_hosted_form_gets_the_annotations_of_the_worker(
     server: Rehearsal, worker: Operator, folder: Path, tmp_path: Path, kind: str
 ) -> None:
-    own = path = Path(shutil.copytree(folder, tmp_path / "own"))
-    shutil.rmtree(own / "remote_challenge_evaluation")
+    guest = path = Path(shutil.copytree(folder, tmp_path / "own"))
+    shutil.rmtree(guest / "remote_challenge_evaluation")
     if kind == "yaml":
-        path = own / "challenge_config.yaml"
+        path = guest / "challenge_config.yaml"
     if kind == "zip":
         path = tmp_path / "elsewhere" / "challenge.zip"
-        build(str(own), str(path))
-        shutil.rmtree(own / "evaluation_script")
+        build(str(guest), str(path))
+        shutil.rmtree(guest / "evaluation_script")
     output = worker.run("--check", "--bundle", str(path), expected=3)
     assert "there is no annotation file for dev; set ANNOTATIONS" in output
     output = worker.run("--once", "--bundle", str(path), expected=3)
     assert "not ready" in output
     assert "server unavailable" not in output
-    worker.environment["ANNOTATIONS"] = str(own / "annotations")
+    worker.environment["ANNOTATIONS"] = str(guest / "annotations")
     number = sent(server)
     worker.run("--once", "--bundle", str(path), "--python", os.path.relpath(sys.executable, ROOT))
     assert submission(server, number)["status"] == "finished"

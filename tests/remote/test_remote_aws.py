@@ -91,8 +91,8 @@ def test_truth_comes_from_a_bucket_and_results_go_there(
     number = submitted(server)
     operator.run("--once")
     assert server.settled(number)["status"] == "finished"
-    held = client(aws, "s3").get_object(Bucket=bucket, Key=f"results/submission_{number}.json")["Body"].read()
-    assert json.loads(held)["accuracies"][0]["split"] == "dev"
+    stored = client(aws, "s3").get_object(Bucket=bucket, Key=f"results/submission_{number}.json")["Body"].read()
+    assert json.loads(stored)["accuracies"][0]["split"] == "dev"
     kept = operator.folder / "machine/annotations/sequences-dev.zip"
     first = kept.stat().st_mtime_ns
     operator.run("--check")
@@ -106,27 +106,27 @@ def test_truth_comes_from_a_bucket_and_results_go_there(
 
 
 @pytest.fixture
-def own(aws: str) -> str:
+def queue(aws: str) -> str:
     sqs = client(aws, "sqs")
     return str(sqs.create_queue(QueueName=f"own-{time.monotonic_ns()}")["QueueUrl"])
 
 
 @pytest.mark.long
-def test_a_queue_of_the_hosts_own(server: Rehearsal, operator: Operator, aws: str, own: str) -> None:
+def test_a_queue_of_the_hosts_own(server: Rehearsal, operator: Operator, aws: str, queue: str) -> None:
     sqs = client(aws, "sqs")
     number = submitted(server)
     for body in ("no json", json.dumps({"submission_pk": str(number), "phase_pk": "1", "challenge_pk": "1"})):
-        sqs.send_message(QueueUrl=own, MessageBody=body)
-    process = operator.start(SQS_QUEUE_URL=own)
+        sqs.send_message(QueueUrl=queue, MessageBody=body)
+    process = operator.start(SQS_QUEUE_URL=queue)
     try:
         assert server.settled(number)["status"] == "finished"
-        waited(lambda: _count(sqs, own) == 0, 20)
+        waited(lambda: _count(sqs, queue) == 0, 20)
         # Idle now, and still listening.
         for _ in range(3):
             time.sleep(0.5)
             number = submitted(server)
             sqs.send_message(
-                QueueUrl=own, MessageBody=json.dumps({"submission_pk": number, "phase_pk": 1, "challenge_pk": 1})
+                QueueUrl=queue, MessageBody=json.dumps({"submission_pk": number, "phase_pk": 1, "challenge_pk": 1})
             )
             waited(lambda n=number: status(server, n) != "submitted", 20)
     finally:

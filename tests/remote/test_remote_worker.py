@@ -52,18 +52,18 @@ def send(server: Rehearsal, operator: Operator, body: Any) -> None:
 
 
 def test_annotations_are_the_bundles_unless_said_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bundle, here = tmp_path / "bundle", tmp_path / "here"
+    bundle, target = tmp_path / "bundle", tmp_path / "here"
     (bundle / "annotations").mkdir(parents=True)
-    here.mkdir()
-    monkeypatch.chdir(here)
+    target.mkdir()
+    monkeypatch.chdir(target)
 
     def annotations(**options: str) -> str:
         return str(Path(WorkerSettings("token", "server", "queue", 1, **options).with_absolute_paths().annotations))  # type: ignore[arg-type]
 
-    assert annotations() == annotations(bundle=str(tmp_path)) == str(here / "annotations")
+    assert annotations() == annotations(bundle=str(tmp_path)) == str(target / "annotations")
     assert annotations(bundle="../bundle") == str(bundle / "annotations")
     assert annotations(bundle=str(bundle / "challenge_config.yaml")) == str(bundle / "annotations")
-    assert annotations(bundle=str(bundle), annotations="truths") == str(here / "truths")
+    assert annotations(bundle=str(bundle), annotations="truths") == str(target / "truths")
     assert annotations(bundle=str(bundle), annotations="s3://bucket/truths") == "s3:/bucket/truths"
 
 

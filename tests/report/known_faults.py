@@ -103,10 +103,10 @@ def _split(video: Video, _pixels: int, _random: np.random.Generator) -> None:
 def _sprinkle(video: Video, _pixels: int, random: np.random.Generator) -> None:
     """Remove pixels of objects, and add some around them."""
     for number in video.numbers():
-        own = video.labels == number
-        around = _grow(own, 2) & (video.labels == 0)
-        noise = random.random(own.shape)
-        video.labels[own & (noise < 0.15)] = 0
+        mask = video.labels == number
+        around = _grow(mask, 2) & (video.labels == 0)
+        noise = random.random(mask.shape)
+        video.labels[mask & (noise < 0.15)] = 0
         video.labels[around & (noise < 0.4)] = number
 
 

@@ -34,13 +34,13 @@ def test_what_is_shown_of_mistakes_is_what_was_noted(protocol: str, shows: tuple
     assert shown == {name: noted[name] for name in shows}, "a part is no longer shown"
 
 
-@pytest.mark.parametrize(("words", "code"), [(["--help"], 0), (["--all"], 1), (["scans", "other"], 1)])
+@pytest.mark.parametrize(("arguments", "code"), [(["--help"], 0), (["--all"], 1), (["scans", "other"], 1)])
 def test_the_command_that_notes_pages_prints_its_usage(
-    words: list[str], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as exit_info:
-        pages.main(words)
+        pages.main(arguments)
     assert exit_info.value.code == code
     assert "python -m tests.pages FOLDER" in capsys.readouterr().out
     assert not list(tmp_path.iterdir())

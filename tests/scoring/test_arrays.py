@@ -164,15 +164,15 @@ def test_a_frame_that_is_counted_twice_with_other_masks_is_refused() -> None:
 @pytest.mark.parametrize("protocol", [SALIENCY_OFFICIAL, CELLS])
 def test_a_second_frame_of_a_single_image_is_refused(protocol: str) -> None:
     image = 255 * np.eye(8, dtype=np.uint8)
-    accumulator, other = FrameAccumulator(protocol), FrameAccumulator(protocol)
+    accumulator, merged = FrameAccumulator(protocol), FrameAccumulator(protocol)
     accumulator.update("a", 0, image, image)
-    other.update("a", 1, image, image)
+    merged.update("a", 1, image, image)
     message = f"^a has a second frame, but {protocol} counts each name as a whole; give each image, scan or case a name"
     with pytest.raises(UsageError, match=message):
         accumulator.update("a", 1, image, image)
     with pytest.raises(UsageError, match=message):
-        accumulator.merge(other)
-    assert accumulator.values() == other.values()
+        accumulator.merge(merged)
+    assert accumulator.values() == merged.values()
 
 
 def test_expected_frames_that_are_missing_are_named() -> None:

@@ -228,12 +228,12 @@ def test_a_phase_may_show_percent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_files_that_participants_read_hold_rounded_means_and_no_more() -> None:
     answer = evaluate(str(ANNOTATIONS), str(STRONG), DEV)
-    held = answer["submission_result"]
-    assert held.keys() == {"protocol", "result", "scored", "warnings", "versions", "provenance"}
-    (full,), (shown,) = answer["result"], held["result"]
+    result = answer["submission_result"]
+    assert result.keys() == {"protocol", "result", "scored", "warnings", "versions", "provenance"}
+    (full,), (shown,) = answer["result"], result["result"]
     assert shown == {"dev": {metric: round(value, 3) for metric, value in full["dev"].items()}}
     assert shown != full
-    output = json.dumps([held, answer["submission_metadata"]])
+    output = json.dumps([result, answer["submission_metadata"]])
     assert not any(name in output for name in ("crossing", "late-guest", "solo"))
     assert all(type(spent) is int for spent in answer["submission_metadata"]["seconds"].values())
 
@@ -298,8 +298,8 @@ def test_nothing_of_a_hidden_split_reaches_a_participant(
 def test_a_phase_whose_splits_are_all_hidden_says_that_it_was_scored(monkeypatch: pytest.MonkeyPatch) -> None:
     with_phase(monkeypatch, splits=(replace(PHASES[0].splits[0], hidden=True),))
     answer = evaluate(str(ANNOTATIONS), str(STRONG), DEV)
-    held = answer["submission_result"]
-    assert (held["scored"], held["result"], held["warnings"], held["protocol"]) == (["dev"], [], [], "")
+    result = answer["submission_result"]
+    assert (result["scored"], result["result"], result["warnings"], result["protocol"]) == (["dev"], [], [], "")
     assert answer["submission_metadata"]["seconds"].keys() == {"open"}
     assert answer["result"][0]["dev"]["J&F-Mean"] > 0.9
 

@@ -156,14 +156,14 @@ class _Player:
             self._stage.now += float(line.split()[1])
             self._cases.add(line, "")
         else:
-            asked, _, words = line.partition(" | ")
+            asked, _, rest = line.partition(" | ")
             asked, _, kept = asked.partition(" > ")
             answer = self._ask([Template(word).safe_substitute(self._names) for word in shlex.split(asked)])
             for name, path in re.findall(r"(\w+): (\S+)", kept):
                 self._names[name] = _pick(answer, path)
             frame, content = map(_settle, self._show(answer, asked))
-            if words:
-                shown = [row for row in content.splitlines() if any(word in row for word in words.split(", "))]
+            if rest:
+                shown = [row for row in content.splitlines() if any(word in row for word in rest.split(", "))]
                 content = "\n".join([content.split(" ")[0], *shown])
             self._cases.add(line, content, frame)
 
@@ -260,8 +260,8 @@ def _read_page(text: str) -> str:
 
 def _describe(drawing: str) -> str:
     """Return the teams in a drawing of scores over time, its words, and a digest of its lines and points."""
-    words = re.findall(r"<(?:title|text)[^>]*>([^<]*)", drawing)
-    return f"{' '.join(dict.fromkeys(words))} ({hashlib.sha256(drawing.encode()).hexdigest()[:8]})"
+    texts = re.findall(r"<(?:title|text)[^>]*>([^<]*)", drawing)
+    return f"{' '.join(dict.fromkeys(texts))} ({hashlib.sha256(drawing.encode()).hexdigest()[:8]})"
 
 
 def _settle(text: str) -> str:

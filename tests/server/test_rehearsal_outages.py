@@ -253,14 +253,14 @@ def test_postgresql_without_connections_left_is_away_for_a_while(tmp_path: Path)
         name = postgres.new_database(url)
         server = rehearsal(tmp_path, database=name)
         numbers = list(send(server, 2, 0.3))
-        held = []
+        connections = []
         with suppress(psycopg.OperationalError):
             while True:
-                held.append(psycopg.connect(name))
+                connections.append(psycopg.connect(name))
         subject = [server.submit("aurora", b"0.5 0.1") for _ in range(3)]
         assert {answer.status_code for answer in subject} <= {201, 503}
         numbers += [answer.json()["id"] for answer in subject if answer.status_code == 201]
-        for connection in held:
+        for connection in connections:
             connection.close()
         goes_on(server, numbers)
 

@@ -218,10 +218,10 @@ def test_a_script_gets_no_environment_no_descriptor_and_no_folder_of_ours(
         "told = [os.readlink(one) for one in glob.glob('/proc/self/fd/*') if os.path.islink(one)] + [os.getcwd()]",
     )
     ours = (str(server.data), str(ROOT))
-    held = [place for place in places if place.startswith((*ours, "socket:"))]
+    opened = [place for place in places if place.startswith((*ours, "socket:"))]
     # The interpreter's own: every process in an environment holds the lock that keeps it from being removed.
     assert not [
-        place for place in held if not re.fullmatch(rf"{re.escape(str(ROOT))}/\.environments/[^/]+/in-use", place)
+        place for place in opened if not re.fullmatch(rf"{re.escape(str(ROOT))}/\.environments/[^/]+/in-use", place)
     ]
     variables = output(server, "told = [submission, truth, __file__ if '__file__' in globals() else '', *sys.path]")
     assert not [path for path in variables if path.startswith(str(server.data))]

@@ -116,7 +116,7 @@ def drawn(*history: tuple[int, float, float], descending: bool = True) -> Any:
 
 def test_scores_over_time_fill_the_picture_from_the_first_to_the_last_and_the_worst_to_the_best() -> None:
     history = drawn(*HISTORY)
-    assert (history.size, history.begins, history.ends) == ((760, 220), 100.0, 300.0)
+    assert (history.size, history.start, history.end) == ((760, 220), 100.0, 300.0)
     assert history.marks == [(0.0, 196.0), (1.0, 12.0)]
     team, baseline = history.teams
     assert team.dots == [(56.0, 104.0), (342.0, 196.0), (485.0, 58.0), (628.0, 12.0)]
@@ -157,8 +157,8 @@ ORIGIN = {"protocols": {"val": {"name": "davis2017", "revision": 1}}, "truth": "
 SUMS = {number: [item + (k % 3) / 100 for k in range(10)] for number, item in ((1, 1.5), (2, 1.5), (3, 0.5))}
 
 
-def document(number: int, **other: Any) -> dict[str, Any]:
-    return {"provenance": ORIGIN, "sums": {"val": {"J&F-Mean": [SUMS[number], [2] * 10]}}, **other}
+def document(number: int, **changes: Any) -> dict[str, Any]:
+    return {"provenance": ORIGIN, "sums": {"val": {"J&F-Mean": [SUMS[number], [2] * 10]}}, **changes}
 
 
 def compared(
@@ -193,7 +193,7 @@ def test_submissions_are_compared_by_the_sums_in_the_files_for_hosts(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    "other",
+    "changes",
     [
         {"provenance": {**ORIGIN, "truth": "zip:2"}},
         {"provenance": {**ORIGIN, "protocols": {"val": {"name": "davis2017", "revision": 2}}}},
@@ -208,8 +208,8 @@ def test_submissions_are_compared_by_the_sums_in_the_files_for_hosts(tmp_path: P
         {"sums": []},
     ],
 )
-def test_submissions_that_were_not_scored_alike_are_not_compared(other: dict[str, Any], tmp_path: Path) -> None:
-    assert compared(tmp_path, {1: document(1), 2: document(2, **other)}).startswith(
+def test_submissions_that_were_not_scored_alike_are_not_compared(changes: dict[str, Any], tmp_path: Path) -> None:
+    assert compared(tmp_path, {1: document(1), 2: document(2, **changes)}).startswith(
         ("the files of submission 2", "the rows were scored by different")
     )
 

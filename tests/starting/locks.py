@@ -158,9 +158,9 @@ def _play_lines(lines: list[str], folder: Path) -> None:
         if line is not None:
             (folder / lock.FILE).write_text(line.replace("RIGHT", right))
         version, problems = read_locked_version(str(folder)), check_lock(str(folder))
-        words = [f"names {version}"] if version else []
-        words += [f"{problem}{' (accepted)' if problem.accepted else ''}" for problem in problems]
-        lines.append(f"{line!r}: {'; '.join(words).replace('requirements.txt:1:', ':1') or 'is fine'}")
+        facts = [f"names {version}"] if version else []
+        facts += [f"{problem}{' (accepted)' if problem.accepted else ''}" for problem in problems]
+        lines.append(f"{line!r}: {'; '.join(facts).replace('requirements.txt:1:', ':1') or 'is fine'}")
 
 
 def _play_changes(lines: list[str], folder: Path) -> None:
@@ -171,10 +171,10 @@ def _play_changes(lines: list[str], folder: Path) -> None:
             (folder / lock.FILE).write_text(
                 f"x\nsegjudge @ git+x  # scores as of {version}\n" if version else "segjudge @ git+x\n"
             )
-            said = f"requirements.txt: has scores as of {version}; "
-            changes = [f"{problem}".replace(said, "… ") for problem in list_score_changes(str(folder))]
+            beginning = f"requirements.txt: has scores as of {version}; "
+            changes = [f"{problem}".replace(beginning, "… ") for problem in list_score_changes(str(folder))]
             lines.append(f"since {version or 'nothing'}: {' | '.join(changes)}".replace(_RERUN, " …"))
-    lines.append(f"… stands for {said!r} and {_RERUN!r}")
+    lines.append(f"… stands for {beginning!r} and {_RERUN!r}")
 
 
 if __name__ == "__main__":

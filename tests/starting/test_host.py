@@ -91,14 +91,16 @@ def test_every_benchmark_has_a_line_below_its_track(capsys: Any) -> None:
 UNFIT = [(protocol, *row) for protocol, rows in merge_rows("UNFIT").items() for row in rows]
 
 
-@pytest.mark.parametrize(("protocol", "other", "held"), UNFIT)
-def test_a_truth_of_another_form_is_refused(protocol: str, other: str, held: str, tmp_path: Path, capsys: Any) -> None:
-    truth = published(other, tmp_path)
-    if PROTOCOLS[protocol].family != PROTOCOLS[other].family:  # a family reads all files as one track
-        assert main(["host", other, "--truth", str(truth), "--out", str(tmp_path / "one")]) == 0
+@pytest.mark.parametrize(("protocol", "source", "content"), UNFIT)
+def test_a_truth_of_another_form_is_refused(
+    protocol: str, source: str, content: str, tmp_path: Path, capsys: Any
+) -> None:
+    truth = published(source, tmp_path)
+    if PROTOCOLS[protocol].family != PROTOCOLS[source].family:  # a family reads all files as one track
+        assert main(["host", source, "--truth", str(truth), "--out", str(tmp_path / "one")]) == 0
         truth = tmp_path / "one/annotations/val.zip"
     assert main(["host", protocol, "--truth", str(truth), "--out", str(tmp_path / "two")]) == 3
-    assert f"the truth of val holds {held}, which the protocol {protocol} does not score" in capsys.readouterr().err
+    assert f"the truth of val holds {content}, which the protocol {protocol} does not score" in capsys.readouterr().err
     assert not (tmp_path / "two").exists()
 
 

@@ -26,8 +26,10 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, points in POINTS.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "entry_points.txt").write_text(points)
-        words = f"Name: {name.split('-')[0].split('.')[0]}\nVersion: {2 if '2' in name else 1}\n"
-        (tmp_path / name / ("PKG-INFO" if "egg" in name else "METADATA")).write_text(f"Metadata-Version: 2.1\n{words}")
+        metadata = f"Name: {name.split('-')[0].split('.')[0]}\nVersion: {2 if '2' in name else 1}\n"
+        (tmp_path / name / ("PKG-INFO" if "egg" in name else "METADATA")).write_text(
+            f"Metadata-Version: 2.1\n{metadata}"
+        )
     (tmp_path / "none-1.dist-info").mkdir()
     (tmp_path / "odd-1.dist-info").mkdir()
     (tmp_path / "odd-1.dist-info/entry_points.txt").write_bytes(b"\xff segjudge.families")

@@ -47,8 +47,8 @@ def test_an_agent_sees_its_folder_without_hidden_paths(tmp_path: Path, machine: 
     hidden = [str(tmp_path / name) for name in ("agent/secret", "agent/key", "none", "", "link")]
     mounts = [(str(tmp_path / "data"), True), (str(tmp_path / "wheels"), False)]
     limits = ProcessLimits(seconds=100.5, memory=7 << 20, processes=9)
-    words = sandbox.agent_command("bwrap", ["run"], str(tmp_path / "agent"), mounts, hidden, limits)
-    assert " ".join(words).replace(str(tmp_path), "FOLDER") == (
+    command = sandbox.agent_command("bwrap", ["run"], str(tmp_path / "agent"), mounts, hidden, limits)
+    assert " ".join(command).replace(str(tmp_path), "FOLDER") == (
         f"{AGENT} {PYTHON} --ro-bind-try /user /user --ro-bind-try /root/package /root/package --ro-bind-try FOLDER/agent FOLDER/agent "
         "--bind FOLDER/data FOLDER/data --ro-bind FOLDER/wheels FOLDER/wheels --tmpfs FOLDER/agent/secret --remount-ro FOLDER/agent/secret "
         "--ro-bind /dev/null FOLDER/agent/key --tmpfs FOLDER/agent --remount-ro FOLDER/agent "
@@ -58,8 +58,8 @@ def test_an_agent_sees_its_folder_without_hidden_paths(tmp_path: Path, machine: 
     assert " ".join(sandbox.agent_command("bwrap", ["run"], "x", [], [], limits)) == (
         f"{AGENT} {PYTHON} --ro-bind-try /root/package /root/package --ro-bind-try x x {END} x python -I -S -c LIMIT 7340032 640 9  run"
     )
-    words = sandbox.agent_command(None, ["run"], "x", mounts, hidden, limits)
-    assert words == ["python", "-I", "-S", "-c", "LIMIT", "7340032", "640", "0", "", "run"]
+    command = sandbox.agent_command(None, ["run"], "x", mounts, hidden, limits)
+    assert command == ["python", "-I", "-S", "-c", "LIMIT", "7340032", "640", "0", "", "run"]
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_an_agent_sees_its_folder_without_hidden_paths(tmp_path: Path, machine: 
 )  # fmt: skip
 def test_a_scorer_reads_its_paths_and_writes_its_folders(options: Any, size: int, folder: str) -> None:
     places = (["/read"], [("/a", "/b"), ("/c", "/d")], ["/read"])
-    words = sandbox.scorer_command("bwrap", ["run"], *places, python="python3.9", **options)
-    assert " ".join(words) == (
+    command = sandbox.scorer_command("bwrap", ["run"], *places, python="python3.9", **options)
+    assert " ".join(command) == (
         f"bwrap --unshare-all {BEGINNING} --size {size} --tmpfs /dev/shm --hostname worker --bind /a /b --ro-bind-try /usr /usr "
         f"--ro-bind-try /read /read --bind /c /d {END} {folder} python3.9 -I -S -c LIMIT 0 0 1024  run"
     )
@@ -77,9 +77,9 @@ def test_a_scorer_reads_its_paths_and_writes_its_folders(options: Any, size: int
 def test_an_installer_has_the_network_and_the_settings_of_pip(tmp_path: Path, machine: pytest.MonkeyPatch) -> None:
     (tmp_path / "home/.pip").mkdir(parents=True)
     machine.setenv("PIP_FIND_LINKS", f"/var {tmp_path}/none")  # pip splits them at blanks
-    words = sandbox.installer_command("bwrap", ["pip"], ["/read"], ["/write"])
+    command = sandbox.installer_command("bwrap", ["pip"], ["/read"], ["/write"])
     home = "HOME/.config/pip HOME/.config/pip --ro-bind-try HOME/.pip HOME/.pip"
-    assert " ".join(words).replace(str(tmp_path / "home"), "HOME") == (
+    assert " ".join(command).replace(str(tmp_path / "home"), "HOME") == (
         f"bwrap --unshare-all --share-net {BEGINNING} --size 8589934592 --tmpfs /dev/shm --size 8589934592 --tmpfs /tmp "
         f"--ro-bind-try /usr /usr --ro-bind-try /etc/resolv.conf /etc/resolv.conf --ro-bind-try {home} --ro-bind-try /var /var "
         f"--ro-bind-try /read /read --bind /write /write {END} /tmp pip -I -S -c LIMIT 0 0 1024  pip"

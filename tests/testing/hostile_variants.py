@@ -49,13 +49,13 @@ def write_variants() -> str:
 
 def _join_values(lines: list[str]) -> Iterator[str]:
     """Yield the lines; one line for a place with many values: the values, and the first and a checksum of all."""
-    found = [(line, _VALUE.match(line)) for line in lines]
-    places, joined = Counter(match[1] for _, match in found if match), set[str]()
-    for line, match in found:
+    matches = [(line, _VALUE.match(line)) for line in lines]
+    places, joined = Counter(match[1] for _, match in matches if match), set[str]()
+    for line, match in matches:
         if not match or places[match[1]] < 3:
             yield line
         elif match[1] not in joined:
-            same = [each for _, each in found if each and each[1] == match[1]]
+            same = [each for _, each in matches if each and each[1] == match[1]]
             texts = [each[3] for each in same]
             yield f"{match[1]} {', '.join(each[2] for each in same)}: {texts[0]} … {zlib.crc32(repr(texts).encode()):08x}"
             joined.add(match[1])

@@ -105,7 +105,7 @@ class DatasetFolder:
 
 def sort_dataset(files: Files, root: str, layout: Layout, subset: str) -> DatasetFolder:
     """Return a dataset's files sorted into masks, by sequence, object and frame, and pictures."""
-    homes: Dict[str, List[Tuple[List[str], str]]] = {}
+    mask_folders: Dict[str, List[Tuple[List[str], str]]] = {}
     pictures: Dict[str, List[str]] = {}
     for name in files.sizes:
         parts = name.split("/")
@@ -113,19 +113,19 @@ def sort_dataset(files: Files, root: str, layout: Layout, subset: str) -> Datase
             pictures.setdefault(parts[-2], []).append(parts[-1].rpartition(".")[0])
         elif parts[-1].lower().endswith(".png"):
             home, below = _cut_at_mask_folder(parts)
-            homes.setdefault(home, []).append((below, name))
-    if not homes:
+            mask_folders.setdefault(home, []).append((below, name))
+    if not mask_folders:
         raise HostError(f"{root}: holds no PNG masks")
-    home = _choose_mask_folder(sorted(homes), layout, subset)
-    folder = DatasetFolder(files, root, _sort_masks(homes[home], 3 if layout.object_folders else 2), pictures)
+    home = _choose_mask_folder(sorted(mask_folders), layout, subset)
+    folder = DatasetFolder(files, root, _sort_masks(mask_folders[home], 3 if layout.object_folders else 2), pictures)
     if files.hidden_folders:
         hidden = name_list(sorted(files.hidden_folders))
         folder.notes.append(
             f"folders whose names begin with a dot are not read: {hidden}; rename folders that hold masks"
         )
-    other_homes = [name for name in homes if name != home]
-    if other_homes:
-        folder.notes.append(f"masks are read from {home or root}, not from {name_list(other_homes)}")
+    unread_folders = [name for name in mask_folders if name != home]
+    if unread_folders:
+        folder.notes.append(f"masks are read from {home or root}, not from {name_list(unread_folders)}")
     return folder
 
 
@@ -137,7 +137,7 @@ def _cut_at_mask_folder(parts: List[str]) -> Tuple[str, List[str]]:
     return "/".join(parts[:stop]), parts[stop:]
 
 
-def _choose_mask_folder(homes: List[str], layout: Layout, subset: str) -> str:
+def _choose_mask_folder(mask_folders: List[str], layout: Layout, subset: str) -> str:
     """Return the mask folder that best fits subset and layout; 480p before other resolutions.
 
     PNGs outside any mask folder (home "") are the last resort.
@@ -149,7 +149,7 @@ def _choose_mask_folder(homes: List[str], layout: Layout, subset: str) -> str:
         other_subset = bool(subset) and subsets.isdisjoint(parts)
         return not home, other_subset, layout.masks not in parts, "Annotations" not in parts, parts[-1] != "480p"
 
-    return min(homes, key=misfits)
+    return min(mask_folders, key=misfits)
 
 
 def _sort_masks(files: List[Tuple[List[str], str]], depth: int) -> _Masks:

@@ -127,12 +127,15 @@ def _boundary_losses(window: _ObjectWindow, near: _Words) -> Tuple[Array, Array]
     of_truth, of_prediction = _count_pixels(window.truth_boundary), _count_pixels(window.prediction_boundary)
     open_truth = window.truth_boundary & ~_grow(window.prediction_boundary, window.radius)
     open_prediction = window.prediction_boundary & ~near
-    some_truth, some_prediction = np.maximum(of_truth, 1), np.maximum(of_prediction, 1)
-    recall, precision = 1 - _count_pixels(open_truth) / some_truth, 1 - _count_pixels(open_prediction) / some_prediction
+    true_pixels, predicted_pixels = np.maximum(of_truth, 1), np.maximum(of_prediction, 1)
+    recall, precision = (
+        1 - _count_pixels(open_truth) / true_pixels,
+        1 - _count_pixels(open_prediction) / predicted_pixels,
+    )
     both = precision + recall
     weight = np.where(both > 0, precision / np.where(both > 0, both, 1), 0.5)
     weight = np.where((of_truth > 0) & (of_prediction > 0), weight, of_truth > 0)
-    truth_share, prediction_share = weight / some_truth, (1 - weight) / some_prediction
+    truth_share, prediction_share = weight / true_pixels, (1 - weight) / predicted_pixels
     within = _count_pixels(open_truth & window.prediction), _count_pixels(open_prediction & window.truth)
     under = truth_share * (_count_pixels(open_truth) - within[0]) + prediction_share * within[1]
     over = truth_share * within[0] + prediction_share * (_count_pixels(open_prediction) - within[1])

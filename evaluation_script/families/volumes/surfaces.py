@@ -107,8 +107,8 @@ def _list_normals() -> Array:
     """Return for each code the normals (x, y, z) of up to four triangles, 0 where there is none."""
     normals = np.zeros((_CODES, 4, 3))
     corners = list(product((0, 1), repeat=3))
-    for words, triangles in _KINDS:
-        chosen = [tuple(map(int, word)) for word in words.split()]
+    for vertices, triangles in _KINDS:
+        chosen = [tuple(map(int, word)) for word in vertices.split()]
         numbers = [list(map(int, word)) for word in triangles.split()]
         for axes, flips in product(permutations(range(3)), product((0, 1), repeat=3)):
             turned = {tuple(corner[axis] ^ flip for axis, flip in zip(axes, flips)) for corner in chosen}

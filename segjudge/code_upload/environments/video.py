@@ -92,7 +92,7 @@ class _VideoTask:
         return {"type": "labels", "of": "the frame that was shown", "dtype": "uint8"}
 
     def begin(self) -> Observation:
-        self._answers, self._views = {}, self._walk()
+        self._answers, self._views = {}, self._list_views()
         self._view = next(self._views)
         return self._view.observation()
 
@@ -142,7 +142,8 @@ class _VideoTask:
         if not runs:  # no object was ever visible, but the sequence exists
             runs[next(iter(numbers.values()), "1")] = [None] * len(view.sequence.frames)
 
-    def _walk(self) -> Iterator[_View]:
+    def _list_views(self) -> Iterator[_View]:
+        """Yield the frames of all sequences in order, with the objects that each shows first."""
         for sequence in self._footage.sequences:
             seen: set[int] = set()
             ids = ids_of(sequence)

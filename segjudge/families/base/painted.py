@@ -63,7 +63,8 @@ class _Row:
 
     name: str
     object: int
-    at: list[int] = field(default_factory=list)
+    #: The indices of its frames.
+    indices: list[int] = field(default_factory=list)
     kinds: list[int] = field(default_factory=list)
     partners: list[int] = field(default_factory=list)
     areas: list[float] = field(default_factory=list)
@@ -225,14 +226,14 @@ class PaintedUnit:
         total = max(1, sum(row.count_faults() for row in rows))
         for row in rows:
             faults = [0 if kind == RIGHT else kind for kind in row.kinds]
-            for start, stop in find_runs(faults, row.at):
+            for start, stop in find_runs(faults, row.indices):
                 kinds, areas = row.kinds[start:stop], row.areas[start:stop]
                 kind = Counter(kinds).most_common(1)[0][0]
-                frames = row.at[start:stop]
+                frames = row.indices[start:stop]
                 fault, worst = FAULTS[kind], int(np.argmax(areas))
                 about = self._describe_fault(kind, row, start, stop)
                 facets = [("kind", fault.name), ("size", _name_size(max(areas) / self._whole))]
-                if start and row.at[start] - row.at[start - 1] > 1:
+                if start and row.indices[start] - row.indices[start - 1] > 1:
                     facets.append(("time", "after an absence"))
                 share = sum(frame_kind != RIGHT for frame_kind in kinds) / total
                 location = f", {row.name}, {describe_frames(self.frames[frames[0]], self.frames[frames[-1]])}"
@@ -387,7 +388,7 @@ class PaintedUnit:
             "counts": list(map(len, notes)),
             "segments": [len(frame.seen.truth.keys) for frame in self._judged],
             "rows": [
-                {"name": row.name, "object": row.object, "at": row.at, "kinds": row.kinds, "ids": row.partners}
+                {"name": row.name, "object": row.object, "at": row.indices, "kinds": row.kinds, "ids": row.partners}
                 for row in rows[:_MOST_ROWS]
             ],
             "all_rows": len(rows),
@@ -493,7 +494,7 @@ def _measure_matches(frame: _JudgedFrame) -> tuple[float, tuple[float, float]]:
 
 
 def _extend(row: _Row, index: int, kind: int, partner: int, area: float) -> None:
-    row.at.append(index)
+    row.indices.append(index)
     row.kinds.append(kind)
     row.partners.append(partner)
     row.areas.append(area)

@@ -191,7 +191,7 @@ class SliceDrawing:
         self._drawn[case.name] = {
             slices
             for slices in (_place_in(look, voxel) for voxel in places)
-            if all(at in drawn_slices for at, drawn_slices in zip(slices, stops, strict=True))
+            if all(index in drawn_slices for index, drawn_slices in zip(slices, stops, strict=True))
         }
         self._list_moments(case, components)
 
@@ -232,8 +232,8 @@ class SliceDrawing:
         """Return the name of a case, linked to a place in it (default: the worst) if it is drawn."""
         if not self.has(case):
             return case
-        at = Markup(' data-place="{}"').format(",".join(map(str, voxel))) if voxel else ""
-        return Markup('<a href="{}" data-open="{}"{}>{}</a>').format(ANCHOR, f"{self._split}/{case}", at, case)
+        attribute = Markup(' data-place="{}"').format(",".join(map(str, voxel))) if voxel else ""
+        return Markup('<a href="{}" data-open="{}"{}>{}</a>').format(ANCHOR, f"{self._split}/{case}", attribute, case)
 
     def show(self, cases: int, noun: str) -> Section | None:
         """Return the player of the drawn cases, which states the number of all cases; None if none is drawn."""
@@ -361,7 +361,7 @@ def _pack(
         drawn = set(range(max(0, middle - around), min(length, middle + around + 1)))
         drawn |= set(np.linspace(0, length - 1, spread).round().astype(int).tolist())
         drawn |= seen
-        stops.append(sorted(drawn, key=lambda at: (at != middle, at not in seen, abs(at - middle), at)))
+        stops.append(sorted(drawn, key=lambda index: (index != middle, index not in seen, abs(index - middle), index)))
         size = across[plane.down], across[plane.across]
         truth, *predictions = look.sides
         letter = AXES[2 - look.view.axes[number]]

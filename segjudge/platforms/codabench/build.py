@@ -77,7 +77,7 @@ _MOUNT = """import os
 
 __path__ = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../evaluation_script")]
 """
-_BESIDE = ("report/pages/*", "families/*/pages/*", "families/*/published.json", "interactive/davis_sequences.csv")
+_DATA_FILES = ("report/pages/*", "families/*/pages/*", "families/*/published.json", "interactive/davis_sequences.csv")
 #: The maximum characters of texts that Codabench shows, other than the title.
 _LONGEST_NAME, _LONGEST_REWARD, _SHORT = 256, 256, 36
 _TERMS, _LOGO, _SCORING = "terms.html", "logo", "scoring_program.zip"
@@ -627,11 +627,11 @@ def _read_page_files(program: str, protocols: list[str]) -> dict[str, bytes]:
     """Return the page program's files, with the package and these protocols' plug-ins."""
     folder = Path(program).parent
     paths = {Path(__file__).with_name("page_program.py"): Path(program)}
-    beside = [path for pattern in _BESIDE for path in sorted(_PACKAGE.glob(pattern)) if path.is_file()]
+    data_files = [path for pattern in _DATA_FILES for path in sorted(_PACKAGE.glob(pattern)) if path.is_file()]
     toolkits = read_toolkits(protocols)
     modules = [data for name, data in toolkits.items() if name.endswith(".py")]
     imported = [name for text in modules for name in find_imports(text) if name.package == "segjudge"]
-    for path in [*_module_files([_MAKER, *(name.name for name in imported)]), *beside]:
+    for path in [*_module_files([_MAKER, *(name.name for name in imported)]), *data_files]:
         paths[path] = folder / path.relative_to(_PACKAGE.parent)
     files = {target.as_posix(): path.read_bytes() for path, target in paths.items()}
     files[(folder / _SCORERS.replace(".", "/") / "__init__.py").as_posix()] = _MOUNT.encode()

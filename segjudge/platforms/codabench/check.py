@@ -248,8 +248,8 @@ def _check_order(entry: CompetitionEntry) -> BundleProblems:
     for phase, start in zip(phases, starts, strict=True):
         if start is None:
             yield crash(31, f"{phase.path}.start", "is missing", "Say when the phase starts, in UTC", _COMPARED)
-    for (phase, after), end, start in zip(pairwise(phases), ends, starts[1:], strict=False):
-        name, next_name = phase.item.get("name"), after.item.get("name")
+    for (phase, next_phase), end, start in zip(pairwise(phases), ends, starts[1:], strict=False):
+        name, next_name = phase.item.get("name"), next_phase.item.get("name")
         if end is None:
             quote = f"Phase: {name} must have an end time because it has a phase after it."
             fault = "is missing, and another phase follows"
@@ -258,10 +258,10 @@ def _check_order(entry: CompetitionEntry) -> BundleProblems:
             quote = f"Phases must be sequential. Phase: {next_name}starts before Phase: {name} has ended"
             fault = f"starts at {start}, and {name} ends at {end}"
             remedy = "Make the phases consecutive, or split them into two competitions"
-            yield refusal(37, f"{after.path}.start", fault, remedy, quote)
+            yield refusal(37, f"{next_phase.path}.start", fault, remedy, quote)
         elif start == end:
             quote = f"Phases dates conflict. Phase: {next_name} should start after Phase: {name} has ended"
-            yield refusal(38, f"{after.path}.start", f"is when {name} ends", "Start it one second later", quote)
+            yield refusal(38, f"{next_phase.path}.start", f"is when {name} ends", "Start it one second later", quote)
 
 
 _UNSORTED = RuleRow(30, "index", _cannot_be_sorted, "the phases' indexes have different types",

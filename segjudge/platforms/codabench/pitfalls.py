@@ -195,11 +195,15 @@ def _check_content(subject: str, key: str, path: str) -> BundleProblems:
             subject, f"its command needs a shell, but Codabench starts none: {command}", "Put it into a script", 26
         )
     try:
-        words = shlex.split(command)
+        arguments = shlex.split(command)
     except ValueError as error:
         yield warning(subject, f"its command cannot be split into words ({error})", "Correct its quotes", 26)
         return
-    scripts = [re.sub(r"^(\$program|/app/program)/", "", word) for word in words if re.search(r"\.(py|sh)$", word)]
+    scripts = [
+        re.sub(r"^(\$program|/app/program)/", "", argument)
+        for argument in arguments
+        if re.search(r"\.(py|sh)$", argument)
+    ]
     for script in [script for script in scripts[:1] if not script.startswith("/")]:
         if os.path.normpath(script) not in names:
             yield warning(subject, f"its command runs {script}, which is not in it", "Correct the command", 26)

@@ -23,7 +23,7 @@ WARNINGS = "warnings"
 
 
 def main() -> int:
-    """Score the input and write the metrics; return the exit code, 1 if there are no metrics."""
+    """Score the input, write `metrics.json`, and return the exit code: 0, or 1 without metrics."""
     source, truth, target = sys.argv[1:4] if len(sys.argv) == 4 else _FOLDERS
     try:
         script: Any = importlib.import_module("evaluation_script")

@@ -240,11 +240,11 @@ def _join_documents(outputs: dict[str, str], limits: Any) -> Any:
     joined: dict[str, Any] = {}
     writers: dict[tuple[str, ...], str] = {}
     for document, job in documents:
-        _add(joined, document, (), job, writers)
+        _merge_output(joined, document, (), job, writers)
     return joined
 
 
-def _add(
+def _merge_output(
     joined: dict[str, Any],
     document: dict[str, Any],
     above: tuple[str, ...],
@@ -263,7 +263,7 @@ def _add(
         if before.__class__ != value.__class__ or not (is_container or before == value):
             raise _refuse_both(writer, job, keys)
         if is_container and isinstance(value, dict):
-            _add(before, value, keys, job, writers)
+            _merge_output(before, value, keys, job, writers)
         elif is_container:
             for record in value:
                 sequence = _sequence_of(record)

@@ -31,7 +31,7 @@ class Field:
     choices: tuple[Any, ...] = ()
     #: Whether text may be empty; whether a list holds text.
     blank: bool = False
-    words: bool = False
+    holds_text: bool = False
     #: Keys of the items, for a list of mappings.
     items: dict[str, Field] | None = None
 
@@ -77,7 +77,7 @@ _SHOWN_CHARACTERS = 80
 
 def validate(key: str, value: object, field: Field) -> FieldError | None:
     """Return the serializer's error; None for a valid value."""
-    if field.kind == LIST and field.words and value is not None:
+    if field.kind == LIST and field.holds_text and value is not None:
         return _validate_list(key, value, field)
     if value is None:
         messages = [] if field.null else [_NULL]

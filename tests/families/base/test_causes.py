@@ -222,11 +222,11 @@ def test_classes_of_maps_are_called_by_others_as_a_whole_or_in_part() -> None:
     exchanged = np.array([[500, 0, 0], [0, 0, 200], [0, 100, 0]])
     assert count_map(exchanged, right, right, element="points") == "Car and dog are exchanged in 1 of 3 images."
     partly = np.array([[500, 0, 0], [50, 150, 0], [0, 0, 100]])
-    found = "Every region is found, but 1 of 6 regions"
-    assert count_map(partly, right) == f"{found} is too small (car): 25 % of its pixels are called sky."
+    sentence = "Every region is found, but 1 of 6 regions"
+    assert count_map(partly, right) == f"{sentence} is too small (car): 25 % of its pixels are called sky."
     grown = np.array([[450, 0, 50], [0, 200, 0], [0, 0, 100]])
     assert count_map(grown, right, element="points") == (
-        f"{found} is too large (dog): 33 % of the predicted points are sky."
+        f"{sentence} is too large (dog): 33 % of the predicted points are sky."
     )
     shifted = np.array([[460, 20, 20], [20, 180, 0], [20, 0, 80]])
     assert count_map(shifted).startswith(
@@ -302,12 +302,12 @@ def test_an_object_in_parts_is_split_by_a_rule_that_matches_none_of_them() -> No
         for area in areas
     ]
     shared = np.array([[30.0, 30, 30, 0], [0, 0, 0, 90]])
-    own = JudgedSegments(
+    judged = JudgedSegments(
         np.array([MISSED, RIGHT]), np.array([SURPLUS] * 3 + [RIGHT]), np.array([-1, -1, -1, 1]), np.array([-1, 3])
     )
-    seen = SeenFrame(*sides, shared, np.zeros(4, bool), None, own)
+    seen = SeenFrame(*sides, shared, np.zeros(4, bool), None, judged)
     counts = CauseCounts("cell", "video")
-    counts.add("unit 0", seen, own, ())
+    counts.add("unit 0", seen, judged, ())
     assert counts.describe() == "1 of 2 cells is split into several predictions."
 
 

@@ -103,7 +103,7 @@ def test_the_size_of_an_images_faults_is_the_share_of_the_largest(pixels: int, s
 
 def test_each_row_of_a_timeline_tells_frames_faults_partners_and_areas() -> None:
     unit = paint(EXACT, MISSING, ADDED, ("1111112222", "3333330000"))
-    rows = [(row.name, row.object, row.at, row.kinds, row.partners, row.areas) for row in unit.rows()]
+    rows = [(row.name, row.object, row.indices, row.kinds, row.partners, row.areas) for row in unit.rows()]
     assert rows == [
         ("object 1", 0, [0, 1, 3], [RIGHT, MISSED, WRONG_CLASS], [0, -1, 1], [6.0, 6.0, 6.0]),
         ("surplus track 1", -1, [2], [SURPLUS], [0], [6.0]),

@@ -79,11 +79,11 @@ def _diagnose(folder: Path, protocol: str, arguments: list[str]) -> Iterator[str
     given = PageOptions(str(folder / "pictures"))
     for shown in ({"": matches[0]}, dict(zip("ab", matches, strict=True))):
         for options in (given, PageOptions(budget=4))[: 2 if protocol == "coco" else 1]:
-            found = players.draw_worst(shown, "val", options)
-            if found is not None:
-                yield f"player of {len(shown)}, at most {options.budget}: {found.looked_at} of {found.units}"
-                yield from (f"  {moment['sequence']}: {moment['text']}" for moment in found.player.values["moments"])
-                streams = found.player.streams.items()
+            section = players.draw_worst(shown, "val", options)
+            if section is not None:
+                yield f"player of {len(shown)}, at most {options.budget}: {section.looked_at} of {section.units}"
+                yield from (f"  {moment['sequence']}: {moment['text']}" for moment in section.player.values["moments"])
+                streams = section.player.streams.items()
                 yield f"  {[(name, digest(zlib.decompress(data))) for name, data in streams if '#' not in name]}"
                 yield f"  pictures of {[name for name, _ in streams if '#' in name]}"
     if protocol != "coco":

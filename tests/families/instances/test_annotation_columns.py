@@ -98,9 +98,9 @@ def test_usual_annotations_give_the_truth_of_the_json_parser(seed: int, monkeypa
     monkeypatch.setattr(reader, "_WINDOW", draw.choice([1 << 24, 3000]))
     content = document(draw)
     text = json.dumps(content, indent=draw.choice([None, 1]), ensure_ascii=draw.random() < 0.5)
-    found = read_annotations(text.encode())
-    assert found is not None
-    assert len(found[1].ids) == 12
+    columns = read_annotations(text.encode())
+    assert columns is not None
+    assert len(columns[1].ids) == 12
     assert_equal(truths._read_by_kernel(text.encode(), "t"), truths.truth_of(json.loads(text), "t"))
 
 
@@ -270,7 +270,7 @@ def test_a_key_in_disguise_is_no_second_list() -> None:
     data = json.dumps(document(random.Random(3)))
     for disguised in (r'"\u0061nnotations": [],', r'"note": "\"annotations\": [7]",'):
         text = f"{data[:-1]}, {disguised[:-1]}}}"
-        found = read_annotations(text.encode())
-        assert (found is None) == disguised.startswith(r'"\u')
-        if found is not None:
+        columns = read_annotations(text.encode())
+        assert (columns is None) == disguised.startswith(r'"\u')
+        if columns is not None:
             assert_equal(truths._read_by_kernel(text.encode(), "t"), truths.truth_of(json.loads(text), "t"))

@@ -166,9 +166,9 @@ def test_a_crowd_takes_what_lies_in_it_by_more_than_half(tmp_path: Path) -> None
     assert diagnosis.select(0.8).tolist() == [True, False, False]
     assert diagnosis.select(0.95).tolist() == [False] * 3
     assert diagnosis.match_at(0.55).ignored.tolist() == [False, False, False]
-    own = made_up([[1, 1, crowd, 1], [1, 1, more, 0]], [[1, 1, more, 0.8]], tmp_path)
-    assert (own.ignored.tolist(), own.right.tolist(), own.hits.tolist()) == ([False], [True], [False, True])
-    assert own.instance_counts.tolist() == [1, 0]
+    crowded = made_up([[1, 1, crowd, 1], [1, 1, more, 0]], [[1, 1, more, 0.8]], tmp_path)
+    assert (crowded.ignored.tolist(), crowded.right.tolist(), crowded.hits.tolist()) == ([False], [True], [False, True])
+    assert crowded.instance_counts.tolist() == [1, 0]
 
 
 def test_detections_are_judged_again_at_another_threshold(tmp_path: Path) -> None:

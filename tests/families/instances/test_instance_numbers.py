@@ -423,13 +423,13 @@ def test_the_second_of_two_equal_ids_is_named() -> None:
 def test_a_truth_is_read_plain_gzipped_zipped_or_packed(tmp_path: Path) -> None:
     data = json.dumps(document((0, 0, 9, mask(3, 3)))).encode()
     path = tmp_path / "truth"
-    for held in (data, gzip.compress(data), zipped({"a/truth.json": data, "readme.txt": b"x"})):
-        path.write_bytes(held)
+    for upload in (data, gzip.compress(data), zipped({"a/truth.json": data, "readme.txt": b"x"})):
+        path.write_bytes(upload)
         (name, read), *others = instance_truth.read(str(path), "x").items()
         assert (name, read.ids.tolist(), others) == ("x", [1], [])
         assert list(scorer.read_truth(str(path), "coco").splits) == ["val"]
-    for held in (zipped({"a.json": data, "b.json": data}), zipped({"a.txt": b"x"})):
-        path.write_bytes(held)
+    for upload in (zipped({"a.json": data, "b.json": data}), zipped({"a.txt": b"x"})):
+        path.write_bytes(upload)
         with pytest.raises(HostError, match="holds (2 JSON files|no JSON file); an annotation file has one"):
             instance_truth.read(str(path))
     instance_truth.write(str(path), {"a": data, "b": data})
@@ -444,8 +444,8 @@ def test_polygons_of_a_packed_truth_are_drawn_once_and_stay_what_they_were(tmp_p
     path, packed = tmp_path / "truth.json", tmp_path / "truth.zip"
     path.write_text(json.dumps(polygons))
     assert main(["pack", "--layout", "coco", "--root", str(path), "--out", str(packed)]) == 0
-    (held,) = (json.loads(data)["annotations"] for data in instance_truth.documents(str(packed)).values())
-    assert [item["segmentation"]["size"] for item in held] == [list(SIZE)] * 3
+    (annotations,) = (json.loads(data)["annotations"] for data in instance_truth.documents(str(packed)).values())
+    assert [item["segmentation"]["size"] for item in annotations] == [list(SIZE)] * 3
     before, after = (instance_truth.read(str(file))["val"] for file in (path, packed))
     assert before.masks[0] == coco.merge(coco.frPyObjects([ring], *SIZE))["counts"].decode()
     assert before.masks[2] == coco.merge(coco.frPyObjects([ring, hole], *SIZE))["counts"].decode()

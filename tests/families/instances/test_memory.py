@@ -20,17 +20,17 @@ from tests.scoring.memory_parts import of_parts, same
 from tests.shared import needs_shared
 
 
-def files(found: list[Any], folder: Path) -> tuple[str, str]:
+def files(detections: list[Any], folder: Path) -> tuple[str, str]:
     """Write results and truth, and return their paths."""
     truths: list[Any] = []
-    for image, (_, truth) in enumerate(found):
+    for image, (_, truth) in enumerate(detections):
         truths += records(truth, image, len(truths) + 1)
     document = {
-        "images": [{"id": image, "height": SIZE[0], "width": SIZE[1]} for image in range(len(found))],
+        "images": [{"id": image, "height": SIZE[0], "width": SIZE[1]} for image in range(len(detections))],
         "categories": [{"id": number, "name": str(number)} for number in (1, 2, 3)],
         "annotations": truths,
     }
-    sent = [record for image, (prediction, _) in enumerate(found) for record in records(prediction, image)]
+    sent = [record for image, (prediction, _) in enumerate(detections) for record in records(prediction, image)]
     (folder / "results.json").write_text(json.dumps(sent))
     (folder / "truth.json").write_text(json.dumps(document))
     return str(folder / "results.json"), str(folder / "truth.json")

@@ -264,16 +264,16 @@ def test_scores_decide_whether_tracks_count_but_for_ap(tmp_path: Path) -> None:
         assert (values["cgF1"], values["pHOTA"], round(values["phrase_AP"], 12)) == (counted, counted, 1)
 
 
-@pytest.mark.parametrize(("score", "found", "followed"), [(0.51, 1, 1), (0.5, 1, 0), (0.49, 0, 0)])
+@pytest.mark.parametrize(("score", "matched", "followed"), [(0.51, 1, 1), (0.5, 1, 0), (0.49, 0, 0)])
 def test_the_script_follows_tracks_above_one_half_alone(
-    score: float, found: int, followed: int, tmp_path: Path
+    score: float, matched: int, followed: int, tmp_path: Path
 ) -> None:
     truth = write(tmp_path / "t.json", document({(0, 1): [(tube(0, 0), 0)], (0, 2): []}))
     results = write(tmp_path / "r.json", records_of({(0, 1): [(tube(0, 0), score)]}))
     values = segjudge.score(results, truth, "sa-co-veval-official").metrics["val"]
-    assert (values["cgF1"], values["pmF1"]) == pytest.approx((found, found), abs=1e-3)
+    assert (values["cgF1"], values["pmF1"]) == pytest.approx((matched, matched), abs=1e-3)
     assert (values["pHOTA"], round(values["phrase_AP"], 12)) == (followed, 1)
-    assert values["TETA"] == (1 if found else None)
+    assert values["TETA"] == (1 if matched else None)
 
 
 def frames_of(track: list[Any], *shown: int) -> list[Any]:

@@ -36,9 +36,9 @@ def send_refcoco(world: World) -> bytes:
     for index, video in enumerate(world):
         texts = video.runs()[0]
         for number in range(1, OBJECTS + 1):
-            own = video.labels[0] == number
+            object_mask = video.labels[0] == number
             extra = {key: text for key, text in texts.items() if key > OBJECTS and key % OBJECTS == number % OBJECTS}
-            mask = own | np.isin(video.labels[0], list(extra))
+            mask = object_mask | np.isin(video.labels[0], list(extra))
             lines.append(to_json(
                 {"sent_id": OBJECTS * index + number,
                  "segmentation": rle_of(encode_labels(mask.astype(np.uint8)).get(1, encode_labels(mask * 1).get(1, "")))}

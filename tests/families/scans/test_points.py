@@ -106,19 +106,19 @@ def test_a_page_names_scans_whose_points_differ(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_points_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    truth, other = make_dataset(tmp_path, {}), written(tmp_path / "other", {"readme.txt": b"?"})
+    truth, empty = make_dataset(tmp_path, {}), written(tmp_path / "other", {"readme.txt": b"?"})
     with pytest.raises(AssertionError):
-        write_report(tmp_path, truth, "--images", str(other))
+        write_report(tmp_path, truth, "--images", str(empty))
     assert "has no points of the scored scans; it needs files such as" in capsys.readouterr().err
 
 
 def test_a_page_of_the_truth_needs_its_points(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    truth, other = make_dataset(tmp_path, {NAMES[0]: 90}), written(tmp_path / "other", {"readme.txt": b"?"})
+    truth, empty = make_dataset(tmp_path, {NAMES[0]: 90}), written(tmp_path / "other", {"readme.txt": b"?"})
     command = ["report", "--truth", str(truth), "--protocol", "semantic-kitti", "--out", str(tmp_path / "page.html")]
     assert main(command) == 2
     assert "name the folder of the points with --images" in capsys.readouterr().err
-    assert main([*command, "--images", str(other)]) == 3
-    assert f"{other}: has no points of the scored scans; it needs files such as" in capsys.readouterr().err
+    assert main([*command, "--images", str(empty)]) == 3
+    assert f"{empty}: has no points of the scored scans; it needs files such as" in capsys.readouterr().err
     with patch("segjudge.families.scans.points.open_dataset", wraps=open_dataset) as opened:
         assert main([*command, "--images", str(truth)]) == 0
     assert opened.call_args_list == [call(str(truth))]

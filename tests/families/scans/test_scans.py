@@ -59,8 +59,8 @@ def thing(label: int, number: int, points: int) -> list[int]:
 
 
 def scored(tmp_path: Path, truth: Any, sent: Any, protocol: str) -> dict[str, Any]:
-    own = read_truth(str(written(tmp_path / "truth", scans("labels", a=truth))))
-    return score_units(written(tmp_path / "sent", scans("predictions", a=sent)), own, protocol)
+    packed = read_truth(str(written(tmp_path / "truth", scans("labels", a=truth))))
+    return score_units(written(tmp_path / "sent", scans("predictions", a=sent)), packed, protocol)
 
 
 # ── the scripts' numbers ────────────────────────────────────────────────────
@@ -112,15 +112,17 @@ def test_what_the_scripts_shift_leave_out_or_stop_at_is_a_sentence(case: str, pr
 
 
 @pytest.mark.parametrize(
-    ("sent", "held"),
+    ("sent", "content"),
     [(b"", "0 points"), (bytes(4), "1 point"), (bytes(9), "9 bytes"), (bytes(1), "1 byte"), (bytes(12), "3 points")],
 )
-def test_a_scan_has_a_label_for_every_point(sent: bytes, held: str, tmp_path: Path) -> None:
+def test_a_scan_has_a_label_for_every_point(sent: bytes, content: str, tmp_path: Path) -> None:
     truth = read_truth(str(written(tmp_path / "truth", scans("labels", a=[40, 40]))))
     name = "sequences/08/predictions/a.label"
     with pytest.raises(SubmissionError) as caught:
         score_units(written(tmp_path / "sent", {name: sent}), truth, "semantic-kitti")
-    assert str(caught.value) == f"{name}: holds {held}; the scan has 2 points of 4 bytes. Send a label for every point."
+    assert (
+        str(caught.value) == f"{name}: holds {content}; the scan has 2 points of 4 bytes. Send a label for every point."
+    )
 
 
 @pytest.mark.skipif(not CASES, reason="needs the shared data")

@@ -301,7 +301,7 @@ def test_a_frame_that_no_object_needs_is_read_all_the_same_where_there_is_none(t
 
 
 @pytest.mark.parametrize(
-    ("counts", "words"),
+    ("counts", "sentence"),
     [
         (compress([40, -2, 10]), "has counts below zero or beyond the frame"),
         (compress([50, 0, -2]), "has counts below zero or beyond the frame"),
@@ -312,14 +312,14 @@ def test_a_frame_that_no_object_needs_is_read_all_the_same_where_there_is_none(t
     ],
 )
 def test_run_lengths_of_a_sequence_are_believed_when_they_are_sound(
-    counts: str, words: str | None, tmp_path: Path
+    counts: str, sentence: str | None, tmp_path: Path
 ) -> None:
     """`X` is 8 and continues, `P` is zero and continues: six characters are a number, seven are not."""
     document = json.dumps({"b": {"1": [{"size": [6, 8], "counts": counts}] * 3}}).encode()
-    if words is None:
+    if sentence is None:
         assert score({"b": [ONE] * 3}, document, "davis2017", tmp_path)[0]
         return
-    with pytest.raises(SubmissionError, match=f"b, object 1, mask 1: {words}"):
+    with pytest.raises(SubmissionError, match=f"b, object 1, mask 1: {sentence}"):
         score({"b": [ONE] * 3}, document, "davis2017", tmp_path)
 
 

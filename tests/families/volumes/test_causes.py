@@ -79,11 +79,11 @@ def test_what_all_causes_cost_is_what_the_first_share_lacks(protocol: str, label
     random = np.random.default_rng(5)
     truths = [draw_case(random, labels) for _ in range(6)]
     scores = score(tmp_path, protocol, [(truth, spoil_case(truth, random, labels)) for truth in truths])
-    found, report = look(scores), scores.reports[0]
+    verdicts, report = look(scores), scores.reports[0]
     lost = 1 - (report.values[report.protocol.metrics[0]] or 0)
     assert lost > 0.05
-    assert sum(sum_causes(found).values()) == pytest.approx(lost, abs=1e-9)
-    assert found.causes.describe()
+    assert sum(sum_causes(verdicts).values()) == pytest.approx(lost, abs=1e-9)
+    assert verdicts.causes.describe()
 
 
 def test_missed_lesions_are_counted_with_their_volume(tmp_path: Path) -> None:

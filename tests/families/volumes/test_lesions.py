@@ -59,8 +59,8 @@ def test_lesion_wise_scores_are_those_of_brats(case: str, protocol: str) -> None
             rule = tissues[0].lesions
             if rule.penalty < 0:
                 rule = rule._replace(penalty=math.sqrt(sum(side * side for side in truth.labels.shape)))
-            found = find_lesions((truth.labels, prediction.labels), tissues)
-            scores = score_lesions(match_lesions(found, rule, spacing, nsd=nsd), rule)
+            lesions = find_lesions((truth.labels, prediction.labels), tissues)
+            scores = score_lesions(match_lesions(lesions, rule, spacing, nsd=nsd), rule)
             wanted = {
                 "Num_TP": scores.met,
                 "Num_FN": scores.missed,
@@ -183,8 +183,10 @@ def test_a_truth_that_is_noise_is_named_as_the_cause(name: str, monkeypatch: pyt
     monkeypatch.setattr(surfaces_room, "_MOST_TRUE_PLACES", 499)
     with pytest.raises(Flaw) as rejection:
         count_case(noise, organ, (1.0, 1.0, 1.0), VOLUME_PROTOCOLS[name])
-    words = "whose surface has 500 places; the limit is 499" if name == "volumes" else "of more than 179 runs of voxels"
-    assert f"has a truth with a region {words}" in str(rejection.value)
+    sentence = (
+        "whose surface has 500 places; the limit is 499" if name == "volumes" else "of more than 179 runs of voxels"
+    )
+    assert f"has a truth with a region {sentence}" in str(rejection.value)
     monkeypatch.setattr(components_room, "_MOST_TRUE_RUNS", 180)
     monkeypatch.setattr(surfaces_room, "_MOST_TRUE_PLACES", 500)
     count_case(noise, organ, (1.0, 1.0, 1.0), VOLUME_PROTOCOLS[name])

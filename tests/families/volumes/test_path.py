@@ -176,7 +176,7 @@ def _change_jobs(folder: Path, change: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "sentence"),
     [
         (lambda jobs: jobs[0].pop("inputs"), "predictions.json: has another form"),
         (lambda jobs: jobs[0].update(outputs=3), "predictions.json: has another form"),
@@ -187,12 +187,12 @@ def _change_jobs(folder: Path, change: Any) -> None:
     ],
     ids=["no inputs", "outputs", "no outputs", "twice", "no images", "several cases"],
 )
-def test_damaged_lists_of_jobs_are_rejected(host: _Host, tmp_path: Path, change: Any, words: str) -> None:
+def test_damaged_lists_of_jobs_are_rejected(host: _Host, tmp_path: Path, change: Any, sentence: str) -> None:
     folder = _mount(host, tmp_path / "input")
     _change_jobs(folder, change)
     with pytest.raises(SubmissionError) as rejection:
         segjudge.score(folder, host.truth, "volumes")
-    assert words in str(rejection.value)
+    assert sentence in str(rejection.value)
 
 
 def test_a_job_with_two_volumes_is_rejected(host: _Host, tmp_path: Path) -> None:

@@ -16,10 +16,10 @@ from tests.families.volumes.family import relabel, send_truth, volumes
 
 
 @pytest.mark.parametrize(
-    ("protocol", "words"), [("brats-2023", "mean rank of LesionDice, LesionHD95"), ("kits23", "place")]
+    ("protocol", "sentence"), [("brats-2023", "mean rank of LesionDice, LesionHD95"), ("kits23", "place")]
 )
 def test_the_command_ranks_as_the_challenge(
-    protocol: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    protocol: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     truth = volumes(tmp_path, protocol)
     files = {
@@ -35,7 +35,7 @@ def test_the_command_ranks_as_the_challenge(
     paths = [str(tmp_path / f"{name}.json") for name in ("poor", "shifted", "good")]
     out, page = tmp_path / "ranking.json", tmp_path / "page.html"
     assert cli.main(["rank", *paths, "--method", "challenge", "--json", str(out), "--out", str(page)]) == 0
-    assert words in capsys.readouterr().out
+    assert sentence in capsys.readouterr().out
     document = json.loads(out.read_text())
     if protocol == "kits23":
         assert [(row["place"], row["algorithm"]) for row in document["places"]] == [

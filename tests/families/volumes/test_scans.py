@@ -202,7 +202,7 @@ def test_a_scan_in_another_grid_is_not_drawn(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "words"),
+    ("damage", "sentence"),
     [
         (lambda data: data[: len(data) // 2], "case.nii.gz is cut off"),
         (lambda data: b"", "case.nii.gz is empty"),
@@ -210,9 +210,9 @@ def test_a_scan_in_another_grid_is_not_drawn(tmp_path: Path) -> None:
         (lambda data: gzip.compress(gzip.decompress(data)[:400]), "case.nii.gz is cut off"),
     ],
 )
-def test_a_damaged_scan_is_named(damage: Any, words: str, tmp_path: Path) -> None:
+def test_a_damaged_scan_is_named(damage: Any, sentence: str, tmp_path: Path) -> None:
     player = make_player(tmp_path, {"case.nii.gz": damage(encode_scan(draw_body(), _GEOMETRY))})
-    assert words in str(player.values["note"])
+    assert sentence in str(player.values["note"])
 
 
 @pytest.mark.parametrize("values", [(1e308, 1.7e308), (2.0**64, 2.0**64), (1e30, 2e30)])

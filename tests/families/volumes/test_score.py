@@ -101,18 +101,18 @@ def test_outputs_of_grand_challenge_belong_to_the_case_of_their_input(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("names", "words"),
+    ("names", "sentence"),
     [
         (["a"], "1 of 2 cases is missing: b"),
         (["a", "b", "again/a"], "Send one file for each case"),
     ],
     ids=["missing", "double"],
 )
-def test_missing_and_double_cases_are_rejected(tmp_path: Path, names: list[str], words: str) -> None:
+def test_missing_and_double_cases_are_rejected(tmp_path: Path, names: list[str], sentence: str) -> None:
     truth = {f"{name}.nii.gz": volume() for name in "ab"}
     with pytest.raises(SubmissionError) as rejection:
         score(tmp_path, truth, {f"{name}.nii.gz": volume() for name in names}, "volumes")
-    assert words in str(rejection.value)
+    assert sentence in str(rejection.value)
 
 
 def test_surplus_cases_are_reported(tmp_path: Path) -> None:
@@ -127,8 +127,8 @@ def test_aggregated_dice_is_that_of_hecktor(submission: str) -> None:
     if golden["safe"]:
         with pytest.raises(SubmissionError) as rejection:
             segjudge.score(folder / submission, folder / "truth", "hecktor")
-        words = {"one-missing": "missing: CHUV003", "label-3": "not in the table: 3 in"}
-        assert words[submission] in str(rejection.value)
+        sentences = {"one-missing": "missing: CHUV003", "label-3": "not in the table: 3 in"}
+        assert sentences[submission] in str(rejection.value)
         return
     (report,) = segjudge.score(folder / submission, folder / "truth", "hecktor").reports
     official = golden["hecktor_2022"]

@@ -84,8 +84,8 @@ def test_lesions_are_listed_with_their_volume_overlap_and_place(tmp_path: Path) 
     geometry = Geometry((40, 30, 20), (1.0, 1.0, 2.5), np.column_stack([np.diag([1.0, 1.0, 2.5]), np.zeros(3)]))
     scores = score_one(tmp_path, truth, sent, geometry, "components")
     rows = find_rows(make_report(scores, "lesions", PageOptions()), "Components")
-    found = {(row["verdict"], row["mm³"]): (row["Dice"], row["voxel"]) for row in rows}
-    assert found == {
+    lesions = {(row["verdict"], row["mm³"]): (row["Dice"], row["voxel"]) for row in rows}
+    assert lesions == {
         ("missed", 188): (0.0, "31, 22, 14"),
         ("too little", 75.0): (0.75, "7, 20, 2"),
         ("surplus", 40.0): (None, "20, 10, 11"),
@@ -274,5 +274,5 @@ def test_voxels_with_another_label_have_the_colour_of_another_region(tmp_path: P
             }"""
         )
     colours = [np.array(colour.split(","), int) for colour in painted]
-    found = {name for name, ink in MISTAKES.items() if any(np.abs(colour - ink).max() <= 3 for colour in colours)}
-    assert found == {"mixed"}
+    mistakes = {name for name, ink in MISTAKES.items() if any(np.abs(colour - ink).max() <= 3 for colour in colours)}
+    assert mistakes == {"mixed"}

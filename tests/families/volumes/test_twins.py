@@ -83,8 +83,8 @@ def test_many_queries_far_from_few_places_are_transformed(seed: int, monkeypatch
     monkeypatch.setattr(distances, "_MANY_ROWS", int(draw.choice([0, 16, 1000])))
     monkeypatch.setattr(distances, "_SPAN", int(draw.choice([1, 3, 16])))
     monkeypatch.setattr(distances, "_PRECISE", draw.choice([2.0**-48, 1.0]))
-    found = compare(monkeypatch, lambda: find_distances(queries, places, spacing))
-    assert np.count_nonzero(found == 0) == np.count_nonzero(places)
+    measured = compare(monkeypatch, lambda: find_distances(queries, places, spacing))
+    assert np.count_nonzero(measured == 0) == np.count_nonzero(places)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -121,9 +121,9 @@ def test_a_full_volume_with_one_place_takes_no_time(monkeypatch: pytest.MonkeyPa
     use(monkeypatch, BACKENDS[0])
     queries, places = np.ones((150, 200, 200), np.uint8), np.zeros((150, 200, 200), np.uint8)
     places[-1, -1, -1] = 1
-    found = find_distances(queries, places, (1.0, 1.0, 2.0))
-    assert found[0] == np.sqrt(199.0**2 + 199.0**2 + 298.0**2)
-    assert found.max() == found[0]
+    distances = find_distances(queries, places, (1.0, 1.0, 2.0))
+    assert distances[0] == np.sqrt(199.0**2 + 199.0**2 + 298.0**2)
+    assert distances.max() == distances[0]
 
 
 def test_few_queries_far_from_a_place_make_few_calls(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,9 +132,9 @@ def test_few_queries_far_from_a_place_make_few_calls(monkeypatch: pytest.MonkeyP
     queries[:, 48, 0], places[48, 95, 95] = 1, 1
     calls, look_up = [], distances._look_up
     monkeypatch.setattr(distances, "_look_up", lambda *values: calls.append(1) or look_up(*values))
-    found = find_distances(queries, places, (1.0, 1.0, 1.0))
+    measured = find_distances(queries, places, (1.0, 1.0, 1.0))
     planes = np.arange(96.0)
-    assert (found == np.sqrt((planes - 48) ** 2 + 47.0**2 + 95.0**2)).all()
+    assert (measured == np.sqrt((planes - 48) ** 2 + 47.0**2 + 95.0**2)).all()
     assert len(calls) < 4000, "each of the 9,216 rows takes up to four"
 
 

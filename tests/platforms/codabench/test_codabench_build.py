@@ -257,7 +257,7 @@ def test_the_same_files_give_the_same_bytes(tmp_path: Path, monkeypatch: pytest.
     for path in (tmp_path / "copy").rglob("*.*"):
         os.utime(path, (0, 0))
         path.chmod(0o700)
-    (here,) = build(find_bundle(str(tmp_path / "mine")), str(tmp_path / "out")).competitions
+    (competition,) = build(find_bundle(str(tmp_path / "mine")), str(tmp_path / "out")).competitions
     library = Library(tmp_path / "cache", WORKER_SYSTEM)
     written(library.folder, {library.path.name: b"a kernel", library.checksum.name: b"its checksum"})
     monkeypatch.setattr(evalai_build, "find_for_worker", lambda: library)
@@ -266,7 +266,7 @@ def test_the_same_files_give_the_same_bytes(tmp_path: Path, monkeypatch: pytest.
         (there,) = build(find_bundle(str(tmp_path / "copy")), str(tmp_path / "other")).competitions
     finally:
         os.umask(previous)
-    assert Path(here.path).read_bytes() == Path(there.path).read_bytes()
+    assert Path(competition.path).read_bytes() == Path(there.path).read_bytes()
 
     options = CodabenchOptions(kernel=True)
     (with_kernel,) = build(find_bundle(str(tmp_path / "copy")), str(tmp_path / "third"), options).competitions

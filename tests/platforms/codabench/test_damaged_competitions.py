@@ -731,7 +731,7 @@ NO_ZIP = ["2 c.zip: is not a zip. Zip it again | Bad zip file uploaded."]
 def test_a_zip_is_opened_as_codabench_does(data: bytes, expected: list[str]) -> None:
     Path("c.zip").write_bytes(data)
     lines = [brief(problem) for problem in check("c.zip")]
-    assert [line[: len(words)] for line, words in zip(lines, expected)] == expected
+    assert [line[: len(beginning)] for line, beginning in zip(lines, expected)] == expected
     assert len(lines) == len(expected)
 
 

@@ -453,8 +453,8 @@ def test_a_push_says_what_the_server_answers(
 def test_a_sentence_of_the_server_has_the_place_it_is_about(bundle: str, sentence: str, place: str) -> None:
     (problem,) = RejectedError({"error": sentence}).locate(bundle)
     subject = f"challenge_config.yaml:{place}" if place else "EvalAI"
-    words = re.sub(r"\s+", " ", sentence).strip().removesuffix(".")
-    assert show(problem) == f"refused: {subject}: {words}{'' if words[-1] == '!' else '.'} Correct it and push again."
+    text = re.sub(r"\s+", " ", sentence).strip().removesuffix(".")
+    assert show(problem) == f"refused: {subject}: {text}{'' if text[-1] == '!' else '.'} Correct it and push again."
 
 
 def test_without_a_reason_there_is_still_something_to_try(bundle: str) -> None:

@@ -267,7 +267,7 @@ REFUSED = "packages are installed here only while the script is imported; name i
 
 
 @pytest.mark.parametrize(
-    ("words", "refused"),
+    ("version", "refused"),
     [
         ("install numpy", ""), ("install -q numpy>=1 numpy[x] numpy", ""), ("install -r nothing-such", ""), ("install here", ""),
         ("install https://x.org/nothing-such", ""), ("list nothing-such", ""), ("install", ""),
@@ -275,10 +275,10 @@ REFUSED = "packages are installed here only while the script is imported; name i
     ],
 )  # fmt: skip
 def test_pip_only_installs_while_a_script_is_imported(
-    words: str, refused: str, monkeypatch: pytest.MonkeyPatch
+    version: str, refused: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("here").mkdir()
-    monkeypatch.setattr(sys, "argv", ["pip", *words.split()])
+    monkeypatch.setattr(sys, "argv", ["pip", *version.split()])
     output = io.StringIO()
     with contextlib.redirect_stdout(output):
         try:
@@ -384,7 +384,7 @@ def test_a_python_without_numpy_is_not_chosen(folder: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(
-    ("text", "found", "required"),
+    ("text", "installed", "required"),
     [
         ("", "bwrap", "bwrap"),
         (
@@ -395,12 +395,12 @@ def test_a_python_without_numpy_is_not_chosen(folder: Path, monkeypatch: pytest.
     ],
 )  # fmt: skip
 def test_a_python_runs_in_the_sandbox_or_without_it(
-    text: str | None, found: str | None, required: str | None, folder: Path, monkeypatch: pytest.MonkeyPatch
+    text: str | None, installed: str | None, required: str | None, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     box = None if text is None else make_python(folder, "bwrap", f"#!/bin/sh\n{text}\n")
     monkeypatch.setattr(interpreter.sandbox, "find_sandbox", lambda **_: box)
     monkeypatch.chdir("/")
     python = Interpreter("/p/python", "3.9", ("/p",))
-    for need, expected in ((False, found), (True, required)):
+    for need, expected in ((False, installed), (True, required)):
         made = outcome(lambda need=need: python.find_sandbox(required=need))
         assert (made and made.replace(f"{folder}/", "")) == expected

@@ -76,7 +76,7 @@ PHASE = {
     "is_restricted_to_select_one_submission": Field(FLAG, "whether a team shows only one submission"),
     "is_partial_submission_evaluation_enabled": Field(FLAG, "whether results may arrive in parts"),
     "allowed_submission_file_types": Field(TEXT, "shown to visitors, not checked", limit=200),
-    "allowed_email_ids": Field(LIST, "the only users who may submit", null=True, words=True),
+    "allowed_email_ids": Field(LIST, "the only users who may submit", null=True, holds_text=True),
     "environment_image": Field(TEXT, "code upload: image of the environment", null=True, blank=True, limit=2128),
     "submission_meta_attributes": Field(JSON, "what participants are asked", null=True, items=ATTRIBUTE),
     "default_submission_meta_attributes": Field(JSON, "which standard questions are asked", null=True),
@@ -111,9 +111,9 @@ CHALLENGE = {
     "anonymous_leaderboard": Field(FLAG, "whether team names are hidden"),
     "require_complete_profile": Field(FLAG, "whether a profile must be complete"),
     "max_team_members": Field(WHOLE, "without it, no limit", null=True, least=0),
-    "allowed_email_domains": Field(LIST, "the only addresses that may take part", limit=50, words=True),
-    "blocked_email_domains": Field(LIST, "who may not take part", limit=50, words=True),
-    "banned_email_ids": Field(LIST, "who may not take part", null=True, words=True),
+    "allowed_email_domains": Field(LIST, "the only addresses that may take part", limit=50, holds_text=True),
+    "blocked_email_domains": Field(LIST, "who may not take part", limit=50, holds_text=True),
+    "banned_email_ids": Field(LIST, "who may not take part", null=True, holds_text=True),
     "allow_resuming_submissions": Field(FLAG, "whether failed ones may be resumed (remote)"),
     "allow_host_cancel_submissions": Field(FLAG, "whether hosts may cancel"),
     "allow_cancel_running_submissions": Field(FLAG, "whether running ones may be cancelled"),
@@ -244,7 +244,7 @@ def _field_schema(field: Field) -> dict[str, Any]:
         schema["format"] = "uri"
     if field.limit and field.kind != LIST:
         schema["maximum" if field.kind == WHOLE else "maxLength"] = field.limit
-    if field.words:
+    if field.holds_text:
         schema["items"] = {"type": "string", **({"maxLength": field.limit} if field.limit else {})}
     if field.least is not None:
         schema["minimum"] = field.least

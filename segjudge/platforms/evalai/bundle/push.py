@@ -350,5 +350,5 @@ def _challenge_key(config: dict[str, Any], sentence: str) -> str:
     for key in ("terms_and_conditions", "submission_guidelines"):
         if key.replace("_", " ") in sentence:
             return key
-    words = re.findall(r"'(\w+)'|\b([a-z]+_[a-z_]+)\b|\b(title|description|tags|image|domain)\b", sentence)
-    return next((word for group in words for word in group if word in config), "")
+    groups = re.findall(r"'(\w+)'|\b([a-z]+_[a-z_]+)\b|\b(title|description|tags|image|domain)\b", sentence)
+    return next((word for group in groups for word in group if word in config), "")

@@ -84,8 +84,8 @@ class Interpreter:
         if box is None:
             return None
         with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
-            words = [self.path, "-I", "-c", ""]
-            command = sandbox.scorer_command(box, words, self.folders, [(folder, "/tmp")], (), python=self.path)  # noqa: S108
+            start = [self.path, "-I", "-c", ""]
+            command = sandbox.scorer_command(box, start, self.folders, [(folder, "/tmp")], (), python=self.path)  # noqa: S108
             trial = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
         if trial.returncode == 0:
             return box
