@@ -30,7 +30,7 @@ from segjudge.evaluation_script.families.base.units import UnitTruth
 from segjudge.evaluation_script.files.limits import LOCAL_LIMITS
 from segjudge.evaluation_script.masks.run_lengths import MaskTexts
 from segjudge.families import tools_of
-from segjudge.families.base.tools import UnitTools
+from segjudge.families.base.unit_tools import UnitTools
 from segjudge.families.truths import TruthSource, open_truth
 from segjudge.masks.run_lengths import runs_of_mask
 from segjudge.masks.tiff import encode_tiff

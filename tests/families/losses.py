@@ -10,7 +10,7 @@ import segjudge
 from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts
 from segjudge.families import tools_of
-from segjudge.families.base.tools import UnitLosses, UnitTools
+from segjudge.families.base.unit_tools import UnitLosses, UnitTools
 from tests.data import TRACKS_DATA
 from tests.families.contract import merge_rows
 

@@ -15,7 +15,7 @@ from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.families.base.units import UnitAccumulator
 from segjudge.families import tools_of
-from segjudge.families.base.tools import UnitLosses, UnitTools
+from segjudge.families.base.unit_tools import UnitLosses, UnitTools
 from segjudge.families.truths import TruthSource
 from segjudge.scoring.scores import ScoreRequest, prepare
 from tests.builders import zipped

@@ -14,7 +14,7 @@ import pytest
 import segjudge
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.families import tools_of
-from segjudge.families.base.tools import UnitTools
+from segjudge.families.base.unit_tools import UnitTools
 from segjudge.report.colours import GROUND, MISTAKES
 from segjudge.report.page import PageOptions, Section
 from segjudge.scoring.report import make_report

@@ -1,6 +1,6 @@
 """The base of the toolkit's family folders.
 
-`tools` has `FamilyTools`, the interface through which commands and pages use a family, and `UnitTools`, its
+`tools` has `FamilyTools`, the interface through which commands and pages use a family, and `unit_tools` `UnitTools`, its
 implementation for families that count by unit. A `UnitPainter` of `pictures` locates segments; `drawing` draws the
 worst units, `painted` holds a drawn unit, `segments` judges each segment, `mirrored` finds mirrored units, and `causes`
 explains losses. `memory` counts masks in memory, `published` reads published truths, `challenges` has texts and samples
@@ -10,4 +10,5 @@ of new challenges, and `benchmarks` the entries in the list of benchmarks. A plu
 
 __all__ = [
     "benchmarks", "causes", "challenges", "drawing", "memory", "mirrored", "pictures", "published", "segments", "tools",
+    "unit_tools",
 ]  # fmt: skip

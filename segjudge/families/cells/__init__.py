@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from segjudge.evaluation_script.files.problems import quantity
-from segjudge.families.base.tools import UnitLosses, UnitTools
+from segjudge.families.base.unit_tools import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.reports import Report

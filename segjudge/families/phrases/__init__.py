@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from segjudge.evaluation_script.families.phrases.protocols import VIDEOS_LAYOUT
 from segjudge.evaluation_script.files.problems import quantity
-from segjudge.families.base.tools import UnitLosses, UnitTools
+from segjudge.families.base.unit_tools import UnitLosses, UnitTools
 from segjudge.system.errors import UsageError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.families.base.tools import UnitLosses, UnitTools
+from segjudge.families.base.unit_tools import UnitLosses, UnitTools
 from segjudge.system.errors import UsageError
 
 if TYPE_CHECKING:

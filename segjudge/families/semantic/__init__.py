@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from segjudge.evaluation_script.families.semantic.protocols import VIDEOS
-from segjudge.families.base.tools import UnitLosses, UnitTools
+from segjudge.families.base.unit_tools import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

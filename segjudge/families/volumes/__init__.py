@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from segjudge.families.base.tools import UnitTools
+from segjudge.families.base.unit_tools import UnitTools
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.units import UnitAccumulator
     from segjudge.evaluation_script.masks.stack import Array
     from segjudge.families.base.drawing import UnitPictures
-    from segjudge.families.base.tools import Facts, ScoredMethod, ScoringInputs, UnitLosses
+    from segjudge.families.base.tools import Facts, ScoredMethod, ScoringInputs
+    from segjudge.families.base.unit_tools import UnitLosses
     from segjudge.report.page import PageOptions, Section
 
 __all__ = ["TOOLS"]

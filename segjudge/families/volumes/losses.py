@@ -10,7 +10,7 @@ from segjudge.evaluation_script.families.base.units import UnitAccumulator
 from segjudge.evaluation_script.families.volumes.engine import list_labels
 from segjudge.evaluation_script.families.volumes.protocols import SMALLER, VolumeProtocol
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.families.base.tools import UnitLosses
+from segjudge.families.base.unit_tools import UnitLosses
 
 from .components import INEXACT, MISSED, SURPLUS, TOO_LITTLE, TOO_MUCH
 

@@ -13,7 +13,8 @@ from segjudge.evaluation_script.families.base.reports import Report, Row
 from segjudge.evaluation_script.families.base.units import UnitAccumulator
 from segjudge.evaluation_script.families.volumes.protocols import SMALLER
 from segjudge.evaluation_script.files.problems import quantity
-from segjudge.families.base.tools import ScoringInputs, UnitLosses
+from segjudge.families.base.tools import ScoringInputs
+from segjudge.families.base.unit_tools import UnitLosses
 from segjudge.report.colours import style_of_kind
 from segjudge.report.page import (
     VERDICT,

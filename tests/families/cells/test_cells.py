@@ -17,7 +17,7 @@ from segjudge.evaluation_script.families.cells.protocols import CELL_PROTOCOLS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families import tools_of
-from segjudge.families.base.tools import UnitTools
+from segjudge.families.base.unit_tools import UnitTools
 from segjudge.families.cells.challenges import follow_labels, write_tracks
 from segjudge.masks.tiff import encode_tiff
 from tests.builders import written

@@ -23,7 +23,7 @@ from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.families import tools_of
-from segjudge.families.base.tools import UnitTools
+from segjudge.families.base.unit_tools import UnitTools
 from segjudge.masks.tiff import encode_tiff
 from tests.builders import png, written
 from tests.data import FAMILIES_DATA

@@ -22,7 +22,7 @@ from segjudge.evaluation_script.families.saliency.files import read_truth
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.masks.backend import NumpyBackend
 from segjudge.families import tools_of
-from segjudge.families.base.tools import UnitTools
+from segjudge.families.base.unit_tools import UnitTools
 from tests.backends import COMPILED, compiled, use
 from tests.builders import png, written
 from tests.data import FAMILIES_DATA

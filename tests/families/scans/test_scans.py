@@ -20,7 +20,7 @@ from segjudge.evaluation_script.families.scans.files import read_truth
 from segjudge.evaluation_script.families.scans.protocols import SCAN_PROTOCOLS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.families import tools_of
-from segjudge.families.base.tools import UnitTools
+from segjudge.families.base.unit_tools import UnitTools
 from segjudge.families.scans.causes import find_names, place_classes, see_classes
 from segjudge.families.truths import TruthSource
 from segjudge.scoring.scores import ScoreRequest, prepare
