@@ -12,6 +12,7 @@ says which family lacks what. The first five names are required.
 | `EXAMPLES` | a subject of `SUBJECTS` → the protocols that stand for the family there |
 | `FURTHER_UPLOADS` | protocol → function that makes an upload, where slips are tried that no row of `UPLOADS` can have |
 | `SLIPS` | a slip's title → a protocol, the function that changes its upload, and words of the warning |
+| `JSON_TRUTHS` | protocol → the JSON of its published truth that tests damage |
 | `BROKEN` | protocol → function that damages its published truth, and words of what a host reads |
 | `UNFIT` | protocol → other benchmarks whose truths it refuses, and what the sentence says that they hold |
 | `BOARD_LABELS` | protocol → the metrics that a new challenge puts on its leaderboard |

@@ -9,21 +9,12 @@ import pytest
 from segjudge import score
 from segjudge.evaluation_script.files.problems import HostError
 from tests import published
+from tests.families.contract import merge_rows
 from tests.families.test_suspicions import publish, write
 
 DEEP = b'{"images":' + b"[" * 200_000
 #: Protocols whose truth has JSON, and the file that is damaged.
-JSONS = {
-    "burst": "all_classes.json",
-    "coco": "instances_val.json",
-    "coco-panoptic": "panoptic_val2017.json",
-    "coco-stuff": "stuff_val2017.json",
-    "mevis": "meta_expressions.json",
-    "ovis": "valid.json",
-    "reasonseg": "000002.json",
-    "refcoco": "instances.json",
-    "sa-co-veval": "saco_veval_toy_test.json",
-}
+JSONS = merge_rows("JSON_TRUTHS")
 
 
 def refuse(protocol: str, truth: Path, results: Path) -> str:

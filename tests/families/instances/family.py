@@ -258,6 +258,7 @@ BOARD_LABELS: dict[str, tuple[str, ...]] = {
     "youtube-vis-2019": ("AP", "AP50", "AP75", "AR@1", "AR@10"),
     "places2017": ("AP", "AP50", "AP75", "APs", "APm", "APl"),
 }
+JSON_TRUTHS = {"coco": "instances_val.json", "ovis": "valid.json"}
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "no label maps": ("coco", "youtube-vis-2019"),
     "first screens": ("coco",),

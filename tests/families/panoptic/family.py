@@ -204,6 +204,7 @@ BOARD_LABELS: dict[str, tuple[str, ...]] = {
     "vipseg": ("VPQ", "VPQ-Things", "VPQ-Stuff", "STQ", "AQ", "IoU"),
 }
 SHARED_UPLOADS = {"vipseg-official": ("vipseg", "vps/truth.json", "vps/submission")}
+JSON_TRUTHS = {"coco-panoptic": "panoptic_val2017.json"}
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "no label maps": ("coco-panoptic", "vipseg"),
     "first screens": ("coco-panoptic",),

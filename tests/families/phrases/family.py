@@ -109,6 +109,7 @@ SLIPS: dict[str, tuple[str, Slip, str]] = {
     "percent of phrases": ("sa-co-gold", records(lambda record: record.update(score=90)), "as percentages do"),
     "rows of phrases": ("sa-co-gold", records(turn_runs), "not one object is found at an IoU of 0.5, though masks overlap"),
 }  # fmt: skip
+JSON_TRUTHS = {"sa-co-veval": "saco_veval_toy_test.json"}
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "sharing": ("sa-co-gold", "sa-co-veval"),
     "pages": ("sa-co-gold", "sa-co-veval"),

@@ -30,6 +30,7 @@ SLIPS: dict[str, tuple[str, Slip, str]] = {
     "all withdrawn": ("grefcoco", lines(partial(write_flags, opposite=False)), "no_target is true for all"),
     "white answers": ("refcoco", answers(lambda _, size: run_lengths.compress([0, size[0] * size[1]])), "masks cover the objects and 22 times as many pixels"),
 }  # fmt: skip
+JSON_TRUTHS = {"reasonseg": "000002.json", "refcoco": "instances.json"}
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "promises": ("grefcoco",),
     "pages": ("refcoco", "grefcoco", "reasonseg"),

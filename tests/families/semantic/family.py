@@ -131,6 +131,7 @@ SAVED_MASKS: dict[str, tuple[Any, list[dict[str, Any]]]] = {
     "vspw": ({"a": published.LABEL_FRAMES}, []),
 }
 SHARED_UPLOADS = {"vspw-official": ("vspw", "vspw/truth", "vspw/submission")}
+JSON_TRUTHS = {"coco-stuff": "stuff_val2017.json"}
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "sharing": ("vspw",),
     "pages": ("vspw", "cityscapes", "coco-stuff"),

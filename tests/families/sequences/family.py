@@ -223,6 +223,7 @@ SAVED_MASKS: dict[str, tuple[Any, list[dict[str, Any]]]] = {
 BOARD_LABELS: dict[str, tuple[str, ...]] = {
     "davis2017": ("J&F-Mean", "J-Mean", "J-Recall", "J-Decay", "F-Mean", "F-Recall", "F-Decay"),
 }
+JSON_TRUTHS = {"mevis": "meta_expressions.json"}
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "first screens": ("davis2017",),
     "sharing": ("davis2017", "mosev2"),

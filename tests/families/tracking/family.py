@@ -168,6 +168,7 @@ SHARED_UPLOADS = {
     "mots": ("mots", "mots/gt", "mots/trackers/ours/data"),
     "burst-official": ("burst", "burst/truth.json", "burst/class-guided.json"),
 }
+JSON_TRUTHS = {"burst": "all_classes.json"}
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "no label maps": ("burst",),
     "first screens": ("mots",),
