@@ -93,12 +93,11 @@ def write_phrases(folder: Path, pairs: int) -> None:
                             entry = {"id": len(annotations[letter]) + 1, "image_id": pair, "category_id": 1}
                             annotations[letter].append({**entry, "iscrowd": 0, "segmentation": mask})
                     mask = shapes[shape][int(generator.integers(_NEAR + 1))]
-                    records.append(
-                        {"image_id": pair, "segmentation": mask, "score": round(generator.uniform(0.3, 1), 3)}
-                    )
+                    score = round(generator.uniform(0.3, 1), 3)
+                    records.append({"image_id": pair, "category_id": 1, "segmentation": mask, "score": score})
                 if generator.random() < _WRONG:
                     mask = shapes[int(generator.integers(_SHAPES))][0]
-                    records.append({"image_id": pair, "segmentation": mask, "score": 0.7})
+                    records.append({"image_id": pair, "category_id": 1, "segmentation": mask, "score": 0.7})
             for letter, entries in annotations.items():
                 document = {"images": images, "annotations": entries, "categories": [{"id": 1, "name": "object"}]}
                 name = f"gold_{subset}_merged_{letter}_release_test"

@@ -42,10 +42,11 @@ class _Value:
     __value_fields__: Dict[str, dataclasses.Field[Any]]
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        values = dict(zip(self.__value_fields__, arguments))
-        if options or len(arguments) != len(self.__value_fields__):
-            values = _complete(type(self), arguments, options)
-        self.__dict__.update(values)
+        fields = self.__value_fields__
+        if options or len(arguments) != len(fields):
+            self.__dict__.update(_complete(type(self), arguments, options))
+        else:
+            self.__dict__.update(zip(fields, arguments))
         self.__post_init__()
 
     def __post_init__(self) -> None:

@@ -252,11 +252,9 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
 def stack_tables(units: Sequence[UnitCounts], key: str) -> Array:
     """Return a table that has the same shape in all units, with the units first."""
     tables = [counts.tables[key] for counts in units]
-    shape = tables[0].shape
-    if any(table.shape != shape for table in tables):
-        raise ValueError(f"units have tables {key} of several shapes")
+    (shape,) = {table.shape for table in tables}
     # np.stack takes several times as long for many small tables.
-    return np.concatenate([table.reshape(-1) for table in tables]).reshape(-1, *shape)
+    return np.concatenate(tables).reshape(len(tables), *shape)
 
 
 def cut_into_batches(units: Iterable[UnitCounts]) -> Iterator[Tuple[List[UnitCounts], Array, Array]]:

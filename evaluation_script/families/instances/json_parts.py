@@ -129,13 +129,6 @@ def _cut_tables(parts: Iterator[bytes], shape: int, *, is_begun: bool) -> Genera
     return (data, len(beginning) + skipped) if skipped else (beginning + data, 0)
 
 
-def parse_parts(parts: Iterator[bytes]) -> Iterator[List[Any]]:
-    """Yield the parsed records of a JSON list in batches."""
-    for json_part in cut_json(parts):
-        if isinstance(json_part.records, list):
-            yield json_part.records
-
-
 class _Characters:
     """A UTF-8 stream read as text on demand."""
 

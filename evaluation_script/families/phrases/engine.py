@@ -65,9 +65,10 @@ def _tabulate_pairs(units: Sequence[UnitCounts], subsets: int) -> Array:
 
 def _list_pairs(units: Sequence[UnitCounts]) -> Array:
     """Return the columns of all pairs, also of those that only SA-Co's script counts."""
-    strays = [counts.tables["others"] for counts in units if "others" in counts.tables]
-    pairs = stack_tables(units, "pair") if units else np.zeros((0, counting.COLUMNS), np.int64)
-    return np.concatenate([pairs, *strays]) if strays else pairs
+    if not units:
+        return np.zeros((0, counting.COLUMNS), np.int64)
+    pairs, has_strays = stack_tables(units, "pair"), "others" in units[0].tables
+    return np.concatenate([pairs, *(counts.tables["others"] for counts in units)]) if has_strays else pairs
 
 
 def _sum_by_subset(accumulator: UnitAccumulator[PhraseProtocol]) -> List[_Sums]:

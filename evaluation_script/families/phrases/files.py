@@ -11,7 +11,7 @@ import json
 import math
 import os
 import re
-from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
+from typing import AbstractSet, Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from ...files.archive import open_files, truth_error
 from ...masks import polygons
 from ...masks import run_lengths as rle
 from ...masks.backend import backend
+from ...masks.detections import MASK, WHOLE_BOX, RecordTable
 from ...masks.run_lengths import Masks, MaskTexts, pack_texts
 from ...masks.stack import Array, Size
 from ...runner.tuning import without_collector
@@ -48,6 +49,8 @@ _NAME = re.compile(
 )
 #: The maximum number of pixels of a mask whose size differs from its pair's, which the script accepts.
 _MOST_PIXELS = 1 << 26
+#: The number of digits from which an id is not a number of 64 bits.
+_LONGEST_ID = 19
 
 
 # ── the truth ──
@@ -273,11 +276,37 @@ class _PairMask(NamedTuple):
     counts: bool
 
 
+class _PairColumns(NamedTuple):
+    """The pairs of a subset by rising id: their indices, -1 if they are not scored, and their sizes."""
+
+    ids: Array
+    pairs: Array
+    sizes: Array
+
+
+def _list_pairs(
+    units: Dict[str, int], elsewhere: AbstractSet[str], sizes: List[Size], folder: str
+) -> Optional[_PairColumns]:
+    """Return the pairs below a folder; None if an id is not a number."""
+    start = f"{folder}/" if folder else ""
+    names = [name for name in (*units, *elsewhere) if name.startswith(start)]
+    texts = [name[len(start) :] for name in names]
+    numbers = [int(text) for text in texts if text.isdecimal() and len(text) < _LONGEST_ID]
+    if not texts or list(map(str, numbers)) != texts:
+        return None
+    ids, pairs = np.array(numbers, np.int64), np.array([units.get(name, -1) for name in names], np.int64)
+    order = np.argsort(ids, kind="stable")
+    if (np.diff(ids[order]) == 0).any():
+        return None
+    return _PairColumns(ids[order], pairs[order], np.array([*sizes, (0, 0)], np.int64)[pairs[order]])
+
+
 class _Reader(RecordReader):
     """A reader of records, subset by subset, that keeps the counted ones."""
 
     most_predictions, counted, send_fewer = 1_000, "predictions with a score of at least 0.5", "Send fewer"
     send_fewer_records = "Send only predictions with a score of at least 0.5"
+    shape = MASK
 
     def __init__(self, truth: UnitTruth, limits: ArchiveLimits, *, official: bool) -> None:
         super().__init__(truth, limits, official=official)
@@ -286,14 +315,52 @@ class _Reader(RecordReader):
         self._several = any(unit.facts["annotators"] > 1 for unit in truth.units[:1])
         self._listed = {(index, category) for index, category in truth.facts["listed"]}
         #: For each counted record: its pair, and whether its size differs.
-        self._pairs: List[int] = []
-        self._other_size: List[bool] = []
+        self._pairs: List[Array] = []
+        self._other_size: List[Array] = []
+        #: The pairs of a subset by id, if all ids are numbers.
+        self._columns: Optional[_PairColumns] = None
         #: Whether the first record of a pair has a box, which the script reads.
         self._boxed: Dict[int, bool] = {}
 
     def begin_subset(self, subset: int, folder: str) -> None:
         """Start the records of a subset; `folder` is the prefix of its pairs' names."""
         self._subset, self._folder, self._count_before = subset, folder, self._count
+        self._columns = _list_pairs(self._unit, self._elsewhere, self._sizes, folder)
+
+    def _read_table(self, table: RecordTable, problems: Problems) -> bool:
+        if self._columns is None or table.outlined is not None:
+            return False
+        rows = np.minimum(np.searchsorted(self._columns.ids, table.image), len(self._columns.ids) - 1)
+        is_known, pairs = self._columns.ids[rows] == table.image, self._columns.pairs[rows]
+        is_listed, has_size = is_known & (pairs >= 0), (table.sizes == self._columns.sizes[rows]).all(axis=1)
+        is_usual = (is_known | self._official) & (has_size | ~is_listed) & (table.fault == 0) & np.isfinite(table.score)
+        if self._official:
+            categories = [category for subset, category in self._listed if subset == self._subset]
+            is_usual &= (table.boxed == WHOLE_BOX) & np.isin(table.category, categories)
+        if not is_usual.all():
+            return False
+        if self._official and not all(self._boxed.setdefault(pair, True) for pair in pairs[is_listed].tolist()):
+            return False
+        is_counted = is_listed & (table.score >= LEAST_SCORE)
+        self.scores.add(table.score[is_listed])
+        texts = MaskTexts(table.masks, table.bounds[:, 0], table.bounds[:, 1])
+        self._keep(texts, pairs, table.area, is_counted, np.zeros(len(table), bool), problems)
+        return True
+
+    def _keep(
+        self, texts: MaskTexts, pairs: Array, area: Array, is_counted: Array, is_other_size: Array, problems: Problems
+    ) -> None:
+        """Keep the counted records."""
+        # An empty mask has no effect here; in the script it is a prediction, and a mask of another size overlaps
+        # nothing.
+        if not self._official:
+            self.empty += int(np.count_nonzero(is_counted & (area == 0)))
+            is_counted = is_counted & (area > 0)
+        self._check_counts(pairs[is_counted], problems)
+        self._pairs.append(pairs[is_counted])
+        self._other_size.append(is_other_size[is_counted])
+        self._masks.append(texts.take(is_counted).compact())
+        self._areas.append(area[is_counted])
 
     def _read_part(self, records: List[Any], member: str, problems: Problems) -> None:
         records_before = self._count - self._count_before
@@ -310,23 +377,12 @@ class _Reader(RecordReader):
             add_problem(
                 row.record, self._names[row.pair], Flaw(rle.FAULTS[int(checked.fault[number])], rle.WRITE_AGAIN)
             )
-        # An empty mask has no effect here; in the script it is a prediction, and a mask of another size overlaps
-        # nothing.
-        counted = np.array([row.counts for row in rows], bool)
-        if not self._official:
-            self.empty += int(np.count_nonzero(counted & (checked.area == 0)))
-            counted &= checked.area > 0
-        indices = np.flatnonzero(counted).tolist()
-        is_other_size = [rows[number].size != self._sizes[rows[number].pair] for number in indices]
-        for number, is_other in zip(indices, is_other_size):
-            if is_other:  # whose runs do not fill the pair's pixels
-                texts[number] = rle.compress([math.prod(self._sizes[rows[number].pair])])
-        pairs = [rows[number].pair for number in indices]
-        self._check_counts(pairs, problems)
-        self._pairs += pairs
-        self._other_size += is_other_size
-        self._masks.append(pack_texts([texts[number] for number in indices]))
-        self._areas.append(checked.area[counted])
+        other_size = [row.size != self._sizes[row.pair] for row in rows]
+        for number in np.flatnonzero(other_size).tolist():  # whose runs do not fill the pair's pixels
+            texts[number] = rle.compress([math.prod(self._sizes[rows[number].pair])])
+        pairs = np.array([row.pair for row in rows], np.int64)
+        flags = (np.array([row.counts for row in rows], bool), np.array(other_size, bool))
+        self._keep(pack_texts(texts), pairs, checked.area, *flags, problems)
 
     def _read_masks(
         self, records: List[Any], add_problem: Callable[[int, str, Flaw], None], problems: Problems
@@ -396,7 +452,7 @@ class _Reader(RecordReader):
 
     def sort(self) -> _Predictions:
         """Return the predictions by pair."""
-        pairs = np.array(self._pairs, np.int64)
+        pairs = np.concatenate([np.zeros(0, np.int64), *self._pairs])
         order = np.argsort(pairs, kind="stable")
         numbers, starts, counts = np.unique(pairs[order], return_index=True, return_counts=True)
         bounds = {
@@ -404,9 +460,8 @@ class _Reader(RecordReader):
             for number, start, count in zip(numbers.tolist(), starts.tolist(), counts.tolist())
         }
         area = np.concatenate([np.zeros(0, np.int64), *self._areas])[order]
-        return _Predictions(
-            bounds, rle.join_texts(self._masks).take(order), area, np.array(self._other_size, bool)[order]
-        )
+        other_size = np.concatenate([np.zeros(0, bool), *self._other_size])[order]
+        return _Predictions(bounds, rle.join_texts(self._masks).take(order), area, other_size)
 
 
 def _outline_box(box: object) -> List[float]:

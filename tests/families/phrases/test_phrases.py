@@ -14,11 +14,13 @@ import pytest
 
 import segjudge
 from segjudge.cli import main as cli
-from segjudge.evaluation_script.families.phrases import engine
+from segjudge.evaluation_script.families.phrases import engine, files
 from segjudge.evaluation_script.families.phrases.files import read_truth
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.evaluation_script.masks.backend import NumpyBackend
 from segjudge.evaluation_script.masks.run_lengths import compress
 from segjudge.masks.run_lengths import runs_of_mask
+from tests import backends
 from tests.data import FAMILIES_DATA
 from tests.families.unit_counts import refusal
 from tests.shared import needs_shared
@@ -220,6 +222,38 @@ def details(folder: Path, protocol: str, annotators: list[dict[int, list[Any]]],
         "details"
     ]
     return row
+
+
+@pytest.mark.parametrize("protocol", ["sa-co-gold", "sa-co-gold-official"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_table_of_records_gives_the_same_as_the_parser(
+    protocol: str, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sides, predictions = random_set(seed)
+    truth, results = write_set(tmp_path, sides), tmp_path / "results.json"
+    empty = {
+        "image_id": 1,
+        "category_id": 1,
+        "score": 1,
+        "segmentation": encode(np.zeros((20, 30), bool)),
+        "bbox": [0] * 4,
+    }
+    results.write_text(json.dumps([*records_of(predictions), empty, {**empty, "score": 0.1}]))
+    tables: list[bool] = []
+    read = files._Reader._read_table
+
+    def read_table(self: Any, *arguments: Any) -> bool:
+        tables.append(read(self, *arguments))
+        return tables[-1]
+
+    monkeypatch.setattr(files._Reader, "_read_table", read_table)
+    scores = []
+    for backend in (backends.compiled(), NumpyBackend("in a test")):
+        backends.use(monkeypatch, backend)
+        scores.append(segjudge.score(results, truth, protocol))
+    assert tables == [True]
+    assert scores[0].tables == scores[1].tables
+    assert scores[0].warnings == scores[1].warnings
 
 
 @pytest.mark.parametrize(
