@@ -21,7 +21,7 @@ from segjudge.report import colours
 from tests.outcomes import outcome_of, outcome_with_warnings
 
 from .plays import rounded, summary_of
-from .scene import Clock, answer
+from .scene import Clock, answer, write_root
 
 
 def answer_better(*, sequence: str, scribbles: Any, new_sequence: bool, images: Any) -> Any:
@@ -160,6 +160,16 @@ def test_curves_of_many_runs_differ_in_colour_and_then_in_line(runner: MethodRun
     assert not axes.spines["top"].get_visible()
 
 
+@pytest.fixture(scope="module")
+def report_text(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The report of a run over one sequence."""
+    folder = tmp_path_factory.mktemp("report") / "davis"
+    write_root(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dataset.Davis, "opened", dataset.Davis.opened)
+        return Path(MethodRunner(folder, Clock()).keep("mine", "mine")).read_text()
+
+
 NO_SUMMARY = "r.summary.json beside it is not a summary"
 COLUMNS = "it has no column contour, interaction, j_and_f, jaccard, object_id, scribble_idx, sequence, timing"
 RANGE = "interactions go from 1 to 16"
@@ -186,12 +196,12 @@ def summary_with(metric: str = "J", **curve: Any) -> str:
     ids=["no columns", "interaction 17", "interaction 0", "no summary", "no JSON", "not finite", "short", "uneven", "IoU"],
 )  # fmt: skip
 def test_a_file_that_is_no_report(
-    old: str | None, new: str, summary: str | None, why: str, runner: MethodRunner
+    old: str | None, new: str, summary: str | None, why: str, report_text: str, tmp_path: Path
 ) -> None:
-    report = Path(runner.keep("mine", "mine"))
-    report.write_text(new if old is None else report.read_text().replace(old, new) if old else report.read_text())
+    report = tmp_path / "r.csv"
+    report.write_text(new if old is None else report_text.replace(old, new) if old else report_text)
     if summary is not None:
-        report.with_name("r.summary.json").write_text(summary)
+        (tmp_path / "r.summary.json").write_text(summary)
     outcome = outcome_of(lambda: runs.read_run(str(report)))
     assert outcome == f"SessionInputError: {report}: is not a report of an interactive session ({why})"
 
