@@ -33,7 +33,8 @@ def check_arguments(kind: Kind, /, **arguments: object) -> None:
         if is_number or not isinstance(value, kind.types):
             raise ArgumentTypeError(f"{name} is {describe_value(value)}; give {kind.about}")
         if kind in (PATH, SOURCE) and (not value or "\0" in os.fspath(value)):  # type: ignore[call-overload] # is one
-            raise ArgumentValueError(f"{name} is {describe_value(value)}, which is empty; give {kind.about}")
+            fault = "holds a null character" if value else "is empty"
+            raise ArgumentValueError(f"{name} is {describe_value(value)}, which {fault}; give {kind.about}")
 
 
 def check_options(kind: Kind, /, **arguments: object) -> None:
