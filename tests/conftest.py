@@ -261,7 +261,6 @@ QUICK_CASES = {
     "test_what_failed_or_was_cancelled_uses_up_no_limit": 3,
     "test_what_fails_on_evalai_fails_here": 3,
     "test_what_is_missing_is_said_before_anything_is_touched": 2,
-    "test_what_is_no_answer_is_no_fault_of_the_participant": 3,
     "test_what_is_no_file_is_not_followed": 2,
     "test_what_is_no_form_of_results_is_told_what_its_family_sends": 3,
     "test_what_is_shown_of_mistakes_is_what_was_noted": 2,

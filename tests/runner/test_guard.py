@@ -245,24 +245,29 @@ def test_a_child_cannot_stop_its_keeper_before_it_was_heard_of(monkeypatch: pyte
             run(lambda say: (os.kill(os.getppid(), signal.SIGSTOP), time.sleep(100)), seconds=0.1)
 
 
+NO_MESSAGES, NO_TEXT = "sent something other than messages", "sent something other than text"
+NO_JSON = "did not answer in JSON"
+
+
 @pytest.mark.parametrize(
-    "data",
+    ("data", "fault"),
     [
-        pytest.param(b"\xff\xff\xff\xff" + b"x" * 100_000, id="garbage"),
-        pytest.param(b"Z\0\0", id="no-kind"),
-        pytest.param(b"S\0\x02\xff\xff", id="no-text"),
-        pytest.param(b"A\0\x02{]", id="no-json"),
-        pytest.param(b"A\0\x0412.5", id="no-answer"),
-        pytest.param(b'A\0\x0b["what", 1]', id="no-answer-that-is-known"),
-        pytest.param(b"A\0\x03[1]", id="one-thing"),
-        pytest.param(b"a\xff\xff" + b"[" * 65535 + b"A\0\0", id="deep"),
-        pytest.param((b"a\xff\xff" + b"x" * 65535) * 3000, id="200-MB"),
+        pytest.param(b"\xff\xff\xff\xff" + b"x" * 100_000, NO_MESSAGES, id="garbage"),
+        pytest.param(b"Z\0\0", NO_MESSAGES, id="no-kind"),
+        pytest.param(b"S\0\x02\xff\xff", NO_TEXT, id="no-text"),
+        pytest.param(b"A\0\x02{]", NO_JSON, id="no-json"),
+        pytest.param(b"A\0\x0412.5", NO_JSON, id="no-answer"),
+        pytest.param(b'A\0\x0b["what", 1]', "", id="no-answer-that-is-known"),
+        pytest.param(b"A\0\x03[1]", NO_JSON, id="one-thing"),
+        pytest.param(b"a\xff\xff" + b"[" * 65535 + b"A\0\0", NO_JSON, id="deep"),
+        pytest.param((b"a\xff\xff" + b"x" * 65535) * 3000, NO_MESSAGES, id="200-MB"),
     ],
 )
-def test_what_is_no_answer_is_no_fault_of_the_participant(data: bytes) -> None:
+def test_what_is_no_answer_is_no_fault_of_the_participant(data: bytes, fault: str) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(CrashError):
+    with pytest.raises(CrashError) as caught:
         run(lambda say: raw(say, data), messages=[])
+    assert str(caught.value) == (f"the scoring process {fault}" if fault else "1")
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 << 10
     assert run(lambda say: "alive") == "alive"
 

@@ -84,6 +84,34 @@ def test_a_header_that_lies_is_one_sentence(change: Change, protocol: str, tmp_p
     assert len(str(caught.value)) < 500
 
 
+def change_table(form: str) -> Change:
+    """Change the form of the first table in a header."""
+    return lambda header: next(iter(header["tables"].values())).__setitem__(0, form)
+
+
+#: A change of the header, or bytes in the place of the last ones, and what is said of the counts.
+DAMAGES: dict[str, tuple[str, Change, tuple[int, bytes], str]] = {
+    "a number of problems": ("davis2017", lambda header: header.update(problem_count=1), (0, b""), "has problems that cannot be counted"),
+    "a number of rows": ("davis2017", lambda header: header.update(rows=-1), (0, b""), "has impossible numbers of rows or labels"),
+    "an object behind the frames": ("davis2017", lambda header: header["objects"][0].__setitem__(1, [[0, 99]]), (0, b""), "has an object outside its frames"),
+    "a table of texts": ("vspw", change_table("<U8"), (0, b""), "has a table with an unknown form"),
+    "a table of short numbers": ("vspw", change_table("<i4"), (0, b""), "has a table with an unknown form"),
+    "a number too many": ("vspw", lambda header: None, (0, bytes(8)), "has more numbers than tables"),
+    "a number too few": ("vspw", lambda header: None, (8, b""), "has fewer numbers than its tables"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damaged_counts_are_named_by_their_damage(name: str, tmp_path: Path) -> None:
+    protocol, change, (length, last), fault = DAMAGES[name]
+    path, member = tmp_path / "saved.segjudge", "counts/0/000000"
+    members = saved(path, protocol)
+    data = with_header(members[member], change)
+    with pytest.raises(UsageError) as caught:
+        segjudge.load(written(path, {**members, member: data[: len(data) - length] + last}))
+    assert str(caught.value) == f"{path}: is damaged ({fault}). Score it again"
+
+
 @pytest.mark.parametrize(
     ("protocol", "facts"),
     [(protocol, facts) for protocol, rows in merge_rows("DAMAGED_FACTS").items() for facts in rows],
