@@ -40,7 +40,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for name in (*RIGHT, "BUNDLE", "EVALUATE", "SCORER_PYTHON", "SEGJUDGE_BUNDLE", "GRACE_SECONDS"):
         monkeypatch.delenv(name, raising=False)
     mask = os.umask(0o077)
-    yield tmp_path
+    with mock.patch.dict(os.environ):  # arguments become variables of the process
+        yield tmp_path
     os.umask(mask)
 
 
