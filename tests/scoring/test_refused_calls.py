@@ -32,13 +32,13 @@ def write(text: str) -> str:
 
 
 def count_two_frames() -> None:
-    counted = FrameAccumulator("volumes")
+    counted = FrameAccumulator("msd")
     for frame in (None, 1):
         counted.update("case", frame, VOLUME, VOLUME)
 
 
 def merge_other_frames() -> None:
-    counted = FrameAccumulator("sod")
+    counted = FrameAccumulator("sod-official")
     for prediction in (GREY, 255 - GREY):
         counted.update("image", None, prediction, GREY)
 
@@ -47,11 +47,11 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "an empty path": (lambda: score("", "truth", "davis2017"), "results is '', of type str, which is empty; give a path or an address"),
     "a path with a null": (lambda: score("a\0", "truth", "davis2017"), "results is 'a\\x00', of type str, which holds a null character; give a path or an address"),
     "a missing truth": (lambda: score("a.zip", "truth", "davis2017"), "truth: there is no such file or folder"),
-    "categories in numbers": (lambda: score_arrays([MASK], [MASK], "semantic", categories=[1]), "categories hold 1, of type int; give mappings as in COCO's annotation files"),  # type: ignore[list-item]
-    "categories without ids": (lambda: score_arrays([MASK], [MASK], "semantic", categories=[{"x": 1}]), f"categories cannot be used by semantic (KeyError('id')); {KEYS}"),
-    "frames of a volume": (count_two_frames, "volumes compares whole volumes: update it with a case and None as the frame"),
+    "categories in numbers": (lambda: score_arrays([MASK], [MASK], "ade20k", categories=[1]), "categories hold 1, of type int; give mappings as in COCO's annotation files"),  # type: ignore[list-item]
+    "categories without ids": (lambda: score_arrays([MASK], [MASK], "ade20k", categories=[{"x": 1}]), f"categories cannot be used by ade20k (KeyError('id')); {KEYS}"),
+    "frames of a volume": (count_two_frames, "msd compares whole volumes: update it with a case and None as the frame"),
     "a frame twice": (merge_other_frames, "image was counted twice, with different results"),
-    "nothing": (FrameAccumulator("sod").compute, "nothing was counted"),
+    "nothing": (FrameAccumulator("sod-official").compute, "nothing was counted"),
     "a page of no size": (lambda: scored().report("a.html", budget=0), "budget is 0; give the megabytes that the page may have, such as 6"),
     "scores beside a file": (lambda: rank(scored(), "a.csv"), "rank takes scores or files, not both; segjudge.load opens a file"),
     "no scores": (lambda: rank({}), 'rank needs scores: give them by name, such as {"A": scores, "B": scores}'),
