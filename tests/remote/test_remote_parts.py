@@ -7,6 +7,7 @@ import datetime
 import io
 import os
 import select
+import signal
 import stat
 import sys
 import warnings
@@ -85,6 +86,7 @@ def test_a_stop_is_asked_for_and_over_after_its_patience() -> None:
 def test_files_of_the_worker_are_its_owners(tmp_path: Path) -> None:
     settings = WorkerSettings("t", "http://127.0.0.1:1", "q", 1, save_dir=str(tmp_path / "machine"))
     stop, mask = services.Stop(0.0), os.umask(0o022)
+    handlers = {number: signal.getsignal(number) for number in services._SIGNALS}
     try:
         with (
             mock.patch.object(worker_loop, "forbid_inspection") as forbid,
@@ -101,6 +103,8 @@ def test_files_of_the_worker_are_its_owners(tmp_path: Path) -> None:
         item.close()
     finally:
         os.umask(mask)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
     assert {name if len(name) != 8 else "owner": mode for name, mode in modes.items()} == {
         "locks": "drwx------",
         **dict.fromkeys(("journal.sqlite3", "journal.sqlite3-shm", "journal.sqlite3-wal", "owner", "opening"), "-rw-------"),
