@@ -11,7 +11,7 @@ import json
 import math
 import os
 import re
-from typing import AbstractSet, Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -284,21 +284,17 @@ class _PairColumns(NamedTuple):
     sizes: Array
 
 
-def _list_pairs(
-    units: Dict[str, int], elsewhere: AbstractSet[str], sizes: List[Size], folder: str
-) -> Optional[_PairColumns]:
-    """Return the pairs below a folder; None if an id is not a number."""
-    start = f"{folder}/" if folder else ""
-    names = [name for name in (*units, *elsewhere) if name.startswith(start)]
-    texts = [name[len(start) :] for name in names]
+def _sort_pairs(texts: List[str], pairs: List[int], sizes: List[Size]) -> Optional[_PairColumns]:
+    """Return pairs by their ids as texts; None if an id is not a number."""
     numbers = [int(text) for text in texts if text.isdecimal() and len(text) < _LONGEST_ID]
     if not texts or list(map(str, numbers)) != texts:
         return None
-    ids, pairs = np.array(numbers, np.int64), np.array([units.get(name, -1) for name in names], np.int64)
+    ids, indices = np.array(numbers, np.int64), np.array(pairs, np.int64)
     order = np.argsort(ids, kind="stable")
     if (np.diff(ids[order]) == 0).any():
         return None
-    return _PairColumns(ids[order], pairs[order], np.array([*sizes, (0, 0)], np.int64)[pairs[order]])
+    pair_sizes = np.array([sizes[pair] if pair >= 0 else (0, 0) for pair in pairs], np.int64)
+    return _PairColumns(ids[order], indices[order], pair_sizes[order])
 
 
 class _Reader(RecordReader):
@@ -317,7 +313,15 @@ class _Reader(RecordReader):
         #: For each counted record: its pair, and whether its size differs.
         self._pairs: List[Array] = []
         self._other_size: List[Array] = []
-        #: The pairs of a subset by id, if all ids are numbers.
+        #: By folder the ids of its pairs as texts, and their indices; -1 for pairs that are not scored.
+        self._rows: Dict[str, Tuple[List[str], List[int]]] = {}
+        for names in (self._names, [name for name in self._elsewhere if name not in self._unit]):
+            for number, name in enumerate(names):
+                folder, _, text = name.rpartition("/")
+                texts, pairs = self._rows.setdefault(folder, ([], []))
+                texts.append(text)
+                pairs.append(number if names is self._names else -1)
+        #: The pairs of a subset, if all ids are numbers.
         self._columns: Optional[_PairColumns] = None
         #: Whether the first record of a pair has a box, which the script reads.
         self._boxed: Dict[int, bool] = {}
@@ -325,7 +329,7 @@ class _Reader(RecordReader):
     def begin_subset(self, subset: int, folder: str) -> None:
         """Start the records of a subset; `folder` is the prefix of its pairs' names."""
         self._subset, self._folder, self._count_before = subset, folder, self._count
-        self._columns = _list_pairs(self._unit, self._elsewhere, self._sizes, folder)
+        self._columns = _sort_pairs(*self._rows.get(folder, ([], [])), self._sizes)
 
     def _read_table(self, table: RecordTable, problems: Problems) -> bool:
         if self._columns is None or table.outlined is not None:
