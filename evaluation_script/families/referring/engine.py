@@ -200,9 +200,18 @@ _NEIGHBOURS = list_neighbours(
     least=0.7,
     times=2.0,
 )
+_EXCHANGED = Reading(
+    "exchanged",
+    "answers look exchanged between neighbouring samples",
+    "Check the ids of the answers",
+    "sample",
+    switch("exchanges_answers"),
+    least=0.7,
+    share=0.75,
+)
 _TURNED, *_MIRRORED = read_rewritten("sample")
 #: Samples without target are right by any reading, and sentences often share their target with those beside them.
-_READINGS = [_INVERTED, _TURNED, *(replace(reading, share=0.25) for reading in (*_MIRRORED, *_NEIGHBOURS))]
+_READINGS = [_INVERTED, _TURNED, *(replace(reading, share=0.25) for reading in (*_MIRRORED, *_NEIGHBOURS)), _EXCHANGED]
 
 
 ENGINE = unit_engine(

@@ -9,6 +9,7 @@ import numpy as np
 from ...files import CHUNK_BYTES, ArchiveLimits, Flaw, HostError, Problem, Problems, printable, quantity, read_json
 from ...masks import run_lengths as rle
 from ...masks.backend import backend
+from ...masks.overlaps import best_assignment
 from ...masks.run_lengths import MaskTexts, pack_texts
 from ...masks.stack import Array, Size
 from ...runner.tuning import without_collector
@@ -49,6 +50,8 @@ class ReferringSubmission(UnitSubmission):
     rewrite: Optional[Callable[[str, Size], str]] = None
     #: Reads the answer to the sample that follows by this many in the truth.
     step = 0
+    #: Reads the answers of samples beside each other as those that fit their targets best.
+    exchanges_answers = False
 
     def __init__(self, path: str, truth: UnitTruth, protocol: ReferringProtocol, limits: ArchiveLimits) -> None:
         if protocol.form == GREFCOCO and protocol.official and not any(unit.facts["target"] for unit in truth.units):
@@ -84,6 +87,8 @@ class ReferringSubmission(UnitSubmission):
             sample = names[number_in_truth]
             if tuple(self.truth.units[number_in_truth].facts["size"]) != tuple(size):
                 return _Answer(rle.compress([size[0] * size[1]]), 0, is_withdrawn=False)
+        if self.exchanges_answers:
+            sample = self._find_fitting(sample, tuple(size))
         number = self._numbers[sample]
         text, area = self._masks[number], int(self._area[number])
         if self.inverts_masks:
@@ -92,6 +97,43 @@ class ReferringSubmission(UnitSubmission):
             text = self.rewrite(text, size)
             area = sum(rle.runs_of(text, size[0] * size[1])[1::2])
         return _Answer(text, area, bool(self._is_withdrawn[number]))
+
+    def _find_fitting(self, sample: str, size: Tuple[int, ...]) -> str:
+        """Return the sample whose answer fits a sample's target, if answers and targets nearby match nearly all."""
+        names = self.truth.item_names
+        position = names.index(sample)
+
+        def list_nearby(distance: int) -> List[int]:
+            numbers = range(max(0, position - distance), min(len(names), position + distance + 1))
+            return [number for number in numbers if tuple(self.truth.units[number].facts["size"]) == size]
+
+        near, far = list_nearby(_NEAR), list_nearby(_FAR)
+        if len(near) <= _NEAR:
+            return sample
+        rows, columns = self._match(near, far)
+        if len(rows) < _NEARLY_ALL * len(near) or len(self._match(far, near)[0]) < _NEARLY_ALL * len(near):
+            return sample
+        return names[far[columns[rows.index(near.index(position))]]] if near.index(position) in rows else sample
+
+    def _match(self, samples: List[int], sources: List[int]) -> Tuple[List[int], List[int]]:
+        """Return the targets of samples with a fitting answer of their own, and these answers, among those given."""
+        overlaps = np.zeros((len(samples), len(sources)))
+        answers = [self._numbers[self.truth.item_names[source]] for source in sources]
+        for row, number in enumerate(samples):
+            ((target, target_area, _),) = self.truth.units[number].load()[0].rows
+            for column, answer in enumerate(answers):
+                area = int(self._area[answer])
+                if area and target_area:
+                    shared = backend().count_shared_pixels(self._masks[answer], target)
+                    overlaps[row, column] = shared / (area + target_area - shared)
+        rows, columns = best_assignment(overlaps)
+        fits = overlaps[rows, columns] >= _FITTING
+        return rows[fits].tolist(), columns[fits].tolist()
+
+
+#: The numbers of samples on either side of one whose targets and answers are compared with each other, the IoU of an
+#: answer that fits, and the share of targets with an answer, and of answers with a target.
+_NEAR, _FAR, _FITTING, _NEARLY_ALL = 4, 12, 0.7, 0.85
 
 
 class _Reader:

@@ -37,7 +37,7 @@ _LABELS = 256
 #: The name of the score by which readings are compared.
 _METRIC = "the IoU over all pixels"
 #: The minimum ratio of the scores of mirrored masks: large objects partly match even then.
-_TIMES_MIRRORED = 2.0
+_TIMES_MIRRORED = 1.6
 #: Returns masks under their changed labels, without those of the label "".
 _Change = Callable[[Stacks], Stacks]
 
