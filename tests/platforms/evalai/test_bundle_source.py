@@ -107,14 +107,26 @@ def test_a_zip_belongs_to_the_bundle_in_which_it_lies(small: Path, tmp_path: Pat
 def test_what_is_no_bundle_is_said_so(small: Path, tmp_path: Path) -> None:
     (small / "config.yaml").write_text("")
     (small / "challenge_config.yml").write_text("")
-    for path, message in (
+    for path, sentence in (
         (tmp_path / "none", "there is no such file or folder"),
         (tmp_path, f"holds no challenge_config.yaml; there is one in {tmp_path / 'small'}"),
-        (small, "holds challenge_config.yaml and challenge_config.yml, but EvalAI accepts only one"),
-        (small / "config.yaml", "EvalAI reads only challenge_config.yaml"),
+        (small, "holds challenge_config.yaml and challenge_config.yml, but EvalAI accepts only one; remove the other"),
+        (small / "config.yaml", "EvalAI reads only challenge_config.yaml; rename it"),
     ):
-        with pytest.raises(UsageError, match=message):
+        with pytest.raises(UsageError) as caught:
             find_bundle(str(path))
+        assert str(caught.value) == f"{path}: {sentence}"
+
+
+EMPTY = ("is empty", "Build it again.", "EvalAI: The submitted file is empty.")
+TEXT = ("is not a zip (File is not a zip file)", "Make it with segjudge build.", "EvalAI: The zip file contents cannot be extracted. Please check the format!")  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "lines"), [(b"", EMPTY), (b"text", TEXT)])
+def test_a_file_that_is_no_zip_is_refused(data: bytes, lines: tuple[str, ...], tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "b.zip").write_bytes(data)
+    assert main(["check", str(tmp_path / "b.zip")]) == 3
+    assert capsys.readouterr().out.split("\n\n")[0] == f"error: {tmp_path}/b.zip: " + "\n    ".join(lines)
 
 
 def test_two_names_of_two_bundles_are_an_error(small: Path, foreign: Path, capsys: Any) -> None:
