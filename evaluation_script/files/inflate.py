@@ -151,7 +151,7 @@ def _inflate(path: str, limits: ArchiveLimits, limit: int) -> Iterator[bytes]:
             if inflated > limit:
                 raise Flaw(f"would unpack to more than {size_text(limit)}", "Send a zip instead")
             if inflated > 8 * limits.ratio_from and inflated > limits.ratio * file.tell():
-                raise Flaw(f"unpacks to more than {limits.ratio} times its size, like a bomb", PACK_AGAIN)
+                raise Flaw(f"unpacks to more than {limits.ratio} times its size, like a gzip bomb", PACK_AGAIN)
             if data:
                 yield data
             if stream.eof:

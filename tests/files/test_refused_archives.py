@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+import gzip
+import io
+import re
+import sys
 import tarfile
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from segjudge.evaluation_script.files import archive
 from segjudge.evaluation_script.files.archive import open_files
 from segjudge.evaluation_script.files.limits import PACK_AGAIN, ArchiveLimits
 from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
 from tests.families.sequences.test_hostile_submissions import raw_tar, raw_zip
+
+
+def tar_gz(size: int) -> bytes:
+    """Return a tar.gz with a file of zeros."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as archive:
+        member = tarfile.TarInfo("a.png")
+        member.size = size
+        archive.addfile(member, io.BytesIO(bytes(size)))
+    return out.getvalue()
+
 
 LINK = "is a link or a device, not a file. Put the files themselves into the archive"
 #: A zip whose end refers to a record for large archives that is not there.
 LOST_RECORD = raw_zip([{"name": b"a.png"}])
 LOST_RECORD = LOST_RECORD[:-22] + b"PK\x06\x07" + bytes(16) + LOST_RECORD[-22:]
 ARCHIVES = {
+    "a bomb of gzip": (tar_gz(40 << 20), f"your file: unpacks to more than 200 times its size, like a gzip bomb. {PACK_AGAIN}"),
     "a placeholder": (b"file_content", "your file: did not arrive: the upload failed, and EvalAI holds a 12-byte placeholder instead. Submit it again"),
     "a link in a zip": (raw_zip([{"name": b"a/x.png", "attributes": 0o120777 << 16}]), f"a/x.png: {LINK}"),
     "a link in a tar": (raw_tar(tarfile.SYMTYPE, link="/etc/passwd"), f"crossing/x.png: {LINK}"),
@@ -40,16 +59,51 @@ ARCHIVES = {
 }  # fmt: skip
 
 
+def refuse(path: Path, limits: ArchiveLimits) -> str:
+    """Return the rejection of an archive that is opened, and whose files are read."""
+    with pytest.raises((Flaw, SubmissionError)) as caught, closing(open_files(str(path), limits)) as files:
+        for member in files.sizes:
+            files.read(member)
+    error = caught.value
+    return str(error.as_problem("a.png") if isinstance(error, Flaw) else error)
+
+
 @pytest.mark.parametrize("name", ARCHIVES)
 def test_an_archive_is_refused_by_its_own_sentence(name: str, tmp_path: Path) -> None:
     data, sentence = ARCHIVES[name]
     (tmp_path / "upload").write_bytes(data)
-    with pytest.raises((Flaw, SubmissionError)) as caught:
-        files = open_files(str(tmp_path / "upload"), ArchiveLimits())
-        try:
-            for member in files.sizes:
-                files.read(member)
-        finally:
-            files.close()
-    error = caught.value
-    assert str(error.as_problem("a.png") if isinstance(error, Flaw) else error) == f"{sentence}."
+    assert refuse(tmp_path / "upload", ArchiveLimits()) == f"{sentence}."
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="NO PROC")
+def test_a_folder_of_the_kernel_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "frames").symlink_to("/proc")
+    remedy = "Name the folder that holds the files."
+    assert refuse(Path("/proc"), ArchiveLimits()) == f"/proc: is a folder that the system makes (proc). {remedy}"
+    sentence = f"{tmp_path}: holds frames, which the system makes (proc). {remedy}"
+    assert refuse(tmp_path, replace(ArchiveLimits(), links=True)) == sentence
+
+
+def test_links_that_reach_a_folder_on_many_paths_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "FOLDER_WAYS", 2)
+    (tmp_path / "a").mkdir()
+    for name in "bc":
+        (tmp_path / name).symlink_to("a")
+    sentence = refuse(tmp_path, replace(ArchiveLimits(), links=True))
+    assert re.sub("reach [abc]", "reach a", sentence) == (
+        f"{tmp_path}: holds links that reach a on more than 2 paths. Remove the links between folders."
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (tar_gz(3 << 20), "your file: would unpack to more than 1 MB. Remove files that are not part of the results."),
+        (gzip.compress(b"[" + bytes(3 << 20)), "a.png: would unpack to more than 1 MB. Send a zip instead."),
+    ],
+    ids=["tar", "json"],
+)
+def test_a_gzip_larger_than_all_files_may_be_is_refused(data: bytes, sentence: str, tmp_path: Path) -> None:
+    (tmp_path / "a.gz").write_bytes(data)
+    limits = replace(ArchiveLimits(), total_bytes=1 << 20, json_bytes=1 << 20)
+    assert refuse(tmp_path / "a.gz", limits) == sentence
