@@ -556,7 +556,7 @@ print(json.dumps({name: Scorer(name, truth, rules).score(sys.argv[3]).values for
 """
 
 
-def _tell(check: Callable[[Case], None]) -> Callable[[Case], None]:
+def _report_exceptions(check: Callable[[Case], None]) -> Callable[[Case], None]:
     """Return a check that also reports a family's exceptions as sentences."""
 
     @wraps(check)
@@ -574,7 +574,7 @@ def _tell(check: Callable[[Case], None]) -> Callable[[Case], None]:
 
 #: The promises of families, by name.
 CHECKS: dict[str, Callable[[Case], None]] = {
-    holds.__name__.removeprefix("_check_"): _tell(holds)
+    holds.__name__.removeprefix("_check_"): _report_exceptions(holds)
     for holds in (
         *(_check_rules, _check_numbers, _check_sharing, _check_packing, _check_backends, _check_memory),
         *(_check_problems, _check_archives, _check_hostile, _check_hidden, _check_report, _check_challenge),

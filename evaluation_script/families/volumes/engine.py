@@ -252,7 +252,7 @@ def _name(label: int, protocol: VolumeProtocol) -> str:
 def _tables(accumulator: UnitAccumulator[VolumeProtocol]) -> Dict[str, List[Dict[str, Any]]]:
     """Return a row for each region, and one for each region of each case, but not for a flood of false labels."""
     protocol = accumulator.protocol
-    is_listed = None if _count_false(accumulator) <= _MOST_FALSE_ROWS else set(list_labels(accumulator))
+    is_listed = None if _count_unlisted_labels(accumulator) <= _MOST_FALSE_ROWS else set(list_labels(accumulator))
     regions = [{"name": _name(label, protocol), **row} for label, row in _measure_regions(accumulator).items()]
     cases = []
     for unit in accumulator.complete_counts():
@@ -267,7 +267,7 @@ def _tables(accumulator: UnitAccumulator[VolumeProtocol]) -> Dict[str, List[Dict
     return {"regions": regions, "cases": cases}
 
 
-def _count_false(accumulator: UnitAccumulator[VolumeProtocol]) -> int:
+def _count_unlisted_labels(accumulator: UnitAccumulator[VolumeProtocol]) -> int:
     """Return the number of predicted labels, over all cases, that no truth has."""
     if accumulator.protocol.regions:
         return 0
@@ -309,7 +309,7 @@ def _note(accumulator: UnitAccumulator[VolumeProtocol]) -> List[str]:
         labels = {label for unit in units for label in unit.tables["labels"].tolist()}
         false = sorted(labels - set(list_labels(accumulator)))
         if false:
-            subject = "no mean" if _count_false(accumulator) <= _MOST_FALSE_ROWS else "no mean and no table"
+            subject = "no mean" if _count_unlisted_labels(accumulator) <= _MOST_FALSE_ROWS else "no mean and no table"
             notes.append(
                 f"no truth has these predicted labels, which {subject} includes: {name_list(list(map(str, false)))}"
             )

@@ -122,24 +122,12 @@ class UnitTools(FamilyTools, ABC):
         return accumulator, losses
 
     def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
-        from markupsafe import Markup
-
-        from segjudge.report.page import (
-            add_bar,
-            link_frames,
-            make_kinds,
-            make_list,
-            make_tables,
-            make_verdict,
-            name_worst,
-        )
-        from segjudge.report.sentences import name_kinds, rank_kinds
+        from segjudge.report.page import add_bar, link_frames, make_kinds, make_list, make_tables
         from segjudge.report.tables import first_metric
 
         accumulator, losses = self._measure_report(report)
         metric, noun = self.name_losses(report.protocol)
         totals = losses.totals()
-        explained = "" if metric == report.protocol.metrics[0] else metric
         kinds = [{"kind": name, "about": meaning, "cost": totals[name]} for name, meaning in losses.kinds.items()]
         tables = report.rows()
         if self.groups not in tables:
@@ -160,15 +148,8 @@ class UnitTools(FamilyTools, ABC):
             {"name": row["name"], ranking: values[row["name"]], **row} for row in losses.rows(names, losses.by_category)
         ]
         units = losses.rows(accumulator.names, losses.by_unit, self._order_units(report, losses))
-        costs = [row["costs"] for row in units]
         pictures, confusions = self._draw_worst(inputs, report, losses, options)
-        cause = self.name_cause(inputs, report)
-        worst = name_worst(units, noun, report.split, pictures.names if pictures else {})
-        if worst and not cause and pictures and next(iter(pictures.streams)) == units[0]["name"]:
-            worst = Markup("{} {}").format(worst, pictures.cause_of_first).rstrip()
-        kinds_as_nouns = name_kinds(totals, *self.nouns)
-        causes = [cause or (pictures.cause if pictures else ""), rank_kinds(kinds_as_nouns, explained)]
-        verdict = make_verdict(report, metric, causes, costs, noun, worst)
+        verdict = self._make_verdict(inputs, report, totals, units, pictures)
         return [
             add_bar(verdict, subject, self.make_bar(totals), losses.kinds),
             make_kinds(f"Where {metric} {'are' if several else 'is'} lost", kinds, about),
@@ -180,6 +161,30 @@ class UnitTools(FamilyTools, ABC):
             *([make_list(self.groups.capitalize(), categories, _ORDER)] if is_grouped else []),
             make_tables(report),
         ]
+
+    def _make_verdict(
+        self,
+        inputs: ScoringInputs,
+        report: Report,
+        totals: Mapping[str, float],
+        units: list[Row],
+        pictures: UnitPictures | None,
+    ) -> Section:
+        """Return the verdict: the cause, the kinds of failure, and the costliest unit."""
+        from markupsafe import Markup
+
+        from segjudge.report.page import make_verdict, name_worst
+        from segjudge.report.sentences import name_kinds, rank_kinds
+
+        metric, noun = self.name_losses(report.protocol)
+        cause = self.name_cause(inputs, report)
+        worst = name_worst(units, noun, report.split, pictures.names if pictures else {})
+        if worst and not cause and pictures and next(iter(pictures.streams)) == units[0]["name"]:
+            worst = Markup("{} {}").format(worst, pictures.cause_of_first).rstrip()
+        explained = "" if metric == report.protocol.metrics[0] else metric
+        kinds = rank_kinds(name_kinds(totals, *self.nouns), explained)
+        causes = [cause or (pictures.cause if pictures else ""), kinds]
+        return make_verdict(report, metric, causes, [row["costs"] for row in units], noun, worst)
 
     def _draw_worst(
         self, inputs: ScoringInputs, report: Report, losses: UnitLosses, options: PageOptions
