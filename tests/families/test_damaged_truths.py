@@ -9,6 +9,7 @@ import pytest
 from segjudge import score
 from segjudge.evaluation_script.files.problems import HostError
 from tests import published
+from tests.families.choices import SALIENCY
 from tests.families.contract import merge_rows
 from tests.families.test_suspicions import publish, write
 
@@ -40,11 +41,11 @@ def test_damaged_json_is_named(protocol: str, tmp_path: Path) -> None:
     assert protocol == "mevis" or "its JSON is cut off: copy the file again" in line
 
 
-@pytest.mark.parametrize("protocol", ["coco", "kitti-mots", "sod"])
+@pytest.mark.parametrize("protocol", ["coco", "kitti-mots", SALIENCY])
 def test_a_zip_that_is_cut_off_is_not_to_be_uploaded(protocol: str, tmp_path: Path) -> None:
     results = write(tmp_path, publish("coco", tmp_path)[1])
     truth = tmp_path / "truth.zip"
-    upload = published.upload("sod", published.published("sod", tmp_path / "sod"))
+    upload = published.upload(SALIENCY, published.published(SALIENCY, tmp_path / SALIENCY))
     truth.write_bytes(upload[: len(upload) // 2])
     line = refuse(protocol, truth, results)
     assert "is a zip that was cut off: its table of contents is missing. Create " in line
