@@ -313,20 +313,48 @@ def read_neighbours(
 ) -> List[Reading]:
     """Return the readings of maps that belong to the image before or after theirs, by a method of the submission."""
 
-    def open_neighbours(step: int, submission: Any) -> Any:
+    def open_rearranged(rearrange: Callable[[List[str]], List[str]], submission: Any) -> Any:
         names = submission.truth.item_names
-        neighbours = dict(zip(names, [*names[step:], *names[:step]]))
+        sources = dict(zip(names, rearrange(names)))
 
         def read(name: str, *arguments: Any) -> Any:
-            return getattr(submission, method)(neighbours.get(name, name), *arguments)
+            return getattr(submission, method)(sources.get(name, name), *arguments)
 
         return switch(method, value=read)(submission)
 
+    def open_neighbours(step: int, submission: Any) -> Any:
+        return open_rearranged(lambda names: [*names[step:], *names[:step]], submission)
+
     subject, remedy = subject or f"each of the {masks}", remedy or f"Check the numbers in the names of {masks}"
-    return [
-        replace(reading, fits=FirstMaps.are_unrelated, few=True)
-        for reading in list_neighbours(subject, "image", remedy, open_neighbours, _LEAST_MEANT, times)
+    readings = [
+        *list_neighbours(subject, "image", remedy, open_neighbours, _LEAST_MEANT, times),
+        *(
+            Reading(
+                name,
+                f"{subject} looks {slip}",
+                remedy,
+                "image",
+                partial(open_rearranged, rearrange),
+                _LEAST_MEANT,
+                times,
+            )
+            for name, slip, rearrange in _EXCHANGES
+        ),
     ]
+    return [replace(reading, fits=FirstMaps.are_unrelated, few=True) for reading in readings]
+
+
+def _exchange_pairs(names: List[str]) -> List[str]:
+    """Return the first name and the second one exchanged, and so on."""
+    pairs = [names[start : start + 2][::-1] for start in range(0, len(names), 2)]
+    return [name for pair in pairs for name in pair]
+
+
+#: The name and slip of each way to exchange images, and the images whose maps are read instead.
+_EXCHANGES: Tuple[Tuple[str, str, Callable[[List[str]], List[str]]], ...] = (
+    ("pairs", "exchanged with the one beside it, in pairs", _exchange_pairs),
+    ("backwards", "as if the order of images were reversed", lambda names: names[::-1]),
+)
 
 
 def list_neighbours(
