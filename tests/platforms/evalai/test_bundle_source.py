@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from segjudge.kernel.compiling import WORKER_SYSTEM, Library
 from segjudge.platforms.evalai.bundle import build as evalai_build
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.bundle_source import BUNDLE, BundleKind, find_bundle
+from segjudge.platforms.evalai.bundle.scorers import FAMILIES_FILE, ScoredProtocol, list_protocols
 from segjudge.system.errors import UsageError
 from tests.builders import ROOT, written, zipped
 
@@ -164,3 +166,23 @@ def test_a_compiled_kernel_is_included_unless_numpy_is_asked_for(
     monkeypatch.setattr(evalai_build, "find_for_worker", lambda: library)
     for kernel in (True, False):
         assert build(str(ROOT), str(tmp_path / "bundle.zip"), kernel=kernel).kernel is kernel
+
+
+FAMILIES_OF_A_BUNDLE = """
+from types import SimpleNamespace
+PROTOCOLS = {"mine": SimpleNamespace(name="mine", family="own", revision=3, metrics={"Score": 1, "Error": 2})}
+FAMILIES = {"own": SimpleNamespace(needs_packages=True)}
+"""
+
+
+def test_the_scorers_of_a_bundle_describe_the_protocols_that_only_they_know() -> None:
+    script = {"__init__.py": b"", FAMILIES_FILE: FAMILIES_OF_A_BUNDLE.encode()}
+    assert list_protocols(script, ["mine", "davis2017", "mine"]) == {
+        "mine": ScoredProtocol("mine", "own", 3, ("Score", "Error"), needs_packages=True)
+    }
+    assert list(list_protocols(script, ["davis2017", "coco"])) == ["davis2017", "coco"]
+    with pytest.raises(HostError) as caught:
+        list_protocols({**script, FAMILIES_FILE: b"raise ValueError('no such limit')"}, ["mine"])
+    assert re.sub(r"\(.*: ", "(", str(caught.value)) == (
+        "evaluation_script: its families cannot be imported (no such limit)"
+    )
