@@ -15,6 +15,7 @@ import yaml
 
 from segjudge.cli import main
 from segjudge.platforms.codabench.check import check
+from segjudge.platforms.codabench.serializer_fields import COLUMN
 from segjudge.platforms.rules.problems import ERROR, BundleProblem
 from tests import builders
 from tests.data import CODABENCH
@@ -203,6 +204,25 @@ def test_values_of_a_kind_that_nobody_expects_are_refused(bundle: Path, rule: in
     zipped(bundle / "ref.zip", {"task.json": json.dumps({"columns": [{"key": "a"}, {"key": "b"}]})})
     change(bundle, edit)
     assert rule in [problem.rule for problem in refusals(bundle)]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "answer"),
+    [
+        ("computation", "avg", ""),
+        ("computation", "", ""),
+        ("computation", None, ""),
+        ("computation", "median", '"median" is not a valid choice.'),
+        ("sorting", "asc", ""),
+        ("sorting", "", '"" is not a valid choice.'),
+        ("sorting", None, "This field may not be null."),
+        ("title", "a" * 36, ""),
+        ("title", "a" * 37, "Ensure this field has no more than 36 characters."),
+        ("index", -1, "Ensure this value is greater than or equal to 0."),
+    ],
+)
+def test_a_value_of_a_column_gets_the_serializers_answer(key: str, value: object, answer: str) -> None:
+    assert COLUMN[key].answer(value) == answer
 
 
 @pytest.mark.parametrize("sheet", [datetime.date(2026, 1, 1), question(datetime.date(2026, 1, 1)), {"q": {"a", "b"}}])
