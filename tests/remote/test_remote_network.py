@@ -14,7 +14,7 @@ from segjudge.platforms.evalai.client import ApiError, Client
 from tests.hostile_network import FAULTS, Network
 from tests.journeys.fleet import QUICK, Fleet, remote_bundle
 from tests.journeys.hostile import BROKEN, SENTENCE, Weather, storm
-from tests.platforms.evalai.test_client import Odd
+from tests.platforms.evalai.servers import Server, says
 from tests.rehearsals import FINAL, Rehearsal, waited
 from tests.remote_workers import operator_of, remote_server, status, submitted
 
@@ -43,17 +43,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # urllib3 drops the socket of a head that contradicts itself
 @pytest.mark.parametrize("kind", sorted(FAULTS))
 def test_each_fault_leaves_a_call_with_an_answer_or_one_error(kind: str) -> None:
-    odd = Odd()
-    odd.says([{"id": 1}])
+    server = Server().answer(says([{"id": 1}]))
     for seed in range(5):
-        bad = Network(odd.address, seed, 1.0, 0.3, 1 << 20, (kind,))
+        bad = Network(server.address, seed, 1.0, 0.3, 1 << 20, (kind,))
         client = Client(bad.address, "token")
         for _ in range(4):
             with contextlib.suppress(ApiError):
                 client.call("GET", routes.PHASES_OF_HOST, {"challenge": 1})
         bad.close()
-    odd.server.shutdown()
-    odd.server.server_close()
+    server.close()
     gc.collect()
 
 

@@ -12,7 +12,7 @@ import pytest
 from segjudge.platforms.evalai.client import ApiError, Client, Jobs, QueueMessage
 from segjudge.platforms.evalai.rows import board_labels, parse_key, parse_submission
 from tests.hostile_network import GARBAGE, WEIRD
-from tests.platforms.evalai.test_client import TOKEN, Odd
+from tests.platforms.evalai.servers import TOKEN, Server, says
 
 SUBMISSION = {
     "id": 7, "challenge_phase": 3, "status": "submitted", "rerun_resumed_at": None, "started_at": None,
@@ -85,21 +85,20 @@ def paths(row: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 @pytest.fixture(scope="module")
-def odd() -> Iterator[Odd]:
-    made = Odd()
+def server() -> Iterator[Server]:
+    made = Server()
     yield made
-    made.server.shutdown()
-    made.server.server_close()
+    made.close()
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", CALLS)
-def test_an_answer_is_sound_or_an_error_that_may_pass(odd: Odd, name: str) -> None:
+def test_an_answer_is_sound_or_an_error_that_may_pass(server: Server, name: str) -> None:
     call, answer, holds = CALLS[name]
-    jobs = Jobs(Client(odd.address, TOKEN), 1, "queue", lambda _seconds: True)  # a sleep that is over: one try each
+    jobs = Jobs(Client(server.address, TOKEN), 1, "queue", lambda _seconds: True)  # a sleep that is over: one try each
     taken = refused = 0
     for body in mutations(answer):
-        odd.says(body)
+        server.answer(says(body))
         try:
             results = call(jobs)
         except ApiError as error:
@@ -109,7 +108,7 @@ def test_an_answer_is_sound_or_an_error_that_may_pass(odd: Odd, name: str) -> No
             assert holds(results), body[:200]
             taken += 1
     assert refused > 10
-    odd.says(answer)
+    server.answer(says(answer))
     assert holds(call(jobs)), "and the true answer is taken"
 
 
@@ -127,7 +126,7 @@ def test_a_moment_that_is_none_is_not_the_beginning_of_new_work(resumed: Any) ->
     assert parse_submission({**SUBMISSION, "rerun_resumed_at": resumed}) is None
 
 
-def test_a_refusal_of_100_mb_costs_one(odd: Odd) -> None:
-    odd.says(b"x" * (100 << 20), 500, "text/plain")
+def test_a_refusal_of_100_mb_costs_one(server: Server) -> None:
+    server.answer(says(b"x" * (100 << 20), 500, Content_Type="text/plain"))
     with pytest.raises(ApiError, match="answers 500"):
-        Client(odd.address, TOKEN).call("GET", "/x")
+        Client(server.address, TOKEN).call("GET", "/x")
