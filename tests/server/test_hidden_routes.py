@@ -288,3 +288,13 @@ def test_a_legend_with_something_else_than_styles_is_refused(style: str) -> None
     del fields["legend"][1]
     glance = read_answer(json.dumps({"glances": {"dev": fields}})).glances["dev"]
     assert list(glance.legend) == [("missing under", "too little")]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "cause"),
+    [([], ""), (["Score 0.5."], ""), (["Score 0.5.", "Most is missing."], "Most is missing.")],
+    ids=["nothing", "a score alone", "a score and its cause"],
+)
+def test_the_cause_of_a_page_follows_its_score(verdict: list[str], cause: str) -> None:
+    fields = {"verdict": verdict, "subject": "", "film": [], "legend": []}
+    assert read_answer(json.dumps({"glances": {"dev": fields}})).glances["dev"].cause == cause
