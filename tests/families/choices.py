@@ -24,6 +24,8 @@ IMAGE_MAPS, IMAGE_MAPS_FROM_0 = (
 CELLS = next(iter(MICROSCOPY_PROTOCOLS))
 #: Results are a map of a salient object per image, scored exactly, or as by the script.
 SALIENCY, SALIENCY_OFFICIAL = SALIENCY_PROTOCOLS
+#: Results are segments of images.
+IMAGE_SEGMENTS = next(iter(PANOPTIC_PROTOCOLS))
 #: Results are segments of videos.
 VIDEO_SEGMENTS = next(name for name, row in PANOPTIC_PROTOCOLS.items() if len(row.windows) > 1)
 #: Results are tracks, in a text file per video.

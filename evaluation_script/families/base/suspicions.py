@@ -422,7 +422,9 @@ def judge_readings(
     for reading in readings:
         scores = [unit[reading.name] for unit in reading_scores if reading.name in unit]
         tried = choose_few(units) if reading.few else units
-        if len(scores) < max(math.ceil(0.5 / reading.share), int(reading.share * len(tried))):
+        # Few samples of one video among several may fit another order by chance.
+        fewest = 2 if reading.of_frames and len(tried) > 1 else math.ceil(0.5 / reading.share)
+        if len(scores) < max(fewest, int(reading.share * len(tried))):
             continue
         before, after = (math.fsum(column) / len(scores) for column in zip(*scores))
         if after > max(best[0], reading.times * before) and after >= reading.least:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from segjudge import score
+from tests.families.choices import IMAGE_MAPS, IMAGE_SEGMENTS
 from tests.report.known_scenes import make_world
 from tests.report.test_known_faults import BENCHMARKS
 
@@ -21,7 +22,7 @@ EXCHANGES = {
 }
 
 
-@pytest.mark.parametrize("protocol", ["coco-panoptic", "ade20k"])
+@pytest.mark.parametrize("protocol", [IMAGE_SEGMENTS, IMAGE_MAPS])
 @pytest.mark.parametrize("exchange", EXCHANGES)
 def test_exchanged_images_are_named(exchange: str, protocol: str, tmp_path: Path) -> None:
     benchmark, (source_of, message) = BENCHMARKS[protocol], EXCHANGES[exchange]
