@@ -41,7 +41,7 @@ def test_the_samples_are_what_the_seed_makes(tmp_path: Path) -> None:
         path.relative_to(ROOT)
         for folder in ("annotations", "examples")
         for path in (ROOT / folder).rglob("*")
-        if path.is_file() and not re.match("photo-|agents$", path.relative_to(ROOT).parts[1])
+        if path.is_file() and not re.match("photo-|agents$|interactive$", path.relative_to(ROOT).parts[1])
     }
     assert {path.relative_to(tmp_path) for path in made} == kept
     for path in made:
@@ -51,7 +51,7 @@ def test_the_samples_are_what_the_seed_makes(tmp_path: Path) -> None:
 
 def test_every_phase_has_samples() -> None:
     assert all(len(paths) >= 3 for paths in SAMPLES.values())
-    assert {path.name for path in (ROOT / "examples").iterdir()} == {*CODENAMES, "agents"}
+    assert {path.name for path in (ROOT / "examples").iterdir()} == {*CODENAMES, "agents", "interactive"}
 
 
 @pytest.mark.long

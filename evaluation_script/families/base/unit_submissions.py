@@ -5,18 +5,21 @@ from __future__ import annotations
 import abc
 import os
 from dataclasses import replace
-from typing import AbstractSet, Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, AbstractSet, Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from ...files import ArchiveLimits, Files, Flaw, HostError, Problems, SubmissionError, name_list, printable, quantity
 from ...files.archive import UPLOAD, open_files
 from ...files.limits import read_json
 from ...masks.stack import Array
-from .frame_order import FrameSamples
 from .truth import DEFAULT_SPLIT, TruthNames, compose
 from .unit_truth import UnitTruth
 
 #: The maximum compression ratio of deflate, and the size above which a sparse file is checked before reading.
 _SPARSE_RATIO, _SPARSE_BYTES = 1100, 1 << 30
+
+
+if TYPE_CHECKING:
+    from .frame_order import FrameSamples
 
 
 class UnitSubmission(abc.ABC):

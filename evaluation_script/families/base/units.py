@@ -18,7 +18,6 @@ from ...runner.parallel import Part
 from ...values import dataclass
 from .engine import CountingJob, Engine
 from .family import Progress, ScoringRules, Values
-from .frame_order import FrameSamples
 from .reports import Report, Row
 from .suspicions import FirstMaps, Reading, choose_few, choose_units, judge_readings, score_readings
 from .truth import DEFAULT_SPLIT, AnnotationFile
@@ -78,9 +77,14 @@ class _Counting:
         watched = submission
         if any(reading.fits is not Reading.fits for reading in readings):
             unit, watched = maps.watch(unit, submission)
-        frames = FrameSamples()
         in_order = [reading for reading in readings if not reading.of_frames]
-        counts = self.count(*(frames.watch(unit, watched) if len(in_order) < len(readings) else (unit, watched)))
+        frames, sides = None, (unit, watched)
+        if len(in_order) < len(readings):
+            from .frame_order import FrameSamples  # for videos alone
+
+            frames = FrameSamples()
+            sides = frames.watch(unit, watched)
+        counts = self.count(*sides)
 
         def score(counts: UnitCounts) -> Optional[float]:
             if counts.problem_count:
@@ -95,7 +99,7 @@ class _Counting:
         tried = [reading for reading in in_order if not (few and reading.few)]
         before = score(counts) if tried else None
         reading_scores = score_readings(before, tried, score_otherwise)
-        if not counts.problem_count:
+        if frames is not None and not counts.problem_count:
             reading_scores = {**reading_scores, **frames.compare()}
         return replace(counts, reading_scores=reading_scores) if reading_scores else counts
 

@@ -10,7 +10,6 @@ from ...files import quantity
 from ...masks.run_lengths import MaskTexts, boxes_of, join_texts
 from ...masks.stack import Array
 from ..base.suspicions import ScoreRange, judge_matches, judge_one_class
-from .orders import choose_tubes, count_orders_in, judge_orders
 from .protocols import InstanceProtocol
 from .records import Category, Examples, KnownImages, RecordColumns
 
@@ -125,6 +124,8 @@ class RecordForm:
         """Return a warning if the records of videos seem to have another order of frames."""
         if images.examples is None or not self._tubes:
             return []
+        from .orders import count_orders_in, judge_orders  # for videos alone
+
         image, category, score = (np.concatenate(columns) for columns in list(zip(*self._tubes))[:3])
         tubes = join_texts([texts for *_, texts in self._tubes])
 
@@ -221,6 +222,8 @@ _PLACES: Tuple[_Place, ...] = (
 def choose_examples(truth: InstanceTruth, protocol: InstanceProtocol) -> Optional[Examples]:
     """Return some instances of images throughout the truth; None if they are too few."""
     if truth.images.frames is not None:
+        from .orders import choose_tubes  # for videos alone
+
         return choose_tubes(truth)
     if protocol.streets:
         return None

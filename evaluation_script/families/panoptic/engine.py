@@ -11,7 +11,6 @@ import numpy as np
 from ...masks.stack import Array
 from ...values.arithmetic import add, mean
 from ..base.family import Values, mean_of_all
-from ..base.frame_order import read_orders
 from ..base.suspicions import (
     FirstMaps,
     Reading,
@@ -193,6 +192,8 @@ _NEIGHBOURS = read_neighbours(
 
 def _list_readings(protocol: PanopticProtocol) -> List[Reading]:
     """Return the other readings of a unit; JSON lists reject unlisted ids, so none has swapped channels."""
+    if protocol.classes or protocol.video:
+        from ..base.frame_order import read_orders  # for videos alone
     if protocol.classes:
         padded, rearranged = read_padded("sequence", "maps"), read_rearranged("sequence", "maps", _TIMES_MIRRORED)
         return [_EXCHANGED, padded, *rearranged, *read_orders("sequence")]
