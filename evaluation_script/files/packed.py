@@ -147,7 +147,8 @@ def _inflate_entry(file: BinaryIO, table: bytes, start: int, name: str) -> Optio
 class PackedFile:
     """The members of a packed file by name.
 
-    Its table of contents is searched here, because zipfile takes 16 µs for each entry; zipfile reads unusual ones.
+    Its table of contents is searched here, because zipfile takes 16 microseconds for each entry; unusual ones are read
+    by zipfile.
     """
 
     def __init__(self, source: Source) -> None:
@@ -223,10 +224,10 @@ def family_of(source: Source) -> str:
     """Return the family of a packed file; "" for other files."""
     try:
         data = _manifest_of(source)
+        start = _START.match(data)  # the whole manifest of a large truth takes a while
+        return start[1].decode() if start else str(dict(json.loads(data)).get(FAMILY_KEY, ""))
     except DAMAGED as error:
         raise annotations_error(source, error) from None
-    start = _START.match(data)  # the whole manifest of a large truth takes a while
-    return start[1].decode() if start else str(_read_manifest(source).get(FAMILY_KEY, ""))
 
 
 def splits_of(source: Source) -> List[str]:

@@ -21,6 +21,8 @@ from .suspicions import Reading, list_neighbours, switch
 #: The steps from a frame to the true one that its prediction may show, by the name of the reading.
 _STEPS = {"before": -1, "after": 1}
 REVERSED = "reversed"
+#: The sentence on frames in reverse order.
+REVERSED_SLIP = "the order of frames looks reversed"
 #: The minimum number of telling samples, and the minimum ratio of those that are right in the other frame.
 _FEWEST_SAMPLES, _TIMES_AS_MANY = 20, 3.0
 #: The share of right and wrong samples that tell own frames from other ones, by reading.
@@ -36,7 +38,7 @@ def read_orders(
 ) -> List[Reading]:
     """Return the readings of another order of frames, which are compared while a video is counted."""
     neighbours = list_neighbours(subject, "frame", remedy, lambda _step, submission: submission, 0.5, 1.0)
-    backwards = Reading(REVERSED, "the order of frames looks reversed", remedy, noun, lambda submission: submission)
+    backwards = Reading(REVERSED, REVERSED_SLIP, remedy, noun, lambda submission: submission)
     return [
         replace(reading, noun=noun, least=0.5, times=1.0, metric=_METRIC, of_frames=True)
         for reading in (*neighbours, backwards)

@@ -363,11 +363,15 @@ def list_neighbours(
     """Return the readings of the units before and after; a function copies the submission, given the step back."""
     return [
         Reading(
-            side, f"{subject} looks as if it belonged to the {noun} {side} its own", remedy, noun,
-            partial(open_neighbours, step), least, times,
+            side, describe_neighbour(subject, noun, side), remedy, noun, partial(open_neighbours, step), least, times
         )
         for side, step in (("before", 1), ("after", -1))
-    ]  # fmt: skip
+    ]
+
+
+def describe_neighbour(subject: str, noun: str, side: str) -> str:
+    """Return the sentence on units that seem to be those before or after."""
+    return f"{subject} looks as if it belonged to the {noun} {side} its own"
 
 
 def read_rewritten(noun: str) -> List[Reading]:

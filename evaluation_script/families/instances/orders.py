@@ -10,8 +10,8 @@ import numpy as np
 from ...files import quantity
 from ...masks.run_lengths import MaskTexts, runs_of
 from ...masks.stack import Array
-from ..base.frame_order import REVERSED, compare_orders, is_telling
-from ..base.suspicions import choose_few, choose_units
+from ..base.frame_order import REVERSED, REVERSED_SLIP, compare_orders, is_telling
+from ..base.suspicions import choose_few, choose_units, describe_neighbour
 from .records import Examples, KnownImages
 
 if TYPE_CHECKING:
@@ -25,9 +25,8 @@ _FITTING, _BEST = 0.5, 0.8
 #: The minimum number of instances that another order explains, and their minimum share in each video.
 _FEWEST, _MOST = 2, 0.6
 _ORDERS = {
-    "before": ("each mask looks as if it belonged to the frame before its own", "in that frame"),
-    "after": ("each mask looks as if it belonged to the frame after its own", "in that frame"),
-    REVERSED: ("the order of frames looks reversed", "in reverse order"),
+    **{side: (describe_neighbour("each mask", "frame", side), "in that frame") for side in ("before", "after")},
+    REVERSED: (REVERSED_SLIP, "in reverse order"),
 }
 
 
