@@ -9,9 +9,19 @@ import pytest
 from segjudge.evaluation_script.masks import backend as backends
 from segjudge.evaluation_script.masks import library
 from segjudge.evaluation_script.masks.backend import CompiledBackend, NumpyBackend
+from tests.shared import IN_CI
 
 #: The library compiled for this machine, independent of the setting.
 COMPILED = Path(library.__file__).parent / library.NAME
+_IS_ABSENT = not COMPILED.exists() and not IN_CI
+_REASON = "KERNEL ABSENT: ./run.sh compiles it where there is a C compiler"
+#: A test that compares the kernel with numpy, in a file that is not all about the kernel.
+needs_kernel = pytest.mark.skipif(_IS_ABSENT, reason=_REASON)
+
+
+def skip_file_without_kernel() -> None:
+    if _IS_ABSENT:
+        pytest.skip(_REASON, allow_module_level=True)
 
 
 def use(monkeypatch: pytest.MonkeyPatch, chosen: NumpyBackend) -> None:

@@ -50,13 +50,11 @@ from segjudge.evaluation_script.masks.overlaps import LabelMap, PairGroups, Pair
 from segjudge.evaluation_script.masks.polygons import outlines
 from segjudge.evaluation_script.masks.run_lengths import Masks, pack_texts
 from segjudge.evaluation_script.masks.similarity import Region, disk, fractional_disk
-from tests.backends import COMPILED, compiled, use
+from tests.backends import COMPILED, compiled, skip_file_without_kernel, use
 from tests.builders import chunk, png, raw_png, run_length_text, stack_of
 from tests.drawing import examples
-from tests.shared import IN_CI
 
-if not COMPILED.exists() and not IN_CI:
-    pytest.skip("KERNEL ABSENT: ./run.sh compiles it where there is a C compiler", allow_module_level=True)
+skip_file_without_kernel()
 BACKENDS = (compiled(), NumpyBackend())
 KERNEL = library.load(str(COMPILED))
 LOADED: Any = KERNEL.library

@@ -15,11 +15,9 @@ from segjudge.evaluation_script.families.instances import truth as truths
 from segjudge.evaluation_script.families.instances.annotation_columns import read_annotations
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks.run_lengths import compress
-from tests.backends import COMPILED, compiled, use, use_numpy
-from tests.shared import IN_CI
+from tests.backends import compiled, skip_file_without_kernel, use, use_numpy
 
-if not COMPILED.exists() and not IN_CI:
-    pytest.skip("KERNEL ABSENT: ./run.sh compiles it where there is a C compiler", allow_module_level=True)
+skip_file_without_kernel()
 
 
 @pytest.fixture(autouse=True)

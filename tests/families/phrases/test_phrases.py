@@ -224,6 +224,7 @@ def details(folder: Path, protocol: str, annotators: list[dict[int, list[Any]]],
     return row
 
 
+@backends.needs_kernel
 @pytest.mark.parametrize("protocol", ["sa-co-gold", "sa-co-gold-official"])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_table_of_records_gives_the_same_as_the_parser(

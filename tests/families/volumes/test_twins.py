@@ -19,12 +19,10 @@ from segjudge.evaluation_script.families.volumes.protocols import VOLUME_PROTOCO
 from segjudge.evaluation_script.families.volumes.surfaces import Sides, Surface, distance_by_weight, measure_borders
 from segjudge.evaluation_script.masks.backend import NumpyBackend
 from segjudge.evaluation_script.values.arithmetic import add
-from tests.backends import COMPILED, compiled, use
+from tests.backends import compiled, skip_file_without_kernel, use
 from tests.families.volumes.volumes import measure_elements
-from tests.shared import IN_CI
 
-if not COMPILED.exists() and not IN_CI:
-    pytest.skip("KERNEL ABSENT: ./run.sh compiles it where there is a C compiler", allow_module_level=True)
+skip_file_without_kernel()
 BACKENDS = (compiled(), NumpyBackend())
 SPACINGS = [0.1, 0.3, 0.75, 1.0, 1.0, 2.5, 4.0]
 
