@@ -116,12 +116,12 @@ def _warn(lines: list[str]) -> None:
 
 def _compress(args: argparse.Namespace) -> int:
     from segjudge.families.sequences.compression import PNGS, RUN_LENGTHS, compress
-    from segjudge.scoring.upload_names import naming_results
+    from segjudge.scoring.upload_names import name_results_in_errors
 
     out: str = args.out
     if not out.endswith((RUN_LENGTHS, PNGS)):
         raise UsageError(f"--out ends in {RUN_LENGTHS} (run lengths, the smallest) or in {PNGS} (PNGs), not {out}")
-    with naming_results(args.results), ProgressBar("file" if out.endswith(PNGS) else "sequence") as bar:
+    with name_results_in_errors(args.results), ProgressBar("file" if out.endswith(PNGS) else "sequence") as bar:
         saving = compress(args.results, out, bar, PROTOCOLS[args.protocol] if args.protocol else None)
     share = saving.after / saving.before
     print(f"Wrote {out}: {quantity(saving.after, 'byte')} instead of {saving.before:,}, {share:.0%}")

@@ -73,14 +73,14 @@ def options_of(sub: argparse.ArgumentParser, title: str) -> Callable[..., argpar
     return group_of(sub, title).add_argument
 
 
-class _Talk:
+class _Verbosity:
     """The verbosity of this process."""
 
     quiet = False
 
 
 def be_quiet(quiet: bool) -> None:  # noqa: FBT001 - the option's value
-    _Talk.quiet = quiet
+    _Verbosity.quiet = quiet
 
 
 def add_quiet_option(sub: argparse.ArgumentParser, *, within: bool = False) -> None:
@@ -108,7 +108,7 @@ def say(text: str, style: str = "") -> None:
 
 def mention(text: str) -> None:
     """Print an optional message, such as the names of written files, unless --quiet is set."""
-    if not _Talk.quiet:
+    if not _Verbosity.quiet:
         say(text)
 
 
@@ -400,7 +400,7 @@ class ProgressBar:
             sys.stderr.flush()
 
     def __call__(self, name: str, done: int, total: int) -> None:
-        if not sys.stderr.isatty() or _Talk.quiet:
+        if not sys.stderr.isatty() or _Verbosity.quiet:
             return
         import shutil
         import time

@@ -173,7 +173,7 @@ def keep_percents(text: Markup | str) -> Markup | str:
 
 def _load(name: str) -> str:
     package, _, file = name.rpartition("/")
-    return _read(_folder_of(package or _PACKAGE), file)
+    return _read_text(_folder_of(package or _PACKAGE), file)
 
 
 @cache
@@ -184,7 +184,7 @@ def _folder_of(package: str) -> str:
     return os.path.join(spec.submodule_search_locations[0], "pages")
 
 
-def _read(folder: str, name: str) -> str:
+def _read_text(folder: str, name: str) -> str:
     with open(os.path.join(folder, name), encoding="utf-8") as file:
         return file.read()
 
@@ -196,18 +196,18 @@ def _join_styles(page: ReportPage) -> str:
 def read_styles(packages: Iterable[str]) -> str:
     """Join the style of all pages, and that of each package that has one; `$name` in them is a colour."""
     folders = dict.fromkeys([_PAGES, *map(_folder_of, packages)])
-    styles = [_read(folder, _STYLE) for folder in folders if os.path.isfile(os.path.join(folder, _STYLE))]
+    styles = [_read_text(folder, _STYLE) for folder in folders if os.path.isfile(os.path.join(folder, _STYLE))]
     return Template("".join(styles)).substitute(INKS)
 
 
 def _join_scripts(page: ReportPage) -> str:
     """Join the page's script: the common part, then each section's `TEMPLATE_….js` and `TEMPLATE.js`."""
-    text = _read(_PAGES, "page.js")
+    text = _read_text(_PAGES, "page.js")
     for section in page.sections:
         folder = _folder_of(section.package)
         pattern = re.compile(rf"{section.template}(_[a-z]+)?\.js")
         names = sorted(filter(pattern.fullmatch, os.listdir(folder)), reverse=True)
-        scripts = "\n".join(_read(folder, name) for name in names)
+        scripts = "\n".join(_read_text(folder, name) for name in names)
         if scripts:
             text += f"\npage.section({json.dumps(section.id)}, (section) => {{\n{scripts}}});"
     return text + "\n"

@@ -95,11 +95,11 @@ def _count_fitting(header: Sequence[str], rows: Sequence[Sequence[str]], look: L
 
 
 def _format_columns(lines: list[list[str]], widths: list[int], columns: range, look: Look) -> str:
-    def line(cells: list[str]) -> str:
+    def format_row(cells: list[str]) -> str:
         numbers = (cells[column].rjust(widths[column]) for column in columns)
         return "  ".join([cells[0].ljust(widths[0]), *numbers]).rstrip()
 
-    return "\n".join([look.paint(line(lines[0]), "strong"), *map(line, lines[1:])])
+    return "\n".join([look.paint(format_row(lines[0]), "strong"), *map(format_row, lines[1:])])
 
 
 def _cut_columns(widths: list[int], width: int) -> list[range]:

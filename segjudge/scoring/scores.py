@@ -31,7 +31,7 @@ from segjudge.evaluation_script.scoring.scorer import Scorer, is_packed, phase_s
 from segjudge.evaluation_script.values import dataclass
 from segjudge.families import describe_unknown_metric, tools_of
 from segjudge.families.truths import TruthSource, open_truth
-from segjudge.scoring.upload_names import name_results, naming_results
+from segjudge.scoring.upload_names import name_results, name_results_in_errors
 from segjudge.system.addresses import digest_of, resolve_address
 from segjudge.system.arguments import FLAG, PATH, TEXT, check_arguments, check_options, describe_value
 from segjudge.system.errors import ArgumentTypeError, OptionError, UnknownMetricError, UsageError
@@ -367,7 +367,7 @@ class PreparedScoring:
 
     def score(self, progress: Progress = ignore_progress) -> Scores:
         """Score in this process and its forks."""
-        with naming_results(self.results):
+        with name_results_in_errors(self.results):
             reports = [scorer.score(self.results, progress) for scorer in self.scorers.values()]
         for report in reports:
             report.warnings[:] = [name_results(line, self.results) for line in report.warnings]

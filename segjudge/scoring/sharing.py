@@ -21,7 +21,7 @@ from segjudge.evaluation_script.runner.parallel import Part, cores
 from segjudge.evaluation_script.scoring import VERSION
 from segjudge.scoring.parts import has_known_rules, merge_parts, write_part
 from segjudge.scoring.scores import PreparedScoring, ScoreRequest, Scores, prepare
-from segjudge.scoring.upload_names import naming_results
+from segjudge.scoring.upload_names import name_results_in_errors
 from segjudge.system.addresses import AddressError
 from segjudge.system.errors import OptionError, UsageError
 from segjudge.system.files import redact, redact_address
@@ -56,7 +56,7 @@ class PartCounter:
 
     def __init__(self, job: PreparedScoring) -> None:
         self._job = job
-        with naming_results(job.results):
+        with name_results_in_errors(job.results):
             self._opened = {split: scorer.open(job.results) for split, scorer in job.scorers.items()}
         self._provenance = job.provenance()
 
@@ -65,7 +65,7 @@ class PartCounter:
 
         Unusable masks reject the part, or are reported when the parts are merged.
         """
-        with naming_results(self._job.results):
+        with name_results_in_errors(self._job.results):
             counts = {
                 split: scorer.count(self._opened[split], share, progress) for split, scorer in self._job.scorers.items()
             }

@@ -23,7 +23,7 @@ def name_results(message: str, results: str) -> str:
 
 
 @contextmanager
-def naming_results(results: str) -> Iterator[None]:
+def name_results_in_errors(results: str) -> Iterator[None]:
     """Raise each SubmissionError with the name of the results."""
     try:
         yield

@@ -88,7 +88,7 @@ def _read(file: Any, size: int) -> bytes:
 def _work(works: list[Callable[[], object]], writer: int, memory: int) -> None:
     """Run all works, write their outcomes, and exit."""
     try:
-        limit = _bytes_of("VmSize:") + memory + _SLACK
+        limit = _read_process_bytes("VmSize:") + memory + _SLACK
         if sys.platform == "linux":
             import resource  # which Windows lacks
 
@@ -122,11 +122,11 @@ def _peak(*, reset: bool = False) -> int:
     if reset:
         with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
             file.write("5")
-        return _bytes_of("VmRSS:")
-    return _bytes_of("VmHWM:")
+        return _read_process_bytes("VmRSS:")
+    return _read_process_bytes("VmHWM:")
 
 
-def _bytes_of(key: str) -> int:
+def _read_process_bytes(key: str) -> int:
     try:
         with open("/proc/self/status", encoding="ascii", errors="replace") as file:
             return next((int(line.split()[1]) << 10 for line in file if line.startswith(key)), 0)

@@ -82,7 +82,7 @@ class _Sample:
         return best if is_certain and len(self.frames) >= _FEWEST_FRAMES else 0
 
 
-def find_misplaced(
+def find_placements(
     scored: Iterable[ScoredSequence], losses: Sequence[SequenceLosses], protocol: SequenceProtocol
 ) -> dict[str, Placement]:
     """Return where the masks of misplaced sequences belong, reading sequences again if `losses` suggest it."""

@@ -43,7 +43,7 @@ from segjudge.report.tables import format_difference, format_number
 from segjudge.system.errors import UsageError
 
 from .causes import describe_causes
-from .misplaced import Placement, find_misplaced
+from .misplaced import Placement, find_placements
 from .published import frame_images_of
 
 _PACKAGE = "segjudge.families.sequences"
@@ -257,7 +257,7 @@ class _LossReader:
             if losses.score.frames
         ]
         again = _read_scored_sequences(inputs, report)
-        misplaced = find_misplaced(again, sequences, report.protocol)
+        misplaced = find_placements(again, sequences, report.protocol)
         self.methods.append(MethodLosses(name, sequences, shares_of(objects, report.protocol), misplaced))
         return self.methods[-1]
 

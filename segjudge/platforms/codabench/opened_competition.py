@@ -151,7 +151,7 @@ def _parse(data: bytes) -> tuple[dict[Any, Any], YamlLines]:
     return config, lines
 
 
-class GivenUpError(Exception):
+class WorkerFailureError(Exception):
     """Raised where Codabench's worker fails, with the worker's message."""
 
 
@@ -161,7 +161,7 @@ def _open_archive(path: str) -> Iterator[zipfile.ZipFile]:
         with zipfile.ZipFile(path) as archive:
             yield archive
     except UNREADABLE:
-        raise GivenUpError("Bad or empty zip file") from None
+        raise WorkerFailureError("Bad or empty zip file") from None
 
 
 def list_names(path: str) -> list[str]:

@@ -34,8 +34,8 @@ from .opened_competition import (
     CAP,
     METADATA,
     TITLE,
-    GivenUpError,
     OpenedCompetition,
+    WorkerFailureError,
     can_be_path,
     find_command,
     list_names,
@@ -136,7 +136,7 @@ def _is_not_a_zip(entry: _Entry) -> Verdict:
     try:
         if path:
             list_names(path)
-    except GivenUpError:
+    except WorkerFailureError:
         return True
     return False
 
@@ -171,7 +171,7 @@ def _check_tasks(top: _Entry) -> BundleProblems:
         for key in ("scoring_program", "reference_data"):
             path = top.bundle.data(entry.item.get(key))
             if path:
-                with suppress(GivenUpError):  # already reported for its path
+                with suppress(WorkerFailureError):  # already reported for its path
                     yield from _check_content(f"{entry.path}.{key}", key, path)
 
 
@@ -338,7 +338,7 @@ def _check_modules(subject: str, path: str, image: str) -> BundleProblems:
     try:
         names = list_names(path)
         texts = read_texts(path, [name for name in names if name.endswith(".py")])
-    except GivenUpError:
+    except WorkerFailureError:
         return
     uploaded_names = {step.removesuffix(".py") for name in names for step in name.split("/")}
     version, missing = _IMAGES[image], set()
@@ -397,7 +397,7 @@ def _read_documents(bundle: OpenedCompetition) -> dict[Any, tuple[list[str], obj
             document = json.loads(read_texts(path, [scoring_program.TASK])[scoring_program.TASK])
             columns = [str(column["key"]) for column in document["columns"]]
             documents[task.get("index")] = columns, document.get("seconds")
-        except (GivenUpError, OSError, ValueError, KeyError, TypeError):
+        except (WorkerFailureError, OSError, ValueError, KeyError, TypeError):
             continue
     return documents
 

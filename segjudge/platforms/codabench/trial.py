@@ -28,7 +28,7 @@ from segjudge.system.files import temporary_folder
 from segjudge.system.processes import clean_environment
 from segjudge.system.sandbox import MEMORY, SCORER_PROCESSES, SCORER_TMPFS, scorer_command
 
-from .opened_competition import METADATA, GivenUpError, OpenedCompetition, find_command, unpack
+from .opened_competition import METADATA, OpenedCompetition, WorkerFailureError, find_command, unpack
 from .pitfalls import find_written_columns
 from .scoring_program import ADDED, LOG, TOO_LARGE
 from .serializer_fields import TASK_FILES
@@ -100,18 +100,18 @@ class ComputeWorker:
             raise HostError("tasks with an ingestion program run participants' code, which is not supported here")
         with temporary_folder("segjudge-") as folder:
             try:
-                self._prepare(task, submission, folder)
+                self._fill_folders(task, submission, folder)
                 return self._run(find_command(task["scoring_program"]), folder, columns, seconds)
-            except GivenUpError as error:
+            except WorkerFailureError as error:
                 return ScoredSubmission(FAILED, str(error))
 
-    def _prepare(self, task: Mapping[str, str], submission: str, folder: str) -> None:
+    def _fill_folders(self, task: Mapping[str, str], submission: str, folder: str) -> None:
         """Make the folders of the scoring step; for results, the prediction step only adds a file."""
         results = os.path.join(folder, "input", "res")
         unpack(submission, results)
         if not os.listdir(results) or any(os.path.exists(os.path.join(results, name)) for name in METADATA):
             # Such a file makes it a program, whose results are not there.
-            raise GivenUpError("Bad or empty zip file")
+            raise WorkerFailureError("Bad or empty zip file")
         with open(os.path.join(results, ADDED), "w", encoding="ascii") as file:
             file.write(_ADDED_TEXT)
         folders = {"scoring_program": "program", "reference_data": "input/ref", "input_data": "input_data"}
@@ -126,7 +126,7 @@ class ComputeWorker:
             command = command.replace(variable, path)
         arguments, started = shlex.split(command), time.monotonic()
         if not arguments:  # the real worker continues, with no results
-            raise GivenUpError("Could not find scores file, did the scoring program output it?")
+            raise WorkerFailureError("Could not find scores file, did the scoring program output it?")
         if os.path.basename(arguments[0]) in ("python", "python3"):
             arguments[0] = self._python.path
         program, arguments, environment = self._list_arguments(arguments, folder)
@@ -134,7 +134,7 @@ class ComputeWorker:
         try:
             run = run_bounded(arguments, bounds, seconds, _OUTPUT_BYTES, environment=environment, folder=program)
         except OSError as error:
-            raise GivenUpError(f"Child task failed or non-zero return code ({error})") from None
+            raise WorkerFailureError(f"Child task failed or non-zero return code ({error})") from None
         output, log = os.path.join(folder, "output"), os.path.join(folder, "shared", LOG)
         outcome = ScoredSubmission(
             FINISHED, "", run.output, run.errors,
@@ -143,7 +143,7 @@ class ComputeWorker:
         )  # fmt: skip
         try:
             written = _read_result(outcome, run.code, output, seconds, run.excess)
-        except GivenUpError as error:
+        except WorkerFailureError as error:
             return replace(outcome, status=FAILED, details=str(error))
         return replace(outcome, written=written, scores=store_scores(written, columns))
 
@@ -175,14 +175,14 @@ def _read(path: str, limit: int = _OUTPUT_BYTES) -> str:
 def _read_result(outcome: ScoredSubmission, code: int | None, output: str, seconds: int, exceeded_limit: str) -> Any:
     """Return the scores of a finished run; `code` is None after a timeout."""
     if exceeded_limit:
-        raise GivenUpError(f"The scoring program was killed: {exceeded_limit}")
+        raise WorkerFailureError(f"The scoring program was killed: {exceeded_limit}")
     if code is None:
-        raise GivenUpError(f"Execution Time Limit exceeded. Limit was {seconds} seconds")
+        raise WorkerFailureError(f"Execution Time Limit exceeded. Limit was {seconds} seconds")
     if code:
-        raise GivenUpError("Child task failed or non-zero return code")
+        raise WorkerFailureError("Child task failed or non-zero return code")
     written = _scores_in(output)
     if ADDED in outcome.output:
-        raise GivenUpError("Error, the output directory already contains a metadata file.")
+        raise WorkerFailureError("Error, the output directory already contains a metadata file.")
     return written
 
 
@@ -193,7 +193,9 @@ def _scores_in(output: str) -> Any:
             return json.loads(_read(path))
         except (ValueError, RecursionError) as error:
             reason = getattr(error, "msg", error)
-            raise GivenUpError(f"Could not decode scores json properly, it contains an error.\n{reason}") from None
+            raise WorkerFailureError(
+                f"Could not decode scores json properly, it contains an error.\n{reason}"
+            ) from None
     path = os.path.join(output, "scores.txt")
     if os.path.exists(path):
         import yaml
@@ -202,7 +204,7 @@ def _scores_in(output: str) -> Any:
             return yaml.safe_load(_read(path))
         except (yaml.YAMLError, ValueError, RecursionError):
             return None
-    raise GivenUpError("Could not find scores file, did the scoring program output it?")
+    raise WorkerFailureError("Could not find scores file, did the scoring program output it?")
 
 
 def store_scores(written: object, columns: list[str]) -> dict[str, Decimal]:

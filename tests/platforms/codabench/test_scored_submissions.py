@@ -178,7 +178,7 @@ def test_a_program_without_an_exit_code_was_ended() -> None:
         ("it wrote more than 1 GB", "The scoring program was killed: it wrote more than 1 GB"),
     ):
         made = outcome(lambda excess=excess: trial._read_result(WHOLE, None, "nowhere", 7, excess))
-        assert made == f"GivenUpError: {sentence}"
+        assert made == f"WorkerFailureError: {sentence}"
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def build(
             _check_images(config, variant)
     if not lenient:
         source.check_secrecy()
-    names = {os.path.normpath(name): name for name in (*_list_named_files(config), *_own_script(source, config))}
+    names = {os.path.normpath(name): name for name in (*_list_named_files(config), *_list_host_script(source, config))}
     missing = {name: why for name in names if (why := _why_missing(root, name))}
     if missing and not lenient:
         reason = f"and {source.config_name} names it"
@@ -123,7 +123,7 @@ def list_samples(root: str, codename: str) -> list[str]:
     return [os.path.join(folder, name) for name in names]
 
 
-def _own_script(source: BundleSource, config: dict[str, Any]) -> list[str]:
+def _list_host_script(source: BundleSource, config: dict[str, Any]) -> list[str]:
     """Return the YAML's evaluation script zip, if the host keeps one."""
     name = config.get("evaluation_script")
     is_built = source.is_foreign and os.path.isdir(os.path.join(source.root, SCRIPT_FOLDER))

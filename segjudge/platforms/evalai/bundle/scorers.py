@@ -42,7 +42,7 @@ def list_protocols(script: Mapping[str, bytes], names: Iterable[str]) -> dict[st
     """
     wanted = list(dict.fromkeys(names))
     if PLUGINS_FILE not in script and (FAMILIES_FILE not in script or all(name in PROTOCOLS for name in wanted)):
-        return {name: _describe(PROTOCOLS[name], FAMILIES) for name in wanted if name in PROTOCOLS}
+        return {name: _describe_protocol(PROTOCOLS[name], FAMILIES) for name in wanted if name in PROTOCOLS}
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         for name, data in script.items():
             target = Path(folder, SCRIPT_FOLDER, name)
@@ -65,10 +65,10 @@ def _list_here(folder: str, names: list[str]) -> list[ScoredProtocol]:
     if not os.path.samefile(str(Path(families.__file__ or "").parents[1]), os.path.join(folder, SCRIPT_FOLDER)):
         raise ImportError("other scorers were imported instead")
     protocols = families.PROTOCOLS
-    return [_describe(protocols[name], families.FAMILIES) for name in names if name in protocols]
+    return [_describe_protocol(protocols[name], families.FAMILIES) for name in names if name in protocols]
 
 
-def _describe(protocol: FamilyProtocol, families: Mapping[str, object]) -> ScoredProtocol:
+def _describe_protocol(protocol: FamilyProtocol, families: Mapping[str, object]) -> ScoredProtocol:
     needs_packages = bool(getattr(families[protocol.family], "needs_packages", False))
     return ScoredProtocol(protocol.name, protocol.family, protocol.revision, tuple(protocol.metrics), needs_packages)
 
