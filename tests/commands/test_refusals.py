@@ -48,6 +48,16 @@ CHANGED: dict[str, tuple[str, str, Callable[[bytes], bytes]]] = {
     "empty.zip": ("truth.zip", "manifest.json", with_keys(splits={})),
 }
 
+IMAGES = {"images": [{"id": 1, "height": 2, "width": 2}], "annotations": [], "categories": [{"id": 1, "name": "x"}]}
+#: Annotation files like COCO's.
+ANNOTATIONS = {
+    "coco.json": json.dumps(IMAGES).encode(),
+    "deep.json": b"[" * 100_000,
+    "cut.json": b"PK\x03\x04",
+    "text.zip": zipped({"a.txt": b"x"}),
+    "two.zip": zipped({"a.json": b"{}", "b.json": b"{}"}),
+}
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -55,7 +65,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("refusals")
     written(folder / "truth", MASKS)
     written(folder / "volumes", {"a.nii.gz": b"x"})
-    written(folder, {"up.zip": zipped(MASKS), "text.part": b"x"})
+    written(folder / "texts", {"a.txt": b"x"})
+    written(folder, {"up.zip": zipped(MASKS), "text.part": b"x", "x.yaml": b"a: 1", **ANNOTATIONS})
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         for part in (1, 2):
@@ -64,12 +75,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert main(["pack", "--layout", "generic", "--root", "truth", "--out", "truth.zip"]) == 0
         for name, (source, member, change) in CHANGED.items():
             replace_member(source, name, member, change)
+        scored = json.loads((folder / "a.json").read_text())
+        (folder / "bare.json").write_text(
+            json.dumps({key: scored[key] for key in ("protocol", "result", "provenance")})
+        )
     return folder
 
 
 NEITHER = "was written neither by `score --part` nor by `score --save`, or is damaged; score the results first"
 LACKS = f"of segjudge {VERSION}, whose rules this version ({VERSION}) lacks"
 MASKS_OF_PLACES = ["pack", "--layout", "places2017", "--root", "truth", "--out", "a.json"]
+METRICS = "J&F-Mean, J-Mean, J-Recall, J-Decay, F-Mean, F-Recall, F-Decay, J-Volume, F-Volume, J-Visible, F-Visible, False-Alarm"
 REFUSED: list[tuple[list[str], int, str]] = [
     (["merge", "old.part", "2.part"], 2, "segjudge: old.part: has the format old; this version reads 'segjudge part 1'. Score it again"),
     (["merge", "other.part", "2.part"], 2, f"segjudge: other.part: was scored by nobody {LACKS}"),
@@ -101,6 +117,38 @@ REFUSED: list[tuple[list[str], int, str]] = [
     (["rank", "a.json", "a.json"], 2, "segjudge: two have the name a; name them as NAME=FILE"),
     (["rank", "a=a.json", "b=a.json", "--method", "challenge"], 2, "segjudge: davis2017 does not define the ranking of its own challenge; choose another method"),
     (["rank", "a=a.json", "b=a.json", "--method", "challenge", "--metric", "J-Mean"], 2, "segjudge: --metric: the protocol's challenge ranks its own metrics; omit it"),
+    (["score", "up.zip", "--truth", "deep.json", "--protocol", "coco"], 3, "deep.json: cannot be read (its JSON is nested too deeply: name the file that the dataset publishes)"),
+    (["score", "up.zip", "--truth", "cut.json", "--protocol", "coco"], 3, "cut.json: is a zip that was cut off: its table of contents is missing. Create it again"),
+    (["score", "up.zip", "--truth", "text.zip", "--protocol", "coco"], 3, "text.zip: holds no JSON file; an annotation file has one"),
+    (["score", "up.zip", "--truth", "two.zip", "--protocol", "coco"], 3, "two.zip: holds 2 JSON files; an annotation file has one"),
+    (["score", "up.zip", "--truth", "truth", "--protocol", "coco"], 2, "segjudge: truth: is a folder. The truth of instances is COCO's JSON, a packed file, Cityscapes' gtFine, or with --categories FILE a folder of Places-style PNGs"),
+    (["score", "up.zip", "--truth", "truth.zip", "--protocol", "coco"], 3, "truth.zip: holds sequences, which the protocol coco does not score; choose another file, or a protocol of sequences: davis2016, davis2017, davis2017-unsupervised and 20 more"),
+    (["score", "truth.zip", *DAVIS], 1, "truth.zip: is an annotation file of `pack`, not results. Name the results first, and this file as the truth."),
+    (["score", "tow.zip", *DAVIS], 2, "segjudge: tow.zip: there is no such file or folder; did you mean two.zip?"),
+    (["score", "up.zip", *DAVIS, "--subset", "x"], 3, "truth: has no list of sequences for 'x'; found none"),
+    (["score", "up.zip", *DAVIS, "--json", "truth"], 2, "segjudge: truth: cannot be written (Is a directory)"),
+    (["score", "up.zip", *DAVIS, "--part", "1/2"], 2, "segjudge: --part and --out only work together"),
+    (["score", "up.zip", *DAVIS, "--out", "x.part"], 2, "segjudge: --part and --out only work together"),
+    (["merge", "1.part", "2.part", "--json", "1.part"], 2, "segjudge: 1.part: is an input and would be overwritten; name another file"),
+    (["pack", "--layout", "coco", "--root", "coco.json", "--split", "b", "--out", "truth.zip"], 3, "truth.zip: holds no packed instance masks, so no split can be added."),
+    (["pack", "--layout", "generic", "--root", "truth", "--out", "truth"], 2, "segjudge: truth: cannot be written (Is a directory)"),
+    (["pack", "--layout", "generic", "--root", "texts", "--out", "t.zip"], 3, "texts: holds no PNG masks. `segjudge benchmarks vos-benchmark` shows the files of generic: name the folder that holds them, or another --layout"),
+    (["compress", "up.zip", "--out", "up.zip"], 2, "segjudge: up.zip: is an input and would be overwritten; name another file"),
+    (["report", "--truth", "coco.json", "--protocol", "coco", "--out", "p.html"], 2, "segjudge: a truth of instances has no page of its own; `report --draw FOLDER` draws the truth of instances"),
+    (["report", "--draw", "d", "--truth", "coco.json", "--protocol", "coco", "--out", "p.html"], 2, "segjudge: --out does not apply to --draw"),
+    (["report", "--draw", "d", "--truth", "coco.json", "--protocol", "coco", "--split", "none"], 2, "segjudge: coco.json has no split 'none', only val"),
+    (["report", "up.zip", *DAVIS, "--images", "volumes", "--out", "p.html"], 3, "volumes: has no pictures of all frames of any sequence; expected folders such as a, b"),
+    (["report", "a.json", "--images", "truth", "--out", "p.html"], 2, "segjudge: --images needs --truth or --phase: a.json is a stored result"),
+    (["rank", "a=bare.json", "b=a.json"], 2, "segjudge: a has no values per object or group; score it again with this version of segjudge, which writes them"),
+    (["rank", "a=a.json", "b=a.json", "--metric", "none"], 2, f"segjudge: davis2017 has no metric none, only {METRICS}"),
+    (["rank", "a=a.json", "b=a.json", "--split", "none"], 2, "segjudge: a has no split 'none', only val"),
+    (["compare", "up.zip"], 2, "segjudge: compare needs at least two results, such as old.zip new.zip"),
+    (["compare", "up.zip", "up.zip", *DAVIS], 2, "segjudge: two results have the same name; name them as NAME=RESULTS"),
+    (["compare", "a=up.zip", "b=up.zip", *DAVIS, "--metric", "none"], 2, f"segjudge: davis2017 has no metric none, only {METRICS}"),
+    (["build", "--bundle", "x.yaml"], 2, "segjudge: x.yaml: EvalAI reads only challenge_config.yaml; rename it"),
+    (["new", "ch", "--truth", "truth"], 2, "segjudge: new needs --protocol NAME, or --demo for a small synthetic truth; see segjudge help new"),
+    (["new", "truth", *DAVIS], 2, "segjudge: truth: already exists and is not overwritten; name another folder"),
+    (["new", "--family", "x"], 2, "segjudge: new needs FOLDER; see segjudge help new"),
 ]  # fmt: skip
 
 
