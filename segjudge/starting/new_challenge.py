@@ -85,7 +85,10 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
     os.mkdir(os.path.join(folder, "annotations"))
     packed = os.path.join(folder, "annotations", "truth.zip")
     notes = [f"truth: {note}" for note in pack_truth(challenge.source, protocol, packed, progress)]
-    splits, rules = read_truth(packed, protocol.name).splits, ScoringRules(protocol, LOCAL_LIMITS)
+    try:
+        splits, rules = read_truth(packed, protocol.name).splits, ScoringRules(protocol, LOCAL_LIMITS)
+    except HostError as error:  # `pack_truth` copies a packed truth unread
+        raise HostError(str(error).replace(packed, str(challenge.source.path))) from None
     scorers = [Scorer(name, truth, rules) for name, truth in splits.items()]
     truths = list(splits.values())
     phase = _name_phase(list(splits))

@@ -8,6 +8,7 @@ import io
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -314,22 +315,25 @@ def test_cocoeval_has_the_numbers_of_pycocotools_on_its_own_data(kind: str) -> N
 
 def test_what_cocoeval_cannot_do_is_a_sentence() -> None:
     truth, sent = small(8, "segm")
+
+    def refuse(call: Callable[[], object]) -> str:
+        with pytest.raises(UsageError) as caught:
+            call()
+        return str(caught.value)
+
     for name, value, sentence in (
-        ("iouThrs", np.array([0.5]), "boundaries are scored only with COCO's iouThrs"),
-        ("maxDets", [100], "three numbers in maxDets"),
+        ("iouThrs", np.array([0.5]), "boundaries are scored only with COCO's iouThrs and recThrs"),
+        ("maxDets", [100], "boundaries are scored only with four ranges in areaRng and three numbers in maxDets"),
     ):
         evaluation = COCOeval(truth, sent, "boundary")
         setattr(evaluation.params, name, value)
-        with pytest.raises(UsageError, match=sentence):
-            evaluation.evaluate()
-    with pytest.raises(UsageError, match="iouType 'volume' is not scored, only segm, bbox, boundary, keypoints"):
-        COCOeval(truth, sent, "volume")
-    with pytest.raises(UsageError, match="give the truth and the detections"):
-        COCOeval(truth).evaluate()
-    with pytest.raises(UsageError, match="call evaluate"):
-        COCOeval(truth, sent).accumulate()
-    with pytest.raises(UsageError, match="call accumulate"):
-        COCOeval(truth, sent).summarize()
+        assert refuse(evaluation.evaluate) == sentence
+    unknown = "iouType 'volume' is not scored, only segm, bbox, boundary, keypoints"
+    assert refuse(lambda: COCOeval(truth, sent, "volume")) == unknown
+    absent = "give the truth and the detections to the constructor, or set cocoGt and cocoDt"
+    assert refuse(COCOeval(truth).evaluate) == absent
+    assert refuse(COCOeval(truth, sent).accumulate) == "call evaluate() first"
+    assert refuse(COCOeval(truth, sent).summarize) == "call accumulate() first"
 
 
 def laid_out(pair: str, folder: Path, annotations: str) -> tuple[Path, str]:

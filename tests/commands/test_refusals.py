@@ -125,7 +125,7 @@ REFUSED: list[tuple[list[str], int, str]] = [
     (["score", "up.zip", "--truth", "truth.zip", "--protocol", "coco"], 3, "truth.zip: holds sequences, which the protocol coco does not score; choose another file, or a protocol of sequences: davis2016, davis2017, davis2017-unsupervised and 20 more"),
     (["score", "truth.zip", *DAVIS], 1, "truth.zip: is an annotation file of `pack`, not results. Name the results first, and this file as the truth."),
     (["score", "tow.zip", *DAVIS], 2, "segjudge: tow.zip: there is no such file or folder; did you mean two.zip?"),
-    (["score", "up.zip", *DAVIS, "--subset", "x"], 3, "truth: has no list of sequences for 'x'; found none"),
+    (["score", "up.zip", *DAVIS, "--subset", "x"], 3, "truth: has no lists of sequences such as ImageSets/2017/x.txt; name the folder that holds them"),
     (["score", "up.zip", *DAVIS, "--json", "truth"], 2, "segjudge: truth: cannot be written (Is a directory)"),
     (["score", "up.zip", *DAVIS, "--part", "1/2"], 2, "segjudge: --part and --out only work together"),
     (["score", "up.zip", *DAVIS, "--out", "x.part"], 2, "segjudge: --part and --out only work together"),

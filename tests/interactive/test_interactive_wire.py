@@ -200,6 +200,38 @@ def deep_size() -> bytes:
     return f"{due}{'[' * 900}{']' * 900}}}}}".encode()
 
 
+SIZE, ROW = {"size": [1, 2, 2]}, 'is not a list of {"object_id": 1 to 255, "counts": "…"}'
+MASK = {"object_id": 1, "counts": "04"}
+FORM = 'pred_masks is not {"size": [frames, height, width], "frames": […]}'
+#: A body, and the sentence about it.
+BODIES: dict[str, tuple[bytes, str]] = {
+    "no JSON": (b"{", "The body is not JSON in UTF-8."),
+    "no UTF-8": (b'"\xff"', "The body is not JSON in UTF-8."),
+    "a list": (b"[]", "The body is not a JSON object."),
+    "many lists": (b"[" * 100, "The body holds too many lists and objects for the masks of a sequence."),
+    "a frame in words": (b'{"next_scribble_frame_candidates": ["a"]}', "next_scribble_frame_candidates is not a list of whole numbers."),
+    "no masks": (b"{}", FORM),
+    "masks without frames": (json.dumps({"pred_masks": SIZE}).encode(), FORM),
+    "no size": (b'{"pred_masks": {"frames": []}}', "y_true and y_pred must have the same shape. (1, 2, 2) != None"),
+    "two frames": (json.dumps({"pred_masks": {**SIZE, "frames": [[], []]}}).encode(), "pred_masks has 2 frames, but its size says 1"),
+    "no rows": (json.dumps({"pred_masks": {**SIZE, "frames": [{}]}}).encode(), f"pred_masks, frame 0: {ROW}"),
+    "object 256": (json.dumps({"pred_masks": {**SIZE, "frames": [[{**MASK, "object_id": 256}]]}}).encode(), f"pred_masks, frame 0: {ROW}"),
+    "an object twice": (json.dumps({"pred_masks": {**SIZE, "frames": [[MASK, MASK]]}}).encode(), "pred_masks, frame 0: names an object twice"),
+    "overlapping objects": (json.dumps({"pred_masks": {**SIZE, "frames": [[MASK, {**MASK, "object_id": 2}]]}}).encode(), "pred_masks, frame 0: has masks that overlap. Give each pixel at most one object."),
+    "many run lengths": (json.dumps({"pred_masks": {**SIZE, "frames": [[{**MASK, "counts": "0" * 9}]]}}).encode(), "pred_masks has more than 8 characters of run lengths"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_refused_body_is_answered_by_one_sentence(name: str) -> None:
+    data, sentence = BODIES[name]
+    with wire_format.Body() as body:
+        body.write(data)
+        with pytest.raises((ValueError, TypeError, OverflowError)) as caught:
+            wire_format.MaskSubmission.read(body, 99).decode((1, 2, 2), 8)
+    assert str(caught.value) == sentence
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("body", "message"),

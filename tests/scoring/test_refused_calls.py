@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from segjudge import FrameAccumulator, Scores, compare, rank, score, score_arrays
+from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.files.problems import HostError
+from segjudge.families.truths import TruthSource
+from segjudge.scoring.scores import ScoreRequest
 from segjudge.system.errors import UsageError
 
 MASK, GREY = np.array([[0, 1], [0, 1]], np.uint8), np.array([[0, 255], [0, 255]], np.uint8)
@@ -43,6 +47,17 @@ def merge_other_frames() -> None:
         counted.update("image", None, prediction, GREY)
 
 
+def count_two_images() -> None:
+    counted = FrameAccumulator("sod-official")
+    for frame in (None, 1):
+        counted.update("image", frame, GREY, GREY)
+
+
+def score_with(jobs: Any) -> Callable[[], object]:
+    return lambda: score("a.zip", "truth", "davis2017", jobs=jobs)
+
+
+JOBS = "give a whole number of at least 1, or 'auto'"
 CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "an empty path": (lambda: score("", "truth", "davis2017"), "results is '', of type str, which is empty; give a path or an address"),
     "a path with a null": (lambda: score("a\0", "truth", "davis2017"), "results is 'a\\x00', of type str, which holds a null character; give a path or an address"),
@@ -51,6 +66,12 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "categories without ids": (lambda: score_arrays([MASK], [MASK], "ade20k", categories=[{"x": 1}]), f"categories cannot be used by ade20k (KeyError('id')); {KEYS}"),
     "frames of a volume": (count_two_frames, "msd compares whole volumes: update it with a case and None as the frame"),
     "a frame twice": (merge_other_frames, "image was counted twice, with different results"),
+    "a second frame of an image": (count_two_images, "image has a second frame, but sod-official counts each name as a whole; give each image, scan or case a name of its own, and None as the frame"),
+    "too many processes": (lambda: ScoreRequest("a.zip", TruthSource("truth"), PROTOCOLS["davis2017"], jobs=100_001), "jobs is 100001: give at most 100,000"),
+    "no processes": (score_with(0), f"jobs is 0: {JOBS}"),
+    "half a process": (score_with(1.5), f"jobs is 1.5: {JOBS}"),
+    "true processes": (score_with(True), f"jobs is True: {JOBS}"),
+    "processes in words": (score_with("many"), f"jobs is 'many': {JOBS}"),
     "nothing": (FrameAccumulator("sod-official").compute, "nothing was counted"),
     "a page of no size": (lambda: scored().report("a.html", budget=0), "budget is 0; give the megabytes that the page may have, such as 6"),
     "scores beside a file": (lambda: rank(scored(), "a.csv"), "rank takes scores or files, not both; segjudge.load opens a file"),

@@ -290,13 +290,18 @@ def test_a_rehearsal_is_opened_again(store: Store, database: str) -> None:
 
 @pytest.mark.parametrize(
     ("version", "message"),
-    [(SCHEMA - 1, "was made by an older version"), (SCHEMA + 1, "was made by a newer version")],
+    [
+        (SCHEMA - 1, "was made by an older version of the rehearsal (schema {}, this one has {}). {}, or use the version that made it"),
+        (SCHEMA + 1, "was made by a newer version of the rehearsal (schema {}, this one has {}). {}, or update segjudge to the version that made it"),
+    ],
     ids=["older", "newer"],
-)
+)  # fmt: skip
 def test_another_version_is_refused_with_what_to_do(store: Store, database: str, version: int, message: str) -> None:
     store.change(Setting, "schema", value=str(version))
-    with pytest.raises(HostError, match=rf"{message} of the rehearsal \(schema {version}.*--reset"):
+    with pytest.raises(HostError) as caught:
         reopened(store, database)
+    remedy = "Start over with --reset, which deletes what is stored"
+    assert str(caught.value) == f"{store.name}: {message.format(version, SCHEMA, remedy)}"
 
 
 def test_what_had_no_version_is_older(store: Store, database: str) -> None:
@@ -307,8 +312,9 @@ def test_what_had_no_version_is_older(store: Store, database: str) -> None:
 
 def test_a_database_of_something_else_is_left_alone(store: Store, database: str) -> None:
     store.remove(Setting, Setting.key == "secret")
-    with pytest.raises(HostError, match="holds something other than a rehearsal"):
+    with pytest.raises(HostError) as caught:
         reopened(store, database)
+    assert str(caught.value) == f"{store.name}: holds something other than a rehearsal. Name an empty database"
 
 
 @pytest.mark.long

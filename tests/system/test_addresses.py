@@ -99,25 +99,31 @@ def test_the_cache_keeps_its_bound_and_what_is_in_use(cache: Path, monkeypatch: 
     assert Path(resolve_address(f"file://{paths[1]}")).read_bytes() == b"b" * 100
     assert Path(others).read_bytes() == b"d" * 100
     monkeypatch.setenv("SEGJUDGE_CACHE_GB", "much")
-    with pytest.raises(UsageError, match="is a number of gigabytes, not 'much'"):
+    with pytest.raises(UsageError) as caught:
         resolve_address(f"file://{paths[2]}")
+    assert str(caught.value) == "SEGJUDGE_CACHE_GB is a number of gigabytes, not 'much'"
 
 
 def test_what_cannot_be_reached_is_reported_in_a_sentence(memory: Any, tmp_path: Path, capsys: Any) -> None:
     for address, message, code in (
-        ("memory://nothing/here.zip", "does not exist", 2),
-        ("MEMORY://nothing/here.zip", "does not exist", 2),
-        (str(tmp_path / "nothing"), "there is no such file or folder", 2),
-        ("nonsense://a/b", "Protocol not known: nonsense", 2),
+        ("memory://nothing/here.zip", "segjudge: memory://nothing/here.zip: does not exist", 2),
+        ("MEMORY://nothing/here.zip", "segjudge: MEMORY://nothing/here.zip: does not exist", 2),
+        (
+            str(tmp_path / "nothing"),
+            f"segjudge: {tmp_path}/nothing: there is no such file or folder; correct the path",
+            2,
+        ),
+        ("nonsense://a/b", "segjudge: nonsense://a/b: Protocol not known: nonsense", 2),
     ):
         assert cli.main(["score", address, "--truth", str(ANNOTATIONS), "--protocol", "davis2017"]) == code
         (line,) = capsys.readouterr().err.strip().splitlines()
-        assert message in line
+        assert line == message
     for truth in ("memory://nothing/truth.zip", str(tmp_path / "nothing")):
         assert cli.main(["score", str(STRONG), "--truth", truth, "--protocol", "davis2017"]) == 2
     memory.pipe("/masks/a.png", b"")
-    with pytest.raises(UsageError, match="a folder of PNGs must be on this machine"):
+    with pytest.raises(UsageError) as caught:
         score("x", "memory://masks", "places2017", categories="c")
+    assert str(caught.value) == "memory://masks: a folder of PNGs must be on this machine; copy it, or pack it"
 
 
 @pytest.mark.parametrize(

@@ -207,9 +207,12 @@ def names_and_facts(folder: DatasetFolder, layout: Layout, subset: str) -> Tuple
     if chosen in lists:
         names = list(map(spell_as_folder, lists[chosen]))
     elif subset and not (meta and files_of_subset(metas, subset)):
-        raise HostError(
-            f"{folder.root}: has no list of sequences for {subset!r}; found {name_list(sorted(lists)) or 'none'}"
-        )
+        if not lists:
+            example = f"ImageSets/2017/{subset}.txt"
+            raise HostError(
+                f"{folder.root}: has no lists of sequences such as {example}; name the folder that holds them"
+            )
+        raise HostError(f"{folder.root}: has no list of sequences for {subset!r}; found {name_list(sorted(lists))}")
     elif lists and not subset and not meta:
         raise HostError(
             f"{folder.root}: has several lists of sequences; choose one with --subset: {name_list(sorted(lists))}"

@@ -226,8 +226,10 @@ def test_values_that_no_window_can_show_are_named(values: tuple[float, float], t
 
 def test_a_folder_without_scans_is_refused(tmp_path: Path) -> None:
     (tmp_path / "scans").mkdir()
-    with pytest.raises(HostError, match="has no scans of the scored cases; it needs files such as case_0000.nii.gz"):
+    with pytest.raises(HostError) as caught:
         make_player_of_none(tmp_path)
+    sentence = "has no scans of the scored cases; it needs files such as case_0000.nii.gz"
+    assert str(caught.value) == f"{tmp_path / 'scans'}: {sentence}"
 
 
 def make_player_of_none(folder: Path) -> None:

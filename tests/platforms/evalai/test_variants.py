@@ -84,8 +84,12 @@ def test_what_the_change_did_not_reach_is_said(tmp_path: Path) -> None:
     for name in ("annotations", "templates", "evaluation_script"):
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / "challenge_config.yaml").write_text(config.replace(first, first + first))
-    with pytest.raises(HostError, match="still names annotations/sequences-dev.zip"):
+    with pytest.raises(HostError) as caught:
         build(str(tmp_path), str(tmp_path / "x.zip"), "remote")
+    assert str(caught.value) == (
+        "challenge_config.yaml: the phase sequences-dev still names annotations/sequences-dev.zip; "
+        "write test_annotation_file once in each phase, on its own line"
+    )
 
 
 def test_the_zip_is_not_written_over_a_file_of_the_bundle(tmp_path: Path) -> None:
@@ -114,8 +118,10 @@ def test_a_code_upload_without_an_image_is_refused(tmp_path: Path) -> None:
     """Only lenient builds, for rehearsals on this machine, accept an image that no registry has."""
     with pytest.raises(HostError) as refused:
         build(str(ROOT), str(tmp_path / "x.zip"), "code-upload")
-    assert "no environment_image that EvalAI can pull in sequences-dev" in str(refused.value)
-    assert "--environment-image REGISTRY/NAME:TAG" in str(refused.value)
+    assert str(refused.value) == (
+        f"challenge_config.yaml: no environment_image that EvalAI can pull in {', '.join(CODENAMES)}; "
+        "push yours to a registry and name it: --environment-image REGISTRY/NAME:TAG"
+    )
     assert not (tmp_path / "x.zip").exists()
     assert build(str(ROOT), str(tmp_path / "x.zip"), "code-upload", lenient=True).path
 
