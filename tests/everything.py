@@ -45,9 +45,10 @@ PASSED_VARIABLE = "SEGJUDGE_QUICK_PASSED_ON_WORKER"
 PATIENCE = 20.0
 #: The parts that run at once per core: most tests mostly wait.
 AT_ONCE = 2
-#: The bytes of test files in a part; each part imports the tested modules again.
-PART_BYTES = 300_000
-#: Rooms with the slowest tests for their size, the slowest first: their parts are a quarter as large, so that parts take
+#: The bytes of test files in a part of the quick tests, and in one of all tests. Each part takes three seconds to import
+#: the tested modules, so that few parts save time, but a long one must not remain alone at the end.
+PART_BYTES = {"quick": 500_000, "all": 280_000}
+#: Rooms with the slowest tests for their size, the slowest first: their parts are a third as large, so that parts take
 #: about equally long and all cores work until the end.
 SLOW_ROOMS = (
     "tests/server", "tests/remote", "tests/code_upload", "tests/report", "tests/house", "tests/commands", "tests/journeys",
@@ -128,37 +129,37 @@ def parts_of(arguments: list[str], folder: Path, python: str, worker: str) -> li
     if not is_whole(arguments):
         asked = [python, "-m", "pytest", "--continue-on-collection-errors", *arguments]
         return [Part("The requested tests", asked, folder / "asked"), *parts]
-    for number, files in enumerate(_groups()):
+    for number, files in enumerate(_groups(PART_BYTES["quick" if quick else "all"])):
         rooms = dict.fromkeys(os.path.dirname(file) for file in files)
         title = f"{', '.join(rooms)} ({len(files)} files)"
         parts.append(Part(title, [python, *pytest, *quick, *files], folder / f"part-{number}"))
     return parts
 
 
-def _groups() -> list[list[str]]:
-    """Return test files in groups of about the same size and neighbouring files, those of slow rooms between large ones.
+def _groups(most: int) -> list[list[str]]:
+    """Return test files in groups of at most about so many bytes and neighbouring files.
 
-    Slow rooms mostly wait, so that a large group beside them keeps the cores busy; a small one comes last.
+    Slow rooms mostly wait, so that a large group beside them keeps the cores busy. The large groups begin early, and
+    small ones come last.
     """
     files = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "tests").rglob("test_*.py"))]
     slow = [file for room in SLOW_ROOMS for file in files if file.startswith(f"{room}/")]
-    large = _cut([file for file in files if file not in slow], PART_BYTES)
-    small = _cut(slow, PART_BYTES // 4)
-    started = [(number / len(groups), group) for groups in (large, small) for number, group in enumerate(groups)]
+    large = _cut([file for file in files if file not in slow], most)
+    small = _cut(slow, most // 3)
+    started = [(number * 0.6 / len(large), group) for number, group in enumerate(large)]
+    started += [(number / len(small), group) for number, group in enumerate(small)]
     return [group for _, group in sorted(started, key=lambda item: item[0])]
 
 
 def _cut(files: list[str], most: int) -> list[list[str]]:
-    """Return the files in groups of at most so many bytes, but for the last file of each."""
-    groups: list[list[str]] = []
-    size = most
-    for file in files:
-        if size >= most:
-            groups.append([])
-            size = 0
-        groups[-1].append(file)
-        size += (ROOT / file).stat().st_size
-    return groups
+    """Return the files in groups of about equally many bytes, at most about so many."""
+    sizes = [(ROOT / file).stat().st_size for file in files]
+    groups: list[list[str]] = [[] for _ in range(-(-sum(sizes) // most))]
+    before = 0
+    for file, size in zip(files, sizes):
+        groups[len(groups) * before // sum(sizes)].append(file)
+        before += size
+    return [group for group in groups if group]
 
 
 def is_whole(arguments: list[str]) -> bool:
