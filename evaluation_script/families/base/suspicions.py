@@ -386,8 +386,11 @@ def read_rewritten(noun: str) -> List[Reading]:
 
 def read_turned(noun: str, open_turned: Callable[[Any], Any], times: float = Reading.times) -> Reading:
     """Return the reading of row-wise run lengths; a function copies the submission."""
-    slip, remedy = "run lengths look as if written row by row", "Encode np.asfortranarray(mask), column by column"
-    return Reading("rows", slip, remedy, noun, open_turned, times=times)
+    slip = "run lengths look as if written row by row"
+    return Reading("rows", slip, ENCODE_COLUMNS, noun, open_turned, times=times)
+
+
+ENCODE_COLUMNS = "Encode np.asfortranarray(mask), column by column"
 
 
 #: Reading -> a unit's score as submitted, and its score by that reading.

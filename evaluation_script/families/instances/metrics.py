@@ -20,7 +20,7 @@ from ..base.reports import Report, deal_groups
 from .matching import InstanceCounts, decode_counts, merge_counts
 from .protocols import AREAS, FREQUENCIES, OCCLUSIONS, THRESHOLDS, InstanceProtocol
 from .records import NO_RECORDS, Category
-from .suspicions import judge_detections, judge_unchecked
+from .suspicions import SENT_AGAIN, judge_detections, judge_unchecked
 
 if TYPE_CHECKING:
     from .cityscapes import StreetCurves
@@ -153,9 +153,11 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
             problem = f"your file: {'; '.join(warnings)}. Scoring is strict. Omit everything that is not scored."
             raise SubmissionError(problem)
         counts = self.join_parts()
+        judged = judge_detections(counts.truth, counts.detections, self.categories, self.protocol)
+        has_twins = any(line.endswith(SENT_AGAIN) for line in judged)  # of all detections, not of those tried
         suspicions = [
-            *self.suspicions,
-            *judge_detections(counts.truth, counts.detections, self.categories, self.protocol),
+            *(line for line in self.suspicions if not (has_twins and line.endswith(SENT_AGAIN))),
+            *judged,
             *([] if NO_RECORDS in self.notes else judge_unchecked(counts.truth, counts.detections, self.protocol)),
         ]
         if self.protocol.streets:

@@ -333,6 +333,7 @@ def _join_parts(parts: Iterator[_CheckedPart], checker: _Checker, limits: Archiv
         form.judge(points=protocol.keypoints)
         or form.judge_places(checker.images, noun)
         or form.judge_orders(checker.images)
+        or form.judge_twins(noun)
     )
     return InstanceRecords(image, category, score, area, pixels, masks, boxes, points, dropped, warnings, suspicions)
 

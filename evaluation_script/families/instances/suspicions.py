@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 import numpy as np
 
 from ...files import quantity
 from ...masks.run_lengths import MaskTexts, boxes_of, join_texts
 from ...masks.stack import Array
-from ..base.suspicions import ScoreRange, judge_matches, judge_one_class
+from ..base.suspicions import ENCODE_COLUMNS, ScoreRange, judge_matches, judge_one_class
 from .protocols import InstanceProtocol
 from .records import Category, Examples, KnownImages, RecordColumns
 
@@ -36,8 +36,8 @@ class RecordForm:
         #: The numbers of boxes or points: all, those outside their images, those whose coordinates may be shares, those
         #: far outside, and those that each other order would put inside.
         self._counts = np.zeros(4 + len(_BOX_ORDERS), np.int64)
-        #: The images, boxes, points and masks of records in or beside the images of examples.
-        self._near: List[Tuple[Array, Array, Array, MaskTexts]] = []
+        #: The images, categories, scores, boxes, points and masks of records in or beside the images of examples.
+        self._near: List[Tuple[Array, Array, Array, Array, Array, MaskTexts]] = []
         #: The images, categories, scores and masks of records in the videos of examples.
         self._tubes: List[Tuple[Array, Array, Array, MaskTexts]] = []
 
@@ -118,7 +118,29 @@ class RecordForm:
         chosen = np.flatnonzero(is_near[1:-1][columns.image])[:_MOST_NEAR]
         points = np.zeros((len(chosen), 0)) if columns.points is None else columns.points[chosen]
         boxes = columns.boxes[chosen] if columns.points is None else _box_points(points)
-        self._near.append((columns.image[chosen], boxes, points, masks.take(chosen).compact()))
+        texts = masks.take(chosen).compact()
+        labels = columns.image[chosen], columns.category[chosen], columns.score[chosen]
+        self._near.append((*labels, boxes, points, texts))
+
+    def judge_twins(self, noun: str) -> List[str]:
+        """Return a warning if nearly all of the records kept have a twin, also if all scores are equal."""
+        parts = self._near or self._tubes
+        if not parts:
+            return []
+        columns = list(map(np.concatenate, list(zip(*parts))[:-1]))
+        masks, extents = join_texts([texts for *_, texts in parts]), columns[3:]
+        twins: Dict[Tuple[Any, ...], int] = {}
+        for row, labels in enumerate(zip(*(column.tolist() for column in columns[:3]))):
+            text = masks[row]
+            if len(text) >= _TELLING or any(extent[row].any() for extent in extents):
+                record = (*labels, text, *(extent[row].tobytes() for extent in extents))
+                twins[record] = twins.get(record, 0) + 1
+        repeated, total = sum(count for count in twins.values() if count > 1), sum(twins.values())
+        if total < _FEWEST or repeated < _TWINS * total:
+            return []
+        holder, content = ("image", "keypoints" if noun == "keypoint" else noun) if self._near else ("video", "masks")
+        have = f"{repeated:,} of {total:,} detections tried have the {holder}, category, score and {content}"
+        return [f"{have} of {SENT_AGAIN}"]
 
     def judge_orders(self, images: KnownImages) -> List[str]:
         """Return a warning if the records of videos seem to have another order of frames."""
@@ -140,7 +162,7 @@ class RecordForm:
         if images.examples is None or not self._near:
             return []
         holders, boxes = images.examples.image, images.examples.boxes
-        image, predicted, points = (np.concatenate(columns) for columns in list(zip(*self._near))[:3])
+        image, _, _, predicted, points = (np.concatenate(columns) for columns in list(zip(*self._near))[:5])
         masks = join_texts([texts for *_, texts in self._near])
         reached = _REACHED_BY_POINTS if noun == "keypoint" else _REACHED
 
@@ -149,10 +171,13 @@ class RecordForm:
             places = change(predicted[rows].T, images.sizes[image[rows]].T)
             return int(_find_examples(image[rows] + step, places, (holders, boxes), reached).sum())
 
-        def draw_boxes(rows: Array) -> Array:
-            """Give records that have only a mask the box around it."""
-            lacking = rows[~predicted[rows].any(axis=1)]
-            predicted[lacking] = boxes_of([masks[row] for row in lacking.tolist()], images.sizes[image[lacking]])
+        def draw_boxes(rows: Array, *, by_rows: bool = False) -> Array:
+            """Give records that have a mask the box around it, of its runs along columns or along rows."""
+            texts, sizes = [masks[row] for row in rows.tolist()], images.sizes[image[rows]]
+            if noun == "mask":
+                predicted[rows] = (
+                    boxes_of(texts, sizes[:, ::-1])[:, [1, 0, 3, 2]] if by_rows else boxes_of(texts, sizes)
+                )
             return rows
 
         rows = draw_boxes(np.flatnonzero(np.isin(image, holders)))
@@ -164,15 +189,25 @@ class RecordForm:
             readings, reached = (_RESHAPED, _PADDED, _CORNERED), _FITTING
             right = count_found(rows, _AS_MEANT, reached)
         counts = [count_found(rows, reading, reached) for reading in readings]
+        if noun == "mask" and _TIMES_AS_MANY * right <= len(holders):
+            counts, readings = (
+                [count_found(draw_boxes(rows, by_rows=True), _BY_ROWS, reached), *counts],
+                (_BY_ROWS, *readings),
+            )
         found_count, reading = max(counts), readings[int(np.argmax(counts))]
         if found_count < max(_TIMES_AS_MANY * right, _WOULD_FIND * len(holders)):
             return _judge_sides(images.examples, image, points)
         nouns = "boxes" if noun == "box" else f"{noun}s"
         tried = f"{quantity(found_count, 'instance', len(holders))} tried"
         gain = f"corrected, {tried} would be found instead of {right:,}"
-        return [f"{nouns} {reading[0]}: {gain}. Write pixels of the image that image_id names"]
+        remedy = ENCODE_COLUMNS if reading is _BY_ROWS else "Write pixels of the image that image_id names"
+        return [f"{nouns} {reading[0]}: {gain}. {remedy}"]
 
 
+#: The minimum share of records with a twin, and the minimum length of a mask that is not empty.
+_TWINS, _TELLING = 0.9, 8
+#: The end of the sentence on records sent twice.
+SENT_AGAIN = "another: send each once"
 #: The maximum number of records that are kept for comparison with examples.
 _MOST_NEAR = 10_000
 #: The share of examples that another reading must find, and the minimum ratio to those found without it.
@@ -201,6 +236,7 @@ def _cut_corner(boxes: Array, sizes: Array) -> Array:
 #: in images (height, width).
 _Place = Tuple[str, int, Callable[[Array, Array], Array]]
 _AS_MEANT: _Place = ("", 0, lambda boxes, _: boxes)
+_BY_ROWS: _Place = ("look encoded row by row", 0, lambda boxes, _: boxes)
 _PADDED: _Place = ("look as if their images had been padded to squares", 0, _cut_padding)
 _CORNERED: _Place = ("look as if their images had been padded to squares at one side", 0, _cut_corner)
 _RESHAPED: _Place = ("look as if width and height were exchanged", 0, lambda b, _: b[[0, 1, 3, 2]])
@@ -386,6 +422,7 @@ def judge_detections(
         *scores.judge(),
         *unmatched,
         *_judge_duplicates(detections, matched),
+        *([] if unmatched else _judge_one_score(detections, hits)),
         *_judge_missing(counted, detections, protocol),
     ]
 
@@ -423,7 +460,15 @@ def _judge_duplicates(detections: Array, matched: Array) -> List[str]:
     if np.count_nonzero(scores[1:] != scores[:-1]) + 1 < _DIFFERENT * total:
         return []
     count = int(np.count_nonzero(repeats))
-    return [f"{count:,} of {total:,} detections have the image, category and score of another: send each once"]
+    return [f"{count:,} of {total:,} detections have the image, category and score of {SENT_AGAIN}"]
+
+
+def _judge_one_score(detections: Array, hits: int) -> List[str]:
+    """Return a warning if no score ranks detections, some of which are wrong."""
+    scores, total = detections["score"], len(detections)
+    if total < _FEWEST or hits >= total or (scores != scores[0]).any():
+        return []
+    return [f"all {total:,} detections have the score {scores[0]:g}, which ranks none: write the confidence of each"]
 
 
 #: The share of images with instances but no detection above which results look incomplete.

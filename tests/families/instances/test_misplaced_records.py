@@ -125,8 +125,32 @@ def test_repeated_missing_and_unclassified_records_are_named(protocol: str, tmp_
         "24 of 48 detections have the image, category and score of another: send each once" in line for line in lines
     )
     assert not any("send each once" in line for line in said(missed, protocol, tmp_path))
-    coarse = [{**record, "score": 0.9} for record in right + right]
-    assert said(coarse, protocol, tmp_path) == []
+
+
+@pytest.mark.parametrize("protocol", FORMS)
+def test_records_of_one_score_are_named_if_some_are_wrong(protocol: str, tmp_path: Path) -> None:
+    right = make_records(protocol, POOR["right"])
+    half = [{**right[number], **FORMS[protocol]([1, 1, 9, 9])} if number % 2 else right[number] for number in range(24)]
+    alike = [[{**record, "score": 0.9} for record in records] for records in (right, half, right + right)]
+    (line,) = said(alike[1], protocol, tmp_path)
+    assert "all 24 detections have the score 0.9, which ranks none: write the confidence of each" in line
+    assert said(alike[0], protocol, tmp_path) == said(half, protocol, tmp_path) == []
+    content = {"coco": "mask", "coco-box": "box", "coco-keypoints": "keypoints"}[protocol]
+    lines = said(alike[2], protocol, tmp_path)
+    assert f"48 of 48 detections tried have the image, category, score and {content} of another: send" in lines[0]
+    assert "all 48 detections have the score 0.9" in lines[1]
+
+
+@pytest.mark.parametrize("boxed", [False, True])
+def test_masks_along_rows_are_named(boxed: bool, tmp_path: Path) -> None:
+    """Also if a right box lies beside each mask."""
+    records = make_records("coco", POOR["right"])
+    for record, (_, box) in zip(records, draw_boxes(), strict=True):
+        mask = draw(box).reshape(WIDTH, HEIGHT).T
+        record.update({"segmentation": rle(mask), **({"bbox": box} if boxed else {})})
+    lines = said(records, "coco", tmp_path)
+    message = "masks look encoded row by row: corrected, 24 of 24 instances tried would be found instead of "
+    assert any(message in line and line.endswith("np.asfortranarray(mask), column by column") for line in lines)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
