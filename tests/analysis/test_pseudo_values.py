@@ -144,6 +144,7 @@ def test_a_method_is_compared_with_others_of_other_names(capsys: pytest.CaptureF
         assert problem in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_what_groups_cannot_tell_apart_takes_more_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     records = records_of(RESULTS)
     (tmp_path / "worse.json").write_text(json.dumps([record for number, record in enumerate(records) if number % 8]))

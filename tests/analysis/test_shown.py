@@ -329,6 +329,7 @@ def test_a_filmstrip_has_the_resolution_of_print_and_outlines_as_vectors(
     assert "solo has no frame 99999" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_filmstrip_needs_no_matplotlib(
     scored: dict[str, Scores], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

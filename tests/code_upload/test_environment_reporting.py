@@ -124,6 +124,7 @@ def test_the_result_is_put_until_it_is_accepted_and_only_then_all_is_complete(tm
     assert "secret-token" not in (tmp_path / "environment.log").read_text()
 
 
+@pytest.mark.long
 def test_a_result_that_the_server_refuses_ends_as_failed(tmp_path: Path) -> None:
     refusal = (400, '{"error": "Following metrics are missing in theleaderboard data: [\'V\']"}')
     with evalai(refusal, DONE) as (server, diary):
@@ -168,6 +169,7 @@ def test_an_agent_that_ends_before_its_result_is_accepted_has_failed(tmp_path: P
     assert "The agent ended before the evaluation did" in diary.reports[-1]["stderr"]
 
 
+@pytest.mark.long
 def test_a_last_call_that_broke_may_be_repeated(tmp_path: Path) -> None:
     with evalai((503, "{}"), (503, "{}"), DONE) as (server, diary):
         running = served(tmp_path, server, "--gone-seconds", "30")
@@ -185,6 +187,7 @@ def test_a_failure_is_reported_too(tmp_path: Path) -> None:
     assert "did not call reset within" in diary.reports[-1]["stderr"]
 
 
+@pytest.mark.long
 def test_an_environment_that_cannot_be_made_reports_that(tmp_path: Path) -> None:
     import os
     import subprocess

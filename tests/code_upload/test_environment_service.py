@@ -308,6 +308,7 @@ def alone(running: Served) -> list[Caller]:
     return [begun(running)]
 
 
+@pytest.mark.long
 def test_nobody_comes(data: Path) -> None:
     ends(data, "did not call reset within 1 seconds", "--begin-seconds", "1")
 
@@ -402,6 +403,7 @@ def test_streams_that_never_end_their_message(data: Path) -> None:
     ends(data, "did not answer drift/00000 within 3 seconds", "--step-seconds", "3", act=hanging)
 
 
+@pytest.mark.long
 def test_a_storm_of_connections(data: Path, served: Served) -> None:
     for _ in range(60):
         agent = Caller(served.address)
@@ -476,6 +478,7 @@ def test_acting_after_the_end_is_refused(data: Path) -> None:
     assert running.outcome()["status"] == "finished"
 
 
+@pytest.mark.long
 def test_the_platform_stops_the_container(data: Path) -> None:
     def stopped(running: Served) -> list[Caller]:
         agent = begun(running)
@@ -539,6 +542,7 @@ def test_an_environment_that_cannot_be_made_says_why(data: Path) -> None:
 # ── what an attack found ────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 def test_whoever_takes_a_session_over_goes_on_where_it_stood(data: Path) -> None:
     """Otherwise the agent could play the session twice and use what it had seen."""
     running = Served(data, *dataset(data), "--idle-seconds", "0.5")

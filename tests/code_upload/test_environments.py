@@ -170,6 +170,7 @@ def test_a_phase_of_the_challenge_is_scored_by_its_own_splits(root: Path, tmp_pa
     assert list(info["result"][0]["dev"]) == list(main.phase_named("sequences-dev").splits[0].metrics)
 
 
+@pytest.mark.long
 def test_the_interactive_environment_is_the_session(root: Path, tmp_path: Path) -> None:
     def answer(frames: int, size: tuple[int, int], k: int) -> Any:
         masks = np.zeros((frames, *size), np.uint8)

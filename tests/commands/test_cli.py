@@ -576,6 +576,7 @@ def test_what_evalai_takes_and_what_it_refuses_are_two_verdicts_with_two_exit_co
         assert len(re.findall(r"EvalAI(?:'s own rules)? would (accept|reject) ", out)) == 1
 
 
+@pytest.mark.long
 def test_check_warns_of_the_version_of_a_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     folder, commit = str(tmp_path / "new"), f"git+https://example.org/segjudge@{'0' * 40}"
     assert main(["new", folder, "--demo", "--protocol", "davis2017", "--segjudge", commit]) == 0
@@ -929,6 +930,7 @@ def test_a_wrong_root_is_told_with_where_the_right_one_is_shown(
     assert f"(--layout {layout})" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_a_wrong_root_of_an_interactive_dataset_is_no_fault_of_a_sequence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

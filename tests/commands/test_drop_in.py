@@ -359,6 +359,7 @@ def golden(name: str) -> Any:
     return {name: sequences[name]["objects"] for name in REAL}
 
 
+@pytest.mark.long
 @needs_shared
 @pytest.mark.parametrize("task", ["semi-supervised", "unsupervised"])
 def test_davis_evaluation_returns_the_dictionary_of_davis2017(task: str, real: Any, tmp_path: Path) -> None:

@@ -142,6 +142,7 @@ def test_python_scores_it_and_workers_too(site: Path, folder: Path) -> None:
     assert done.stdout == "{'val': {'Error': 1.3333333333333333, 'Right': 0.3333333333333333}}\n"
 
 
+@pytest.mark.long
 def test_its_mirror_makes_challenges_and_a_section_of_the_report(site: Path, folder: Path) -> None:
     run(site, folder, "report", *ON_TRUTH, "counting", "--out", "page.html")
     page = (folder / "page.html").read_text(encoding="utf-8")
@@ -213,6 +214,7 @@ def test_what_evalai_could_not_run_of_an_upload_half_is_a_sentence(text: str, fa
     assert fault in sentence
 
 
+@pytest.mark.long
 def test_an_upload_half_that_evalai_could_not_run_is_not_built(folder: Path) -> None:
     site = counting(folder / "site")
     run(site, folder, "new", "mine", "--truth", "truth.json", "--protocol", "counting", "--segjudge", COMMIT)

@@ -116,6 +116,7 @@ def test_another_version_than_the_pinned_one_is_said(challenge: Path, own_site: 
     assert f"warning: requirements.txt: {fault}" in checked.stdout + checked.stderr
 
 
+@pytest.mark.long
 def test_two_versions_of_a_plug_in_are_said(challenge: Path, own_site: Path, tmp_path: Path) -> None:
     path = Path(
         shutil.copytree(own_site / "segjudge_counting-1.0.dist-info", own_site / "segjudge_counting-0.9.dist-info")
@@ -168,6 +169,7 @@ def test_what_a_plug_in_prints_when_it_is_imported_is_not_on_stdout(own_site: Pa
     assert "imported" not in run(own_site, folder, "benchmarks")
 
 
+@pytest.mark.long
 def test_what_a_plug_in_raises_moves_no_cursor(own_site: Path, folder: Path) -> None:
     fault = "raise RuntimeError('\\x1b[31mred\\x07\\nsecond')"
     engine = own_site / "segjudge_counting/upload/engine.py"
@@ -201,6 +203,7 @@ def test_what_a_plug_in_raises_is_its_own_and_not_ours(own_site: Path, folder: P
         )
 
 
+@pytest.mark.long
 def test_a_direction_that_a_plug_in_does_not_state_is_not_made_up(own_site: Path, folder: Path) -> None:
     assert "Error  " in run(own_site, folder, "benchmarks", "counting", code=0)
     toolkit = own_site / "segjudge_counting/toolkit/__init__.py"

@@ -258,6 +258,7 @@ def test_a_split_that_only_the_script_has_closes_its_reports(reported: Stage, mo
     assert [address for address in find(PUBLIC, answers) if "report" in address or "compare" in address] == []
 
 
+@pytest.mark.long
 def test_a_submission_that_is_named_twice_is_compared_once(reported: Stage) -> None:
     answers = walk_pages(reported, "")
     address = next(address for address in find(PUBLIC, answers) if "/compare?" in address)

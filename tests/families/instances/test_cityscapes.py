@@ -158,6 +158,7 @@ def test_the_curve_can_be_drawn_by_hand(tmp_path: Path) -> None:
     assert warnings[0] == "val: 1 of 7 records has a category that the truth lacks and was ignored"
 
 
+@pytest.mark.long
 def test_what_the_script_prints_names_no_cap(tmp_path: Path) -> None:
     files = write_files("cityscapes-instance", tmp_path)
     (report,) = segjudge.score(files.results, files.truth, "cityscapes-instance").reports

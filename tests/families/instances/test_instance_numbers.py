@@ -171,6 +171,7 @@ def crowded_images(draw: Any) -> tuple[Any, Any]:
     return truth, results
 
 
+@pytest.mark.long
 @examples(100)
 @given(images=crowded_images())
 def test_an_annotation_of_id_zero_is_lost_as_in_pycocotools(

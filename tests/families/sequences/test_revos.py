@@ -267,6 +267,7 @@ def test_layers_are_of_pixels_in_one_mask_in_two_and_so_on() -> None:
         assert all((layer.draw(frame) == (count[frame] > number)).all() for number, layer in enumerate(layers))
 
 
+@pytest.mark.long
 def test_a_demo_is_made_packed_and_scored(tmp_path: Path) -> None:
     folder = tmp_path / "challenge"
     assert main(["new", "--demo", "--protocol", "revos", str(folder)]) == 0
