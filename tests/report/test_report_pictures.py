@@ -165,6 +165,11 @@ def test_every_pixel_has_the_colour_of_what_is_wrong_there() -> None:
     assert faults(pictures, "dog") == ["w w w w ."]
 
 
+def test_the_costliest_moments_are_listed_first() -> None:
+    moments = draw({"cat": [("aaaa.", "aaa..")], "dog": [("aaaa.", "AAAA.")]}).player.values["moments"]
+    assert [(moment["number"], moment["cost"]) for moment in moments] == [(0, 0.5), (1, 0.4)]
+
+
 def test_an_image_whose_masks_all_match_says_how_far_they_do_not() -> None:
     image = {"cat": [("aaaaaaaa..", "..aaaaaaaa")]}
     text = "everything matches: 25 % of the truth is missing, 25 % of the prediction is surplus"

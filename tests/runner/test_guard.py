@@ -45,6 +45,18 @@ def test_what_a_job_returns_and_says_arrives_and_what_it_complains_of_is_logged(
     assert capfd.readouterr().err == "complained\nof \\x1b, and no more\n"
 
 
+def test_the_end_of_a_job_is_noticed_at_once() -> None:
+    """The supervisor looks once a second, but its child's end wakes it up."""
+
+    def measure() -> float:
+        began = time.monotonic()
+        with pytest.raises(guard.UnfinishedError, match=r" ended without an answer \(exit 7\)\. "):
+            run(lambda _: os._exit(7))
+        return time.monotonic() - began
+
+    assert min(measure() for _ in range(3)) < 0.9
+
+
 @pytest.mark.parametrize(
     ("prints", "lines"),
     [

@@ -416,7 +416,7 @@ def judge_detections(
     unmatched = (
         _judge_categories(truth, detections, categories)
         or judge_matches("detection", int(counted["counted"][:, 0].sum()), 1, hits)
-        or _judge_one_category(counted, detections, len(categories))
+        or judge_one_class("detection", np.bincount(counted["category"]), np.bincount(detections["category"]))
     )
     return [
         *scores.judge(),
@@ -433,11 +433,6 @@ def judge_unchecked(truth: Array, detections: Array, protocol: InstanceProtocol)
         return []
     cause = "all have empty masks, or categories that are not checked in their images"
     return [f"no record counts, since {cause}: check the masks, and the numbers of the classes and images"]
-
-
-def _judge_one_category(counted: Array, detections: Array, categories: int) -> List[str]:
-    true = np.bincount(counted["category"], minlength=categories)
-    return judge_one_class("detection", true, np.bincount(detections["category"], minlength=categories))
 
 
 #: The share of matched detections with a twin from which all seem to be sent twice, the minimum share of different

@@ -56,6 +56,15 @@ def test_a_scored_upload_is_warned_about(name: str, tmp_path: Path, monkeypatch:
     assert segjudge.score("up.zip", written(tmp_path / "truth", frames()), protocol).warnings[0] == sentence
 
 
+def test_a_name_with_an_accent_is_the_name_of_its_folder(tmp_path: Path) -> None:
+    names = "e\u0301", "\u00e9"  # as macOS spells it, and as others do
+    for truth, sent in (names, names[::-1], names[:1] * 2):
+        path = tmp_path / f"{truth}{sent}"
+        results, folder = (written(path / side, frames([name], range(2))) for side, name in (("s", sent), ("t", truth)))
+        (values,) = segjudge.score(results, folder, "vos-benchmark-all-frames").metrics.values()
+        assert values["J-Mean"] == 1
+
+
 def test_an_upload_without_the_chosen_sequence_is_refused(tmp_path: Path) -> None:
     sentence = refuse(tmp_path, "sav", frames(), frames("a"), sequences=["b"])
     assert sentence == "up.zip: holds no masks of b. Send a folder of masks for each sequence."

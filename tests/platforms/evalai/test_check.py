@@ -629,8 +629,11 @@ def test_a_module_is_parsed_once_for_each_content(
         modules = {name: own.read(name) for name in own.namelist()}
     assert sorted(parsed) == sorted(text for name, text in modules.items() if name.endswith(".py"))
     parsed.clear()
+    memory = tmp_path / "cache/segjudge/modules.json"
+    written_at = memory.stat().st_mtime_ns
     assert changed(bundle, tmp_path) == []
     assert parsed == []
+    assert memory.stat().st_mtime_ns == written_at
     broken = b"from .nowhere import nothing\nfrom .masks import Array\n"
     script = zipped({**modules, "scoring/answer.py": broken})
     first = [str(problem) for problem in changed(bundle, tmp_path, files={"evaluation_script.zip": script})]
@@ -638,7 +641,7 @@ def test_a_module_is_parsed_once_for_each_content(
     assert any("imports .nowhere, which is not in the zip" in problem for problem in first)
     assert [str(problem) for problem in changed(bundle, tmp_path, files={"evaluation_script.zip": script})] == first
     for damage in ("[]", "{", '{"%s": 3}'):
-        (tmp_path / "cache/segjudge/modules.json").write_text(damage)
+        memory.write_text(damage)
         assert changed(bundle, tmp_path) == []
 
 
