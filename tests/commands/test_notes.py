@@ -16,6 +16,10 @@ def test_options_take_and_are_what_was_noted() -> None:
     calls.hold(options.list_options(), options.FILE)
 
 
+def test_every_option_is_explained() -> None:
+    assert options.list_unexplained() == []
+
+
 @pytest.mark.long
 def test_sessions_are_run_and_drawn_as_was_noted() -> None:
     calls.hold(interactions.write_interactions(), interactions.FILE)
