@@ -25,7 +25,7 @@ _Result = TypeVar("_Result")
 #: The number of 4-byte numbers that fit into any pipe.
 _TICKETS = 1024
 #: The seconds for which a child gathers results, because each message costs as much as a small unit.
-_GATHERED = 0.05
+_GATHERED = 0.2
 #: The exceptions of a child that its parent raises too; all others are defects.
 _RAISED = (SubmissionError, HostError, Flaw, MemoryError)
 
@@ -86,15 +86,20 @@ def _quota() -> float:
 
 
 def results_of_processes(
-    work: Callable[[int], _Result], costs: Sequence[int], jobs: int, started: Callable[[int], None]
+    work: Callable[[int], _Result],
+    costs: Sequence[int],
+    jobs: int,
+    started: Callable[[int], None],
+    pack: Callable[[List[_Result]], object] = list,
 ) -> Iterator[_Result]:
     """Yield the results of all items as they arrive, from several processes, most expensive first.
 
     This process calls `started` with each item: before counting it if there is one process, else when its result
-    arrives. If no process can be forked, this one does the work.
+    arrives. If no process can be forked, this one does the work. Processes send what `pack` returns for several
+    results, which unpickles as their list.
     """
     jobs = min(jobs, len(costs))
-    pool = _Pool(work, costs, jobs) if jobs > 1 and _may_fork() else None
+    pool = _Pool(work, costs, jobs, pack) if jobs > 1 and _may_fork() else None
     if pool is None or not pool.readers:
         for number in range(len(costs)):
             started(number)
@@ -172,10 +177,16 @@ def _may_fork() -> bool:
 class _Pool(Generic[_Result]):
     """A pool of forked processes that take items until none are left."""
 
-    def __init__(self, work: Callable[[int], _Result], costs: Sequence[int], jobs: int) -> None:
+    def __init__(
+        self,
+        work: Callable[[int], _Result],
+        costs: Sequence[int],
+        jobs: int,
+        pack: Callable[[List[_Result]], object] = list,
+    ) -> None:
         import multiprocessing
 
-        self._work, self._count = work, len(costs)
+        self._work, self._pack, self._count = work, pack, len(costs)
         self._order = sorted(range(len(costs)), key=lambda number: -costs[number])
         self.readers: List[Connection] = []
         self._children: List[ForkProcess] = []
@@ -205,7 +216,7 @@ class _Pool(Generic[_Result]):
             ready = connection.wait(waiting)
             for reader in [source for source in waiting if source in ready]:
                 try:
-                    message: Union[List[Tuple[int, _Result]], Exception, None] = reader.recv()
+                    message: Union[Tuple[List[int], List[_Result]], Exception, None] = reader.recv()
                 except (EOFError, OSError):  # between messages, or in one
                     raise MemoryError("a scoring process was killed") from None
                 if isinstance(message, Exception):
@@ -213,7 +224,7 @@ class _Pool(Generic[_Result]):
                 if message is None:
                     waiting.remove(reader)
                 else:
-                    yield from message
+                    yield from zip(*message)
 
     def end(self) -> None:
         """End all processes at once."""
@@ -243,16 +254,19 @@ class _Pool(Generic[_Result]):
 
     def _send_results(self, writer: Connection) -> None:
         """Take items and send their results, also those before an item that fails."""
-        batch: List[Tuple[int, _Result]] = []
+        numbers: List[int] = []
+        results: List[_Result] = []
         batch_start = -math.inf  # the first result shows at once that work goes on
         try:
             while ticket := os.read(self._tickets, 4):
                 for index in range(int.from_bytes(ticket, "little"), self._count, _TICKETS):
-                    batch.append((self._order[index], self._work(self._order[index])))
+                    number = self._order[index]
+                    results.append(self._work(number))
+                    numbers.append(number)
                     if time.monotonic() - batch_start >= _GATHERED:
-                        full_batch, batch = batch, []
-                        writer.send(full_batch)
+                        batch, numbers, results = (numbers, self._pack(results)), [], []
+                        writer.send(batch)
                         batch_start = time.monotonic()
         finally:
-            if batch:
-                writer.send(batch)
+            if numbers:
+                writer.send((numbers, self._pack(results)))

@@ -58,7 +58,7 @@ class Scorer:
                 if job.names:
                     progress(job.names[number], done, total)
 
-            for counts in results_of_processes(job.count, job.costs, self.rules.jobs, begin):
+            for counts in results_of_processes(job.count, job.costs, self.rules.jobs, begin, job.pack):
                 (job.accumulator.add if isinstance(counts, bytes) else job.accumulator.update)(counts)
                 done += 1
             progress("", total, total)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import random
 import struct
 from dataclasses import replace
@@ -14,6 +15,7 @@ import pytest
 
 from segjudge.evaluation_script.families import report_of
 from segjudge.evaluation_script.families.base.accumulator import decode_with
+from segjudge.evaluation_script.families.base.unit_counts import PackedUnits
 from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts, decode_unit
 from segjudge.evaluation_script.families.instances import metrics
 from segjudge.evaluation_script.families.instances.matching import decode_counts as decode_instances
@@ -63,6 +65,24 @@ def test_the_frames_of_a_sequence_merge_in_any_order_and_with_repeats(protocol: 
     partial.update(counts)
     with pytest.raises(HostError, match="6 sequences not counted yet"):
         report_of("val", partial)
+
+
+def test_packed_units_arrive_as_they_were_counted() -> None:
+    problem = [Problem("a", "is wrong", "Correct it")]
+    equal = [UnitCounts(name, {"pair": np.arange(3) + row, "f": np.eye(2) / 3}) for row, name in enumerate("abc")]
+    cases = [
+        equal,
+        [UnitCounts(unit.name, {"pair": unit.tables["pair"]}) for unit in equal],
+        [UnitCounts("a", {}), UnitCounts("b", {})],
+        [*equal, UnitCounts("d", {"pair": np.arange(4), "f": np.eye(2)})],
+        [*equal, UnitCounts("d", {"pair": np.arange(3.0), "f": np.eye(2)})],
+        [*equal, UnitCounts("d", {"f": np.eye(2), "pair": np.arange(3)})],
+        [*equal, UnitCounts("d", {}, problem, 2)],
+        [equal[0], replace(equal[1], reading_scores={"mirrored": (0.5, 0.75)})],
+    ]
+    for units in cases:
+        arrived = pickle.loads(pickle.dumps(PackedUnits(units)))
+        assert [unit.encode() for unit in arrived] == [unit.encode() for unit in units]
 
 
 def test_what_parts_say_of_a_sequence_is_joined() -> None:

@@ -21,7 +21,7 @@ from .family import Progress, ScoringRules, Values
 from .reports import Report, Row
 from .suspicions import FirstMaps, Reading, choose_few, choose_units, judge_readings, score_readings
 from .truth import DEFAULT_SPLIT, AnnotationFile
-from .unit_counts import FactForms, Shapes, UnitAccumulator, UnitCounts, decode_unit
+from .unit_counts import FactForms, PackedUnits, Shapes, UnitAccumulator, UnitCounts, decode_unit
 from .unit_submissions import FilesOfUnits, PictureFiles, UnitNouns, UnitSubmission, choose_members
 from .unit_truth import (
     Rows,
@@ -135,7 +135,8 @@ class _OpenedUnits:
                 return counting.count(unit, self._submission).detach()
             return counting.count_twice(unit, self._submission, few=numbers[number] not in by_all).detach()
 
-        return CountingJob(accumulator, count, [unit.cost for unit in units], [unit.name for unit in units])
+        costs, names = [unit.cost for unit in units], [unit.name for unit in units]
+        return CountingJob(accumulator, count, costs, names, PackedUnits)
 
 
 def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family does in its own way

@@ -47,9 +47,13 @@ class _Sums(NamedTuple):
     own_surplus: Array
 
 
-def _tabulate_pairs(units: Sequence[UnitCounts], subsets: int) -> Array:
-    """Return the sums of each subset, one after the other as in `_Sums`."""
-    pairs = _list_pairs(units)
+def _tabulate_units(units: Sequence[UnitCounts], subsets: int) -> Array:
+    """Return the sums of each subset over units."""
+    return _tabulate_pairs(_list_pairs(units), subsets)
+
+
+def _tabulate_pairs(pairs: Array, subsets: int) -> Array:
+    """Return the sums of each subset, one after the other as in `_Sums`, from the columns of pairs."""
     sums = np.zeros((subsets, 9 + 3 * len(counting.THRESHOLDS)), np.int64)
     for index, row in enumerate(sums):
         rows = pairs[pairs[:, counting.SUBSET] == index]
@@ -73,16 +77,18 @@ def _list_pairs(units: Sequence[UnitCounts]) -> Array:
 
 def _sum_by_subset(accumulator: UnitAccumulator[PhraseProtocol]) -> List[_Sums]:
     """Return the sums of each subset."""
-    tabulate = partial(_tabulate_pairs, subsets=len(accumulator.facts["subsets"]))
+    has_strays, subsets = accumulator.protocol.videos, len(accumulator.facts["subsets"])
+    tabulate = partial(_tabulate_units if has_strays else _tabulate_pairs, subsets=subsets)
     return [
         _Sums(int(row[0]), row[1:5].tolist(), *row[5:9].tolist(), *row[9:].reshape(3, -1))
-        for row in accumulator.add_up("pairs", tabulate)
+        for row in accumulator.add_up("pairs", tabulate, "" if has_strays else "pair")
     ]
 
 
 def _measure_pairs(accumulator: UnitAccumulator[PhraseProtocol]) -> List[Optional[Array]]:
     """Return for each subset the mean F1 of its pairs with objects, by threshold; None without any."""
-    official, pairs = accumulator.protocol.official, _list_pairs(accumulator.complete_counts())
+    official, videos = accumulator.protocol.official, accumulator.protocol.videos
+    pairs = _list_pairs(accumulator.complete_counts()) if videos else accumulator.stack("pair")
     means: List[Optional[Array]] = []
     for index, sums in enumerate(_sum_by_subset(accumulator)):
         rows = pairs[(pairs[:, counting.SUBSET] == index) & (pairs[:, counting.ANSWER] == counting.RIGHT)]
