@@ -17,10 +17,19 @@ from .everything import NEWER_FOLDERS, descendants, needs_toolkit
 
 HERE = Path(__file__).parent
 
+#: The files and folders that the worker's interpreter leaves alone.
 NEEDS_TOOLKIT = (
-    [str(path) for path in HERE.rglob("test_*.py") if needs_toolkit(path)] if sys.version_info < (3, 11) else []
+    {HERE.parent / folder for folder in NEWER_FOLDERS}
+    | {path for path in HERE.rglob("test_*.py") if needs_toolkit(path)}
+    if sys.version_info < (3, 11)
+    else set[Path]()
 )
-collect_ignore = [*NEEDS_TOOLKIT, *[os.path.basename(folder) for folder in NEWER_FOLDERS if NEEDS_TOOLKIT]]
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Skip what needs the toolkit; pytest would compare each path with every row of a list `collect_ignore`."""
+    return True if collection_path in NEEDS_TOOLKIT else None
+
 
 # Processes that a shell starts in the background ignore Ctrl-C, those that `nohup` starts ignore a closed terminal, and
 # so would all processes that the tests start and interrupt. Children inherit an ignored signal, but not a handler.
