@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from segjudge.evaluation_script.families import FAMILIES
 from segjudge.evaluation_script.files.limits import is_litter
 from segjudge.evaluation_script.runner.tuning import reuse_memory
-from segjudge.scoring.score_files import ScoreFiles
 from segjudge.system.errors import OptionError, UsageError
 from segjudge.system.files import ARCHIVES, OutputFile, OutputFolder
 
+from .outputs import Outputs
 from .shared import (
     DONE,
     FULL_PRECISION,
@@ -27,28 +27,18 @@ from .shared import (
     add_jobs_option,
     arrange_groups,
     as_typed,
-    choose_stream,
-    look,
     mention,
-    mention_verdicts,
     names,
     options_of,
-    program,
-    say,
-    write_page,
 )
 from .truths import TruthChoice, add_truth_choice
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.family import FamilyProtocol
-    from segjudge.scoring.scores import ScoreRequest, Scores
+    from segjudge.scoring.scores import ScoreRequest
 
 #: The tasks of DAVIS's script.
 _TASKS = {"semi-supervised": "davis2017", "unsupervised": "davis2017-unsupervised"}
-#: The default size of a page in megabytes.
-_BUDGET = 6
-#: The width of tables in files and pipes.
-_WIDTH = 80
 _EXAMPLE = "segjudge score masks.zip --truth DAVIS --protocol davis2017 --subset val"
 #: Options of the official tools, Places 2017's script and DAVIS's, by ours.
 _OFFICIAL = {
@@ -67,37 +57,35 @@ def _score(args: argparse.Namespace) -> int:
     options = _translate({**vars(args), "results": paths[0] if paths else None})
     if not options["results"]:
         raise UsageError(f"score needs RESULTS, for example: {as_typed(_EXAMPLE)}")
-    secrecy = any((args.csv, args.json, args.results_yaml, args.report, args.save, args.chosen_part))
     choice = TruthChoice.read(options).complete("score")
+    secrecy = any((args.csv, args.json, args.results_yaml, args.report, args.save, args.chosen_part))
     request = choice.request(options["results"], strict=args.strict, secrecy=secrecy)
-    _refuse_ignored(options, request)
-    if args.cap or args.id_zero_quirk:
-        request = replace(request, protocol=_change_rules(request.protocol, args.cap, args.id_zero_quirk))
+    _refuse_ignored(options, request, len(paths))
     request = replace(
         request,
+        protocol=_change_rules(request.protocol, args.cap, args.id_zero_quirk),
         scheduler=args.scheduler or "",
         keeps_open=bool(args.report or args.save),
         is_identified=bool(args.json or args.report or args.save),
     )
-    if len(paths) > 1:
-        return _score_several(args, request, paths)
-    hidden = _splits_to_hide(choice) if choice.phase and args.results_yaml else frozenset()
-    files = ScoreFiles(args.csv, args.json, args.results_yaml, args.hub_dataset, args.report, hidden)
+    ends_here = args.report or args.json == "-" or args.style or args.cap or args.id_zero_quirk
+    outputs = Outputs(
+        *(args.json, args.csv, args.results_yaml, args.hub_dataset, args.all_metrics, args.report),
+        images=choice.choose_images(None) if args.report else "",
+        hidden=choice.hide_splits() if args.results_yaml else frozenset(),
+        compares=request.phase is None,
+        is_official=args.style == "official",
+        next_command="" if ends_here else choice.spell("report", options["results"]),
+    )
     if args.chosen_part:
         return _score_part(request, args.chosen_part, args.out)
+    if len(paths) > 1:
+        return _score_several(request, paths, outputs)
     with ProgressBar("part" if args.scheduler else "sequence") as bar:
         scores = score_request(request, bar)
         if args.save:
             scores.save(args.save, kinds=True)
-    style = _Style(compares=request.phase is None, is_official=args.style == "official", all_metrics=args.all_metrics)
-    _show(scores, files, style)
-    if args.report:
-        _write_report(scores, args.report, choice.choose_images(None))
-    elif args.json != "-" and not (style.is_official or args.cap or args.id_zero_quirk):
-        for verdict in _list_verdicts(scores):
-            mention(verdict)
-        mention(f"For causes and pictures, run: {_name_report(options, choice)}")
-    return DONE
+    return outputs.write(scores)
 
 
 def _list_results(paths: list[str]) -> list[str]:
@@ -110,44 +98,12 @@ def _list_results(paths: list[str]) -> list[str]:
     return submissions
 
 
-def _score_several(args: argparse.Namespace, request: ScoreRequest, paths: list[str]) -> int:
-    from .several import score_several
+def _score_several(request: ScoreRequest, paths: list[str], outputs: Outputs) -> int:
+    from segjudge.scoring.several import score_several
 
-    for field in ("csv", "results_yaml", "report", "save", "chosen_part", "scheduler", "style"):
-        if getattr(args, field):
-            option = field.removeprefix("chosen_").replace("_", "-")
-            raise OptionError(f"{option} is for one submission, not {len(paths)}; name one, or omit the option")
-    return score_several(request, paths, args.json, width=_WIDTH, all_metrics=args.all_metrics)
-
-
-def _write_report(scores: Scores, path: str, images: str) -> None:
-    """Write the page of scores over a folder's pictures, and print its verdict."""
-    from segjudge.report.page import make_page_options
-    from segjudge.scoring.report import make_report
-
-    page = make_report(scores, scores.title, make_page_options(images, _BUDGET))
-    write_page(page, path)
-    mention_verdicts(page)
-
-
-def _list_verdicts(scores: Scores) -> list[str]:
-    """Return for each split the sentences on where most of the loss is, by the counts alone."""
-    from segjudge.evaluation_script.files.problems import printable
-    from segjudge.families import tools_of
-
-    described = {report.split: tools_of(report.protocol.family).describe_loss(report) for report in scores.reports}
-    titles = {split: f"Verdict on {printable(split)}" if len(described) > 1 else "Verdict" for split in described}
-    return [f"{titles[split]}: {text}" for split, text in described.items() if text]
-
-
-def _name_report(options: dict[str, Any], choice: TruthChoice) -> str:
-    """Return the command that writes the page of the same results on the same truth."""
-    import shlex
-
-    values = choice._asdict() | {"sequences": ",".join(choice.sequences or ()), "jobs": None}
-    named = [word for name, value in values.items() if value for word in (f"--{name}", str(value))]
-    arguments = shlex.join([str(options["results"]), *named])
-    return f"{program()} report {arguments}"
+    with ProgressBar() as bar:
+        submissions = score_several(request, paths, bar)
+    return outputs.write_several(submissions)
 
 
 def _score_part(request: ScoreRequest, chosen_part: tuple[int, int], out: str) -> int:
@@ -184,7 +140,7 @@ def _translate(arguments: dict[str, Any]) -> dict[str, Any]:
     return ours
 
 
-def _refuse_ignored(options: dict[str, Any], request: ScoreRequest) -> None:
+def _refuse_ignored(options: dict[str, Any], request: ScoreRequest, submissions: int) -> None:
     """Raise UsageError for ignored or incomplete options; `segjudge.score` checks the rest."""
     family = "" if request.phase else request.protocol.family
     ignored = {
@@ -199,10 +155,17 @@ def _refuse_ignored(options: dict[str, Any], request: ScoreRequest) -> None:
                 raise UsageError(f"--{field.removeprefix('chosen_').replace('_', '-')} does not apply to {subject}")
     if bool(options["chosen_part"]) != bool(options["out"]):
         raise UsageError("--part and --out only work together")
+    of_one = ("csv", "results_yaml", "report", "save", "chosen_part", "scheduler", "style")
+    for field in of_one if submissions > 1 else ():
+        if options[field]:
+            option = field.removeprefix("chosen_").replace("_", "-")
+            raise OptionError(f"{option} is for one submission, not {submissions}; name one, or omit the option")
 
 
 def _change_rules(protocol: FamilyProtocol, cap: str | None, quirk: str | None) -> FamilyProtocol:
     """Return the protocol with the requested changes of rules, which its description names."""
+    if not (cap or quirk):
+        return protocol
     from segjudge.evaluation_script.families.instances.protocols import PER_CATEGORY, PER_IMAGE, InstanceProtocol
 
     if not isinstance(protocol, InstanceProtocol):
@@ -218,68 +181,12 @@ def _change_rules(protocol: FamilyProtocol, cap: str | None, quirk: str | None) 
     return replace(changed_protocol, about=about)
 
 
-def _splits_to_hide(options: TruthChoice) -> frozenset[str]:
-    """Return the splits to omit from a public file; raises UsageError if none remains."""
-    from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
-    from segjudge.platforms.evalai.bundle.secrecy import find_unpublished
-
-    source = find_bundle()
-    phase = source.phase(options.phase or "")
-    hidden = find_unpublished(source.config(), phase.codename, phase)
-    chosen_splits = {options.split} if options.split else {split.codename for split in phase.splits}
-    if chosen_splits <= hidden:
-        splits = f"{' and '.join(sorted(chosen_splits))} of {phase.codename}, whose scores are hidden from participants"
-        raise UsageError(f"--results-yaml writes only what hubs may publish, not {splits}")
-    return hidden
-
-
 def _merge(args: argparse.Namespace) -> int:
     from segjudge.scoring.parts import merge_parts
     from segjudge.scoring.scores import Scores
 
-    files = ScoreFiles(args.csv, args.json, args.results_yaml, args.hub_dataset)
-    _show(Scores(*merge_parts(args.parts)), files, _Style(compares=True, all_metrics=args.all_metrics))
-    return DONE
-
-
-class _Style(NamedTuple):
-    """How tables of scores are printed."""
-
-    #: Whether to print published numbers, for results on a truth that the user named.
-    compares: bool
-    #: Print like the script of Places 2017.
-    is_official: bool = False
-    #: Print columns that do not fit below the table.
-    all_metrics: bool = False
-
-
-def _show(scores: Scores, files: ScoreFiles, style: _Style) -> None:
-    """Write the requested files, and print scores, notes on the truth and warnings."""
-    from segjudge.evaluation_script.scoring.answer import limit_warnings
-    from segjudge.families import tools_of
-    from segjudge.report.tables import format_report
-
-    for note in limit_warnings(scores.notes):
-        say(f"truth: {note}")
-    document, csv_files = files.write(scores)
-    for path in csv_files:
-        mention(f"Wrote {path}")
-    for report in scores.reports:
-        if report.split in files.hidden:
-            say(f"{report.split} is hidden from participants, and omitted from {files.results_yaml}")
-    stream = choose_stream(files.json)
-    shown_on = look(stream, _WIDTH)
-    for report in scores.reports:
-        mention(f"Protocol {report.protocol.name}: {report.protocol.about}")
-        text = tools_of(report.protocol.family).format_official(report) if style.is_official else ""
-        text = (
-            text or format_report(report, compare=style.compares, look=shown_on, all_metrics=style.all_metrics) + "\n"
-        )
-        print(text, file=stream)
-    if files.json == "-":
-        print(document)  # alone: a program reads it
-    for line in limit_warnings(scores.warnings):
-        say(f"warning: {line}")
+    outputs = Outputs(args.json, args.csv, args.results_yaml, args.hub_dataset, args.all_metrics)
+    return outputs.write(Scores(*merge_parts(args.parts)))
 
 
 def _part_number(text: str) -> tuple[int, int]:

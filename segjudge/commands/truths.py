@@ -131,6 +131,31 @@ class TruthChoice(NamedTuple):
         folder = os.path.join(find_bundle().root, PICTURES_FOLDER, self.phase)
         return folder if os.path.isdir(folder) else ""
 
+    def hide_splits(self) -> frozenset[str]:
+        """Return the splits to omit from a public file; raises UsageError if none remains."""
+        from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
+        from segjudge.platforms.evalai.bundle.secrecy import find_unpublished
+
+        if not self.phase:
+            return frozenset()
+        source = find_bundle()
+        phase = source.phase(self.phase)
+        hidden = find_unpublished(source.config(), phase.codename, phase)
+        chosen_splits = {self.split} if self.split else {split.codename for split in phase.splits}
+        if chosen_splits <= hidden:
+            splits = " and ".join(sorted(chosen_splits))
+            fault = f"{splits} of {phase.codename}, whose scores are hidden from participants"
+            raise UsageError(f"--results-yaml writes only what hubs may publish, not {fault}")
+        return hidden
+
+    def spell(self, command: str, results: str) -> str:
+        """Return the line of a command with results and these options."""
+        import shlex
+
+        values = self._asdict() | {"sequences": ",".join(self.sequences or ()), "jobs": None}
+        named = [word for name, value in values.items() if value for word in (f"--{name}", str(value))]
+        return f"{program()} {command} {shlex.join([str(results), *named])}"
+
     def request(self, results: str, *, strict: bool = False, secrecy: bool = True) -> ScoreRequest:
         """Return the request to score results; a terminal needs no secrecy."""
         from segjudge.families.truths import TruthSource

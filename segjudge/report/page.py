@@ -299,6 +299,14 @@ def add_film(verdict: Section, player: Section) -> Section:
     )
 
 
+def add_summary(report: Report, sections: Sequence[Section], meanings: Mapping[str, str]) -> list[Section]:
+    """Insert the summary of a split after its verdict, which shows the worst moment of the player."""
+    verdict = [section for section in sections[:1] if section.template == VERDICT]
+    for player in [section for section in sections if section.template == PLAYER][:1]:
+        verdict = [add_film(section, player) for section in verdict]
+    return [*verdict, make_summary(report, meanings), *sections[len(verdict) :]]
+
+
 def list_verdicts(page: ReportPage) -> list[str]:
     """Return the verdict on each split as plain text: the value of the metric, and the cause of most of the loss."""
     titles = [section.title for section in page.sections if section.template == VERDICT]

@@ -10,15 +10,12 @@ from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
 from segjudge.evaluation_script.scoring.answer import limit_warnings
 from segjudge.families import FamilyTools, tools_of
 from segjudge.report.page import (
-    PLAYER,
-    VERDICT,
     ReportPage,
     Section,
-    add_film,
+    add_summary,
     describe_digests,
     make_list,
     make_origins,
-    make_summary,
     make_tables,
     render_page,
 )
@@ -68,9 +65,9 @@ def make_report(scores: ShownScores, title: str, options: PageOptions) -> Report
     options = replace(options, budget=options.budget // max(len(scores.reports), 1))
     inputs, splits = scores.open_inputs() if scores.is_on_files else None, {}
     for report in scores.reports:
-        tools = tools_of(report.protocol.family)
+        tools, meanings = tools_of(report.protocol.family), _describe_metrics(report)
         sections = [make_tables(report)] if inputs is None else tools.make_sections(inputs, report, options)
-        splits[report.split] = _put_summary(report, sections)
+        splits[report.split] = add_summary(report, sections, meanings)
     warnings = [f"truth: {note}" for note in scores.notes] + scores.warnings
     origins = make_origins(limit_warnings(warnings), scores.provenance)
     return ReportPage(title, [*_join_splits(splits), origins], describe_digests(scores.provenance))
@@ -104,7 +101,7 @@ def make_stored_page(result: Mapping[str, object], title: str) -> ReportPage:
         if report.split in losses:
             tools = _tools_that_read(report.protocol.name)
             sections = tools.make_stored_sections(as_mapping(losses[report.split]), report)
-        splits[report.split] = _put_summary(report, sections)
+        splits[report.split] = add_summary(report, sections, _describe_metrics(report))
     joined = _join_splits(splits)
     if not reports:
         joined.append(make_list("Summary", [], "The scores of this phase are not shown."))
@@ -125,14 +122,6 @@ def render_stored(page: ReportPage) -> str:
     except RecursionError:
         refuse("is nested too deeply")
     return text.encode("utf-8", "replace").decode("utf-8")  # a name may contain a lone surrogate
-
-
-def _put_summary(report: Report, sections: Sequence[Section]) -> list[Section]:
-    """Insert the summary of a split after its verdict, which shows the worst moment of the player."""
-    verdict = [section for section in sections[:1] if section.template == VERDICT]
-    for player in [section for section in sections if section.template == PLAYER][:1]:
-        verdict = [add_film(section, player) for section in verdict]
-    return [*verdict, make_summary(report, _describe_metrics(report)), *sections[len(verdict) :]]
 
 
 def _describe_metrics(report: Report) -> dict[str, str]:
