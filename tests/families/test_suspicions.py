@@ -12,7 +12,13 @@ import pytest
 from segjudge import score
 from segjudge.evaluation_script.families import PROTOCOLS, report_of
 from segjudge.evaluation_script.families.base import units
-from segjudge.evaluation_script.families.base.suspicions import ScoreRange, choose_units, is_nearly_none
+from segjudge.evaluation_script.families.base.suspicions import (
+    ScoreRange,
+    choose_units,
+    is_nearly_none,
+    judge_readings,
+    read_neighbours,
+)
 from segjudge.evaluation_script.main import evaluate_phase
 from segjudge.evaluation_script.runner.parallel import Part
 from segjudge.families.truths import TruthSource
@@ -106,6 +112,17 @@ def test_few_units_are_looked_at_again() -> None:
     assert [sorted(choose_units(count)) for count in (0, 1, 2, 5, 9)] == [[], [0], [1], [2], [1, 4, 7]]
     assert len(choose_units(10_000)) == 16
     assert max(choose_units(10_000)) < 10_000
+
+
+@pytest.mark.parametrize(
+    ("gains", "is_named"),
+    [([0.9, 0.9, 0.9], True), ([0.9, 0.9, 0.0], False), ([0.9, 0.9, 0.9, 0.0], True), ([0.9, 0.9, 0.0, 0.0], False)],
+)
+def test_maps_of_other_images_fit_them_in_nearly_all_units(gains: list[float], is_named: bool) -> None:
+    """Copies of similar images may come from the next one by chance."""
+    reading, *_ = read_neighbours("maps")
+    lines = judge_readings([{reading.name: (0.1, 0.1 + gain)} for gain in gains], 3 * len(gains), [reading], "IoU")
+    assert bool(lines) == is_named
 
 
 def test_hardly_any_match_is_none_among_many() -> None:

@@ -397,6 +397,8 @@ ENCODE_COLUMNS = "Encode np.asfortranarray(mask), column by column"
 ReadingScores = Dict[str, Tuple[float, float]]
 #: Every third unit is examined again, up to a maximum, and about this many by readings that open other files.
 _EVERY, _MOST_UNITS, _FEW_UNITS = 3, 16, 4
+#: The maximum number of few units that must all score more.
+_MOST_UNANIMOUS = 3
 
 
 def choose_units(count: int) -> FrozenSet[int]:
@@ -433,6 +435,9 @@ def judge_readings(
         fewest = 2 if reading.of_frames and len(tried) > 1 else math.ceil(0.5 / reading.share)
         if len(scores) < max(fewest, int(reading.share * len(tried))):
             continue
+        # Of few units, one may be the last image, but a lucky mean proves nothing.
+        if reading.few and sum(after <= before for before, after in scores) > (len(scores) > _MOST_UNANIMOUS):
+            continue
         before, after = (math.fsum(column) / len(scores) for column in zip(*scores))
         if after > max(best[0], reading.times * before) and after >= reading.least:
             scope = f"(tried on {quantity(len(scores), reading.noun, count)})"
@@ -466,8 +471,9 @@ def decode_reading_scores(header: Mapping[str, Any]) -> ReadingScores:
 #: Labels seem to use another coding if less than the first share of pixels is correct, and more than the second share
 #: would be.
 _RIGHT, _WOULD_BE_RIGHT = 0.25, 0.5
-#: The minimum share of the pixels for a label to count as evidence of a coding, and the minimum number of such labels.
-_LEAST, _FEWEST = 0.01, 2
+#: The minimum share of the pixels for a label to count as evidence of a coding, the minimum number of such labels, and
+#: the minimum of Cohen's kappa with that coding.
+_LEAST, _FEWEST, _EXPLAINED = 0.01, 2, 0.2
 #: Cohen's kappa up to which labels agree as if by chance.
 _BEYOND_CHANCE = 0.02
 _CHECK = "check the numbers of the classes"
@@ -552,7 +558,15 @@ def _shift(table: Array, total: int) -> Optional[int]:
     shift = int(sums.argmax()) - count
     shifted = columns - rows == shift
     telling = np.count_nonzero(_are_evidence(table, rows[shifted], columns[shifted], total))
-    return shift if sums.max() > _WOULD_BE_RIGHT * total and telling >= _FEWEST else None
+    explains = telling >= _FEWEST and _explains(table, rows[shifted], columns[shifted], total)
+    return shift if explains else None
+
+
+def _explains(table: Array, rows: Array, columns: Array, total: int) -> bool:
+    """Return whether pairs of a true and a predicted label explain most pixels, and far more than by chance."""
+    explained = float(table[rows, columns].sum())
+    by_chance = add(table.sum(axis=1)[rows] / total * table.sum(axis=0)[columns])
+    return explained > max(_WOULD_BE_RIGHT * total, by_chance + _EXPLAINED * (total - by_chance))
 
 
 def _are_evidence(table: Array, rows: Array, columns: Array, total: int) -> Array:
@@ -570,7 +584,7 @@ def _match_codings(table: Array, total: int) -> List[Tuple[int, int]]:
     rows, columns = best_assignment(table)
     pixels, tells = table[rows, columns], _are_evidence(table, rows, columns, total)
     order = [index for index in np.argsort(-pixels, kind="stable").tolist() if tells[index]]
-    explained = pixels.sum() > _WOULD_BE_RIGHT * total and len(order) >= _FEWEST
+    explained = len(order) >= _FEWEST and _explains(table, rows, columns, total)
     return [(int(rows[index]), int(columns[index])) for index in order] if explained else []
 
 
