@@ -182,6 +182,7 @@ def test_the_line_of_a_ring_goes_all_the_way_around() -> None:
     assert len(np.unique(path, axis=0)) == len(path), "no pixel is passed twice"
 
 
+@pytest.mark.long
 def test_both_ways_to_a_skeleton_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     masks = np.load(HERE / "robot/masks.npz")
     for name in [name for name in masks if name.endswith("__gt")][:12]:

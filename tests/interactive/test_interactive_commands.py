@@ -40,13 +40,16 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def runs(demo: Path) -> dict[str, Path]:
     """Return the reports of the baseline and of the drawn lines, with their steps."""
-    results = {}
-    for name in ("Baseline", "lines"):
-        out = demo.parent / name
-        command = ["interactive", "run", f"examples.interactive.baseline:{name}", "--root", str(demo)]
-        assert main([*command, "--out", str(out), "--steps", "--max-nb-interactions", "3"]) == 0
-        (results[name],) = out.glob("result_*.csv")
-    return results
+    return {name: play(demo, name, "3") for name in ("Baseline", "lines")}
+
+
+def play(demo: Path, name: str, interactions: str) -> Path:
+    """Run a method of the examples; return the report, which lies beside its steps."""
+    out = demo.parent / f"{name}-{interactions}"
+    command = ["interactive", "run", f"examples.interactive.baseline:{name}", "--root", str(demo)]
+    assert main([*command, "--out", str(out), "--steps", "--max-nb-interactions", interactions]) == 0
+    (report,) = out.glob("result_*.csv")
+    return report
 
 
 @pytest.mark.long
@@ -186,10 +189,10 @@ def test_what_is_no_report_is_said(tmp_path: Path, text: str, capsys: Any) -> No
     assert "r.csv: is not a report of an interactive session" in capsys.readouterr().err
 
 
-def test_a_report_without_frames_is_drawn(runs: dict[str, Path], tmp_path: Path) -> None:
-    report = tmp_path / "run.csv"
-    pd.read_csv(runs["lines"], index_col=0).drop(columns="frame").to_csv(report)
-    shutil.copytree(runs["lines"].with_suffix(".steps"), report.with_suffix(".steps"))
+def test_a_report_without_frames_is_drawn(demo: Path, tmp_path: Path) -> None:
+    played, report = play(demo, "lines", "1"), tmp_path / "run.csv"
+    pd.read_csv(played, index_col=0).drop(columns="frame").to_csv(report)
+    shutil.copytree(played.with_suffix(".steps"), report.with_suffix(".steps"))
     assert main(["interactive", "plot", str(report), "--out", str(tmp_path / "page")]) == 0
 
 

@@ -58,6 +58,7 @@ def test_a_user_measures_a_sequence_in_so_many_sessions(root: Path) -> None:
         Wire(address, BOB).begun()
 
 
+@pytest.mark.long
 def test_unfinished_sessions_are_limited_over_a_restart(root: Path) -> None:
     limits = SessionLimits(sessions=2, sessions_per_sequence=99)
     with served(hosting(root, limits=limits)) as address:

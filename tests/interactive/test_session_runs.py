@@ -222,6 +222,7 @@ def test_a_report_is_read_with_and_without_its_summary(runner: MethodRunner) -> 
     assert differ == "SessionInputError: the runs were measured by different metrics (r: J&F, twin: J)"
 
 
+@pytest.mark.long
 def test_steps_of_a_run_that_cannot_be_drawn(runner: MethodRunner) -> None:
     ran = [runs.read_run(runner.keep("mine", "val", steps=True))]
     path = runner.folder / "mine/r.steps/duo-1-02.json"

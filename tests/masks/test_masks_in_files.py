@@ -110,6 +110,7 @@ def test_text_and_transparency_chunks_are_left_out() -> None:
     assert (backend().read_labels(data, LABELS.shape) == LABELS).all()
 
 
+@pytest.mark.long
 @examples(200)
 @given(st.data())
 def test_no_damage_does_more_than_a_flaw(data: Any) -> None:

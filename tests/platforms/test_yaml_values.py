@@ -77,7 +77,9 @@ def folder(tmp_path: Path) -> Path:
     return written(tmp_path / "competition", files)
 
 
-@pytest.mark.parametrize("block", ["", "tasks", "solutions", "phases", "leaderboards"])
+@pytest.mark.parametrize(
+    "block", [pytest.param("", marks=pytest.mark.long), "tasks", "solutions", "phases", "leaderboards"]
+)
 def test_odd_values_in_a_competition_are_problems(block: str, folder: Path) -> None:
     """Sets, dates, bytes and recursive values: in a block, or next to the blocks."""
     configs = dict(replace_each(COMPETITION, ODD_VALUES))

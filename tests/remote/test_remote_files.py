@@ -52,6 +52,7 @@ def test_the_image_of_a_checkout_copies_its_files_and_is_nobodys_root(monkeypatc
     assert {pair.split("=")[0] for pair in environment.group(1).split()} <= names
 
 
+@pytest.mark.long
 def test_what_is_printed_needs_no_checkout(tmp_path: Path) -> None:
     def printed(name: str) -> str:
         command = [sys.executable, "-P", "-m", "segjudge", "worker", "--print", name]

@@ -132,6 +132,7 @@ def _command(pid: int) -> str:
         return ""
 
 
+@pytest.mark.long
 def test_workers_of_a_killed_parent_end(server: Rehearsal, operator: Operator) -> None:
     command = [sys.executable, "-m", "segjudge.remote_challenge_evaluation", "--jobs", "2"]
     parent = subprocess.Popen(command, cwd=ROOT, env=operator.environment, stderr=subprocess.DEVNULL)

@@ -30,6 +30,7 @@ def test_pictures_of_any_depth_and_colour_keep_their_shades(tmp_path: Path) -> N
         assert np.abs(np.asarray(read_picture(str(tmp_path / name))).astype(int) - 100).max() <= 2, name
 
 
+@pytest.mark.long
 def test_a_picture_that_is_none_or_too_large_is_named_and_left_out(tmp_path: Path) -> None:
     saved = io.BytesIO()
     Image.effect_noise((160, 120), 50).convert("RGB").save(saved, "JPEG")

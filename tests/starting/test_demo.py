@@ -7,12 +7,14 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from segjudge.starting.demo import make
 from tests.builders import ROOT
 
 
+@pytest.mark.long
 def test_the_demo_is_made_as_it_is_kept_here(tmp_path: Path) -> None:
     for path in (
         "annotations/sequences-dev.zip",

@@ -308,6 +308,7 @@ def test_a_split_may_be_called_what_yaml_reads_as_something_else(split: str, roo
     assert main(["check", "--quick", "--strict", str(folder)]) == 0
 
 
+@pytest.mark.long
 def test_check_says_what_changed_in_scores_since_the_lock(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
@@ -439,6 +440,7 @@ def test_every_group_of_a_leaderboard_has_metrics() -> None:
     assert unknown == []
 
 
+@pytest.mark.long
 def test_all_metrics_are_on_the_leaderboard_where_the_host_wants_them(tmp_path: Path, capsys: Any) -> None:
     labels_of = merge_rows("BOARD_LABELS")
     protocol = next(name for name in examples("painted beside") if name in labels_of)

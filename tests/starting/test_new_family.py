@@ -130,6 +130,7 @@ def test_a_name_that_is_taken_is_a_sentence(name: str, tmp_path: Path, capsys: A
     assert not (tmp_path / "plugin").exists()
 
 
+@pytest.mark.long
 def test_the_name_of_a_plug_in_is_taken_even_where_that_lacks_its_package(tmp_path: Path) -> None:
     site = counting(tmp_path / "site")
     install(site, "segjudge-absent", {}, {"absent": "segjudge_absent"})

@@ -306,7 +306,7 @@ def test_a_disk_that_is_full_is_a_sentence(dataset: Path, tmp_path: Path) -> Non
     assert os.listdir(tmp_path) == ["truth.zip"]
 
 
-def test_what_is_written_to_a_device_or_through_a_link_stays_one(dataset: Path, tmp_path: Path) -> None:
+def test_what_is_written_to_a_device_or_through_a_link_stays_one(tmp_path: Path) -> None:
     (tmp_path / "real.json").write_text("{}")
     (tmp_path / "link.json").symlink_to("real.json")
     arguments = ["score", str(STRONG), "--phase", "sequences-dev", "--json"]

@@ -20,10 +20,10 @@ _SCORING = ("zip", "folder", "tar", "coco", "second", "packed", "page", "images"
 _ALONE = "This system cannot fork processes: one process scores with numpy, without limits on memory and time.\n"
 
 
-def _run(folder: Path, *arguments: str) -> Path:
+def _run(folder: Path, *arguments: str, only: tuple[str, ...] = ()) -> Path:
     """Run the commands in a folder, by numpy; return the folder."""
     folder.mkdir()
-    command = [sys.executable, *arguments, "tests.system.daily_commands", str(folder)]
+    command = [sys.executable, *arguments, "tests.system.daily_commands", str(folder), *only]
     environment = {**os.environ, "SEGJUDGE_KERNEL": "off", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -35,6 +35,13 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Return the files that commands wrote here, and those written without the calls that Windows lacks."""
     folder = tmp_path_factory.mktemp("systems")
     return _run(folder / "here", "-m"), _run(folder / "windows", *_WINDOWS)
+
+
+@pytest.fixture(scope="module")
+def forking(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Return as `folders` does, but only what needs fork."""
+    folder = tmp_path_factory.mktemp("forking")
+    return _run(folder / "here", "-m", only=("forking",)), _run(folder / "windows", *_WINDOWS, only=("forking",))
 
 
 def _files(folder: Path) -> dict[str, bytes]:
@@ -66,15 +73,15 @@ def test_what_scores_without_fork_says_that_nothing_is_limited(folders: tuple[Pa
 
 
 @pytest.mark.parametrize("name", sorted(UNIX))
-def test_a_command_that_needs_fork_says_so_in_one_sentence(name: str, folders: tuple[Path, Path]) -> None:
-    assert (folders[1] / f"{name}.out").read_text() == "exit code 2\n"
+def test_a_command_that_needs_fork_says_so_in_one_sentence(name: str, forking: tuple[Path, Path]) -> None:
+    assert (forking[1] / f"{name}.out").read_text() == "exit code 2\n"
     assert (
-        folders[1] / f"{name}.err"
+        forking[1] / f"{name}.err"
     ).read_text() == f"segjudge: {name} needs Linux or macOS; on Windows, run it in WSL\n"
 
 
-def test_the_conformance_kit_says_that_it_needs_fork(folders: tuple[Path, Path]) -> None:
-    linux, windows = (json.loads((folder / "kit.json").read_text()) for folder in folders)
+def test_the_conformance_kit_says_that_it_needs_fork(forking: tuple[Path, Path]) -> None:
+    linux, windows = (json.loads((folder / "kit.json").read_text()) for folder in forking)
     assert linux == ["kit", "returned", "3"]
     assert windows == "the conformance kit needs Linux or macOS; on Windows, run it in WSL"
 

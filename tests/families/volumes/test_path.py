@@ -155,6 +155,7 @@ def test_what_the_platform_mounts_scores_by_the_command(host: _Host, tmp_path: P
     assert scores.metrics == _score_files(host, tmp_path).metrics
 
 
+@pytest.mark.long
 def test_the_container_follows_no_link_out_of_its_input(host: _Host, tmp_path: Path) -> None:
     folder = _mount(host, tmp_path / "input")
     (job, *_) = sorted(path for path in folder.iterdir() if path.is_dir())

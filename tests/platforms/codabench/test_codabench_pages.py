@@ -176,6 +176,7 @@ def test_only_what_means_show_is_kept_where_not_all_is_public() -> None:
     assert not {"objects", "losses", "errors", "sequences"} & set(scoring_program.SHOWN)
 
 
+@pytest.mark.long
 def test_the_files_beside_the_program_are_all_that_it_needs(built: BuiltCompetitions, tmp_path: Path) -> None:
     with zipfile.ZipFile(built.competitions[0].path) as competition:
         program = zipfile.ZipFile(io.BytesIO(competition.read("scoring_program.zip")))

@@ -117,6 +117,7 @@ def test_pip_tells_what_cannot_be_installed(fork: Path) -> None:
     assert "cannot be installed by EvalAI's worker (Python 3.9, no compiler)" in str(problem)
 
 
+@pytest.mark.long
 def test_without_a_package_index_nothing_is_claimed(fork: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")

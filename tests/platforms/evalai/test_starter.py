@@ -45,6 +45,7 @@ def names_in(path: str) -> list[str]:
         return archive.namelist()
 
 
+@pytest.mark.long
 def test_the_starters_names_stay_behind(upload: str) -> None:
     names = names_in(upload)
     assert {"challenge_config.yaml", "evaluation_script/main.py", "logo.png"} <= set(names)

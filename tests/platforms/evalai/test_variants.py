@@ -100,6 +100,7 @@ def test_the_zip_is_not_written_over_a_file_of_the_bundle(tmp_path: Path) -> Non
     assert (tmp_path / "challenge_config.yaml").read_text() == "title: x\n"
 
 
+@pytest.mark.long
 def test_a_page_that_nobody_would_see_is_said_and_not_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder, truth = tmp_path / "mine", str(ROOT / "annotations/sequences-dev.zip")
     assert main(["new", str(folder), "--protocol", "davis2017", "--truth", truth]) == 0

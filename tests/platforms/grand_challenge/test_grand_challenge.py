@@ -119,6 +119,7 @@ def test_labels_with_dots_lead_to_their_scores(tmp_path: Path, capsys: pytest.Ca
     assert "P@0.5" in paths
 
 
+@pytest.mark.long
 def test_a_disk_that_fills_leaves_no_half_method(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -138,6 +139,7 @@ def test_a_disk_that_fills_leaves_no_half_method(
     assert not list(tmp_path.glob(".*"))
 
 
+@pytest.mark.long
 def test_warnings_are_those_of_scoring_here(methods: Path, folders: Path) -> None:
     with zipfile.ZipFile(STRONG) as archive:
         maps = {name: np.array(Image.open(io.BytesIO(archive.read(name)))) for name in archive.namelist()}
