@@ -147,6 +147,7 @@ def test_the_action_scores_compares_comments_and_passes(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.long
 def test_the_action_takes_saved_scores_and_fails_after_its_comment(tmp_path: Path) -> None:
     saving = Runner(tmp_path, **inputs())
     saving.use_checkout()

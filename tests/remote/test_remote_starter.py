@@ -80,6 +80,7 @@ def test_its_submissions_are_scored(server: Rehearsal, tmp_path: Path) -> None:
     assert [item["result"] for item in board if item["submission__id"] == number] == [list(local_scores.values())]
 
 
+@pytest.mark.long
 def test_a_mistake_reads_as_a_sentence_there_too(server: Rehearsal, tmp_path: Path) -> None:
     number = submitted(server, b"PK\x03\x04")
     run(server, tmp_path)

@@ -485,6 +485,7 @@ def test_an_outage_costs_no_second_evaluation(tmp_path: Path) -> None:
     assert operator.jobs()[0]["evaluations"] == 1
 
 
+@pytest.mark.long
 def test_what_is_scored_knows_no_token(server: Rehearsal, operator: Operator) -> None:
     process = operator.start()
     seen: list[str] = []

@@ -62,6 +62,7 @@ def test_the_name_of_a_line_stands_just_above_it(tmp_path: Path) -> None:
         assert float(position) == pytest.approx(float(down) - 1, abs=0.06)
 
 
+@pytest.mark.long
 def test_a_report_of_nothing_detected_says_so(tmp_path: Path) -> None:
     (tmp_path / "none.json").write_text("[]")
     out = tmp_path / "report.html"

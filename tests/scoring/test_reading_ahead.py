@@ -15,6 +15,7 @@ from segjudge.scoring import score, scores
 from tests.families.instances.test_instances import document
 
 
+@pytest.mark.long
 def test_records_that_are_read_before_the_truth_score_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     truth, results = document(3, images=40, categories=7)
     paths = [tmp_path / "found.json", tmp_path / "truth.json"]

@@ -87,6 +87,7 @@ def test_each_file_of_a_plain_truth_is_read_once(place: str, tmp_path: Path, mon
     assert all((unpack(stack.words, 8)[:, :, 1:5]).all() and stack.top == 1 for stack in stacks)
 
 
+@pytest.mark.long
 @given(hnp.arrays(np.uint64, hnp.array_shapes(min_dims=3, max_dims=3, min_side=0, max_side=5)), st.integers(0, 9))
 def test_folding_a_stack_loses_nothing(message: Any, top: int) -> None:
     folded = FoldedStack(Stack(message, top, 2, (20, 500))).unfold()

@@ -123,6 +123,7 @@ def test_expressions_have_to_say_their_type(tmp_path: Path) -> None:
         segjudge.score(truth, truth, "long-rvos")
 
 
+@pytest.mark.long
 def test_a_demo_is_made_packed_and_scored(tmp_path: Path) -> None:
     folder = tmp_path / "challenge"
     assert main(["new", "--demo", "--protocol", "long-rvos", str(folder)]) == 0
