@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from segjudge.evaluation_script.families import FAMILIES
+from segjudge.evaluation_script.families.sequences.protocols import DAVIS_TASKS
 from segjudge.evaluation_script.files.limits import is_litter
 from segjudge.evaluation_script.runner.tuning import reuse_memory
 from segjudge.system.errors import OptionError, UsageError
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.family import FamilyProtocol
     from segjudge.scoring.scores import ScoreRequest
 
-#: The tasks of DAVIS's script.
-_TASKS = {"semi-supervised": "davis2017", "unsupervised": "davis2017-unsupervised"}
 _EXAMPLE = "segjudge score masks.zip --truth DAVIS --protocol davis2017 --subset val"
 #: Options of the official tools, Places 2017's script and DAVIS's, by ours.
 _OFFICIAL = {
@@ -119,7 +118,7 @@ def _translate(arguments: dict[str, Any]) -> dict[str, Any]:
     """Return the options under Segjudge's names; official tools' options bring their defaults."""
     protocol, subset = arguments["protocol"], arguments["subset"]
     if arguments["task"]:
-        of_task = _TASKS[arguments["task"]]
+        of_task = DAVIS_TASKS[arguments["task"]]
         if protocol not in (None, of_task):
             raise UsageError(
                 f"--task {arguments['task']} means --protocol {of_task}, not {protocol}; give one of the two"
@@ -128,7 +127,7 @@ def _translate(arguments: dict[str, Any]) -> dict[str, Any]:
     if arguments["dataset_json"] and not protocol:
         protocol = "places2017-official"  # the script with these options computes it
     if arguments["davis_path"]:
-        protocol = protocol or _TASKS["unsupervised"]
+        protocol = protocol or DAVIS_TASKS["unsupervised"]
         arguments = {**arguments, "set": arguments["set"] or subset or "val"}
     ours = arguments | {"protocol": protocol}
     for name, official in _OFFICIAL.items():
@@ -233,8 +232,8 @@ def _add_official_options(sub: argparse.ArgumentParser) -> None:
     about = "--truth PATH; defaults to --protocol davis2017-unsupervised --subset val"
     add("--davis_path", metavar="PATH", type=InputPath, help=about)
     add("--results_path", metavar="PATH", type=InputPath, help="RESULTS")
-    protocols = " or ".join(f"--protocol {name}" for name in _TASKS.values())
-    add("--task", choices=list(_TASKS), metavar="TASK", help=f"%(choices)s: {protocols}")
+    protocols = " or ".join(f"--protocol {name}" for name in DAVIS_TASKS.values())
+    add("--task", choices=list(DAVIS_TASKS), metavar="TASK", help=f"%(choices)s: {protocols}")
     add("--set", metavar="SUBSET", help="--subset SUBSET")
     add("--dataset_json", metavar="FILE", type=InputPath, help="--truth FILE --protocol places2017-official")
     add("--preds_json", metavar="FILE", type=InputPath, help="RESULTS")

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from segjudge.evaluation_script.families.sequences.metrics import ObjectScore, SequenceReport
+from segjudge.evaluation_script.families.sequences.protocols import DAVIS_TASKS
 from segjudge.evaluation_script.files.problems import name_hint
 from segjudge.scoring import score
 from segjudge.scoring.scores import Scores
 from segjudge.system.errors import UsageError
 
-#: The protocol of each task.
-TASKS = {"semi-supervised": "davis2017", "unsupervised": "davis2017-unsupervised"}
 #: The official letters of statistics, and our names.
 _STATISTICS = {"M": "Mean", "R": "Recall", "D": "Decay"}
 
@@ -21,8 +20,8 @@ class DAVISEvaluation:
     def __init__(
         self, davis_root: str, task: str, gt_set: str, sequences: str | Sequence[str] = "all", *, codalab: bool = False
     ) -> None:
-        if task not in TASKS:
-            raise UsageError(f"there is no task {task!r}{name_hint(task, TASKS)}")
+        if task not in DAVIS_TASKS:
+            raise UsageError(f"there is no task {task!r}{name_hint(task, DAVIS_TASKS)}")
         if codalab:
             raise UsageError("CodaLab's folders are not read; give the root of DAVIS")
         names = [sequences] if isinstance(sequences, str) else list(sequences)
@@ -39,7 +38,12 @@ class DAVISEvaluation:
             raise ValueError("Metric possible values are J for IoU or F for Boundary")
         del debug  # there is no work to wait for
         scores = score(
-            res_path, self.davis_root, TASKS[self.task], subset=self._subset, sequences=self._sequences, jobs="auto"
+            res_path,
+            self.davis_root,
+            DAVIS_TASKS[self.task],
+            subset=self._subset,
+            sequences=self._sequences,
+            jobs="auto",
         )
         results: dict[str, dict[str, Any]] = {
             measure: {**{key: [] for key in _STATISTICS}, "M_per_object": {}} for measure in measures

@@ -15,10 +15,10 @@ import pytest
 from PIL import Image
 
 from segjudge.cli import main
-from segjudge.drop_in.davis2017 import TASKS
 from segjudge.evaluation_script import evaluate
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
+from segjudge.evaluation_script.families.sequences.protocols import DAVIS_TASKS
 from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.families import tools_of
 from segjudge.families.truths import TruthSource, open_truth
@@ -167,7 +167,7 @@ def test_folders_deeper_than_the_limit_are_not_walked(root: Path, results: Path,
 @pytest.mark.parametrize("task", ["semi-supervised", "unsupervised"])
 def test_davis_script_is_called_in_its_own_words(task: str, root: Path, results: Path, capsys: Any) -> None:
     official = ["--davis_path", str(root), "--results_path", str(results), "--task", task, "--set", "val"]
-    protocol = TASKS[task]
+    protocol = DAVIS_TASKS[task]
     assert main(["score", *official]) == 0
     output = capsys.readouterr()
     assert f"Protocol {protocol}: " in output.err
@@ -179,7 +179,7 @@ def test_davis_script_has_its_own_defaults(root: Path, results: Path, capsys: An
     (root / "ImageSets/2017/other.txt").write_text("train-only\n")
     assert main(["score", "--davis_path", str(root), "--results_path", str(results)]) == 0
     output = capsys.readouterr()
-    assert f"Protocol {TASKS['unsupervised']}: " in output.err
+    assert f"Protocol {DAVIS_TASKS['unsupervised']}: " in output.err
     assert "val, all" in output.out
     assert main(["score", "--davis_path", str(root), "--results_path", str(results), "--protocol", "davis2017"]) == 0
 

@@ -324,3 +324,5 @@ _ROWS = (
 )
 
 SEQUENCE_PROTOCOLS: Dict[str, SequenceProtocol] = {protocol.name: protocol for protocol in _ROWS}
+#: The protocol of each task of DAVIS's script.
+DAVIS_TASKS = {"semi-supervised": "davis2017", "unsupervised": "davis2017-unsupervised"}
