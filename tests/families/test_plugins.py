@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import ClassVar
@@ -13,7 +15,7 @@ import pytest
 
 from segjudge.families.base.tools import FamilyTools
 from segjudge.families.plugin_files import check_upload
-from tests.families.plugins import counting, run, run_process
+from tests.families.plugins import ROOT, counting, run, run_process
 
 #: A Segjudge with scorers, which this test does not download.
 COMMIT = f"git+https://example.org/segjudge@{'0' * 40}"
@@ -147,6 +149,26 @@ def test_what_no_bundle_takes_of_a_plug_in_is_refused(challenge: Path, own_site:
     assert not (tmp_path / "new.zip").exists()
     output = run(own_site, tmp_path, "new", "other", "--demo", "--protocol", "counting", "--segjudge", COMMIT, code=3)
     assert f"{ORIGIN}, segjudge_counting/upload/password.py: is a link that leads out of the folder" in output
+
+
+@pytest.mark.long
+def test_a_long_file_of_a_toolkit_is_refused(own_site: Path) -> None:
+    path = own_site / "segjudge_counting/toolkit/long.py"
+    program = "from segjudge.families.plugin_files import read_toolkits; print(*read_toolkits(['counting']))"
+    command, environment = (
+        [sys.executable, "-c", program],
+        {**os.environ, "PYTHONPATH": f"{own_site}{os.pathsep}{ROOT}"},
+    )
+    for size, line in (
+        (1 << 20, "families/counting/__init__.py families/counting/long.py families/counting/texts.html.jinja"),
+        (
+            1 + (1 << 20),
+            f"segjudge.evaluation_script.files.problems.HostError: {ORIGIN}, toolkit/long.py: has 1,048,577 bytes; the limit is 1,048,576. Make it smaller",
+        ),
+    ):
+        path.write_bytes(b"#" * size)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert (done.stdout or done.stderr).splitlines()[-1] == line
 
 
 def test_links_within_a_plug_in_go_along(own_site: Path) -> None:
