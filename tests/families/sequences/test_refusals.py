@@ -60,8 +60,8 @@ def test_a_name_with_an_accent_is_the_name_of_its_folder(tmp_path: Path) -> None
     names = "e\u0301", "\u00e9"  # as macOS spells it, and as others do
     for truth, sent in (names, names[::-1], names[:1] * 2):
         path = tmp_path / f"{truth}{sent}"
-        results, folder = (written(path / side, frames([name], range(2))) for side, name in (("s", sent), ("t", truth)))
-        (values,) = segjudge.score(results, folder, "vos-benchmark-all-frames").metrics.values()
+        results, folder = (written(path / side, frames([name, "b"])) for side, name in (("s", sent), ("t", truth)))
+        (values,) = segjudge.score(results, folder, "davis2017").metrics.values()
         assert values["J-Mean"] == 1
 
 
