@@ -50,6 +50,15 @@ def test_the_first_score_is_what_the_command_prints(
     assert output.out.startswith(tables)
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_each_table_has_a_head(page: Path) -> None:
+    lines = ["", *page.read_text(encoding="utf-8").splitlines(), ""]
+    starts = [
+        index for index, line in enumerate(lines) if line.startswith("|") and not lines[index - 1].startswith("|")
+    ]
+    assert not [lines[index] for index in starts if not re.fullmatch(r"\|[ :|-]+\|", lines[index + 1])]
+
+
 #: A command on a line of its own, or within a sentence; `tests/house/test_snippets.py` runs the former.
 SHOWN = re.compile(
     r"^\s*(?:\$ )?(?:\./run\.sh|segjudge) ([a-z].*)$|`(?:\./run\.sh|segjudge) ([a-z][^`]*)`", re.MULTILINE
