@@ -173,6 +173,10 @@ def _add_compare_options(sub: argparse.ArgumentParser) -> None:
 def _rank(args: argparse.Namespace) -> int:
     from segjudge.analysis.standings import rank
 
+    if args.plots:
+        from segjudge.scoring.figures import require_matplotlib
+
+        require_matplotlib()  # before the ranking takes its time
     ranking = rank(
         *args.scores,
         metric=args.metric or "",

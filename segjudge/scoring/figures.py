@@ -6,6 +6,7 @@ import base64
 import io
 import os
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -46,14 +47,21 @@ _FORMATS: dict[str, dict[str, Any]] = {
 }
 
 
-def _make_figure(width: float, height: float, layout: Literal["constrained"] | None = "constrained") -> Figure:
-    """Make an empty figure, sized in inches, that no matplotlib window shows."""
+def require_matplotlib() -> None:
+    """Raise `MissingExtraError` unless matplotlib is installed."""
     try:
-        from matplotlib.figure import Figure as NewFigure
+        import_module("matplotlib.figure")
     except ImportError:
         from segjudge.system.extras import make_error
 
         raise make_error("interactive", "A plot", "matplotlib") from None
+
+
+def _make_figure(width: float, height: float, layout: Literal["constrained"] | None = "constrained") -> Figure:
+    """Make an empty figure, sized in inches, that no matplotlib window shows."""
+    require_matplotlib()
+    from matplotlib.figure import Figure as NewFigure
+
     return NewFigure(figsize=(width, height), layout=layout)
 
 

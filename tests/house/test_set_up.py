@@ -226,11 +226,12 @@ def test_extras_are_made_beside_what_is_in_use(fresh: Checkout) -> None:
     fresh.run()
     before = fresh.current()
     user = fresh.user()
-    assert "base 1.0" in fresh.run("interactive")
+    assert "base 1.0" in fresh.run("rank", "a.json", "--plots", "plots")
     after = fresh.current()
     assert after != before
     assert fresh.run().splitlines() == [str(after), "base 1.0"], "one with more packages serves all"
-    assert fresh.run("arena").splitlines() == [str(after), "base 1.0"]
+    for words in (["arena"], ["interactive"], ["score", "s3://a", "--truth", "b"]):
+        assert fresh.run(*words).splitlines() == [str(after), "base 1.0"]
     assert user.communicate("\n")[0].startswith(str(before))
     fresh.age()
     fresh.run()
