@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -70,13 +72,22 @@ def describe_benchmark(protocol: FamilyProtocol) -> Benchmark:
             name,
             tools.describe_metric(name),
             None if describe_direction(name, protocol.name) else tools.prefers_smaller(name),
-            tools.bounds_of(name),
+            find_bounds(name, protocol),
         )
         for name in protocol.metrics
     ]
     truth, submission = _list_files(protocol)
     page = find_page(protocol)
     return Benchmark(protocol, metrics, layout_of(protocol), truth, submission, tools.upload_types, page)
+
+
+def find_bounds(metric: str, protocol: FamilyProtocol) -> tuple[float | None, float | None]:
+    """Return the bounds that the protocol states for a metric, else those of its family; None for no bound."""
+    stated: Mapping[str, tuple[float, float]] = getattr(protocol, "bounds", {})
+    if metric not in stated:
+        return tools_of(protocol.family).bounds_of(metric)
+    least, greatest = (None if math.isinf(bound) else bound for bound in stated[metric])
+    return least, greatest
 
 
 def find_page(protocol: FamilyProtocol) -> str:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from segjudge.cli import main
 from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
 from segjudge.families import tools_of
-from segjudge.starting.benchmarks import describe_benchmark, find_page
+from segjudge.starting.benchmarks import describe_benchmark, find_bounds, find_page
 from tests.builders import ROOT
 from tests.families.contract import examples
 from tests.families.test_benchmark_pages import list_entries
@@ -58,6 +61,12 @@ def test_what_metrics_were_ever_given_is_within_their_ranges() -> None:
         if value is not None:
             assert least is None or least <= value, (name, metric, value)
             assert greatest is None or value <= greatest, (name, metric, value)
+
+
+def test_a_protocol_may_state_its_own_ranges() -> None:
+    protocol: Any = SimpleNamespace(family="cells", bounds={"Error": (0.0, math.inf)})
+    assert find_bounds("Error", protocol) == (0.0, None)
+    assert find_bounds("Right", protocol) == (0.0, 1.0)
 
 
 @pytest.mark.long
