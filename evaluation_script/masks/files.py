@@ -6,6 +6,7 @@ and frame), or run lengths in JSON.
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from typing import Callable, Collection, Dict, FrozenSet, Iterable, List, Mapping, Optional, Set
 
@@ -278,10 +279,26 @@ def _list_missing(members: Dict[str, str], frames: List[str]) -> List[Problem]:
     folder = next(iter(members.values()), "").rpartition("/")[0]
     if not missing:
         return []
+    remedy = _rename_frame(members, frames, missing) or _ADD_FRAMES
     if len(missing) == 1:
-        return [Problem(f"{folder}/{missing[0]}.png", "is missing", _ADD_FRAMES)]
+        return [Problem(f"{folder}/{missing[0]}.png", "is missing", remedy)]
     names = name_list([f"{frame}.png" for frame in missing])
-    return [Problem(folder, f"{len(missing)} frames are missing: {names}", _ADD_FRAMES)]
+    return [Problem(folder, f"{len(missing)} frames are missing: {names}", remedy)]
+
+
+def _rename_frame(members: Dict[str, str], frames: List[str], missing: List[str]) -> str:
+    """Return the remedy if a file has the number of a missing frame, as in 1.png for 00001.png; "" if none has."""
+    unused = {_number_of(frame): frame for frame in members.keys() - set(frames)}
+    renamed = next((frame for frame in missing if _number_of(frame) in unused), "")
+    if not renamed or not _number_of(renamed):
+        return ""
+    return f"Name frames as the truth does: {printable(renamed)}.png, not {printable(unused[_number_of(renamed)])}.png"
+
+
+def _number_of(frame: str) -> str:
+    """Return the last number in a frame's name, without leading zeros; "" if there is none."""
+    digits = re.findall("[0-9]+", frame)
+    return digits[-1].lstrip("0") or "0" if digits else ""
 
 
 class RunLengths(ObjectMasks):

@@ -118,6 +118,10 @@ def test_each_folder_is_an_object_and_pixels_belong_to_one_where_they_must() -> 
         "v/cow/00002.png: is missing. Add a PNG for each frame, black if no object is visible.",
         "v/dog: 2 frames are missing: 00000.png, 00002.png. Add a PNG for each frame, black if no object is visible.",
     ]
+    renamed = folders_of(contents={"v/elk/1.png": png(BOTH), "v/elk/00003.png": png(BOTH)})
+    assert [str(problem) for problem in renamed.missing_frames({"elk": ["00001", "00002"]})] == [
+        "v/elk: 2 frames are missing: 00001.png, 00002.png. Name frames as the truth does: 00001.png, not 1.png."
+    ]
 
 
 def test_a_mask_of_one_object_has_two_values_unless_it_may_have_many() -> None:

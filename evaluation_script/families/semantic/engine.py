@@ -135,8 +135,10 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
     except (OSError, ValueError, Flaw, SubmissionError) as error:
         raise truth_error(path, error, "cannot be read") from None
     unknown = [video for video in chosen if video not in videos]
-    if unknown or not chosen:
-        raise HostError(f"{path}: has no frames of {', '.join(unknown[:3]) or 'any video'}")
+    if unknown:
+        raise HostError(f"{path}: has no frames of {', '.join(unknown[:3])}")
+    if not chosen:
+        raise HostError(f"{path}: has no frames of any video; put the PNGs of each video into a folder of its own")
 
     def unit(video: str) -> Unit:
         members = videos[video]

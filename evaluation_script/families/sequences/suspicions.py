@@ -101,7 +101,7 @@ _SCALED = [
     ),
     _make_reading(
         "white",
-        "the object looks white instead of having its number",
+        "the object looks white, so its pixels lack its number",
         "Write 1 for the first object",
         partial(_rename, lambda number: 1 if number == _LABELS - 1 else number),
     ),

@@ -33,7 +33,7 @@ STREET = {
 }
 IMAGE = {"id": 1, "height": 2, "width": 2}
 REFUSED: dict[str, Refusal] = {
-    "no videos": ("semantic", {"a.txt": b""}, {"a/00000.png": MAP}, "truth: has no frames of any video"),
+    "no videos": ("semantic", {"a.txt": b""}, {"a/00000.png": MAP}, "truth: has no frames of any video; put the PNGs of each video into a folder of its own"),
     "no maps": ("ade20k", {"a.txt": b""}, {"a.png": MAP}, "truth: has no PNG"),
     "no maps of streets": ("cityscapes", {"a.png": MAP}, {"a.png": MAP}, "truth: has no ..._instanceIds.png"),
     "a name twice": ("ade20k", {"x/a.png": MAP, "y/a.png": MAP}, {"a.png": MAP}, "truth: has 1 PNG with names that other PNGs have too; name one folder"),
