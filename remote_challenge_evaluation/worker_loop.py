@@ -149,7 +149,8 @@ class WorkerLoop:
             return error
         if error.denied:
             return TokenRefusedError(str(error))
-        return StartError(f"{self._settings.api_server}: {error}")
+        server, fault = self._settings.api_server, str(error)
+        return StartError(fault if fault.startswith(server) else f"{server}: {fault}")
 
     def _services(self) -> WorkerServices:
         settings = self._settings

@@ -227,7 +227,7 @@ def settle(text: str) -> str:
     """Omit what depends on versions, machines and rows: digests, sizes, days, invisible digits, lists of protocols."""
     text = re.sub(r"\b[0-9a-f]{12,}\b", "DIGEST", round_numbers(text).replace(VERSION, "VERSION"))
     text = re.sub(r"[\d,]+ bytes instead of [\d,]+, \d+\s?%", "N bytes instead of M", text)
-    text = re.sub(r"\([\d.]+ MB\)", "(N MB)", text)
+    text = re.sub(r"(?<=html )\([\d.]+ kB\)|\([\d.]+ MB\)", "(N MB)", text)
     text = re.sub(r"\b20\d\d-\d\d-\d\d\b", "TODAY", text)
     text = re.sub(r'"(numpy|python|pillow)": "[^"]*"', r'"\1": "…"', text)
     text = re.sub(r"(choose from|a protocol of \w+:) [\w-]+, .* and \d+ more", r"\1 PROTOCOLS", text)

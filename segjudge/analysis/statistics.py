@@ -316,6 +316,8 @@ def describe_pair(pair: Difference, table: Sums, cases_are: str = SEQUENCES) -> 
     if pair.low is not None and pair.high is not None:
         low, high = sorted((sign * pair.low, sign * pair.high))
         interval = f", 95 % {low:+.3f} to {high:+.3f}"
+        if not pair.apart and low * high > 0 and len(table.algorithms) > 2:
+            interval += " without adjustment"
     text = (
         f"{better} − {worse}: {sign * pair.difference:+.3f}{interval}; "
         f"p {pair.p:.3g}, adjusted {pair.adjusted:.3g}; "
@@ -324,10 +326,8 @@ def describe_pair(pair: Difference, table: Sums, cases_are: str = SEQUENCES) -> 
     if pair.apart:
         return f"{text}: {better} is better."
     needed = _cases_needed(pair.difference, pair.error, cases, len(table.algorithms))
-    if pair.low is not None and pair.high is not None and pair.low * pair.high > 0 and len(table.algorithms) > 2:
-        text += ", interval without adjustment"
     times = (needed or 0) / cases
-    many = f"about {needed}" if cases_are == SEQUENCES else f"{times:.1f} times as many"
+    many = f"about {needed} {cases_are}" if cases_are == SEQUENCES else f"{times:.1f} times as many"
     if times > _MOST_TIMES:
         many = f"more than {_MOST_TIMES} times as many"
     # An estimate of at most the existing cases would contradict the test, which shows that these are too few.

@@ -265,7 +265,8 @@ def write_html(text: str, path: str) -> None:
 
     with open_output(path) as file:
         file.write(text)
-    mention(f"Wrote {path} ({os.path.getsize(path) / 1e6:.1f} MB)")
+    size = os.path.getsize(path)
+    mention(f"Wrote {path} ({f'{size / 1e6:.1f} MB' if size >= 100_000 else f'{size / 1000:.0f} kB'})")
 
 
 # ── the bundle ──────────────────────────────────────────────────────────────

@@ -64,7 +64,8 @@ def count_costly(costs: Sequence[float], noun: str, metric: str = "") -> str:
     if len(costs) < 2 or not sums[-1]:
         return ""
     total = sums[-1]
-    count = next(index for index, cost in enumerate(sums, 1) if cost >= total / 2)
+    half = total / 2 * (1 - 1e-9)  # equal costs sum to slightly more or less
+    count = next(index for index, cost in enumerate(sums, 1) if cost >= half)
     share = f"{100 * sums[count - 1] / total:.0f} %"
     costly = f"{count:,} of {len(costs):,} {noun} {'causes' if count == 1 else 'cause'} {share} of"
     if len(costs) < _FEWEST_SPREAD and costs[0] < _ALIKE * costs[-1]:

@@ -105,7 +105,7 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
     if short != title:
         notes = [
             *notes,
-            f"EvalAI does not accept the title {title!r:.120}: EvalAI shows {short!r}, and the texts keep your title",
+            f"EvalAI rejects the title {title!r:.120}: it will show {short!r}; all texts keep your title",
         ]
     values = {
         "title": title,

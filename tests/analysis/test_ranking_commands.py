@@ -33,7 +33,7 @@ def test_three_sequences_tell_nothing_apart(capsys: pytest.CaptureFixture[str], 
     printed = capsys.readouterr().out
     assert "strong − lagging: +0.488" in printed
     assert (
-        "strong and lagging do not differ significantly on 3 sequences; to detect a difference of this size, compare about 6."
+        "strong and lagging do not differ significantly on 3 sequences; to detect a difference of this size, compare about 6 sequences."
         in printed
     )
     document = json.loads((tmp_path / "out.json").read_text())

@@ -63,10 +63,10 @@ class _InstanceTools(FamilyTools):
         value, at_half, lost = report.values[main], report.values[name_at_half], ""
         if value is not None and at_half is not None and value < 1 - LITTLE:
             measure, above = getattr(report.protocol, "measure", ""), at_half - value
-            lost = f"{main} is {format_number(value)}, and no more at an {measure} of .50. "
+            lost = f"{main} is {format_number(value)}, the same as at an {measure} of .50 alone. "
             if above >= LITTLE:
-                alone = f"{format_number(at_half)} at an {measure} of .50 alone"
-                lost = f"{main} is {format_number(value)}, and {alone}: greater ones cost {format_number(above)}. "
+                alone = f"at an {measure} of .50 alone it is {format_number(at_half)}"
+                lost = f"{main} is {format_number(value)}; {alone}, so higher thresholds cost {format_number(above)}. "
         return (lost + super().describe_loss(report)).strip()
 
     def check_kinds(self, protocol: Any) -> None:

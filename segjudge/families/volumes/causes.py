@@ -14,7 +14,19 @@ from segjudge.evaluation_script.files.problems import quantity
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.causes import CauseCounts
 
-from .components import INEXACT, MERGED, MISSED, RIGHT, SPLIT, SURPLUS, TOO_LITTLE, TOO_MUCH, WRONG_LABEL, JudgedRegion
+from .components import (
+    INEXACT,
+    MERGED,
+    MIRRORED,
+    MISSED,
+    RIGHT,
+    SPLIT,
+    SURPLUS,
+    TOO_LITTLE,
+    TOO_MUCH,
+    WRONG_LABEL,
+    JudgedRegion,
+)
 from .losses import name_label
 
 #: The names of the causes in the sentences of all families.
@@ -138,7 +150,11 @@ class VolumeCauses(CauseCounts):
 
     def _describe_cause(self, cause: str) -> str:
         text = super()._describe_cause(cause)
-        return text + self._describe_missed() if cause == MISSED else text
+        text += self._describe_missed() if cause == MISSED else ""
+        unmirrored = len(self.cases.difference(*self.mirrored.values()))
+        if cause == MIRRORED or not self.mirrored or not unmirrored:
+            return text
+        return f"in the other {quantity(unmirrored, self.unit) if unmirrored > 1 else self.unit}, {text}"
 
     def _describe_mirrored(self) -> str:
         sides, cases = self._choose_mirrored()
