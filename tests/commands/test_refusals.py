@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from segjudge.cli import main
+from segjudge.evaluation_script.families import FAMILIES
 from segjudge.evaluation_script.scoring import VERSION
 from tests.builders import png, written, zipped
 
@@ -122,7 +123,7 @@ REFUSED: list[tuple[list[str], int, str]] = [
     (["score", "up.zip", "--truth", "text.zip", "--protocol", "coco"], 3, "text.zip: holds no JSON file; an annotation file has one"),
     (["score", "up.zip", "--truth", "two.zip", "--protocol", "coco"], 3, "two.zip: holds 2 JSON files; an annotation file has one"),
     (["score", "up.zip", "--truth", "truth", "--protocol", "coco"], 2, "segjudge: truth: is a folder. The truth of instances is COCO's JSON, a packed file, Cityscapes' gtFine, or with --categories FILE a folder of Places-style PNGs"),
-    (["score", "up.zip", "--truth", "truth.zip", "--protocol", "coco"], 3, "truth.zip: holds sequences, which the protocol coco does not score; choose another file, or a protocol of sequences: davis2016, davis2017, davis2017-unsupervised and 20 more"),
+    (["score", "up.zip", "--truth", "truth.zip", "--protocol", "coco"], 3, f"truth.zip: holds sequences, which the protocol coco does not score; choose another file, or a protocol of sequences: {', '.join(sorted(FAMILIES['sequences'].protocols)[:3])} and 20 more"),
     (["score", "truth.zip", *DAVIS], 1, "truth.zip: is an annotation file of `pack`, not results. Name the results first, and this file as the truth."),
     (["score", "tow.zip", *DAVIS], 2, "segjudge: tow.zip: there is no such file or folder; did you mean two.zip?"),
     (["score", "up.zip", *DAVIS, "--subset", "x"], 3, "truth: has no lists of sequences such as ImageSets/2017/x.txt; name the folder that holds them"),
