@@ -19,7 +19,7 @@ _THREADS = "OPENBLAS_NUM_THREADS"
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 _KEPT, _LARGEST_KEPT = 256 << 20, 64 << 20
 #: The number of new objects after which Python searches them for cycles.
-_GARBAGE = 100_000
+_GARBAGE = 1_000_000
 
 if "numpy" not in sys.modules and not __name__.startswith("segjudge."):
     os.environ.setdefault(_THREADS, "1")
