@@ -43,29 +43,6 @@ def list_options() -> str:
     return "\n".join(lines) + "\n"
 
 
-def list_unexplained() -> list[str]:
-    """Return the options without a help text, of earlier names of commands too."""
-    tables = [COMMANDS, *PLATFORMS.values()]
-    modules = sorted({row.module for table in tables for row in table.values()})
-    unexplained = list[str]()
-    for name, command in (
-        row for module in modules for row in import_module(f"segjudge.commands.{module}").COMMANDS.items()
-    ):
-        parser = argparse.ArgumentParser(add_help=False)
-        command.add_options(parser)
-        unexplained += [f"{name} {action.dest}" for action in _list_actions(parser) if not action.help]
-    return unexplained
-
-
-def _list_actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for sub in action.choices.values():
-                yield from _list_actions(sub)
-        else:
-            yield action
-
-
 def _fold(lines: list[str]) -> Iterator[str]:
     """Yield the lines; options that equal those of the last command with them are in one line, by name."""
     latest, same = dict[str, str](), list[str]()
