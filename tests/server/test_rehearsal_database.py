@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from sqlalchemy.exc import IntegrityError
 
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.build import build
@@ -29,6 +30,7 @@ from segjudge.server.models import (
     StoredMessage,
     Submission,
     Team,
+    User,
 )
 from segjudge.server.services import Services
 from segjudge.server.store import SCHEMA, Store, drop_tables
@@ -97,6 +99,19 @@ def test_the_first_phase_split_may_name_the_last_block_of_each_kind(services: Se
     (last, *_) = services.store.phases(number)[::-1]
     assert is_new
     assert services.store.find(ChallengePhaseSplit, ChallengePhaseSplit.phase_id == last.id)
+
+
+def test_a_username_and_a_repository_are_stored_once(services: Services) -> None:
+    for kind in (User, Challenge):
+        first, second = services.store.find(kind)[0], services.store.find(kind)[-1]
+        values = {column.name: getattr(first, column.name) for column in kind.__table__.columns if column.name != "id"}
+        with (
+            pytest.raises(IntegrityError, match=r"UNIQUE constraint failed|duplicate key"),
+            services.store.write() as session,
+        ):
+            session.add(kind(**values))
+            session.flush()
+        assert services.store.find(kind)[-1].id == second.id
 
 
 def test_a_message_is_received_by_one_worker(services: Services) -> None:
