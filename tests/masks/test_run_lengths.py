@@ -450,7 +450,7 @@ def test_a_box_is_four_numbers_near_its_image(box: Any, sentence: str | None, tm
         ({"category_id": -(1 << 63) - 1}, "has the category_id .*, which is too large for an id"),
         ({"category_id": 5.0}, "has the category_id 5.0, which is not a whole number"),
         ({"score": 10**400}, "has the score .*, which is not a finite number"),
-        ({"score": "1"}, "has the score '1', which is not a finite number"),
+        ({"score": "1"}, "has a score in quotes, which is not a number"),
         ({"score": -3}, None),
         ({"segmentation": {"size": [6, 2]}}, "neither run lengths nor polygons"),
         ({"segmentation": {"size": [6, 2.0], "counts": [12]}}, r"of size \[6, 2.0\], which is not \[height, width\]"),

@@ -386,6 +386,8 @@ def check_record(
     for key in keys[:2]:
         _check_id(key, record[key])
     if not is_finite(record["score"]):
+        if _is_quoted(record["score"]):
+            raise Flaw("has a score in quotes, which is not a number", "Write the score without quotes")
         raise Flaw(f"has the score {printable(repr(record['score']))}, which is not a finite number", "Write a number")
     if size is None:
         raise Flaw(
@@ -406,10 +408,18 @@ def check_record(
 
 def _check_id(key: str, value: object) -> None:
     if not isinstance(value, int) or isinstance(value, bool):
+        if _is_quoted(value):  # one fault for all values, so that records are joined
+            article = "an" if key[0] in "aeiou" else "a"
+            raise Flaw(f"has {article} {key} in quotes, which is not a whole number", "Write the id without quotes")
         problem = f"has the {key} {printable(repr(value))}, which is not a whole number"
         raise Flaw(problem, "Write the id as a number")
     if not -LARGEST_ID - 1 <= value <= LARGEST_ID:
         raise Flaw(f"has the {key} {printable(value)}, which is too large for an id", "Use the ids of the truth")
+
+
+def _is_quoted(value: object) -> bool:
+    """Return whether a value is a number as text."""
+    return isinstance(value, str) and value.replace(".", "", 1).isdecimal()
 
 
 def is_finite(value: object) -> bool:
