@@ -128,6 +128,10 @@ class RecordForm:
         if not parts:
             return []
         columns = list(map(np.concatenate, list(zip(*parts))[:-1]))
+        total, order = len(columns[0]), np.lexsort(columns[:3])
+        alike = np.logical_and.reduce([column[order][1:] == column[order][:-1] for column in columns[:3]])
+        if total < _FEWEST or 2 * np.count_nonzero(alike) < _TWINS * total:
+            return []
         masks, extents = join_texts([texts for *_, texts in parts]), columns[3:]
         twins: Dict[Tuple[Any, ...], int] = {}
         for row, labels in enumerate(zip(*(column.tolist() for column in columns[:3]))):
@@ -135,8 +139,8 @@ class RecordForm:
             if len(text) >= _TELLING or any(extent[row].any() for extent in extents):
                 record = (*labels, text, *(extent[row].tobytes() for extent in extents))
                 twins[record] = twins.get(record, 0) + 1
-        repeated, total = sum(count for count in twins.values() if count > 1), sum(twins.values())
-        if total < _FEWEST or repeated < _TWINS * total:
+        repeated = sum(count for count in twins.values() if count > 1)
+        if repeated < _TWINS * total:
             return []
         holder, content = ("image", "keypoints" if noun == "keypoint" else noun) if self._near else ("video", "masks")
         have = f"{repeated:,} of {total:,} detections tried have the {holder}, category, score and {content}"
