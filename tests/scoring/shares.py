@@ -51,14 +51,13 @@ def write_sequences(folder: Path, results: Any = SENT) -> Files:
     return files
 
 
-def write_instances(folder: Path, results: Any = None, *, videos: bool = False) -> Files:
-    """Write random detections, each again with a lower score, so that some exceed the cap."""
+def write_instances(folder: Path, results: Any = None, *, videos: bool = False, share: float = 0.9) -> Files:
+    """Write random detections, each again with this share of its score, so that some exceed the cap."""
     truth, records = document(11, images=IMAGES, categories=3)
     if videos:
         truth, records = _as_videos(truth, records)
-    records = [
-        {**record, "bbox": [0, 0, 5, 5], "score": record["score"] * share} for record in records for share in (1, 0.9)
-    ]
+    records = [{**record, "bbox": [0, 0, 5, 5]} for record in records]
+    records += [{**record, "score": record["score"] * share} for record in records]
     random.Random(1).shuffle(records)
     files = Files(str(folder / "sent.json"), str(folder / "truth.json"))
     Path(files.truth).write_text(json.dumps(truth))

@@ -444,7 +444,7 @@ def works_apart(ledger: Ledger) -> None:
             mock.patch.object(running.sys, "platform", system),
             mock.patch.object(resource, "setrlimit", lambda _, bounds: limits.append(bounds)),
             mock.patch.object(running, "_peak", lambda *, reset=False: 3 if reset else 10),
-            mock.patch.object(running, "_bytes_of", len),
+            mock.patch.object(running, "_read_process_bytes", len),
             mock.patch.object(running.time, "process_time", iter(range(99)).__next__),
         ):
             running._work([lambda: 4, lambda: "long" * 20, refuse, fail], 7, 1000)
@@ -458,8 +458,8 @@ def works_apart(ledger: Ledger) -> None:
     ledger.say(
         "memory",
         lambda: (
-            running._bytes_of("VmRSS:") >> 20 > 20,
-            running._bytes_of("nothing:"),
+            running._read_process_bytes("VmRSS:") >> 20 > 20,
+            running._read_process_bytes("nothing:"),
             running._peak(reset=True) > 0,
             running._peak() > 0,
         ),

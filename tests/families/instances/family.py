@@ -187,15 +187,21 @@ def send_boxes(truth: Path) -> bytes:
 FURTHER_UPLOADS = {"coco-box": send_boxes}
 
 
+#: The beginnings of protocols whose results are not only masks.
+_NOT_MASKS = ("coco-keypoints", "cityscapes-instance")
+
+
 def write_results(protocol: str, folder: Path) -> Files | None:
     """Return the detections of shared scoring, if the benchmark only has masks."""
-    if protocol.startswith(("coco-keypoints", "cityscapes-instance")):
+    if protocol.startswith(_NOT_MASKS):
         return None
     return write_instances(folder, videos=INSTANCE_PROTOCOLS[protocol].tubes)
 
 
 def spoil(protocol: str, truth: Path, results: Path) -> None:
-    """Write the boxes of masks, and move keypoints."""
+    """Send masks twice with equal scores, write the boxes of masks, and move keypoints."""
+    if not protocol.startswith(_NOT_MASKS):
+        write_instances(results.parent, videos=INSTANCE_PROTOCOLS[protocol].tubes, share=1)
     if protocol == "coco-box":
         for path in (results, truth):
             path.write_text(json.dumps(_with_boxes(json.loads(path.read_text()))))
