@@ -288,11 +288,13 @@ def _list_missing(members: Dict[str, str], frames: List[str]) -> List[Problem]:
 
 def _rename_frame(members: Dict[str, str], frames: List[str], missing: List[str]) -> str:
     """Return the remedy if a file has the number of a missing frame, as in 1.png for 00001.png; "" if none has."""
-    unused = {_number_of(frame): frame for frame in members.keys() - set(frames)}
-    renamed = next((frame for frame in missing if _number_of(frame) in unused), "")
-    if not renamed or not _number_of(renamed):
-        return ""
-    return f"Name frames as the truth does: {printable(renamed)}.png, not {printable(unused[_number_of(renamed)])}.png"
+    unused = {_number_of(frame): frame for frame in sorted(members.keys() - set(frames))}
+    unused.pop("", None)
+    for frame in missing:
+        surplus = unused.get(_number_of(frame))
+        if surplus is not None:
+            return f"Name frames as the truth does: {printable(frame)}.png, not {printable(surplus)}.png"
+    return ""
 
 
 def _number_of(frame: str) -> str:

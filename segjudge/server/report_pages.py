@@ -142,10 +142,10 @@ class ReportPages(Background):
 
     def _turn(self) -> bool:
         with suppress(queue.Empty):
-            self._create_product(self._orders.get(timeout=_IDLE))
+            self._complete_order(self._orders.get(timeout=_IDLE))
         return True
 
-    def _create_product(self, order: PageOrder) -> None:
+    def _complete_order(self, order: PageOrder) -> None:
         sentence = _DEFECT
         try:
             self._write_page(order.key, self._make_product(order))
