@@ -128,6 +128,17 @@ def format_number(value: float | None, digits: int = 3) -> str:
     return text if float(text) else text.removeprefix("-")
 
 
+def format_column(values: Sequence[float | None], digits: int = 3) -> list[str]:
+    """Format the values of a column; where some have decimals, whole ones are no counts and have them too."""
+    texts = [format_number(value, digits) for value in values]
+    if not any("." in text for text in texts):
+        return texts
+    return [
+        text if value is None or isinstance(value, int) or "." in text else f"{value:.{digits}f}"
+        for value, text in zip(values, texts, strict=True)
+    ]
+
+
 def format_metric(report: Report, metric: str) -> str:
     """Format a split's value of a metric: a count, which has no upper bound, without decimals."""
     value = report.values[metric]
@@ -162,7 +173,8 @@ def format_report(report: Report, *, compare: bool, look: Look = PLAIN, all_metr
     if len(rows) > _MOST_ROWS:
         note = f"(the {_MOST_ROWS} lowest of {len(rows)} {kind} by {lowest}; --json holds all)\n"
         rows = sorted(rows, key=lambda row: math.inf if row[lowest] is None else row[lowest])[:_MOST_ROWS]
-    body = [[row[key], *(format_number(row[metric]) for metric in metrics)] for row in rows]
+    columns = [[row[key] for row in rows], *(format_column([row[metric] for row in rows]) for metric in metrics)]
+    body = list(map(list, zip(*columns, strict=True)))
     header = [report.split, *metrics]
     fitting = len(metrics) if all_metrics else _count_fitting(header, body, look)
     head = format_table(header[: fitting + 1], [row[: fitting + 1] for row in body], look)
@@ -227,10 +239,10 @@ def format_submissions(
     all_metrics: bool = True,
 ) -> str:
     """Format submissions by name: each one's metrics, or its fault."""
-    body = [
-        [name, *(("" if isinstance(values, str) else format_number(values[metric])) for metric in metrics)]
-        for name, values in rows
-    ]
+    scored = [values for _, values in rows if not isinstance(values, str)]
+    columns = [format_column([values[metric] for values in scored]) for metric in metrics]
+    cells = zip(*columns, strict=True)
+    body = [[name, *([""] * len(metrics) if isinstance(values, str) else next(cells))] for name, values in rows]
     header = [split, *metrics]
     fitting = len(metrics) if all_metrics else _count_fitting(header, body, look)
     lines = format_table(header[: fitting + 1], [row[: fitting + 1] for row in body], look).split("\n")
