@@ -52,12 +52,19 @@ SUBSETS = "['mine', 'none', 'train', 'twice', 'val', 'trainval']"
         ("no subset", f"SessionInputError: Subset must be a valid subset: {SUBSETS}"),
         ("no sequence", "KeyError: 'nobody'"),
         ("no files", "_MissingFiles: bear: has no masks below DAVIS"),
+        ("a mask too few", "_MissingFiles: bear: has 1 of 82 masks in DAVIS; download the missing ones, or list the sequence in ImageSets/2017"),
+        ("another root", "_MissingFiles: ELSEWHERE: is not DAVIS' root: it has no folder Annotations; name the folder that holds Annotations, ImageSets and Scribbles, or the layout of another dataset"),
         ("no masks", "_MissingFiles: bear: has no masks in DAVIS"),
         ("no images", "_MissingFiles: bear: has no images in DAVIS"),
         ("no scribbles", "_MissingFiles: DAVIS/Scribbles/box/009.json: there is no such file"),
     ],
-)
-def test_what_a_root_lacks_is_named(about: str, sentence: str, opened: dataset.Davis, davis: Path) -> None:
+)  # fmt: skip
+def test_what_a_root_lacks_is_named(
+    about: str, sentence: str, opened: dataset.Davis, davis: Path, tmp_path: Path
+) -> None:
+    if about == "a mask too few":
+        (davis / "Annotations/480p/bear").mkdir()
+        (davis / "Annotations/480p/bear/00000.png").touch()
     works = {
         "an empty root": lambda: dataset.Davis(""),
         "no folder": lambda: dataset.Davis.existing("nowhere"),
@@ -65,11 +72,14 @@ def test_what_a_root_lacks_is_named(about: str, sentence: str, opened: dataset.D
         "no subset": lambda: opened.sequences("nobody"),
         "no sequence": lambda: opened.dataset["nobody"],
         "no files": lambda: opened.check_files(["bear"]),
+        "a mask too few": lambda: opened.check_files(["bear"]),
+        "another root": lambda: dataset.Davis(tmp_path).check_files([]),
         "no masks": lambda: opened.load_annotations("bear"),
         "no images": lambda: opened.load_images("bear"),
         "no scribbles": lambda: opened.load_scribble("box", 9),
     }
-    assert outcome_of(works[about]).replace(str(davis), "DAVIS") == sentence
+    outcome = outcome_of(works[about]).replace(str(davis), "DAVIS").replace(str(tmp_path), "ELSEWHERE")
+    assert outcome == sentence
 
 
 def test_a_new_root_is_created_with_a_warning(davis: Path) -> None:

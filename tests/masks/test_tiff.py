@@ -74,6 +74,8 @@ PLAIN = bytes(24)
         (b"II+\0\x08\0\0\0", "is a BigTIFF. Save it as a classic TIFF"),
         (b"II*\0\x08\0\0\0", f"is cut off: the file ends inside its tags. {AGAIN}"),
         (b"II*\0" + bytes(9), f"is damaged: it holds no picture. {AGAIN}"),
+        (b"II*\0\x08\0\0\0\0\0", f"is damaged: one of its pictures has 0 tags. {AGAIN}"),
+        (b"II*\0\x08\0\0\0\xff\xff", f"is damaged: one of its pictures has 65,535 tags. {AGAIN}"),
         (
             _tiff(5, 3, PLAIN),
             "is 5x3 pixels but the frame is 4x3. Save masks at the size of the frames, without resizing",
@@ -194,6 +196,12 @@ def test_imagej_and_ome_files_are_read() -> None:
         written_by_tifffile(CELLS.astype(np.uint16), ome=True, tile=(256, 256)),
     ):
         assert np.array_equal(tiff.read_labels(data, CELLS.shape, wide=True), CELLS)
+
+
+def test_zstandard_without_a_package_for_it_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiff, "_find_zstandard", lambda: None)
+    with pytest.raises(Flaw, match="^is compressed by Zstandard, which needs the package zstandard here$"):
+        tiff.read_labels(_tiff(4, 3, PLAIN, {259: 50000}), (3, 4), wide=True)
 
 
 def test_zstandard_is_read_where_a_package_for_it_is_installed() -> None:

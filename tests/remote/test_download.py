@@ -204,7 +204,7 @@ def test_a_redirection_of_the_storage_is_followed(serve: Serve, line: Line, tmp_
 
 @pytest.mark.parametrize("address", ["", "/media/x", "file:///etc/passwd", "ftp://x/y"])
 def test_only_http_is_fetched(tmp_path: Path, address: str) -> None:
-    with pytest.raises(GoneError):
+    with pytest.raises(GoneError, match=r"^the submission's file .* \(the server gives no URL for it\)$"):
         download(lambda: address, str(tmp_path / "x"), 1 << 30, lambda _seconds: None)
     assert not (tmp_path / "x").exists()
 
@@ -354,8 +354,23 @@ LIES = {
 }
 
 
+#: Reasons that a line is left for ever; those of Python's client are its own.
+REASONS = {
+    "absurd-length": "the server does not give its size",
+    "negative-length": "the server does not give its size",
+    "no-length": "the server does not give its size",
+    "another-range": "the server resumed with a different file",
+    "endless-416": "the server resumed with a different file",
+    "file-redirect": "its URL redirects to one that is neither http nor https",
+    "odd-redirect": "its URL redirects to one that is neither http nor https",
+    "redirect-loop": "its URL redirects endlessly",
+    "html-cut": "the download ended after 26 bytes",
+    "length-cut": "the download ended after 0 bytes",
+}
+
 #: Complete answers, which nothing tells from the file; and a size that is believed when it comes again and again.
 COMPLETE, BELIEVED = ("empty", "flipped", "html", "shorter"), ("huge-length",)
+OVERSIZED = ("huge-length", "longer")
 
 
 @pytest.mark.parametrize(
@@ -375,8 +390,14 @@ def test_a_line_that_lies_costs_tries_and_no_byte(serve: Serve, name: str, times
 @pytest.mark.parametrize("name", sorted(LIES))
 def test_a_line_that_lies_for_ever_is_left_with_one_error(serve: Serve, name: str, tmp_path: Path) -> None:
     raw = serve(LIES[name])
-    with contextlib.suppress(GoneError, TooLargeError):  # nobody can tell a page that always comes from the file
-        fetched(raw, tmp_path / "x", 1 << 20)
+    sentence = f"the submission's file could not be fetched ({REASONS.get(name, '')})"
+    try:
+        fetched(raw, tmp_path / "x", 1 << 20)  # nobody can tell a page that always comes from the file
+        assert name in COMPLETE
+    except TooLargeError as error:
+        assert (name, str(error)) in [(large, "it is larger than this challenge accepts") for large in OVERSIZED]
+    except GoneError as error:
+        assert str(error) == sentence or name not in REASONS
     assert raw.asked < 60
 
 

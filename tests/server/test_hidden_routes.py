@@ -284,8 +284,10 @@ def test_a_legend_with_something_else_than_styles_is_refused(style: str) -> None
         "film": [],
         "legend": [["missing under", "too little"], [style, "x"]],
     }
-    with pytest.raises(ValueError, match="styles"):
+    with pytest.raises(ValueError, match="^has a legend with something other than styles$"):
         read_answer(json.dumps({"glances": {"dev": fields}}))
+    with pytest.raises(ValueError, match="^has a film of something other than pictures$"):
+        read_answer(json.dumps({"glances": {"dev": {**fields, "film": [["1", "http://a"]]}}}))
     del fields["legend"][1]
     glance = read_answer(json.dumps({"glances": {"dev": fields}})).glances["dev"]
     assert list(glance.legend) == [("missing under", "too little")]

@@ -16,6 +16,7 @@ from segjudge.platforms.evalai.hosted_worker import process
 from segjudge.platforms.evalai.hosted_worker.folder import WorkerFolder
 from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
 from segjudge.platforms.evalai.hosted_worker.process import DiedError, ProcessTerms, ScoringProcess, WorkerTerms
+from segjudge.system.processes import ExitCode
 from tests.builders import written, zipped
 from tests.calls import outcome
 
@@ -120,6 +121,11 @@ ENDS: dict[str, tuple[str, str | None]] = {
     "it reads much, and late": ("sleep 0.3; " + READ + f'answer "{NUMBERED}}}"; read more', None),
     "nobody waits": ("exec sleep 9", "UnwantedError: the request was cancelled"),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "decoded"), [(0, 0), (3, 3), (128, 128), (129, -1), (192, -64), (193, 193), (-9, -9)])
+def test_a_sandbox_adds_128_to_the_signal_of_its_program(code: int, decoded: int) -> None:
+    assert process.decode_sandbox_code(ExitCode(code)) == decoded
 
 
 @pytest.mark.long

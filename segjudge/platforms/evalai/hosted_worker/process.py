@@ -223,8 +223,8 @@ class ScoringProcess:
         code = self._child.end()
         if self._tree is not None and self._tree.sentence:
             return DiedError(self._tree.sentence, killed=False)
-        if self._is_boxed and 128 < code <= 128 + _SIGNALS:
-            code = ExitCode(128 - code)
+        if self._is_boxed:
+            code = decode_sandbox_code(code)
         return DiedError(f"its process {code.sentence}", killed=code.is_signal)
 
     def kill(self) -> None:
@@ -293,6 +293,11 @@ class WorkerProcess(ScoringProcess):
     def log(self) -> str:
         """Return the process's own output and the sandbox's messages."""
         return self.streams()[1] + super().log()
+
+
+def decode_sandbox_code(code: ExitCode) -> ExitCode:
+    """Return the exit code of a sandbox's program: 128 and a signal's number mean that the signal killed it."""
+    return ExitCode(128 - code) if 128 < code <= 128 + _SIGNALS else code
 
 
 def disk_bounds(*folders: str) -> tuple[Sequence[str], int]:
