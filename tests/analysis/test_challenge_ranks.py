@@ -86,3 +86,14 @@ def test_scores_of_different_protocols_are_not_ranked_together() -> None:
     first, second, *_ = make_scores(np.random.default_rng(0), missing=False)
     with pytest.raises(UsageError, match=f"^B was scored as kits23, A as {first.protocol}$"):
         find_rule([first, replace(second, protocol="kits23")])
+
+
+def test_scores_without_values_per_case_are_not_ranked_by_a_challenge() -> None:
+    first, second, *_ = make_scores(np.random.default_rng(0), missing=False)
+    assert find_rule([first, second]) == ranking_rule_of(first.protocol)
+    without = "has no values per case; score it again with this version of segjudge"
+    with pytest.raises(UsageError, match=f"^B {without}$"):
+        find_rule([first, replace(second, cases=[])])
+    undefined = [{**row, "LesionDice": None, "LesionHD95": None} for row in first.cases]
+    with pytest.raises(UsageError, match="^A has no values per case to rank$"):
+        rank_within_cases([replace(first, cases=undefined)], "min")

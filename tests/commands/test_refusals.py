@@ -47,12 +47,20 @@ CHANGED: dict[str, tuple[str, str, Callable[[bytes], bytes]]] = {
     "damaged.part": ("1.part", "counts/0/000000", lambda data: data[:-3]),
     "old.zip": ("truth.zip", "manifest.json", with_keys(format="old")),
     "empty.zip": ("truth.zip", "manifest.json", with_keys(splits={})),
+    "broken.zip": ("truth.zip", "manifest.json", lambda _data: b"{"),
 }
 
 IMAGES = {"images": [{"id": 1, "height": 2, "width": 2}], "annotations": [], "categories": [{"id": 1, "name": "x"}]}
 #: Annotation files like COCO's.
 ANNOTATIONS = {
     "coco.json": json.dumps(IMAGES).encode(),
+    "videos.json": json.dumps(
+        {
+            "annotations": [],
+            "categories": IMAGES["categories"],
+            "videos": [{"id": 1, "height": 2, "width": 2, "length": 1, "file_names": ["a"]}],
+        }
+    ).encode(),
     "deep.json": b"[" * 100_000,
     "cut.json": b"PK\x03\x04",
     "text.zip": zipped({"a.txt": b"x"}),
@@ -87,6 +95,7 @@ NEITHER = "was written neither by `score --part` nor by `score --save`, or is da
 LACKS = f"of segjudge {VERSION}, whose rules this version ({VERSION}) lacks"
 MASKS_OF_PLACES = ["pack", "--layout", "places2017", "--root", "truth", "--out", "a.json"]
 METRICS = "J&F-Mean, J-Mean, J-Recall, J-Decay, F-Mean, F-Recall, F-Decay, J-Volume, F-Volume, J-Visible, F-Visible, False-Alarm"
+RECORDS = '[{"image_id": 1, "category_id": 1, "segmentation": {"size": [h, w], "counts": "..."}, "score": 0.9}, ...]'
 REFUSED: list[tuple[list[str], int, str]] = [
     (["merge", "old.part", "2.part"], 2, "segjudge: old.part: has the format old; this version reads 'segjudge part 1'. Score it again"),
     (["merge", "other.part", "2.part"], 2, f"segjudge: other.part: was scored by nobody {LACKS}"),
@@ -102,6 +111,8 @@ REFUSED: list[tuple[list[str], int, str]] = [
     (["rank", "a.json", "up.zip"], 2, f"segjudge: up.zip: {NEITHER}"),
     (["score", "up.zip", "--truth", "old.zip", "--protocol", "davis2017"], 3, "old.zip: has the format 'old'; this version reads 'segjudge truth 1'. Pack it again"),
     (["score", "up.zip", "--truth", "empty.zip", "--protocol", "davis2017"], 3, "empty.zip: holds no splits, so nothing can be scored. Pack it again"),
+    (["score", "up.zip", "--truth", "broken.zip", "--protocol", "davis2017"], 3, "broken.zip: is not a readable annotation file (JSONDecodeError('Expecting property name enclosed in double quotes: line 1 column 2 (char 1)')). Pack it again"),
+    (["score", "up.zip", *DAVIS, "--results-yaml", "r.yaml"], 2, "segjudge: --results-yaml needs --hub-dataset OWNER/NAME, the data set on the hub: by its name there"),
     (["score", "up.zip", "--truth", "volumes"], 2, "segjudge: volumes holds a.nii.gz, which davis2017 cannot read; add --protocol volumes, or another one that `segjudge benchmarks` lists"),
     (["score", "up.zip", *DAVIS, "--split", "none"], 2, "segjudge: truth has no split 'none', only val"),
     (["score", "up.zip", *DAVIS, "--sequences", "c"], 2, "segjudge: the truth has no sequence c, only a, b"),
@@ -138,6 +149,7 @@ REFUSED: list[tuple[list[str], int, str]] = [
     (["report", "--truth", "coco.json", "--protocol", "coco", "--out", "p.html"], 2, "segjudge: a truth of instances has no page of its own; `report --draw FOLDER` draws the truth of instances"),
     (["report", "--draw", "d", "--truth", "coco.json", "--protocol", "coco", "--out", "p.html"], 2, "segjudge: --out does not apply to --draw"),
     (["report", "--draw", "d", "--truth", "coco.json", "--protocol", "coco", "--split", "none"], 2, "segjudge: coco.json has no split 'none', only val"),
+    (["report", "--draw", "d", "--truth", "videos.json", "--protocol", "youtube-vis-2019"], 2, "segjudge: videos.json: holds videos, but only images can be drawn"),
     (["report", "up.zip", *DAVIS, "--images", "volumes", "--out", "p.html"], 3, "volumes: has no pictures of all frames of any sequence; expected folders such as a, b"),
     (["report", "a.json", "--images", "truth", "--out", "p.html"], 2, "segjudge: --images needs --truth or --phase: a.json is a stored result"),
     (["rank", "a=bare.json", "b=a.json"], 2, "segjudge: a has no values per object or group; score it again with this version of segjudge, which writes them"),
@@ -148,6 +160,13 @@ REFUSED: list[tuple[list[str], int, str]] = [
     (["compare", "a=up.zip", "b=up.zip", *DAVIS, "--metric", "none"], 2, f"segjudge: davis2017 has no metric none, only {METRICS}"),
     (["build", "--bundle", "x.yaml"], 2, "segjudge: x.yaml: EvalAI reads only challenge_config.yaml; rename it"),
     (["new", "ch", "--truth", "truth"], 2, "segjudge: new needs --protocol NAME, or --demo for a small synthetic truth; see segjudge help new"),
+    (["score", "texts", "--truth", "coco.json", "--protocol", "coco"], 1, f"texts/: holds no JSON file, only a.txt. Send one JSON file, plain, gzipped or zipped, with a list of records: {RECORDS}."),
+    (["score", "coco.json", "--truth", "coco.json", "--protocol", "coco"], 1, f"coco.json: is not a list of records. Write {RECORDS}."),
+    (["score", "deep.json", "--truth", "coco.json", "--protocol", "coco"], 1, f"deep.json: is nested too deeply. Write {RECORDS}."),
+    (["score", "cut.json", "--truth", "coco.json", "--protocol", "coco"], 1, "cut.json: is a zip that was cut off: its table of contents is missing. Create the archive again and upload it."),
+    (["compress", "a.json", "--out", "c.zip"], 1, "the results: hold no PNGs. Name the output with the ending .json.gz."),
+    (["report", "texts", *DAVIS, "--out", "p.html"], 1, "texts/: holds no PNG and no JSON file, only a.txt. Send one folder of PNG masks for each sequence."),
+    (["rank", "texts/a.txt"], 2, "segjudge: texts/a.txt: was written neither by `score --json` nor by `score --save`; do that first"),
     (["new", "truth", *DAVIS], 2, "segjudge: truth: already exists and is not overwritten; name another folder"),
     (["new", "--family", "x"], 2, "segjudge: new needs FOLDER; see segjudge help new"),
 ]  # fmt: skip

@@ -76,6 +76,7 @@ HOSTILE: dict[str, tuple[bytes, str | re.Pattern[str]]] = {
     "no score": (without("score"), f"{RECORD}lacks score{WRITE}"),
     "no mask": (without("segmentation"), f"{RECORD}lacks segmentation{WRITE}"),
     "unknown image": (text(record(image_id=2)), "record 0 (image 2): has an image_id that the truth lacks. Use the ids of the truth's images."),
+    "score in quotes": (text(record(score="0.5")), f"{RECORD}has a score in quotes, which is not a number. Write the score without quotes."),
     "image as text": (text(record(image_id="1")), f"{RECORD}has an image_id in quotes, which is not a whole number. Write the id without quotes."),
     "image as float": (text(record(image_id=1.0)), f"record 0 (image 1.0): has the image_id 1.0, which is not a whole number{ID}"),
     "huge image": (text(record(image_id=1 << 70)), "record 0 (image 1180591620717411303424): has the image_id 1180591620717411303424, which is too large for an id. Use the ids of the truth."),

@@ -29,6 +29,7 @@ from segjudge.evaluation_script.files.problems import Flaw
 from tests.families.volumes.volumes import read_golden, read_pair
 
 GOLDEN = read_golden("brats")["cases"]
+NOISE = "Check the labels of the truth, which look like noise"
 CASES = [case for case in GOLDEN if case != "other-shape"]
 #: The year and task of each protocol, as the golden numbers name them.
 TASKS = {
@@ -169,8 +170,9 @@ def test_a_prediction_of_far_more_pieces_than_the_truth_is_noise(monkeypatch: py
     truth, noise = np.zeros((4, 9, 9), bool), np.zeros((4, 9, 9), bool)
     noise[:, :, ::2] = True
     truth[1, :3, 4] = True
-    with pytest.raises(Flaw, match="a region of more than 100 runs of voxels"):
+    with pytest.raises(Flaw, match="^has a region of more than 100 runs of voxels$") as rejection:
         compare_components(truth, noise, 26)
+    assert rejection.value.remedy == "Check the labels, and remove isolated voxels"
     truth[:, ::3, 4] = True
     assert len(compare_components(truth, noise, 26).predicted_sizes) == 5
 
@@ -186,7 +188,7 @@ def test_a_truth_that_is_noise_is_named_as_the_cause(name: str, monkeypatch: pyt
     sentence = (
         "whose surface has 500 places; the limit is 499" if name == "volumes" else "of more than 179 runs of voxels"
     )
-    assert f"has a truth with a region {sentence}" in str(rejection.value)
+    assert (rejection.value.fault, rejection.value.remedy) == (f"has a truth with a region {sentence}", NOISE)
     monkeypatch.setattr(components_room, "_MOST_TRUE_RUNS", 180)
     monkeypatch.setattr(surfaces_room, "_MOST_TRUE_PLACES", 500)
     count_case(noise, organ, (1.0, 1.0, 1.0), VOLUME_PROTOCOLS[name])
@@ -204,10 +206,12 @@ def test_a_truth_of_isolated_voxels_is_named_as_the_cause(name: str, monkeypatch
     with pytest.raises(Flaw) as rejection:
         count_case(specks, organ, spacing, row)
     fault = "has a truth with a region of isolated voxels:"
-    assert f"{fault} 4,096 places on the surface of 512 voxels" in str(rejection.value)
+    assert rejection.value.fault == f"{fault} 4,096 places on the surface of 512 voxels"
+    assert rejection.value.remedy == NOISE
     monkeypatch.setattr(lesions_room, "_MOST_SPECKS", 511)
-    with pytest.raises(Flaw, match=f"{fault} (4,096 places|512 voxels in 512 runs)"):
+    with pytest.raises(Flaw, match=f"^{fault} (4,096 places on .*|512 voxels in 512 runs)$") as rejection:
         count_case(specks, organ, spacing, row)
+    assert rejection.value.remedy == NOISE
     for prediction in (organ, thin, specks):
         assert count_case(organ, prediction, spacing, row)["known"].any()
 
