@@ -65,7 +65,6 @@ def _submissions() -> Iterator[tuple[str, bytes]]:
     rows = b'[{"id": 1, "size": [3, 4]}, {"id": 2, "x": {}}]'
     yield "rows.json", rows
     yield "one.json.gz", b'\x1f\x8b9 0|{"a": 1}\n'
-    yield "indented.json", b'{\n"a": 1\n}\n'
     yield "rows.jsonl", b'{"id": 1}\n{"id": 2}\n'
     yield "lines.txt", b"a 1 2.5\nb -3 4 5 6 7 8 9 10\n"
     yield "picture.png", hostile._png(3, 2, 8, 0, b"\0\1\1\1\0\2\2\2")
