@@ -10,7 +10,7 @@ import threading
 import time
 import traceback
 from contextlib import suppress
-from typing import TYPE_CHECKING, Callable, Dict, Generic, Iterator, List, Sequence, Tuple, TypeVar, Union
+from typing import TYPE_CHECKING, Callable, Dict, Generic, Iterable, Iterator, List, Sequence, Tuple, TypeVar, Union
 
 from ..files.problems import Flaw, HostError, SubmissionError
 from ..values import dataclass
@@ -86,29 +86,44 @@ def _quota() -> float:
 
 
 def results_of_processes(
-    work: Callable[[int], _Result],
-    costs: Sequence[int],
-    jobs: int,
-    started: Callable[[int], None],
-    pack: Callable[[List[_Result]], object] = list,
+    work: Callable[[int], _Result], costs: Sequence[int], jobs: int, started: Callable[[int], None]
 ) -> Iterator[_Result]:
     """Yield the results of all items as they arrive, from several processes, most expensive first.
 
     This process calls `started` with each item: before counting it if there is one process, else when its result
-    arrives. If no process can be forked, this one does the work. Processes send what `pack` returns for several
-    results, which unpickles as their list.
+    arrives.
+    """
+
+    def start_each(numbers: Sequence[int]) -> None:
+        for number in numbers:
+            started(number)
+
+    for batch in batches_of_processes(work, costs, jobs, start_each):
+        yield from batch
+
+
+def batches_of_processes(
+    work: Callable[[int], _Result],
+    costs: Sequence[int],
+    jobs: int,
+    started: Callable[[Sequence[int]], None],
+    pack: Callable[[List[_Result]], Iterable[_Result]] = list,
+) -> Iterator[Iterable[_Result]]:
+    """Yield the results of all items as they arrive, several at a time, from several processes.
+
+    Processes send what `pack` returns for several results. If no process can be forked, this one does the work.
     """
     jobs = min(jobs, len(costs))
     pool = _Pool(work, costs, jobs, pack) if jobs > 1 and _may_fork() else None
     if pool is None or not pool.readers:
         for number in range(len(costs)):
-            started(number)
-            yield work(number)
+            started([number])
+            yield [work(number)]
         return
     try:
-        for number, result in pool.results():
-            started(number)
-            yield result
+        for numbers, results in pool.results():
+            started(numbers)
+            yield results
     finally:
         pool.end()
 
@@ -156,7 +171,7 @@ class Meanwhile(Generic[_Result]):
     def result(self) -> _Result:
         """Wait for the result."""
         with suppress(Exception):  # this process meets it again and raises it
-            for _, result in self._pool.results() if self._pool is not None else ():
+            for _, (result,) in self._pool.results() if self._pool is not None else ():
                 return result
         return self._work()
 
@@ -182,7 +197,7 @@ class _Pool(Generic[_Result]):
         work: Callable[[int], _Result],
         costs: Sequence[int],
         jobs: int,
-        pack: Callable[[List[_Result]], object] = list,
+        pack: Callable[[List[_Result]], Iterable[_Result]] = list,
     ) -> None:
         import multiprocessing
 
@@ -207,8 +222,8 @@ class _Pool(Generic[_Result]):
             self.readers.append(reader)
             self._children.append(child)
 
-    def results(self) -> Iterator[Tuple[int, _Result]]:
-        """Yield items and results; raises a child's error, or MemoryError if a child was killed."""
+    def results(self) -> Iterator[Tuple[List[int], Iterable[_Result]]]:
+        """Yield some items and their results; raises a child's error, or MemoryError if a child was killed."""
         from multiprocessing import connection
 
         waiting = list(self.readers)
@@ -216,7 +231,7 @@ class _Pool(Generic[_Result]):
             ready = connection.wait(waiting)
             for reader in [source for source in waiting if source in ready]:
                 try:
-                    message: Union[Tuple[List[int], List[_Result]], Exception, None] = reader.recv()
+                    message: Union[Tuple[List[int], Iterable[_Result]], Exception, None] = reader.recv()
                 except (EOFError, OSError):  # between messages, or in one
                     raise MemoryError("a scoring process was killed") from None
                 if isinstance(message, Exception):
@@ -224,7 +239,7 @@ class _Pool(Generic[_Result]):
                 if message is None:
                     waiting.remove(reader)
                 else:
-                    yield from zip(*message)
+                    yield message
 
     def end(self) -> None:
         """End all processes at once."""

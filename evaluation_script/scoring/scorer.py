@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import os
 from contextlib import closing, nullcontext
-from typing import Any, Callable, Dict, List, Mapping, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple, Union
 
 from ..families import FAMILIES, PROTOCOLS, describe_unknown, engine_of
 from ..families.base.accumulator import Accumulator
@@ -18,7 +18,7 @@ from ..families.base.reports import Report
 from ..families.base.truth import AnnotationFile, SplitTruth
 from ..files import HostError, name_hint
 from ..files.packed import family_of
-from ..runner.parallel import WHOLE, Part, cores, results_of_processes
+from ..runner.parallel import WHOLE, Part, batches_of_processes, cores
 from ..values import dataclass
 from .phase import Phase, PhaseSplit
 from .provenance import digest_of
@@ -54,13 +54,14 @@ class Scorer:
             job = opened.plan(share, progress)
             done, total = 0, len(job.names) or 1
 
-            def begin(number: int) -> None:
+            def begin(numbers: Sequence[int]) -> None:
+                nonlocal done
                 if job.names:
-                    progress(job.names[number], done, total)
+                    progress(job.names[numbers[0]], done, total)
+                done += len(numbers)
 
-            for counts in results_of_processes(job.count, job.costs, self.rules.jobs, begin, job.pack):
-                (job.accumulator.add if isinstance(counts, bytes) else job.accumulator.update)(counts)
-                done += 1
+            for batch in batches_of_processes(job.count, job.costs, self.rules.jobs, begin, job.pack):
+                job.accumulator.update_all(batch)
             progress("", total, total)
             return job.accumulator
 

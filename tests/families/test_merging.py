@@ -81,8 +81,47 @@ def test_packed_units_arrive_as_they_were_counted() -> None:
         [equal[0], replace(equal[1], reading_scores={"mirrored": (0.5, 0.75)})],
     ]
     for units in cases:
-        arrived = pickle.loads(pickle.dumps(PackedUnits(units)))
-        assert [unit.encode() for unit in arrived] == [unit.encode() for unit in units]
+        arrived = {unit.name: unit.encode() for unit in pickle.loads(pickle.dumps(PackedUnits(units)))}
+        assert arrived == {unit.name: unit.encode() for unit in units}
+
+
+def test_counts_that_arrive_packed_are_those_that_arrive_singly() -> None:
+    names = list("abcdefgh")
+    units = {name: UnitCounts(name, {"table": np.arange(3) * row}) for row, name in enumerate(names)}
+
+    def added(*batches: Any) -> UnitAccumulator[str]:
+        accumulator = UnitAccumulator("rules", {}, names)
+        for batch in batches:
+            counts = [units.get(unit, unit) for unit in batch.lstrip("-")] if isinstance(batch, str) else batch
+            packed = pickle.loads(pickle.dumps(PackedUnits(counts)))
+            accumulator.update_all(counts if batch[0] == "-" else packed)
+        return accumulator
+
+    single = added("-abcdefgh")
+    again = [replace(units["b"], reading_scores={"mirrored": (0.5, 0.75)}), *map(units.get, "cd")]
+    for batches in (["gca", "bd", "efh"], ["gca", "-fhd", "be"], ["gca", "bca", "bdefh"], ["gca", "-abdfhe"]):
+        packed = added(*batches)
+        assert packed.stack("table").tolist() == single.stack("table").tolist()
+        assert [unit.name for unit in packed.complete_counts()] == names
+        assert packed.state_dict() == single.state_dict()
+        packed.merge(single)
+        sums = [
+            counts.without_groups(lambda part: {"sum": float(part.stack("table").sum())}) for counts in (packed, single)
+        ]
+        assert sums[0]["sum"].tolist() == sums[1]["sum"].tolist()
+    read_twice = added("gea", again, "fh")
+    assert read_twice.reading_scores() == [{"mirrored": (0.5, 0.75)}]
+    assert read_twice.stack("table").tolist() == single.stack("table").tolist()
+    partial = added("gca", "b")
+    assert partial.missing() == ["d", "e", "f", "h"]
+    with pytest.raises(HostError, match="4 units not counted yet: d, e, f"):
+        partial.stack("table")
+    for batch in ([UnitCounts("a", {"table": np.arange(3) + 1})], [UnitCounts("z", {"table": np.arange(3)})]):
+        with pytest.raises(ValueError, match=r"a was counted twice|z is not a unit"):
+            added("gca", batch)
+    wrong = UnitCounts("h", {}, [Problem("h", "is wrong", "Correct it")], 1)
+    with pytest.raises(SubmissionError, match="is wrong"):
+        added("abc", [units["d"], wrong], "gfe").stack("table")
 
 
 def test_what_parts_say_of_a_sequence_is_joined() -> None:

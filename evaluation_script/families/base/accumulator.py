@@ -46,6 +46,11 @@ class Accumulator(abc.ABC, Generic[Rules, _Counts]):
         """Add counts that were encoded."""
         self.update(self.decode(data))
 
+    def update_all(self, batch: Iterable[Any]) -> None:
+        """Add several counts, or their encodings."""
+        for counts in batch:
+            (self.add if isinstance(counts, bytes) else self.update)(counts)
+
     @abc.abstractmethod
     def missing(self) -> List[str]:
         """Return the units that are not counted yet, in the truth's order."""

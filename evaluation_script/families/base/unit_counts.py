@@ -45,6 +45,8 @@ Shapes = Dict[str, Tuple[Union[int, str], ...]]
 #: Key -> the types in a row of the truth's facts.
 FactForms = Mapping[str, Tuple[type, ...]]
 _Entry = TypeVar("_Entry")
+#: The names, types and shapes of a unit's tables.
+_Forms = List[Tuple[str, str, Tuple[int, ...]]]
 
 
 @dataclass(frozen=True)
@@ -104,34 +106,40 @@ def _restore_unit(name: str, tables: List[Tuple[str, str, Tuple[int, ...], bytes
 
 
 class PackedUnits:
-    """The counts of several units, which unpickle as a list; tables of equal shapes are sent as one."""
+    """The counts of several units: one table for all with equal shapes and without remarks, and the other counts."""
 
     def __init__(self, units: List[UnitCounts]) -> None:
-        self._units = units
+        plain: List[UnitCounts] = []
+        #: The counts that no table holds.
+        self.unlike: List[UnitCounts] = []
+        forms: Optional[_Forms] = None
+        for unit in units:
+            has_remarks = bool(unit.problem_count or unit.reading_scores)
+            if forms is None and not has_remarks:
+                forms = _forms_of(unit)
+            (self.unlike if has_remarks or _forms_of(unit) != forms else plain).append(unit)
+        #: The names of the units in tables, and the tables with the units first.
+        self.names = [unit.name for unit in plain]
+        self.tables: Dict[str, Array] = {}
+        for key, kind, shape in forms or ():
+            joined = b"".join([unit.tables[key].tobytes() for unit in plain])
+            self.tables[key] = np.frombuffer(joined, kind).reshape(len(plain), *shape)
 
-    def __reduce__(self) -> Tuple[Callable[..., List[UnitCounts]], Tuple[Any, ...]]:
-        units = self._units
-        forms = [(key, table.dtype.str, table.shape) for key, table in units[0].tables.items()]
-        if any(
-            unit.problem_count
-            or unit.reading_scores
-            or [(key, table.dtype.str, table.shape) for key, table in unit.tables.items()] != forms
-            for unit in units
-        ):
-            return list, (units,)
-        tables = [
-            (key, kind, shape, b"".join([unit.tables[key].tobytes() for unit in units])) for key, kind, shape in forms
-        ]
-        return _restore_units, ([unit.name for unit in units], tables)
+    def __iter__(self) -> Iterator[UnitCounts]:
+        yield from self.plain_counts()
+        yield from self.unlike
+
+    def plain_counts(self) -> Iterator[UnitCounts]:
+        """Yield the counts that are held in tables."""
+        for table in self.tables.values():
+            table.setflags(write=False)
+        for number, name in enumerate(self.names):
+            yield UnitCounts(name, {key: table[number] for key, table in self.tables.items()})
 
 
-def _restore_units(names: List[str], tables: List[Tuple[str, str, Tuple[int, ...], bytes]]) -> List[UnitCounts]:
-    """Return the counts that were packed."""
-    keys = [key for key, *_ in tables]
-    joined = [np.frombuffer(data, kind).reshape(len(names), *shape) for _, kind, shape, data in tables]
-    if len(joined) == 1:
-        return [UnitCounts(name, {keys[0]: row}) for name, row in zip(names, joined[0])]
-    return [UnitCounts(name, dict(zip(keys, rows))) for name, *rows in zip(names, *joined)]
+def _forms_of(unit: UnitCounts) -> _Forms:
+    """Return the names, types and shapes of a unit's tables."""
+    return [(key, table.dtype.str, table.shape) for key, table in unit.tables.items()]
 
 
 def decode_unit(data: bytes) -> UnitCounts:
@@ -187,6 +195,13 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
         self._left_out: Optional[Tuple[UnitAccumulator[Rules], int]] = None
         #: The counts of all units in the truth's order, once they are known to be complete.
         self._complete: Optional[List[UnitCounts]] = None
+        #: The counts that arrived packed, with the numbers of their units in the truth, and flags of these units.
+        self._packed: List[Tuple[Array, PackedUnits]] = []
+        self._is_packed: Array = np.zeros(0, bool)
+        #: The number of each unit, once packed counts have arrived.
+        self._numbers: Dict[str, int] = {}
+        #: Whether every unit is counted, without a problem.
+        self._is_complete = False
 
     @classmethod
     def make_empty(cls, protocol: Rules, description: Dict[str, Any], *, strict: bool) -> UnitAccumulator[Rules]:
@@ -219,23 +234,43 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
             everything, number = self._left_out
             self._complete = _select(everything.complete_counts(), everything.groups() != number)
         elif self._complete is None:
-            units = self.all_counts()
-            if len(units) < len(self.names):
-                self.refuse_missing()
-            if any(unit.problem_count for unit in units):
-                self.refuse_problems()
-            self._complete = units
+            self._refuse_incomplete()
+            self._complete = self.all_counts()
         return self._complete
+
+    def _refuse_incomplete(self) -> None:
+        """Raise HostError unless every unit is counted, and SubmissionError with every problem."""
+        if not self._is_complete:
+            if len(self._counts) + np.count_nonzero(self._is_packed) < len(self.names):
+                self.refuse_missing()
+            if any(unit.problem_count for unit in self._counts.values()):
+                self.refuse_problems()
+            self._is_complete = True
 
     def stack(self, key: str) -> Array:
         """Return a table that has the same shape in all units, with the units first."""
         if key not in self._stacks:
             if self._left_out is None:
-                self._stacks[key] = stack_tables(self.complete_counts(), key)
+                self._stacks[key] = self._stack_all(key)
             else:
                 everything, number = self._left_out
                 self._stacks[key] = everything.stack(key)[everything.groups() != number]
         return self._stacks[key]
+
+    def _stack_all(self, key: str) -> Array:
+        self._refuse_incomplete()
+        unlike = [counts.tables[key] for counts in self._counts.values()] if self._packed else []
+        blocks = [packed.tables[key] for _, packed in self._packed]
+        forms = {(table.dtype, table.shape) for table in unlike} | {(table.dtype, table.shape[1:]) for table in blocks}
+        if not blocks or len(forms) > 1:
+            return stack_tables(self.complete_counts(), key)
+        ((kind, shape),) = forms
+        stacked = np.empty((len(self.names), *shape), kind)
+        for (numbers, _), table in zip(self._packed, blocks):
+            stacked[numbers] = table
+        for name, table in zip(self._counts, unlike):
+            stacked[self._numbers[name]] = table
+        return stacked
 
     def add_up(self, key: str, tabulate: Callable[[Any], Array], table: str = "") -> Array:
         """Return a table of whole numbers that are sums over units; `key` identifies `tabulate`.
@@ -255,27 +290,69 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
     def add_up_groups(self, key: str, tabulate: Callable[[Any], Array], table: str) -> List[Array]:
         """Return such a table for each group of units."""
         if key not in self._sums_by_group:
-            units, groups = self.complete_counts(), self.groups()
+            groups, rows = self.groups(), self.stack(table) if table else None
             chosen = [groups == number for number in range(int(groups.max(initial=0)) + 1)]
-            rows = self.stack(table) if table else None
+            units = self.complete_counts() if rows is None else []
             self._sums_by_group[key] = [
                 tabulate(_select(units, flags) if rows is None else rows[flags]) for flags in chosen
             ]
         return self._sums_by_group[key]
 
     def update(self, counts: UnitCounts) -> None:
+        if self._packed and counts.name in self._numbers and self._is_packed[self._numbers[counts.name]]:
+            self._unpack()
         super().update(counts)
-        if self._complete is not None or self._left_out is not None:
+        if self._is_complete or self._left_out is not None:
             self._forget()
+
+    def update_all(self, batch: Iterable[Any]) -> None:
+        """Add several counts; packed ones stay packed unless some are counted already."""
+        if not isinstance(batch, PackedUnits):
+            super().update_all(batch)
+            return
+        if not self._numbers:
+            self._numbers = {name: number for number, name in enumerate(self.names)}
+            self._is_packed = np.zeros(len(self.names), bool)
+        if batch.names and self._known.issuperset(batch.names) and self._counts.keys().isdisjoint(batch.names):
+            numbers = np.array([self._numbers[name] for name in batch.names], np.int64)
+            if not self._is_packed[numbers].any():
+                self._forget()
+                self._is_packed[numbers] = True
+                self._packed.append((numbers, batch))
+                batch = batch.unlike
+        super().update_all(batch)
+
+    def all_counts(self) -> List[UnitCounts]:
+        if self._left_out is not None:
+            return self.complete_counts()
+        self._unpack()
+        return super().all_counts()
+
+    def missing(self) -> List[str]:
+        self._unpack()
+        return super().missing()
+
+    def _unpack(self) -> None:
+        """Hold all counts unit by unit."""
+        for _, packed in self._packed:
+            self._counts.update((counts.name, counts) for counts in packed.plain_counts())
+        self._packed = []
+        self._is_packed[:] = False
+
+    def reading_scores(self) -> List[ReadingScores]:
+        """Return the scores of the units that were counted by other readings."""
+        return [counts.reading_scores for counts in self._counts.values() if counts.reading_scores]
 
     def load_state_dict(self, state: Dict[str, bytes]) -> None:
         self._forget()
+        self._packed = []
+        self._is_packed[:] = False
         super().load_state_dict(state)
 
     def _forget(self) -> None:
         """Drop what was computed from the counts before they change."""
         self._stacks, self._sums, self._sums_by_group = {}, {}, {}
-        self._left_out, self._complete = None, None
+        self._left_out, self._complete, self._is_complete = None, None, False
 
     def groups(self) -> Array:
         """Return the group of each unit."""
@@ -296,7 +373,8 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
         self, values: Callable[[UnitAccumulator[Rules]], Values], _metrics: Collection[str] = ()
     ) -> Dict[str, Array]:
         """Return all metrics, computed by `values`, leaving out one group of units at a time; empty for one unit."""
-        if len(self.complete_counts()) < 2:
+        self._refuse_incomplete()
+        if len(self.names) < 2:
             return {}
         rows = [values(self._without_group(number)) for number in range(int(self.groups().max()) + 1)]
         return {metric: np.array([row[metric] for row in rows], float) for metric in rows[0]}

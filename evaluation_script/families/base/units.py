@@ -165,8 +165,8 @@ def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family doe
     counting = _Counting(count, values, readings)
 
     def suspect(counts: UnitAccumulator[Any]) -> List[str]:
-        reading_scores, metric = [unit.reading_scores for unit in counts.all_counts()], counts.protocol.metrics[0]
-        explained = judge_readings(reading_scores, len(counts.names), readings(counts.protocol), metric)
+        metric = counts.protocol.metrics[0]
+        explained = judge_readings(counts.reading_scores(), len(counts.names), readings(counts.protocol), metric)
         return [*counts.suspicions, *(explained or suspicions(counts))]
 
     def report(split: str, counts: UnitAccumulator[Any]) -> Report:
