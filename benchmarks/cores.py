@@ -1,6 +1,6 @@
 """Measure the speed-up of two processes by family, and the overhead of Dask on one machine.
 
-    python -m benchmarks.cores [--scale 1] [--repeat 3]
+    python -m benchmarks.cores [PROTOCOL …] [--scale 1] [--repeat 3]
 
 On a machine with other work wall time says little, so CPU is split: what the command's own process does while others
 wait for it, and what its children share.  Its own and half of theirs is the time on two cores that do nothing else, or
@@ -69,11 +69,13 @@ HEAD = ["protocol", "one process", "two: main process", "two: children", "two qu
 
 def main(arguments: Sequence[str] | None = None) -> Table:
     parser = options(__doc__)
+    parser.add_argument("protocols", nargs="*", metavar="PROTOCOL", help=f"of {', '.join(MAKERS)} (default: all)")
     parser.add_argument("--scale", type=float, default=1.0, help="of the sets' sizes")
     parser.add_argument("--dask", action="store_true", help="compare with Dask, too")
     args = parser.parse_args(arguments)
     rows = []
-    for protocol, (make, amount) in MAKERS.items():
+    for protocol in args.protocols or MAKERS:
+        make, amount = MAKERS[protocol]
         with tempfile.TemporaryDirectory() as name:
             results, truth = make(Path(name), amount * args.scale)
             command = segjudge("score", results, "--truth", truth, "--protocol", protocol)

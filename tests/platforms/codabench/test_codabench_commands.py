@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import yaml
 
 from segjudge.cli import main
 from tests.data import CODABENCH
-from tests.demo_challenge import CODENAMES, SAMPLE_COUNT
+from tests.demo_challenge import CODENAMES, SAMPLES
 
 ROOT = Path(__file__).resolve().parents[3]
 PLATFORM = ["--platform", "codabench"]
@@ -31,13 +32,19 @@ def test_build_writes_one_zip_for_each_competition_and_tells_what_is_lost(
 
 
 @pytest.mark.long
-def test_run_shows_the_leaderboards_of_the_demo(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", *PLATFORM, "--bundle", str(ROOT)]) == 0
+def test_run_shows_the_leaderboards_of_the_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The next test scores the samples of the other phases."""
+    shown = ("sequences-test", "instances-dev")
+    for name in ("annotations", "evaluation_script", "templates", *(f"examples/{codename}" for codename in shown)):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("challenge_config.yaml", "logo.png"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    assert main(["run", *PLATFORM, "--bundle", str(tmp_path)]) == 0
     out = capsys.readouterr().out
     assert "Codabench would accept sequences-test.zip" in out
     assert "test-hard: J&F-Mean" in out
     assert "1. sharp.json" in out
-    assert out.count(": Finished in") == SAMPLE_COUNT
+    assert out.count(": Finished in") == sum(len(SAMPLES[codename]) for codename in shown)
 
 
 @pytest.mark.long
