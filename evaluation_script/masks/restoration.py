@@ -10,8 +10,18 @@ from .stack import Array
 
 #: The maximum length of a blended run and of a speck, and the number of rows that are examined.
 _SHORT, _SPECK, _ROWS = 8, 3, 64
+#: The share of odd pixels in specks that shows that all of them come from borders.
+_NEARLY_ALL = 0.9
+#: The distance of the farthest pixels of a median.
+_REACH = 2
 #: The side of JPEG's blocks.
 _BLOCK = 8
+#: The minimum number of borders, the minimum share of blended runs among borders and among short runs between two
+#: other labels, and the minimum ratio of the share to the truth's.
+_FEWEST_BORDERS, _BLENDED, _ORDERED, _TIMES_BLENDED = 50, 0.1, 0.6, 4.0
+#: The minimum share of specks among runs, and the minimum ratio of the blocks with several labels between JPEG's blocks
+#: to those of JPEG.
+_SPECKLED, _TIMES_UNEVEN = 0.25, 1.4
 
 
 def _find_runs(pixels: Array) -> Tuple[Array, Array, Array]:
@@ -43,6 +53,36 @@ def share_blended(pixels: Array) -> Tuple[int, float, float]:
     starts, is_inner, is_blended = _find_blended(rows)
     borders, blended = len(starts) - len(rows), int(np.count_nonzero(is_blended))
     return borders, blended / max(1, borders), blended / max(1, int(np.count_nonzero(is_inner)))
+
+
+def are_short(pixels: Array, is_odd: Array) -> bool:
+    """Return whether nearly all of many odd runs of rows are short, as where colours blend."""
+    starts, lengths, _ = _find_runs(pixels)
+    odd_lengths = lengths[is_odd.reshape(-1)[starts]]
+    short = odd_lengths[odd_lengths <= _SPECK]
+    return len(short) >= _FEWEST_BORDERS and int(short.sum()) >= _NEARLY_ALL * int(odd_lengths.sum())
+
+
+def is_blended(prediction: Array, truth: Array) -> bool:
+    """Return whether labels blend along the prediction's borders, and not along the truth's."""
+    borders, share, order = share_blended(prediction)
+    if borders < _FEWEST_BORDERS or share < _BLENDED or order < _ORDERED:
+        return False
+    return share >= _TIMES_BLENDED * share_blended(truth)[1]
+
+
+def is_speckled(pixels: Array) -> bool:
+    """Return whether a map is full of specks."""
+    borders, specks = share_specks(pixels)
+    return borders >= _FEWEST_BORDERS and specks >= _SPECKLED
+
+
+def is_compressed(prediction: Array) -> bool:
+    """Return whether a map is full of specks that lie in the blocks of JPEG."""
+    if not is_speckled(prediction):
+        return False
+    uneven, uneven_between = count_uneven_blocks(prediction)
+    return uneven_between >= max(_FEWEST_BORDERS, _TIMES_UNEVEN * uneven)
 
 
 def sharpen(pixels: Array) -> Array:
@@ -89,6 +129,15 @@ def settle(pixels: Array) -> Array:
     below = np.maximum(above - 1, 0)
     nearest = np.where(labels - stable[below] <= np.abs(stable[above] - labels), stable[below], stable[above])
     return nearest.astype(pixels.dtype)[pixels]
+
+
+def smooth(pixels: Array) -> Array:
+    """Return a map whose labels are the medians of five pixels along rows, and then along columns."""
+    for _ in range(2):
+        padded = np.pad(pixels, ((0, 0), (_REACH, _REACH)), mode="edge")
+        windows = [padded[:, start : start + pixels.shape[1]] for start in range(2 * _REACH + 1)]
+        pixels = np.ascontiguousarray(np.sort(np.stack(windows), axis=0)[_REACH].T)
+    return pixels
 
 
 def cut_square(pixels: Array, *, centered: bool) -> Array:

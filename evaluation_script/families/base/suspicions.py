@@ -125,24 +125,17 @@ class FirstMaps:
         """Return whether labels blend along the prediction's borders, and not along the truth's."""
         if self._truth is None or self._prediction is None or self._prediction.ndim != 2:
             return False
-        from ...masks.restoration import share_blended  # few submissions need it
+        from ...masks.restoration import is_blended  # few submissions need it
 
-        borders, share, order = share_blended(self._prediction)
-        if borders < _FEWEST_BORDERS or share < _BLENDED or order < _ORDERED:
-            return False
-        return share >= _TIMES_BLENDED * share_blended(self._truth.numbers)[1]
+        return is_blended(self._prediction, self._truth.numbers)
 
     def are_compressed(self) -> bool:
         """Return whether the prediction is full of specks that lie in the blocks of JPEG."""
         if self._prediction is None or self._prediction.ndim != 2:
             return False
-        from ...masks.restoration import count_uneven_blocks, share_specks
+        from ...masks.restoration import is_compressed
 
-        borders, specks = share_specks(self._prediction)
-        if borders < _FEWEST_BORDERS or specks < _SPECKLED:
-            return False
-        uneven, uneven_between = count_uneven_blocks(self._prediction)
-        return uneven_between >= max(_FEWEST_BORDERS, _TIMES_UNEVEN * uneven)
+        return is_compressed(self._prediction)
 
     def are_related(self) -> bool:
         """Return whether the maps may show the same scene, perhaps with other labels."""
@@ -187,6 +180,12 @@ def _settle(pixels: Array) -> Array:
     from ...masks.restoration import settle
 
     return settle(pixels)
+
+
+def _smooth(pixels: Array) -> Array:
+    from ...masks.restoration import smooth
+
+    return smooth(pixels)
 
 
 _FLIPPED, _PADDED = "Undo the flip before you save", "Cut off the padding before you resize to the size of the image"
@@ -289,23 +288,22 @@ def read_blended(noun: str, masks: str) -> Reading:
 
 #: The minimum ratio of the scores of sharpened maps.
 _TIMES_SHARPENED = 1.03
-#: The minimum number of borders, the minimum share of blended runs among borders and among short runs between two
-#: other labels, and the minimum ratio of the share to the truth's.
-_FEWEST_BORDERS, _BLENDED, _ORDERED, _TIMES_BLENDED = 50, 0.1, 0.6, 4.0
 
 
-def read_compressed(noun: str, masks: str) -> Reading:
-    """Return the reading of maps with the noise that JPEG leaves along borders."""
-    return Reading(
-        "compressed", f"labels of {masks} waver along borders, as after JPEG compression",
-        "Write labels as PNG at once, never through JPEG", noun, partial(_open_changed, _settle),
-        times=_TIMES_SHARPENED, fits=FirstMaps.are_compressed,
-    )  # fmt: skip
+def read_compressed(noun: str, masks: str) -> List[Reading]:
+    """Return the readings of maps with the noise that JPEG leaves along borders."""
+    return [
+        Reading(
+            name, f"labels of {masks} waver along borders, as after JPEG compression",
+            "Write labels as PNG at once, never through JPEG", noun, partial(_open_changed, change),
+            times=_TIMES_SMOOTHED, fits=FirstMaps.are_compressed,
+        )
+        for name, change in (("compressed", _settle), ("smoothed", _smooth))
+    ]  # fmt: skip
 
 
-#: The minimum share of specks among runs, and the minimum ratio of the blocks with several labels between JPEG's blocks
-#: to those of JPEG.
-_SPECKLED, _TIMES_UNEVEN = 0.25, 1.4
+#: The minimum ratio of the scores of smoothed maps: what JPEG removed does not return.
+_TIMES_SMOOTHED = 1.01
 
 
 def read_neighbours(

@@ -39,6 +39,8 @@ _NAME_PARTS = 3
 _LONGEST_TEXT = 8 << 20
 #: The maximum memory of one image's masks as run lengths.
 _MOST_OF_IMAGE = 256 << 20
+#: The distance of the rows whose values are compared.
+_ROW_STEP = 16
 _LABEL = re.compile(r"-?[0-9]{1,9}")
 _SCORE = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 
@@ -65,6 +67,8 @@ class ReadImage(NamedTuple):
     trained: int = 0
     #: The number of lines that name an empty mask.
     empty: int = 0
+    #: The number of masks with several values besides 0.
+    shaded: int = 0
 
 
 class StreetSubmission:
@@ -125,7 +129,7 @@ class StreetSubmission:
         size = tuple(self.images.sizes[image].tolist())
         rows: List[Tuple[str, int, float]] = []
         encoded: Dict[str, Tuple[str, int]] = {}
-        lines = stored = trained = unknown = 0
+        lines = stored = trained = unknown = shaded = 0
         for number, line in self._list_lines(texts[0]):
             lines += 1
             try:
@@ -141,7 +145,9 @@ class StreetSubmission:
             if member in encoded or not masked:
                 continue
             try:
-                encoded[member] = self._encode(member, size)
+                labels = self._read_mask(member, size)
+                encoded[member] = encode(labels)
+                shaded += _is_shaded(labels)
             except Flaw as flaw:
                 encoded[member] = "", 0
                 problems.add(flaw.as_problem(member))
@@ -164,7 +170,7 @@ class StreetSubmission:
             [encoded[member] for member, _, _ in solid],
             len(self.images.ids),
         )
-        return ReadImage(image, records, [], 0, lines, unknown, repeated, trained, len(rows) - len(solid))
+        return ReadImage(image, records, [], 0, lines, unknown, repeated, trained, len(rows) - len(solid), shaded)
 
     def _list_lines(self, text: str) -> Iterator[Tuple[int, str]]:
         """Yield the lines of a text file that are not blank, with their numbers."""
@@ -198,17 +204,22 @@ class StreetSubmission:
             raise Flaw(f"names {printable(path)}, which was not sent", "Write paths relative to the text file")
         return member, int(label), float(score)
 
-    def _encode(self, member: str, size: Tuple[int, int]) -> Tuple[str, int]:
-        """Return the run lengths of a mask, and its pixels."""
+    def _read_mask(self, member: str, size: Tuple[int, int]) -> Array:
+        """Return the values of a mask."""
         png.check_length(self._files.sizes[member], size)
-        data = self._files.read(member)
-        return encode(backend().read_channel(data, size, _SAVE_MASK))
+        return backend().read_channel(self._files.read(member), size, _SAVE_MASK)
 
 
 def _fold_ending(path: str) -> str:
     """Return a path in one Unicode form, with a lower-case extension."""
     stem, ending = posixpath.splitext(compose(path))
     return stem + ending.lower()
+
+
+def _is_shaded(labels: Array) -> bool:
+    """Return whether some rows of a mask hold several values besides 0."""
+    rows = labels[::_ROW_STEP]
+    return bool(((rows != 0) & (rows != rows.max(initial=0))).any())
 
 
 def encode(labels: Array) -> Tuple[str, int]:
@@ -255,7 +266,7 @@ def _make_records(
 def gather(read_images: Iterable[ReadImage], files: StreetSubmission, limits: ArchiveLimits) -> List[str]:
     """Return notes for the participant about the read images; raises SubmissionError with every problem."""
     problems = Problems()
-    totals: Dict[str, int] = dict.fromkeys(("lines", "unknown", "repeated", "trained", "empty"), 0)
+    totals: Dict[str, int] = dict.fromkeys(("lines", "unknown", "repeated", "trained", "empty", "shaded"), 0)
     for read_image in sorted(read_images, key=lambda entry: entry.image):
         problems.extend(read_image.problems, read_image.problem_count)
         totals = {name: total + getattr(read_image, name) for name, total in totals.items()}
@@ -269,6 +280,10 @@ def gather(read_images: Iterable[ReadImage], files: StreetSubmission, limits: Ar
     if totals["empty"]:
         named = f"{quantity(totals['empty'], 'line', totals['lines'])} {inflect(totals['empty'], 'names', 'name')}"
         notes.append(f"{named} an empty mask and {inflect(totals['empty'], 'was', 'were')} ignored")
+    if totals["shaded"]:
+        count = totals["shaded"]
+        shaded = f"{quantity(count, 'mask')} {inflect(count, 'holds', 'hold')} several values besides 0"
+        notes.append(f"{shaded}, all of which count: save masks as PNG with 0 and 255, resized by nearest neighbour")
     if totals["repeated"]:
         count = totals["repeated"]
         notes.append(f"{quantity(count, 'line')} {inflect(count, 'names', 'name')} a mask that an earlier line names")

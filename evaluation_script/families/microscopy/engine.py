@@ -12,7 +12,7 @@ from ...masks.backend import backend
 from ...masks.overlaps import LabelMap, LabelPairs, sum_by_key
 from ...masks.stack import Array
 from ..base.family import Values
-from ..base.suspicions import is_nearly_none, read_blended, read_neighbours, read_rearranged
+from ..base.suspicions import is_nearly_none, read_blended, read_compressed, read_neighbours, read_rearranged
 from ..base.units import Shapes, Unit, UnitAccumulator, count_by_image, unit_engine
 from .files import MicroscopySubmission, read_truth
 from .protocols import THRESHOLDS, MicroscopyProtocol
@@ -177,6 +177,7 @@ ENGINE = unit_engine(
     notes=_note_undefined,
     readings=lambda _protocol: [
         read_blended("image", "maps"),
+        *read_compressed("image", "maps"),
         *read_rearranged("image", "maps"),
         *read_neighbours("maps"),
     ],

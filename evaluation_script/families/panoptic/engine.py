@@ -18,6 +18,8 @@ from ..base.suspicions import (
     judge_one_class,
     judge_pixels,
     judge_unlabelled,
+    read_blended,
+    read_compressed,
     read_neighbours,
     read_padded,
     read_rearranged,
@@ -196,7 +198,8 @@ def _list_readings(protocol: PanopticProtocol) -> List[Reading]:
         from ..base.frame_order import read_orders  # for videos alone
     if protocol.classes:
         padded, rearranged = read_padded("sequence", "maps"), read_rearranged("sequence", "maps", _TIMES_MIRRORED)
-        return [_EXCHANGED, padded, *rearranged, *read_orders("sequence")]
+        restored = read_blended("sequence", "maps"), *read_compressed("sequence", "maps")
+        return [_EXCHANGED, padded, *restored, *rearranged, *read_orders("sequence")]
     noun = "video" if protocol.video else "image"
     neighbours = read_orders(noun) if protocol.video else _NEIGHBOURS
     return [read_padded(noun, "maps"), *read_rearranged(noun, "maps", _TIMES_MIRRORED), *neighbours]

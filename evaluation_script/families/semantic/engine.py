@@ -512,7 +512,7 @@ def _list_readings(protocol: SemanticProtocol) -> List[Reading]:
         return [
             read_padded("video", "maps"),
             read_blended("video", "maps"),
-            read_compressed("video", "maps"),
+            *read_compressed("video", "maps"),
             *read_rearranged("video", "maps", _TIMES_TURNED),
             *read_orders("video"),
         ]
@@ -521,7 +521,7 @@ def _list_readings(protocol: SemanticProtocol) -> List[Reading]:
         *turned,
         read_padded("image", "maps"),
         read_blended("image", "maps"),
-        read_compressed("image", "maps"),
+        *read_compressed("image", "maps"),
         *read_rearranged("image", "maps", _TIMES_TURNED),
         *read_neighbours("maps", _TIMES_TURNED),
     ]

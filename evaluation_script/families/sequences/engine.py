@@ -271,9 +271,10 @@ class OpenedSequences:
             sequence, masks = pairs[number]
             if numbers[number] not in twice:
                 return count_sequence(sequence, masks, self._protocol, self._split).encode()
-            steps = FrameSteps(sequence, self._protocol)
-            counts = count_sequence(sequence, masks, self._protocol, self._split, steps.add)
-            reading_scores = {**steps.score(), **look_at_sequence(sequence, masks, self._protocol, counts)}
+            steps = FrameSteps(sequence, masks, self._protocol)
+            counts = count_sequence(sequence, steps.masks, self._protocol, self._split, steps.add)
+            looks = look_at_sequence(sequence, masks, self._protocol, counts, steps.restored)
+            reading_scores = {**steps.score(), **looks}
             return dataclasses.replace(counts, reading_scores=reading_scores).encode()
 
         costs, names = [sequence.cost for sequence, _ in pairs], [sequence.name for sequence, _ in pairs]

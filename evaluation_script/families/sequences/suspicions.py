@@ -5,16 +5,17 @@ from __future__ import annotations
 import functools
 from dataclasses import replace
 from functools import partial
-from typing import Callable, Dict, Iterable, List, Optional, Set
+from typing import Callable, Dict, Iterable, List, Optional, Set, Tuple
 
 import numpy as np
 
-from ...files import Problems, name_list, quantity
-from ...masks.files import LabelImages, MaskFiles, RunLengths
+from ...files import Problem, Problems, name_list, quantity
+from ...masks.files import LabelImages, MaskFiles, RequiredFrames, RunLengths
 from ...masks.overlaps import best_assignment
+from ...masks.restoration import is_blended, is_compressed, settle, sharpen, smooth
 from ...masks.run_lengths import turn_pixels
 from ...masks.similarity import count_shared
-from ...masks.stack import Array, Size, Stack, Stacks, empty_labels, pack
+from ...masks.stack import Array, Size, Stack, Stacks, empty_labels, labels_in, pack, stacks_of
 from ..base.suspicions import (
     Reading,
     ReadingScores,
@@ -23,6 +24,8 @@ from ..base.suspicions import (
     judge_readings,
     list_neighbours,
     list_rearrangements,
+    read_blended,
+    read_compressed,
     read_turned,
     score_readings,
 )
@@ -132,6 +135,80 @@ _REVERSED = Reading(
 )  # fmt: skip
 
 
+#: The minimum share of the sequences tried, if there are so many: labels of one object blend with none.
+_SHARE_RESTORED, _MANY = 0.25, 12
+#: The readings of labels that were resized or compressed, each with its evidence in the labels of one frame, predicted
+#: and true, and with the change of labels that undoes it.
+_RESTORED: List[Tuple[Reading, Callable[[Array, Array], bool], Callable[[Array], Array]]] = [
+    (replace(reading, open=lambda _: lambda stacks: stacks), suggests, change)
+    for reading, suggests, change in (
+        (read_blended("sequence", "masks"), is_blended, sharpen),
+        *(
+            (reading, lambda labels, _: is_compressed(labels), change)
+            for reading, change in zip(read_compressed("sequence", "masks"), (settle, smooth))
+        ),
+    )
+]
+
+
+class _RestoredImages(MaskFiles):
+    """The label images of a sequence whose pixels are changed."""
+
+    def __init__(self, masks: MaskFiles, change: Callable[[Array], Array]) -> None:
+        self._masks, self._change = masks, change
+
+    def frames(self) -> Set[str]:
+        return self._masks.frames()
+
+    def read_stacks(self, frames: List[str], size: Size, problems: Problems) -> Optional[Stacks]:
+        stacks = self._masks.read_stacks(frames, size, problems)
+        if not stacks:
+            return stacks
+        block = empty_labels(len(frames), size, np.uint8)
+        for frame in range(len(frames)):
+            block[frame, :, : size[1]] = self._change(_draw_labels(stacks, frame, size))
+        return stacks_of(block, labels_in(block), size)
+
+
+class _FirstLabels(MaskFiles):
+    """The label images of a sequence, of which one frame is kept when the first block is read."""
+
+    def __init__(self, masks: MaskFiles) -> None:
+        self._masks = masks
+        #: The frame, by its index in the first block, and its labels.
+        self._kept: Optional[Tuple[int, Array]] = None
+
+    def frames(self) -> Set[str]:
+        return self._masks.frames()
+
+    def missing_frames(self, required: RequiredFrames) -> List[Problem]:
+        return self._masks.missing_frames(required)
+
+    def read_stacks(self, frames: List[str], size: Size, problems: Problems) -> Optional[Stacks]:
+        stacks = self._masks.read_stacks(frames, size, problems)
+        if stacks and self._kept is None and max(map(int, stacks)) < _LABELS:
+            middle = len(frames) // 2
+            self._kept = middle, _draw_labels(stacks, middle, size)
+        return stacks
+
+    def judge(self, truth: Stacks, empty: Stack) -> List[Reading]:
+        """Return the readings that the labels of the frame suggest, given the true masks of the first block."""
+        if self._kept is None:
+            return []
+        frame, labels = self._kept
+        true_labels = _draw_labels(truth, frame, empty.size)
+        return [reading for reading, suggests, _ in _RESTORED if suggests(labels, true_labels)]
+
+
+def _draw_labels(stacks: Stacks, frame: int, size: Size) -> Array:
+    """Return the labels of a frame."""
+    labels = np.zeros(size, np.int32)
+    for label, stack in stacks.items():
+        if is_number(label):
+            labels[stack.draw(frame)] = int(label)
+    return labels
+
+
 class _ReversedFrames(MaskFiles):
     """The masks of a sequence in reverse order."""
 
@@ -151,15 +228,22 @@ class FrameSteps:
     Counting ends with the first block whose masks are right.
     """
 
-    def __init__(self, truth: Sequence, protocol: SequenceProtocol) -> None:
+    def __init__(self, truth: Sequence, masks: Optional[MaskFiles], protocol: SequenceProtocol) -> None:
+        #: The masks to count; label images show whether they were resized or compressed.
+        self.masks = _FirstLabels(masks) if type(masks) is LabelImages else masks
+        #: The readings of resized and compressed labels that one frame suggests.
+        self.restored: List[Reading] = []
         self._labels = _list_pairs(truth, protocol)
         self._frames = 0
-        self._is_right = False
+        self._is_right = self._has_looked = False
         #: For each step from a frame to the masks compared with it.
         self._tables = [_make_table(self._labels) for _ in _OFFSETS]
 
     def add(self, counts: Array, truth: Stacks, predicted: Stacks, empty: Stack) -> None:
         """Count the frames of a block that lie between two others, given all its counts."""
+        if isinstance(self.masks, _FirstLabels) and not self._has_looked:
+            self._has_looked = True
+            self.restored = self.masks.judge(truth, empty)
         end = len(empty.words) - 1
         if self._is_right or end < 2:
             return
@@ -235,9 +319,13 @@ def _list_readings(protocol: SequenceProtocol) -> List[Reading]:
 
 
 def look_at_sequence(
-    truth: Sequence, masks: Optional[MaskFiles], protocol: SequenceProtocol, counts: SequenceCounts
+    truth: Sequence,
+    masks: Optional[MaskFiles],
+    protocol: SequenceProtocol,
+    counts: SequenceCounts,
+    restored: List[Reading],
 ) -> ReadingScores:
-    """Return the scores by other readings of a sequence whose masks hardly overlap their objects."""
+    """Return the scores of a sequence by other readings, also by those of restored labels, if its score is low."""
     if masks is None or counts.problem_count or not counts.counts.size:
         return {}
     totals = counts.counts.sum(axis=3)
@@ -263,7 +351,14 @@ def look_at_sequence(
             **_score_readings(truth, backwards, protocol, [_REVERSED]),
         }
 
-    return score_readings(score, readings, lambda reading: score_all().get(reading.name))
+    def score_restored(reading: Reading) -> Optional[float]:
+        (change,) = [change for row, _, change in _RESTORED if row is reading]
+        return _score_readings(truth, _RestoredImages(masks, change), protocol, [reading]).get(reading.name)
+
+    return {
+        **score_readings(score, readings, lambda reading: score_all().get(reading.name)),
+        **score_readings(score, restored, score_restored),
+    }
 
 
 def _score_readings(
@@ -314,7 +409,11 @@ def suspect(accumulator: SequenceAccumulator) -> List[str]:
     """Return warnings if the masks of all sequences look like a mistake."""
     protocol, all_counts = accumulator.protocol, accumulator.all_counts()
     reading_scores = [counts.reading_scores for counts in all_counts]
-    explained = judge_readings(reading_scores, len(accumulator.names), [*_STEPS, *_list_readings(protocol)], _METRIC)
+    count = len(accumulator.names)
+    share = _SHARE_RESTORED if count >= _MANY else Reading.share
+    restored = [replace(reading, share=share) for reading, *_ in _RESTORED]
+    readings = [*_STEPS, *_list_readings(protocol), *restored]
+    explained = judge_readings(reading_scores, count, readings, _METRIC)
     if explained:
         return explained
     answered = [counts for counts in all_counts if counts.is_sent and counts.counts.size]

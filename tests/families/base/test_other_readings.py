@@ -171,11 +171,37 @@ def test_maps_that_were_compressed_with_losses_are_named(kind: str, tmp_path: Pa
     assert len(named) == is_named
 
 
+def test_numbered_cells_that_were_compressed_are_named(tmp_path: Path) -> None:
+    images = {f"{number:03d}_masks.png": np.kron(draw(number) * 7, np.ones((3, 3), np.uint8)) for number in range(3)}
+    (tmp_path / "truth").mkdir()
+    for name, image in images.items():
+        (tmp_path / "truth" / name).write_bytes(png(image))
+    for spoil, is_named in ((compress, True), (lambda image: image, False)):
+        (tmp_path / "results.zip").write_bytes(zipped({name: png(spoil(image)) for name, image in images.items()}))
+        lines = score(tmp_path / "results.zip", tmp_path / "truth", CELLS).warnings
+        assert any("as after JPEG compression: corrected, AP50 would be" in line for line in lines) == is_named
+
+
 def test_labels_of_short_runs_become_the_nearest_others() -> None:
     row = [*[3] * 12, 4, 5, 6, *[9] * 12, 40]
     assert restoration.settle(np.array([row], np.uint8)).tolist() == [[*[3] * 14, 3, *[9] * 12, 9]]
     noise = np.arange(12, dtype=np.uint8).reshape(3, 4)
     assert restoration.settle(noise) is noise
+
+
+def test_smooth_labels_are_medians_along_rows_and_columns() -> None:
+    speck = np.full((5, 6), 4, np.uint8)
+    speck[2, 3] = 9
+    assert restoration.smooth(speck).tolist() == np.full((5, 6), 4).tolist()
+    halves = np.repeat([[1, 1, 1, 7, 7, 7]], 5, axis=0)
+    assert restoration.smooth(halves).tolist() == halves.tolist()
+
+
+def test_odd_values_of_borders_lie_in_short_runs() -> None:
+    image = np.repeat([[1, 1, 1, 9, 5, 5, 5, 9, 9, 9, 9, 9]], 60, axis=0)
+    assert restoration.are_short(image[:, :7], image[:, :7] == 9)
+    assert not restoration.are_short(image[:9, :7], image[:9, :7] == 9)
+    assert not restoration.are_short(image, image == 9)
 
 
 def test_blended_runs_have_the_nearer_label() -> None:

@@ -219,6 +219,16 @@ def test_every_problem_is_a_sentence(tmp_path: Path) -> None:
         score(files, truth)
 
 
+def test_masks_with_several_values_are_named(tmp_path: Path) -> None:
+    truth = objects(tmp_path / "t", a=boxed((26000, 0, 10)))
+    blended = boxed((0, 0, 80), (255, 0, 10), (120, 10, 12)).astype(np.uint8)
+    for name, shape, lines in (("blended", blended, 1), ("right", (0, 10), 0)):
+        files = sent(tmp_path / name, a=[("26 0.9", shape)])
+        warnings = segjudge.score(files, truth, SAFE).warnings
+        sentence = "1 mask holds several values besides 0, all of which count: save masks as PNG with 0 and 255"
+        assert [sentence in line for line in warnings].count(True) == lines
+
+
 def test_train_ids_and_texts_of_other_images_are_named(tmp_path: Path) -> None:
     truth = objects(tmp_path / "t", a=boxed((26000, 0, 10)))
     files = sent(tmp_path / "s", a=[("13 0.9", (0, 10))], c=[])

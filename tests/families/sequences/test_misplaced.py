@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -9,11 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import segjudge
 from segjudge.cli import main
 from segjudge.masks.compression import label_png
 from segjudge.masks.demo import make_scene
+from tests import published
 from tests.builders import ROOT, written, zipped
 from tests.commands.test_cli import davis
 from tests.commands.test_participants import folder_of
@@ -196,3 +199,38 @@ def test_where_a_number_is_no_mean_over_frames_the_page_says_so(
     assert len(re.findall(r"<b>([\d.]+)</b></dt>", text)) == 9
     assert main(["compare", f"a={results}", f"b={results}", *on, "--kinds"]) == 2
     assert "failures of mosev2 have no kinds" in capsys.readouterr().err
+
+
+# ── labels that were resized or compressed ──────────────────────────────────
+
+
+def blend(labels: Any) -> Any:
+    """Return labels that were shrunk and enlarged with interpolation."""
+    height, width = labels.shape
+    small = Image.fromarray(labels.astype(np.float32)).resize((width // 2, height // 2), Image.Resampling.BILINEAR)
+    return np.rint(np.array(small.resize((width, height), Image.Resampling.BILINEAR))).astype(np.uint8)
+
+
+def compress(labels: Any) -> Any:
+    stream = io.BytesIO()
+    Image.fromarray(labels).save(stream, "JPEG", quality=75)
+    return np.array(Image.open(stream))
+
+
+RESTORED = {
+    "blend": (blend, "labels of masks blend along borders, as if resized with interpolation: corrected, the IoU"),
+    "JPEG": (compress, "labels of masks waver along borders, as after JPEG compression: corrected, the IoU"),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", RESTORED)
+@pytest.mark.parametrize("protocol", ["davis2017", "davis2016"])
+def test_resized_and_compressed_labels_are_named(kind: str, protocol: str, tmp_path: Path) -> None:
+    shades = np.array([0, 90, 200] if protocol == "davis2017" else [0, 255, 255], np.uint8)
+    disks = [np.kron(published.labels("swan", frame), np.ones((2, 2), np.uint8)) for frame in range(3)]
+    truth = {"swan": [shades[labels] for labels in disks]}
+    change, slip = RESTORED[kind]
+    for prediction, is_named in (({"swan": [change(frame) for frame in truth["swan"]]}, True), (truth, False)):
+        lines = score(truth, prediction, tmp_path / str(is_named), protocol).warnings
+        assert [slip in line for line in lines].count(True) == is_named
