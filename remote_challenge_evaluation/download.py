@@ -16,7 +16,7 @@ from urllib.parse import urljoin, urlsplit
 import requests
 from requests.structures import CaseInsensitiveDict
 
-from segjudge.system.network import Watch, WireError, call_watched, exchange, pauses, read_blocks, with_deadline
+from segjudge.system.network import Watch, WireError, call_in_thread, exchange, pauses, read_blocks, with_deadline
 
 _BLOCK = 1 << 18
 #: Timeouts in seconds: to connect, and between two bytes.
@@ -127,7 +127,7 @@ class _Transfer:
     def fetch(self, url: str) -> None:
         """Fetch the missing bytes; raises WireError if the file is still incomplete."""
         exchange(lambda session: self._continue(session, url), self._check_time)
-        call_watched(self._check_complete, self._check_time)  # a checksum takes seconds
+        call_in_thread(self._check_complete, self._check_time)  # a checksum takes seconds
 
     def _continue(self, session: requests.Session, url: str) -> None:
         tag = self._headers.get("ETag", "")

@@ -20,7 +20,7 @@ from typing import Any
 
 from segjudge.platforms.evalai.client import ApiError, Jobs, QueueMessage
 from segjudge.system.extras import make_error
-from segjudge.system.network import StoppedError, Watch, call_watched, with_deadline
+from segjudge.system.network import StoppedError, Watch, call_in_thread, with_deadline
 
 from .journal import FETCHED, JobReport, Journal
 from .monitoring import Log
@@ -163,7 +163,7 @@ class HostQueue(WorkQueue):
     def receive(self) -> QueueMessage | None:
         limits = {"MaxNumberOfMessages": 1, "WaitTimeSeconds": self._poll_seconds, "VisibilityTimeout": _VISIBILITY}
         try:
-            answer = call_watched(lambda: self._sqs.receive_message(QueueUrl=self._url, **limits), self._watch)
+            answer = call_in_thread(lambda: self._sqs.receive_message(QueueUrl=self._url, **limits), self._watch)
             (message,) = answer.get("Messages") or [None]
             return _parse_message(message) if message else None
         except StoppedError:
@@ -193,7 +193,7 @@ class HostQueue(WorkQueue):
     def acknowledge_end(self, message: QueueMessage) -> None:
         fields = {"QueueUrl": self._url, "ReceiptHandle": message.handle}
         try:
-            call_watched(lambda: self._sqs.delete_message(**fields), with_deadline(_AWS_SECONDS))
+            call_in_thread(lambda: self._sqs.delete_message(**fields), with_deadline(_AWS_SECONDS))
         except Exception as error:  # noqa: BLE001 - the message comes back, and is recognised
             self._log("message not deleted", why=str(error)[:200])
 
@@ -237,7 +237,7 @@ def upload_report(address: str, submission: int, report: JobReport, log: Log) ->
     body = json.dumps(report, indent=1, default=str).encode()
     fields = {"Bucket": bucket, "Key": os.path.join(prefix, f"submission_{submission}.json"), "Body": body}
     try:
-        call_watched(
+        call_in_thread(
             lambda: _aws_client("s3").put_object(**fields, ContentType="application/json"), with_deadline(_AWS_SECONDS)
         )
     except Exception as error:  # noqa: BLE001 - the result is reported; this copy of it is optional
@@ -249,7 +249,7 @@ def fetch_annotations(address: str, folder: str, names: list[str], owner: str, w
     if not address.startswith("s3://"):
         return os.path.abspath(address)
     try:
-        return call_watched(lambda: _fetch(address, folder, names, owner), watch)
+        return call_in_thread(lambda: _fetch(address, folder, names, owner), watch)
     except StoppedError:
         raise
     except Exception as error:  # noqa: BLE001 - botocore's errors have no family; all of them say what is wrong

@@ -11,7 +11,7 @@ from segjudge.families import prefers_smaller, ranking_rule_of
 from segjudge.system.errors import UsageError
 
 from .rankings import TaskScores
-from .score_tables import AlgorithmScores, check_alike, tasks_of
+from .score_tables import AlgorithmScores, check_comparable, tasks_of
 from .statistics import Floats, Ties, ranks_of
 
 
@@ -24,7 +24,7 @@ def find_rule(scores: list[AlgorithmScores]) -> Any:
             f"{printable(base.protocol)} does not define the ranking of its own challenge; choose another method"
         )
     for method in scores:
-        check_alike(base, method)
+        check_comparable(base, method)
         if not method.cases:
             raise UsageError(f"{method.name} has no values per case; score it again with this version of segjudge")
     return rule

@@ -59,11 +59,11 @@ from .paper_tables import Column, escape_name, escape_text, tabulate, write_late
 from .plots import plot_means
 from .score_tables import (
     AlgorithmScores,
-    check_alike,
+    check_comparable,
     choose_ranking_metric,
     choose_split,
     name_scores,
-    sum_groups,
+    pseudo_values_by_group,
     sum_objects,
 )
 from .statistics import GROUPS, SEQUENCES, Difference, Mean, Sums, compare_pairs, describe_pair, estimate_means
@@ -442,8 +442,8 @@ def compare(*methods: Scores | Mapping[str, Scores], metric: str = "", split: st
         for name, report in reports.items()
     ]
     for algorithm in algorithms[1:]:
-        check_alike(algorithms[0], algorithm)
-    sums, sequences = (sum_groups(reports, metric), []) if in_groups else sum_objects(algorithms, metric)
+        check_comparable(algorithms[0], algorithm)
+    sums, sequences = (pseudo_values_by_group(reports, metric), []) if in_groups else sum_objects(algorithms, metric)
     return Comparison(metric, sums, sequences, bounds_of(metric, base.protocol), scores_by_name, base.split)
 
 

@@ -127,7 +127,7 @@ def _read_origin(document: Mapping[str, Any], split: str) -> dict[str, object]:
     return {key: value for key, value in origin.items() if value is not None or (key == "rules" and protocol)}
 
 
-def check_alike(base: AlgorithmScores, scores: AlgorithmScores) -> None:
+def check_comparable(base: AlgorithmScores, scores: AlgorithmScores) -> None:
     """Raise UsageError for scores with different protocols, revisions, rules, truths or cases."""
     pair = f"{scores.name} and {base.name}"
     if scores.protocol != base.protocol:
@@ -158,7 +158,7 @@ def sum_objects(scores: list[AlgorithmScores], metric: str) -> tuple[Sums, list[
     table = np.zeros((len(scores), len(names)))
     counts = np.zeros_like(table)
     for row, method in enumerate(scores):
-        check_alike(base, method)
+        check_comparable(base, method)
         if {entry["sequence"] for entry in method.objects} != set(names):
             raise UsageError(f"{method.name} and {base.name} were not scored on the same sequences")
         if metric not in method.values:
@@ -177,7 +177,7 @@ def sum_objects(scores: list[AlgorithmScores], metric: str) -> tuple[Sums, list[
     ), names
 
 
-def sum_groups(reports: Mapping[str, Report], metric: str) -> Sums:
+def pseudo_values_by_group(reports: Mapping[str, Report], metric: str) -> Sums:
     """Return the jackknife pseudo-values of a metric by group of images, videos or sequences.
 
     Incomparable scores are rejected; see `docs/ranking.md`.
@@ -224,7 +224,7 @@ def _make_task_of_objects(scores: list[AlgorithmScores], metric: str) -> TaskSco
 def _make_task_of_groups(scores: list[AlgorithmScores], metric: str) -> TaskScores:
     rows = []
     for method in scores:
-        check_alike(scores[0], method)
+        check_comparable(scores[0], method)
         if metric not in method.values:
             raise UsageError(describe_unknown_metric(method.protocol, metric, method.values))
         if method.groups is None or metric not in method.groups:

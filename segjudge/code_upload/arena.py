@@ -210,7 +210,7 @@ def _run_agent(  # noqa: PLR0913 - what an agent's run consists of
     variables = {**_plain_environment(), **agent.variables, **variables}
     with (
         contextlib.closing(ResourceGroup(processes=limits.processes, memory=limits.memory)) as group,
-        _run(group.enter(boxed_command), variables, agent.folder, subprocess.STDOUT) as child,
+        _run(group.wrap(boxed_command), variables, agent.folder, subprocess.STDOUT) as child,
     ):
         tree = TreeWatch(child, TreeBounds(limits.memory, limits.processes, tmpfs, written, disk))
         output = Tail(child.output, _LOG // 2, beginning=True)

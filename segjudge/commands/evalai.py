@@ -484,7 +484,12 @@ def _push(args: argparse.Namespace) -> int:
     from segjudge.platforms.evalai.bundle.agreement import describe_scoring
     from segjudge.platforms.evalai.bundle.check import check
     from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
-    from segjudge.platforms.evalai.bundle.push import ChallengePush, RejectedError, find_repository, without_sponsors
+    from segjudge.platforms.evalai.bundle.push import (
+        ChallengePush,
+        RejectedError,
+        find_repository,
+        write_without_sponsors,
+    )
     from segjudge.platforms.evalai.bundle.server_state import ServerState
     from segjudge.platforms.evalai.client import EvalAISettings
     from segjudge.platforms.rules.problems import mappings_in
@@ -500,7 +505,7 @@ def _push(args: argparse.Namespace) -> int:
         state = process.fetch_state(ServerState.load(root, account.host, name), existing) if existing else None
         if not _passes_whole(check(bundle, state), bundle):
             return OURS
-        if existing and without_sponsors(bundle, os.path.join(folder, "update.zip")):
+        if existing and write_without_sponsors(bundle, os.path.join(folder, "update.zip")):
             bundle = os.path.join(folder, "update.zip")
             say("warning: sponsors are omitted, because EvalAI fails on updates with sponsors")
         try:

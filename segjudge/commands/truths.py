@@ -119,7 +119,7 @@ class TruthChoice(NamedTuple):
         from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 
         source = find_bundle()
-        phase = source.phase(self.phase or "") if secrecy else source.own_phase(self.phase or "")
+        phase = source.phase(self.phase or "") if secrecy else source.script_phase(self.phase or "")
         return phase, self.annotations or os.path.join(source.root, phase.annotations)
 
     def choose_images(self, named: str | None) -> str:
@@ -227,7 +227,7 @@ def _list_phases() -> Sequence[str]:
     from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 
     try:
-        return [phase.codename for phase in find_bundle().own_phases()]
+        return [phase.codename for phase in find_bundle().script_phases()]
     except (UsageError, HostError):
         return []
 

@@ -210,7 +210,7 @@ class SessionHost:
         if name not in self._open:
             session = self._make_session(name, user)
             try:
-                session.go_on()
+                session.resume()
             except SessionInputError:
                 raise LookupError(
                     "This session began with sequences or limits that the server no longer has."
@@ -335,7 +335,7 @@ class HostedSession(Session):
         self.enter(resume=False)
         self.save()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Continue the session in the folder; a finished one has its report there."""
         self.enter(resume=False)
         if (self.folder / _SUMMARY).exists():

@@ -126,7 +126,7 @@ class FrameAccumulator:
         if missing or not self._frames:
             raise UsageError(f"nothing was counted for {name_list(missing, 5)}" if missing else "nothing was counted")
         for name, frames in self._frames.items():
-            _check_numbers(name, frames)
+            _check_frame_numbers(name, frames)
         try:
             report = report_of(_SPLIT, self._door.accumulate(self._in_order()))
         except (LookupError, TypeError, ValueError, OverflowError) as error:
@@ -162,7 +162,7 @@ def _open_door(protocol: FamilyProtocol, categories: Sequence[Mapping[str, Any]]
         raise ArgumentValueError(f"{fault}; give each the keys of COCO's annotation files: id, name") from None
 
 
-def _check_numbers(name: str, frames: Iterable[str]) -> None:
+def _check_frame_numbers(name: str, frames: Iterable[str]) -> None:
     """Raise UsageError if two frames have one number, so that their order is undefined."""
     names: dict[object, str] = {}
     for frame in frames:

@@ -132,7 +132,7 @@ def merge_parts(paths: Iterable[str]) -> _Merged:
             if not template:
                 template, first_path = manifest, path
                 accumulators = _make_accumulators(manifest, path)
-            _check_alike(template, first_path, manifest, path)
+            _check_mergeable(template, first_path, manifest, path)
             number = manifest["part"]
             if number in seen:
                 raise UsageError(f"{seen[number]} and {path} are both part {number}; give each part once")
@@ -236,7 +236,7 @@ def _read_manifest(archive: zipfile.ZipFile, path: str) -> dict[str, Any]:
     return dict(manifest)
 
 
-def _check_alike(manifest: dict[str, Any], first_path: str, added: dict[str, Any], path: str) -> None:
+def _check_mergeable(manifest: dict[str, Any], first_path: str, added: dict[str, Any], path: str) -> None:
     for key, differ in _DIFFER.items():
         if manifest[key] != added[key]:
             raise UsageError(f"{first_path} and {path} {differ}; merge only parts of one run")

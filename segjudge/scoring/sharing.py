@@ -201,7 +201,7 @@ def _receive_parts(
         try:
             future = call(number, failures[number])
         except (BrokenExecutor, RuntimeError) as error:
-            raise _loss_error(error) from None
+            raise _worker_loss_error(error) from None
         pending[future] = number
         future.add_done_callback(done.put)
 
@@ -217,7 +217,7 @@ def _receive_parts(
                 failures[number] += 1
                 names = {kind.__name__ for kind in type(error).__mro__}
                 if names & set(_LOST):
-                    raise _loss_error(error) from None
+                    raise _worker_loss_error(error) from None
                 if failures[number] > _MOST_RETRIES:
                     what = redact(f"{type(error).__name__}: {error}".splitlines()[0])[:300]
                     raise HostError(f"part {number} of {count} failed {failures[number]} times: {what}") from error
@@ -241,7 +241,7 @@ def _wait_for_next(done: queue.SimpleQueue[Future[bytes]], workers: Callable[[],
                 raise HostError(f"the cluster has had no worker for {_PATIENCE:.0f} seconds; start some") from None
 
 
-def _loss_error(error: BaseException) -> HostError:
+def _worker_loss_error(error: BaseException) -> HostError:
     what = redact(f"{type(error).__name__}: {error}".splitlines()[0])[:300].removesuffix(": ")
     return HostError(f"the executor's workers were lost ({what}); create a new executor and score again")
 

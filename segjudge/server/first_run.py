@@ -12,7 +12,7 @@ from typing import TextIO
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.build import list_samples
 from segjudge.platforms.evalai.bundle.bundle_source import PICTURES_FOLDER
-from segjudge.platforms.evalai.bundle.push import without_sponsors
+from segjudge.platforms.evalai.bundle.push import write_without_sponsors
 from segjudge.system.files import hold_folder
 
 from . import bundle_import
@@ -106,7 +106,7 @@ def create_challenge(services: Services, bundle: str, origin: str, folder: str) 
     if refusal:
         anew = " If it has become another challenge, --reset deletes the old one." if existing else ""
         raise HostError(f"EvalAI would reject this bundle:\n{refusal}\n`segjudge check` shows the lines.{anew}")
-    if existing and without_sponsors(bundle, os.path.join(folder, "update.zip")):
+    if existing and write_without_sponsors(bundle, os.path.join(folder, "update.zip")):
         bundle = os.path.join(folder, "update.zip")  # as push does, since EvalAI fails on them
     try:
         host_team = _first_team(services, HOST_NAME, HOST)

@@ -75,7 +75,7 @@ def _make_full_page(order: _Order) -> _Answer:
 
     def make(images: str) -> _Answer:
         page = make_report(scores, order["title"], make_page_options(images, _MEGABYTES))
-        glances = _glance_at(page, [report.split for report in scores.reports])
+        glances = _summarize_splits(page, [report.split for report in scores.reports])
         films: dict[str, Any] = {section.split: section.values.get("film") for section in page.sections[::-1]}
         for split, glance in glances.items():
             sequence = films[split]["sequence"] if films.get(split) else ""
@@ -86,7 +86,7 @@ def _make_full_page(order: _Order) -> _Answer:
     return _render(order, make)
 
 
-def _glance_at(page: ReportPage, splits: list[str]) -> dict[str, _Answer]:
+def _summarize_splits(page: ReportPage, splits: list[str]) -> dict[str, _Answer]:
     """Return the verdicts of a page's splits, with the worst frame of each player."""
     from segjudge.report.page import PLAYER, read_verdicts
     from segjudge.scoring.notebook import shrink_picture
@@ -141,7 +141,10 @@ def _make_stored_page(order: _Order) -> _Answer:
     except UsageError:
         raise UsageError("the stored result of this submission cannot be shown as a page") from None
     page = make_stored_page(result, order["title"])
-    return {"page": render_stored(page), "glances": _glance_at(page, [report.split for report in read_reports(result)])}
+    return {
+        "page": render_stored(page),
+        "glances": _summarize_splits(page, [report.split for report in read_reports(result)]),
+    }
 
 
 def _phases(order: _Order) -> tuple[Phase, ...]:

@@ -158,7 +158,7 @@ async def _check_health(request: Request) -> Response:
 
     trouble = NO_ANSWER
     with anyio.move_on_after(_LOOK_SECONDS):
-        trouble = await anyio.to_thread.run_sync(database, abandon_on_cancel=True, limiter=_look_limiter())
+        trouble = await anyio.to_thread.run_sync(database, abandon_on_cancel=True, limiter=_health_check_limiter())
     loops = [
         {
             "name": loop.name,
@@ -181,7 +181,7 @@ async def _check_health(request: Request) -> Response:
 
 
 @lru_cache(maxsize=1)
-def _look_limiter() -> anyio.CapacityLimiter:
+def _health_check_limiter() -> anyio.CapacityLimiter:
     """Return a limiter for two waiting health checks, separate from the threads of requests."""
     return anyio.CapacityLimiter(2)
 

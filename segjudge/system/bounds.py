@@ -305,7 +305,7 @@ class ResourceGroup:
         """Return whether the kernel enforces a bound: `cpu`, `pids` or `memory`."""
         return kind in self._bounds
 
-    def enter(self, command: Sequence[str]) -> list[str]:
+    def wrap(self, command: Sequence[str]) -> list[str]:
         """Return a command that starts inside the group."""
         files = " ".join(os.path.join(folder, "cgroup.procs") for folder in self._folders)
         return ["/bin/sh", "-c", _ENTER, files, *command] if files else list(command)

@@ -47,7 +47,7 @@ def exchange(work: Callable[[requests.Session], _Result], watch: Watch) -> _Resu
     """Run `work`; raises WireError for every failure of network or server."""
     connections = _Connections()
     try:
-        return call_watched(lambda: work(connections.session), watch)
+        return call_in_thread(lambda: work(connections.session), watch)
     except _NETWORK as error:
         raise WireError(reason_of(error)) from None
     finally:
@@ -67,7 +67,7 @@ def read_blocks(response: requests.Response, size: int = 1 << 16, *, decode: boo
         yield block
 
 
-def call_watched(work: Callable[[], _Result], watch: Watch) -> _Result:
+def call_in_thread(work: Callable[[], _Result], watch: Watch) -> _Result:
     """Run blocking work in a thread; if the watch raises, abandon the thread."""
     future: Future[_Result] = Future()
 

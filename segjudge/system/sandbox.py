@@ -68,7 +68,7 @@ def find_sandbox(*, required: bool = False) -> str | None:
 def missing_limits(program: str) -> list[str]:
     """Return a sentence for each limit that this sandbox lacks."""
     sentences = []
-    if not _namespace_words(program):
+    if not _namespace_arguments(program):
         text = "This bwrap cannot forbid namespaces, in which mounted memory is unlimited (bubblewrap 0.8 can)."
         sentences.append(text)
     if platform.machine() not in _FILTERED:
@@ -88,7 +88,7 @@ def _counts_apart() -> bool:
 
 
 @functools.cache
-def _namespace_words(program: str) -> tuple[str, ...]:
+def _namespace_arguments(program: str) -> tuple[str, ...]:
     trial = [program, "--unshare-all", *_NO_NAMESPACES, "--ro-bind", "/", "/", "true"]
     done = subprocess.run(trial, capture_output=True, check=False, start_new_session=True)
     return _NO_NAMESPACES if done.returncode == 0 else ()
@@ -109,7 +109,7 @@ def agent_command(
     """
     seconds = (int(limits.seconds) + 60) * (os.cpu_count() or 1)
     if program is None:
-        return _limit_words(sys.executable, command, limits.memory, seconds)
+        return _limit_command(sys.executable, command, limits.memory, seconds)
     user_packages = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
     packages = [os.path.join(IMPORT_ROOT, name) for name in _PACKAGES]
     readable = [*_SYSTEM, sys.prefix, sys.base_prefix, *user_packages, *packages, folder]
@@ -118,7 +118,7 @@ def agent_command(
     for path, is_writable in mounts:
         boxed += ["--bind" if is_writable else "--ro-bind", path, path]
     boxed += _hide_paths(hidden, [*readable, *(path for path, _ in mounts)])
-    limited = _limit_words(sys.executable, command, limits.memory, seconds, limits.processes, is_boxed=True)
+    limited = _limit_command(sys.executable, command, limits.memory, seconds, limits.processes, is_boxed=True)
     return [*boxed, *_CLOSED, "--chdir", folder, *limited]
 
 
@@ -144,7 +144,7 @@ def scorer_command(  # noqa: PLR0913 - what a sandbox consists of
     for source, path in further_mounts:
         boxed += ["--bind", source, path]
     boxed += _hide_paths(hidden, [*readable, *(path for _, path in mounts)])
-    limited = _limit_words(python, command, processes=SCORER_PROCESSES, is_boxed=True)
+    limited = _limit_command(python, command, processes=SCORER_PROCESSES, is_boxed=True)
     return [*boxed, *_CLOSED, "--chdir", folder or target, *limited]
 
 
@@ -163,13 +163,13 @@ def installer_command(
     boxed += _bind_read_only((*_SYSTEM, *_NETWORK, *settings, *links, *readable))
     for path in writable:
         boxed += ["--bind", path, path]
-    limited = _limit_words(arguments[0], arguments, processes=SCORER_PROCESSES, is_boxed=True)
+    limited = _limit_command(arguments[0], arguments, processes=SCORER_PROCESSES, is_boxed=True)
     return [*boxed, *_CLOSED, "--chdir", _TEMPORARY, *limited]
 
 
 def _begin_command(program: str, memory: int) -> list[str]:
     """Return the start of a sandbox command, with a size of shared memory."""
-    boxed = [program, *_ISOLATED, *_namespace_words(program), "--dev", "/dev"]
+    boxed = [program, *_ISOLATED, *_namespace_arguments(program), "--dev", "/dev"]
     return [*boxed, "--size", str(memory), "--tmpfs", _SHARED_MEMORY]
 
 
@@ -227,7 +227,7 @@ os.execvp(sys.argv[5], sys.argv[5:])
 """
 
 
-def _limit_words(
+def _limit_command(
     python: str, command: list[str], memory: int = 0, seconds: int = 0, processes: int = 0, *, is_boxed: bool = False
 ) -> list[str]:
     # Older systems would also count the user's other processes.

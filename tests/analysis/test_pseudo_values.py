@@ -15,7 +15,7 @@ import pytest
 import segjudge
 from segjudge.analysis.comparison import Comparison
 from segjudge.analysis.rankings import Rule, TaskScores, rank_by_every_rule
-from segjudge.analysis.score_tables import sum_groups
+from segjudge.analysis.score_tables import pseudo_values_by_group
 from segjudge.analysis.statistics import GROUPS, SEQUENCES, Sums, compare_pairs, describe_pair, estimate_means
 from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS, report_of
@@ -42,7 +42,7 @@ def test_means_and_errors_are_those_of_the_scores(tmp_path: Path) -> None:
     worse.write_text(json.dumps(records_of(RESULTS)[::3]))
     reports = {name: segjudge.score(path, TRUTH, "places2017").reports[0] for name, path in
                (("all", RESULTS), ("third", worse))}  # fmt: skip
-    table = sum_groups(reports, "AP50")
+    table = pseudo_values_by_group(reports, "AP50")
     (pair,) = compare_pairs(table)
     for mean in estimate_means(table, [pair]):
         report = reports[mean.name]
@@ -62,7 +62,7 @@ def of_track(name: str, protocol: str = "") -> Report:
 @pytest.mark.parametrize("protocol", TRACKS)
 def test_metrics_of_videos_are_left_out_one_by_one(protocol: str) -> None:
     report, metric = of_track(protocol), PROTOCOLS[protocol].metrics[0]
-    table = sum_groups({"one": report, "same": report}, metric)
+    table = pseudo_values_by_group({"one": report, "same": report}, metric)
     assert table.sums.shape == (2, len(report.counts.names))  # type: ignore[union-attr]  # of any track
     assert table.sums.mean(axis=1) == pytest.approx([report.values[metric]] * 2, abs=1e-12)
     (pair,) = compare_pairs(table)
@@ -113,10 +113,10 @@ def test_what_cannot_be_compared_says_why() -> None:
     report, (metric, *_) = of_track(mine), PROTOCOLS[mine].metrics
     official = of_track(mine, f"{mine}-official")
     with pytest.raises(UsageError, match=f"B was scored as {mine}-official, A as {mine}"):
-        sum_groups({"A": report, "B": official}, metric)
+        pseudo_values_by_group({"A": report, "B": official}, metric)
     with pytest.raises(UsageError, match=f"{mine} has no metric AP, only {metric}"):
-        sum_groups({"A": report}, "AP")
-    assert np.isfinite(sum_groups({"A": report}, metric).sums).all()
+        pseudo_values_by_group({"A": report}, "AP")
+    assert np.isfinite(pseudo_values_by_group({"A": report}, metric).sums).all()
 
 
 @pytest.mark.long

@@ -608,13 +608,13 @@ def test_saved_scores_rank_as_the_written_ones(tmp_path: Path) -> None:
 def test_groups_are_compared_on_the_same_truth_by_the_same_protocol() -> None:
     files = ROOT / "examples/instances-dev/sharp.json", ROOT / "annotations/instances-dev.zip"
     places, coco = (segjudge.score(*files, protocol).reports[0] for protocol in ("places2017", "coco"))
-    table = score_tables.sum_groups({"A": places, "B": places}, "AP")
+    table = score_tables.pseudo_values_by_group({"A": places, "B": places}, "AP")
     assert table.sums.mean(axis=1) == pytest.approx([places.values["AP"]] * 2, abs=1e-12)
     assert (table.counts == 1).all()
     with pytest.raises(UsageError, match="B was scored as coco, A as places2017"):
-        score_tables.sum_groups({"A": places, "B": coco}, "AP")
+        score_tables.pseudo_values_by_group({"A": places, "B": coco}, "AP")
     with pytest.raises(UsageError, match="has no metric PQ"):
-        score_tables.sum_groups({"A": places}, "PQ")
+        score_tables.pseudo_values_by_group({"A": places}, "PQ")
 
 
 def test_means_of_seen_and_unseen_ones_are_compared_video_by_video(tmp_path: Path) -> None:

@@ -356,7 +356,7 @@ def test_pages_that_processes_share_are_counted_once(data: Path, tmp_path: Path)
 
 def test_what_cannot_be_bounded_is_said_at_the_start(data: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     monkeypatch.setattr(sandbox, "find_sandbox", lambda **_: "/usr/bin/true")
-    monkeypatch.setattr(sandbox, "_namespace_words", lambda _program: ())
+    monkeypatch.setattr(sandbox, "_namespace_arguments", lambda _program: ())
     monkeypatch.setattr(sandbox.platform, "machine", lambda: "riscv64")
     monkeypatch.setattr(sandbox.platform, "release", lambda: "5.10.0-amd64")
     monkeypatch.setattr(sandbox.os, "getuid", lambda: 1000)

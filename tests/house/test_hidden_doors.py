@@ -74,7 +74,7 @@ def challenge(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def marks(challenge: Path, tmp_path_factory: pytest.TempPathFactory) -> re.Pattern[str]:
     """Return the digits of each score of test-hard, except digits that also occur in the output about test."""
-    phase = find_bundle(str(challenge)).own_phase(CODENAME)
+    phase = find_bundle(str(challenge)).script_phase(CODENAME)
     with redirect_stdout(StringIO()):
         answer = evaluate_phase(phase, str(challenge / phase.annotations), str(SAMPLE))
     (scores,) = [entry[SECRET] for entry in answer["result"] if SECRET in entry]
@@ -144,7 +144,7 @@ def leave_evalai(mine: Path, folder: Path, way: Way) -> Iterator[str]:
     if way.agrees:
         source = find_bundle(str(folder / "bundle.zip"))
         with redirect_stdout(StringIO()) as stdout, redirect_stderr(stdout):
-            phase = source.own_phase(CODENAME)
+            phase = source.script_phase(CODENAME)
             answer = evaluate_phase(phase, str(mine / phase.annotations), str(SAMPLE))
         config = source.config()
         row = config["challenge_phases"][0]
@@ -370,7 +370,7 @@ def test_one_module_reads_visibilities() -> None:
         path.relative_to(ROOT).as_posix()
         for folder in ("segjudge", "remote_challenge_evaluation", "code_upload_challenge_evaluation")
         for path in (ROOT / folder).rglob("*.py")
-        if re.search(r"""\.visibility\b|\[?["']visibility["']|\bread_phases\(|own_phases?\(""", path.read_text())
+        if re.search(r"""\.visibility\b|\[?["']visibility["']|\bread_phases\(|script_phases?\(""", path.read_text())
     }
     assert readers == VISIBILITY_READERS
 

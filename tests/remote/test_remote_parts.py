@@ -159,7 +159,7 @@ def test_a_worker_cannot_be_inspected_and_waits_for_aws(monkeypatch: pytest.Monk
     config = client.call_args.kwargs["config"]
     assert client.call_args.args == ("sqs",)
     assert (config.connect_timeout, config.read_timeout, config.retries) == (10, 60, {"max_attempts": 3})
-    monkeypatch.setattr(services, "call_watched", mock.Mock(side_effect=StoppedError("asked")))
+    monkeypatch.setattr(services, "call_in_thread", mock.Mock(side_effect=StoppedError("asked")))
     fetch = outcome(lambda: services.fetch_annotations("s3://b", "f", [], "w", lambda: None))
     assert fetch == "StoppedError: asked"
 

@@ -189,7 +189,7 @@ def test_a_group_has_the_bounds_that_it_is_asked_for(
     assert sorted(f"{path}: {text}" for path, text in texts.items()) == [file.replace("GROUP", name) for file in files]
     paths = " ".join(f"{groups}/{root}/{name}/cgroup.procs" for root in entered)
     shell = ["/bin/sh", "-c", bounds._ENTER, paths] if entered else []
-    assert group.enter(["run"]) == [*shell, "run"]
+    assert group.wrap(["run"]) == [*shell, "run"]
     group.close()
     assert not [*groups.glob("*/*")]
 

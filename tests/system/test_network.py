@@ -45,10 +45,10 @@ def test_a_body_is_read_in_blocks(options: dict[str, Any], asked: tuple[int, boo
 
 def test_a_watched_call_raises_its_error_or_that_of_its_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = fail(OSError(5, "broken"))
-    assert outcome(lambda: network.call_watched(broken, lambda: None)) == "OSError: [Errno 5] broken"
+    assert outcome(lambda: network.call_in_thread(broken, lambda: None)) == "OSError: [Errno 5] broken"
     monkeypatch.setattr(network.threading, "Thread", fail(RuntimeError("can't start new thread")))
     error = "BlockingIOError: [Errno 11] can't start new thread"
-    assert outcome(lambda: network.call_watched(lambda: 1, lambda: None)) == error
+    assert outcome(lambda: network.call_in_thread(lambda: 1, lambda: None)) == error
 
 
 def test_a_deadline_ends_a_watch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPat
         (sys, "executable", "python"), (sys, "prefix", "/prefix"), (sys, "base_prefix", "/base"), (os, "cpu_count", lambda: 4),
         (site, "ENABLE_USER_SITE", True), (site, "getusersitepackages", lambda: "/user"), (sandbox, "_SYSTEM", ("/usr",)),
         (sandbox, "_NETWORK", ("/etc/resolv.conf",)), (sandbox, "IMPORT_ROOT", "/root"), (sandbox, "_PACKAGES", ("package",)),
-        (sandbox, "_namespace_words", lambda _program: ("--no-namespaces",)), (platform, "release", lambda: "5.14.2"),
+        (sandbox, "_namespace_arguments", lambda _program: ("--no-namespaces",)), (platform, "release", lambda: "5.14.2"),
         (platform, "machine", lambda: "riscv64"), (sandbox, "_LIMIT", "LIMIT"),
     ):  # fmt: skip
         monkeypatch.setattr(owner, name, value)
@@ -96,7 +96,7 @@ def test_the_kernel_refuses_processes_of_users(
     machine.setattr(platform, "release", lambda: release)
     machine.setattr(os, "getuid", lambda: user)
     assert sandbox.are_processes_refused() is refused
-    assert sandbox._limit_words("python", ["run"], 1, 2, 3, is_boxed=True)[5:8] == ["1", "2", processes]
+    assert sandbox._limit_command("python", ["run"], 1, 2, 3, is_boxed=True)[5:8] == ["1", "2", processes]
 
 
 #: The numbers of the refused calls: memfd_create, memfd_secret, shmget, semget, msgget and io_uring_setup.

@@ -149,7 +149,7 @@ class CauseCounts:
             if joined[row] in _SHOWN and seen.shared[row, column] >= HALF * seen.truth.areas[row]:
                 shown.setdefault(column, []).append(row)
         parts = {column: row for column, row in enumerate(judged.partner.tolist()) if row >= 0}
-        parts |= _find_parts(seen, judged, joined)
+        parts |= _find_enclosing_segments(seen, judged, joined)
         for row, kind in enumerate(joined):
             if not kind:
                 continue
@@ -370,10 +370,10 @@ class CauseCounts:
         if cause == FAULTS[SWAPPED].name:
             return self._describe_swaps(some, verb)
         if cause == FAULTS[SURPLUS].name:
-            predicted = count_among(number, self.predicted, f"predicted {self.segment}")
+            predicted = describe_share(number, self.predicted, f"predicted {self.segment}")
             return f"{predicted} {inflect(number, 'matches', 'match')} nothing{self._describe_class(cause)}"
         if cause == _REPEATED:
-            predicted = count_among(number, self.predicted, f"predicted {self.segment}")
+            predicted = describe_share(number, self.predicted, f"predicted {self.segment}")
             return f"{predicted} {inflect(number, 'repeats', 'repeat')} another one{self._describe_class(cause)}"
         if cause in INEXACT_CAUSES:
             return self._describe_inexact(cause, some, verb)
@@ -389,7 +389,7 @@ class CauseCounts:
         return f"{some} {verb} {about}{self._describe_class(cause)}"
 
     def _count_some(self, cause: str) -> str:
-        return count_among(self.counts[cause], self.segments, self.segment)
+        return describe_share(self.counts[cause], self.segments, self.segment)
 
     def _describe_class(self, cause: str) -> str:
         """Return the class of a cause's segments in parentheses; "" if other classes have the cause nearly as often."""
@@ -504,17 +504,17 @@ class CauseCounts:
         queries = Counter(tuple(sorted((unit[1], owner[1]))) for unit, owner in self.elsewhere)
         (query, other_query), count = queries.most_common(1)[0]
         if query != other_query and count >= _MOSTLY * len(self.elsewhere):
-            return f"{query} and {other_query} are exchanged in {count_among(count, len(self.units), self.unit)}"
+            return f"{query} and {other_query} are exchanged in {describe_share(count, len(self.units), self.unit)}"
         (unit, _), (owner, _) = self.elsewhere[0]
         if len(self.elsewhere) == 2 and self.elsewhere[1][0][0] == owner and self.elsewhere[1][1][0] == unit:
             return f"the predictions of {unit} and {owner} are exchanged"
-        some = count_among(len(self.elsewhere), len(self.units), self.unit)
+        some = describe_share(len(self.elsewhere), len(self.units), self.unit)
         verb = inflect(len(self.elsewhere), "has", "have")
         return f"{some} {verb} the prediction of another {self.unit} ({unit} that of {owner})"
 
     def _describe_mirrored(self) -> str:
         sides, units = self._choose_mirrored()
-        return f"{sides} are exchanged in {count_among(len(units), len(self.units), self.unit)}"
+        return f"{sides} are exchanged in {describe_share(len(units), len(self.units), self.unit)}"
 
     def _choose_mirrored(self) -> tuple[str, set[str]]:
         """Return the sides that are exchanged in most units, and those units."""
@@ -561,7 +561,7 @@ class CauseCounts:
         return name if count > _MOSTLY * pixels else ""
 
 
-def count_among(count: int, total: int, noun: str) -> str:
+def describe_share(count: int, total: int, noun: str) -> str:
     """Return a count among all, such as `3 of 4 segments`, `all 4 segments`, `both segments` or `the only segment`."""
     if count < total:
         return f"{count:,} of {quantity(total, noun)}"
@@ -586,7 +586,7 @@ def _pair_near(seen: SeenFrame, judged: JudgedSegments, kinds: list[int]) -> dic
     return near
 
 
-def _find_parts(seen: SeenFrame, judged: JudgedSegments, kinds: list[int]) -> dict[int, int]:
+def _find_enclosing_segments(seen: SeenFrame, judged: JudgedSegments, kinds: list[int]) -> dict[int, int]:
     """Return, by surplus prediction, the matched or split segment around it, if the score has its own rule.
 
     An unmatched segment is split if several predictions inside it together cover enough of it.
@@ -623,7 +623,7 @@ def _rejudge_parts(seen: SeenFrame, judged: JudgedSegments) -> list[int]:
     if not seen.shared.size:
         return kinds
     if judged.taken_for is not None:
-        for row in _find_parts(seen, judged, kinds).values():
+        for row in _find_enclosing_segments(seen, judged, kinds).values():
             kinds[row] = SPLIT
         return kinds
     covered = seen.shared / np.maximum(seen.truth.areas, 1)[:, None]

@@ -88,7 +88,7 @@ class UnitTools(FamilyTools, ABC):
         metric, _ = self.name_losses(protocol)
         return f"mean of {metric}" if self.has_several_losses(kinds) else metric
 
-    def measure_rest(self, accumulator: UnitAccumulator[Any]) -> Array | None:
+    def measure_further_loss(self, accumulator: UnitAccumulator[Any]) -> Array | None:
         """Return the units' loss of a further metric, which orders them beside their main loss."""
         return None
 
@@ -204,7 +204,7 @@ class UnitTools(FamilyTools, ABC):
         """Return the indices of all units, the costliest first; of equal ones, a further metric's loss decides."""
         import numpy as np
 
-        costs, remaining_loss = losses.by_unit.sum(axis=1), self.measure_rest(self.counts_of(report))
+        costs, remaining_loss = losses.by_unit.sum(axis=1), self.measure_further_loss(self.counts_of(report))
         order: list[int] = np.lexsort((-costs if remaining_loss is None else -remaining_loss, -costs)).tolist()
         return order
 
@@ -215,7 +215,7 @@ class UnitTools(FamilyTools, ABC):
         from .drawing import RankedUnits
 
         costs = losses.by_unit.sum(axis=1)
-        remaining_loss = self.measure_rest(self.counts_of(report))
+        remaining_loss = self.measure_further_loss(self.counts_of(report))
         explained = costs
         if remaining_loss is not None:
             costs = np.where(costs > 0, costs, remaining_loss)

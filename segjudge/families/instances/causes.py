@@ -13,7 +13,7 @@ from segjudge.evaluation_script.families.instances.protocols import THRESHOLDS
 from segjudge.evaluation_script.files.problems import inflect, quantity
 from segjudge.evaluation_script.masks.run_lengths import flags
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.families.base.causes import INEXACT_CAUSES, CauseCounts, Match, count_among, measure_ious
+from segjudge.families.base.causes import INEXACT_CAUSES, CauseCounts, Match, describe_share, measure_ious
 from segjudge.families.base.pictures import SeenFrame, Side
 from segjudge.families.base.segments import FAULTS, RIGHT, SPLIT, SURPLUS, SWAPPED, JudgedSegments, judge_segments
 from segjudge.families.instances.diagnosis import InstanceDiagnosis
@@ -290,7 +290,7 @@ def _describe_keypoints(diagnosis: InstanceDiagnosis, mirrored: Mirrored | None)
     costs: dict[str, float] = {}
     if mirrored:
         all_images = np.unique(diagnosis.judged.instance_image[~diagnosis.judged.crowd])
-        images = count_among(len(mirrored.gains), len(all_images), "image")
+        images = describe_share(len(mirrored.gains), len(all_images), "image")
         sides = _name_pairs(list_pairs(diagnosis)) if mirrored.way == POINTS else mirrored.way
         costs[f"{sides} are exchanged in {images}"] = sum(mirrored.gains.values())
     people = int((~diagnosis.judged.crowd).sum())

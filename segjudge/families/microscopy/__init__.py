@@ -39,7 +39,7 @@ class _MicroscopyTools(UnitTools):
         kinds = {"missed": "cells that nothing matches", "surplus": "predictions that match no cell"}
         return UnitLosses(kinds, losses, losses)
 
-    def measure_rest(self, accumulator: UnitAccumulator[Any]) -> Array | None:
+    def measure_further_loss(self, accumulator: UnitAccumulator[Any]) -> Array | None:
         """Return each image's loss at the greater thresholds."""
         import numpy as np
 

@@ -16,7 +16,7 @@ from segjudge.evaluation_script.families.sequences.losses import (
 )
 from segjudge.evaluation_script.families.sequences.truth import label_order
 from segjudge.evaluation_script.files.problems import inflect, quantity
-from segjudge.families.base.causes import INEXACT_CAUSES, CauseCounts, count_among
+from segjudge.families.base.causes import INEXACT_CAUSES, CauseCounts, describe_share
 from segjudge.families.base.mirrored import WAYS
 from segjudge.families.base.segments import FAULTS, INEXACT, MISSED, SWAPPED
 
@@ -104,7 +104,7 @@ class _SequenceCauses(CauseCounts):
         if cause == FAULTS[SWAPPED].name and self.swapped:
             return super()._describe_cause(cause)
         if cause in {*WAYS, *self.offsets}:
-            some = count_among(number, len(self.units), self.unit)
+            some = describe_share(number, len(self.units), self.unit)
             if cause in WAYS:
                 return f"{cause} are exchanged in {some}"
             return f"the masks of {some} are {cause}"

@@ -157,7 +157,7 @@ class SliceDrawing:
             return
         worst = max(drawn[:2], key=lambda method: sum(method.costs.values())).worst
         scan = self._scans.read(case.name, case.geometry) if self._scans else None
-        look = _look_at(drawn, _CONTEXT if scan else 0.0)
+        look = _crop_sides(drawn, _CONTEXT if scan else 0.0)
         counts = [_count_slices(method.case, method.regions, look) for method in drawn]
         share = self._share(self._room)
         packed, stops = dict[str, bytes](), tuple[list[int], ...]()
@@ -267,7 +267,7 @@ class SliceDrawing:
         return f"{missing}{self._scans.describe_refused()}".strip()
 
 
-def _look_at(drawn: Sequence[JudgedCase], context: float) -> _Look:
+def _crop_sides(drawn: Sequence[JudgedCase], context: float) -> _Look:
     """Turn all sides of a case, and crop them to the labels of all regions plus a margin in millimetres."""
     case = drawn[0].case
     view, shape = find_view(case.geometry), case.truth.shape
@@ -368,7 +368,7 @@ def _pack(
         header = {
             "frames": look.view.name_slices(number, look.box[number], look.shape[look.view.axes[number]]),
             "drawn": sorted(drawn), "plane": plane.name if look.view.is_placed else "", "axis": letter,
-            "ends": _name_ends(number) if look.view.is_placed else [], "place": worst,
+            "ends": _edge_letters(number) if look.view.is_placed else [], "place": worst,
             "objects": [region.name for region in look.regions],
         }  # fmt: skip
         packed[f"/{number}"] = _draw_side(truth, look, number, drawn, size).pack(header)
@@ -410,8 +410,8 @@ def _draw_side(volume: Array, look: _Look, number: int, drawn: set[int], size: S
     return stream
 
 
-def _name_ends(number: int) -> list[str]:
-    """Return the letters of a plane's left, right, top and bottom end."""
+def _edge_letters(number: int) -> list[str]:
+    """Return the letters of the left, right, top and bottom edge of a plane."""
     ends = (("I", "S"), ("A", "P"), ("R", "L"))
     plane = PLANES[number]
     top, bottom = ends[plane.down][::-1] if plane.is_turned else ends[plane.down]

@@ -193,14 +193,14 @@ def build(bundle: BundleSource, out: str = "", options: CodabenchOptions | None 
     out = out or os.path.join(bundle.root, _OUT)
     notes: Notes = {}
     phases = {phase.codename: phase for phase in bundle.phases()}
-    own_phases = bundle.own_phases()
+    script_phases = bundle.script_phases()
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         path = bundle.archive
         if not path:
             path = build_for_evalai(bundle.root, os.path.join(folder, "bundle.zip"), kernel=options.kernel).path
         try:
             with Bundle(path, for_evalai=False) as opened:
-                check_splits(opened.config, own_phases)
+                check_splits(opened.config, script_phases)
                 source = _Source(bundle.root, opened, options, phases, opened.read_script(), notes)
                 return BuiltCompetitions(_build_all(source, out), notes)
         except (KeyError, TypeError, AttributeError, ValueError) as error:

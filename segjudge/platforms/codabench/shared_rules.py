@@ -137,16 +137,16 @@ def data_rules(rule: int, key: str) -> Check:
         is_path = isinstance(entry.value, str) and can_be_path(entry.value)
         return is_path and os.path.realpath(entry.bundle.path(entry.value)) == os.sep
 
-    def is_lost(entry: CompetitionEntry) -> bool:
+    def is_missing(entry: CompetitionEntry) -> bool:
         return isinstance(entry.value, str) and not os.path.exists(entry.bundle.path(entry.value))
 
     kind = "solution" if key == "path" else key
     return first_of(
         RuleRow(rule, key, is_root, "{value} is the root folder of the site's server, which would zip all of it",
             "Name a finished zip in the bundle", ERROR_LOG),
-        RuleRow(rule, key, lambda entry: is_lost(entry) and is_uuid(entry.value),
+        RuleRow(rule, key, lambda entry: is_missing(entry) and is_uuid(entry.value),
             f"is the key of a {kind} on the site, which cannot be checked here", "Check that it exists there", WARNS),
-        RuleRow(rule, key, is_lost, "{value} is not in the bundle", "Build it, or correct the path",
+        RuleRow(rule, key, is_missing, "{value} is not in the bundle", "Build it, or correct the path",
             'Cannot find dataset: "{value}"'),
     )  # fmt: skip
 

@@ -60,7 +60,7 @@ def build(source: BundleSource, out: str = "") -> dict[str, BuiltMethod]:
     with tempfile.TemporaryDirectory(prefix="segjudge-") as temporary:
         built = source.archive or build_for_evalai(source.root, os.path.join(temporary, "bundle.zip")).path
         with Bundle(built, for_evalai=False) as bundle:
-            check_splits(bundle.config, source.own_phases())
+            check_splits(bundle.config, source.script_phases())
             refuse_annotations(bundle, phases.values())
             for configured in mappings_in(bundle.config, "challenge_phases"):
                 phase = phases[str(configured.get("codename"))]

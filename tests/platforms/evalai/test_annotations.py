@@ -122,7 +122,7 @@ def test_a_truth_that_takes_too_long_or_too_much_memory_is_no_error(
 ) -> None:
     monkeypatch.setattr(annotations, "_readings", {})
     monkeypatch.setattr(annotations, "_OPENING_SECONDS", 0.0)
-    monkeypatch.setattr(annotations, "_read_here", lambda *_, **__: time.sleep(600))  # otherwise it may end at once
+    monkeypatch.setattr(annotations, "_read_packed", lambda *_, **__: time.sleep(600))  # otherwise it may end at once
     (slow,) = problems_of(PACKED, phase_of("davis2017"), tmp_path)
     assert (slow.severity, slow.fault) == (
         "warning",
@@ -139,7 +139,7 @@ def test_a_truth_that_takes_too_long_or_too_much_memory_is_no_error(
     )
     monkeypatch.setattr(annotations, "_readings", {})
     monkeypatch.setattr(annotations, "_READING_SECONDS", 0.0)
-    monkeypatch.setattr(annotations, "_read_here", lambda *_, **__: time.sleep(600))
+    monkeypatch.setattr(annotations, "_read_packed", lambda *_, **__: time.sleep(600))
     problems, not_checked = read_annotations(str(bundle))
     assert problems == []
     assert "whether all masks of annotations/sequences-dev.zip can be read (takes longer than 0 seconds)" in not_checked

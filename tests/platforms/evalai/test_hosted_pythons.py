@@ -343,7 +343,7 @@ def test_a_python_is_a_file_a_link_or_a_command(folder: Path, monkeypatch: pytes
         ("./bin", "./bin: does not run (Permission denied)"),
     ):
         assert open_python(name, folder) == expected
-    assert len(interpreter._link_folders("loop")) == 40
+    assert len(interpreter._folders_of_links("loop")) == 40
     assert Interpreter("/a/python", "3", ()).search_path == f"/a:{os.environ['PATH']}"
     monkeypatch.setattr(interpreter, "_ANSWER_SECONDS", 0.2)
     slow = make_python(folder, "slow", "#!/bin/sh\nexec sleep 9\n")

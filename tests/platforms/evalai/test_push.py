@@ -19,7 +19,7 @@ import yaml
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
-from segjudge.platforms.evalai.bundle.push import RejectedError, find_repository, without_sponsors
+from segjudge.platforms.evalai.bundle.push import RejectedError, find_repository, write_without_sponsors
 from segjudge.platforms.evalai.bundle.server_state import ServerState
 from segjudge.platforms.evalai.client import EvalAISettings
 from tests.builders import ROOT
@@ -183,12 +183,12 @@ def test_leaving_out_sponsors_moves_no_line(fork: Path, tmp_path: Path) -> None:
     new = text.replace("domain: CV\n", "sponsors:\n  - name: x\n    website: https://x.example\ndomain: CV\n")
     (fork / "challenge_config.yaml").write_text(new)
     bundle = build(str(fork)).path
-    assert without_sponsors(bundle, str(tmp_path / "out.zip"))
+    assert write_without_sponsors(bundle, str(tmp_path / "out.zip"))
     with Bundle(str(tmp_path / "out.zip")) as opened:
         assert "sponsors" not in opened.config
         assert len(opened.text.splitlines()) == len(new.splitlines())
         assert opened.lines.location("leaderboard") == Bundle(bundle).lines.location("leaderboard")
-    assert not without_sponsors(str(tmp_path / "out.zip"), str(tmp_path / "none.zip"))
+    assert not write_without_sponsors(str(tmp_path / "out.zip"), str(tmp_path / "none.zip"))
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_sponsors_are_left_out_however_the_yaml_is_written(text: str, tmp_path: 
     bundle, out = str(tmp_path / "in.zip"), str(tmp_path / "out.zip")
     with zipfile.ZipFile(bundle, "w") as archive:
         archive.writestr("challenge_config.yaml", text)
-    assert without_sponsors(bundle, out)
+    assert write_without_sponsors(bundle, out)
     with Bundle(bundle) as before, Bundle(out) as after:
         assert after.config == {key: value for key, value in before.config.items() if key != "sponsors"}
         assert {*after.config} == {"title", "domain"}

@@ -35,14 +35,14 @@ def check_agreement(bundle: Bundle) -> BundleProblems:
         yield breaks_later(SCRIPT_FOLDER, f"cannot report its phases ({error})", "Correct it and rebuild")
         return
     configured = {str(phase.get("codename")): phase for phase in mappings_in(bundle.config, "challenge_phases")}
-    own_phases = {phase.codename: phase for phase in phases}
-    for codename in [name for name in configured if name not in own_phases]:
+    script_phases = {phase.codename: phase for phase in phases}
+    for codename in [name for name in configured if name not in script_phases]:
         yield breaks_later("phases.py", f"lacks the phase {codename}", "Add a row, or remove it from the YAML")
-    for codename in [name for name in own_phases if name not in configured]:
+    for codename in [name for name in script_phases if name not in configured]:
         fault = f"has the phase {codename}, which the YAML lacks"
         yield breaks_later("phases.py", fault, "Remove it, or add it there")
-    for codename in [name for name in configured if name in own_phases]:
-        yield from _check_phase(bundle, configured[codename], own_phases[codename], protocols)
+    for codename in [name for name in configured if name in script_phases]:
+        yield from _check_phase(bundle, configured[codename], script_phases[codename], protocols)
     yield from check_reports(bundle, phases)
 
 
@@ -117,16 +117,16 @@ def _check_names(config: dict[str, Any], configured: dict[str, Any], phase: Phas
 
 def check_splits(config: dict[str, Any], phases: Iterable[Phase]) -> None:
     """Raise `HostError` if `phases.py` lacks a phase of the YAML, or has or hides other splits."""
-    own_phases = {phase.codename: phase for phase in phases}
+    script_phases = {phase.codename: phase for phase in phases}
     problems: list[str] = []
     for configured in mappings_in(config, "challenge_phases"):
         codename = str(configured.get("codename"))
-        if codename not in own_phases:
+        if codename not in script_phases:
             raise HostError(f"{SCRIPT_FOLDER}/{PHASES_FILE}: lacks the phase {codename}; run `segjudge check`")
-        problems += map(str, _check_names(config, configured, own_phases[codename]))
+        problems += map(str, _check_names(config, configured, script_phases[codename]))
     if problems:
         raise HostError("\n".join(problems))
-    check_secrecy(config, own_phases.values())
+    check_secrecy(config, script_phases.values())
 
 
 def _check_metrics(

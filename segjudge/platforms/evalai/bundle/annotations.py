@@ -126,7 +126,7 @@ def _read(bundle: Bundle, phase: Phase, *, thorough: bool) -> _Reading:
             return _readings[key]
         try:
             fields = run_guarded(
-                lambda _say: _read_here(path, phase, thorough=thorough), memory=memory, seconds=seconds, say=_ignore
+                lambda _say: _read_packed(path, phase, thorough=thorough), memory=memory, seconds=seconds, say=_ignore
             )
         except UnfinishedError as error:
             return _Reading(cause=error.cause.removeprefix("it "))
@@ -141,7 +141,7 @@ def _ignore(_line: str) -> None:
     """Ignore a line that a reader prints."""
 
 
-def _read_here(path: str, phase: Phase, *, thorough: bool) -> tuple[str, list[str], str]:
+def _read_packed(path: str, phase: Phase, *, thorough: bool) -> tuple[str, list[str], str]:
     """Return the family and the splits of a packed file, and why the phase cannot be scored with it."""
     family, splits = "", list[str]()
     try:

@@ -84,9 +84,9 @@ class BundleSource(NamedTuple):
         """Return the phases with every split hidden that `phases.py` or the YAML hides; raises `HostError`."""
         from .secrecy import hide_splits
 
-        return hide_splits(self.config(), self.own_phases())
+        return hide_splits(self.config(), self.script_phases())
 
-    def own_phases(self) -> tuple[Phase, ...]:
+    def script_phases(self) -> tuple[Phase, ...]:
         """Return the phases of `phases.py` alone; raises `HostError` if the bundle's scorers are not ours."""
         subject = os.path.join(self.archive or self.root, SCRIPT_FOLDER, PHASES_FILE)
         if self.is_foreign:
@@ -105,7 +105,7 @@ class BundleSource(NamedTuple):
         from .secrecy import check_secrecy
 
         try:
-            phases, config = self.own_phases(), self.config()
+            phases, config = self.script_phases(), self.config()
         except HostError:
             return
         check_secrecy(config, phases)
@@ -120,9 +120,9 @@ class BundleSource(NamedTuple):
         """Return the phase of this name, as `phases` returns it; raises `UsageError` for an unknown one."""
         return _choose_phase(self.phases(), codename)
 
-    def own_phase(self, codename: str) -> Phase:
+    def script_phase(self, codename: str) -> Phase:
         """Return the phase of this name from `phases.py`, ignoring the YAML."""
-        return _choose_phase(self.own_phases(), codename)
+        return _choose_phase(self.script_phases(), codename)
 
 
 def _choose_phase(phases: tuple[Phase, ...], codename: str) -> Phase:

@@ -238,7 +238,7 @@ class ChallengePush:
             raise HostError(fault.rstrip()) from None
 
 
-def without_sponsors(bundle: str, out: str) -> bool:
+def write_without_sponsors(bundle: str, out: str) -> bool:
     """Write a bundle without sponsors, on which the server fails in updates; return whether it had any."""
     with Bundle(bundle) as opened:
         if not opened.config.get("sponsors"):

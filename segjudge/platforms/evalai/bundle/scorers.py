@@ -49,14 +49,16 @@ def list_protocols(script: Mapping[str, bytes], names: Iterable[str]) -> dict[st
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)
         try:
-            rows = run_guarded(lambda _say: _list_here(folder, wanted), memory=_BYTES, seconds=_SECONDS, say=_ignore)
+            rows = run_guarded(
+                lambda _say: _import_protocols(folder, wanted), memory=_BYTES, seconds=_SECONDS, say=_ignore
+            )
         except (CrashError, SubmissionError) as error:
             line = " ".join(str(error).split())
             raise HostError(f"{SCRIPT_FOLDER}: its families cannot be imported ({line})") from None
     return {row[0]: ScoredProtocol(row[0], row[1], row[2], tuple(row[3]), row[4]) for row in rows}
 
 
-def _list_here(folder: str, names: list[str]) -> list[ScoredProtocol]:
+def _import_protocols(folder: str, names: list[str]) -> list[ScoredProtocol]:
     """Import the scorers of a bundle under their own name, beside the running ones."""
     for module in [name for name in sys.modules if name.partition(".")[0] == SCRIPT_FOLDER]:
         del sys.modules[module]

@@ -55,7 +55,7 @@ class Interpreter:
             raise HostError(f"--python {name}: does not answer as Python does ({answer[-200:]!r})") from None
         # The shim's target.
         executable = executable or path
-        return cls(executable, version, tuple(dict.fromkeys([*prefixes, *_link_folders(executable)])))
+        return cls(executable, version, tuple(dict.fromkeys([*prefixes, *_folders_of_links(executable)])))
 
     @classmethod
     def for_worker(cls, name: str | None, root: str) -> Interpreter:
@@ -125,7 +125,7 @@ def _run(path: str, name: str, code: str) -> str:
     raise HostError(f"--python {name}: does not run ({reason})")
 
 
-def _link_folders(path: str) -> list[str]:
+def _folders_of_links(path: str) -> list[str]:
     """Return the folders of the links from a path to the program."""
     folders = []
     for _ in range(_MOST_LINKS):

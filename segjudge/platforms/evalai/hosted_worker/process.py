@@ -321,4 +321,4 @@ def _enclose(arguments: list[str], python: Interpreter, folder: WorkerFolder, te
             python=python.path,
             memory=terms.memory,
         )
-    return terms.group.enter(arguments) if terms.group else arguments
+    return terms.group.wrap(arguments) if terms.group else arguments
