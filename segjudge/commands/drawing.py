@@ -10,7 +10,7 @@ from segjudge.evaluation_script.files.problems import inflect, name_hint
 from segjudge.system.errors import OptionError, UsageError
 from segjudge.system.files import BuiltFile, check_outputs, make_folder, name_of
 
-from .shared import DONE, ProgressBar, say, write_page
+from .shared import DONE, ProgressBar, say, write_html
 from .truths import TruthChoice
 
 #: The minimum IoU of a correct detection.
@@ -77,7 +77,7 @@ class Drawing(NamedTuple):
 
     def _draw_player(self) -> int:
         """Write a page with the player and confused classes, instead of pictures of all images."""
-        from segjudge.report.page import PageOptions
+        from segjudge.report.page import PageOptions, render_page
         from segjudge.scoring.report import make_report, make_truth_report
 
         rules, truth = self.choice.rules, self.choice.source.path
@@ -95,5 +95,5 @@ class Drawing(NamedTuple):
             print(f"{self.results or truth} has no errors, so nothing is drawn")
             return DONE
         make_folder(self.out)
-        write_page(replace(page, sections=sections), out)
+        write_html(render_page(replace(page, sections=sections)), out)
         return DONE

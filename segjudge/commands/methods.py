@@ -31,7 +31,7 @@ from .shared import (
     names,
     options_of,
     say,
-    write_page,
+    write_html,
 )
 from .truths import OF_TRUTHS, TruthChoice, add_truth_choice
 
@@ -49,7 +49,7 @@ _PUBLISHING, _RANKING = "pull requests and papers", "ranking"
 def _compare(args: argparse.Namespace) -> int:
     from segjudge.analysis.comparison import check_kinds, check_table, choose_metric, compare, write_table
     from segjudge.families import describe_direction, tools_of
-    from segjudge.report.page import make_page_options
+    from segjudge.report.page import make_page_options, render_page
 
     paths = dict(map(_name_results, args.results))
     if len(paths) < len(args.results):
@@ -82,7 +82,7 @@ def _compare(args: argparse.Namespace) -> int:
     if args.kinds:
         print(comparison.kinds_text(look(stream)), file=stream)
     if page:
-        write_page(page, args.out)
+        write_html(render_page(page), args.out)
     if args.markdown:
         _write_text(comparison.markdown(), args.markdown)
     if args.table:
@@ -198,7 +198,9 @@ def _rank(args: argparse.Namespace) -> int:
         for path in [path for task in ranking.tasks for path in write_plots(task, args.plots)]:
             mention(f"Wrote {path}")
     if args.out:
-        write_page(ranking.make_page(), args.out)
+        from segjudge.report.page import render_page
+
+        write_html(render_page(ranking.make_page()), args.out)
     _write_document(ranking.document(), args.json)
     return DONE
 

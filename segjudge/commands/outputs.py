@@ -4,34 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from segjudge.evaluation_script.values import dataclass
 from segjudge.system.errors import OptionError
 from segjudge.system.files import check_outputs, make_folder, open_output
 
-from .shared import DONE, THEIRS, choose_stream, look, mention, mention_verdicts, say, write_page
+from .shared import DONE, THEIRS, choose_stream, look, mention, say, write_html
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.family import FamilyProtocol
-    from segjudge.report.tables import Look
-    from segjudge.scoring.scores import Scores
-    from segjudge.scoring.several import ScoredSubmissions
+    from segjudge.scoring.scores import ScoredSubmissions, Scores
 
 #: The default size of a page in megabytes.
 _BUDGET = 6
 #: The width of tables in files and pipes.
 _WIDTH = 80
-#: A path, and the text to write there.
-_File = tuple[str, str]
-
-
-class _Table(NamedTuple):
-    """The table of a split."""
-
-    split: str
-    protocol: FamilyProtocol
-    text: str
 
 
 @dataclass(frozen=True)
@@ -65,109 +53,94 @@ class Outputs:
             fault = f"{self.hub_dataset!r} does not have that form" if self.hub_dataset else "by its name there"
             raise OptionError(f"results-yaml needs --hub-dataset OWNER/NAME, the data set on the hub: {fault}")
 
-    def write(self, scores: Scores) -> int:
-        """Write and print the scores of one submission; return the exit code."""
-        from segjudge.evaluation_script.files.problems import printable
+    def write(self, results: Scores | ScoredSubmissions) -> int:
+        """Write and print scores; return 1 if one of several submissions could not be scored."""
         from segjudge.evaluation_script.scoring.answer import limit_warnings
         from segjudge.families import tools_of
-        from segjudge.report.tables import format_report
+        from segjudge.report.tables import format_report, format_submissions
+        from segjudge.scoring.scores import Scores
 
-        document, files = self._make_files(scores)
-        shown_on, tables, verdicts = self._look(), list[_Table](), list[str]()
-        for report in scores.reports:
-            tools = tools_of(report.protocol.family)
-            text = tools.format_official(report) if self.is_official else ""
-            if not text:
-                table = format_report(report, compare=self.compares, look=shown_on, all_metrics=self.all_metrics)
-                text = f"{table}\n"
-            tables.append(_Table(report.split, report.protocol, text))
-            loss = tools.describe_loss(report) if self.next_command else ""
-            if loss:
-                which = f" on {printable(report.split)}" if len(scores.reports) > 1 else ""
-                verdicts.append(f"Verdict{which}: {loss}")
-        self._show(scores.notes, document, files, tables, limit_warnings(scores.warnings))
-        if self.report:
-            self._write_page(scores, self.report)
-        if self.next_command:
-            for line in [*verdicts, f"For causes and pictures, run: {self.next_command}"]:
-                mention(line)
-        return DONE
-
-    def write_several(self, submissions: ScoredSubmissions) -> int:
-        """Write and print the metrics of several submissions; return 1 if one of them could not be scored."""
-        from segjudge.report.tables import format_submissions
-
-        shown_on, tables = self._look(), list[_Table]()
-        for split, protocol in submissions.protocols.items():
-            rows = [(name, values if isinstance(values, str) else values[split]) for name, values in submissions.rows]
-            text = format_submissions(split, list(protocol.metrics), rows, shown_on, all_metrics=self.all_metrics)
-            tables.append(_Table(split, protocol, f"{text}\n"))
-        self._show(submissions.notes, {"submissions": submissions.documents}, [], tables, submissions.warnings)
-        faulty = sum(isinstance(values, str) for _, values in submissions.rows)
-        if faulty:
-            say(f"{faulty} of {len(submissions.rows)} submissions could not be scored", "bad")
-        return THEIRS if faulty else DONE
-
-    def _make_files(self, scores: Scores) -> tuple[dict[str, Any], list[_File]]:
-        """Return the document for JSON, and the other files."""
-        if not (self.json or self.csv or self.results_yaml):
-            return {}, []
-        from segjudge.scoring.score_files import make_csv, make_results_yaml, make_scores_document
-
-        document, files = make_scores_document(scores) if self.json else {}, list[_File]()
-        if self.results_yaml:
-            public = [report for report in scores.reports if report.split not in self.hidden]
-            files.append((self.results_yaml, make_results_yaml(public, self.hub_dataset)))
-        if self.csv:
-            files += make_csv(scores.reports, self.csv).items()
-        return document, files
-
-    def _look(self) -> Look:
-        return look(choose_stream(self.json), _WIDTH)
-
-    def _show(
-        self,
-        notes: list[str],
-        document: dict[str, Any],
-        files: list[_File],
-        tables: list[_Table],
-        warnings: list[str],
-    ) -> None:
-        """Write the files and the document, and print tables between the truth's notes and the warnings."""
-        from segjudge.evaluation_script.scoring.answer import limit_warnings
-
-        for note in limit_warnings(notes):
+        for note in limit_warnings(results.notes):
             say(f"truth: {note}")
-        text = json.dumps(document, indent=1, allow_nan=False) if self.json else ""
-        self._write_files([*files, *([(self.json, f"{text}\n")] if self.json and self.json != "-" else [])])
-        for path, _ in files:
-            if path != self.results_yaml:
-                mention(f"Wrote {path}")
-        for split, _, _ in tables:
-            if split in self.hidden:
-                say(f"{split} is hidden from participants, and omitted from {self.results_yaml}")
-        for _, protocol, table in tables:
+        text, stream = self._write_files(results), choose_stream(self.json)
+        tables: list[tuple[FamilyProtocol, str]] = []
+        style: dict[str, Any] = {"look": look(stream, _WIDTH), "all_metrics": self.all_metrics}
+        if isinstance(results, Scores):
+            warnings = limit_warnings(results.warnings)
+            for report in results.reports:
+                if report.split in self.hidden:
+                    say(f"{report.split} is hidden from participants, and omitted from {self.results_yaml}")
+                official = tools_of(report.protocol.family).format_official(report) if self.is_official else ""
+                table = official or format_report(report, compare=self.compares, **style) + "\n"
+                tables.append((report.protocol, table))
+        else:
+            warnings = results.warnings
+            for split, protocol in results.protocols.items():
+                rows = [(name, values if isinstance(values, str) else values[split]) for name, values in results.rows]
+                table = format_submissions(split, list(protocol.metrics), rows, **style) + "\n"
+                tables.append((protocol, table))
+        for protocol, table in tables:
             mention(f"Protocol {protocol.name}: {protocol.about}")
-            print(table, file=choose_stream(self.json))
+            print(table, file=stream)
         if self.json == "-":
             print(text)  # alone: a program reads it
         for line in warnings:
             say(f"warning: {line}")
+        if isinstance(results, Scores):
+            return self._explain(results)
+        faulty = sum(isinstance(values, str) for _, values in results.rows)
+        if faulty:
+            say(f"{faulty} of {len(results.rows)} submissions could not be scored", "bad")
+        return THEIRS if faulty else DONE
 
-    def _write_files(self, files: list[_File]) -> None:
-        if self.csv:
-            make_folder(self.csv)
-            page = [self.report] if self.report and self.report != "-" else []
-            check_outputs([*(path for path, _ in files), *page], [])
-        for path, text in files:
+    def _write_files(self, results: Scores | ScoredSubmissions) -> str:
+        """Write the files, and print the paths of those in a folder; return the text of the JSON."""
+        if not (self.json or self.csv or self.results_yaml):
+            return ""
+        from segjudge.scoring.document import make_csv, make_results_yaml, make_scores_document
+        from segjudge.scoring.scores import Scores
+
+        files, document, tables = dict[str, str](), dict[str, Any](), dict[str, str]()
+        if not isinstance(results, Scores):
+            document = {"submissions": results.documents}
+        else:
+            if self.json:
+                document = make_scores_document(results.reports, results.provenance, results.notes)
+            if self.results_yaml:
+                public = [report for report in results.reports if report.split not in self.hidden]
+                files[self.results_yaml] = make_results_yaml(public, self.hub_dataset)
+            if self.csv:
+                tables = make_csv(results.reports, self.csv)
+                make_folder(self.csv)
+                page = [self.report] if self.report and self.report != "-" else []
+                check_outputs([*files, *tables, *page], [])
+        text = json.dumps(document, indent=1, allow_nan=False) if self.json else ""
+        if self.json and self.json != "-":
+            files[self.json] = f"{text}\n"
+        for path, content in {**files, **tables}.items():
             with open_output(path) as file:
-                file.write(text)
+                file.write(content)
+        for path in tables:
+            mention(f"Wrote {path}")
+        return text
 
-    def _write_page(self, scores: Scores, path: str) -> None:
-        """Write the page of `report`, and print its verdicts."""
-        from segjudge.report.page import make_page_options
-        from segjudge.scoring.report import make_report
+    def _explain(self, scores: Scores) -> int:
+        """Write the page, or print the verdict on each split and the command that shows more."""
+        from segjudge.evaluation_script.files.problems import printable
+        from segjudge.families import tools_of
 
-        page = make_report(scores, scores.title, make_page_options(self.images, _BUDGET))
-        write_page(page, path)
-        mention_verdicts(page)
+        if self.report:
+            from segjudge.report.page import list_verdicts, make_page_options, render_page
+            from segjudge.scoring.report import make_report
+
+            page = make_report(scores, scores.title, make_page_options(self.images, _BUDGET))
+            text, verdicts = render_page(page), list_verdicts(page)
+            write_html(text, self.report, verdicts)
+        if self.next_command:
+            for report in scores.reports:
+                loss = tools_of(report.protocol.family).describe_loss(report)
+                which = f" on {printable(report.split)}" if len(scores.reports) > 1 else ""
+                if loss:
+                    mention(f"Verdict{which}: {loss}")
+            mention(f"For causes and pictures, run: {self.next_command}")
+        return DONE

@@ -20,11 +20,9 @@ from .shared import (
     add_jobs_option,
     add_page_options,
     arrange_groups,
-    mention_verdicts,
     names,
     options_of,
     write_html,
-    write_page,
 )
 from .truths import OF_TRUTHS, TruthChoice, add_truth_choice
 
@@ -41,7 +39,7 @@ _BUDGET = 6
 
 def _report(args: argparse.Namespace) -> int:
     from segjudge.evaluation_script.runner.tuning import reuse_memory
-    from segjudge.report.page import make_page_options
+    from segjudge.report.page import list_verdicts, make_page_options, render_page
     from segjudge.scoring.report import make_report, make_stored_page, make_truth_report, render_stored
 
     reuse_memory()
@@ -52,8 +50,7 @@ def _report(args: argparse.Namespace) -> int:
             if getattr(args, option):
                 raise OptionError(f"{option} needs --truth or --phase: {args.results} is a stored result")
         page = make_stored_page(stored, args.title or name_of(args.results))
-        write_html(render_stored(page), args.out)
-        mention_verdicts(page)
+        write_html(render_stored(page), args.out, list_verdicts(page))
         return DONE
     if args.draw is None and (args.iou is not None or args.score is not None):
         raise OptionError("iou and --score need --draw FOLDER")
@@ -68,8 +65,8 @@ def _report(args: argparse.Namespace) -> int:
         page = make_report(choice.score_openly(args.results), title, options)
     else:
         page = make_truth_report(choice.open_splits(), choice.rules.family, title, options)
-    write_page(page, args.out)
-    mention_verdicts(page)
+    text, verdicts = render_page(page), list_verdicts(page)
+    write_html(text, args.out, verdicts)
     return DONE
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from segjudge.evaluation_script.families import FAMILIES
@@ -35,8 +34,8 @@ from .shared import (
 from .truths import TruthChoice, add_truth_choice
 
 if TYPE_CHECKING:
-    from segjudge.evaluation_script.families.base.family import FamilyProtocol
-    from segjudge.scoring.scores import ScoreRequest
+    from segjudge.evaluation_script.families.base.family import Progress
+    from segjudge.scoring.scores import ScoredSubmissions, ScoreRequest, Scores
 
 _EXAMPLE = "segjudge score masks.zip --truth DAVIS --protocol davis2017 --subset val"
 #: Options of the official tools, Places 2017's script and DAVIS's, by ours.
@@ -49,21 +48,17 @@ _OFFICIAL = {
 
 
 def _score(args: argparse.Namespace) -> int:
-    from segjudge.scoring import score_request
-
     reuse_memory()
     paths = _list_results(args.results)
     options = _translate({**vars(args), "results": paths[0] if paths else None})
     if not options["results"]:
         raise UsageError(f"score needs RESULTS, for example: {as_typed(_EXAMPLE)}")
     choice = TruthChoice.read(options).complete("score")
-    secrecy = any((args.csv, args.json, args.results_yaml, args.report, args.save, args.chosen_part))
-    request = choice.request(options["results"], strict=args.strict, secrecy=secrecy)
-    _refuse_ignored(options, request, len(paths))
-    request = replace(
-        request,
-        protocol=_change_rules(request.protocol, args.cap, args.id_zero_quirk),
-        scheduler=args.scheduler or "",
+    _refuse_ignored(options, choice, len(paths))
+    request = choice.request(
+        options["results"] if len(paths) < 2 else "",
+        secrecy=any((args.csv, args.json, args.results_yaml, args.report, args.save, args.chosen_part)),
+        strict=args.strict,
         keeps_open=bool(args.report or args.save),
         is_identified=bool(args.json or args.report or args.save),
     )
@@ -76,15 +71,12 @@ def _score(args: argparse.Namespace) -> int:
         is_official=args.style == "official",
         next_command="" if ends_here else choice.spell("report", options["results"]),
     )
-    if args.chosen_part:
-        return _score_part(request, args.chosen_part, args.out)
-    if len(paths) > 1:
-        return _score_several(request, paths, outputs)
     with ProgressBar("part" if args.scheduler else "sequence") as bar:
-        scores = score_request(request, bar)
-        if args.save:
-            scores.save(args.save, kinds=True)
-    return outputs.write(scores)
+        results = _score_request(request, paths, args, bar)
+    if results is None:
+        mention(f"Wrote {args.out}")
+        return DONE
+    return outputs.write(results)
 
 
 def _list_results(paths: list[str]) -> list[str]:
@@ -97,21 +89,30 @@ def _list_results(paths: list[str]) -> list[str]:
     return submissions
 
 
-def _score_several(request: ScoreRequest, paths: list[str], outputs: Outputs) -> int:
-    from segjudge.scoring.several import score_several
+def _score_request(
+    request: ScoreRequest, paths: list[str], args: argparse.Namespace, progress: Progress
+) -> Scores | ScoredSubmissions | None:
+    """Score one or several submissions; return None if only a part was counted and written."""
+    from segjudge.scoring.scores import prepare, score_several
 
-    with ProgressBar() as bar:
-        submissions = score_several(request, paths, bar)
-    return outputs.write_several(submissions)
+    if args.scheduler:
+        from segjudge.scoring.sharing import connect, score_by_workers
 
+        with connect(args.scheduler) as client:
+            return score_by_workers(client, request, progress)
+    prepared = prepare(request, progress)
+    if args.chosen_part:
+        from segjudge.evaluation_script.runner.parallel import Part
+        from segjudge.scoring.sharing import PartCounter
 
-def _score_part(request: ScoreRequest, chosen_part: tuple[int, int], out: str) -> int:
-    from segjudge.scoring.sharing import count_part_of
-
-    with ProgressBar() as bar:
-        count_part_of(request, chosen_part, out, bar)
-    mention(f"Wrote {out}")
-    return DONE
+        PartCounter(prepared).write(Part(*args.chosen_part), args.out, progress)
+        return None
+    if len(paths) > 1:
+        return score_several(prepared, paths, progress)
+    scores = prepared.score(progress)
+    if args.save:
+        scores.save(args.save, kinds=True)
+    return scores
 
 
 def _translate(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -139,11 +140,11 @@ def _translate(arguments: dict[str, Any]) -> dict[str, Any]:
     return ours
 
 
-def _refuse_ignored(options: dict[str, Any], request: ScoreRequest, submissions: int) -> None:
+def _refuse_ignored(options: dict[str, Any], choice: TruthChoice, submissions: int) -> None:
     """Raise UsageError for ignored or incomplete options; `segjudge.score` checks the rest."""
-    family = "" if request.phase else request.protocol.family
+    family = "" if choice.phase else choice.rules.family
     ignored = {
-        "--phase": ("cap", "id_zero_quirk", "chosen_part", "scheduler") if request.phase else (),
+        "--phase": ("cap", "id_zero_quirk", "chosen_part", "scheduler") if choice.phase else (),
         "--scheduler": ("chosen_part",) if options["scheduler"] else (),
         "--part": ("report", "save") if options["chosen_part"] else (),
         family: ("cap", "id_zero_quirk", "style") if family and not FAMILIES[family].adjustable_rules else (),
@@ -159,25 +160,6 @@ def _refuse_ignored(options: dict[str, Any], request: ScoreRequest, submissions:
         if options[field]:
             option = field.removeprefix("chosen_").replace("_", "-")
             raise OptionError(f"{option} is for one submission, not {submissions}; name one, or omit the option")
-
-
-def _change_rules(protocol: FamilyProtocol, cap: str | None, quirk: str | None) -> FamilyProtocol:
-    """Return the protocol with the requested changes of rules, which its description names."""
-    if not (cap or quirk):
-        return protocol
-    from segjudge.evaluation_script.families.instances.protocols import PER_CATEGORY, PER_IMAGE, InstanceProtocol
-
-    if not isinstance(protocol, InstanceProtocol):
-        return protocol
-    changed_protocol = replace(
-        protocol, cap=cap or protocol.cap, id_zero_quirk=quirk == "on" if quirk else protocol.id_zero_quirk
-    )
-    if changed_protocol == protocol:
-        return protocol
-    unit = {PER_IMAGE: "image", PER_CATEGORY: "image and category"}[changed_protocol.cap]
-    effect = "cannot be matched" if changed_protocol.id_zero_quirk else "is as any other"
-    about = f"changed: up to {protocol.detections[-1]} for each {unit}; the annotation with id 0 {effect}."
-    return replace(changed_protocol, about=about)
 
 
 def _merge(args: argparse.Namespace) -> int:

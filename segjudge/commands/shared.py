@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from segjudge.families.truths import TruthSource
     from segjudge.platforms.evalai.bundle.bundle_source import BundleSource
-    from segjudge.report.page import ReportPage
     from segjudge.report.tables import Look
 
 PROGRAM = "segjudge"
@@ -244,29 +243,16 @@ def _files_of_bundle(values: Sequence[object]) -> list[str]:
     return [source.archive or os.path.join(source.root, source.config_name), *below]
 
 
-def write_page(page: ReportPage, path: str) -> None:
-    """Write a page and print its size."""
-    from segjudge.report.page import render_page
-
-    write_html(render_page(page), path)
-
-
-def mention_verdicts(page: ReportPage) -> None:
-    """Print the beginning of a page's verdict on each split."""
-    from segjudge.report.page import list_verdicts
-
-    for verdict in list_verdicts(page):
-        mention(verdict)
-
-
-def write_html(text: str, path: str) -> None:
-    """Write a page's text and print its size."""
+def write_html(text: str, path: str, verdicts: Sequence[str] = ()) -> None:
+    """Write a page's text; print its size and its verdicts."""
     from segjudge.system.files import open_output
 
     with open_output(path) as file:
         file.write(text)
     size = os.path.getsize(path)
     mention(f"Wrote {path} ({f'{size / 1e6:.1f} MB' if size >= 100_000 else f'{size / 1000:.0f} kB'})")
+    for verdict in verdicts:
+        mention(verdict)
 
 
 # ── the bundle ──────────────────────────────────────────────────────────────

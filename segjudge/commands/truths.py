@@ -57,6 +57,9 @@ class TruthChoice(NamedTuple):
     jobs: Any = None
     #: The only region that is scored.
     region: str | None = None
+    #: Changes of the rules of instances: the unit of the cap; on if the annotation with id 0 is never matched.
+    cap: str | None = None
+    id_zero_quirk: str | None = None
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> TruthChoice:
@@ -90,7 +93,7 @@ class TruthChoice(NamedTuple):
     def rules(self) -> FamilyProtocol:
         """Return the protocol that scores; for a phase, the protocol of the chosen or first split."""
         if not self.phase:
-            protocol = PROTOCOLS[self.protocol or _DEFAULT_PROTOCOL]
+            protocol = _change_rules(PROTOCOLS[self.protocol or _DEFAULT_PROTOCOL], self.cap, self.id_zero_quirk)
             if not self.region:
                 return protocol
             from segjudge.families import tools_of
@@ -156,25 +159,25 @@ class TruthChoice(NamedTuple):
         named = [word for name, value in values.items() if value for word in (f"--{name}", str(value))]
         return f"{program()} {command} {shlex.join([str(results), *named])}"
 
-    def request(self, results: str, *, strict: bool = False, secrecy: bool = True) -> ScoreRequest:
+    def request(self, results: str, *, strict: bool = False, secrecy: bool = True, **options: Any) -> ScoreRequest:
         """Return the request to score results; a terminal needs no secrecy."""
         from segjudge.families.truths import TruthSource
         from segjudge.scoring.scores import ScoreRequest
 
         rules, split = self.rules, self.split or ""
         if not self.phase:
-            return ScoreRequest(results, self.source, rules, split, self.sequences, strict, self.jobs)
+            return ScoreRequest(results, self.source, rules, split, self.sequences, strict, self.jobs, **options)
         phase, annotations = self.find_phase(secrecy=secrecy)
         jobs = {None: phase.jobs, "auto": 0}.get(self.jobs, self.jobs)
         phase = replace(phase, strict=strict or phase.strict, jobs=jobs)
-        return ScoreRequest(results, TruthSource(annotations), rules, split, self.sequences, phase=phase)
+        return ScoreRequest(results, TruthSource(annotations), rules, split, self.sequences, phase=phase, **options)
 
     def score_openly(self, results: str) -> Scores:
         """Score with a progress bar and keep the inputs open."""
-        from segjudge.scoring import score_request
+        from segjudge.scoring.scores import prepare
 
         with ProgressBar() as bar:
-            return score_request(replace(self.request(results), keeps_open=True), bar)
+            return prepare(self.request(results, keeps_open=True), bar).score(bar)
 
     def open_splits(self) -> dict[str, SplitTruth]:
         """Return the truth of the chosen split, or of all."""
@@ -202,6 +205,25 @@ def add_truth_choice(sub: argparse.ArgumentParser, truth: str, protocol: str = _
     add("--phase", type=PhaseName, metavar="CODENAME", help=about)
     about = "with --phase: use this annotation file instead of the phase's own"
     options_of(sub, RARELY)("--annotations", type=InputPath, metavar="FILE", help=about)
+
+
+def _change_rules(protocol: FamilyProtocol, cap: str | None, quirk: str | None) -> FamilyProtocol:
+    """Return the protocol with the requested changes of rules, which its description names."""
+    if not (cap or quirk):
+        return protocol
+    from segjudge.evaluation_script.families.instances.protocols import PER_CATEGORY, PER_IMAGE, InstanceProtocol
+
+    if not isinstance(protocol, InstanceProtocol):
+        return protocol
+    changed_protocol = replace(
+        protocol, cap=cap or protocol.cap, id_zero_quirk=quirk == "on" if quirk else protocol.id_zero_quirk
+    )
+    if changed_protocol == protocol:
+        return protocol
+    unit = {PER_IMAGE: "image", PER_CATEGORY: "image and category"}[changed_protocol.cap]
+    effect = "cannot be matched" if changed_protocol.id_zero_quirk else "is as any other"
+    about = f"changed: up to {protocol.detections[-1]} for each {unit}; the annotation with id 0 {effect}."
+    return replace(changed_protocol, about=about)
 
 
 def _check_default(truth: str) -> None:

@@ -10,17 +10,21 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from segjudge.evaluation_script.families import FAMILIES, FOLDERS, LAYOUTS, PROTOCOLS, folder_of, import_from
 from segjudge.evaluation_script.families.base.family import FamilyProtocol
 from segjudge.evaluation_script.files.problems import name_hint, nearest, printable
 from segjudge.families.base.tools import FamilyTools
 
+if TYPE_CHECKING:
+    from segjudge.evaluation_script.families.base.reports import Report
+
 __all__ = [
     "OPTIONAL_LAYOUTS",
     "FamilyTools",
     "describe_direction",
+    "describe_metrics",
     "describe_unknown_metric",
     "layout_of",
     "prefers_smaller",
@@ -81,6 +85,15 @@ def describe_direction(metric: str, protocol: str) -> str:
     if not family or folder_of(family) in FOLDERS or tools_of(family).states_direction(metric):
         return ""
     return f"{family} does not state whether larger or smaller values of {printable(metric)} are better; {_LARGER}"
+
+
+def describe_metrics(report: Report) -> dict[str, str]:
+    """Return the meanings of the metrics that this version knows; stored scores may name others."""
+    protocol = PROTOCOLS.get(report.protocol.name)
+    if protocol is None:
+        return {}
+    tools, metrics = tools_of(protocol.family), {*protocol.metrics, *FAMILIES[protocol.family].own_metrics}
+    return {name: tools.describe_column(name) for name in report.values if name in metrics}
 
 
 def describe_unknown_metric(protocol: str, metric: object, metrics: Iterable[str]) -> str:

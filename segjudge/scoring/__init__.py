@@ -1,11 +1,10 @@
 """Scoring from Python: `segjudge.score`, here or on a cluster, of files or masks in memory.
 
 `scores` opens, checks and scores results; `parts` writes and merges counts, `sharing` has them counted elsewhere, and
-`arrays` counts masks in memory, all through the upload's Scorer. `document` is the document of `score --json`,
-`score_files` writes the other files. Presentation of one result: `report` makes its page, or that of a truth or a
-stored result, `notebook` its view below a cell, and `figures` draws with matplotlib. `upload_names` names results in
-messages. `segjudge.analysis` compares several methods. These modules are imported on demand, because few commands need
-all of them.
+`arrays` counts masks in memory, all through the upload's Scorer. `document` makes the files of `score`. Presentation of
+one result: `report` makes its page, or that of a truth or a stored result, `notebook` its view below a cell, and
+`figures` draws with matplotlib. `upload_names` names results in messages. `segjudge.analysis` compares several methods.
+These modules are imported on demand, because few commands need all of them.
 """
 
 from __future__ import annotations
@@ -20,12 +19,11 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from segjudge.evaluation_script.families.base.family import FamilyProtocol, Progress
-    from segjudge.scoring.scores import ScoreRequest, Scores
+    from segjudge.scoring.scores import Scores
     from segjudge.scoring.sharing import DaskClient
 
 __all__ = [
-    "arrays", "document", "figures", "notebook", "parts", "report", "score", "score_files", "score_request", "scores",
-    "several", "sharing", "upload_names",
+    "arrays", "document", "figures", "notebook", "parts", "report", "score", "scores", "sharing", "upload_names",
 ]  # fmt: skip
 
 
@@ -73,7 +71,7 @@ def score(  # noqa: PLR0913 - published: the published options of results and tr
 
     """
     from segjudge.families.truths import TruthSource
-    from segjudge.scoring.scores import ScoreRequest, find_protocol, read_names
+    from segjudge.scoring.scores import ScoreRequest, find_protocol, prepare, read_names
     from segjudge.system.arguments import FLAG, FUNCTION, SOURCE, TEXT, check_arguments, check_options
 
     check_arguments(SOURCE, results=results, truth=truth)
@@ -85,20 +83,6 @@ def score(  # noqa: PLR0913 - published: the published options of results and tr
     source = TruthSource(os.fspath(truth), layout or "", subset or "", *lists)
     rules, names = find_protocol(protocol), read_names(sequences)
     request = ScoreRequest(os.fspath(results), source, rules, split or "", names, strict, jobs)
-    return score_request(request, progress, executor)
-
-
-def score_request(
-    request: ScoreRequest, progress: Progress = ignore_progress, executor: Executor | DaskClient | None = None
-) -> Scores:
-    """Score here, or by the workers of an executor or of the request's cluster."""
-    from segjudge.scoring.scores import prepare
-
-    if request.scheduler:
-        from segjudge.scoring.sharing import connect, score_by_workers
-
-        with connect(request.scheduler) as client:
-            return score_by_workers(client, request, progress)
     if executor is not None:
         from segjudge.scoring.sharing import score_by_workers
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
 from segjudge.evaluation_script.scoring.answer import limit_warnings
-from segjudge.families import FamilyTools, tools_of
+from segjudge.families import FamilyTools, describe_metrics, tools_of
 from segjudge.report.page import (
     ReportPage,
     Section,
@@ -65,7 +65,7 @@ def make_report(scores: ShownScores, title: str, options: PageOptions) -> Report
     options = replace(options, budget=options.budget // max(len(scores.reports), 1))
     inputs, splits = scores.open_inputs() if scores.is_on_files else None, {}
     for report in scores.reports:
-        tools, meanings = tools_of(report.protocol.family), _describe_metrics(report)
+        tools, meanings = tools_of(report.protocol.family), describe_metrics(report)
         sections = [make_tables(report)] if inputs is None else tools.make_sections(inputs, report, options)
         splits[report.split] = add_summary(report, sections, meanings)
     warnings = [f"truth: {note}" for note in scores.notes] + scores.warnings
@@ -101,7 +101,7 @@ def make_stored_page(result: Mapping[str, object], title: str) -> ReportPage:
         if report.split in losses:
             tools = _tools_that_read(report.protocol.name)
             sections = tools.make_stored_sections(as_mapping(losses[report.split]), report)
-        splits[report.split] = add_summary(report, sections, _describe_metrics(report))
+        splits[report.split] = add_summary(report, sections, describe_metrics(report))
     joined = _join_splits(splits)
     if not reports:
         joined.append(make_list("Summary", [], "The scores of this phase are not shown."))
@@ -122,15 +122,6 @@ def render_stored(page: ReportPage) -> str:
     except RecursionError:
         refuse("is nested too deeply")
     return text.encode("utf-8", "replace").decode("utf-8")  # a name may contain a lone surrogate
-
-
-def _describe_metrics(report: Report) -> dict[str, str]:
-    """Describe the metrics that this version knows; stored scores may name others."""
-    protocol = PROTOCOLS.get(report.protocol.name)
-    if protocol is None:
-        return {}
-    tools, metrics = tools_of(protocol.family), {*protocol.metrics, *FAMILIES[protocol.family].own_metrics}
-    return {name: tools.describe_column(name) for name in report.values if name in metrics}
 
 
 def _join_splits(splits: Mapping[str, Sequence[Section]]) -> list[Section]:

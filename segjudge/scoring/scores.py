@@ -6,11 +6,11 @@ A request is opened and checked before scoring; it is then scored here, or in pa
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import field, replace
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS, describe_unknown, engine_of
 from segjudge.evaluation_script.families.base.family import (
@@ -334,8 +334,6 @@ class ScoreRequest:
     jobs: int | Literal["auto"] | None = None
     #: The phase of a bundle that scores, with its own protocols, limits and processes; the truth is one file.
     phase: Phase | None = None
-    #: The address of a Dask cluster whose workers score.
-    scheduler: str = ""
     #: Keep the scored files open, for pages and kinds of failure.
     keeps_open: bool = False
     #: Compute digests of truth and results, which files and pages state.
@@ -365,21 +363,83 @@ class PreparedScoring:
     #: The digests of truth and results, if known.
     digests: tuple[str, str] = ("", "")
 
+    @property
+    def is_identified(self) -> bool:
+        """Return True if the scores state digests of truth and results."""
+        return self.request is None or self.request.is_identified
+
+    def for_results(self, path: str) -> PreparedScoring:
+        """Return the scoring of other results by the same truth and rules."""
+        results, scorers = resolve_address(path, SubmissionError), self.scorers
+        refuse_packed(results)
+        if self.request and self.request.jobs == "auto" and self.request.phase is None:
+            jobs = count_processes("auto", results, self.truth)
+            scorers = {
+                split: replace(scorer, rules=replace(scorer.rules, jobs=jobs)) for split, scorer in scorers.items()
+            }
+        request = self.request and replace(self.request, results=path)
+        return replace(self, results=results, scorers=scorers, request=request)
+
     def score(self, progress: Progress = ignore_progress) -> Scores:
         """Score in this process and its forks."""
         with name_results_in_errors(self.results):
             reports = [scorer.score(self.results, progress) for scorer in self.scorers.values()]
         for report in reports:
             report.warnings[:] = [name_results(line, self.results) for line in report.warnings]
-        is_identified = self.request is None or self.request.is_identified
         opened = self if self.request is None or self.request.keeps_open else None
-        return Scores(reports, self.notes, self.provenance() if is_identified else {}, self.request, opened)
+        return Scores(reports, self.notes, self.provenance() if self.is_identified else {}, self.request, opened)
 
     def provenance(self) -> dict[str, Any]:
         protocols = {split: scorer.rules.protocol for split, scorer in self.scorers.items()}
         limits = numbers_of(next(iter(self.scorers.values())).rules.limits)
         truth, results = self.digests[0] or digest_of(self.truth), self.digests[1] or digest_of(self.results)
         return provenance(protocols, truth, results, backend().name, limits)
+
+
+class ScoredSubmissions(NamedTuple):
+    """Several submissions scored on one truth, without their counts."""
+
+    #: The oddities of the truth.
+    notes: list[str]
+    #: The protocols by split.
+    protocols: dict[str, FamilyProtocol]
+    #: The name of each submission, and its metrics by split or the reason why it has none.
+    rows: list[tuple[str, dict[str, Values] | str]]
+    warnings: list[str]
+    #: The documents of all submissions, if they are identified.
+    documents: list[dict[str, Any]]
+
+
+def score_several(
+    prepared: PreparedScoring, paths: Sequence[str], progress: Progress = ignore_progress
+) -> ScoredSubmissions:
+    """Score submissions one after the other on one open truth; each is scored as if alone, or has a fault."""
+    from segjudge.evaluation_script.scoring.answer import limit_warnings
+    from segjudge.scoring.document import make_scores_document
+
+    protocols = {split: scorer.rules.protocol for split, scorer in prepared.scorers.items()}
+    submissions = ScoredSubmissions(prepared.notes, protocols, [], [], [])
+    for name, path in zip(name_submissions(paths), paths, strict=True):
+        document: dict[str, Any] = {"name": name}
+        try:
+            scores = prepared.for_results(path).score(progress)
+        except SubmissionError as error:
+            submissions.rows.append((name, str(error)))
+            document["error"] = str(error)
+        else:
+            submissions.rows.append((name, scores.metrics))
+            submissions.warnings.extend(f"{name}: {line}" for line in limit_warnings(scores.warnings))
+            if prepared.is_identified:
+                prepared = replace(prepared, digests=(scores.provenance["truth"], ""))  # it is computed once
+                document |= make_scores_document(scores.reports, scores.provenance, scores.notes)
+        submissions.documents.append(document)
+    return submissions
+
+
+def name_submissions(paths: Sequence[str]) -> list[str]:
+    """Return the names of submissions: their file names, or their paths if names repeat."""
+    names = [name_of(path) for path in paths]
+    return names if len({*names}) == len(names) else list(map(os.fspath, paths))
 
 
 def find_protocol(protocol: str | FamilyProtocol) -> FamilyProtocol:
@@ -403,7 +463,8 @@ def prepare(request: ScoreRequest, progress: Progress = ignore_progress) -> Prep
         categories=resolve_address(truth.categories),
     )
     if request.phase is not None:
-        return prepare_phase(path, request.phase, source.path, request.split, request.sequences)
+        prepared = prepare_phase(path, request.phase, source.path, request.split, request.sequences)
+        return replace(prepared, request=request)
     jobs = count_processes(request.jobs, path, source.path)
     rules = ScoringRules(request.protocol, LOCAL_LIMITS, strict=request.strict, jobs=jobs)
     values = {"sequences": request.sequences, **source._asdict()}

@@ -79,11 +79,6 @@ class PartCounter:
             opened.close()
 
 
-def count_part_of(request: ScoreRequest, chosen_part: tuple[int, int], out: str, progress: Progress) -> None:
-    """Count a part of the request, such as 3 of 64, and write the counts to a file."""
-    PartCounter(prepare(request, progress)).write(Part(*chosen_part), out, progress)
-
-
 class _Held(threading.local):
     """The scoring that a worker's thread opened last, kept because one scoring has many parts."""
 

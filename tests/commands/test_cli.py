@@ -1110,11 +1110,10 @@ def test_a_run_names_the_bounds_that_are_missing(
     assert capsys.readouterr().err.strip().endswith(sentence)
 
 
-@pytest.mark.parametrize(
-    ("options", "scheduler"), [([], ""), (["--scheduler", "tcp://cluster:8786"], "tcp://cluster:8786")]
-)
-def test_the_scheduler_reaches_the_scoring(options: list[str], scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    requests = Mock(side_effect=UsageError("enough"))
-    monkeypatch.setattr("segjudge.scoring.score_request", requests)
-    assert main(["score", str(STRONG), "--truth", _TRUTHS[0], "--protocol", "davis2017", *options]) == 2
-    assert requests.call_args.args[0].scheduler == scheduler
+@pytest.mark.parametrize("scheduler", ["", "tcp://cluster:8786"])
+def test_the_scheduler_reaches_the_scoring(scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = Mock(side_effect=UsageError("enough"))
+    monkeypatch.setattr("segjudge.scoring.sharing.connect", connect)
+    options = ["--scheduler", scheduler] if scheduler else []
+    code = main(["score", str(STRONG), "--truth", _TRUTHS[0], "--protocol", "davis2017", *options])
+    assert (code, connect.call_args_list) == ((2, [call(scheduler)]) if scheduler else (0, []))

@@ -14,7 +14,7 @@ from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.family import ignore_progress
 from segjudge.families import truths
 from segjudge.families.truths import TruthSource
-from segjudge.scoring import several
+from segjudge.scoring.scores import name_submissions
 from segjudge.starting.new_challenge import NewChallenge, create, write_demo_truth
 from tests.families.contract import examples
 
@@ -84,8 +84,8 @@ def test_a_faulty_one_is_a_row_and_the_exit_code_says_so(tmp_path: Path, capsys:
 
 
 def test_names_that_repeat_are_paths() -> None:
-    assert several.name_submissions(["a/x.zip", "b/x.zip"]) == ["a/x.zip", "b/x.zip"]
-    assert several.name_submissions(["a/x.zip", "b/y.zip"]) == ["x.zip", "y.zip"]
+    assert name_submissions(["a/x.zip", "b/x.zip"]) == ["a/x.zip", "b/x.zip"]
+    assert name_submissions(["a/x.zip", "b/y.zip"]) == ["x.zip", "y.zip"]
 
 
 def test_the_truth_is_opened_once(monkeypatch: pytest.MonkeyPatch) -> None:
