@@ -25,8 +25,11 @@ def _maker() -> Any:
 
 
 def png_bytes(labels: Any) -> bytes:
+    """Return a PNG with a palette, as DAVIS' are: without filters it is written in half the time."""
+    image = Image.fromarray(np.asarray(labels)).convert("L")
+    image.putpalette([*range(256)] * 3)
     out = io.BytesIO()
-    Image.fromarray(np.asarray(labels)).save(out, "PNG", compress_level=1)
+    image.save(out, "PNG", compress_level=1)
     return out.getvalue()
 
 
@@ -55,7 +58,7 @@ def write_pair(pair: str, folder: Path, *, name: str = "{:05d}", by_object: bool
     paths = folder / "truth.zip", folder / "prediction.zip"
     rows = list(frames_of(pair))
     labels: dict[str, set[int]] = {}
-    for sequence, _, truth, _ in rows:
+    for sequence, _, truth, _ in rows if by_object else ():
         labels.setdefault(sequence, set()).update(np.unique(truth).tolist())
     with zipfile.ZipFile(paths[0], "w") as first, zipfile.ZipFile(paths[1], "w") as second:
         for sequence, k, *sides in rows:

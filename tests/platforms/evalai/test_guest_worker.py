@@ -104,8 +104,8 @@ def evaluate(truth, submission, phase, **rest):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("command", ["python -m pip install colourtool", "pip install -q 'colourtool>=1'"])
-def test_a_shell_finds_the_workers_python_and_pip(command: str, tmp_path: Path, index: Path) -> None:
+def test_a_shell_finds_the_workers_python_and_pip(tmp_path: Path, index: Path) -> None:
+    command = "python -m pip install colourtool && pip install -q 'colourtool>=1'"
     init = "import os\nassert not os.system('pip install colourtool')\nfrom .main import evaluate\n"
     script = {"__init__.py": init, "main.py": SHELL.format(command)}
     outcome = scored(guests.with_samples(guests.starter(tmp_path / "bundle", script)))
