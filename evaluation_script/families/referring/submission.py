@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import AbstractSet, Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
@@ -46,7 +47,7 @@ class ReferringSubmission(UnitSubmission):
     protocol: ReferringProtocol
     #: Reads masks as their complement.
     inverts_masks = False
-    #: Rewrites the run lengths of a mask of this size.
+    #: Rewrites the run lengths of a mask of this size, unless answers as they were sent fit too many targets.
     rewrite: Optional[Callable[[str, Size], str]] = None
     #: Reads the answer to the sample that follows by this many in the truth.
     step = 0
@@ -74,6 +75,9 @@ class ReferringSubmission(UnitSubmission):
         reader.read(self.files.read_chunks(names[0]), names[0])
         problems.raise_if_any()
         self._masks, self._area, self._is_withdrawn = reader.join()
+        #: Whether samples have the answer to another one, and whether answers contradict a change of their pixels.
+        self._confused: Dict[str, bool] = {}
+        self._contradicted: Dict[object, bool] = {}
         self._numbers = reader.numbers
 
     def names(self) -> AbstractSet[str]:
@@ -93,21 +97,57 @@ class ReferringSubmission(UnitSubmission):
         text, area = self._masks[number], int(self._area[number])
         if self.inverts_masks:
             text, area = rle.invert(text, size[0] * size[1]), size[0] * size[1] - area
-        if self.rewrite:
+        if self.rewrite and not self._fits_another(sample, size) and not self._is_contradicted(self.rewrite):
             text = self.rewrite(text, size)
             area = sum(rle.runs_of(text, size[0] * size[1])[1::2])
         return _Answer(text, area, bool(self._is_withdrawn[number]))
+
+    def _list_nearby(self, sample: str, distance: int, size: Tuple[int, ...]) -> List[int]:
+        """Return the samples near one whose images have its size, by their positions in the truth."""
+        units, position = self.truth.units, self.truth.item_names.index(sample)
+        numbers = range(max(0, position - distance), min(len(units), position + distance + 1))
+        return [number for number in numbers if tuple(units[number].facts["size"]) == size]
+
+    def _measure_iou(self, number: int, answer: int, rewrite: Optional[Callable[[str, Size], str]] = None) -> float:
+        """Return the IoU of an answer, or of a rewritten one, with the target of a sample."""
+        ((target, target_area, _),) = self.truth.units[number].load()[0].rows
+        text, area = self._masks[answer], int(self._area[answer])
+        if not area or not target_area:
+            return 0.0
+        if rewrite:
+            text = rewrite(text, tuple(self.truth.units[number].facts["size"]))
+        shared: int = backend().count_shared_pixels(text, target)
+        return shared / (area + int(target_area) - shared)
+
+    def _fits_another(self, sample: str, size: Size) -> bool:
+        """Return whether the answer to a sample fits the target of another one nearby, as of a confused method."""
+        if sample not in self._confused:
+            position, answer = self.truth.item_names.index(sample), self._numbers[sample]
+            nearby = [number for number in self._list_nearby(sample, _FAR, tuple(size)) if number != position]
+            self._confused[sample] = any(self._measure_iou(number, answer) >= _FITTING for number in nearby)
+        return self._confused[sample]
+
+    def _is_contradicted(self, rewrite: Callable[[str, Size], str]) -> bool:
+        """Return whether several answers fit their targets, and would not if they were rewritten."""
+        change = rewrite.keywords["change"] if isinstance(rewrite, partial) else rewrite
+        if change not in self._contradicted:
+            names, against = self.truth.item_names, 0
+            chosen = range(0, len(names), max(1, len(names) // _MOST_COMPARED))
+            limit = max(1, len(chosen) // _ONE_OF)
+            for number in chosen:
+                answer = self._numbers[names[number]]
+                if self._measure_iou(number, answer) >= _FITTING:
+                    against += self._measure_iou(number, answer, rewrite) < _FITTING / 2
+                if against > limit:
+                    break
+            self._contradicted[change] = against > limit
+        return self._contradicted[change]
 
     def _find_fitting(self, sample: str, size: Tuple[int, ...]) -> str:
         """Return the sample whose answer fits a sample's target, if answers and targets nearby match nearly all."""
         names = self.truth.item_names
         position = names.index(sample)
-
-        def list_nearby(distance: int) -> List[int]:
-            numbers = range(max(0, position - distance), min(len(names), position + distance + 1))
-            return [number for number in numbers if tuple(self.truth.units[number].facts["size"]) == size]
-
-        near, far = list_nearby(_NEAR), list_nearby(_FAR)
+        near, far = (self._list_nearby(sample, distance, size) for distance in (_NEAR, _FAR))
         if len(near) <= _NEAR:
             return sample
         rows, columns = self._match(near, far)
@@ -120,12 +160,7 @@ class ReferringSubmission(UnitSubmission):
         overlaps = np.zeros((len(samples), len(sources)))
         answers = [self._numbers[self.truth.item_names[source]] for source in sources]
         for row, number in enumerate(samples):
-            ((target, target_area, _),) = self.truth.units[number].load()[0].rows
-            for column, answer in enumerate(answers):
-                area = int(self._area[answer])
-                if area and target_area:
-                    shared = backend().count_shared_pixels(self._masks[answer], target)
-                    overlaps[row, column] = shared / (area + target_area - shared)
+            overlaps[row] = [self._measure_iou(number, answer) for answer in answers]
         rows, columns = best_assignment(overlaps)
         fits = overlaps[rows, columns] >= _FITTING
         return rows[fits].tolist(), columns[fits].tolist()
@@ -134,6 +169,8 @@ class ReferringSubmission(UnitSubmission):
 #: The numbers of samples on either side of one whose targets and answers are compared with each other, the IoU of an
 #: answer that fits, and the share of targets with an answer, and of answers with a target.
 _NEAR, _FAR, _FITTING, _NEARLY_ALL = 4, 12, 0.7, 0.85
+#: The maximum number of answers that are compared with their rewritten forms, and one of how many may contradict them.
+_MOST_COMPARED, _ONE_OF = 64, 20
 
 
 class _Reader:

@@ -18,12 +18,12 @@ SIZE, IMAGES = (30, 80), 12
 Answers = list[Any]
 
 
-def write_truth(folder: Path) -> tuple[Path, list[Answers]]:
-    """Write images of four objects with an expression each; return the targets of each image."""
+def write_truth(folder: Path, *, symmetric: bool = False) -> tuple[Path, list[Answers]]:
+    """Write images of four objects with an expression each, or of two whose left one has one; return the targets."""
     generator, targets, annotations, references = np.random.default_rng(1), list[Answers](), list[Any](), list[Any]()
     for image in range(1, IMAGES + 1):
         targets.append([])
-        for column in generator.permutation(4).tolist():
+        for column in [0] if symmetric else generator.permutation(4).tolist():
             mask = np.zeros(SIZE, np.uint8)
             mask[generator.integers(8) : generator.integers(15, 30), 20 * column : 20 * column + 15] = 1
             targets[-1].append(mask)
@@ -41,6 +41,29 @@ def write_truth(folder: Path) -> tuple[Path, list[Answers]]:
     (folder / "instances.json").write_text(json.dumps(document))
     (folder / "refs(demo).json").write_text(json.dumps(references))
     return folder, targets
+
+
+@pytest.mark.parametrize(("others", "is_named"), [(0, True), (0.5, False), (0.8, False)])
+def test_the_other_object_of_a_symmetric_image_is_no_mirrored_one(
+    others: float, is_named: bool, tmp_path: Path
+) -> None:
+    """A method takes the right object for the left one, or masks are mirrored as they are saved."""
+    truth, targets = write_truth(tmp_path, symmetric=True)
+    generator = np.random.default_rng(1)
+    answers = [
+        mask[:, ::-1] if is_named or generator.random() < others else mask for image in targets for mask in image
+    ]
+    lines = [line for line in answer(truth, answers, tmp_path) if "look mirrored" in line]
+    assert len(lines) == is_named
+
+
+def answer(truth: Path, answers: Answers, folder: Path, **options: Any) -> Any:
+    """Return the warnings about answers to all expressions."""
+    results = folder / "results.jsonl"
+    results.write_text(
+        "".join(f"{json.dumps({'sent_id': k, 'segmentation': rle(m)})}\n" for k, m in enumerate(answers, 1))
+    )
+    return score(results, truth, "refcoco", **options).warnings
 
 
 METHODS: dict[str, Callable[[Answers, Any], Answers]] = {
@@ -62,12 +85,8 @@ def test_only_exchanged_answers_are_named(method: str, tmp_path: Path) -> None:
     truth, targets = write_truth(tmp_path)
     generator = np.random.default_rng(4)
     answers = [mask for image in targets for mask in METHODS[method](image, generator)]
-    results = tmp_path / "results.jsonl"
-    results.write_text(
-        "".join(f"{json.dumps({'sent_id': k, 'segmentation': rle(m)})}\n" for k, m in enumerate(answers, 1))
-    )
-    lines = [line for line in score(results, truth, "refcoco").warnings if "look exchanged" in line]
+    lines = [line for line in answer(truth, answers, tmp_path) if "look exchanged" in line]
     assert len(lines) == (method == "exchanged")
     expected = "val: answers look exchanged between neighbouring samples: corrected, oIoU would be 1.00 instead of 0.00"
     assert all(line.startswith(expected) for line in lines)
-    assert [line for line in score(results, truth, "refcoco", jobs=2).warnings if "look exchanged" in line] == lines
+    assert [line for line in answer(truth, answers, tmp_path, jobs=2) if "look exchanged" in line] == lines
