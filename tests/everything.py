@@ -41,6 +41,8 @@ VARIABLES = {"SEGJUDGE_EVALAI_CLIENT": "client", "SEGJUDGE_WORKER_PYTHON": "work
 NOTHING = 5
 #: "1" if the quick tests have just passed on the worker's Python, by numpy as in every run: `--all` adds the long ones.
 PASSED_VARIABLE = "SEGJUDGE_QUICK_PASSED_ON_WORKER"
+#: The folder of a run, in which its parts share what takes long to make.
+FOLDER_VARIABLE = "SEGJUDGE_TESTS_FOLDER"
 #: Seconds that interrupted processes get to end.
 PATIENCE = 20.0
 #: The parts that run at once per core: most tests mostly wait.
@@ -281,6 +283,7 @@ def main(command_line: list[str]) -> int:
     if "try:worker" in needed and not worker:
         say("\n*** PYTHON 3.9 ABSENT: the tests under the worker's interpreter are SKIPPED ***\n")
     with tempfile.TemporaryDirectory(prefix="segjudge-tests-", ignore_cleanup_errors=True) as folder:
+        os.environ[FOLDER_VARIABLE] = folder
         return run(parts_of(arguments, Path(folder), python, worker))
 
 

