@@ -14,9 +14,9 @@ from unittest.mock import patch
 
 import pytest
 
-from segjudge.server import first_run, leaderboards, store
+from segjudge.server import bundle_import, first_run, leaderboards, store
 from segjudge.server.actions import hosting, submitting
-from segjudge.server.models import StoredFile, StoredMessage
+from segjudge.server.models import Challenge, StoredFile, StoredMessage
 from tests.calls import outcome
 
 from .scenario import bundle_of, config_of
@@ -107,6 +107,66 @@ def test_a_leaderboard_sorts_by_numbers(value: Any, key: float) -> None:
     for descending, sign in ((True, -1), (False, 1)):
         keys = [leaderboards._sort_key(entry, name, descending=descending) for name in "ab"]
         assert keys == [(sign * key, key), (sign * 0.0, 0.0)]
+
+
+def test_an_update_cannot_take_the_address_of_a_renamed_phase(stage: Stage, tmp_path: Path) -> None:
+    config = config_of("Lakes")
+    phases = config["challenge_phases"]
+    phases.append({**phases[0], "id": 7, "codename": "Practice"})
+    phases[0]["codename"] = "practise"  # its address on the server keeps the earlier codename
+    (tmp_path / "lakes.zip").write_bytes(bundle_of(config))
+    repository = stage.services.store.require(Challenge, 1).repository
+    refused = bundle_import.refuse_bundle(stage.services, str(tmp_path / "lakes.zip"), repository)
+    assert "slug" in refused
+    assert bundle_import.refuse_bundle(stage.services, str(tmp_path / "lakes.zip"), "new/one") == ""
+
+
+def board_of(rows: list[tuple[int, dict[str, float], bool]], order: str = "", **flags: bool) -> tuple[list[str], Any]:
+    """Return teams and ranks of a board with these rows (team, result, baseline), and the board; team 1 is the host's."""
+    entries = [
+        store.BoardEntry(number, result, {"error_a": result.get("error", 0.0)}, number, team, f"t{team}", "m", baseline, -float(number))
+        for number, (team, result, baseline) in enumerate(rows)
+    ]  # fmt: skip
+    read: list[tuple[str, ...]] = []
+    stored: Any = SimpleNamespace(
+        board_entries=lambda _split, statuses: read.append(statuses) or entries,  # type: ignore[func-returns-value]
+        require=lambda *_: SimpleNamespace(host_team=1),
+        find=lambda *_: [SimpleNamespace(user_id=1, team_id=1)],
+    )
+    schema = {"default_order_by": "a", "metadata": {"b": {"sort_ascending": True}}}
+    split: Any = SimpleNamespace(
+        id=1, labels=["a", "b"], descending=True, decimals=2, leaderboard=SimpleNamespace(schema=schema)
+    )
+    phase: Any = SimpleNamespace(challenge_id=1, flag=lambda name: flags.get(name, False))
+    board = leaderboards.board_of(stored, phase, split, order)
+    assert read == [
+        ("finished", "partially_evaluated") if flags.get("is_partial_submission_evaluation_enabled") else ("finished",)
+    ]
+    return [f"{rank} {row.team_name}" for rank, row in zip(board.ranks, board.rows, strict=True)], board
+
+
+def test_a_board_ranks_the_best_row_of_each_team() -> None:
+    rows = [
+        (2, {"a": 0.5, "b": 3.0}, False),
+        (3, {"a": 0.5, "b": 1.0}, False),
+        (2, {"a": 0.4, "b": 0.5}, False),
+        (4, {"a": 0.5, "error": 0.1}, False),
+    ]
+    ranked, board = board_of(rows)
+    assert ranked == ["1 t2", "1 t3", "3 t4"]
+    assert (board.order, board.descending, board.labels, board.decimals) == ("a", True, ["a", "b"], 2)
+    assert [entry.id for entry in board.history] == [3, 2, 1, 0], "by time of submission"
+    ranked, board = board_of(rows[:3], "b")
+    assert (ranked, board.order, board.descending) == (["1 t2", "2 t3"], "b", False)
+    assert [row.id for row in board.rows] == [2, 1]
+    assert board_of(rows, "none")[1].order == "a"
+
+
+def test_hosts_are_on_a_public_board_only_by_their_baselines() -> None:
+    rows = [(1, {"a": 0.9}, False), (1, {"a": 0.3}, True), (2, {"a": 0.5}, False)]
+    assert board_of(rows, is_public=True)[0] == ["1 t2", "2 t1"]
+    assert board_of(rows, is_public=False, is_partial_submission_evaluation_enabled=True)[0] == ["1 t1", "2 t2"]
+    assert len(board_of(rows, is_public=True)[1].history) == 2
 
 
 @pytest.mark.parametrize(
