@@ -27,7 +27,6 @@ from segjudge.system.processes import ExitCode
 from tests.builders import written
 from tests.calls import outcome
 
-pytestmark = pytest.mark.long
 PYTHON = r"""#!/bin/sh
 here=BASE
 folder=$(dirname "$(dirname "$0")")
@@ -156,6 +155,7 @@ def test_a_script_gets_what_it_asks_for(
         assert (made.home / "bin" / name).read_text().splitlines()[0] == f"#!{made.home}/bin/python"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("script", "version", "pins"),
     [
@@ -173,6 +173,7 @@ def test_pip_has_the_settings_of_the_machine_and_no_compiler(
     assert sorted(settings) == sorted(["CC=/bin/false", "CXX=/bin/false", "PATH=ENV/bin:…", *always, *pins])
 
 
+@pytest.mark.long
 def test_an_installation_is_made_once_and_a_failure_tried_again(folder: Path) -> None:
     asks = {"requirements.txt": "x==1\n"}
     made = Installing(folder, asks, {})

@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
-from segjudge.system.errors import UsageError
 from tests import guests
 from tests.builders import ROOT
 
@@ -40,13 +38,6 @@ def test_an_interpreter_that_does_not_run_is_said(tmp_path: Path, command: str) 
     assert "does not run (pyenv: python3.9: command not found)" in done.stderr
     assert "Traceback" not in done.stderr
     assert "EvalAI" not in done.stderr
-
-
-@pytest.mark.parametrize("name", ["no-such-python", "./no-such-python", "/none/python"])
-def test_an_interpreter_that_does_not_exist_is_said(name: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        Interpreter.open(name)
-    assert str(caught.value) == f"--python {name}: there is no such command or file; name an interpreter"
 
 
 @pytest.mark.long
