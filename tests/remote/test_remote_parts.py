@@ -20,6 +20,7 @@ import pytest
 
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
+from segjudge.platforms.evalai.client import ApiError
 from segjudge.platforms.evalai.hosted_worker.process import DiedError, HungError, UnloadableError, UnwantedError
 from segjudge.remote_challenge_evaluation import (
     evaluate,
@@ -198,6 +199,143 @@ def test_a_sweep_takes_lost_submissions(status: str, problem: str, in_hand: bool
     )
     worker.Worker.take_lost(played, {"id": 4})
     assert ", ".join(noted) == steps
+
+
+# ── a job of the journal ────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("attempts", "state", "steps"),
+    [
+        (12, "begun", "asks, begins"),
+        (13, "begun", "gives up: 13 workers died while scoring it"),
+        (13, "claimed", "gives up: 13 workers died while scoring it"),
+        (13, "scored", "reports"),
+        (1, "scored", "reports"),
+    ],
+)
+def test_a_job_is_continued_until_twelve_workers_died_for_it(attempts: int, state: str, steps: str) -> None:
+    noted: list[str] = []
+    played: Any = SimpleNamespace(
+        _log=lambda event, submission, state: noted.append(f"{event} {submission} {state}"),
+        _guard=lambda _job, work: work(),
+        _give_up=lambda _job, why: noted.append(f"gives up: {why}"),
+        _reporting=SimpleNamespace(report=lambda _job: noted.append("reports")),
+        _jobs=SimpleNamespace(fetch_submission=lambda _number: noted.append("asks")),
+        _begin=lambda _job, _row, message: noted.append("begins" if message is None else "begins a message"),
+    )
+    job: Any = SimpleNamespace(submission=4, attempts=attempts, state=state)
+    worker.Worker._continue(played, job)
+    assert noted == [f"continues 4 {state}", *steps.split(", ")]
+
+
+@pytest.mark.parametrize(
+    ("delays", "state", "step"),
+    [
+        (1, "begun", "waits 5.0"),
+        (2, "begun", "waits 10.0"),
+        (6, "begun", "waits 160.0"),
+        (7, "begun", "waits 300.0"),
+        (59, "begun", "waits 300.0"),
+        (60, "begun", "gives up"),
+        (60, "scored", "waits 300.0"),
+        (61, "begun", "waits 300.0"),
+        (120, "begun", "waits 300.0"),
+        (121, "scored", "alert: submission 4: the worker gave up reporting its result: no file, given up"),
+    ],
+)
+def test_a_job_waits_longer_each_time_and_is_given_up(delays: int, state: str, step: str) -> None:
+    noted: list[str] = []
+    job: Any = SimpleNamespace(submission=4, delays=delays, state=state)
+    played: Any = SimpleNamespace(
+        _journal=SimpleNamespace(
+            change=lambda _job, counter: job if counter == "delays" else None,
+            finish=lambda _job, state: noted.append(state),
+        ),
+        _give_up=lambda _job, why: noted.append("gives up" if why == "no file" else why),
+        _services=SimpleNamespace(alert=lambda line: noted.append(f"alert: {line}")),
+        _release=lambda _job, why, wait: noted.append(f"waits {wait}" if why == "no file" else why),
+    )
+    worker.Worker._delay(played, job, "no file")
+    assert ", ".join(noted) == step
+
+
+@pytest.mark.parametrize(
+    ("status", "wait", "accepts", "step"),
+    [
+        (500, 0.0, True, f"waits {worker.PAUSE}"),
+        (429, 7.0, True, "waits 7.0"),
+        (0, 0.0, True, f"waits {worker.PAUSE}"),
+        (404, 0.0, True, "delays"),
+        (403, 0.0, True, "delays"),
+        (401, 0.0, False, f"frees for {worker.PAUSE}, TokenRefusedError"),
+    ],
+)
+def test_an_error_of_the_api_postpones_a_job(status: int, wait: float, accepts: bool, step: str) -> None:
+    noted: list[str] = []
+    played: Any = SimpleNamespace(
+        _jobs=SimpleNamespace(accepts_token=lambda: accepts),
+        _journal=SimpleNamespace(release=lambda _job, wait: noted.append(f"frees for {wait}")),
+        _release=lambda _job, _why, wait: noted.append(f"waits {wait}"),
+        _delay=lambda _job, _why: noted.append("delays"),
+    )
+    error = ApiError(status, "x", wait=wait)
+    try:
+        worker.Worker._on_api_error(played, SimpleNamespace(), error)  # type: ignore[arg-type]
+    except services.TokenRefusedError as raised:
+        noted.append(type(raised).__name__)
+    assert ", ".join(noted) == step
+
+
+@pytest.mark.parametrize(
+    ("status", "age", "state", "more", "is_lost"),
+    [
+        ("running", 700.0, "", {}, False),
+        ("running", 701.0, "", {}, True),
+        ("running", 1.0, "done", {}, True),
+        ("running", 999.0, "begun", {}, False),
+        ("submitted", 900.0, "", {}, False),
+        ("submitted", 901.0, "", {}, True),
+        ("submitted", 901.0, "", {"empty": 2}, False),
+        ("submitted", 901.0, "", {"awaited": True}, False),
+        ("submitted", 7200.0, "", {"awaited": True}, False),
+        ("submitted", 7201.0, "", {"awaited": True}, True),
+        ("submitted", 7201.0, "", {"problem": "no truth"}, False),
+        ("finished", 9999.0, "", {}, False),
+        ("cancelled", 9999.0, "", {}, False),
+    ],
+)
+def test_a_submission_is_lost_if_nobody_works_on_it(
+    status: str, age: float, state: str, more: dict[str, Any], is_lost: bool
+) -> None:
+    scoring = SimpleNamespace(
+        problem_of=lambda _phase: more.get("problem", ""),
+        seconds_of=lambda _phase: 100.0,
+        files=SimpleNamespace(is_awaited=lambda _row: more.get("awaited", False)),
+    )
+    played: Any = SimpleNamespace(
+        _worker=SimpleNamespace(scoring=scoring),
+        _journal=SimpleNamespace(state_of=lambda *_: state, number=lambda _name: more.get("empty", 3)),
+        _age=lambda time: {"begin": age, "sent": 0.0 if status == "running" else age}[time],
+    )
+    row = {"id": 4, "status": status, "challenge_phase": 2, "submitted_at": "sent", "started_at": "begin"}
+    assert worker.Sweep._is_lost(played, row) is is_lost
+
+
+@pytest.mark.parametrize(
+    ("time", "age"),
+    [
+        ("1970-01-01T00:16:00", 40.0),
+        ("1970-01-01T00:16:00+00:00", 40.0),
+        ("1970-01-01T01:16:00+01:00", 40.0),
+        ("1970-01-01T00:17:00", 0.0),
+        ("yesterday", 0.0),
+        (None, 0.0),
+    ],
+)
+def test_an_age_is_that_of_the_servers_time(time: str | None, age: float) -> None:
+    played: Any = SimpleNamespace(_services=SimpleNamespace(server_time=lambda: 1000.0))
+    assert worker.Sweep._age(played, time) == age
 
 
 # ── the ends of a scorer ────────────────────────────────────────────────────
