@@ -130,3 +130,14 @@ def test_a_refusal_of_100_mb_costs_one(server: Server) -> None:
     server.answer(says(b"x" * (100 << 20), 500, Content_Type="text/plain"))
     with pytest.raises(ApiError, match="answers 500"):
         Client(server.address, TOKEN).call("GET", "/x")
+
+
+def test_a_large_answer_of_many_small_values_is_not_parsed() -> None:
+    client, dense, sparse = Client("http://127.0.0.1:1", "t"), b'"0123456789",', b'"01234567890123",'
+    small, large = (b"[" + dense * count + b"1]" for count in (80_000, 81_000))
+    assert len(small) <= 1 << 20 < len(large)
+    assert len(client._parse(small)) == 80_001  # type: ignore[arg-type]
+    assert client._parse(large) is None
+    rows = b"[" + sparse * 62_000 + b"1]"
+    assert len(rows) > 1 << 20
+    assert len(client._parse(rows)) == 62_001  # type: ignore[arg-type]
