@@ -40,6 +40,11 @@ _START = re.compile(rf'\s*{{\s*"format":\s*"[^"\\]*",\s*"{FAMILY_KEY}":\s*"([a-z
 #: the name, of further fields and of a comment, and the member's position.
 _ENTRY = struct.Struct("<4s6xH4x3L3H8xL")
 _SIGNATURE = b"PK\1\2"
+_EVERY_SIGNATURE = re.compile(_SIGNATURE)
+#: Where an entry states the lengths of its name, of its further fields and of its comment.
+_LENGTHS = (28, 30, 32)
+#: The number of bytes from which the entries of a table are searched together.
+_LONG_TABLE = 1 << 18
 
 #: A path, or an open file.
 Source = Union[str, BinaryIO]
@@ -177,7 +182,11 @@ class PackedFile:
 
 def _find_entries(table: bytes) -> Dict[bytes, int]:
     """Return where the entry of each member begins in a table of contents; empty if it is unusual."""
-    starts: Dict[bytes, int] = {}
+    if len(table) >= _LONG_TABLE:
+        starts = _find_many_entries(table)
+        if starts:
+            return starts
+    starts = {}
     start, unpack, header = 0, _ENTRY.unpack_from, _ENTRY.size
     while start < len(table):
         signature, _, _, _, _, length, further, comment, _ = unpack(table, start)
@@ -187,6 +196,22 @@ def _find_entries(table: bytes) -> Dict[bytes, int]:
         starts[table[start + header : end]] = start
         start = end + further + comment
     return starts
+
+
+def _find_many_entries(table: bytes) -> Dict[bytes, int]:
+    """Return the entries of a long table, if its signature begins nothing else; else nothing."""
+    import numpy as np  # opening a small file need not wait for it
+
+    starts = [match.start() for match in _EVERY_SIGNATURE.finditer(table)]
+    header = _ENTRY.size
+    if not starts or starts[0] != 0 or starts[-1] + header > len(table):
+        return {}
+    data, begins = np.frombuffer(table, np.uint8), np.array(starts, np.int64)
+    length, further, comment = (data[begins + at].astype(np.int64) | data[begins + at + 1].astype(np.int64) << 8 for at in _LENGTHS)
+    ends = begins + header + length
+    if ((ends + further + comment) != np.append(begins[1:], len(table))).any():
+        return {}
+    return {table[start + header : end]: start for start, end in zip(starts, ends.tolist())}
 
 
 def open_packed(source: Source, family: str = "") -> Tuple[PackedFile, Dict[str, Any]]:

@@ -10,7 +10,7 @@ import threading
 import time
 import traceback
 from contextlib import suppress
-from typing import TYPE_CHECKING, Callable, Dict, Generic, Iterable, Iterator, List, Sequence, Tuple, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, Iterator, List, Sequence, Tuple, TypeVar, Union
 
 from ..files.problems import Flaw, HostError, SubmissionError
 from ..values import dataclass
@@ -107,11 +107,11 @@ def batches_of_processes(
     costs: Sequence[int],
     jobs: int,
     started: Callable[[Sequence[int]], None],
-    pack: Callable[[List[_Result]], Iterable[_Result]] = list,
-) -> Iterator[Iterable[_Result]]:
+    pack: Callable[[List[int], List[_Result]], Any] = lambda _numbers, results: results,
+) -> Iterator[Any]:
     """Yield the results of all items as they arrive, several at a time, from several processes.
 
-    Processes send what `pack` returns for several results. If no process can be forked, this one does the work.
+    Processes send what `pack` returns for the numbers of several items and their results. If no process can be forked, this one does the work.
     """
     jobs = min(jobs, len(costs))
     pool = _Pool(work, costs, jobs, pack) if jobs > 1 and _may_fork() else None
@@ -171,7 +171,8 @@ class Meanwhile(Generic[_Result]):
     def result(self) -> _Result:
         """Wait for the result."""
         with suppress(Exception):  # this process meets it again and raises it
-            for _, (result,) in self._pool.results() if self._pool is not None else ():
+            for _, results in self._pool.results() if self._pool is not None else ():
+                result: _Result = results[0]
                 return result
         return self._work()
 
@@ -197,12 +198,12 @@ class _Pool(Generic[_Result]):
         work: Callable[[int], _Result],
         costs: Sequence[int],
         jobs: int,
-        pack: Callable[[List[_Result]], Iterable[_Result]] = list,
+        pack: Callable[[List[int], List[_Result]], Any] = lambda _numbers, results: results,
     ) -> None:
         import multiprocessing
 
         self._work, self._pack, self._count = work, pack, len(costs)
-        self._order = sorted(range(len(costs)), key=lambda number: -costs[number])
+        self._order = sorted(range(len(costs)), key=costs.__getitem__, reverse=True)
         self.readers: List[Connection] = []
         self._children: List[ForkProcess] = []
         self._tickets, writing = os.pipe()
@@ -222,7 +223,7 @@ class _Pool(Generic[_Result]):
             self.readers.append(reader)
             self._children.append(child)
 
-    def results(self) -> Iterator[Tuple[List[int], Iterable[_Result]]]:
+    def results(self) -> Iterator[Tuple[List[int], Any]]:
         """Yield some items and their results; raises a child's error, or MemoryError if a child was killed."""
         from multiprocessing import connection
 
@@ -231,7 +232,7 @@ class _Pool(Generic[_Result]):
             ready = connection.wait(waiting)
             for reader in [source for source in waiting if source in ready]:
                 try:
-                    message: Union[Tuple[List[int], Iterable[_Result]], Exception, None] = reader.recv()
+                    message: Union[Tuple[List[int], Any], Exception, None] = reader.recv()
                 except (EOFError, OSError):  # between messages, or in one
                     raise MemoryError("a scoring process was killed") from None
                 if isinstance(message, Exception):
@@ -279,9 +280,9 @@ class _Pool(Generic[_Result]):
                     results.append(self._work(number))
                     numbers.append(number)
                     if time.monotonic() - batch_start >= _GATHERED:
-                        batch, numbers, results = (numbers, self._pack(results)), [], []
+                        batch, numbers, results = (numbers, self._pack(numbers, results)), [], []
                         writer.send(batch)
                         batch_start = time.monotonic()
         finally:
             if numbers:
-                writer.send((numbers, self._pack(results)))
+                writer.send((numbers, self._pack(numbers, results)))

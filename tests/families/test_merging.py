@@ -81,8 +81,9 @@ def test_packed_units_arrive_as_they_were_counted() -> None:
         [equal[0], replace(equal[1], reading_scores={"mirrored": (0.5, 0.75)})],
     ]
     for units in cases:
-        arrived = {unit.name: unit.encode() for unit in pickle.loads(pickle.dumps(PackedUnits(units)))}
-        assert arrived == {unit.name: unit.encode() for unit in units}
+        packed = pickle.loads(pickle.dumps(PackedUnits(range(len(units)), units)))
+        arrived = [*packed.unpack([unit.name for unit in units]), *packed.unlike]
+        assert {unit.name: unit.encode() for unit in arrived} == {unit.name: unit.encode() for unit in units}
 
 
 def test_counts_that_arrive_packed_are_those_that_arrive_singly() -> None:
@@ -93,8 +94,8 @@ def test_counts_that_arrive_packed_are_those_that_arrive_singly() -> None:
         accumulator = UnitAccumulator("rules", {}, names)
         for batch in batches:
             counts = [units.get(unit, unit) for unit in batch.lstrip("-")] if isinstance(batch, str) else batch
-            packed = pickle.loads(pickle.dumps(PackedUnits(counts)))
-            accumulator.update_all(counts if batch[0] == "-" else packed)
+            packed = PackedUnits([names.index(unit.name) for unit in counts], counts)
+            accumulator.update_all(counts if batch[0] == "-" else pickle.loads(pickle.dumps(packed)))
         return accumulator
 
     single = added("-abcdefgh")
@@ -116,9 +117,8 @@ def test_counts_that_arrive_packed_are_those_that_arrive_singly() -> None:
     assert partial.missing() == ["d", "e", "f", "h"]
     with pytest.raises(HostError, match="4 units not counted yet: d, e, f"):
         partial.stack("table")
-    for batch in ([UnitCounts("a", {"table": np.arange(3) + 1})], [UnitCounts("z", {"table": np.arange(3)})]):
-        with pytest.raises(ValueError, match=r"a was counted twice|z is not a unit"):
-            added("gca", batch)
+    with pytest.raises(ValueError, match="a was counted twice, with different results"):
+        added("gca", [UnitCounts("a", {"table": np.arange(3) + 1})])
     wrong = UnitCounts("h", {}, [Problem("h", "is wrong", "Correct it")], 1)
     with pytest.raises(SubmissionError, match="is wrong"):
         added("abc", [units["d"], wrong], "gfe").stack("table")

@@ -154,3 +154,20 @@ def test_problems_of_several_readers_are_one_list_of_twenty() -> None:
     assert other_problems.text("the truth").splitlines()[-1] == "  ... and 36 more like these."
     other_problems.stop()
     assert other_problems.text().splitlines()[0] == "56 or more problems found in your submission:"
+
+
+def test_the_entries_of_a_long_table_are_those_found_one_by_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "many.zip"
+    for names in ([f"units/val/{number}.json" for number in range(20)], ["a", "PK\1\2 in a name", "b"]):
+        with zipfile.ZipFile(path, "w") as archive:
+            for name in names:
+                add_member(archive, name, name.encode())
+        found = []
+        for least in (1, 1 << 30):
+            monkeypatch.setattr(packed, "_LONG_TABLE", least)
+            opened = packed.PackedFile(str(path))
+            found.append([bytes(opened.read(name)) for name in names])
+            opened.close()
+        assert found == [[name.encode() for name in names]] * 2

@@ -46,8 +46,8 @@ class Accumulator(abc.ABC, Generic[Rules, _Counts]):
         """Add counts that were encoded."""
         self.update(self.decode(data))
 
-    def update_all(self, batch: Iterable[Any]) -> None:
-        """Add several counts, or their encodings."""
+    def update_all(self, batch: Any) -> None:
+        """Add several counts, or their encodings, or what a job's `pack` returned for them."""
         for counts in batch:
             (self.add if isinstance(counts, bytes) else self.update)(counts)
 

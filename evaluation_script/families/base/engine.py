@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Generic, Iterable, List, Mapping, Optional, Protocol, Sequence, Type, TypeVar
+from typing import Any, Callable, Dict, Generic, List, Mapping, Optional, Protocol, Sequence, Type, TypeVar
 
 from ...runner.parallel import Part
 from ...values import dataclass
@@ -24,8 +24,8 @@ class CountingJob:
     costs: Sequence[int]
     #: The names of the items in progress messages; empty if it does not name them.
     names: Sequence[str] = ()
-    #: Returns several counts in a form that is cheaper to send and to add.
-    pack: Callable[[List[Any]], Iterable[Any]] = list
+    #: Returns the counts of several items, given their numbers, in a form that is cheaper to send and to add.
+    pack: Callable[[List[int], List[Any]], Any] = lambda _numbers, counts: counts
 
 
 class OpenedSubmission(Protocol):

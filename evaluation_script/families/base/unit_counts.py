@@ -108,33 +108,35 @@ def _restore_unit(name: str, tables: List[Tuple[str, str, Tuple[int, ...], bytes
 class PackedUnits:
     """The counts of several units: one table for all with equal shapes and without remarks, and the other counts."""
 
-    def __init__(self, units: List[UnitCounts]) -> None:
+    def __init__(self, numbers: Sequence[int], units: Sequence[UnitCounts]) -> None:
+        """Pack units that have these numbers in the truth."""
         plain: List[UnitCounts] = []
+        plain_numbers: List[int] = []
         #: The counts that no table holds.
         self.unlike: List[UnitCounts] = []
         forms: Optional[_Forms] = None
-        for unit in units:
+        for number, unit in zip(numbers, units):
             has_remarks = bool(unit.problem_count or unit.reading_scores)
             if forms is None and not has_remarks:
                 forms = _forms_of(unit)
-            (self.unlike if has_remarks or _forms_of(unit) != forms else plain).append(unit)
-        #: The names of the units in tables, and the tables with the units first.
-        self.names = [unit.name for unit in plain]
+            if has_remarks or _forms_of(unit) != forms:
+                self.unlike.append(unit)
+            else:
+                plain_numbers.append(number)
+                plain.append(unit)
+        #: The numbers of the units in tables, and the tables with the units first.
+        self.numbers = np.array(plain_numbers, np.int64)
         self.tables: Dict[str, Array] = {}
         for key, kind, shape in forms or ():
             joined = b"".join([unit.tables[key].tobytes() for unit in plain])
             self.tables[key] = np.frombuffer(joined, kind).reshape(len(plain), *shape)
 
-    def __iter__(self) -> Iterator[UnitCounts]:
-        yield from self.plain_counts()
-        yield from self.unlike
-
-    def plain_counts(self) -> Iterator[UnitCounts]:
-        """Yield the counts that are held in tables."""
+    def unpack(self, names: Sequence[str]) -> Iterator[UnitCounts]:
+        """Yield the counts that are held in tables; `names` are those of the truth's units."""
         for table in self.tables.values():
             table.setflags(write=False)
-        for number, name in enumerate(self.names):
-            yield UnitCounts(name, {key: table[number] for key, table in self.tables.items()})
+        for row, number in enumerate(self.numbers.tolist()):
+            yield UnitCounts(names[number], {key: table[row] for key, table in self.tables.items()})
 
 
 def _forms_of(unit: UnitCounts) -> _Forms:
@@ -195,10 +197,11 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
         self._left_out: Optional[Tuple[UnitAccumulator[Rules], int]] = None
         #: The counts of all units in the truth's order, once they are known to be complete.
         self._complete: Optional[List[UnitCounts]] = None
-        #: The counts that arrived packed, with the numbers of their units in the truth, and flags of these units.
-        self._packed: List[Tuple[Array, PackedUnits]] = []
-        self._is_packed: Array = np.zeros(0, bool)
-        #: The number of each unit, once packed counts have arrived.
+        #: The counts that arrived packed, and flags of their units.
+        self._packed: List[PackedUnits] = []
+        self._is_packed: Array = np.zeros(len(names), bool)
+        self._name_column: Optional[Array] = None
+        #: The number of each unit, once it is needed.
         self._numbers: Dict[str, int] = {}
         #: Whether every unit is counted, without a problem.
         self._is_complete = False
@@ -260,16 +263,17 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
     def _stack_all(self, key: str) -> Array:
         self._refuse_incomplete()
         unlike = [counts.tables[key] for counts in self._counts.values()] if self._packed else []
-        blocks = [packed.tables[key] for _, packed in self._packed]
+        blocks = [packed.tables[key] for packed in self._packed]
         forms = {(table.dtype, table.shape) for table in unlike} | {(table.dtype, table.shape[1:]) for table in blocks}
         if not blocks or len(forms) > 1:
             return stack_tables(self.complete_counts(), key)
         ((kind, shape),) = forms
         stacked = np.empty((len(self.names), *shape), kind)
-        for (numbers, _), table in zip(self._packed, blocks):
-            stacked[numbers] = table
-        for name, table in zip(self._counts, unlike):
-            stacked[self._numbers[name]] = table
+        for packed, table in zip(self._packed, blocks):
+            stacked[packed.numbers] = table
+        for number, name in enumerate(self.names) if unlike else ():
+            if name in self._counts:
+                stacked[number] = self._counts[name].tables[key]
         return stacked
 
     def add_up(self, key: str, tabulate: Callable[[Any], Array], table: str = "") -> Array:
@@ -299,28 +303,27 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
         return self._sums_by_group[key]
 
     def update(self, counts: UnitCounts) -> None:
-        if self._packed and counts.name in self._numbers and self._is_packed[self._numbers[counts.name]]:
-            self._unpack()
+        if self._packed:
+            self._numbers = self._numbers or {name: number for number, name in enumerate(self.names)}
+            if counts.name in self._numbers and self._is_packed[self._numbers[counts.name]]:
+                self._unpack()
         super().update(counts)
         if self._is_complete or self._left_out is not None:
             self._forget()
 
-    def update_all(self, batch: Iterable[Any]) -> None:
+    def update_all(self, batch: Any) -> None:
         """Add several counts; packed ones stay packed unless some are counted already."""
         if not isinstance(batch, PackedUnits):
             super().update_all(batch)
             return
-        if not self._numbers:
-            self._numbers = {name: number for number, name in enumerate(self.names)}
-            self._is_packed = np.zeros(len(self.names), bool)
-        if batch.names and self._known.issuperset(batch.names) and self._counts.keys().isdisjoint(batch.names):
-            numbers = np.array([self._numbers[name] for name in batch.names], np.int64)
-            if not self._is_packed[numbers].any():
-                self._forget()
-                self._is_packed[numbers] = True
-                self._packed.append((numbers, batch))
-                batch = batch.unlike
-        super().update_all(batch)
+        is_new = not self._is_packed[batch.numbers].any()
+        if is_new and not (self._counts and any(self.names[number] in self._counts for number in batch.numbers.tolist())):
+            self._forget()
+            self._is_packed[batch.numbers] = True
+            self._packed.append(batch)
+        else:
+            super().update_all(batch.unpack(self.names))
+        super().update_all(batch.unlike)
 
     def all_counts(self) -> List[UnitCounts]:
         if self._left_out is not None:
@@ -334,8 +337,8 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
 
     def _unpack(self) -> None:
         """Hold all counts unit by unit."""
-        for _, packed in self._packed:
-            self._counts.update((counts.name, counts) for counts in packed.plain_counts())
+        for packed in self._packed:
+            self._counts.update((counts.name, counts) for counts in packed.unpack(self.names))
         self._packed = []
         self._is_packed[:] = False
 
@@ -364,9 +367,15 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
         accumulator.leave_out(self, number)
         return accumulator
 
+    def name_column(self) -> Array:
+        """Return the names of all units as objects."""
+        if self._name_column is None:
+            self._name_column = np.array([*self.names, ""], object)[:-1]
+        return self._name_column
+
     def leave_out(self, everything: UnitAccumulator[Rules], number: int) -> None:
         """Drop a group in a copy of the accumulator of everything."""
-        self.names = _select(everything.names, everything.groups() != number)
+        self.names = everything.name_column()[everything.groups() != number].tolist()
         self._stacks, self._sums, self._complete, self._left_out = {}, {}, None, (everything, number)
 
     def without_groups(

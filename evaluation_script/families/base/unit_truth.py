@@ -177,7 +177,8 @@ def read_units(path: str) -> Dict[str, UnitTruth]:
         archive, manifest = open_packed(path)
         try:
             family, entries = manifest[FAMILY_KEY], manifest["splits"]
-            every = frozenset(unit for entry in entries.values() for unit, *_ in entry["units"])
+            several = entries.values() if len(entries) > 1 else ()
+            every = frozenset(unit for entry in several for unit, *_ in entry["units"])
             return {name: _open_split(archive, name, family, entry, every) for name, entry in entries.items()}
         except (KeyError, ValueError, TypeError, AttributeError) as error:
             raise annotations_error(path, error) from None
@@ -190,7 +191,7 @@ def _open_split(
         Unit(name, cost, partial(_load_unit, archive, f"{split}/{number}"), facts)
         for number, (name, cost, facts) in enumerate(entry["units"])
     ]
-    elsewhere = names_of_all.union(entry.get("elsewhere", [])) - {unit.name for unit in units}
+    elsewhere = names_of_all.union(entry.get("elsewhere", ())).difference(unit.name for unit in units)
     return UnitTruth(family, entry["layout"], entry["facts"], units, entry["notes"], elsewhere)
 
 

@@ -135,8 +135,11 @@ class _OpenedUnits:
                 return counting.count(unit, self._submission).detach()
             return counting.count_twice(unit, self._submission, few=numbers[number] not in by_all).detach()
 
+        def pack(items: List[int], counts: List[UnitCounts]) -> PackedUnits:
+            return PackedUnits([numbers[item] for item in items], counts)
+
         costs, names = [unit.cost for unit in units], [unit.name for unit in units]
-        return CountingJob(accumulator, count, costs, names, PackedUnits)
+        return CountingJob(accumulator, count, costs, names, pack)
 
 
 def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family does in its own way

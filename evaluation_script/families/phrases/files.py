@@ -284,17 +284,18 @@ class _PairColumns(NamedTuple):
     sizes: Array
 
 
-def _sort_pairs(texts: List[str], pairs: List[int], sizes: List[Size]) -> Optional[_PairColumns]:
-    """Return pairs by their ids as texts; None if an id is not a number."""
-    numbers = [int(text) for text in texts if text.isdecimal() and len(text) < _LONGEST_ID]
-    if not texts or list(map(str, numbers)) != texts:
+def _sort_pairs(texts: List[str], pairs: List[int], sizes: Array) -> Optional[_PairColumns]:
+    """Return pairs by their ids as texts; None if an id is not a number. `sizes` ends with that of unscored pairs."""
+    if not texts or max(map(len, texts)) >= _LONGEST_ID or not all(map(str.isdecimal, texts)):
+        return None
+    numbers = list(map(int, texts))
+    if list(map(str, numbers)) != texts:
         return None
     ids, indices = np.array(numbers, np.int64), np.array(pairs, np.int64)
     order = np.argsort(ids, kind="stable")
     if (np.diff(ids[order]) == 0).any():
         return None
-    pair_sizes = np.array([sizes[pair] if pair >= 0 else (0, 0) for pair in pairs], np.int64)
-    return _PairColumns(ids[order], indices[order], pair_sizes[order])
+    return _PairColumns(ids[order], indices[order], sizes[indices[order]])
 
 
 class _Reader(RecordReader):
@@ -308,6 +309,7 @@ class _Reader(RecordReader):
         super().__init__(truth, limits, official=official)
         self._unit = {name: number for number, name in enumerate(self._names)}
         self._sizes: List[Size] = [tuple(unit.facts["size"]) for unit in truth.units]
+        self._all_sizes = np.array([*self._sizes, (0, 0)], np.int64)
         self._several = any(unit.facts["annotators"] > 1 for unit in truth.units[:1])
         self._listed = {(index, category) for index, category in truth.facts["listed"]}
         #: For each counted record: its pair, and whether its size differs.
@@ -316,9 +318,12 @@ class _Reader(RecordReader):
         #: By folder the ids of its pairs as texts, and their indices; -1 for pairs that are not scored.
         self._rows: Dict[str, Tuple[List[str], List[int]]] = {}
         for names in (self._names, [name for name in self._elsewhere if name not in self._unit]):
+            last = None
             for number, name in enumerate(names):
                 folder, _, text = name.rpartition("/")
-                texts, pairs = self._rows.setdefault(folder, ([], []))
+                if folder != last:  # pairs of a folder follow each other
+                    texts, pairs = self._rows.setdefault(folder, ([], []))
+                    last = folder
                 texts.append(text)
                 pairs.append(number if names is self._names else -1)
         #: The pairs of a subset, if all ids are numbers.
@@ -329,7 +334,7 @@ class _Reader(RecordReader):
     def begin_subset(self, subset: int, folder: str) -> None:
         """Start the records of a subset; `folder` is the prefix of its pairs' names."""
         self._subset, self._folder, self._count_before = subset, folder, self._count
-        self._columns = _sort_pairs(*self._rows.get(folder, ([], [])), self._sizes)
+        self._columns = _sort_pairs(*self._rows.get(folder, ([], [])), self._all_sizes)
 
     def _read_table(self, table: RecordTable, problems: Problems) -> bool:
         if self._columns is None or table.outlined is not None:

@@ -52,8 +52,9 @@ class _PhraseTools(UnitTools):
 
         from segjudge.evaluation_script.families.phrases import counting
 
-        pairs = accumulator.stack("pair")
-        subsets = len(accumulator.facts["subsets"])
+        every_pair = accumulator.stack("pair")
+        is_positive = (every_pair[:, counting.OBJECTS] > 0) | (every_pair[:, counting.ANSWER] == counting.RIGHT)
+        pairs, subsets = every_pair[is_positive], len(accumulator.facts["subsets"])
         hits, objects, assigned = pairs[:, counting.FOUND], pairs[:, [counting.OBJECTS]], pairs[:, [counting.ASSIGNED]]
         surplus = np.where(pairs[:, [counting.ANSWER]] == counting.RIGHT, pairs[:, counting.SURPLUS], 0)
         partial = np.minimum(assigned - hits, surplus)
@@ -62,9 +63,10 @@ class _PhraseTools(UnitTools):
         totals = np.zeros((subsets, hits.shape[1]))
         np.add.at(totals, pairs[:, counting.SUBSET], hits + surplus + objects)
         weight = 1 / np.maximum(totals, 1)[pairs[:, counting.SUBSET]] / subsets
-        by_unit = (costs * weight).mean(axis=2).T
+        by_unit = np.zeros((len(every_pair), 3))  # without objects and predictions for them, no loss
+        by_unit[is_positive] = (costs * weight).mean(axis=2).T
         by_subset = np.zeros((subsets, 3))
-        np.add.at(by_subset, pairs[:, counting.SUBSET], by_unit)
+        np.add.at(by_subset, pairs[:, counting.SUBSET], by_unit[is_positive])
         kinds = {
             "partial": "objects whose assigned prediction does not cover them well enough",
             "surplus": "surplus predictions in pairs with objects",
