@@ -1,9 +1,9 @@
-"""The order of the frames of video instances: a few are compared with their records in another order of frames."""
+"""The order of frames and pixels of video instances: a few are compared with their records in another order."""
 
 from __future__ import annotations
 
 from math import gcd
-from typing import TYPE_CHECKING, Dict, FrozenSet, Iterable, List, Tuple
+from typing import TYPE_CHECKING, Callable, Dict, FrozenSet, Iterable, List, Tuple
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from ...files import quantity
 from ...masks.run_lengths import MaskTexts, runs_of
 from ...masks.stack import Array
 from ..base.frame_order import REVERSED, REVERSED_SLIP, compare_orders, is_telling
-from ..base.suspicions import choose_few, choose_units, describe_neighbour
+from ..base.suspicions import ENCODE_COLUMNS, choose_few, choose_units, describe_neighbour
 from .records import Examples, KnownImages
 
 if TYPE_CHECKING:
@@ -146,3 +146,74 @@ def _pair_frames(truth: Array, predicted: Array) -> List[Tuple[Array, Array]]:
 
 def _overlap(truth: Array, predicted: Array) -> float:
     return int(np.count_nonzero(truth & predicted)) / max(1, int(np.count_nonzero(truth | predicted)))
+
+
+#: Another order of a frame's pixels: its slip, remedy, the minimum number of instances that it explains, and the places
+#: of pixels (row, column) of frames (height, width) in it. Objects of symmetric videos may fit mirrored ones by chance.
+_Places = Tuple[str, str, int, Callable[[Array, Array, int, int], Array]]
+_FLIPPED = "Undo the flip before you encode masks"
+_PLACES: Tuple[_Places, ...] = (
+    ("look encoded row by row", ENCODE_COLUMNS, 2, lambda row, column, _, width: row * width + column),
+    (
+        "look mirrored, with left and right exchanged", _FLIPPED, 4,
+        lambda row, column, height, width: (width - 1 - column) * height + row,
+    ),
+    ("look upside down", _FLIPPED, 4, lambda row, column, height, _: column * height + height - 1 - row),
+    (
+        "look rotated by 180 degrees", _FLIPPED, 4,
+        lambda row, column, height, width: (width - 1 - column) * height + height - 1 - row,
+    ),
+)  # fmt: skip
+#: The minimum share of the instances tried, and the minimum ratio of those found by another order to those found.
+_WOULD_FIND, _TIMES_AS_MANY = 0.6, 2.0
+
+
+def judge_pixel_orders(images: KnownImages, tubes: Callable[[int], Tuple[Tubes, Array]]) -> List[str]:
+    """Return a warning if another order of pixels explains the masks; `tubes` returns a video's records and scores."""
+    examples = images.examples
+    if examples is None or examples.tubes is None or images.frames is None:
+        return []
+    found: Array = np.zeros(1 + len(_PLACES), np.int64)
+    tried = 0
+    for video in dict.fromkeys(examples.image.tolist()):
+        within, (records, scores) = np.flatnonzero(examples.image == video), tubes(video)
+        (height, width), frames = images.sizes[video].tolist(), int(images.frames[video])
+        truth = examples.category[within], examples.tubes.take(within)
+        counts = _count_places(truth, records, scores, (height, width // frames, frames))
+        tried, found = tried + len(within), found + counts
+        if _TIMES_AS_MANY * found[0] > tried:
+            return []
+    right, *explained = found.tolist()
+    maximum = max(explained)
+    slip, remedy, fewest, _ = _PLACES[explained.index(maximum)]
+    if maximum < max(fewest, _WOULD_FIND * tried, _TIMES_AS_MANY * right):
+        return []
+    gain = f"corrected, {quantity(maximum, 'instance', tried)} tried would be found instead of {right:,}"
+    return [f"masks {slip}: {gain}. {remedy}"]
+
+
+def _count_places(truth: Tubes, records: Tubes, scores: Array, size: Tuple[int, int, int]) -> Array:
+    """Return how many instances of a video are found by their records as sent, and in each other order of pixels.
+
+    `size` is the height and width of a frame, and the number of frames.
+    """
+    height, width, frames = size
+    area, counts = height * width, np.zeros(1 + len(_PLACES), np.int64)  # type: int, Array
+    for index, category in enumerate(truth[0].tolist()):
+        alike = np.flatnonzero(records[0] == category)
+        alike = alike[np.argsort(-scores[alike], kind="stable")[:_MOST_RECORDS]]
+        ends = np.cumsum(runs_of(truth[1][index], area * frames))
+        places = _choose_samples(ends, height, area, frames)
+        if not len(alike) or not len(places):
+            continue
+        labels, (column, row) = _draw_samples(ends, places), np.divmod(places % area, height)
+        starts = places - places % area
+        by_order = [places, *(starts + order(row, column, height, width) for *_, order in _PLACES)]
+        best: Array = np.zeros(len(by_order))
+        for record in alike.tolist():
+            record_ends = np.cumsum(runs_of(records[1][record], area * frames))
+            best = np.maximum(best, [_overlap(labels, _draw_samples(record_ends, order)) for order in by_order])
+            if best[0] >= _FITTING:
+                break
+        counts += best >= _FITTING
+    return counts

@@ -134,6 +134,24 @@ def test_another_order_is_named_at_every_door(slip: str, protocol: str, tmp_path
     assert [warning.partition(": ")[2] for warning in in_memory if "tried" in warning] == [line.partition(": ")[2]]
 
 
+PLACES: dict[str, Callable[[Tube], Tube]] = {
+    "masks look encoded row by row: ": lambda tube: [
+        np.ascontiguousarray(mask).reshape(WIDTH, HEIGHT).T.copy() for mask in tube
+    ],
+    "masks look mirrored, with left and right exchanged: ": lambda tube: [mask[:, ::-1] for mask in tube],
+    "masks look upside down: ": lambda tube: [mask[::-1] for mask in tube],
+    "masks look rotated by 180 degrees: ": lambda tube: [mask[::-1, ::-1] for mask in tube],
+}
+
+
+@pytest.mark.parametrize("slip", PLACES)
+def test_another_order_of_pixels_is_named(slip: str, tmp_path: Path) -> None:
+    truth, results = write(tmp_path, PLACES[slip])
+    lines = score(results, truth, "youtube-vis-2019").warnings
+    (line,) = [line for line in lines if "instances tried" in line]
+    assert f"{slip}corrected, 4 of 4 instances tried would be found instead of 0. " in line
+
+
 @pytest.mark.parametrize("method", WEAK)
 def test_weak_trackers_are_not_suspected(method: str, tmp_path: Path) -> None:
     truth, results = write(tmp_path, WEAK[method])
