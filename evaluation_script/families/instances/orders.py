@@ -173,17 +173,17 @@ def judge_pixel_orders(images: KnownImages, tubes: Callable[[int], Tuple[Tubes, 
     examples = images.examples
     if examples is None or examples.tubes is None or images.frames is None:
         return []
-    found: Array = np.zeros(1 + len(_PLACES), np.int64)
+    hits: Array = np.zeros(1 + len(_PLACES), np.int64)
     tried = 0
     for video in dict.fromkeys(examples.image.tolist()):
         within, (records, scores) = np.flatnonzero(examples.image == video), tubes(video)
         (height, width), frames = images.sizes[video].tolist(), int(images.frames[video])
         truth = examples.category[within], examples.tubes.take(within)
         counts = _count_places(truth, records, scores, (height, width // frames, frames))
-        tried, found = tried + len(within), found + counts
-        if _TIMES_AS_MANY * found[0] > tried:
+        tried, hits = tried + len(within), hits + counts
+        if _TIMES_AS_MANY * hits[0] > tried:
             return []
-    right, *explained = found.tolist()
+    right, *explained = hits.tolist()
     maximum = max(explained)
     slip, remedy, fewest, _ = _PLACES[explained.index(maximum)]
     if maximum < max(fewest, _WOULD_FIND * tried, _TIMES_AS_MANY * right):

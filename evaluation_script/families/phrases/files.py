@@ -249,6 +249,10 @@ class PhraseSubmission(PairSubmission):
         self.used_files = set(members.values())
         return members
 
+    def _list_masks(self, pair: str) -> List[Tuple[int, str]]:
+        start, stop = self._predictions.starts.get(pair, (0, 0))
+        return [(0, self._predictions.masks[number]) for number in range(start, stop)]
+
     def masks(self, pair: str, size: Size) -> Tuple[Masks, Array]:
         """Return the masks of a pair, and flags of those with a different size."""
         predictions = self._predictions

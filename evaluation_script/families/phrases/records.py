@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import abc
-from typing import AbstractSet, Any, ClassVar, Iterable, List, Optional, Sequence, Union
+from collections import Counter
+from typing import AbstractSet, Any, ClassVar, Iterable, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -12,13 +13,15 @@ from ...masks.detections import RecordTable
 from ...masks.run_lengths import MaskTexts
 from ...masks.stack import Array
 from ...runner.tuning import without_collector
-from ..base.suspicions import ScoreRange
+from ..base.suspicions import ScoreRange, choose_units
 from ..base.units import UnitSubmission, UnitTruth
 from ..instances.json_parts import cut_json
 from .protocols import PhraseProtocol
 
 #: The number of bad records after which reading ends.
 MOST_PROBLEMS = 1_000
+#: The minimum number of masks of the pairs tried, and the share with a twin from which all seem to be sent twice.
+_FEWEST_MASKS, _TWINS = 5, 0.9
 
 
 class PairSubmission(UnitSubmission):
@@ -38,7 +41,23 @@ class PairSubmission(UnitSubmission):
 
     @property
     def suspicions(self) -> List[str]:
-        return self._reader.scores.judge()
+        return [*self._reader.scores.judge(), *self._judge_twins()]
+
+    @abc.abstractmethod
+    def _list_masks(self, pair: str) -> List[Tuple[int, str]]:
+        """Return the frames and run lengths of the masks for a pair."""
+
+    def _judge_twins(self) -> List[str]:
+        """Return a suspicion if nearly all masks of some pairs coincide with another of their pair."""
+        names, masks, repeats = self.truth.item_names, 0, 0
+        for number in sorted(choose_units(len(names))):
+            pair_masks = self._list_masks(names[number])
+            numbers = Counter(pair_masks)
+            masks += len(pair_masks)
+            repeats += sum(count for count in numbers.values() if count > 1)
+        if masks < _FEWEST_MASKS or repeats < _TWINS * masks:
+            return []
+        return [f"{repeats:,} of {masks:,} masks tried coincide with another one of their pair: send each once"]
 
     def names(self) -> AbstractSet[str]:
         return set(self.truth.item_names)

@@ -151,8 +151,7 @@ def _suspect(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
 def _list_readings(protocol: TracksProtocol) -> List[Reading]:
     """Return the other readings by which a sequence may score more; exemplars belong to the truth."""
     rewritten = [] if protocol.exemplar else read_rewritten("sequence")
-    orders = read_orders("sequence", "each mask", "Check the frame of each mask") if protocol.burst else []
-    return [*rewritten, *orders]
+    return [*rewritten, *read_orders("sequence", "each mask", "Check the frame of each mask")]
 
 
 ENGINE = unit_engine(

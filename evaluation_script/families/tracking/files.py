@@ -183,6 +183,14 @@ def _open_burst_truth(document: Dict[str, Any]) -> UnitTruth:
     )
 
 
+def _explain_beyond(sent: AbstractSet[int], frames: List[int]) -> str:
+    """Return the remedy for numbers of frames beyond the truth's, which one step may explain."""
+    for step, end in ((1, frames[0]), (-1, frames[-1])):
+        if 2 * len(sent) >= len(frames) and end not in sent and {number - step for number in sent} <= set(frames):
+            return f"Number the first frame {frames[0]}: all numbers look 1 too {'high' if step > 0 else 'low'}"
+    return "Omit the other frames"
+
+
 class TracksSubmission(UnitSubmission):
     """The sequences of a submission."""
 
@@ -283,7 +291,7 @@ class TracksSubmission(UnitSubmission):
         beyond = rows.keys() - {int(frame.name) for frame in frames}
         if beyond:
             problem = f"has the frame {min(beyond)}; the frames are {frames[0].name} to {frames[-1].name}"
-            raise Flaw(problem, "Omit the other frames")
+            raise Flaw(problem, _explain_beyond(set(rows), [int(frame.name) for frame in frames]))
         return [rows.get(int(frame.name), []) for frame in frames]
 
     def _read_burst_masks(self, entry: Dict[str, Any], frames: List[TruthFrame]) -> List[Rows]:

@@ -105,8 +105,15 @@ def turn_runs(record: dict[str, Any]) -> None:
     record["segmentation"] = {**mask, "counts": turned(mask["counts"])}
 
 
+def twice(data: bytes) -> bytes:
+    """Send all records twice."""
+    return json.dumps(json.loads(data) * 2).encode()
+
+
 SLIPS: dict[str, tuple[str, Slip, str]] = {
     "percent of phrases": ("sa-co-gold", records(lambda record: record.update(score=90)), "as percentages do"),
+    "phrases twice": ("sa-co-gold", twice, "masks tried coincide with another one of their pair: send each once"),
+    "tracks of phrases twice": ("sa-co-veval", twice, "masks tried coincide with another one of their pair: send each once"),
     "rows of phrases": ("sa-co-gold", records(turn_runs), "not one object is found at an IoU of 0.5, though masks overlap"),
 }  # fmt: skip
 JSON_TRUTHS = {"sa-co-veval": "saco_veval_toy_test.json"}

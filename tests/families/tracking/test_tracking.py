@@ -311,6 +311,10 @@ HOSTILE_TEXTS: dict[str, tuple[Callable[[], bytes], str]] = {
     "no-size": (lambda: rows(line(1, 1, 2, mask(1), (0, 0))), "has the size 0 x 0"),
     "huge-size": (lambda: rows(line(1, 1, 2, mask(1), (10**9, 10**9))), "has the size"),
     "beyond": (lambda: rows(line(4, 1, 2, mask(1))), "has the frame 4; the frames are 1 to 3. Omit the other frames."),
+    "one too high": (
+        lambda: rows("".join(line(frame, 1, 2, mask(1)) for frame in (2, 3, 4))),
+        "has the frame 4; the frames are 1 to 3. Number the first frame 1: all numbers look 1 too high.",
+    ),
     "before": (lambda: rows(line(0, 1, 2, mask(1))), "has the frame 0"),
     "far-beyond": (lambda: rows(line(10**11, 1, 2, mask(1))), "has the frame 100000000000"),
     "same-track": (lambda: rows(line(1, 1, 2, mask(1)), line(1, 1, 2, mask(9))), "has the track 1 twice in frame 1"),
