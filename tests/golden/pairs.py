@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import importlib.util
 import io
-import os
 import zipfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 from PIL import Image
 
 from tests.data import SEQUENCES
-from tests.everything import FOLDER_VARIABLE
+from tests.made_once import make_once
 
 
 def _maker() -> Any:
@@ -57,23 +56,13 @@ def frames_of(pair: str, only: tuple[str, ...] = ()) -> Iterator[tuple[str, int,
 
 
 def write_pair(pair: str, folder: Path, *, by_object: bool = False) -> tuple[Path, Path]:
-    """Write `truth.zip` and `prediction.zip` of a pair; if by object, in SA-V's layout.
-
-    In a run of all tests its parts share them: drawing a pair takes as long as scoring it.
-    """
-    if FOLDER_VARIABLE not in os.environ:
-        return _write_zips(pair, folder, by_object=by_object)
-    folder = Path(os.environ[FOLDER_VARIABLE], f"pair-{pair}-by-object" if by_object else f"pair-{pair}")
-    folder.mkdir(exist_ok=True)
-    with open(folder / "lock", "w", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # another part may write it meanwhile
-        if not (folder / "complete").exists():
-            _write_zips(pair, folder, by_object=by_object)
-            (folder / "complete").touch()
+    """Return `truth.zip` and `prediction.zip` of a pair, if by object, in SA-V's layout; other tests may read them."""
+    name = f"pair-{pair}-by-object" if by_object else f"pair-{pair}"
+    folder = make_once(name, folder, partial(_write_zips, pair, by_object))
     return folder / "truth.zip", folder / "prediction.zip"
 
 
-def _write_zips(pair: str, folder: Path, *, by_object: bool) -> tuple[Path, Path]:
+def _write_zips(pair: str, by_object: bool, folder: Path) -> None:
     paths = folder / "truth.zip", folder / "prediction.zip"
     rows = list(frames_of(pair))
     labels: dict[str, set[int]] = {}
@@ -88,4 +77,3 @@ def _write_zips(pair: str, folder: Path, *, by_object: bool) -> tuple[Path, Path
                 for label in sorted(labels[sequence] - {0}):
                     mask = np.where(side == label, 255, 0).astype(np.uint8)
                     out.writestr(f"{sequence}/{label - 1:03d}/{k:05d}.png", png_bytes(mask))
-    return paths

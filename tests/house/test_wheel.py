@@ -16,23 +16,27 @@ import pytest
 from segjudge import cli
 from segjudge.kernel import compiling
 from tests.builders import ANNOTATIONS, ROOT, STRONG
+from tests.made_once import make_once
 
 assert cli  # what is installed here is not the wheel, but its dependencies are
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
     if tracked.returncode:
         pytest.skip("NO GIT CHECKOUT: what belongs to the project is not known")
-    for name in tracked.stdout.split("\0"):
-        source, target = ROOT / name, folder / "source" / name
-        beside = name.startswith(("tests/", "examples/", "docs/")) and name != "docs/adding-a-family.md"
-        if name and source.exists() and not beside:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, target, follow_symlinks=False)
-    return _build(folder / "source", folder, SEGJUDGE_KERNEL="")
+
+    def make(folder: Path) -> None:
+        for name in tracked.stdout.split("\0"):
+            source, target = ROOT / name, folder / "source" / name
+            beside = name.startswith(("tests/", "examples/", "docs/")) and name != "docs/adding-a-family.md"
+            if name and source.exists() and not beside:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source, target, follow_symlinks=False)
+        _build(folder / "source", folder, SEGJUDGE_KERNEL="")
+
+    return next(make_once("wheel", tmp_path_factory.mktemp("wheel"), make).glob("*.whl"))
 
 
 def _build(source: Path, folder: Path, **variables: str) -> Path:

@@ -89,6 +89,8 @@ def test_packages_are_installed_once_for_each_content(
     out, err = capsys.readouterr()
     assert "Installing" not in err
     assert out.count("finished in") == 3
+    with pytest.raises(ModuleNotFoundError):  # the interpreter itself gets none
+        __import__("colourtool")
 
 
 SHELL = """
@@ -123,13 +125,6 @@ def test_a_package_that_only_evaluate_installs_is_named(
         f"{command.rpartition(' ')[2]}: packages are installed here only while the script is imported"
         in capsys.readouterr().out
     )
-
-
-@pytest.mark.long
-def test_the_interpreter_itself_gets_no_packages(tmp_path: Path, index: Path) -> None:
-    scored(guests.with_samples(guests.starter(tmp_path / "bundle", {"requirements.txt": "colourtool\n"})))
-    with pytest.raises(ModuleNotFoundError):
-        __import__("colourtool")
 
 
 @pytest.mark.long
