@@ -15,6 +15,7 @@ from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.evaluation_script.masks.stream import bytes_in_page
 from segjudge.families.base.segments import RIGHT
+from segjudge.families.instances.causes import describe_causes
 from segjudge.families.instances.diagnosis import InstanceDiagnosis, count_confusions, diagnose
 from segjudge.families.instances.players import InstancePainter, VideoInstancePainter, draw_worst
 from segjudge.families.instances.report import _list_costly
@@ -101,6 +102,8 @@ def test_videos_are_judged_frame_by_frame_and_exchanged_tracks_are_moments(tmp_p
     paths = str(tmp_path / "sent.json"), str(tmp_path / "truth.json")
     job = prepare(ScoreRequest(paths[0], TruthSource(paths[1]), find_protocol("youtube-vis-2019")))
     diagnosis = diagnose(job, score(*paths, find_protocol("youtube-vis-2019")).reports[0])
+    swapped = "Dog 1 and dog 2 exchange their tracks from frame 3 of video 7 (both instances are swapped)."
+    assert describe_causes(diagnosis) == swapped
     frames = [TruthFrame(str(number), (20, 30), [], lambda: LabelMap(np.zeros((20, 30)))) for number in range(4)]
     seen = list(VideoInstancePainter(diagnosis).see_frames(Unit("7", 4, list, {"index": 0}), frames, {3: (20, 30)}))
     assert [frame.truth.areas.tolist() for frame in seen] == [[160], *[[160, 144]] * 3]
