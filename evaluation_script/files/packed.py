@@ -41,8 +41,8 @@ _START = re.compile(rf'\s*{{\s*"format":\s*"[^"\\]*",\s*"{FAMILY_KEY}":\s*"([a-z
 _ENTRY = struct.Struct("<4s6xH4x3L3H8xL")
 _SIGNATURE = b"PK\1\2"
 _EVERY_SIGNATURE = re.compile(_SIGNATURE)
-#: Where an entry states the lengths of its name, of its further fields and of its comment.
-_LENGTHS = (28, 30, 32)
+#: Where an entry states the lengths of its name, of its further fields and of its comment, in two bytes each.
+_LENGTHS = range(28, 34)
 #: The number of bytes from which the entries of a table are searched together.
 _LONG_TABLE = 1 << 18
 
@@ -207,7 +207,8 @@ def _find_many_entries(table: bytes) -> Dict[bytes, int]:
     if not starts or starts[0] != 0 or starts[-1] + header > len(table):
         return {}
     data, begins = np.frombuffer(table, np.uint8), np.array(starts, np.int64)
-    length, further, comment = (data[begins + at].astype(np.int64) | data[begins + at + 1].astype(np.int64) << 8 for at in _LENGTHS)
+    bytes_of = [data[begins + at].astype(np.int64) for at in _LENGTHS]
+    length, further, comment = (low | high << 8 for low, high in zip(bytes_of[::2], bytes_of[1::2]))
     ends = begins + header + length
     if ((ends + further + comment) != np.append(begins[1:], len(table))).any():
         return {}

@@ -111,7 +111,8 @@ def batches_of_processes(
 ) -> Iterator[Any]:
     """Yield the results of all items as they arrive, several at a time, from several processes.
 
-    Processes send what `pack` returns for the numbers of several items and their results. If no process can be forked, this one does the work.
+    Processes send what `pack` returns for the numbers of several items and their results. If no process can be forked,
+    this one does the work.
     """
     jobs = min(jobs, len(costs))
     pool = _Pool(work, costs, jobs, pack) if jobs > 1 and _may_fork() else None

@@ -123,15 +123,15 @@ def deal_groups(count: int) -> Array:
     The shuffle equals numpy's `Generator(PCG64(0)).permutation(count)`, whose import is slow.
     """
     order, draw = list(range(count)), _draw_words().__next__
-    last = count - 1
-    while last > 0:
-        mask = (1 << last.bit_length()) - 1
-        for last in range(last, mask >> 1, -1):
+    highest = count - 1
+    while highest > 0:
+        mask = (1 << highest.bit_length()) - 1
+        for last in range(highest, mask >> 1, -1):
             chosen = draw() & mask
             while chosen > last:
                 chosen = draw() & mask
             order[last], order[chosen] = order[chosen], order[last]
-        last = mask >> 1
+        highest = mask >> 1
     groups = np.array(order, np.int64) % max(1, min(_GROUP_COUNT, count))
     groups.setflags(write=False)
     return groups

@@ -316,8 +316,8 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
         if not isinstance(batch, PackedUnits):
             super().update_all(batch)
             return
-        is_new = not self._is_packed[batch.numbers].any()
-        if is_new and not (self._counts and any(self.names[number] in self._counts for number in batch.numbers.tolist())):
+        names = [self.names[number] for number in batch.numbers.tolist()] if self._counts else []
+        if self._counts.keys().isdisjoint(names) and not self._is_packed[batch.numbers].any():
             self._forget()
             self._is_packed[batch.numbers] = True
             self._packed.append(batch)
