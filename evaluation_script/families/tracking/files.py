@@ -183,10 +183,14 @@ def _open_burst_truth(document: Dict[str, Any]) -> UnitTruth:
     )
 
 
-def _explain_beyond(sent: AbstractSet[int], frames: List[int]) -> str:
+def _explain_beyond(numbers: AbstractSet[int], frames: List[int]) -> str:
     """Return the remedy for numbers of frames beyond the truth's, which one step may explain."""
     for step, end in ((1, frames[0]), (-1, frames[-1])):
-        if 2 * len(sent) >= len(frames) and end not in sent and {number - step for number in sent} <= set(frames):
+        if (
+            2 * len(numbers) >= len(frames)
+            and end not in numbers
+            and {number - step for number in numbers} <= set(frames)
+        ):
             return f"Number the first frame {frames[0]}: all numbers look 1 too {'high' if step > 0 else 'low'}"
     return "Omit the other frames"
 
