@@ -1,25 +1,28 @@
-"""`segjudge score` and `merge`: score results, print tables, write files."""
+"""`segjudge score` and `merge`: score results, print tables, write files and pages."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 from segjudge.evaluation_script.families import FAMILIES
 from segjudge.evaluation_script.families.sequences.protocols import DAVIS_TASKS
 from segjudge.evaluation_script.files.limits import is_litter
 from segjudge.evaluation_script.runner.tuning import reuse_memory
+from segjudge.evaluation_script.values import dataclass
 from segjudge.system.errors import OptionError, UsageError
-from segjudge.system.files import ARCHIVES, OutputFile, OutputFolder
+from segjudge.system.files import ARCHIVES, OutputFile, OutputFolder, check_outputs, make_folder, open_output
 
-from .outputs import Outputs
 from .shared import (
     DONE,
     FULL_PRECISION,
     OUTPUT,
     RARELY,
     SPEED,
+    THEIRS,
     TRUTH,
     Command,
     InputPath,
@@ -27,15 +30,20 @@ from .shared import (
     add_jobs_option,
     arrange_groups,
     as_typed,
+    choose_stream,
+    look,
     mention,
     names,
     options_of,
+    say,
+    write_html,
 )
 from .truths import TruthChoice, add_truth_choice
 
 if TYPE_CHECKING:
-    from segjudge.evaluation_script.families.base.family import Progress
-    from segjudge.scoring.scores import ScoredSubmissions, ScoreRequest, Scores
+    from segjudge.evaluation_script.families.base.family import FamilyProtocol, Progress
+    from segjudge.scoring.request import ScoredSubmissions, ScoreRequest
+    from segjudge.scoring.scores import Scores
 
 _EXAMPLE = "segjudge score masks.zip --truth DAVIS --protocol davis2017 --subset val"
 #: Options of the official tools, Places 2017's script and DAVIS's, by ours.
@@ -45,6 +53,11 @@ _OFFICIAL = {
     "subset": ("set",),
     "categories": ("imgCatIdsFile",),
 }
+
+#: The default size of a page in megabytes.
+_BUDGET = 6
+#: The width of tables in files and pipes.
+_WIDTH = 80
 
 
 def _score(args: argparse.Namespace) -> int:
@@ -63,7 +76,7 @@ def _score(args: argparse.Namespace) -> int:
         is_identified=bool(args.json or args.report or args.save),
     )
     ends_here = args.report or args.json == "-" or args.style or args.cap or args.id_zero_quirk
-    outputs = Outputs(
+    outputs = _Outputs(
         *(args.json, args.csv, args.results_yaml, args.hub_dataset, args.all_metrics, args.report),
         images=choice.choose_images(None) if args.report else "",
         hidden=choice.hide_splits() if args.results_yaml else frozenset(),
@@ -93,7 +106,7 @@ def _score_request(
     request: ScoreRequest, paths: list[str], args: argparse.Namespace, progress: Progress
 ) -> Scores | ScoredSubmissions | None:
     """Score one or several submissions; return None if only a part was counted and written."""
-    from segjudge.scoring.scores import prepare, score_several
+    from segjudge.scoring.request import PartCounter, prepare, score_several
 
     if args.scheduler:
         from segjudge.scoring.sharing import connect, score_by_workers
@@ -103,7 +116,6 @@ def _score_request(
     prepared = prepare(request, progress)
     if args.chosen_part:
         from segjudge.evaluation_script.runner.parallel import Part
-        from segjudge.scoring.sharing import PartCounter
 
         PartCounter(prepared).write(Part(*args.chosen_part), args.out, progress)
         return None
@@ -162,11 +174,135 @@ def _refuse_ignored(options: dict[str, Any], choice: TruthChoice, submissions: i
             raise OptionError(f"{option} is for one submission, not {submissions}; name one, or omit the option")
 
 
+@dataclass(frozen=True)
+class _Outputs:
+    """The outputs of scores that a command was asked for."""
+
+    json: str | None
+    csv: str | None
+    results_yaml: str | None
+    hub_dataset: str
+    #: Print columns that do not fit below the table.
+    all_metrics: bool
+    #: The page to write.
+    report: str | None = None
+    #: The folder of the pictures on the page.
+    images: str = ""
+    #: Splits whose scores are omitted from the published file of hubs.
+    hidden: frozenset[str] = frozenset()
+    #: Print published numbers, for results on a truth that the user named.
+    compares: bool = True
+    #: Print like the script of Places 2017.
+    is_official: bool = False
+    #: The command that shows causes and pictures, printed after the verdicts; "": print neither.
+    next_command: str = ""
+
+    def __post_init__(self) -> None:
+        """Raise OptionError if a file for model hubs lacks the hub's name of the dataset."""
+        if self.hub_dataset and not self.results_yaml:
+            raise OptionError("hub-dataset needs --results-yaml")
+        if self.results_yaml and not re.fullmatch(r"[\w.-]+/[\w.-]+", self.hub_dataset, re.ASCII):
+            fault = f"{self.hub_dataset!r} does not have that form" if self.hub_dataset else "by its name there"
+            raise OptionError(f"results-yaml needs --hub-dataset OWNER/NAME, the data set on the hub: {fault}")
+
+    def write(self, results: Scores | ScoredSubmissions) -> int:
+        """Write and print scores; return 1 if one of several submissions could not be scored."""
+        from segjudge.evaluation_script.scoring.answer import limit_warnings
+        from segjudge.families import tools_of
+        from segjudge.report.tables import format_report, format_submissions
+        from segjudge.scoring.scores import Scores
+
+        for note in limit_warnings(results.notes):
+            say(f"truth: {note}")
+        text, stream = self._write_files(results), choose_stream(self.json)
+        tables: list[tuple[FamilyProtocol, str]] = []
+        style: dict[str, Any] = {"look": look(stream, _WIDTH), "all_metrics": self.all_metrics}
+        if isinstance(results, Scores):
+            warnings = limit_warnings(results.warnings)
+            for report in results.reports:
+                if report.split in self.hidden:
+                    say(f"{report.split} is hidden from participants, and omitted from {self.results_yaml}")
+                official = tools_of(report.protocol.family).format_official(report) if self.is_official else ""
+                table = official or format_report(report, compare=self.compares, **style) + "\n"
+                tables.append((report.protocol, table))
+        else:
+            warnings = results.warnings
+            for split, protocol in results.protocols.items():
+                rows = [(name, values if isinstance(values, str) else values[split]) for name, values in results.rows]
+                table = format_submissions(split, list(protocol.metrics), rows, **style) + "\n"
+                tables.append((protocol, table))
+        for protocol, table in tables:
+            mention(f"Protocol {protocol.name}: {protocol.about}")
+            print(table, file=stream)
+        if self.json == "-":
+            print(text)  # alone: a program reads it
+        for line in warnings:
+            say(f"warning: {line}")
+        if isinstance(results, Scores):
+            return self._explain(results)
+        faulty = sum(isinstance(values, str) for _, values in results.rows)
+        if faulty:
+            say(f"{faulty} of {len(results.rows)} submissions could not be scored", "bad")
+        return THEIRS if faulty else DONE
+
+    def _write_files(self, results: Scores | ScoredSubmissions) -> str:
+        """Write the files, and print the paths of those in a folder; return the text of the JSON."""
+        if not (self.json or self.csv or self.results_yaml):
+            return ""
+        from segjudge.scoring.document import make_csv, make_results_yaml, make_scores_document
+        from segjudge.scoring.scores import Scores
+
+        files, document, tables = dict[str, str](), dict[str, Any](), dict[str, str]()
+        if not isinstance(results, Scores):
+            document = {"submissions": results.documents}
+        else:
+            if self.json:
+                document = make_scores_document(results.reports, results.provenance, results.notes)
+            if self.results_yaml:
+                public = [report for report in results.reports if report.split not in self.hidden]
+                files[self.results_yaml] = make_results_yaml(public, self.hub_dataset)
+            if self.csv:
+                tables = make_csv(results.reports, self.csv)
+                make_folder(self.csv)
+                page = [self.report] if self.report and self.report != "-" else []
+                check_outputs([*files, *tables, *page], [])
+        text = json.dumps(document, indent=1, allow_nan=False) if self.json else ""
+        if self.json and self.json != "-":
+            files[self.json] = f"{text}\n"
+        for path, content in {**files, **tables}.items():
+            with open_output(path) as file:
+                file.write(content)
+        for path in tables:
+            mention(f"Wrote {path}")
+        return text
+
+    def _explain(self, scores: Scores) -> int:
+        """Write the page, or print the verdict on each split and the command that shows more."""
+        from segjudge.evaluation_script.files.problems import printable
+        from segjudge.families import tools_of
+
+        if self.report:
+            from segjudge.report.page import list_verdicts, make_page_options, render_page
+            from segjudge.scoring.report import make_report
+
+            page = make_report(scores, scores.title, make_page_options(self.images, _BUDGET))
+            text, verdicts = render_page(page), list_verdicts(page)
+            write_html(text, self.report, verdicts)
+        if self.next_command:
+            for report in scores.reports:
+                loss = tools_of(report.protocol.family).describe_loss(report)
+                which = f" on {printable(report.split)}" if len(scores.reports) > 1 else ""
+                if loss:
+                    mention(f"Verdict{which}: {loss}")
+            mention(f"For causes and pictures, run: {self.next_command}")
+        return DONE
+
+
 def _merge(args: argparse.Namespace) -> int:
     from segjudge.scoring.parts import merge_parts
     from segjudge.scoring.scores import Scores
 
-    outputs = Outputs(args.json, args.csv, args.results_yaml, args.hub_dataset, args.all_metrics)
+    outputs = _Outputs(args.json, args.csv, args.results_yaml, args.hub_dataset, args.all_metrics)
     return outputs.write(Scores(*merge_parts(args.parts)))
 
 

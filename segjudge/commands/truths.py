@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.truth import SplitTruth
     from segjudge.evaluation_script.scoring.phase import Phase
     from segjudge.families.truths import TruthSource
-    from segjudge.scoring.scores import ScoreRequest, Scores
+    from segjudge.scoring.request import ScoreRequest
+    from segjudge.scoring.scores import Scores
 
 #: The default protocol of a truth.
 _DEFAULT_PROTOCOL = "davis2017"
@@ -162,7 +163,7 @@ class TruthChoice(NamedTuple):
     def request(self, results: str, *, strict: bool = False, secrecy: bool = True, **options: Any) -> ScoreRequest:
         """Return the request to score results; a terminal needs no secrecy."""
         from segjudge.families.truths import TruthSource
-        from segjudge.scoring.scores import ScoreRequest
+        from segjudge.scoring.request import ScoreRequest
 
         rules, split = self.rules, self.split or ""
         if not self.phase:
@@ -174,7 +175,7 @@ class TruthChoice(NamedTuple):
 
     def score_openly(self, results: str) -> Scores:
         """Score with a progress bar and keep the inputs open."""
-        from segjudge.scoring.scores import prepare
+        from segjudge.scoring.request import prepare
 
         with ProgressBar() as bar:
             return prepare(self.request(results, keeps_open=True), bar).score(bar)
@@ -183,7 +184,7 @@ class TruthChoice(NamedTuple):
         """Return the truth of the chosen split, or of all."""
         from segjudge.evaluation_script.files.problems import name_hint
         from segjudge.families.truths import open_truth
-        from segjudge.scoring.scores import choose_sequences
+        from segjudge.scoring.request import choose_sequences
 
         source, rules = self.source, self.rules
         with ProgressBar() as bar:

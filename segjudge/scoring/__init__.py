@@ -1,10 +1,10 @@
 """Scoring from Python: `segjudge.score`, here or on a cluster, of files or masks in memory.
 
-`scores` opens, checks and scores results; `parts` writes and merges counts, `sharing` has them counted elsewhere, and
-`arrays` counts masks in memory, all through the upload's Scorer. `document` makes the files of `score`. Presentation of
-one result: `report` makes its page, or that of a truth or a stored result, `notebook` its view below a cell, and
-`figures` draws with matplotlib. `upload_names` names results in messages. `segjudge.analysis` compares several methods.
-These modules are imported on demand, because few commands need all of them.
+`request` opens, checks and scores results; `parts` writes and merges counts, `sharing` has them counted elsewhere, and
+`arrays` counts masks in memory, all through the upload's Scorer. `scores` is what they return, and `document` makes the
+files of `score`. Presentation of one result: `report` makes its page, or that of a truth or a stored result, `notebook`
+its view below a cell, and `figures` draws with matplotlib. `segjudge.analysis` compares several methods. These modules
+are imported on demand, because few commands need all of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from segjudge.scoring.sharing import DaskClient
 
 __all__ = [
-    "arrays", "document", "figures", "notebook", "parts", "report", "score", "scores", "sharing", "upload_names",
+    "arrays", "document", "figures", "notebook", "parts", "report", "request", "score", "scores", "sharing",
 ]  # fmt: skip
 
 
@@ -71,7 +71,7 @@ def score(  # noqa: PLR0913 - published: the published options of results and tr
 
     """
     from segjudge.families.truths import TruthSource
-    from segjudge.scoring.scores import ScoreRequest, find_protocol, prepare, read_names
+    from segjudge.scoring.request import ScoreRequest, find_protocol, prepare, read_names
     from segjudge.system.arguments import FLAG, FUNCTION, SOURCE, TEXT, check_arguments, check_options
 
     check_arguments(SOURCE, results=results, truth=truth)

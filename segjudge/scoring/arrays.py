@@ -10,7 +10,8 @@ from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.scoring.provenance import provenance
 from segjudge.families import tools_of
 from segjudge.families.base.memory import NUMBER, MemoryDoor, frame_name, number_of, refusal, sort_by_number, text_name
-from segjudge.scoring.scores import Scores, find_protocol
+from segjudge.scoring.request import find_protocol
+from segjudge.scoring.scores import Scores
 from segjudge.system.arguments import SEVERAL, check_arguments, describe_value
 from segjudge.system.errors import ArgumentTypeError, ArgumentValueError, UsageError
 

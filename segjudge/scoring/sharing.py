@@ -12,16 +12,17 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 from segjudge.evaluation_script.families import engine_of, plugins_of
-from segjudge.evaluation_script.families.base.family import FamilyProtocol, Progress, ignore_progress
+from segjudge.evaluation_script.families.base.family import FamilyProtocol, Progress
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.runner.parallel import Part, cores
 from segjudge.evaluation_script.scoring import VERSION
-from segjudge.scoring.parts import has_known_rules, merge_parts, write_part
-from segjudge.scoring.scores import PreparedScoring, ScoreRequest, Scores, prepare
-from segjudge.scoring.upload_names import name_results_in_errors
+from segjudge.scoring.parts import has_known_rules, merge_parts
+from segjudge.scoring.request import PartCounter, ScoreRequest, prepare
+from segjudge.scoring.scores import Scores
 from segjudge.system.addresses import AddressError
 from segjudge.system.errors import OptionError, UsageError
 from segjudge.system.files import redact, redact_address
@@ -49,34 +50,6 @@ class DaskClient(Protocol):
 
     def nthreads(self) -> dict[str, int]:
         """Return how many tasks each worker does at a time."""
-
-
-class PartCounter:
-    """Counts parts of one scoring; truth and results are opened once for all of them."""
-
-    def __init__(self, job: PreparedScoring) -> None:
-        self._job = job
-        with name_results_in_errors(job.results):
-            self._opened = {split: scorer.open(job.results) for split, scorer in job.scorers.items()}
-        self._provenance = job.provenance()
-
-    def write(self, share: Part, out: str, progress: Progress = ignore_progress, *, refuse: bool = True) -> None:
-        """Count a part of the sequences or images of every split, and write the counts to a file for `merge_parts`.
-
-        Unusable masks reject the part, or are reported when the parts are merged.
-        """
-        with name_results_in_errors(self._job.results):
-            counts = {
-                split: scorer.count(self._opened[split], share, progress) for split, scorer in self._job.scorers.items()
-            }
-            for accumulator in counts.values() if refuse else ():
-                accumulator.refuse_problems()
-        write_part(out, share, counts, self._job.notes, self._provenance)
-
-    def close(self) -> None:
-        """Close the results."""
-        for opened in self._opened.values():
-            opened.close()
 
 
 class _Held(threading.local):
@@ -153,7 +126,7 @@ def score_by_workers(executor: Executor | DaskClient, request: ScoreRequest, pro
                 file.write(data)
             progress(f"part {number}", len(paths), count)
         try:
-            return Scores(*merge_parts(paths), request)
+            return Scores(*merge_parts(paths), request.results, partial(prepare, request))
         except UsageError as error:
             raise UsageError(str(error).replace(folder + os.sep, "")) from None
 

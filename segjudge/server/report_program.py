@@ -114,7 +114,7 @@ def _make_comparison(order: _Order) -> _Answer:
 
 
 def _score(order: _Order, name: str) -> Scores:
-    from segjudge.scoring.scores import prepare_phase
+    from segjudge.scoring.request import prepare_phase
 
     phase = next((phase for phase in _phases(order) if phase.codename == order["phase"]), None)
     if phase is None:

@@ -41,8 +41,7 @@ from segjudge.families.plugin_files import check_upload, read_uploads
 from segjudge.families.truths import TruthSource, pack_truth
 from segjudge.scoring.arrays import score_arrays
 from segjudge.scoring.parts import merge_parts
-from segjudge.scoring.scores import PreparedScoring, ScoreRequest, prepare
-from segjudge.scoring.sharing import PartCounter
+from segjudge.scoring.request import PartCounter, PreparedScoring, ScoreRequest, prepare
 from segjudge.starting.new_challenge import NewChallenge, create
 from segjudge.system.errors import UsageError
 

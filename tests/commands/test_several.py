@@ -14,7 +14,7 @@ from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.family import ignore_progress
 from segjudge.families import truths
 from segjudge.families.truths import TruthSource
-from segjudge.scoring.scores import name_submissions
+from segjudge.scoring.request import name_submissions
 from segjudge.starting.new_challenge import NewChallenge, create, write_demo_truth
 from tests.families.contract import examples
 
@@ -95,7 +95,7 @@ def test_the_truth_is_opened_once(monkeypatch: pytest.MonkeyPatch) -> None:
         opened.append(source.path)
         return truths.open_truth(source, *rest)
 
-    monkeypatch.setattr("segjudge.scoring.scores.open_truth", open_truth)
+    monkeypatch.setattr("segjudge.scoring.request.open_truth", open_truth)
     paths = [str(EXAMPLES / f"sequences-dev/{name}.zip") for name in ("strong", "lagging", "strong")]
     truth = str(ANNOTATIONS / "sequences-dev.zip")
     assert main(["score", *paths, "--truth", truth, "--protocol", "davis2017"]) == 0

@@ -104,7 +104,7 @@ def set_limits(limits: ExitStack, module: str = "", **values: int) -> None:
     if module:
         limits.enter_context(mock.patch.multiple(f"segjudge.evaluation_script.families.{module}", **values))
     else:
-        limits.enter_context(mock.patch("segjudge.scoring.scores.LOCAL_LIMITS", replace(LOCAL_LIMITS, **values)))
+        limits.enter_context(mock.patch("segjudge.scoring.request.LOCAL_LIMITS", replace(LOCAL_LIMITS, **values)))
 
 
 def score_masks(prediction: Any, truth: Any, *protocols: str, **options: Any) -> str:

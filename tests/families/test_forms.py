@@ -26,7 +26,7 @@ from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
 from segjudge.evaluation_script.scoring.scorer import Scorer
 from segjudge.families import tools_of
 from segjudge.families.truths import TruthSource
-from segjudge.scoring.scores import ScoreRequest, prepare
+from segjudge.scoring.request import ScoreRequest, prepare
 from segjudge.starting.new_challenge import write_demo_truth
 from tests import published
 from tests.builders import png, tarred, written, zipped

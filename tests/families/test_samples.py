@@ -10,7 +10,7 @@ from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.families import tools_of
 from segjudge.families.truths import TruthSource
-from segjudge.scoring.scores import ScoreRequest, prepare
+from segjudge.scoring.request import ScoreRequest, prepare
 from segjudge.starting.new_challenge import write_demo_truth
 from tests.builders import zipped
 from tests.families.contract import examples, merge_rows, value_of

@@ -22,7 +22,7 @@ from segjudge.evaluation_script.families.base.suspicions import (
 from segjudge.evaluation_script.main import evaluate_phase
 from segjudge.evaluation_script.runner.parallel import Part
 from segjudge.families.truths import TruthSource
-from segjudge.scoring.scores import ScoreRequest, prepare
+from segjudge.scoring.request import ScoreRequest, prepare
 from segjudge.testing import CHECKS, Case
 from tests import published
 from tests.families.contract import examples, merge_rows

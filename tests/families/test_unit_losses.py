@@ -17,7 +17,7 @@ from segjudge.evaluation_script.families.base.units import UnitAccumulator
 from segjudge.families import tools_of
 from segjudge.families.base.unit_tools import UnitLosses, UnitTools
 from segjudge.families.truths import TruthSource
-from segjudge.scoring.scores import ScoreRequest, prepare
+from segjudge.scoring.request import ScoreRequest, prepare
 from tests.builders import zipped
 from tests.data import TRACKS_DATA
 from tests.families.contract import merge_rows

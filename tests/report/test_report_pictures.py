@@ -23,7 +23,7 @@ from segjudge.families.base.segments import FAULTS, judge_segments
 from segjudge.families.truths import TruthSource
 from segjudge.masks.run_lengths import runs_of_mask
 from segjudge.report.page import PageOptions, make_confusion, templates
-from segjudge.scoring.scores import ScoreRequest, prepare
+from segjudge.scoring.request import ScoreRequest, prepare
 from tests.browser import chromium, needs_chromium
 from tests.builders import ROOT, zipped
 from tests.families.contract import examples

@@ -21,7 +21,7 @@ import segjudge
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 from segjudge.families.truths import TruthSource, pack
-from segjudge.scoring import document, figures, notebook, parts, scores, sharing
+from segjudge.scoring import document, figures, notebook, parts, request, sharing
 from segjudge.scoring.parts import merge_parts
 from segjudge.system.errors import UsageError
 from tests.builders import label_zip
@@ -73,7 +73,7 @@ def _share(
     output: list[Any] = []
     try:
         by_workers: object = sharing.score_by_workers(
-            pool, scores.ScoreRequest(results, truth, protocol, **options), lambda *words: output.append(words)
+            pool, request.ScoreRequest(results, truth, protocol, **options), lambda *words: output.append(words)
         )
         by_workers = by_workers.metrics  # type: ignore[attr-defined]
     except Exception as error:  # noqa: BLE001 - its sentence is what is held
@@ -130,7 +130,7 @@ def _say_prepared(prepared: Any) -> Any:
 
 
 def _prepare_phase(phase: Phase, split: str = "", sequences: Any = None) -> Any:
-    results = scores.prepare_phase("sent.zip", phase, "both.zip", split, sequences)
+    results = request.prepare_phase("sent.zip", phase, "both.zip", split, sequences)
     return (
         results.results,
         results.truth,
@@ -212,14 +212,14 @@ def _do_without(module: str, call: Any) -> str:
 
 
 def _make_absolute(results: str, *truth: str) -> Any:
-    request = sharing._with_absolute_paths(
-        scores.ScoreRequest(
+    resolved = sharing._with_absolute_paths(
+        request.ScoreRequest(
             results, TruthSource(truth[0], unseen=truth[1], categories=truth[2]), PROTOCOLS["davis2017"]
         )
     )
     return [
         path.replace(os.getcwd(), "HERE")
-        for path in (request.results, request.truth.path, request.truth.unseen, request.truth.categories)
+        for path in (resolved.results, resolved.truth.path, resolved.truth.unseen, resolved.truth.categories)
     ]
 
 
@@ -233,14 +233,14 @@ def write_calls() -> str:
     first = segjudge.score_arrays(sent, others, "davis2017")
     with mock.patch.object(sharing, "cores", return_value=3):
         text = run_session(read_session(FILE), {
-            "segjudge": segjudge, "scores": scores, "figures": figures, "sharing": sharing, "notebook": notebook, "np": np, "TruthSource": TruthSource,
+            "segjudge": segjudge, "request": request, "figures": figures, "sharing": sharing, "notebook": notebook, "np": np, "TruthSource": TruthSource,
             "PROTOCOLS": PROTOCOLS, "memory": first, "few": segjudge.score_arrays(few, few, "davis2017"), "Path": Path, "label_zip": label_zip, "TRUTH": others,
             "SENT": sent, "pack": pack, "SimpleNamespace": SimpleNamespace, "Pool": Pool, "shared": _share, "drawn": _describe_figure, "film": _film,
-            "saved": _save, "prepared": lambda request: _say_prepared(scores.prepare(request)), "for_phase": _prepare_phase, "waited": _wait,
+            "saved": _save, "prepared": lambda ask: _say_prepared(request.prepare(ask)), "for_phase": _prepare_phase, "waited": _wait,
             "connected": _connect, "absolute": _make_absolute, "merge_parts": merge_parts, "BrokenExecutor": BrokenExecutor, "CancelledError": CancelledError,
             "many": segjudge.score_arrays(*({f"v{number:02d}": np.roll(truth, step * number, 2) for number in range(42)} for step in (0, 1)), "davis2017"),
             "PHASE": Phase("dev", "both.zip", (PhaseSplit("val", "davis2017", ("J&F",)), PhaseSplit("test", "davis2017", ("J",)))),
-            "ask": lambda results="sent.zip", truth=TRUTH, **options: scores.ScoreRequest(results, truth, PROTOCOLS["davis2017"], **options),
+            "ask": lambda results="sent.zip", truth=TRUTH, **options: request.ScoreRequest(results, truth, PROTOCOLS["davis2017"], **options),
             "shown_page": _show_page, "manifest": _change_manifest, "limited": _limit, "without": _do_without, "read_costs": parts.read_costs,
             "changed": CHANGED, "document": document, "strange": segjudge.score_arrays(sent, others, CHANGED),
             "images": segjudge.score_arrays(*([{"labels": [1], "masks": truth[[number]] > 0, "scores": [0.5]} for number in pair] for pair in ((1, 2), (1, 1))), "coco"),

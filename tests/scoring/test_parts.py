@@ -22,7 +22,7 @@ from segjudge.evaluation_script.scoring import VERSION
 from segjudge.evaluation_script.scoring.scorer import Scorer
 from segjudge.families.truths import TruthSource
 from segjudge.scoring import parts
-from segjudge.scoring.scores import ScoreRequest, prepare
+from segjudge.scoring.request import ScoreRequest, prepare
 from segjudge.system.errors import UsageError
 from segjudge.testing.checks import describe_counts, empty_like
 from tests.builders import label_zip, png, tarred, zipped

@@ -13,7 +13,7 @@ from segjudge import FrameAccumulator, Scores, compare, rank, score, score_array
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.families.truths import TruthSource
-from segjudge.scoring.scores import ScoreRequest
+from segjudge.scoring.request import ScoreRequest
 from segjudge.system.errors import UsageError
 
 MASK, GREY = np.array([[0, 1], [0, 1]], np.uint8), np.array([[0, 255], [0, 255]], np.uint8)

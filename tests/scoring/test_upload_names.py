@@ -10,7 +10,7 @@ import pytest
 
 import segjudge
 from segjudge import cli
-from segjudge.scoring.upload_names import name_results
+from segjudge.scoring.request import name_results
 from tests.builders import ROOT
 
 TRUTH = str(ROOT / "annotations" / "sequences-dev.zip")

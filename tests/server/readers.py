@@ -376,7 +376,7 @@ def _play_program(play: _Play, folder: Path) -> None:
         side: f"{side}.zip" for side in report_program.SIDES
     }
     with (
-        patch("segjudge.scoring.scores.prepare_phase", prepare),
+        patch("segjudge.scoring.request.prepare_phase", prepare),
         patch("segjudge.analysis.comparison.compare", compare),
         patch("segjudge.scoring.report.make_report", make),
         patch("segjudge.report.page.render_page", lambda page: page.title),
@@ -387,7 +387,7 @@ def _play_program(play: _Play, folder: Path) -> None:
             play.note(
                 f"compared: {_ask_program(working, {**full, **sides, 'kind': COMPARED, 'split': 'dev', 'images': images})}"
             )
-    with patch("segjudge.scoring.scores.prepare_phase", side_effect=SubmissionError("a problem")):
+    with patch("segjudge.scoring.request.prepare_phase", side_effect=SubmissionError("a problem")):
         play.note(f"a problem: {_ask_program(working, full)}")
 
 

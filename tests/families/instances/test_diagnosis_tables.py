@@ -23,7 +23,7 @@ from segjudge.families.truths import TruthSource
 from segjudge.masks.run_lengths import runs_of_mask
 from segjudge.report.page import PageOptions, list_pairs
 from segjudge.scoring import score
-from segjudge.scoring.scores import ScoreRequest, find_protocol, prepare
+from segjudge.scoring.request import ScoreRequest, find_protocol, prepare
 from tests.data import GOLDEN
 
 PLACES = GOLDEN / "places"

@@ -18,7 +18,7 @@ from segjudge.families.instances.diagnosis import diagnose
 from segjudge.families.instances.keypoints import list_keypoints
 from segjudge.families.truths import TruthSource
 from segjudge.scoring.arrays import FrameAccumulator, score_arrays
-from segjudge.scoring.scores import ScoreRequest, find_protocol, prepare
+from segjudge.scoring.request import ScoreRequest, find_protocol, prepare
 from tests.backends import use_numpy
 from tests.data import FAMILIES_DATA
 from tests.families.instances.family import coco_keypoints

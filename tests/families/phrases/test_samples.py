@@ -10,7 +10,7 @@ import pycocotools.mask as coco
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.families import tools_of
 from segjudge.families.truths import TruthSource
-from segjudge.scoring.scores import ScoreRequest, prepare
+from segjudge.scoring.request import ScoreRequest, prepare
 from segjudge.starting.new_challenge import write_demo_truth
 
 

@@ -23,7 +23,7 @@ from segjudge.families import tools_of
 from segjudge.families.base.unit_tools import UnitTools
 from segjudge.families.scans.causes import find_names, place_classes, see_classes
 from segjudge.families.truths import TruthSource
-from segjudge.scoring.scores import ScoreRequest, prepare
+from segjudge.scoring.request import ScoreRequest, prepare
 from tests.builders import png, written, zipped
 from tests.data import FAMILIES_DATA
 from tests.families.promises import PROMISES, keep

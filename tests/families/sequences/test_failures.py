@@ -40,7 +40,7 @@ from segjudge.families.sequences.report import (
 )
 from segjudge.families.truths import TruthSource
 from segjudge.report.player import PictureFolder
-from segjudge.scoring.scores import ScoreRequest, find_protocol, prepare
+from segjudge.scoring.request import ScoreRequest, find_protocol, prepare
 from tests.builders import label_zip, stack_of
 from tests.data import SEQUENCES
 from tests.scoring.test_arrays import PREDICTIONS, TRUTHS

@@ -42,7 +42,7 @@ from segjudge.evaluation_script.files import Problems
 from segjudge.evaluation_script.masks.files import MaskFiles
 from segjudge.evaluation_script.masks.stack import Size, Stacks, empty_labels, pack, unpack
 from segjudge.scoring import score
-from segjudge.scoring.scores import find_protocol
+from segjudge.scoring.request import find_protocol
 from tests.builders import drawn, label_zip, stack_of
 
 # ── kinds of failure of a frame ─────────────────────────────────────────────

@@ -23,7 +23,7 @@ from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 from segjudge.families import tools_of
 from segjudge.families.truths import TruthSource, pack_truth
 from segjudge.platforms.grand_challenge import build, evaluate, platform_input
-from segjudge.scoring.scores import ScoreRequest, prepare
+from segjudge.scoring.request import ScoreRequest, prepare
 from segjudge.starting.new_challenge import write_demo_truth
 from tests.builders import tarred, zipped
 from tests.families.contract import examples
