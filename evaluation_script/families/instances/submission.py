@@ -12,7 +12,7 @@ from copy import copy
 from dataclasses import field, replace
 from itertools import chain
 from operator import itemgetter
-from typing import Any, Callable, Iterator, List, Optional, Tuple, Union
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -325,7 +325,7 @@ def _join_parts(parts: Iterator[_CheckedPart], checker: _Checker, limits: Archiv
     if protocol.boxes_give_areas:  # all or none, as in the first record
         area = np.where(np.isnan(area) | (not sound_parts or not sound_parts[0].begins_with_box), pixels, area)
     shape = "" if protocol.boxes or protocol.boxes_give_areas else "keypoints" if protocol.keypoints else "mask"
-    warnings = describe_records(unknown, count, boxed if shape else 0, shape)
+    warnings = describe_records(unknown, count, boxed if shape else 0, shape, checker.images.categories.tolist())
     beyond = np.concatenate([none, *(images for checked in sound_parts for images in checked.beyond)])
     dropped = np.bincount(beyond, minlength=len(checker.images.ids))
     noun = "box" if protocol.boxes else "keypoint" if protocol.keypoints else "mask"
@@ -345,13 +345,25 @@ def _check_drawn(cost: int, length: int) -> None:
         raise Flaw(problem, "Write masks as run lengths")
 
 
-def describe_records(unknown: int, count: int, boxed: int = 0, shape: str = "mask") -> List[str]:
-    """Return notes for the participant about the records."""
+#: The number and the share of records of unknown categories that suggest another numbering.
+_FEWEST_UNKNOWN, _MANY_UNKNOWN = 10, 0.1
+
+
+def describe_records(
+    unknown: int, count: int, boxed: int = 0, shape: str = "mask", categories: Sequence[int] = ()
+) -> List[str]:
+    """Return notes for the participant about the records, given the ids of the truth's categories."""
     lines = []
     if unknown:
         have, were = inflect(unknown, "has", "have"), inflect(unknown, "was", "were")
         records = quantity(unknown, "record", count)
-        lines.append(f"{records} {have} a category that the truth lacks and {were} ignored")
+        cause = ""
+        has_gaps = len(categories) > 1 and len(categories) <= max(categories) - min(categories)
+        if has_gaps and unknown >= max(_FEWEST_UNKNOWN, _MANY_UNKNOWN * count):
+            # A method that numbers classes one by one has numbers that the truth skips.
+            ids = name_list(list(map(str, categories)))
+            cause = f". Its ids have gaps ({ids}): write them, not the order of the classes"
+        lines.append(f"{records} {have} a category that the truth lacks and {were} ignored{cause}")
     if boxed:
         have = inflect(boxed, "has", "have")
         lines.append(

@@ -13,7 +13,16 @@ import numpy as np
 
 from ...files.archive import open_files, truth_error
 from ...files.limits import HOST_LIMITS, Files
-from ...files.problems import Flaw, HostError, Problems, SubmissionError, inflect, name_list, quantity
+from ...files.problems import (
+    Flaw,
+    HostError,
+    Problems,
+    SubmissionError,
+    explain_damage,
+    inflect,
+    name_list,
+    quantity,
+)
 from ...masks import png
 from ...masks.files import LabelImages, MaskFiles, ObjectFolders, RunLengths
 from ...masks.stack import Array, FoldedStack, Size, Stack, Stacks, join_stacks, layers_of
@@ -195,6 +204,10 @@ def _holds_expressions(files: Files, layout: Layout) -> bool:
     return bool(layout.names_masks) or (layout is GENERIC and bool(_find_files(files, _MASKS)))
 
 
+def _explain(error: Exception) -> str:
+    return explain_damage(error) if isinstance(error, json.JSONDecodeError) else repr(error)
+
+
 def _read_expressions(
     files: Files, root: str, layout: Layout, subset: str, progress: Progress
 ) -> Tuple[List[Sequence], List[str]]:
@@ -206,7 +219,7 @@ def _read_expressions(
         videos = [_make_video(video, entry, layout._replace(names_masks=key)) for video, entry in entries]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         keys = " and ".join(filter(None, (key, layout.kind)))
-        raise HostError(f"{root}: {name} is not a file of expressions with {keys} ({error!r})") from None
+        raise HostError(f"{root}: {name} is not a file of expressions with {keys} ({_explain(error)})") from None
     source: Union[_LabelSource, _RunLengthSource]
     if key == "obj_id":
         source = _LabelSource(files, root, layout, subset)
@@ -372,7 +385,7 @@ def _read_beside(files: Files, root: str, beside: str, file: str) -> Dict[str, A
     try:
         masks = json.loads(files.read(names[0]))
     except ValueError as error:
-        raise HostError(f"{root}: {names[0]} is not valid JSON ({error})") from None
+        raise HostError(f"{root}: {names[0]} is not valid JSON ({explain_damage(error)})") from None
     if not isinstance(masks, dict):
         raise HostError(f"{root}: {names[0]} is not an object of run lengths")
     return masks

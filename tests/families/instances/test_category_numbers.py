@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from segjudge import score_arrays
+from segjudge import score, score_arrays
 from tests.families.codings import TRUTH, list_warnings
+from tests.published import rle
 
 
 @pytest.mark.parametrize(
@@ -45,3 +48,28 @@ def test_detections_without_a_match_are_named() -> None:
     assert not any(
         "match" in line for line in list_warnings([{"labels": [], "masks": masks[:0], "scores": []}], truth, "coco")
     )
+
+
+def test_numbers_that_the_truth_skips_are_explained(tmp_path: Path) -> None:
+    ids, mask = [1, 3, 7], np.zeros((8, 8), np.uint8)
+    mask[2:5, 2:5] = 1
+    rows = [{"image_id": image, "category_id": image % 3, "segmentation": rle(mask)} for image in range(1, 34)]
+    images = [{"id": image, "height": 8, "width": 8} for image in range(1, 34)]
+    truth = {
+        "images": images,
+        "categories": [{"id": number, "name": str(number)} for number in ids],
+        "annotations": [
+            {**row, "id": number, "category_id": ids[row["category_id"]], "iscrowd": 0, "area": 9, "bbox": [2, 2, 3, 3]}
+            for number, row in enumerate(rows, 1)
+        ],
+    }
+    (tmp_path / "truth.json").write_text(json.dumps(truth))
+    for numbers, count in (([1, 2, 3], 1), (ids, 0)):
+        records = [{**row, "category_id": numbers[row["category_id"]], "score": 0.5} for row in rows]
+        (tmp_path / "results.json").write_text(json.dumps(records))
+        lines = score(tmp_path / "results.json", tmp_path / "truth.json", "coco").warnings
+        assert [
+            "11 of 33 records have a category that the truth lacks and were ignored. Its ids have gaps (1, 3, 7): "
+            "write them, not the order of the classes" in line
+            for line in lines
+        ].count(True) == count

@@ -92,7 +92,7 @@ TRUTHS: dict[str, tuple[str, str, dict[str, bytes], str]] = {
     "expressions of another subset": ("mevis", "test", {f"one/{META}": EXPRESSIONS, f"two/{META}": EXPRESSIONS}, f"truth: has no expressions of 'test', only one/{META}, two/{META}"),
     "no masks of expressions": ("mevis", "", {META: EXPRESSIONS}, f"truth: has no mask_dict.json for {META}; add the one that holds its masks"),
     "masks in a list": ("mevis", "", {META: EXPRESSIONS, "mask_dict.json": b"[1]"}, "truth: mask_dict.json is not an object of run lengths"),
-    "masks cut off": ("mevis", "", {META: EXPRESSIONS, "mask_dict.json": b'{"1": '}, "truth: mask_dict.json is not valid JSON (Expecting value: line 1 column 7 (char 6))"),
+    "masks cut off": ("mevis", "", {META: EXPRESSIONS, "mask_dict.json": b'{"1": '}, "truth: mask_dict.json is not valid JSON (its JSON is cut off: copy the file again)"),
     "masks of two sizes": ("mevis", "", {META: EXPRESSIONS, "mask_dict.json": MASKS_OF_TWO_SIZES}, "truth: a: its masks are not run lengths of the same size"),
     "masks of other videos": ("mevis", "", {META: EXPRESSIONS, "mask_dict.json": b"{}"}, f"truth: no video of {META} has masks"),
 }  # fmt: skip
