@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -183,3 +184,39 @@ def test_a_wrong_queue_is_named(status: int, ended: str) -> None:
 
     jobs: Any = SimpleNamespace(fetch_challenge=fetch)
     assert outcome(lambda: worker_loop._challenge(jobs, SimpleNamespace(challenge_pk=7))) == ended  # type: ignore[arg-type]
+
+
+def test_a_start_names_each_phase_and_what_it_lacks(tmp_path: Path) -> None:
+    truth = tmp_path / "dev.zip"
+    truth.touch()
+    phases: Any = {
+        "dev": {"labels": {"easy": ["J"], "hard": ["J", "F"]}, "file": str(truth)},
+        "own": {"labels": {"all": ["AP"]}, "file": "", "needs_annotation": False},
+    }
+    rows = [{"codename": "dev", "id": 1}, {"codename": "own", "id": 2}]
+    boards = [(1, ["F", "J"]), (1, ["J"]), (2, ["AP"])]
+    splits = [
+        {"challenge_phase": phase, "leaderboard_schema": {"labels": labels, "default_order_by": labels[0]}} for phase, labels in boards
+    ]  # fmt: skip
+    jobs: Any = SimpleNamespace(
+        fetch_challenge=lambda: {"id": 7, "title": "Lakes", "remote_evaluation": True}, phases=lambda: rows, splits=lambda: splits
+    )  # fmt: skip
+    settings: Any = SimpleNamespace(
+        challenge_pk=7, api_server="http://a", queue_name="q", annotations="A", annotation_path=lambda phase: phase["file"]
+    )  # fmt: skip
+    assert worker_loop._check_challenge(jobs, settings, phases) == [
+        "token: accepted by http://a",
+        "queue: q belongs to challenge 7",
+        "challenge: Lakes, remote evaluation; the token belongs to a host",
+        f"phase 1: dev, {truth}, easy, hard",
+        "phase 2: own, its own truth, all",
+    ]
+    rows.append({"codename": "new", "id": 3})
+    phases["own"]["needs_annotation"] = True
+    splits.pop(0)
+    faults = [
+        "phases.py has no phase new: its submissions would fail",
+        "dev: EvalAI shows 1 splits, phases.py has 2; push the challenge again",
+        "A: there is no annotation file for own; set ANNOTATIONS",
+    ]
+    assert outcome(lambda: worker_loop._check_challenge(jobs, settings, phases)) == "StartError: " + "\n".join(faults)

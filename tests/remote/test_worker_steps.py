@@ -46,7 +46,7 @@ def worker_of(noted: list[str], *, once: bool = False, problem: str = "", answer
     made._log = lambda event, **fields: noted.append(f"{event}: {fields.get('why') or fields.get('status')}")
     made.scoring = SimpleNamespace(problem_of=lambda _phase: problem)  # type: ignore[assignment]
     made._journal = SimpleNamespace(  # type: ignore[assignment]
-        claim=lambda number, *_rest, again: SimpleNamespace(submission=number) if number == 4 else None,
+        claim=lambda number, *_rest, again: SimpleNamespace(submission=number) if number == 4 and not again else None,
         add=lambda name: noted.append(f"one more of {name}"), set=lambda name, value: noted.append(f"{name} {value}"),
         drop=lambda _job: noted.append("dropped"), take_due=lambda: None,
     )  # fmt: skip
@@ -215,6 +215,10 @@ def test_an_empty_queue_is_counted_and_the_messages_of_others_are_none() -> None
     assert noted == ["more", "one more of empty_answers", "more"]
     made._services.queue.is_due = lambda: False
     assert made.take_turn() is False
+    made._journal.take_due = lambda: SimpleNamespace(submission=4)
+    made._continue = lambda job: noted.append(f"continues {job.submission}")
+    assert made.take_turn() is True
+    assert noted[-1] == "continues 4"
 
 
 # ── a job of the journal ────────────────────────────────────────────────────
