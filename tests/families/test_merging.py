@@ -113,6 +113,10 @@ def test_counts_that_arrive_packed_are_those_that_arrive_singly() -> None:
     read_twice = added("gea", again, "fh")
     assert read_twice.reading_scores() == [{"mirrored": (0.5, 0.75)}]
     assert read_twice.stack("table").tolist() == single.stack("table").tolist()
+    all_read_twice = added(
+        "gea", [replace(units[name], reading_scores={"mirrored": (0.5, 0.75)}) for name in "bcd"], "fh"
+    )
+    assert all_read_twice.stack("table").tolist() == single.stack("table").tolist()
     partial = added("gca", "b")
     assert partial.missing() == ["d", "e", "f", "h"]
     with pytest.raises(HostError, match="4 units not counted yet: d, e, f"):

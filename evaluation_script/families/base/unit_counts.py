@@ -317,12 +317,12 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
             super().update_all(batch)
             return
         names = [self.names[number] for number in batch.numbers.tolist()] if self._counts else []
-        if self._counts.keys().isdisjoint(names) and not self._is_packed[batch.numbers].any():
+        if not batch.tables or self._is_packed[batch.numbers].any() or not self._counts.keys().isdisjoint(names):
+            super().update_all(batch.unpack(self.names))
+        else:
             self._forget()
             self._is_packed[batch.numbers] = True
             self._packed.append(batch)
-        else:
-            super().update_all(batch.unpack(self.names))
         super().update_all(batch.unlike)
 
     def all_counts(self) -> List[UnitCounts]:
