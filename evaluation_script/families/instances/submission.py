@@ -325,7 +325,10 @@ def _join_parts(parts: Iterator[_CheckedPart], checker: _Checker, limits: Archiv
     if protocol.boxes_give_areas:  # all or none, as in the first record
         area = np.where(np.isnan(area) | (not sound_parts or not sound_parts[0].begins_with_box), pixels, area)
     shape = "" if protocol.boxes or protocol.boxes_give_areas else "keypoints" if protocol.keypoints else "mask"
-    warnings = describe_records(unknown, count, boxed if shape else 0, shape, checker.images.categories.tolist())
+    ids = checker.images.categories
+    # Records that number classes one by one name none beyond their number; those of more classes than the truth's do.
+    skipped = [] if (ids[category[category >= 0]] > len(ids)).any() else ids.tolist()
+    warnings = describe_records(unknown, count, boxed if shape else 0, shape, skipped)
     beyond = np.concatenate([none, *(images for checked in sound_parts for images in checked.beyond)])
     dropped = np.bincount(beyond, minlength=len(checker.images.ids))
     noun = "box" if protocol.boxes else "keypoint" if protocol.keypoints else "mask"
@@ -352,7 +355,7 @@ _FEWEST_UNKNOWN, _MANY_UNKNOWN = 10, 0.1
 def describe_records(
     unknown: int, count: int, boxed: int = 0, shape: str = "mask", categories: Sequence[int] = ()
 ) -> List[str]:
-    """Return notes for the participant about the records, given the ids of the truth's categories."""
+    """Return notes for the participant about the records, given the truth's categories that they may have counted."""
     lines = []
     if unknown:
         have, were = inflect(unknown, "has", "have"), inflect(unknown, "was", "were")
@@ -360,7 +363,6 @@ def describe_records(
         cause = ""
         has_gaps = len(categories) > 1 and len(categories) <= max(categories) - min(categories)
         if has_gaps and unknown >= max(_FEWEST_UNKNOWN, _MANY_UNKNOWN * count):
-            # A method that numbers classes one by one has numbers that the truth skips.
             ids = name_list(list(map(str, categories)))
             cause = f". Its ids have gaps ({ids}): write them, not the order of the classes"
         lines.append(f"{records} {have} a category that the truth lacks and {were} ignored{cause}")

@@ -64,12 +64,12 @@ def test_numbers_that_the_truth_skips_are_explained(tmp_path: Path) -> None:
         ],
     }
     (tmp_path / "truth.json").write_text(json.dumps(truth))
-    for numbers, count in (([1, 2, 3], 1), (ids, 0)):
+    for numbers, count in (([1, 2, 3], 1), ([0, 1, 2], 1), (ids, 0), ([1, 2, 7], 0)):
         records = [{**row, "category_id": numbers[row["category_id"]], "score": 0.5} for row in rows]
         (tmp_path / "results.json").write_text(json.dumps(records))
         lines = score(tmp_path / "results.json", tmp_path / "truth.json", "coco").warnings
         assert [
-            "11 of 33 records have a category that the truth lacks and were ignored. Its ids have gaps (1, 3, 7): "
+            " of 33 records have a category that the truth lacks and were ignored. Its ids have gaps (1, 3, 7): "
             "write them, not the order of the classes" in line
             for line in lines
         ].count(True) == count
