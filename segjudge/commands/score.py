@@ -158,7 +158,7 @@ def _refuse_ignored(options: dict[str, Any], choice: TruthChoice, submissions: i
     ignored = {
         "--phase": ("cap", "id_zero_quirk", "chosen_part", "scheduler") if choice.phase else (),
         "--scheduler": ("chosen_part",) if options["scheduler"] else (),
-        "--part": ("report", "save") if options["chosen_part"] else (),
+        "--part": ("report", "save", "json", "csv", "results_yaml", "style") if options["chosen_part"] else (),
         family: ("cap", "id_zero_quirk", "style") if family and not FAMILIES[family].adjustable_rules else (),
     }
     for subject, fields in ignored.items():

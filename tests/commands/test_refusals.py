@@ -141,6 +141,8 @@ REFUSED: list[tuple[list[str], int, str]] = [
     (["score", "up.zip", *DAVIS, "--json", "truth"], 2, "segjudge: truth: cannot be written (Is a directory)"),
     (["score", "up.zip", *DAVIS, "--part", "1/2"], 2, "segjudge: --part and --out only work together"),
     (["score", "up.zip", *DAVIS, "--out", "x.part"], 2, "segjudge: --part and --out only work together"),
+    (["score", "up.zip", *DAVIS, "--part", "1/2", "--out", "x.part", "--json", "x.json"], 2, "segjudge: --json does not apply to --part"),
+    (["score", "up.zip", *DAVIS, "--part", "1/2", "--out", "x.part", "--csv", "tables"], 2, "segjudge: --csv does not apply to --part"),
     (["merge", "1.part", "2.part", "--json", "1.part"], 2, "segjudge: 1.part: is an input and would be overwritten; name another file"),
     (["pack", "--layout", "coco", "--root", "coco.json", "--split", "b", "--out", "truth.zip"], 3, "truth.zip: holds no packed instance masks, so no split can be added."),
     (["pack", "--layout", "generic", "--root", "truth", "--out", "truth"], 2, "segjudge: truth: cannot be written (Is a directory)"),
