@@ -328,7 +328,8 @@ def _check_challenge(jobs: Jobs, settings: WorkerSettings, phases: dict[str, Sco
 def _label_problems(phase: str, splits: list[dict[str, object]], scored: dict[str, list[str]], table: str) -> list[str]:
     """Return the splits and labels of a phase that differ from the server's."""
     if len(splits) != len(scored):
-        return [f"{phase}: EvalAI shows {len(splits)} splits, {table} has {len(scored)}; push the challenge again"]
+        counts = f"{len(splits)} and {len(scored)}"
+        return [f"{phase}: EvalAI and {table} differ in the number of splits, {counts}; push the challenge again"]
     boards = [labels for labels in map(board_labels, splits) if labels is not None]
     if len(boards) != len(splits):
         return []  # the server does not send them

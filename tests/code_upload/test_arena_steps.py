@@ -124,7 +124,7 @@ class Stage:
         boxes = SimpleNamespace(
             find_sandbox=find_sandbox, agent_command=wrap, with_network=lambda words: ["net", *words], AGENT_TMPFS=("/shm",)
         )  # fmt: skip
-        group = SimpleNamespace(enter=lambda words: ["group", *words], close=lambda: self.note("group: close"))
+        group = SimpleNamespace(wrap=lambda words: ["group", *words], close=lambda: self.note("group: close"))
         wait = SimpleNamespace(
             monotonic=self.clock, sleep=lambda seconds: setattr(self.clock, "now", self.clock.now + seconds)
         )

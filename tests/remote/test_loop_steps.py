@@ -216,7 +216,7 @@ def test_a_start_names_each_phase_and_what_it_lacks(tmp_path: Path) -> None:
     splits.pop(0)
     faults = [
         "phases.py has no phase new: its submissions would fail",
-        "dev: EvalAI shows 1 splits, phases.py has 2; push the challenge again",
+        "dev: EvalAI and phases.py differ in the number of splits, 1 and 2; push the challenge again",
         "A: there is no annotation file for own; set ANNOTATIONS",
     ]
     assert outcome(lambda: worker_loop._check_challenge(jobs, settings, phases)) == "StartError: " + "\n".join(faults)

@@ -475,7 +475,7 @@ def test_every_split_has_a_leaderboard_of_its_own() -> None:
     assert problem.startswith("dev: phases.py scores hard as J, F, but EvalAI's leaderboard has AP. ")
     assert _label_problems("dev", [{}, {}], {"easy": ["J"], "hard": ["F"]}, "phases.py") == []
     (problem,) = _label_problems("dev", splits[:1], {"easy": ["J"], "hard": ["F"]}, "phases.py")
-    assert problem == "dev: EvalAI shows 1 splits, phases.py has 2; push the challenge again"
+    assert problem == "dev: EvalAI and phases.py differ in the number of splits, 1 and 2; push the challenge again"
 
 
 @pytest.mark.long

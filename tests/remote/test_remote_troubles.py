@@ -223,7 +223,7 @@ def test_starts_that_fail(day: Day) -> None:
         "TokenRefusedError: Invalid token",
         "StartError: http://127.0.0.1:1: no phases",
         "StartError: challenge_config.yaml has no phase more: its submissions would fail",
-        "own: EvalAI shows 1 splits, challenge_config.yaml has 2; push the challenge again",
+        "own: EvalAI and challenge_config.yaml differ in the number of splits, 1 and 2; push the challenge again",
         f"StartError: {LABELS}",
         f"08:00:00 not ready: {LABELS} (again in 2 s)",
         f"08:00:02 not ready: {LABELS} (again in 2 s)",
