@@ -27,9 +27,18 @@ def _maker() -> Any:
 
 
 def png_bytes(labels: Any) -> bytes:
+    """Return a PNG of the mode that fits the type and shape of labels."""
+    return _png_of(Image.fromarray(np.asarray(labels)))
+
+
+def _png_with_palette(labels: Any) -> bytes:
     """Return a PNG with a palette, as DAVIS' are: without filters it is written in half the time."""
-    image = Image.fromarray(np.asarray(labels)).convert("L")
+    image = Image.fromarray(labels)
     image.putpalette([*range(256)] * 3)
+    return _png_of(image)
+
+
+def _png_of(image: Image.Image) -> bytes:
     out = io.BytesIO()
     image.save(out, "PNG", compress_level=1)
     return out.getvalue()
@@ -72,8 +81,8 @@ def _write_zips(pair: str, by_object: bool, folder: Path) -> None:
         for sequence, k, *sides in rows:
             for out, side in zip((first, second), sides):
                 if not by_object:
-                    out.writestr(f"{sequence}/{k:05d}.png", png_bytes(side))
+                    out.writestr(f"{sequence}/{k:05d}.png", _png_with_palette(side))
                     continue
                 for label in sorted(labels[sequence] - {0}):
                     mask = np.where(side == label, 255, 0).astype(np.uint8)
-                    out.writestr(f"{sequence}/{label - 1:03d}/{k:05d}.png", png_bytes(mask))
+                    out.writestr(f"{sequence}/{label - 1:03d}/{k:05d}.png", _png_with_palette(mask))
