@@ -255,20 +255,19 @@ class _Outputs:
         files, document, tables = dict[str, str](), dict[str, Any](), dict[str, str]()
         if not isinstance(results, Scores):
             document = {"submissions": results.documents}
-        else:
-            if self.json:
-                document = make_scores_document(results.reports, results.provenance, results.notes)
-            if self.results_yaml:
-                public = [report for report in results.reports if report.split not in self.hidden]
-                files[self.results_yaml] = make_results_yaml(public, self.hub_dataset)
-            if self.csv:
-                tables = make_csv(results.reports, self.csv)
-                make_folder(self.csv)
-                page = [self.report] if self.report and self.report != "-" else []
-                check_outputs([*files, *tables, *page], [])
+        elif self.json:
+            document = make_scores_document(results.reports, results.provenance, results.notes)
         text = json.dumps(document, indent=1, allow_nan=False) if self.json else ""
         if self.json and self.json != "-":
             files[self.json] = f"{text}\n"
+        if isinstance(results, Scores) and self.results_yaml:
+            public = [report for report in results.reports if report.split not in self.hidden]
+            files[self.results_yaml] = make_results_yaml(public, self.hub_dataset)
+        if isinstance(results, Scores) and self.csv:
+            tables = make_csv(results.reports, self.csv)
+            make_folder(self.csv)
+            page = [self.report] if self.report and self.report != "-" else []
+            check_outputs([*files, *tables, *page], [])
         for path, content in {**files, **tables}.items():
             with open_output(path) as file:
                 file.write(content)

@@ -175,7 +175,7 @@ def test_a_worker_may_write_half_of_the_free_disk(free: int, expected: Any, monk
 
 
 def test_a_worker_enters_its_group() -> None:
-    group: Any = SimpleNamespace(enter=lambda words: ["group", *words])
+    group: Any = SimpleNamespace(wrap=lambda words: ["group", *words])
     folder: Any = SimpleNamespace(temporary="/w/tmp", root="/w/compute", submissions="/w/compute/submission_files")
     python = Interpreter("/p", "3.9", ())
     assert process._enclose(["python"], python, folder, WorkerTerms()) == ["python"]
