@@ -112,16 +112,17 @@ def _score_request(
         from segjudge.scoring.sharing import connect, score_by_workers
 
         with connect(args.scheduler) as client:
-            return score_by_workers(client, request, progress)
-    prepared = prepare(request, progress)
-    if args.chosen_part:
-        from segjudge.evaluation_script.runner.parallel import Part
+            scores = score_by_workers(client, request, progress)
+    else:
+        prepared = prepare(request, progress)
+        if args.chosen_part:
+            from segjudge.evaluation_script.runner.parallel import Part
 
-        PartCounter(prepared).write(Part(*args.chosen_part), args.out, progress)
-        return None
-    if len(paths) > 1:
-        return score_several(prepared, paths, progress)
-    scores = prepared.score(progress)
+            PartCounter(prepared).write(Part(*args.chosen_part), args.out, progress)
+            return None
+        if len(paths) > 1:
+            return score_several(prepared, paths, progress)
+        scores = prepared.score(progress)
     if args.save:
         scores.save(args.save, kinds=True)
     return scores

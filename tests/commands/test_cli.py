@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -1117,3 +1118,14 @@ def test_the_scheduler_reaches_the_scoring(scheduler: str, monkeypatch: pytest.M
     options = ["--scheduler", scheduler] if scheduler else []
     code = main(["score", str(STRONG), "--truth", _TRUTHS[0], "--protocol", "davis2017", *options])
     assert (code, connect.call_args_list) == ((2, [call(scheduler)]) if scheduler else (0, []))
+
+
+def test_what_workers_score_is_saved_as_what_this_process_scores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("segjudge.scoring.sharing.connect", lambda _: ThreadPoolExecutor(1))
+    saved = [tmp_path / "own.json", tmp_path / "shared.json"]
+    for path, options in zip(saved, ([], ["--scheduler", "tcp://x"]), strict=True):
+        command = ["score", str(STRONG), "--truth", _TRUTHS[0], "--protocol", "davis2017", "--save", str(path)]
+        assert main([*command, *options]) == 0
+    assert saved[0].read_bytes() == saved[1].read_bytes()
