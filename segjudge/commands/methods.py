@@ -71,7 +71,7 @@ def _compare(args: argparse.Namespace) -> int:
         from segjudge.scoring.figures import check_ending
 
         check_ending(args.film)
-    methods = saved or {name: choice.score_openly(path) for name, path in paths.items()}
+    methods = saved or choice.score_each(paths)
     comparison = compare(methods, metric=metric, split=args.split or "")
     if note := describe_direction(comparison.metric, comparison.protocol.name):
         say(f"warning: {note}.")

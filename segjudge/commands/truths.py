@@ -180,6 +180,14 @@ class TruthChoice(NamedTuple):
         with ProgressBar() as bar:
             return prepare(self.request(results, keeps_open=True), bar).score(bar)
 
+    def score_each(self, paths: Mapping[str, str]) -> dict[str, Scores]:
+        """Score several results by name on one open truth, and keep the inputs open."""
+        from segjudge.scoring.request import prepare
+
+        with ProgressBar() as bar:
+            prepared = prepare(self.request("", keeps_open=True), bar)
+            return {name: prepared.for_results(path).score(bar) for name, path in paths.items()}
+
     def open_splits(self) -> dict[str, SplitTruth]:
         """Return the truth of the chosen split, or of all."""
         from segjudge.evaluation_script.files.problems import name_hint
