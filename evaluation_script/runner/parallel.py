@@ -85,6 +85,11 @@ def _quota() -> float:
     return least
 
 
+def list_results(_numbers: List[int], results: List[_Result]) -> List[_Result]:
+    """Return the results of several items as they are, in the place of a cheaper form to send."""
+    return results
+
+
 def results_of_processes(
     work: Callable[[int], _Result], costs: Sequence[int], jobs: int, started: Callable[[int], None]
 ) -> Iterator[_Result]:
@@ -107,7 +112,7 @@ def batches_of_processes(
     costs: Sequence[int],
     jobs: int,
     started: Callable[[Sequence[int]], None],
-    pack: Callable[[List[int], List[_Result]], Any] = lambda _numbers, results: results,
+    pack: Callable[[List[int], List[_Result]], Any] = list_results,
 ) -> Iterator[Any]:
     """Yield the results of all items as they arrive, several at a time, from several processes.
 
@@ -199,7 +204,7 @@ class _Pool(Generic[_Result]):
         work: Callable[[int], _Result],
         costs: Sequence[int],
         jobs: int,
-        pack: Callable[[List[int], List[_Result]], Any] = lambda _numbers, results: results,
+        pack: Callable[[List[int], List[_Result]], Any] = list_results,
     ) -> None:
         import multiprocessing
 

@@ -129,7 +129,7 @@ def format_number(value: float | None, digits: int = 3) -> str:
 
 
 def format_column(values: Sequence[float | None], digits: int = 3) -> list[str]:
-    """Format the values of a column; where some have decimals, whole ones are no counts and have them too."""
+    """Format the values of a column, whole ones with decimals if another value has decimals."""
     texts = [format_number(value, digits) for value in values]
     if not any("." in text for text in texts):
         return texts

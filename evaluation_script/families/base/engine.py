@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Generic, List, Mapping, Optional, Protocol, Sequence, Type, TypeVar
 
-from ...runner.parallel import Part
+from ...runner.parallel import Part, list_results
 from ...values import dataclass
 from .accumulator import Accumulator
 from .family import Progress, ScoringRules
@@ -25,7 +25,7 @@ class CountingJob:
     #: The names of the items in progress messages; empty if it does not name them.
     names: Sequence[str] = ()
     #: Returns the counts of several items, given their numbers, in a form that is cheaper to send and to add.
-    pack: Callable[[List[int], List[Any]], Any] = lambda _numbers, counts: counts
+    pack: Callable[[List[int], List[Any]], Any] = list_results
 
 
 class OpenedSubmission(Protocol):

@@ -108,23 +108,28 @@ class ReferringSubmission(UnitSubmission):
         numbers = range(max(0, position - distance), min(len(units), position + distance + 1))
         return [number for number in numbers if tuple(units[number].facts["size"]) == size]
 
-    def _measure_iou(self, number: int, answer: int, rewrite: Optional[Callable[[str, Size], str]] = None) -> float:
-        """Return the IoU of an answer, or of a rewritten one, with the target of a sample."""
-        ((target, target_area, _),) = self.truth.units[number].load()[0].rows
-        text, area = self._masks[answer], int(self._area[answer])
-        if not area or not target_area:
+    def _load_target(self, number: int) -> Tuple[str, int]:
+        """Return the run lengths and the area of the target of a sample."""
+        ((target, area, _),) = self.truth.units[number].load()[0].rows
+        return target, int(area)
+
+    def _measure_iou(self, target: Tuple[str, int], answer: int, text: str = "") -> float:
+        """Return the IoU of a target with an answer, whose run lengths may be rewritten."""
+        true_text, true_area = target
+        area = int(self._area[answer])
+        if not area or not true_area:
             return 0.0
-        if rewrite:
-            text = rewrite(text, tuple(self.truth.units[number].facts["size"]))
-        shared: int = backend().count_shared_pixels(text, target)
-        return shared / (area + int(target_area) - shared)
+        shared: int = backend().count_shared_pixels(text or self._masks[answer], true_text)
+        return shared / (area + true_area - shared)
 
     def _fits_another(self, sample: str, size: Size) -> bool:
         """Return whether the answer to a sample fits the target of another one nearby, as of a confused method."""
         if sample not in self._confused:
             position, answer = self.truth.item_names.index(sample), self._numbers[sample]
             nearby = [number for number in self._list_nearby(sample, _FAR, tuple(size)) if number != position]
-            self._confused[sample] = any(self._measure_iou(number, answer) >= _FITTING for number in nearby)
+            self._confused[sample] = any(
+                self._measure_iou(self._load_target(number), answer) >= _FITTING for number in nearby
+            )
         return self._confused[sample]
 
     def _is_contradicted(self, rewrite: Callable[[str, Size], str]) -> bool:
@@ -135,9 +140,10 @@ class ReferringSubmission(UnitSubmission):
             chosen = range(0, len(names), max(1, len(names) // _MOST_COMPARED))
             limit = max(1, len(chosen) // _ONE_OF)
             for number in chosen:
-                answer = self._numbers[names[number]]
-                if self._measure_iou(number, answer) >= _FITTING:
-                    against += self._measure_iou(number, answer, rewrite) < _FITTING / 2
+                answer, target = self._numbers[names[number]], self._load_target(number)
+                if self._measure_iou(target, answer) >= _FITTING:
+                    text = rewrite(self._masks[answer], tuple(self.truth.units[number].facts["size"]))
+                    against += self._measure_iou(target, answer, text) < _FITTING / 2
                 if against > limit:
                     break
             self._contradicted[change] = against > limit
@@ -160,7 +166,8 @@ class ReferringSubmission(UnitSubmission):
         overlaps = np.zeros((len(samples), len(sources)))
         answers = [self._numbers[self.truth.item_names[source]] for source in sources]
         for row, number in enumerate(samples):
-            overlaps[row] = [self._measure_iou(number, answer) for answer in answers]
+            target = self._load_target(number)
+            overlaps[row] = [self._measure_iou(target, answer) for answer in answers]
         rows, columns = best_assignment(overlaps)
         fits = overlaps[rows, columns] >= _FITTING
         return rows[fits].tolist(), columns[fits].tolist()
