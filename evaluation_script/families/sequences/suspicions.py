@@ -12,7 +12,6 @@ import numpy as np
 from ...files import Problem, Problems, name_list, quantity
 from ...masks.files import LabelImages, MaskFiles, RequiredFrames, RunLengths
 from ...masks.overlaps import best_assignment
-from ...masks.restoration import is_blended, is_compressed, settle, sharpen, smooth
 from ...masks.run_lengths import turn_pixels
 from ...masks.similarity import count_shared
 from ...masks.stack import Array, Size, Stack, Stacks, empty_labels, labels_in, pack, stacks_of
@@ -137,18 +136,21 @@ _REVERSED = Reading(
 
 #: The minimum share of the sequences tried, if there are so many: labels of one object blend with none.
 _SHARE_RESTORED, _MANY = 0.25, 12
-#: The readings of labels that were resized or compressed, each with its evidence in the labels of one frame, predicted
-#: and true, and with the change of labels that undoes it.
-_RESTORED: List[Tuple[Reading, Callable[[Array, Array], bool], Callable[[Array], Array]]] = [
-    (replace(reading, open=lambda _: lambda stacks: stacks), suggests, change)
-    for reading, suggests, change in (
-        (read_blended("sequence", "masks"), is_blended, sharpen),
-        *(
-            (reading, lambda labels, _: is_compressed(labels), change)
-            for reading, change in zip(read_compressed("sequence", "masks"), (settle, smooth))
-        ),
-    )
+#: The readings of labels that were resized or compressed.
+_RESTORED: List[Reading] = [
+    replace(reading, open=lambda _: lambda stacks: stacks)
+    for reading in (read_blended("sequence", "masks"), *read_compressed("sequence", "masks"))
 ]
+
+
+def _list_restorations() -> List[Tuple[Callable[[Array, Array], bool], Callable[[Array], Array]]]:
+    """Return the evidence of each of these readings in labels, predicted and true, and the change that undoes it."""
+    from ...masks.restoration import is_blended, is_compressed, settle, sharpen, smooth  # run lengths do not need it
+
+    def are_compressed(labels: Array, _truth: Array) -> bool:
+        return is_compressed(labels)
+
+    return [(is_blended, sharpen), (are_compressed, settle), (are_compressed, smooth)]
 
 
 class _RestoredImages(MaskFiles):
@@ -197,7 +199,9 @@ class _FirstLabels(MaskFiles):
             return []
         frame, labels = self._kept
         true_labels = _draw_labels(truth, frame, empty.size)
-        return [reading for reading, suggests, _ in _RESTORED if suggests(labels, true_labels)]
+        return [
+            reading for reading, (suggests, _) in zip(_RESTORED, _list_restorations()) if suggests(labels, true_labels)
+        ]
 
 
 def _draw_labels(stacks: Stacks, frame: int, size: Size) -> Array:
@@ -352,7 +356,7 @@ def look_at_sequence(
         }
 
     def score_restored(reading: Reading) -> Optional[float]:
-        (change,) = [change for row, _, change in _RESTORED if row is reading]
+        _, change = _list_restorations()[_RESTORED.index(reading)]
         return _score_readings(truth, _RestoredImages(masks, change), protocol, [reading]).get(reading.name)
 
     return {
@@ -411,7 +415,7 @@ def suspect(accumulator: SequenceAccumulator) -> List[str]:
     reading_scores = [counts.reading_scores for counts in all_counts]
     count = len(accumulator.names)
     share = _SHARE_RESTORED if count >= _MANY else Reading.share
-    restored = [replace(reading, share=share) for reading, *_ in _RESTORED]
+    restored = [replace(reading, share=share) for reading in _RESTORED]
     readings = [*_STEPS, *_list_readings(protocol), *restored]
     explained = judge_readings(reading_scores, count, readings, _METRIC)
     if explained:
