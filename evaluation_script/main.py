@@ -6,9 +6,11 @@ import os
 import sys
 import time
 import traceback
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any, Dict, List, Mapping, Tuple, Union
 
-from .families import PROTOCOLS, engine_of
+from .families import FOLDERS, PROTOCOLS, engine_of, folder_of
 from .families.base.family import Progress
 from .families.base.reports import Report
 from .families.base.truth import SplitTruth
@@ -40,16 +42,21 @@ def evaluate(
 
 
 def load_scorers() -> None:
-    """Import all scorers of this challenge's phases at once, because EvalAI's worker may lose its folder.
+    """Import all that this challenge's phases may need at once, because EvalAI's worker may lose its folder.
 
-    Another worker that starts in the same temporary folder removes it (`../docs/operators.md`).
+    Another worker that starts in the same temporary folder removes it (`../docs/operators.md`). Modules of plug-ins
+    that are imported late are not imported here, because a plug-in's folder may hold anything.
     """
-    for phase in PHASES:
-        for split in phase.splits:
-            if split.protocol in PROTOCOLS:  # otherwise, the first submission reports it
-                engine = engine_of(PROTOCOLS[split.protocol].family)
-                if phase.report and engine.load_losses is not None:
-                    engine.load_losses()
+    folders = ["families.base", "files", "masks", "runner", "scoring", "values"]
+    protocols = [split.protocol for phase in PHASES for split in phase.splits]
+    for family in {PROTOCOLS[name].family for name in protocols if name in PROTOCOLS}:  # or the first submission tells
+        engine_of(family)
+        if folder_of(family) in FOLDERS:
+            folders.append(f"families.{folder_of(family)}")
+    for folder in folders:
+        package = import_module(f"{__package__}.{folder}")
+        for module in iter_modules(package.__path__, f"{package.__name__}."):
+            import_module(module.name)
     backend()
 
 

@@ -29,8 +29,9 @@ from segjudge.commands.evalai import fetch_kernel
 from segjudge.commands.other_names import _COMMANDS
 from segjudge.commands.score import _OFFICIAL
 from segjudge.commands.shared import listen
-from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.families import PROTOCOLS, folder_of
 from segjudge.evaluation_script.files.problems import HostError
+from segjudge.evaluation_script.phases import PHASES
 from segjudge.evaluation_script.scoring import scorer
 from segjudge.families import pins
 from segjudge.kernel import compiling
@@ -445,14 +446,24 @@ print(*late, *map(str, found), NBitBase is numpy.typing.NBitBase, numpy.typing.N
 
 
 @pytest.mark.skipif(not WORKER, reason="PYTHON 3.9 ABSENT: use ./run.sh test")
-def test_the_upload_loads_on_the_worker_what_its_phases_need() -> None:
-    truth, results = str(ANNOTATIONS), str(STRONG)
-    call = f"evaluate({truth!r}, {results!r}, 'sequences-dev')"
-    modules = _modules_of(WORKER, f"sys.path.insert(0, {str(ROOT)!r})\nfrom evaluation_script import evaluate\n{call}")
-    assert modules & (_SLOW - {"numpy.ma"}) == set()  # which numpy 1 imports itself
+def test_the_upload_loads_all_that_its_phases_may_need_before_the_worker_may_lose_its_folder() -> None:
+    modules = _modules_of(WORKER, f"sys.path.insert(0, {str(ROOT)!r})\nfrom evaluation_script import evaluate")
+    script = ROOT / "evaluation_script"
+    families = {PROTOCOLS[split.protocol].family for phase in PHASES for split in phase.splits}
+    folders = {"base", *map(folder_of, families)}
+    needed = {path.relative_to(ROOT).with_suffix("") for path in script.rglob("*.py") if path.name != "__init__.py"}
+    needed = {path for path in needed if path.parts[1] != "families" or path.parts[2] in folders}
+
     loaded = {name for name in modules if name.startswith("evaluation_script") and not _ROW.search(name)}
-    assert len(loaded) <= 67, modules  # of the three families that the phases of this challenge score
-    assert len({name for name in modules if not name.startswith("evaluation_script")}) <= 225, modules
+    rows = {f"evaluation_script.families.{folder}.protocols" for folder in folders}
+    packages = {
+        "evaluation_script",
+        *(f"evaluation_script.{path.parent.name}" for path in script.glob("*/__init__.py")),
+    }
+    packages |= {"evaluation_script.families.base"}
+    assert loaded - packages == {".".join(path.parts) for path in needed} - rows
+    assert modules & (_SLOW - {"numpy.ma"}) == set()  # which numpy 1 imports itself
+    assert len({name for name in modules if not name.startswith("evaluation_script")}) <= 260, modules
 
 
 def _modules_of(python: str, statement: str) -> set[str]:
