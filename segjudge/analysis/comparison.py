@@ -19,6 +19,7 @@ from segjudge.evaluation_script.families.base.family import FamilyProtocol
 from segjudge.evaluation_script.families.base.reports import Report, bounds_of
 from segjudge.evaluation_script.files.problems import name_hint, name_list, quantity
 from segjudge.evaluation_script.scoring import VERSION
+from segjudge.evaluation_script.scoring.answer import limit_warnings
 from segjudge.families import FamilyTools, describe_unknown_metric, prefers_smaller, tools_of
 from segjudge.families.base.tools import MethodCosts, ScoredMethod
 from segjudge.report.browser import ShownPage
@@ -77,6 +78,8 @@ if TYPE_CHECKING:
 _HALF = 0.5
 #: The maximum number of listed cases, and the smallest listed change of a kind.
 _MOST_CASES, _SHOWN_FROM = 10, 0.0005
+#: The maximum number of warnings in a pull request.
+_MOST_WARNINGS = 3
 #: The number of metrics in a paper's table by default.
 _MOST_METRICS = 6
 
@@ -138,6 +141,11 @@ class Comparison(ShownPage):
         """Return a note if the scores of this split are hidden from participants."""
         is_hidden = any(self.split in scores.hidden for scores in self.methods.values())
         return [f"{self.split} {HIDDEN}"] if is_hidden else []
+
+    @property
+    def warnings(self) -> list[str]:
+        """Return the warnings about the results of each method, after its name."""
+        return [f"{name}: {line}" for name, report in self.reports.items() for line in limit_warnings(report.warnings)]
 
     def verdicts(self) -> list[str]:
         return [describe_pair(pair, self.sums, SEQUENCES if self.sequences else GROUPS) for pair in self.pairs]
@@ -346,7 +354,9 @@ class Comparison(ShownPage):
         sequences = {"sequences": self.sequences} if self.sequences else {}
         pairs = [pair.document() for pair in self.pairs]
         costs = {"kinds": self.costs} if kinds else {}
-        return {"metric": self.metric, **sequences, "means": list(map(asdict, self.means)), "pairs": pairs, **costs}
+        warnings = {"warnings": self.warnings} if self.warnings else {}
+        means = list(map(asdict, self.means))
+        return {"metric": self.metric, **sequences, "means": means, "pairs": pairs, **costs, **warnings}
 
     def markdown(self, *, kinds: bool = True) -> str:
         """Return Markdown for a pull request: ranks, changes by kind, and flipped cases."""
@@ -404,7 +414,11 @@ class Comparison(ShownPage):
         details = self._explain_differences(options)
         vars(self)["costs"] = details.costs  # they are not read twice
         provenances = {name: scores.provenance for name, scores in self.methods.items()}
-        sections = [_make_methods(self, details), *details.sections, make_origins(self.notes, provenances)]
+        sections = [
+            _make_methods(self, details),
+            *details.sections,
+            make_origins([*self.notes, *self.warnings], provenances),
+        ]
         return ReportPage(title or " · ".join(self.methods), sections, describe_digests(*provenances.values()))
 
 
@@ -547,6 +561,10 @@ def _write_markdown(compared: Comparison, *, kinds: bool = True) -> str:
         ),
         "\n".join(f"- {escape_text(line)}" for line in compared.verdicts()),
     ]
+    if compared.warnings:
+        lines = [f"- **Warning:** {escape_text(line)}" for line in compared.warnings[:_MOST_WARNINGS]]
+        more = len(compared.warnings) - len(lines)
+        blocks.append("\n".join([*lines, *([f"- … and {quantity(more, 'more warning')}"] if more else [])]))
     if kinds and (table := _tabulate_kinds(compared, before, after)):
         blocks += ["**Kinds that grew and shrank**", table]
     blocks += _list_flips(compared, before, after)

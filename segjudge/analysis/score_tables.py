@@ -65,6 +65,8 @@ class AlgorithmScores:
     cases: list[dict[str, Any]] = field(default_factory=list)
     #: The split, if its scores are hidden from participants.
     hidden_split: str = ""
+    #: The warnings about its results.
+    warnings: list[str] = field(default_factory=list)
 
 
 def name_scores(entries: Iterable[object]) -> dict[str, Scores]:
@@ -111,7 +113,9 @@ def _read_document(name: str, document: Mapping[str, Any], split: str = "") -> A
     ):
         raise TypeError
     origin, hidden_split = _read_origin(document, split), split if split in document.get("hidden", []) else ""
-    return AlgorithmScores(name, document["protocol"], values, objects, by_group, origin, cases, hidden_split)
+    prefixes = tuple(f"{key}: " for key in results if key != split)
+    warnings = [line for line in document.get("warnings", []) if not line.startswith(prefixes)]
+    return AlgorithmScores(name, document["protocol"], values, objects, by_group, origin, cases, hidden_split, warnings)
 
 
 def _read_origin(document: Mapping[str, Any], split: str) -> dict[str, object]:

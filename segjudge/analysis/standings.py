@@ -48,6 +48,8 @@ class Ranking(ShownPage):
     notes: list[str] = field(default_factory=list)
     #: The final places by the rule of a challenge that ranks several metrics, the best first.
     places: list[dict[str, Any]] = field(default_factory=list)
+    #: The warnings about the results of the algorithms, each after its name.
+    warnings: list[str] = field(default_factory=list)
 
     def __repr__(self) -> str:
         return self.text()
@@ -93,6 +95,7 @@ class Ranking(ShownPage):
     def document(self) -> dict[str, Any]:
         """Return everything as the document of `rank --json`."""
         document = {"rule": asdict(self.rule), "tasks": [task.document() for task in self.tasks]}
+        document |= {"warnings": self.warnings} if self.warnings else {}
         if self.places:
             return document | {"places": self.places}
         return document | ({"consensus": self.consensus} if len(self.tasks) > 1 else {})
@@ -124,6 +127,9 @@ class Ranking(ShownPage):
             rows = [{"algorithm": name, "mean rank": rank} for name, rank in self.consensus.items()]
             about = "The mean of the ranks over the tasks; a method without results in a task ranks last in it."
             sections.append(make_list("All tasks", rows, about))
+        if self.warnings:
+            rows = [{"warning": line} for line in self.warnings]
+            sections.append(make_list("Warnings", rows, "What looks wrong in the results, by algorithm."))
         return ReportPage(title or "Ranking", sections)
 
 
@@ -171,13 +177,13 @@ def rank(  # noqa: PLR0913 - published: what a user may say of a ranking
         raise ArgumentValueError(f"draws is {draws}; give a whole number from 1 to {MOST_DRAWS:,}")
     if method == CHALLENGE:
         return _rank_as_challenge(_open_scores(scores, split), metric, draws, average_ties=average_ties)
-    tasks, directions = _open_tasks(scores, metric, split, smaller=smaller)
+    tasks, directions, warnings = _open_tasks(scores, metric, split, smaller=smaller)
     treatment, notes = _treat_missing(tasks, missing)
     notes += directions
     if treatment == "zero":
         tasks = [task.fill(0.0) for task in tasks]
     rule = Rule(method, "average" if average_ties else "min", treatment == "remove", adjustment)
-    return Ranking(rule, [rank_by_every_rule(task, rule, draws) for task in tasks], notes)
+    return Ranking(rule, [rank_by_every_rule(task, rule, draws) for task in tasks], notes, warnings=warnings)
 
 
 def _rank_as_challenge(scores: list[AlgorithmScores], metric: str, draws: int, *, average_ties: bool) -> Ranking:
@@ -186,11 +192,17 @@ def _rank_as_challenge(scores: list[AlgorithmScores], metric: str, draws: int, *
         raise OptionError("metric: the protocol's challenge ranks its own metrics; omit it")
     challenge = find_rule(scores)
     rule = Rule("mean-then-rank", "average" if average_ties else "min")
+    warnings = _list_warnings(scores)
     if challenge.within_cases:
-        return Ranking(rule, [rank_by_every_rule(rank_within_cases(scores, rule.ties), rule, draws)])
+        ranked = rank_by_every_rule(rank_within_cases(scores, rule.ties), rule, draws)
+        return Ranking(rule, [ranked], warnings=warnings)
     tasks, places = rank_means(scores, challenge.tie_breaker)
     notes = [f"{name} share a place" for name in _list_shared(places)]
-    return Ranking(rule, [rank_by_every_rule(task, rule, draws) for task in tasks], notes, places)
+    return Ranking(rule, [rank_by_every_rule(task, rule, draws) for task in tasks], notes, places, warnings)
+
+
+def _list_warnings(scores: list[AlgorithmScores]) -> list[str]:
+    return [f"{algorithm.name}: {line}" for algorithm in scores for line in algorithm.warnings]
 
 
 def _list_shared(places: list[dict[str, Any]]) -> list[str]:
@@ -224,18 +236,15 @@ def _open_tasks(
     split: str,
     *,
     smaller: bool,
-) -> tuple[list[TaskScores], list[str]]:
-    """Return the tasks to rank, and a note if the direction of a metric is unknown."""
+) -> tuple[list[TaskScores], list[str], list[str]]:
+    """Return the tasks to rank, a note if the direction of a metric is unknown, and warnings about the results."""
     path = os.fspath(scores[0]) if len(scores) == 1 and isinstance(scores[0], (str, os.PathLike)) else ""
     if path.lower().endswith(".csv"):
-        return read_table(path, smaller=smaller), []
-    return _take_metric(_open_scores(scores, split), metric)
-
-
-def _take_metric(scores: list[AlgorithmScores], metric: str) -> tuple[list[TaskScores], list[str]]:
-    tasks = tasks_of(scores, metric)
-    notes = [describe_direction(task.name, scores[0].protocol) for task in tasks]
-    return tasks, [note for note in notes if note]
+        return read_table(path, smaller=smaller), [], []
+    opened = _open_scores(scores, split)
+    tasks = tasks_of(opened, metric)
+    notes = [describe_direction(task.name, opened[0].protocol) for task in tasks]
+    return tasks, [note for note in notes if note], _list_warnings(opened)
 
 
 def _treat_missing(tasks: list[TaskScores], treatment: _Missing | None) -> tuple[_Missing, list[str]]:

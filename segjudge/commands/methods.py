@@ -81,6 +81,8 @@ def _compare(args: argparse.Namespace) -> int:
     print(comparison.text(look(stream)), file=stream)
     if args.kinds:
         print(comparison.kinds_text(look(stream)), file=stream)
+    for line in comparison.warnings:
+        say(f"warning: {line}")
     if page:
         write_html(render_page(page), args.out)
     if args.markdown:
@@ -192,6 +194,8 @@ def _rank(args: argparse.Namespace) -> int:
         say(note)
     stream = choose_stream(args.json)
     print(ranking.text(look(stream)), file=stream)
+    for line in ranking.warnings:
+        say(f"warning: {line}")
     if args.plots:
         from segjudge.analysis.plots import write_plots
 

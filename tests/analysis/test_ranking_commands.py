@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import html
+import io
 import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 
 import segjudge
 from segjudge import cli
 from segjudge.analysis import METHODS
 from segjudge.evaluation_script.families import PROTOCOLS
-from tests.builders import ROOT
+from tests.builders import ROOT, files_of, png, zipped
 from tests.families.contract import examples
 from tests.published import published, upload
 
@@ -39,6 +42,40 @@ def test_three_sequences_tell_nothing_apart(capsys: pytest.CaptureFixture[str], 
     document = json.loads((tmp_path / "out.json").read_text())
     assert document["pairs"][0]["p"] == 0.25
     assert [item["place_to"] for item in document["means"]] == [2, 2]
+
+
+def test_what_looks_wrong_in_a_method_is_told_wherever_it_is_compared(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    files = files_of(EXAMPLES / "strong.zip")
+    mirrored = {name: png(np.fliplr(Image.open(io.BytesIO(data)))) for name, data in files.items()}
+    (tmp_path / "mirrored.zip").write_bytes(zipped(mirrored))
+    line = (
+        "mirrored: dev: masks look mirrored, with left and right exchanged: corrected, the IoU over all pixels would be "
+        "0.84 instead of 0.34 (tried on 1 of 3 sequences). Undo the flip before you save"
+    )
+    warning = f"warning: {line}\n"
+    methods = [str(EXAMPLES / "strong.zip"), str(tmp_path / "mirrored.zip")]
+    written = [str(tmp_path / name) for name in ("out.json", "out.md", "out.html")]
+    outputs = ["--json", written[0], "--markdown", written[1], "--report", written[2]]
+    assert cli.main(["compare", *methods, *TRUTH, *outputs]) == 0
+    assert warning in capsys.readouterr().err
+    assert json.loads(Path(written[0]).read_text())["warnings"] == [line]
+    assert f"- **Warning:** {line}" in Path(written[1]).read_text()
+    assert f"<li>{line}</li>" in Path(written[2]).read_text()
+
+    scores = {name: segjudge.score(path, *TRUTH[1::2][:1], split="dev") for name, path in zip("ab", methods)}
+    assert segjudge.compare(scores).warnings == segjudge.rank(scores).warnings == [line.replace("mirrored", "b", 1)]
+    assert "⚠ b: dev: masks look mirrored" in segjudge.compare(scores)._repr_html_()
+    assert "⚠ b: dev: masks look mirrored" in segjudge.rank(scores)._repr_html_()
+    saved = [str(tmp_path / f"{name}.scores") for name in scores]
+    for path, entry in zip(saved, scores.values(), strict=True):
+        entry.save(path)
+    for command in ("compare", "rank"):
+        assert cli.main([command, saved[0], f"mirrored={saved[1]}", "--json", written[0], "--report", written[2]]) == 0
+        assert warning in capsys.readouterr().err
+        assert json.loads(Path(written[0]).read_text())["warnings"] == [line]
+        assert line in Path(written[2]).read_text()
 
 
 #: Files that are not scores, by name: None is a folder.
