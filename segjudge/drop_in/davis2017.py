@@ -1,5 +1,6 @@
 """A drop-in replacement of `davis2017.evaluation`: the same dictionary from the same folders."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,7 +30,10 @@ class DAVISEvaluation:
         self._sequences = None if sequences == "all" else names
 
     def evaluate(self, res_path: str, metric: str | Sequence[str] = ("J", "F"), *, debug: bool = False) -> Any:
-        """Return for each metric the lists M, R and D over all objects, and `M_per_object`."""
+        """Return for each metric the lists M, R and D over all objects, and `M_per_object`.
+
+        A UserWarning names each likely mistake in the results.
+        """
         metrics = [metric] if isinstance(metric, str) else list(metric)
         if "T" in metrics:
             raise ValueError("Temporal metric not supported!")
@@ -45,6 +49,8 @@ class DAVISEvaluation:
             sequences=self._sequences,
             jobs="auto",
         )
+        for line in [line for report in scores.reports for line in report.suspicions]:
+            warnings.warn(f"{res_path}: {line}", stacklevel=2)
         results: dict[str, dict[str, Any]] = {
             measure: {**{key: [] for key in _STATISTICS}, "M_per_object": {}} for measure in measures
         }

@@ -1,6 +1,7 @@
 """A drop-in replacement of `vos_benchmark.benchmark`: the same numbers in percent, the same results.csv."""
 
 import os
+import warnings
 from collections.abc import Sequence
 
 from segjudge.evaluation_script.files.problems import name_list
@@ -25,6 +26,8 @@ def benchmark(  # noqa: PLR0913 - published
 ) -> tuple[list[float], list[float], list[float], list[_VideoValues]]:
     """Return J&F, J and F of each dataset and video; folders with a results.csv are skipped.
 
+    A UserWarning names each likely mistake in the masks.
+
     Args:
         gt_roots: folders with a folder of PNGs for each video.
         mask_roots: folders with the predicted masks, in the same form.
@@ -45,6 +48,8 @@ def benchmark(  # noqa: PLR0913 - published
             continue
         root, names = _find_videos(truth, masks, strict=strict)
         scores = score(masks, root, protocol, layout="generic", sequences=names, jobs=num_processes or "auto")
+        for line in [line for report in scores.reports for line in report.suspicions]:
+            warnings.warn(f"{masks}: {line}", stacklevel=2)
         values, *_ = scores.metrics.values()
         for total, name in zip(totals, ("J&F-Mean", "J-Mean", "F-Mean"), strict=True):
             total.append(100 * (values[name] or 0.0))

@@ -26,6 +26,7 @@ from segjudge.drop_in.cocoeval import COCOeval
 from segjudge.drop_in.davis2017 import DAVISEvaluation
 from segjudge.drop_in.vos_benchmark import benchmark
 from segjudge.evaluation_script.families.instances.records import KnownImages
+from tests.builders import written
 from tests.data import INSTANCES, SEQUENCES
 from tests.families.instances.memory_images import SIZE, images, records
 from tests.golden.pairs import frames_of, png_bytes
@@ -361,6 +362,7 @@ def golden(name: str) -> Any:
 
 @pytest.mark.long
 @needs_shared
+@pytest.mark.filterwarnings("ignore:.*object numbers look 1 too high")  # of one sequence, whose objects are exchanged
 @pytest.mark.parametrize("task", ["semi-supervised", "unsupervised"])
 def test_davis_evaluation_returns_the_dictionary_of_davis2017(task: str, real: Any, tmp_path: Path) -> None:
     semi = task == "semi-supervised"
@@ -378,6 +380,27 @@ def test_davis_evaluation_returns_the_dictionary_of_davis2017(task: str, real: A
     scores = DAVISEvaluation(str(root), task, "val", sequences=REAL[0]).evaluate(sent, metric="J")
     assert list(scores) == ["J"]
     assert scores["J"]["M"] == results["J"]["M"][: len(scores["J"]["M"])]
+
+
+@pytest.mark.parametrize(
+    "evaluate",
+    [
+        lambda root, results: DAVISEvaluation(root, "semi-supervised", "val").evaluate(results),
+        lambda root, results: benchmark([f"{root}/Annotations/480p"], [results], num_processes=1, verbose=False),
+    ],
+    ids=["davis2017", "vos_benchmark"],
+)
+def test_a_likely_mistake_is_a_warning(evaluate: Any, tmp_path: Path) -> None:
+    true_labels = np.zeros((16, 24), np.uint8)
+    true_labels[3:9, 2:9] = 1
+    for folder, labels in (("DAVIS/Annotations/480p", true_labels), ("results", true_labels[:, ::-1])):
+        files = {f"{video}/{frame:05d}.png": png_bytes(labels) for video in "abcd" for frame in range(4)}
+        written(tmp_path / folder, files)
+    written(tmp_path / "DAVIS/ImageSets/2017", {"val.txt": b"a\nb\nc\nd\n"})
+    root, results = str(tmp_path / "DAVIS"), str(tmp_path / "results")
+    with pytest.warns(UserWarning, match="results: val: masks look mirrored, with left and right exchanged") as raised:
+        evaluate(root, results)
+    assert [Path(warning.filename).name for warning in raised] == ["test_drop_in.py"]
 
 
 def test_benchmark_scores_each_pair_of_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
