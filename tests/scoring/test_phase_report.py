@@ -170,6 +170,6 @@ def test_noise_leaves_its_numbers_and_no_masks(tmp_path: Path) -> None:
 
 
 def test_a_start_imports_nothing_of_it() -> None:
-    text = "import sys, evaluation_script.families.sequences.engine; print([name for name in sys.modules if 'loss' in name or 'fail' in name or 'phase_report' in name])"
+    text = "import sys, segjudge.evaluation_script.families.sequences.engine; print([name for name in sys.modules if 'loss' in name or 'fail' in name or 'phase_report' in name])"
     done = subprocess.run([sys.executable, "-c", text], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

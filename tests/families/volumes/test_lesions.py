@@ -27,6 +27,7 @@ from segjudge.evaluation_script.families.volumes.protocols import VOLUME_PROTOCO
 from segjudge.evaluation_script.families.volumes.surfaces import distance_by_places, distance_by_weight, measure_codes
 from segjudge.evaluation_script.files.problems import Flaw
 from tests.families.volumes.volumes import read_golden, read_pair
+from tests.shared import needs_shared
 
 GOLDEN = read_golden("brats")["cases"]
 NOISE = "Check the labels of the truth, which look like noise"
@@ -216,6 +217,7 @@ def test_a_truth_of_isolated_voxels_is_named_as_the_cause(name: str, monkeypatch
         assert count_case(organ, prediction, spacing, row)["known"].any()
 
 
+@needs_shared
 def test_lesions_have_the_same_surfaces_however_few_voxels_are_listed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     truth, prediction = (volume.labels for volume in read_pair("brats", CASES[0]))
     row = VOLUME_PROTOCOLS["brats-2024-ped"]
