@@ -246,12 +246,12 @@ class Kernel:
         for each in (MASK, FRAMES) if shape is None else (shape,):
             frame_room = {FRAMES: length // _SHORTEST_FRAME + 1, ANNOTATION: len(rows)}.get(each, 1)
             frames = np.empty((frame_room, 4 if each == ANNOTATION else 3), np.int64)
-            numbers, rings = np.empty(length // 2 + 1), np.empty(length // 12 + 2, np.int64)
+            numbers, rings = np.empty(length // 2 + 1), np.zeros(length // 12 + 2, np.int64)
+            ring_ends = rings[1:]
             odd, used = np.empty((length // 64 + 8, 3), np.int64), np.zeros(7, np.int64)
-            rooms = np.array([len(masks), len(frames), len(numbers), len(rings) - 1, len(odd)], np.int64)
-            rings[0] = 0
+            rooms = np.array([len(masks), len(frames), len(numbers), len(ring_ends), len(odd)], np.int64)
             status = self.library.sj_records(
-                data, length, each, len(rows), rows, masks, frames, numbers, rings[1:], odd, rooms, used
+                data, length, each, len(rows), rows, masks, frames, numbers, ring_ends, odd, rooms, used
             )
             if status != _FINE:
                 continue

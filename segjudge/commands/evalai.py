@@ -89,8 +89,7 @@ def _run_bundle(source: BundleSource, folder: str, python: Interpreter) -> int:
     if built and not source.is_foreign:
         from segjudge.evaluation_script.masks.backend import backend
 
-        about = f" The bundle was built {built.about_kernel()}." if built.about_kernel() else ""
-        print(f"\nScored here by: {backend().about}.{about}")
+        print(f"\nScored here by: {backend().about}.{built.describe_kernel()}")
     return OURS if "incident" in log else THEIRS if failed else DONE
 
 

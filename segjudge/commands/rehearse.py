@@ -202,7 +202,7 @@ def _build_bundle(source: BundleSource, folder: str) -> tuple[str, str]:
     from segjudge.platforms.evalai.bundle.build import build
 
     built = build(source.root, os.path.join(folder, "challenge_config.zip"), lenient=True)
-    return built.path, f" The bundle was built {built.about_kernel()}." if built.about_kernel() else ""
+    return built.path, built.describe_kernel()
 
 
 def _introduce(persons: list[Person]) -> None:

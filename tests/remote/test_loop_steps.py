@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from segjudge.platforms.evalai.client import ApiError
-from segjudge.remote_challenge_evaluation import worker_loop
+from segjudge.remote_challenge_evaluation import services, worker_loop
 from segjudge.remote_challenge_evaluation.journal import DamagedError, JournalError, UnusableError
 from segjudge.remote_challenge_evaluation.settings import StartError
 from segjudge.system.network import StoppedError
@@ -220,3 +220,16 @@ def test_a_start_names_each_phase_and_what_it_lacks(tmp_path: Path) -> None:
         "A: there is no annotation file for own; set ANNOTATIONS",
     ]
     assert outcome(lambda: worker_loop._check_challenge(jobs, settings, phases)) == "StartError: " + "\n".join(faults)
+
+
+@pytest.mark.parametrize(("once", "seconds"), [(True, 2), (False, 20)])
+def test_a_single_run_asks_the_hosts_queue_for_a_short_time(
+    once: bool, seconds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[dict[str, Any]]()
+    queue = SimpleNamespace(receive_message=lambda **limits: asked.append(limits) or {})
+    monkeypatch.setattr(services, "_aws_client", lambda name: {"sqs": queue}[name])
+    made = loop_of([], once=once)
+    made._settings.sqs_queue_url, made._alert, made._client = "https://queue", None, SimpleNamespace(now=None)
+    assert made._services().queue.receive() is None
+    assert [limits["WaitTimeSeconds"] for limits in asked] == [seconds]

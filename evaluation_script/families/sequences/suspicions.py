@@ -123,8 +123,8 @@ _STEPS = [
         "each mask", "frame", "Check the numbers in the names of frames", lambda _step, masks: masks, 0.5, 1.0
     )
 ]
-#: The steps from a frame to the masks compared with it: none, and those of the readings.
-_OFFSETS = (0, 1, -1)
+#: The steps from a frame to the masks that each of these readings compares with it.
+_OFFSETS = (1, -1)
 #: The minimum number of frames between two others, the maximum ratio of the missing IoU in neighbouring frames to that
 #: in the masks' own, and the IoU of blocks whose masks are right.
 _FEWEST_BETWEEN, _CLOSER, _RIGHT = 3, 0.6, 0.95
@@ -240,8 +240,8 @@ class FrameSteps:
         self._labels = _list_pairs(truth, protocol)
         self._frames = 0
         self._is_right = self._has_looked = False
-        #: For each step from a frame to the masks compared with it.
-        self._tables = [_make_table(self._labels) for _ in _OFFSETS]
+        #: Of the masks' own frames, then of each step.
+        self._tables = [_make_table(self._labels) for _ in (0, *_OFFSETS)]
 
     def add(self, counts: Array, truth: Stacks, predicted: Stacks, empty: Stack) -> None:
         """Count the frames of a block that lie between two others, given all its counts."""
@@ -257,7 +257,7 @@ class FrameSteps:
         self._tables[0] += table
         self._frames += end - 1
         self._is_right = (_match_labels(table) or 0.0) >= _RIGHT
-        for sums, offset in zip(self._tables[1:], () if self._is_right else _OFFSETS[1:]):
+        for sums, offset in zip(self._tables[1:], () if self._is_right else _OFFSETS):
             window = np.arange(1 + offset, end + offset)
             sums[:, :, 1] += true_areas + areas[:, :, window].sum(axis=2)
             for row, (name, labels) in enumerate(self._labels.items()):

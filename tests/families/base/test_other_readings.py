@@ -211,6 +211,12 @@ def test_blended_runs_have_the_nearer_label() -> None:
     assert restoration.sharpen(flat).tolist() == flat.tolist()
 
 
+def test_maps_that_are_no_label_images_are_neither_blended_nor_compressed() -> None:
+    maps, truth, picture = suspicions.FirstMaps(), LabelMap(np.eye(4, dtype=int)), np.zeros((4, 4, 3), int)
+    for maps._truth, maps._prediction in ((None, None), (truth, None), (None, picture[..., 0]), (truth, picture)):
+        assert (maps.are_blended(), maps.are_compressed()) == (False, False)
+
+
 def test_maps_agree_by_their_segments_whatever_their_labels() -> None:
     truth = np.repeat([[1, 2, 3, 4]], 4, axis=0)
     unseen, maps = suspicions.FirstMaps(), suspicions.FirstMaps()

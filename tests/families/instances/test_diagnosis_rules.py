@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -29,6 +29,7 @@ from segjudge.families.instances.diagnosis import (
     measure_calibration,
     measure_localisation_error,
 )
+from segjudge.families.instances.report import make_ap_bar
 from segjudge.report.page import list_pairs
 from segjudge.system.errors import UsageError
 from tests.families.instances.test_error_kinds import made_up
@@ -447,3 +448,63 @@ def test_the_offset_of_a_person_is_that_of_the_same_pose(
     diagnosis: Any = SimpleNamespace(judged=judged)
     moves = keypoints._measure_moves(diagnosis, people, np.array([0]), np.array([0, 1]))  # type: ignore[arg-type]
     assert moves.tolist() == [list(move) for move in expected]
+
+
+@dataclass(frozen=True)
+class _Points:
+    points: Any
+
+
+def shift_of(offsets: list[tuple[float, float]]) -> Any:
+    """Return the shift of people whose detections are moved by these offsets, and the offsets that remain."""
+    pose, count = np.array([(3.0, 4.0), (7.0, 4.0), (5.0, 9.0)]), len(offsets)
+    true = np.array([pose + np.array((100 * number, 0)) for number in range(count)])
+    people = SimpleNamespace(points=true, marked=np.ones((count, 3), bool))
+    none = np.zeros(0, np.int64)
+    judged = SimpleNamespace(
+        truth=SimpleNamespace(keypoints=people, area=np.full(count, 100.0)),
+        records=_Points((true + np.array(offsets)[:, None]).reshape(count, -1)),
+        pairs=OverlappingPairs(none, none, np.zeros(0)), crowd=np.zeros(count, bool), hits=np.zeros(count, bool),
+        partner=np.full(count, -1), category=np.zeros(count, int), instance_category=np.zeros(count, int),
+        annotation=np.arange(count), record=np.arange(count), image=np.zeros(count, int), instance_image=np.zeros(count, int),
+    )  # fmt: skip
+    diagnosis: Any = SimpleNamespace(judged=judged, selection=np.ones(count, bool), judge_again=lambda records: records)
+    shift = keypoints.find_shift(diagnosis)
+    if shift is None:
+        return None
+    remaining = shift.righted.points.reshape(count, 3, 2) - true  # type: ignore[attr-defined]
+    return shift.found_people, shift.missed_people, shift.distance, shift.vector, remaining[:, 0].tolist()
+
+
+def test_people_are_shifted_together_if_most_offsets_are_within_a_quarter() -> None:
+    assert shift_of([(4, 0), (4, 0), (5, 0), (0, -4)]) == (0, 3, 4, (4, 0), [[0, 0], [0, 0], [0, 0], [0, -4]])
+    assert shift_of([(4, 0), (-4, 0), (0, 4), (0, -4)]) == (0, 4, 4, None, [[0, 0]] * 4)
+    assert shift_of([(4, 0), (0, 0), (0, 0), (0, 0)]) is None
+    assert shift_of([(4, 0)] * 3 + [(-4, 0)] * 2) == (0, 5, 4, None, [[0, 0]] * 5)
+    assert shift_of([(4, 0)] * 2 + [(0, 0)] * 4) == (0, 2, 4, (4, 0), [[0, 0]] * 6)
+    assert shift_of([(4, 0)] * 2 + [(0, 0)] * 5) is None, "fewer than three of ten"
+    assert shift_of([(0.5, 0), (0.5, 0), (0.25, 0), (0, 0)]) == (
+        0,
+        2,
+        0.5,
+        (0.5, 0),
+        [[0, 0], [0, 0], [0.25, 0], [0, 0]],
+    )
+
+
+@pytest.mark.parametrize(
+    ("average", "at_half", "parts"),
+    [
+        (0.25, 0.75, [("kept", 0.25, "kept"), ("inexact", 0.5, "inexact"), ("unmatched", 0.25, "missing over")]),
+        (0.25, None, [("kept", 0.25, "kept"), ("inexact", 0.125, "inexact"), ("unmatched", 0.625, "missing over")]),
+        (0.5, 0.5, [("kept", 0.5, "kept"), ("inexact", 0.0, "inexact"), ("unmatched", 0.5, "missing over")]),
+        (0.5, 0.25, []),
+        (None, 0.5, []),
+    ],
+)
+def test_a_bar_parts_ap_its_loss_above_one_half_and_the_rest(
+    average: float | None, at_half: float | None, parts: list[tuple[str, float, str]]
+) -> None:
+    report: Any = SimpleNamespace(protocol=PROTOCOL, values={"AP": average, "AP50": at_half})
+    errors = SimpleNamespace(precision="precision", average={"precision": 0.375}.__getitem__)
+    assert make_ap_bar(SimpleNamespace(errors=errors), report) == parts  # type: ignore[arg-type]

@@ -14,10 +14,14 @@ from PIL import Image
 
 import segjudge
 from segjudge.cli import main
+from segjudge.evaluation_script.families.sequences import suspicions
+from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
+from segjudge.evaluation_script.masks.similarity import count_shared
+from segjudge.evaluation_script.masks.stack import empty_stack
 from segjudge.masks.compression import label_png
 from segjudge.masks.demo import make_scene
 from tests import published
-from tests.builders import ROOT, written, zipped
+from tests.builders import ROOT, label_truth, stack_of, written, zipped
 from tests.commands.test_cli import davis
 from tests.commands.test_participants import folder_of
 from tests.families.codings import TRUTH, list_warnings
@@ -234,3 +238,19 @@ def test_resized_and_compressed_labels_are_named(kind: str, protocol: str, tmp_p
     for prediction, is_named in (({"swan": [change(frame) for frame in truth["swan"]]}, True), (truth, False)):
         lines = score(truth, prediction, tmp_path / str(is_named), protocol).warnings
         assert [slip in line for line in lines].count(True) == is_named
+
+
+@pytest.mark.parametrize(
+    ("moved", "scores"),
+    [(0, {}), (1, {"before": (0.0, 1.0)}), (-1, {"after": (0.0, 1.0)}), (2, {})],
+)
+def test_masks_of_the_frames_before_and_after_are_counted(
+    moved: int, scores: dict[str, tuple[float, float]], tmp_path: Path
+) -> None:
+    frames = [np.eye(8, dtype=np.uint8)[[k] * 8] for k in range(8)]  # a column that moves on
+    (sequence,) = label_truth(tmp_path, {"bird": frames}).sequences
+    true, predicted = (stack_of(*(np.roll(frame, -by, 1) for frame in frames)) for by in (0, moved))
+    pixels = [true.area, predicted.area, count_shared(true, predicted)]
+    steps = suspicions.FrameSteps(sequence, None, SEQUENCE_PROTOCOLS["davis2017"])
+    steps.add(np.array([[pixels]]), {"1": true}, {"1": predicted}, empty_stack(8, (8, 8)))
+    assert steps.score() == scores

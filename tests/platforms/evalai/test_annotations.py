@@ -8,12 +8,14 @@ import shutil
 import time
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from segjudge.cli import main
 from segjudge.evaluation_script.families import FAMILIES
+from segjudge.evaluation_script.runner.guard import UnfinishedError
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 from segjudge.platforms.evalai.bundle import annotations
 from segjudge.platforms.evalai.bundle.annotations import check_annotations, read_annotations
@@ -143,6 +145,24 @@ def test_a_truth_that_takes_too_long_or_too_much_memory_is_no_error(
     problems, not_checked = read_annotations(str(bundle))
     assert problems == []
     assert "whether all masks of annotations/sequences-dev.zip can be read (takes longer than 0 seconds)" in not_checked
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "thorough", "limits"), [(False, True, (1 << 30, 300)), (True, False, (8 << 30, 60))]
+)
+def test_a_truth_has_the_memory_of_its_worker(
+    elsewhere: bool, thorough: bool, limits: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[tuple[int, float]]()
+
+    def guard(_read: object, *, memory: int, seconds: float, say: object) -> Any:
+        asked.append((memory, seconds))
+        raise UnfinishedError("it waits")
+
+    monkeypatch.setattr(annotations, "run_guarded", guard)
+    bundle: Any = SimpleNamespace(is_evaluated_elsewhere=elsewhere, open=lambda _name: io.BytesIO(b"x"))
+    assert annotations._read(bundle, phase_of("coco"), thorough=thorough).cause == "waits"
+    assert asked == [limits]
 
 
 def test_a_truth_is_read_once_for_each_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,6 +140,7 @@ def test_a_bundle_of_phases_gets_the_installed_scorers_and_plug_ins(
         assert script.read("phases.py").decode() == table
         assert script.read("main.py") != b"odd", "a plug-in replaces no file"
     assert (asked, built.about_kernel(), str(built).endswith(f", {about}")) == ([protocols], about, True)
+    assert built.describe_kernel() == f" The bundle was built {about}."
 
 
 SECRET = "-----BEGIN RSA " + "PRIVATE KEY-----\n"  # in two parts, so that this file holds none

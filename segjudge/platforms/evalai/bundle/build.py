@@ -56,10 +56,14 @@ class _BuiltBundle:
         return f"{size}, {about}" if about else size
 
     def about_kernel(self) -> str:
-        """Return the sentence about the bundle's kernel; "" for scorers without one."""
+        """Return whether the bundle has the kernel, in words; "" for scorers without one."""
         if self.kernel is None:
             return ""
         return "with kernel" if self.kernel else "without kernel (`segjudge build --kernel` compiles it)"
+
+    def describe_kernel(self) -> str:
+        """Return a sentence about the bundle's kernel, after a space; "" for scorers without one."""
+        return f" The bundle was built {self.about_kernel()}." if self.about_kernel() else ""
 
 
 def build(
