@@ -9,11 +9,11 @@ from types import MappingProxyType
 from markupsafe import Markup
 from starlette.responses import Response
 
-from .actions.reading import find_glances, find_open_reports
+from .actions.reading import find_open_reports, find_split_summaries
 from .leaderboards import RankedBoard, board_of, history_of
 from .models import ChallengePhase, ChallengePhaseSplit, Submission
 from .page_endpoints import answer, challenge_page
-from .report_answers import Glance
+from .report_answers import SplitSummary
 from .services import UserRequest
 from .store import BoardEntry
 from .wire import JsonObject, Refusal
@@ -89,7 +89,7 @@ def _show_leaderboard(request: UserRequest, challenge: int, split: int = 0) -> R
     shown = listed[(page - 1) * _BOARD_ROWS : page * _BOARD_ROWS]
     reports = find_open_reports(request.services, request.user, phase, [board.rows[k].submission for k in shown])
     opened = [reports[board.rows[k].submission] for k in shown if board.rows[k].submission in reports]
-    glances = _read_glances(request, phase_split, opened)
+    split_summaries = _read_split_summaries(request, phase_split, opened)
     rows = [
         {
             **board.rows[k]._asdict(),
@@ -98,7 +98,7 @@ def _show_leaderboard(request: UserRequest, challenge: int, split: int = 0) -> R
             "cells": _board_cells(board.rows[k], board, places),
             "own": k == own_row,
             "has_report": board.rows[k].submission in reports,
-            **_describe_glance(glances.get(board.rows[k].submission)),
+            **_describe_split_summary(split_summaries.get(board.rows[k].submission)),
         }
         for k in shown
     ]
@@ -126,17 +126,22 @@ def _page_number(request: UserRequest, pages: int) -> int:
     return min(max(int(text), 1), pages) if text.isdecimal() and len(text) < PAGE_DIGITS else 1
 
 
-def _read_glances(
+def _read_split_summaries(
     request: UserRequest, split: ChallengePhaseSplit, rows: Iterable[Submission]
-) -> dict[int, Glance | None]:
+) -> dict[int, SplitSummary | None]:
     """Return the summaries of the first submissions on a split."""
     codename, services, user = split.dataset_split.codename, request.services, request.user
-    return {row.id: (find_glances(services, user, row) or {}).get(codename) for row in islice(rows, WITH_CAUSES)}
+    return {
+        row.id: (find_split_summaries(services, user, row) or {}).get(codename) for row in islice(rows, WITH_CAUSES)
+    }
 
 
-def _describe_glance(glance: Glance | None) -> JsonObject:
+def _describe_split_summary(split_summary: SplitSummary | None) -> JsonObject:
     """Return the costliest cause of a submission and a picture of its mistakes, if they are known."""
-    return {"cause": glance.cause if glance else "", "picture": glance.picture if glance else None}
+    return {
+        "cause": split_summary.cause if split_summary else "",
+        "picture": split_summary.picture if split_summary else None,
+    }
 
 
 def _list_columns(split: ChallengePhaseSplit, board: RankedBoard) -> list[JsonObject]:
@@ -182,7 +187,7 @@ def _show_team(request: UserRequest, challenge: int, team: int) -> Response:
                 **entry._asdict(),
                 "cells": _board_cells(entry, board),
                 "has_report": entry.submission in reports,
-                **_describe_glance(None),
+                **_describe_split_summary(None),
             }
             for entry in reversed(entries)
         ]

@@ -9,7 +9,7 @@ from starlette.responses import RedirectResponse, Response
 
 from .accounts import PARTICIPANT
 from .actions import submitting
-from .actions.reading import find_glances
+from .actions.reading import find_split_summaries
 from .board_pages import LISTED, describe_place, format_score, name_boards, visible_boards
 from .leaderboards import board_of
 from .models import Challenge, User
@@ -89,10 +89,10 @@ def _show_overview(request: UserRequest, challenge: int) -> Response:
         })  # fmt: skip
         if leader and shown is None:
             row = next((row for row in reversed(board.rows) if row.is_baseline), leader)
-            glances = find_glances(services, request.user, services.submissions.get(row.submission))
-            glance = (glances or {}).get(split.dataset_split.codename)
-            if glance and glance.film:
-                shown = {"submission": row.submission, "team": row.team_name, "glance": glance}
+            split_summaries = find_split_summaries(services, request.user, services.submissions.get(row.submission))
+            split_summary = (split_summaries or {}).get(split.dataset_split.codename)
+            if split_summary and split_summary.film:
+                shown = {"submission": row.submission, "team": row.team_name, "split_summary": split_summary}
                 shown |= {"place": describe_place(board, row.submission), "board": name["name"]}
                 shown["address"] = f"{address}/leaderboard/{split.id}"
     described = [services.json.phase(row, request.base, host=False) for row in phases]

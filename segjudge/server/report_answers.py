@@ -17,7 +17,7 @@ _PICTURE = re.compile(r"data:image/(?:webp|jpeg);base64,[A-Za-z0-9+/]{1,200000}=
 
 
 @dataclass(frozen=True)
-class Glance:
+class SplitSummary:
     """The summary of a submission's page for one split."""
 
     #: The sentences of the verdict as plain text: the score, the largest cost, its place.
@@ -48,7 +48,7 @@ class ProgramAnswer:
     """A made page with the summaries of its splits, or the levels of phases."""
 
     page: str = ""
-    glances: Mapping[str, Glance] = field(default_factory=dict)
+    split_summaries: Mapping[str, SplitSummary] = field(default_factory=dict)
     levels: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -57,15 +57,16 @@ def read_answer(text: str) -> ProgramAnswer:
     try:
         answer = _mapping(json.loads(text))
         page = _text(answer.get("page", ""))
-        glances = {
-            split: _read_glance(_mapping(fields)) for split, fields in _mapping(answer.get("glances", {})).items()
+        split_summaries = {
+            split: _read_split_summary(_mapping(fields))
+            for split, fields in _mapping(answer.get("split_summaries", {})).items()
         }
-        return ProgramAnswer(page, glances, _mapping(answer.get("levels", {})))
+        return ProgramAnswer(page, split_summaries, _mapping(answer.get("levels", {})))
     except RecursionError:
         raise ValueError("is nested too deeply") from None
 
 
-def _read_glance(fields: Mapping[str, Any]) -> Glance:
+def _read_split_summary(fields: Mapping[str, Any]) -> SplitSummary:
     sentences = [_text(sentence)[:_CHARACTERS] for sentence in _require_list(fields.get("verdict"))[:_SENTENCES]]
     pictures = [_require_list(pair) for pair in _require_list(fields.get("film"))[:_PICTURES]]
     film = [(_text(frame)[:_CHARACTERS], _text(picture)) for frame, picture in pictures]
@@ -75,7 +76,7 @@ def _read_glance(fields: Mapping[str, Any]) -> Glance:
     legend = [(_text(style), _text(meaning)[:_CHARACTERS]) for style, meaning in colours]
     if not all(_STYLE.fullmatch(style) for style, _ in legend):
         raise ValueError("has a legend with something other than styles")
-    return Glance(sentences, _text(fields.get("subject"))[:_CHARACTERS], film, legend)
+    return SplitSummary(sentences, _text(fields.get("subject"))[:_CHARACTERS], film, legend)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -25,7 +25,7 @@ from segjudge.system.sandbox import ProcessLimits
 
 from . import report_program
 from .background import Background
-from .report_answers import Glance, ProgramAnswer, read_answer
+from .report_answers import ProgramAnswer, SplitSummary, read_answer
 from .store import Store, outage_of, unless_away
 from .stored_files import FileStore
 from .wire import Refusal
@@ -41,11 +41,11 @@ _MOST_WAITING = 16
 _FAILURES, _FAILED_SECONDS = 256, 300.0
 #: The maximum characters of a failure's sentence, and of a defect in the log.
 _SENTENCE, _LOGGED = 4000, 16 << 10
-#: Replacements for a team: hosts, visitors without a team, and pages for glances.
-HOSTS, VISITORS, _GLANCES = 0, -1, -2
+#: Replacements for a team: hosts, visitors without a team, and pages for summaries of splits.
+HOSTS, VISITORS, _SUMMARIES = 0, -1, -2
 #: The version of stored answers; raise it when their form changes.
-_FORMAT = 2
-#: The number of glances that stay in memory.
+_FORMAT = 3
+#: The number of summaries of splits that stay in memory.
 _REMEMBERED = 256
 _IDLE = 0.3
 _DEFECT = "The report could not be created; the workers' log on the hosts' page gives the reason."
@@ -84,8 +84,8 @@ class ReportPages(Background):
         #: Key of an order -> the team that waits for it.
         self._under_way: dict[str, int] = {}
         self._failures: dict[str, tuple[float, str]] = {}
-        #: Key of an order -> its glance; the most recently read one comes last.
-        self._glances: dict[str, Mapping[str, Glance]] = {}
+        #: Key of an order -> its summaries of splits; the most recently read one comes last.
+        self._split_summaries: dict[str, Mapping[str, SplitSummary]] = {}
         self._add(self._turn)
 
     def find_or_order(self, order: PageOrder, team: int) -> ProgramAnswer | None:
@@ -112,26 +112,26 @@ class ReportPages(Background):
                 os.remove(os.path.join(self._folder, key))
             return None
 
-    def find_glances(self, order: PageOrder) -> Mapping[str, Glance] | None:
+    def find_split_summaries(self, order: PageOrder) -> Mapping[str, SplitSummary] | None:
         """Return the summaries of a page's splits; None while it is made, {} if that failed.
 
-        A page that failed is ordered again only by readers who open it, because each view of a board looks up glances.
+        A page that failed is ordered again only by readers who open it: each view of a board asks for summaries.
         """
         key = order.key
         with self._lock:
             if key in self._failures:
                 return {}
-            glances = self._glances.pop(key, None)
-        if glances is None:
-            answer = self.find_or_order(order, _GLANCES)
+            split_summaries = self._split_summaries.pop(key, None)
+        if split_summaries is None:
+            answer = self.find_or_order(order, _SUMMARIES)
             if answer is None:
                 return None
-            glances = answer.glances
+            split_summaries = answer.split_summaries
         with self._lock:
-            self._glances[key] = glances
-            while len(self._glances) > _REMEMBERED:
-                del self._glances[next(iter(self._glances))]
-        return glances
+            self._split_summaries[key] = split_summaries
+            while len(self._split_summaries) > _REMEMBERED:
+                del self._split_summaries[next(iter(self._split_summaries))]
+        return split_summaries
 
     def find_pictures(self, challenge: int, phase: str) -> str:
         """Return the folder with a phase's pictures; "" without one."""

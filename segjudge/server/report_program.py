@@ -75,13 +75,13 @@ def _make_full_page(order: _Order) -> _Answer:
 
     def make(images: str) -> _Answer:
         page = make_report(scores, order["title"], make_page_options(images, _MEGABYTES))
-        glances = _summarize_splits(page, [report.split for report in scores.reports])
+        split_summaries = _summarize_splits(page, [report.split for report in scores.reports])
         films: dict[str, Any] = {section.split: section.values.get("film") for section in page.sections[::-1]}
-        for split, glance in glances.items():
+        for split, split_summary in split_summaries.items():
             sequence = films[split]["sequence"] if films.get(split) else ""
             for row in draw_worst({"": scores}, split, sequence, images):
-                glance |= {"subject": row["title"], "film": row["pictures"], "legend": _LEGEND}
-        return {"page": render_page(page), "glances": glances}
+                split_summary |= {"subject": row["title"], "film": row["pictures"], "legend": _LEGEND}
+        return {"page": render_page(page), "split_summaries": split_summaries}
 
     return _render(order, make)
 
@@ -92,18 +92,18 @@ def _summarize_splits(page: ReportPage, splits: list[str]) -> dict[str, _Answer]
     from segjudge.scoring.notebook import shrink_picture
 
     verdicts = read_verdicts(page)
-    glances: dict[str, _Answer] = {
+    split_summaries: dict[str, _Answer] = {
         split: {"verdict": verdicts.get(split, []), "subject": "", "film": []} for split in splits
     }
     for section in page.sections:
         still: Any = section.values.get("still") if section.template == PLAYER else None
-        if still and section.split in glances:
-            glances[section.split] |= {
+        if still and section.split in split_summaries:
+            split_summaries[section.split] |= {
                 "subject": still.unit,
                 "film": [(still.frame, shrink_picture(still.pixels))],
                 "legend": section.values["legend"],
             }
-    return glances
+    return split_summaries
 
 
 def _make_comparison(order: _Order) -> _Answer:
@@ -143,7 +143,7 @@ def _make_stored_page(order: _Order) -> _Answer:
     page = make_stored_page(result, order["title"])
     return {
         "page": render_stored(page),
-        "glances": _summarize_splits(page, [report.split for report in read_reports(result)]),
+        "split_summaries": _summarize_splits(page, [report.split for report in read_reports(result)]),
     }
 
 

@@ -15,8 +15,8 @@ from .actions import hosting, submitting
 from .actions.reading import (
     file_for_participants,
     find_comparison_page,
-    find_glances,
     find_report_page,
+    find_split_summaries,
     may_open_report,
 )
 from .actions.submitting import PhaseTarget
@@ -70,9 +70,11 @@ def _show_submissions(request: UserRequest, challenge: int) -> Response:
     for row, summary in zip(rows, listed, strict=False):
         summary["scores"] = _list_scores(request, row, by_id[row.phase_id], boards)
     for row, summary in zip(rows[:WITH_CAUSES], listed, strict=False):
-        glances = (find_glances(services, user, row) or {}) if summary["has_report"] else {}
-        summary["cause"] = " ".join(filter(None, (glance.cause for glance in glances.values())))
-        summary["picture"] = next(filter(None, (glance.picture for glance in glances.values())), None)
+        split_summaries = (find_split_summaries(services, user, row) or {}) if summary["has_report"] else {}
+        summary["cause"] = " ".join(filter(None, (split_summary.cause for split_summary in split_summaries.values())))
+        summary["picture"] = next(
+            filter(None, (split_summary.picture for split_summary in split_summaries.values())), None
+        )
     return challenge_page(request, challenge, "submissions.html", rows=listed)
 
 
@@ -158,7 +160,7 @@ def _show_submission(request: UserRequest, submission: int) -> Response:
         input_url=services.files.url(row.input_file, request.base),
         files=files,
         scores=_list_scores(request, row, phase, {}),
-        glances=find_glances(services, user, row),
+        split_summaries=find_split_summaries(services, user, row),
         waiting=services.submissions.count_ahead(row) if row.status == SUBMITTED else None,
         running=max(0.0, time.time() - row.started_at) if row.status == RUNNING and row.started_at else None,
     )

@@ -172,7 +172,7 @@ def _play_reports(play: _Play, folder: Path) -> None:
             ]
             listed.setdefault(str(results), []).append(who or "nobody")
             with patch.object(services.report_pages, "_make_product", play.make):
-                while not services.report_pages._orders.empty():  # what is glanced at
+                while not services.report_pages._orders.empty():  # summaries of splits
                     services.report_pages._turn()
         play.note(
             f"reports on {path}: {'; '.join(f'{chr(32).join(names)} {found}' for found, names in listed.items())}"
@@ -233,7 +233,7 @@ def _play_pages(play: _Play, folder: Path) -> None:
                 pages._orders.get()
         play.note(f"log {play.services.store.log_lines(1)}")
     for title, run in {
-        "a page": {"output": '{"page": "page"}'}, "another film": {"output": '{"glances": {"dev": {"verdict": [], "film": [["1", "http://a"]]}}}'}, "levels": {"output": "{}"}, "late": {"code": None}, "refused": {"code": ExitCode(10), "output": "why " * 2000},
+        "a page": {"output": '{"page": "page"}'}, "another film": {"output": '{"split_summaries": {"dev": {"verdict": [], "film": [["1", "http://a"]]}}}'}, "levels": {"output": "{}"}, "late": {"code": None}, "refused": {"code": ExitCode(10), "output": "why " * 2000},
         "no page": {"output": "x", "errors": "last words"}, "beyond a bound": {"code": ExitCode(-9), "excess": "it took too much"}, "failed": {"code": ExitCode(1)},
     }.items():  # fmt: skip
         play.note(

@@ -17,7 +17,7 @@ import pytest
 
 from segjudge.server import api, pages
 from segjudge.server.models import Challenge, ChallengePhase, Submission, Team
-from segjudge.server.report_answers import Glance, ProgramAnswer, read_answer
+from segjudge.server.report_answers import ProgramAnswer, SplitSummary, read_answer
 from segjudge.server.report_pages import PageOrder
 from segjudge.server.report_program import COMPARED, LEVELS, STORED
 from segjudge.server.submissions import SplitScores
@@ -167,7 +167,7 @@ _JANUARY = 1_895_000_000.0
 def reported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """Yield a server of Segjudge's scorers, every phase with `detail="all"`, whose reports are made at once.
 
-    A full one has all scores of its submission, hidden ones too, and so have its glances.
+    A full one has all scores of its submission, hidden ones too, and so have its summaries.
     """
     folder = tmp_path_factory.mktemp("reported")
     config = config_of("Lakes", remote_evaluation=False)
@@ -207,11 +207,13 @@ def make_at_once(stage: Stage, order: PageOrder) -> ProgramAnswer:
             for number, value in services.submissions.scores(row.id).items()
             if number == split.id
         }
-    glances = {
-        split: Glance(["Score.", f"Most is lost to {score}."], f"pond {score}", [("1", "data:image/webp;base64,AA==")])
+    split_summaries = {
+        split: SplitSummary(
+            ["Score.", f"Most is lost to {score}."], f"pond {score}", [("1", "data:image/webp;base64,AA==")]
+        )
         for split, score in scores.items()
     }
-    return ProgramAnswer(f"<!doctype html>\n<body>\n{scores}", glances)
+    return ProgramAnswer(f"<!doctype html>\n<body>\n{scores}", split_summaries)
 
 
 def list_splits(stage: Stage, phase: ChallengePhase) -> list[str]:
@@ -285,12 +287,12 @@ def test_a_legend_with_something_else_than_styles_is_refused(style: str) -> None
         "legend": [["missing under", "too little"], [style, "x"]],
     }
     with pytest.raises(ValueError, match="^has a legend with something other than styles$"):
-        read_answer(json.dumps({"glances": {"dev": fields}}))
+        read_answer(json.dumps({"split_summaries": {"dev": fields}}))
     with pytest.raises(ValueError, match="^has a film of something other than pictures$"):
-        read_answer(json.dumps({"glances": {"dev": {**fields, "film": [["1", "http://a"]]}}}))
+        read_answer(json.dumps({"split_summaries": {"dev": {**fields, "film": [["1", "http://a"]]}}}))
     del fields["legend"][1]
-    glance = read_answer(json.dumps({"glances": {"dev": fields}})).glances["dev"]
-    assert list(glance.legend) == [("missing under", "too little")]
+    split_summary = read_answer(json.dumps({"split_summaries": {"dev": fields}})).split_summaries["dev"]
+    assert list(split_summary.legend) == [("missing under", "too little")]
 
 
 @pytest.mark.parametrize(
@@ -300,4 +302,4 @@ def test_a_legend_with_something_else_than_styles_is_refused(style: str) -> None
 )
 def test_the_cause_of_a_page_follows_its_score(verdict: list[str], cause: str) -> None:
     fields = {"verdict": verdict, "subject": "", "film": [], "legend": []}
-    assert read_answer(json.dumps({"glances": {"dev": fields}})).glances["dev"].cause == cause
+    assert read_answer(json.dumps({"split_summaries": {"dev": fields}})).split_summaries["dev"].cause == cause

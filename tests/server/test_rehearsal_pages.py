@@ -105,11 +105,11 @@ def test_the_board_of_things_and_stuff_has_reports_with_pictures_for_all(server:
     assert "merged: astronaut" in text, "the last is who merges"
     assert re.search(r'data-stream="dev/[^"]+#\d+"', text), "a photograph under the segments"
     host = server.session("host")
-    glance = waited(
+    split_summary = waited(
         lambda: re.search('class="reel".*', host.get(f"{server.address}/submissions/{number}").text, re.DOTALL), 60
     )
-    assert re.search(r'alt="image \d+: correct pixels and mistakes"', glance[0])
-    assert '<span class="swatch merged"></span> merged' in glance[0]
+    assert re.search(r'alt="image \d+: correct pixels and mistakes"', split_summary[0])
+    assert '<span class="swatch merged"></span> merged' in split_summary[0]
 
 
 def test_two_rows_are_compared(server: Rehearsal) -> None:

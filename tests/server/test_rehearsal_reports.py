@@ -497,7 +497,7 @@ def test_a_page_that_failed_is_ordered_again_only_by_readers(
     with pytest.raises(Refusal):
         waited(partial(pages.find_or_order, order, HOSTS))
     monkeypatch.setattr(report_pages, "_FAILED_SECONDS", 0.0)
-    assert pages.find_glances(order) == {}
+    assert pages.find_split_summaries(order) == {}
     assert pages._under_way == {}
     assert pages.find_or_order(order, HOSTS) is None
     assert list(pages._under_way) == [order.key]

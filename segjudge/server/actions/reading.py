@@ -19,7 +19,7 @@ from segjudge.platforms.evalai.hosted_worker.folder import has_our_modules
 from segjudge.platforms.evalai.rows import FINISHED
 from segjudge.server.leaderboards import teams_of_hosts
 from segjudge.server.models import Challenge, ChallengePhase, ChallengePhaseSplit, Submission, Team, User
-from segjudge.server.report_answers import Glance
+from segjudge.server.report_answers import SplitSummary
 from segjudge.server.report_pages import HOSTS, VISITORS, PageOrder
 from segjudge.server.report_program import COMPARED, FULL, LEVELS, SIDES, STORED
 from segjudge.server.services import Services
@@ -144,17 +144,19 @@ def find_report_page(services: Services, user: User | None, submission: int) -> 
     return answer.page if answer else None
 
 
-def find_glances(services: Services, user: User | None, row: Submission) -> Mapping[str, Glance] | None:
+def find_split_summaries(services: Services, user: User | None, row: Submission) -> Mapping[str, SplitSummary] | None:
     """Return the summaries on a submission's page for the splits that a user sees; None while it is made.
 
     It is empty for users who may not open the page.  A missing page is made after the pages that readers wait for.
     """
     with suppress(Refusal):
         order = _order_for_reader(services, user, row)
-        glances = services.report_pages.find_glances(order[0]) if order else None
+        split_summaries = services.report_pages.find_split_summaries(order[0]) if order else None
         visible = services.accounts.visible_splits(user, services.submissions.phase_of(row))
         codenames = {split.dataset_split.codename for split in visible}
-        return glances and {split: glance for split, glance in glances.items() if split in codenames}
+        return split_summaries and {
+            split: split_summary for split, split_summary in split_summaries.items() if split in codenames
+        }
     return {}
 
 
