@@ -59,9 +59,9 @@ class _PluginFinder:
     def find_spec(name: str, _path: object = None, _target: object = None) -> ModuleSpec | None:
         if name.rpartition(".")[0] not in ("segjudge.families", "segjudge.evaluation_script.families"):
             return None
-        from .system.plugins import find_half
+        from .system.plugins import find_plugin_spec
 
-        return find_half(name)
+        return find_plugin_spec(name)
 
 
 sys.meta_path.append(_PluginFinder)  # last

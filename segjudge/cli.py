@@ -85,7 +85,7 @@ def main(arguments: list[str] | None = None) -> int:
         say(STOPPED)
         return end_by_signal(getattr(error, "number", signal.SIGINT))
     except Exception as error:  # noqa: BLE001 - what is nobody else's mistake is reported as a defect
-        return _explain(error, writes_stdout=writes_stdout)
+        return _print_error(error, writes_stdout=writes_stdout)
     return code
 
 
@@ -120,7 +120,7 @@ def _replace_unprintable(error: UnicodeError) -> tuple[str | bytes, int]:
 # ── errors ──────────────────────────────────────────────────────────────────
 
 
-def _explain(error: Exception, *, writes_stdout: bool) -> int:
+def _print_error(error: Exception, *, writes_stdout: bool) -> int:
     """Print an error and return its exit code."""
     from segjudge.evaluation_script.files.problems import HostError, SubmissionError
     from segjudge.system.errors import OptionError, UsageError

@@ -141,9 +141,9 @@ def program(folder: str = os.curdir) -> str:
     checkout = os.environ.get(BUNDLE)
     if not checkout:
         return PROGRAM
-    from segjudge.system.extras import spell_script
+    from segjudge.system.extras import format_script_path
 
-    return spell_script(os.path.join(checkout, "run.sh"), folder)
+    return format_script_path(os.path.join(checkout, "run.sh"), folder)
 
 
 def as_typed(line: str) -> str:

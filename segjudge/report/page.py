@@ -155,13 +155,11 @@ def templates() -> Environment:
     environment = Environment(
         loader=FunctionLoader(_load), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(
-        number=_typeset_number, counted=quantity, unbroken=keep_percents, letters=letters_of_kind
-    )
+    environment.filters.update(number=_format_number, counted=quantity, unbroken=keep_percents, letters=letters_of_kind)
     return environment
 
 
-def _typeset_number(value: float | None) -> str:
+def _format_number(value: float | None) -> str:
     """Format a number with a minus sign, as bars do; terminals use a hyphen."""
     return format_number(value).replace("-", "−")
 

@@ -59,7 +59,7 @@ def make_error(extra: str, subject: str, module: str, command: str = "") -> Miss
 def install_line(extra: str, command: str = "") -> str:
     """Return the command that installs an extra for this installation: run.sh, pip, pipx or uv."""
     if command and os.path.exists(script := os.path.join(IMPORT_ROOT, "run.sh")):
-        return f"{spell_script(script)} {command}"
+        return f"{format_script_path(script)} {command}"
     installation = _read_installation()
     if os.path.exists(os.path.join(sys.prefix, "pipx_metadata.json")):
         tool = _Installer("pipx install --force", f"pipx inject {_PROJECT}")
@@ -158,7 +158,7 @@ def _quote(text: str) -> str:
     return shlex.quote(text) if re.search(r"""["$`\\!]""", text) and os.name != "nt" else f'"{text}"'
 
 
-def spell_script(path: str, folder: str = os.curdir) -> str:
+def format_script_path(path: str, folder: str = os.curdir) -> str:
     """Return a checkout's `run.sh` as it is typed in a folder."""
     with suppress(OSError):  # the folder or the checkout may be gone
         if os.path.samefile(folder, os.path.dirname(path)):

@@ -50,7 +50,7 @@ class _Listing(Loader):
         vars(module)["FOLDERS"] = [(plugin.folder, plugin.origin) for plugin in list_plugins()]
 
 
-def find_half(name: str) -> ModuleSpec | None:
+def find_plugin_spec(name: str) -> ModuleSpec | None:
     """Return the spec of a family module that belongs to a plug-in."""
     package, _, folder = name.rpartition(".")
     if name == f"{UPLOADS}.plugins":

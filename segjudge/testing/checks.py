@@ -46,7 +46,7 @@ from segjudge.starting.new_challenge import NewChallenge, create
 from segjudge.system.errors import UsageError
 
 from .hostile import make_refused, make_variants
-from .running import Outcome, run_apart
+from .running import Outcome, run_in_child
 
 #: Metric -> value; None if there is nothing to average.
 Metrics = Mapping[str, "float | None"]
@@ -328,7 +328,7 @@ def _check_backends(case: Case) -> None:
 
     for name, path in case.submissions.items():
         works = [(about, partial(score, os.fspath(path), numpy=about == "numpy")) for about in ("kernel", "numpy")]
-        outcomes = [outcome for _, outcome in run_apart(works, 60.0, 4 << 30)]
+        outcomes = [outcome for _, outcome in run_in_child(works, 60.0, 4 << 30)]
         wrong = [outcome.text for outcome in outcomes if outcome.kind != "returned"]
         _expect(not wrong, f"{name}: {' '.join(wrong)}")
         _expect(outcomes[0].text == outcomes[1].text, f"{name}: the kernel and numpy give different bits")
@@ -413,7 +413,7 @@ def _check_hostile(case: Case) -> None:
                 (about, partial(_score_variant, scorer, write, Path(folder, str(number))))
                 for number, (about, write) in enumerate(make_variants(path))
             )
-            for about, outcome in run_apart(works, case.seconds, case.memory):
+            for about, outcome in run_in_child(works, case.seconds, case.memory):
                 fault = _fault_of(case, outcome)
                 faults += [f"{name}, {about}: {fault}"] if fault else []
                 if len(faults) == _MOST_FAULTS:

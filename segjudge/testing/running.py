@@ -25,7 +25,7 @@ _PATIENCE = 12
 
 
 class Outcome(NamedTuple):
-    """The outcome of work in a separate process."""
+    """The outcome of a job in a separate process."""
 
     #: `returned`, `refused` by a SubmissionError, or the failure.
     kind: str
@@ -36,34 +36,34 @@ class Outcome(NamedTuple):
     extra_bytes: int = 0
 
 
-def run_apart(
-    works: Iterable[tuple[str, Callable[[], object]]], seconds: float, memory: int
+def run_in_child(
+    jobs: Iterable[tuple[str, Callable[[], object]]], seconds: float, memory: int
 ) -> Iterator[tuple[str, Outcome]]:
-    """Run works in a separate process; after a death or hang, continue in another one."""
+    """Run jobs in a separate process; after a death or hang, continue in another one."""
     if not hasattr(os, "fork"):
         raise UsageError("the conformance kit needs Linux or macOS; on Windows, run it in WSL")
-    coming = iter(works)
+    coming = iter(jobs)
     pending: list[tuple[str, Callable[[], object]]] = []
     while pending := pending + list(islice(coming, _JOBS_AT_ONCE - len(pending))):
         count = 0
-        for outcome in _run_some([work for _, work in pending], seconds, memory):
+        for outcome in _run_batch([job for _, job in pending], seconds, memory):
             yield pending[count][0], outcome
             count += 1
         pending = pending[count:]
 
 
-def _run_some(works: list[Callable[[], object]], seconds: float, memory: int) -> Iterator[Outcome]:
+def _run_batch(jobs: list[Callable[[], object]], seconds: float, memory: int) -> Iterator[Outcome]:
     reader, writer = os.pipe()
     sys.stdout.flush()
     child = os.fork()
     if child == 0:
         os.close(reader)
-        _work(works, writer, memory)
+        _run_jobs(jobs, writer, memory)
     os.close(writer)
     ended = 0
     try:
         with os.fdopen(reader, "rb", buffering=0) as file:
-            while ended < len(works):
+            while ended < len(jobs):
                 if not select.select([file], [], [], seconds * _PATIENCE)[0]:
                     yield Outcome("hung", f"did not end within {seconds * _PATIENCE:.0f} s")
                     return
@@ -85,16 +85,16 @@ def _read(file: Any, size: int) -> bytes:
     return data if len(data) == size else b""
 
 
-def _work(works: list[Callable[[], object]], writer: int, memory: int) -> None:
-    """Run all works, write their outcomes, and exit."""
+def _run_jobs(jobs: list[Callable[[], object]], writer: int, memory: int) -> None:
+    """Run all jobs, write their outcomes, and exit."""
     try:
         limit = _read_process_bytes("VmSize:") + memory + _SLACK
         if sys.platform == "linux":
             import resource  # which Windows lacks
 
             resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
-        for work in works:
-            data = json.dumps(_outcome(work)).encode()
+        for job in jobs:
+            data = json.dumps(_outcome(job)).encode()
             os.write(writer, len(data).to_bytes(4, "little"))
             while data:
                 data = data[os.write(writer, data) :]
@@ -102,10 +102,10 @@ def _work(works: list[Callable[[], object]], writer: int, memory: int) -> None:
         os._exit(0)
 
 
-def _outcome(work: Callable[[], object]) -> Outcome:
+def _outcome(job: Callable[[], object]) -> Outcome:
     before, started = _peak(reset=True), time.process_time()
     try:
-        kind, text = "returned", str(work())
+        kind, text = "returned", str(job())
     except SubmissionError as error:
         kind, text = "refused", str(error)
     except BaseException as error:  # noqa: BLE001 - this is what is looked for

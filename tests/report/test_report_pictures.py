@@ -117,7 +117,7 @@ class DrawnPainter(UnitPainter):
     def class_names(self) -> Sequence[str]:
         return ["small", "large"]
 
-    def see_frames(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
+    def read_frames(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         for index in range(len(frames)):
             pixels = [np.array([list(row) for row in side.split()]) for side in self.videos[unit.name][index]]
             letters = [sorted({*side.reshape(-1).tolist()} - {"."}) for side in pixels]

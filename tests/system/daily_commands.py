@@ -20,7 +20,7 @@ import segjudge
 from segjudge.cli import main
 from segjudge.commands import UNIX
 from segjudge.evaluation_script import evaluate
-from segjudge.testing.running import run_apart
+from segjudge.testing.running import run_in_child
 from tests.builders import ROOT, files_of
 
 VIDEOS = ("--truth", str(ROOT / "annotations/sequences-dev.zip"), "--protocol", "davis2017")
@@ -107,7 +107,7 @@ def _run(commands: dict[str, list[str]]) -> None:
 def work_apart() -> object:
     """Run the conformance kit in a separate process; return its output, or the reason why it cannot run."""
     try:
-        ((name, outcome),) = run_apart([("kit", lambda: 1 + 2)], 60.0, 1 << 30)
+        ((name, outcome),) = run_in_child([("kit", lambda: 1 + 2)], 60.0, 1 << 30)
     except segjudge.UsageError as error:
         return str(error)
     return [name, outcome.kind, outcome.text]

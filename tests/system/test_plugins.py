@@ -55,7 +55,7 @@ def test_plugins_are_those_of_distributions_that_python_finds(site: Path) -> Non
         Plugin("cells", "cells_package", "cells-of-ours", "1.0").origin == "cells-of-ours 1.0 (cells = cells_package)"
     )
     assert {plugin.folder: plugin.origin for plugin in plugins.list_plugins()} == ORIGINS
-    listing = plugins.find_half(f"{UPLOADS}.plugins")
+    listing = plugins.find_plugin_spec(f"{UPLOADS}.plugins")
     module = SimpleNamespace()
     listing.loader.exec_module(module)  # type: ignore[union-attr, arg-type]
     assert [*ORIGINS.items()] == module.FOLDERS
@@ -70,12 +70,12 @@ def test_plugins_are_those_of_distributions_that_python_finds(site: Path) -> Non
     ],
 )  # fmt: skip
 def test_a_family_has_the_halves_of_its_package(name: str, half: str | None, site: Path) -> None:
-    spec = plugins.find_half(name)
+    spec = plugins.find_plugin_spec(name)
     assert (spec and spec.origin) == (half and str(site / half / "__init__.py"))
     assert (spec and spec.submodule_search_locations) == (half and [str(site / half)])
 
 
 def test_a_plugin_without_its_package_is_an_error(site: Path) -> None:
     error = "ModuleNotFoundError: there is no package absent_package"
-    assert outcome(lambda: plugins.find_half(f"{UPLOADS}.absent")) == error
-    assert outcome(lambda: plugins.find_half("families.whole")) == "KeyError: 'families'"
+    assert outcome(lambda: plugins.find_plugin_spec(f"{UPLOADS}.absent")) == error
+    assert outcome(lambda: plugins.find_plugin_spec("families.whole")) == "KeyError: 'families'"

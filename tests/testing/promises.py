@@ -235,9 +235,9 @@ def archives_and_hostile_ones(ledger: Ledger) -> None:
         ("many", (b"a\a",) * 9),
         ("two", (b"odd", b"a\a")),
     ):
-        with mock.patch.multiple(checks, make_variants=variants(*sent), run_apart=here):
+        with mock.patch.multiple(checks, make_variants=variants(*sent), run_in_child=here):
             ledger.check("hostile", about, case)
-    with mock.patch.multiple(checks, make_variants=variants(*(b"a\a",) * 5), run_apart=here):
+    with mock.patch.multiple(checks, make_variants=variants(*(b"a\a",) * 5), run_in_child=here):
         two = Case(submissions={"good": "a", "other": "b"}, prepare=case.prepare)
         ledger.check("hostile", "in the first of two", two)
 
@@ -323,7 +323,7 @@ def what_is_shown(ledger: Ledger) -> None:
             ledger.check("challenge", message, Case())
     for about, outcomes in (("equal", ("1", "1")), ("other bits", ("1", "2")), ("died", ("1", ""))):
         apart = [("n", Outcome("returned" if text else "died", text or "it died")) for text in outcomes]
-        with mock.patch.object(checks, "run_apart", return_value=apart) as ran:
+        with mock.patch.object(checks, "run_in_child", return_value=apart) as ran:
             ledger.check("backends", about, Case())
         ledger.lines.append(f"  {[name for name, _ in ran.call_args[0][0]]} {ran.call_args[0][1:]}")
 
@@ -447,7 +447,7 @@ def works_apart(ledger: Ledger) -> None:
             mock.patch.object(running, "_read_process_bytes", len),
             mock.patch.object(running.time, "process_time", iter(range(99)).__next__),
         ):
-            running._work([lambda: 4, lambda: "long" * 20, refuse, fail], 7, 1000)
+            running._run_jobs([lambda: 4, lambda: "long" * 20, refuse, fail], 7, 1000)
     lengths = [int.from_bytes(data, "little") for data in written if len(data) == 4]
     text = b"".join(data for data in written if len(data) != 4).decode()
     ledger.lines += [

@@ -14,7 +14,7 @@ import pytest
 
 from segjudge.testing import CHECKS, Case, check, checks
 from segjudge.testing.hostile import make_variants
-from segjudge.testing.running import run_apart
+from segjudge.testing.running import run_in_child
 from tests.builders import png, zipped
 from tests.families.plugins import ROOT, counting
 from tests.scoring.shares import write_files
@@ -184,7 +184,7 @@ def test_work_apart_that_dies_hangs_or_fails_is_told_and_the_next_is_done() -> N
         "sleeps": lambda: __import__("time").sleep(99),
         "returns too": lambda: 4,
     }
-    outcomes = {name: outcome.kind for name, outcome in run_apart(works.items(), 0.1, 1 << 28)}
+    outcomes = {name: outcome.kind for name, outcome in run_in_child(works.items(), 0.1, 1 << 28)}
     assert outcomes == {
         "returns": "returned", "dies": "died", "fails": "IndexError", "hungers": "MemoryError", "sleeps": "hung",
         "returns too": "returned",
@@ -192,7 +192,7 @@ def test_work_apart_that_dies_hangs_or_fails_is_told_and_the_next_is_done() -> N
 
 
 def test_work_that_ends_well_shares_a_process() -> None:
-    processes = {outcome.text for _, outcome in run_apart([(str(k), os.getpid) for k in range(5)], 10, 1 << 28)}
+    processes = {outcome.text for _, outcome in run_in_child([(str(k), os.getpid) for k in range(5)], 10, 1 << 28)}
     assert len(processes) == 1
     assert str(os.getpid()) not in processes
 

@@ -41,7 +41,7 @@ class _Footage:
     splits: Mapping[str, sequence_truth.Split]
 
     @property
-    def largest(self) -> tuple[int, int]:
+    def largest_size(self) -> tuple[int, int]:
         """Return the height and width that hold every frame."""
         sizes = [block.size for sequence in self.sequences for block in sequence.blocks]
         return max(size[0] for size in sizes), max(size[1] for size in sizes)
@@ -230,9 +230,9 @@ class VideoObjectSegmentation(TaskEnvironment):
         del render_mode
         footage = _open_footage(truth, frames, sequence, layout)
         task = _VideoTask(footage, _choose_phase(footage, protocol, phase, bundle))
-        self.action_space = spaces.Box(0, 255, footage.largest, np.uint8)
-        picture = spaces.Box(0, 255, (*footage.largest, 3), np.uint8)
-        super().__init__(task, footage.largest, {"frame": picture, "first_mask": self.action_space}, reward=reward)
+        self.action_space = spaces.Box(0, 255, footage.largest_size, np.uint8)
+        picture = spaces.Box(0, 255, (*footage.largest_size, 3), np.uint8)
+        super().__init__(task, footage.largest_size, {"frame": picture, "first_mask": self.action_space}, reward=reward)
 
     def step(self, action: Image) -> StepResult:
         truth_mask = self.task.truth() if self._reward else None

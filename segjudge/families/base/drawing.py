@@ -425,7 +425,7 @@ def _see_unit(
     names, (height, width) = [frame.name for frame in frames], frames[0].size
     size = painter.measure_picture(unit, frames[0])
     painted = PaintedUnit(painter.describe(unit), names, size, height * width)
-    for seen in painter.see_frames(unit, frames, drawn):
+    for seen in painter.read_frames(unit, frames, drawn):
         painted.add(seen, truth_alone=truth_alone)
     if painter.follows:
         painted.note_swaps()

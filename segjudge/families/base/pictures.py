@@ -93,7 +93,7 @@ class UnitPainter(abc.ABC):
             self._submission = self.open_submission(results, truth, rules.protocol, rules.limits)
 
     @abc.abstractmethod
-    def see_frames(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
+    def read_frames(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         """Yield each frame's segments, and for drawn frames also their maps at these sizes."""
 
     def measure_picture(self, unit: Unit, frame: TruthFrame) -> Size:

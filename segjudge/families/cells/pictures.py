@@ -46,7 +46,7 @@ class CellPainter(UnitPainter):
     open_submission = CellSubmission
     _submission: CellSubmission | None
 
-    def see_frames(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
+    def read_frames(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         members = self._submission.open_sequence(unit, Problems())[1] if self._submission else []
         for index, frame in enumerate(frames):
             pixels = frame.read()

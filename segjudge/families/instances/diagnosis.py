@@ -260,7 +260,7 @@ class _Calibration:
         return float((weight * np.abs(self.scores - self.shares)).sum())
 
     @property
-    def largest(self) -> float:
+    def largest_gap(self) -> float:
         """Return the largest gap of a bin (MCE)."""
         return float(np.abs(self.scores - self.shares).max(initial=0.0))
 

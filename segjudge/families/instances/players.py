@@ -42,7 +42,7 @@ class InstancePainter(UnitPainter):
         self.outlined = not diagnosis.protocol.keypoints
         self.threshold = "" if diagnosis.protocol.keypoints else "IoU"
 
-    def see_frames(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
+    def read_frames(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         diagnosis = self._diagnosis
         scene = next(list_scenes(diagnosis, [unit.facts["index"]]), None)
         if scene is None:
@@ -136,7 +136,7 @@ class VideoInstancePainter(UnitPainter):
     def __init__(self, diagnosis: InstanceDiagnosis) -> None:
         self._diagnosis = diagnosis
 
-    def see_frames(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
+    def read_frames(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         scene, size, count = (
             next(list_scenes(self._diagnosis, [unit.facts["index"]]), None),
             frames[0].size,

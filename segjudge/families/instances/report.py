@@ -247,7 +247,7 @@ def _make_scores_section(diagnosis: InstanceDiagnosis) -> Section:
                 name,
                 int(calibration.counts.sum()),
                 calibration.error,
-                calibration.largest,
+                calibration.largest_gap,
                 measure_localisation_error(diagnosis.judged, least),
             ]
         )

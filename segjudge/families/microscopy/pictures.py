@@ -23,7 +23,7 @@ class MicroscopyPainter(UnitPainter):
     open_submission = MicroscopySubmission
     _submission: MicroscopySubmission | None
 
-    def see_frames(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
+    def read_frames(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         for index, frame in enumerate(frames):
             pixels = frame.read()
             submission = self._submission

@@ -45,7 +45,7 @@ class PanopticPainter(UnitPainter):
     def class_names(self) -> Sequence[str]:
         return [name for _, name, _ in self._categories]
 
-    def see_frames(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
+    def read_frames(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         self._ordinals = {}
         predictions: Sequence[PredictedFrame | None] = [None] * len(frames)
         if self._submission is not None:

@@ -29,7 +29,7 @@ class PhrasePainter(UnitPainter):
     open_submission = PhraseSubmission
     _submission: PhraseSubmission | None
 
-    def see_frames(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
+    def read_frames(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         for index, frame in enumerate(frames):
             predictions = _pack([], frame.size)
             if self._submission is not None:
@@ -63,7 +63,7 @@ class VideoPhrasePainter(UnitPainter):
     open_submission = VideoPhraseSubmission
     _submission: VideoPhraseSubmission | None
 
-    def see_frames(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
+    def read_frames(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         crowds, predicted = unit.facts["crowds"], self._list_predictions(unit, len(frames))
         for index, (frame, frame_texts) in enumerate(zip(frames, predicted, strict=True)):
             rows = [(crowds[row[TRACK]], row[MASK], row[AREA]) for row in frame.rows]

@@ -21,7 +21,7 @@ class ReferringPainter(UnitPainter):
     open_submission = ReferringSubmission
     _submission: ReferringSubmission | None
 
-    def see_frames(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
+    def read_frames(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         for index, frame in enumerate(frames):
             ((target, area, ignored),) = frame.rows
             answer, answered, shared = "", 0, 0

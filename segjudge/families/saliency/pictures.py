@@ -22,7 +22,7 @@ class SaliencyPainter(UnitPainter):
     open_submission = SaliencySubmission
     _submission: SaliencySubmission | None
 
-    def see_frames(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
+    def read_frames(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         for index, frame in enumerate(frames):
             truth, prediction = read_object(frame.read()), np.zeros(frame.size, bool)
             if self._submission is not None:

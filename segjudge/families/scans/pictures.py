@@ -57,7 +57,7 @@ class ScanPainter(UnitPainter):
             return _LAYOUT
         return f"{_LAYOUT} {quantity(len(absences), 'scan')} without a picture: {absences[0]}."
 
-    def see_frames(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
+    def read_frames(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         for index, frame in enumerate(frames):
             pixels = frame.read()
             truth = pixels.labels_of(pixels.numbers.reshape(-1))

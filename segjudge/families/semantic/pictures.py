@@ -40,7 +40,7 @@ class SemanticPainter(UnitPainter):
     def class_names(self) -> Sequence[str]:
         return [self._protocol.name_class(label) for label in self._protocol.labels[: self._classes]]
 
-    def see_frames(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
+    def read_frames(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         for index, frame in enumerate(frames):
             pixels = frame.read()
             truth = pixels.image

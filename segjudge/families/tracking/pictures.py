@@ -36,7 +36,7 @@ class TracksPainter(UnitPainter):
     def class_names(self) -> Sequence[str]:
         return list(self._classes.values())
 
-    def see_frames(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
+    def read_frames(self, unit: Unit, frames: Sequence[TruthFrame], drawn: Mapping[int, Size]) -> Iterator[SeenFrame]:
         predictions: Sequence[Rows] = [[] for _ in frames]
         if self._submission is not None:
             frames = self._submission.size_frames(unit.name, list(frames))

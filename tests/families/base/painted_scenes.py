@@ -33,7 +33,7 @@ class _Painter(UnitPainter):
     def __init__(self, flags: Mapping[str, bool]) -> None:
         vars(self).update(flags)
 
-    def see_frames(self, *_: object) -> Iterator[SeenFrame]:
+    def read_frames(self, *_: object) -> Iterator[SeenFrame]:
         raise AssertionError("its frames are made here")
 
 

@@ -109,7 +109,7 @@ def _say(found: Any) -> Iterator[str]:
     for from_score in (-np.inf, least):
         gaps = measure_calibration(judged, from_score)
         shown = [side.round(4).tolist() for side in (gaps.counts, gaps.scores, gaps.shares)]
-        yield f"  calibration {gaps.error} {gaps.largest} {measure_localisation_error(judged, from_score)} {shown}"
+        yield f"  calibration {gaps.error} {gaps.largest_gap} {measure_localisation_error(judged, from_score)} {shown}"
     curves = {iou: round(float(curve.mean()), 5) for iou, curve in found.average_curves().items()}
     yield f"  curves {curves} {[[side.round(4).tolist()[:5] for side in found.trace_curve(category)] for category in range(3)]}"
     yield f"  keypoints {list_keypoints(found)}"

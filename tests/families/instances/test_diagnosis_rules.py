@@ -227,7 +227,7 @@ def test_calibration_is_the_gap_between_score_and_what_is_right(tmp_path: Path) 
     assert bins.scores[[0, 3, 9]] == pytest.approx([0.05, 0.3, 0.96])
     assert bins.shares[[0, 3, 9]] == pytest.approx([0, 1, 0.5])
     assert bins.error == pytest.approx((0.05 + 0.7 + 2 * 0.46) / 4)
-    assert bins.largest == pytest.approx(0.7)
+    assert bins.largest_gap == pytest.approx(0.7)
     assert measure_calibration(diagnosis, 0.3).counts.sum() == 3
     # Dogs: 25 bins part 1 and .92 from .3, which lies at .9; cats: .05 for a missing detection.
     assert measure_localisation_error(diagnosis) == pytest.approx(((2 * abs(0.96 - 0.5) + 0.6) / 3 + 0.05) / 2)

@@ -63,7 +63,7 @@ def test_mistakes_in_the_player_are_those_that_are_counted(diagnosis: tuple[Inst
     painter = InstancePainter(results)
     for row in results.list_images():
         index = next(index for index in range(len(results.counts.right)) if results.name_image(index) == row["image"])
-        (seen,) = painter.see_frames(Unit(row["image"], 1, list, {"index": index}), [], {})
+        (seen,) = painter.read_frames(Unit(row["image"], 1, list, {"index": index}), [], {})
         assert seen.judged
         right = [int((kinds == RIGHT).sum()) for kinds in seen.judged[:2]]
         missed, wrong = (len(kinds) - count for kinds, count in zip(seen.judged[:2], right, strict=True))
@@ -105,7 +105,7 @@ def test_videos_are_judged_frame_by_frame_and_exchanged_tracks_are_moments(tmp_p
     swapped = "Dog 1 and dog 2 exchange their tracks from frame 3 of video 7 (both instances are swapped)."
     assert describe_causes(diagnosis) == swapped
     frames = [TruthFrame(str(number), (20, 30), [], lambda: LabelMap(np.zeros((20, 30)))) for number in range(4)]
-    seen = list(VideoInstancePainter(diagnosis).see_frames(Unit("7", 4, list, {"index": 0}), frames, {3: (20, 30)}))
+    seen = list(VideoInstancePainter(diagnosis).read_frames(Unit("7", 4, list, {"index": 0}), frames, {3: (20, 30)}))
     assert [frame.truth.areas.tolist() for frame in seen] == [[160], *[[160, 144]] * 3]
     assert [frame.prediction.areas.tolist() for frame in seen] == [[160], [160, 144], [160, 144], [144, 160]]
     assert seen[3].shared.tolist() == [[0, 160], [144, 0]]

@@ -122,7 +122,7 @@ def coco(key: str) -> _JudgedDetections:
 def test_calibration_and_confusion_are_those_that_hotcoco_finds(key: str, run: str) -> None:
     theirs, results = read_json(HOTCOCO)["runs"][run], coco(key)
     mine = measure_calibration(results)
-    assert (mine.error, mine.largest) == pytest.approx((theirs["calibration"]["ece"], theirs["calibration"]["mce"]))
+    assert (mine.error, mine.largest_gap) == pytest.approx((theirs["calibration"]["ece"], theirs["calibration"]["mce"]))
     bins = theirs["calibration"]["bins"]
     assert mine.counts.tolist() == [item["count"] for item in bins]
     assert mine.scores == pytest.approx([item["avg_confidence"] for item in bins], abs=EXACT)

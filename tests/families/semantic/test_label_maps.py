@@ -100,7 +100,7 @@ def test_shared_pixels_have_a_row_for_each_true_and_a_column_for_each_predicted_
     truth = semantic.read_images(str(images(tmp_path / "t", a=[[1, 1, 2, 2]])))
     sent = images(tmp_path / "s", a=[[2, 2, 2, 3]])
     painter = SemanticPainter(str(sent), truth, ScoringRules(SEMANTIC_PROTOCOLS["ade20k"], UNIT_LIMITS))
-    (seen,) = painter.see_frames(truth.units[0], truth.units[0].load(), {})
+    (seen,) = painter.read_frames(truth.units[0], truth.units[0].load(), {})
     painter.close()
     assert seen.shared.tolist() == [[2, 0], [1, 1]]
 
