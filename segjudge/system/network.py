@@ -33,6 +33,8 @@ _WATCH_PAUSE = 0.1
 #: The exceptions about an address, a name, a connection, a certificate, a header or a body; a ValueError or TypeError
 #: is a defect of ours.
 _NETWORK = (requests.RequestException, urllib3.exceptions.HTTPError, http.client.HTTPException, OSError, MemoryError)
+#: The fault of an answer that is sent in chunks.
+_BAD_CHUNK = "a chunk of the answer has no valid length"
 
 
 class WireError(Exception):
@@ -60,8 +62,8 @@ def read_blocks(response: requests.Response, size: int = 1 << 16, *, decode: boo
     while True:
         try:
             block = next(blocks, None)
-        except ValueError as error:  # urllib3 raises it for a chunk of negative length
-            raise WireError(str(error)) from None
+        except ValueError:  # urllib3 raises it for a chunk of negative length
+            raise WireError(_BAD_CHUNK) from None
         if block is None:
             return
         yield block
@@ -159,13 +161,31 @@ class _Adapter(HTTPAdapter):
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the text of the innermost cause, the only informative one."""
+    """Return how a server violated HTTP, or the text of the innermost cause, the only informative one."""
     for _ in range(10):
-        cause = getattr(error, "reason", None) or error.__context__
+        if fault := _describe_violation(error):
+            return fault
+        context = None if error.__suppress_context__ else error.__context__
+        cause = getattr(error, "reason", None) or error.__cause__ or context
         if not isinstance(cause, BaseException):
             break
         error = cause
     return str(error).rpartition(": ")[2][:300] or type(error).__name__
+
+
+def _describe_violation(error: BaseException) -> str:
+    """Return the sentence about an answer that is not HTTP; "" for other errors."""
+    if isinstance(error, http.client.RemoteDisconnected):
+        return "the server closed the connection without an answer"
+    if isinstance(error, http.client.BadStatusLine):
+        return "the server does not answer in HTTP"
+    if isinstance(error, urllib3.exceptions.InvalidChunkLength) and error.length:
+        return _BAD_CHUNK
+    if isinstance(error, http.client.IncompleteRead):
+        return "the answer ended early"
+    if isinstance(error, urllib3.exceptions.DecodeError):
+        return "the answer is not compressed as its header says"
+    return ""
 
 
 def growing_pauses(shortest: float = 2.0, longest: float = 60.0) -> Iterator[float]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -27,7 +29,7 @@ def fail(error: Exception) -> Callable[..., Any]:
     ("last", "expected"),
     [
         (b"b", [b"a", b"", b"b"]),
-        (ValueError("invalid literal"), "WireError: invalid literal"),
+        (ValueError("invalid literal"), "WireError: a chunk of the answer has no valid length"),
         (ConnectionError("reset"), "ConnectionError: reset"),
     ],
 )
@@ -71,6 +73,43 @@ def test_the_reason_of_an_error_is_its_innermost_message() -> None:
         (ValueError(""), "ValueError"), (OSError("x" * 400), "x" * 300),
     ):  # fmt: skip
         assert network.reason_of(error) == reason
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (b"Transfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n", "a chunk of the answer has no valid length"),
+        (b"Transfer-Encoding: chunked\r\n\r\n-5\r\nabc\r\n", "a chunk of the answer has no valid length"),
+        (b"Transfer-Encoding: chunked\r\n\r\n5\r\nab", "the answer ended early"),
+        (b"Transfer-Encoding: chunked\r\n\r\n", "Response ended prematurely"),
+        (b"Content-Length: 50\r\n\r\nab", "the answer ended early"),
+        (
+            b"Content-Encoding: gzip\r\nContent-Length: 5\r\n\r\nabcde",
+            "the answer is not compressed as its header says",
+        ),
+        (None, "the server closed the connection without an answer"),
+        (b"HELO", "the server does not answer in HTTP"),
+    ],
+)
+def test_an_answer_that_is_not_http_is_a_sentence(answer: bytes | None, reason: str) -> None:
+    start = b"" if answer in (None, b"HELO") else b"HTTP/1.1 200 OK\r\n"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            client, _ = server.accept()
+            with client:
+                client.recv(1 << 16)
+                client.sendall(start + (answer or b""))
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/"
+
+        def read(session: network.requests.Session) -> bytes:
+            return b"".join(network.read_blocks(session.get(url, stream=True, timeout=10)))
+
+        assert outcome(lambda: network.exchange(read, lambda: None)) == f"WireError: {reason}"
+        thread.join()
 
 
 def test_pauses_double_up_to_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
