@@ -10,7 +10,7 @@ import json
 import os
 import zipfile
 from dataclasses import field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Callable, Dict, FrozenSet, List, Optional, Tuple, TypeVar
 
 import numpy as np
@@ -89,7 +89,7 @@ class UnitTruth(SplitTruth):
     def form(self) -> str:
         return self.layout
 
-    @property
+    @cached_property
     def item_names(self) -> List[str]:
         return [unit.name for unit in self.units]
 
@@ -188,14 +188,16 @@ def _open_split(
     archive: PackedFile, split: str, family: str, entry: Dict[str, Any], names_of_all: FrozenSet[str]
 ) -> UnitTruth:
     units = [
-        Unit(name, cost, partial(_load_unit, archive, f"{split}/{number}"), facts)
+        Unit(name, cost, partial(_load_unit, archive, split, number), facts)
         for number, (name, cost, facts) in enumerate(entry["units"])
     ]
     elsewhere = names_of_all.union(entry.get("elsewhere", ())).difference(unit.name for unit in units)
     return UnitTruth(family, entry["layout"], entry["facts"], units, entry["notes"], elsewhere)
 
 
-def _load_unit(archive: PackedFile, member: str) -> List[TruthFrame]:
+def _load_unit(archive: PackedFile, split: str, number: int) -> List[TruthFrame]:
+    member = f"{split}/{number}"
+
     def load() -> List[TruthFrame]:
         frames = json.loads(_member(archive, f"units/{member}.json"))
         return [

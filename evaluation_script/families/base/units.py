@@ -201,7 +201,7 @@ def _note_surplus(submission: UnitSubmission, truth: UnitTruth, *, strict: bool)
     """Return a warning about surplus units; raises SubmissionError if any unit is missing."""
     names, noun = submission.names(), submission.noun
     missing = [name for name in truth.item_names if name not in names]
-    surplus = sorted(names - truth.elsewhere.union(truth.item_names))
+    surplus = sorted(set(names).difference(truth.item_names, truth.elsewhere))
     if missing:
         lacking = f"{quantity(len(missing), noun, len(truth.units))} {inflect(len(missing), 'is', 'are')} missing"
         fault = f"{lacking}: {name_list(missing, 5)}"

@@ -11,6 +11,7 @@ import json
 import math
 import os
 import re
+from itertools import chain
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
@@ -288,18 +289,18 @@ class _PairColumns(NamedTuple):
     sizes: Array
 
 
-def _sort_pairs(texts: List[str], pairs: List[int], sizes: Array) -> Optional[_PairColumns]:
+def _sort_pairs(texts: List[str], pairs: Array, sizes: Array) -> Optional[_PairColumns]:
     """Return pairs by their ids as texts; None if an id is not a number. `sizes` ends with that of unscored pairs."""
     if not texts or max(map(len, texts)) >= _LONGEST_ID or not all(map(str.isdecimal, texts)):
         return None
     numbers = list(map(int, texts))
     if list(map(str, numbers)) != texts:
         return None
-    ids, indices = np.array(numbers, np.int64), np.array(pairs, np.int64)
+    ids = np.array(numbers, np.int64)
     order = np.argsort(ids, kind="stable")
     if (np.diff(ids[order]) == 0).any():
         return None
-    return _PairColumns(ids[order], indices[order], sizes[indices[order]])
+    return _PairColumns(ids[order], pairs[order], sizes[pairs[order]])
 
 
 class _Reader(RecordReader):
@@ -311,25 +312,21 @@ class _Reader(RecordReader):
 
     def __init__(self, truth: UnitTruth, limits: ArchiveLimits, *, official: bool) -> None:
         super().__init__(truth, limits, official=official)
-        self._unit = {name: number for number, name in enumerate(self._names)}
-        self._sizes: List[Size] = [tuple(unit.facts["size"]) for unit in truth.units]
-        self._all_sizes = np.array([*self._sizes, (0, 0)], np.int64)
+        self._unit = dict(zip(self._names, range(len(self._names))))
+        sizes = [*chain.from_iterable([unit.facts["size"] for unit in truth.units]), 0, 0]
+        self._sizes = np.array(sizes, np.int64).reshape(-1, 2)  # the last is that of pairs that are not scored
+        self._subsets = np.array([unit.facts["subset"] for unit in truth.units], np.int64)
         self._several = any(unit.facts["annotators"] > 1 for unit in truth.units[:1])
         self._listed = {(index, category) for index, category in truth.facts["listed"]}
         #: For each counted record: its pair, and whether its size differs.
         self._pairs: List[Array] = []
         self._other_size: List[Array] = []
-        #: By folder the ids of its pairs as texts, and their indices; -1 for pairs that are not scored.
-        self._rows: Dict[str, Tuple[List[str], List[int]]] = {}
-        for names in (self._names, [name for name in self._elsewhere if name not in self._unit]):
-            last = None
-            for number, name in enumerate(names):
+        #: The ids of pairs that are not scored, by folder.
+        self._unscored: Dict[str, List[str]] = {}
+        for name in self._elsewhere:
+            if name not in self._unit:
                 folder, _, text = name.rpartition("/")
-                if folder != last:  # pairs of a folder follow each other
-                    texts, pairs = self._rows.setdefault(folder, ([], []))
-                    last = folder
-                texts.append(text)
-                pairs.append(number if names is self._names else -1)
+                self._unscored.setdefault(folder, []).append(text)
         #: The pairs of a subset, if all ids are numbers.
         self._columns: Optional[_PairColumns] = None
         #: Whether the first record of a pair has a box, which the script reads.
@@ -338,7 +335,10 @@ class _Reader(RecordReader):
     def begin_subset(self, subset: int, folder: str) -> None:
         """Start the records of a subset; `folder` is the prefix of its pairs' names."""
         self._subset, self._folder, self._count_before = subset, folder, self._count
-        self._columns = _sort_pairs(*self._rows.get(folder, ([], [])), self._all_sizes)
+        pairs, unscored = np.flatnonzero(self._subsets == subset), self._unscored.get(folder, [])
+        start = len(folder) + 1 if folder else 0
+        texts = [self._names[number][start:] for number in pairs.tolist()]
+        self._columns = _sort_pairs(texts + unscored, np.append(pairs, np.full(len(unscored), -1)), self._sizes)
 
     def _read_table(self, table: RecordTable, problems: Problems) -> bool:
         if self._columns is None or table.outlined is not None:
@@ -390,9 +390,9 @@ class _Reader(RecordReader):
             add_problem(
                 row.record, self._names[row.pair], Flaw(rle.FAULTS[int(checked.fault[number])], rle.WRITE_AGAIN)
             )
-        other_size = [row.size != self._sizes[row.pair] for row in rows]
+        other_size = [row.size != self._size_of(row.pair) for row in rows]
         for number in np.flatnonzero(other_size).tolist():  # whose runs do not fill the pair's pixels
-            texts[number] = rle.compress([math.prod(self._sizes[rows[number].pair])])
+            texts[number] = rle.compress([math.prod(self._size_of(rows[number].pair))])
         pairs = np.array([row.pair for row in rows], np.int64)
         flags = (np.array([row.counts for row in rows], bool), np.array(other_size, bool))
         self._keep(pack_texts(texts), pairs, checked.area, *flags, problems)
@@ -425,6 +425,10 @@ class _Reader(RecordReader):
             scores.append(score)
         return texts, rows, scores
 
+    def _size_of(self, pair: int) -> Size:
+        height, width = self._sizes[pair].tolist()
+        return height, width
+
     def _pair_of(self, record: Any) -> "int | None":
         """Return the pair of a record; None if the record is not scored."""
         if not isinstance(record, dict) or not {"image_id", "score"} <= record.keys():
@@ -453,7 +457,7 @@ class _Reader(RecordReader):
 
     def _mask_of(self, record: Dict[str, Any], pair: int) -> Tuple[Size, str]:
         """Return the size and the compressed runs of a record's mask, unchecked."""
-        height, width = self._sizes[pair]
+        height, width = self._size_of(pair)
         mask = record.get("segmentation")
         if mask is None and self._official and record.get("bbox"):
             return (height, width), polygons.polygon_mask([_outline_box(record["bbox"])], height, width)

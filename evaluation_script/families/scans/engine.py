@@ -143,12 +143,12 @@ def sum_confusion(accumulator: UnitAccumulator[ScanProtocol]) -> Array:
 
 
 def confuse_units(units: Sequence[UnitCounts], protocol: ScanProtocol) -> Iterator[Array]:
-    """Yield such a matrix for each scan."""
+    """Yield the matrices of some scans at a time."""
     end = len(protocol.class_labels) + 1
     for batch, keys, points in cut_into_batches(units):
         classes, labels = _split_keys(keys)
         rows, columns = units_of_cells(batch) * end + classes, _index_classes(protocol)[labels]
-        yield from tabulate(rows, columns, points, (len(batch) * end, end)).reshape(-1, end, end)
+        yield tabulate(rows, columns, points, (len(batch) * end, end)).reshape(-1, end, end)
 
 
 class _ClassMeasures(NamedTuple):

@@ -66,8 +66,11 @@ class _ScanTools(UnitTools):
 
         protocol, units = accumulator.protocol, accumulator.complete_counts()
         measures = measure_classes(accumulator)
-        confusions = np.stack([*confuse_units(units, protocol)])
-        true_points, hits = confusions.sum(axis=2)[:, :-1], np.diagonal(confusions, axis1=1, axis2=2)[:, :-1]
+        batches = [
+            np.stack([tables.sum(axis=2), tables.sum(axis=1), np.diagonal(tables, axis1=1, axis2=2)])
+            for tables in confuse_units(units, protocol)
+        ]
+        true_points, predicted_points, hits = np.concatenate(batches, axis=1)[..., :-1]
         if protocol.panoptic:
             table = accumulator.stack("segments")
             costs = [table[..., MATCHED] - table[..., IOU], table[..., SURPLUS] / 2, table[..., MISSED] / 2]
@@ -78,7 +81,7 @@ class _ScanTools(UnitTools):
                 "missed": "segments of the truth that nothing matches",
             }
         else:
-            costs = [confusions.sum(axis=1)[:, :-1] - hits, true_points - hits]
+            costs = [predicted_points - hits, true_points - hits]
             divisor = true_points.sum(axis=0) + costs[0].sum(axis=0)
             kinds = {
                 "surplus": "points with the label of a class to which they do not belong",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ def describe_classes(accumulator: UnitAccumulator[Any]) -> str:
     protocol, names = accumulator.protocol, tuple(accumulator.protocol.class_names)
     counts = CauseCounts("region", "scan", "points")
     units = accumulator.complete_counts()
-    for unit, table in zip(units, confuse_units(units, protocol), strict=True):
+    for unit, table in zip(units, chain.from_iterable(confuse_units(units, protocol)), strict=True):
         seen, judged = _judge_table(table[:-1], protocol)
         counts.add(unit.name, seen, judged, names)
     return counts.describe()
