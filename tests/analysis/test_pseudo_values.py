@@ -210,6 +210,12 @@ def test_cases_that_pseudo_values_alone_tell_apart_are_ties(pseudo: bool, p: flo
     assert rank_by_every_rule(task, Rule(), 5).sign(0, 1) == ("=" if pseudo else "+")
 
 
+def test_algorithms_with_equal_values_share_the_first_rank() -> None:
+    sums = np.array([[0.5, 0.75], [0.75, 0.5], [0.25, 0.25]])
+    ranked = rank_by_every_rule(TaskScores("AP", ("A", "B", "C"), ("a", "b"), sums), Rule(), 2)
+    assert ranked.verdict() == "AP: A, B share the first rank over 2 cases."
+
+
 def test_a_method_is_not_significantly_better_for_one_image_of_sixteen(tmp_path: Path) -> None:
     world, random = make_world(np.random.default_rng(5), 16, 1, 3), np.random.default_rng(6)
     spoilt = [video.copy() for video in world]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -103,6 +104,28 @@ async def converse(
     pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
     await server._BoundedApp(app, lambda: stopping)({"type": kind, "headers": pairs}, receive, send)
     return [*lines, *([f"leaves {len(waiting)}"] if waiting else [])]
+
+
+@pytest.mark.parametrize("started", [False, True])
+@pytest.mark.parametrize("stopping", [False, True])
+def test_a_request_that_a_stop_cancels_is_answered_once(started: bool, stopping: bool) -> None:
+    sent = list[Any]()
+
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        if started:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise asyncio.CancelledError
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def ask() -> None:
+        with pytest.raises(asyncio.CancelledError) if started or not stopping else nullcontext():
+            await server._BoundedApp(app, lambda: stopping)({"type": "http", "headers": []}, None, send)  # type: ignore[arg-type]
+
+    asyncio.run(ask())
+    answered = [(message["status"], dict(message["headers"]).get(b"retry-after")) for message in sent[:1]]
+    assert answered == ([(200, None)] if started else [(503, b"5")] if stopping else [])
 
 
 @pytest.mark.parametrize(
