@@ -30,7 +30,7 @@ from segjudge.evaluation_script.families import FOLDERS, PROTOCOLS, folder_of
 from segjudge.families import tools_of
 from segjudge.families.truths import TruthSource
 from segjudge.report.page import PageOptions, make_page_options, render_page
-from segjudge.scoring.report import make_report, make_truth_report
+from segjudge.scoring.report import make_truth_report
 from segjudge.scoring.scores import Scores
 from segjudge.starting.new_challenge import NewChallenge, create, write_demo_truth
 from segjudge.system.errors import UsageError
@@ -54,7 +54,7 @@ def show(protocol: str, folder: Path, shows: Collection[str] = SHOWS) -> dict[st
         files, options = write_mistakes(protocol, folder), make_page_options("", 6)
         value_of(protocol, "spoil_pages", Path)(files.results)
         scores = segjudge.score(files.results, files.truth, protocol)
-        made["report"] = _read(render_page(make_report(scores, "mistakes", options)))
+        made["report"] = _read(render_page(scores.make_page(options, "mistakes")))
     if set(shows) - {"challenge", "report"}:
         truths = [scorer.truth for scorer in scores.open_inputs().scorers.values()]
         moved, rules = folder / "moved.zip", scores.reports[0].protocol

@@ -36,7 +36,7 @@ from segjudge.report.page import (
     make_page_options,
     render_page,
 )
-from segjudge.report.sentences import LITTLE
+from segjudge.report.sentences import HIDDEN, LITTLE
 from segjudge.report.tables import (
     LOOK,
     PLAIN,
@@ -49,10 +49,9 @@ from segjudge.report.tables import (
     key_of_rows,
     to_frame,
 )
-from segjudge.scoring.document import HIDDEN, cases_of
 from segjudge.scoring.figures import write_film
 from segjudge.scoring.notebook import draw_worst, is_quick, render_with_style
-from segjudge.scoring.scores import Scores
+from segjudge.scoring.scores import Scores, cases_of
 from segjudge.system.arguments import FLAG, SEVERAL, TEXT, Kind, check_arguments, check_options
 from segjudge.system.errors import OptionError, UsageError
 

@@ -16,9 +16,9 @@ import numpy as np
 from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.files.problems import name_hint, name_list, printable, quantity
 from segjudge.families import describe_unknown_metric, prefers_smaller
-from segjudge.scoring.document import HIDDEN, cases_of, make_document
+from segjudge.report.sentences import HIDDEN
 from segjudge.scoring.parts import merge_parts
-from segjudge.scoring.scores import Scores
+from segjudge.scoring.scores import Scores, cases_of, make_ranking_document
 from segjudge.system.errors import UsageError
 
 from .rankings import TaskScores
@@ -87,7 +87,7 @@ def name_scores(entries: Iterable[object]) -> dict[str, Scores]:
 
 def scores_of(name: str, scores: Scores, split: str = "") -> AlgorithmScores:
     """Return the data of scores that a ranking needs."""
-    return _read_document(name, make_document(scores.reports, scores.provenance, scores.notes), split)
+    return _read_document(name, make_ranking_document(scores), split)
 
 
 def _read_document(name: str, document: Mapping[str, Any], split: str = "") -> AlgorithmScores:
@@ -304,8 +304,7 @@ def _make_task(path: str, name: str, cells: Mapping[tuple[str, str], float], *, 
 def _read_file(path: str) -> Any:
     """Return the scores in a file of `score --json` or `Scores.save`."""
     if zipfile.is_zipfile(path):
-        reports, notes, provenance = merge_parts([path])
-        return make_document(reports, provenance, notes)
+        return make_ranking_document(Scores(*merge_parts([path])))
     with open(path, encoding="utf-8") as file:
         return json.load(file)
 

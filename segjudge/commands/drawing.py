@@ -78,7 +78,7 @@ class Drawing(NamedTuple):
     def _draw_player(self) -> int:
         """Write a page with the player and confused classes, instead of pictures of all images."""
         from segjudge.report.page import PageOptions, render_page
-        from segjudge.scoring.report import make_report, make_truth_report
+        from segjudge.scoring.report import make_truth_report
 
         rules, truth = self.choice.rules, self.choice.source.path
         if self.iou != IOU or self.score or self.choice.categories:
@@ -87,7 +87,7 @@ class Drawing(NamedTuple):
         check_outputs([BuiltFile(out)], [self.images] if self.images else [])
         options = PageOptions(self.images, _SHOWN_BYTES)
         if self.results:
-            page = make_report(self.choice.score_openly(self.results), name_of(self.results), options)
+            page = self.choice.score_openly(self.results).make_page(options)
         else:
             page = make_truth_report(self.choice.open_splits(), rules.family, name_of(truth), options)
         sections = [section for section in page.sections if section.template in _SHOWN_SECTIONS]

@@ -40,7 +40,7 @@ _BUDGET = 6
 def _report(args: argparse.Namespace) -> int:
     from segjudge.evaluation_script.runner.tuning import reuse_memory
     from segjudge.report.page import list_verdicts, make_page_options, render_page
-    from segjudge.scoring.report import make_report, make_stored_page, make_truth_report, render_stored
+    from segjudge.scoring.report import make_stored_page, make_truth_report, render_stored
 
     reuse_memory()
     choice = TruthChoice.read(vars(args))
@@ -57,14 +57,12 @@ def _report(args: argparse.Namespace) -> int:
     choice = choice.complete("report", f"; or RESULTS that a phase stored, as JSON{reason}")
     if args.draw is not None:
         return _draw_into_folder(args, choice)
-    title, options = (
-        args.title or name_of(args.results or choice.source.path),
-        make_page_options(choice.choose_images(args.images), args.budget),
-    )
+    options = make_page_options(choice.choose_images(args.images), args.budget)
     if args.results:
-        page = make_report(choice.score_openly(args.results), title, options)
+        page = choice.score_openly(args.results).make_page(options, args.title or "")
     else:
-        page = make_truth_report(choice.open_splits(), choice.rules.family, title, options)
+        truths, title = choice.open_splits(), args.title or name_of(choice.source.path)
+        page = make_truth_report(truths, choice.rules.family, title, options)
     text, verdicts = render_page(page), list_verdicts(page)
     write_html(text, args.out, verdicts)
     return DONE

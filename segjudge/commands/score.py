@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,6 @@ from segjudge.evaluation_script.families import FAMILIES
 from segjudge.evaluation_script.families.sequences.protocols import DAVIS_TASKS
 from segjudge.evaluation_script.files.limits import is_litter
 from segjudge.evaluation_script.runner.tuning import reuse_memory
-from segjudge.evaluation_script.values import dataclass
 from segjudge.system.errors import OptionError, UsageError
 from segjudge.system.files import ARCHIVES, OutputFile, OutputFolder, check_outputs, make_folder, open_output
 
@@ -41,9 +39,8 @@ from .shared import (
 from .truths import TruthChoice, add_truth_choice
 
 if TYPE_CHECKING:
-    from segjudge.evaluation_script.families.base.family import FamilyProtocol, Progress
-    from segjudge.scoring.request import ScoredSubmissions, ScoreRequest
-    from segjudge.scoring.scores import Scores
+    from segjudge.scoring.request import ScoreRequest
+    from segjudge.scoring.scores import ScoredSubmissions, ScoreOutputs, Scores
 
 _EXAMPLE = "segjudge score masks.zip --truth DAVIS --protocol davis2017 --subset val"
 #: Options of the official tools, Places 2017's script and DAVIS's, by ours.
@@ -61,13 +58,14 @@ _WIDTH = 80
 
 
 def _score(args: argparse.Namespace) -> int:
+    from segjudge.scoring.scores import Scores
+
     reuse_memory()
     paths = _list_results(args.results)
     options = _translate({**vars(args), "results": paths[0] if paths else None})
     if not options["results"]:
         raise UsageError(f"score needs RESULTS, for example: {as_typed(_EXAMPLE)}")
     choice = TruthChoice.read(options).complete("score")
-    _refuse_ignored(options, choice, len(paths))
     request = choice.request(
         options["results"] if len(paths) < 2 else "",
         secrecy=any((args.csv, args.json, args.results_yaml, args.report, args.save, args.chosen_part)),
@@ -75,21 +73,31 @@ def _score(args: argparse.Namespace) -> int:
         keeps_open=bool(args.report or args.save),
         is_identified=bool(args.json or args.report or args.save),
     )
-    ends_here = args.report or args.json == "-" or args.style or args.cap or args.id_zero_quirk
-    outputs = _Outputs(
-        *(args.json, args.csv, args.results_yaml, args.hub_dataset, args.all_metrics, args.report),
-        images=choice.choose_images(None) if args.report else "",
-        hidden=choice.hide_splits() if args.results_yaml else frozenset(),
+    images = choice.choose_images(None) if args.report else ""
+    hidden = choice.hide_splits() if args.results_yaml else frozenset[str]()
+    _refuse_ignored(options, request, len(paths))
+    ends_here = args.report or args.json == "-" or args.style or args.cap or args.id_zero_quirk or len(paths) > 1
+    outputs = _choose_outputs(
+        args,
+        hidden=hidden,
         compares=request.phase is None,
         is_official=args.style == "official",
-        next_command="" if ends_here else choice.spell("report", options["results"]),
+        has_verdicts=not ends_here,
     )
-    with ProgressBar("part" if args.scheduler else "sequence") as bar:
-        results = _score_request(request, paths, args, bar)
+    results = _score_request(request, paths, args)
     if results is None:
         mention(f"Wrote {args.out}")
         return DONE
-    return outputs.write(results)
+    code = _write(results, outputs, args.report or "")
+    if args.report and isinstance(results, Scores):
+        from segjudge.report.page import list_verdicts, make_page_options, render_page
+
+        page = results.make_page(make_page_options(images, _BUDGET))
+        text, verdicts = render_page(page), list_verdicts(page)
+        write_html(text, args.report, verdicts)
+    if not ends_here:
+        mention(f"For causes and pictures, run: {choice.spell('report', options['results'])}")
+    return code
 
 
 def _list_results(paths: list[str]) -> list[str]:
@@ -103,26 +111,27 @@ def _list_results(paths: list[str]) -> list[str]:
 
 
 def _score_request(
-    request: ScoreRequest, paths: list[str], args: argparse.Namespace, progress: Progress
+    request: ScoreRequest, paths: list[str], args: argparse.Namespace
 ) -> Scores | ScoredSubmissions | None:
     """Score one or several submissions; return None if only a part was counted and written."""
-    from segjudge.scoring.request import PartCounter, prepare, score_several
-
     if args.scheduler:
         from segjudge.scoring.sharing import connect, score_by_workers
 
-        with connect(args.scheduler) as client:
-            scores = score_by_workers(client, request, progress)
+        with connect(args.scheduler) as client, ProgressBar("part") as bar:
+            scores = score_by_workers(client, request, bar)
     else:
-        prepared = prepare(request, progress)
-        if args.chosen_part:
-            from segjudge.evaluation_script.runner.parallel import Part
+        from segjudge.scoring.request import PartCounter, prepare, score_several
 
-            PartCounter(prepared).write(Part(*args.chosen_part), args.out, progress)
-            return None
-        if len(paths) > 1:
-            return score_several(prepared, paths, progress)
-        scores = prepared.score(progress)
+        with ProgressBar() as bar:
+            prepared = prepare(request, bar)
+            if len(paths) > 1:
+                return score_several(prepared, paths, bar)
+            if args.chosen_part:
+                from segjudge.evaluation_script.runner.parallel import Part
+
+                PartCounter(prepared).write(Part(*args.chosen_part), args.out, bar)
+                return None
+            scores = prepared.score(bar)
     if args.save:
         scores.save(args.save, kinds=True)
     return scores
@@ -153,11 +162,11 @@ def _translate(arguments: dict[str, Any]) -> dict[str, Any]:
     return ours
 
 
-def _refuse_ignored(options: dict[str, Any], choice: TruthChoice, submissions: int) -> None:
+def _refuse_ignored(options: dict[str, Any], request: ScoreRequest, submissions: int) -> None:
     """Raise UsageError for ignored or incomplete options; `segjudge.score` checks the rest."""
-    family = "" if choice.phase else choice.rules.family
+    family = "" if request.phase else request.protocol.family
     ignored = {
-        "--phase": ("cap", "id_zero_quirk", "chosen_part", "scheduler") if choice.phase else (),
+        "--phase": ("cap", "id_zero_quirk", "chosen_part", "scheduler") if request.phase else (),
         "--scheduler": ("chosen_part",) if options["scheduler"] else (),
         "--part": ("report", "save", "json", "csv", "results_yaml", "style") if options["chosen_part"] else (),
         family: ("cap", "id_zero_quirk", "style") if family and not FAMILIES[family].adjustable_rules else (),
@@ -175,135 +184,65 @@ def _refuse_ignored(options: dict[str, Any], choice: TruthChoice, submissions: i
             raise OptionError(f"{option} is for one submission, not {submissions}; name one, or omit the option")
 
 
-@dataclass(frozen=True)
-class _Outputs:
-    """The outputs of scores that a command was asked for."""
+def _choose_outputs(args: argparse.Namespace, **more: Any) -> ScoreOutputs:
+    """Return the outputs that `score` and `merge` have; raises OptionError without the hub's name of the data set."""
+    from segjudge.scoring.scores import ScoreOutputs
 
-    json: str | None
-    csv: str | None
-    results_yaml: str | None
-    hub_dataset: str
-    #: Print columns that do not fit below the table.
-    all_metrics: bool
-    #: The page to write.
-    report: str | None = None
-    #: The folder of the pictures on the page.
-    images: str = ""
-    #: Splits whose scores are omitted from the published file of hubs.
-    hidden: frozenset[str] = frozenset()
-    #: Print published numbers, for results on a truth that the user named.
-    compares: bool = True
-    #: Print like the script of Places 2017.
-    is_official: bool = False
-    #: The command that shows causes and pictures, printed after the verdicts; "": print neither.
-    next_command: str = ""
+    if args.hub_dataset and not args.results_yaml:
+        raise OptionError("hub-dataset needs --results-yaml")
+    if args.results_yaml and not re.fullmatch(r"[\w.-]+/[\w.-]+", args.hub_dataset, re.ASCII):
+        fault = f"{args.hub_dataset!r} does not have that form" if args.hub_dataset else "by its name there"
+        raise OptionError(f"results-yaml needs --hub-dataset OWNER/NAME, the data set on the hub: {fault}")
+    shown, files = look(choose_stream(args.json), _WIDTH), (args.json, args.csv, args.results_yaml)
+    return ScoreOutputs(*files, hub_dataset=args.hub_dataset, look=shown, all_metrics=args.all_metrics, **more)
 
-    def __post_init__(self) -> None:
-        """Raise OptionError if a file for model hubs lacks the hub's name of the dataset."""
-        if self.hub_dataset and not self.results_yaml:
-            raise OptionError("hub-dataset needs --results-yaml")
-        if self.results_yaml and not re.fullmatch(r"[\w.-]+/[\w.-]+", self.hub_dataset, re.ASCII):
-            fault = f"{self.hub_dataset!r} does not have that form" if self.hub_dataset else "by its name there"
-            raise OptionError(f"results-yaml needs --hub-dataset OWNER/NAME, the data set on the hub: {fault}")
 
-    def write(self, results: Scores | ScoredSubmissions) -> int:
-        """Write and print scores; return 1 if one of several submissions could not be scored."""
-        from segjudge.evaluation_script.scoring.answer import limit_warnings
-        from segjudge.families import tools_of
-        from segjudge.report.tables import format_report, format_submissions
-        from segjudge.scoring.scores import Scores
+def _write(results: Scores | ScoredSubmissions, outputs: ScoreOutputs, page: str = "") -> int:
+    """Write and print results; return 1 if one of several submissions could not be scored.
 
-        for note in limit_warnings(results.notes):
-            say(f"truth: {note}")
-        text, stream = self._write_files(results), choose_stream(self.json)
-        tables: list[tuple[FamilyProtocol, str]] = []
-        style: dict[str, Any] = {"look": look(stream, _WIDTH), "all_metrics": self.all_metrics}
-        if isinstance(results, Scores):
-            warnings = limit_warnings(results.warnings)
-            for report in results.reports:
-                if report.split in self.hidden:
-                    say(f"{report.split} is hidden from participants, and omitted from {self.results_yaml}")
-                official = tools_of(report.protocol.family).format_official(report) if self.is_official else ""
-                table = official or format_report(report, compare=self.compares, **style) + "\n"
-                tables.append((report.protocol, table))
-        else:
-            warnings = results.warnings
-            for split, protocol in results.protocols.items():
-                rows = [(name, values if isinstance(values, str) else values[split]) for name, values in results.rows]
-                table = format_submissions(split, list(protocol.metrics), rows, **style) + "\n"
-                tables.append((protocol, table))
-        for protocol, table in tables:
-            mention(f"Protocol {protocol.name}: {protocol.about}")
-            print(table, file=stream)
-        if self.json == "-":
-            print(text)  # alone: a program reads it
-        for line in warnings:
-            say(f"warning: {line}")
-        if isinstance(results, Scores):
-            return self._explain(results)
-        faulty = sum(isinstance(values, str) for _, values in results.rows)
-        if faulty:
-            say(f"{faulty} of {len(results.rows)} submissions could not be scored", "bad")
-        return THEIRS if faulty else DONE
+    `page` is a file that is written later.
+    """
+    from segjudge.evaluation_script.files.problems import printable
+    from segjudge.evaluation_script.scoring.answer import limit_warnings
 
-    def _write_files(self, results: Scores | ScoredSubmissions) -> str:
-        """Write the files, and print the paths of those in a folder; return the text of the JSON."""
-        if not (self.json or self.csv or self.results_yaml):
-            return ""
-        from segjudge.scoring.document import make_csv, make_results_yaml, make_scores_document
-        from segjudge.scoring.scores import Scores
-
-        files, document, tables = dict[str, str](), dict[str, Any](), dict[str, str]()
-        if not isinstance(results, Scores):
-            document = {"submissions": results.documents}
-        elif self.json:
-            document = make_scores_document(results.reports, results.provenance, results.notes)
-        text = json.dumps(document, indent=1, allow_nan=False) if self.json else ""
-        if self.json and self.json != "-":
-            files[self.json] = f"{text}\n"
-        if isinstance(results, Scores) and self.results_yaml:
-            public = [report for report in results.reports if report.split not in self.hidden]
-            files[self.results_yaml] = make_results_yaml(public, self.hub_dataset)
-        if isinstance(results, Scores) and self.csv:
-            tables = make_csv(results.reports, self.csv)
-            make_folder(self.csv)
-            page = [self.report] if self.report and self.report != "-" else []
-            check_outputs([*files, *tables, *page], [])
-        for path, content in {**files, **tables}.items():
-            with open_output(path) as file:
-                file.write(content)
-        for path in tables:
-            mention(f"Wrote {path}")
-        return text
-
-    def _explain(self, scores: Scores) -> int:
-        """Write the page, or print the verdict on each split and the command that shows more."""
-        from segjudge.evaluation_script.files.problems import printable
-        from segjudge.families import tools_of
-
-        if self.report:
-            from segjudge.report.page import list_verdicts, make_page_options, render_page
-            from segjudge.scoring.report import make_report
-
-            page = make_report(scores, scores.title, make_page_options(self.images, _BUDGET))
-            text, verdicts = render_page(page), list_verdicts(page)
-            write_html(text, self.report, verdicts)
-        if self.next_command:
-            for report in scores.reports:
-                loss = tools_of(report.protocol.family).describe_loss(report)
-                which = f" on {printable(report.split)}" if len(scores.reports) > 1 else ""
-                if loss:
-                    mention(f"Verdict{which}: {loss}")
-            mention(f"For causes and pictures, run: {self.next_command}")
-        return DONE
+    for note in limit_warnings(results.notes):
+        say(f"truth: {note}")
+    texts = results.make_texts(outputs)
+    documents = {outputs.json: f"{texts.document}\n", outputs.results_yaml: texts.results_yaml}
+    files = {path: text for path, text in documents.items() if path and path != "-"}
+    tables = {os.path.join(outputs.csv or "", name): text for name, text in texts.csv.items()}
+    if outputs.csv:
+        make_folder(outputs.csv)
+        check_outputs([*files, *tables, *([page] if page and page != "-" else [])], [])
+    for path, text in {**files, **tables}.items():
+        with open_output(path) as file:
+            file.write(text)
+    for path in tables:
+        mention(f"Wrote {path}")
+    for split in texts.withheld:
+        say(f"{split} is hidden from participants, and omitted from {outputs.results_yaml}")
+    for protocol, table in texts.tables:
+        mention(f"Protocol {protocol.name}: {protocol.about}")
+        print(table, file=choose_stream(outputs.json))
+    if outputs.json == "-":
+        print(texts.document)  # alone: a program reads it
+    for line in texts.warnings:
+        say(f"warning: {line}")
+    for split, verdict in texts.verdicts.items():
+        if verdict:
+            which = f" on {printable(split)}" if len(texts.verdicts) > 1 else ""
+            mention(f"Verdict{which}: {verdict}")
+    if texts.fault:
+        say(texts.fault, "bad")
+    return THEIRS if texts.fault else DONE
 
 
 def _merge(args: argparse.Namespace) -> int:
     from segjudge.scoring.parts import merge_parts
     from segjudge.scoring.scores import Scores
 
-    outputs = _Outputs(args.json, args.csv, args.results_yaml, args.hub_dataset, args.all_metrics)
-    return outputs.write(Scores(*merge_parts(args.parts)))
+    outputs = _choose_outputs(args)
+    return _write(Scores(*merge_parts(args.parts)), outputs)
 
 
 def _part_number(text: str) -> tuple[int, int]:

@@ -305,6 +305,11 @@ def add_summary(report: Report, sections: Sequence[Section], meanings: Mapping[s
     return [*verdict, make_summary(report, meanings), *sections[len(verdict) :]]
 
 
+def join_splits(splits: Mapping[str, Sequence[Section]]) -> list[Section]:
+    """Join the sections of all splits; with several splits, titles name them."""
+    return [section.of_split(name, named=len(splits) > 1) for name, sections in splits.items() for section in sections]
+
+
 def list_verdicts(page: ReportPage) -> list[str]:
     """Return the verdict on each split as plain text: the value of the metric, and the cause of most of the loss."""
     titles = [section.title for section in page.sections if section.template == VERDICT]

@@ -13,6 +13,8 @@ from .tables import format_number
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.reports import Row
 
+#: The note after the name of a split whose scores are hidden from participants, in files and pages.
+HIDDEN = "is hidden from participants: publish none of its scores"
 #: The loss that nothing explains, and the minimum share of a mentioned kind.
 LITTLE, _MENTIONED = 0.0005, 0.1
 #: The minimum number of cases among which a loss counts as spread.

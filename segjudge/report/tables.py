@@ -377,6 +377,12 @@ def format_units(report: Report, metrics: Sequence[str] = ()) -> tuple[str, str]
     return unit, format_csv([unit.capitalize(), "Id", *columns], cells)
 
 
+def format_means(report: Report) -> str:
+    """Return the metrics of a split's protocol as CSV."""
+    metrics = list(report.protocol.metrics)
+    return format_csv(metrics, [[format_cell(report.values[metric]) for metric in metrics]])
+
+
 def format_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     import csv
 

@@ -1,10 +1,10 @@
 """Scoring from Python: `segjudge.score`, here or on a cluster, of files or masks in memory.
 
 `request` opens, checks and scores results; `parts` writes and merges counts, `sharing` has them counted elsewhere, and
-`arrays` counts masks in memory, all through the upload's Scorer. `scores` is what they return, and `document` makes the
-files of `score`. Presentation of one result: `report` makes its page, or that of a truth or a stored result, `notebook`
-its view below a cell, and `figures` draws with matplotlib. `segjudge.analysis` compares several methods. These modules
-are imported on demand, because few commands need all of them.
+`arrays` counts masks in memory, all through the upload's Scorer. `scores` is what they return, with its tables, files
+and page; `notebook` makes its view below a cell, and `figures` draws with matplotlib. `report` makes the page of a
+truth or of a stored result. `segjudge.analysis` compares several methods. These modules are imported on demand, because
+few commands need all of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from segjudge.scoring.sharing import DaskClient
 
 __all__ = [
-    "arrays", "document", "figures", "notebook", "parts", "report", "request", "score", "scores", "sharing",
+    "arrays", "figures", "notebook", "parts", "report", "request", "score", "scores", "sharing",
 ]  # fmt: skip
 
 
@@ -73,6 +73,7 @@ def score(  # noqa: PLR0913 - published: the published options of results and tr
     from segjudge.families.truths import TruthSource
     from segjudge.scoring.request import ScoreRequest, find_protocol, prepare, read_names
     from segjudge.system.arguments import FLAG, FUNCTION, SOURCE, TEXT, check_arguments, check_options
+    from segjudge.system.errors import UsageError
 
     check_arguments(SOURCE, results=results, truth=truth)
     check_options(SOURCE, unseen=unseen, categories=categories)
@@ -84,7 +85,10 @@ def score(  # noqa: PLR0913 - published: the published options of results and tr
     rules, names = find_protocol(protocol), read_names(sequences)
     request = ScoreRequest(os.fspath(results), source, rules, split or "", names, strict, jobs)
     if executor is not None:
+        from segjudge.scoring.parts import has_known_rules
         from segjudge.scoring.sharing import score_by_workers
 
+        if not has_known_rules(rules):
+            raise UsageError(f"the rules of {rules.name} were changed; an executor scores only by its own rules")
         return score_by_workers(executor, request, progress)
     return prepare(request, progress).score(progress)

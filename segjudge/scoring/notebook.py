@@ -6,7 +6,7 @@ import base64
 import io
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from markupsafe import Markup
 from PIL import Image
@@ -16,12 +16,11 @@ from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.families import tools_of
 from segjudge.families.base.tools import Film, FilmChoice, ScoredMethod
 from segjudge.report.page import picture_kind, read_styles, templates
+from segjudge.report.sentences import HIDDEN
 from segjudge.system.errors import UsageError
 
-from .document import HIDDEN
-
 if TYPE_CHECKING:
-    from .report import ShownScores
+    from segjudge.families.base.tools import ScoringInputs
 
 #: The maximum number of shown warnings.
 _MOST_WARNINGS = 5
@@ -33,6 +32,36 @@ _COLUMNS, _SIDE, _QUALITY, _MOST_ROWS = 4, 240, 60, 4
 _RULE = re.compile(r"(?<![^}\s/])([.\w][^{}@/;]*)\{([^{}]*)\}")
 _SELECTED = re.compile(r"\.([a-z][\w-]*)")
 _CLASSES = re.compile(r'class="([^"]*)"')
+
+
+class ShownScores(Protocol):
+    """The scores that a cell shows."""
+
+    @property
+    def reports(self) -> list[Report]:
+        """Return the reports of its splits."""
+
+    @property
+    def notes(self) -> list[str]:
+        """Return the notes about oddities of the truth."""
+
+    @property
+    def provenance(self) -> Mapping[str, Any]:
+        """Return the provenance of the scores."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """Return the warnings for participants."""
+
+    @property
+    def is_on_files(self) -> bool:
+        """Return True if the scored files can be read again."""
+
+    def open_inputs(self) -> ScoringInputs:
+        """Open the scored files again."""
+
+    def choose_report(self, split: str = "") -> Report:
+        """Return the report of a split, or of the only one."""
 
 
 def render_scores(scores: ShownScores) -> str:

@@ -1,83 +1,36 @@
-"""The pages of scores, of a truth alone, and of a stored result."""
+"""The pages of a truth alone, and of a stored result."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
-from segjudge.evaluation_script.scoring.answer import limit_warnings
 from segjudge.families import FamilyTools, describe_metrics, tools_of
 from segjudge.report.page import (
     ReportPage,
     Section,
     add_summary,
     describe_digests,
+    join_splits,
     make_list,
     make_origins,
     make_tables,
     render_page,
 )
+from segjudge.report.sentences import HIDDEN
 from segjudge.report.stored import as_list, as_mapping, as_text, read_reports, refuse
 
-from .document import HIDDEN
-
 if TYPE_CHECKING:
-    from segjudge.evaluation_script.families.base.reports import Report
     from segjudge.evaluation_script.families.base.truth import SplitTruth
-    from segjudge.families.base.tools import ScoringInputs
     from segjudge.report.page import PageOptions
-
-
-class ShownScores(Protocol):
-    """The scores that a page shows."""
-
-    @property
-    def reports(self) -> list[Report]:
-        """Return the reports of its splits."""
-
-    @property
-    def notes(self) -> list[str]:
-        """Return the notes about oddities of the truth."""
-
-    @property
-    def provenance(self) -> Mapping[str, Any]:
-        """Return the provenance of the scores."""
-
-    @property
-    def warnings(self) -> list[str]:
-        """Return the warnings for participants."""
-
-    @property
-    def is_on_files(self) -> bool:
-        """Return True if the scored files can be read again."""
-
-    def open_inputs(self) -> ScoringInputs:
-        """Open the scored files again."""
-
-    def choose_report(self, split: str = "") -> Report:
-        """Return the report of a split, or of the only one."""
-
-
-def make_report(scores: ShownScores, title: str, options: PageOptions) -> ReportPage:
-    """Make the page of scores; without their files, it shows only metrics and tables."""
-    options = replace(options, budget=options.budget // max(len(scores.reports), 1))
-    inputs, splits = scores.open_inputs() if scores.is_on_files else None, {}
-    for report in scores.reports:
-        tools, meanings = tools_of(report.protocol.family), describe_metrics(report)
-        sections = [make_tables(report)] if inputs is None else tools.make_sections(inputs, report, options)
-        splits[report.split] = add_summary(report, sections, meanings)
-    warnings = [f"truth: {note}" for note in scores.notes] + scores.warnings
-    origins = make_origins(limit_warnings(warnings), scores.provenance)
-    return ReportPage(title, [*_join_splits(splits), origins], describe_digests(scores.provenance))
 
 
 def make_truth_report(truths: Mapping[str, SplitTruth], family: str, title: str, options: PageOptions) -> ReportPage:
     """Make the page of a family's truth alone, split by split."""
     tools = tools_of(family)
     return ReportPage(
-        title, _join_splits({name: tools.make_truth_sections(name, truth, options) for name, truth in truths.items()})
+        title, join_splits({name: tools.make_truth_sections(name, truth, options) for name, truth in truths.items()})
     )
 
 
@@ -102,7 +55,7 @@ def make_stored_page(result: Mapping[str, object], title: str) -> ReportPage:
             tools = _tools_that_read(report.protocol.name)
             sections = tools.make_stored_sections(as_mapping(losses[report.split]), report)
         splits[report.split] = add_summary(report, sections, describe_metrics(report))
-    joined = _join_splits(splits)
+    joined = join_splits(splits)
     if not reports:
         joined.append(make_list("Summary", [], "The scores of this phase are not shown."))
     warnings = [f"{as_text(split)} {HIDDEN}" for split in as_list(result.get("hidden", []))]
@@ -122,11 +75,6 @@ def render_stored(page: ReportPage) -> str:
     except RecursionError:
         refuse("is nested too deeply")
     return text.encode("utf-8", "replace").decode("utf-8")  # a name may contain a lone surrogate
-
-
-def _join_splits(splits: Mapping[str, Sequence[Section]]) -> list[Section]:
-    """Join the sections of all splits; with several splits, titles name them."""
-    return [section.of_split(name, named=len(splits) > 1) for name, sections in splits.items() for section in sections]
 
 
 def _tools_that_read(protocol: str) -> FamilyTools:

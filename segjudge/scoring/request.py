@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS, describe_unknown, engine_of
 from segjudge.evaluation_script.families.base.family import (
     FamilyProtocol,
     Progress,
     ScoringRules,
-    Values,
     ignore_progress,
 )
 from segjudge.evaluation_script.families.base.truth import AnnotationFile, SplitTruth
@@ -31,7 +30,8 @@ from segjudge.evaluation_script.scoring.provenance import numbers_of, provenance
 from segjudge.evaluation_script.scoring.scorer import Scorer, is_packed, phase_scorers
 from segjudge.evaluation_script.values import dataclass
 from segjudge.families.truths import TruthSource, open_truth
-from segjudge.scoring.scores import Scores
+from segjudge.report.sentences import HIDDEN
+from segjudge.scoring.scores import ScoredSubmissions, Scores
 from segjudge.system.addresses import digest_of, resolve_address
 from segjudge.system.arguments import describe_value
 from segjudge.system.errors import ArgumentTypeError, OptionError, UsageError
@@ -132,26 +132,11 @@ class PreparedScoring:
         return provenance(protocols, truth, results, backend().name, limits)
 
 
-class ScoredSubmissions(NamedTuple):
-    """Several submissions scored on one truth, without their counts."""
-
-    #: The oddities of the truth.
-    notes: list[str]
-    #: The protocols by split.
-    protocols: dict[str, FamilyProtocol]
-    #: The name of each submission, and its metrics by split or the reason why it has none.
-    rows: list[tuple[str, dict[str, Values] | str]]
-    warnings: list[str]
-    #: The documents of all submissions, if they are identified.
-    documents: list[dict[str, Any]]
-
-
 def score_several(
     prepared: PreparedScoring, paths: Sequence[str], progress: Progress = ignore_progress
 ) -> ScoredSubmissions:
     """Score submissions one after the other on one open truth; each is scored as if alone, or has a fault."""
     from segjudge.evaluation_script.scoring.answer import limit_warnings
-    from segjudge.scoring.document import make_scores_document
 
     protocols = {split: scorer.rules.protocol for split, scorer in prepared.scorers.items()}
     submissions = ScoredSubmissions(prepared.notes, protocols, [], [], [])
@@ -167,7 +152,7 @@ def score_several(
             submissions.warnings.extend(f"{name}: {line}" for line in limit_warnings(scores.warnings))
             if prepared.is_identified:
                 prepared = replace(prepared, digests=(scores.provenance["truth"], ""))  # it is computed once
-                document |= make_scores_document(scores.reports, scores.provenance, scores.notes)
+                document |= scores.document()
         submissions.documents.append(document)
     return submissions
 
@@ -314,16 +299,8 @@ def prepare_phase(
     for scorer in phase_scorers(phase, truths, split):
         truth = choose_sequences(scorer.truth, names, scorer.rules.protocol)
         scorers[scorer.split] = replace(scorer, truth=truth)
-    return PreparedScoring(results, annotations, scorers, _note_hidden(phase.hidden & scorers.keys()))
-
-
-def _note_hidden(hidden: Collection[str]) -> list[str]:
-    """Record which splits are hidden, in the form of files and pages."""
-    if not hidden:
-        return []
-    from segjudge.scoring.document import HIDDEN
-
-    return [f"{name} {HIDDEN}" for name in sorted(hidden)]
+    notes = [f"{name} {HIDDEN}" for name in sorted(phase.hidden & scorers.keys())]
+    return PreparedScoring(results, annotations, scorers, notes)
 
 
 def read_names(sequences: Iterable[object] | None) -> list[str] | None:

@@ -1,29 +1,42 @@
-"""The scores of results: metrics, tables, pages, figures, and the file that keeps the counts."""
+"""The scores of results: metrics, tables, documents, pages, figures, and the file that keeps the counts."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from segjudge.evaluation_script.families.base.family import (
-    Values,
-)
+from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.families.base.family import FamilyProtocol, Values
 from segjudge.evaluation_script.families.base.reports import Report, Row
 from segjudge.evaluation_script.files import name_list
 from segjudge.evaluation_script.values import dataclass
 from segjudge.families import describe_unknown_metric, tools_of
-from segjudge.system.arguments import FLAG, PATH, TEXT, check_arguments, check_options
+from segjudge.report.sentences import HIDDEN
+from segjudge.report.tables import (
+    PLAIN,
+    Look,
+    format_means,
+    format_number,
+    format_report,
+    format_submissions,
+    to_frame,
+)
+from segjudge.system.arguments import FLAG, PATH, TEXT, Kind, check_arguments, check_options
 from segjudge.system.errors import UnknownMetricError, UsageError
-from segjudge.system.files import name_of
+from segjudge.system.files import file_name, name_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
     from segjudge.families.base.tools import ScoringInputs
+    from segjudge.report.page import PageOptions, ReportPage
 
 
 def load(path: str | os.PathLike[str]) -> Scores:
@@ -53,8 +66,6 @@ class Scores:
     costs: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        from segjudge.report.tables import format_report
-
         return "\n\n".join(format_report(report, compare=False) for report in self.reports)
 
     def _repr_html_(self) -> str:
@@ -110,9 +121,7 @@ class Scores:
     @property
     def hidden(self) -> list[str]:
         """Return the splits whose scores are hidden from participants, according to a phase or a file."""
-        from segjudge.scoring.document import list_hidden_splits
-
-        return list_hidden_splits(self.reports, self.notes)
+        return [report.split for report in self.reports if f"{report.split} {HIDDEN}" in self.notes]
 
     @property
     def warnings(self) -> list[str]:
@@ -160,8 +169,6 @@ class Scores:
     @cached_property
     def kinds(self) -> DataFrame:
         """Return the cost of each kind of failure per object, category or unit; except for units, this reads files."""
-        from segjudge.report.tables import to_frame
-
         open_once = cache(self.open_inputs)
         return to_frame(
             [
@@ -187,6 +194,36 @@ class Scores:
             raise UsageError("kinds of failure need results that `score` read from files")
         return self.reopen()
 
+    def document(self) -> dict[str, Any]:
+        """Return everything with full precision, as the document of `score --json`."""
+        errors = [{report.split: report.errors()} for report in self.reports]
+        intervals = [{report.split: report.intervals()} for report in self.reports]
+        return {**make_ranking_document(self), "errors": errors, "intervals": intervals}
+
+    def make_texts(self, outputs: ScoreOutputs) -> ScoreTexts:
+        """Return the texts that a command prints and writes."""
+        from segjudge.evaluation_script.scoring.answer import limit_warnings
+
+        check_arguments(Kind((ScoreOutputs,), "a ScoreOutputs of segjudge.scoring.scores"), outputs=outputs)
+        document = _dump(self.document()) if outputs.json else ""
+        public = [report for report in self.reports if report.split not in outputs.hidden]
+        withheld = [report.split for report in self.reports if report.split in outputs.hidden]
+        results_yaml = _make_results_yaml(public, outputs.hub_dataset) if outputs.results_yaml else ""
+        tables, csv, verdicts = list[tuple[FamilyProtocol, str]](), dict[str, str](), dict[str, str]()
+        style = dict[str, Any](look=outputs.look, all_metrics=outputs.all_metrics)
+        for report in self.reports:
+            tools = tools_of(report.protocol.family)
+            official = tools.format_official(report) if outputs.is_official else ""
+            table = official or format_report(report, compare=outputs.compares, **style) + "\n"
+            tables.append((report.protocol, table))
+            stems = {"global_results": format_means(report), **tools.make_files(report)} if outputs.csv else {}
+            for stem, text in stems.items():
+                is_only = stem == "results" and len(self.reports) == 1
+                csv["results.csv" if is_only else f"{stem}-{file_name(report.split)}.csv"] = text
+            if outputs.has_verdicts:
+                verdicts[report.split] = tools.describe_loss(report)
+        return ScoreTexts(tables, limit_warnings(self.warnings), document, results_yaml, csv, verdicts, withheld)
+
     def page(self, *, images: str | os.PathLike[str] = "", budget: int = 6, title: str = "") -> str:
         """Make the page that `report` writes, as HTML.
 
@@ -197,11 +234,34 @@ class Scores:
 
         """
         from segjudge.report.page import make_page_options, render_page
-        from segjudge.scoring.report import make_report
 
-        options = make_page_options(images, budget)
+        return render_page(self.make_page(make_page_options(images, budget), title))
+
+    def make_page(self, options: PageOptions, title: str = "") -> ReportPage:
+        """Return the page of errors and their places; without the scored files, only metrics and tables."""
+        from segjudge.evaluation_script.scoring.answer import limit_warnings
+        from segjudge.families import describe_metrics
+        from segjudge.report.page import (
+            PageOptions,
+            ReportPage,
+            add_summary,
+            describe_digests,
+            join_splits,
+            make_origins,
+            make_tables,
+        )
+
+        check_arguments(Kind((PageOptions,), "what make_page_options returns"), options=options)
         check_options(TEXT, title=title)
-        return render_page(make_report(self, title or self.title, options))
+        options = replace(options, budget=options.budget // max(len(self.reports), 1))
+        inputs, splits = self.open_inputs() if self.is_on_files else None, {}
+        for report in self.reports:
+            tools, meanings = tools_of(report.protocol.family), describe_metrics(report)
+            sections = [make_tables(report)] if inputs is None else tools.make_sections(inputs, report, options)
+            splits[report.split] = add_summary(report, sections, meanings)
+        warnings = [f"truth: {note}" for note in self.notes] + self.warnings
+        origins = make_origins(limit_warnings(warnings), self.provenance)
+        return ReportPage(title or self.title, [*join_splits(splits), origins], describe_digests(self.provenance))
 
     def report(self, path: str | os.PathLike[str], **options: Any) -> None:
         """Write the page of `segjudge report`, with errors and their places; the options are those of `page`."""
@@ -287,3 +347,140 @@ class Scores:
                 report.split: tools_of(report.protocol.family).sum_failures(inputs, report) for report in self.reports
             }
         save(os.fspath(path), self.reports, self.notes, self.provenance, costs)
+
+
+class ScoredSubmissions(NamedTuple):
+    """Several submissions scored on one truth, without their counts."""
+
+    #: The oddities of the truth.
+    notes: list[str]
+    #: The protocols by split.
+    protocols: dict[str, FamilyProtocol]
+    #: The name of each submission, and its metrics by split or the reason why it has none.
+    rows: list[tuple[str, dict[str, Values] | str]]
+    warnings: list[str]
+    #: The documents of all submissions, if they are identified.
+    documents: list[dict[str, Any]]
+
+    def make_texts(self, outputs: ScoreOutputs) -> ScoreTexts:
+        """Return the texts that a command prints and writes; the other files are those of one submission."""
+        tables, style = [], dict[str, Any](look=outputs.look, all_metrics=outputs.all_metrics)
+        for split, protocol in self.protocols.items():
+            rows = [(name, values if isinstance(values, str) else values[split]) for name, values in self.rows]
+            table = format_submissions(split, list(protocol.metrics), rows, **style) + "\n"
+            tables.append((protocol, table))
+        document = _dump({"submissions": self.documents}) if outputs.json else ""
+        faults = sum(isinstance(values, str) for _, values in self.rows)
+        fault = f"{faults} of {len(self.rows)} submissions could not be scored" if faults else ""
+        return ScoreTexts(tables, self.warnings, document, fault=fault)
+
+
+# ── texts and files of commands ─────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class ScoreOutputs:
+    """The texts and files that a command needs of results."""
+
+    #: The file of the document, or "-"; the folder of CSV files; the file of model hubs.
+    json: str | None = None
+    csv: str | None = None
+    results_yaml: str | None = None
+    #: The name of the data set on the hub, and the splits that its file omits.
+    hub_dataset: str = ""
+    hidden: frozenset[str] = frozenset()
+    look: Look = PLAIN
+    #: Show metrics that do not fit below the table.
+    all_metrics: bool = False
+    #: Show published numbers, for results on a truth that the user named.
+    compares: bool = True
+    #: Write tables like the script of Places 2017.
+    is_official: bool = False
+    #: Describe where most of the loss is.
+    has_verdicts: bool = False
+
+
+class ScoreTexts(NamedTuple):
+    """What a command prints and writes of results; empty if it is not needed."""
+
+    #: The protocol and the table of each split.
+    tables: list[tuple[FamilyProtocol, str]]
+    warnings: list[str]
+    document: str = ""
+    results_yaml: str = ""
+    #: The CSV files by name.
+    csv: Mapping[str, str] = MappingProxyType({})
+    #: By split, where most of the loss is, as far as counts show it; "" if nothing stands out.
+    verdicts: Mapping[str, str] = MappingProxyType({})
+    #: The splits that the file of model hubs omits.
+    withheld: Sequence[str] = ()
+    #: The number of submissions without scores, in a sentence.
+    fault: str = ""
+
+
+def _dump(document: dict[str, Any]) -> str:
+    return json.dumps(document, indent=1, allow_nan=False)
+
+
+def make_ranking_document(scores: Scores) -> dict[str, Any]:
+    """Return the part of the document that rankings read."""
+    from segjudge.evaluation_script.scoring.answer import tables
+
+    entries = {"groups": _groups_of(scores.reports), "rules": _rules_of(scores.reports), "hidden": scores.hidden}
+    used = {key: value for key, value in entries.items() if value}
+    return {**tables(scores.reports), **used, "provenance": scores.provenance}
+
+
+def cases_of(report: Report) -> dict[str, Any] | None:
+    """Return the column that identifies images or videos of group metrics; None if objects are the cases."""
+    counts = report.counts
+    if counts is None or not report.in_groups:
+        return None
+    return {key: value for key, value in counts.describe().items() if key != "notes"}
+
+
+def _groups_of(reports: Iterable[Report]) -> dict[str, dict[str, object]]:
+    """Return, by split, the metrics per group, if not means over objects, and the column that identifies cases."""
+    groups: dict[str, dict[str, object]] = {}
+    for report in reports:
+        cases = cases_of(report)
+        if cases is not None:
+            values = {metric: sums.tolist() for metric, (sums, _) in report.sums(()).items()}
+            digest = hashlib.sha256(json.dumps(cases, sort_keys=True).encode()).hexdigest()
+            groups[report.split] = {"cases": digest, "values": values}
+    return groups
+
+
+def _rules_of(reports: Iterable[Report]) -> dict[str, object]:
+    """Return, by split, the rules of a protocol if they differ from its own."""
+    changed = [report for report in reports if report.protocol != PROTOCOLS.get(report.protocol.name)]
+    if not changed:
+        return {}
+    from .parts import rules_as_json
+
+    return {report.split: rules_as_json(report.protocol) for report in changed}
+
+
+def _make_results_yaml(reports: list[Report], dataset: str) -> str:
+    """Write the entries of splits for a model's folder `.eval_results`: one metric, and a note on the others."""
+    from datetime import UTC, datetime
+
+    import yaml
+
+    from segjudge.evaluation_script.scoring import VERSION
+
+    entries = []
+    for report in reports:
+        ranking, *other_metrics = report.protocol.metrics
+        value = report.values[ranking]
+        if value is not None:
+            notes = "".join(f", {name} {format_number(report.values[name])}" for name in other_metrics)
+            entries.append(
+                {
+                    "dataset": {"id": dataset, "task_id": report.split},
+                    "value": float(value),
+                    "date": datetime.now(UTC).date().isoformat(),
+                    "notes": f"{ranking}{notes}; protocol {report.protocol.name}, scored by segjudge {VERSION}",
+                }
+            )
+    return yaml.safe_dump(entries, sort_keys=False, allow_unicode=True, width=1000)

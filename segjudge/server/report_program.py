@@ -69,12 +69,11 @@ def _read_levels(order: _Order) -> _Answer:
 def _make_full_page(order: _Order) -> _Answer:
     from segjudge.report.page import make_page_options, render_page
     from segjudge.scoring.notebook import draw_worst
-    from segjudge.scoring.report import make_report
 
     scores = _score(order, "submission")
 
     def make(images: str) -> _Answer:
-        page = make_report(scores, order["title"], make_page_options(images, _MEGABYTES))
+        page = scores.make_page(make_page_options(images, _MEGABYTES), order["title"])
         split_summaries = _summarize_splits(page, [report.split for report in scores.reports])
         films: dict[str, Any] = {section.split: section.values.get("film") for section in page.sections[::-1]}
         for split, split_summary in split_summaries.items():

@@ -25,7 +25,6 @@ from segjudge.report import colours
 from segjudge.report.page import PageOptions
 from segjudge.report.tables import Look, format_table
 from segjudge.scoring import parts
-from segjudge.scoring.report import make_report
 from tests.builders import ROOT
 
 EXAMPLES = ROOT / "examples/sequences-dev"
@@ -368,7 +367,7 @@ def test_a_film_is_drawn_over_the_pictures_and_paints_what_is_wrong(scored: dict
 
 
 def test_films_and_pages_speak_one_language_of_colour(scored: dict[str, Scores]) -> None:
-    page = make_report(scored["lagging"], "lagging", PageOptions())
+    page = scored["lagging"].make_page(PageOptions(), "lagging")
     (player,) = (section for section in page.sections if section.id == "frames")
     data: Any = player.data
     assert data["colours"] == {"mistakes": colours.MISTAKES, "objects": colours.OBJECTS}

@@ -16,7 +16,6 @@ from PIL import Image
 import segjudge
 from segjudge.families.base import drawing, painted
 from segjudge.report.page import PageOptions
-from segjudge.scoring.report import make_report
 from tests.pages import digest
 from tests.scoring.mistakes import write_mistakes
 
@@ -60,7 +59,7 @@ def _write_bytes(path: str, data: bytes) -> None:
 def draw(scores: segjudge.Scores, images: str = "", budget: int = 6_000_000) -> str:
     """Describe the drawings of a report's sections: their streams, and the texts about omissions."""
     try:
-        sections = make_report(scores, "T", PageOptions(images, budget)).sections
+        sections = scores.make_page(PageOptions(images, budget), "T").sections
     except segjudge.HostError as error:
         return f"HostError: {error}"
     lines = []

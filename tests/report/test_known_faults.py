@@ -17,7 +17,6 @@ from segjudge.families import tools_of
 from segjudge.families.base.unit_tools import UnitTools
 from segjudge.report.colours import GROUND, MISTAKES
 from segjudge.report.page import PageOptions, Section
-from segjudge.scoring.report import make_report
 from tests.families.choices import TRACKS, VIDEO_SEGMENTS, VOLUMES
 from tests.report.known_faults import FAULTS, pattern_of, spoil, turn_over
 from tests.report.known_files import list_benchmarks
@@ -64,7 +63,7 @@ def score_worlds(protocol: str, truth_world: World, predicted: World, folder: Pa
 
 def read_verdict(scores: Any) -> list[str]:
     """Return the sentences of the page's verdict without their markup; the first is the value of the metric."""
-    verdict = make_report(scores, "known faults", PageOptions()).sections[0]
+    verdict = scores.make_page(PageOptions(), "known faults").sections[0]
     sentences: Any = verdict.values["sentences"]
     return [re.sub("<[^>]*>", "", str(sentence)).replace("&amp;", "&") for sentence in sentences]
 
@@ -83,7 +82,7 @@ def test_verdict_strip_player_and_table_begin_with_the_same_case(protocol: str, 
     for number, (video, fault) in enumerate(zip(predicted, faults, strict=False)):
         FAULTS[fault].spoil(video, 1 + number % 3, random)
     scores = score_worlds(protocol, world, predicted, tmp_path)
-    verdict, *sections = make_report(scores, "", PageOptions()).sections
+    verdict, *sections = scores.make_page(PageOptions(), "").sections
     check_closing(scores, _read_plainly(verdict.values["sentences"]))
     players = [section for section in sections if section.template == "frames"]
     assert players or PROTOCOLS[protocol].family == "scans"  # scans need points
@@ -153,7 +152,7 @@ def shows_tracks(protocol: str) -> bool:
 @pytest.mark.parametrize("protocol", [*filter(shows_tracks, BENCHMARKS)])
 def test_the_strip_is_of_the_case_that_the_verdict_calls_worst(protocol: str, tmp_path: Path) -> None:
     """Also if all objects of that case are found, and only inexact."""
-    page = make_report(score(protocol, ["dilated"], tmp_path, 17, least=True), "known faults", PageOptions())
+    page = score(protocol, ["dilated"], tmp_path, 17, least=True).make_page(PageOptions(), "known faults")
     (verdict, *_), sentences = page.sections, str(page.sections[0].values["sentences"])
     (player,) = (section for section in page.sections if section.id == "frames")
     sequences: Any = player.values["sequences"]
@@ -175,7 +174,7 @@ def test_the_strip_of_instances_shows_the_first_cause_of_the_verdict(protocol: s
     predicted = [video.copy() for video in world]
     for number, video in enumerate(predicted):
         FAULTS["missed" if number else "surplus"].spoil(video, 3, random)
-    verdict, *sections = make_report(score_worlds(protocol, world, predicted, tmp_path), "", PageOptions()).sections
+    verdict, *sections = score_worlds(protocol, world, predicted, tmp_path).make_page(PageOptions(), "").sections
     film, sentences = (verdict.values[name] for name in ("film", "sentences"))
     assert "instances are missed" in sentences[1].partition(";")[0]  # type: ignore[index]
     assert film["kind"] == "missed"  # type: ignore[index]
@@ -187,7 +186,7 @@ def test_the_strip_of_instances_shows_the_first_cause_of_the_verdict(protocol: s
 
 def test_a_player_has_a_colour_for_each_fault_that_it_shows(tmp_path: Path) -> None:
     """Pixels of a matching region may belong to another class."""
-    page = make_report(score(MAPS[0], ["surplus"], tmp_path, 17), "known faults", PageOptions())
+    page = score(MAPS[0], ["surplus"], tmp_path, 17).make_page(PageOptions(), "known faults")
     (player,) = (section for section in page.sections if section.id == "frames")
     about: Any = player.values
     names = {name for _, joined in about["legend"] for name in joined.split(" or ")}
@@ -200,7 +199,7 @@ _WITHOUT_STILLS = {"sequences", "scans", PROTOCOLS[VOLUMES].family}
 
 @pytest.mark.parametrize("protocol", [name for name in BENCHMARKS if PROTOCOLS[name].family not in _WITHOUT_STILLS])
 def test_a_page_has_a_small_picture_of_its_worst_mistakes(protocol: str, tmp_path: Path) -> None:
-    page = make_report(score(protocol, ["missed"], tmp_path, 23), "known faults", PageOptions())
+    page = score(protocol, ["missed"], tmp_path, 23).make_page(PageOptions(), "known faults")
     (player,) = (section for section in page.sections if section.id == "frames")
     still: Any = player.values["still"]
     assert still.unit in {moment["sequence"] for moment in player.values["moments"]}  # type: ignore[attr-defined]
@@ -253,7 +252,7 @@ def test_the_first_sentence_names_a_fault_of_small_strength(
 def test_a_caption_names_pieces_of_a_matched_object(tmp_path: Path) -> None:
     """In a phrase's picture each object matches one of its two pieces."""
     protocol = next(name for name in BENCHMARKS if PROTOCOLS[name].family == "phrases")
-    page = make_report(score(protocol, ["split"], tmp_path, 24), "known faults", PageOptions())
+    page = score(protocol, ["split"], tmp_path, 24).make_page(PageOptions(), "known faults")
     (player,) = (section for section in page.sections if section.id == "frames")
     moments: Any = player.values["moments"]
     captions = [moment["text"] for moment in moments]

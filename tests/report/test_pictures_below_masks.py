@@ -12,7 +12,6 @@ from PIL import ExifTags, Image
 
 from segjudge.report.page import PageOptions
 from segjudge.report.player import PictureFolder, read_picture
-from segjudge.scoring.report import make_report
 from tests.families.contract import examples
 from tests.report.known_scenes import SIZE
 from tests.report.test_known_faults import score
@@ -61,7 +60,7 @@ def test_an_unreadable_picture_leaves_the_report_whole(protocol: str, tmp_path: 
         Image.new("RGB", SIZE[::-1], (90, 120, 60)).save(pictures / name)
     damaged = "scene01.jpg" if protocol == "coco" else "scene01/00003.jpg"
     (pictures / damaged).write_bytes(b"no picture")
-    page = make_report(scores, "pictures", PageOptions(str(pictures)))
+    page = scores.make_page(PageOptions(str(pictures)), "pictures")
     (about,) = (section.values for section in page.sections if section.id == "frames")
     fault = f"is not a picture (cannot identify image file {os.path.basename(damaged)!r})"
     assert about["note"] == f"1 picture cannot be shown: {damaged} {fault}."

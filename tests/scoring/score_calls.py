@@ -21,7 +21,7 @@ import segjudge
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 from segjudge.families.truths import TruthSource, pack
-from segjudge.scoring import document, figures, notebook, parts, request, sharing
+from segjudge.scoring import figures, notebook, parts, request, scores, sharing
 from segjudge.scoring.parts import merge_parts
 from segjudge.system.errors import UsageError
 from tests.builders import label_zip
@@ -242,7 +242,7 @@ def write_calls() -> str:
             "PHASE": Phase("dev", "both.zip", (PhaseSplit("val", "davis2017", ("J&F",)), PhaseSplit("test", "davis2017", ("J",)))),
             "ask": lambda results="sent.zip", truth=TRUTH, **options: request.ScoreRequest(results, truth, PROTOCOLS["davis2017"], **options),
             "shown_page": _show_page, "manifest": _change_manifest, "limited": _limit, "without": _do_without, "read_costs": parts.read_costs,
-            "changed": CHANGED, "document": document, "strange": segjudge.score_arrays(sent, others, CHANGED),
+            "changed": CHANGED, "scores": scores, "strange": segjudge.score_arrays(sent, others, CHANGED),
             "images": segjudge.score_arrays(*([{"labels": [1], "masks": truth[[number]] > 0, "scores": [0.5]} for number in pair] for pair in ((1, 2), (1, 1))), "coco"),
         })  # fmt: skip
     text = re.sub(r"a worker on \S+ has segjudge \S+;", "a worker on HOST has segjudge VERSION;", text)

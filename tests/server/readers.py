@@ -349,14 +349,14 @@ def _play_program(play: _Play, folder: Path) -> None:
             raise HostError("they are of something else")
         return f"page with {images!r} {title}"
 
-    def make(scores: Any, title: str, options: Any) -> ReportPage:
+    def make(options: Any, title: str) -> ReportPage:
         verdict = Section(VERDICT, "Verdict", {"sentences": [Markup("<b>AP is 0.5.</b>"), "1 < 2."]}, split="dev")
         return ReportPage(page(options.images, title), [verdict])
 
     def prepare(path: str, phase: Any, truth: str) -> Any:
         os.write(1, b"what a host's table prints\n")
         play.note(f"scores {path} as {phase.codename} on {truth}")
-        return SimpleNamespace(score=lambda: SimpleNamespace(reports=[SimpleNamespace(split="dev")]))
+        return SimpleNamespace(score=lambda: SimpleNamespace(reports=[SimpleNamespace(split="dev")], make_page=make))
 
     def compare(methods: dict[str, Any], split: str) -> Any:
         play.note(f"compares {[*methods]} on {split}")
@@ -378,7 +378,6 @@ def _play_program(play: _Play, folder: Path) -> None:
     with (
         patch("segjudge.scoring.request.prepare_phase", prepare),
         patch("segjudge.analysis.comparison.compare", compare),
-        patch("segjudge.scoring.report.make_report", make),
         patch("segjudge.report.page.render_page", lambda page: page.title),
         patch("segjudge.scoring.notebook.draw_worst", lambda *parts: [{"title": "a", "pictures": [("1", parts[-1])]}]),
     ):

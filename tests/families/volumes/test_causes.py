@@ -14,7 +14,6 @@ from segjudge.families.volumes.diagnosis import Diagnosis, diagnose
 from segjudge.families.volumes.report import sum_causes
 from segjudge.report.colours import letters_of_kind
 from segjudge.report.page import PageOptions
-from segjudge.scoring.report import make_report
 from segjudge.scoring.scores import Scores
 from tests.builders import zipped
 
@@ -57,7 +56,7 @@ def look(scores: Scores) -> Diagnosis:
 
 
 def read_sentences(scores: Scores) -> list[str]:
-    sentences = make_report(scores, "causes", PageOptions()).sections[0].values["sentences"]
+    sentences = scores.make_page(PageOptions(), "causes").sections[0].values["sentences"]
     return [str(sentence) for sentence in sentences]  # type: ignore[attr-defined] # a list of sentences
 
 
@@ -136,7 +135,7 @@ def test_a_page_has_the_causes_beside_the_tables(tmp_path: Path) -> None:
     random = np.random.default_rng(6)
     truth = draw_case(random, 3)
     scores = score(tmp_path, "volumes", [(truth, spoil_case(truth, random, 3))])
-    page = make_report(scores, "causes", PageOptions())
+    page = scores.make_page(PageOptions(), "causes")
     titles = [section.title for section in page.sections]
     assert titles[:2] == ["Verdict", "Summary"]
     assert {"Where Dice is lost", "Cases", "Regions"} <= set(titles)

@@ -21,7 +21,6 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.families.volumes.challenges import _draw_phantoms, encode_nifti, make_demo_pictures
 from segjudge.families.volumes.scans import Scan, ScanFolder
 from segjudge.report.page import PageOptions, Section, render_page
-from segjudge.scoring.report import make_report
 from tests.browser import needs_chromium
 from tests.builders import zipped
 from tests.report.test_report import WIDE, browser, open_player, wait_for
@@ -149,7 +148,7 @@ def make_player(folder: Path, files: dict[str, bytes], budget: int = 6_000_000) 
     for name, data in files.items():
         (folder / "scans" / name).write_bytes(data)
     scores = score_one(folder, *_draw_pair(), _GEOMETRY, "volumes")
-    player = find_player(make_report(scores, "scans", PageOptions(str(folder / "scans"), budget)))
+    player = find_player(scores.make_page(PageOptions(str(folder / "scans"), budget), "scans"))
     assert player is not None
     return player
 
@@ -234,7 +233,7 @@ def test_a_folder_without_scans_is_refused(tmp_path: Path) -> None:
 
 def make_player_of_none(folder: Path) -> None:
     scores = score_one(folder, *_draw_pair(), _GEOMETRY, "volumes")
-    make_report(scores, "none", PageOptions(str(folder / "scans")))
+    scores.make_page(PageOptions(str(folder / "scans")), "none")
 
 
 def test_scans_keep_to_the_size_of_the_page(tmp_path: Path) -> None:
@@ -287,7 +286,7 @@ def test_windows_change_the_scan_below_the_masks(tmp_path: Path, browser: Any) -
     (tmp_path / "scans" / "case_0000.nii.gz").write_bytes(encode_scan(draw_body(), _GEOMETRY))
     scores = score_one(tmp_path, *_draw_pair(), _GEOMETRY, "volumes")
     path = tmp_path / "report.html"
-    path.write_text(render_page(make_report(scores, "scans", PageOptions(str(tmp_path / "scans")))), encoding="utf-8")
+    path.write_text(render_page(scores.make_page(PageOptions(str(tmp_path / "scans")), "scans")), encoding="utf-8")
     pixels = """canvas => {
       const pen = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
       pen.drawImage(canvas, -2, -2);

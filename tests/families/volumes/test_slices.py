@@ -14,7 +14,6 @@ from segjudge.families.volumes.challenges import encode_nifti
 from segjudge.families.volumes.pictures import find_view
 from segjudge.report.colours import MISTAKES
 from segjudge.report.page import PageOptions, ReportPage, Section, render_page
-from segjudge.scoring.report import make_report
 from segjudge.scoring.scores import Scores
 from tests.browser import needs_chromium
 from tests.builders import zipped
@@ -33,7 +32,7 @@ def find_player(page: ReportPage) -> Section | None:
 
 
 def draw(scores: Scores) -> Section:
-    player = find_player(make_report(scores, "slices", PageOptions()))
+    player = find_player(scores.make_page(PageOptions(), "slices"))
     assert player is not None
     return player
 
@@ -83,7 +82,7 @@ def test_lesions_are_listed_with_their_volume_overlap_and_place(tmp_path: Path) 
     sent[10:14, 10:12, 20:22] = 1
     geometry = Geometry((40, 30, 20), (1.0, 1.0, 2.5), np.column_stack([np.diag([1.0, 1.0, 2.5]), np.zeros(3)]))
     scores = score_one(tmp_path, truth, sent, geometry, "components")
-    rows = find_rows(make_report(scores, "lesions", PageOptions()), "Components")
+    rows = find_rows(scores.make_page(PageOptions(), "lesions"), "Components")
     lesions = {(row["verdict"], row["mm³"]): (row["Dice"], row["voxel"]) for row in rows}
     assert lesions == {
         ("missed", 188): (0.0, "31, 22, 14"),
@@ -181,7 +180,7 @@ _DOT[1:3, 1:3, 2:4] = 1
 )  # fmt: skip
 def test_odd_shapes_and_empty_sides_are_drawn(truth: np.ndarray, sent: np.ndarray, tmp_path: Path) -> None:
     scores = score(tmp_path, "volumes", [(truth, sent), (0 * truth, 0 * truth)])
-    page = make_report(scores, "odd", PageOptions())
+    page = scores.make_page(PageOptions(), "odd")
     player = find_player(page)
     assert player is not None
     assert [entry["name"] for entry in player.values["sequences"]] == ["case_000"]  # type: ignore[attr-defined] # a list
@@ -201,7 +200,7 @@ def test_spacings_of_other_scales_are_drawn(tmp_path: Path) -> None:
 
 
 def test_perfect_results_have_no_slices(tmp_path: Path) -> None:
-    assert find_player(make_report(score(tmp_path, "volumes", [(_DOT, _DOT)]), "perfect", PageOptions())) is None
+    assert find_player(score(tmp_path, "volumes", [(_DOT, _DOT)]).make_page(PageOptions(), "perfect")) is None
 
 
 @pytest.mark.long
@@ -212,7 +211,7 @@ def test_a_page_of_300_cases_keeps_its_size(tmp_path: Path) -> None:
     truth[3:20, 5:55, 5:55] = 1
     noisy = [np.where(random.random(truth.shape) < 0.2, (truth + 1) % 3, truth) for _ in range(4)]
     scores = score(tmp_path, "hecktor", [(truth, noisy[number % 4]) for number in range(300)])
-    page = make_report(scores, "many", PageOptions())
+    page = scores.make_page(PageOptions(), "many")
     player = find_player(page)
     assert player is not None
     assert len(player.values["sequences"]) > 5  # type: ignore[arg-type] # a list
@@ -228,7 +227,7 @@ def test_planes_move_together_in_the_player(tmp_path: Path, browser: Any) -> Non
     truth[14:17, 24:27, 30:33] = 2
     path = tmp_path / "report.html"
     scores = score(tmp_path, "volumes", [(truth, sent)])
-    path.write_text(render_page(make_report(scores, "slices", PageOptions())), encoding="utf-8")
+    path.write_text(render_page(scores.make_page(PageOptions(), "slices")), encoding="utf-8")
     with open_player(browser, path.as_uri(), WIDE) as page:
         wait_for(page, "case_000, voxel x 31, y 25, z 15. Axial slice: label 2: 9 of 9 voxels missing")
         canvases, captions = page.locator(".views canvas"), page.locator(".views figcaption")
@@ -263,7 +262,7 @@ def test_voxels_with_another_label_have_the_colour_of_another_region(tmp_path: P
     truth[14:17, 24:27, 30:33] = 2
     sent = np.where(truth == 2, 1, truth).astype(np.uint8)
     path = tmp_path / "report.html"
-    path.write_text(render_page(make_report(score(tmp_path, "volumes", [(truth, sent)]), "slices", PageOptions())))
+    path.write_text(render_page(score(tmp_path, "volumes", [(truth, sent)]).make_page(PageOptions(), "slices")))
     with open_player(browser, path.as_uri(), WIDE) as page:
         page.wait_for_selector(".film canvas")
         painted = page.locator(".film canvas").first.evaluate(
