@@ -55,7 +55,7 @@ from segjudge.scoring.scores import Scores, cases_of
 from segjudge.system.arguments import FLAG, SEVERAL, TEXT, Kind, check_arguments, check_options
 from segjudge.system.errors import OptionError, UsageError
 
-from .paper_tables import Column, escape_name, escape_text, tabulate, write_latex, write_markdown
+from .paper_tables import Column, escape_name, escape_text, format_latex, format_markdown, tabulate
 from .plots import plot_means
 from .score_tables import (
     AlgorithmScores,
@@ -367,7 +367,7 @@ class Comparison(ShownPage):
         check_arguments(SEVERAL, metrics=metrics)
         columns = _list_columns(self, [metrics] if isinstance(metrics, str) else metrics)
         about = f"{self.protocol.name} (revision {self.protocol.revision}), {self.about}"
-        return write_latex(columns, self.sums.algorithms, about)
+        return format_latex(columns, self.sums.algorithms, about)
 
     def film(self, path: str | os.PathLike[str], **choice: Any) -> None:
         """Write frames of a sequence as a figure with one row for the truth and each method.
@@ -627,7 +627,7 @@ def write_table(compared: Comparison, path: str, metrics: Sequence[str] = ()) ->
     check_table(path)
     if path.endswith(".tex"):
         return compared.latex(metrics)
-    return write_markdown(_list_columns(compared, metrics), compared.sums.algorithms)
+    return format_markdown(_list_columns(compared, metrics), compared.sums.algorithms)
 
 
 def check_table(path: str) -> None:

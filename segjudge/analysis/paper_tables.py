@@ -60,7 +60,7 @@ class Column(NamedTuple):
         return self.format_value(mean.value), interval, mean.is_alone_best
 
 
-def write_latex(columns: Sequence[Column], methods: Sequence[str], about: str) -> str:
+def format_latex(columns: Sequence[Column], methods: Sequence[str], about: str) -> str:
     """Return a booktabs table: a row per method, intervals below the values."""
     arrows = {True: r"\downarrow", False: r"\uparrow"}
     heads = [rf"{_escape(column.metric)} ${arrows[column.smaller_is_better]}$" for column in columns]
@@ -83,7 +83,7 @@ def write_latex(columns: Sequence[Column], methods: Sequence[str], about: str) -
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
 
-def write_markdown(columns: Sequence[Column], methods: Sequence[str]) -> str:
+def format_markdown(columns: Sequence[Column], methods: Sequence[str]) -> str:
     """Return the same table as Markdown."""
     rows = []
     for name in methods:

@@ -26,7 +26,7 @@ class _Options:
     once: bool
     jobs: int
 
-    def become_worker(self) -> NoReturn:
+    def start_worker(self) -> NoReturn:
         command = [sys.executable, "-P", "-m", PROGRAM, "--jobs", str(self.jobs)]
         for name in ("bundle", "evaluate", "python"):
             command += [f"--{name}", getattr(self, name)] if getattr(self, name) else []
@@ -38,7 +38,7 @@ class _Options:
 
 def _run(args: argparse.Namespace) -> int:
     if not args.print:
-        read_options(_Options, args).become_worker()
+        read_options(_Options, args).start_worker()
     sys.stdout.write(render_file(args.print))
     if args.print == "dockerfile" and not in_checkout() and not any(Path(WHEELS).glob("segjudge-*.whl")):
         say(f"{WHEELS}/: holds no wheel of Segjudge; put one there before you build the image.")

@@ -63,7 +63,7 @@ def create_app(services: Services, options: ServerOptions) -> ASGIApp:
         Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost", "[::1]"], www_redirect=False),
         Middleware(_BoundedApp, stopping=options.stopping),
     ]
-    routes = [*api.ROUTES, *pages.ROUTES, Route(_HEALTH, _check_health, methods=["GET"])]
+    routes = [*api.ROUTES, *pages.ROUTES, Route(_HEALTH, _describe_health, methods=["GET"])]
     outages = dict.fromkeys((SQLAlchemyError, BusyError, OSError, MemoryError), _report_outage)
     handlers: Any = {Refusal: _refuse, 404: _answer_unrouted, 405: _answer_unrouted, 500: _report_defect, **outages}
     application = Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)
@@ -142,7 +142,7 @@ async def _report_defect(request: Request, _error: Exception) -> Response:
     return page_endpoints.render(request, "message.html", 500, title="Something went wrong", text=message)
 
 
-async def _check_health(request: Request) -> Response:
+async def _describe_health(request: Request) -> Response:
     """Return the state of the database and of the background loops, for monitoring."""
     services = services_of(request)
 

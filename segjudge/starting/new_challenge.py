@@ -212,7 +212,7 @@ def _list_parts(metric: str, metrics: tuple[str, ...]) -> set[str]:
 def _render(folder: str, values: dict[str, Any], tools: FamilyTools) -> None:
     environment = Environment(
         loader=ChoiceLoader(
-            [PackageLoader("segjudge.starting", "files"), DictLoader({"family.html.jinja": tools.read_texts()})]
+            [PackageLoader("segjudge.starting", "files"), DictLoader({"family.html.jinja": tools.read_template()})]
         ),
         autoescape=select_autoescape(["html.jinja"]),
         undefined=StrictUndefined,

@@ -325,7 +325,7 @@ class FamilyTools:
 
     # ── new challenges ──
 
-    def read_texts(self) -> str:
+    def read_template(self) -> str:
         """Return the template with the macros `task`, `scoring` and `sending` of a new challenge's pages."""
         from importlib.resources import files  # `new` alone shows texts
 

@@ -92,7 +92,7 @@ class UnitTools(FamilyTools, ABC):
         """Return the units' loss of a further metric, which orders them beside their main loss."""
         return None
 
-    def name_cause(self, inputs: ScoringInputs, report: Report) -> str:
+    def describe_cause(self, inputs: ScoringInputs, report: Report) -> str:
         """Describe the most expensive cause, for families whose units are not always drawn; else ""."""
         return ""
 
@@ -177,7 +177,7 @@ class UnitTools(FamilyTools, ABC):
         from segjudge.report.sentences import name_kinds, rank_kinds
 
         metric, noun = self.name_losses(report.protocol)
-        cause = self.name_cause(inputs, report)
+        cause = self.describe_cause(inputs, report)
         worst = name_worst(units, noun, report.split, pictures.names if pictures else {})
         if worst and not cause and pictures and next(iter(pictures.streams)) == units[0]["name"]:
             worst = Markup("{} {}").format(worst, pictures.cause_of_first).rstrip()
@@ -351,7 +351,7 @@ class UnitTools(FamilyTools, ABC):
 
         _, losses = self._measure_report(report)
         with ExitStack() as stack:
-            cause = self.name_cause(inputs, report)
+            cause = self.describe_cause(inputs, report)
             painter, truth = (None, None) if cause else self._open_painter(inputs, report, stack)
             if painter is None or truth is None:
                 return losses.totals(), cause

@@ -146,7 +146,7 @@ class _ScanTools(UnitTools):
             raise UsageError("a page of scans draws their points; name the folder of the points with --images")
         return super().make_truth_sections(split, truth, options)
 
-    def name_cause(self, inputs: ScoringInputs, report: Report) -> str:
+    def describe_cause(self, inputs: ScoringInputs, report: Report) -> str:
         from .causes import describe_classes
 
         accumulator = self.counts_of(report)

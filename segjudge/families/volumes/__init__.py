@@ -91,7 +91,7 @@ class _VolumeTools(UnitTools):
 
         return make_sections(inputs, report, self.measure_losses(self.counts_of(report)), options)
 
-    def name_cause(self, inputs: ScoringInputs, report: Report) -> str:
+    def describe_cause(self, inputs: ScoringInputs, report: Report) -> str:
         from .diagnosis import diagnose
         from .report import describe_causes
 
