@@ -12,8 +12,9 @@ from segjudge.cli import main
 from segjudge.commands import evalai
 from segjudge.platforms.evalai.bundle.trial import SubmissionOutcome
 from tests.builders import written
-from tests.platforms.damages import write_yaml
+from tests.platforms.damages import put, write_yaml
 from tests.platforms.evalai.bundles import CONFIG, FILES, write_files
+from tests.server.staged import Stage, answer_clients
 
 WHOLE = {**{name: FILES[name] for name in ("text.html", "logo.png", "truth.txt", "script.zip")}, "challenge_config.yaml": write_yaml(CONFIG)}  # fmt: skip
 ACCEPTED = "EvalAI's own rules would accept this bundle by push and by its web form. The script itself was not run.\n"
@@ -73,3 +74,35 @@ def test_a_sample_without_a_table_of_scores_has_an_empty_row(
     worker = Worker({"1: a.zip in first": SubmissionOutcome("finished", "", "", {"dev": 5}, {}, {})})
     assert evalai._score_samples(worker, ".") == 0  # type: ignore[arg-type]
     assert capsys.readouterr().out.endswith("First / dev  score  loss\n1. a.zip         –     –\n\n")
+
+
+# ── push ────────────────────────────────────────────────────────────────────
+
+
+def test_a_push_prints_the_numbers_and_the_next_one_updates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    bundle = Path(write_files(Path("b.zip"), WHOLE))
+    push = ["push", "b.zip", "--repository", "me/small"]
+    with Stage(tmp_path, bundle) as stage:
+        answer_clients(stage, monkeypatch)
+        assert main([*push, "--dry-run"]) == 0
+        assert capsys.readouterr().out == "me/small would become a new challenge.\n"
+        assert not Path(".segjudge").exists()
+        assert main(push) == 0
+        first, number, queue, *phases = capsys.readouterr().out.splitlines()
+        assert first == "Challenge Small challenge has been created successfully and sent for review to EvalAI Admin."
+        assert (number, queue[:39]) == ("challenge  2", "queue      small-challenge-2-rehearsal-")
+        assert phases == ["phase      2  first"]
+        assert len([*Path(".segjudge/pushes").iterdir()]) == 1
+        assert main([*push, "--dry-run"]) == 0
+        assert capsys.readouterr().out == "me/small would update challenge 2.\n"
+        write_files(bundle, {**WHOLE, "challenge_config.yaml": write_yaml(put(CONFIG, "sponsors", [{"name": "x"}]))})
+        assert main(push) == 0
+        printed = capsys.readouterr()
+        assert "The challenge Small challenge has been updated successfully\nchallenge  2\n" in printed.out
+        assert "warning: sponsors are omitted" in printed.err
+        write_files(bundle, {**WHOLE, "challenge_config.yaml": write_yaml(put(CONFIG, "challenge_phases.0.id", 7))})
+        assert main(push) == 3
+        assert "challenge_phases: lacks id 1 (first), which already exists on EvalAI" in capsys.readouterr().out

@@ -13,8 +13,10 @@ from typing import Any, Self
 from unittest.mock import patch
 from urllib.parse import unquote, urlsplit
 
+import pytest
 import requests
 
+from segjudge.platforms.evalai import client
 from segjudge.server.first_run import HOST_NAME, create_challenge, create_people
 from segjudge.server.server import ServerOptions, create_app
 from segjudge.server.services import Services
@@ -108,6 +110,20 @@ class Stage:
     def _ask(self, method: str, path: str, headers: dict[str, str], **options: Any) -> requests.Response:
         request = requests.Request(method, self.address + path, headers, **options).prepare()
         return self._loop.run(_answer(self._app, request))
+
+
+def answer_clients(stage: Stage, patched: pytest.MonkeyPatch) -> None:
+    """Let clients of EvalAI's API in this process ask this server."""
+
+    def request(self: client.Client, _session: object, method: str, url: str, options: Any) -> Any:
+        del options["timeout"]
+        answer = stage.call(method, url.removeprefix(stage.address), self._token, **options)
+        return client._Answer(answer.status_code, answer.headers, answer.content)
+
+    patched.setattr(client.Client, "_request", request)
+    host = stage.people["host"]
+    for name, value in (("TOKEN", host["token"]), ("HOST_TEAM", host["team"]), ("HOST", stage.address)):
+        patched.setenv(f"EVALAI_{name}", value)
 
 
 async def _run_at_once(action: Callable[..., Any], *arguments: Any, **options: Any) -> Any:

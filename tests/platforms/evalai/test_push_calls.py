@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from segjudge.platforms.evalai import client
 from segjudge.platforms.evalai.bundle import push
 from segjudge.platforms.evalai.bundle.push import ChallengePush, RejectedError
 from segjudge.platforms.evalai.bundle.server_state import ServerState
 from segjudge.platforms.evalai.client import EvalAISettings
 from tests.calls import outcome
 from tests.server.scenario import bundle_of, config_of
-from tests.server.staged import HOST, Stage
+from tests.server.staged import HOST, Stage, answer_clients
 
 LAKES = config_of("Lakes")
 LAKES["challenge_phases"] = LAKES["challenge_phases"][:2]
@@ -36,25 +36,17 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 @pytest.fixture
 def bundle(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return the path of a bundle; clients ask the rehearsal in this process."""
-
-    def request(self: Any, _session: object, method: str, url: str, options: Any) -> Any:
-        del options["timeout"]
-        answer = stage.call(method, url.removeprefix(stage.address), self._token, **options)
-        return client._Answer(answer.status_code, answer.headers, answer.content)
-
-    monkeypatch.setattr(client.Client, "_request", request)
+    answer_clients(stage, monkeypatch)
     (tmp_path / "lakes.zip").write_bytes(bundle_of(LAKES))
     return str(tmp_path / "lakes.zip")
 
 
-def push_of(stage: Stage, repository: str, **settings: str) -> ChallengePush:
-    host = stage.people["host"]
-    known = {"EVALAI_TOKEN": host["token"], "EVALAI_HOST_TEAM": host["team"], "EVALAI_HOST": stage.address, **settings}
-    return ChallengePush(EvalAISettings.read(known), repository)
+def push_of(repository: str, **settings: str) -> ChallengePush:
+    return ChallengePush(EvalAISettings.read({**os.environ, **settings}), repository)
 
 
-def test_the_first_push_creates_a_challenge_and_the_second_updates_it(stage: Stage, bundle: str) -> None:
-    made = push_of(stage, "me/lakes")
+def test_the_first_push_creates_a_challenge_and_the_second_updates_it(bundle: str) -> None:
+    made = push_of("me/lakes")
     assert (made.fetch_challenge(), made.fetch_state(None)) == (None, None)
     assert made.validate(bundle) == "The challenge config has been validated successfully"
     assert made.fetch_challenge() is None, "nothing was created"
@@ -65,11 +57,11 @@ def test_the_first_push_creates_a_challenge_and_the_second_updates_it(stage: Sta
     assert created.queue.startswith(f"lakes-{created.number}-rehearsal-")
     assert created.approved
     assert updated == replace(created, message="The challenge Lakes has been updated successfully")
-    assert push_of(stage, "me/lake").fetch_challenge() is None, "another repository"
+    assert push_of("me/lake").fetch_challenge() is None, "another repository"
 
 
-def test_the_state_of_a_challenge_is_the_servers(stage: Stage, bundle: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = push_of(stage, "me/state")
+def test_the_state_of_a_challenge_is_the_servers(bundle: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = push_of("me/state")
     number = made.create_or_update(bundle).number
     state = made.fetch_state(None)
     assert state == ServerState(
@@ -95,14 +87,14 @@ def test_the_state_of_a_challenge_is_the_servers(stage: Stage, bundle: str, monk
         ({"EVALAI_HOST_TEAM": ""}, "HostError: EVALAI_HOST_TEAM is not set: it is the number of your host team, in the address of its page"),
     ],
 )  # fmt: skip
-def test_a_refused_push_names_what_to_set(stage: Stage, bundle: str, settings: dict[str, str], sentence: str) -> None:
-    assert sentence in outcome(lambda: push_of(stage, "me/refused", **settings).validate(bundle))
+def test_a_refused_push_names_what_to_set(bundle: str, settings: dict[str, str], sentence: str) -> None:
+    assert sentence in outcome(lambda: push_of("me/refused", **settings).validate(bundle))
 
 
-def test_a_rejected_bundle_is_explained_by_its_keys(stage: Stage, bundle: str) -> None:
+def test_a_rejected_bundle_is_explained_by_its_keys(bundle: str) -> None:
     Path(bundle).write_bytes(bundle_of({**LAKES, "title": ""}))
     with pytest.raises(RejectedError) as rejected:
-        push_of(stage, "me/rejected").create_or_update(bundle)
+        push_of("me/rejected").create_or_update(bundle)
     assert [str(problem) for problem in rejected.value.locate(bundle)] == [
         "challenge_config.yaml:109:1: title: Please add the challenge title. Correct it and push again."
     ]
