@@ -72,7 +72,7 @@ def describe_benchmark(protocol: FamilyProtocol) -> Benchmark:
             name,
             tools.describe_metric(name),
             None if describe_direction(name, protocol.name) else tools.prefers_smaller(name),
-            find_bounds(name, protocol),
+            choose_bounds(name, protocol),
         )
         for name in protocol.metrics
     ]
@@ -81,7 +81,7 @@ def describe_benchmark(protocol: FamilyProtocol) -> Benchmark:
     return Benchmark(protocol, metrics, layout_of(protocol), truth, submission, tools.upload_types, page)
 
 
-def find_bounds(metric: str, protocol: FamilyProtocol) -> tuple[float | None, float | None]:
+def choose_bounds(metric: str, protocol: FamilyProtocol) -> tuple[float | None, float | None]:
     """Return the bounds that the protocol states for a metric, else those of its family; None for no bound."""
     stated: Mapping[str, tuple[float, float]] = getattr(protocol, "bounds", {})
     if metric not in stated:

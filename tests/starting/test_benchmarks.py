@@ -15,7 +15,7 @@ import pytest
 from segjudge.cli import main
 from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS
 from segjudge.families import tools_of
-from segjudge.starting.benchmarks import describe_benchmark, find_bounds, find_page
+from segjudge.starting.benchmarks import choose_bounds, describe_benchmark, find_page
 from tests.builders import ROOT
 from tests.families.contract import examples
 from tests.families.test_benchmark_pages import list_entries
@@ -65,8 +65,8 @@ def test_what_metrics_were_ever_given_is_within_their_ranges() -> None:
 
 def test_a_protocol_may_state_its_own_ranges() -> None:
     protocol: Any = SimpleNamespace(family="cells", bounds={"Error": (0.0, math.inf)})
-    assert find_bounds("Error", protocol) == (0.0, None)
-    assert find_bounds("Right", protocol) == (0.0, 1.0)
+    assert choose_bounds("Error", protocol) == (0.0, None)
+    assert choose_bounds("Right", protocol) == (0.0, 1.0)
 
 
 @pytest.mark.long

@@ -40,7 +40,7 @@ def read_orders(
     neighbours = list_neighbours(subject, "frame", remedy, lambda _step, submission: submission, 0.5, 1.0)
     backwards = Reading(REVERSED, REVERSED_SLIP, remedy, noun, lambda submission: submission)
     return [
-        replace(reading, noun=noun, least=0.5, times=1.0, metric=_METRIC, of_frames=True)
+        replace(reading, noun=noun, least=0.5, times=1.0, metric=_METRIC, compares_frames=True)
         for reading in (*neighbours, backwards)
     ]
 

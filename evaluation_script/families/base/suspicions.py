@@ -53,7 +53,7 @@ class Reading:
     #: Whether it is tried on few of the units, because it opens other files.
     few: bool = False
     #: Whether its scores follow from frames that are compared while they are counted.
-    of_frames: bool = False
+    compares_frames: bool = False
 
 
 #: The number of sampled pixels, and the agreement that unrelated maps may have.
@@ -430,7 +430,7 @@ def judge_readings(
         scores = [unit[reading.name] for unit in reading_scores if reading.name in unit]
         tried = choose_few(units) if reading.few else units
         # Few samples of one video among several may fit another order by chance.
-        fewest = 2 if reading.of_frames and len(tried) > 1 else math.ceil(0.5 / reading.share)
+        fewest = 2 if reading.compares_frames and len(tried) > 1 else math.ceil(0.5 / reading.share)
         if len(scores) < max(fewest, int(reading.share * len(tried))):
             continue
         # Of few units, one may be the last image, but a lucky mean proves nothing.

@@ -77,7 +77,7 @@ class _Counting:
         watched = submission
         if any(reading.fits is not Reading.fits for reading in readings):
             unit, watched = maps.watch(unit, submission)
-        in_order = [reading for reading in readings if not reading.of_frames]
+        in_order = [reading for reading in readings if not reading.compares_frames]
         frames, sides = None, (unit, watched)
         if len(in_order) < len(readings):
             from .frame_order import FrameSamples  # for videos alone

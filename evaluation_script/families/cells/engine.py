@@ -100,7 +100,7 @@ def count_sequence(
             cells += of_frame * (len(outlines[index]) if protocol.as_script else 1)
     if problems.count or tracks is None:
         return {}
-    followed = _FollowedCells.of_frames(matches, truth_tracks, tracks)
+    followed = _FollowedCells.join_frames(matches, truth_tracks, tracks)
     return {
         "graph": _count_operations(matches, truth_tracks, tracks),
         "cells": cells,
@@ -222,7 +222,7 @@ class _FollowedCells(NamedTuple):
     surplus: Array
 
     @classmethod
-    def of_frames(cls, matches: List[FrameMatches], truth_tracks: Array, tracks: Array) -> _FollowedCells:
+    def join_frames(cls, matches: List[FrameMatches], truth_tracks: Array, tracks: Array) -> _FollowedCells:
         """Combine the matches of all frames."""
         columns: List[List[Array]] = [[np.zeros(0, np.int64)] for _ in range(5)]
         for frame, (truth, predicted, partner, _) in enumerate(matches):

@@ -154,9 +154,9 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
             raise SubmissionError(problem)
         counts = self.join_parts()
         judged = judge_detections(counts.truth, counts.detections, self.categories, self.protocol)
-        has_twins = any(line.endswith(SENT_AGAIN) for line in judged)  # of all detections, not of those tried
+        warns_of_repeats = any(line.endswith(SENT_AGAIN) for line in judged)  # of all detections, not of those tried
         suspicions = [
-            *(line for line in self.suspicions if not (has_twins and line.endswith(SENT_AGAIN))),
+            *(line for line in self.suspicions if not (warns_of_repeats and line.endswith(SENT_AGAIN))),
             *judged,
             *([] if NO_RECORDS in self.notes else judge_unchecked(counts.truth, counts.detections, self.protocol)),
         ]

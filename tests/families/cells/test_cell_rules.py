@@ -32,7 +32,7 @@ def rows(*tracks: list[int]) -> Any:
 
 
 def lineages(frames: Any, truth: Any, sent: Any, *, as_script: bool = False) -> dict[str, Any]:
-    followed = engine._FollowedCells.of_frames(matches(*frames), rows(*truth), rows(*sent))
+    followed = engine._FollowedCells.join_frames(matches(*frames), rows(*truth), rows(*sent))
     return engine._count_lineages(followed, as_script=as_script)
 
 
