@@ -50,25 +50,27 @@ def _report(args: argparse.Namespace) -> int:
             if getattr(args, option):
                 raise OptionError(f"{option} needs --truth or --phase: {args.results} is a stored result")
         page = make_stored_page(stored, args.title or name_of(args.results))
-        write_html(render_stored(page), args.out, list_verdicts(page))
-        return DONE
-    if args.draw is None and (args.iou is not None or args.score is not None):
-        raise OptionError("iou and --score need --draw FOLDER")
-    choice = choice.complete("report", f"; or RESULTS that a phase stored, as JSON{reason}")
-    if args.draw is not None:
-        return _draw_into_folder(args, choice)
-    options = make_page_options(choice.choose_images(args.images), args.budget)
-    if args.results:
-        page = choice.score_openly(args.results).make_page(options, args.title or "")
+        text = render_stored(page)
     else:
-        truths, title = choice.open_splits(), args.title or name_of(choice.source.path)
-        page = make_truth_report(truths, choice.rules.family, title, options)
-    text, verdicts = render_page(page), list_verdicts(page)
+        if args.draw is None and (args.iou is not None or args.score is not None):
+            raise OptionError("iou and --score need --draw FOLDER")
+        choice = choice.complete("report", f"; or RESULTS that a phase stored, as JSON{reason}")
+        images = choice.choose_images(args.images)
+        if args.draw is not None:
+            return _draw_into_folder(args, choice, images)
+        options = make_page_options(images, args.budget)
+        if args.results:
+            page = choice.score_openly(args.results).make_page(options, args.title or "")
+        else:
+            truths, title = choice.open_splits(), args.title or name_of(choice.source.path)
+            page = make_truth_report(truths, choice.rules.family, title, options)
+        text = render_page(page)
+    verdicts = list_verdicts(page)
     write_html(text, args.out, verdicts)
     return DONE
 
 
-def _draw_into_folder(args: argparse.Namespace, choice: TruthChoice) -> int:
+def _draw_into_folder(args: argparse.Namespace, choice: TruthChoice, images: str) -> int:
     """Draw into a folder instead of writing the page."""
     ignored = {"out": _PAGE, "title": None, "budget": _BUDGET, "jobs": None}
     if choice.rules.family == "instances":
@@ -77,7 +79,7 @@ def _draw_into_folder(args: argparse.Namespace, choice: TruthChoice) -> int:
         if getattr(args, option) != default:
             raise OptionError(f"{option} does not apply to --draw")
     values = {name: getattr(args, name) for name in ("iou", "score") if getattr(args, name) is not None}
-    return Drawing(args.results or "", choice, args.draw, choice.choose_images(args.images), **values).draw()
+    return Drawing(args.results or "", choice, args.draw, images, **values).draw()
 
 
 def _read_stored(path: str | None) -> tuple[Mapping[str, object], str]:

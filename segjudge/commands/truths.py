@@ -177,30 +177,29 @@ class TruthChoice(NamedTuple):
         """Score with a progress bar and keep the inputs open."""
         from segjudge.scoring.request import prepare
 
+        request = self.request(results, keeps_open=True)
         with ProgressBar() as bar:
-            return prepare(self.request(results, keeps_open=True), bar).score(bar)
+            return prepare(request, bar).score(bar)
 
     def score_each(self, paths: Mapping[str, str]) -> dict[str, Scores]:
         """Score several results by name on one open truth, and keep the inputs open."""
         from segjudge.scoring.request import prepare
 
+        request = self.request("", keeps_open=True)
         with ProgressBar() as bar:
-            prepared = prepare(self.request("", keeps_open=True), bar)
+            prepared = prepare(request, bar)
             return {name: prepared.for_results(path).score(bar) for name, path in paths.items()}
 
     def open_splits(self) -> dict[str, SplitTruth]:
         """Return the truth of the chosen split, or of all."""
-        from segjudge.evaluation_script.files.problems import name_hint
         from segjudge.families.truths import open_truth
-        from segjudge.scoring.request import choose_sequences
+        from segjudge.scoring.request import choose_sequences, choose_splits
 
         source, rules = self.source, self.rules
         with ProgressBar() as bar:
             truths = open_truth(source, rules, bar).splits
-        split = self.split or source.subset
-        if split and split not in truths:
-            raise UsageError(f"{source.path} has no split {split!r}{name_hint(split, truths)}")
-        return {name: choose_sequences(truths[name], self.sequences, rules) for name in ([split] if split else truths)}
+        chosen = choose_splits(truths, source, self.split or "")
+        return {name: choose_sequences(truth, self.sequences, rules) for name, truth in chosen.items()}
 
 
 def add_truth_choice(sub: argparse.ArgumentParser, truth: str, protocol: str = _DEFAULT_PROTOCOL) -> None:

@@ -50,11 +50,13 @@ def make_stored_page(result: Mapping[str, object], title: str) -> ReportPage:
     splits: dict[str, list[Section]] = {}
     reports, losses = read_reports(result), as_mapping(result.get("losses", {}))
     for report in reports:
-        sections = [make_tables(report)] if report.rows() else []
+        meanings = describe_metrics(report)
         if report.split in losses:
             tools = _tools_that_read(report.protocol.name)
             sections = tools.make_stored_sections(as_mapping(losses[report.split]), report)
-        splits[report.split] = add_summary(report, sections, describe_metrics(report))
+        else:
+            sections = [make_tables(report)] if report.rows() else []
+        splits[report.split] = add_summary(report, sections, meanings)
     joined = join_splits(splits)
     if not reports:
         joined.append(make_list("Summary", [], "The scores of this phase are not shown."))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import field, replace
 from functools import partial
@@ -225,14 +225,10 @@ def prepare(request: ScoreRequest, progress: Progress = ignore_progress) -> Prep
     refuse_packed(path)
     digest = digest_of if request.is_identified else lambda _path: ""
     rules, annotations, digests = _open_truth(path, source, rules, progress, digest)
-    truths, notes = annotations.splits, list(annotations.notes)
-    split = request.split or source.subset
-    if split and split not in truths:
-        raise UsageError(f"{source.path} has no split {split!r}{name_hint(split, truths)}")
-    scorers = {}
-    for name in [split] if split else truths:
-        notes += [f"{name}: {note}" for note in truths[name].list_oddities(rules.protocol)]
-        scorers[name] = Scorer(name, choose_sequences(truths[name], request.sequences, rules.protocol), rules)
+    scorers, notes = {}, list(annotations.notes)
+    for name, truth_of_split in choose_splits(annotations.splits, source, request.split).items():
+        notes += [f"{name}: {note}" for note in truth_of_split.list_oddities(rules.protocol)]
+        scorers[name] = Scorer(name, choose_sequences(truth_of_split, request.sequences, rules.protocol), rules)
     return PreparedScoring(path, source.path, scorers, notes, request, digests)
 
 
@@ -318,6 +314,14 @@ def read_names(sequences: Iterable[object] | None) -> list[str] | None:
         fault = f"names {odd[0]!r}, which is not a name" if odd else "names none"
         raise UsageError(f"sequences {fault}: give a list of names, or omit it for all")
     return list(dict.fromkeys(map(str, names)))
+
+
+def choose_splits(truths: Mapping[str, SplitTruth], source: TruthSource, split: str) -> Mapping[str, SplitTruth]:
+    """Return the named split, or else the source's subset, or all splits; raises UsageError for an unknown one."""
+    name = split or source.subset
+    if name and name not in truths:
+        raise UsageError(f"{source.path} has no split {name!r}{name_hint(name, truths)}")
+    return {name: truths[name]} if name else truths
 
 
 def choose_sequences(truth: SplitTruth, names: Iterable[object] | None, protocol: FamilyProtocol) -> SplitTruth:
