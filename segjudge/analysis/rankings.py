@@ -38,7 +38,7 @@ class TaskScores:
     pseudo: bool = False
 
     @property
-    def counted(self) -> str:
+    def count_of_cases(self) -> str:
         """The number of cases, or of groups of cases, in words."""
         return f"{quantity(len(self.cases), 'group')} of cases" if self.pseudo else quantity(len(self.cases), "case")
 
@@ -295,7 +295,7 @@ class RankedTask:
     def verdict(self) -> str:
         """Return the sentence that names the leader and the significantly worse methods."""
         names, order = self.scores.algorithms, self.order
-        cases = self.scores.counted
+        cases = self.scores.count_of_cases
         leaders = [row for row in order if self.ranks[row] == self.ranks[order[0]]]
         if len(leaders) > 1:
             tied = ", ".join(names[row] for row in leaders)

@@ -78,7 +78,7 @@ class Ranking(ShownPage):
     def text(self, look: Look = PLAIN) -> str:
         """Return the tables as text for a terminal."""
         check_arguments(LOOK, look=look)
-        heads = [f"{task.title}: {task.scores.counted}" for task in self.tasks]
+        heads = [f"{task.title}: {task.scores.count_of_cases}" for task in self.tasks]
         tables = [format_table(*task.cells(), look) for task in self.tasks]
         blocks = [f"{head}\n{table}\n{task.tau}\n" for head, table, task in zip(heads, tables, self.tasks, strict=True)]
         if self.places:
@@ -262,7 +262,7 @@ def _make_section(task: RankedTask, rule: Rule, *, is_one_of_several: bool) -> S
     columns, rows = task.cells()
     names, order = [task.scores.algorithms[row] for row in task.order], task.order
     values = {
-        "about": f"{task.scores.counted}, ranked by {rule.method}. {task.tau}. {_COLUMNS}",
+        "about": f"{task.scores.count_of_cases}, ranked by {rule.method}. {task.tau}. {_COLUMNS}",
         "columns": columns,
         "rows": [
             [cell if column == SPREAD else _number_of(cell) for column, cell in zip(columns, row)] for row in rows

@@ -45,7 +45,7 @@ _OPTIONS_THAT_INSTALL = ("-r", "--requirement", "-e", "--editable", "-i", "--ind
 _CARRIED = f"file:./{_WHEELS}/NAME.whl#sha256=…"
 
 
-def lock_line(source: str, folder: str, extra: str) -> str:
+def format_lock(source: str, folder: str, extra: str) -> str:
     """Return the lines that lock a git commit or a wheel, which is copied into the folder, with an extra.
 
     Without a source, it is a wheel of the running Segjudge. pip ignores extras on the line of a wheel with a checksum,

@@ -77,9 +77,9 @@ def create(challenge: NewChallenge, progress: Progress) -> list[str]:
 def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str]:
     protocol = PROTOCOLS[challenge.protocol]
     tools = tools_of(protocol.family)
-    from .lock import FILE, lock_line, plugin_lines  # they need the extra `host`, and a synthetic truth does not
+    from .lock import FILE, format_lock, plugin_lines  # they need the extra `host`, and a synthetic truth does not
 
-    lock = lock_line(challenge.segjudge, folder, "serve") + plugin_lines([protocol.name], folder)
+    lock = format_lock(challenge.segjudge, folder, "serve") + plugin_lines([protocol.name], folder)
     Path(folder, FILE).write_text(lock, encoding="utf-8")
     shutil.copyfile(_LOGO, os.path.join(folder, "logo.png"))
     os.mkdir(os.path.join(folder, "annotations"))

@@ -18,7 +18,7 @@ from segjudge.system.files import open_draft
 from segjudge.system.plugins import TOOLKITS, UPLOADS
 
 from .lock import FILE as LOCK
-from .lock import lock_line
+from .lock import format_lock
 
 #: The example's name on the page, in the package `segjudge_counting` of the distribution `segjudge-counting`.
 _EXAMPLE = "counting"
@@ -60,7 +60,7 @@ def create_family(family: NewFamily) -> None:
             target = Path(draft, path)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text, encoding="utf-8")
-        Path(draft, LOCK).write_text(lock_line(family.segjudge, draft, "host"), encoding="utf-8")
+        Path(draft, LOCK).write_text(format_lock(family.segjudge, draft, "host"), encoding="utf-8")
 
 
 def _check_name(name: str) -> None:

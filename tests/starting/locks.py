@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from unittest.mock import patch
 
 from segjudge.starting import lock
-from segjudge.starting.lock import check_lock, list_score_changes, lock_line, plugin_lines, read_locked_version
+from segjudge.starting.lock import check_lock, format_lock, list_score_changes, plugin_lines, read_locked_version
 from segjudge.system.errors import UsageError
 from segjudge.system.plugins import Plugin
 from tests.builders import written, zipped
@@ -108,7 +108,7 @@ def _play_sources(lines: list[str], folder: Path) -> None:
             target = folder / f"new-{number}"
             target.mkdir()
             line = _outcome(
-                lambda source=source, target=target: lock_line(
+                lambda source=source, target=target: format_lock(
                     source.replace("FOLDER", str(folder)), str(target), "serve"
                 ).rstrip()
             )
@@ -118,7 +118,7 @@ def _play_sources(lines: list[str], folder: Path) -> None:
             target = folder / f"of {version}"
             target.mkdir()
             lines.append(
-                f"{version} is installed with {list(installed)}: {_outcome(lambda target=target: lock_line('', str(target), 'serve'))}"
+                f"{version} is installed with {list(installed)}: {_outcome(lambda target=target: format_lock('', str(target), 'serve'))}"
             )
 
 

@@ -120,7 +120,7 @@ def draw_units(painters: Mapping[str, UnitPainter], units: RankedUnits, options:
     """
     drawing = _UnitDrawing(painters, units, options)
     drawing.draw()
-    return drawing.show() if drawing.painted else None
+    return drawing.collect_pictures() if drawing.painted else None
 
 
 def describe_units(painter: UnitPainter, units: RankedUnits) -> str:
@@ -312,7 +312,7 @@ class _UnitDrawing:
         self._streams |= {f"{self._stream_of[unit.name]}{ending}": data for ending, data in streams.items()}
         self._room -= bytes_in_page(streams.values())
 
-    def show(self) -> UnitPictures:
+    def collect_pictures(self) -> UnitPictures:
         """Return the player of the drawn units."""
         methods, units, painter, streams = list(self._painters), self._units, self._painter, self._streams
         sequences = [
