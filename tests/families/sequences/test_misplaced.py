@@ -6,6 +6,7 @@ import io
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from segjudge.evaluation_script.families.sequences import suspicions
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.masks.similarity import count_shared
 from segjudge.evaluation_script.masks.stack import empty_stack
+from segjudge.families.base.mirrored import CERTAIN
+from segjudge.families.sequences import misplaced
 from segjudge.masks.compression import label_png
 from segjudge.masks.demo import make_scene
 from tests import published
@@ -254,3 +257,21 @@ def test_masks_of_the_frames_before_and_after_are_counted(
     steps = suspicions.FrameSteps(sequence, None, SEQUENCE_PROTOCOLS["davis2017"])
     steps.add(np.array([[pixels]]), {"1": true}, {"1": predicted}, empty_stack(8, (8, 8)))
     assert steps.score() == scores
+
+
+@pytest.mark.parametrize(("righted_fit", "found"), [(CERTAIN, ["bird"]), (np.nextafter(CERTAIN, 0), [])])
+def test_one_mirrored_sequence_of_many_is_certain_from_a_fit_on(
+    righted_fit: float, found: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names, way = ["bird", "dog", "goat"], misplaced.WAYS[0]
+
+    def sample(sequence: Any, _protocol: object, *, together: bool) -> Any:
+        fits = {way: righted_fit} if sequence.truth.name == "bird" else {}
+        return SimpleNamespace(measure_fit=lambda _truth, mirrored="": fits.get(mirrored, 0.1), find_offset=lambda: 0)
+
+    monkeypatch.setattr(misplaced, "_sample_sequence", sample)
+    poor = SimpleNamespace(score=SimpleNamespace(j=np.array([0.1])), pixels=(9, 9, 1))
+    losses: Any = [SimpleNamespace(name=name, loss=0.9, objects=[poor]) for name in names]
+    scored: Any = [SimpleNamespace(truth=SimpleNamespace(name=name), masks=True) for name in names]
+    placements = misplaced.find_placements(scored, losses, SEQUENCE_PROTOCOLS["davis2017"])
+    assert placements == {name: misplaced.Placement(mirrored=way) for name in found}
