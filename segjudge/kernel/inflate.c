@@ -8,6 +8,8 @@
 #define DISTANCES 30
 #define END_OF_BLOCK 256
 #define MOST_LITERALS (END_OF_BLOCK + 1 + LENGTHS)
+/* The literals that are decoded after another one before bits are loaded: of 56 bits, they need 15 + 4 * 10. */
+#define MORE_LITERALS 4
 
 /* An entry of a table: bits of the code and its extra bits, bits of the code << 5, a kind, a value << 16.
  * 0 if the code is longer than the table's. */
@@ -240,6 +242,14 @@ static int inflate_symbols(sj_inflater *stream, uint8_t *base, int64_t *at, int6
         count -= bits_of(entry);
         if (entry & LITERAL) {
             *out++ = (uint8_t)length;
+            for (int more = 0; more < MORE_LITERALS; more++) {
+                entry = literals[low_bits(bits, SJ_CODE_BITS)];
+                if (!(entry & LITERAL))
+                    break;
+                *out++ = (uint8_t)(entry >> 16);
+                bits >>= bits_of(entry);
+                count -= bits_of(entry);
+            }
             continue;
         }
         if (entry & OTHER) {
