@@ -73,7 +73,12 @@ def test_a_sample_without_a_table_of_scores_has_an_empty_row(
     monkeypatch.chdir(written(tmp_path, {"examples/first/a.zip": ""}))
     worker = Worker({"1: a.zip in first": SubmissionOutcome("finished", "", "", {"dev": 5}, {}, {})})
     assert evalai._score_samples(worker, ".") == 0  # type: ignore[arg-type]
-    assert capsys.readouterr().out.endswith("First / dev  score  loss\n1. a.zip         –     –\n\n")
+    first, problem, *board = capsys.readouterr().out.splitlines()
+    assert problem.startswith("error: a.zip: dev: score is 5, which EvalAI cannot sort")
+    assert (first[:23], board) == (
+        "first ← a.zip: finished",
+        ["", "First / dev  score  loss", "1. a.zip         –     –", ""],
+    )
 
 
 # ── push ────────────────────────────────────────────────────────────────────
