@@ -85,7 +85,7 @@ class Background:
             write_line(f"{loop.name} waits: {outage.sentence} ({outage.reason})")
         loop.note(outage.sentence)
 
-    def _carry_through(self, action: Callable[[], object]) -> None:
+    def _retry_during_outages(self, action: Callable[[], object]) -> None:
         """Run an action of the store in a turn, and retry it during outages until the stop."""
         pause = _IDLE
         while True:

@@ -149,8 +149,8 @@ class CodeUploads(Background):
                 self._services.submissions.give_back(submission.id, challenge.queue, message.handle)
                 return
             if failure and row_after.status not in _ENDED:
-                self._carry_through(lambda: self._services.submissions.fail(submission.id, failure))
-        self._carry_through(lambda: self._services.queue.delete(challenge.queue, message.handle))
+                self._retry_during_outages(lambda: self._services.submissions.fail(submission.id, failure))
+        self._retry_during_outages(lambda: self._services.queue.delete(challenge.queue, message.handle))
 
     def _run_submission(self, challenge: Challenge, submission: Submission, message: ReceivedMessage) -> str:
         """Run a submission, and return why it failed if nobody has reported that to the server."""

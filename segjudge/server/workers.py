@@ -61,7 +61,7 @@ class Workers(Background):
         self._group = ResourceGroup(cores=CORES * number, processes=SCORER_PROCESSES * number)
         _sweep(services)
         for k in range(number):
-            worker = _Worker(services, scorer, k + 1, self._group, self._stop, self._carry_through)
+            worker = _Worker(services, scorer, k + 1, self._group, self._stop, self._retry_during_outages)
             self._add(worker.turn, worker.close, f"worker {k + 1}")
 
     @property
@@ -93,9 +93,9 @@ class _Worker:
         number: int,
         group: ResourceGroup,
         stop: threading.Event,
-        carry_through: Callable[[Callable[[], object]], None],
+        retry_during_outages: Callable[[Callable[[], object]], None],
     ) -> None:
-        """`carry_through` repeats an action of the store until the store is available."""
+        """`retry_during_outages` repeats an action of the store until the store is available."""
         self._services, self._scorer, self._number = services, scorer, number
         self._group, self._stop = group, stop
         self._loaded: tuple[int, int] | None = None
@@ -103,7 +103,7 @@ class _Worker:
         self._compute: WorkerFolder | None = None
         self._annotations: dict[int, str] = {}
         self._process: WorkerProcess | None = None
-        self._carry_through = carry_through
+        self._retry_during_outages = retry_during_outages
         self.show("idle")
 
     def show(self, activity: str) -> None:
@@ -149,7 +149,7 @@ class _Worker:
             self.close()
             has_ended = not self._stop.is_set()  # it was cancelled
         if has_ended:
-            self._carry_through(lambda: self._services.queue.delete(challenge.queue, message.handle))
+            self._retry_during_outages(lambda: self._services.queue.delete(challenge.queue, message.handle))
         elif self._stop.is_set():
             self._services.submissions.give_back(submission.id, challenge.queue, message.handle)
 
@@ -172,7 +172,7 @@ class _Worker:
             self._services.submissions.fail(submission.id, message)
             return True
         try:
-            self._carry_through(lambda: self._services.submissions.keep_answer(submission.id, answer))
+            self._retry_during_outages(lambda: self._services.submissions.keep_answer(submission.id, answer))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             message = f"EvalAI could not store what evaluate() returned: {error!r}"
             self._services.submissions.fail(submission.id, message)

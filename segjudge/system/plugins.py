@@ -106,7 +106,7 @@ def _read_plugins() -> Iterator[Plugin]:
     distributions whose entry points name this group.
     """
     for path in [path for folder in sys.path for path in _distributions(folder or os.curdir)]:
-        if _names_group(path):
+        if _declares_plugins(path):
             from importlib.metadata import Distribution
 
             distribution = Distribution.at(path)
@@ -122,7 +122,7 @@ def _distributions(folder: str) -> list[str]:
         return []
 
 
-def _names_group(path: str) -> bool:
+def _declares_plugins(path: str) -> bool:
     try:
         with open(os.path.join(path, "entry_points.txt"), encoding="utf-8") as file:
             return GROUP in file.read()

@@ -249,12 +249,12 @@ def test_a_loop_continues_after_outages_and_defects(stage: Stage, monkeypatch: p
     pauses.clear()
     tries = [BUSY, BUSY, None]
     beside._stop = SimpleNamespace(is_set=lambda: False, wait=pauses.append)  # type: ignore[assignment]
-    beside._carry_through(lambda: (made := tries.pop(0)) and fail(made)())
+    beside._retry_during_outages(lambda: (made := tries.pop(0)) and fail(made)())
     assert (pauses, tries) == ([0.3, 0.6], [])
     for stopped, error in ((True, BUSY), (False, DEFECT)):
         beside._stop = SimpleNamespace(is_set=lambda stopped=stopped: stopped, wait=pauses.append)  # type: ignore[assignment]
         with pytest.raises(type(error)):
-            beside._carry_through(fail(error))
+            beside._retry_during_outages(fail(error))
 
 
 def test_the_page_of_health_says_what_waits(stage: Stage) -> None:

@@ -102,7 +102,7 @@ def test_what_a_turn_must_store_is_stored_when_the_database_is_back(services: Se
     class Sender(Background):
         def turn(self) -> bool:
             self._stop.set() if services.store.count(StoredMessage) else began.set()
-            self._carry_through(lambda: services.queue.send("queue", {}))
+            self._retry_during_outages(lambda: services.queue.send("queue", {}))
             return False
 
     began, sender = threading.Event(), Sender(services.store, "sender")

@@ -151,10 +151,10 @@ class _ScanTools(UnitTools):
 
         accumulator = self.counts_of(report)
         if accumulator.protocol.panoptic:
-            return self._name_cause_of_segments(inputs, report)
+            return self._describe_cause_of_segments(inputs, report)
         return describe_classes(accumulator)
 
-    def _name_cause_of_segments(self, inputs: ScoringInputs, report: Report) -> str:
+    def _describe_cause_of_segments(self, inputs: ScoringInputs, report: Report) -> str:
         from segjudge.evaluation_script.families.base.units import UnitTruth
 
         from .causes import describe_causes

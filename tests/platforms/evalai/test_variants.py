@@ -13,7 +13,7 @@ import yaml
 
 from segjudge.cli import main
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.platforms.evalai.bundle.build import FLAGS, VARIANTS, build, with_variant
+from segjudge.platforms.evalai.bundle.build import FLAGS, VARIANTS, build, make_variant
 from segjudge.platforms.evalai.bundle.check import check, refusal
 from segjudge.platforms.evalai.bundle.fields import DEFAULT_IMAGE
 from tests.builders import ROOT
@@ -33,7 +33,7 @@ def test_every_variant_is_accepted(variant: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_only_the_keys_of_the_table_change_and_lines_stay(variant: str) -> None:
-    after, changes = with_variant(TEXT, variant)
+    after, changes = make_variant(TEXT, variant)
     before, now = TEXT.splitlines(), after.splitlines()
     assert len(before) == len(now)
     differing = [number for number, (old, new) in enumerate(zip(before, now), 1) if old != new]
@@ -47,7 +47,7 @@ def test_only_the_keys_of_the_table_change_and_lines_stay(variant: str) -> None:
 
 
 def test_the_config_of_this_repository_is_the_prediction_variant() -> None:
-    assert with_variant(TEXT, "prediction") == (TEXT, [])
+    assert make_variant(TEXT, "prediction") == (TEXT, [])
 
 
 @pytest.mark.parametrize("variant", ["remote", "code-upload"])
@@ -59,9 +59,9 @@ def test_annotations_stay_with_the_host(variant: str, tmp_path: Path) -> None:
 
 def test_an_image_that_the_host_named_is_kept_unless_another_is_asked_for() -> None:
     text = "challenge_phases:\n  - id: 1\n    environment_image: mine\n    test_annotation_file: a.zip\n"
-    assert "environment_image: mine" in with_variant(text, "code-upload")[0]
-    assert "environment_image: other" in with_variant(text, "code-upload", "other")[0]
-    assert "test_annotation_file: a" not in with_variant(text, "code-upload", "other")[0]
+    assert "environment_image: mine" in make_variant(text, "code-upload")[0]
+    assert "environment_image: other" in make_variant(text, "code-upload", "other")[0]
+    assert "test_annotation_file: a" not in make_variant(text, "code-upload", "other")[0]
 
 
 def test_the_command_prints_what_it_changed(tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ WRITTEN: dict[str, tuple[str, dict[str, Any]]] = {
 def test_a_variant_changes_lines_as_hosts_write_them(about: str, image: str) -> None:
     text, outcomes = WRITTEN[about]
     for variant, expected in outcomes.items():
-        outcome = outcome_of(lambda variant=variant: with_variant(text, variant, image))  # type: ignore[misc]
+        outcome = outcome_of(lambda variant=variant: make_variant(text, variant, image))  # type: ignore[misc]
         if isinstance(outcome, str):
             assert outcome.replace(image or DEFAULT_IMAGE, DEFAULT_IMAGE) == f"HostError: {expected}"
             continue

@@ -85,7 +85,7 @@ def build(
     with suppress(HostError) if lenient else nullcontext():
         config = parse_config(CONFIG, text)
     if variant and config:
-        changed, changes = with_variant(text.decode("utf-8"), variant, image)
+        changed, changes = make_variant(text.decode("utf-8"), variant, image)
         text = changed.encode("utf-8")
         config = parse_config(CONFIG, text)
         _check_variant(config, variant)
@@ -233,7 +233,7 @@ class _LineChange:
         return f"{CONFIG}:{self.line}: {self.before or '(nothing)'} → {self.after}"
 
 
-def with_variant(text: str, variant: str, image: str = "") -> tuple[str, list[_LineChange]]:
+def make_variant(text: str, variant: str, image: str = "") -> tuple[str, list[_LineChange]]:
     """Return the YAML of a variant, and its changes."""
     import yaml
 

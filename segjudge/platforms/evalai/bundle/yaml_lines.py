@@ -62,17 +62,17 @@ class YamlLines:
 
     def location(self, path: str) -> str:
         """Return file, line and column of a key or its surroundings; "" for others."""
-        mark, _ = self._nearest(path)
+        mark, _ = self._find_node(path)
         if mark is None:
             return self._name if re.split(r"[.\[]", path)[0] in CHALLENGE else ""
         return _location(self._name, mark)
 
     def has_time_zone(self, path: str) -> bool:
-        _, node = self._nearest(path)
+        _, node = self._find_node(path)
         match = _Loader.timestamp_regexp.match(node.value) if isinstance(node, yaml.ScalarNode) else None
         return bool(match and match["tz"])
 
-    def _nearest(self, path: str) -> tuple[yaml.Mark | None, yaml.Node | None]:
+    def _find_node(self, path: str) -> tuple[yaml.Mark | None, yaml.Node | None]:
         """Return the location of a key or its surroundings, and its value."""
         node, mark = self._root, None
         for step in re.findall(r"[^.\[\]]+", path):
