@@ -73,7 +73,6 @@ def score(  # noqa: PLR0913 - published: the published options of results and tr
     from segjudge.families.truths import TruthSource
     from segjudge.scoring.request import ScoreRequest, find_protocol, prepare, read_names
     from segjudge.system.arguments import FLAG, FUNCTION, SOURCE, TEXT, check_arguments, check_options
-    from segjudge.system.errors import UsageError
 
     check_arguments(SOURCE, results=results, truth=truth)
     check_options(SOURCE, unseen=unseen, categories=categories)
@@ -85,10 +84,7 @@ def score(  # noqa: PLR0913 - published: the published options of results and tr
     rules, names = find_protocol(protocol), read_names(sequences)
     request = ScoreRequest(os.fspath(results), source, rules, split or "", names, strict, jobs)
     if executor is not None:
-        from segjudge.scoring.parts import has_known_rules
         from segjudge.scoring.sharing import score_by_workers
 
-        if not has_known_rules(rules):
-            raise UsageError(f"the rules of {rules.name} were changed; an executor scores only by its own rules")
         return score_by_workers(executor, request, progress)
     return prepare(request, progress).score(progress)

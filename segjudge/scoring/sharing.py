@@ -20,7 +20,7 @@ from segjudge.evaluation_script.families.base.family import FamilyProtocol, Prog
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.runner.parallel import Part, cores
 from segjudge.evaluation_script.scoring import VERSION
-from segjudge.scoring.parts import merge_parts
+from segjudge.scoring.parts import has_known_rules, merge_parts
 from segjudge.scoring.request import PartCounter, ScoreRequest, prepare
 from segjudge.scoring.scores import Scores
 from segjudge.system.addresses import AddressError
@@ -103,6 +103,8 @@ def count_part(version: str, run: str, request: ScoreRequest, number: int, count
 def score_by_workers(executor: Executor | DaskClient, request: ScoreRequest, progress: Progress) -> Scores:
     """Score by the workers of an executor or of a Dask client."""
     protocol = request.protocol
+    if not has_known_rules(protocol):
+        raise UsageError(f"the rules of {protocol.name} were changed; an executor scores only by its own rules")
     request = _with_absolute_paths(request)
     pool, workers = _pool_of(executor)
     each = engine_of(protocol.family).parts_each
