@@ -85,10 +85,10 @@ def _compare(args: argparse.Namespace) -> int:
         say(f"warning: {line}")
     if page:
         write_html(render_page(page), args.out)
-    texts = [(comparison.markdown(), args.markdown)] if args.markdown else []
-    texts += [(write_table(comparison, args.table), args.table)] if args.table else []
-    for text, path in texts:
-        _write_text(text, path)
+    if args.markdown:
+        _write_text(comparison.markdown(), args.markdown)
+    if args.table:
+        _write_text(write_table(comparison, args.table), args.table)
     if args.film:
         sequence = {"sequence": args.sequence} if args.sequence else {}
         comparison.film(args.film, frames=args.frames or (), images=images, errors=args.errors, **sequence)

@@ -49,8 +49,9 @@ class DAVISEvaluation:
             sequences=self._sequences,
             jobs="auto",
         )
-        for line in [line for report in scores.reports for line in report.suspicions]:
-            warnings.warn(f"{res_path}: {line}", stacklevel=2)
+        for report in scores.reports:
+            for line in report.suspicions:
+                warnings.warn(f"{res_path}: {line}", stacklevel=2)
         results: dict[str, dict[str, Any]] = {
             measure: {**{key: [] for key in _STATISTICS}, "M_per_object": {}} for measure in measures
         }

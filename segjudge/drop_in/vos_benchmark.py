@@ -48,8 +48,9 @@ def benchmark(  # noqa: PLR0913 - published
             continue
         root, names = _find_videos(truth, masks, strict=strict)
         scores = score(masks, root, protocol, layout="generic", sequences=names, jobs=num_processes or "auto")
-        for line in [line for report in scores.reports for line in report.suspicions]:
-            warnings.warn(f"{masks}: {line}", stacklevel=2)
+        for report in scores.reports:
+            for line in report.suspicions:
+                warnings.warn(f"{masks}: {line}", stacklevel=2)
         values, *_ = scores.metrics.values()
         for total, name in zip(totals, ("J&F-Mean", "J-Mean", "F-Mean"), strict=True):
             total.append(100 * (values[name] or 0.0))

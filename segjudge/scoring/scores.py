@@ -363,7 +363,7 @@ class ScoredSubmissions(NamedTuple):
     documents: list[dict[str, Any]]
 
     def make_texts(self, outputs: ScoreOutputs) -> ScoreTexts:
-        """Return the texts that a command prints and writes; the other files are those of one submission."""
+        """Return the texts that a command prints and writes: tables, warnings, and the document of all submissions."""
         tables, style = [], dict[str, Any](look=outputs.look, all_metrics=outputs.all_metrics)
         for split, protocol in self.protocols.items():
             rows = [(name, values if isinstance(values, str) else values[split]) for name, values in self.rows]
@@ -401,7 +401,7 @@ class ScoreOutputs:
 
 
 class ScoreTexts(NamedTuple):
-    """What a command prints and writes of results; empty if it is not needed."""
+    """The texts that a command prints and writes of results; those that were not asked for are empty."""
 
     #: The protocol and the table of each split.
     tables: list[tuple[FamilyProtocol, str]]
