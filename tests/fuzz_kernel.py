@@ -435,11 +435,13 @@ def matches(generator: random.Random, kernel: Kernel) -> None:
 
 def records(generator: random.Random, kernel: Kernel) -> None:
     """Read records of every usual shape, with a few characters changed or removed, or a truncated end."""
-    shape = generator.randrange(5)
+    shape = generator.randrange(6)
     item, video = {"category_id": 1, "score": generator.random()}, shape == 1
 
     def number() -> float:
-        return generator.choice([0, generator.random(), generator.uniform(-9, 99), 1e-30, 123456789012345678901234, 7])
+        return generator.choice(
+            [0, generator.random(), generator.uniform(-9, 99), 1e-30, 123456789012345678901234, 7, 5e-324]
+        )
 
     def mask() -> object:
         if generator.random() < 0.3 and not video:
@@ -455,12 +457,13 @@ def records(generator: random.Random, kernel: Kernel) -> None:
         some = {
             "bbox": box,
             "area": number(),
-            "id": generator.choice([1, -7, 1 << 40, 0.5, "1"]),
-            "iscrowd": generator.choice([0, 1, 1, True, 1 << 62]),
+            "id": generator.choice([1, -7, 1 << 40, 0.5, 2.0, "1", "x"]),
+            "iscrowd": generator.choice([0, 1, 1, True, 1.0, 1 << 62]),
             "num_keypoints": generator.choice([0, 17, -1, 2.0, None]),
             "note": generator.choice(["\n\u1234é", [[], {}, [1, {"b": None}]], True]),
         }
-        return some if generator.random() < 0.7 else {f"key {index}": index for index in range(generator.randrange(40))}
+        many = {f"{generator.choice('ké')} {index}": index for index in range(generator.choice([9, 40, 300]))}
+        return some if generator.random() < 0.7 else many
 
     def frames() -> list[object]:
         return [generator.choice([None, mask()]) for _ in range(generator.randrange(4))]
@@ -486,7 +489,7 @@ def records(generator: random.Random, kernel: Kernel) -> None:
     for _ in range(generator.choice([0, 1, 1, 3, 20])):
         position = generator.randrange(len(text))
         text[position : position + generator.randrange(2)] = generator.choice(
-            ['"', "\\", "{", "}", "[", ",", "9" * 30, "e", "", "\0", "-", "."]
+            ['"', "\\", "{", "}", "[", ",", "9" * 30, "e", "", "\0", "-", ".", "\\u003c", "\\/", "\\u00e9", "é"]
         )
     changed = "".join(text)[: generator.choice([None, generator.randrange(1, 300)])]
     changed += generator.choice(["", ",", ", ", "]", " ], 7"])

@@ -284,8 +284,10 @@ def read_precision_without_each(
 
 #: The kinds of a record's `bbox`: absent, null or an empty list, four numbers, anything else.
 BOXES = NO_BOX, EMPTY_BOX, WHOLE_BOX, OTHER_BOX = range(4)
-#: The shape of each record to read: a mask, the masks of a video's frames, a box, or keypoints.
-SHAPES = MASK, FRAMES, BOX, POINTS, ANNOTATION = range(5)
+#: The shape of each record to read: a mask, the masks of a video's frames, a box, keypoints, a truth's annotation, or
+#: the mask of a pair, whose category is `NO_CATEGORY` if absent.
+SHAPES = MASK, FRAMES, BOX, POINTS, ANNOTATION, PAIR = range(6)
+NO_CATEGORY = -(1 << 63)
 #: Bits of an annotation's keys, besides the mandatory ones.
 HAS_AREA, HAS_MASK, HAS_BOX, HAS_CROWD, HAS_MARKED, HAS_POINTS = (1 << bit for bit in (2, 3, 4, 6, 7, 8))
 

@@ -14,14 +14,14 @@
 #define LONGEST_TEXT (1 << 16)
 #define DEEPEST 16
 #define LONGEST_NUMBER 1000
-#define MOST_KEYS 24
+#define MOST_KEYS 256
 
 enum {
     IMAGE, CATEGORY, SCORE, HEIGHT, WIDTH, COUNTS, COUNTS_END, FAULT, AREA, BOXED, LEFT, TOP, ACROSS, DOWN, RING, RING_END, COLUMNS
 };
 
-/* The part of a record that is read. */
-enum { MASK, FRAMES, BOX, POINTS, ANNOTATION };
+/* The part of a record that is read; a record of a pair may lack its category. */
+enum { MASK, FRAMES, BOX, POINTS, ANNOTATION, PAIR };
 
 /* The kind of `bbox`: absent, null or an empty list, four numbers, or anything else. */
 enum { NO_BOX, EMPTY_BOX, WHOLE_BOX, OTHER_BOX };
@@ -54,6 +54,7 @@ typedef struct {
     int64_t odd_room, odd_used;
     int64_t points; /* the numbers of a record's keypoints; -1 before the first */
     guess guesses[MOST_KEYS];
+    int taken, alike; /* the number of the last record's keys, and how many of this one's begin it alike */
 } source;
 
 static void skip(source *from)
@@ -195,7 +196,10 @@ static int take_real(source *from, int64_t place, double *real)
     if (from->at - first > LONGEST_NUMBER)
         return 0;
     decimals -= power;
-    if (figures > MOST_FIGURES || decimals > 27)
+    if (figures > MOST_FIGURES) { /* between two numbers, which usually round to the same */
+        decimals -= figures - MOST_FIGURES;
+        is_odd = decimals < 1 || decimals > 27 || divide(value, decimals) != divide(value + 1, decimals);
+    } else if (decimals > 27)
         is_odd = value != 0;
     for (; !is_odd && value && decimals < 0; decimals++) {
         is_odd = value > UINT64_MAX / 10;
@@ -296,6 +300,28 @@ static int take_word(source *from, const char *word)
     return 1;
 }
 
+/* Read a whole number of an annotation, which may have a point; a crowd flag may be true or false, and an id a text. */
+static int take_loose(source *from, int64_t *value, int is_crowd, int is_id)
+{
+    double real;
+    int64_t first = from->at, odd = from->odd_used;
+    if (is_crowd && (take_word(from, "true") || take_word(from, "false"))) {
+        *value = from->text[first] == 't';
+        return 1;
+    }
+    if (is_id && peek(from) == '"') {
+        from->at++;
+        return take_whole(from, value) && peek(from) == '"' && ++from->at;
+    }
+    if (take_whole(from, value))
+        return 1;
+    from->at = first;
+    if (!take_real(from, 0, &real) || from->odd_used != odd || !(real > -1e15 && real < 1e15))
+        return 0;
+    *value = (int64_t)real;
+    return (double)*value == real;
+}
+
 /* Return the length of the UTF-8 character that begins here; 0 if it is invalid. */
 static int64_t character_length(const uint8_t *at, int64_t room)
 {
@@ -383,17 +409,55 @@ static int skip_number(source *from)
 /* The unread keys of an object; each may occur once. */
 typedef struct {
     int64_t bounds[MOST_KEYS][2];
-    int count;
+    int count, are_escaped, are_beyond; /* whether any has an escape, or a character beyond ASCII */
 } keys;
 
-static int is_new(const source *from, keys *known, int64_t start, int64_t end)
+static void forget_keys(keys *known)
 {
-    for (int i = 0; i < known->count; i++)
-        if (known->bounds[i][1] - known->bounds[i][0] == end - start
-            && !memcmp(from->text + known->bounds[i][0], from->text + start, (size_t)(end - start)))
-            return 0;
-    if (known->count == MOST_KEYS)
+    known->count = known->are_escaped = known->are_beyond = 0; /* all the rest would take longer to clear than to skip */
+}
+
+/* Read a key, in which only one way of writing each character is usual, so that equal keys have equal bytes. */
+static int take_name(source *from, int64_t *start, int64_t *end)
+{
+    int64_t first = from->at;
+    if (take_text(from, start, end))
+        return 1;
+    from->at = first;
+    if (!skip_text(from))
         return 0;
+    *start = first + 1, *end = from->at - 1;
+    const uint8_t *at = from->text + *start, *stop = from->text + *end;
+    while ((at = memchr(at, '\\', (size_t)(stop - at)))) {
+        if (at[1] == '/')
+            return 0;
+        if (at[1] == 'u') {
+            int code = 0;
+            for (int i = 2; i < 6; i++) {
+                if (at[i] >= 'A' && at[i] <= 'F')
+                    return 0;
+                code = 16 * code + (at[i] >= 'a' ? at[i] - 'a' + 10 : at[i] - '0');
+            }
+            if ((code >= 0x20 && code < 0x7f) || (code >= '\b' && code <= '\r' && code != '\v'))
+                return 0;
+        }
+        at += at[1] == 'u' ? 6 : 2;
+    }
+    return 1;
+}
+
+/* Add a key; return whether it is new, which is known of `inherited` ones. */
+static int is_new(const source *from, keys *known, int64_t start, int64_t end, int inherited)
+{
+    const uint8_t *key = from->text + start;
+    for (int64_t i = 0; i < end - start; i++)
+        known->are_escaped |= key[i] == '\\', known->are_beyond |= key[i] > 0x7e;
+    if (known->count == MOST_KEYS || (known->are_escaped && known->are_beyond))
+        return 0;
+    for (int i = 0; !inherited && i < known->count; i++)
+        if (known->bounds[i][1] - known->bounds[i][0] == end - start
+            && !memcmp(from->text + known->bounds[i][0], key, (size_t)(end - start)))
+            return 0;
     known->bounds[known->count][0] = start, known->bounds[known->count++][1] = end;
     return 1;
 }
@@ -406,7 +470,7 @@ static int skip_value(source *from, int depth)
         return skip_text(from);
     if (one == '[' || one == '{') {
         keys known;
-        known.count = 0; /* all the rest would take longer to clear than to skip */
+        forget_keys(&known);
         char closing = one == '[' ? ']' : '}';
         from->at++;
         if (depth == DEEPEST)
@@ -418,7 +482,8 @@ static int skip_value(source *from, int depth)
         }
         do {
             int64_t start, end;
-            if (one == '{' && (!take_text(from, &start, &end) || !is_new(from, &known, start, end) || !take(from, ':')))
+            if (one == '{'
+                && (!take_name(from, &start, &end) || !is_new(from, &known, start, end, 0) || !take(from, ':')))
                 return 0;
             if (!skip_value(from, depth + 1))
                 return 0;
@@ -432,7 +497,20 @@ static int skip_value(source *from, int depth)
         || take_word(from, "Infinity") || take_word(from, "-Infinity") || skip_number(from);
 }
 
-/* Copy a mask's text, in which two backslashes mean one. */
+/* Return the length of an escape that stands for a character of run lengths, and the character; 0 for others. */
+static int64_t take_escape(const uint8_t *at, const uint8_t *end, uint8_t *one)
+{
+    int code = 0;
+    const uint8_t *after = skip_escape(at, end);
+    if (!after || (at[1] != '\\' && at[1] != '/' && at[1] != 'u'))
+        return 0;
+    for (int i = 2; i < after - at; i++)
+        code = 16 * code + (at[i] <= '9' ? at[i] - '0' : (at[i] | 0x20) - 'a' + 10);
+    *one = after - at == 2 ? at[1] : (uint8_t)code;
+    return after - at == 2 || (code >= 0x20 && code <= 0x7e) ? after - at : 0;
+}
+
+/* Copy a mask's text, whose escapes stand for one character. */
 static int take_counts(source *from, int64_t *row)
 {
     uint8_t *out = from->masks + from->written;
@@ -445,17 +523,19 @@ static int take_counts(source *from, int64_t *row)
     const uint8_t *quote = memchr(text, '"', (size_t)(from->length - from->at));
     if (from->letters - from->written < (quote ? quote - text : 0))
         return 0;
-    for (; quote && stop != quote; text = stop + 2) {
+    while (quote && stop != quote) {
         stop = memchr(text, '\\', (size_t)(quote - text));
         stop = stop ? stop : quote;
         for (const uint8_t *one = text; one < stop; one++)
             odd |= (*one < 0x20) | (*one > 0x7e);
         memcpy(out, text, (size_t)(stop - text));
         out += stop - text;
-        if (stop != quote && stop[1] != '\\') /* an escaped quote too */
-            return 0;
-        if (stop != quote)
-            *out++ = '\\';
+        if (stop != quote) {
+            int64_t escape = take_escape(stop, quote, out++);
+            if (!escape) /* an escaped quote too */
+                return 0;
+            text = stop + escape;
+        }
     }
     if (!quote)
         return 0;
@@ -496,12 +576,12 @@ static int take_mask(source *from, int64_t *row)
     int seen = 0;
     int64_t listed = 0, sum = 0;
     keys known;
-    known.count = 0;
+    forget_keys(&known);
     if (!take(from, '{'))
         return 0;
     do {
         int64_t start, end;
-        if (!take_text(from, &start, &end) || !take(from, ':'))
+        if (!take_name(from, &start, &end) || !take(from, ':'))
             return 0;
         if (is_key(from, start, end, "size") && !(seen & 1)) {
             seen |= 1;
@@ -513,7 +593,7 @@ static int take_mask(source *from, int64_t *row)
             if (peek(from) == '[' ? !take_list(from, row, &listed, &sum) : !take_counts(from, row))
                 return 0;
         } else if (is_key(from, start, end, "size") || is_key(from, start, end, "counts")
-                   || !is_new(from, &known, start, end) || !skip_value(from, 0))
+                   || !is_new(from, &known, start, end, 0) || !skip_value(from, 0))
             return 0;
     } while (take(from, ','));
     if (seen != 3 || !take(from, '}') || row[HEIGHT] < 0 || row[WIDTH] < 0 || row[HEIGHT] > MOST_SIDE
@@ -646,7 +726,7 @@ enum {
 static int find_key(const source *from, int64_t start, int64_t end)
 {
     static const char *const unusual[] = {"sigmas", "hidden", "distance", "density"};
-    static const char *const shapes[] = {"segmentation", "segmentations", "bbox", "keypoints", "segmentation"};
+    static const char *const shapes[] = {"segmentation", "segmentations", "bbox", "keypoints", "segmentation", "segmentation"};
     int is_annotation = from->shape == ANNOTATION;
     const char *const wanted[] = {from->shape == FRAMES ? "video_id" : "image_id", "category_id",
                                   is_annotation ? "area" : "score", shapes[from->shape], "bbox", "id", "iscrowd",
@@ -669,9 +749,10 @@ static int take_key(source *from, int place, int64_t *start, int64_t *end)
         && !memcmp(from->text + from->at + 1, from->text + last->start, (size_t)length + 1)) {
         *start = from->at + 1, *end = *start + length;
         from->at = *end + 1;
+        from->alike += from->alike == place && place < from->taken;
         return take(from, ':') ? last->key : -1;
     }
-    if (!take_text(from, start, end) || !take(from, ':'))
+    if (!take_name(from, start, end) || !take(from, ':'))
         return -1;
     int key = find_key(from, *start, *end);
     if (last)
@@ -679,24 +760,26 @@ static int take_key(source *from, int place, int64_t *start, int64_t *end)
     return key;
 }
 
-static int take_value(source *from, int key, int64_t start, int64_t end, int64_t *rows, int64_t *row, int *seen, keys *known)
+static int take_value(source *from, int key, int64_t *rows, int64_t *row, int *seen)
 {
     if (key == OTHER_KEY)
-        return is_new(from, known, start, end) && skip_value(from, 0);
+        return skip_value(from, 0);
     if (key < 0 || key == UNUSUAL_KEY || *seen & 1 << key)
         return 0;
     *seen |= 1 << key;
+    int is_annotation = from->shape == ANNOTATION;
     switch (key) {
     case IMAGE_KEY:
-        return take_whole(from, row + IMAGE);
+        return is_annotation ? take_loose(from, row + IMAGE, 0, 0) : take_whole(from, row + IMAGE);
     case CATEGORY_KEY:
-        return take_whole(from, row + CATEGORY);
+        return is_annotation ? take_loose(from, row + CATEGORY, 0, 0) : take_whole(from, row + CATEGORY);
     case SCORE_KEY:
         return take_column(from, rows, row + SCORE);
     case BOX_KEY:
         return take_box(from, rows, row);
     case ID_KEY:
     case CROWD_KEY:
+        return take_loose(from, from->frames + OF_ANNOTATION * from->used + (key - ID_KEY), key == CROWD_KEY, key == ID_KEY);
     case MARKED_KEY:
         return take_whole(from, from->frames + OF_ANNOTATION * from->used + (key - ID_KEY));
     case POINTS_KEY:
@@ -705,6 +788,7 @@ static int take_value(source *from, int key, int64_t start, int64_t end, int64_t
     switch (from->shape) {
     case MASK:
     case ANNOTATION:
+    case PAIR:
         return peek(from) == '[' ? take_polygon(from, row) : take_checked_mask(from, row);
     case FRAMES:
         return take_frames(from, row);
@@ -734,7 +818,8 @@ static int take_record(source *from, int64_t *rows, int64_t *row)
 {
     int seen = 0, place = 0;
     keys known;
-    known.count = 0;
+    forget_keys(&known);
+    from->alike = 0;
     memset(row, 0, COLUMNS * sizeof *row);
     if (from->shape == ANNOTATION) {
         if (from->used == from->room)
@@ -746,11 +831,16 @@ static int take_record(source *from, int64_t *rows, int64_t *row)
     do {
         int64_t start, end;
         int key = take_key(from, place++, &start, &end);
-        if (!take_value(from, key, start, end, rows, row, &seen, &known))
+        if (key == OTHER_KEY && !is_new(from, &known, start, end, from->alike == place))
+            return 0;
+        if (!take_value(from, key, rows, row, &seen))
             return 0;
     } while (take(from, ','));
     if (!take(from, '}'))
         return 0;
+    from->taken = place;
+    if (from->shape == PAIR && !(seen & 1 << CATEGORY_KEY))
+        row[CATEGORY] = INT64_MIN, seen |= 1 << CATEGORY_KEY;
     return from->shape == ANNOTATION ? close_annotation(from, row, seen) : (seen & 15) == 15;
 }
 
@@ -759,7 +849,7 @@ static int take_record(source *from, int64_t *rows, int64_t *row)
  * A row has image, category, score, height, width, the range of the mask's text in `masks`, its fault, its area, the
  * kind of box, its four sides, and the range of a polygon's rings; a polygon has height and width -1.  Score and sides
  * are bits of doubles.  `shape` selects the value to read: a mask, the masks of a video's frames, a box, or keypoints.
- * Other keys are skipped.
+ * Other keys are skipped.  Records of pairs have a mask, and INT64_MIN if they lack a category.
  *
  * For a video, a row has the range of its frames instead of a text, and no sizes and areas.  Each frame has three
  * numbers: height and width (-1 without a mask), and the end of its text.  For a truth's annotations, the area takes the
@@ -774,14 +864,14 @@ SJ_EXPORT int sj_records(
     const uint8_t *text, int64_t length, int32_t shape, int64_t most, int64_t *rows, uint8_t *masks, int64_t *frames,
     double *numbers, int64_t *rings, int64_t *odd, const int64_t *rooms, int64_t *used)
 {
-    if (!text || length < 0 || shape < MASK || shape > ANNOTATION || most < 0 || !rows || !masks || !frames || !numbers
+    if (!text || length < 0 || shape < MASK || shape > PAIR || most < 0 || !rows || !masks || !frames || !numbers
         || !rings || !odd || !rooms || !used)
         return SJ_BAD_CALL;
     for (int i = 0; i < 5; i++)
         if (rooms[i] < 0)
             return SJ_BAD_CALL;
     source from = {text, 0, length, shape, masks, 0, rooms[0], frames, rooms[1], 0, numbers, rooms[2], 0, rings, rooms[3], 0,
-                   odd, rooms[4], 0, -1, {{0, 0, 0}}};
+                   odd, rooms[4], 0, -1, {{0, 0, 0}}, 0, 0};
     memset(used, 0, 7 * sizeof *used);
     while (used[0] < most && take_record(&from, rows, rows + COLUMNS * used[0])
            && (take(&from, ',') || (shape == ANNOTATION && peek(&from) == ']'))) {

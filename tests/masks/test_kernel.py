@@ -44,7 +44,7 @@ from segjudge.evaluation_script.files.problems import Flaw, Problems
 from segjudge.evaluation_script.masks import kernel, library, stream
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.backend import NumpyBackend, backend
-from segjudge.evaluation_script.masks.detections import BOX, POINTS, TrueSets
+from segjudge.evaluation_script.masks.detections import BOX, MASK, NO_CATEGORY, PAIR, POINTS, TrueSets
 from segjudge.evaluation_script.masks.files import LabelImages, ObjectFolders, SalientImages
 from segjudge.evaluation_script.masks.overlaps import LabelMap, PairGroups, Pairs, reach_of
 from segjudge.evaluation_script.masks.polygons import outlines
@@ -723,6 +723,72 @@ def test_records_are_read_up_to_the_first_that_is_unusual() -> None:
         assert (len(table), table.end) == (2, 2 * len(usual) + 4)
     for few in (usual, "", f",{usual}"):
         assert KERNEL.records(few) is None
+
+
+def test_keys_in_any_writing_are_read_unless_two_may_be_the_same() -> None:
+    item = json.dumps(record(random.Random(1)))[:-1]
+    many = [f"key {number}" for number in range(240)]
+    usual = [['"é": 1', '"ü": [2]'], ['"\\u00e9": 1', '"\\n\\"": 2', '"\\u0001": 3'], [f'"{key}": 0' for key in many]]
+    for pairs in usual:
+        text = f"{item}, {', '.join(pairs)}}},{item}, {', '.join(pairs[::-1])}}},"
+        table = KERNEL.records(2 * text)
+        assert table is not None
+        assert len(table) == 4
+        for twice in (f"{pairs[0]}, {pairs[0]}", f'"x": {{{pairs[0]}, {pairs[0]}}}', f"{', '.join(pairs)}, {pairs[0]}"):
+            again = KERNEL.records(f"{text}{item}, {twice}}},{text}")
+            assert again is not None
+            assert (len(again), again.end) == (2, len(text))
+    for unusual in (
+        '"é": 1, "\\u00e9": 2',
+        '"\\u00E9": 1',
+        '"a\\/": 1',
+        '"\\u0061": 1',
+        '"\\u000a": 1',
+        '"\\ud83d\\uDE00": 1',
+    ):
+        assert KERNEL.records(f"{item}, {unusual}}},") is None, unusual
+
+
+@pytest.mark.parametrize("counts", [r"\u003c", r"\u005C\\\/", r"\u0020a\u007e"])
+def test_runs_with_escapes_are_those_that_python_reads(counts: str) -> None:
+    item = {**record(random.Random(1)), "segmentation": {"size": [5, 5], "counts": "X"}}
+    text = json.dumps(item).replace('"X"', f'"{counts}"')
+    table = KERNEL.records(f"{text},")
+    assert table is not None
+    assert table.masks.decode() == json.loads(text)["segmentation"]["counts"]
+
+
+@pytest.mark.parametrize("counts", [r"\u003", r"\u00e9", r"\n", r"\"", r"\u001f", r"\u007f", r"\u013c", r"\x", "é"])
+def test_runs_with_unusual_escapes_are_left_to_python(counts: str) -> None:
+    item = {**record(random.Random(1)), "segmentation": {"size": [5, 5], "counts": "X"}}
+    text = json.dumps(item).replace('"X"', f'"{counts}"')
+    assert KERNEL.records(f"{text},") is None
+
+
+def test_long_numbers_are_those_that_python_reads() -> None:
+    generator, numbers = random.Random(6), []  # type: random.Random, List[str]
+    for _ in range(4000):
+        digits = str(generator.randrange(1, 10)) + "".join(
+            generator.choices("0123456789", k=generator.randrange(15, 40))
+        )
+        point = generator.randrange(1, len(digits))
+        numbers.append(f"{digits[:point]}.{digits[point:]}{generator.choice(['', '', 'e-7', 'e5'])}")
+    numbers += [f"{(2 * k + 1) / 1024:.70f}"[: generator.randrange(22, 70)] for k in range(1, 300)]
+    listed = [f'"image_id":1,"category_id":1,"score":1,"keypoints":[{number},1,1]' for number in numbers]
+    table = KERNEL.records("".join(f"{{{record}}}," for record in listed), POINTS)
+    assert table is not None
+    assert table.points is not None
+    assert table.points[:, 0].tolist() == list(map(float, numbers))
+
+
+def test_a_pair_may_lack_its_category() -> None:
+    item = record(random.Random(1))
+    del item["category_id"]
+    text = json.dumps(item) + ","
+    assert KERNEL.records(text, MASK) is None
+    table = KERNEL.records(text + json.dumps({**item, "category_id": -3}) + ",", PAIR)
+    assert table is not None
+    assert table.category.tolist() == [NO_CATEGORY, -3]
 
 
 def test_records_of_another_kind_than_the_truth_are_left_to_python() -> None:

@@ -31,13 +31,14 @@ from ...files.archive import open_files, truth_error
 from ...masks import polygons
 from ...masks import run_lengths as rle
 from ...masks.backend import backend
-from ...masks.detections import MASK, WHOLE_BOX, RecordTable
+from ...masks.detections import EMPTY_BOX, NO_BOX, NO_CATEGORY, PAIR, WHOLE_BOX, RecordTable
 from ...masks.run_lengths import Masks, MaskTexts, pack_texts
-from ...masks.stack import Array, Size
+from ...masks.stack import Array, Size, places_of
 from ...runner.tuning import without_collector
 from ...values import dataclass
 from ..base.units import TruthFrame, Unit, UnitTruth, no_pixels
-from ..instances.records import is_finite
+from ..instances.annotation_columns import AnnotationColumns, read_annotations
+from ..instances.records import UNUSUAL, is_finite
 from .protocols import LEAST_SCORE, PICTURES_LAYOUT, PhraseProtocol
 from .records import MOST_PROBLEMS, PairSubmission, RecordReader
 from .videos import open_truth as open_videos
@@ -62,10 +63,10 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
     try:
         if path.endswith(".json"):
             with open(path, "rb") as file:
-                document = _parse(file.read())
-            if "videos" in document:
-                return open_videos(path, document)
-            return _open_truth({_subset_of(path): [_open_annotator(path, document)]})
+                content = _parse(file.read())
+            if "videos" in content.document:
+                return open_videos(path, content.document)
+            return _open_truth({_subset_of(path): [_open_annotator(path, content)]})
         files = open_files(path, HOST_LIMITS)
         names: Dict[str, List[str]] = {}
         for name in sorted(files.sizes):
@@ -74,18 +75,18 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
         if not names:
             raise TruthFlaw("holds no JSON", "Name the JSON of SA-Co, or the folder that holds it")
         file_names = [name for subset_names in names.values() for name in subset_names]
-        document = _parse(files.read(file_names[0]))
-        if "videos" in document:
+        content = _parse(files.read(file_names[0]))
+        if "videos" in content.document:
             if len(file_names) > 1:
                 raise TruthFlaw(
                     f"holds {len(file_names)} JSON files", "Name one file of SA-Co/VEval; each is scored separately"
                 )
-            return open_videos(file_names[0], document)
-        documents = {file_names[0]: document}
+            return open_videos(file_names[0], content.document)
+        contents: Dict[str, Optional[_Content]] = {file_names[0]: content}
         return _open_truth(
             {
                 subset: [
-                    _open_annotator(name, documents.pop(name, {}) or _parse(files.read(name))) for name in subset_names
+                    _open_annotator(name, contents.pop(name, None) or _parse(files.read(name))) for name in subset_names
                 ]
                 for subset, subset_names in names.items()
             }
@@ -94,12 +95,25 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
         raise truth_error(path, error, "cannot be read as the truth of SA-Co") from None
 
 
-def _parse(data: bytes) -> Dict[str, Any]:
+class _Content(NamedTuple):
+    """A JSON document; if its annotations have the usual form, they are columns, and its text is kept."""
+
+    document: Dict[str, Any]
+    columns: Optional[AnnotationColumns] = None
+    data: bytes = b""
+
+
+def _parse(data: bytes) -> _Content:
     with without_collector():
-        document = json.loads(data)
+        parts = read_annotations(data)
+        return _parse_all(data) if parts is None else _Content(*parts, data)
+
+
+def _parse_all(data: bytes) -> _Content:
+    document = json.loads(data)
     if not isinstance(document, dict):
         raise ValueError("is not a JSON object")
-    return document
+    return _Content(document)
 
 
 def _subset_of(path: str) -> str:
@@ -107,24 +121,64 @@ def _subset_of(path: str) -> str:
     return match["subset"] if match else path
 
 
+#: The size and completeness of each pair, and its rows of crowd flag, mask and area.
+_Pairs = Dict[int, Tuple[Size, bool]]
+_Rows = Dict[int, List[Tuple[int, str, int]]]
+
+
 @dataclass(frozen=True)
 class _Annotator:
-    """One annotator's data for each pair: size, completeness, phrase, and rows of crowd, mask and area."""
+    """One annotator's data for each pair."""
 
     name: str
-    pairs: Dict[int, Tuple[Size, bool]]
+    pairs: _Pairs
     phrases: Dict[int, str]
-    rows: Dict[int, List[Tuple[int, str, int]]]
+    rows: _Rows
     categories: List[int]
 
 
-def _open_annotator(name: str, document: Dict[str, Any]) -> _Annotator:
-    pairs = {
-        image["id"]: ((image["height"], image["width"]), bool(image["is_instance_exhaustive"]))
-        for image in document["images"]
-    }
-    if len(pairs) != len(document["images"]):
-        raise TruthFlaw("lists a pair twice", "List each pair once")
+def _open_annotator(name: str, content: _Content) -> _Annotator:
+    with without_collector():
+        document = content.document
+        pairs = {
+            image["id"]: ((image["height"], image["width"]), bool(image["is_instance_exhaustive"]))
+            for image in document["images"]
+        }
+        if len(pairs) != len(document["images"]):
+            raise TruthFlaw("lists a pair twice", "List each pair once")
+        rows = None if content.columns is None else _list_rows(content.columns, pairs)
+        if rows is None:
+            rows = _read_rows(document if content.columns is None else _parse_all(content.data).document, pairs)
+        phrases = {image["id"]: str(image.get("text_input", "")) for image in document["images"]}
+        return _Annotator(name, pairs, phrases, rows, [category["id"] for category in document["categories"]])
+
+
+def _list_rows(columns: AnnotationColumns, pairs: _Pairs) -> Optional[_Rows]:
+    """Return the rows of each pair from columns; None if any annotation is unusual."""
+    try:
+        ids, sizes = np.array(list(pairs)), np.array([size for size, _ in pairs.values()]).reshape(-1, 2)
+        if ids.dtype.kind != "i" or sizes.dtype.kind != "i" or not columns.has_mask.all():
+            return None
+        order = np.argsort(ids)
+        places = places_of(ids[order], columns.image_id)
+        crowd = np.concatenate([table.frames[:, 1] for table in columns.tables if table.frames is not None])
+        is_drawn = any(table.outlined is not None for table in columns.tables)
+        if is_drawn or (places < 0).any() or not np.isin(crowd, (0, 1)).all():
+            return None
+        masks, area = columns.draw(sizes[order][places])
+    except (*UNUSUAL, Flaw):
+        return None
+    text, starts, stops = masks.text.decode("ascii"), masks.starts.tolist(), masks.stops.tolist()
+    rows: _Rows = {}
+    for pair, is_crowd, start, stop, pixels in zip(
+        columns.image_id.tolist(), crowd.tolist(), starts, stops, area.tolist()
+    ):
+        rows.setdefault(pair, []).append((is_crowd, text[start:stop], pixels))
+    return rows
+
+
+def _read_rows(document: Dict[str, Any], pairs: _Pairs) -> _Rows:
+    """Return the rows of each pair from parsed annotations."""
     texts: List[str] = []
     for annotation in document["annotations"]:
         mask, (size, _) = annotation["segmentation"], pairs[annotation["image_id"]]
@@ -142,11 +196,10 @@ def _open_annotator(name: str, document: Dict[str, Any]) -> _Annotator:
             f"annotation {document['annotations'][index]['id']} {rle.FAULTS[int(checked.fault[index])]}",
             rle.WRITE_AGAIN,
         )
-    rows: Dict[int, List[Tuple[int, str, int]]] = {}
+    rows: _Rows = {}
     for annotation, text, area in zip(document["annotations"], texts, checked.area.tolist()):
         rows.setdefault(annotation["image_id"], []).append((int(annotation.get("iscrowd", 0)), text, area))
-    phrases = {image["id"]: str(image.get("text_input", "")) for image in document["images"]}
-    return _Annotator(name, pairs, phrases, rows, [category["id"] for category in document["categories"]])
+    return rows
 
 
 def _open_truth(subsets: Dict[str, List[_Annotator]]) -> UnitTruth:
@@ -308,7 +361,7 @@ class _Reader(RecordReader):
 
     most_predictions, counted, send_fewer = 1_000, "predictions with a score of at least 0.5", "Send fewer"
     send_fewer_records = "Send only predictions with a score of at least 0.5"
-    shape = MASK
+    shape = PAIR
 
     def __init__(self, truth: UnitTruth, limits: ArchiveLimits, *, official: bool) -> None:
         super().__init__(truth, limits, official=official)
@@ -348,17 +401,24 @@ class _Reader(RecordReader):
         is_listed, has_size = is_known & (pairs >= 0), (table.sizes == self._columns.sizes[rows]).all(axis=1)
         is_usual = (is_known | self._official) & (has_size | ~is_listed) & (table.fault == 0) & np.isfinite(table.score)
         if self._official:
+            is_usual &= table.category != NO_CATEGORY
+        if not is_usual.all() or (self._official and not self._have_usual_boxes(table, pairs[is_listed])):
+            return False
+        if self._official:
             categories = [category for subset, category in self._listed if subset == self._subset]
-            is_usual &= (table.boxed == WHOLE_BOX) & np.isin(table.category, categories)
-        if not is_usual.all():
-            return False
-        if self._official and not all(self._boxed.setdefault(pair, True) for pair in pairs[is_listed].tolist()):
-            return False
+            is_listed &= np.isin(table.category, categories)
         is_counted = is_listed & (table.score >= LEAST_SCORE)
         self.scores.add(table.score[is_listed])
         texts = MaskTexts(table.masks, table.bounds[:, 0], table.bounds[:, 1])
         self._keep(texts, pairs, table.area, is_counted, np.zeros(len(table), bool), problems)
         return True
+
+    def _have_usual_boxes(self, table: RecordTable, pairs: Array) -> bool:
+        """Return whether all records or none have a box, as the script demands of each of these pairs."""
+        boxed = bool((table.boxed == WHOLE_BOX).all())
+        if not boxed and (self._several or not np.isin(table.boxed, (NO_BOX, EMPTY_BOX)).all()):
+            return False
+        return all(self._boxed.setdefault(pair, boxed) == boxed for pair in pairs.tolist())
 
     def _keep(
         self, texts: MaskTexts, pairs: Array, area: Array, is_counted: Array, is_other_size: Array, problems: Problems

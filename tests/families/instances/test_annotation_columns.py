@@ -168,9 +168,7 @@ def changed(**values: Any) -> Any:
 UNUSUAL: dict[str, Any] = {
     "an unlisted image": changed(image_id=9),
     "an id twice": changed(id=40),
-    "an id as text": changed(id="7"),
     "a long id": changed(id=1 << 62),
-    "a crowd as a word": changed(iscrowd=True),
     "no area": changed(area=None),
     "a short box": changed(bbox=[1, 2, 3]),
     "an empty box": changed(bbox=[]),
@@ -183,7 +181,6 @@ UNUSUAL: dict[str, Any] = {
     "a distance": changed(distance=3.5),
     "occlusion": changed(hidden=0.5),
     "no annotations": lambda content: content.update(annotations=[]),
-    "annotations beside": lambda content: content["info"].update(annotations=[]),
     "no images": lambda content: content.pop("images"),
     "keypoints of a category": lambda content: content["categories"][0].update(keypoints=["nose"]),
 }
@@ -233,6 +230,52 @@ def test_unusual_keypoints_are_left_to_the_json_parser(case: str) -> None:
         assert str(caught.value) == str(error)
     else:
         assert_equal(truths.read_document(data, "t"), expected)
+
+
+def _rewrite(content: dict[str, Any], **values: Any) -> str:
+    """Return the document with values in all annotations but the first."""
+    for row in content["annotations"][1:]:
+        row.update({key: value(row) if callable(value) else value for key, value in values.items()})
+    return json.dumps(content)
+
+
+DEEP: list[Any] = []
+for _ in range(40):
+    DEEP = [DEEP]
+
+REWRITTEN: dict[str, Any] = {
+    "ids as text": lambda content: _rewrite(content, id=lambda row: str(row["id"])),
+    "ids with points": lambda content: _rewrite(
+        content, **{key: lambda row, key=key: float(row[key]) for key in ("id", "image_id", "category_id")}
+    ),
+    "crowds as words": lambda content: _rewrite(content, iscrowd=lambda row: row["id"] % 3 == 0),
+    "crowds with points": lambda content: _rewrite(content, iscrowd=lambda row: float(row["id"] % 3 == 0)),
+    "deep values": lambda content: _rewrite(content, note=DEEP),
+    "many keys": lambda content: _rewrite(content, **{f"key {number}": number for number in range(300)}),
+    "a key twice": lambda content: json.dumps(content).replace('"image_id"', '"image_id": 9, "image_id"', 3),
+    "escaped keys": lambda content: json.dumps(content).replace('"image_id"', '"im\\u0061ge_id"', 3),
+    "many escaped keys": lambda content: json.dumps(content).replace('"bbox"', '"b\\u0062ox"'),
+    "annotations before": lambda content: json.dumps({"info": {"annotations": [{"id": 1}]}, **content}),
+    "annotations of another document": lambda content: json.dumps(
+        {"before": {"annotations": content["annotations"][:3]}, **content, "after": {"annotations": [1]}}
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REWRITTEN)
+def test_unusual_forms_of_annotations_are_read_too(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = REWRITTEN[case](document(random.Random(3)))
+    expected = truths.truth_of(json.loads(text), "t")
+    for window in (1 << 24, 9000):
+        monkeypatch.setattr(reader, "_WINDOW", window)
+        assert_equal(truths._read_by_kernel(text.encode(), "t"), expected)
+
+
+def test_more_unusual_annotations_than_allowed_are_left_to_the_json_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = REWRITTEN["deep values"](document(random.Random(3)))
+    for allowed in (11, 10):
+        monkeypatch.setattr(reader, "_MOST_UNUSUAL", allowed)
+        assert (read_annotations(text.encode()) is None) == (allowed == 10)
 
 
 @pytest.mark.parametrize("case", UNUSUAL)

@@ -257,6 +257,36 @@ def test_a_table_of_records_gives_the_same_as_the_parser(
     assert scores[0].warnings == scores[1].warnings
 
 
+SENT: dict[str, Any] = {
+    "without boxes": lambda records: [record.pop("bbox") for record in records],
+    "with empty boxes": lambda records: [record.update(bbox=None) for record in records],
+    "with some boxes": lambda records: [record.pop("bbox") for record in records[::3]],
+    "without categories": lambda records: [record.pop("category_id") for record in records],
+    "with other categories": lambda records: [record.update(category_id=7) for record in records[::2]],
+}
+
+
+@backends.needs_kernel
+@pytest.mark.parametrize("protocol", ["sa-co-silver", "sa-co-silver-official"])
+@pytest.mark.parametrize("change", SENT)
+def test_records_in_any_form_give_the_same_as_by_the_parser(
+    protocol: str, change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sides, predictions = random_set(1, annotators=1)
+    truth, results, records = write_set(tmp_path, sides, (0,)), tmp_path / "results.json", records_of(predictions)
+    SENT[change](records)
+    results.write_text(json.dumps(records))
+    answers = []
+    for backend in (backends.compiled(), NumpyBackend("in a test")):
+        backends.use(monkeypatch, backend)
+        try:
+            scores = segjudge.score(results, truth, protocol)
+            answers.append((scores.tables, scores.warnings))
+        except SubmissionError as error:
+            answers.append((str(error), []))
+    assert answers[0] == answers[1]
+
+
 @pytest.mark.parametrize(
     ("protocol", "macro", "digits"), [("sa-co-gold", 1 / 3, 12), ("sa-co-gold-official", 2 / 3, 3)]
 )
@@ -518,6 +548,53 @@ def test_a_broken_truth_is_the_hosts_error(change: Any, sentence: str, small_tru
     path.write_text(json.dumps(truth))
     with pytest.raises(HostError, match=sentence):
         read_truth(str(path))
+
+
+def _list_truth(path: Path) -> Any:
+    """Return all that a truth holds, or the sentence about its fault."""
+    try:
+        truth = read_truth(str(path))
+    except HostError as error:
+        return str(error)
+    rows = [[(frame.name, frame.size, frame.rows) for frame in unit.load()] for unit in truth.units]
+    return truth.facts, truth.notes, truth.elsewhere, [(unit.name, unit.cost, unit.facts) for unit in truth.units], rows
+
+
+#: Changes of the annotations of a truth, and whether the kernel reads them all.
+ANNOTATED: dict[str, tuple[Any, bool]] = {
+    "the usual form": (lambda _: None, True),
+    "more keys": (lambda row: row.update(area=3.5, bbox=[0, 0.5, 1, 1], note={"é": [None]}), True),
+    "lists of counts": (lambda row: row["segmentation"].update(counts=[100, 20, 480]), True),
+    "no crowds": (lambda row: row.pop("iscrowd"), True),
+    "crowds as words": (lambda row: row.update(iscrowd=True), True),
+    "another crowd flag": (lambda row: row.update(iscrowd=2), False),
+    "no categories": (lambda row: row.pop("category_id"), False),
+    "polygons": (lambda row: row.update(segmentation=[[1, 1, 9, 1, 9, 9]]), False),
+    "no masks": (lambda row: row.pop("segmentation"), False),
+    "another pair": (lambda row: row.update(image_id=99), False),
+    "another size": (lambda row: row["segmentation"].update(size=[1, 1]), False),
+    "another character": (lambda row: row["segmentation"].update(counts="~"), False),
+    "short runs": (lambda row: row["segmentation"].update(counts="22"), False),
+}
+
+
+@backends.needs_kernel
+@pytest.mark.parametrize("case", ANNOTATED)
+def test_annotations_are_those_of_the_json_parser(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (side,), _ = random_set(1, annotators=1)
+    truth, path = document(side), tmp_path / "truth.json"
+    change, is_usual = ANNOTATED[case]
+    for row in truth["annotations"][2:]:
+        change(row)
+    path.write_text(json.dumps(truth))
+    answers, parsed = [], []
+    read = files._read_rows
+    monkeypatch.setattr(files, "_read_rows", lambda *arguments: parsed.append(backends) or read(*arguments))
+    for backend in (backends.compiled(), NumpyBackend("in a test")):
+        backends.use(monkeypatch, backend)
+        answers.append(_list_truth(path))
+    assert answers[0] == answers[1]
+    assert len(parsed) == 2 - is_usual
 
 
 def test_annotators_of_a_pair_agree_on_its_size(tmp_path: Path) -> None:
