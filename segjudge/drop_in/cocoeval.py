@@ -220,7 +220,7 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
     def accumulate(self, p: Any = None) -> None:
         """Compute the curves of every category, range of areas and cap into `eval`."""
         if self._counts is None or p is not None or not _are_equal(self.params, self._paramsEval):
-            if self._counts is None and not len(self._images):
+            if not self._paramsEval:
                 raise UsageError("call evaluate() first")
             with contextlib.redirect_stdout(io.StringIO()):
                 super().accumulate(p)
@@ -294,6 +294,8 @@ def _find_protocol(params: Any) -> InstanceProtocol:
         raise UsageError("boundaries are scored only with four ranges in areaRng and three numbers in maxDets")
     if points and not params.useCats:
         raise UsageError("pycocotools compares no keypoints without categories")
+    if not params.useCats and len({*params.catIds}) < len(params.catIds):
+        raise UsageError("pycocotools compares the annotations of a category as often as catIds has it")
     if points and not (0 < len(areas) <= len(AREAS) and len(params.maxDets) and np.isfinite(areas).all()):
         raise UsageError("only pycocotools scores more than four ranges of areas")
     return replace(

@@ -83,6 +83,7 @@ def both(truth: Any, sent: Any, kind: str, **changes: Any) -> tuple[Any, Any, li
         {"maxDets": [1, 2, 3]},
         {"maxDets": [1, 2, 100]},
         {"imgIds": [1, 2, 3, 5, 7, 8], "catIds": [1, 2]},
+        {"useCats": 0, "catIds": [2, 2, 1]},
         {"areaRng": [[0, 1e10], [0, 200], [200, 500], [500, 1e10]]},
     ],
     ids=str,
@@ -285,6 +286,14 @@ def test_one_object_may_be_used_again(use_categories: tuple[int, int]) -> None:
         results.append((evaluation.eval, evaluation.params.catIds))
     same_curves(results[0][0], results[1][0])
     assert results[0][1] == results[1][1]
+
+
+@pytest.mark.parametrize("thresholds", [[0.5], np.linspace(0.5, 0.95, 10)], ids=len)
+def test_no_image_has_no_precision(thresholds: Any) -> None:
+    ours, theirs, printed = both(*small(8, "segm"), "segm", imgIds=[], iouThrs=np.array(thresholds))
+    assert ours.stats.tolist() == theirs.stats.tolist() == [-1.0] * 12
+    assert printed[0] == printed[1]
+    same_curves(ours.eval, theirs.eval)
 
 
 def test_truths_without_sizes_of_images_are_compared_by_boxes() -> None:
