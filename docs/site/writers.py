@@ -46,6 +46,10 @@ PICTURES = [
     Writer("OpenCV", "cv2.imwrite(path, cv2.merge([labels.astype('uint8')] * 3))", "png", "maps", _EQUAL),
     Writer("OpenCV", "cv2.imwrite(path, cv2.merge([labels.astype('uint8')] * 3))", "tif", "cells", _EQUAL),
     Writer("OpenCV", "cv2.imwrite(path, labels.astype('float32'))", "tif", "cells"),
+    Writer(
+        "OpenCV", "cv2.imwrite(path, labels.astype('float32'), [cv2.IMWRITE_TIFF_COMPRESSION, 5])",
+        "tif", "cells", "LZW, and the predictor of floats",
+    ),
     Writer("scikit-image", "io.imsave(path, measure.label(labels), check_contrast=False)", "tif", "cells"),
     Writer("tifffile", "tifffile.imwrite(path, labels.astype('int64'))", "tif", "cells"),
     Writer("tifffile", "tifffile.imwrite(path, labels.astype('uint32'), compression='zlib')", "tif", "cells"),

@@ -1,9 +1,9 @@
 """The TIFF reader: it returns the label of every pixel, of one picture or of the slices of a volume.
 
 Supported are the label maps of microscopes' tools: 8-bit or 16-bit grey in strips, uncompressed, LZW or deflate. `wide`
-maps may also have signed numbers, 32 and 64 bits, whole floats, tiles, PackBits, BigTIFF, three equal channels, and
-Zstandard if a package is installed. The picture must have the size of its frame, so that no header decides how much
-memory is used.
+maps may also have signed numbers, 32 and 64 bits, whole floats, their predictor, tiles, PackBits, BigTIFF, three equal
+channels, and Zstandard if a package is installed. The picture must have the size of its frame, so that no header
+decides how much memory is used.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ _OFFSETS, _ROWS, _LENGTHS, _PREDICTOR, _FORMAT = 273, 278, 279, 317, 339
 _TILE_WIDTH, _TILE_HEIGHT, _TILE_OFFSETS, _TILE_LENGTHS = 322, 323, 324, 325
 #: The types of numbers in these tags.
 _TYPES = {3: "H", 4: "I", 16: "Q"}
+#: Numbers are stored as differences from the previous one, or floats as differences of their bytes.
+_PREVIOUS_PREDICTOR, _FLOAT_PREDICTOR = 2, 3
 _PLAIN, _LZW, _DEFLATES, _PACK_BITS, _ZSTANDARD = 1, 5, (8, 32946), 32773, 50000
 #: For wide maps: the kinds of numbers, and their bits.
 _WIDE_KINDS = {1: ("u", (8, 16, 32, 64)), 2: ("i", (8, 16, 32, 64)), 3: ("f", (32, 64))}
@@ -153,6 +155,8 @@ def _read_pages(data: bytes, limit: int, *, wide: bool) -> List[_Page]:
         (offset,) = struct.unpack_from(f"{order}Q", data, 8) if is_big else struct.unpack_from(f"{order}I", data, 4)
         while offset:
             if len(pages) == limit:
+                if wide:
+                    raise Flaw("has several pages", "Save one picture per file")
                 raise Flaw(
                     f"has more than {limit} {'slice' if limit == 1 else 'slices'}",
                     "Send the frame with all its slices, and nothing else",
@@ -209,7 +213,7 @@ def _page_of(tags: Dict[int, Tuple[int, ...]], *, wide: bool) -> _Page:
     if compression not in (_PLAIN, _LZW, *_DEFLATES, *((_PACK_BITS, _ZSTANDARD) if wide else ())):
         way = _OTHER_WAYS.get(compression, f"way {compression}")
         raise Flaw(f"is compressed by {way}", _SAVE_AGAIN)
-    if predictor not in (1, 2) or (predictor == 2 and letter == "f"):
+    if predictor not in (1, _FLOAT_PREDICTOR if letter == "f" else _PREVIOUS_PREDICTOR):
         raise Flaw(f"is written with the predictor {predictor}", _SAVE_AGAIN)
     tile, keys = (min(number(_ROWS, size[0]), size[0]), size[1]), (_OFFSETS, _LENGTHS)
     if _TILE_WIDTH in tags:
@@ -234,15 +238,26 @@ def _read_page(data: bytes, page: _Page, order: str) -> Array:
         if offset + length > len(data):
             raise Flaw("is cut off: the file ends inside its pixels", _UPLOAD_AGAIN)
         count = rows * tile_width * page.channels * kind.itemsize
-        pixels = np.frombuffer(_inflate(data[offset : offset + length], page.compression, count), kind)
-        pixels = pixels.reshape(rows, tile_width, page.channels)
-        if page.predictor == 2:
+        inflated = _inflate(data[offset : offset + length], page.compression, count)
+        if page.predictor == _FLOAT_PREDICTOR:
+            pixels = _join_floats(inflated, (rows, tile_width, page.channels), kind.itemsize)
+        else:
+            pixels = np.frombuffer(inflated, kind).reshape(rows, tile_width, page.channels)
+        if page.predictor == _PREVIOUS_PREDICTOR:
             pixels = np.cumsum(pixels, axis=1, dtype=numbers.dtype)
         region = numbers[top : top + rows, column : column + tile_width]
         region[:] = pixels[: region.shape[0], : region.shape[1]]
     if page.channels > 1 and (numbers[..., :1] != numbers).any():
         raise Flaw("is a colour picture", _SAVE_AGAIN)
     return np.ascontiguousarray(numbers[..., 0])
+
+
+def _join_floats(inflated: bytes, shape: Tuple[int, int, int], length: int) -> Array:
+    """Return floats of this length whose rows hold differences: of all first bytes, then of all second ones, ..."""
+    rows, _, channels = shape
+    sums = np.cumsum(np.frombuffer(inflated, np.uint8).reshape(rows, -1, channels), axis=1, dtype=np.uint8)
+    joined = np.ascontiguousarray(sums.reshape(rows, length, -1).transpose(0, 2, 1))
+    return joined.view(f">f{length}").reshape(shape)
 
 
 def _inflate(strip: bytes, compression: int, count: int) -> bytes:

@@ -198,6 +198,20 @@ def test_imagej_and_ome_files_are_read() -> None:
         assert np.array_equal(tiff.read_labels(data, CELLS.shape, wide=True), CELLS)
 
 
+@pytest.mark.parametrize("length", [4, 8])
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_floats_whose_bytes_are_differences_are_read(length: int, channels: int, order: str) -> None:
+    picture = np.array([[0, 1, 2, 300], [70_000, 5, 5, 0], [16_777_215, 9, 0, 1]])
+    stored = np.stack([picture] * channels, axis=-1).astype(f">f{length}")  # whatever the order of the file
+    planes = stored.reshape(3, -1, 1).view(np.uint8).transpose(0, 2, 1).reshape(3, -1, channels)  # first bytes first
+    differences = np.diff(planes, axis=1, prepend=np.zeros((3, 1, channels), np.uint8))
+    tags = {339: 3, 258: 8 * length, 317: 3, 277: channels}
+    assert np.array_equal(
+        tiff.read_labels(_tiff(4, 3, differences.tobytes(), tags, order=order), (3, 4), wide=True), picture
+    )
+
+
 def test_zstandard_without_a_package_for_it_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiff, "_find_zstandard", lambda: None)
     with pytest.raises(Flaw, match="^is compressed by Zstandard, which needs the package zstandard here$"):
@@ -246,6 +260,7 @@ WIDE = {339: 2, 258: 32}
             "holds the label inf. Number objects from 1 to 16,777,215; 0 is background",
         ),
         (_tiff(4, 3, bytes(48), {339: 3, 258: 32, 317: 2}), f"is written with the predictor 2. {STRIPS}"),
+        (_tiff(4, 3, bytes(48), {339: 2, 258: 32, 317: 3}), f"is written with the predictor 3. {STRIPS}"),
         (_tiff(4, 3, bytes(24), {339: 3, 258: 16}), f"holds floating numbers of 16 bits. {STRIPS}"),
         (_tiff(4, 3, b"\x7f" + bytes(3), {259: 32773}), f"is cut off: it has fewer pixels than its size. {AGAIN}"),
         (_tiff(4, 3, bytes(24), {322: 0, 323: 16}), f"is damaged: its strips do not match its size. {AGAIN}"),

@@ -197,7 +197,10 @@ REFUSED = {
     "other size": ({"b": TWO.T}, "b_masks.png: is 4x6 pixels but the frame is 6x4"),
     "other shape, as many pixels": ({"b": TWO.reshape(2, 12)}, "b_masks.png: is 12x2 pixels but the frame is 6x4"),
     "TIFF of another size": ({"b_masks.tif": encode_tiff(np.zeros((1, 6, 4), np.uint16))}, "b_masks.tif: is 4x6"),
-    "slices": ({"b_masks.tif": encode_tiff(np.zeros((2, 4, 6), np.uint16))}, "b_masks.tif: has more than 1 slice"),
+    "slices": (
+        {"b_masks.tif": encode_tiff(np.zeros((2, 4, 6), np.uint16))},
+        "b_masks.tif: has several pages. Save one picture per file",
+    ),
     "colours": ({"b_masks.png": png(COLOURS)}, "b_masks.png: is a colour picture. Write the number of its cell"),
     "no picture": ({"b_masks.png": b"JFIF"}, "b_masks.png: is not a PNG"),
     "cut": ({"b_masks.png": png(TWO.astype(np.uint16))[:-30]}, "b_masks.png: is cut off"),
