@@ -57,7 +57,7 @@ typedef struct {
     int taken, alike; /* the number of the last record's keys, and how many of this one's begin it alike */
 } source;
 
-static void skip(source *from)
+static inline void skip(source *from)
 {
     while (from->at < from->length) {
         uint8_t one = from->text[from->at];
@@ -67,13 +67,13 @@ static void skip(source *from)
     }
 }
 
-static int peek(const source *from)
+static inline int peek(const source *from)
 {
     return from->at < from->length ? from->text[from->at] : -1;
 }
 
 /* Skip a character and the blanks around it; return whether it is there. */
-static int take(source *from, char wanted)
+static inline int take(source *from, char wanted)
 {
     skip(from);
     if (peek(from) != wanted)
@@ -462,6 +462,29 @@ static int is_new(const source *from, keys *known, int64_t start, int64_t end, i
     return 1;
 }
 
+/* Skip the plain numbers of a list, each with its comma and a blank; return where the rest begins. */
+static const uint8_t *skip_plain_numbers(const uint8_t *at, const uint8_t *end)
+{
+    for (const uint8_t *one = at;; at = one) {
+        one += one < end && *one == '-';
+        const uint8_t *front = one;
+        while (one < end && (uint8_t)(*one - '0') < 10)
+            one++;
+        if (one == front || (*front == '0' && one - front > 1))
+            return at;
+        if (one < end && *one == '.') {
+            front = ++one;
+            while (one < end && (uint8_t)(*one - '0') < 10)
+                one++;
+            if (one == front)
+                return at;
+        }
+        if (one - at > LONGEST_NUMBER || one == end || *one++ != ',')
+            return at;
+        one += one < end && *one == ' ';
+    }
+}
+
 /* Skip any value that Python's parser accepts, including NaN. */
 static int skip_value(source *from, int depth)
 {
@@ -479,6 +502,10 @@ static int skip_value(source *from, int depth)
         if (peek(from) == closing) {
             from->at++;
             return 1;
+        }
+        if (one == '[') {
+            from->at = skip_plain_numbers(from->text + from->at, from->text + from->length) - from->text;
+            skip(from);
         }
         do {
             int64_t start, end;
@@ -545,6 +572,21 @@ static int take_counts(source *from, int64_t *row)
     return !odd && from->written - row[COUNTS] <= LONGEST_TEXT;
 }
 
+/* Read a whole number of up to nine digits before a comma, the usual form; return 0 without moving for others. */
+static inline int take_run(source *from, int64_t *run)
+{
+    const uint8_t *front = from->text + from->at, *at = front;
+    if (from->length - from->at < 11)
+        return 0;
+    uint32_t value = 0;
+    for (uint8_t digit; at < front + 9 && (digit = (uint8_t)(*at - '0')) < 10; at++)
+        value = 10 * value + digit;
+    if (at == front || *at != ',' || (*front == '0' && at - front > 1))
+        return 0;
+    *run = value, from->at += at - front;
+    return 1;
+}
+
 /* Write a list of run lengths as text; find their number and their sum. */
 static int take_list(source *from, int64_t *row, int64_t *count, int64_t *sum)
 {
@@ -554,7 +596,7 @@ static int take_list(source *from, int64_t *row, int64_t *count, int64_t *sum)
     if (!take(from, '['))
         return 0;
     do {
-        if (!take_whole(from, &run) || run < 0 || run > SJ_MOST_PIXELS || *sum > SJ_MOST_PIXELS)
+        if ((!take_run(from, &run) && !take_whole(from, &run)) || run < 0 || run > SJ_MOST_PIXELS || *sum > SJ_MOST_PIXELS)
             return 0;
         if (!sj_put_run(&to, run))
             return 0;

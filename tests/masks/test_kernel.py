@@ -48,7 +48,7 @@ from segjudge.evaluation_script.masks.detections import BOX, MASK, NO_CATEGORY, 
 from segjudge.evaluation_script.masks.files import LabelImages, ObjectFolders, SalientImages
 from segjudge.evaluation_script.masks.overlaps import LabelMap, PairGroups, Pairs, reach_of
 from segjudge.evaluation_script.masks.polygons import outlines
-from segjudge.evaluation_script.masks.run_lengths import Masks, pack_texts
+from segjudge.evaluation_script.masks.run_lengths import Masks, compress, pack_texts
 from segjudge.evaluation_script.masks.similarity import Region, disk, fractional_disk
 from tests.backends import COMPILED, compiled, skip_file_without_kernel, use
 from tests.builders import chunk, png, raw_png, run_length_text, stack_of
@@ -843,6 +843,40 @@ def test_boxes_and_keypoints_are_read_as_python_reads_them(shape: int) -> None:
     np.testing.assert_array_equal(read.checked.area, usual.checked.area)
 
 
+#: The pixels of an image whose run lengths may have ten digits.
+PIXELS = 40_000 * 50_000
+
+
+@pytest.mark.parametrize("key", ["unread", "counts"])
+def test_lists_of_numbers_are_those_that_python_reads(key: str) -> None:
+    generator, texts = random.Random(11), []
+    ends = (", ", ",", " ,", ",\n ", ",  ", ",,", "")
+    for _ in range(1500):
+        numbers = generator.choices(("0", "7", "25", "123456789", "1234567890", "00", "07", "-1", "2.50", "1.", ".5", "1e2", "-"),
+                                    (60, 60, 60, 30, 20, 1, 1, 4, 4, 1, 1, 1, 1), k=generator.randrange(1, 9))  # fmt: skip
+        parts = [number + generator.choices(ends, (60, 60, 9, 9, 9, 1, 1))[0] for number in numbers[:-1]]
+        rest = PIXELS - sum(map(int, re.findall(r"\d+", "".join(parts))))
+        last = numbers[-1] if key == "unread" else str(rest)
+        texts.append(f"[{''.join(parts)}{last}{generator.choices(['', ' ', ', '], (8, 8, 1))[0]}]")
+    read = 0
+    for text in texts:
+        mask = {"size": [40_000, 50_000], "counts": key}
+        item = {"image_id": 3, "category_id": 1, "score": 1, "unread": key, "segmentation": mask}
+        record_text = json.dumps(item).replace(f'"{key}": "{key}"', f'"{key}": {text}')
+        table = KERNEL.records(f"{record_text},")
+        try:
+            listed = json.loads(text)
+        except ValueError:
+            assert table is None, text
+            continue
+        is_usual = key == "unread" or (min(listed) >= 0 and sum(listed) == PIXELS and {*map(type, listed)} == {int})
+        assert (table is not None) == is_usual, text
+        if table is not None and key == "counts":
+            assert table.masks.decode() == compress(listed)
+        read += table is not None
+    assert read > 500
+
+
 @given(st.floats(allow_nan=False, allow_infinity=False))
 @examples(400)
 def test_a_score_is_the_number_that_python_reads(score: float) -> None:
@@ -1090,7 +1124,6 @@ def test_bounds_of_frames_and_their_texts_lie_within_both() -> None:
 
 
 def test_sums_of_runs_that_no_number_holds_are_no_image() -> None:
-    from segjudge.evaluation_script.masks.run_lengths import compress
 
     longer = compress([0, *np.repeat(np.arange(300_000) << 28, 2).tolist()])  # together more than 2 to the 63rd
     bounds, pixels = np.array([0, len(longer)]), np.array([8])
