@@ -5,28 +5,35 @@
 On a machine with other work wall time says little, so CPU is split: what the command's own process does while others
 wait for it, and what its children share.  Its own and half of theirs is the time on two cores that do nothing else, or
 the least wall time where that is less: it counts threads as if they ran one after the other.
+Cores that share memory or an arithmetic unit never double the speed: the command runs twice at once, too, and what that
+gains over one run after the other is the most that two processes can.
 Dask's is that of its client, its scheduler and the busier one of two workers, which have scored before.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks import phrases, scans
 from benchmarks import scale as videos
 from benchmarks.families import TrackSet
 from benchmarks.instances import write_set
-from benchmarks.measuring import Table, cpu_of, least, options, run, segjudge, show
+from benchmarks.measuring import Run, Table, cpu_of, least, options, run, segjudge, show
+from benchmarks.speckle import write_labels
 from benchmarks.tracks import SETS
 from tests.clusters import cluster
 
-#: How often the images of a set are repeated under other ids, because writing copies is faster than drawing.
-COPIES = 8
+#: How often the images of a set are repeated under other ids, because writing copies is faster than drawing, and how
+#: often the files of one.
+COPIES, REPEATS = 8, 20
 
 
 def davis(folder: Path, amount: float) -> list[str]:
@@ -58,13 +65,48 @@ def generate(track_set: TrackSet, folder: Path, share: float) -> list[str]:
     return [str(folder / track_set.results), str(folder / track_set.truth)]
 
 
+def gold(folder: Path, amount: float) -> list[str]:
+    phrases.write_phrases(folder, round(amount))
+    truth = folder / "val.zip"
+    run(segjudge("pack", "--layout", "sa-co", "--root", folder / "truth", "--out", truth))
+    return [str(folder / "results.zip"), str(truth)]
+
+
+def kitti(folder: Path, amount: float) -> list[str]:
+    drawn = max(1, round(amount / REPEATS))
+    scans.write_set(folder, drawn, "points")
+    for path in [*folder.rglob("*.label")]:
+        for k in range(1, REPEATS):
+            os.link(path, path.with_stem(f"{int(path.stem) + k * drawn:06d}"))
+    return [str(folder / "answers"), str(folder / "dataset")]
+
+
+def ade(folder: Path, amount: float) -> list[str]:
+    drawn = max(1, round(amount / REPEATS))
+    write_labels(folder, drawn, (512, 683), np.arange(1, 151), 12, ".png")
+    for path in [*folder.rglob("*.png")]:
+        for k in range(1, REPEATS):
+            os.link(path, path.with_stem(f"{int(path.stem) + k * drawn:04d}"))
+    return [str(folder / "speckled"), str(folder / "truth")]
+
+
 #: Protocol → how its set is written, and the amount.
 MAKERS: dict[str, tuple[Callable[[Path, float], list[str]], float]] = {
     "davis2017": (davis, 500),  # videos
     "places2017-official": (places, 4000),  # images
+    "sa-co-gold": (gold, 85000),  # pairs
+    "semantic-kitti-official": (kitti, 16000),  # scans
+    "ade20k": (ade, 4000),  # images
     **{next(iter(each.peers)): (partial(generate, each), each.shared) for each in SETS.values() if each.shared},
 }
-HEAD = ["protocol", "one process", "two: main process", "two: children", "two quiet cores", "Dask / `--jobs 2`"]
+HEAD = ["protocol", "one process", "two: main process", "children", "sooner", "two runs at once", "Dask / `--jobs 2`"]
+
+
+def measure_turn(command: list[str]) -> list[Run]:
+    """Run the command with one process, with two, and twice at once."""
+    alone, two = run(command), run([*command, "--jobs", "2"], cores=2)
+    with ThreadPoolExecutor(2) as pool:
+        return [alone, two, *pool.map(lambda core: run(command, start=core), range(2))]
 
 
 def main(arguments: Sequence[str] | None = None) -> Table:
@@ -79,15 +121,16 @@ def main(arguments: Sequence[str] | None = None) -> Table:
         with tempfile.TemporaryDirectory() as name:
             results, truth = make(Path(name), amount * args.scale)
             command = segjudge("score", results, "--truth", truth, "--protocol", protocol)
-            pairs = [(run(command), run([*command, "--jobs", "2"], cores=2)) for _ in range(args.repeat)]
-            alone, two = (least(runs) for runs in zip(*pairs, strict=True))
-            quiet = min(two.wall_on(2), *(pair[1].wall for pair in pairs))
-            sooner = alone.cpu / quiet
+            turns = [measure_turn(command) for _ in range(args.repeat)]
+            alone, two = (least([turn[index] for turn in turns]) for index in range(2))
+            both = min(sum(each.cpu for each in turn[2:]) for turn in turns)
+            quiet = min(two.wall_on(2), *(turn[1].wall for turn in turns))
             row = [
                 f"{alone.cpu:.2f} CPU-s",
                 f"{two.own:.2f}",
                 f"{two.cpu - two.own:.2f}",
-                f"{sooner:.2f} times sooner",
+                f"{alone.cpu / quiet:.2f} times",
+                f"{4 * alone.cpu / both:.2f} times",
                 "",
             ]
             if args.dask:

@@ -2,7 +2,8 @@
 
     python -m benchmarks.drop_in [--images 1000] [--repeat N] [--peer-python PYTHON] [--folder FOLDER]
 
-The set is that of `instances`, and each record has a box beside its mask, as detectors write it; keypoints are those of
+The set is that of `instances`, and each record has a box beside its mask, as detectors write it.  Masks are written as
+texts, with smooth edges or with ragged ones and speckle, as lists of counts, and as polygons.  Keypoints are those of
 `keypoints`, five images for each of `instances`.  Each process imports the classes, loads truth and detections,
 evaluates, accumulates and summarizes, on one core.  A list in memory stays in use, as in Detectron2, MMDetection and
 torchvision's reference.  Peers are those that their interpreter has; their statistics are compared with ours.  Files are
@@ -15,15 +16,13 @@ import json
 import sys
 import tempfile
 from collections.abc import Sequence
-from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 from benchmarks import keypoints
-from benchmarks.instances import CLOSE, write_set
+from benchmarks.detectors import write_forms
+from benchmarks.instances import CLOSE
 from benchmarks.measuring import Table, Task, add_peers, least, options, segjudge, show, take_turns
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
-from segjudge.evaluation_script.masks.run_lengths import runs_of
 
 PROGRAM = """
 import contextlib, io, json, sys
@@ -62,7 +61,10 @@ PROGRAMS = {
 #: The subjects of the comparison: files of truth and detections, kind, and whether the program has parsed the latter.
 CASES = {
     "masks, of a file with boxes beside them": ("truth.json", "both.json", "segm", "file"),
-    "boxes, of the same file": ("truth.json", "both.json", "bbox", "file"),
+    "masks with ragged edges and speckle": ("truth.json", "ragged.json", "segm", "file"),
+    "masks as lists of counts": ("truth.json", "counts.json", "segm", "file"),
+    "masks as polygons": ("truth.json", "polygons.json", "segm", "file"),
+    "boxes, of the first file": ("truth.json", "both.json", "bbox", "file"),
     "boxes, of a file without masks": ("truth.json", "boxes.json", "bbox", "file"),
     "boxes, of a list in memory": ("truth.json", "boxes.json", "bbox", "list"),
     "keypoints, of a file with boxes beside them": ("points/truth.json", "points/records.json", "keypoints", "file"),
@@ -78,33 +80,6 @@ PROTOCOLS = {
 POINTED = 5
 
 
-def box_of(segmentation: dict[str, Any]) -> list[float]:
-    """Return the box of a mask."""
-    height, width = segmentation["size"]
-    runs = runs_of(segmentation["counts"], height * width)
-    ends = list(accumulate(runs))
-    spans = [(start, end) for start, end in zip(ends[::2], ends[1::2], strict=False) if end > start]
-    if not spans:
-        return [0.0, 0.0, 0.0, 0.0]
-    left, right = spans[0][0] // height, (spans[-1][1] - 1) // height
-    whole = any(start // height != (end - 1) // height for start, end in spans)
-    top = 0 if whole else min(start % height for start, _ in spans)
-    bottom = height if whole else max((end - 1) % height for _, end in spans) + 1
-    return [float(left), float(top), float(right - left + 1), float(bottom - top)]
-
-
-def write_boxes(folder: Path, images: int) -> tuple[int, int]:
-    """Write the truth and its detections, with masks and boxes and with boxes only; return their numbers."""
-    counts = write_set(folder, images)
-    truth, records = (json.loads((folder / f"{name}.json").read_text()) for name in ("truth", "records"))
-    for row in (*truth["annotations"], *records):
-        row["bbox"] = box_of(row["segmentation"])
-    boxes = [{key: value for key, value in row.items() if key != "segmentation"} for row in records]
-    for name, content in (("truth", truth), ("both", records), ("boxes", boxes)):
-        (folder / f"{name}.json").write_text(json.dumps(content))
-    return counts
-
-
 def main(arguments: Sequence[str] | None = None) -> Table:
     parser = options(__doc__)
     parser.add_argument("--images", type=int, default=1000)
@@ -114,8 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> Table:
     rows = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(args.folder or temporary)
-        if not (folder / "both.json").exists():
-            print("{} instances, {} detections".format(*write_boxes(folder, args.images)))
+        if not (folder / "polygons.json").exists():
+            print("{} instances, {} detections".format(*write_forms(folder, args.images)))
         if not (folder / "points").exists():
             (folder / "points").mkdir()
             print("{} people, {} detections".format(*keypoints.write_set(folder / "points", POINTED * args.images)))

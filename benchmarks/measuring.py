@@ -71,9 +71,17 @@ def cpu_of(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
-def run(command: Sequence[str], folder: Path = ROOT, *, cores: int = 1, env: Mapping[str, str] | None = None) -> Run:
-    """Run a command on a number of cores."""
-    allowed = sorted(os.sched_getaffinity(0))[-cores:]
+def run(
+    command: Sequence[str],
+    folder: Path = ROOT,
+    *,
+    cores: int = 1,
+    start: int = 0,
+    env: Mapping[str, str] | None = None,
+) -> Run:
+    """Run a command on a number of cores, from the last core but so many."""
+    usable = sorted(os.sched_getaffinity(0), reverse=True)
+    allowed = usable[start:][:cores] or usable
     more = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | dict(env or {})
     with tempfile.NamedTemporaryFile("r") as report:
         finished = subprocess.run(
