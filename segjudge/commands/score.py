@@ -51,6 +51,9 @@ _OFFICIAL = {
     "categories": ("imgCatIdsFile",),
 }
 
+#: The endings of texts about submissions, and of records; the family whose submissions are one file of records.
+_NOTES, _RECORDS, _INSTANCES = (".txt", ".md"), (".json", ".json.gz"), "instances"
+
 #: The default size of a page in megabytes.
 _BUDGET = 6
 #: The width of tables in files and pipes.
@@ -61,13 +64,13 @@ def _score(args: argparse.Namespace) -> int:
     from segjudge.scoring.scores import Scores
 
     reuse_memory()
-    paths = _list_results(args.results)
-    options = _translate({**vars(args), "results": paths[0] if paths else None})
+    options = _translate({**vars(args), "results": args.results[0] if args.results else None})
     if not options["results"]:
         raise UsageError(f"score needs RESULTS, for example: {as_typed(_EXAMPLE)}")
     choice = TruthChoice.read(options).complete("score")
+    paths = list_results(args.results or [options["results"]], choice)
     request = choice.request(
-        options["results"] if len(paths) < 2 else "",
+        paths[0] if len(paths) < 2 else "",
         secrecy=any((args.csv, args.json, args.results_yaml, args.report, args.save, args.chosen_part)),
         strict=args.strict,
         keeps_open=bool(args.report or args.save),
@@ -96,17 +99,23 @@ def _score(args: argparse.Namespace) -> int:
         text, verdicts = render_page(page), list_verdicts(page)
         write_html(text, args.report, verdicts)
     if not ends_here:
-        mention(f"For causes and pictures, run: {choice.spell('report', options['results'])}")
+        mention(f"For causes and pictures, run: {choice.spell('report', paths[0])}")
     return code
 
 
-def _list_results(paths: list[str]) -> list[str]:
-    """Return the results to score; a folder that holds only archives stands for the archives."""
+def list_results(paths: list[str], choice: TruthChoice) -> list[str]:
+    """Return the results to score; a folder of submissions stands for them.
+
+    It holds archives, or JSON files of benchmarks that take only one, perhaps with texts about them.
+    """
     submissions = []
     for path in paths:
         names = sorted(name for name in os.listdir(path) if not is_litter([name])) if os.path.isdir(path) else []
-        holds_submissions = len(names) > 1 and all(name.lower().endswith(ARCHIVES) for name in names)
-        submissions += [os.path.join(path, name) for name in names] if holds_submissions else [path]
+        chosen = [name for name in names if not name.lower().endswith(_NOTES)]
+        holds_submissions = len(chosen) > 1 and all(name.lower().endswith((*ARCHIVES, *_RECORDS)) for name in chosen)
+        if holds_submissions and all(name.lower().endswith(_RECORDS) for name in chosen):
+            holds_submissions = choice.rules.family == _INSTANCES
+        submissions += [os.path.join(path, name) for name in chosen] if holds_submissions else [path]
     return submissions
 
 
@@ -254,9 +263,7 @@ def _part_number(text: str) -> tuple[int, int]:
 
 
 def _add_score_options(sub: argparse.ArgumentParser) -> None:
-    about = (
-        "the predicted masks: a folder, zip, tar(.gz) or JSON; several, or a folder of archives, are rows of a table"
-    )
+    about = "the predicted masks: a folder, zip, tar(.gz) or JSON; several, or a folder of them, are rows of a table"
     sub.add_argument("results", nargs="*", metavar="RESULTS", type=InputPath, help=about)
     arrange_groups(sub, TRUTH, OUTPUT, SPEED, RARELY)
     add_truth_choice(sub, "the ground truth: a dataset as published (folder or zip), or a packed annotation file")

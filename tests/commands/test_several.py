@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 
 from segjudge.cli import main
+from segjudge.commands.score import list_results
+from segjudge.commands.truths import TruthChoice
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.family import ignore_progress
 from segjudge.families import truths
 from segjudge.families.truths import TruthSource
 from segjudge.scoring.request import name_submissions
 from segjudge.starting.new_challenge import NewChallenge, create, write_demo_truth
+from tests.builders import written
 from tests.families.contract import examples
 
 ROOT = Path(__file__).parents[2]
@@ -81,6 +84,27 @@ def test_a_faulty_one_is_a_row_and_the_exit_code_says_so(tmp_path: Path, capsys:
     faulty, scores = json.loads((tmp_path / "scores.json").read_text())["submissions"]
     assert set(faulty) == {"name", "error"}
     assert scores["result"][0]["dev"]["J&F-Mean"] == pytest.approx(0.933, abs=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("names", "protocol"),
+    [
+        (["instances-dev/sharp.json", "instances-dev/wild.json"], "places2017"),
+        (["sequences-dev/first-mask.json", "sequences-dev/strong.zip"], "davis2017"),
+    ],
+)
+def test_a_folder_of_records_or_with_texts_holds_submissions(names: list[str], protocol: str, tmp_path: Path) -> None:
+    folder = written(tmp_path / "sent", {Path(name).name: (EXAMPLES / name).read_bytes() for name in names})
+    (folder / "README.md").write_text("Two methods")
+    chosen = ["--truth", str(ANNOTATIONS / f"{Path(names[0]).parent}.zip"), "--protocol", protocol]
+    together = scored([str(folder), *chosen], tmp_path / "all.json")
+    assert together == scored([*(str(EXAMPLES / name) for name in names), *chosen], tmp_path / "each.json")
+
+
+def test_a_folder_of_subsets_is_one_submission(tmp_path: Path) -> None:
+    folder = written(tmp_path / "sent", {"a.json": b"[]", "b.json": b"[]"})
+    choice = TruthChoice(None, None, "truth", "sa-co-gold", "", "", "", "", None)
+    assert list_results([str(folder)], choice) == [str(folder)]
 
 
 def test_names_that_repeat_are_paths() -> None:
