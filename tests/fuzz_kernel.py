@@ -142,6 +142,9 @@ def labels(generator: random.Random, kernel: Kernel) -> None:
     for size in (generator.choice([1, 2, 4]), generator.choice([1, 2, 4])):
         few = np.frombuffer(some_bytes(generator, height * width), np.uint8) // generator.choice([1, 16, 255])
         maps.append(few.reshape(height, width).astype(f"<u{size}"))
+        if size == 4 and generator.random() < 0.3:
+            many = np.frombuffer(some_bytes(generator, size * height * width), "<u4")
+            maps[-1] = many.reshape(height, width).copy()
     reach = generator.choice([1, 2, 5, 40, 1 << 20, 0, -1, 1 << 40])
     kernel.boundaries(maps[0].astype(np.uint32), reach, 9)
     kernel.label_pairs(*maps)

@@ -36,7 +36,7 @@ LABELS = 256
 #: The types of numbers in a label map.
 _MAPS = ("|u1", "<u2", "<u4")
 #: The initial space for pairs of labels, which grows fourfold, and its maximum.
-_FIRST_PAIRS, _MOST_PAIRS = 4096, 1 << 26
+_FIRST_PAIRS, _MOST_PAIRS = 1 << 18, 1 << 26
 #: The number of columns in a table of records.
 _RECORD_COLUMNS = 16
 #: The minimum length in characters of a usual record, and of one of its frames.

@@ -244,10 +244,13 @@ def count_table(truth: Array, prediction: Array) -> Optional[Array]:
 
 def sum_by_key(keys: Array, weights: Array) -> Tuple[Array, Array]:
     """Return the distinct keys and the sums of their weights."""
+    whole = np.asarray(weights).astype(np.int64)
     if (keys[1:] > keys[:-1]).all():  # the table's counts
-        return keys, np.asarray(weights).astype(np.int64)
-    unique, index = np.unique(keys, return_inverse=True)
-    return unique, np.bincount(index, weights, len(unique)).astype(np.int64)
+        return keys, whole
+    order = np.argsort(keys)
+    ordered = keys[order]
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    return ordered[starts], np.add.reduceat(whole[order], starts)
 
 
 def tabulate(rows: Array, columns: Array, weights: Array, shape: Tuple[int, int]) -> Array:

@@ -12,6 +12,15 @@
 #define FEW_RUNS 2
 #define BLOCK 128
 #define LANES 4
+/* The slots for pairs at first, as a power of two. */
+#define FEWEST_SLOT_BITS 13
+/* The labels of a map in a grid at first and at most, and the most cells of a grid. */
+#define FEW_NUMBERED 64
+#define NUMBERED_BITS 11
+#define MOST_NUMBERED (1 << NUMBERED_BITS)
+#define CELLS_PER_PIXEL 16
+/* The runs of a noisy block. */
+#define NOISY_RUNS 24
 
 /* Labels and their size in bytes. */
 typedef struct {
@@ -178,32 +187,56 @@ SJ_EXPORT int sj_label_table(
     return status;
 }
 
+/* ── pairs of labels, in any order ── */
+
 /* The found pairs, and an open-addressing table of their indices, from 1. */
 typedef struct {
     uint32_t *labels; /* two numbers per pair */
     int64_t *pixels;
     int64_t count, room;
     uint32_t *slots;
-    uint32_t mask;
+    int slot_bits;
 } table;
+
+/* Return the slot of a pair, or the free one where it belongs. */
+static uint32_t *slot_of(const table *all, uint32_t one, uint32_t two)
+{
+    uint32_t mask = ((uint32_t)1 << all->slot_bits) - 1;
+    uint32_t slot = (uint32_t)((((uint64_t)one << 32 | two) * 0x9e3779b97f4a7c15u) >> (64 - all->slot_bits));
+    for (; all->slots[slot]; slot = (slot + 1) & mask) {
+        const uint32_t *labels = all->labels + 2 * ((int64_t)all->slots[slot] - 1);
+        if (labels[0] == one && labels[1] == two)
+            break;
+    }
+    return all->slots + slot;
+}
+
+/* Make slots for all pairs and as many more; return whether there is memory for them. */
+static int make_slots(table *all)
+{
+    while (2 * all->count >= (int64_t)1 << all->slot_bits)
+        all->slot_bits++;
+    free(all->slots);
+    all->slots = calloc((size_t)1 << all->slot_bits, sizeof *all->slots);
+    for (int64_t i = 0; all->slots && i < all->count; i++)
+        *slot_of(all, all->labels[2 * i], all->labels[2 * i + 1]) = (uint32_t)(i + 1);
+    return all->slots != NULL;
+}
 
 /* Add pixels to a pair; return whether it fits. */
 static int add_pair(table *all, uint32_t one, uint32_t two, int64_t pixels)
 {
-    uint32_t slot = (uint32_t)((((uint64_t)one << 32 | two) * 0x9e3779b97f4a7c15u) >> 32) & all->mask;
-    for (; all->slots[slot]; slot = (slot + 1) & all->mask) {
-        int64_t found = all->slots[slot] - 1;
-        if (all->labels[2 * found] == one && all->labels[2 * found + 1] == two) {
-            all->pixels[found] += pixels;
-            return 1;
-        }
+    uint32_t *slot = slot_of(all, one, two);
+    if (*slot) {
+        all->pixels[*slot - 1] += pixels;
+        return 1;
     }
     if (all->count == all->room)
         return 0;
     all->labels[2 * all->count] = one, all->labels[2 * all->count + 1] = two;
     all->pixels[all->count] = pixels;
-    all->slots[slot] = (uint32_t)++all->count;
-    return 1;
+    *slot = (uint32_t)++all->count;
+    return 2 * all->count < (int64_t)1 << all->slot_bits || make_slots(all);
 }
 
 /* Add the pairs of a block until the space is full; return the number of pixels added. */
@@ -218,11 +251,124 @@ static int64_t add_block(table *all, const uint32_t *one, const uint32_t *two, i
     return count;
 }
 
+/* ── pairs of numbered labels, in a grid, which is faster for noise ── */
+
+/* The labels of a map, numbered from 1 in the order of their first pixels: label << 32 | number by slot. */
+typedef struct {
+    uint64_t slots[2 * MOST_NUMBERED];
+    uint32_t labels[MOST_NUMBERED];
+    uint32_t count;
+} numbering;
+
+/* The pixels of each pair of numbered labels; the sides are powers of two. */
+typedef struct {
+    numbering one, two;
+    uint32_t *cells;
+    uint32_t rows, columns;
+    int64_t most_cells;
+} grid;
+
+/* Return the number of a label; 0 if there are too many. */
+static inline uint32_t number_of(numbering *all, uint32_t label)
+{
+    uint32_t slot = (label * 0x9e3779b1u) >> (31 - NUMBERED_BITS);
+    for (; all->slots[slot]; slot = (slot + 1) & (2 * MOST_NUMBERED - 1))
+        if (all->slots[slot] >> 32 == label)
+            return (uint32_t)all->slots[slot];
+    if (all->count == MOST_NUMBERED)
+        return 0;
+    all->labels[all->count++] = label;
+    all->slots[slot] = (uint64_t)label << 32 | all->count;
+    return all->count;
+}
+
+/* Replace labels by their numbers; return whether all have one. */
+static int number_labels(numbering *all, uint32_t *labels, int64_t count)
+{
+    int are_numbered = 1;
+    for (int64_t i = 0; i < count; i++) {
+        labels[i] = number_of(all, labels[i]);
+        are_numbered &= labels[i] != 0;
+    }
+    return are_numbered;
+}
+
+/* Enlarge the grid until each number has a row or a column; return whether it may be so large. */
+static int make_cells(grid *all)
+{
+    uint32_t rows = all->rows, columns = all->columns;
+    while (rows < all->one.count)
+        rows *= 2;
+    while (columns < all->two.count)
+        columns *= 2;
+    if (all->cells && rows == all->rows && columns == all->columns)
+        return 1;
+    uint32_t *cells = (int64_t)rows * columns <= all->most_cells ? calloc((size_t)rows * columns, sizeof *cells) : NULL;
+    if (!cells)
+        return 0;
+    for (size_t row = 0; all->cells && row < all->rows; row++)
+        memcpy(cells + row * columns, all->cells + row * all->columns, all->columns * sizeof *cells);
+    free(all->cells);
+    all->cells = cells, all->rows = rows, all->columns = columns;
+    return 1;
+}
+
+static void free_grid(grid *all)
+{
+    if (all)
+        free(all->cells);
+    free(all);
+}
+
+/* Return an empty grid for a map of so many pixels; none if it would be too large. */
+static grid *make_grid(int64_t pixels)
+{
+    grid *all = pixels <= UINT32_MAX ? calloc(1, sizeof *all) : NULL;
+    if (!all)
+        return NULL;
+    all->rows = all->columns = FEW_NUMBERED;
+    all->most_cells = CELLS_PER_PIXEL * pixels;
+    return all;
+}
+
+/* Return whether many pixels of a block have another pair of labels than the pixel before. */
+static int is_noise(const uint32_t *one, const uint32_t *two, int64_t count)
+{
+    uint32_t runs = 1;
+    for (int64_t i = 1; i < count; i++)
+        runs += ((one[i] ^ one[i - 1]) | (two[i] ^ two[i - 1])) != 0;
+    return runs >= NOISY_RUNS;
+}
+
+/* Count the pixels of a block, whose labels become numbers; return 0, and count none, if there are too many labels. */
+static int number_block(grid *all, uint32_t *one, uint32_t *two, int64_t count)
+{
+    if (!number_labels(&all->one, one, count) || !number_labels(&all->two, two, count) || !make_cells(all))
+        return 0;
+    for (int64_t i = 0; i < count; i++)
+        all->cells[(size_t)(one[i] - 1) * all->columns + two[i] - 1]++;
+    return 1;
+}
+
+/* Add the grid's pairs to others; return whether they fit. */
+static int take_pairs(table *pairs, const grid *all)
+{
+    uint32_t rows = !all->cells ? 0 : all->one.count < all->rows ? all->one.count : all->rows;
+    uint32_t columns = all->two.count < all->columns ? all->two.count : all->columns;
+    for (uint32_t row = 0; row < rows; row++)
+        for (uint32_t column = 0; column < columns; column++) {
+            uint32_t pixels = all->cells[(size_t)row * all->columns + column];
+            if (pixels && !add_pair(pairs, all->one.labels[row], all->two.labels[column], pixels))
+                return 0;
+        }
+    return 1;
+}
+
 /* Find the pairs of labels at equal positions of two maps, and their numbers of pixels; `labels` and `pixels` limit the
  * pairs.
  *
  * If there are more, return SJ_FULL: `begun` pixels are counted and `found` pairs known, and a call with more space
- * continues. */
+ * continues. Noise is counted in a grid, whose pairs are known at the end only; if they do not fit, nothing is. */
 SJ_EXPORT int sj_label_pairs(
     const uint8_t *truth, int32_t truth_size, const uint8_t *prediction, int32_t prediction_size, int64_t count,
     uint32_t *labels, int64_t *pixels, int64_t room, int64_t *begun, int64_t *found)
@@ -232,28 +378,37 @@ SJ_EXPORT int sj_label_pairs(
     if (!is_map(&from.one) || !is_map(&from.two) || count < 1 || count > MOST_PIXELS || !labels || !pixels || room < 1
         || room > MOST_ROOM || !begun || !found || *begun < 0 || *begun > count || *found < 0 || *found > room)
         return SJ_BAD_CALL;
-    uint32_t slots = 2;
-    while (slots < 2 * room)
-        slots *= 2;
-    table all = {labels, pixels, 0, room, calloc(slots, sizeof *all.slots), slots - 1};
-    if (!all.slots)
+    table all = {labels, pixels, 0, room, NULL, FEWEST_SLOT_BITS};
+    if (!make_slots(&all))
         return SJ_NO_MEMORY;
     for (int64_t i = 0; i < *found; i++)
         if (!add_pair(&all, labels[2 * i], labels[2 * i + 1], pixels[i]))
             break;
-    int status = all.count == *found ? SJ_FINE : SJ_BAD_CALL; /* a pair is repeated */
+    int status = !all.slots ? SJ_NO_MEMORY : all.count == *found ? SJ_FINE : SJ_BAD_CALL; /* a pair is repeated */
+    int may_have_grid = 1;
+    grid *noise = NULL;
     from.at = *begun;
     while (from.at < count && status == SJ_FINE) {
-        int64_t taken = run_from(&from), added = taken;
-        if (!taken) {
-            taken = take_block(&from, one, two);
+        int64_t run = run_from(&from), taken = run ? run : take_block(&from, one, two), added = taken;
+        if (run)
+            added = add_pair(&all, label_at(&from.one, from.at), label_at(&from.two, from.at), run) ? run : 0;
+        else if (!may_have_grid || !is_noise(one, two, taken))
             added = add_block(&all, one, two, taken);
-        } else if (!add_pair(&all, label_at(&from.one, from.at), label_at(&from.two, from.at), taken)) {
+        else if ((!noise && !(noise = make_grid(count))) || !number_block(noise, one, two, taken)) {
+            may_have_grid = 0;
+            if (!noise || take_pairs(&all, noise)) {
+                free_grid(noise);
+                noise = NULL;
+                continue;
+            }
             added = 0;
         }
         from.at += added;
         status = added < taken ? SJ_FULL : SJ_FINE;
     }
+    if (noise && (status != SJ_FINE || !take_pairs(&all, noise)))
+        status = SJ_FULL, from.at = all.count = 0;
+    free_grid(noise);
     free(all.slots);
     *begun = from.at, *found = all.count;
     return status;

@@ -1333,7 +1333,10 @@ def test_label_maps_are_compared_as_numpy_compares_them(seed: int, switch: Any) 
     assert sum(by_kernel[2]) == size[0] * size[1]
 
 
-def test_nothing_that_was_counted_is_counted_again_where_room_is_made_for_more_pairs(switch: Any) -> None:
+def test_nothing_that_was_counted_is_counted_again_where_room_is_made_for_more_pairs(
+    switch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernel, "_FIRST_PAIRS", 4096)
     numbers = np.arange(5 * kernel._FIRST_PAIRS, dtype=np.uint32).reshape(1, -1)
     for pairs in switch(lambda: backend().count_label_pairs(LabelMap(numbers), LabelMap(numbers))):
         assert pairs.truth.tolist() == pairs.prediction.tolist() == numbers[0].tolist()
@@ -1355,6 +1358,7 @@ def test_nothing_that_was_counted_is_counted_again_where_room_is_made_for_more_p
 
 
 def test_pairs_of_labels_beyond_all_room_are_left_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "_FIRST_PAIRS", 4096)
     monkeypatch.setattr(kernel, "_MOST_PAIRS", kernel._FIRST_PAIRS)
     numbers = np.arange(kernel._FIRST_PAIRS + 1, dtype=np.uint32).reshape(1, -1)
     assert KERNEL.label_pairs(numbers, numbers) is None
@@ -1382,6 +1386,23 @@ def test_noise_is_counted_as_numpy_counts_it(seed: int, switch: Any) -> None:
     assert by_kernel == by_numpy
     pairs, counts = np.unique(np.stack([side.reshape(-1) for side in sides], 1), axis=0, return_counts=True)
     assert by_kernel[1] == [(*pair, count) for pair, count in zip(pairs.tolist(), counts.tolist())]
+
+
+@pytest.mark.parametrize("labels", [3, 90, 700, 3000])
+@pytest.mark.parametrize("room", [1, 5000, 1 << 18])
+def test_noise_of_few_and_many_labels_is_counted_in_any_room(
+    labels: int, room: int, switch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernel, "_FIRST_PAIRS", room)
+    lot = np.random.default_rng(labels)
+    names = lot.choice(1 << 24, labels, replace=False).astype(np.uint32)
+    sides = [names[coarse_map(lot, (120, 150), np.int64) % labels] for _ in range(2)]
+    for side in sides:
+        side[40:90, 20:] = lot.choice(names, (50, 130))
+    for pairs in switch(lambda: backend().count_label_pairs(*map(LabelMap, sides))):
+        unique, counts = np.unique(np.stack([side.reshape(-1) for side in sides], 1), axis=0, return_counts=True)
+        assert np.array_equal(np.stack([pairs.truth, pairs.prediction], 1), unique)
+        assert pairs.pixels.tolist() == counts.tolist()
 
 
 @pytest.mark.parametrize("seed", range(20))
