@@ -230,6 +230,11 @@ _Value = TypeVar("_Value")
 #: The maximum number of digits of a whole number.
 _LONGEST_NUMBER = 12
 
+#: All digits as zeros, and other bytes as blanks.
+_FIGURES = bytes(48 if 48 <= byte < 58 else 32 for byte in range(256))
+#: The length from which digits are looked for at once, and the maximum number of long fractions that are passed over.
+_FEW_BYTES, _MOST_FRACTIONS = 1 << 10, 100_000
+
 #: The approximate bytes of memory that JSON takes for each of these characters.
 _MEMORY_COSTS = {b"{": 240, b"[": 80, b",": 40, b'"': 30, b":": 60}
 
@@ -269,16 +274,34 @@ def read_json(data: bytes, limits: ArchiveLimits, example: str, digits: int = _L
     if len(data) > limits.json_bytes:
         raise Flaw(f"is larger than {size_text(limits.json_bytes)}", limits.smaller)
     check_memory(data, limits.memory_bytes, limits.smaller)
+    check = parse_int if _may_hold_long_number(data, digits) else None
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise Flaw("is not UTF-8 text", "Write the JSON in UTF-8") from None
     try:
-        return json.loads(text, object_pairs_hook=unique_keys, parse_constant=_refuse_constant, parse_int=parse_int)
+        return json.loads(text, object_pairs_hook=unique_keys, parse_constant=_refuse_constant, parse_int=check)
     except RecursionError:
         raise Flaw("is nested too deeply", f"Write {example}") from None
     except ValueError as error:
         raise Flaw(f"is not valid JSON ({printable(error)})", "Write it with a JSON library") from None
+
+
+def _may_hold_long_number(data: bytes, digits: int) -> bool:
+    """Return False if no whole number has more characters than `digits`, so that none needs a look of its own."""
+    if len(data) < _FEW_BYTES:
+        return True
+    figures, sought, end = data.translate(_FIGURES), b"0" * digits, 0
+    for _ in range(_MOST_FRACTIONS):
+        start = figures.find(sought, end)
+        if start < 0:
+            return False
+        if data[max(start - 1, 0) : start] != b".":
+            return True
+        end = figures.find(b" ", start)
+        if end < 0:
+            return False
+    return True
 
 
 def _refuse_constant(name: str) -> NoReturn:

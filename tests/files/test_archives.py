@@ -668,6 +668,17 @@ def test_memory_is_estimated_by_punctuation_and_letters(text: Any, estimate: int
         (b'["\xff"]', "is not UTF-8 text. Write the JSON in UTF-8"),
         (b"[123456789012]", ""),
         (b"[1234567890123]", "holds a number of 13 digits. Write numbers of at most 12 digits"),
+        *[
+            (start + b" " * 1200 + end, message)
+            for start in (b"[", b"[0.123456789012345678, 1e5,")
+            for end, message in (
+                (b"123456789012]", ""),
+                (b"-12345678901]", ""),
+                (b"0.1234567890123]", ""),
+                (b"1234567890123]", "holds a number of 13 digits. Write numbers of at most 12 digits"),
+                (b"-123456789012]", "holds a number of 13 digits. Write numbers of at most 12 digits"),
+            )
+        ],
         (b"[NaN]", "holds NaN, which is not JSON. Write whole numbers"),
         (b"[" + b" " * 3998 + b"]", ""),
         (b"[" + b" " * 3999 + b"]", "is larger than 4 kB. Send a zip of PNG masks"),

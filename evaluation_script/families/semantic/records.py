@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import AbstractSet, Any, Dict, List, Optional, Tuple
 
 import numpy as np
@@ -71,7 +72,7 @@ def _paint_labels(masks: _Masks, size: Size, *, by_rows: bool = False) -> Array:
 
     Run lengths go down the columns, or, if wrongly encoded, along the rows.
     """
-    texts = [_text_of(mask, size) for _, mask in masks]
+    texts = _list_texts([mask for _, mask in masks], size)
     pixels = None
     if texts and all(texts):
         pixels = backend().paint_masks(texts, np.array([label for label, _ in masks], np.uint8), size[0] * size[1])
@@ -80,13 +81,26 @@ def _paint_labels(masks: _Masks, size: Size, *, by_rows: bool = False) -> Array:
     return pixels.reshape(size) if by_rows else np.ascontiguousarray(pixels.reshape(size[1], size[0]).T)
 
 
-def _text_of(mask: object, size: Size) -> str:
-    """Return the run lengths of a mask of this size as text; "" for other masks and forms."""
-    if not isinstance(mask, dict) or not isinstance(mask.get("counts"), str):
+def _list_texts(masks: List[Any], size: Size) -> List[str]:
+    """Return the run lengths of masks of this size as text; "" for faulty masks and other sizes."""
+    counts = [_counts_of(mask, size) for mask in masks]
+    listed = [index for index, runs in enumerate(counts) if isinstance(runs, list)]
+    if listed:
+        texts = [""] * len(listed)
+        with suppress(TypeError, ValueError, OverflowError):
+            texts = rle.compress_many([counts[index] for index in listed], np.full(len(listed), size[0] * size[1]))
+        for index, text in zip(listed, texts):
+            counts[index] = text
+    return counts
+
+
+def _counts_of(mask: object, size: Size) -> Any:
+    """Return the unchecked text or list of the run lengths of a mask of this size; "" for other masks and forms."""
+    if not isinstance(mask, dict) or not isinstance(mask.get("counts"), (str, list)):
         return ""
     sides = mask.get("size")
     fits = isinstance(sides, list) and sides == [*size] and list(map(type, sides)) == [int, int]
-    return str(mask["counts"]) if fits else ""
+    return mask["counts"] if fits else ""
 
 
 def _paint_each(masks: _Masks, size: Size) -> Array:

@@ -15,6 +15,7 @@ from segjudge.evaluation_script.families.semantic import engine as semantic
 from segjudge.evaluation_script.families.semantic.protocols import SEMANTIC_PROTOCOLS
 from segjudge.evaluation_script.families.semantic.records import read_stuff
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.evaluation_script.masks.run_lengths import runs_of
 from segjudge.masks.run_lengths import encode_labels
 from segjudge.testing import CHECKS, Case
 from tests.backends import use_numpy
@@ -92,6 +93,30 @@ def test_pixels_without_label_are_missed_or_counted_as_everything_else(tmp_path:
     assert (values["mIoU"], values["Acc"], values["Acc-super"]) == (1 / 2, 2 / 4, 2 / 4)
     official = score_units(sent, truth, "coco-stuff-official")
     assert (official["mIoU"], official["Acc"]) == ((1 / 2 + 2 / 3) / 2, 3 / 4)
+
+
+def list_runs(record: dict[str, Any]) -> dict[str, Any]:
+    mask = record["segmentation"]
+    runs = runs_of(mask["counts"], mask["size"][0] * mask["size"][1]).tolist()
+    return {**record, "segmentation": {**mask, "counts": runs}}
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+@pytest.mark.parametrize("every", [1, 2])
+def test_lists_of_counts_score_as_texts(
+    every: int, kernel: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not kernel:
+        use_numpy(monkeypatch)
+    rows = records(1, draw_landscape(3))
+    truth = read_stuff(str(write(tmp_path / "truth.json", document({1: draw_landscape(2)}))))
+    listed = [list_runs(row) if number % every == 0 else row for number, row in enumerate(rows)]
+    sent = [write(tmp_path / f"{number}.json", side) for number, side in enumerate((rows, listed))]
+    assert score_units(sent[0], truth, "coco-stuff") == score_units(sent[1], truth, "coco-stuff")
+    for counts, fault in (([1, 2], "add up to 3"), ([-1, 19201], "below zero"), ([0.5, 19199.5], "whole numbers")):
+        listed[0]["segmentation"]["counts"] = counts
+        with pytest.raises(SubmissionError, match=fault):
+            score_units(write(tmp_path / "sent.json", listed), truth, "coco-stuff")
 
 
 def test_maps_in_memory_score_as_files(tmp_path: Path) -> None:
