@@ -51,8 +51,8 @@ _OFFICIAL = {
     "categories": ("imgCatIdsFile",),
 }
 
-#: The endings of texts about submissions, and of records; the family whose submissions are one file of records.
-_NOTES, _RECORDS, _INSTANCES = (".txt", ".md"), (".json", ".json.gz"), "instances"
+#: The endings of texts about submissions, and of records.
+_NOTES, _RECORDS = (".txt", ".md"), (".json", ".json.gz")
 
 #: The default size of a page in megabytes.
 _BUDGET = 6
@@ -112,9 +112,12 @@ def list_results(paths: list[str], choice: TruthChoice) -> list[str]:
     for path in paths:
         names = sorted(name for name in os.listdir(path) if not is_litter([name])) if os.path.isdir(path) else []
         chosen = [name for name in names if not name.lower().endswith(_NOTES)]
-        holds_submissions = len(chosen) > 1 and all(name.lower().endswith((*ARCHIVES, *_RECORDS)) for name in chosen)
-        if holds_submissions and all(name.lower().endswith(_RECORDS) for name in chosen):
-            holds_submissions = choice.rules.family == _INSTANCES
+        lower = [name.lower() for name in chosen]
+        holds_submissions = len(chosen) > 1 and all(name.endswith((*ARCHIVES, *_RECORDS)) for name in lower)
+        if holds_submissions and all(name.endswith(_RECORDS) for name in lower):
+            from segjudge.families import tools_of
+
+            holds_submissions = tools_of(choice.rules.family).sends_one_file
         submissions += [os.path.join(path, name) for name in chosen] if holds_submissions else [path]
     return submissions
 

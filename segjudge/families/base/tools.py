@@ -137,6 +137,8 @@ class FamilyTools:
     nouns: ClassVar[tuple[str, str]] = ("objects", "pixels")
     #: The file types that a new challenge's phases accept, as EvalAI's forms and `evalai submit` read them.
     upload_types: ClassVar[str] = ".zip, .json, .gz, .tar"
+    #: A submission is one file, so that a folder of JSON files holds several submissions.
+    sends_one_file: ClassVar[bool] = False
     #: The class in `memory.py` that counts masks in memory; without one, only files are scored.
     memory: ClassVar[str] = ""
     #: Whether `larger` or `smaller` values of each metric are better; a plug-in states it for all of its metrics.

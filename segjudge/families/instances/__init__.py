@@ -39,6 +39,7 @@ class _InstanceTools(FamilyTools):
     memory = "InstancesInMemory"
     limits = "INSTANCE_LIMITS"
     upload_types = ".json, .zip, .gz"
+    sends_one_file = True
 
     def read_published(self, family: str, source: TruthSource, progress: Progress) -> AnnotationFile[SplitTruth]:
         from .published import open_instances
