@@ -6,4 +6,15 @@ signs of mistakes. `units` implements all of these for families that count image
 with the counts of `unit_counts`.
 """
 
-__all__ = ["accumulator", "engine", "family", "frame_order", "reports", "suspicions", "truth", "unit_counts", "units"]
+__all__ = [
+    "accumulator",
+    "engine",
+    "family",
+    "frame_order",
+    "image_order",
+    "reports",
+    "suspicions",
+    "truth",
+    "unit_counts",
+    "units",
+]

@@ -22,6 +22,7 @@ from ...masks.overlaps import SHIFT, LabelMap, sum_by_key, tabulate
 from ...masks.stack import Array, Size
 from ...values.arithmetic import add, mean
 from ..base.frame_order import read_orders
+from ..base.image_order import judge_image_order
 from ..base.suspicions import (
     Reading,
     judge_pixels,
@@ -72,6 +73,8 @@ _OBJECT_BITS = 16
 #: Large areas partly match even if run lengths are read along the wrong axis; a correct map never scores this many
 #: times more then. The same holds for mirrored maps, and for those of other images.
 _TIMES_TURNED = 1.5
+#: The share of pixels with the right class above which maps belong to their images.
+_MOST_RIGHT = 0.75
 
 
 # ── truths ──────────────────────────────────────────────────────────────────
@@ -356,13 +359,15 @@ def split_keys(keys: Array) -> Tuple[Array, Array]:
 def sum_labels(accumulator: UnitAccumulator[SemanticProtocol]) -> Array:
     """Return the pixels by true label (rows), without object numbers, and predicted one; of true classes alone."""
     protocol = accumulator.protocol
-
-    def split_without_numbers(keys: Array) -> Tuple[Array, Array]:
-        truth, prediction = split_keys(keys)
-        return drop_numbers(truth, protocol), prediction
-
     shape = (protocol.refused_from,) * 2
-    return accumulator.add_up("cells", partial(tabulate_cells, split_keys=split_without_numbers, shape=shape))
+    split = partial(_split_labels, protocol=protocol)
+    return accumulator.add_up("cells", partial(tabulate_cells, split_keys=split, shape=shape))
+
+
+def _split_labels(keys: Array, protocol: SemanticProtocol) -> Tuple[Array, Array]:
+    """Return the true labels of cells, without object numbers, and the predicted ones."""
+    truth, prediction = split_keys(keys)
+    return drop_numbers(truth, protocol), prediction
 
 
 def sum_confusion(accumulator: UnitAccumulator[SemanticProtocol]) -> Array:
@@ -503,7 +508,18 @@ def suspect(accumulator: UnitAccumulator[SemanticProtocol]) -> List[str]:
         table[:, _NO_CLASS] = 0
     if protocol.form == STUFF:
         table[:, 0] = 0
-    return judge_unlabelled("pixel", table.sum(), whole) or judge_pixels(table)
+    return judge_unlabelled("pixel", table.sum(), whole) or _judge_order(accumulator, table) or judge_pixels(table)
+
+
+def _judge_order(accumulator: UnitAccumulator[SemanticProtocol], table: Array) -> List[str]:
+    """Return a suspicion if the maps of images look exchanged; the table has the labels of all pixels."""
+    protocol, units = accumulator.protocol, accumulator.complete_counts()
+    if protocol.form == VIDEOS or np.trace(table) > _MOST_RIGHT * table.sum():
+        return []
+    keys, pixels = join_cells(units)
+    shape = len(units), protocol.refused_from
+    true, predicted = (tabulate(units_of_cells(units), side, pixels, shape) for side in _split_labels(keys, protocol))
+    return judge_image_order([unit.name for unit in units], true, predicted)
 
 
 def _list_readings(protocol: SemanticProtocol) -> List[Reading]:
