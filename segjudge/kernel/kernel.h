@@ -68,19 +68,28 @@ typedef struct {
     int64_t count, last[2];
 } sj_writer;
 
-/* Write one run; return whether it fits. */
+/* Write one run; return whether it fits. Up to four characters are written without branches, since their number varies
+ * from run to run. */
 static inline int sj_put_run(sj_writer *to, int64_t run)
 {
     int64_t value = run - (to->count > 2 ? to->last[to->count & 1] : 0);
-    int more = 1;
     if (to->end - to->at < SJ_LONGEST_NUMBER)
         return 0;
     to->last[to->count++ & 1] = run;
-    while (more) {
-        uint8_t bits = (uint8_t)(value & 0x1f);
+    uint64_t bits = (uint64_t)value, size = bits ^ (uint64_t)(value >> 63);
+    if (size < 1 << 19) {
+        int more = (size > 15) + (size > 511) + (size > 16383);
+        uint32_t text = (uint32_t)((bits & 31) | (bits & 31 << 5) << 3 | (bits & 31 << 10) << 6 | (bits & 31 << 15) << 9);
+        text += 0x01010101u * SJ_FIRST_CHARACTER + (0x01010101u * SJ_CONTINUED & (((uint32_t)1 << 8 * more) - 1));
+        memcpy(to->at, &text, sizeof text);
+        to->at += more + 1;
+        return 1;
+    }
+    for (int more = 1; more;) {
+        uint8_t part = (uint8_t)(value & 0x1f);
         value >>= 5;
-        more = value != (bits & SJ_NEGATIVE ? -1 : 0);
-        *to->at++ = (uint8_t)((more ? bits | SJ_CONTINUED : bits) + SJ_FIRST_CHARACTER);
+        more = value != (part & SJ_NEGATIVE ? -1 : 0);
+        *to->at++ = (uint8_t)((more ? part | SJ_CONTINUED : part) + SJ_FIRST_CHARACTER);
     }
     return 1;
 }

@@ -572,36 +572,46 @@ static int take_counts(source *from, int64_t *row)
     return !odd && from->written - row[COUNTS] <= LONGEST_TEXT;
 }
 
-/* Read a whole number of up to nine digits before a comma, the usual form; return 0 without moving for others. */
+/* Read a whole number of up to seven digits and the comma after it, the usual form, without branches for each digit;
+ * return 0 without moving for others. */
 static inline int take_run(source *from, int64_t *run)
 {
-    const uint8_t *front = from->text + from->at, *at = front;
+    const uint8_t *at = from->text + from->at;
     if (from->length - from->at < 11)
         return 0;
-    uint32_t value = 0;
-    for (uint8_t digit; at < front + 9 && (digit = (uint8_t)(*at - '0')) < 10; at++)
-        value = 10 * value + digit;
-    if (at == front || *at != ',' || (*front == '0' && at - front > 1))
+    uint64_t word = sj_load(at) ^ 0x3030303030303030u; /* digits become their values */
+    uint64_t beyond = ((word + 0x7676767676767676u) | word) & 0x8080808080808080u;
+    int digits = beyond ? __builtin_ctzll(beyond) / 8 : 8;
+    if (!digits || digits > 7 || at[digits] != ',' || (digits > 1 && *at == '0'))
         return 0;
-    *run = value, from->at += at - front;
+    word <<= 8 * (8 - digits);
+    word = 10 * word + (word >> 8); /* pairs of digits, in every second byte */
+    *run = (int64_t)(uint32_t)(((word & 0xff000000ffu) * 0xf424000000064u + ((word >> 16) & 0xff000000ffu) * 0x271000000001u) >> 32);
+    from->at += digits + 1 + (at[digits + 1] == ' ');
+    if (from->text[from->at] <= ' ')
+        skip(from);
     return 1;
 }
 
-/* Write a list of run lengths as text; find their number and their sum. */
+/* Write a list of run lengths as text; find their number, their sum, and the mask's area. */
 static int take_list(source *from, int64_t *row, int64_t *count, int64_t *sum)
 {
     sj_writer to = {from->masks + from->written, from->masks + from->letters, 0, {0, 0}};
     int64_t run;
-    row[COUNTS] = from->written, *count = *sum = 0;
+    row[COUNTS] = from->written, row[AREA] = *count = *sum = 0;
     if (!take(from, '['))
         return 0;
-    do {
-        if ((!take_run(from, &run) && !take_whole(from, &run)) || run < 0 || run > SJ_MOST_PIXELS || *sum > SJ_MOST_PIXELS)
-            return 0;
-        if (!sj_put_run(&to, run))
+    for (int more = 1; more;) {
+        if (!take_run(from, &run)) {
+            if (!take_whole(from, &run) || run < 0 || run > SJ_MOST_PIXELS)
+                return 0;
+            more = take(from, ',');
+        }
+        row[AREA] += run & -(to.count & 1);
+        if (*sum > SJ_MOST_PIXELS || !sj_put_run(&to, run))
             return 0;
         *sum += run;
-    } while (take(from, ','));
+    }
     *count = to.count, from->written = to.at - from->masks;
     row[COUNTS_END] = from->written;
     return take(from, ']') && from->written - row[COUNTS] <= LONGEST_TEXT;
@@ -612,7 +622,10 @@ static int is_key(const source *from, int64_t start, int64_t end, const char *ke
     return (size_t)(end - start) == strlen(key) && !memcmp(from->text + start, key, (size_t)(end - start));
 }
 
-/* Read {"size": [height, width], "counts": "…"}, each once, in any order; counts may be a list. */
+/* The form of a mask that was read; lists are checked. */
+enum { NO_MASK, TEXT_MASK, LISTED_MASK };
+
+/* Read {"size": [height, width], "counts": "…"}, each once, in any order; counts may be a list. Return its form. */
 static int take_mask(source *from, int64_t *row)
 {
     int seen = 0;
@@ -642,7 +655,7 @@ static int take_mask(source *from, int64_t *row)
         || row[WIDTH] > MOST_SIDE)
         return 0;
     int64_t pixels = row[HEIGHT] * row[WIDTH];
-    return !listed || (sum == pixels && listed <= 2 * pixels + 64);
+    return !listed ? TEXT_MASK : sum == pixels && listed <= 2 * pixels + 64 ? LISTED_MASK : NO_MASK;
 }
 
 /* Read [[x, y, …], …], or a single ring. */
@@ -725,8 +738,10 @@ static int take_box(source *from, int64_t *rows, int64_t *row)
 
 static int take_checked_mask(source *from, int64_t *row)
 {
-    if (!take_mask(from, row))
-        return 0;
+    int form = take_mask(from, row);
+    row[FAULT] = 0;
+    if (form != TEXT_MASK)
+        return form;
     const uint8_t *counts = from->masks + row[COUNTS];
     sj_ending ending;
     row[FAULT] = sj_check_mask(counts, row[COUNTS_END] - row[COUNTS], row[HEIGHT] * row[WIDTH], row + AREA, &ending);

@@ -19,7 +19,7 @@ from .matching import cut_into_blocks, decode_counts, match_block, merge_counts
 from .metrics import InstanceAccumulator, InstanceReport
 from .protocols import InstanceProtocol
 from .records import KnownImages
-from .submission import InstanceRecords, count_passes, read_ahead, read_within_cap
+from .submission import InstanceRecords, count_passes, read_ahead, read_at_once, read_within_cap
 from .suspicions import choose_examples
 from .truth import InstanceTruth
 
@@ -40,11 +40,14 @@ class _OpenedRecords:
         images = np.array(share.select([1] * len(truth.images.ids)), np.int64)
         if protocol.streets:
             return self._plan_mask_files(images, progress)
+        only, records = None if share == WHOLE else images, None
         if rules.jobs == 1:
             passes = min(count_passes(self._path, truth.images, protocol, rules.limits), len(images))
             if passes > 1:
-                return self._plan_passes(np.array_split(images, passes))
-        records = self._read(None if share == WHOLE else images)
+                records = read_at_once(self._path, self._images, protocol, rules, only)
+                if records is None:
+                    return self._plan_passes(np.array_split(images, passes))
+        records = records or self._read(only)
         accumulator = self._make_accumulator(records)
         blocks = cut_into_blocks(records, truth, protocol, images, rules.jobs)
         if rules.jobs > 1 and backend().lets_threads_run:

@@ -7,10 +7,11 @@ masks remain.
 from __future__ import annotations
 
 import dataclasses
+import math
 from contextlib import suppress
 from copy import copy
 from dataclasses import field, replace
-from itertools import chain
+from itertools import chain, islice
 from operator import itemgetter
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Union
 
@@ -53,6 +54,8 @@ _MOST_PROBLEMS = 1000
 _SEND_RECORDS = f"Send one JSON file, plain, gzipped or zipped, with a list of records: {EXAMPLE}"
 #: The part of a larger submission in memory at a time, since the whole would exceed a worker's memory.
 _BYTES_OF_PASS = 160 << 20
+#: The number of a submission's parts that show how much memory its records take, and the spare share of the memory.
+_SAMPLE, _SPARE = 8, 0.25
 #: The number of records beyond the cap that are kept before they are dropped.
 _MOST_BEYOND = 1 << 16
 #: The maximum number of groups of records that are counted one by one.
@@ -63,6 +66,10 @@ _BYTES_OF_RECORD = 88
 _LONG_ENOUGH = 1 << 40
 #: Some of the records, as submitted or already as a table.
 RawPart = Union[bytes, RecordTable]
+
+
+class _TooLargeError(Exception):
+    """Raised if the records take more memory than they may."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +107,37 @@ def read_within_cap(
     With `only` (rising indices of images), all records are checked, but only those of these images are returned.
     """
     return _read(path, _Checker(images, protocol, only, capped=True), rules.limits, rules.jobs, rules.ahead)
+
+
+def read_at_once(
+    path: str, images: KnownImages, protocol: InstanceProtocol, rules: ScoringRules, only: Optional[Array] = None
+) -> Optional[InstanceRecords]:
+    """Read and check a large submission as `read_within_cap`; None if its records take more memory than a pass may.
+
+    As run lengths, masks take a fraction of the memory of polygons and of lists of counts.
+    """
+    if protocol.boxes or protocol.keypoints:
+        return None
+    if _estimate_bytes(path, _Checker(images, protocol, judged=False), rules.limits) * (1 + _SPARE) > _BYTES_OF_PASS:
+        return None
+    try:
+        return _read(path, _Checker(images, protocol, only, capped=True, most_bytes=_BYTES_OF_PASS), rules.limits)
+    except _TooLargeError:
+        return None
+
+
+def _estimate_bytes(path: str, checker: _Checker, limits: ArchiveLimits) -> float:
+    """Return the memory of a submission's records, if all are as the first ones; infinity if these are faulty."""
+    files, name = _open_records(path, checker.protocol, limits)
+    memory, length = 0, 0
+    try:
+        for json_part in islice(cut_json(files.read_chunks(name), _shape_of(checker.protocol)), _SAMPLE):
+            memory, length = memory + checker.check(json_part).bytes, length + json_part.length
+        return memory / max(1, length) * files.sizes[name]
+    except Flaw:
+        return math.inf
+    finally:
+        files.close()
 
 
 def _read(
@@ -208,6 +246,11 @@ class _CheckedPart:
     #: The image of each record beyond the cap, which has no columns.
     beyond: List[Array] = field(default_factory=list)
 
+    @property
+    def bytes(self) -> int:
+        """The memory of the records, approximately."""
+        return sum(len(masks.text) + _BYTES_OF_RECORD * len(masks) for masks in self.masks)
+
 
 def read_ahead(
     path: str, protocol: InstanceProtocol, rules: ScoringRules, goes_on: Callable[[], bool]
@@ -290,7 +333,7 @@ def _join_parts(parts: Iterator[_CheckedPart], checker: _Checker, limits: Archiv
     problems, protocol = Problems(), checker.protocol
     sound_parts: List[_CheckedPart] = []
     kind = "video" if protocol.tubes else "image"
-    count = length = boxed = unknown = drawn = stored = 0
+    count = length = boxed = unknown = drawn = stored = memory = 0
     form = RecordForm()
     most_held = _MOST_BEYOND
     with without_collector():  # half the time of parsing
@@ -310,6 +353,9 @@ def _join_parts(parts: Iterator[_CheckedPart], checker: _Checker, limits: Archiv
             if not problems:
                 sound_parts.append(checked)
                 stored += sum(map(len, checked.masks))
+                memory += checked.bytes
+                if checker.most_bytes is not None and memory > checker.most_bytes:
+                    raise _TooLargeError
                 if stored > most_held:
                     stored = checker.leave_out_beyond(sound_parts)
                     most_held = stored + stored // 2 + _MOST_BEYOND
@@ -380,7 +426,7 @@ def describe_records(
 class _Checker:
     """A checker that keeps the records of some or all images, optionally only those within the cap.
 
-    Records that are not judged raise no suspicion about their form.
+    Records that are not judged raise no suspicion about their form. Reading ends if they take more than `most_bytes`.
     """
 
     def __init__(
@@ -391,9 +437,10 @@ class _Checker:
         *,
         capped: bool = False,
         judged: bool = True,
+        most_bytes: Optional[int] = None,
     ) -> None:
         self.images, self.protocol, self._only, self._example = images, protocol, only, _example_of(protocol)
-        self._judged = judged
+        self._judged, self.most_bytes = judged, most_bytes
         # Other conditions for counting a record of LVIS are unknown here.
         self._capped = capped and (protocol.cap == PER_IMAGE or not protocol.federated)
         self._points = images.keypoints if protocol.keypoints else 0
