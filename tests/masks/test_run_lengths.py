@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from segjudge.evaluation_script.families.instances import json_parts, submission
 from segjudge.evaluation_script.families.instances import truth as instance_truth
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.families.instances.records import check_record
@@ -383,6 +384,38 @@ def test_records_are_columns_in_the_order_of_the_file(tmp_path: Path) -> None:
     assert records.area.tolist() == [10, 10, 12, 0, 1]
     assert list(records.masks) == [rle.compress(runs) for runs in ([2, 10], [2, 10], [0, 12], [12], [11, 1])]
     assert records.warnings == ["3 of 5 records have a category that the truth lacks and were ignored"]
+
+
+def test_long_texts_and_many_records_are_joined_with_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = [
+        one(
+            (10, 30)[number % 2],
+            7,
+            number,
+            segmentation={"size": (6, 2) if number % 2 == 0 else (3, 4), "counts": [number, 12 - number]},
+        )
+        for number in range(12)
+    ]
+    joined = []
+    for limit in (1 << 30, 1):
+        monkeypatch.setattr(submission, "_MUCH_TEXT", limit)
+        monkeypatch.setattr(submission, "_MANY_RECORDS", limit)
+        monkeypatch.setattr(json_parts, "CHUNK_BYTES", 100)
+        records = read(sent, tmp_path)
+        joined.append(
+            [
+                records.masks.text,
+                records.masks.starts.tolist(),
+                records.masks.stops.tolist(),
+                records.image.tolist(),
+                records.area.tolist(),
+                records.boxes.tolist(),
+            ]
+        )
+        assert read([], tmp_path).masks.text == b""
+    assert joined[0] == joined[1]
 
 
 def test_boxes_beside_masks_are_counted(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import math
 from contextlib import suppress
 from copy import copy
 from dataclasses import field, replace
+from io import BytesIO
 from itertools import chain, islice
 from operator import itemgetter
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Union
@@ -27,7 +28,7 @@ from ...masks.detections import BOX, FRAMES, MASK, NO_BOX, POINTS, WHOLE_BOX, Re
 from ...masks.run_lengths import MaskTexts, join_texts
 from ...masks.stack import Array
 from ...runner.parallel import results_of_processes, results_of_threads
-from ...runner.tuning import without_collector
+from ...runner.tuning import release_memory, without_collector
 from ...values import dataclass
 from ..base.family import ScoringRules
 from .json_parts import SEND_FEWER, JsonPart, NotCutError, cut_json, cut_raw_json
@@ -53,9 +54,12 @@ from .suspicions import RecordForm
 _MOST_PROBLEMS = 1000
 _SEND_RECORDS = f"Send one JSON file, plain, gzipped or zipped, with a list of records: {EXAMPLE}"
 #: The part of a larger submission in memory at a time, since the whole would exceed a worker's memory.
-_BYTES_OF_PASS = 160 << 20
+_BYTES_OF_PASS = 200 << 20
 #: The number of a submission's parts that show how much memory its records take, and the spare share of the memory.
 _SAMPLE, _SPARE = 8, 0.25
+#: The length of the masks' texts from which they are joined one by one, and the number of records from which the memory
+#: of their parts is returned.
+_MUCH_TEXT, _MANY_RECORDS = 96 << 20, 600_000
 #: The number of records beyond the cap that are kept before they are dropped.
 _MOST_BEYOND = 1 << 16
 #: The maximum number of groups of records that are counted one by one.
@@ -361,13 +365,8 @@ def _join_parts(parts: Iterator[_CheckedPart], checker: _Checker, limits: Archiv
                     most_held = stored + stored // 2 + _MOST_BEYOND
     problems.raise_if_any()
     checker.leave_out_beyond(sound_parts)
-    masks = join_texts([texts for checked in sound_parts for texts in checked.masks])
-    for checked in sound_parts:
-        checked.masks.clear()  # to leave room for the columns
-    none = np.zeros(0, np.int64)
-    nothing = (none, none, np.zeros(0), none, none, np.zeros((0, 4)), np.zeros((0, 0)))
-    rows = [columns for checked in sound_parts for columns in checked.columns] or [nothing]
-    image, category, score, area, pixels, boxes, points = map(np.concatenate, zip(*rows))
+    masks = _take_masks(sound_parts)
+    image, category, score, area, pixels, boxes, points = _take_columns(sound_parts)
     if protocol.boxes_give_areas:  # all or none, as in the first record
         area = np.where(np.isnan(area) | (not sound_parts or not sound_parts[0].begins_with_box), pixels, area)
     shape = "" if protocol.boxes or protocol.boxes_give_areas else "keypoints" if protocol.keypoints else "mask"
@@ -375,7 +374,7 @@ def _join_parts(parts: Iterator[_CheckedPart], checker: _Checker, limits: Archiv
     # Records that number classes one by one name none beyond their number; those of more classes than the truth's do.
     skipped = [] if (ids[category[category >= 0]] > len(ids)).any() else ids.tolist()
     warnings = describe_records(unknown, count, boxed if shape else 0, shape, skipped)
-    beyond = np.concatenate([none, *(images for checked in sound_parts for images in checked.beyond)])
+    beyond = np.concatenate([np.zeros(0, np.int64), *(images for checked in sound_parts for images in checked.beyond)])
     dropped = np.bincount(beyond, minlength=len(checker.images.ids))
     noun = "box" if protocol.boxes else "keypoint" if protocol.keypoints else "mask"
     suspicions = (
@@ -385,6 +384,44 @@ def _join_parts(parts: Iterator[_CheckedPart], checker: _Checker, limits: Archiv
         or form.judge_twins(noun)
     )
     return InstanceRecords(image, category, score, area, pixels, masks, boxes, points, dropped, warnings, suspicions)
+
+
+def _take_masks(checked_parts: List[_CheckedPart]) -> MaskTexts:
+    """Return the masks of all parts, which lose them, so that memory never holds much of their text twice."""
+    if sum(len(texts.text) for checked in checked_parts for texts in checked.masks) < _MUCH_TEXT:
+        masks = join_texts([texts for checked in checked_parts for texts in checked.masks])
+        for checked in checked_parts:
+            checked.masks.clear()  # to leave room for the columns
+        return masks
+    text, written = BytesIO(), 0
+    bounds: List[Tuple[Array, Array]] = []
+    for checked in checked_parts:
+        for texts in checked.masks:
+            bounds.append((texts.starts + text.tell(), texts.stops + text.tell()))
+            text.write(texts.text)
+        checked.masks.clear()
+        if text.tell() - written > _MUCH_TEXT // 6:
+            written = text.tell()
+            release_memory()
+    release_memory()
+    return MaskTexts(text.getvalue(), *map(np.concatenate, zip(*bounds)))
+
+
+def _take_columns(checked_parts: List[_CheckedPart]) -> Iterator[Array]:
+    """Yield each column of all parts, which lose them, so that memory holds few of them twice."""
+    none = np.zeros(0, np.int64)
+    nothing = (none, none, np.zeros(0), none, none, np.zeros((0, 4)), np.zeros((0, 0)))
+    rows = [columns for checked in checked_parts for columns in checked.columns] or [nothing]
+    columns = list(map(list, zip(*rows)))
+    rows.clear()
+    for checked in checked_parts:
+        checked.columns.clear()
+    is_long = sum(map(len, columns[0])) > _MANY_RECORDS
+    for arrays in columns:
+        yield np.concatenate(arrays)
+        arrays.clear()
+        if is_long:
+            release_memory()
 
 
 def _check_drawn(cost: int, length: int) -> None:

@@ -121,6 +121,7 @@ def test_a_large_submission_is_read_in_passes_with_the_same_bits(
         return read_within_cap(*given)
 
     monkeypatch.setattr(engine, "read_within_cap", read)
+    monkeypatch.setattr(submission, "_MUCH_TEXT", 1000)
     monkeypatch.setattr(submission, "_BYTES_OF_PASS", (PLACES / "preds.json.gz").stat().st_size // passes + 1)
     counts = count_results(path, truth, rules)
     assert len(reads) == min(passes, len(truth.images.ids))
