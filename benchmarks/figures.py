@@ -73,7 +73,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     ),
     "stages": ("stages --functions 5", "stages --set empty --repeat 1"),
     "stages-of-instances": ("stages --images 1000 --functions 5", "stages --images 4 --repeat 1"),
-    "cores": ("cores --repeat 1", "cores davis2017 vspw-official --scale 0.001 --repeat 1"),
+    "cores": ("cores --repeat 2", "cores davis2017 vspw-official --scale 0.001 --repeat 1"),
     "dask": (
         "cores davis2017 places2017-official coco-panoptic vspw-official --dask --scale 0.6 --repeat 1",
         "cores places2017-official --scale 0.001 --repeat 1 --dask",
