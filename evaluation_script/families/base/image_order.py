@@ -8,6 +8,7 @@ import numpy as np
 
 from ...files import name_list
 from ...masks.stack import Array
+from ...values.arithmetic import mean
 
 #: The minimum number of images, and the maximum that are compared with all truths, evenly spread.
 _FEWEST, _MOST = 8, 32
@@ -27,7 +28,7 @@ def judge_image_order(names: Sequence[str], true: Array, predicted: Array) -> Li
     likeness = np.stack([_compare(predicted[row], true) for row in chosen.tolist()])
     best = likeness.argmax(axis=1)
     rows = np.arange(len(chosen))
-    fit, fit_to_own = float(likeness[rows, best].mean()), float(likeness[rows, chosen].mean())
+    fit, fit_to_own = mean(likeness[rows, best]), mean(likeness[rows, chosen])
     moved = best != chosen
     if (
         fit < max(_LEAST, _TIMES * fit_to_own)
