@@ -72,32 +72,39 @@ def gold(folder: Path, amount: float) -> list[str]:
     return [str(folder / "results.zip"), str(truth)]
 
 
+def repeat_files(folder: Path, pattern: str, drawn: int) -> None:
+    """Link each of the drawn files, whose names are numbers, under further numbers."""
+    for path in [*folder.rglob(pattern)]:
+        for k in range(1, REPEATS):
+            os.link(path, path.with_stem(f"{int(path.stem) + k * drawn:0{len(path.stem)}d}"))
+
+
 def kitti(folder: Path, amount: float) -> list[str]:
     drawn = max(1, round(amount / REPEATS))
     scans.write_set(folder, drawn, "points")
-    for path in [*folder.rglob("*.label")]:
-        for k in range(1, REPEATS):
-            os.link(path, path.with_stem(f"{int(path.stem) + k * drawn:06d}"))
+    repeat_files(folder, "*.label", drawn)
     return [str(folder / "answers"), str(folder / "dataset")]
 
 
 def ade(folder: Path, amount: float) -> list[str]:
     drawn = max(1, round(amount / REPEATS))
     write_labels(folder, drawn, (512, 683), np.arange(1, 151), 12, ".png")
-    for path in [*folder.rglob("*.png")]:
-        for k in range(1, REPEATS):
-            os.link(path, path.with_stem(f"{int(path.stem) + k * drawn:04d}"))
+    repeat_files(folder, "*.png", drawn)
     return [str(folder / "speckled"), str(folder / "truth")]
 
 
+Maker = tuple[Callable[[Path, float], list[str]], float]
 #: Protocol → how its set is written, and the amount.
-MAKERS: dict[str, tuple[Callable[[Path, float], list[str]], float]] = {
+MAKERS: dict[str, Maker] = {
     "davis2017": (davis, 500),  # videos
     "places2017-official": (places, 4000),  # images
+    **{next(iter(each.peers)): (partial(generate, each), each.shared) for each in SETS.values() if each.shared},
+}
+#: The same for sets of some 10 CPU seconds, which are not compared with Dask.
+LARGE: dict[str, Maker] = {
     "sa-co-gold": (gold, 85000),  # pairs
     "semantic-kitti-official": (kitti, 16000),  # scans
     "ade20k": (ade, 4000),  # images
-    **{next(iter(each.peers)): (partial(generate, each), each.shared) for each in SETS.values() if each.shared},
 }
 HEAD = ["protocol", "one process", "two: main process", "children", "sooner", "two runs at once", "Dask / `--jobs 2`"]
 
@@ -111,13 +118,15 @@ def measure_turn(command: list[str]) -> list[Run]:
 
 def main(arguments: Sequence[str] | None = None) -> Table:
     parser = options(__doc__)
-    parser.add_argument("protocols", nargs="*", metavar="PROTOCOL", help=f"of {', '.join(MAKERS)} (default: all)")
+    parser.add_argument(
+        "protocols", nargs="*", metavar="PROTOCOL", help=f"of {', '.join(MAKERS | LARGE)} (default: all)"
+    )
     parser.add_argument("--scale", type=float, default=1.0, help="of the sets' sizes")
     parser.add_argument("--dask", action="store_true", help="compare with Dask, too")
     args = parser.parse_args(arguments)
-    rows = []
-    for protocol in args.protocols or MAKERS:
-        make, amount = MAKERS[protocol]
+    makers, rows = MAKERS | LARGE, []
+    for protocol in args.protocols or (MAKERS if args.dask else makers):
+        make, amount = makers[protocol]
         with tempfile.TemporaryDirectory() as name:
             results, truth = make(Path(name), amount * args.scale)
             command = segjudge("score", results, "--truth", truth, "--protocol", protocol)

@@ -74,10 +74,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     "stages": ("stages --functions 5", "stages --set empty --repeat 1"),
     "stages-of-instances": ("stages --images 1000 --functions 5", "stages --images 4 --repeat 1"),
     "cores": ("cores --repeat 2", "cores davis2017 vspw-official --scale 0.001 --repeat 1"),
-    "dask": (
-        "cores davis2017 places2017-official coco-panoptic vspw-official --dask --scale 0.6 --repeat 1",
-        "cores places2017-official --scale 0.001 --repeat 1 --dask",
-    ),
+    "dask": ("cores --dask --scale 0.6 --repeat 1", "cores places2017-official --scale 0.001 --repeat 1 --dask"),
     "scale": ("scale --sequences 100 --parts 2", "scale --sequences 10 --parts 2 --repeat 1"),
     "interactive": ("interactive", "interactive --repeat 1 --frames 4 --regions 4"),
     "installing": ("installing --repeat 1", "installing Segjudge --repeat 1"),

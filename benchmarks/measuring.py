@@ -79,7 +79,7 @@ def run(
     start: int = 0,
     env: Mapping[str, str] | None = None,
 ) -> Run:
-    """Run a command on a number of cores, from the last core but so many."""
+    """Run a command on this number of cores: the last ones, or those before the last `start` ones."""
     usable = sorted(os.sched_getaffinity(0), reverse=True)
     allowed = usable[start:][:cores] or usable
     more = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | dict(env or {})

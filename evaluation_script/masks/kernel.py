@@ -385,11 +385,11 @@ def _read_odd(data: bytes, odd: Array, rows: Array, numbers: Array) -> None:
 
 def _record_table(rows: Array, masks: Array, shape: int, numbers: Array, rings: Array) -> RecordTable:
     """Return rows that the kernel read as a table."""
-    outlined, polygons, reals = None, None, rows.view(float)
-    if shape in (MASK, ANNOTATION, PAIR) and len(rings) > 1:
+    outlined, polygons, reals, has_masks = None, None, rows.view(float), shape in (MASK, ANNOTATION, PAIR)
+    if has_masks and len(rings) > 1:
         outlined = np.flatnonzero(rows[:, 3] < 0)
         polygons = Rings(numbers.copy(), rings.copy(), np.append(rows[outlined, 14], rows[outlined[-1], 15]))
-    text = _text(masks, int(rows[-1, 6])) if shape in (MASK, ANNOTATION, PAIR) else b""
+    text = _text(masks, int(rows[-1, 6])) if has_masks else b""
     columns = (rows[:, 0], rows[:, 1], reals[:, 2].copy(), rows[:, 3:5], rows[:, 5:7], rows[:, 7], rows[:, 8])
     return RecordTable("", 0, *columns, text, rows[:, 9], reals[:, 10:14].copy(), None, outlined, polygons)
 

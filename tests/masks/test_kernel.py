@@ -1124,7 +1124,6 @@ def test_bounds_of_frames_and_their_texts_lie_within_both() -> None:
 
 
 def test_sums_of_runs_that_no_number_holds_are_no_image() -> None:
-
     longer = compress([0, *np.repeat(np.arange(300_000) << 28, 2).tolist()])  # together more than 2 to the 63rd
     bounds, pixels = np.array([0, len(longer)]), np.array([8])
     text, fault, area = np.frombuffer(longer.encode(), np.uint8), np.zeros(1, np.int8), np.zeros(1, np.int64)

@@ -105,6 +105,18 @@ def test_coco_boxes_score_as_the_official_code_says() -> None:
     assert score.values["AP"] == pytest.approx(0.5045806987249628, abs=EXACT)
 
 
+def note_reads(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Return a list to which each pass over the records adds the images that it reads."""
+    reads: list[Any] = []
+
+    def read(*given: Any) -> Any:
+        reads.append(given[-1])
+        return read_within_cap(*given)
+
+    monkeypatch.setattr(engine, "read_within_cap", read)
+    return reads
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("passes", [2, 5, 1000])
 def test_a_large_submission_is_read_in_passes_with_the_same_bits(
@@ -114,13 +126,7 @@ def test_a_large_submission_is_read_in_passes_with_the_same_bits(
     rules = ScoringRules(INSTANCE_PROTOCOLS["places2017"], INSTANCE_LIMITS)
     path = str(PLACES / "preds.json.gz")
     whole = count_results(path, truth, rules)
-    reads: list[Any] = []
-
-    def read(*given: Any) -> Any:
-        reads.append(given[-1])
-        return read_within_cap(*given)
-
-    monkeypatch.setattr(engine, "read_within_cap", read)
+    reads = note_reads(monkeypatch)
     monkeypatch.setattr(submission, "_MUCH_TEXT", 1000)
     monkeypatch.setattr(submission, "_BYTES_OF_PASS", (PLACES / "preds.json.gz").stat().st_size // passes + 1)
     counts = count_results(path, truth, rules)
@@ -148,13 +154,7 @@ def test_a_large_submission_that_takes_little_memory_is_read_once(
     path = tmp_path / "results.json"
     path.write_text(f"[{', '.join(texts)}]")
     whole = count_results(str(path), truth, rules)
-    reads: list[Any] = []
-
-    def read(*given: Any) -> Any:
-        reads.append(given[-1])
-        return read_within_cap(*given)
-
-    monkeypatch.setattr(engine, "read_within_cap", read)
+    reads = note_reads(monkeypatch)
     monkeypatch.setattr(submission, "_SAMPLE", 1)
     monkeypatch.setattr(submission, "_BYTES_OF_PASS", path.stat().st_size // 2)
     for module in (json_parts, submission):
