@@ -36,11 +36,15 @@ from .store import outage_of, unless_away
 from .submissions import ReceivedMessage
 from .wire import JsonObject
 
-#: The deaths of a process after which the submission is to blame: three while it is scored, more while the script
-#: loads.
-_BLAMED, _WHILE_SCORED, _WHILE_LOADED = 9, 3, 1
+#: The weight of deaths at which a submission fails: three while it is scored, nine while the script loads, or 18 by
+#: SIGKILL, which the system or an operator may have sent.
+_MOST_DEATHS, _WHILE_SCORED, _WHILE_LOADED, _BY_KILL = 18, 6, 2, 1
 _NOT_LOADED = "EvalAI shows this to the hosts in the Manage tab and scores nothing until they correct it."
 _HANGS = "On EvalAI this would hang: {}. The submission would stay `running`, and its team could send no more."
+_KILLED = (
+    "The processes that scored it were killed by SIGKILL, again and again: by the system, if memory is short, or by a "
+    "person. Ask the host to run the submission again."
+)
 
 
 @dataclass(frozen=True)
@@ -187,19 +191,20 @@ class _Worker:
             self._services.store.log(challenge.id, f"submission {number}: {death}\n{death.log or log}".rstrip())
             self._services.submissions.fail(number, f"{death}. {_NOT_LOADED}")
             return False
-        deaths = self._services.submissions.get(number).deaths + (_WHILE_SCORED if loaded else _WHILE_LOADED)
+        weight = _BY_KILL if death.blameless else _WHILE_SCORED if loaded else _WHILE_LOADED
+        deaths = self._services.submissions.get(number).deaths + weight
         self._services.submissions.update(number, deaths=deaths)
         last_line = log.splitlines()[-1] if log else ""
         self._services.store.log(challenge.id, f"submission {number}: {death}\n{log[-4000:]}".rstrip())
         if not loaded and not death.killed:
-            message = f"the worker cannot load the evaluation script ({last_line or death})"
+            message = _HANGS.format(f"the worker cannot load the evaluation script ({last_line or death})")
         elif isinstance(death, HungError):
-            message = f"{death}, and EvalAI waits forever"
-        elif deaths >= _BLAMED:
-            message = f"{death}, again and again"
-        else:
+            message = _HANGS.format(f"{death}, and EvalAI waits forever")
+        elif deaths < _MOST_DEATHS:
             return True
-        self._services.submissions.fail(number, _HANGS.format(message))
+        else:
+            message = _KILLED if death.blameless else _HANGS.format(f"{death}, again and again")
+        self._services.submissions.fail(number, message)
         return False
 
     def _score(self, challenge: Challenge, submission: Submission) -> JsonObject:

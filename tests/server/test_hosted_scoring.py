@@ -43,7 +43,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
 FAULTS: dict[str, Exception] = {
     "die": DiedError("its process was killed by SIGSEGV"), "exit": DiedError("its process ended with 3", killed=False),
     "hang": HungError("evaluate() did not answer within 6 s"), "away": BusyError("others write"), "stumble": ValueError("odd"),
-    "unwanted": UnwantedError("gone"),
+    "unwanted": UnwantedError("gone"), "killed": DiedError("its process was killed by SIGKILL", blameless=True),
 }  # fmt: skip
 
 
@@ -217,6 +217,19 @@ def test_a_submission_whose_processes_die_again_and_again_fails(server: Hosted, 
         assert server.queued() == ([3600] if deaths < 3 else [])
         server.stage.now += 3601
     assert not turn()
+
+
+def test_a_submission_survives_many_kills_from_outside(server: Hosted, turn: Callable[[], bool]) -> None:
+    number = server.send(1, 1, "killed")
+    for _ in range(17):
+        assert turn()
+        assert server.end_of(number) == ("running", {})
+        server.stage.now += 3601
+    assert turn()
+    status, texts = server.end_of(number)
+    assert status == "failed"
+    assert texts["stderr"].endswith("or by a person. Ask the host to run the submission again.")
+    assert not server.queued()
 
 
 def test_a_database_that_is_away_leaves_the_submission_in_the_queue(server: Hosted, turn: Callable[[], bool]) -> None:

@@ -48,7 +48,7 @@ def evaluate(truth, submission, phase, **kwargs):
             os.setsid()
             time.sleep(20)
             os._exit(0)
-        os.kill(os.getpid(), 9)
+        os.kill(os.getpid(), 6)
     if word == "loud":
         for _ in range(50):
             sys.stdout.write("x" * 1000000)
@@ -121,7 +121,7 @@ def ended(server: Rehearsal, challenge: dict[str, Any], word: str) -> dict[str, 
         pytest.param("segfault", "its process was killed by SIGSEGV, again and again", id="segfault"),
         pytest.param("realtime", "its process was killed by signal 40, again and again", id="realtime-signal"),
         pytest.param("garbage", "its process did not send an answer, again and again", id="garbage"),
-        pytest.param("orphan", "its process was killed by SIGKILL, again and again", id="orphan-holds-the-pipe"),
+        pytest.param("orphan", "its process was killed by SIGABRT, again and again", id="orphan-holds-the-pipe"),
         pytest.param("hang", "it did not answer for 6 seconds, and EvalAI waits forever", id="hang"),
     ],
 )

@@ -11,6 +11,7 @@ import os
 import secrets
 import select
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -52,10 +53,12 @@ _SIGNALS = 64
 class DiedError(Exception):
     """Raised if the process died; on EvalAI the submission would stay `running`."""
 
-    def __init__(self, how: str, *, killed: bool = True) -> None:
+    def __init__(self, how: str, *, killed: bool = True, blameless: bool = False) -> None:
         super().__init__(how)
         #: Whether a signal ended it.
         self.killed = killed
+        #: Whether SIGKILL ended it, which the system or an operator may have sent.
+        self.blameless = blameless
 
 
 class UnloadableError(DiedError):
@@ -225,7 +228,7 @@ class ScoringProcess:
             return DiedError(self._tree.sentence, killed=False)
         if self._is_boxed:
             code = decode_sandbox_code(code)
-        return DiedError(f"its process {code.sentence}", killed=code.is_signal)
+        return DiedError(f"its process {code.sentence}", killed=code.is_signal, blameless=code == -signal.SIGKILL)
 
     def kill(self) -> None:
         """End the process and all that it started."""
@@ -288,7 +291,9 @@ class WorkerProcess(ScoringProcess):
             super().__init__([python.path, "-I"], order, process)
         except OSError as error:
             # Without an error number, its starter was killed from outside.
-            raise DiedError(f"its process could not be started ({error})", killed=not error.errno) from None
+            raise DiedError(
+                f"its process could not be started ({error})", killed=not error.errno, blameless=not error.errno
+            ) from None
 
     def log(self) -> str:
         """Return the process's own output and the sandbox's messages."""
