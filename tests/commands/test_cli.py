@@ -44,6 +44,7 @@ from tests.builders import ANNOTATIONS, ROOT, STRONG, files_of, label_zip, png
 from tests.demo_challenge import CODENAMES, SAMPLE_COUNT
 from tests.families.choices import SKIPS_MISSING, WITH_UNSEEN
 from tests.families.contract import examples
+from tests.scoring.shares import write_files
 
 ONE = np.zeros((40, 60), np.uint8)
 ONE[5:20, 5:30] = 1
@@ -422,6 +423,21 @@ def test_commands_start_numpy_without_docstrings_and_programs_with_them() -> Non
         done = subprocess.run([sys.executable, "-c", statement], capture_output=True, text=True, check=True)
         shown, total = done.stdout.split()
         assert (int(shown) > 1000, total) == (length > 0, "3")
+
+
+#: A protocol of each family, and one of keypoints, which are read by other functions.
+_OF_EACH = {(rules.family, getattr(rules, "keypoints", False)): name for name, rules in PROTOCOLS.items()}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("protocol", sorted(_OF_EACH.values()))
+def test_no_family_loads_masked_arrays(protocol: str, tmp_path: Path) -> None:
+    """NumPy 2's `unique` without counts loads them, which takes as long as reading 2 MB of records."""
+    files = write_files(protocol, tmp_path)
+    words = ["score", files.results, "--truth", files.truth, "--protocol", protocol]
+    modules = _modules_of(sys.executable, f"__import__('segjudge.cli').cli.main({words!r})")
+    assert "numpy.linalg" in modules
+    assert "numpy.ma" not in modules
 
 
 def test_modules_that_commands_load_late_have_all_their_names() -> None:

@@ -18,7 +18,7 @@ from ...values.arithmetic import add
 from ..base.family import Values, mean_of_all
 from ..base.suspicions import judge_matches, read_rearranged
 from ..base.units import Shapes, TruthFrame, Unit, UnitAccumulator, UnitCounts, unit_engine
-from .files import BEGIN, END, LABEL, PARENT, CellSubmission, judge_frame, name_labels, read_truth
+from .files import BEGIN, END, LABEL, PARENT, CellSubmission, judge_frame, name_labels, read_truth, subtract_labels
 from .protocols import TOLERANCES, CellProtocol
 
 #: The columns of `graph`: operations on vertices and edges, and the truth's numbers of both.
@@ -88,7 +88,7 @@ def count_sequence(
             problems.add(flaw.as_problem(member))
             continue
         found_cells = match_cells(backend().count_label_pairs(frame.read(), LabelMap(prediction)))
-        unlisted = np.setdiff1d(found_cells.truth, truth_tracks[:, LABEL])
+        unlisted = subtract_labels(found_cells.truth, truth_tracks[:, LABEL])
         if len(unlisted):
             raise HostError(f"{unit.name}_GT: man_track.txt lacks labels of frame {index}: {name_labels(unlisted)}")
         if tracks is not None:
@@ -228,7 +228,7 @@ class _FollowedCells(NamedTuple):
         for frame, (truth, predicted, partner, _) in enumerate(matches):
             labels, places, counts = np.unique(partner, return_inverse=True, return_counts=True)
             of_frame = (np.full(len(truth), frame), truth, partner, counts[places] if len(labels) else partner)
-            for column, values in zip(columns, (*of_frame, np.setdiff1d(predicted, partner))):
+            for column, values in zip(columns, (*of_frame, subtract_labels(predicted, partner))):
                 column.append(values)
         frames, truth, partner, counts, surplus = map(np.concatenate, columns)
         return cls(truth_tracks, tracks, frames, truth, partner, (counts == 1) & (partner > 0), surplus)

@@ -84,7 +84,7 @@ def judge_tracks(tracks: Array, frames: int) -> List[Flaw]:
 def judge_frame(present: Array, frame: int, tracks: Array) -> List[Flaw]:
     """Return the differences between a frame's labels and the tracks that cover it."""
     listed = tracks[(tracks[:, BEGIN] <= frame) & (tracks[:, END] >= frame), LABEL]
-    absent, unlisted = np.setdiff1d(listed, present), np.setdiff1d(present, listed)
+    absent, unlisted = subtract_labels(listed, present), subtract_labels(present, listed)
     flaws = []
     if len(absent):
         fault = f"lacks {quantity(len(absent), 'label')} that {_TRACKS} lists there: {name_labels(absent)}"
@@ -93,6 +93,11 @@ def judge_frame(present: Array, frame: int, tracks: Array) -> List[Flaw]:
         fault = f"has {quantity(len(unlisted), 'label')} that {_TRACKS} does not list there: {name_labels(unlisted)}"
         flaws.append(Flaw(fault, _TRACK_LINES))
     return flaws
+
+
+def subtract_labels(labels: Array, others: Array) -> Array:
+    """Return in their order the labels that are not among others."""
+    return np.array(sorted(set(labels.tolist()).difference(others.tolist())), np.int64)
 
 
 def name_labels(labels: Array) -> str:

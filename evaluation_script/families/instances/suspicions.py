@@ -186,7 +186,7 @@ class RecordForm:
                 )
             return rows
 
-        rows = draw_boxes(np.flatnonzero(np.isin(image, holders)))
+        rows = draw_boxes(np.flatnonzero(np.isin(image, holders, kind="table")))
         right = count_found(rows, _AS_MEANT, reached)
         if _TIMES_AS_MANY * right <= len(holders):  # another place could be better
             rows = draw_boxes(np.arange(len(image)))

@@ -202,7 +202,7 @@ def measure_tracks(accumulator: UnitAccumulator[PhraseProtocol]) -> Values:
         (mean(whole), float(whole[0]), float(whole[5])) if len(whole) else (None, None, None)
     )
     by_phrase: List[Array] = []
-    for category in np.unique(phrases[:, 0]).tolist():
+    for category in sorted(set(phrases[:, 0].tolist())):
         objects = int(phrases[phrases[:, 0] == category, 1].sum())
         by_phrase.append(_precision_of(tracks[tracks[:, CATEGORY] == category], objects))
     means = [mean(precision) for precision in by_phrase if len(precision)]

@@ -210,7 +210,7 @@ def _lesion_f1(case: RegionOfCase) -> float:
     components = case.components
     if not len(components.true_sizes) + len(components.predicted_sizes):
         return 1.0
-    hit = len(np.unique(components.true))
+    hit = len(set(components.true.tolist()))
     missed, false = map(len, components.list_untouched())
     return hit / (hit + (missed + false) / 2)
 
