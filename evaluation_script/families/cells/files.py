@@ -95,9 +95,9 @@ def judge_frame(present: Array, frame: int, tracks: Array) -> List[Flaw]:
     return flaws
 
 
-def subtract_labels(labels: Array, others: Array) -> Array:
-    """Return in their order the labels that are not among others."""
-    return np.array(sorted(set(labels.tolist()).difference(others.tolist())), np.int64)
+def subtract_labels(labels: Array, listed: Array) -> Array:
+    """Return in their order the labels that are not listed."""
+    return np.array(sorted(set(labels.tolist()).difference(listed.tolist())), np.int64)
 
 
 def name_labels(labels: Array) -> str:
