@@ -283,6 +283,7 @@ QUICK_CASES = {
     "test_the_loops_of_its_users_run_unchanged": 3,
     "test_the_order_of_annotators_and_of_records_changes_nothing": 3,
     "test_the_reading_that_fits_is_named": 10,
+    "test_the_rearrangement_is_named_though_a_sequence_lacks_most_classes": 3,
     "test_the_report_of_a_demo_has_a_picture_below_all_masks": 1,
     "test_the_report_says_what_costs_most": 2,
     "test_the_robots_regions_skeletons_and_lines": 5,

@@ -118,13 +118,17 @@ class FrameSamples:
 def _draw_samples(texts: List[str], places: Array, pixels: int) -> Array:
     """Return whether any mask of a frame covers each place, as a row."""
     texts = [text for text in texts if text]
-    covers: Array = np.zeros(len(places), np.int64)
-    if texts:
-        background, covered, _ = decode(texts)
-        ends = np.cumsum(background + covered)
-        wanted = (np.arange(len(texts))[:, None] * pixels + places).reshape(-1)
-        runs = np.minimum(np.searchsorted(ends, wanted, side="right"), len(ends) - 1)
-        covers[:] = (wanted >= (ends - covered)[runs]).reshape(len(texts), -1).any(axis=0)
+    covers: Array = draw_masks(texts, places, pixels)
+    return np.asarray(covers.any(axis=0), np.int64)
+
+
+def draw_masks(texts: List[str], places: Array, pixels: int) -> Array:
+    """Return whether each of these masks (rows), none of them empty, covers each place (columns)."""
+    wanted = np.arange(len(texts))[:, None] * pixels + places
+    background, covered, _ = decode(texts)
+    ends = np.cumsum(background + covered)
+    runs = np.minimum(np.searchsorted(ends, wanted, side="right"), len(ends) - 1)
+    covers: Array = wanted >= (ends - covered)[runs] if texts else wanted > 0
     return covers
 
 

@@ -11,7 +11,7 @@ import math
 from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, Callable, Collection, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Collection, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -19,9 +19,12 @@ from ...files import name_list, quantity
 from ...masks import run_lengths
 from ...masks.backend import backend
 from ...masks.overlaps import LabelMap, best_assignment
-from ...masks.stack import Array
+from ...masks.stack import Array, Size
 from ...values import dataclass
 from ...values.arithmetic import add
+
+if TYPE_CHECKING:
+    from .few_masks import FrameMasks
 
 # ── another reading ─────────────────────────────────────────────────────────
 
@@ -52,6 +55,8 @@ class Reading:
     fits: Callable[[FirstMaps], bool] = lambda _maps: True
     #: Whether it is tried on few of the units, because it opens other files.
     few: bool = False
+    #: Whether it is tried on few frames of a unit, because it rewrites masks pixel by pixel.
+    few_frames: bool = False
     #: Whether its scores follow from frames that are compared while they are counted.
     compares_frames: bool = False
 
@@ -60,6 +65,8 @@ class Reading:
 _SAMPLE, _UNRELATED = 4096, 0.8
 #: The agreement above which maps may show the same scene, and its minimum increase.
 _RELATED, _GAIN = 0.25, 1.1
+#: The agreement above which masks may show the same objects, its minimum increase, and its minimum share of the best.
+_RELATED_MASKS, _MASK_GAIN, _ABOUT_BEST = 0.1, 1.5, 0.8
 
 
 class FirstMaps:
@@ -68,6 +75,7 @@ class FirstMaps:
     def __init__(self) -> None:
         self._truth: Optional[LabelMap] = None
         self._prediction: Optional[Array] = None
+        self._masks: Optional[Tuple[FrameMasks, FrameMasks, Size]] = None
 
     def watch(self, unit: Any, submission: Any) -> Tuple[Any, Any]:
         """Return a unit and a submission whose `read` stores their first maps here; the truth's is not read again."""
@@ -82,7 +90,8 @@ class FirstMaps:
                 self._prediction = labels
             return labels
 
-        return replace(unit, load=load), switch("read", value=read)(submission)
+        watched = switch("first_maps", value=self)(submission)
+        return replace(unit, load=load), switch("read", value=read)(watched)
 
     def _read_truth(self, read: Callable[[], LabelMap]) -> LabelMap:
         if self._truth is None:
@@ -121,6 +130,28 @@ class FirstMaps:
         before, after = self._agreement, self.measure(change)
         return before is None or after is None or after > max(_RELATED, _GAIN * before)
 
+    def add_masks(self, truth: FrameMasks, predicted: FrameMasks, size: Size) -> None:
+        """Keep the masks of some frames, the truth's and the predicted ones."""
+        self._masks = truth, predicted, size
+
+    @cached_property
+    def _mask_agreement(self) -> Dict[str, float]:
+        """How well the masks agree as sent, and by the name of each way to rearrange them."""
+        if self._masks is None:
+            return {}
+        from .few_masks import measure_agreement  # few submissions need it
+
+        changes = {"": _keep, **_CHANGES}
+        return dict(zip(changes, measure_agreement(*self._masks, list(changes.values()))))
+
+    def improve_masks(self, name: str) -> bool:
+        """Return whether masks agree much better in this rearrangement, and about as well as in any."""
+        if not self._mask_agreement:
+            return False
+        as_sent, after = self._mask_agreement[""], self._mask_agreement[name]
+        best = max(self._mask_agreement.values())
+        return after > max(_RELATED_MASKS, _MASK_GAIN * as_sent) and after >= _ABOUT_BEST * best
+
     def are_blended(self) -> bool:
         """Return whether labels blend along the prediction's borders, and not along the truth's."""
         if self._truth is None or self._prediction is None or self._prediction.ndim != 2:
@@ -151,6 +182,10 @@ def _number_labels(labels: Array) -> Array:
     order = np.sort(labels)
     ranks: Array = np.searchsorted(order[np.diff(order, prepend=-1) > 0], labels)
     return ranks
+
+
+def _keep(pixels: Array) -> Array:
+    return pixels
 
 
 def switch(attribute: str, *, value: object = True) -> Callable[[Any], Any]:
@@ -209,6 +244,9 @@ _REARRANGEMENTS: Tuple[Tuple[str, str, str, Callable[[Array], Array]], ...] = (
         partial(_cut_square, centered=False),
     ),
 )
+_ROWS = "rows"
+#: The changes of pixels that undo rearrangements, also of run lengths along rows, by the name of the reading.
+_CHANGES = {_ROWS: run_lengths.turn_pixels, **{name: change for name, *_, change in _REARRANGEMENTS}}
 #: The minimum score of rearranged masks, and of masks of other images, once corrected.
 _LEAST_MEANT = 0.5
 
@@ -382,10 +420,18 @@ def read_rewritten(noun: str) -> List[Reading]:
     return [turned, *list_rearrangements(noun, open_changed)]
 
 
+def read_rewritten_frames(noun: str) -> List[Reading]:
+    """Return the same readings of masks of videos: few frames are rewritten, in the way that makes samples agree."""
+    return [
+        replace(reading, few_frames=True, fits=partial(FirstMaps.improve_masks, name=reading.name))
+        for reading in read_rewritten(noun)
+    ]
+
+
 def read_turned(noun: str, open_turned: Callable[[Any], Any], times: float = Reading.times) -> Reading:
     """Return the reading of row-wise run lengths; a function copies the submission."""
     slip = "run lengths look as if written row by row"
-    return Reading("rows", slip, ENCODE_COLUMNS, noun, open_turned, times=times)
+    return Reading(_ROWS, slip, ENCODE_COLUMNS, noun, open_turned, times=times)
 
 
 ENCODE_COLUMNS = "Encode np.asfortranarray(mask), column by column"

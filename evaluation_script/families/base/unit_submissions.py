@@ -20,6 +20,7 @@ _SPARSE_RATIO, _SPARSE_BYTES = 1100, 1 << 30
 
 if TYPE_CHECKING:
     from .frame_order import FrameSamples
+    from .suspicions import FirstMaps
 
 
 class UnitSubmission(abc.ABC):
@@ -98,6 +99,8 @@ class UnitSubmission(abc.ABC):
 
     #: Stores samples of its frames.
     samples: Optional[FrameSamples] = None
+    #: Compares its first maps or masks.
+    first_maps: Optional[FirstMaps] = None
 
     @property
     def suspicions(self) -> List[str]:

@@ -19,7 +19,16 @@ from ...values import dataclass
 from .engine import CountingJob, Engine
 from .family import Progress, ScoringRules, Values
 from .reports import Report, Row
-from .suspicions import FirstMaps, Reading, choose_few, choose_units, judge_readings, score_readings
+from .suspicions import (
+    FirstMaps,
+    Reading,
+    ReadingScores,
+    choose_few,
+    choose_units,
+    judge_readings,
+    score_readings,
+    switch,
+)
 from .truth import DEFAULT_SPLIT, AnnotationFile
 from .unit_counts import FactForms, PackedUnits, Shapes, UnitAccumulator, UnitCounts, decode_unit
 from .unit_submissions import FilesOfUnits, PictureFiles, UnitNouns, UnitSubmission, choose_members
@@ -94,11 +103,20 @@ class _Counting:
             return self.measure(accumulator)[submission.protocol.metrics[0]]
 
         def score_otherwise(reading: Reading) -> Optional[float]:
-            return score(self.count(unit, reading.open(submission))) if reading.fits(maps) else before
+            changed = not reading.few_frames and reading.fits(maps)
+            return score(self.count(unit, reading.open(submission))) if changed else before
+
+        def score_few_frames() -> ReadingScores:
+            fitting = [reading for reading in in_order if reading.few_frames and reading.fits(maps)]
+            sampled = switch("few_frames")(submission)
+            as_sent = score(self.count(unit, sampled)) if fitting else None
+            return score_readings(as_sent, fitting, lambda reading: score(self.count(unit, reading.open(sampled))))
 
         tried = [reading for reading in in_order if not (few and reading.few)]
         before = score(counts) if tried else None
         reading_scores = score_readings(before, tried, score_otherwise)
+        if reading_scores:
+            reading_scores.update(score_few_frames())
         if frames is not None and not counts.problem_count:
             reading_scores = {**reading_scores, **frames.compare()}
         return replace(counts, reading_scores=reading_scores) if reading_scores else counts
@@ -155,6 +173,7 @@ def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family doe
     readings: Callable[[Any], Sequence[Reading]] = lambda _protocol: (),
     notes: Callable[[UnitAccumulator[Any]], List[str]] = lambda _counts: [],
     added: Collection[str] = (),
+    measure_unit: Optional[_Measure] = None,
 ) -> Engine[UnitTruth, Any, UnitAccumulator[Any]]:
     """Return the engine of a family from its functions for reading, counting and scoring.
 
@@ -163,9 +182,10 @@ def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family doe
     `added`. `suspicions` are warnings about all units that
     suggest a mistake, and `notes` other remarks for participants; neither rejects anything. `readings` are a protocol's
     alternative readings of a submission: the engine counts a few units again if their first metric is low, so that
-    metric must rise with quality.
+    metric must rise with quality; `measure_unit` returns it for one unit, if `values` are means over classes that most
+    units lack.
     """
-    counting = _Counting(count, values, readings)
+    counting = _Counting(count, measure_unit or values, readings)
 
     def suspect(counts: UnitAccumulator[Any]) -> List[str]:
         metric = counts.protocol.metrics[0]

@@ -44,7 +44,11 @@ CLEAR_FIELDS = ("matched", "missed", "surplus", "switches", "similarity", "ident
 def count(unit: Unit, submission: TracksSubmission) -> UnitCounts:
     """Count a sequence."""
     problems, frames = Problems(), submission.size_frames(unit.name, unit.load())
+    area: Optional[Array]
     predictions, area = submission.masks(unit.name, frames, problems)
+    if submission.few_frames and not problems:
+        frames, predictions = choose_frames(frames, predictions)
+        predictions, area = submission.rewrite_masks(frames, predictions), None
     masks = masks_of(frames, predictions, area)
     if not problems and not submission.protocol.burst:
         check_disjoint(unit.name, frames, predictions, masks, problems)
@@ -54,8 +58,32 @@ def count(unit: Unit, submission: TracksSubmission) -> UnitCounts:
         sides = [frame.rows for frame in frames], predictions
         truth_texts, texts = ([[row[MASK] for row in rows] for rows in side] for side in sides)
         submission.samples.add_masks(truth_texts, texts, frames[0].size)
+    if submission.first_maps is not None:
+        few_frames, few_predictions = choose_frames(frames, predictions)
+        sides = [frame.rows for frame in few_frames], few_predictions
+        objects, predicted = ([_list_classes(rows, submission.protocol) for rows in side] for side in sides)
+        submission.first_maps.add_masks(objects, predicted, frames[0].size)
     sequence = ComparedSequence(frames, (predictions, masks), submission.protocol, unit.facts)
     return UnitCounts(unit.name, sequence.tables(submission.classes))
+
+
+def _list_classes(rows: Rows, protocol: TracksProtocol) -> List[Tuple[int, str]]:
+    """Return the class and the run lengths of each mask, without ignored regions."""
+    return [(row[CATEGORY], row[MASK]) for row in rows if protocol.burst or row[CATEGORY] != IGNORED]
+
+
+#: The maximum number of frames whose masks are rewritten, and of their masks.
+_MOST_FRAMES, _MOST_MASKS = 4, 60
+
+
+def choose_frames(frames: List[TruthFrame], predictions: List[Rows]) -> Tuple[List[TruthFrame], List[Rows]]:
+    """Return few frames, evenly spread, that have objects and predictions."""
+    shown = [index for index, rows in enumerate(predictions) if rows and frames[index].rows]
+    count = min(_MOST_FRAMES, len(shown))
+    chosen = [shown[(2 * number + 1) * len(shown) // (2 * count)] for number in range(count)]
+    masks = np.cumsum([len(predictions[index]) for index in chosen])
+    chosen = chosen[: max(1, int(np.count_nonzero(masks <= _MOST_MASKS)))]
+    return [frames[index] for index in chosen], [predictions[index] for index in chosen]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from ...masks.stack import Array
 from ...values.arithmetic import mean
 from ..base.family import Values
 from ..base.frame_order import read_orders
-from ..base.suspicions import Reading, ScoreRange, judge_matches, judge_one_class, read_rewritten
+from ..base.suspicions import Reading, ScoreRange, judge_matches, judge_one_class, read_rewritten_frames
 from ..base.units import Shapes, UnitAccumulator, unit_engine
 from .counting import ALPHAS, CLEAR_FIELDS, HOTA_FIELDS, TRACK_THRESHOLDS, average_precisions, count, measure_hota
 from .files import TracksSubmission, read_truth
@@ -89,6 +89,12 @@ def values(accumulator: UnitAccumulator[TracksProtocol]) -> Values:
     }
 
 
+def _measure_sequence(accumulator: UnitAccumulator[TracksProtocol]) -> Values:
+    """Return HOTA over the masks of all classes, most of which a sequence lacks."""
+    (counts,) = accumulator.complete_counts()
+    return {"HOTA": mean(measure_hota(counts.tables["hota"].sum(axis=0))["HOTA"])}
+
+
 def tables(accumulator: UnitAccumulator[TracksProtocol]) -> Dict[str, List[Dict[str, Any]]]:
     """Return a row for each category."""
     return {
@@ -150,10 +156,11 @@ def _suspect(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
 
 def _list_readings(protocol: TracksProtocol) -> List[Reading]:
     """Return the other readings by which a sequence may score more; exemplars belong to the truth."""
-    rewritten = [] if protocol.exemplar else read_rewritten("sequence")
+    rewritten = [] if protocol.exemplar else read_rewritten_frames("sequence")
     return [*rewritten, *read_orders("sequence", "each mask", "Check the frame of each mask")]
 
 
 ENGINE = unit_engine(
-    read_truth, TracksSubmission, count, values, tables, _shapes, _suspect, _FACTS, {"tracks"}, readings=_list_readings
-)
+    read_truth, TracksSubmission, count, values, tables, _shapes, _suspect, _FACTS, {"tracks"},
+    readings=_list_readings, measure_unit=_measure_sequence,
+)  # fmt: skip

@@ -201,6 +201,8 @@ class TracksSubmission(UnitSubmission):
     noun = "sequence"
     #: Rewrites the run lengths of a mask of this size.
     rewrite: Optional[Callable[[str, Size], str]] = None
+    #: Only few frames of each sequence are counted.
+    few_frames = False
 
     protocol: TracksProtocol
 
@@ -242,8 +244,8 @@ class TracksSubmission(UnitSubmission):
                 raise Flaw(f"lists the sequence {printable(name)} twice", "Send each sequence once")
         return sequences
 
-    def masks(self, name: str, frames: List[TruthFrame], problems: Problems) -> Tuple[List[Rows], Optional[Array]]:
-        """Return the checked masks of each frame of the truth, and all areas if known; records problems."""
+    def masks(self, name: str, frames: List[TruthFrame], problems: Problems) -> Tuple[List[Rows], Array]:
+        """Return the checked masks of each frame of the truth, and their areas; records problems."""
         entry = self._sequences[name]
         subject = name if self.protocol.burst else entry
         try:
@@ -257,14 +259,17 @@ class TracksSubmission(UnitSubmission):
         except Flaw as flaw:
             problems.add(flaw.as_problem(subject))
             return [[] for _ in frames], np.zeros(0, np.int64)
-        rewrite = self.rewrite
-        if rewrite:
-            rows = [
-                [[*row[:MASK], rewrite(row[MASK], frame.size), *row[SCORE:]] for row in frame_rows]
-                for frame, frame_rows in zip(frames, rows)
-            ]
-            return rows, None
         return rows, area
+
+    def rewrite_masks(self, frames: List[TruthFrame], rows: List[Rows]) -> List[Rows]:
+        """Return the masks as this reading of the submission takes them."""
+        rewrite = self.rewrite
+        if not rewrite:
+            return rows
+        return [
+            [[*row[:MASK], rewrite(row[MASK], frame.size), *row[SCORE:]] for row in frame_rows]
+            for frame, frame_rows in zip(frames, rows)
+        ]
 
     def size_frames(self, name: str, frames: List[TruthFrame]) -> List[TruthFrame]:
         """Return the frames of a sequence at their size, which a truth of KITTI without masks leaves to predictions."""

@@ -415,6 +415,8 @@ def test_predictions_may_share_pixels_in_burst_alone() -> None:
             size_frames=lambda _, frames: frames,
             masks=lambda *_: (sent, np.array([5, 4])),
             samples=None,
+            first_maps=None,
+            few_frames=False,
         )
         counts = tracks_counting.count(unit, submission)
         assert (counts.name, counts.problem_count, len(counts.tables)) == ("a", problems, 0 if problems else 6)
