@@ -11,6 +11,7 @@ import numpy as np
 from ...masks.stack import Array
 from ...values.arithmetic import add, mean
 from ..base.family import Values, mean_of_all
+from ..base.image_order import judge_image_order
 from ..base.suspicions import (
     FirstMaps,
     Reading,
@@ -125,7 +126,7 @@ def _shapes(protocol: PanopticProtocol, facts: Dict[str, Any]) -> Shapes:
     """Return the shapes of the counts of an image or a video."""
     quality: Shapes = {"quality": (len(protocol.windows), len(facts["categories"]), 4)}
     if not protocol.video:
-        return quality
+        return {**quality, "sizes": (2, len(facts["categories"]))}
     unassociated = (len(facts["categories"]), len(UNASSOCIATED))
     return {**quality, "cells": (2, "n"), "association": (2,), "unassociated": unassociated}
 
@@ -157,6 +158,19 @@ def _judge_numbers(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
     return []
 
 
+#: The RQ of all segments together above which maps belong to their images.
+_MOST_FOUND = 0.7
+
+
+def _judge_order(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
+    """Return a suspicion if the maps of images look exchanged; counts of earlier versions have no sizes."""
+    units = accumulator.complete_counts()
+    if accumulator.protocol.video or any("sizes" not in unit.tables for unit in units):
+        return []
+    true, predicted = accumulator.stack("sizes").transpose(1, 0, 2)
+    return judge_image_order([unit.name for unit in units], true, predicted)
+
+
 def _suspect(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
     """Return warnings about the segments of all units."""
     if not accumulator.protocol.windows:
@@ -168,6 +182,9 @@ def _suspect(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
     by_category = accumulator.stack("quality").sum(axis=0)[0]
     totals = by_category.sum(axis=0)
     matched, surplus, missed = (int(totals[field]) for field in (MATCHED, SURPLUS, MISSED))
+    exchanged = _judge_order(accumulator) if 2 * matched < _MOST_FOUND * (2 * matched + surplus + missed) else []
+    if exchanged:
+        return exchanged
     unmatched = judge_matches("segment", matched + missed, matched + surplus, matched)
     in_truth, in_prediction = (by_category[:, [MATCHED, field]].sum(1) for field in (MISSED, SURPLUS))
     return unmatched or judge_one_class("segment", in_truth, in_prediction) or _judge_numbers(accumulator)
@@ -209,7 +226,7 @@ _FACTS = {"categories": (int, str, bool)}
 ENGINE = replace(
     unit_engine(
         read_truth, open_submission, count, values, tables, _shapes, _suspect, facts=_FACTS, readings=_list_readings,
-        added=("unassociated",),
+        added=("unassociated", "sizes"),
     ),
     read_published=lambda path, subset, layout: AnnotationFile({
         subset or DEFAULT_SPLIT: read_coded_truth(path, layout, subset)

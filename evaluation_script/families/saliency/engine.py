@@ -9,6 +9,7 @@ from ...masks.overlaps import LabelMap
 from ...masks.stack import Array
 from ...values.arithmetic import mean
 from ..base.family import Values
+from ..base.image_order import PLACES, judge_image_order
 from ..base.suspicions import is_nearly_none, judge_cover, read_neighbours, read_rearranged
 from ..base.units import Shapes, Unit, UnitAccumulator, count_by_image, unit_engine
 from . import counting
@@ -72,13 +73,15 @@ def _tables(accumulator: UnitAccumulator[SaliencyProtocol]) -> Dict[str, List[Di
 
 
 def _shapes(_protocol: SaliencyProtocol, _facts: Dict[str, Any]) -> Shapes:
-    return {"image": (counting.COLUMNS,), "curves": (2, VALUES)}
+    return {"image": (counting.COLUMNS,), "curves": (2, VALUES), "places": (2, *PLACES)}
 
 
 #: The minimum S of maps read in another way, and the minimum ratio: background alone scores about half.
 _LEAST_S, _TIMES_S = 0.75, 1.25
 #: Maps are inverted if objects are at most this bright, and the error is at least this large.
 _MOST_BRIGHT, _LEAST_ERROR = 0.25, 2 / 3
+#: The Dice above which maps belong to their images.
+_MOST_DICE = 0.8
 
 
 def _suspect(accumulator: UnitAccumulator[SaliencyProtocol]) -> List[str]:
@@ -94,10 +97,22 @@ def _suspect(accumulator: UnitAccumulator[SaliencyProtocol]) -> List[str]:
     if shared < _MOST_BRIGHT * area and error > _LEAST_ERROR:
         better = f"inverted, MAE would be {1 - error:.2f} instead of {error:.2f}"
         return [f"maps are dark on objects and bright elsewhere; {better}: write objects bright, on black"]
+    exchanged = _judge_order(accumulator) if 2 * shared < _MOST_DICE * (area + bright) else []
+    if exchanged:
+        return exchanged
     if is_nearly_none(shared, area):
         few = f"only {shared:,.0f} of {area:,.0f} pixels of objects are" if shared else "no pixel of an object is"
         return [f"{few} bright in its map: check which image each map belongs to, and that objects are bright"]
     return judge_cover("bright pixels of maps", area, bright, shared)
+
+
+def _judge_order(accumulator: UnitAccumulator[SaliencyProtocol]) -> List[str]:
+    """Return a suspicion if the maps of images look exchanged; counts of earlier versions have no places."""
+    units = accumulator.complete_counts()
+    if any("places" not in unit.tables for unit in units):
+        return []
+    true, predicted = accumulator.stack("places").transpose(1, 0, 2)
+    return judge_image_order([unit.name for unit in units], true, predicted, "the places of objects")
 
 
 ENGINE = unit_engine(
@@ -109,6 +124,7 @@ ENGINE = unit_engine(
     _shapes,
     _suspect,
     facts={"subsets": (str,)},
+    added=("places",),
     readings=lambda _protocol: [
         replace(reading, least=_LEAST_S)
         for reading in (*read_rearranged("image", "maps", _TIMES_S), *read_neighbours("maps", _TIMES_S))
