@@ -261,6 +261,7 @@ QUICK_CASES = {
     "test_scores_of_every_track_are_ranked": 3,
     "test_scores_stay_whatever_happens_to_the_report": 1,
     "test_scripts_that_the_worker_imports_have_no_errors": 3,
+    "test_segments_are_matched_as_numpy_and_a_plain_loop_match_them": 3,
     "test_sequences_are_chosen_by_the_names_of_the_tables": 2,
     "test_sequences_are_found_in_the_order_of_their_list": 3,
     "test_sequences_score_as_the_official_evaluator_says": 12,

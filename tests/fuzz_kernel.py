@@ -32,7 +32,7 @@ from segjudge.evaluation_script.masks.detections import CurveTables, CurveTask, 
 from segjudge.evaluation_script.masks.distances import SQUARES
 from segjudge.evaluation_script.masks.kernel import _RECORD_COLUMNS, LABELS, Kernel, PackedFrames, _columns
 from segjudge.evaluation_script.masks.library import load
-from segjudge.evaluation_script.masks.overlaps import PairGroups, Pairs
+from segjudge.evaluation_script.masks.overlaps import PairGroups, Pairs, SegmentRules
 from segjudge.evaluation_script.masks.run_lengths import pack_texts
 from segjudge.evaluation_script.masks.stack import Stack, words_across
 from segjudge.kernel.compiling import SOURCES
@@ -164,6 +164,34 @@ def labels(generator: random.Random, kernel: Kernel) -> None:
     kernel.library.sj_label_table(
         *sides, height * width, generator.choice([1, 255, (1 << 32) - 1]), places, labels, *shape, table
     )
+
+
+def segments(generator: random.Random, kernel: Kernel) -> None:
+    """Match segments of few or many objects, with labels beyond the tables and some wrong sizes."""
+    count = generator.choice([1, generator.randrange(1, 90), 5000])
+    truth, prediction = (
+        np.frombuffer(some_bytes(generator, 4 * count), "<u4") & generator.choice([0xFFFF00FF, 0xFF0003, 0xFFFFFFFF])
+        for _ in range(2)
+    )
+    if generator.random() < 0.4:
+        prediction = truth.copy()
+    labels, classes = generator.choice([1, 4, 256, 256, 1 << 16]), generator.choice([1, 3, 300])
+    table = np.frombuffer(some_bytes(generator, 2 * labels), np.uint16) % (classes + 1)
+    fewest, has_values = generator.choice([0, 1, 2, 50]), generator.random() < 0.5
+    rules = SegmentRules(table, classes, generator.choice([0, 1, 3, -1, 1 << 40]), fewest, has_values)
+    kernel.match_segments(truth, None, prediction, rules)
+    values = np.frombuffer(some_bytes(generator, 4 * generator.choice([1, 9, 256])), "<u4") & np.uint32(0x30003)
+    numbers = truth.astype(generator.choice(["<u1", "<u2", "<u4"]))
+    kernel.match_segments(numbers, values, prediction, rules)
+    counts = [generator.choice([count] * 5 + [0, -1, 1 << 40]), labels, classes]
+    counts[generator.choice([1, 2])] = generator.choice([0, -1, 1, 1 << 16, 1 << 40])
+    if counts[1] <= labels and counts[2] <= classes:
+        cells, found = np.zeros((classes, labels), np.int64), ctypes.c_int64(0)
+        out = np.zeros((count, 3), np.uint32), ctypes.byref(found), np.zeros((2, classes), np.int64)
+        sizes = *counts[:2], counts[2], 1, has_values, fewest
+        kernel.library.sj_segments(
+            truth, generator.choice([4, 3]), None, 0, prediction, counts[0], table, *sizes[1:], cells, *out
+        )
 
 
 def maps(generator: random.Random, kernel: Kernel) -> None:
@@ -539,7 +567,7 @@ def polygons(generator: random.Random, kernel: Kernel) -> None:
 
 
 TARGETS: tuple[Callable[[random.Random, Kernel], None], ...] = (
-    frames, colours, labels, maps, volumes, boundaries, pages, runs, videos, records, polygons, matches,
+    frames, colours, labels, segments, maps, volumes, boundaries, pages, runs, videos, records, polygons, matches,
 )  # fmt: skip
 
 

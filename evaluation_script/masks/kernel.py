@@ -25,7 +25,7 @@ from .detections import (
     TrueSets,
 )
 from .distances import SQUARES, Surroundings
-from .overlaps import SLACK, PairGroups, Pairs, shape_of_table
+from .overlaps import SLACK, PairGroups, Pairs, SegmentRules, shape_of_table
 from .run_lengths import MaskTexts, pack_texts
 from .stack import WORD, Array, Size, Stack, Stacks, words_across
 
@@ -145,6 +145,25 @@ class Kernel:
             truth, truth.itemsize, prediction, prediction.itemsize, truth.size, mask, places, ends, *shape, table
         )
         return table if status == _FINE else None
+
+    def match_segments(
+        self, truth: Array, values: Optional[Array], prediction: Array, rules: SegmentRules
+    ) -> Optional[Tuple[Array, Array, Array]]:
+        """Return tables of a scan's points and of its segments whose IoU is above 0.5; None where a label has no class.
+
+        They are the points by true class and predicted label; class, shared points and joint points of each match,
+        ordered by class and number; and the unmatched segments by class, missed ones first. `values` may map the
+        truth's numbers to labels with object numbers.
+        """
+        if truth.size != prediction.size or truth.dtype.str not in _MAPS:
+            return None
+        count, labels = rules.count_of_classes, len(rules.classes)
+        cells, matches = np.zeros((count, labels), np.int64), np.empty((truth.size, 3), np.uint32)
+        unmatched, number = np.zeros((2, count), np.int64), ctypes.c_int64(0)
+        sides = (truth, truth.itemsize, values, 0 if values is None else len(values), prediction, prediction.size)
+        classes = (rules.classes, labels, count, rules.things, rules.has_values, rules.fewest_points)
+        status = self.library.sj_segments(*sides, *classes, cells, matches, ctypes.byref(number), unmatched)
+        return (cells, matches[: number.value], unmatched) if status == _FINE else None
 
     def boundaries(self, labels: Array, reach: int, inner: int) -> Optional[Array]:
         """Return a map in which pixels surrounded by their own label share one."""

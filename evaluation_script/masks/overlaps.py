@@ -211,6 +211,20 @@ class LabelPairs(NamedTuple):
         return keys
 
 
+class SegmentRules(NamedTuple):
+    """The rules by which points with a label, and an object number above 16 bits, form segments."""
+
+    #: The class of each label; points whose true label has a class beyond the last one are skipped.
+    classes: Array
+    count_of_classes: int
+    #: The number of leading classes with objects; each other class is one segment.
+    things: int
+    #: Unmatched segments with fewer points are not counted.
+    fewest_points: int
+    #: Whether each value is a segment, whatever its class.
+    has_values: bool = False
+
+
 #: Labels are counted in a table if there are at most this many pairs, or a quarter as many as pixels; the second number
 #: limits its cells.
 _SMALL_TABLE, _MOST_CELLS = 1024, 1 << 20

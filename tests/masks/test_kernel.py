@@ -973,7 +973,7 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
 
     for name in (
         "sj_pack_png", "sj_pack_labels", "sj_read_png", "sj_compare", "sj_check_runs", "sj_paint_runs", "sj_first_overlap", "sj_overlaps", "sj_records", "sj_draw",
-        "sj_join_frames", "sj_order", "sj_similar_pairs", "sj_box_overlaps", "sj_match", "sj_curves", "sj_label_pairs", "sj_label_table", "sj_boundaries", "sj_survey",
+        "sj_join_frames", "sj_order", "sj_similar_pairs", "sj_box_overlaps", "sj_match", "sj_curves", "sj_label_pairs", "sj_label_table", "sj_segments", "sj_boundaries", "sj_survey",
         "sj_boxes", "sj_corners", "sj_squares", "sj_similarities", "sj_small_runs", "sj_groups", "sj_grow",
     ):  # fmt: skip
         for result in (0, -1, 1):
@@ -989,6 +989,7 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_read_png(None, 1, 1, 1, 1, None) == -1
     assert LOADED.sj_label_pairs(None, 1, None, 1, 1, None, None, 1, None, None) == -1
     assert LOADED.sj_label_table(None, 1, None, 1, 1, 1, None, 1, 1, 1, None) == -1
+    assert LOADED.sj_segments(None, 4, None, 0, None, 1, None, 1, 1, 1, 0, 1, None, None, None, None) == -1
     assert LOADED.sj_boundaries(None, 1, 1, 1, 1, None) == -1
     assert LOADED.sj_boxes(None, 1, 1, 1, 1, 1, None, None) == LOADED.sj_corners(None, 1, 1, 1, None) == -1
     assert LOADED.sj_small_runs(None, 1, 1, 1, None, 1, None, 65, 0, 1, 1, None, None, 1, None) == -1

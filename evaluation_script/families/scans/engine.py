@@ -12,7 +12,7 @@ import numpy as np
 
 from ...files.problems import Problems, name_list
 from ...masks.backend import backend
-from ...masks.overlaps import LabelMap, sum_by_key, tabulate
+from ...masks.overlaps import LabelMap, SegmentRules, sum_by_key, tabulate
 from ...masks.stack import Array
 from ...values.arithmetic import mean
 from ..base.family import Values
@@ -54,6 +54,10 @@ def count_scan(truth: LabelMap, values: Array, protocol: ScanProtocol) -> Dict[s
     class_indices = _index_classes(protocol)
     if not protocol.panoptic:
         return {"cells": _count_labels(truth, values, class_indices, len(protocol.class_labels))}
+    kernel = backend().kernel
+    tables = kernel and kernel.match_segments(truth.numbers, truth.labels, values, _describe_segments(protocol))
+    if tables:
+        return {"cells": _list_nonzero(tables[0]), "segments": _join_counts(*tables[1:])}
     true, predicted, points = backend().pair_values(truth.numbers, values)
     true = truth.labels_of(true)
     true_labels = class_indices[true & _LABEL]
@@ -77,8 +81,32 @@ def _count_labels(truth: LabelMap, values: Array, class_indices: Array, classes:
     table = backend().count_labels(numbers, values, _LABEL, class_indices, (classes + 1, LABELS_END))
     if table is None:
         raise ValueError("has a label that is rejected")
-    rows, labels = np.nonzero(table[:classes])
+    return _list_nonzero(table[:classes])
+
+
+def _list_nonzero(table: Array) -> Array:
+    """Return the keys and numbers of the nonzero cells of points by true class and predicted label."""
+    rows, labels = np.nonzero(table)
     return np.stack(((rows << _BITS) | labels, table[rows, labels]))
+
+
+@lru_cache(maxsize=None)
+def _describe_segments(protocol: ScanProtocol) -> SegmentRules:
+    """Return a protocol's rules as the kernel reads them."""
+    classes = _index_classes(protocol).astype(np.uint16)
+    count = len(protocol.class_labels)
+    return SegmentRules(classes, count, protocol.things, protocol.fewest_points, protocol.as_script)
+
+
+def _join_counts(matches: Array, unmatched: Array) -> Array:
+    """Return the table of `_match_segments` from matches, by class, shared and joint points, and from the others."""
+    (missed, surplus), (classes, shared, joint) = unmatched, matches.T
+    count_of_classes = len(missed)
+    table = np.zeros((count_of_classes, 4))
+    table[:, IOU] = np.bincount(classes, shared / joint, count_of_classes)
+    table[:, MATCHED] = np.bincount(classes, minlength=count_of_classes)
+    table[:, SURPLUS], table[:, MISSED] = surplus, missed
+    return table
 
 
 def _match_segments(

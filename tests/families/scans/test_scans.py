@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,17 @@ from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS, engine_of
 from segjudge.evaluation_script.families.base import unit_counts
 from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts
-from segjudge.evaluation_script.families.scans.engine import _BITS
+from segjudge.evaluation_script.families.scans.engine import _BITS, MATCHED, _describe_segments, count_scan
 from segjudge.evaluation_script.families.scans.files import read_truth
-from segjudge.evaluation_script.families.scans.protocols import SCAN_PROTOCOLS
+from segjudge.evaluation_script.families.scans.protocols import LABELS_END, SCAN_PROTOCOLS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.families import tools_of
 from segjudge.families.base.unit_tools import UnitTools
 from segjudge.families.scans.causes import find_names, place_classes, see_classes
 from segjudge.families.truths import TruthSource
 from segjudge.scoring.request import ScoreRequest, prepare
+from tests import backends
 from tests.builders import png, written, zipped
 from tests.data import FAMILIES_DATA
 from tests.families.promises import PROMISES, keep
@@ -406,6 +409,62 @@ def test_hostile_submissions_get_a_sentence_soon_and_in_little_memory(
     truth = read_truth(str(written(tmp_path / "t", scans("labels", a=10 | COUNT % 99 << 16, b=[40] * POINTS))))
     output = sentence_of(make(), tmp_path, lambda path: score_units(path, truth, "semantic-kitti-panoptic"))
     assert sentence in output
+
+
+@backends.needs_kernel
+@pytest.mark.parametrize("protocol", ["semantic-kitti-panoptic", "semantic-kitti-panoptic-official"])
+@pytest.mark.parametrize("objects", [1, 40, 5_000, 65_536])
+def test_segments_are_matched_as_numpy_and_a_plain_loop_match_them(
+    objects: int, protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules, lot = SCAN_PROTOCOLS[protocol], np.random.default_rng(objects)
+    compiled = backends.compiled()
+    for points in (1, 7, 900, 20_000):
+        truth, noise = (
+            np.repeat(lot.choice([0, 1, 10, 252, 11, 40, 60, 70, 99, 358], points), lot.integers(1, 40, points))[
+                :points
+            ]
+            | lot.integers(0, objects, points) << _BITS
+            for _ in range(2)
+        )
+        sent = np.where(lot.random(points) < 0.3, noise, truth).astype("<u4")
+        names, numbers = np.unique(truth, return_inverse=True)
+        packed = numbers.astype(np.min_scalar_type(len(names)))
+        tables = []
+        for used in (compiled, backends.NumpyBackend("in a test")):
+            backends.use(monkeypatch, used)
+            tables.append(count_scan(LabelMap(truth.astype("<u4")), sent, rules))
+            tables.append(count_scan(LabelMap(packed, names), sent, rules))
+        for other in tables[1:]:
+            assert all(np.array_equal(other[name], tables[0][name]) for name in ("cells", "segments"))
+        if points < 1000:
+            counts = tables[0]["segments"]
+            assert counts[:, MATCHED:].tolist() == match_by_hand(truth.tolist(), sent.tolist(), rules)
+    rules = compiled.kernel.match_segments(np.array([LABELS_END], "<u4"), None, sent[:1], _describe_segments(rules))
+    assert rules is None
+
+
+def match_by_hand(truth: list[int], sent: list[int], rules: Any) -> list[list[int]]:
+    """Return the numbers of matched, surplus and missed segments by class."""
+    classes = {label: index for index, labels in enumerate(rules.class_labels) for label in labels}
+
+    def name(value: int) -> tuple[int, int] | None:
+        kind = classes.get(value & 0xFFFF)
+        whole = value if rules.as_script else value >> _BITS if (kind or 0) < rules.things else 0
+        return None if kind is None else (kind, whole)
+
+    pairs = [(name(one), name(two)) for one, two in zip(truth, sent, strict=True) if name(one) is not None]
+    sides, both = [Counter(side) for side in zip(*pairs, strict=True)] or [Counter(), Counter()], Counter(pairs)
+    counts, matched = [[0, 0, 0] for _ in rules.class_labels], set()
+    for (one, two), shared in both.items():
+        if two and one[0] == two[0] and 2 * shared > sides[0][one] + sides[1][two] - shared:
+            counts[one[0]][0] += 1
+            matched |= {(0, one), (1, two)}
+    for index, column in ((1, 1), (0, 2)):
+        for segment, points in sides[index].items():
+            if segment and points >= rules.fewest_points and (index, segment) not in matched:
+                counts[segment[0]][column] += 1
+    return counts
 
 
 def test_every_point_of_a_large_scan_may_be_a_segment_of_its_own(tmp_path: Path) -> None:
