@@ -375,6 +375,12 @@ def videos(generator: random.Random, kernel: Kernel) -> None:
         text.ctypes.data, len(text), bounds.ctypes.data, len(texts), sides.ctypes.data, groups.ctypes.data, 3,
         np.zeros(1, np.int64).ctypes.data,
     )  # fmt: skip
+    heights = np.array([generator.choice([(9, 11), (1, 99), (99, 1), (0, 5), (8, 8)]) for _ in texts], np.int64)
+    damaged(generator, heights.reshape(-1))
+    kernel.library.sj_mask_boxes(
+        text.ctypes.data, len(text), bounds.ctypes.data, len(texts), heights.ctypes.data,
+        np.zeros((len(texts), 4), np.int64).ctypes.data,
+    )  # fmt: skip
     numbers, image = np.array([generator.choice([1, 9, 9, 0]) for _ in texts], np.uint8), np.zeros(99, np.uint8)
     kernel.library.sj_paint_runs(
         text.ctypes.data,

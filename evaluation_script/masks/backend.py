@@ -206,6 +206,10 @@ class NumpyBackend:
         """Return the fault and the area of each mask, in images of these sizes."""
         return rle.check_in_batches(texts, pixels, rle.check_batch)
 
+    def mask_boxes(self, texts: List[str], sizes: Array) -> Array:
+        """Return the boxes (x, y, width, height) around checked masks of these sizes; all 0 for empty ones."""
+        return rle.boxes_of(texts, sizes)
+
     def paint_masks(self, texts: List[str], labels: Array, pixels: int) -> Optional[Array]:
         """Return the label of each pixel of an image, 0 for none, as `run_lengths.paint` does, from labels above 0.
 
@@ -431,6 +435,10 @@ class CompiledBackend(NumpyBackend):
 
     def check_masks(self, texts: List[str], pixels: Array) -> CheckedMasks:
         return rle.check_in_batches(texts, pixels, self.kernel.check_runs)
+
+    def mask_boxes(self, texts: List[str], sizes: Array) -> Array:
+        boxes = self.kernel.mask_boxes(texts, sizes)
+        return super().mask_boxes(texts, sizes) if boxes is None else boxes
 
     def paint_masks(self, texts: List[str], labels: Array, pixels: int) -> Optional[Array]:
         limit = rle.length_limit(pixels)

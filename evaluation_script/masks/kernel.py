@@ -217,6 +217,12 @@ class Kernel:
         _require_fine(self.library.sj_check_runs(masks.text, len(masks.text), bounds, len(texts), pixels, fault, area))
         return fault, area
 
+    def mask_boxes(self, texts: List[str], sizes: Array) -> Optional[Array]:
+        """Return the boxes (x, y, width, height) around masks, all 0 for empty ones; None if one is unusual."""
+        masks, boxes = pack_texts(texts), np.zeros((len(texts), 4), np.int64)
+        sides = (masks.text, len(masks.text), np.append(0, masks.stops), len(texts))
+        return boxes if self.library.sj_mask_boxes(*sides, sizes, boxes) == _FINE else None
+
     def paint(self, texts: List[str], labels: Array, pixels: int) -> Optional[Array]:
         """Return the label of each pixel of masks of one image, 0 for none; None if one is faulty or two overlap."""
         masks, painted = pack_texts(texts), np.zeros(pixels, np.uint8)

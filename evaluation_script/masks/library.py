@@ -21,7 +21,7 @@ from .run_lengths import pack_texts
 from .stack import Size, Stack
 
 #: The value that a library's `sj_abi` must return.
-_ABI = 25
+_ABI = 26
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library in this folder, beside a file with its checksum.
@@ -76,6 +76,7 @@ _SIGNATURES = {
     "sj_corners": "u1[] i8 i8 i8 u1[]",
     "sj_squares": "u1[] u1[] i8 i8 i8 f8[] f8[] i8",
     "sj_check_runs": "* i8 i8[] i8 i8[] i1[] i8[]",
+    "sj_mask_boxes": "* i8 i8[] i8 i8[] i8[]",
     "sj_paint_runs": "* i8 i8[] i8 u1[] i8 u1[]",
     "sj_first_overlap": "* i8 i8[] i8 i8[] i8[] i8 i8[]",
     "sj_overlaps": "* i8 i8[] i8[] i8 * i8 i8[] i8[] i8 i8[] i8[] i8 i8[] i8 i8[]",
@@ -228,6 +229,11 @@ def _runs(kernel: Kernel) -> _Answers:
     texts = ["233", "2N", "22", "2P", "\x7f"]
     fault, area = kernel.check_runs(texts, np.full(len(texts), 8))
     yield (fault, area[:1]), [[0, 3, 4, 2, 1], [3]]
+    # The first in columns of 4, 2 and 8 pixels; an empty mask; a truncated one.
+    yield kernel.mask_boxes(["233", "233", "233", "8"], np.array([(4, 2), (2, 4), (8, 1), (8, 1)])), [
+        [0, 0, 2, 4], [1, 0, 2, 2], [0, 2, 1, 3], [0, 0, 0, 0]
+    ]  # fmt: skip
+    yield kernel.mask_boxes(["2P"], np.array([(4, 2)])), None
     pairs = Pairs(np.array([0, 1]), np.array([0, 0]), np.array([0, 2]))
     yield kernel.overlaps(pack_texts(["233", "08"]), pack_texts(["143"]), pairs), [3, 4]
     painted = [kernel.paint(texts, np.array([7, 9], np.uint8), 8) for texts in (["233", "521"], ["233", "413"], ["2P"])]

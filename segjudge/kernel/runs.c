@@ -154,6 +154,57 @@ static inline uint64_t set_bits(uint64_t *bits, int64_t from, int64_t to)
     return before;
 }
 
+/* Write the box (x, y, width, height) around a mask's pixels in an image of this height; return whether it is valid. */
+static int find_box(const uint8_t *text, int64_t length, int64_t height, int64_t pixels, int64_t *box)
+{
+    reader from = {text, text + length};
+    int64_t at = 0, background = 0, object = 0, value, column = 0, top = height, bottom = 0, left = -1, right = 0;
+    if (length && (!take_value(&from, &at) || at < 0 || at > pixels))
+        return 0;
+    while (from.at != from.end) {
+        if (!take_value(&from, &value) || (object += value) < 0 || object > pixels - at)
+            return 0;
+        if (object) {
+            int64_t row = at - column, last;
+            if (row >= height) /* most runs begin in the column in which another ends, or in the next */
+                column = row < 2 * height ? column + height : at - at % height, row = at - column;
+            at += object;
+            left = left < 0 ? column : left, last = at - 1 - column;
+            top = row < top ? row : top;
+            if (last >= height) { /* from the bottom of one column to the top of the next */
+                top = 0, bottom = height - 1;
+                column += last < 2 * height ? height : last - last % height;
+            } else
+                bottom = last > bottom ? last : bottom;
+            right = column;
+        }
+        if (from.at == from.end)
+            break;
+        if (!take_value(&from, &value) || (background += value) < 0 || background > pixels - at)
+            return 0;
+        at += background;
+    }
+    box[0] = left < 0 ? 0 : left / height, box[1] = left < 0 ? 0 : top;
+    box[2] = left < 0 ? 0 : right / height - box[0] + 1, box[3] = left < 0 ? 0 : bottom - top + 1;
+    return 1;
+}
+
+/* Find the box around each mask, a part of the text between two bounds, in images of these heights and widths. */
+SJ_EXPORT int sj_mask_boxes(
+    const uint8_t *text, int64_t length, const int64_t *bounds, int64_t count, const int64_t *sizes, int64_t *boxes)
+{
+    if (!text || !bounds || !sizes || !boxes || !sj_are_bounds(bounds, count, length))
+        return SJ_BAD_CALL;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t height = sizes[2 * i], width = sizes[2 * i + 1];
+        if (height < 1 || width < 1 || width > MOST_BITS / height)
+            return SJ_BAD_CALL;
+        if (!find_box(text + bounds[i], bounds[i + 1] - bounds[i], height, height * width, boxes + 4 * i))
+            return SJ_BAD_DATA;
+    }
+    return SJ_FINE;
+}
+
 /* Set the bits of a mask's pixels; return SJ_FULL if one was set, SJ_BAD_DATA for an invalid mask. */
 static int add_mask(const uint8_t *text, int64_t length, uint64_t *bits, int64_t pixels)
 {

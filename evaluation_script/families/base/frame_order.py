@@ -13,8 +13,9 @@ from typing import Any, Callable, Dict, List, Tuple
 
 import numpy as np
 
+from ...masks.backend import backend
 from ...masks.overlaps import LabelMap
-from ...masks.run_lengths import boxes_of, decode
+from ...masks.run_lengths import decode
 from ...masks.stack import Array, Size
 from .suspicions import Reading, list_neighbours, switch
 
@@ -82,7 +83,7 @@ class FrameSamples:
         texts = [text for frame in truth for text in frame if text]
         if not texts or sum(map(len, (*truth, *predicted))) > _MOST_MASKS:
             return
-        boxes = boxes_of(texts, np.array([size] * len(texts)))
+        boxes = backend().mask_boxes(texts, np.array([size] * len(texts)))
         x, y = boxes[:, :2].min(axis=0).tolist()
         width, height = ((boxes[:, :2] + boxes[:, 2:]).max(axis=0) - (x, y)).tolist()
         step = max(1, math.isqrt(width * height // _SAMPLES_OF_MASKS))

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 import numpy as np
 
 from ...files import quantity
-from ...masks.run_lengths import MaskTexts, boxes_of, join_texts
+from ...masks.backend import backend
+from ...masks.run_lengths import MaskTexts, join_texts
 from ...masks.stack import Array
 from ..base.suspicions import ENCODE_COLUMNS, ScoreRange, judge_matches, judge_one_class
 from .protocols import InstanceProtocol
@@ -181,9 +182,8 @@ class RecordForm:
             """Give records that have a mask the box around it, of its runs along columns or along rows."""
             texts, sizes = [masks[row] for row in rows.tolist()], images.sizes[image[rows]]
             if noun == "mask":
-                predicted[rows] = (
-                    boxes_of(texts, sizes[:, ::-1])[:, [1, 0, 3, 2]] if by_rows else boxes_of(texts, sizes)
-                )
+                turned = backend().mask_boxes(texts, sizes[:, ::-1] if by_rows else sizes)
+                predicted[rows] = turned[:, [1, 0, 3, 2]] if by_rows else turned
             return rows
 
         rows = draw_boxes(np.flatnonzero(np.isin(image, holders, kind="table")))
@@ -290,7 +290,9 @@ def choose_examples(truth: InstanceTruth, protocol: InstanceProtocol) -> Optiona
     if protocol.boxes:
         return Examples(truth.image[chosen], truth.boxes[chosen].astype(float))
     texts = [truth.masks[index] for index in chosen.tolist()]
-    return Examples(truth.image[chosen], boxes_of(texts, truth.images.sizes[truth.image[chosen]]).astype(float))
+    return Examples(
+        truth.image[chosen], backend().mask_boxes(texts, truth.images.sizes[truth.image[chosen]]).astype(float)
+    )
 
 
 def _find_other_sides(names: List[str]) -> Array:

@@ -12,6 +12,7 @@ import pytest
 
 from segjudge import score
 from segjudge.evaluation_script.masks import run_lengths
+from segjudge.evaluation_script.masks.backend import backend
 from tests.published import rle
 
 HEIGHT, WIDTH, IMAGES = 120, 160, 12
@@ -171,6 +172,15 @@ def test_points_with_exchanged_sides_are_named(share: float, tmp_path: Path) -> 
 def test_boxes_for_larger_images_are_named(tmp_path: Path) -> None:
     lines = said(make_records("coco-box", lambda i, b: (i, [1.6 * side for side in b])), "coco-box", tmp_path)
     assert "of 24 boxes reach beyond their images: write [x, y, width, height] in pixels of the image" in lines[0]
+
+
+@pytest.mark.parametrize("size", [(HEIGHT, WIDTH), (1, HEIGHT * WIDTH), (HEIGHT * WIDTH, 1), (7, 3)])
+def test_boxes_around_noise_are_the_same_by_both_backends(size: tuple[int, int]) -> None:
+    random = np.random.default_rng(6)
+    shares = [0, 1, *([0.00005, 0.001, 0.3] * 8)]
+    masks = [np.asfortranarray(random.random(size) < share, np.uint8) for share in shares]
+    texts, sizes = [rle(mask)["counts"] for mask in masks], np.array([size] * len(masks))
+    assert backend().mask_boxes(texts, sizes).tolist() == run_lengths.boxes_of(texts, sizes).tolist()
 
 
 def test_boxes_around_run_lengths_are_those_of_their_pixels() -> None:
