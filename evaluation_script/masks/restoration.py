@@ -23,6 +23,10 @@ _FEWEST_BORDERS, _BLENDED, _ORDERED, _TIMES_BLENDED = 50, 0.1, 0.6, 4.0
 #: to those of JPEG.
 _SPECKLED, _TIMES_UNEVEN = 0.25, 1.4
 
+#: Labels waver if a map has at least so many, most of them cover at most this share of their boxes, and at least this
+#: share of the steps beside specks are small: at most this share of the highest label, or the last number.
+_FEWEST_LABELS, _SCATTERED, _SMALL_STEPS, _SMALL_SHARE, _SMALL = 32, 0.03, 0.2, 1 / 32, 2
+
 
 def _find_runs(pixels: Array) -> Tuple[Array, Array, Array]:
     """Return the starts, lengths and values of the runs of rows."""
@@ -83,6 +87,35 @@ def is_compressed(prediction: Array) -> bool:
         return False
     uneven, uneven_between = count_uneven_blocks(prediction)
     return uneven_between >= max(_FEWEST_BORDERS, _TIMES_UNEVEN * uneven)
+
+
+def do_waver(pixels: Array) -> bool:
+    """Return whether the labels of many objects lie scattered in specks beside similar labels.
+
+    JPEG and interpolation do this; noise puts any label into specks, and too many small objects are not scattered.
+    """
+    rows = _choose_rows(pixels)
+    starts, lengths, values = _find_runs(rows)
+    is_speck = lengths <= _SPECK
+    if len(starts) - len(rows) < _FEWEST_BORDERS or np.count_nonzero(is_speck) < _SPECKLED * len(starts):
+        return False
+    beside = (is_speck[1:] | is_speck[:-1]) & (starts[1:] % rows.shape[1] > 0)
+    steps = np.abs(np.diff(values))[beside]
+    if np.count_nonzero(steps <= max(_SMALL, int(values.max()) * _SMALL_SHARE)) < _SMALL_STEPS * len(steps):
+        return False
+    order = np.argsort(values, kind="stable")
+    firsts = np.flatnonzero(np.diff(values[order], prepend=-1))
+    firsts = firsts[values[order][firsts] > 0]
+    if len(firsts) < _FEWEST_LABELS:
+        return False
+    order, firsts = order[firsts[0] :], firsts - firsts[0]
+    down, across = starts[order] // rows.shape[1], starts[order] % rows.shape[1]
+    areas = np.add.reduceat(lengths[order], firsts)
+    heights, widths = (
+        np.maximum.reduceat(ends, firsts) - np.minimum.reduceat(begins, firsts)
+        for begins, ends in ((down, down + 1), (across, across + lengths[order]))
+    )
+    return int(np.count_nonzero(areas <= _SCATTERED * heights * widths)) * 2 > len(firsts)
 
 
 def sharpen(pixels: Array) -> Array:

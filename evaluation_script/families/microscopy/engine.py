@@ -10,6 +10,7 @@ import numpy as np
 from ...files.problems import inflect, name_list, quantity
 from ...masks.backend import backend
 from ...masks.overlaps import LabelMap, LabelPairs, sum_by_key
+from ...masks.restoration import do_waver
 from ...masks.stack import Array
 from ..base.family import Values
 from ..base.suspicions import is_nearly_none, read_blended, read_compressed, read_neighbours, read_rearranged
@@ -30,8 +31,14 @@ _FEW_LABELS = {1: "one label", 2: "2 labels"}
 _LAST_LABEL, _FEWEST = 255, 2
 
 
-def count_image(pairs: LabelPairs) -> Dict[str, Array]:
-    """Return the tables of an image, by the pixels that pairs of labels share.
+def count_image(truth: LabelMap, labels: Array) -> Dict[str, Array]:
+    """Return the tables of an image."""
+    tables = count_pairs(backend().count_label_pairs(truth, LabelMap(labels)))
+    return {**tables, "waver": np.array([do_waver(labels)], np.int64)}
+
+
+def count_pairs(pairs: LabelPairs) -> Dict[str, Array]:
+    """Return the tables of an image that follow from the pixels that pairs of labels share.
 
     The script takes the assignment with the most matches. At an IoU of one half or more, a cell can have two partners
     only if each covers exactly half of it; such partners have no other, so each group has one match.
@@ -82,7 +89,7 @@ def _measure_images(accumulator: UnitAccumulator[MicroscopyProtocol]) -> Array:
 
 
 def _tabulate(_unit: Unit, truth: LabelMap, labels: Array, _protocol: MicroscopyProtocol) -> Dict[str, Array]:
-    return count_image(backend().count_label_pairs(truth, LabelMap(labels)))
+    return count_image(truth, labels)
 
 
 def _name_values(numbers: Array) -> Values:
@@ -111,7 +118,7 @@ def _tables(accumulator: UnitAccumulator[MicroscopyProtocol]) -> Dict[str, List[
 
 def _shapes(_protocol: MicroscopyProtocol, _facts: Dict[str, Any]) -> Shapes:
     """Return the shapes of an image's counts."""
-    return {"image": (_COLUMNS,), "matches": (len(THRESHOLDS),)}
+    return {"image": (_COLUMNS,), "matches": (len(THRESHOLDS),), "waver": (1,)}
 
 
 def _suspect(accumulator: UnitAccumulator[MicroscopyProtocol]) -> List[str]:
@@ -129,6 +136,11 @@ def _suspect(accumulator: UnitAccumulator[MicroscopyProtocol]) -> List[str]:
         return [f"no image has more than {_FEW_LABELS[labels]}: check that each cell has its own number"]
     if not totals[_PREDICTED_BACKGROUND] and 2 * totals[_TRUTH_BACKGROUND] > len(images):
         return ["no image has background, so each has one cell too many: write 0 where there is no cell"]
+    wavering = sum(int(unit.tables["waver"][0]) for unit in accumulator.complete_counts() if "waver" in unit.tables)
+    if 2 * wavering > len(images):
+        cause = "most labels lie scattered in specks beside similar labels, as after JPEG compression or interpolation"
+        scope = f"in {wavering:,} of {quantity(len(images), 'image')}"
+        return [f"{scope}, {cause}: write labels as PNG at once, and resize them by nearest neighbour"]
     covered, wide = int(totals[_COVERED]), int(totals[_WIDE])
     if covered and covered >= _NEARLY_ALL * wide:
         scope = quantity(covered, "image", wide)
@@ -176,6 +188,7 @@ ENGINE = unit_engine(
     _suspect,
     facts={},
     notes=_note_undefined,
+    added=("waver",),
     readings=lambda _protocol: [
         read_blended("image", "maps"),
         *read_compressed("image", "maps"),

@@ -6,7 +6,6 @@ import numpy as np
 
 from segjudge.evaluation_script.families.base.units import UnitCounts
 from segjudge.evaluation_script.families.microscopy.engine import count_image
-from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.memory import SamplesInMemory, common_size, read_labels, refusal
@@ -25,7 +24,7 @@ class LabelsInMemory(SamplesInMemory):
             _read_cells(prediction, f"prediction of {sequence}"),
         )
         common_size((true_cells.shape, labels.shape), "maps", sequence)
-        return UnitCounts("", count_image(backend().count_label_pairs(LabelMap(true_cells), LabelMap(labels)))).encode()
+        return UnitCounts("", count_image(LabelMap(true_cells), labels)).encode()
 
 
 def _read_cells(side: object, location: str) -> Array:

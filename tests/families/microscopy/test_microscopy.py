@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import re
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from scipy.optimize import linear_sum_assignment
 
 import segjudge
@@ -16,7 +18,7 @@ from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS, report_of
 from segjudge.evaluation_script.families.base.reports import bounds_of
 from segjudge.evaluation_script.families.base.units import UnitTruth
-from segjudge.evaluation_script.families.microscopy.engine import count_image, list_mistakes
+from segjudge.evaluation_script.families.microscopy.engine import count_pairs, list_mistakes
 from segjudge.evaluation_script.families.microscopy.files import read_truth
 from segjudge.evaluation_script.families.microscopy.protocols import THRESHOLDS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
@@ -99,7 +101,7 @@ def test_halves_and_ties_match_as_in_the_best_assignment(seed: int) -> None:
         truth, prediction = (
             np.repeat(np.repeat(draw.integers(0, 4, (2, 4)), draw.integers(1, 3), 0)[:2], 2, axis=1) for _ in range(2)
         )
-        tables = count_image(backend().count_label_pairs(LabelMap(truth), LabelMap(prediction)))
+        tables = count_pairs(backend().count_label_pairs(LabelMap(truth), LabelMap(prediction)))
         matches = [match_as_the_script(truth, prediction, threshold) for threshold in THRESHOLDS.values()]
         assert tables["matches"].tolist() == matches
 
@@ -299,6 +301,47 @@ def test_cells_and_outlines_instead_of_numbered_cells_are_named(tmp_path: Path) 
     classes = {key: np.where(labels > 0, 1 + (np.roll(labels, 1, 0) == 0), 0) for key, labels in maps.items()}
     scores = segjudge.score(folder(tmp_path / "sent", classes), folder(tmp_path / "truth", maps), "cellpose-ap")
     assert any("no image has more than 2 labels: check that each cell has its own" in line for line in scores.warnings)
+
+
+#: Two maps of 144 cells, numbered in any order.
+CROWDS = [
+    np.kron(np.random.default_rng(k).permutation(144).reshape(12, 12) + 1, np.pad(np.ones((13, 13), int), 2))
+    for k in range(2)
+]
+
+
+def save_as_jpeg(labels: Any) -> Any:
+    file = io.BytesIO()
+    Image.fromarray(labels.astype(np.uint8)).save(file, "JPEG", quality=85)
+    return np.array(Image.open(file))
+
+
+def resize_twice(labels: Any) -> Any:
+    height, width = labels.shape
+    small = Image.fromarray(labels.astype(np.float32)).resize((width // 2, height // 2), Image.Resampling.NEAREST)
+    return np.rint(np.array(small.resize((width, height), Image.Resampling.BICUBIC))).clip(0)
+
+
+def add_noise(labels: Any) -> Any:
+    draw = np.random.default_rng(4)
+    return np.where(draw.random(labels.shape) < 0.2, draw.integers(0, 145, labels.shape), labels)
+
+
+def split_into_squares(labels: Any) -> Any:
+    rows, columns = np.indices(labels.shape) // 3
+    return (rows * 100 + columns + 1) * (labels > 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "is_named"),
+    [(save_as_jpeg, True), (resize_twice, True), (add_noise, False), (split_into_squares, False)],
+)
+def test_labels_that_jpeg_or_interpolation_changed_are_named(change: Any, is_named: bool, tmp_path: Path) -> None:
+    truth, sent = ({str(k): alter(labels) for k, labels in enumerate(CROWDS)} for alter in (np.asarray, change))
+    warnings = segjudge.score(folder(tmp_path / "s", sent), folder(tmp_path / "t", truth), "cellpose-ap").warnings
+    named = [line for line in warnings if "resize them by nearest neighbour" in line]
+    assert len(named) == is_named, warnings
+    assert all("in 2 of 2 images, most labels lie scattered in specks beside similar labels" in line for line in named)
 
 
 # ── what all families promise ───────────────────────────────────────────────
