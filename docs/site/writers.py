@@ -54,10 +54,14 @@ PICTURES = [
     Writer("tifffile", "tifffile.imwrite(path, labels.astype('int64'))", "tif", "cells"),
     Writer("tifffile", "tifffile.imwrite(path, labels.astype('uint32'), compression='zlib')", "tif", "cells"),
     Writer("tifffile", "tifffile.imwrite(path, labels.astype('uint32'), bigtiff=True)", "tif", "cells"),
+    Writer(
+        "tifffile", "tifffile.imwrite(path, [labels.astype('uint8')] * 3, photometric='rgb')", "tif", "cells",
+        "equal channels, one after the other, count as one; a line warns",
+    ),
     Writer("ImageJ", "tifffile.imwrite(path, labels.astype('float32'), imagej=True)", "tif", "cells", _IMITATED),
     Writer(
         "QuPath", "tifffile.imwrite(path, labels.astype('uint16'), ome=True, tile=(512, 512))",
-        "tif", "cells", _IMITATED,
+        "ome.tif", "cells", _IMITATED,
     ),
 ]  # fmt: skip
 RECORDS = [

@@ -46,8 +46,8 @@ _OTHER_WAYS = {
 _MOST_TAGS, _BYTES_BESIDE = 256, 1 << 20
 #: The maximum number of pages of a truth.
 _MOST_PAGES = 1 << 16
-#: The number of channels of a wide map with several.
-_CHANNELS = 3
+#: The number of channels of a wide map with several, and the value of the tag if each has strips of its own.
+_CHANNELS, _SEPARATE = 3, 2
 #: The maximum side of a tile.
 _LONGEST_TILE = 1 << 12
 #: The exclusive maximum of wide maps' labels: pairs of them must fit into 64 bits.
@@ -78,8 +78,10 @@ class _Page(NamedTuple):
     kind: str
     compression: int
     predictor: int
-    #: The number of values of a pixel, stored side by side.
+    #: The number of values of a pixel.
     channels: int
+    #: Whether each channel has strips of its own, one channel after the other.
+    is_apart: bool
     #: The (height, width) of a tile; a strip is as wide as the picture.
     tile: Size
     #: The start and length in bytes of each tile or strip.
@@ -204,7 +206,7 @@ def _page_of(tags: Dict[int, Tuple[int, ...]], *, wide: bool) -> _Page:
         raise Flaw("is damaged: it does not state its size", _UPLOAD_AGAIN)
     if _TILE_WIDTH in tags and not wide:
         raise Flaw("is written in tiles", _SAVE_AGAIN)
-    if samples != 1 and not (wide and samples == _CHANNELS and number(_PLANES, 1) == 1):
+    if samples != 1 and not (wide and samples == _CHANNELS and number(_PLANES, 1) in (1, _SEPARATE)):
         raise Flaw(f"has {samples} channels", _SAVE_AGAIN)
     letter, widths = _WIDE_KINDS.get(number(_FORMAT, 1), ("", ())) if wide else _WIDE_KINDS[1]
     if bits not in (widths if wide else (8, 16)) or (number(_FORMAT, 1) != 1 and not wide):
@@ -221,9 +223,12 @@ def _page_of(tags: Dict[int, Tuple[int, ...]], *, wide: bool) -> _Page:
         if max(tile) > _LONGEST_TILE:
             raise Flaw(f"has tiles of {tile[1]}x{tile[0]} pixels", f"Write tiles of at most {_LONGEST_TILE} pixels")
     offsets, lengths = (tags.get(key, ()) for key in keys)
-    if not all(tile) or not len(offsets) == len(lengths) == -(-size[0] // tile[0]) * -(-size[1] // tile[1]):
+    is_apart = samples > 1 and number(_PLANES, 1) == _SEPARATE
+    count = -(-size[0] // max(1, tile[0])) * -(-size[1] // max(1, tile[1])) * (samples if is_apart else 1)
+    if not all(tile) or not len(offsets) == len(lengths) == count:
         raise Flaw("is damaged: its strips do not match its size", _UPLOAD_AGAIN)
-    return _Page(size, f"{letter}{bits // 8}", compression, predictor, samples, tile, list(zip(offsets, lengths)))
+    strips = list(zip(offsets, lengths))
+    return _Page(size, f"{letter}{bits // 8}", compression, predictor, samples, is_apart, tile, strips)
 
 
 def _read_page(data: bytes, page: _Page, order: str) -> Array:
@@ -232,20 +237,22 @@ def _read_page(data: bytes, page: _Page, order: str) -> Array:
     kind = np.dtype(f"{order}{page.kind}")
     across, is_tiled = -(-width // tile_width), tile_width != width or tile_height > height
     numbers = np.empty((*page.size, page.channels), kind.newbyteorder("="))
+    down, channels = -(-height // tile_height), 1 if page.is_apart else page.channels
     for index, (offset, length) in enumerate(page.strips):
-        top, column = index // across * tile_height, index % across * tile_width
+        first, cell = divmod(index, across * down)
+        top, column = cell // across * tile_height, cell % across * tile_width
         rows = tile_height if is_tiled else min(tile_height, height - top)
         if offset + length > len(data):
             raise Flaw("is cut off: the file ends inside its pixels", _UPLOAD_AGAIN)
-        count = rows * tile_width * page.channels * kind.itemsize
+        count = rows * tile_width * channels * kind.itemsize
         inflated = _inflate(data[offset : offset + length], page.compression, count)
         if page.predictor == _FLOAT_PREDICTOR:
-            pixels = _join_floats(inflated, (rows, tile_width, page.channels), kind.itemsize)
+            pixels = _join_floats(inflated, (rows, tile_width, channels), kind.itemsize)
         else:
-            pixels = np.frombuffer(inflated, kind).reshape(rows, tile_width, page.channels)
+            pixels = np.frombuffer(inflated, kind).reshape(rows, tile_width, channels)
         if page.predictor == _PREVIOUS_PREDICTOR:
             pixels = np.cumsum(pixels, axis=1, dtype=numbers.dtype)
-        region = numbers[top : top + rows, column : column + tile_width]
+        region = numbers[top : top + rows, column : column + tile_width, first : first + channels]
         region[:] = pixels[: region.shape[0], : region.shape[1]]
     if page.channels > 1 and (numbers[..., :1] != numbers).any():
         raise Flaw("is a colour picture", _SAVE_AGAIN)

@@ -127,13 +127,15 @@ def test_videos_with_equal_channels_are_scored_with_a_warning(tmp_path: Path) ->
 
 @pytest.mark.parametrize("kind", ["uint8", "uint16"])
 @pytest.mark.parametrize("options", [{}, {"tile": (16, 16)}, {"compression": "zlib", "predictor": 2}], ids=str)
-def test_tiffs_with_equal_channels_are_read(kind: str, options: dict[str, Any]) -> None:
-    picture = np.stack([LABELS] * 3, axis=-1).astype(kind)
+@pytest.mark.parametrize("axis", [-1, 0], ids=["pixel by pixel", "channel by channel"])
+def test_tiffs_with_equal_channels_are_read(axis: int, kind: str, options: dict[str, Any]) -> None:
+    picture = np.stack([LABELS] * 3, axis=axis).astype(kind)
+    options = {**options, "planarconfig": "contig" if axis else "separate"}
     out = io.BytesIO()
     tifffile.imwrite(out, picture, photometric="rgb", **options)
     assert tiff.has_channels(out.getvalue())
     assert np.array_equal(tiff.read_labels(out.getvalue(), LABELS.shape, wide=True), LABELS)
-    picture[8, 9, 1] += 1
+    np.moveaxis(picture, axis, -1)[8, 9, 1] += 1
     out = io.BytesIO()
     tifffile.imwrite(out, picture, photometric="rgb", **options)
     with pytest.raises(Flaw, match="is a colour picture"):

@@ -1,7 +1,8 @@
 """Label maps of images as PNG or TIFF, named as Cellpose names them.
 
 The mask of `007_img.png` is `007_masks.png` in Cellpose's test set, and `007_img_cp_masks.png` or `.tif` as Cellpose
-saves it. All three names mean the image 007. If any name has such an ending, files without one are ignored.
+saves it. All three names mean the image 007, and so do those of OME-TIFFs, such as `007_masks.ome.tif`. If any name has
+such an ending, files without one are ignored.
 """
 
 from __future__ import annotations
@@ -33,13 +34,14 @@ _SEND = "Send one zip with a PNG or TIFF of labels for each image, such as 007_m
 _NOUNS = UnitNouns("masks", "007_masks.png", "image")
 _LABELS = "Write the number of its cell in each pixel, in grey of 8 or 16 bits, and 0 for background"
 _ENDINGS = (".png", ".tif", ".tiff")
+_OME = re.compile(r"\.ome$", re.IGNORECASE)
 _MASK = re.compile(r"(?:_img)?(?:_cp)?_masks?$", re.IGNORECASE)
 
 
 def _list_masks(members: Iterable[str]) -> Dict[str, List[str]]:
     """Return the files of masks by the image that their names denote."""
     paths = [(member, os.path.splitext(member.rpartition("/")[2])) for member in sorted(members)]
-    stems = {member: stem for member, (stem, ending) in paths if ending.lower() in _ENDINGS}
+    stems = {member: _OME.sub("", stem) or stem for member, (stem, ending) in paths if ending.lower() in _ENDINGS}
     masks = {member: stem for member, stem in stems.items() if _MASK.search(stem)} or stems
     by_image: Dict[str, List[str]] = {}
     for member, stem in masks.items():
