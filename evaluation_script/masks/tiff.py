@@ -239,7 +239,7 @@ def _read_page(data: bytes, page: _Page, order: str) -> Array:
     numbers = np.empty((*page.size, page.channels), kind.newbyteorder("="))
     down, channels = -(-height // tile_height), 1 if page.is_apart else page.channels
     for index, (offset, length) in enumerate(page.strips):
-        first, cell = divmod(index, across * down)
+        channel, cell = divmod(index, across * down)
         top, column = cell // across * tile_height, cell % across * tile_width
         rows = tile_height if is_tiled else min(tile_height, height - top)
         if offset + length > len(data):
@@ -252,7 +252,7 @@ def _read_page(data: bytes, page: _Page, order: str) -> Array:
             pixels = np.frombuffer(inflated, kind).reshape(rows, tile_width, channels)
         if page.predictor == _PREVIOUS_PREDICTOR:
             pixels = np.cumsum(pixels, axis=1, dtype=numbers.dtype)
-        region = numbers[top : top + rows, column : column + tile_width, first : first + channels]
+        region = numbers[top : top + rows, column : column + tile_width, channel : channel + channels]
         region[:] = pixels[: region.shape[0], : region.shape[1]]
     if page.channels > 1 and (numbers[..., :1] != numbers).any():
         raise Flaw("is a colour picture", _SAVE_AGAIN)
