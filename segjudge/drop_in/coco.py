@@ -9,7 +9,7 @@ import sys
 import threading
 import urllib
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from itertools import chain
 from operator import itemgetter
@@ -70,6 +70,8 @@ def _import_incumbent() -> Any:
 with without_collector():
     INCUMBENT = _import_incumbent()
 _Incumbent: Any = INCUMBENT.COCO
+#: Held while a thread creates attributes or holds back what pycocotools prints, which is one stream for all threads.
+_LOCK = threading.RLock()
 #: Attributes that are created when they are first read.
 _LATE = ("dataset", "anns", "imgToAnns", "catToImgs", "imgs", "cats")
 #: The protocols that read detections, by what is compared.
@@ -82,6 +84,23 @@ _COCO_POINTS = 17
 _FIRST_RECORD = 1 << 16
 #: The exceptions for annotations that pycocotools itself accepts or explains.
 NOT_OURS = (*UNUSUAL, UsageError, SubmissionError, HostError, ArithmeticError)
+
+
+def _renew_lock() -> None:
+    """Replace the lock in a forked process, in which no thread would release it."""
+    global _LOCK  # noqa: PLW0603 - as `random` and `logging` do it
+    _LOCK = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
+@contextlib.contextmanager
+def hold_output() -> Iterator[None]:
+    """Discard what is printed, for one thread at a time: the stream of two would not return to its place."""
+    with _LOCK, contextlib.redirect_stdout(io.StringIO()):
+        yield
 
 
 class COCO(_Incumbent):  # type: ignore[misc]
@@ -126,6 +145,12 @@ class COCO(_Incumbent):  # type: ignore[misc]
         """Create an attribute on first use."""
         if name not in _LATE:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        with _LOCK:
+            if name not in vars(self):  # another thread may have created it meanwhile
+                self._create(name)
+        return vars(self)[name]
+
+    def _create(self, name: str) -> None:
         if name == "dataset":
             self.dataset = (
                 self._make_dataset() if self._detections is None else self._make_detections(*self._detections)
@@ -135,9 +160,8 @@ class COCO(_Incumbent):  # type: ignore[misc]
             key = "images" if name == "imgs" else "categories"
             setattr(self, name, {row["id"]: row for row in self.list_rows(key)})
         else:
-            with contextlib.redirect_stdout(io.StringIO()):
+            with hold_output():
                 self.createIndex()
-        return vars(self)[name]
 
     def _make_dataset(self) -> Any:
         if self._annotations is None:
@@ -147,7 +171,7 @@ class COCO(_Incumbent):  # type: ignore[misc]
         return {**self._document, "annotations": annotations}
 
     def _make_detections(self, truth: "COCO", data: bytes | list[dict[str, Any]]) -> Any:
-        with contextlib.redirect_stdout(io.StringIO()), without_collector():
+        with hold_output(), without_collector():
             bare = truth.hide_annotations()
             if isinstance(data, bytes):
                 return _Incumbent.loadRes(bare, json.loads(data)).dataset
@@ -159,16 +183,18 @@ class COCO(_Incumbent):  # type: ignore[misc]
     def hide_annotations(self) -> Any:
         """Return all but the annotations, for pycocotools."""
         bare = _Incumbent()
-        source = vars(self).get("dataset", self._document)
+        with _LOCK:
+            source = vars(self).get("dataset", self._document)
         bare.dataset, bare.imgs = {key: rows for key, rows in source.items() if key != "annotations"}, self.imgs
         return bare
 
     def list_rows(self, key: str) -> list[dict[str, Any]]:
         """Return the dataset's `images` or `categories`."""
-        if "dataset" in vars(self):
-            rows: list[dict[str, Any]] = self.dataset[key]
-            return rows
-        return self._document[key] if self._detections is None else self._detections[0].list_rows(key)
+        with _LOCK:
+            if "dataset" in vars(self):
+                rows: list[dict[str, Any]] = self.dataset[key]
+                return rows
+            return self._document[key] if self._detections is None else self._detections[0].list_rows(key)
 
     def getCatIds(self, catNms: Any = (), supNms: Any = (), catIds: Any = ()) -> list[int]:
         """Return the ids of categories with these names, supercategories or ids, or of all."""
@@ -208,12 +234,13 @@ class COCO(_Incumbent):  # type: ignore[misc]
 
         Return None if a program has seen them. Raises one of `NOT_OURS` if pycocotools must read keypoints.
         """
-        if "dataset" in vars(self) or self._detections is not None:
-            return None
-        if kind not in self._columns:
-            self._columns[kind] = self._read_truth(kind)
-        truth: InstanceTruth = self._columns[kind]
-        return truth
+        with _LOCK:
+            if "dataset" in vars(self) or self._detections is not None:
+                return None
+            if kind not in self._columns:
+                self._columns[kind] = self._read_truth(kind)
+            truth: InstanceTruth = self._columns[kind]
+            return truth
 
     def _read_truth(self, kind: str) -> InstanceTruth:
         document = self._document
@@ -235,6 +262,10 @@ class COCO(_Incumbent):  # type: ignore[misc]
 
     def find_records(self, truth: Any, kind: str) -> InstanceRecords | None:
         """Return the detections as arrays; None if the program has changed or seen them, or Python must read them."""
+        with _LOCK:
+            return self._find_records(truth, kind)
+
+    def _find_records(self, truth: Any, kind: str) -> InstanceRecords | None:
         if self._detections is None or self._detections[0] is not truth:
             return None
         data = self._detections[1]

@@ -1,9 +1,7 @@
 """A drop-in replacement of `pycocotools.cocoeval`: the same methods and numbers, faster."""
 
-import contextlib
 import copy
 import datetime
-import io
 import os
 from dataclasses import replace
 from typing import Any
@@ -15,7 +13,16 @@ with without_collector():  # as in `coco`
     import numpy as np
     from pycocotools import cocoeval as incumbent
 
-    from segjudge.drop_in.coco import COCO, INCUMBENT, NOT_OURS, PROTOCOLS, clear_masks, read_rows, truth_of_points
+    from segjudge.drop_in.coco import (
+        COCO,
+        INCUMBENT,
+        NOT_OURS,
+        PROTOCOLS,
+        clear_masks,
+        hold_output,
+        read_rows,
+        truth_of_points,
+    )
     from segjudge.evaluation_script.families.instances.keypoints import TrueKeypoints
     from segjudge.evaluation_script.families.instances.matching import (
         ImageBlock,
@@ -112,7 +119,7 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
             raise UsageError("boundaries have precision and recall, but no evalImgs and ious")
         accumulated, params = self.eval, self.params
         self.params = copy.deepcopy(self._paramsEval)
-        with contextlib.redirect_stdout(io.StringIO()):
+        with hold_output():
             super().evaluate()
         self.eval, self.params, self._counts = accumulated, params, counts
 
@@ -222,7 +229,7 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
         if self._counts is None or p is not None or not _are_equal(self.params, self._paramsEval):
             if not self._paramsEval:
                 raise UsageError("call evaluate() first")
-            with contextlib.redirect_stdout(io.StringIO()):
+            with hold_output():
                 super().accumulate(p)
             return
         if not self.params.useCats:

@@ -8,7 +8,9 @@ import io
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -677,6 +679,44 @@ assert len(modules) == 1 and modules[0].Request is urllib.request.Request
 assert sys.modules["urllib.request"] is urllib.request is not modules[0]
 """
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+
+
+@pytest.mark.long
+def test_threads_may_share_a_dataset_and_its_detections(tmp_path: Path) -> None:
+    """Each attribute is created once, and what pycocotools prints is held back for one thread at a time."""
+    truth, sent = files_of(*small(8, "both"), tmp_path)
+    uses: list[Callable[[Any, Any], Any]] = [
+        lambda dataset, _: dataset.anns, lambda dataset, _: dataset.dataset, lambda _, detections: detections.anns,
+        lambda *_: None,
+    ]  # fmt: skip
+
+    def evaluate(sides: tuple[Any, Any], number: int, barrier: threading.Barrier | None = None) -> list[float]:
+        if barrier:
+            barrier.wait()
+        uses[number](*sides)
+        evaluation = COCOeval(*sides, "bbox")
+        evaluation.evaluate()
+        evaluation.accumulate()
+        evaluation.summarize()
+        assert len(evaluation.evalImgs)
+        return [float(value) for value in evaluation.stats]
+
+    def load() -> tuple[Any, Any]:
+        dataset = stand_in.COCO(truth)
+        return dataset, dataset.loadRes(sent)
+
+    with contextlib.redirect_stdout(io.StringIO()) as printed, ThreadPoolExecutor(len(uses)) as pool:
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        try:
+            expected = evaluate(load(), 3)
+            for _ in range(12):
+                sides, barrier = load(), threading.Barrier(len(uses))
+                runs = [pool.submit(evaluate, sides, number, barrier) for number in range(len(uses))]
+                assert [run.result() for run in runs] == [expected] * len(uses)
+                assert sys.stdout is printed
+        finally:
+            sys.setswitchinterval(interval)
 
 
 def test_a_program_may_ask_for_annotations_and_change_them(tmp_path: Path) -> None:
