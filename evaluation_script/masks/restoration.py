@@ -175,8 +175,8 @@ def smooth(pixels: Array) -> Array:
 
 def cut_square(pixels: Array, *, centered: bool) -> Array:
     """Return the part of pixels that shows the image, if it was padded to a square and then had its own size again."""
-    places = []
-    for side in pixels.shape:
+    for axis, side in enumerate(pixels.shape):
         length = max(1, side * side // max(pixels.shape))
-        places.append((side - length) // 2 * centered + np.arange(side) * length // side)
-    return pixels[np.ix_(*places)]
+        if length < side:
+            pixels = pixels.take((side - length) // 2 * centered + np.arange(side) * length // side, axis)
+    return pixels

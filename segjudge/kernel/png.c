@@ -17,7 +17,10 @@
 
 /* ── checksums ── */
 
-static uint32_t crc_tables[8][256];
+/* How many bytes are added to a checksum at once, whose tables do not wait for each other. */
+#define CRC_STEP 16
+
+static uint32_t crc_tables[CRC_STEP][256];
 
 __attribute__((constructor)) static void make_crc_tables(void)
 {
@@ -26,7 +29,7 @@ __attribute__((constructor)) static void make_crc_tables(void)
         for (int bit = 0; bit < 8; bit++)
             crc_tables[0][byte] = crc_tables[0][byte] >> 1 ^ (0xedb88320u & -(crc_tables[0][byte] & 1));
     }
-    for (int i = 1; i < 8; i++)
+    for (int i = 1; i < CRC_STEP; i++)
         for (int byte = 0; byte < 256; byte++)
             crc_tables[i][byte] = crc_tables[i - 1][byte] >> 8 ^ crc_tables[0][crc_tables[i - 1][byte] & 255];
 }
@@ -34,11 +37,14 @@ __attribute__((constructor)) static void make_crc_tables(void)
 static uint32_t crc32_of(const uint8_t *bytes, int64_t count)
 {
     uint32_t crc = 0xffffffffu;
-    for (; count >= 8; bytes += 8, count -= 8) {
-        uint64_t word = sj_load(bytes) ^ crc;
-        crc = 0;
-        for (int i = 0; i < 8; i++)
-            crc ^= crc_tables[7 - i][word >> 8 * i & 255];
+    for (; count >= CRC_STEP; bytes += CRC_STEP, count -= CRC_STEP) {
+        uint64_t words[2] = {sj_load(bytes) ^ crc, sj_load(bytes + 8)};
+        uint32_t even = 0, odd = 0;
+        for (int i = 0; i < CRC_STEP; i += 2) {
+            even ^= crc_tables[CRC_STEP - 1 - i][words[i / 8] >> 8 * (i % 8) & 255];
+            odd ^= crc_tables[CRC_STEP - 2 - i][words[i / 8] >> 8 * (i % 8 + 1) & 255];
+        }
+        crc = even ^ odd;
     }
     for (; count; bytes++, count--)
         crc = crc >> 8 ^ crc_tables[0][(crc ^ *bytes) & 255];
