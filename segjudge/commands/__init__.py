@@ -103,7 +103,7 @@ EXIT_CODES = {
     0: "success",
     1: "faulty results, or a faulty agent",
     2: "wrong usage; or a file, folder or address that does not exist",
-    3: "faulty truth or challenge, full disk, or a defect in Segjudge",
+    3: "faulty truth or challenge; missing or rejected token of a host; full disk; a defect in Segjudge",
     4: "`check`: EvalAI would accept the challenge, but it would not work, or has warnings under `--strict`; "
     "`compare --fail-below`: the gain is too small; `worker`: the server rejects the token",
     130: "stopped with Ctrl-C",
