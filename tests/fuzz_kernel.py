@@ -218,8 +218,15 @@ def volumes(generator: random.Random, kernel: Kernel) -> None:
     size = shape[0] * shape[1] * shape[2]
     one, two = (np.frombuffer(some_bytes(generator, size), np.uint8).reshape(shape) for _ in range(2))
     spacing = tuple(generator.choice([1, 0.3, 5, 1e-9, 1e9, 0, -1, float("nan"), float("inf")]) for _ in range(3))
-    kernel.find_distances(one, two, tuple(generator.choice([1, 0.7, 3]) for _ in range(3)))
-    kernel.find_distances(one, two, spacing)
+    kernel.find_distances(one, two, tuple(generator.choice([1, 0.7, 3]) for _ in range(3)), float("inf"))
+    kernel.find_distances(one, two, spacing, generator.choice([0.1, 9, 1e300, -1, float("nan")]))
+    scattered = np.zeros(
+        (2, generator.randrange(1, 30), generator.randrange(1, 30), generator.randrange(1, 90)), np.uint8
+    )
+    for side, count in zip(scattered, (generator.choice([3, 100]), generator.choice([1, 2, 9]))):
+        for _ in range(count):
+            side.reshape(-1)[generator.randrange(side.size)] = generator.choice([1, 255, 77])
+    kernel.find_distances(*scattered, tuple(generator.choice([1, 0.7, 3, 1e-9]) for _ in range(3)), float("inf"))
     kernel.find_corners(one > 0)
     kernel.find_boxes(one.astype(generator.choice(["<u1", "<u2", "<u4"])), generator.choice([1, 2, 255, 256, 70_000]))
     sides = [*shape]
@@ -227,7 +234,7 @@ def volumes(generator: random.Random, kernel: Kernel) -> None:
     if min(sides) > 0 and sides[0] * sides[1] * sides[2] > size:
         sides = [1 << 40, 1 << 40, 1 << 40]
     count, out = generator.choice([0, 1, size, -1, 1 << 40]), np.zeros(size)
-    kernel.library.sj_squares(one, two, *sides, np.ones(3), out, count)
+    kernel.library.sj_squares(one, two, *sides, np.ones(4), out, count, np.zeros(1))
     kernel.library.sj_corners(one, *sides, np.zeros(8 * size, np.uint8))
     kernel.library.sj_boxes(one, generator.choice([1, 0, 3]), *sides, 256, np.zeros(256), np.zeros(6 * 256))
 

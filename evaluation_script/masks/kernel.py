@@ -199,15 +199,19 @@ class Kernel:
         status = self.library.sj_corners(mask.view(np.uint8), *mask.shape, codes)
         return codes if status == _FINE else None
 
-    def find_distances(self, queries: Array, places: Array, spacing: Tuple[float, float, float]) -> Optional[Array]:
-        """Return the distance of each query to the nearest place; bytes other than 0 and 255 mark both."""
+    def find_distances(
+        self, queries: Array, places: Array, spacing: Tuple[float, float, float], limit: float
+    ) -> Optional[Array]:
+        """Return the distance of each query to the nearest place; bytes other than 0 and 255 mark both.
+
+        It is infinite if its square is not below the limit.
+        """
         if queries.shape != places.shape or queries.dtype != np.uint8 or places.dtype != np.uint8:
             return None
-        # A flag for each voxel of a volume would take much memory.
-        count = np.count_nonzero(queries) - sum(np.count_nonzero(plane == LABELS - 1) for plane in queries)
-        distances = np.zeros(count)
-        status = self.library.sj_squares(queries, places, *queries.shape, np.array(spacing), distances, count)
-        return np.sqrt(distances, out=distances) if status == _FINE else None
+        distances, count = np.empty(np.count_nonzero(queries)), np.zeros(1, np.int64)
+        numbers = np.array([*spacing, limit])
+        status = self.library.sj_squares(queries, places, *queries.shape, numbers, distances, len(distances), count)
+        return np.sqrt(distances[: count[0]]) if status == _FINE else None
 
     def check_runs(self, texts: List[str], pixels: Array) -> Tuple[Array, Array]:
         """Return the fault (a key of `run_lengths.FAULTS`, or 0) and the area of each mask."""

@@ -21,7 +21,7 @@ from .run_lengths import pack_texts
 from .stack import Size, Stack
 
 #: The value that a library's `sj_abi` must return.
-_ABI = 26
+_ABI = 27
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library in this folder, beside a file with its checksum.
@@ -74,7 +74,7 @@ _SIGNATURES = {
     "sj_survey": "u1[] u1[] i8 i8 u4 i4 i8[] i8 u1[]",
     "sj_boxes": "[] i4 i8 i8 i8 i8 i8[] i8[]",
     "sj_corners": "u1[] i8 i8 i8 u1[]",
-    "sj_squares": "u1[] u1[] i8 i8 i8 f8[] f8[] i8",
+    "sj_squares": "u1[] u1[] i8 i8 i8 f8[] f8[] i8 i8[]",
     "sj_check_runs": "* i8 i8[] i8 i8[] i1[] i8[]",
     "sj_mask_boxes": "* i8 i8[] i8 i8[] i8[]",
     "sj_paint_runs": "* i8 i8[] i8 u1[] i8 u1[]",
@@ -221,7 +221,7 @@ def _volumes(kernel: Kernel) -> _Answers:
     yield codes, [outer, middle, [[0, 0, 0], [0, 64, 4], [0, 16, 1]]]
     if codes is not None:
         far = [3.0016662039607267, 3.0, 0.1]
-        yield kernel.find_distances(codes, codes[::-1], (0.1, 3.0, 5.0)), [*far, *[0.0] * 9, *far[::-1]]
+        yield kernel.find_distances(codes, codes[::-1], (0.1, 3.0, 5.0), np.inf), [*far, *[0.0] * 9, *far[::-1]]
 
 
 def _runs(kernel: Kernel) -> _Answers:

@@ -2,7 +2,7 @@
  *
  * The square of a distance is the least sum of squares of steps times the spacing, x and y first, then z, in 64
  * bits. Rounding keeps the order of sums, so the least sum has the same bits in any order of search. */
-#include "kernel.h"
+#include "nearest.h"
 
 #include <float.h>
 #include <math.h>
@@ -25,6 +25,10 @@
  * of queries. */
 #define LOOKUPS 8
 #define EARLY 0.125
+/* The lookups per query after which places in blocks are searched if they are few: as many as each query takes there,
+ * and another one for so many large blocks. */
+#define AT_FIRST 64
+#define BLOCKS_A_LOOKUP 4
 /* A bound of the rounding error of two parabolas' crossing, in units in the last place. */
 #define MARGIN 64
 
@@ -154,7 +158,7 @@ typedef struct {
     uint8_t *has_place, *has_query;
     int64_t first, last; /* the range of planes with places */
     int64_t *next;
-    double spacing[3], *squares[3];
+    double spacing[3], *squares[3], limit; /* the square from which on no distance is needed */
     int64_t lookups;
     double *out;
 } field;
@@ -230,7 +234,7 @@ static double search_plane(field *all, int64_t plane, int64_t y, int64_t x, doub
 
 static double search(field *all, int64_t z, int64_t y, int64_t x)
 {
-    double best = INFINITY;
+    double best = all->limit;
     for (int64_t step = 0; step <= z || step < all->of.depth - z; step++) {
         double rest = all->squares[2][step];
         if (rest >= best)
@@ -244,14 +248,21 @@ static double search(field *all, int64_t z, int64_t y, int64_t x)
     return best;
 }
 
-/* Answer the queries one by one; return whether that needed no more than the allowed lookups. */
-static int search_all(field *all, int64_t count)
+/* Return the lookups that take as long as the transform. */
+static double count_lookups(const field *all, int64_t count)
 {
-    int64_t rows = all->of.depth * all->of.height, columns = 0;
+    int64_t columns = 0;
     for (int64_t x = 0; x < all->of.width; x++)
         columns += all->has_query[x];
     double lines = (double)all->of.height * (double)columns, planes = (double)(all->last - all->first);
-    double most = LOOKUPS * (lines * (planes > 1 ? planes : 1) + (double)count);
+    return LOOKUPS * (lines * (planes > 1 ? planes : 1) + (double)count);
+}
+
+/* Answer the queries one by one; return whether that needed no more than the allowed lookups. */
+static int search_all(field *all, int64_t count, double most)
+{
+    int64_t rows = all->of.depth * all->of.height;
+    all->lookups = 0;
     for (int64_t row = 0; row < rows; row++) {
         const uint8_t *queries = all->queries + row * all->of.width;
         double *out = all->out + all->next[row], share = count ? (double)all->next[row] / (double)count : 1;
@@ -448,8 +459,31 @@ static int transform_all(field *all)
     return status;
 }
 
-/* Prepare a box, and answer its queries; the caller owns the tables. */
-static int measure_field(field *all, int64_t answers)
+/* Answer all queries in the fastest way: one by one while places are near, else by blocks if these are few, or by the
+ * transform. */
+static int answer_all(field *all, int64_t count)
+{
+    double most = count_lookups(all, count), few = AT_FIRST * (double)count;
+    if (few < most && search_all(all, count, few))
+        return SJ_FINE;
+    if (few < most && all->first < all->last) {
+        sj_volume places = {all->of.depth, all->of.height, all->of.width, all->places}, queries = places;
+        queries.bytes = all->queries;
+        sj_blocks *blocks = sj_make_blocks(&places, all->spacing);
+        int status = SJ_NO_MEMORY;
+        double lookups = blocks ? few + (double)(count * sj_count_blocks(blocks)) / BLOCKS_A_LOOKUP : 0;
+        if (lookups < most && blocks)
+            status = sj_search_blocks(blocks, &queries, all->next, all->out);
+        int is_answered = lookups < most;
+        sj_free_blocks(blocks);
+        if (is_answered)
+            return status;
+    }
+    return search_all(all, count, most) ? SJ_FINE : transform_all(all);
+}
+
+/* Prepare a box, and answer its queries, for which there is room; the caller owns the tables. */
+static int measure_field(field *all, int64_t room, int64_t *answers)
 {
     int64_t rows = all->of.depth * all->of.height, width = all->of.width, count = 0;
     const int64_t sides[3] = {width, all->of.height, all->of.depth};
@@ -471,25 +505,32 @@ static int measure_field(field *all, int64_t answers)
         all->first = all->has_place[row] && all->first > row / all->of.height ? row / all->of.height : all->first;
         all->last = all->has_place[row] ? row / all->of.height + 1 : all->last;
     }
-    if (count != answers)
+    if (count > room)
         return SJ_BAD_CALL;
-    return search_all(all, count) ? SJ_FINE : transform_all(all);
+    int status = answer_all(all, count);
+    for (int64_t answer = 0; answer < count; answer++)
+        all->out[answer] = all->out[answer] < all->limit ? all->out[answer] : INFINITY;
+    *answers = count;
+    return status;
 }
 
-/* Write the square of each query's distance to the nearest place, infinite if there is none; they are bytes but 0 and
- * 255. */
+/* Write the square of each query's distance to the nearest place, infinite if none is nearer than a limit, and the
+ * number of queries; both are bytes but 0 and 255. The limit, a square, follows the spacing along x, y and z. */
 SJ_EXPORT int sj_squares(
     const uint8_t *queries, const uint8_t *places, int64_t depth, int64_t height, int64_t width, const double *spacing,
-    double *out, int64_t answers)
+    double *out, int64_t room, int64_t *answers)
 {
-    field all = {{depth, height, width}, queries, places, NULL, NULL, NULL, depth, 0, NULL, {0, 0, 0}, {NULL, NULL, NULL}, 0, out};
-    if (!queries || !places || !spacing || !out || !is_shape(&all.of))
+    field all = {{depth, height, width}, queries, places, NULL, NULL, NULL, depth, 0, NULL, {0, 0, 0}, {NULL, NULL, NULL}, 0, 0, out};
+    if (!queries || !places || !spacing || !out || !answers || !is_shape(&all.of))
         return SJ_BAD_CALL;
     for (int axis = 0; axis < 3; axis++) {
         all.spacing[axis] = spacing[axis];
         if (!(spacing[axis] > 0 && spacing[axis] < 1e100))
             return SJ_BAD_CALL;
     }
+    all.limit = spacing[3];
+    if (!(all.limit > 0))
+        return SJ_BAD_CALL;
     int64_t rows = depth * height;
     double *squares = malloc((size_t)(width + height + depth) * sizeof *squares);
     all.steps = malloc((size_t)(rows * width) * sizeof *all.steps);
@@ -499,7 +540,7 @@ SJ_EXPORT int sj_squares(
     int status = SJ_NO_MEMORY;
     if (squares && all.steps && all.has_place && all.has_query && all.next) {
         all.squares[0] = squares, all.squares[1] = squares + width, all.squares[2] = squares + width + height;
-        status = measure_field(&all, answers);
+        status = measure_field(&all, room, answers);
     }
     free(squares);
     free(all.steps);

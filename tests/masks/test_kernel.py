@@ -994,7 +994,7 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_boxes(None, 1, 1, 1, 1, 1, None, None) == LOADED.sj_corners(None, 1, 1, 1, None) == -1
     assert LOADED.sj_small_runs(None, 1, 1, 1, None, 1, None, 65, 0, 1, 1, None, None, 1, None) == -1
     assert LOADED.sj_groups(None, 1, 4, None, 4, None) == LOADED.sj_grow(None, 1, 1, 1, None, 1, None) == -1
-    assert LOADED.sj_squares(None, None, 1, 1, 1, None, None, 0) == -1
+    assert LOADED.sj_squares(None, None, 1, 1, 1, None, None, 0, None) == -1
     assert LOADED.sj_check_runs(None, 1, None, 1, None, None, None) == -1
     assert LOADED.sj_mask_boxes(None, 1, None, 1, None, None) == -1
     assert LOADED.sj_paint_runs(None, 1, None, 1, None, 1, None) == -1
@@ -1029,9 +1029,9 @@ def test_arrays_of_other_kinds_and_sizes_than_the_kernel_takes_are_left_to_numpy
     assert KERNEL.find_corners(volume) is not None
     assert KERNEL.find_corners(bytes_[None]) is None
     assert KERNEL.find_boxes(volume, 2) is KERNEL.find_boxes(labels[None], 3) is None
-    assert KERNEL.find_distances(bytes_[None], bytes_[None], (1, 1, 1)) is not None
+    assert KERNEL.find_distances(bytes_[None], bytes_[None], (1, 1, 1), 9) is not None
     for places, spacing in ((bytes_[None, :1], 1), (volume, 1), (bytes_[None], 0), (bytes_[None], float("nan"))):
-        assert KERNEL.find_distances(bytes_[None], places, (1, 1, spacing)) is None
+        assert KERNEL.find_distances(bytes_[None], places, (1, 1, spacing), 9) is None
     mask, stack = stack_of(bytes_ > 0), stack_of(np.ones((2, 3), bool))
     assert KERNEL.compare([(mask, mask)], ((0, 0, 0),)) is not None
     for pairs in ([(mask, stack)], [(mask, mask), (stack, stack)], [(mask, stack_of(bytes_ > 0, bytes_ > 0))], []):

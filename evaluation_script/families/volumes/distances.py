@@ -6,6 +6,7 @@ the order of sums, so the kernel and numpy find the same bits in whichever order
 
 from __future__ import annotations
 
+import sys
 from functools import cached_property
 from typing import Any, Callable, Iterator, List, NamedTuple, Tuple
 
@@ -40,6 +41,8 @@ _MANY_ROWS, _SPAN, _PRECISE = 16, 16, 2.0**-48
 _TRIED = 8
 #: The nearness of a place itself.
 _SAME = 255
+#: The share of a square within which rounding may decide whether it is beyond a limit.
+_ROUNDING = 1e-9
 #: The number of steps after which the transform checks whether more can matter.
 _CHECKED = 8
 
@@ -120,13 +123,15 @@ class _Queries(NamedTuple):
         return _Queries(*(values[chosen] for values in self))
 
 
-def find_distances(queries: Array, places: Array, spacing: Spacing) -> Array:
+def find_distances(queries: Array, places: Array, spacing: Spacing, farthest: float = np.inf) -> Array:
     """Return the distance from each query voxel to the nearest place, in the order of the array.
 
-    Bytes other than 0 and 255 mark queries and places. Without a place the distance is infinite.
+    Bytes other than 0 and 255 mark queries and places. Without a place the distance is infinite, and so it is beyond
+    the farthest place that matters.
     """
+    limit = farthest * farthest * (1 + _ROUNDING) + sys.float_info.min
     kernel = backend().kernel
-    kernel_distances = kernel.find_distances(queries, places, spacing) if kernel else None
+    kernel_distances = kernel.find_distances(queries, places, spacing, limit) if kernel else None
     if kernel_distances is not None:
         return kernel_distances
     count = int(np.count_nonzero(queries))
@@ -138,16 +143,18 @@ def find_distances(queries: Array, places: Array, spacing: Spacing) -> Array:
     start, open_queries = 0, []
     for planes in cut_slabs(queries.shape):
         listed = _list_queries(queries[planes], planes.start, start, field)
+        np.minimum(listed.best, limit, out=listed.best)
         start += len(listed.indices)
         columns = np.count_nonzero(queries[planes].any(axis=(0, 1)))
-        limit = _LOOKUPS * columns * (queries[planes].size // queries.shape[2])
-        unanswered = _search(listed, field, limit, answers)
+        lookups = _LOOKUPS * columns * (queries[planes].size // queries.shape[2])
+        unanswered = _search(listed, field, lookups, answers)
         answers[unanswered.indices] = unanswered.best
         if len(unanswered.indices):
             open_queries.append((unanswered.indices, unanswered.voxels))
     del queries
     if open_queries:
         _transform(open_queries, field, answers)
+    answers[answers >= limit] = np.inf
     np.sqrt(answers, out=answers)
     return answers
 

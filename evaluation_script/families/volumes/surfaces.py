@@ -157,10 +157,13 @@ def find_surface(mask: Array) -> Array:
     return codes
 
 
-def measure_codes(codes: List[Array], spacing: Spacing) -> Sides:
-    """Return the surface elements of both masks and their distances, given the codes of truth and prediction."""
+def measure_codes(codes: List[Array], spacing: Spacing, farthest: float = np.inf) -> Sides:
+    """Return the surface elements of both masks and their distances, given the codes of truth and prediction.
+
+    Those beyond the farthest are infinite.
+    """
     _check_codes(*codes)
-    distances = measure_distances(codes, spacing)
+    distances = measure_distances(codes, spacing, farthest)
     areas = list_areas(spacing)
     return Sides(*(Surface(*side, areas) for side in zip(distances, map(_list_kinds, codes))))
 
@@ -235,9 +238,9 @@ def _check_codes(truth: Array, prediction: Array) -> None:
         raise Flaw(fault, "Check the labels of the truth, which look like noise")
 
 
-def measure_distances(places: List[Array], spacing: Spacing) -> List[Array]:
-    """Return the distances from each side's places to the other side's."""
-    return [find_distances(places[index], places[1 - index], spacing) for index in range(2)]
+def measure_distances(places: List[Array], spacing: Spacing, farthest: float = np.inf) -> List[Array]:
+    """Return the distances from each side's places to the other side's; infinite beyond the farthest."""
+    return [find_distances(places[index], places[1 - index], spacing, farthest) for index in range(2)]
 
 
 # ── metrics ─────────────────────────────────────────────────────────────────
@@ -253,7 +256,7 @@ def share_within(sides: Sides, tolerance: float) -> float:
 def share_of_codes(codes: List[Array], spacing: Spacing, tolerance: float) -> float:
     """Return NSD given the codes of truth and prediction; many places are measured only near both sides."""
     if sum(map(np.count_nonzero, codes)) <= _MOST_FAR:
-        return share_within(measure_codes(codes, spacing), tolerance)
+        return share_within(measure_codes(codes, spacing, tolerance), tolerance)
     _check_codes(*codes)
     total = add([sum_areas(kinds, list_areas(spacing)) for kinds in map(_list_kinds, codes)])
     reaches = [int(tolerance / step) + 1 for step in spacing[::-1]]
@@ -263,7 +266,7 @@ def share_of_codes(codes: List[Array], spacing: Spacing, tolerance: float) -> fl
     )
     if any(side.start >= side.stop for side in near):
         return 0.0
-    sides = measure_codes([np.ascontiguousarray(side[near]) for side in codes], spacing)
+    sides = measure_codes([np.ascontiguousarray(side[near]) for side in codes], spacing, tolerance)
     return add([side.choose(side.distances <= tolerance).total for side in sides]) / total
 
 

@@ -100,6 +100,27 @@ def test_nsd_needs_no_places_farther_than_its_tolerance(seed: int, monkeypatch: 
 
 
 @pytest.mark.parametrize("seed", range(12))
+def test_scattered_queries_are_as_far_from_few_places_as_all_pairs_say(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw = np.random.default_rng(seed)
+    shape, spacing = tuple(draw.integers(20, 60, 3)), tuple(draw.choice(SPACINGS, 3).tolist())
+    queries, places = (draw.random(shape) < 0.003).astype(np.uint8), np.zeros(shape, np.uint8)
+    places[tuple(slice(start, start + 4) for start in draw.integers(0, 15, 3))] = draw.integers(0, 9, (4, 4, 4))
+    places[-1, -1, -1] = 2
+    lengths = (np.abs(np.subtract.outer(*sides)) * step for sides, step in zip(
+        zip(*(np.nonzero(side)[::-1] for side in (queries, places))), spacing
+    ))  # fmt: skip
+    x, y, z = (length * length for length in lengths)
+    wanted = np.sqrt((x + y + z).min(axis=1))
+    assert compare(monkeypatch, lambda: find_distances(queries, places, spacing)).tolist() == wanted.tolist()
+    farthest = float(np.median(wanted))
+    near = compare(monkeypatch, lambda: find_distances(queries, places, spacing, farthest))
+    is_near = wanted < farthest * (1 + 1e-10)  # rounding decides nothing
+    assert near.tolist() == np.where(is_near, wanted, np.inf).tolist()
+
+
+@pytest.mark.parametrize("seed", range(12))
 def test_places_in_long_rows_are_as_far_as_numpy_measures(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps along a row are kept in 8 bits; the kernel counts more of them, and numpy looks places up in a list."""
     draw = np.random.default_rng(seed)

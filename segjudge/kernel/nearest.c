@@ -1,0 +1,298 @@
+/* Few places of a volume in blocks of voxels -> the squared distance of each query to the nearest place.
+ *
+ * Queries of one block are close together, so that places near one of them are the only ones that matter for all.
+ * Bounds are sums of the same squares in the same order as distances; rounding keeps their order, so that they are
+ * exact. */
+#include "nearest.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF
+#endif
+
+/* The sides of blocks, and of large blocks, in voxels. */
+#define SIDE 4
+#define LARGE 16
+#define VOXELS (SIDE * SIDE * SIDE)
+
+/* Positions along x, y and z; a side of a volume fits into 16 bits. */
+typedef struct {
+    int16_t at[3];
+} voxel;
+
+/* The box that holds some voxels, and where these begin and end in a list. */
+typedef struct {
+    int16_t least[3], most[3];
+    int64_t first, last;
+} group;
+
+struct sj_blocks {
+    double spacing[3];
+    voxel *places;
+    group *blocks, *large;
+    int64_t places_used, blocks_used, large_used, places_room, blocks_room, large_room;
+};
+
+static inline int is_voxel(uint8_t code) { return (uint8_t)(code + 1) > 1; }
+
+static inline double square_of(int64_t step, double spacing)
+{
+    double length = (double)step * spacing;
+    return length * length;
+}
+
+static void widen(group *box, const int16_t *least, const int16_t *most, int is_first)
+{
+    for (int axis = 0; axis < 3; axis++) {
+        box->least[axis] = is_first || least[axis] < box->least[axis] ? least[axis] : box->least[axis];
+        box->most[axis] = is_first || most[axis] > box->most[axis] ? most[axis] : box->most[axis];
+    }
+}
+
+/* List the voxels of a block in the volume's order, and their box; return how many there are. */
+static int64_t list_voxels(const sj_volume *of, int64_t z, int64_t y, int64_t x, voxel *voxels, group *box)
+{
+    int64_t planes = of->depth - z < SIDE ? of->depth - z : SIDE, rows = of->height - y < SIDE ? of->height - y : SIDE;
+    int64_t columns = of->width - x < SIDE ? of->width - x : SIDE, count = 0;
+    for (int64_t plane = z; plane < z + planes; plane++)
+        for (int64_t row = y; row < y + rows; row++) {
+            const uint8_t *bytes = of->bytes + (plane * of->height + row) * of->width + x;
+            uint32_t word = 0;
+            memcpy(&word, bytes, columns == SIDE ? sizeof word : (size_t)columns);
+            for (int64_t step = 0; word && step < columns; step++)
+                if (is_voxel(bytes[step])) {
+                    voxel each = {{(int16_t)(x + step), (int16_t)row, (int16_t)plane}};
+                    widen(box, each.at, each.at, !count);
+                    voxels[count++] = each;
+                }
+        }
+    return count;
+}
+
+/* Return a list with room for so many items more; NULL without memory, where the old one stays. */
+static void *make_room(void *list, int64_t used, int64_t more, int64_t *room, size_t size)
+{
+    if (used + more <= *room)
+        return list;
+    int64_t wanted = 2 * *room > used + more ? 2 * *room : used + more;
+    void *larger = realloc(list, (size_t)wanted * size);
+    *room = larger ? wanted : *room;
+    return larger;
+}
+
+/* Add the places of a block to the blocks; return 0 without memory. */
+static int add_block(sj_blocks *to, const sj_volume *places, int64_t z, int64_t y, int64_t x)
+{
+    group box = {{0, 0, 0}, {0, 0, 0}, to->places_used, 0};
+    void *list = make_room(to->places, to->places_used, VOXELS, &to->places_room, sizeof *to->places);
+    if (!list)
+        return 0;
+    to->places = list;
+    int64_t count = list_voxels(places, z, y, x, to->places + to->places_used, &box);
+    if (!count)
+        return 1;
+    box.last = to->places_used += count;
+    list = make_room(to->blocks, to->blocks_used, 1, &to->blocks_room, sizeof *to->blocks);
+    if (!list)
+        return 0;
+    to->blocks = list;
+    to->blocks[to->blocks_used++] = box;
+    return 1;
+}
+
+/* Add a large block with the blocks from one on; return 0 without memory. */
+static int add_large(sj_blocks *to, int64_t first)
+{
+    if (first == to->blocks_used)
+        return 1;
+    void *list = make_room(to->large, to->large_used, 1, &to->large_room, sizeof *to->large);
+    if (!list)
+        return 0;
+    to->large = list;
+    group *large = to->large + to->large_used++;
+    large->first = first, large->last = to->blocks_used;
+    for (int64_t block = first; block < to->blocks_used; block++)
+        widen(large, to->blocks[block].least, to->blocks[block].most, block == first);
+    return 1;
+}
+
+/* Join the rows of the blocks at some planes and rows of a volume, so that one word shows whether a block is empty. */
+static void join_rows(const sj_volume *of, int64_t z, int64_t y, uint8_t *joined)
+{
+    memset(joined, 0, (size_t)of->width);
+    for (int64_t plane = z; plane < of->depth && plane < z + SIDE; plane++)
+        for (int64_t row = y; row < of->height && row < y + SIDE; row++) {
+            const uint8_t *bytes = of->bytes + (plane * of->height + row) * of->width;
+            for (int64_t x = 0; x < of->width; x++)
+                joined[x] |= bytes[x];
+        }
+}
+
+static inline int is_empty(const uint8_t *joined, int64_t x)
+{
+    uint32_t word;
+    memcpy(&word, joined + x, sizeof word);
+    return !word;
+}
+
+/* Add the blocks of large ones in a row; rows of blocks are joined before. Return 0 without memory. */
+static int add_row(sj_blocks *to, const sj_volume *places, int64_t front, int64_t top, const uint8_t *joined)
+{
+    int64_t room = places->width + SIDE;
+    for (int64_t left = 0; left < places->width; left += LARGE) {
+        int64_t first = to->blocks_used;
+        const uint8_t *rows = joined;
+        for (int64_t z = front; z < front + LARGE; z += SIDE)
+            for (int64_t y = top; y < top + LARGE; y += SIDE, rows += room)
+                for (int64_t x = left; x < left + LARGE && x < places->width; x += SIDE)
+                    if (!is_empty(rows, x) && !add_block(to, places, z, y, x))
+                        return 0;
+        if (!add_large(to, first))
+            return 0;
+    }
+    return 1;
+}
+
+sj_blocks *sj_make_blocks(const sj_volume *places, const double *spacing)
+{
+    int64_t room = places->width + SIDE, number = (LARGE / SIDE) * (LARGE / SIDE);
+    sj_blocks *blocks = calloc(1, sizeof *blocks);
+    uint8_t *joined = calloc((size_t)(room * number), 1);
+    int is_made = blocks && joined;
+    if (is_made)
+        memcpy(blocks->spacing, spacing, sizeof blocks->spacing);
+    for (int64_t z = 0; is_made && z < places->depth; z += LARGE)
+        for (int64_t y = 0; is_made && y < places->height; y += LARGE) {
+            uint8_t *rows = joined;
+            for (int64_t plane = z; plane < z + LARGE; plane += SIDE)
+                for (int64_t row = y; row < y + LARGE; row += SIDE, rows += room)
+                    join_rows(places, plane, row, rows);
+            is_made = add_row(blocks, places, z, y, joined);
+        }
+    free(joined);
+    if (is_made)
+        return blocks;
+    sj_free_blocks(blocks);
+    return NULL;
+}
+
+void sj_free_blocks(sj_blocks *blocks)
+{
+    if (!blocks)
+        return;
+    free(blocks->places);
+    free(blocks->blocks);
+    free(blocks->large);
+    free(blocks);
+}
+
+int64_t sj_count_blocks(const sj_blocks *blocks) { return blocks->large_used; }
+
+/* Return the least square of a distance between two boxes. */
+static inline double find_least(const sj_blocks *of, const group *one, const int16_t *least, const int16_t *most)
+{
+    double squares[3];
+    for (int axis = 0; axis < 3; axis++) {
+        int before = least[axis] - one->most[axis], behind = one->least[axis] - most[axis];
+        int gap = before > behind ? before : behind;
+        squares[axis] = square_of(gap > 0 ? gap : 0, of->spacing[axis]);
+    }
+    return squares[0] + squares[1] + squares[2];
+}
+
+/* Return the greatest square of a distance between a place and the voxels of a box. */
+static inline double find_greatest(const sj_blocks *of, const voxel *place, const group *box)
+{
+    double squares[3];
+    for (int axis = 0; axis < 3; axis++) {
+        int before = place->at[axis] - box->least[axis], behind = box->most[axis] - place->at[axis];
+        squares[axis] = square_of(before > behind ? before : behind, of->spacing[axis]);
+    }
+    return squares[0] + squares[1] + squares[2];
+}
+
+static inline double measure(const sj_blocks *of, const voxel *one, const voxel *other)
+{
+    double squares[3];
+    for (int axis = 0; axis < 3; axis++)
+        squares[axis] = square_of(one->at[axis] - other->at[axis], of->spacing[axis]);
+    return squares[0] + squares[1] + squares[2];
+}
+
+/* Search a block for a nearer place; return the least square. */
+static inline double
+search_block(const sj_blocks *of, const group *block, const voxel *query, double best, int64_t *nearest)
+{
+    for (int64_t place = block->first; place < block->last; place++) {
+        double square = measure(of, query, of->places + place);
+        *nearest = square < best ? place : *nearest;
+        best = square < best ? square : best;
+    }
+    return best;
+}
+
+/* Return the place nearest to a query, given one that is not far. */
+static int64_t search_all(const sj_blocks *of, const voxel *query, int64_t nearest)
+{
+    double best = measure(of, query, of->places + nearest);
+    for (const group *large = of->large; large < of->large + of->large_used; large++)
+        if (find_least(of, large, query->at, query->at) < best)
+            for (int64_t block = large->first; block < large->last; block++)
+                if (find_least(of, of->blocks + block, query->at, query->at) < best)
+                    best = search_block(of, of->blocks + block, query, best, &nearest);
+    return nearest;
+}
+
+/* List the blocks that may hold the nearest place of a voxel in a box, given the greatest square. */
+static int64_t list_blocks(const sj_blocks *of, const group *box, double greatest, const group **chosen)
+{
+    int64_t count = 0;
+    for (const group *large = of->large; large < of->large + of->large_used; large++)
+        if (find_least(of, large, box->least, box->most) <= greatest)
+            for (int64_t block = large->first; block < large->last; block++)
+                if (find_least(of, of->blocks + block, box->least, box->most) <= greatest)
+                    chosen[count++] = of->blocks + block;
+    return count;
+}
+
+/* Answer the queries of a block, whose places begin with one that is near. */
+static void answer_block(
+    const sj_blocks *blocks, const group *box, const voxel *queries, const group **chosen, int64_t *nearest, double *out)
+{
+    *nearest = search_all(blocks, queries, *nearest);
+    int64_t few = list_blocks(blocks, box, find_greatest(blocks, blocks->places + *nearest, box), chosen);
+    for (int64_t query = 0; query < box->last; query++) {
+        double best = measure(blocks, queries + query, blocks->places + *nearest);
+        for (int64_t block = 0; block < few; block++)
+            if (find_least(blocks, chosen[block], queries[query].at, queries[query].at) < best)
+                best = search_block(blocks, chosen[block], queries + query, best, nearest);
+        out[query] = best;
+    }
+}
+
+int sj_search_blocks(const sj_blocks *blocks, const sj_volume *queries, int64_t *next, double *out)
+{
+    const group **chosen = malloc((size_t)(blocks->blocks_used + 1) * sizeof *chosen);
+    uint8_t *joined = calloc((size_t)(queries->width + SIDE), 1);
+    voxel listed[VOXELS];
+    double squares[VOXELS];
+    int64_t nearest = 0;
+    int status = chosen && joined && blocks->places_used ? SJ_FINE : SJ_NO_MEMORY;
+    for (int64_t z = 0; status == SJ_FINE && z < queries->depth; z += SIDE)
+        for (int64_t y = 0; y < queries->height; y += SIDE) {
+            join_rows(queries, z, y, joined);
+            for (int64_t x = 0; x < queries->width; x += SIDE) {
+                group box = {{0, 0, 0}, {0, 0, 0}, 0, 0};
+                box.last = is_empty(joined, x) ? 0 : list_voxels(queries, z, y, x, listed, &box);
+                if (box.last)
+                    answer_block(blocks, &box, listed, chosen, &nearest, squares);
+                for (int64_t query = 0; query < box.last; query++)
+                    out[next[listed[query].at[2] * queries->height + listed[query].at[1]]++] = squares[query];
+            }
+        }
+    free((void *)chosen);
+    free(joined);
+    return status;
+}
