@@ -73,7 +73,7 @@ class RecordReader(abc.ABC):
     #: The remedy for a file with too many records.
     send_fewer_records: ClassVar[str]
     #: The value that a table of records would hold, one of `SHAPES`; None if records are always parsed.
-    shape: ClassVar[Optional[int]] = None
+    shape: Optional[int] = None
 
     def __init__(self, truth: UnitTruth, limits: ArchiveLimits, *, official: bool) -> None:
         self._official, self._most_records = official, limits.records

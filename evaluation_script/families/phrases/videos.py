@@ -14,6 +14,7 @@ import numpy as np
 from ...files import ArchiveLimits, Flaw, Problem, Problems, TruthFlaw, printable, quantity
 from ...masks import run_lengths as rle
 from ...masks.backend import backend
+from ...masks.detections import FRAMES, RecordTable
 from ...masks.run_lengths import Masks, MaskTexts, pack_texts
 from ...masks.stack import Array, Size
 from ...values import dataclass
@@ -229,6 +230,8 @@ class _Reader(RecordReader):
 
     def __init__(self, truth: UnitTruth, limits: ArchiveLimits, *, official: bool) -> None:
         super().__init__(truth, limits, official=official)
+        # The script also reads areas and boxes of frames, which a table lacks.
+        self.shape = None if official else FRAMES
         #: For each video, the unlisted phrases with the names of their pairs.
         self.strays: Dict[int, List[Tuple[str, int]]] = {}
         self._extent_of = {
@@ -252,12 +255,65 @@ class _Reader(RecordReader):
         if self._official and not self._count and not problems.places:
             problems.add(Problem(member, "holds no record, which stops SA-Co/VEval's script", _SEND))
 
+    def _read_table(self, table: RecordTable, problems: Problems) -> bool:
+        pairs = self._find_pairs(table)
+        if pairs is None or table.frames is None or not np.isfinite(table.score).all() or not table.masks.isascii():
+            return False
+        counts = table.bounds[:, 1] - table.bounds[:, 0]
+        extents = np.array([(*size, frames) for size, frames in self._extents] + [(0, 0, 0)], np.int64)[pairs]
+        is_listed = pairs >= 0
+        owners = np.repeat(np.arange(len(table)), counts)
+        frames = np.arange(len(owners)) - np.repeat(table.bounds[:, 0], counts)
+        has_mask = table.frames[:, 0] >= 0
+        stops = table.frames[has_mask, 2]
+        masks, sizes = MaskTexts(table.masks, np.append(0, stops)[:-1], stops), table.frames[has_mask, :2]
+        owners, frames = owners[has_mask], frames[has_mask]
+        chosen = np.flatnonzero(is_listed[owners])
+        masks, sizes, owners, frames = masks.take(chosen), sizes[chosen], owners[chosen], frames[chosen]
+        if (counts != extents[:, 2])[is_listed].any() or (sizes != extents[owners, :2]).any():
+            return False
+        text = table.masks.decode("ascii")
+        texts = [text[start:stop] for start, stop in zip(masks.starts.tolist(), masks.stops.tolist())]
+        checked = backend().check_masks(texts, sizes.prod(axis=1))
+        if checked.fault.any():
+            return False
+        self.scores.add(table.score[is_listed])
+        has_pixels = checked.area > 0
+        masks, owners, frames = masks.take(has_pixels), owners[has_pixels], frames[has_pixels]
+        is_seen = np.bincount(owners, minlength=len(table)) > 0
+        self.empty += int(np.count_nonzero(is_listed & ~is_seen))
+        self._keep(pairs[is_seen], table.score[is_seen], problems)
+        self._tracks.append((self._kept - np.count_nonzero(is_seen) + np.cumsum(is_seen) - 1)[owners])
+        self._frames.append(frames)
+        self._areas.append(checked.area[has_pixels])
+        self._shown.append(np.ones(len(owners), bool))
+        self._masks.append(masks.compact())
+        return True
+
+    def _find_pairs(self, table: RecordTable) -> Optional[Array]:
+        """Return the pair of each record, -1 for other splits; None if the truth lacks one."""
+        pairs = []
+        for entry in zip(table.image.tolist(), table.category.tolist()):
+            pair = self._unit.get(entry, -1)
+            if pair < 0 and _pair_name(*entry) not in self._elsewhere:
+                return None
+            pairs.append(pair)
+        return np.array(pairs, np.int64)
+
+    def _keep(self, pairs: Array, scores: Array, problems: Problems) -> None:
+        """Keep the tracks of these pairs."""
+        self._kept += len(pairs)
+        self._check_counts(pairs, problems)
+        self._pairs.append(pairs)
+        self._scores.append(scores)
+
     def _read_part(self, records: List[Any], member: str, problems: Problems) -> None:
         texts: List[str] = []
         pixels: List[int] = []
         shown: List[bool] = []
         owners: List[Tuple[int, int]] = []  # the record and the frame of each mask
         tracks: Dict[int, Tuple[int, float]] = {}  # the pair and the score of each record
+        faulty: List[Tuple[int, Problem]] = []  # by record, wherever a part ends
         for index, record in enumerate(records):
             try:
                 pair = self._pair_of(record)
@@ -268,8 +324,8 @@ class _Reader(RecordReader):
             except Flaw as flaw:
                 pair_text = self._name_pair(record) if isinstance(record, dict) else "?"
                 subject = f"{member}, record {self._count + index} (pair {pair_text})"
-                problems.add(Problem(subject, flaw.fault, flaw.remedy))
-                if problems.places >= MOST_PROBLEMS:
+                faulty.append((index, Problem(subject, flaw.fault, flaw.remedy)))
+                if problems.places + len(faulty) >= MOST_PROBLEMS:
                     break
                 continue
             tracks[index] = pair, float(record["score"])
@@ -282,17 +338,16 @@ class _Reader(RecordReader):
         for number in np.flatnonzero(checked.fault).tolist():
             index, frame = owners[number]
             subject = f"{member}, record {self._count + index} (pair {self._names[tracks[index][0]]}), frame {frame}"
-            problems.add(Problem(subject, rle.FAULTS[int(checked.fault[number])], rle.WRITE_AGAIN))
+            faulty.append((index, Problem(subject, rle.FAULTS[int(checked.fault[number])], rle.WRITE_AGAIN)))
+        for _, problem in sorted(faulty, key=lambda entry: entry[0]):
+            problems.add(problem)
         says_something = (checked.area > 0) | (np.array(shown, bool) & self._official)
         has_pixels = np.flatnonzero(says_something).tolist()
         seen = dict.fromkeys(tracks if self._official else [owners[number][0] for number in has_pixels])
         self.empty += len(tracks) - len(seen)
         places = {index: self._kept + rank for rank, index in enumerate(seen)}
-        self._kept += len(seen)
         pairs = np.array([tracks[index][0] for index in seen], np.int64)
-        self._check_counts(pairs, problems)
-        self._pairs.append(pairs)
-        self._scores.append(np.array([tracks[index][1] for index in seen]))
+        self._keep(pairs, np.array([tracks[index][1] for index in seen]), problems)
         self._tracks.append(np.array([places[owners[number][0]] for number in has_pixels], np.int64))
         self._frames.append(np.array([owners[number][1] for number in has_pixels], np.int64))
         self._areas.append(checked.area[has_pixels])
