@@ -24,7 +24,7 @@ _FEWEST_BORDERS, _BLENDED, _ORDERED, _TIMES_BLENDED = 50, 0.1, 0.6, 4.0
 _SPECKLED, _TIMES_UNEVEN = 0.25, 1.4
 
 #: Labels waver if a map has at least so many, most of them cover at most this share of their boxes, and at least this
-#: share of the steps beside specks are small: at most this share of the highest label, or the last number.
+#: share of the steps beside specks are small: at most this share of the labels' number, or the last number.
 _FEWEST_LABELS, _SCATTERED, _SMALL_STEPS, _SMALL_SHARE, _SMALL = 32, 0.03, 0.2, 1 / 32, 2
 
 
@@ -100,8 +100,9 @@ def do_waver(pixels: Array) -> bool:
     if len(starts) - len(rows) < _FEWEST_BORDERS or np.count_nonzero(is_speck) < _SPECKLED * len(starts):
         return False
     beside = (is_speck[1:] | is_speck[:-1]) & (starts[1:] % rows.shape[1] > 0)
-    steps = np.abs(np.diff(values))[beside]
-    if np.count_nonzero(steps <= max(_SMALL, int(values.max()) * _SMALL_SHARE)) < _SMALL_STEPS * len(steps):
+    labels, ranks = np.unique(values, return_inverse=True)
+    steps = np.abs(np.diff(ranks))[beside]
+    if np.count_nonzero(steps <= max(_SMALL, len(labels) * _SMALL_SHARE)) < _SMALL_STEPS * len(steps):
         return False
     order = np.argsort(values, kind="stable")
     firsts = np.flatnonzero(np.diff(values[order], prepend=-1))
