@@ -16,6 +16,8 @@
 #define SIDE 4
 #define LARGE 16
 #define VOXELS (SIDE * SIDE * SIDE)
+/* Places are few if a volume has so many times as many voxels. */
+#define VOXELS_PER_PLACE 64
 
 /* Positions along x, y and z; a side of a volume fits into 16 bits. */
 typedef struct {
@@ -158,6 +160,7 @@ static int add_row(sj_blocks *to, const sj_volume *places, int64_t front, int64_
 sj_blocks *sj_make_blocks(const sj_volume *places, const double *spacing)
 {
     int64_t room = places->width + SIDE, number = (LARGE / SIDE) * (LARGE / SIDE);
+    int64_t most = VOXELS + places->depth * places->height * places->width / VOXELS_PER_PLACE;
     sj_blocks *blocks = calloc(1, sizeof *blocks);
     uint8_t *joined = calloc((size_t)(room * number), 1);
     int is_made = blocks && joined;
@@ -169,7 +172,7 @@ sj_blocks *sj_make_blocks(const sj_volume *places, const double *spacing)
             for (int64_t plane = z; plane < z + LARGE; plane += SIDE)
                 for (int64_t row = y; row < y + LARGE; row += SIDE, rows += room)
                     join_rows(places, plane, row, rows);
-            is_made = add_row(blocks, places, z, y, joined);
+            is_made = add_row(blocks, places, z, y, joined) && blocks->places_used <= most;
         }
     free(joined);
     if (is_made)

@@ -13,7 +13,7 @@ typedef struct {
 /* Places in blocks, and blocks in large blocks, with the boxes that hold them. */
 typedef struct sj_blocks sj_blocks;
 
-/* Return the blocks of a volume's places; NULL without memory. */
+/* Return the blocks of a volume's places; NULL if they are many, or without memory. */
 sj_blocks *sj_make_blocks(const sj_volume *places, const double *spacing);
 void sj_free_blocks(sj_blocks *blocks);
 /* Return the number of large blocks with places. */

@@ -470,13 +470,10 @@ static int answer_all(field *all, int64_t count)
         sj_volume places = {all->of.depth, all->of.height, all->of.width, all->places}, queries = places;
         queries.bytes = all->queries;
         sj_blocks *blocks = sj_make_blocks(&places, all->spacing);
-        int status = SJ_NO_MEMORY;
-        double lookups = blocks ? few + (double)(count * sj_count_blocks(blocks)) / BLOCKS_A_LOOKUP : 0;
-        if (lookups < most && blocks)
-            status = sj_search_blocks(blocks, &queries, all->next, all->out);
-        int is_answered = lookups < most;
+        double lookups = blocks ? few + (double)(count * sj_count_blocks(blocks)) / BLOCKS_A_LOOKUP : most;
+        int status = lookups < most ? sj_search_blocks(blocks, &queries, all->next, all->out) : SJ_FULL;
         sj_free_blocks(blocks);
-        if (is_answered)
+        if (status != SJ_FULL)
             return status;
     }
     return search_all(all, count, most) ? SJ_FINE : transform_all(all);

@@ -29,9 +29,12 @@ from .components import PairedComponents, SharedComponents, compare_components, 
 from .distances import Spacing
 from .lesions import LesionScores, find_lesions, match_lesions, score_lesions
 from .overlaps import Overlap, count_overlap
+from .places import Places, list_places
 from .protocols import BEST, DISTANCES, IGNORED, LabelRegion, VolumeProtocol
 from .surfaces import (
+    MOST_MEASURED,
     Sides,
+    distance_by_places,
     distance_by_side,
     distance_by_weight,
     distance_pooled,
@@ -95,11 +98,28 @@ class RegionOfCase:
         return list(map(find_surface, self._masks))
 
     @cached_property
+    def _scattered(self) -> Optional[Tuple[Places, Places]]:
+        """The codes of both surfaces, most of which need no distance; None if they are few, or all are needed."""
+        if not _BY_ELEMENTS.intersection(self.protocol.measures) <= {"HD95"}:
+            return None
+        truth, prediction = (list_places(find_surface(mask)) for mask in self._masks)
+        return (truth, prediction) if len(prediction) > MOST_MEASURED else None
+
+    @cached_property
     def nsd(self) -> float:
         """NSD by elements, which needs no distances beyond its tolerance."""
         if _BY_ELEMENTS.isdisjoint(self.protocol.measures):
             return share_of_codes(self._codes, self.spacing, self.region.tolerance)
+        if self._scattered:
+            return share_of_codes([side.fill() for side in self._scattered], self.spacing, self.region.tolerance)
         return share_within(self.elements, self.region.tolerance)
+
+    @cached_property
+    def hd95(self) -> float:
+        """HD95 by elements."""
+        if self._scattered:
+            return distance_by_places(self._scattered, self.spacing, 95)
+        return distance_by_weight(self.elements, 95)
 
     @cached_property
     def borders(self) -> Sides:
@@ -247,7 +267,7 @@ _OF_PAIRS: Dict[str, Callable[[RegionOfCase], float]] = {
     "RAVD": _relative_volume_error,
     "NSD": _nsd,
     "HD": lambda case: distance_by_weight(case.elements, 100),
-    "HD95": lambda case: distance_by_weight(case.elements, 95),
+    "HD95": lambda case: case.hd95,
     "ASSD": lambda case: mean_of_both(case.elements),
     "MASD": lambda case: mean_by_side(case.elements),
     "NSD-border": lambda case: share_within(case.borders, case.region.tolerance),

@@ -50,7 +50,7 @@ _MOST_TRUE_PLACES = 1 << 25
 #: The maximum number of places on a truth's surface if it has more than this many per voxel, as isolated voxels have.
 _MOST_SPECKS, _PER_VOXEL = 1 << 20, 4
 #: The number of places above which bounds first choose those to measure.
-_MOST_MEASURED = 1 << 14
+MOST_MEASURED = 1 << 14
 #: The number of places above which NSD measures no distance between places that are far apart.
 _MOST_FAR = 1 << 19
 #: The number of places of a list that are measured at once.
@@ -308,7 +308,7 @@ def distance_by_places(codes: Tuple[Places, Places], spacing: Spacing, percent: 
     truth, prediction = codes
     _check_codes(truth.values, prediction.values)
     distance = _distance_of_places(prediction, truth, spacing, percent)
-    if len(prediction) > _MOST_MEASURED:
+    if len(prediction) > MOST_MEASURED:
         _, greatest = BlockDistances(truth, prediction, spacing).find_bounds(list_areas(spacing), percent / 100)
         if greatest < distance:
             return distance
@@ -318,7 +318,7 @@ def distance_by_places(codes: Tuple[Places, Places], spacing: Spacing, percent: 
 def _distance_of_places(places: Places, targets: Places, spacing: Spacing, percent: float) -> float:
     """Return the distance to targets within which a percentage of the area of places lies."""
     areas = list_areas(spacing)
-    if len(places) > _MOST_MEASURED:
+    if len(places) > MOST_MEASURED:
         distance = _find_distance(places, areas, targets, spacing, percent)
         if distance is not None:
             return distance

@@ -230,7 +230,7 @@ def test_lesions_have_the_same_surfaces_however_few_voxels_are_listed_at_once(mo
 
 @pytest.mark.long
 def test_hd95_is_the_same_however_few_places_bounds_choose(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(surfaces_room, "_MOST_MEASURED", 0)
+    monkeypatch.setattr(surfaces_room, "MOST_MEASURED", 0)
     monkeypatch.setattr(places_room, "_SLAB", 50)
     monkeypatch.setattr(surfaces_room, "_MOST_AT_ONCE", 100)
     draw, answers, searched = np.random.default_rng(8), [], []
