@@ -227,7 +227,7 @@ def volumes(generator: random.Random, kernel: Kernel) -> None:
         for _ in range(count):
             side.reshape(-1)[generator.randrange(side.size)] = generator.choice([1, 255, 77])
     kernel.find_distances(*scattered, tuple(generator.choice([1, 0.7, 3, 1e-9]) for _ in range(3)), float("inf"))
-    kernel.find_corners(one > 0)
+    kernel.find_surface(one > 0)
     kernel.find_boxes(one.astype(generator.choice(["<u1", "<u2", "<u4"])), generator.choice([1, 2, 255, 256, 70_000]))
     sides = [*shape]
     sides[generator.randrange(3)] = generator.choice([0, -1, 1, 1 << 15, 1 << 40])

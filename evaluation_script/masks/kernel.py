@@ -191,8 +191,8 @@ class Kernel:
         status = self.library.sj_boxes(labels, labels.itemsize, *labels.shape, end, voxels, boxes)
         return (voxels, boxes) if status == _FINE else None
 
-    def find_corners(self, mask: Array) -> Optional[Array]:
-        """Return a code of the set voxels around each corner of a volume."""
+    def find_surface(self, mask: Array) -> Optional[Array]:
+        """Return a code of the set voxels around each corner of a volume; 0 inside the mask."""
         if mask.dtype != bool:
             return None
         codes = np.zeros([side + 1 for side in mask.shape], np.uint8)

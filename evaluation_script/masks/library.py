@@ -21,7 +21,7 @@ from .run_lengths import pack_texts
 from .stack import Size, Stack
 
 #: The value that a library's `sj_abi` must return.
-_ABI = 27
+_ABI = 28
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library in this folder, beside a file with its checksum.
@@ -216,7 +216,7 @@ def _volumes(kernel: Kernel) -> _Answers:
     mask = np.zeros((2, 2, 2), bool)
     mask[0, 0, 0] = mask[1, 1, 1] = True
     yield kernel.find_boxes(mask * np.uint8(2), 3), [[0, 0, 2], [[0] * 6, [0] * 6, [0, 2] * 3]]
-    codes = kernel.find_corners(mask)
+    codes = kernel.find_surface(mask)
     outer, middle = [[128, 8, 0], [32, 2, 0], [0, 0, 0]], [[64, 4, 0], [16, 129, 8], [0, 32, 2]]
     yield codes, [outer, middle, [[0, 0, 0], [0, 64, 4], [0, 16, 1]]]
     if codes is not None:

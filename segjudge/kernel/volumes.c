@@ -104,6 +104,9 @@ SJ_EXPORT int sj_boxes(
 
 /* ── corners ─────────────────────────────────────────────────────────────── */
 
+/* The code of a corner whose eight voxels are set. */
+#define ALL_SET 255
+
 /* Add a row of a mask to a row of codes, which is one longer: each voxel for the corners to its left and to its
  * right. */
 static void add_row(uint8_t *codes, const uint8_t *row, int64_t width, int left, int right)
@@ -124,8 +127,9 @@ static int is_empty(const uint8_t *row, int64_t width)
     return x == width;
 }
 
-/* Write for each corner between voxels (0 or 1) the bits 4 x + 2 y + z of its set neighbours; voxels outside are 0.
- * Codes are 0 before; those of empty rows are not written, so they take no memory. */
+/* Write for each corner between voxels (0 or 1) the bits 4 x + 2 y + z of its set neighbours; voxels outside are 0, and
+ * so are corners inside the mask, which are not on its surface. Codes are 0 before; those of empty rows are not written,
+ * so they take no memory. */
 SJ_EXPORT int sj_corners(const uint8_t *mask, int64_t depth, int64_t height, int64_t width, uint8_t *codes)
 {
     shape of = {depth, height, width};
@@ -134,14 +138,17 @@ SJ_EXPORT int sj_corners(const uint8_t *mask, int64_t depth, int64_t height, int
     for (int64_t z = 0; z <= depth; z++)
         for (int64_t y = 0; y <= height; y++) {
             uint8_t *out = codes + (z * (height + 1) + y) * (width + 1);
+            int rows = 0;
             for (int part = 0; part < 4; part++) {
                 int64_t plane = z - 1 + (part & 1), row = y - 1 + (part >> 1);
                 if (plane < 0 || plane >= depth || row < 0 || row >= height)
                     continue;
                 const uint8_t *in = mask + (plane * height + row) * width;
                 if (!is_empty(in, width))
-                    add_row(out, in, width, part, part + 4);
+                    add_row(out, in, width, part, part + 4), rows++;
             }
+            for (int64_t x = 0; rows == 4 && x <= width; x++)
+                out[x] = out[x] == ALL_SET ? 0 : out[x];
         }
     return SJ_FINE;
 }

@@ -1026,8 +1026,8 @@ def test_arrays_of_other_kinds_and_sizes_than_the_kernel_takes_are_left_to_numpy
     for truth, values in ((bytes_, bytes_), (flags, labels), (flags, bytes_[:1]), (flags[:1], bytes_)):
         assert KERNEL.measure_surroundings(truth, values, 0, 4) is None
     volume = flags[None]
-    assert KERNEL.find_corners(volume) is not None
-    assert KERNEL.find_corners(bytes_[None]) is None
+    assert KERNEL.find_surface(volume) is not None
+    assert KERNEL.find_surface(bytes_[None]) is None
     assert KERNEL.find_boxes(volume, 2) is KERNEL.find_boxes(labels[None], 3) is None
     assert KERNEL.find_distances(bytes_[None], bytes_[None], (1, 1, 1), 9) is not None
     for places, spacing in ((bytes_[None, :1], 1), (volume, 1), (bytes_[None], 0), (bytes_[None], float("nan"))):

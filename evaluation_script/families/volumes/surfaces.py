@@ -23,7 +23,7 @@ from ...runner.tuning import release_memory
 from ...values.arithmetic import add, add_parts, mean
 from .boxes import cut_slabs, find_box
 from .distances import Spacing, find_distances
-from .places import ROUNDING, BlockDistances, Places, cut_list, sum_areas
+from .places import ROUNDING, BlockDistances, Places, cut_list, find_filled, sum_areas
 
 #: For one set of corners (x, y, z) of each kind, the normals of its triangles, in eighths of a voxel's face. The table
 #: is from DeepMind's surface-distance (Apache-2.0).
@@ -128,10 +128,13 @@ def list_areas(spacing: Spacing) -> Array:
     return areas
 
 
-def find_corners(mask: Array) -> Array:
-    """Return a code of the set voxels around each corner between voxels; the outside is background."""
+def find_surface(mask: Array) -> Array:
+    """Return a code of the set voxels around each corner between voxels; the outside is background.
+
+    It is 0 at corners inside the mask, which are not on its surface.
+    """
     kernel = backend().kernel
-    codes = kernel.find_corners(mask) if kernel else None
+    codes = kernel.find_surface(mask) if kernel else None
     if codes is not None:
         return codes
     codes = np.zeros([side + 1 for side in mask.shape], np.uint8)
@@ -145,14 +148,6 @@ def find_corners(mask: Array) -> Array:
         padded[first_layer : first_layer + len(inside), 1:-1, 1:-1] = inside
         for index, (x, y, z) in enumerate(product((0, 1), repeat=3)):
             planes |= padded[z : z + len(planes), y : y + height, x : x + width] << np.uint8(index)
-    return codes
-
-
-def find_surface(mask: Array) -> Array:
-    """Return the codes of `find_corners`, with 0 at corners inside the mask, which are not on its surface."""
-    codes = find_corners(mask)
-    for slab in cut_slabs(codes.shape):
-        planes = codes[slab]
         planes[planes == _CODES - 1] = 0
     return codes
 
@@ -170,8 +165,8 @@ def measure_codes(codes: List[Array], spacing: Spacing, farthest: float = np.inf
 
 def _list_kinds(codes: Array) -> Array:
     """Return the codes other than 0, in the order of the array."""
-    slabs = (codes[slab] for slab in cut_slabs(codes.shape))
-    return np.concatenate([planes[planes > 0] for planes in slabs])
+    chunks = (codes.reshape(-1)[chunk] for chunk in cut_list(codes.size))
+    return np.concatenate([chunk[find_filled(chunk)] for chunk in chunks])
 
 
 def measure_borders(

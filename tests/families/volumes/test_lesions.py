@@ -229,6 +229,16 @@ def test_lesions_have_the_same_surfaces_however_few_voxels_are_listed_at_once(mo
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("share", [0, 0.001, 0.02, 0.5, 1])
+def test_places_are_the_bytes_other_than_0_however_many_there_are(share: float) -> None:
+    draw = np.random.default_rng(7)
+    for length in (0, 1, 7, 8, 9, 63, 1000, 100_003):
+        codes = np.where(draw.random(length + 3) < share, draw.integers(1, 256, length + 3), 0).astype(np.uint8)
+        for start in (0, 3):
+            some = codes[start : start + length]
+            assert places_room.find_filled(some).tolist() == np.flatnonzero(some).tolist()
+
+
 def test_hd95_is_the_same_however_few_places_bounds_choose(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surfaces_room, "MOST_MEASURED", 0)
     monkeypatch.setattr(places_room, "_SLAB", 50)

@@ -85,6 +85,17 @@ def test_many_queries_far_from_few_places_are_transformed(seed: int, monkeypatch
     assert np.count_nonzero(measured == 0) == np.count_nonzero(places)
 
 
+@pytest.mark.parametrize("shape", [(1, 1, 1), (2, 3, 9), (5, 4, 17)])
+@pytest.mark.parametrize("share", [0, 0.1, 0.9])
+def test_corners_inside_a_mask_are_not_on_its_surface(
+    shape: tuple[int, int, int], share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mask = np.random.default_rng(3).random(shape) >= share
+    codes = compare(monkeypatch, lambda: surfaces.find_surface(mask))
+    voxels = np.lib.stride_tricks.sliding_window_view(np.pad(mask, 1), (2, 2, 2)).sum(axis=(3, 4, 5))
+    assert (codes > 0).tolist() == ((voxels > 0) & (voxels < 8)).tolist()
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_nsd_needs_no_places_farther_than_its_tolerance(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = np.random.default_rng(seed)
