@@ -110,6 +110,11 @@ _SCALED = [
 ]
 _REARRANGED = list_rearrangements("sequence", lambda mirror, _: partial(_redraw, mirror), times=_TIMES_MIRRORED)
 _TURNED = read_turned("sequence", lambda _: partial(_redraw, turn_pixels))
+#: The names of the readings that change masks pixel by pixel.
+_REDRAWN = {reading.name for reading in (*_REARRANGED, _TURNED)}
+#: The number of frames of a block that are tried first, and the share of a reading's minimum score below which no other
+#: frames are.
+_FEW_FRAMES, _HOPELESS = 4, 0.5
 #: The numbers of a sequence's objects, matched with its labels by their shared pixels.
 _EXCHANGED = _make_reading("exchanged", "object numbers look exchanged", _FROM_1, lambda stacks: stacks)
 #: The maximum number of objects of a sequence whose labels are all compared with all objects.
@@ -373,18 +378,37 @@ def _score_readings(
     tables = {reading.name: _make_table(labels) for reading in readings}
     count = len(labels) if _EXCHANGED in readings and 1 < len(labels) <= _MOST_OBJECTS else 0
     overlaps: Array = np.zeros((count, count), np.int64)
+    tried = list(readings)
     for _, truth_masks, predictions, empty, _ in read_scored_blocks(truth, masks, protocol, problems):
         if count:
             overlaps += _count_shared(labels, truth_masks, predictions, empty)
-        for reading in readings:
-            changed = reading.open(masks)(predictions)
-            _add_pixels(tables[reading.name], labels, truth_masks, changed, empty)
+        for reading in list(tried):
+            change, sides = reading.open(masks), (truth_masks, predictions)
+            if reading.name in _REDRAWN and len(empty.words) > _FEW_FRAMES:
+                of_few = _add_few_frames(tables[reading.name], labels, sides, change, empty)
+                score = _match_labels(of_few)
+                if score is not None and score < _HOPELESS * reading.least:
+                    tables[reading.name] = of_few
+                    tried.remove(reading)
+                    continue
+            _add_pixels(tables[reading.name], labels, truth_masks, change(predictions), empty)
     if count:
         shared, union = tables[_EXCHANGED.name].sum(axis=(0, 1))
         best = int(overlaps[best_assignment(overlaps)].sum())
         tables[_EXCHANGED.name] = np.array([[[best, shared + union - best]]])
     scores = {name: _match_labels(table) for name, table in tables.items()}
     return {} if problems else {name: score for name, score in scores.items() if score is not None}
+
+
+def _add_few_frames(
+    table: Array, labels: _Labels, sides: Tuple[Stacks, Stacks], change: _Change, empty: Stack
+) -> Array:
+    """Return a table with the pixels of few frames of a block, evenly spread."""
+    few = (2 * np.arange(_FEW_FRAMES) + 1) * len(empty.words) // (2 * _FEW_FRAMES)
+    truth, predicted = ({label: stack.frames(few) for label, stack in side.items()} for side in sides)
+    sample = table.copy()
+    _add_pixels(sample, labels, truth, change(predicted), empty.frames(few))
+    return sample
 
 
 def _count_shared(objects: Iterable[str], truth_masks: Stacks, predictions: Stacks, empty: Stack) -> Array:

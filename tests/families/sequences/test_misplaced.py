@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -275,3 +276,28 @@ def test_one_mirrored_sequence_of_many_is_certain_from_a_fit_on(
     scored: Any = [SimpleNamespace(truth=SimpleNamespace(name=name), masks=True) for name in names]
     placements = misplaced.find_placements(scored, losses, SEQUENCE_PROTOCOLS["davis2017"])
     assert placements == {name: misplaced.Placement(mirrored=way) for name in found}
+
+
+@pytest.mark.parametrize("protocol", ["davis2017", "davis2017-unsupervised"])
+def test_masks_that_no_rearrangement_explains_are_redrawn_in_few_frames(
+    protocol: str, videos: Videos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    redrawn: list[int] = []
+
+    def observe(reading: Any) -> Any:
+        def change(stacks: Any) -> Any:
+            redrawn.append(max(len(stack.words) for stack in stacks.values()))
+            return reading.open(None)(stacks)
+
+        return replace(reading, open=lambda _masks: change)
+
+    monkeypatch.setattr(suspicions, "_REARRANGED", list(map(observe, suspicions._REARRANGED)))
+    moved = {name: [np.roll(frame, 150, 1) for frame in frames] for name, frames in videos.items()}
+    for sent, is_mirrored in ((moved, False), (mirror(videos), True)):
+        redrawn.clear()
+        folder = tmp_path / str(is_mirrored)
+        folder.mkdir()
+        warnings = score(videos, sent, folder, protocol).warnings
+        assert any("left and right exchanged" in line for line in warnings) is is_mirrored
+        assert redrawn.count(suspicions._FEW_FRAMES) == len(suspicions._REARRANGED)
+        assert is_mirrored <= len([frames for frames in redrawn if frames > suspicions._FEW_FRAMES]) <= 2
