@@ -325,6 +325,16 @@ def decode(texts: List[str]) -> Tuple[Array, Array, Array]:
     return _runs(_values(codes, starts, ends)[0], np.searchsorted(starts, np.cumsum(lengths) - lengths))
 
 
+def draw_masks(texts: List[str], places: Array, pixels: int) -> Array:
+    """Return whether each of these masks (rows), none of them empty, covers each place (columns)."""
+    wanted = np.arange(len(texts))[:, None] * pixels + places
+    background, covered, _ = decode(texts)
+    ends = np.cumsum(background + covered)
+    runs = np.minimum(np.searchsorted(ends, wanted, side="right"), len(ends) - 1)
+    covers: Array = wanted >= (ends - covered)[runs] if texts else wanted > 0
+    return covers
+
+
 def _values(codes: Array, starts: Array, ends: Array) -> Tuple[Array, Array]:
     """Return the numbers encoded between these characters, and their lengths."""
     sizes = ends - starts + 1

@@ -10,10 +10,10 @@ from typing import Callable, List, Sequence, Tuple
 
 import numpy as np
 
-from ...masks.run_lengths import boxes_of
+from ...masks.backend import backend
+from ...masks.run_lengths import draw_masks
 from ...masks.stack import Array, Size
 from ...values.arithmetic import mean
-from .frame_order import draw_masks
 
 #: The number of places in a frame.
 _PLACES = 1000
@@ -28,7 +28,7 @@ def measure_agreement(
     texts, predicted_texts = ([text for masks in side for _, text in masks] for side in (truth, predicted))
     if not texts:
         return [0.0] * len(changes)
-    rows, columns = _choose_places(boxes_of(texts, np.array([size] * len(texts))))
+    rows, columns = _choose_places(backend().mask_boxes(texts, np.array([size] * len(texts))))
     height, width = size
     #: The position of each pixel in run lengths.
     positions = np.arange(height * width).reshape(width, height).T
@@ -63,8 +63,8 @@ def _choose_places(boxes: Array) -> Tuple[Array, Array]:
 def _find_closest(objects: Array, masks: Array, are_comparable: Array) -> List[float]:
     """Return the maximum IoU of each object that covers a place with a comparable mask, both (masks, places)."""
     is_shown = objects.any(axis=1)
-    objects, masks = objects[is_shown].astype(np.float32), masks.astype(np.float32)
-    shared = objects @ masks.T
+    objects = objects[is_shown]
+    shared = np.array([np.count_nonzero(masks & flags, axis=1) for flags in objects]).reshape(len(objects), len(masks))
     union = objects.sum(axis=1)[:, None] + masks.sum(axis=1) - shared
     closest: List[float] = (shared / union * are_comparable[is_shown]).max(axis=1, initial=0).tolist()
     return closest

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...masks.backend import backend
 from ...masks.overlaps import LabelMap
-from ...masks.run_lengths import decode
+from ...masks.run_lengths import draw_masks
 from ...masks.stack import Array, Size
 from .suspicions import Reading, list_neighbours, switch
 
@@ -121,16 +121,6 @@ def _draw_samples(texts: List[str], places: Array, pixels: int) -> Array:
     texts = [text for text in texts if text]
     covers: Array = draw_masks(texts, places, pixels)
     return np.asarray(covers.any(axis=0), np.int64)
-
-
-def draw_masks(texts: List[str], places: Array, pixels: int) -> Array:
-    """Return whether each of these masks (rows), none of them empty, covers each place (columns)."""
-    wanted = np.arange(len(texts))[:, None] * pixels + places
-    background, covered, _ = decode(texts)
-    ends = np.cumsum(background + covered)
-    runs = np.minimum(np.searchsorted(ends, wanted, side="right"), len(ends) - 1)
-    covers: Array = wanted >= (ends - covered)[runs] if texts else wanted > 0
-    return covers
 
 
 def _take_samples(labels: Array) -> Array:
