@@ -37,8 +37,6 @@ struct sj_blocks {
     int64_t places_used, blocks_used, large_used, places_room, blocks_room, large_room;
 };
 
-static inline int is_voxel(uint8_t code) { return (uint8_t)(code + 1) > 1; }
-
 static inline double square_of(int64_t step, double spacing)
 {
     double length = (double)step * spacing;
@@ -64,7 +62,7 @@ static int64_t list_voxels(const sj_volume *of, int64_t z, int64_t y, int64_t x,
             uint32_t word = 0;
             memcpy(&word, bytes, columns == SIDE ? sizeof word : (size_t)columns);
             for (int64_t step = 0; word && step < columns; step++)
-                if (is_voxel(bytes[step])) {
+                if (sj_is_place(bytes[step])) {
                     voxel each = {{(int16_t)(x + step), (int16_t)row, (int16_t)plane}};
                     widen(box, each.at, each.at, !count);
                     voxels[count++] = each;

@@ -10,6 +10,8 @@ typedef struct {
     const uint8_t *bytes;
 } sj_volume;
 
+static inline int sj_is_place(uint8_t code) { return (uint8_t)(code + 1) > 1; }
+
 /* Places in blocks, and blocks in large blocks, with the boxes that hold them. */
 typedef struct sj_blocks sj_blocks;
 

@@ -170,14 +170,12 @@ typedef struct {
     double *out;
 } field;
 
-static inline int is_place(uint8_t code) { return (uint8_t)(code + 1) > 1; }
-
 static int64_t find_place(const uint8_t *places, int64_t width)
 {
     int64_t first = 0;
     while (width - first >= 8 && (!sj_load(places + first) || !~sj_load(places + first)))
         first += 8;
-    while (first < width && !is_place(places[first]))
+    while (first < width && !sj_is_place(places[first]))
         first++;
     return first;
 }
@@ -193,7 +191,7 @@ static void write_row(field *all, int64_t row)
     for (int64_t x = 0; x < first; x++)
         steps[x] = (uint8_t)(first - x < FAR ? first - x : FAR);
     for (int64_t x = first; x < width; x++) {
-        before = is_place(places[x]) ? x : before;
+        before = sj_is_place(places[x]) ? x : before;
         steps[x] = (uint8_t)(x - before < FAR ? x - before : FAR);
     }
     for (int64_t x = width - 1, behind = width + FAR; x >= 0; x--) {
@@ -274,7 +272,7 @@ static int search_all(field *all, int64_t count, double most)
         const uint8_t *queries = all->queries + row * all->of.width;
         double *out = all->out + all->next[row], share = count ? (double)all->next[row] / (double)count : 1;
         for (int64_t x = 0; x < all->of.width; x++)
-            if (is_place(queries[x])) {
+            if (sj_is_place(queries[x])) {
                 if ((double)all->lookups > most * (EARLY + (1 - EARLY) * share))
                     return 0;
                 *out++ = search(all, row / all->of.height, row % all->of.height, x);
@@ -378,7 +376,7 @@ static void mark_queries(field *all, block *of)
             const uint8_t *queries = all->queries + (z * height + y) * width + of->first;
             int mark = 0;
             for (int64_t x = 0; x < of->count; x++)
-                mark |= is_place(queries[x]) << x;
+                mark |= sj_is_place(queries[x]) << x;
             of->marks[y * depth + z] = (uint8_t)mark;
             of->any_marks[y] |= (uint8_t)mark;
         }
@@ -502,7 +500,7 @@ static int measure_field(field *all, int64_t room, int64_t *answers)
         for (int64_t x = 0; x < width; x++) {
             while (width - x > 8 && !sj_load(queries + x))
                 x += 8;
-            int is_query = is_place(queries[x]);
+            int is_query = sj_is_place(queries[x]);
             count += is_query, all->has_query[x] |= (uint8_t)is_query;
         }
         all->has_place[row] = find_place(all->places + row * width, width) < width ? NOT_WRITTEN : 0;

@@ -4,13 +4,14 @@ other truths, each its own.
 
 from __future__ import annotations
 
-from typing import List, Sequence
+from typing import Any, List, Sequence
 
 import numpy as np
 
 from ...files import name_list
 from ...masks.stack import Array
 from ...values.arithmetic import mean
+from .unit_counts import UnitAccumulator
 
 #: The minimum number of images, the maximum that are compared with all truths, evenly spread, and the minimum number of
 #: classes or places, because many images have the same sizes of few.
@@ -63,6 +64,17 @@ def judge_image_order(
     shares = f"the image's own truth to {100 * fit_to_own:.0f} %, but another image's to {100 * fit:.0f} %"
     slip = f"maps look exchanged among images: {compared} match {shares}"
     return [f"{slip} ({examples}). Check which image each map belongs to"]
+
+
+def judge_stacked_order(
+    accumulator: UnitAccumulator[Any], table: str, compared: str = "the sizes of classes"
+) -> List[str]:
+    """Return the same by a table of all units, truth and prediction; counts of earlier versions have none."""
+    units = accumulator.complete_counts()
+    if any(table not in unit.tables for unit in units):
+        return []
+    true, predicted = accumulator.stack(table).transpose(1, 0, 2)
+    return judge_image_order([unit.name for unit in units], true, predicted, compared)
 
 
 def _compare(sizes: Array, true: Array) -> Array:

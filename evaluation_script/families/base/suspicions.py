@@ -447,8 +447,12 @@ _MOST_UNANIMOUS = 3
 
 def choose_units(count: int) -> FrozenSet[int]:
     """Return evenly spread indices of the units to count again if they score close to 0."""
-    chosen = max(1, min(_MOST_UNITS, count // _EVERY))
-    return frozenset((2 * number + 1) * count // (2 * chosen) for number in range(chosen)) if count else frozenset()
+    return frozenset(spread_evenly(max(1, min(_MOST_UNITS, count // _EVERY)), count)) if count else frozenset()
+
+
+def spread_evenly(few: int, count: int) -> List[int]:
+    """Return few of the indices below a count, evenly spread."""
+    return [(2 * number + 1) * count // (2 * few) for number in range(few)]
 
 
 def choose_few(units: Collection[int]) -> FrozenSet[int]:

@@ -96,7 +96,7 @@ def judge_frame(present: Array, frame: int, tracks: Array) -> List[Flaw]:
 
 
 def subtract_labels(labels: Array, listed: Array) -> Array:
-    """Return in their order the labels that are not listed."""
+    """Return the labels that are not listed, each once, in rising order."""
     return np.array(sorted(set(labels.tolist()).difference(listed.tolist())), np.int64)
 
 

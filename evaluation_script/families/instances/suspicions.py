@@ -182,8 +182,8 @@ class RecordForm:
             """Give records that have a mask the box around it, of its runs along columns or along rows."""
             texts, sizes = [masks[row] for row in rows.tolist()], images.sizes[image[rows]]
             if noun == "mask":
-                turned = backend().mask_boxes(texts, sizes[:, ::-1] if by_rows else sizes)
-                predicted[rows] = turned[:, [1, 0, 3, 2]] if by_rows else turned
+                around = backend().mask_boxes(texts, sizes[:, ::-1] if by_rows else sizes)
+                predicted[rows] = around[:, [1, 0, 3, 2]] if by_rows else around
             return rows
 
         rows = draw_boxes(np.flatnonzero(np.isin(image, holders, kind="table")))

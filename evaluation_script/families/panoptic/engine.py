@@ -11,7 +11,7 @@ import numpy as np
 from ...masks.stack import Array
 from ...values.arithmetic import add, mean
 from ..base.family import Values, mean_of_all
-from ..base.image_order import judge_image_order
+from ..base.image_order import judge_stacked_order
 from ..base.suspicions import (
     FirstMaps,
     Reading,
@@ -162,15 +162,6 @@ def _judge_numbers(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
 _MOST_FOUND = 0.7
 
 
-def _judge_order(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
-    """Return a suspicion if the maps of images look exchanged; counts of earlier versions have no sizes."""
-    units = accumulator.complete_counts()
-    if accumulator.protocol.video or any("sizes" not in unit.tables for unit in units):
-        return []
-    true, predicted = accumulator.stack("sizes").transpose(1, 0, 2)
-    return judge_image_order([unit.name for unit in units], true, predicted)
-
-
 def _suspect(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
     """Return warnings about the segments of all units."""
     if not accumulator.protocol.windows:
@@ -182,9 +173,10 @@ def _suspect(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
     by_category = accumulator.stack("quality").sum(axis=0)[0]
     totals = by_category.sum(axis=0)
     matched, surplus, missed = (int(totals[field]) for field in (MATCHED, SURPLUS, MISSED))
-    exchanged = _judge_order(accumulator) if 2 * matched < _MOST_FOUND * (2 * matched + surplus + missed) else []
-    if exchanged:
-        return exchanged
+    if not accumulator.protocol.video and 2 * matched < _MOST_FOUND * (2 * matched + surplus + missed):
+        exchanged = judge_stacked_order(accumulator, "sizes")
+        if exchanged:
+            return exchanged
     unmatched = judge_matches("segment", matched + missed, matched + surplus, matched)
     in_truth, in_prediction = (by_category[:, [MATCHED, field]].sum(1) for field in (MISSED, SURPLUS))
     return unmatched or judge_one_class("segment", in_truth, in_prediction) or _judge_numbers(accumulator)

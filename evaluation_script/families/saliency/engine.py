@@ -9,7 +9,7 @@ from ...masks.overlaps import LabelMap
 from ...masks.stack import Array
 from ...values.arithmetic import mean
 from ..base.family import Values
-from ..base.image_order import PLACES, judge_image_order
+from ..base.image_order import PLACES, judge_stacked_order
 from ..base.suspicions import is_nearly_none, judge_cover, read_neighbours, read_rearranged
 from ..base.units import Shapes, Unit, UnitAccumulator, count_by_image, unit_engine
 from . import counting
@@ -97,22 +97,14 @@ def _suspect(accumulator: UnitAccumulator[SaliencyProtocol]) -> List[str]:
     if shared < _MOST_BRIGHT * area and error > _LEAST_ERROR:
         better = f"inverted, MAE would be {1 - error:.2f} instead of {error:.2f}"
         return [f"maps are dark on objects and bright elsewhere; {better}: write objects bright, on black"]
-    exchanged = _judge_order(accumulator) if 2 * shared < _MOST_DICE * (area + bright) else []
-    if exchanged:
-        return exchanged
+    if 2 * shared < _MOST_DICE * (area + bright):
+        exchanged = judge_stacked_order(accumulator, "places", "the places of objects")
+        if exchanged:
+            return exchanged
     if is_nearly_none(shared, area):
         few = f"only {shared:,.0f} of {area:,.0f} pixels of objects are" if shared else "no pixel of an object is"
         return [f"{few} bright in its map: check which image each map belongs to, and that objects are bright"]
     return judge_cover("bright pixels of maps", area, bright, shared)
-
-
-def _judge_order(accumulator: UnitAccumulator[SaliencyProtocol]) -> List[str]:
-    """Return a suspicion if the maps of images look exchanged; counts of earlier versions have no places."""
-    units = accumulator.complete_counts()
-    if any("places" not in unit.tables for unit in units):
-        return []
-    true, predicted = accumulator.stack("places").transpose(1, 0, 2)
-    return judge_image_order([unit.name for unit in units], true, predicted, "the places of objects")
 
 
 ENGINE = unit_engine(

@@ -27,6 +27,7 @@ from ..base.suspicions import (
     read_compressed,
     read_turned,
     score_readings,
+    spread_evenly,
 )
 from .counting import SequenceAccumulator, SequenceCounts, choose_objects, is_one_mask, list_labels, read_scored_blocks
 from .protocols import SequenceProtocol
@@ -404,7 +405,7 @@ def _add_few_frames(
     table: Array, labels: _Labels, sides: Tuple[Stacks, Stacks], change: _Change, empty: Stack
 ) -> Array:
     """Return a table with the pixels of few frames of a block, evenly spread."""
-    few = (2 * np.arange(_FEW_FRAMES) + 1) * len(empty.words) // (2 * _FEW_FRAMES)
+    few = np.array(spread_evenly(_FEW_FRAMES, len(empty.words)))
     truth, predicted = ({label: stack.frames(few) for label, stack in side.items()} for side in sides)
     sample = table.copy()
     _add_pixels(sample, labels, truth, change(predicted), empty.frames(few))

@@ -17,6 +17,7 @@ from ...masks.run_lengths import Masks, encode_masks, pack_texts
 from ...masks.stack import Array
 from ...values import dataclass
 from ...values.arithmetic import add, mean
+from ..base.suspicions import spread_evenly
 from ..base.units import Rows, TruthFrame, Unit, UnitCounts
 from .files import CATEGORY, IGNORED, MASK, SCORE, TRACK_ID, TracksSubmission
 from .protocols import TracksProtocol
@@ -79,8 +80,7 @@ _MOST_FRAMES, _MOST_MASKS = 4, 60
 def choose_frames(frames: List[TruthFrame], predictions: List[Rows]) -> Tuple[List[TruthFrame], List[Rows]]:
     """Return few frames, evenly spread, that have objects and predictions."""
     shown = [index for index, rows in enumerate(predictions) if rows and frames[index].rows]
-    count = min(_MOST_FRAMES, len(shown))
-    chosen = [shown[(2 * number + 1) * len(shown) // (2 * count)] for number in range(count)]
+    chosen = [shown[index] for index in spread_evenly(min(_MOST_FRAMES, len(shown)), len(shown))]
     masks = np.cumsum([len(predictions[index]) for index in chosen])
     chosen = chosen[: max(1, int(np.count_nonzero(masks <= _MOST_MASKS)))]
     return [frames[index] for index in chosen], [predictions[index] for index in chosen]
