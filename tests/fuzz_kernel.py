@@ -229,6 +229,14 @@ def volumes(generator: random.Random, kernel: Kernel) -> None:
     kernel.find_distances(*scattered, tuple(generator.choice([1, 0.7, 3, 1e-9]) for _ in range(3)), float("inf"))
     kernel.find_surface(one > 0)
     kernel.find_boxes(one.astype(generator.choice(["<u1", "<u2", "<u4"])), generator.choice([1, 2, 255, 256, 70_000]))
+    edges = np.cumsum(np.frombuffer(some_bytes(generator, 2 * size), np.uint8) % 3).astype(
+        generator.choice(["<i4", "<i8"])
+    )
+    rows = [
+        [generator.choice([1, 2, 9, 40, 0, -1]), generator.choice([0, 1, 1, 2])]
+        for _ in range(generator.choice([1, 4, 5]))
+    ]
+    kernel.find_components(edges[::2], edges[1::2], np.array(rows))
     sides = [*shape]
     sides[generator.randrange(3)] = generator.choice([0, -1, 1, 1 << 15, 1 << 40])
     if min(sides) > 0 and sides[0] * sides[1] * sides[2] > size:

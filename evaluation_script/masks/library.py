@@ -21,7 +21,7 @@ from .run_lengths import pack_texts
 from .stack import Size, Stack
 
 #: The value that a library's `sj_abi` must return.
-_ABI = 28
+_ABI = 29
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library in this folder, beside a file with its checksum.
@@ -74,6 +74,7 @@ _SIGNATURES = {
     "sj_survey": "u1[] u1[] i8 i8 u4 i4 i8[] i8 u1[]",
     "sj_boxes": "[] i4 i8 i8 i8 i8 i8[] i8[]",
     "sj_corners": "u1[] i8 i8 i8 u1[]",
+    "sj_components": "[] [] i4 i8 i8[] i8 i4[]",
     "sj_squares": "u1[] u1[] i8 i8 i8 f8[] f8[] i8 i8[]",
     "sj_check_runs": "* i8 i8[] i8 i8[] i1[] i8[]",
     "sj_mask_boxes": "* i8 i8[] i8 i8[] i8[]",
@@ -222,6 +223,11 @@ def _volumes(kernel: Kernel) -> _Answers:
     if codes is not None:
         far = [3.0016662039607267, 3.0, 0.1]
         yield kernel.find_distances(codes, codes[::-1], (0.1, 3.0, 5.0), np.inf), [*far, *[0.0] * 9, *far[::-1]]
+
+    # In rows of four, the second run meets the third by a corner, and the first meets none.
+    starts, ends = np.array([[0, 2, 7], [1, 3, 8]], np.int32)
+    parts = [kernel.find_components(starts, ends, np.array([[4, reach]])) for reach in (0, 1)]
+    yield parts, [[0, 1, 2], [0, 1, 1]]
 
 
 def _runs(kernel: Kernel) -> _Answers:

@@ -8,6 +8,7 @@ from typing import Dict, Iterator, List, NamedTuple, Tuple
 import numpy as np
 
 from ...files.problems import Flaw
+from ...masks.backend import backend
 from ...masks.stack import WORD, Array, pack, spread_rows, unpack
 from ...values.arithmetic import mean
 from .boxes import Box, cut_slabs
@@ -134,9 +135,14 @@ def _pair_runs(runs: Runs, neighbours: Runs, offset: int = 0, reach: int = 0) ->
 
 def _name_runs(runs: Runs, neighbours: int) -> Array:
     """Return the component of each run, from 0 in the order of their first voxels."""
+    _, height, width = runs.shape
+    rows = [((plane * height + row) * width, reach) for plane, row, reach in _ROWS[neighbours]]
+    kernel = backend().kernel
+    named = kernel.find_components(runs.starts, runs.ends, np.array(rows)) if kernel else None
+    if named is not None:
+        return named
     roots = np.arange(runs.total, dtype=np.int32)
-    for plane, row, reach in _ROWS[neighbours]:
-        offset = (plane * runs.shape[1] + row) * runs.shape[2]
+    for offset, reach in rows:
         for pairs in _pair_runs(runs, runs, offset, reach):
             _join(roots, *pairs)
     roots = _find_roots(roots, roots.copy())

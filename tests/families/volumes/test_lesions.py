@@ -26,6 +26,8 @@ from segjudge.evaluation_script.families.volumes.lesions import (
 from segjudge.evaluation_script.families.volumes.protocols import VOLUME_PROTOCOLS
 from segjudge.evaluation_script.families.volumes.surfaces import distance_by_places, distance_by_weight, measure_codes
 from segjudge.evaluation_script.files.problems import Flaw
+from segjudge.evaluation_script.masks.backend import NumpyBackend
+from tests.backends import use
 from tests.families.volumes.volumes import read_golden, read_pair
 from tests.shared import needs_shared
 
@@ -143,6 +145,7 @@ def test_components_of_both_sides_share_the_voxels_that_scipy_finds(
 @pytest.mark.parametrize("chunk", [5, 1 << 18])
 def test_a_winding_path_is_one_component(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(components_room, "_CHUNK", chunk)
+    use(monkeypatch, NumpyBackend())
     path = np.zeros((9, 21, 17), bool)
     path[:, :, ::2] = True  # walls of columns, whose runs are single voxels, joined at alternate ends
     path[:, -1, 1::4] = path[:, 0, 3::4] = True

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from segjudge.evaluation_script.families.volumes import boxes, distances, surfaces
+from segjudge.evaluation_script.families.volumes import boxes, components, distances, surfaces
 from segjudge.evaluation_script.families.volumes.boxes import find_boxes
-from segjudge.evaluation_script.families.volumes.components import find_components
+from segjudge.evaluation_script.families.volumes.components import Runs, find_components, find_runs, name_components
 from segjudge.evaluation_script.families.volumes.distances import find_distances
 from segjudge.evaluation_script.families.volumes.engine import count_case
 from segjudge.evaluation_script.families.volumes.protocols import VOLUME_PROTOCOLS
@@ -83,6 +83,18 @@ def test_many_queries_far_from_few_places_are_transformed(seed: int, monkeypatch
     monkeypatch.setattr(distances, "_PRECISE", draw.choice([2.0**-48, 1.0]))
     measured = compare(monkeypatch, lambda: find_distances(queries, places, spacing))
     assert np.count_nonzero(measured == 0) == np.count_nonzero(places)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_runs_are_joined_as_numpy_joins_them(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = np.random.default_rng(seed)
+    monkeypatch.setattr(components, "_CHUNK", int(draw.choice([7, 1 << 18])))
+    mask = draw.random(tuple(draw.integers(1, 24, 3))) < draw.choice([0.02, 0.2, 0.6, 1])
+    for kind in (np.int32, np.int64):
+        runs = find_runs(mask)
+        runs = Runs(runs.starts.astype(kind), runs.ends.astype(kind), runs.shape)
+        for neighbours in (6, 18, 26):
+            compare(monkeypatch, lambda runs=runs, neighbours=neighbours: name_components(runs, neighbours).names)
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (2, 3, 9), (5, 4, 17)])
