@@ -57,8 +57,9 @@ def sanitized(folder: Path, sources: Path = SOURCES) -> dict[str, str]:
 
 def some_bytes(generator: random.Random, count: int) -> bytes:
     """Return random bytes, or bytes of which most or all are zero."""
-    noise = generator.choice([0, 0.02, 1])
-    return bytes(generator.randrange(256) if generator.random() < noise else 0 for _ in range(count))
+    kept = generator.choice([0, 5, 256])  # of 256
+    values, chosen = (np.frombuffer(generator.randbytes(count), np.uint8) for _ in range(2))
+    return np.where(chosen < kept, values, np.uint8(0)).tobytes()
 
 
 def picture(generator: random.Random, height: int, width: int, depth: int, colour: int) -> bytes:
@@ -429,8 +430,8 @@ def _draw_curves(kernel: Kernel, generator: random.Random, ranked: RankedBits, t
     ]
     for groups in (1, 3, generator.choice([2, 20, 33])):
         shape = (categories, areas, groups)
-        counts = np.array([generator.choice([0, 1, 7, -1]) for _ in range(math.prod(shape))]).reshape(shape)
-        which = np.array([generator.randrange(lines) for _ in range(math.prod(shape))]).reshape(shape)
+        counts = np.array(generator.choices([0, 1, 7, -1], k=math.prod(shape))).reshape(shape)
+        which = np.array(generator.choices(range(lines), k=math.prod(shape))).reshape(shape)
         if generator.random() < 0.2:
             damaged(generator, which.reshape(-1))
         task = CurveTask(ranked, bounds, ranked.image, limits, thresholds, counts, needed, which)

@@ -38,7 +38,9 @@ def script_of(bundle: str, folder: Path) -> list[str]:
 @needs_compiler
 def test_it_is_compiled_once_and_again_when_the_sources_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sources = tmp_path / "sources"
-    shutil.copytree(compiling.SOURCES, sources)
+    sources.mkdir()
+    for name in ("kernel.h", "kernel.c", "tubes.c"):  # all of them are compiled for the tests themselves
+        shutil.copy(compiling.SOURCES / name, sources)
     monkeypatch.setattr(compiling, "SOURCES", sources)
     folder = tmp_path / "out"
     assert compiling.compile_local(folder)
