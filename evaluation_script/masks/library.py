@@ -44,10 +44,9 @@ class _Array:
         if not isinstance(value, np.ndarray):
             return ctypes.c_void_p.from_param(value)
         array = np.ascontiguousarray(value, self._kind)
-        try:
+        if array.flags.writeable and array.size:
             return ctypes.byref(ctypes.c_char.from_buffer(array.data))  # a fifth of the time of `array.ctypes`
-        except (TypeError, ValueError):  # it is empty or read-only
-            return array.ctypes
+        return array.ctypes
 
 
 _KINDS = {

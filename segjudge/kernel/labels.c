@@ -11,6 +11,8 @@
 #define LONG_RUN 16
 #define FEW_RUNS 2
 #define BLOCK 128
+/* The most pixels of a block where noise goes on. */
+#define MOST_BLOCK 1024
 #define LANES 4
 /* The slots for pairs at first, as a power of two. */
 #define FEWEST_SLOT_BITS 13
@@ -108,39 +110,70 @@ static int64_t take_block(const walk *from, uint32_t *one, uint32_t *two)
     return count;
 }
 
-/* A table with a cell for each pair of labels; several copies take turns, because updating one cell twice in a row
+/* A table with a cell for each pair of labels, and its parts: they take turns, because updating one cell twice in a row
  * is slow. */
 typedef struct {
-    int64_t *lanes[LANES];
-    uint32_t mask, labels, columns;
+    int64_t *table, size;
+    uint32_t *lanes; /* the parts, one after the other */
+    uint32_t mask, labels, columns, plain; /* `plain` labels have a row and a column */
     uint32_t *rows; /* the start of each label's row */
 } cells;
 
-/* Return whether the labels of a block are below their ends, by the signs of differences. */
-static int have_cells(const cells *all, const uint32_t *one, const uint32_t *two, int64_t count)
+/* Return the labels of some pixels as 32 bits each, copied unless they are. */
+static const uint8_t *words_of(const map *a, int64_t at, int64_t count, uint32_t *copies)
 {
-    uint32_t beyond = 0;
+    if (a->size == sizeof *copies)
+        return a->bytes + at * a->size;
+    take_labels(a, at, count, copies);
+    return (const uint8_t *)copies;
+}
+
+static inline uint32_t word_at(const uint8_t *words, int64_t i)
+{
+    uint32_t word;
+    memcpy(&word, words + i * (int64_t)sizeof word, sizeof word);
+    return word;
+}
+
+/* Return whether the labels of a block are below their ends: by all their bits, or by the signs of differences. */
+static int have_cells(const cells *all, const uint8_t *one, const uint8_t *two, int64_t count)
+{
+    uint32_t any = 0, beyond = 0;
+    for (int64_t i = 0; i < count; i++)
+        any |= word_at(one, i) | word_at(two, i);
+    if ((any & all->mask) < all->plain)
+        return 1;
     for (int64_t i = 0; i < count; i++) {
-        uint32_t label = one[i] & all->mask, column = two[i] & all->mask;
+        uint32_t label = word_at(one, i) & all->mask, column = word_at(two, i) & all->mask;
         beyond |= label | column | (all->labels - 1 - label) | (all->columns - 1 - column);
     }
     return !(beyond >> 31);
 }
 
-static inline uint32_t cell_of(const cells *all, uint32_t one, uint32_t two)
+/* Count the pixels of a block, two at a time. */
+static void count_block(const cells *all, const uint8_t *one, const uint8_t *two, int64_t count)
 {
-    return all->rows[one & all->mask] + (two & all->mask);
-}
-
-/* Count the pixels of a block. */
-static void count_block(const cells *all, const uint32_t *one, const uint32_t *two, int64_t count)
-{
+    const uint32_t *rows = all->rows;
+    uint64_t mask = (uint64_t)all->mask << 32 | all->mask;
     int64_t i = 0;
     for (; i + LANES <= count; i += LANES)
-        for (int lane = 0; lane < LANES; lane++)
-            all->lanes[lane][cell_of(all, one[i + lane], two[i + lane])]++;
+        for (int lane = 0; lane < LANES; lane += 2) {
+            uint64_t labels = sj_load(one + 4 * (i + lane)) & mask, columns = sj_load(two + 4 * (i + lane)) & mask;
+            uint32_t *cells_of = all->lanes + lane * all->size;
+            cells_of[rows[(uint32_t)labels] + (uint32_t)columns]++;
+            cells_of[all->size + rows[labels >> 32] + (uint32_t)(columns >> 32)]++;
+        }
     for (; i < count; i++)
-        all->lanes[0][cell_of(all, one[i], two[i])]++;
+        all->lanes[rows[word_at(one, i) & all->mask] + (word_at(two, i) & all->mask)]++;
+}
+
+/* Add the parts to the table, and empty them. */
+static void join_lanes(const cells *all)
+{
+    for (int lane = 0; lane < LANES; lane++)
+        for (int64_t i = 0; i < all->size; i++)
+            all->table[i] += all->lanes[lane * all->size + i];
+    memset(all->lanes, 0, (size_t)(LANES * all->size) * sizeof *all->lanes);
 }
 
 /* Count the pixels of each pair of labels in a table, whose rows are the places of the truth's labels, or the labels
@@ -152,7 +185,7 @@ SJ_EXPORT int sj_label_table(
     uint32_t mask, const uint16_t *places, int64_t labels, int64_t rows, int64_t columns, int64_t *table)
 {
     walk from = {{truth, count, truth_size}, {prediction, count, prediction_size}, 0, 0, 0, 0};
-    uint32_t one[BLOCK], two[BLOCK];
+    uint32_t one[MOST_BLOCK], two[MOST_BLOCK];
     if (!is_map(&from.one) || !is_map(&from.two) || count < 1 || count > MOST_PIXELS || !table || labels < 1
         || labels > MOST_CELLS || rows < 1 || columns < 1 || rows > MOST_CELLS || columns > MOST_CELLS
         || rows * columns > MOST_CELLS || (!places && labels > rows))
@@ -160,29 +193,31 @@ SJ_EXPORT int sj_label_table(
     for (int64_t i = 0; places && i < labels; i++)
         if (places[i] >= rows)
             return SJ_BAD_CALL;
-    int64_t size = rows * columns, *more = calloc((size_t)(size * (LANES - 1)), sizeof *more);
-    cells all = {{table}, mask, (uint32_t)labels, (uint32_t)columns, malloc((size_t)labels * sizeof *all.rows)};
-    int status = more && all.rows ? SJ_FINE : SJ_NO_MEMORY;
+    cells all = {.table = table, .size = rows * columns, .mask = mask, .labels = (uint32_t)labels,
+                 .columns = (uint32_t)columns, .plain = (uint32_t)(labels < columns ? labels : columns)};
+    all.lanes = calloc((size_t)(all.size * LANES), sizeof *all.lanes);
+    all.rows = malloc((size_t)labels * sizeof *all.rows);
+    int status = all.lanes && all.rows ? SJ_FINE : SJ_NO_MEMORY;
     for (int64_t i = 0; i < labels && status == SJ_FINE; i++)
         all.rows[i] = (uint32_t)((places ? places[i] : i) * columns);
-    for (int lane = 1; lane < LANES && status == SJ_FINE; lane++)
-        all.lanes[lane] = more + (lane - 1) * size;
+    int64_t most = BLOCK, joined = 0;
     while (from.at < count && status == SJ_FINE) {
-        int64_t run = run_from(&from), taken = run ? 1 : take_block(&from, one, two);
-        if (run)
-            one[0] = label_at(&from.one, from.at), two[0] = label_at(&from.two, from.at);
-        if (!have_cells(&all, one, two, taken))
+        int64_t run = run_from(&from), left = count - from.at, taken = run ? 1 : left < most ? left : most;
+        const uint8_t *words = words_of(&from.one, from.at, taken, one), *others = words_of(&from.two, from.at, taken, two);
+        if (!have_cells(&all, words, others, taken))
             status = SJ_BAD_DATA;
         else if (run)
-            table[cell_of(&all, one[0], two[0])] += run;
+            table[all.rows[word_at(words, 0) & mask] + (word_at(others, 0) & mask)] += run;
         else
-            count_block(&all, one, two, taken);
+            count_block(&all, words, others, taken);
         from.at += run ? run : taken;
+        most = run ? BLOCK : most < MOST_BLOCK ? 2 * most : MOST_BLOCK;
+        if (from.at - joined > UINT32_MAX - MOST_BLOCK)
+            join_lanes(&all), joined = from.at;
     }
-    for (int64_t i = 0; i < size && status == SJ_FINE; i++)
-        for (int lane = 1; lane < LANES; lane++)
-            table[i] += all.lanes[lane][i];
-    free(more);
+    if (status == SJ_FINE)
+        join_lanes(&all);
+    free(all.lanes);
     free(all.rows);
     return status;
 }

@@ -13,7 +13,7 @@ import numpy as np
 from ...files.problems import Problems, name_list
 from ...masks.backend import backend
 from ...masks.overlaps import LabelMap, SegmentRules, sum_by_key, tabulate
-from ...masks.stack import Array
+from ...masks.stack import Array, Size
 from ...values.arithmetic import mean
 from ..base.family import Values
 from ..base.suspicions import Reading, is_better, judge_agreement, judge_matches, judge_unlabelled, switch
@@ -86,8 +86,17 @@ def _count_labels(truth: LabelMap, values: Array, class_indices: Array, classes:
 
 def _list_nonzero(table: Array) -> Array:
     """Return the keys and numbers of the nonzero cells of points by true class and predicted label."""
-    rows, labels = np.nonzero(table)
-    return np.stack(((rows << _BITS) | labels, table[rows, labels]))
+    points = table.reshape(-1)
+    indices = np.flatnonzero(points)
+    return np.array((_keys_of_cells(table.shape)[indices], points[indices]))
+
+
+@lru_cache(maxsize=None)
+def _keys_of_cells(shape: Size) -> Array:
+    """Return the keys of true classes and predicted labels, for each cell of a table."""
+    rows, labels = np.indices(shape).reshape(2, -1)
+    keys: Array = (rows << _BITS) | labels
+    return keys
 
 
 @lru_cache(maxsize=None)
