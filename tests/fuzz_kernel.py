@@ -219,16 +219,22 @@ def volumes(generator: random.Random, kernel: Kernel) -> None:
     size = shape[0] * shape[1] * shape[2]
     one, two = (np.frombuffer(some_bytes(generator, size), np.uint8).reshape(shape) for _ in range(2))
     spacing = tuple(generator.choice([1, 0.3, 5, 1e-9, 1e9, 0, -1, float("nan"), float("inf")]) for _ in range(3))
-    kernel.find_distances(one, two, tuple(generator.choice([1, 0.7, 3]) for _ in range(3)), float("inf"))
-    kernel.find_distances(one, two, spacing, generator.choice([0.1, 9, 1e300, -1, float("nan")]))
-    scattered = np.zeros(
-        (2, generator.randrange(1, 30), generator.randrange(1, 30), generator.randrange(1, 90)), np.uint8
+    queries, places = (np.flatnonzero(side).astype(np.int32) for side in (one, two))
+    kernel.find_distances(queries, places, shape, tuple(generator.choice([1, 0.7, 3]) for _ in range(3)), float("inf"))
+    kernel.find_distances(queries, places, shape, spacing, generator.choice([0.1, 9, 1e300, -1, float("nan")]))
+    wide = (2, generator.randrange(1, 30), generator.randrange(1, 30), generator.randrange(1, 90))
+    counts = generator.choice([3, 100]), generator.choice([0, 1, 2, 9])
+    voxels = wide[1] * wide[2] * wide[3]
+    scattered = [np.unique(np.array([generator.randrange(voxels) for _ in range(count)], np.int32)) for count in counts]
+    kernel.find_distances(
+        *scattered, wide[1:], tuple(generator.choice([1, 0.7, 3, 1e-9]) for _ in range(3)), float("inf")
     )
-    for side, count in zip(scattered, (generator.choice([3, 100]), generator.choice([1, 2, 9]))):
-        for _ in range(count):
-            side.reshape(-1)[generator.randrange(side.size)] = generator.choice([1, 255, 77])
-    kernel.find_distances(*scattered, tuple(generator.choice([1, 0.7, 3, 1e-9]) for _ in range(3)), float("inf"))
-    kernel.find_surface(one > 0)
+    kind = generator.choice(["<u1", "<u2", "<u4"])
+    box = one.astype(kind)[
+        generator.randrange(shape[0]) :, generator.randrange(shape[1]) :, generator.randrange(shape[2]) :
+    ]
+    chosen = generator.choice([(1,), (0,), (3, 4, 200), (1, 255), tuple(range(256))])
+    kernel.find_surface(box, chosen, generator.choice([0, 9, 1 << 40]))
     kernel.find_boxes(one.astype(generator.choice(["<u1", "<u2", "<u4"])), generator.choice([1, 2, 255, 256, 70_000]))
     edges = np.cumsum(np.frombuffer(some_bytes(generator, 2 * size), np.uint8) % 3).astype(
         generator.choice(["<i4", "<i8"])
@@ -242,9 +248,16 @@ def volumes(generator: random.Random, kernel: Kernel) -> None:
     sides[generator.randrange(3)] = generator.choice([0, -1, 1, 1 << 15, 1 << 40])
     if min(sides) > 0 and sides[0] * sides[1] * sides[2] > size:
         sides = [1 << 40, 1 << 40, 1 << 40]
-    count, out = generator.choice([0, 1, size, -1, 1 << 40]), np.zeros(size)
-    kernel.library.sj_squares(one, two, *sides, np.ones(4), out, count, np.zeros(1))
-    kernel.library.sj_corners(one, *sides, np.zeros(8 * size, np.uint8))
+    lists = [np.array([generator.randrange(-1, size + 1) for _ in range(4)], np.int32) for _ in range(2)]
+    counts = [generator.choice([0, 1, 4, -1]) for _ in range(2)]
+    kernel.library.sj_squares(lists[0], counts[0], lists[1], counts[1], *sides, np.ones(4), np.zeros(4))
+    begun, count = (ctypes.c_int64(generator.choice([0, 0, 1, 5, -1])) for _ in range(2))
+    steps = (sides[1] * sides[2], sides[2])
+    room = generator.choice([0, 5, 40, 40])
+    kernel.library.sj_surface(
+        one.ctypes.data, generator.choice([1, 1, 0, 3]), *sides, *steps, np.array([0, 1, generator.choice([0, 1, 2])], np.uint8),
+        generator.choice([3, 2, 0]), np.zeros(40, np.int32), np.zeros(40, np.uint8), room, ctypes.byref(begun), ctypes.byref(count),
+    )  # fmt: skip
     kernel.library.sj_boxes(one, generator.choice([1, 0, 3]), *sides, 256, np.zeros(256), np.zeros(6 * 256))
 
 

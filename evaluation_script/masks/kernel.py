@@ -37,6 +37,8 @@ LABELS = 256
 _MAPS = ("|u1", "<u2", "<u4")
 #: The initial space for pairs of labels, which grows fourfold, and its maximum.
 _FIRST_PAIRS, _MOST_PAIRS = 1 << 18, 1 << 26
+#: The initial space for places on a surface, which doubles.
+_FIRST_PLACES = 1 << 15
 #: The number of columns in a table of records.
 _RECORD_COLUMNS = 16
 #: The minimum length in characters of a usual record, and of one of its frames.
@@ -191,13 +193,30 @@ class Kernel:
         status = self.library.sj_boxes(labels, labels.itemsize, *labels.shape, end, voxels, boxes)
         return (voxels, boxes) if status == _FINE else None
 
-    def find_surface(self, mask: Array) -> Optional[Array]:
-        """Return a code of the set voxels around each corner of a volume; 0 inside the mask."""
-        if mask.dtype != bool:
+    def find_surface(self, labels: Array, chosen: Tuple[int, ...], limit: int) -> Optional[Tuple[int, Array, Array]]:
+        """Return the number of corners on the surface of some labels, their positions and the codes of their voxels.
+
+        Positions and codes are empty if there are more than the limit.
+        """
+        if labels.dtype == bool:
+            labels = labels.view(np.uint8)
+        if labels.dtype.str not in _MAPS or not labels.size or labels.strides[2] != labels.itemsize:
             return None
-        codes = np.zeros([side + 1 for side in mask.shape], np.uint8)
-        status = self.library.sj_corners(mask.view(np.uint8), *mask.shape, codes)
-        return codes if status == _FINE else None
+        flags = np.zeros(max(chosen) + 1, np.uint8)
+        flags[list(chosen)] = 1
+        volume = (labels.ctypes.data, labels.itemsize, *labels.shape, *labels.strides[:2], flags, len(flags))
+        begun, count = ctypes.c_int64(0), ctypes.c_int64(0)
+        room, status = max(_FIRST_PLACES, labels.shape[2] + 1), _FULL
+        positions, codes = np.empty(room, np.int32), np.empty(room, np.uint8)
+        while status == _FULL and count.value <= limit:
+            if begun.value:
+                room *= 2
+                positions, codes = np.resize(positions, room), np.resize(codes, room)
+            status = self.library.sj_surface(*volume, positions, codes, room, ctypes.byref(begun), ctypes.byref(count))
+        if status == _FULL:
+            status = self.library.sj_surface(*volume, None, None, room, ctypes.byref(begun), ctypes.byref(count))
+        listed = count.value if count.value <= limit else 0
+        return (count.value, positions[:listed], codes[:listed]) if status == _FINE else None
 
     def find_components(self, starts: Array, ends: Array, rows: Array) -> Optional[Array]:
         """Return the component of each run of voxels, from 0 in the order of their first runs.
@@ -211,18 +230,22 @@ class Kernel:
         return names if status == _FINE else None
 
     def find_distances(
-        self, queries: Array, places: Array, spacing: Tuple[float, float, float], limit: float
+        self,
+        queries: Array,
+        places: Array,
+        shape: Tuple[int, ...],
+        spacing: Tuple[float, float, float],
+        limit: float,
     ) -> Optional[Array]:
-        """Return the distance of each query to the nearest place; bytes other than 0 and 255 mark both.
+        """Return the distance of each query to the nearest place; both are positions in a volume, in its order.
 
         It is infinite if its square is not below the limit.
         """
-        if queries.shape != places.shape or queries.dtype != np.uint8 or places.dtype != np.uint8:
+        if queries.dtype != np.int32 or places.dtype != np.int32:
             return None
-        distances, count = np.empty(np.count_nonzero(queries)), np.zeros(1, np.int64)
-        numbers = np.array([*spacing, limit])
-        status = self.library.sj_squares(queries, places, *queries.shape, numbers, distances, len(distances), count)
-        return np.sqrt(distances[: count[0]]) if status == _FINE else None
+        squares, numbers = np.zeros(len(queries)), np.array([*spacing, limit])
+        status = self.library.sj_squares(queries, len(queries), places, len(places), *shape, numbers, squares)
+        return np.sqrt(squares, out=squares) if status == _FINE else None
 
     def check_runs(self, texts: List[str], pixels: Array) -> Tuple[Array, Array]:
         """Return the fault (a key of `run_lengths.FAULTS`, or 0) and the area of each mask."""

@@ -21,7 +21,7 @@ from .run_lengths import pack_texts
 from .stack import Size, Stack
 
 #: The value that a library's `sj_abi` must return.
-_ABI = 29
+_ABI = 30
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library in this folder, beside a file with its checksum.
@@ -72,9 +72,9 @@ _SIGNATURES = {
     "sj_grow": "u8[] i8 i8 i8 i8[] i8 u8[]",
     "sj_survey": "u1[] u1[] i8 i8 u4 i4 i8[] i8 u1[]",
     "sj_boxes": "[] i4 i8 i8 i8 i8 i8[] i8[]",
-    "sj_corners": "u1[] i8 i8 i8 u1[]",
+    "sj_surface": "* i4 i8 i8 i8 i8 i8 u1[] i8 i4[] u1[] i8 * *",
     "sj_components": "[] [] i4 i8 i8[] i8 i4[]",
-    "sj_squares": "u1[] u1[] i8 i8 i8 f8[] f8[] i8 i8[]",
+    "sj_squares": "i4[] i8 i4[] i8 i8 i8 i8 f8[] f8[]",
     "sj_check_runs": "* i8 i8[] i8 i8[] i1[] i8[]",
     "sj_mask_boxes": "* i8 i8[] i8 i8[] i8[]",
     "sj_paint_runs": "* i8 i8[] i8 u1[] i8 u1[]",
@@ -212,17 +212,17 @@ def _maps(kernel: Kernel) -> _Answers:
 
 
 def _volumes(kernel: Kernel) -> _Answers:
-    # Two of eight voxels, which touch at a corner; their surface, and its distance from the mirror image.
+    # Two of eight voxels, which touch at a corner, and their surface; places of two rows.
     mask = np.zeros((2, 2, 2), bool)
     mask[0, 0, 0] = mask[1, 1, 1] = True
     yield kernel.find_boxes(mask * np.uint8(2), 3), [[0, 0, 2], [[0] * 6, [0] * 6, [0, 2] * 3]]
-    codes = kernel.find_surface(mask)
-    outer, middle = [[128, 8, 0], [32, 2, 0], [0, 0, 0]], [[64, 4, 0], [16, 129, 8], [0, 32, 2]]
-    yield codes, [outer, middle, [[0, 0, 0], [0, 64, 4], [0, 16, 1]]]
-    if codes is not None:
-        far = [3.0016662039607267, 3.0, 0.1]
-        yield kernel.find_distances(codes, codes[::-1], (0.1, 3.0, 5.0), np.inf), [*far, *[0.0] * 9, *far[::-1]]
-
+    corners = [0, 1, 3, 4, 9, 10, 12, 13, 14, 16, 17, 22, 23, 25, 26]
+    codes = [128, 8, 32, 2, 64, 4, 16, 129, 8, 32, 2, 64, 4, 16, 1]
+    yield kernel.find_surface(mask, (1,), 15), [15, corners, codes]
+    yield kernel.find_surface(mask, (1,), 14), [15, [], []]
+    places = np.arange(4, dtype=np.int32)
+    far = [3.0, 3.0016662039607267, 3.0066592756745814]
+    yield kernel.find_distances(places, places[3:], (2, 2, 3), (0.1, 3.0, 5.0), np.inf), [*far, 0.0]
     # In rows of four, the second run meets the third by a corner, and the first meets none.
     starts, ends = np.array([[0, 2, 7], [1, 3, 8]], np.int32)
     parts = [kernel.find_components(starts, ends, np.array([[4, reach]])) for reach in (0, 1)]

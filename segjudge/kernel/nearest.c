@@ -51,23 +51,52 @@ static void widen(group *box, const int16_t *least, const int16_t *most, int is_
     }
 }
 
-/* List the voxels of a block in the volume's order, and their box; return how many there are. */
-static int64_t list_voxels(const sj_volume *of, int64_t z, int64_t y, int64_t x, voxel *voxels, group *box)
+/* The rows through blocks side by side: the first voxel of each that no block has, and the end of the row; and the
+ * least position along x of these voxels. */
+typedef struct {
+    const sj_list *of;
+    int64_t z, y, planes, rows, soonest;
+    int32_t next[SIDE * SIDE], ends[SIDE * SIDE];
+} strip;
+
+static inline int64_t smaller_of(int64_t one, int64_t other) { return one < other ? one : other; }
+
+static strip open_strip(const sj_list *of, int64_t z, int64_t y)
 {
-    int64_t planes = of->depth - z < SIDE ? of->depth - z : SIDE, rows = of->height - y < SIDE ? of->height - y : SIDE;
-    int64_t columns = of->width - x < SIDE ? of->width - x : SIDE, count = 0;
-    for (int64_t plane = z; plane < z + planes; plane++)
-        for (int64_t row = y; row < y + rows; row++) {
-            const uint8_t *bytes = of->bytes + (plane * of->height + row) * of->width + x;
-            uint32_t word = 0;
-            memcpy(&word, bytes, columns == SIDE ? sizeof word : (size_t)columns);
-            for (int64_t step = 0; word && step < columns; step++)
-                if (sj_is_place(bytes[step])) {
-                    voxel each = {{(int16_t)(x + step), (int16_t)row, (int16_t)plane}};
-                    widen(box, each.at, each.at, !count);
-                    voxels[count++] = each;
-                }
+    strip all = {of, z, y, smaller_of(SIDE, of->depth - z), smaller_of(SIDE, of->height - y), of->width, {0}, {0}};
+    for (int64_t plane = 0; plane < all.planes; plane++)
+        for (int64_t row = 0; row < all.rows; row++) {
+            int64_t index = SIDE * plane + row, number = (z + plane) * of->height + y + row;
+            all.next[index] = of->firsts[number], all.ends[index] = of->firsts[number + 1];
+            if (all.next[index] < all.ends[index])
+                all.soonest = smaller_of(all.soonest, of->at[all.next[index]] - number * of->width);
         }
+    return all;
+}
+
+/* Take the voxels of the next block that has some out of a strip, up to an end along x, in the volume's order; find
+ * their box, and return how many there are. Their indices in the list are written unless there is no space. */
+static int64_t take_voxels(strip *from, int64_t end, voxel *voxels, int64_t *indices, group *box)
+{
+    const sj_list *of = from->of;
+    int64_t count = 0, soonest = of->width;
+    for (int64_t plane = 0; plane < from->planes; plane++)
+        for (int64_t row = 0; row < from->rows; row++) {
+            int64_t index = SIDE * plane + row, start = ((from->z + plane) * of->height + from->y + row) * of->width;
+            for (; from->next[index] < from->ends[index]; from->next[index]++) {
+                int64_t x = of->at[from->next[index]] - start;
+                if (x >= end) {
+                    soonest = smaller_of(soonest, x);
+                    break;
+                }
+                voxel each = {{(int16_t)x, (int16_t)(from->y + row), (int16_t)(from->z + plane)}};
+                widen(box, each.at, each.at, !count);
+                if (indices)
+                    indices[count] = from->next[index];
+                voxels[count++] = each;
+            }
+        }
+    from->soonest = soonest;
     return count;
 }
 
@@ -82,18 +111,15 @@ static void *make_room(void *list, int64_t used, int64_t more, int64_t *room, si
     return larger;
 }
 
-/* Add the places of a block to the blocks; return 0 without memory. */
-static int add_block(sj_blocks *to, const sj_volume *places, int64_t z, int64_t y, int64_t x)
+/* Add the places of a strip's next block, up to an end along x, to the blocks; return 0 without memory. */
+static int add_block(sj_blocks *to, strip *from, int64_t end)
 {
     group box = {{0, 0, 0}, {0, 0, 0}, to->places_used, 0};
     void *list = make_room(to->places, to->places_used, VOXELS, &to->places_room, sizeof *to->places);
     if (!list)
         return 0;
     to->places = list;
-    int64_t count = list_voxels(places, z, y, x, to->places + to->places_used, &box);
-    if (!count)
-        return 1;
-    box.last = to->places_used += count;
+    box.last = to->places_used += take_voxels(from, end, to->places + to->places_used, NULL, &box);
     list = make_room(to->blocks, to->blocks_used, 1, &to->blocks_room, sizeof *to->blocks);
     if (!list)
         return 0;
@@ -118,61 +144,35 @@ static int add_large(sj_blocks *to, int64_t first)
     return 1;
 }
 
-/* Join the rows of the blocks at some planes and rows of a volume, so that one word shows whether a block is empty. */
-static void join_rows(const sj_volume *of, int64_t z, int64_t y, uint8_t *joined)
+/* Add the blocks of large ones in a row; return 0 without memory. */
+static int add_row(sj_blocks *to, const sj_list *places, int64_t front, int64_t top)
 {
-    memset(joined, 0, (size_t)of->width);
-    for (int64_t plane = z; plane < of->depth && plane < z + SIDE; plane++)
-        for (int64_t row = y; row < of->height && row < y + SIDE; row++) {
-            const uint8_t *bytes = of->bytes + (plane * of->height + row) * of->width;
-            for (int64_t x = 0; x < of->width; x++)
-                joined[x] |= bytes[x];
-        }
-}
-
-static inline int is_empty(const uint8_t *joined, int64_t x)
-{
-    uint32_t word;
-    memcpy(&word, joined + x, sizeof word);
-    return !word;
-}
-
-/* Add the blocks of large ones in a row; rows of blocks are joined before. Return 0 without memory. */
-static int add_row(sj_blocks *to, const sj_volume *places, int64_t front, int64_t top, const uint8_t *joined)
-{
-    int64_t room = places->width + SIDE;
+    strip strips[(LARGE / SIDE) * (LARGE / SIDE)];
+    int64_t count = 0;
+    for (int64_t z = front; z < smaller_of(front + LARGE, places->depth); z += SIDE)
+        for (int64_t y = top; y < smaller_of(top + LARGE, places->height); y += SIDE)
+            strips[count++] = open_strip(places, z, y);
     for (int64_t left = 0; left < places->width; left += LARGE) {
         int64_t first = to->blocks_used;
-        const uint8_t *rows = joined;
-        for (int64_t z = front; z < front + LARGE; z += SIDE)
-            for (int64_t y = top; y < top + LARGE; y += SIDE, rows += room)
-                for (int64_t x = left; x < left + LARGE && x < places->width; x += SIDE)
-                    if (!is_empty(rows, x) && !add_block(to, places, z, y, x))
-                        return 0;
+        for (strip *each = strips; each < strips + count; each++)
+            while (each->soonest < smaller_of(left + LARGE, places->width))
+                if (!add_block(to, each, each->soonest / SIDE * SIDE + SIDE))
+                    return 0;
         if (!add_large(to, first))
             return 0;
     }
     return 1;
 }
 
-sj_blocks *sj_make_blocks(const sj_volume *places, const double *spacing)
+sj_blocks *sj_make_blocks(const sj_list *places, const double *spacing)
 {
-    int64_t room = places->width + SIDE, number = (LARGE / SIDE) * (LARGE / SIDE);
-    int64_t most = VOXELS + places->depth * places->height * places->width / VOXELS_PER_PLACE;
     sj_blocks *blocks = calloc(1, sizeof *blocks);
-    uint8_t *joined = calloc((size_t)(room * number), 1);
-    int is_made = blocks && joined;
+    int is_made = blocks && places->count <= VOXELS + places->depth * places->height * places->width / VOXELS_PER_PLACE;
     if (is_made)
         memcpy(blocks->spacing, spacing, sizeof blocks->spacing);
     for (int64_t z = 0; is_made && z < places->depth; z += LARGE)
-        for (int64_t y = 0; is_made && y < places->height; y += LARGE) {
-            uint8_t *rows = joined;
-            for (int64_t plane = z; plane < z + LARGE; plane += SIDE)
-                for (int64_t row = y; row < y + LARGE; row += SIDE, rows += room)
-                    join_rows(places, plane, row, rows);
-            is_made = add_row(blocks, places, z, y, joined) && blocks->places_used <= most;
-        }
-    free(joined);
+        for (int64_t y = 0; is_made && y < places->height; y += LARGE)
+            is_made = add_row(blocks, places, z, y);
     if (is_made)
         return blocks;
     sj_free_blocks(blocks);
@@ -273,27 +273,25 @@ static void answer_block(
     }
 }
 
-int sj_search_blocks(const sj_blocks *blocks, const sj_volume *queries, int64_t *next, double *out)
+int sj_search_blocks(const sj_blocks *blocks, const sj_list *queries, double *out)
 {
     const group **chosen = malloc((size_t)(blocks->blocks_used + 1) * sizeof *chosen);
-    uint8_t *joined = calloc((size_t)(queries->width + SIDE), 1);
-    voxel listed[VOXELS];
+    voxel voxels[VOXELS];
+    int64_t indices[VOXELS], nearest = 0;
     double squares[VOXELS];
-    int64_t nearest = 0;
-    int status = chosen && joined && blocks->places_used ? SJ_FINE : SJ_NO_MEMORY;
-    for (int64_t z = 0; status == SJ_FINE && z < queries->depth; z += SIDE)
+    if (!chosen)
+        return SJ_NO_MEMORY;
+    for (int64_t z = 0; z < queries->depth; z += SIDE)
         for (int64_t y = 0; y < queries->height; y += SIDE) {
-            join_rows(queries, z, y, joined);
-            for (int64_t x = 0; x < queries->width; x += SIDE) {
+            strip all = open_strip(queries, z, y);
+            while (all.soonest < queries->width) {
                 group box = {{0, 0, 0}, {0, 0, 0}, 0, 0};
-                box.last = is_empty(joined, x) ? 0 : list_voxels(queries, z, y, x, listed, &box);
-                if (box.last)
-                    answer_block(blocks, &box, listed, chosen, &nearest, squares);
+                box.last = take_voxels(&all, all.soonest / SIDE * SIDE + SIDE, voxels, indices, &box);
+                answer_block(blocks, &box, voxels, chosen, &nearest, squares);
                 for (int64_t query = 0; query < box.last; query++)
-                    out[next[listed[query].at[2] * queries->height + listed[query].at[1]]++] = squares[query];
+                    out[indices[query]] = squares[query];
             }
         }
     free((void *)chosen);
-    free(joined);
-    return status;
+    return SJ_FINE;
 }

@@ -1,4 +1,4 @@
-/* Volumes (z, y, x) -> boxes of labels, corners of surfaces, distances between surfaces.
+/* Volumes (z, y, x) -> boxes of labels, distances between places.
  *
  * The square of a distance is the least sum of squares of steps times the spacing, x and y first, then z, in 64
  * bits. Rounding keeps the order of sums, so the least sum has the same bits in any order of search. */
@@ -102,101 +102,37 @@ SJ_EXPORT int sj_boxes(
     return SJ_FINE;
 }
 
-/* ── corners ─────────────────────────────────────────────────────────────── */
-
-/* The code of a corner whose eight voxels are set. */
-#define ALL_SET 255
-
-/* Add a row of a mask to a row of codes, which is one longer: each voxel for the corners to its left and to its
- * right. */
-static void add_row(uint8_t *codes, const uint8_t *row, int64_t width, int left, int right)
-{
-    for (int64_t x = 0; x < width; x++)
-        codes[x] |= (uint8_t)(row[x] << right);
-    for (int64_t x = 0; x < width; x++)
-        codes[x + 1] |= (uint8_t)(row[x] << left);
-}
-
-static int is_empty(const uint8_t *row, int64_t width)
-{
-    int64_t x = 0;
-    while (width - x >= 8 && !sj_load(row + x))
-        x += 8;
-    while (x < width && !row[x])
-        x++;
-    return x == width;
-}
-
-/* Write for each corner between voxels (0 or 1) the bits 4 x + 2 y + z of its set neighbours; voxels outside are 0, and
- * so are corners inside the mask, which are not on its surface. Codes are 0 before; those of empty rows are not written,
- * so they take no memory. */
-SJ_EXPORT int sj_corners(const uint8_t *mask, int64_t depth, int64_t height, int64_t width, uint8_t *codes)
-{
-    shape of = {depth, height, width};
-    if (!mask || !codes || !is_shape(&of))
-        return SJ_BAD_CALL;
-    for (int64_t z = 0; z <= depth; z++)
-        for (int64_t y = 0; y <= height; y++) {
-            uint8_t *out = codes + (z * (height + 1) + y) * (width + 1);
-            int rows = 0;
-            for (int part = 0; part < 4; part++) {
-                int64_t plane = z - 1 + (part & 1), row = y - 1 + (part >> 1);
-                if (plane < 0 || plane >= depth || row < 0 || row >= height)
-                    continue;
-                const uint8_t *in = mask + (plane * height + row) * width;
-                if (!is_empty(in, width))
-                    add_row(out, in, width, part, part + 4), rows++;
-            }
-            for (int64_t x = 0; rows == 4 && x <= width; x++)
-                out[x] = out[x] == ALL_SET ? 0 : out[x];
-        }
-    return SJ_FINE;
-}
-
 /* ── distances ───────────────────────────────────────────────────────────── */
 
-/* A box. For each voxel: the steps along x to the nearest place, or FAR; a row is written when it is first read, so
- * other rows take no memory. For each row: whether it has a place (0, 1, or NOT_WRITTEN), and the position of its
- * answers. For each x: whether it has queries. Also the squares of steps along x, y and z. */
+/* A volume. For each voxel: the steps along x to the nearest place, or FAR; a row is written when it is first read, so
+ * other rows take no memory. For each row: whether it has a place (0, 1, or NOT_WRITTEN), and its first query that has
+ * no answer. For each x: whether it has queries. Also the squares of steps along x, y and z. */
 typedef struct {
     shape of;
-    const uint8_t *queries, *places;
+    sj_list queries, places;
     uint8_t *steps;
     uint8_t *has_place, *has_query;
     int64_t first, last; /* the range of planes with places */
-    int64_t *next;
+    int32_t *next;
     double spacing[3], *squares[3], limit; /* the square from which on no distance is needed */
     int64_t lookups;
     double *out;
 } field;
 
-static int64_t find_place(const uint8_t *places, int64_t width)
-{
-    int64_t first = 0;
-    while (width - first >= 8 && (!sj_load(places + first) || !~sj_load(places + first)))
-        first += 8;
-    while (first < width && !sj_is_place(places[first]))
-        first++;
-    return first;
-}
-
 /* Write the steps to the nearest place along a row with places. */
 static void write_row(field *all, int64_t row)
 {
-    int64_t width = all->of.width, first, before;
-    const uint8_t *places = all->places + row * width;
+    int64_t width = all->of.width;
+    const int32_t *place = all->places.at + all->places.firsts[row], *end = all->places.at + all->places.firsts[row + 1];
     uint8_t *steps = all->steps + row * width;
-    before = first = find_place(places, width);
     all->has_place[row] = 1;
-    for (int64_t x = 0; x < first; x++)
-        steps[x] = (uint8_t)(first - x < FAR ? first - x : FAR);
-    for (int64_t x = first; x < width; x++) {
-        before = sj_is_place(places[x]) ? x : before;
-        steps[x] = (uint8_t)(x - before < FAR ? x - before : FAR);
-    }
-    for (int64_t x = width - 1, behind = width + FAR; x >= 0; x--) {
-        behind = steps[x] ? behind : x;
-        steps[x] = behind - x < steps[x] ? (uint8_t)(behind - x) : steps[x];
+    for (int64_t x = 0, before = -FAR, behind = *place - row * width; x < width; x++) {
+        if (x > behind) {
+            before = behind;
+            behind = ++place < end ? *place - row * width : width + FAR;
+        }
+        int64_t way = x - before < behind - x ? x - before : behind - x;
+        steps[x] = (uint8_t)(way < FAR ? way : FAR);
     }
 }
 
@@ -254,29 +190,29 @@ static double search(field *all, int64_t z, int64_t y, int64_t x)
 }
 
 /* Return the lookups that take as long as the transform. */
-static double count_lookups(const field *all, int64_t count)
+static double count_lookups(const field *all)
 {
     int64_t columns = 0;
     for (int64_t x = 0; x < all->of.width; x++)
         columns += all->has_query[x];
     double lines = (double)all->of.height * (double)columns, planes = (double)(all->last - all->first);
-    return LOOKUPS * (lines * (planes > 1 ? planes : 1) + (double)count);
+    return LOOKUPS * (lines * (planes > 1 ? planes : 1) + (double)all->queries.count);
 }
 
 /* Answer the queries one by one; return whether that needed no more than the allowed lookups. */
-static int search_all(field *all, int64_t count, double most)
+static int search_all(field *all, double most)
 {
+    const sj_list *queries = &all->queries;
     int64_t rows = all->of.depth * all->of.height;
     all->lookups = 0;
     for (int64_t row = 0; row < rows; row++) {
-        const uint8_t *queries = all->queries + row * all->of.width;
-        double *out = all->out + all->next[row], share = count ? (double)all->next[row] / (double)count : 1;
-        for (int64_t x = 0; x < all->of.width; x++)
-            if (sj_is_place(queries[x])) {
-                if ((double)all->lookups > most * (EARLY + (1 - EARLY) * share))
-                    return 0;
-                *out++ = search(all, row / all->of.height, row % all->of.height, x);
-            }
+        double share = (double)queries->firsts[row] / (double)queries->count;
+        for (int64_t query = queries->firsts[row]; query < queries->firsts[row + 1]; query++) {
+            if ((double)all->lookups > most * (EARLY + (1 - EARLY) * share))
+                return 0;
+            int64_t x = queries->at[query] - row * all->of.width;
+            all->out[query] = search(all, row / all->of.height, row % all->of.height, x);
+        }
     }
     return 1;
 }
@@ -367,16 +303,17 @@ typedef struct {
     envelope lower;
 } block;
 
+/* Mark the queries of columns; all before them have answers. */
 static void mark_queries(field *all, block *of)
 {
-    int64_t depth = all->of.depth, height = all->of.height, width = all->of.width;
+    int64_t depth = all->of.depth, height = all->of.height;
     memset(of->any_marks, 0, (size_t)height);
     for (int64_t z = 0; z < depth; z++)
         for (int64_t y = 0; y < height; y++) {
-            const uint8_t *queries = all->queries + (z * height + y) * width + of->first;
+            int64_t row = z * height + y, query = all->next[row], first = row * all->of.width + of->first;
             int mark = 0;
-            for (int64_t x = 0; x < of->count; x++)
-                mark |= sj_is_place(queries[x]) << x;
+            for (; query < all->queries.firsts[row + 1] && all->queries.at[query] < first + of->count; query++)
+                mark |= 1 << (all->queries.at[query] - first);
             of->marks[y * depth + z] = (uint8_t)mark;
             of->any_marks[y] |= (uint8_t)mark;
         }
@@ -466,28 +403,41 @@ static int transform_all(field *all)
 
 /* Answer all queries in the fastest way: one by one while places are near, else by blocks if these are few, or by the
  * transform. */
-static int answer_all(field *all, int64_t count)
+static int answer_all(field *all)
 {
-    double most = count_lookups(all, count), few = AT_FIRST * (double)count;
-    if (few < most && search_all(all, count, few))
+    double count = (double)all->queries.count, most = count_lookups(all), few = AT_FIRST * count;
+    if (few < most && search_all(all, few))
         return SJ_FINE;
-    if (few < most && all->first < all->last) {
-        sj_volume places = {all->of.depth, all->of.height, all->of.width, all->places}, queries = places;
-        queries.bytes = all->queries;
-        sj_blocks *blocks = sj_make_blocks(&places, all->spacing);
-        double lookups = blocks ? few + (double)(count * sj_count_blocks(blocks)) / BLOCKS_A_LOOKUP : most;
-        int status = lookups < most ? sj_search_blocks(blocks, &queries, all->next, all->out) : SJ_FULL;
+    if (few < most) {
+        sj_blocks *blocks = sj_make_blocks(&all->places, all->spacing);
+        double lookups = blocks ? few + count * (double)sj_count_blocks(blocks) / BLOCKS_A_LOOKUP : most;
+        int status = lookups < most ? sj_search_blocks(blocks, &all->queries, all->out) : SJ_FULL;
         sj_free_blocks(blocks);
         if (status != SJ_FULL)
             return status;
     }
-    return search_all(all, count, most) ? SJ_FINE : transform_all(all);
+    return search_all(all, most) ? SJ_FINE : transform_all(all);
 }
 
-/* Prepare a box, and answer its queries, for which there is room; the caller owns the tables. */
-static int measure_field(field *all, int64_t room, int64_t *answers)
+/* Find where the places of each row begin; return whether they are in order and inside the volume. */
+static int find_rows(sj_list *list, int32_t *firsts)
 {
-    int64_t rows = all->of.depth * all->of.height, width = all->of.width, count = 0;
+    int64_t rows = list->depth * list->height, place = 0;
+    list->firsts = firsts;
+    for (int64_t row = 0; row < rows; row++) {
+        firsts[row] = (int32_t)place;
+        for (int64_t end = (row + 1) * list->width; place < list->count && list->at[place] < end; place++)
+            if (list->at[place] < 0 || (place && list->at[place] <= list->at[place - 1]))
+                return 0;
+    }
+    firsts[rows] = (int32_t)place;
+    return place == list->count;
+}
+
+/* Prepare a volume whose rows are known, and answer its queries; the caller owns the tables. */
+static int measure_field(field *all)
+{
+    int64_t rows = all->of.depth * all->of.height, width = all->of.width;
     const int64_t sides[3] = {width, all->of.height, all->of.depth};
     for (int axis = 0; axis < 3; axis++)
         for (int64_t step = 0; step < sides[axis]; step++) {
@@ -495,35 +445,32 @@ static int measure_field(field *all, int64_t room, int64_t *answers)
             all->squares[axis][step] = length * length;
         }
     for (int64_t row = 0; row < rows; row++) {
-        all->next[row] = count;
-        const uint8_t *queries = all->queries + row * width;
-        for (int64_t x = 0; x < width; x++) {
-            while (width - x > 8 && !sj_load(queries + x))
-                x += 8;
-            int is_query = sj_is_place(queries[x]);
-            count += is_query, all->has_query[x] |= (uint8_t)is_query;
-        }
-        all->has_place[row] = find_place(all->places + row * width, width) < width ? NOT_WRITTEN : 0;
+        all->next[row] = all->queries.firsts[row];
+        for (int64_t query = all->next[row]; query < all->queries.firsts[row + 1]; query++)
+            all->has_query[all->queries.at[query] - row * width] = 1;
+        all->has_place[row] = all->places.firsts[row] < all->places.firsts[row + 1] ? NOT_WRITTEN : 0;
         all->first = all->has_place[row] && all->first > row / all->of.height ? row / all->of.height : all->first;
         all->last = all->has_place[row] ? row / all->of.height + 1 : all->last;
     }
-    if (count > room)
-        return SJ_BAD_CALL;
-    int status = answer_all(all, count);
-    for (int64_t answer = 0; answer < count; answer++)
-        all->out[answer] = all->out[answer] < all->limit ? all->out[answer] : INFINITY;
-    *answers = count;
+    int status = answer_all(all);
+    for (int64_t query = 0; query < all->queries.count; query++)
+        all->out[query] = all->out[query] < all->limit ? all->out[query] : INFINITY;
     return status;
 }
 
-/* Write the square of each query's distance to the nearest place, infinite if none is nearer than a limit, and the
- * number of queries; both are bytes but 0 and 255. The limit, a square, follows the spacing along x, y and z. */
-SJ_EXPORT int sj_squares(
-    const uint8_t *queries, const uint8_t *places, int64_t depth, int64_t height, int64_t width, const double *spacing,
-    double *out, int64_t room, int64_t *answers)
+static int is_list(const sj_list *list)
 {
-    field all = {{depth, height, width}, queries, places, NULL, NULL, NULL, depth, 0, NULL, {0, 0, 0}, {NULL, NULL, NULL}, 0, 0, out};
-    if (!queries || !places || !spacing || !out || !answers || !is_shape(&all.of))
+    return list->at && list->count >= 0 && list->count < INT32_MAX && list->depth * list->height * list->width < INT32_MAX;
+}
+
+/* Write the square of each query's distance to the nearest place, infinite if none is nearer than a limit; both are
+ * positions in a volume, in its order. The limit, a square, follows the spacing along x, y and z. */
+SJ_EXPORT int sj_squares(
+    const int32_t *queries, int64_t query_count, const int32_t *places, int64_t place_count, int64_t depth,
+    int64_t height, int64_t width, const double *spacing, double *out)
+{
+    field all = {{depth, height, width}, {depth, height, width, query_count, queries, NULL}, {depth, height, width, place_count, places, NULL}, NULL, NULL, NULL, depth, 0, NULL, {0, 0, 0}, {NULL, NULL, NULL}, 0, 0, out};
+    if (!spacing || !out || !is_shape(&all.of) || !is_list(&all.queries) || !is_list(&all.places))
         return SJ_BAD_CALL;
     for (int axis = 0; axis < 3; axis++) {
         all.spacing[axis] = spacing[axis];
@@ -533,21 +480,27 @@ SJ_EXPORT int sj_squares(
     all.limit = spacing[3];
     if (!(all.limit > 0))
         return SJ_BAD_CALL;
+    for (int64_t query = 0; !place_count && query < query_count; query++)
+        out[query] = INFINITY;
+    if (!place_count || !query_count)
+        return SJ_FINE;
     int64_t rows = depth * height;
     double *squares = malloc((size_t)(width + height + depth) * sizeof *squares);
+    int32_t *firsts = malloc((size_t)(3 * rows + 2) * sizeof *firsts);
     all.steps = malloc((size_t)(rows * width) * sizeof *all.steps);
     all.has_place = malloc((size_t)rows);
     all.has_query = calloc((size_t)width, 1);
-    all.next = malloc((size_t)rows * sizeof *all.next);
     int status = SJ_NO_MEMORY;
-    if (squares && all.steps && all.has_place && all.has_query && all.next) {
+    if (squares && firsts && all.steps && all.has_place && all.has_query) {
         all.squares[0] = squares, all.squares[1] = squares + width, all.squares[2] = squares + width + height;
-        status = measure_field(&all, room, answers);
+        all.next = firsts + 2 * rows + 2;
+        int are_in_order = find_rows(&all.queries, firsts) && find_rows(&all.places, firsts + rows + 1);
+        status = are_in_order ? measure_field(&all) : SJ_BAD_DATA;
     }
     free(squares);
+    free(firsts);
     free(all.steps);
     free(all.has_place);
     free(all.has_query);
-    free(all.next);
     return status;
 }

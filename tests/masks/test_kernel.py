@@ -974,7 +974,7 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
     for name in (
         "sj_pack_png", "sj_pack_labels", "sj_read_png", "sj_compare", "sj_check_runs", "sj_mask_boxes", "sj_paint_runs", "sj_first_overlap", "sj_overlaps", "sj_records", "sj_draw",
         "sj_join_frames", "sj_order", "sj_similar_pairs", "sj_box_overlaps", "sj_match", "sj_curves", "sj_label_pairs", "sj_label_table", "sj_segments", "sj_boundaries", "sj_survey",
-        "sj_boxes", "sj_corners", "sj_components", "sj_squares", "sj_similarities", "sj_small_runs", "sj_groups", "sj_grow",
+        "sj_boxes", "sj_surface", "sj_components", "sj_squares", "sj_similarities", "sj_small_runs", "sj_groups", "sj_grow",
     ):  # fmt: skip
         for result in (0, -1, 1):
             with pytest.raises(library.KernelError, match="self-test"):
@@ -991,11 +991,12 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_label_table(None, 1, None, 1, 1, 1, None, 1, 1, 1, None) == -1
     assert LOADED.sj_segments(None, 4, None, 0, None, 1, None, 1, 1, 1, 0, 1, None, None, None, None) == -1
     assert LOADED.sj_boundaries(None, 1, 1, 1, 1, None) == -1
-    assert LOADED.sj_boxes(None, 1, 1, 1, 1, 1, None, None) == LOADED.sj_corners(None, 1, 1, 1, None) == -1
+    assert LOADED.sj_boxes(None, 1, 1, 1, 1, 1, None, None) == -1
+    assert LOADED.sj_surface(None, 1, 1, 1, 1, 1, 1, None, 1, None, None, 1, None, None) == -1
     assert LOADED.sj_small_runs(None, 1, 1, 1, None, 1, None, 65, 0, 1, 1, None, None, 1, None) == -1
     assert LOADED.sj_groups(None, 1, 4, None, 4, None) == LOADED.sj_grow(None, 1, 1, 1, None, 1, None) == -1
     assert LOADED.sj_components(None, None, 4, 1, None, 1, None) == -1
-    assert LOADED.sj_squares(None, None, 1, 1, 1, None, None, 0, None) == -1
+    assert LOADED.sj_squares(None, 1, None, 1, 1, 1, 1, None, None) == -1
     assert LOADED.sj_check_runs(None, 1, None, 1, None, None, None) == -1
     assert LOADED.sj_mask_boxes(None, 1, None, 1, None, None) == -1
     assert LOADED.sj_paint_runs(None, 1, None, 1, None, 1, None) == -1
@@ -1027,12 +1028,21 @@ def test_arrays_of_other_kinds_and_sizes_than_the_kernel_takes_are_left_to_numpy
     for truth, values in ((bytes_, bytes_), (flags, labels), (flags, bytes_[:1]), (flags[:1], bytes_)):
         assert KERNEL.measure_surroundings(truth, values, 0, 4) is None
     volume = flags[None]
-    assert KERNEL.find_surface(volume) is not None
-    assert KERNEL.find_surface(bytes_[None]) is None
     assert KERNEL.find_boxes(volume, 2) is KERNEL.find_boxes(labels[None], 3) is None
-    assert KERNEL.find_distances(bytes_[None], bytes_[None], (1, 1, 1), 9) is not None
-    for places, spacing in ((bytes_[None, :1], 1), (volume, 1), (bytes_[None], 0), (bytes_[None], float("nan"))):
-        assert KERNEL.find_distances(bytes_[None], places, (1, 1, spacing), 9) is None
+    assert KERNEL.find_surface(volume, (1,), 9) is not None
+    for array in (labels.astype(np.int64), labels.T, labels[:0]):
+        assert KERNEL.find_surface(array[None], (1,), 9) is None
+    places, shape = np.array([0, 3], np.int32), (1, 2, 2)
+    assert KERNEL.find_distances(places, places, shape, (1, 1, 1), 9) is not None
+    for changed, spacing in (
+        (places + np.int32(1), 1),
+        (places[::-1], 1),
+        (places - np.int32(1), 1),
+        (places.astype(int), 1),
+        (places, 0),
+        (places, float("nan")),
+    ):
+        assert KERNEL.find_distances(places, changed, shape, (1, 1, spacing), 9) is None
     mask, stack = stack_of(bytes_ > 0), stack_of(np.ones((2, 3), bool))
     assert KERNEL.compare([(mask, mask)], ((0, 0, 0),)) is not None
     for pairs in ([(mask, stack)], [(mask, mask), (stack, stack)], [(mask, stack_of(bytes_ > 0, bytes_ > 0))], []):

@@ -99,9 +99,3 @@ def select_labels(labels: Array, chosen: Tuple[int, ...]) -> Array:
         for label in chosen[1:]:
             mask[slab] |= labels[slab] == label
     return mask
-
-
-def find_box(*masks: Array) -> Box:
-    """Return the smallest box around all masks, of flags or bytes; empty if all masks are empty."""
-    boxes = [find_boxes(mask.view(np.uint8), 256) for mask in masks]
-    return cover(side.box_of(label) for side in boxes for label in sorted(side.labels))

@@ -6,18 +6,18 @@ the order of sums, so the kernel and numpy find the same bits in whichever order
 
 from __future__ import annotations
 
+import math
 import sys
 from functools import cached_property
-from typing import Any, Callable, Iterator, List, NamedTuple, Tuple
+from typing import Callable, Iterator, List, NamedTuple, Tuple
 
 import numpy as np
 
 from ...masks.backend import backend
 from ...masks.stack import Array
-from .boxes import cut_slabs
+from .boxes import Box, cover, cut_slabs
+from .places import Places, Spacing, cut_list, kind_of, list_places
 
-#: Millimetres between voxels along x, y and z.
-Spacing = Tuple[float, float, float]
 #: Places are looked up one by one up to this number per voxel of columns with queries; beyond it, the transform of
 #: these columns is faster.
 _LOOKUPS = 3
@@ -41,8 +41,10 @@ _MANY_ROWS, _SPAN, _PRECISE = 16, 16, 2.0**-48
 _TRIED = 8
 #: The nearness of a place itself.
 _SAME = 255
-#: The share of a square within which rounding may decide whether it is beyond a limit.
-_ROUNDING = 1e-9
+#: The number of voxels along each side of a block, whose places share bounds.
+_BLOCK = 4
+#: The share of a weight, or of the square of a distance, by which rounding may differ.
+ROUNDING = 1e-9
 #: The number of steps after which the transform checks whether more can matter.
 _CHECKED = 8
 
@@ -75,7 +77,7 @@ class _Field:
         plane = self.nearness[0].size
         slabs = cut_slabs(self.nearness.shape)
         listed = (np.flatnonzero(self.nearness[slab] == _SAME) + slab.start * plane for slab in slabs)
-        places: Array = np.concatenate([positions.astype(_find_kind(self.nearness)) for positions in listed])
+        places: Array = np.concatenate([positions.astype(kind_of(self.nearness.shape)) for positions in listed])
         return places
 
     def measure_rows(self, nearness: Array, list_voxels: Callable[[Array], Array]) -> Array:
@@ -103,11 +105,6 @@ class _Field:
         return self.squares[0][steps]
 
 
-def _find_kind(volume: Array) -> Any:
-    """Return the type of positions in a volume."""
-    return np.int32 if volume.size < 1 << 31 else np.int64
-
-
 class _Queries(NamedTuple):
     """Voxels whose nearest place is not yet known."""
 
@@ -123,35 +120,33 @@ class _Queries(NamedTuple):
         return _Queries(*(values[chosen] for values in self))
 
 
-def find_distances(queries: Array, places: Array, spacing: Spacing, farthest: float = np.inf) -> Array:
-    """Return the distance from each query voxel to the nearest place, in the order of the array.
+def find_distances(queries: Places, places: Places, spacing: Spacing, farthest: float = np.inf) -> Array:
+    """Return the distance from each query to the nearest place of the same volume, in the order of the queries.
 
-    Bytes other than 0 and 255 mark queries and places. Without a place the distance is infinite, and so it is beyond
-    the farthest place that matters.
+    Without a place the distance is infinite, and so it is beyond the farthest place that matters.
     """
-    limit = farthest * farthest * (1 + _ROUNDING) + sys.float_info.min
-    kernel = backend().kernel
-    kernel_distances = kernel.find_distances(queries, places, spacing, limit) if kernel else None
-    if kernel_distances is not None:
-        return kernel_distances
-    count = int(np.count_nonzero(queries))
-    answers: Array = np.full(count, np.inf)
-    if not count or not places.any():
+    answers: Array = np.full(len(queries), np.inf)
+    if not len(queries) or not len(places):
         return answers
-    field = _make_field(places, spacing)
-    del places  # which may be no one else's
-    start, open_queries = 0, []
-    for planes in cut_slabs(queries.shape):
-        listed = _list_queries(queries[planes], planes.start, start, field)
+    limit = farthest * farthest * (1 + ROUNDING) + sys.float_info.min
+    kernel = backend().kernel
+    if kernel:
+        measured = kernel.find_distances(queries.positions, places.positions, queries.shape, spacing, limit)
+        if measured is not None:
+            return measured
+    box = cover([queries.box, places.box])
+    field, start, open_queries = _make_field(places.crop(box), spacing), 0, []
+    for planes in cut_slabs(field.nearness.shape):
+        portion = queries.within((slice(box[0].start + planes.start, box[0].start + planes.stop), *box[1:]))
+        listed = _list_queries(portion, box, start, field)
         np.minimum(listed.best, limit, out=listed.best)
         start += len(listed.indices)
-        columns = np.count_nonzero(queries[planes].any(axis=(0, 1)))
-        lookups = _LOOKUPS * columns * (queries[planes].size // queries.shape[2])
+        columns = len(np.unique(portion.locate(slice(None))[2]))
+        lookups = _LOOKUPS * columns * (planes.stop - planes.start) * field.nearness.shape[1]
         unanswered = _search(listed, field, lookups, answers)
         answers[unanswered.indices] = unanswered.best
         if len(unanswered.indices):
             open_queries.append((unanswered.indices, unanswered.voxels))
-    del queries
     if open_queries:
         _transform(open_queries, field, answers)
     answers[answers >= limit] = np.inf
@@ -159,12 +154,12 @@ def find_distances(queries: Array, places: Array, spacing: Spacing, farthest: fl
     return answers
 
 
-def _list_queries(queries: Array, plane: int, start: int, field: _Field) -> _Queries:
-    """Return the queries of some planes, with the nearest place of their row."""
-    _, height, width = queries.shape
-    kind = _find_kind(field.nearness)
-    voxels = (np.flatnonzero(queries) + plane * height * width).astype(kind)
-    rows = voxels // kind(width) % kind(height)
+def _list_queries(queries: Places, box: Box, start: int, field: _Field) -> _Queries:
+    """Return queries in a box from an index on, with the nearest place of their row."""
+    _, height, width = field.nearness.shape
+    kind = kind_of(field.nearness.shape)
+    z, rows, x = (axis.astype(kind) - kind(side.start) for axis, side in zip(queries.locate(slice(None)), box))
+    voxels = (z * kind(height) + rows) * kind(width) + x
     best = field.measure_rows(field.nearness.reshape(-1).take(voxels), voxels.take)
     return _Queries(np.arange(start, start + len(voxels), dtype=kind), voxels, rows, best)
 
@@ -384,3 +379,64 @@ def _find_nearest(lines: Array, rows: Array, ends: Array, squares_y: Array) -> T
         index[sums < least] = number
         np.minimum(least, sums, out=least)
     return least.T, np.ascontiguousarray(index.T)
+
+
+class BlockDistances:
+    """The distances from blocks of voxels with places to the nearest block with targets, from centre to centre.
+
+    From a place to the nearest target it is at most `slack` more or less.
+    """
+
+    def __init__(self, places: Places, targets: Places, spacing: Spacing) -> None:
+        self._places = places
+        self._shape = tuple(-(-side // _BLOCK) for side in places.shape)
+        filled, filled_by_targets = map(self._list_blocks, (places, targets))
+        x, y, z = (_BLOCK * step for step in spacing)
+        self._distances: Array = np.zeros(math.prod(self._shape))
+        self._filled = filled.positions
+        self._distances[self._filled] = find_distances(filled, filled_by_targets, (x, y, z))
+        self.slack = (1 + ROUNDING) * (_BLOCK - 1) / _BLOCK * math.sqrt(x * x + y * y + z * z)
+
+    def _list_blocks(self, listed: Places) -> Places:
+        """Return the blocks with a place."""
+        is_filled: Array = np.zeros(self._shape, np.uint8)
+        for chunk in cut_list(len(listed)):
+            is_filled.reshape(-1)[self._find_blocks(listed, chunk)] = 1
+        return list_places(is_filled)
+
+    def _find_blocks(self, listed: Places, chunk: slice) -> Array:
+        """Return the number of the block of each of some places."""
+        z, y, x = (axis // _BLOCK for axis in listed.locate(chunk))
+        blocks: Array = (z * self._shape[1] + y) * self._shape[2] + x
+        return blocks
+
+    @property
+    def greatest(self) -> float:
+        """A distance that no place exceeds."""
+        return float(self._distances.max()) + self.slack
+
+    def find_bounds(self, areas: Array, share: float) -> Tuple[float, float]:
+        """Return the bounds of the distance within which a share of the area of places lies; rounding is allowed for.
+
+        Areas are by the values of places.
+        """
+        sums = np.zeros(len(self._distances))
+        for chunk in cut_list(len(self._places)):
+            blocks = self._find_blocks(self._places, chunk)
+            sums += np.bincount(blocks, areas[self._places.values[chunk]], len(sums))
+        order = self._filled[np.argsort(self._distances[self._filled])]
+        shares = np.cumsum(sums[order])
+        ends = np.searchsorted(shares, [(share + by) * shares[-1] for by in (-ROUNDING, ROUNDING)])
+        least, greatest = self._distances[order[np.minimum(ends, len(order) - 1)]].tolist()
+        return least - self.slack, greatest + self.slack
+
+    def choose(self, areas: Array, share: float) -> Tuple[Array, float]:
+        """Return the places where a share of the area may be reached, as flags, and the area of nearer places."""
+        least, greatest = self.find_bounds(areas, share)
+        chosen, nearer = np.empty(len(self._places), bool), 0.0
+        for chunk in cut_list(len(self._places)):
+            distances = self._distances[self._find_blocks(self._places, chunk)]
+            is_nearer = distances < least - self.slack
+            nearer += float(areas[self._places.values[chunk][is_nearer]].sum())
+            chosen[chunk] = ~is_nearer & (distances <= greatest + self.slack)
+        return chosen, nearer

@@ -13,11 +13,11 @@ from ...values.arithmetic import mean
 from ..base.family import Values
 from ..base.units import Shapes, Unit, UnitAccumulator, UnitCounts, unit_engine
 from .boxes import Box, Boxes, cover, find_boxes
-from .distances import Spacing
 from .files import VolumeSubmission, decode_geometry, read_labels, read_truth
 from .headers import ODDITIES
 from .measures import RegionOfCase
 from .overlaps import Overlap
+from .places import Spacing
 from .protocols import COMPONENTS, LabelRegion, VolumeProtocol
 from .suspicions import find_ends, find_true_labels, look_at_case, suspect
 from .voxels import LABELS_END, Volume

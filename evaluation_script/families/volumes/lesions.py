@@ -23,11 +23,10 @@ from .components import (
     name_components,
     share_components,
 )
-from .distances import Spacing
 from .overlaps import Overlap
-from .places import Places, list_places
+from .places import Places, Spacing, list_places
 from .protocols import LesionRule, Tissue
-from .surfaces import check_noise, distance_by_places, find_border, find_surface, measure_distances
+from .surfaces import check_noise, check_specks, distance_by_places, find_border, find_surface, measure_distances
 
 #: The maximum number of voxels in all boxes around a lesion of the truth and the lesions that meet it.
 _MOST_SEARCHED = 1 << 32
@@ -162,8 +161,10 @@ class _LesionSurfaces:
             self._kept = _find_surfaces(predicted.draw(meeting, box), nsd=nsd)
             self._key = key
         surfaces = _find_surfaces(true.draw(np.array([lesion]), box), nsd=nsd)
-        codes, *borders = zip(surfaces, self._kept)
-        hd95 = distance_by_places(codes, self._spacing, 95)
+        elements, *borders = zip(surfaces, self._kept)
+        check_noise(*map(len, elements))
+        check_specks(elements[0])
+        hd95 = distance_by_places(elements, self._spacing, 95)
         return hd95, _share_of_sides(borders[0], self._spacing) if borders else (0.0, 0.0)
 
     def _require_few(self, box: Box) -> None:
@@ -176,9 +177,8 @@ class _LesionSurfaces:
 
 
 def _find_surfaces(mask: Array, *, nsd: bool) -> List[Places]:
-    """Return the codes of a mask's surface, and its border voxels if NSD is measured."""
-    codes = list_places(find_surface(mask))
-    return [codes, *([list_places(find_border(mask).view(np.uint8))] if nsd else [])]
+    """Return a mask's surface, and its border voxels if NSD is measured."""
+    return [find_surface(mask), *([list_places(find_border(mask).view(np.uint8))] if nsd else [])]
 
 
 def _share_of_sides(borders: Tuple[Places, Places], spacing: Spacing) -> Tuple[float, float]:
@@ -188,7 +188,7 @@ def _share_of_sides(borders: Tuple[Places, Places], spacing: Spacing) -> Tuple[f
     """
     check_noise(*map(len, borders))
     box = borders[0].box_within(_TOLERANCES[-1], spacing)
-    near = [border.crop(box) for border in borders]
+    near = [border.within(box) for border in borders]
     distances = measure_distances(near, spacing)
     half, whole = (
         add([np.count_nonzero(side <= tolerance) / len(border) for side, border in zip(distances, borders)])

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Callable, Dict, Iterator, Optional, Tuple
 
 import numpy as np
 
@@ -26,25 +26,25 @@ from ...masks.stack import Array
 from ...values.arithmetic import add
 from .boxes import select_labels
 from .components import PairedComponents, SharedComponents, compare_components, pair_components
-from .distances import Spacing
 from .lesions import LesionScores, find_lesions, match_lesions, score_lesions
 from .overlaps import Overlap, count_overlap
-from .places import Places, list_places
+from .places import Places, Spacing
 from .protocols import BEST, DISTANCES, IGNORED, LabelRegion, VolumeProtocol
 from .surfaces import (
     MOST_MEASURED,
     Sides,
+    check_specks,
     distance_by_places,
     distance_by_side,
     distance_by_weight,
     distance_pooled,
-    find_surface,
+    find_surfaces,
     mean_by_side,
     mean_of_both,
     mean_pooled,
     measure_borders,
-    measure_codes,
-    share_of_codes,
+    measure_surfaces,
+    share_near,
     share_within,
 )
 
@@ -90,35 +90,33 @@ class RegionOfCase:
         yield self.prediction
 
     @cached_property
-    def elements(self) -> Sides:
-        return measure_codes(self._codes, self.spacing)
-
-    @property
-    def _codes(self) -> List[Array]:
-        return list(map(find_surface, self._masks))
+    def surfaces(self) -> Tuple[Places, Places]:
+        """The surfaces of the truth and of the prediction by elements."""
+        surfaces = find_surfaces(self._labels, self.region.labels)
+        check_specks(surfaces[0])
+        return surfaces
 
     @cached_property
-    def _scattered(self) -> Optional[Tuple[Places, Places]]:
-        """The codes of both surfaces, most of which need no distance; None if they are few, or all are needed."""
-        if not _BY_ELEMENTS.intersection(self.protocol.measures) <= {"HD95"}:
-            return None
-        truth, prediction = (list_places(find_surface(mask)) for mask in self._masks)
-        return (truth, prediction) if len(prediction) > MOST_MEASURED else None
+    def elements(self) -> Sides:
+        return measure_surfaces(self.surfaces, self.spacing)
+
+    @property
+    def _is_scattered(self) -> bool:
+        """Most places need no distance: they are many, and no measure averages over them."""
+        return _BY_ELEMENTS.intersection(self.protocol.measures) <= {"HD95"} and len(self.surfaces[1]) > MOST_MEASURED
 
     @cached_property
     def nsd(self) -> float:
         """NSD by elements, which needs no distances beyond its tolerance."""
-        if _BY_ELEMENTS.isdisjoint(self.protocol.measures):
-            return share_of_codes(self._codes, self.spacing, self.region.tolerance)
-        if self._scattered:
-            return share_of_codes([side.fill() for side in self._scattered], self.spacing, self.region.tolerance)
+        if self._is_scattered or _BY_ELEMENTS.isdisjoint(self.protocol.measures):
+            return share_near(self.surfaces, self.spacing, self.region.tolerance)
         return share_within(self.elements, self.region.tolerance)
 
     @cached_property
     def hd95(self) -> float:
         """HD95 by elements."""
-        if self._scattered:
-            return distance_by_places(self._scattered, self.spacing, 95)
+        if self._is_scattered:
+            return distance_by_places(self.surfaces, self.spacing, 95)
         return distance_by_weight(self.elements, 95)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Few places of a volume (z, y, x) as a list, and bounds of their distances, which spare most of them a search."""
+"""Places of a volume (z, y, x) as a list, far fewer than its voxels."""
 
 from __future__ import annotations
 
@@ -11,20 +11,17 @@ import numpy as np
 from ...masks.stack import Array
 from ...values.arithmetic import add_parts
 from .boxes import Box
-from .distances import Spacing, find_distances
 
+#: Millimetres between voxels along x, y and z.
+Spacing = Tuple[float, float, float]
 #: The number of voxels or places processed at once.
 _SLAB = 1 << 18
 #: The bytes of a word, and the minimum number of bytes for each word that is not empty if words are to be listed first.
 _WORD, _MOST_FILLED = 8, 32
-#: The number of voxels along each side of a block, whose places share bounds.
-_BLOCK = 4
-#: The share of the weight by which rounding may differ.
-ROUNDING = 1e-9
 
 
 class Places:
-    """The bytes other than 0 of an array, which are few beside its voxels."""
+    """The bytes other than 0 of a volume: their positions, in its order, and their values."""
 
     def __init__(self, shape: Tuple[int, ...], positions: Array, values: Array) -> None:
         self.shape, self.positions, self.values = shape, positions, values
@@ -36,31 +33,28 @@ class Places:
         """Return some of the places."""
         return Places(self.shape, self.positions[chosen], self.values[chosen])
 
-    def fill(self) -> Array:
-        """Return the array."""
-        return self.draw(self.positions, self.values)
-
-    def draw(self, positions: Array, values: Array) -> Array:
-        """Return an array of this shape with values at some positions."""
-        array = np.zeros(self.shape, values.dtype)
-        array.reshape(-1)[positions] = values
-        return array
-
     def locate(self, chosen: slice) -> Tuple[Array, Array, Array]:
         """Return z, y and x of some places."""
         rows, x = np.divmod(self.positions[chosen], self.positions.dtype.type(self.shape[2]))
         z, y = np.divmod(rows, rows.dtype.type(self.shape[1]))
         return z, y, x
 
+    def within(self, box: Box) -> Places:
+        """Return the places in a box."""
+        plane = self.shape[1] * self.shape[2]
+        start, stop = np.searchsorted(self.positions, [plane * box[0].start, plane * box[0].stop]).tolist()
+        inside: Array = np.zeros(len(self), bool)
+        for chunk in cut_list(stop - start):
+            places = slice(start + chunk.start, min(start + chunk.stop, stop))
+            _, y, x = self.locate(places)
+            inside[places] = (y >= box[1].start) & (y < box[1].stop) & (x >= box[2].start) & (x < box[2].stop)
+        return self.choose(inside)
+
     def crop(self, box: Box) -> Array:
-        """Return the array in a box."""
-        array = np.zeros([side.stop - side.start for side in box], self.values.dtype)
+        """Return 1 for each place, and 0 for other voxels, in a box that holds all places."""
+        array: Array = np.zeros([side.stop - side.start for side in box], np.uint8)
         for chunk in cut_list(len(self)):
-            places = self.locate(chunk)
-            inside = np.ones(len(places[0]), bool)
-            for axis, side in zip(places, box):
-                inside &= (axis >= side.start) & (axis < side.stop)
-            array[tuple(axis[inside] - side.start for axis, side in zip(places, box))] = self.values[chunk][inside]
+            array[tuple(axis - side.start for axis, side in zip(self.locate(chunk), box))] = 1
         return array
 
     @cached_property
@@ -68,6 +62,11 @@ class Places:
         """The first and the last z, y and x of all places."""
         parts = [self.locate(chunk) for chunk in cut_list(len(self))]
         return [(min(int(axis.min()) for axis in axes), max(int(axis.max()) for axis in axes)) for axes in zip(*parts)]
+
+    @property
+    def box(self) -> Box:
+        """The box that holds all places, of which there must be one."""
+        return tuple(slice(lowest, highest + 1) for lowest, highest in self.ends)
 
     def box_within(self, distance: float, spacing: Spacing) -> Box:
         """Return the box that holds all voxels at most this far from a place, and one more on each side."""
@@ -101,74 +100,18 @@ def find_filled(codes: Array) -> Array:
     return filled
 
 
+def kind_of(shape: Tuple[int, ...]) -> Any:
+    """Return the type of positions in a volume."""
+    return np.int32 if math.prod(shape) < 1 << 31 else np.int64
+
+
 def list_places(array: Array) -> Places:
-    """Return the places of an array of bytes."""
+    """Return the places of an array: its bytes other than 0."""
     flat = array.reshape(-1)
-    positions: Array = np.empty(np.count_nonzero(flat), np.int32 if flat.size < 1 << 31 else np.int64)
+    positions: Array = np.empty(np.count_nonzero(flat), kind_of(array.shape))
     count = 0
     for chunk in cut_list(flat.size):
         listed = find_filled(flat[chunk])
         positions[count : count + len(listed)] = listed + chunk.start
         count += len(listed)
     return Places(array.shape, positions, flat[positions])
-
-
-class BlockDistances:
-    """The distances from blocks of voxels with places to the nearest block with targets, from centre to centre.
-
-    From a place to the nearest target it is at most `slack` more or less.
-    """
-
-    def __init__(self, places: Places, targets: Places, spacing: Spacing) -> None:
-        self._places = places
-        self._shape = [-(-side // _BLOCK) for side in places.shape]
-        filled, filled_by_targets = map(self._fill_blocks, (places, targets))
-        x, y, z = (_BLOCK * step for step in spacing)
-        self._distances: Array = np.zeros(filled.size)
-        self._filled = np.flatnonzero(filled)
-        self._distances[self._filled] = find_distances(filled, filled_by_targets, (x, y, z))
-        self.slack = (1 + ROUNDING) * (_BLOCK - 1) / _BLOCK * math.sqrt(x * x + y * y + z * z)
-
-    def _fill_blocks(self, listed: Places) -> Array:
-        """Return 1 for each block with a place, 0 for others."""
-        is_filled: Array = np.zeros(self._shape, np.uint8)
-        for chunk in cut_list(len(listed)):
-            is_filled.reshape(-1)[self._find_blocks(listed, chunk)] = 1
-        return is_filled
-
-    def _find_blocks(self, listed: Places, chunk: slice) -> Array:
-        """Return the number of the block of each of some places."""
-        z, y, x = (axis // _BLOCK for axis in listed.locate(chunk))
-        blocks: Array = (z * self._shape[1] + y) * self._shape[2] + x
-        return blocks
-
-    @property
-    def greatest(self) -> float:
-        """A distance that no place exceeds."""
-        return float(self._distances.max()) + self.slack
-
-    def find_bounds(self, areas: Array, share: float) -> Tuple[float, float]:
-        """Return the bounds of the distance within which a share of the area of places lies; rounding is allowed for.
-
-        Areas are by the values of places.
-        """
-        sums = np.zeros(len(self._distances))
-        for chunk in cut_list(len(self._places)):
-            blocks = self._find_blocks(self._places, chunk)
-            sums += np.bincount(blocks, areas[self._places.values[chunk]], len(sums))
-        order = self._filled[np.argsort(self._distances[self._filled])]
-        shares = np.cumsum(sums[order])
-        ends = np.searchsorted(shares, [(share + by) * shares[-1] for by in (-ROUNDING, ROUNDING)])
-        least, greatest = self._distances[order[np.minimum(ends, len(order) - 1)]].tolist()
-        return least - self.slack, greatest + self.slack
-
-    def choose(self, areas: Array, share: float) -> Tuple[Array, float]:
-        """Return the places where a share of the area may be reached, as flags, and the area of nearer places."""
-        least, greatest = self.find_bounds(areas, share)
-        chosen, nearer = np.empty(len(self._places), bool), 0.0
-        for chunk in cut_list(len(self._places)):
-            distances = self._distances[self._find_blocks(self._places, chunk)]
-            is_nearer = distances < least - self.slack
-            nearer += float(areas[self._places.values[chunk][is_nearer]].sum())
-            chosen[chunk] = ~is_nearer & (distances <= greatest + self.slack)
-        return chosen, nearer

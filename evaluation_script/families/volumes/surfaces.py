@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from functools import lru_cache, partial
 from itertools import permutations, product
-from typing import Any, Iterable, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -21,9 +21,9 @@ from ...masks.backend import backend
 from ...masks.stack import Array
 from ...runner.tuning import release_memory
 from ...values.arithmetic import add, add_parts, mean
-from .boxes import cut_slabs, find_box
-from .distances import Spacing, find_distances
-from .places import ROUNDING, BlockDistances, Places, cut_list, find_filled, sum_areas
+from .boxes import cut_slabs, select_labels
+from .distances import ROUNDING, BlockDistances, find_distances
+from .places import Places, Spacing, cut_list, list_places, sum_areas
 
 #: For one set of corners (x, y, z) of each kind, the normals of its triangles, in eighths of a voxel's face. The table
 #: is from DeepMind's surface-distance (Apache-2.0).
@@ -45,14 +45,14 @@ _KINDS: Tuple[Tuple[str, str], ...] = (
 _CODES = 256
 #: The maximum number of places on a prediction's surface, absolutely and as a multiple of the truth's.
 _MOST_PLACES, _NOISE = 1 << 23, 16
+#: More places than a surface has.
+_ALL = 1 << 62
 #: The maximum number of places on a truth's surface.
 _MOST_TRUE_PLACES = 1 << 25
 #: The maximum number of places on a truth's surface if it has more than this many per voxel, as isolated voxels have.
 _MOST_SPECKS, _PER_VOXEL = 1 << 20, 4
 #: The number of places above which bounds first choose those to measure.
 MOST_MEASURED = 1 << 14
-#: The number of places above which NSD measures no distance between places that are far apart.
-_MOST_FAR = 1 << 19
 #: The number of places of a list that are measured at once.
 _MOST_AT_ONCE = 1 << 21
 #: The number of places above which they are divided into bins by distance before they are sorted, and the number of
@@ -128,15 +128,37 @@ def list_areas(spacing: Spacing) -> Array:
     return areas
 
 
-def find_surface(mask: Array) -> Array:
-    """Return a code of the set voxels around each corner between voxels; the outside is background.
+def find_surface(labels: Array, chosen: Tuple[int, ...] = (1,)) -> Places:
+    """Return the corners on the surface of some labels, each with a code of the eight voxels around it.
 
-    It is 0 at corners inside the mask, which are not on its surface.
+    The outside of the volume is background; corners inside a region are not on its surface.
     """
-    kernel = backend().kernel
-    codes = kernel.find_surface(mask) if kernel else None
-    if codes is not None:
-        return codes
+    return _list_surface(labels, chosen, _ALL)[1]
+
+
+def find_surfaces(labels: Tuple[Array, Array], chosen: Tuple[int, ...]) -> Tuple[Places, Places]:
+    """Return the surfaces of labels in the truth and in the prediction; raises a Flaw if either is noise."""
+    true, truth = _list_surface(labels[0], chosen, _MOST_TRUE_PLACES)
+    check_noise(true, 0)
+    predicted, prediction = _list_surface(labels[1], chosen, max(_MOST_PLACES, _NOISE * true))
+    check_noise(true, predicted)
+    return truth, prediction
+
+
+def _list_surface(labels: Array, chosen: Tuple[int, ...], limit: int) -> Tuple[int, Places]:
+    """Return how many places the surface of some labels has, and the places unless they exceed a limit."""
+    kernel, shape = backend().kernel, tuple(side + 1 for side in labels.shape)
+    listed = kernel.find_surface(labels, chosen, limit) if kernel else None
+    if listed is not None:
+        count, positions, values = listed
+        return count, Places(shape, positions, values)
+    codes = _find_codes(select_labels(labels, chosen))
+    count = int(np.count_nonzero(codes))
+    return count, list_places(codes if count <= limit else codes[:0])
+
+
+def _find_codes(mask: Array) -> Array:
+    """Return a code of the set voxels around each corner between voxels; it is 0 at corners inside the mask."""
     codes = np.zeros([side + 1 for side in mask.shape], np.uint8)
     _, height, width = codes.shape
     for slab in cut_slabs(codes.shape):
@@ -152,21 +174,11 @@ def find_surface(mask: Array) -> Array:
     return codes
 
 
-def measure_codes(codes: List[Array], spacing: Spacing, farthest: float = np.inf) -> Sides:
-    """Return the surface elements of both masks and their distances, given the codes of truth and prediction.
-
-    Those beyond the farthest are infinite.
-    """
-    _check_codes(*codes)
-    distances = measure_distances(codes, spacing, farthest)
+def measure_surfaces(surfaces: Sequence[Places], spacing: Spacing, farthest: float = np.inf) -> Sides:
+    """Return the elements of both surfaces and their distances, infinite beyond the farthest."""
     areas = list_areas(spacing)
-    return Sides(*(Surface(*side, areas) for side in zip(distances, map(_list_kinds, codes))))
-
-
-def _list_kinds(codes: Array) -> Array:
-    """Return the codes other than 0, in the order of the array."""
-    chunks = (codes.reshape(-1)[chunk] for chunk in cut_list(codes.size))
-    return np.concatenate([chunk[find_filled(chunk)] for chunk in chunks])
+    distances = measure_distances(surfaces, spacing, farthest)
+    return Sides(*(Surface(side, places.values, areas) for side, places in zip(distances, surfaces)))
 
 
 def measure_borders(
@@ -177,12 +189,14 @@ def measure_borders(
     With open ends, a mask has no border where it touches a face of the volume: the outside is not background.
     """
     # `map` forgets each mask before the next one is made.
-    borders = list(map(partial(find_border, open_ends=open_ends, corners=corners), masks))
-    box = find_box(*borders)
-    places = [np.ascontiguousarray(borders.pop(0)[box]).view(np.uint8) for _ in range(2)]
-    check_noise(*(int(np.count_nonzero(side)) for side in places))
+    borders = [
+        list_places(border.view(np.uint8))
+        for border in map(partial(find_border, open_ends=open_ends, corners=corners), masks)
+    ]
+    check_noise(*map(len, borders))
     areas = np.ones(1)
-    return Sides(*(Surface(side, np.zeros(len(side), np.uint8), areas) for side in measure_distances(places, spacing)))
+    distances = measure_distances(borders, spacing)
+    return Sides(*(Surface(side, np.zeros(len(side), np.uint8), areas) for side in distances))
 
 
 def find_border(mask: Array, *, open_ends: bool = False, corners: bool = False) -> Array:
@@ -219,21 +233,20 @@ def check_noise(true: int, predicted: int) -> None:
         raise Flaw(fault, "Check the labels, and remove isolated voxels")
 
 
-def _check_codes(truth: Array, prediction: Array) -> None:
-    """Raise a Flaw if either surface, given as codes, is noise, or if the truth's voxels are isolated."""
-    true = int(np.count_nonzero(truth))
-    check_noise(true, int(np.count_nonzero(prediction)))
-    if true <= _MOST_SPECKS:
+def check_specks(truth: Places) -> None:
+    """Raise a Flaw if the voxels of a truth, given its surface, are isolated."""
+    if len(truth) <= _MOST_SPECKS:
         return
     # Each voxel is the first of the eight around one corner; those inside a mask count nowhere.
-    codes = truth.reshape(-1)
-    voxels = sum(int(np.count_nonzero(codes[chunk] & 1)) for chunk in cut_list(len(codes)))
-    if true > _PER_VOXEL * voxels:
-        fault = f"has a truth with a region of isolated voxels: {true:,} places on the surface of {voxels:,} voxels"
+    voxels = sum(int(np.count_nonzero(truth.values[chunk] & 1)) for chunk in cut_list(len(truth)))
+    if len(truth) > _PER_VOXEL * voxels:
+        fault = (
+            f"has a truth with a region of isolated voxels: {len(truth):,} places on the surface of {voxels:,} voxels"
+        )
         raise Flaw(fault, "Check the labels of the truth, which look like noise")
 
 
-def measure_distances(places: List[Array], spacing: Spacing, farthest: float = np.inf) -> List[Array]:
+def measure_distances(places: Sequence[Places], spacing: Spacing, farthest: float = np.inf) -> List[Array]:
     """Return the distances from each side's places to the other side's; infinite beyond the farthest."""
     return [find_distances(places[index], places[1 - index], spacing, farthest) for index in range(2)]
 
@@ -248,20 +261,15 @@ def share_within(sides: Sides, tolerance: float) -> float:
     return (near[0] + near[1]) / total
 
 
-def share_of_codes(codes: List[Array], spacing: Spacing, tolerance: float) -> float:
-    """Return NSD given the codes of truth and prediction; many places are measured only near both sides."""
-    if sum(map(np.count_nonzero, codes)) <= _MOST_FAR:
-        return share_within(measure_codes(codes, spacing, tolerance), tolerance)
-    _check_codes(*codes)
-    total = add([sum_areas(kinds, list_areas(spacing)) for kinds in map(_list_kinds, codes)])
-    reaches = [int(tolerance / step) + 1 for step in spacing[::-1]]
-    near = tuple(
-        slice(max(0, *(side.start - reach for side in sides)), min(side.stop + reach for side in sides))
-        for sides, reach in zip(zip(*map(find_box, codes)), reaches)
-    )
-    if any(side.start >= side.stop for side in near):
+def share_near(surfaces: Tuple[Places, Places], spacing: Spacing, tolerance: float) -> float:
+    """Return NSD by the surfaces of truth and prediction; only places near both sides are measured."""
+    total = add([sum_areas(side.values, list_areas(spacing)) for side in surfaces])
+    truth, prediction = surfaces
+    prediction = prediction.within(truth.box_within(tolerance, spacing))
+    if not len(prediction):
         return 0.0
-    sides = measure_codes([np.ascontiguousarray(side[near]) for side in codes], spacing, tolerance)
+    truth = truth.within(prediction.box_within(tolerance, spacing))
+    sides = measure_surfaces((truth, prediction), spacing, tolerance)
     return add([side.choose(side.distances <= tolerance).total for side in sides]) / total
 
 
@@ -298,10 +306,9 @@ def distance_by_weight(sides: Sides, percent: float) -> float:
     return max(_distance_at(side, percent) for side in sides)
 
 
-def distance_by_places(codes: Tuple[Places, Places], spacing: Spacing, percent: float) -> float:
-    """Return `distance_by_weight` by the places and codes of both surfaces, most of which need no search if many."""
-    truth, prediction = codes
-    _check_codes(truth.values, prediction.values)
+def distance_by_places(surfaces: Tuple[Places, Places], spacing: Spacing, percent: float) -> float:
+    """Return `distance_by_weight` by both surfaces, most of whose places need no search if they are many."""
+    truth, prediction = surfaces
     distance = _distance_of_places(prediction, truth, spacing, percent)
     if len(prediction) > MOST_MEASURED:
         _, greatest = BlockDistances(truth, prediction, spacing).find_bounds(list_areas(spacing), percent / 100)
@@ -342,12 +349,15 @@ def _find_distance(places: Places, areas: Array, targets: Places, spacing: Spaci
 
 def _measure_places(places: Places, targets: Places, spacing: Spacing) -> Array:
     """Return the distances of places to the nearest target; few places are compared with nearby targets only."""
-    # Arrays that have no name here are freed once they are read.
     if not 0 < len(places) < len(targets):
-        portions = map(places.choose, cut_list(max(1, len(places)), _MOST_AT_ONCE))
-        return np.concatenate([find_distances(portion.fill(), targets.fill(), spacing) for portion in portions])
-    box = places.box_within(BlockDistances(places, targets, spacing).greatest, spacing)
-    return find_distances(places.crop(box), targets.crop(box), spacing)
+        return np.concatenate(
+            [
+                find_distances(places.choose(portion), targets, spacing)
+                for portion in cut_list(max(1, len(places)), _MOST_AT_ONCE)
+            ]
+        )
+    near = targets.within(places.box_within(BlockDistances(places, targets, spacing).greatest, spacing))
+    return find_distances(places, near, spacing)
 
 
 def distance_by_side(sides: Sides, percent: float) -> float:

@@ -12,6 +12,7 @@ from scipy import ndimage
 
 from segjudge.evaluation_script.families.volumes import boxes as boxes_room
 from segjudge.evaluation_script.families.volumes import components as components_room
+from segjudge.evaluation_script.families.volumes import distances as distances_room
 from segjudge.evaluation_script.families.volumes import lesions as lesions_room
 from segjudge.evaluation_script.families.volumes import places as places_room
 from segjudge.evaluation_script.families.volumes import surfaces as surfaces_room
@@ -24,7 +25,12 @@ from segjudge.evaluation_script.families.volumes.lesions import (
     score_lesions,
 )
 from segjudge.evaluation_script.families.volumes.protocols import VOLUME_PROTOCOLS
-from segjudge.evaluation_script.families.volumes.surfaces import distance_by_places, distance_by_weight, measure_codes
+from segjudge.evaluation_script.families.volumes.surfaces import (
+    distance_by_places,
+    distance_by_weight,
+    find_surface,
+    measure_surfaces,
+)
 from segjudge.evaluation_script.files.problems import Flaw
 from segjudge.evaluation_script.masks.backend import NumpyBackend
 from tests.backends import use
@@ -257,9 +263,9 @@ def test_hd95_is_the_same_however_few_places_bounds_choose(monkeypatch: pytest.M
         searched.append(chosen[0].mean())
         return chosen
 
-    find_distance, choose_places = surfaces_room._find_distance, places_room.BlockDistances.choose
+    find_distance, choose_places = surfaces_room._find_distance, distances_room.BlockDistances.choose
     monkeypatch.setattr(surfaces_room, "_find_distance", note)
-    monkeypatch.setattr(places_room.BlockDistances, "choose", choose)
+    monkeypatch.setattr(distances_room.BlockDistances, "choose", choose)
     for _ in range(200):
         shape, spacing = draw.integers(3, 24, 3), tuple(draw.choice([0.3, 0.8, 1.0, 3.0], 3))
         masks = np.zeros((2, *shape), bool)
@@ -268,11 +274,10 @@ def test_hd95_is_the_same_however_few_places_bounds_choose(monkeypatch: pytest.M
                 corner = [int(draw.integers(0, side)) for side in shape]
                 sides = [int(draw.integers(1, 1 + side)) for side in shape]
                 mask[tuple(slice(start, start + side) for start, side in zip(corner, sides))] = True
-        codes = [surfaces_room.find_surface(mask) for mask in masks]
+        surfaces = find_surface(masks[0]), find_surface(masks[1])
         for percent in (50, 95):
-            wanted = distance_by_weight(measure_codes(codes, spacing), percent)
-            places = [places_room.list_places(side) for side in codes]
-            assert distance_by_places((places[0], places[1]), spacing, percent) == wanted
+            wanted = distance_by_weight(measure_surfaces(surfaces, spacing), percent)
+            assert distance_by_places(surfaces, spacing, percent) == wanted
     # Both ways are taken: bounds choose few places, and rounding may decide, as for faces of equal areas.
     assert min(searched) < 0.2
     assert 0 < answers.count(None) < len(answers) / 2
@@ -281,7 +286,7 @@ def test_hd95_is_the_same_however_few_places_bounds_choose(monkeypatch: pytest.M
 def test_a_share_between_equal_distances_needs_no_further_search() -> None:
     masks = np.zeros((2, 7, 7, 21), bool)
     masks[0, 3, 3, 10] = masks[1, 3, 3, [4, 16]] = True
-    truth, dots = (places_room.list_places(surfaces_room.find_surface(mask)) for mask in masks)
+    truth, dots = map(find_surface, masks)
     areas, spacing = surfaces_room.list_areas((1.0, 1.0, 1.0)), (1.0, 1.0, 1.0)
     assert len(dots) == 16
     for place in range(1, 16):  # of 8 corners each, four are 5 mm from the truth's nearest corner, and four 6 mm

@@ -15,8 +15,16 @@ from segjudge.evaluation_script.families.volumes.boxes import find_boxes
 from segjudge.evaluation_script.families.volumes.components import Runs, find_components, find_runs, name_components
 from segjudge.evaluation_script.families.volumes.distances import find_distances
 from segjudge.evaluation_script.families.volumes.engine import count_case
+from segjudge.evaluation_script.families.volumes.places import Places, list_places
 from segjudge.evaluation_script.families.volumes.protocols import VOLUME_PROTOCOLS
-from segjudge.evaluation_script.families.volumes.surfaces import Sides, Surface, distance_by_weight, measure_borders
+from segjudge.evaluation_script.families.volumes.surfaces import (
+    Sides,
+    Surface,
+    distance_by_weight,
+    find_surface,
+    measure_borders,
+)
+from segjudge.evaluation_script.files.problems import Flaw
 from segjudge.evaluation_script.masks.backend import NumpyBackend
 from segjudge.evaluation_script.values.arithmetic import add
 from tests.backends import compiled, skip_file_without_kernel, use
@@ -31,6 +39,10 @@ def are_same(one: Any, other: Any) -> bool:
     if isinstance(one, tuple):
         return len(one) == len(other) and all(map(are_same, one, other))
     return bool(one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes())
+
+
+def unpack(places: Places) -> tuple[np.ndarray, np.ndarray]:
+    return places.positions, places.values
 
 
 def compare(monkeypatch: pytest.MonkeyPatch, work: Callable[[], Any]) -> Any:
@@ -81,7 +93,8 @@ def test_many_queries_far_from_few_places_are_transformed(seed: int, monkeypatch
     monkeypatch.setattr(distances, "_MANY_ROWS", int(draw.choice([0, 16, 1000])))
     monkeypatch.setattr(distances, "_SPAN", int(draw.choice([1, 3, 16])))
     monkeypatch.setattr(distances, "_PRECISE", draw.choice([2.0**-48, 1.0]))
-    measured = compare(monkeypatch, lambda: find_distances(queries, places, spacing))
+    listed = list_places(queries), list_places(places)
+    measured = compare(monkeypatch, lambda: find_distances(*listed, spacing))
     assert np.count_nonzero(measured == 0) == np.count_nonzero(places)
 
 
@@ -103,9 +116,35 @@ def test_corners_inside_a_mask_are_not_on_its_surface(
     shape: tuple[int, int, int], share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mask = np.random.default_rng(3).random(shape) >= share
-    codes = compare(monkeypatch, lambda: surfaces.find_surface(mask))
+    positions, _ = compare(monkeypatch, lambda: unpack(find_surface(mask)))
     voxels = np.lib.stride_tricks.sliding_window_view(np.pad(mask, 1), (2, 2, 2)).sum(axis=(3, 4, 5))
-    assert (codes > 0).tolist() == ((voxels > 0) & (voxels < 8)).tolist()
+    assert positions.tolist() == np.flatnonzero((voxels > 0) & (voxels < 8)).tolist()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_surfaces_of_labels_are_listed_as_numpy_lists_them(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are longer than a word, labels lie in a box of a larger volume, and the list grows."""
+    draw = np.random.default_rng(seed)
+    monkeypatch.setattr("segjudge.evaluation_script.masks.kernel._FIRST_PLACES", 1)
+    shape, kind = (*draw.integers(1, 9, 2), int(draw.choice([1, 63, 64, 65, 130]))), draw.choice(["u1", "u2", "u4"])
+    volume = draw.choice([0, 1, 2, 250], [side + 4 for side in shape], p=[0.7, *[0.1] * 3]).astype(kind)
+    volume[:, :, ::3] = draw.choice([0, 1, 2])
+    labels = volume[tuple(slice(2, 2 + side) for side in shape)]
+    for chosen in ((1,), (2, 250), (0, 1), (7,)):
+        positions, codes = compare(monkeypatch, lambda chosen=chosen: unpack(find_surface(labels, chosen)))
+        assert len(positions) == len(codes)
+        noise = f"surface of {len(positions):,} places; the truth's has 0"
+        for name in ("_MOST_PLACES", "_MOST_TRUE_PLACES"):
+            monkeypatch.setattr(surfaces, name, len(positions))
+        both = compare(
+            monkeypatch, lambda chosen=chosen: unpack(surfaces.find_surfaces((labels[:0], labels), chosen)[1])
+        )
+        assert are_same(both, (positions, codes))
+        monkeypatch.setattr(surfaces, "_MOST_PLACES", len(positions) - 1)
+        for backend in BACKENDS if len(positions) else ():
+            use(monkeypatch, backend)
+            with pytest.raises(Flaw, match=noise):
+                surfaces.find_surfaces((labels[:0], labels), chosen)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -116,10 +155,9 @@ def test_nsd_needs_no_places_farther_than_its_tolerance(seed: int, monkeypatch: 
     for mask in masks:
         start = draw.integers(0, shape)
         mask[tuple(slice(first, first + 1 + int(draw.integers(0, 8))) for first in start.tolist())] = True
-    codes, tolerance = list(map(surfaces.find_surface, masks)), float(draw.choice([0, 0.3, 1, 3, 50]))
-    wanted = surfaces.share_within(surfaces.measure_codes(codes, spacing), tolerance)
-    monkeypatch.setattr(surfaces, "_MOST_FAR", 0)
-    assert compare(monkeypatch, lambda: np.float64(surfaces.share_of_codes(codes, spacing, tolerance))) == wanted
+    listed, tolerance = (find_surface(masks[0]), find_surface(masks[1])), float(draw.choice([0, 0.3, 1, 3, 50]))
+    wanted = surfaces.share_within(surfaces.measure_surfaces(listed, spacing), tolerance)
+    assert compare(monkeypatch, lambda: np.float64(surfaces.share_near(listed, spacing, tolerance))) == wanted
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -136,9 +174,10 @@ def test_scattered_queries_are_as_far_from_few_places_as_all_pairs_say(
     ))  # fmt: skip
     x, y, z = (length * length for length in lengths)
     wanted = np.sqrt((x + y + z).min(axis=1))
-    assert compare(monkeypatch, lambda: find_distances(queries, places, spacing)).tolist() == wanted.tolist()
+    listed = list_places(queries), list_places(places)
+    assert compare(monkeypatch, lambda: find_distances(*listed, spacing)).tolist() == wanted.tolist()
     farthest = float(np.median(wanted))
-    near = compare(monkeypatch, lambda: find_distances(queries, places, spacing, farthest))
+    near = compare(monkeypatch, lambda: find_distances(*listed, spacing, farthest))
     is_near = wanted < farthest * (1 + 1e-10)  # rounding decides nothing
     assert near.tolist() == np.where(is_near, wanted, np.inf).tolist()
 
@@ -154,7 +193,8 @@ def test_places_in_long_rows_are_as_far_as_numpy_measures(seed: int, monkeypatch
         places[tuple(draw.integers(0, shape))] = 1
     if seed % 2:
         queries = (draw.random(shape) < 0.01).astype(np.uint8)
-    measured = compare(monkeypatch, lambda: find_distances(queries, places, spacing))
+    listed = list_places(queries), list_places(places)
+    measured = compare(monkeypatch, lambda: find_distances(*listed, spacing))
     wanted = ndimage.distance_transform_edt(1 - places, sampling=spacing[::-1])[queries > 0]
     np.testing.assert_allclose(measured, wanted, rtol=1e-14)
 
@@ -163,7 +203,7 @@ def test_a_full_volume_with_one_place_takes_no_time(monkeypatch: pytest.MonkeyPa
     use(monkeypatch, BACKENDS[0])
     queries, places = np.ones((150, 200, 200), np.uint8), np.zeros((150, 200, 200), np.uint8)
     places[-1, -1, -1] = 1
-    distances = find_distances(queries, places, (1.0, 1.0, 2.0))
+    distances = find_distances(list_places(queries), list_places(places), (1.0, 1.0, 2.0))
     assert distances[0] == np.sqrt(199.0**2 + 199.0**2 + 298.0**2)
     assert distances.max() == distances[0]
 
@@ -174,7 +214,7 @@ def test_few_queries_far_from_a_place_make_few_calls(monkeypatch: pytest.MonkeyP
     queries[:, 48, 0], places[48, 95, 95] = 1, 1
     calls, look_up = [], distances._look_up
     monkeypatch.setattr(distances, "_look_up", lambda *values: calls.append(1) or look_up(*values))
-    measured = find_distances(queries, places, (1.0, 1.0, 1.0))
+    measured = find_distances(list_places(queries), list_places(places), (1.0, 1.0, 1.0))
     planes = np.arange(96.0)
     assert (measured == np.sqrt((planes - 48) ** 2 + 47.0**2 + 95.0**2)).all()
     assert len(calls) < 4000, "each of the 9,216 rows takes up to four"
@@ -183,8 +223,9 @@ def test_few_queries_far_from_a_place_make_few_calls(monkeypatch: pytest.MonkeyP
 def test_spacings_that_differ_by_a_billion_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     draw = np.random.default_rng(1)
     queries, places = np.ones((9, 20, 8), np.uint8), (draw.random((9, 20, 8)) < 0.003).astype(np.uint8)
+    listed = list_places(queries), list_places(places)
     for spacing in ((1e-6, 1e3, 1.0), (1e3, 1e-6, 1e-6), (1.0, 1e-9, 1e3)):
-        compare(monkeypatch, lambda spacing=spacing: find_distances(queries, places, spacing))
+        compare(monkeypatch, lambda spacing=spacing: find_distances(*listed, spacing))
 
 
 @pytest.mark.parametrize("shape", [(0, 4, 5), (3, 0, 5), (3, 4, 0)])

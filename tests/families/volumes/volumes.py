@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from segjudge.evaluation_script.families.volumes.boxes import find_box
-from segjudge.evaluation_script.families.volumes.surfaces import Sides, find_surface, measure_codes
+from segjudge.evaluation_script.families.volumes.surfaces import Sides, find_surface, measure_surfaces
 from segjudge.evaluation_script.families.volumes.voxels import Volume, VolumeFile
 from tests.data import FAMILIES_DATA
 
@@ -37,8 +36,7 @@ def read_pair(folder: str, case: str, ending: str = ".nii.gz") -> tuple[Volume, 
 
 def measure_elements(truth: Any, prediction: Any, spacing: Any) -> Sides:
     """Return the surface elements of two masks and their distances."""
-    box = find_box(truth, prediction)
-    return measure_codes([find_surface(mask[box]) for mask in (truth, prediction)], spacing)
+    return measure_surfaces([find_surface(mask) for mask in (truth, prediction)], spacing)
 
 
 def encode_metaimage(volume: Volume) -> bytes:

@@ -1,0 +1,178 @@
+/* A label map (z, y, x) -> the corners on the surface of a region, as a list.
+ *
+ * Voxels of the region are bits of words, so that 64 corners are passed at once where all voxels around them are
+ * alike. */
+#include "kernel.h"
+
+#include <stdlib.h>
+
+#define MOST_SIDE (1 << 15)
+#define WORD 64
+
+/* A map, whose planes and rows are this many bytes apart, and which of its labels the region has. */
+typedef struct {
+    const uint8_t *map;
+    int32_t size;
+    int64_t depth, height, width, plane_step, row_step;
+    const uint8_t *chosen;
+    int64_t labels;
+    int64_t lone; /* the only label, or -1 */
+} region;
+
+/* Two planes of rows of bits, of which the plane before the first one and the row before the first one are empty; and
+ * a row of flags. */
+typedef struct {
+    uint64_t *planes[2];
+    uint8_t *flags;
+    int64_t words;
+} space;
+
+/* The list of corners: their positions and the codes of their voxels; without positions, they are only counted. */
+typedef struct {
+    int32_t *positions;
+    uint8_t *codes;
+    int64_t room, count;
+} corners;
+
+/* Write whether each voxel of a row has a label of the region; the size of a label is a constant for the compiler. */
+static inline void flag_row(const region *of, const uint8_t *row, int size, uint8_t *flags)
+{
+    for (int64_t x = 0; of->lone >= 0 && x < of->width; x++) {
+        uint32_t label = 0;
+        memcpy(&label, row + x * size, (size_t)size);
+        flags[x] = label == (uint32_t)of->lone;
+    }
+    for (int64_t x = 0; of->lone < 0 && x < of->width; x++) {
+        uint32_t label = 0;
+        memcpy(&label, row + x * size, (size_t)size);
+        flags[x] = label < of->labels ? of->chosen[label] : 0;
+    }
+}
+
+/* Pack flags of 0 and 1, eight at once; those beyond the width are 0. */
+static void pack_row(const uint8_t *flags, int64_t words, uint64_t *bits)
+{
+    for (int64_t word = 0; word < words; word++) {
+        uint64_t packed = 0;
+        for (int part = 0; part < 8; part++) {
+            uint64_t bytes = sj_load(flags + WORD * word + 8 * part);
+            if (bytes)
+                packed |= bytes * 0x0102040810204080u >> 56 << (8 * part);
+        }
+        bits[word] = packed;
+    }
+}
+
+/* Read a plane of the map into bits, behind an empty row; planes outside are empty. */
+static void read_plane(const region *of, int64_t z, const space *in, uint64_t *plane)
+{
+    if (z < 0 || z >= of->depth) {
+        memset(plane, 0, (size_t)((of->height + 2) * in->words) * sizeof *plane);
+        return;
+    }
+    for (int64_t y = 0; y < of->height; y++) {
+        const uint8_t *row = of->map + z * of->plane_step + y * of->row_step;
+        if (of->size == 1)
+            flag_row(of, row, 1, in->flags);
+        else if (of->size == 2)
+            flag_row(of, row, 2, in->flags);
+        else
+            flag_row(of, row, 4, in->flags);
+        pack_row(in->flags, in->words, plane + (y + 1) * in->words);
+    }
+}
+
+static inline int first_bit(uint64_t bits) { return __builtin_ctzll(bits); }
+
+/* List the corners at some bits of a word, given the voxels to the left and to the right of them in four rows. */
+static void list_corners(corners *to, int64_t position, uint64_t bits, const uint64_t *left, const uint64_t *right)
+{
+    if (!to->positions) {
+        to->count += sj_ones(bits);
+        return;
+    }
+    for (; bits; bits &= bits - 1) {
+        int bit = first_bit(bits), code = 0;
+        for (int part = 0; part < 4; part++)
+            code |= (int)(left[part] >> bit & 1) << part | (int)(right[part] >> bit & 1) << (part + 4);
+        to->positions[to->count] = (int32_t)(position + bit);
+        to->codes[to->count++] = (uint8_t)code;
+    }
+}
+
+/* List the corners of a row between voxels that are not all alike, given the four rows of bits around them. */
+static void list_row(corners *to, int64_t position, const uint64_t *const *rows, int64_t words)
+{
+    uint64_t carried[4] = {0, 0, 0, 0};
+    for (int64_t word = 0; word < words; word++) {
+        uint64_t left[4], right[4], any = 0, all = ~(uint64_t)0;
+        for (int part = 0; part < 4; part++) {
+            right[part] = rows[part][word];
+            left[part] = right[part] << 1 | carried[part];
+            carried[part] = right[part] >> (WORD - 1);
+            any |= left[part] | right[part], all &= left[part] & right[part];
+        }
+        if (any & ~all)
+            list_corners(to, position + WORD * word, any & ~all, left, right);
+    }
+}
+
+/* List the corners from a row of corners on; stop before a row that might not fit, and return where. */
+static int64_t list_from(const region *of, const space *in, int64_t begun, corners *to)
+{
+    int64_t rows = of->height + 1, first = begun / rows;
+    read_plane(of, first - 1, in, in->planes[(first + 1) & 1]);
+    for (int64_t z = first; z <= of->depth; z++) {
+        const uint64_t *before = in->planes[(z + 1) & 1], *behind = in->planes[z & 1];
+        read_plane(of, z, in, in->planes[z & 1]);
+        for (int64_t y = z == first ? begun % rows : 0; y < rows; y++) {
+            const uint64_t *around[4] = {
+                before + y * in->words, behind + y * in->words, before + (y + 1) * in->words, behind + (y + 1) * in->words
+            };
+            if (to->positions && to->room - to->count < of->width + 1)
+                return z * rows + y;
+            list_row(to, (z * rows + y) * (of->width + 1), around, in->words);
+        }
+    }
+    return rows * (of->depth + 1);
+}
+
+static int is_region(const region *of)
+{
+    return of->map && of->chosen && (of->size == 1 || of->size == 2 || of->size == 4) && of->labels > 0 && of->depth > 0
+        && of->height > 0 && of->width > 0 && of->depth < MOST_SIDE && of->height < MOST_SIDE && of->width < MOST_SIDE
+        && (of->depth + 1) * (of->height + 1) <= INT32_MAX / (of->width + 1)
+        && (of->height == 1 || of->row_step >= of->width * of->size)
+        && (of->depth == 1 || of->plane_step >= (of->height - 1) * of->row_step + of->width * of->size);
+}
+
+/* List the corners between voxels of a region and of its outside, from a row of corners on, in the order of the volume:
+ * their positions among all corners, and the bits 4 x + 2 y + z of their voxels in the region. The space is filled up to
+ * a count; without positions, all are counted. */
+SJ_EXPORT int sj_surface(
+    const uint8_t *map, int32_t size, int64_t depth, int64_t height, int64_t width, int64_t plane_step, int64_t row_step,
+    const uint8_t *chosen, int64_t labels, int32_t *positions, uint8_t *codes, int64_t room, int64_t *begun,
+    int64_t *count)
+{
+    region of = {map, size, depth, height, width, plane_step, row_step, chosen, labels, -1};
+    corners to = {positions, codes, room, count ? *count : 0};
+    if (!is_region(&of) || !begun || !count || (positions && !codes) || to.count < 0 || to.count > room || *begun < 0
+        || *begun > (depth + 1) * (height + 1))
+        return SJ_BAD_CALL;
+    int64_t regions = 0;
+    for (int64_t label = 0; label < labels; label++)
+        if (chosen[label] > 1)
+            return SJ_BAD_CALL;
+        else if (chosen[label])
+            of.lone = label, regions++;
+    of.lone = regions == 1 ? of.lone : -1;
+    int64_t words = width / WORD + 1, cells = (height + 2) * words;
+    uint64_t *bits = calloc((size_t)(2 * cells + words * WORD / 8), sizeof *bits);
+    if (!bits)
+        return SJ_NO_MEMORY;
+    space in = {{bits, bits + cells}, (uint8_t *)(bits + 2 * cells), words};
+    *begun = list_from(&of, &in, *begun, &to);
+    *count = to.count;
+    free(bits);
+    return *begun < (depth + 1) * (height + 1) ? SJ_FULL : SJ_FINE;
+}
