@@ -70,6 +70,11 @@ static int make_code(sj_code *code, const uint8_t *lengths, int count, uint32_t 
             code->entries[places[lengths[symbol]]++] = entry(symbol);
     for (int slot = 0; slot < SJ_CODE_SLOTS; slot++)
         code->table[slot] = whole ? 0 : with_bits(NONE, 1);
+    code->long_first = code->long_at = 0;
+    for (int length = 1; length <= SJ_CODE_BITS; length++) {
+        code->long_at += code->counts[length];
+        code->long_first = (code->long_first + code->counts[length]) << 1;
+    }
     uint32_t next = 0; /* a code in the stream's order, first bit lowest */
     for (int length = 1, at = 0; length <= SJ_CODE_BITS; length++)
         for (int end = at + code->counts[length]; at < end; at++) {
@@ -83,11 +88,13 @@ static int make_code(sj_code *code, const uint8_t *lengths, int count, uint32_t 
     return 1;
 }
 
-/* Look up a code that is longer than the table's bits, bit by bit. */
+/* Look up a code that is longer than the table's bits, bit by bit from there on. */
 static uint32_t long_entry(const sj_code *code, uint64_t bits)
 {
-    int first = 0, at = 0, word = 0;
-    for (int length = 1; length <= SJ_LONGEST_CODE; length++, bits >>= 1) {
+    int first = code->long_first, at = code->long_at, word = 0;
+    for (int length = 1; length <= SJ_CODE_BITS; length++, bits >>= 1)
+        word = word << 1 | (int)(bits & 1);
+    for (int length = SJ_CODE_BITS + 1; length <= SJ_LONGEST_CODE; length++, bits >>= 1) {
         word = word << 1 | (int)(bits & 1);
         int count = code->counts[length];
         if (word - first < count)
@@ -199,27 +206,41 @@ static int begin_block(sj_inflater *stream)
     return stream->count >= 0;
 }
 
-/* Write `length` bytes and up to 14 more, or up to 272 for lengths above 64: an unpredictable loop end costs more
- * than the extra bytes. The bytes repeat earlier output that ends at `out` or before it. */
+/* Sixteen bytes, which may overlap with their copy. */
+static inline void copy_16(uint8_t *out, const uint8_t *from)
+{
+    uint64_t words[2];
+    memcpy(words, from, sizeof words);
+    memcpy(out, words, sizeof words);
+}
+
+/* Write `length` bytes and some more, up to SJ_SLACK bytes in total: an unpredictable loop end costs more than the extra
+ * bytes. The bytes repeat earlier output that ends at `out` or before it. */
 static inline void copy(uint8_t *out, int64_t distance, int64_t length)
 {
     const uint8_t *from = out - distance;
-    uint8_t *end = length > 64 ? out + SJ_LONGEST_COPY + 14 : out + length;
-    if (distance >= 16)
-        do {
-            memcpy(out, from, 16);
-            out += 16, from += 16;
-        } while (out < end);
-    else if (distance == 1) {
+    uint8_t *end = out + length;
+    if (distance >= 16) {
+        for (int i = 0; i < 64; i += 16)
+            copy_16(out + i, from + i);
+        for (int i = 64; i < length; i += 64)
+            for (int j = 0; j < 64; j += 16)
+                copy_16(out + i + j, from + i + j);
+    } else if (distance == 1) {
         uint8_t same[16];
         memset(same, *from, 16);
         do {
             memcpy(out, same, 16);
             out += 16;
         } while (out < end);
-    } else
-        for (end = out + length; out < end;)
-            *out++ = *from++;
+    } else {
+        for (; distance < 16 && out < end; distance *= 2) {
+            copy_16(out, from);
+            out += distance;
+        }
+        for (; out < end; out += 16, from += 16)
+            copy_16(out, from);
+    }
 }
 
 /* Inflate symbols until the block ends, `at` reaches the limit, or the stream is invalid. */
@@ -230,11 +251,10 @@ static int inflate_symbols(sj_inflater *stream, uint8_t *base, int64_t *at, int6
     const uint32_t *literals = stream->literals.table, *distances = stream->distances.table;
     uint64_t bits = stream->bits;
     int count = stream->count, status = SJ_FINE;
-    while (out < stop) {
-        refill(&in, end, &bits, &count);
-        if (count < 0)
-            break;
-        uint32_t entry = literals[low_bits(bits, SJ_CODE_BITS)];
+    refill(&in, end, &bits, &count);
+    uint32_t entry = literals[low_bits(bits, SJ_CODE_BITS)];
+    /* The entry is looked up before the previous copy, which may be predicted wrongly. */
+    while (out < stop && count >= 0) {
         if (!entry)
             entry = long_entry(&stream->literals, bits);
         int64_t length = value_of(entry, bits);
@@ -250,6 +270,8 @@ static int inflate_symbols(sj_inflater *stream, uint8_t *base, int64_t *at, int6
                 bits >>= bits_of(entry);
                 count -= bits_of(entry);
             }
+            refill(&in, end, &bits, &count);
+            entry = literals[low_bits(bits, SJ_CODE_BITS)];
             continue;
         }
         if (entry & OTHER) {
@@ -268,6 +290,8 @@ static int inflate_symbols(sj_inflater *stream, uint8_t *base, int64_t *at, int6
             status = SJ_BAD_DATA;
             break;
         }
+        refill(&in, end, &bits, &count);
+        entry = literals[low_bits(bits, SJ_CODE_BITS)];
         copy(out, distance, length);
         out += length;
     }

@@ -8,7 +8,7 @@
 #define SJ_WINDOW (1 << 15)
 #define SJ_LONGEST_COPY 258
 /* The number of scratch bytes after the output that may be overwritten. */
-#define SJ_SLACK (SJ_LONGEST_COPY + 16)
+#define SJ_SLACK (SJ_LONGEST_COPY + 64)
 
 /* The number of bits that a table looks up at once. */
 #define SJ_CODE_BITS 10
@@ -20,6 +20,7 @@ typedef struct {
     uint32_t table[SJ_CODE_SLOTS];
     uint32_t entries[SJ_MOST_SYMBOLS]; /* by length of code, then by symbol */
     uint16_t counts[SJ_LONGEST_CODE + 1];
+    int long_first, long_at; /* the first code that is longer than the table's bits, as a number, and its entry */
 } sj_code;
 
 typedef struct {

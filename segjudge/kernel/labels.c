@@ -2,6 +2,9 @@
 #include "kernel.h"
 
 #include <stdlib.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #define MOST_SIDE (1 << 20)
 #define MOST_PIXELS ((int64_t)1 << 40)
@@ -21,8 +24,11 @@
 #define NUMBERED_BITS 11
 #define MOST_NUMBERED (1 << NUMBERED_BITS)
 #define CELLS_PER_PIXEL 16
-/* The runs of a noisy block. */
+/* Blocks with more runs are examined after another, those of a grid have at least as many, and blocks with more than
+ * these runs are counted pixel by pixel. */
+#define FEW_IN_BLOCK 4
 #define NOISY_RUNS 24
+#define MANY_RUNS 64
 
 /* Labels and their size in bytes. */
 typedef struct {
@@ -84,6 +90,18 @@ static void take_labels(const map *a, int64_t at, int64_t count, uint32_t *out)
     }
 }
 
+/* Copy the labels of these pixels as 32 bits each. */
+static void pick_labels(const map *a, int64_t at, const uint8_t *pixels, int64_t count, uint32_t *out)
+{
+    const uint8_t *bytes = a->bytes + at * a->size;
+    for (int64_t i = 0; i < count && a->size == 1; i++)
+        out[i] = bytes[pixels[i]];
+    for (int64_t i = 0; i < count && a->size == 2; i++)
+        out[i] = (uint32_t)bytes[2 * pixels[i]] | (uint32_t)bytes[2 * pixels[i] + 1] << 8;
+    for (int64_t i = 0; i < count && a->size == 4; i++)
+        memcpy(out + i, bytes + 4 * pixels[i], sizeof *out);
+}
+
 /* Two maps of one size, the position of counting, and the ends of the current runs. */
 typedef struct {
     map one, two;
@@ -101,13 +119,81 @@ static int64_t run_from(walk *from)
     return from->short_runs > FEW_RUNS ? 0 : run;
 }
 
-/* Copy the labels of the next pixels, and return their number. */
-static int64_t take_block(const walk *from, uint32_t *one, uint32_t *two)
+/* The runs of a block: the labels of each, and its pixels. */
+typedef struct {
+    uint32_t one[BLOCK], two[BLOCK];
+    uint8_t pixels[BLOCK];
+    int64_t count, length;
+} runs;
+
+/* Return flags of the labels among 64 that differ from the next one. */
+static uint64_t ends_in(const map *a, int64_t at)
 {
-    int64_t left = from->one.count - from->at, count = left < BLOCK ? left : BLOCK;
-    take_labels(&from->one, from->at, count, one);
-    take_labels(&from->two, from->at, count, two);
-    return count;
+    const uint8_t *bytes = a->bytes + at * a->size;
+    uint64_t ends = 0;
+#ifdef __SSE2__
+#define SAME(kind, i) \
+    _mm_cmpeq_##kind(_mm_loadu_si128((const __m128i *)(bytes + 16 * (i))), \
+                     _mm_loadu_si128((const __m128i *)(bytes + 16 * (i) + a->size)))
+    for (int i = 0; i < 4; i++) {
+        __m128i same = a->size == 1 ? SAME(epi8, i)
+                     : a->size == 2 ? _mm_packs_epi16(SAME(epi16, 2 * i), SAME(epi16, 2 * i + 1))
+                     : _mm_packs_epi16(_mm_packs_epi32(SAME(epi32, 4 * i), SAME(epi32, 4 * i + 1)),
+                                       _mm_packs_epi32(SAME(epi32, 4 * i + 2), SAME(epi32, 4 * i + 3)));
+        ends |= (uint64_t)((uint32_t)_mm_movemask_epi8(same) ^ 0xffff) << 16 * i;
+    }
+#undef SAME
+#else
+    for (int i = 0; i < 64; i++)
+        ends |= (uint64_t)(memcmp(bytes + i * a->size, bytes + (i + 1) * a->size, (size_t)a->size) != 0) << i;
+#endif
+    return ends;
+}
+
+/* Return flags of the last pixels of the runs among up to 64 pixels. */
+static uint64_t ends_of_runs(const walk *from, int64_t at)
+{
+    int64_t left = from->one.count - at;
+    uint64_t ends = 0;
+    if (left > 64)
+        return ends_in(&from->one, at) | ends_in(&from->two, at);
+    for (int64_t i = 0; i + 1 < left; i++)
+        ends |= (uint64_t)(label_at(&from->one, at + i) != label_at(&from->one, at + i + 1)
+                           || label_at(&from->two, at + i) != label_at(&from->two, at + i + 1)) << i;
+    return ends;
+}
+
+/* Take the runs of the next pixels, or the pixels themselves if there are many runs. */
+static void take_block(walk *from, runs *block)
+{
+    int64_t left = from->one.count - from->at, begun = 0, count = 0;
+    uint64_t ends[BLOCK / 64];
+    uint8_t last[BLOCK];
+    block->length = left < BLOCK ? left : BLOCK;
+    for (int i = 0; i < BLOCK / 64; i++)
+        ends[i] = ends_of_runs(from, from->at + 64 * i);
+    ends[(block->length - 1) / 64] |= (uint64_t)1 << (block->length - 1) % 64;
+    for (int i = 0; i < BLOCK / 64; i++)
+        count += sj_ones(ends[i]);
+    from->short_runs = count > FEW_IN_BLOCK ? FEW_RUNS + 1 : 0;
+    block->count = count;
+    if (count > MANY_RUNS) {
+        block->count = block->length;
+        take_labels(&from->one, from->at, block->count, block->one);
+        take_labels(&from->two, from->at, block->count, block->two);
+        memset(block->pixels, 1, sizeof block->pixels);
+        return;
+    }
+    count = 0;
+    for (int i = 0; i < BLOCK / 64; i++)
+        for (uint64_t bits = ends[i]; bits; bits &= bits - 1) {
+            int64_t end = 64 * i + __builtin_ctzll(bits) + 1;
+            last[count] = (uint8_t)(end - 1);
+            block->pixels[count++] = (uint8_t)(end - begun);
+            begun = end;
+        }
+    pick_labels(&from->one, from->at, last, count, block->one);
+    pick_labels(&from->two, from->at, last, count, block->two);
 }
 
 /* A table with a cell for each pair of labels, and its parts: they take turns, because updating one cell twice in a row
@@ -275,15 +361,13 @@ static int add_pair(table *all, uint32_t one, uint32_t two, int64_t pixels)
 }
 
 /* Add the pairs of a block until the space is full; return the number of pixels added. */
-static int64_t add_block(table *all, const uint32_t *one, const uint32_t *two, int64_t count)
+static int64_t add_block(table *all, const runs *block)
 {
-    for (int64_t at = 0, next; at < count; at = next) {
-        for (next = at + 1; next < count && one[next] == one[at] && two[next] == two[at];)
-            next++;
-        if (!add_pair(all, one[at], two[at], next - at))
-            return at;
-    }
-    return count;
+    int64_t added = 0;
+    for (int64_t i = 0; i < block->count; added += block->pixels[i++])
+        if (!add_pair(all, block->one[i], block->two[i], block->pixels[i]))
+            break;
+    return added;
 }
 
 /* ── pairs of numbered labels, in a grid, which is faster for noise ── */
@@ -366,22 +450,14 @@ static grid *make_grid(int64_t pixels)
     return all;
 }
 
-/* Return whether many pixels of a block have another pair of labels than the pixel before. */
-static int is_noise(const uint32_t *one, const uint32_t *two, int64_t count)
-{
-    uint32_t runs = 1;
-    for (int64_t i = 1; i < count; i++)
-        runs += ((one[i] ^ one[i - 1]) | (two[i] ^ two[i - 1])) != 0;
-    return runs >= NOISY_RUNS;
-}
-
 /* Count the pixels of a block, whose labels become numbers; return 0, and count none, if there are too many labels. */
-static int number_block(grid *all, uint32_t *one, uint32_t *two, int64_t count)
+static int number_block(grid *all, runs *block)
 {
-    if (!number_labels(&all->one, one, count) || !number_labels(&all->two, two, count) || !make_cells(all))
+    if (!number_labels(&all->one, block->one, block->count) || !number_labels(&all->two, block->two, block->count)
+        || !make_cells(all))
         return 0;
-    for (int64_t i = 0; i < count; i++)
-        all->cells[(size_t)(one[i] - 1) * all->columns + two[i] - 1]++;
+    for (int64_t i = 0; i < block->count; i++)
+        all->cells[(size_t)(block->one[i] - 1) * all->columns + block->two[i] - 1] += block->pixels[i];
     return 1;
 }
 
@@ -409,7 +485,7 @@ SJ_EXPORT int sj_label_pairs(
     uint32_t *labels, int64_t *pixels, int64_t room, int64_t *begun, int64_t *found)
 {
     walk from = {{truth, count, truth_size}, {prediction, count, prediction_size}, 0, 0, 0, 0};
-    uint32_t one[BLOCK], two[BLOCK];
+    runs block;
     if (!is_map(&from.one) || !is_map(&from.two) || count < 1 || count > MOST_PIXELS || !labels || !pixels || room < 1
         || room > MOST_ROOM || !begun || !found || *begun < 0 || *begun > count || *found < 0 || *found > room)
         return SJ_BAD_CALL;
@@ -424,19 +500,23 @@ SJ_EXPORT int sj_label_pairs(
     grid *noise = NULL;
     from.at = *begun;
     while (from.at < count && status == SJ_FINE) {
-        int64_t run = run_from(&from), taken = run ? run : take_block(&from, one, two), added = taken;
-        if (run)
-            added = add_pair(&all, label_at(&from.one, from.at), label_at(&from.two, from.at), run) ? run : 0;
-        else if (!may_have_grid || !is_noise(one, two, taken))
-            added = add_block(&all, one, two, taken);
-        else if ((!noise && !(noise = make_grid(count))) || !number_block(noise, one, two, taken)) {
-            may_have_grid = 0;
-            if (!noise || take_pairs(&all, noise)) {
-                free_grid(noise);
-                noise = NULL;
-                continue;
+        int64_t taken = from.short_runs > FEW_RUNS ? 0 : run_from(&from), added = taken;
+        if (taken)
+            added = add_pair(&all, label_at(&from.one, from.at), label_at(&from.two, from.at), taken) ? taken : 0;
+        else {
+            take_block(&from, &block);
+            taken = added = block.length;
+            if (!may_have_grid || block.count < NOISY_RUNS)
+                added = add_block(&all, &block);
+            else if ((!noise && !(noise = make_grid(count))) || !number_block(noise, &block)) {
+                may_have_grid = 0;
+                if (!noise || take_pairs(&all, noise)) {
+                    free_grid(noise);
+                    noise = NULL;
+                    continue;
+                }
+                added = 0;
             }
-            added = 0;
         }
         from.at += added;
         status = added < taken ? SJ_FULL : SJ_FINE;

@@ -12,6 +12,8 @@
 #define ADLER 65521
 /* The bytes inflated at a time, in addition to the window and a row. */
 #define BATCH (3 << 16)
+/* Bytes of a row that are examined without looking for zeros in between. */
+#define SOME_BYTES 24
 /* Compiled once for each pixel size, which is then constant. */
 #define INLINE static inline __attribute__((always_inline))
 
@@ -55,10 +57,26 @@ static uint32_t crc32_of(const uint8_t *bytes, int64_t count)
 static inline void add_sums(uint64_t sums[2], const uint8_t *bytes, int64_t rest)
 {
     uint32_t sum = 0, total = 0;
+#ifdef __SSE2__
+    const __m128i zero = _mm_setzero_si128(), step = _mm_set1_epi16(16);
+    __m128i plain = zero, weighted = zero, high = _mm_set_epi16(57, 58, 59, 60, 61, 62, 63, 64);
+    __m128i low = _mm_sub_epi16(high, _mm_set1_epi16(8));
+    for (int i = 0; i < SJ_BLOCK; i += 16) {
+        __m128i part = _mm_loadu_si128((const __m128i *)(bytes + i));
+        plain = _mm_add_epi32(plain, _mm_sad_epu8(part, zero));
+        weighted = _mm_add_epi32(weighted, _mm_madd_epi16(_mm_unpacklo_epi8(part, zero), high));
+        weighted = _mm_add_epi32(weighted, _mm_madd_epi16(_mm_unpackhi_epi8(part, zero), low));
+        high = _mm_sub_epi16(high, step), low = _mm_sub_epi16(low, step);
+    }
+    weighted = _mm_add_epi32(weighted, _mm_shuffle_epi32(weighted, 0x4e));
+    total = (uint32_t)_mm_cvtsi128_si32(_mm_add_epi32(weighted, _mm_shuffle_epi32(weighted, 0xb1)));
+    sum = (uint32_t)_mm_cvtsi128_si32(_mm_add_epi32(plain, _mm_shuffle_epi32(plain, 0x4e)));
+#else
     for (uint32_t i = 0; i < SJ_BLOCK; i++) {
         sum += bytes[i];
         total += (uint32_t)(uint16_t)((SJ_BLOCK - i) * bytes[i]);
     }
+#endif
     sums[0] += sum;
     sums[1] += total + (uint64_t)rest * sum; /* wraps around: zeros follow the last byte */
 }
@@ -151,13 +169,91 @@ INLINE void repeat_left(uint8_t *row, int64_t count, const int step)
             row[i] = row[i - step];
 }
 
+#ifdef __SSE2__
+/* Four bytes, of which a pixel has the first three or all. */
+INLINE __m128i load_pixel(const uint8_t *bytes)
+{
+    int32_t pixel;
+    memcpy(&pixel, bytes, sizeof pixel);
+    return _mm_cvtsi32_si128(pixel);
+}
+
+INLINE void store_pixel(uint8_t *bytes, __m128i pixel)
+{
+    int32_t word = _mm_cvtsi128_si32(pixel);
+    memcpy(bytes, &word, sizeof word);
+}
+
+/* Undo "Sub" for the first pixels of several channels; return their bytes. */
+INLINE int64_t add_left_pixels(uint8_t *row, const uint8_t *residuals, int64_t count, const int step)
+{
+    __m128i pixel = load_pixel(row - step);
+    int64_t i = 0;
+    if (step > 1)
+        for (; i + 4 <= count; i += step) {
+            pixel = _mm_add_epi8(pixel, load_pixel(residuals + i));
+            store_pixel(row + i, pixel);
+        }
+    return i;
+}
+
+/* Undo "Sub" for a few pixels of one channel; return their bytes. */
+INLINE int64_t add_left_block(uint8_t *row, const uint8_t *residuals, int64_t count, const int step)
+{
+    if (step > 1 || count < 16)
+        return 0;
+    __m128i sums = _mm_loadu_si128((const __m128i *)residuals);
+    sums = _mm_add_epi8(sums, _mm_slli_si128(sums, 1));
+    sums = _mm_add_epi8(sums, _mm_slli_si128(sums, 2));
+    sums = _mm_add_epi8(sums, _mm_slli_si128(sums, 4));
+    sums = _mm_add_epi8(sums, _mm_slli_si128(sums, 8));
+    _mm_storeu_si128((__m128i *)row, _mm_add_epi8(sums, _mm_set1_epi8((char)row[-1])));
+    return 16;
+}
+
+/* Return PNG's Paeth prediction of the bytes of a pixel, as 16 bits each. */
+INLINE __m128i guess_pixel(__m128i left, __m128i up, __m128i corner)
+{
+    const __m128i zero = _mm_setzero_si128();
+    __m128i a = _mm_sub_epi16(up, corner), b = _mm_sub_epi16(left, corner), c = _mm_add_epi16(a, b);
+    a = _mm_max_epi16(a, _mm_sub_epi16(zero, a)), b = _mm_max_epi16(b, _mm_sub_epi16(zero, b));
+    c = _mm_max_epi16(c, _mm_sub_epi16(zero, c));
+    __m128i least = _mm_min_epi16(c, _mm_min_epi16(a, b));
+    __m128i is_left = _mm_cmpeq_epi16(least, a), is_up = _mm_andnot_si128(is_left, _mm_cmpeq_epi16(least, b));
+    __m128i either = _mm_or_si128(_mm_and_si128(is_left, left), _mm_and_si128(is_up, up));
+    return _mm_or_si128(either, _mm_andnot_si128(_mm_or_si128(is_left, is_up), corner));
+}
+
+/* Undo "Paeth" for a few pixels of several channels; return their bytes. */
+INLINE int64_t guess_pixels(uint8_t *row, const uint8_t *residuals, const uint8_t *above, int64_t count, const int step)
+{
+    if (step == 1)
+        return 0;
+    const __m128i zero = _mm_setzero_si128();
+    __m128i left = _mm_unpacklo_epi8(load_pixel(row - step), zero);
+    __m128i corner = _mm_unpacklo_epi8(load_pixel(above - step), zero);
+    int64_t i = 0;
+    for (; i + 4 <= count && i < SOME_BYTES; i += step) {
+        __m128i up = _mm_unpacklo_epi8(load_pixel(above + i), zero), guesses = guess_pixel(left, up, corner);
+        __m128i pixel = _mm_add_epi8(_mm_packus_epi16(guesses, guesses), load_pixel(residuals + i));
+        store_pixel(row + i, pixel);
+        left = _mm_unpacklo_epi8(pixel, zero), corner = up;
+    }
+    return i;
+}
+#else
+#define add_left_pixels(row, residuals, count, step) 0
+#define add_left_block(row, residuals, count, step) 0
+#define guess_pixels(row, residuals, above, count, step) 0
+#endif
+
 /* Undo "Sub". */
 INLINE void add_left(uint8_t *row, const uint8_t *residuals, int64_t count, const int step)
 {
-    for (int64_t i = 0; i < count;) {
+    for (int64_t i = add_left_pixels(row, residuals, count, step); i < count;) {
         int64_t plain = zeros(residuals + i, count - i), end = i + 8 < count ? i + 8 : count;
         repeat_left(row + i, plain, step);
-        i += plain;
+        i += plain ? plain : add_left_block(row + i, residuals + i, count - i, step);
         if (!plain)
             for (; i < end; i++)
                 row[i] = (uint8_t)(residuals[i] + row[i - step]);
@@ -201,7 +297,7 @@ INLINE void add_guesses(uint8_t *row, const uint8_t *residuals, const uint8_t *a
             plain = constant(above + i, plain, step);
             repeat_left(row + i, plain, step);
         }
-        i += plain;
+        i += plain ? plain : guess_pixels(row + i, residuals + i, above + i, count - i, step);
         if (!plain)
             for (; i < end; i++)
                 row[i] = (uint8_t)(residuals[i] + guess(row[i - step], above[i], above[i - step]));
