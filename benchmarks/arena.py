@@ -1,8 +1,8 @@
 """Compare an agent and its environment in two processes over gRPC with both in one process.
 
-    python -m benchmarks.arena [--repeat N]
+    python -m benchmarks.arena [--repeat N] [--synthetic]
 
-The frames are the real ones where SEGJUDGE_SHARED has them, else synthetic ones.
+The frames are the real ones where SEGJUDGE_SHARED has them, else or if wanted synthetic ones.
 """
 
 from __future__ import annotations
@@ -53,10 +53,12 @@ print(json.dumps(ended.result["result"], sort_keys=True))
 
 
 def main(arguments: Sequence[str] | None = None) -> Table:
-    repeat = options(__doc__).parse_args(arguments).repeat
+    parser = options(__doc__)
+    parser.add_argument("--synthetic", action="store_true", help="use the small synthetic frames")
+    args = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        if SEQUENCES.is_dir():
+        if SEQUENCES.is_dir() and not args.synthetic:
             root = real_root(folder / "root")
         else:
             root = folder / "root"
@@ -65,7 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> Table:
         pack(TruthSource(str(root), "davis2017", "val"), truth, split="test")
         given = [VIDEO, truth, str(root), str(AGENT)]
         codes = {"in one process": ONE_PROCESS, "over gRPC": TWO_PROCESSES}
-        runs = take_turns({name: Task([sys.executable, "-c", code, *given]) for name, code in codes.items()}, repeat)
+        runs = take_turns(
+            {name: Task([sys.executable, "-c", code, *given]) for name, code in codes.items()}, args.repeat
+        )
     if len({run.printed.splitlines()[-1] for known in runs.values() for run in known}) > 1:
         raise SystemExit("the scores differ")
     return show(Table(["agent and environment", "CPU seconds", "MB", "times"], cost_rows(runs, "in one process")))

@@ -78,7 +78,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     "scale": ("scale --sequences 100 --parts 2", "scale --sequences 10 --parts 2 --repeat 1"),
     "interactive": ("interactive", "interactive --repeat 1 --frames 4 --regions 4"),
     "installing": ("installing --repeat 1", "installing Segjudge --repeat 1"),
-    "arena": ("arena", "arena --repeat 1"),
+    "arena": ("arena", "arena --synthetic --repeat 1"),
     "rehearsal": (
         "rehearsal --submissions 40 --rows 200 --requests 50",
         "rehearsal --submissions 4 --teams 2 --workers 2 --kill-every 3 --rows 10 --requests 5",

@@ -43,6 +43,8 @@ for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(_number, lambda *_: None)
 # Containers often set it, and it hides the effect of a full buffer at a program's end.
 os.environ.pop("PYTHONUNBUFFERED", None)
+# What pip installs for a test is compiled when it is imported, which most of it never is.
+os.environ["PIP_COMPILE"] = "0"
 # `run.sh` sets it to its name, which commands then print; tests set it where they need it.
 os.environ.pop("SEGJUDGE_BUNDLE", None)
 

@@ -63,6 +63,7 @@ class Runner:
         settings = {
             "PATH": os.pathsep.join(self.path),
             "HOME": os.environ.get("HOME", str(self.folder)),
+            "PIP_COMPILE": "0",
             "RUNNER_TEMP": str(self.temporary),
             "GITHUB_ACTION_PATH": str(self.folder / "action"),
             "GITHUB_REPOSITORY": "team/method",

@@ -58,12 +58,12 @@ def pair_files(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return files
 
 
-def without(split: Split, names: Any) -> Split:
-    return replace(split, sequences=[sequence for sequence in split.sequences if sequence.name not in names])
+def of_sequences(split: Split, names: Any) -> Split:
+    return replace(split, sequences=[sequence for sequence in split.sequences if sequence.name in names])
 
 
 #: The cases that numpy scores: each evaluator and each pair, but not every pair by every evaluator, because it gives
-#: the kernel's bits.
+#: the kernel's bits. For the same reason it scores a quarter of the sequences of all pairs but A.
 BY_NUMPY = {path for path in GOLDENS if re.match("A_|Blate_sav|.*_davis_", golden_id(path))}
 CASES = [
     pytest.param(path, id=golden_id(path))
@@ -85,13 +85,15 @@ def test_real_masks_score_as_the_official_evaluator_says(path: Path, pair_files:
         truth_path = SEQUENCES / "open_gt2016.zip"
     layout = LAYOUTS["sav" if evaluator == "sav" else "generic"]
     truth = dataset_reader.read(str(truth_path), layout, unseen=str(SEQUENCES / "unseen_videos.txt"))
-    split = without(truth.splits["val"], golden.get("errors", {}))
+    is_whole = pair == "A" or sys.version_info >= (3, 11)
+    golden["sequences"] = dict([*golden["sequences"].items()][:: 1 if is_whole else 4])
+    split = of_sequences(truth.splits["val"], golden["sequences"])
 
     scores, _ = score_sequences(str(prediction_path), split, protocol, ArchiveLimits())
 
     scale = 100 if golden["unit"].startswith("percent") else 1
     values = sequence_metrics._ScoreTable(scores, protocol).means()
-    for name, number in golden["global"].items():
+    for name, number in golden["global"].items() if is_whole else ():
         if name == "n_objects":
             assert len(scores) == number
         elif not name.startswith("scores_txt"):
