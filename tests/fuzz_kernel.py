@@ -229,6 +229,8 @@ def volumes(generator: random.Random, kernel: Kernel) -> None:
     kernel.find_distances(
         *scattered, wide[1:], tuple(generator.choice([1, 0.7, 3, 1e-9]) for _ in range(3)), float("inf")
     )
+    kernel.find_blocks(places, shape, generator.choice([0, 1, 2, 8, -1, 9]))
+    kernel.find_blocks(places[::-1] - np.int32(1), shape, 2)
     kind = generator.choice(["<u1", "<u2", "<u4"])
     box = one.astype(kind)[
         generator.randrange(shape[0]) :, generator.randrange(shape[1]) :, generator.randrange(shape[2]) :

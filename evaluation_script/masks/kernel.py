@@ -218,6 +218,14 @@ class Kernel:
         listed = count.value if count.value <= limit else 0
         return (count.value, positions[:listed], codes[:listed]) if status == _FINE else None
 
+    def find_blocks(self, places: Array, shape: Tuple[int, ...], bits: int) -> Optional[Array]:
+        """Return the number of the block of each position in a volume; the sides of blocks have this many bits."""
+        if places.dtype != np.int32:
+            return None
+        blocks = np.zeros(len(places), np.int32)
+        status = self.library.sj_find_blocks(places, len(places), *shape, bits, blocks)
+        return blocks if status == _FINE else None
+
     def find_components(self, starts: Array, ends: Array, rows: Array) -> Optional[Array]:
         """Return the component of each run of voxels, from 0 in the order of their first runs.
 

@@ -21,7 +21,7 @@ from .run_lengths import pack_texts
 from .stack import Size, Stack
 
 #: The value that a library's `sj_abi` must return.
-_ABI = 30
+_ABI = 31
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library in this folder, beside a file with its checksum.
@@ -74,6 +74,7 @@ _SIGNATURES = {
     "sj_boxes": "[] i4 i8 i8 i8 i8 i8[] i8[]",
     "sj_surface": "* i4 i8 i8 i8 i8 i8 u1[] i8 i4[] u1[] i8 * *",
     "sj_components": "[] [] i4 i8 i8[] i8 i4[]",
+    "sj_find_blocks": "i4[] i8 i8 i8 i8 i4 i4[]",
     "sj_squares": "i4[] i8 i4[] i8 i8 i8 i8 f8[] f8[]",
     "sj_check_runs": "* i8 i8[] i8 i8[] i1[] i8[]",
     "sj_mask_boxes": "* i8 i8[] i8 i8[] i8[]",
@@ -221,6 +222,7 @@ def _volumes(kernel: Kernel) -> _Answers:
     yield kernel.find_surface(mask, (1,), 15), [15, corners, codes]
     yield kernel.find_surface(mask, (1,), 14), [15, [], []]
     places = np.arange(4, dtype=np.int32)
+    yield kernel.find_blocks(places + np.int32(1), (2, 2, 3), 1), [0, 1, 0, 0]
     far = [3.0, 3.0016662039607267, 3.0066592756745814]
     yield kernel.find_distances(places, places[3:], (2, 2, 3), (0.1, 3.0, 5.0), np.inf), [*far, 0.0]
     # In rows of four, the second run meets the third by a corner, and the first meets none.

@@ -30,6 +30,12 @@ typedef struct {
     int64_t first, last;
 } group;
 
+/* A block, and the least square of a distance from the voxels of a box to it. */
+typedef struct {
+    const group *block;
+    double least;
+} choice;
+
 struct sj_blocks {
     double spacing[3];
     voxel *places;
@@ -247,35 +253,37 @@ static int64_t search_all(const sj_blocks *of, const voxel *query, int64_t neare
 }
 
 /* List the blocks that may hold the nearest place of a voxel in a box, given the greatest square. */
-static int64_t list_blocks(const sj_blocks *of, const group *box, double greatest, const group **chosen)
+static int64_t list_blocks(const sj_blocks *of, const group *box, double greatest, choice *chosen)
 {
     int64_t count = 0;
     for (const group *large = of->large; large < of->large + of->large_used; large++)
         if (find_least(of, large, box->least, box->most) <= greatest)
-            for (int64_t block = large->first; block < large->last; block++)
-                if (find_least(of, of->blocks + block, box->least, box->most) <= greatest)
-                    chosen[count++] = of->blocks + block;
+            for (int64_t block = large->first; block < large->last; block++) {
+                choice each = {of->blocks + block, find_least(of, of->blocks + block, box->least, box->most)};
+                if (each.least <= greatest)
+                    chosen[count++] = each;
+            }
     return count;
 }
 
 /* Answer the queries of a block, whose places begin with one that is near. */
 static void answer_block(
-    const sj_blocks *blocks, const group *box, const voxel *queries, const group **chosen, int64_t *nearest, double *out)
+    const sj_blocks *blocks, const group *box, const voxel *queries, choice *chosen, int64_t *nearest, double *out)
 {
     *nearest = search_all(blocks, queries, *nearest);
     int64_t few = list_blocks(blocks, box, find_greatest(blocks, blocks->places + *nearest, box), chosen);
     for (int64_t query = 0; query < box->last; query++) {
         double best = measure(blocks, queries + query, blocks->places + *nearest);
-        for (int64_t block = 0; block < few; block++)
-            if (find_least(blocks, chosen[block], queries[query].at, queries[query].at) < best)
-                best = search_block(blocks, chosen[block], queries + query, best, nearest);
+        for (const choice *each = chosen; each < chosen + few; each++)
+            if (each->least < best && find_least(blocks, each->block, queries[query].at, queries[query].at) < best)
+                best = search_block(blocks, each->block, queries + query, best, nearest);
         out[query] = best;
     }
 }
 
 int sj_search_blocks(const sj_blocks *blocks, const sj_list *queries, double *out)
 {
-    const group **chosen = malloc((size_t)(blocks->blocks_used + 1) * sizeof *chosen);
+    choice *chosen = malloc((size_t)(blocks->blocks_used + 1) * sizeof *chosen);
     voxel voxels[VOXELS];
     int64_t indices[VOXELS], nearest = 0;
     double squares[VOXELS];
@@ -292,6 +300,6 @@ int sj_search_blocks(const sj_blocks *blocks, const sj_list *queries, double *ou
                     out[indices[query]] = squares[query];
             }
         }
-    free((void *)chosen);
+    free(chosen);
     return SJ_FINE;
 }

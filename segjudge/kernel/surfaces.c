@@ -1,4 +1,4 @@
-/* A label map (z, y, x) -> the corners on the surface of a region, as a list.
+/* A label map (z, y, x) -> the corners on the surface of a region, as a list; and the blocks of such places.
  *
  * Voxels of the region are bits of words, so that 64 corners are passed at once where all voxels around them are
  * alike. */
@@ -34,19 +34,31 @@ typedef struct {
     int64_t room, count;
 } corners;
 
-/* Write whether each voxel of a row has a label of the region; the size of a label is a constant for the compiler. */
-static inline void flag_row(const region *of, const uint8_t *row, int size, uint8_t *flags)
+static inline uint32_t label_of(const uint8_t *at, int size)
 {
-    for (int64_t x = 0; of->lone >= 0 && x < of->width; x++) {
-        uint32_t label = 0;
-        memcpy(&label, row + x * size, (size_t)size);
-        flags[x] = label == (uint32_t)of->lone;
-    }
-    for (int64_t x = 0; of->lone < 0 && x < of->width; x++) {
-        uint32_t label = 0;
-        memcpy(&label, row + x * size, (size_t)size);
-        flags[x] = label < of->labels ? of->chosen[label] : 0;
-    }
+    uint32_t label = 0;
+    memcpy(&label, at, (size_t)size);
+    return label;
+}
+
+/* Write whether each voxel of a row has a label of the region; the size of a label is a constant for the compiler, which
+ * compares many at once if there is one label. */
+static inline void flag_row(const region *of, const uint8_t *restrict row, int size, uint8_t *restrict flags)
+{
+    const int64_t width = of->width;
+    const uint32_t lone = (uint32_t)of->lone, labels = (uint32_t)of->labels;
+    const uint8_t *chosen = of->chosen;
+    if (of->lone >= 0 && size == 1)
+        for (int64_t x = 0; x < width; x++)
+            flags[x] = row[x] == (uint8_t)lone;
+    else if (of->lone >= 0)
+        for (int64_t x = 0; x < width; x++)
+            flags[x] = label_of(row + x * size, size) == lone;
+    else
+        for (int64_t x = 0; x < width; x++) {
+            uint32_t label = label_of(row + x * size, size);
+            flags[x] = label < labels ? chosen[label] : 0;
+        }
 }
 
 /* Pack flags of 0 and 1, eight at once; those beyond the width are 0. */
@@ -139,7 +151,8 @@ static int64_t list_from(const region *of, const space *in, int64_t begun, corne
 
 static int is_region(const region *of)
 {
-    return of->map && of->chosen && (of->size == 1 || of->size == 2 || of->size == 4) && of->labels > 0 && of->depth > 0
+    return of->map && of->chosen && (of->size == 1 || of->size == 2 || of->size == 4) && of->labels > 0 && of->labels <= INT32_MAX
+        && of->depth > 0
         && of->height > 0 && of->width > 0 && of->depth < MOST_SIDE && of->height < MOST_SIDE && of->width < MOST_SIDE
         && (of->depth + 1) * (of->height + 1) <= INT32_MAX / (of->width + 1)
         && (of->height == 1 || of->row_step >= of->width * of->size)
@@ -160,6 +173,7 @@ SJ_EXPORT int sj_surface(
         || *begun > (depth + 1) * (height + 1))
         return SJ_BAD_CALL;
     int64_t regions = 0;
+    of.labels = labels = size == 1 && labels > 256 ? 256 : labels;
     for (int64_t label = 0; label < labels; label++)
         if (chosen[label] > 1)
             return SJ_BAD_CALL;
@@ -175,4 +189,28 @@ SJ_EXPORT int sj_surface(
     *count = to.count;
     free(bits);
     return *begun < (depth + 1) * (height + 1) ? SJ_FULL : SJ_FINE;
+}
+
+/* Write the number of the block of each place, which is given by its position in a volume; the sides of blocks have
+ * this many bits. */
+SJ_EXPORT int sj_find_blocks(
+    const int32_t *places, int64_t count, int64_t depth, int64_t height, int64_t width, int32_t bits, int32_t *blocks)
+{
+    if (!places || !blocks || count < 0 || depth < 1 || height < 1 || width < 1 || depth > MOST_SIDE || height > MOST_SIDE
+        || width > MOST_SIDE || depth * height > INT32_MAX / width || bits < 0 || bits > 8)
+        return SJ_BAD_CALL;
+    int32_t across = (int32_t)((width - 1) >> bits) + 1, down = (int32_t)((height - 1) >> bits) + 1;
+    int32_t end = (int32_t)(depth * height * width), start = 0, block = 0;
+    for (int64_t each = 0; each < count; each++) {
+        int32_t place = places[each];
+        if (place < 0 || place >= end)
+            return SJ_BAD_DATA;
+        if (!each || place < start || place - start >= width) {
+            int32_t row = place / (int32_t)width;
+            start = row * (int32_t)width;
+            block = ((row / (int32_t)height >> bits) * down + (row % (int32_t)height >> bits)) * across;
+        }
+        blocks[each] = block + ((place - start) >> bits);
+    }
+    return SJ_FINE;
 }

@@ -974,7 +974,7 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
     for name in (
         "sj_pack_png", "sj_pack_labels", "sj_read_png", "sj_compare", "sj_check_runs", "sj_mask_boxes", "sj_paint_runs", "sj_first_overlap", "sj_overlaps", "sj_records", "sj_draw",
         "sj_join_frames", "sj_order", "sj_similar_pairs", "sj_box_overlaps", "sj_match", "sj_curves", "sj_label_pairs", "sj_label_table", "sj_segments", "sj_boundaries", "sj_survey",
-        "sj_boxes", "sj_surface", "sj_components", "sj_squares", "sj_similarities", "sj_small_runs", "sj_groups", "sj_grow",
+        "sj_boxes", "sj_surface", "sj_find_blocks", "sj_components", "sj_squares", "sj_similarities", "sj_small_runs", "sj_groups", "sj_grow",
     ):  # fmt: skip
         for result in (0, -1, 1):
             with pytest.raises(library.KernelError, match="self-test"):
@@ -995,6 +995,7 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_surface(None, 1, 1, 1, 1, 1, 1, None, 1, None, None, 1, None, None) == -1
     assert LOADED.sj_small_runs(None, 1, 1, 1, None, 1, None, 65, 0, 1, 1, None, None, 1, None) == -1
     assert LOADED.sj_groups(None, 1, 4, None, 4, None) == LOADED.sj_grow(None, 1, 1, 1, None, 1, None) == -1
+    assert LOADED.sj_find_blocks(None, 1, 1, 1, 1, 2, None) == -1
     assert LOADED.sj_components(None, None, 4, 1, None, 1, None) == -1
     assert LOADED.sj_squares(None, 1, None, 1, 1, 1, 1, None, None) == -1
     assert LOADED.sj_check_runs(None, 1, None, 1, None, None, None) == -1
@@ -1034,6 +1035,9 @@ def test_arrays_of_other_kinds_and_sizes_than_the_kernel_takes_are_left_to_numpy
         assert KERNEL.find_surface(array[None], (1,), 9) is None
     places, shape = np.array([0, 3], np.int32), (1, 2, 2)
     assert KERNEL.find_distances(places, places, shape, (1, 1, 1), 9) is not None
+    assert (
+        KERNEL.find_blocks(places.astype(int), shape, 2) is KERNEL.find_blocks(places + np.int32(1), shape, 2) is None
+    )
     for changed, spacing in (
         (places + np.int32(1), 1),
         (places[::-1], 1),

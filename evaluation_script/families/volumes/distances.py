@@ -41,8 +41,9 @@ _MANY_ROWS, _SPAN, _PRECISE = 16, 16, 2.0**-48
 _TRIED = 8
 #: The nearness of a place itself.
 _SAME = 255
-#: The number of voxels along each side of a block, whose places share bounds.
-_BLOCK = 4
+#: The bits and the number of voxels along each side of a block, whose places share bounds.
+_BITS = 2
+_BLOCK = 1 << _BITS
 #: The share of a weight, or of the square of a distance, by which rounding may differ.
 ROUNDING = 1e-9
 #: The number of steps after which the transform checks whether more can matter.
@@ -406,7 +407,11 @@ class BlockDistances:
 
     def _find_blocks(self, listed: Places, chunk: slice) -> Array:
         """Return the number of the block of each of some places."""
-        z, y, x = (axis // _BLOCK for axis in listed.locate(chunk))
+        kernel = backend().kernel
+        numbers = kernel.find_blocks(listed.positions[chunk], listed.shape, _BITS) if kernel else None
+        if numbers is not None:
+            return numbers
+        z, y, x = (axis >> _BITS for axis in listed.locate(chunk))
         blocks: Array = (z * self._shape[1] + y) * self._shape[2] + x
         return blocks
 
@@ -423,7 +428,7 @@ class BlockDistances:
         sums = np.zeros(len(self._distances))
         for chunk in cut_list(len(self._places)):
             blocks = self._find_blocks(self._places, chunk)
-            sums += np.bincount(blocks, areas[self._places.values[chunk]], len(sums))
+            sums += np.bincount(blocks, areas.take(self._places.values[chunk]), len(sums))
         order = self._filled[np.argsort(self._distances[self._filled])]
         shares = np.cumsum(sums[order])
         ends = np.searchsorted(shares, [(share + by) * shares[-1] for by in (-ROUNDING, ROUNDING)])
@@ -435,8 +440,8 @@ class BlockDistances:
         least, greatest = self.find_bounds(areas, share)
         chosen, nearer = np.empty(len(self._places), bool), 0.0
         for chunk in cut_list(len(self._places)):
-            distances = self._distances[self._find_blocks(self._places, chunk)]
+            distances = self._distances.take(self._find_blocks(self._places, chunk))
             is_nearer = distances < least - self.slack
-            nearer += float(areas[self._places.values[chunk][is_nearer]].sum())
+            nearer += float(areas.take(self._places.values[chunk][is_nearer]).sum())
             chosen[chunk] = ~is_nearer & (distances <= greatest + self.slack)
         return chosen, nearer

@@ -86,7 +86,7 @@ def cut_list(length: int, step: int = 0) -> Iterator[slice]:
 
 def sum_areas(kinds: Array, areas: Array) -> float:
     """Return the sum of the areas of places, given their kinds."""
-    return add_parts(areas[kinds[chunk]] for chunk in cut_list(len(kinds)))
+    return add_parts(areas.take(kinds[chunk]) for chunk in cut_list(len(kinds)))
 
 
 def find_filled(codes: Array) -> Array:

@@ -76,7 +76,7 @@ class Surface(NamedTuple):
     @property
     def weights(self) -> Array:
         """The weight of each place, which takes eight times the memory of its kind."""
-        weights: Array = self.areas[self.kinds]
+        weights: Array = self.areas.take(self.kinds)
         return weights
 
     @property

@@ -182,6 +182,16 @@ def test_scattered_queries_are_as_far_from_few_places_as_all_pairs_say(
     assert near.tolist() == np.where(is_near, wanted, np.inf).tolist()
 
 
+@pytest.mark.parametrize("shape", [(1, 1, 1), (5, 4, 9), (9, 17, 6)])
+def test_blocks_have_the_bounds_that_numpy_finds(shape: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = np.random.default_rng(5)
+    places, targets = (list_places(draw.integers(1, 9, shape, np.uint8) * (draw.random(shape) < 0.9)) for _ in range(2))
+    bounds = compare(
+        monkeypatch, lambda: np.array(distances.BlockDistances(places, targets, (1, 1, 2)).find_bounds(np.ones(9), 0.5))
+    )
+    assert bounds[0] < bounds[1]
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_places_in_long_rows_are_as_far_as_numpy_measures(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps along a row are kept in 8 bits; the kernel counts more of them, and numpy looks places up in a list."""
