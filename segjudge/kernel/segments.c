@@ -7,12 +7,22 @@
 
 #define LABEL_BITS 16
 #define LABEL_END ((int64_t)1 << LABEL_BITS)
-/* The slots of a side at first, and how they grow, as powers of two. */
-#define FEWEST_SLOT_BITS 12
-#define MORE_SLOT_BITS 3
+/* The most segments of a side that are not noise; there are twice as many slots. */
+#define FEW_BITS 11
+#define FEW (1 << FEW_BITS)
+/* The stretches of a part of noise, and the parts at most, as powers of two. */
+#define PART_BITS 10
+#define MOST_PART_BITS 10
 #define DIGITS 256
 /* The highest bit of a segment's points, which are fewer: whether it is matched. */
 #define MATCHED ((uint32_t)1 << 31)
+/* The highest bits of a stretch's points: whether its segments are of interest, and of one class; the bits below. */
+#define ONE ((uint32_t)1 << 31)
+#define TWO ((uint32_t)1 << 30)
+#define ALIKE ((uint32_t)1 << 29)
+#define POINTS (ALIKE - 1)
+/* The upper bounds of segments' points, as a power of two. */
+#define BOUND_BITS 16
 
 /* The class of a label, and its segments' names: some bits of a value, and the class above them unless a value has it. */
 typedef struct {
@@ -23,8 +33,8 @@ typedef struct {
     uint32_t name, points;
 } segment;
 
-/* For a true segment, the only predicted one that may have most of its points, the points by which it leads in votes,
- * and the points of both. */
+/* For a segment, the only one of the other side that may have most of its points, the points by which it leads in
+ * votes, and the points of both. */
 typedef struct {
     uint32_t partner, votes, shared;
 } election;
@@ -32,46 +42,25 @@ typedef struct {
 /* The segments of one side, and an open-addressing table of their indices, from 1. */
 typedef struct {
     segment *items;
-    uint32_t *slots, mask, count;
-    int shift, most_bits;
+    uint32_t *slots, count;
 } side;
 
-/* A pair of segments of one class at consecutive points. */
+/* A pair of segments at consecutive points, by names or indices. */
 typedef struct {
     uint32_t one, two, points;
 } stretch;
 
-static inline uint32_t first_slot(const side *all, uint32_t name)
-{
-    return ((name ^ name >> LABEL_BITS) * 0x9e3779b1u) >> all->shift;
-}
+static inline uint32_t hash_of(uint32_t name) { return (name ^ name >> LABEL_BITS) * 0x9e3779b1u; }
 
-/* Empty this many slots, as a power of two, and enter the segments. */
-static void enter_segments(side *all, int bits)
+/* Return the index of a segment, which may be new; `first` is its slot unless another segment has it. */
+static inline uint32_t index_of(side *all, uint32_t name, uint32_t first, uint32_t mask)
 {
-    bits = bits < all->most_bits ? bits : all->most_bits;
-    all->mask = ((uint32_t)1 << bits) - 1, all->shift = 32 - bits;
-    memset(all->slots, 0, sizeof *all->slots << bits);
-    for (uint32_t i = 0; i < all->count; i++) {
-        uint32_t slot = first_slot(all, all->items[i].name);
-        while (all->slots[slot])
-            slot = (slot + 1) & all->mask;
-        all->slots[slot] = i + 1;
-    }
-}
-
-/* Return the index of a segment, which may be new. */
-static inline uint32_t index_of(side *all, uint32_t name)
-{
-    uint32_t slot = first_slot(all, name), at;
-    for (; (at = all->slots[slot]); slot = (slot + 1) & all->mask)
+    uint32_t slot = first, at;
+    for (; (at = all->slots[slot]); slot = (slot + 1) & mask)
         if (all->items[at - 1].name == name)
             return at - 1;
     all->items[all->count] = (segment){name, 0};
-    all->slots[slot] = ++all->count;
-    if (2 * all->count > all->mask && 32 - all->shift < all->most_bits)
-        enter_segments(all, 32 - all->shift + MORE_SLOT_BITS);
-    return all->count - 1;
+    return all->slots[slot] = ++all->count, all->count - 1;
 }
 
 /* Vote for the partner of a segment: only the winner can have more than half of its points. */
@@ -113,9 +102,11 @@ static void order(const segment *items, uint32_t *indices, uint32_t *spare, int6
 /* A scan's segments on both sides. */
 typedef struct {
     side one, two;
-    election *elections;
+    election *elections; /* of the truth's segments */
     stretch *stretches;
     int64_t stretched;
+    uint32_t *matched; /* the indices of the truth's matched segments */
+    int64_t matches;
     naming *namings;
     int has_values;
 } scan;
@@ -125,29 +116,308 @@ static uint32_t class_of(const scan *all, uint32_t name)
     return all->has_values ? all->namings[name & (LABEL_END - 1)].class : name >> LABEL_BITS;
 }
 
-/* Write the matches, ordered by the truth's names: class, shared points, and the points of both together. Count the
- * unmatched segments of enough points by class, missed ones first. Return the number of matches. */
-static int64_t match(scan *all, int64_t fewest, uint32_t *matches, int64_t *rest, int64_t classes)
+/* Match two segments if the IoU of this election's pair is above 0.5. */
+static inline void match(scan *all, uint32_t true_index, uint32_t index, uint32_t shared)
 {
-    /* Shared points are counted, so the stretches' memory is free; it has three numbers per point. */
-    uint32_t *indices = (uint32_t *)all->stretches;
-    int64_t count = 0;
+    segment *truth = all->one.items + true_index, *partner = all->two.items + index;
+    if (!shared || 3 * (uint64_t)shared <= (uint64_t)truth->points + partner->points)
+        return;
+    truth->points |= MATCHED, partner->points |= MATCHED;
+    all->elections[true_index] = (election){index, 0, shared};
+    all->matched[all->matches++] = true_index;
+}
+
+/* ── the points of a scan ── */
+
+typedef struct {
+    const uint8_t *truth;
+    int32_t size;
+    const uint32_t *values, *prediction;
+    int64_t values_end, points, labels, count;
+    int64_t *cells;
+} input;
+
+/* Consecutive points with one pair of values. */
+typedef struct {
+    int64_t end;
+    const naming *one, *two;
+    uint32_t true_name, name, points;
+} run;
+
+/* Count the next points with one pair of values in the cells; return a status. `two` is NULL unless both have a class,
+ * and `one` unless the true label has one. */
+static inline int take_run(const scan *all, const input *from, int64_t i, run *next)
+{
+    uint32_t number = number_at(from->truth, from->size, i), value = from->prediction[i], true_value = number;
+    int64_t end = i + 1;
+    while (end < from->points && from->prediction[end] == value && number_at(from->truth, from->size, end) == number)
+        end++;
+    if (from->values)
+        true_value = number < from->values_end ? from->values[number] : UINT32_MAX;
+    uint32_t label = value & (LABEL_END - 1), true_label = true_value & (LABEL_END - 1);
+    if (true_label >= from->labels || label >= from->labels || (from->values && number >= from->values_end))
+        return SJ_BAD_DATA;
+    const naming *one = all->namings + true_label, *two = all->namings + label;
+    *next = (run){end, NULL, NULL, 0, 0, (uint32_t)(end - i)};
+    if (one->class >= from->count)
+        return SJ_FINE;
+    from->cells[one->class * from->labels + label] += next->points;
+    int shift = all->has_values ? 0 : LABEL_BITS;
+    next->one = one, next->true_name = one->above | (true_value >> shift & one->kept);
+    if (two->class < from->count)
+        next->two = two, next->name = two->above | (value >> shift & two->kept);
+    return SJ_FINE;
+}
+
+static inline uint32_t few_index(side *all, uint32_t name)
+{
+    return index_of(all, name, hash_of(name) >> (31 - FEW_BITS), 2 * FEW - 1);
+}
+
+/* Match the segments of a scan; return SJ_FULL if a side has more than a few. */
+static int count_few(scan *all, const input *from)
+{
+    run next;
+    memset(all->one.slots, 0, 2 * FEW * sizeof *all->one.slots);
+    memset(all->two.slots, 0, 2 * FEW * sizeof *all->two.slots);
+    for (int64_t i = 0; i < from->points; i = next.end) {
+        int status = take_run(all, from, i, &next);
+        if (status != SJ_FINE)
+            return status;
+        if (!next.one)
+            continue;
+        uint32_t before = all->one.count, true_index = few_index(&all->one, next.true_name);
+        all->one.items[true_index].points += next.points;
+        if (true_index == before)
+            all->elections[true_index] = (election){0, 0, 0};
+        if (next.two) {
+            uint32_t index = few_index(&all->two, next.name);
+            all->two.items[index].points += next.points;
+            if (next.one->class == next.two->class) {
+                vote(all->elections + true_index, index, next.points);
+                all->stretches[all->stretched++] = (stretch){true_index, index, next.points};
+            }
+        }
+        if (all->one.count == FEW || all->two.count == FEW)
+            return SJ_FULL;
+    }
     for (int64_t i = 0; i < all->stretched; i++) {
         election *of = all->elections + all->stretches[i].one;
         of->shared += of->partner == all->stretches[i].two ? all->stretches[i].points : 0;
     }
-    for (uint32_t i = 0; i < all->one.count; i++) {
-        const election *of = all->elections + i;
-        segment *truth = all->one.items + i, *partner = all->two.items + of->partner;
-        if (of->shared && 3 * (uint64_t)of->shared > (uint64_t)truth->points + partner->points) {
-            truth->points |= MATCHED, partner->points |= MATCHED;
-            indices[count++] = i;
-        }
+    for (uint32_t i = 0; i < all->one.count; i++)
+        match(all, i, all->elections[i].partner, all->elections[i].shared);
+    return SJ_FINE;
+}
+
+/* ── many segments, most of which are too small to matter ──
+ *
+ * Unmatched segments count from some points on, and a match shares more than half of the points of each segment. Upper
+ * bounds of segments' points, one for all names with a hash, exclude most segments of noise. The others are indexed by
+ * parts that fit into the processor's nearest memory. */
+
+static inline uint32_t *bound_of(uint32_t *bounds, uint32_t name)
+{
+    return bounds + (hash_of(name) >> (32 - BOUND_BITS));
+}
+
+/* Add to a bound, and mark it if a segment has points of its class on the other side. */
+static inline void raise_bound(uint32_t *bounds, uint32_t name, uint32_t points, uint32_t alike)
+{
+    uint32_t *bound = bound_of(bounds, name);
+    *bound = (*bound + points) | alike;
+}
+
+static inline int is_of_interest(uint32_t bound, int64_t fewest) { return (bound >= ALIKE) | (bound >= fewest); }
+
+/* List the stretches and bound the points of their segments. With few true segments, index them; return SJ_FULL if
+ * there are more. */
+static int list_stretches(scan *all, const input *from, int is_few, uint32_t *true_bounds, uint32_t *bounds)
+{
+    run next;
+    for (int64_t i = 0; i < from->points; i = next.end) {
+        int status = take_run(all, from, i, &next);
+        if (status != SJ_FINE)
+            return status;
+        if (!next.one)
+            continue;
+        uint32_t alike = next.two && next.two->class == next.one->class ? ALIKE : 0, name = next.true_name;
+        if (is_few) {
+            name = few_index(&all->one, name);
+            all->one.items[name].points += next.points;
+            if (all->one.count == FEW)
+                return SJ_FULL;
+        } else
+            raise_bound(true_bounds, name, next.points, alike);
+        if (next.two)
+            raise_bound(bounds, next.name, next.points, alike);
+        all->stretches[all->stretched++] =
+            (stretch){name, next.name, next.points | alike | ONE | (next.two ? TWO : 0)};
     }
-    order(all->one.items, indices, indices + count, count);
-    for (int64_t i = 0; i < count; i++, matches += 3) {
-        const election *of = all->elections + indices[i];
-        const segment *truth = all->one.items + indices[i], *partner = all->two.items + of->partner;
+    return SJ_FINE;
+}
+
+/* The stretches whose names on one side have the same highest bits of their hashes. */
+typedef struct {
+    stretch *items;
+    int64_t count;
+    int bits; /* of the hash */
+} part;
+
+static inline uint32_t part_of(const stretch *item, int by_two, int bits)
+{
+    return (uint32_t)((uint64_t)hash_of(by_two ? item->two : item->one) << bits >> 32);
+}
+
+/* Copy stretches in the order of their parts by names of one side; set where each part ends, and return the bits of
+ * parts. */
+static int divide(const stretch *from, int64_t count, int by_two, stretch *to, int64_t *ends)
+{
+    int bits = 0;
+    while (bits < MOST_PART_BITS && count >> bits >> PART_BITS)
+        bits++;
+    memset(ends, 0, sizeof *ends << bits);
+    for (int64_t i = 0; i < count; i++)
+        ends[part_of(from + i, by_two, bits)]++;
+    for (int64_t i = 0, sum = 0; i < 1 << bits; i++)
+        sum += ends[i], ends[i] = sum - ends[i];
+    for (int64_t i = 0; i < count; i++)
+        to[ends[part_of(from + i, by_two, bits)]++] = from[i];
+    return bits;
+}
+
+/* Replace the names of one side by indices in a part, and count the segments' points. */
+static void index_part(side *all, const part *of, int by_two)
+{
+    int bits = 2;
+    while ((int64_t)1 << bits < 2 * of->count)
+        bits++;
+    uint32_t mask = ((uint32_t)1 << bits) - 1, flag = by_two ? TWO : ONE;
+    memset(all->slots, 0, sizeof *all->slots << bits);
+    for (stretch *item = of->items; item < of->items + of->count; item++) {
+        if (!(item->points & flag))
+            continue;
+        uint32_t *name = by_two ? &item->two : &item->one;
+        uint32_t first = (uint32_t)((uint64_t)(hash_of(*name) << of->bits) << bits >> 32);
+        uint32_t index = index_of(all, *name, first, mask);
+        all->items[index].points += item->points & POINTS;
+        *name = index;
+    }
+}
+
+/* Match the predicted segments of indexed stretches, from this index on. Each elects its partner in the truth. */
+static void match_from(scan *all, const stretch *items, int64_t count, uint32_t first, election *elections)
+{
+    memset(elections, 0, (all->two.count - first) * sizeof *elections);
+    for (const stretch *item = items; item < items + count; item++)
+        if (item->points & ALIKE)
+            vote(elections + (item->two - first), item->one, item->points & POINTS);
+    for (const stretch *item = items; item < items + count; item++) {
+        election *each = elections + (item->two - first);
+        each->shared += item->points & ALIKE && each->partner == item->one ? item->points & POINTS : 0;
+    }
+    for (uint32_t i = first; i < all->two.count; i++)
+        match(all, elections[i - first].partner, i, elections[i - first].shared);
+}
+
+/* Copy stretches with the indices of predicted segments; return whether these are few. */
+static int index_few(scan *all, stretch *indexed)
+{
+    memset(all->two.slots, 0, 2 * FEW * sizeof *all->two.slots);
+    for (int64_t i = 0; i < all->stretched && all->two.count < FEW; i++) {
+        stretch item = all->stretches[i];
+        item.two = few_index(&all->two, item.two);
+        all->two.items[item.two].points += item.points & POINTS;
+        indexed[i] = item;
+    }
+    return all->two.count < FEW;
+}
+
+/* Keep only stretches with a segment of interest on the sides of these flags, and only the flags of those segments. */
+static void keep_interesting(scan *all, uint32_t *true_bounds, uint32_t *bounds, int64_t fewest)
+{
+    int64_t kept = 0;
+    for (int64_t i = 0; i < all->stretched; i++) {
+        stretch item = all->stretches[i];
+        uint32_t one = true_bounds ? (uint32_t)is_of_interest(*bound_of(true_bounds, item.one), fewest) * ONE : 0;
+        uint32_t two = (uint32_t)is_of_interest(*bound_of(bounds, item.two), fewest) * TWO;
+        item.points &= one | two | ALIKE | POINTS;
+        all->stretches[kept] = item;
+        kept += item.points >= TWO;
+    }
+    all->stretched = kept;
+}
+
+/* Index the true segments, whatever their number, by parts. */
+static void index_truth(scan *all, stretch *spare, int64_t *ends)
+{
+    int bits = divide(all->stretches, all->stretched, 0, spare, ends);
+    for (int64_t i = 0, start = 0; i < 1 << bits; start = ends[i++])
+        index_part(&all->one, &(part){spare + start, ends[i] - start, bits}, 0);
+    memcpy(all->stretches, spare, (size_t)all->stretched * sizeof *spare);
+}
+
+/* Mark only predicted segments with more than half as many points as a true one of their class. */
+static void mark_partners(const scan *all, uint32_t *bounds)
+{
+    for (int64_t i = 0; i < (int64_t)1 << BOUND_BITS; i++)
+        bounds[i] &= POINTS;
+    for (int64_t i = 0; i < all->stretched; i++) {
+        const stretch *item = all->stretches + i;
+        uint32_t *bound = bound_of(bounds, item->two);
+        if (item->points & ALIKE && 2 * (*bound & POINTS) > all->one.items[item->one].points)
+            *bound |= ALIKE;
+    }
+}
+
+/* Match the predicted segments by parts. */
+static void match_by_parts(scan *all, stretch *spare, election *elections, int64_t *ends)
+{
+    int bits = divide(all->stretches, all->stretched, 1, spare, ends);
+    all->two.count = 0;
+    for (int64_t i = 0, start = 0; i < 1 << bits; start = ends[i++]) {
+        part each = {spare + start, ends[i] - start, bits};
+        uint32_t first = all->two.count;
+        index_part(&all->two, &each, 1);
+        match_from(all, each.items, each.count, first, elections);
+    }
+}
+
+/* Match the segments of a scan, however many there are; `spare` has space for stretches. */
+static int count_many(scan *all, const input *from, int is_few, int64_t fewest, stretch *spare, election *elections)
+{
+    int64_t ends[1 << MOST_PART_BITS];
+    uint32_t *bounds = calloc((size_t)2 << BOUND_BITS, sizeof *bounds);
+    if (!bounds)
+        return SJ_NO_MEMORY;
+    uint32_t *true_bounds = bounds + (1 << BOUND_BITS);
+    memset(all->one.slots, 0, 2 * FEW * sizeof *all->one.slots);
+    int status = list_stretches(all, from, is_few, true_bounds, bounds);
+    if (status == SJ_FINE) {
+        if (!is_few) {
+            keep_interesting(all, true_bounds, bounds, fewest);
+            index_truth(all, spare, ends);
+        }
+        mark_partners(all, bounds);
+        keep_interesting(all, NULL, bounds, fewest);
+        if (index_few(all, spare))
+            match_from(all, spare, all->stretched, 0, elections);
+        else
+            match_by_parts(all, spare, elections, ends);
+    }
+    free(bounds);
+    return status;
+}
+
+/* Write the matches, ordered by the truth's names: class, shared points, and the points of both together. Count the
+ * unmatched segments of enough points by class, missed ones first. */
+static void write_matches(scan *all, int64_t fewest, uint32_t *matches, int64_t *rest, int64_t classes)
+{
+    /* The stretches' memory is free; it has three numbers per point. */
+    order(all->one.items, all->matched, (uint32_t *)all->stretches, all->matches);
+    for (int64_t i = 0; i < all->matches; i++, matches += 3) {
+        const election *of = all->elections + all->matched[i];
+        const segment *truth = all->one.items + all->matched[i], *partner = all->two.items + of->partner;
         matches[0] = class_of(all, truth->name), matches[1] = of->shared;
         matches[2] = (truth->points & ~MATCHED) + (partner->points & ~MATCHED) - of->shared;
     }
@@ -157,30 +427,24 @@ static int64_t match(scan *all, int64_t fewest, uint32_t *matches, int64_t *rest
             if (items->items[i].points < MATCHED && items->items[i].points >= fewest)
                 rest[class_of(all, items->items[i].name)]++;
     }
-    return count;
 }
 
-/* Take memory for the segments of points, in one piece, which the next scan gets again; return whether there is any. */
-static int take_memory(scan *all, int64_t points, int64_t labels)
+/* Take memory for so many stretches and segments, in one piece, which the next scan gets again; return it. */
+static uint8_t *take_memory(scan *all, int64_t stretches, int64_t segments, int64_t slots)
 {
-    int bits = 1;
-    while ((int64_t)1 << bits < 2 * points)
-        bits++;
-    size_t segments = (size_t)points * sizeof(segment), slots = sizeof(uint32_t) << bits;
-    size_t elections = (size_t)points * sizeof(election), stretches = (size_t)points * sizeof(stretch);
-    uint8_t *memory = malloc(2 * (segments + slots) + elections + stretches + (size_t)labels * sizeof(naming));
+    size_t items = (size_t)segments * sizeof(segment), sides = 2 * (items + (size_t)slots * sizeof(uint32_t));
+    size_t runs = (size_t)stretches * sizeof(stretch), elections = (size_t)segments * sizeof(election);
+    size_t matched = (size_t)segments * sizeof(uint32_t);
+    uint8_t *memory = malloc(sides + runs + elections + matched);
     if (!memory)
-        return 0;
-    all->namings = (naming *)memory;
-    memory += (size_t)labels * sizeof(naming);
-    for (int i = 0; i < 2; i++) {
-        side *each = i ? &all->two : &all->one;
-        *each = (side){(segment *)memory, (uint32_t *)(memory + segments), 0, 0, 0, bits};
-        enter_segments(each, FEWEST_SLOT_BITS);
-        memory += segments + slots;
-    }
-    all->elections = (election *)memory, all->stretches = (stretch *)(memory + elections);
-    return 1;
+        return NULL;
+    uint32_t *all_slots = (uint32_t *)(memory + 2 * items);
+    all->one = (side){(segment *)memory, all_slots, 0};
+    all->two = (side){(segment *)(memory + items), all_slots + slots, 0};
+    all->elections = (election *)(memory + sides);
+    all->stretches = (stretch *)(memory + sides + elections), all->stretched = 0;
+    all->matched = (uint32_t *)(memory + sides + elections + runs), all->matches = 0;
+    return memory;
 }
 
 /* Count points by true class and predicted label in a table of `count` rows, and match segments whose IoU is above 0.5.
@@ -193,46 +457,35 @@ SJ_EXPORT int sj_segments(
     int64_t points, const uint16_t *classes, int64_t labels, int64_t count, int64_t things, int32_t has_values,
     int64_t fewest, int64_t *cells, uint32_t *matches, int64_t *found, int64_t *rest)
 {
-    if (!truth || (size != 1 && size != 2 && size != 4) || !prediction || points < 1 || points >= MATCHED / 2 || !classes
+    if (!truth || (size != 1 && size != 2 && size != 4) || !prediction || points < 1 || points > POINTS || !classes
         || labels < 1 || labels > LABEL_END || count < 1 || count >= LABEL_END || !cells || !matches || !found || !rest)
         return SJ_BAD_CALL;
-    scan all = {.stretched = 0, .has_values = has_values};
-    if (!take_memory(&all, points, labels))
-        return SJ_NO_MEMORY;
-    int shift = has_values ? 0 : LABEL_BITS, status = SJ_FINE;
-    for (int64_t i = 0; i < labels; i++)
+    scan all = {.namings = malloc((size_t)labels * sizeof(naming)), .has_values = has_values};
+    input from = {truth, size, values, prediction, values_end, points, labels, count, cells};
+    uint8_t *memory = all.namings ? take_memory(&all, points, FEW, 2 * FEW) : NULL;
+    int status = memory ? SJ_FINE : SJ_NO_MEMORY;
+    for (int64_t i = 0; i < labels && status == SJ_FINE; i++)
         all.namings[i] = (naming){classes[i], has_values ? 0 : (uint32_t)classes[i] << LABEL_BITS,
                                   has_values ? UINT32_MAX : classes[i] < things ? (uint32_t)(LABEL_END - 1) : 0};
-    for (int64_t i = 0, next; i < points; i = next) {
-        uint32_t number = number_at(truth, size, i), value = prediction[i], true_value = number;
-        for (next = i + 1; next < points && prediction[next] == value && number_at(truth, size, next) == number;)
-            next++;
-        if (values)
-            true_value = number < values_end ? values[number] : UINT32_MAX;
-        uint32_t run = (uint32_t)(next - i), label = value & (LABEL_END - 1), true_label = true_value & (LABEL_END - 1);
-        if (true_label >= labels || label >= labels || (values && number >= values_end)) {
-            status = SJ_BAD_DATA;
-            break;
-        }
-        const naming *one = all.namings + true_label, *two = all.namings + label;
-        if (one->class >= count)
-            continue;
-        cells[one->class * labels + label] += run;
-        uint32_t before = all.one.count, true_index = index_of(&all.one, one->above | (true_value >> shift & one->kept));
-        all.one.items[true_index].points += run;
-        if (true_index == before)
-            all.elections[true_index] = (election){0, 0, 0};
-        if (two->class >= count)
-            continue;
-        uint32_t index = index_of(&all.two, two->above | (value >> shift & two->kept));
-        all.two.items[index].points += run;
-        if (one->class == two->class) {
-            vote(all.elections + true_index, index, run);
-            all.stretches[all.stretched++] = (stretch){true_index, index, run};
-        }
-    }
     if (status == SJ_FINE)
-        *found = match(&all, fewest, matches, rest, count);
+        status = count_few(&all, &from);
+    for (int is_few = all.one.count < FEW; status == SJ_FULL; is_few = 0) {
+        int64_t slots = 2 * FEW;
+        while (slots < 2 * points)
+            slots *= 2;
+        free(memory);
+        memset(cells, 0, (size_t)(count * labels) * sizeof *cells);
+        memory = take_memory(&all, points, points, slots);
+        stretch *spare = malloc((size_t)points * (sizeof *spare + sizeof(election)));
+        status = memory && spare ? count_many(&all, &from, is_few, fewest, spare, (election *)(spare + points))
+                                 : SJ_NO_MEMORY;
+        free(spare);
+    }
+    if (status == SJ_FINE) {
+        write_matches(&all, fewest, matches, rest, count);
+        *found = all.matches;
+    }
+    free(memory);
     free(all.namings);
     return status;
 }

@@ -444,6 +444,26 @@ def test_segments_are_matched_as_numpy_and_a_plain_loop_match_them(
     assert rules is None
 
 
+@backends.needs_kernel
+@pytest.mark.parametrize("protocol", ["semantic-kitti-panoptic", "semantic-kitti-panoptic-official"])
+@pytest.mark.parametrize("begin", [0, 20_000, 30_000])
+def test_many_small_segments_are_matched_as_numpy_matches_them(
+    begin: int, protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From some point on, each few points of the truth are a segment; of the prediction, everywhere."""
+    rules, lot = SCAN_PROTOCOLS[protocol], np.random.default_rng(begin)
+    labels, count = np.repeat(lot.choice([0, 10, 252, 11, 40, 70], 2_500), 12), np.arange(30_000)
+    tables = []
+    for length in (1, 3, 60):
+        truth = labels | np.where(count >= begin, count // length, labels % 7) << _BITS
+        sent = np.where(lot.random(30_000) < 0.3, np.roll(labels, 5), labels) | (count // length + 1) << _BITS
+        for used in (backends.compiled(), backends.NumpyBackend("in a test")):
+            backends.use(monkeypatch, used)
+            tables.append(count_scan(LabelMap(truth.astype("<u4")), sent.astype("<u4"), rules))
+        assert all(np.array_equal(tables[-1][name], tables[-2][name]) for name in ("cells", "segments"))
+    assert begin == 30_000 or tables[2]["segments"][:, MATCHED].sum() > 100
+
+
 def match_by_hand(truth: list[int], sent: list[int], rules: Any) -> list[list[int]]:
     """Return the numbers of matched, surplus and missed segments by class."""
     classes = {label: index for index, labels in enumerate(rules.class_labels) for label in labels}
