@@ -245,6 +245,13 @@ def volumes(generator: random.Random, kernel: Kernel) -> None:
         [generator.choice([1, 2, 9, 40, 0, -1]), generator.choice([0, 1, 1, 2])]
         for _ in range(generator.choice([1, 4, 5]))
     ]
+    kernel.find_runs(one > 0, generator.choice([0, 7, -1, 1 << 31]), generator.choice([np.int32, np.int64]))
+    box = tuple(sorted(generator.choice([0, 0, 1, side, side + 1, -1]) for _ in range(2)) for side in shape)
+    if all(0 <= start <= end for start, end in box):
+        kernel.draw_runs(edges[::2], edges[1::2], (shape[1] + 1, shape[2] + 1), box)
+    kernel.library.sj_find_runs(
+        one, *shape, 0, np.zeros(9, np.int64), 8, generator.choice([0, 3, 9]), ctypes.byref(ctypes.c_int64())
+    )
     kernel.find_components(edges[::2], edges[1::2], np.array(rows))
     sides = [*shape]
     sides[generator.randrange(3)] = generator.choice([0, -1, 1, 1 << 15, 1 << 40])

@@ -226,6 +226,33 @@ class Kernel:
         status = self.library.sj_find_blocks(places, len(places), *shape, bits, blocks)
         return blocks if status == _FINE else None
 
+    def find_runs(self, mask: Array, offset: int, kind: type) -> Optional[Array]:
+        """Return where the runs of a mask start and end, from the position of its first voxel on.
+
+        A voxel of background follows each row, and such a row each plane.
+        """
+        if mask.dtype != bool or not mask.size:
+            return None
+        room, count = max(_FIRST_PLACES, 2), ctypes.c_int64(0)
+        for _ in range(2):
+            edges: Array = np.zeros(room, kind)
+            volume = (mask.view(np.uint8), *mask.shape, offset)
+            status = self.library.sj_find_runs(*volume, edges, edges.itemsize, room, ctypes.byref(count))
+            room = count.value
+            if status != _FULL:
+                break
+        return edges[: count.value] if status == _FINE else None
+
+    def draw_runs(
+        self, starts: Array, ends: Array, rows: Tuple[int, int], box: Tuple[Tuple[int, int], ...]
+    ) -> Optional[Array]:
+        """Return 1 for the voxels of runs in a box, and 0 for others, given the rows of a plane and their length."""
+        if starts.dtype != ends.dtype or starts.dtype.str not in ("<i4", "<i8"):
+            return None
+        mask, sides = np.zeros([end - start for start, end in box], np.uint8), np.array(box)
+        status = self.library.sj_draw_runs(starts, ends, starts.itemsize, len(starts), *rows, sides, mask)
+        return mask if status == _FINE else None
+
     def find_components(self, starts: Array, ends: Array, rows: Array) -> Optional[Array]:
         """Return the component of each run of voxels, from 0 in the order of their first runs.
 

@@ -21,7 +21,7 @@ from .run_lengths import pack_texts
 from .stack import Size, Stack
 
 #: The value that a library's `sj_abi` must return.
-_ABI = 31
+_ABI = 32
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library in this folder, beside a file with its checksum.
@@ -73,6 +73,8 @@ _SIGNATURES = {
     "sj_survey": "u1[] u1[] i8 i8 u4 i4 i8[] i8 u1[]",
     "sj_boxes": "[] i4 i8 i8 i8 i8 i8[] i8[]",
     "sj_surface": "* i4 i8 i8 i8 i8 i8 u1[] i8 i4[] u1[] i8 * *",
+    "sj_find_runs": "u1[] i8 i8 i8 i8 [] i4 i8 *",
+    "sj_draw_runs": "[] [] i4 i8 i8 i8 i8[] u1[]",
     "sj_components": "[] [] i4 i8 i8[] i8 i4[]",
     "sj_find_blocks": "i4[] i8 i8 i8 i8 i4 i4[]",
     "sj_squares": "i4[] i8 i4[] i8 i8 i8 i8 f8[] f8[]",
@@ -229,6 +231,10 @@ def _volumes(kernel: Kernel) -> _Answers:
     starts, ends = np.array([[0, 2, 7], [1, 3, 8]], np.int32)
     parts = [kernel.find_components(starts, ends, np.array([[4, reach]])) for reach in (0, 1)]
     yield parts, [[0, 1, 2], [0, 1, 1]]
+    flags = kernel.draw_runs(starts, ends, (3, 4), ((0, 1), (0, 2), (0, 4)))
+    yield flags, [[[1, 0, 1, 0], [0, 0, 0, 1]]]
+    if flags is not None:
+        yield kernel.find_runs(flags.view(bool), 15, np.int32), [15, 16, 17, 18, 23, 24]
 
 
 def _runs(kernel: Kernel) -> _Answers:

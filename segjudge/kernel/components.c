@@ -1,4 +1,5 @@
-/* Runs of a mask's voxels along x, in the order of the volume -> the connected component of each run. */
+/* A mask (z, y, x) -> the runs of its voxels along x, in the order of the volume; runs -> the connected component of each
+ * run, and their mask. */
 #include "kernel.h"
 
 #include <stdlib.h>
@@ -84,5 +85,85 @@ SJ_EXPORT int sj_components(
     int32_t components = 0;
     for (int64_t run = 0; run < count; run++)
         names[run] = names[run] == run ? components++ : names[names[run]];
+    return SJ_FINE;
+}
+
+/* ── masks ───────────────────────────────────────────────────────────────── */
+
+#define MOST_SIDE (1 << 15)
+
+static int are_sides(int64_t depth, int64_t height, int64_t width)
+{
+    return depth > 0 && height > 0 && width > 0 && depth <= MOST_SIDE && height <= MOST_SIDE && width <= MOST_SIDE;
+}
+
+/* Return the next voxel of a row from one on that differs from a value (0 or 1). */
+static inline int64_t find_change(const uint8_t *row, int64_t x, int64_t width, uint8_t value)
+{
+    while (width - x >= 8 && sj_load(row + x) == value * (uint64_t)0x0101010101010101u)
+        x += 8;
+    while (x < width && row[x] == value)
+        x++;
+    return x;
+}
+
+static inline void put_edge(void *edges, int32_t size, int64_t index, int64_t position)
+{
+    if (size == 8)
+        ((int64_t *)edges)[index] = position;
+    else
+        ((int32_t *)edges)[index] = (int32_t)position;
+}
+
+/* Write where the runs of a mask of 0 and 1 start and end, from the position of its first voxel on, in 32 or 64 bits; a
+ * voxel of background follows each row, and such a row each plane. All edges are counted, those in the room written. */
+SJ_EXPORT int sj_find_runs(
+    const uint8_t *mask, int64_t depth, int64_t height, int64_t width, int64_t first, void *edges, int32_t size,
+    int64_t room, int64_t *count)
+{
+    if (!mask || !are_sides(depth, height, width) || !edges || !count || (size != 4 && size != 8) || room < 0 || first < 0
+        || first + depth * (height + 1) * (width + 1) > (size == 4 ? INT32_MAX : SJ_MOST_PIXELS))
+        return SJ_BAD_CALL;
+    *count = 0;
+    for (int64_t z = 0; z < depth; z++)
+        for (int64_t y = 0; y < height; y++) {
+            const uint8_t *row = mask + (z * height + y) * width;
+            int64_t start = first + (z * (height + 1) + y) * (width + 1);
+            for (int64_t x = find_change(row, 0, width, 0); x < width; x = find_change(row, x, width, 0)) {
+                int64_t end = find_change(row, x, width, 1);
+                if (end == x)
+                    return SJ_BAD_DATA;
+                if (*count + 2 <= room) {
+                    put_edge(edges, size, *count, start + x);
+                    put_edge(edges, size, *count + 1, start + end);
+                }
+                *count += 2;
+                x = end;
+            }
+        }
+    return *count <= room ? SJ_FINE : SJ_FULL;
+}
+
+/* Set the voxels of runs in a box: from and to along z, y and x. Rows and planes are as long as those of positions. */
+SJ_EXPORT int sj_draw_runs(
+    const void *starts, const void *ends, int32_t size, int64_t count, int64_t height, int64_t width, const int64_t *box,
+    uint8_t *mask)
+{
+    runs all = {starts, ends, count, size == 8};
+    if (!starts || !ends || (size != 4 && size != 8) || count < 0 || !box || !mask || !are_sides(1, height, width))
+        return SJ_BAD_CALL;
+    for (int axis = 0; axis < 3; axis++)
+        if (box[2 * axis] < 0 || box[2 * axis + 1] < box[2 * axis] || box[2 * axis + 1] > MOST_SIDE)
+            return SJ_BAD_CALL;
+    if (!are_in_order(&all))
+        return SJ_BAD_DATA;
+    for (int64_t run = 0; run < count; run++) {
+        int64_t start = number_at(&all, starts, run), length = number_at(&all, ends, run) - start, row = start / width;
+        int64_t z = row / height - box[0], y = row % height - box[2], x = start % width - box[4];
+        if (start < 0 || z < 0 || z >= box[1] - box[0] || y < 0 || y >= box[3] - box[2] || x < 0
+            || length > box[5] - box[4] - x)
+            return SJ_BAD_DATA;
+        memset(mask + (z * (box[3] - box[2]) + y) * (box[5] - box[4]) + x, 1, (size_t)length);
+    }
     return SJ_FINE;
 }

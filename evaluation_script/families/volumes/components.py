@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Dict, Iterator, List, NamedTuple, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
 import numpy as np
 
@@ -95,16 +95,26 @@ def find_runs(mask: Array, limit: int = 1 << 31, steps: int = 0) -> Runs:
     kind = np.int32 if depth * plane < 1 << 30 else np.int64
     edges, total = [np.zeros(0, kind)], 0
     for start, planes in _grow_slabs(mask, steps):
-        # A voxel of background before all others, and after each row and plane.
-        values = np.zeros(1 + len(planes) * plane, np.uint8)
-        values[1:].reshape(len(planes), *shape[1:])[:, :-1, :-1] = planes
-        edges.append((np.flatnonzero(values[1:] != values[:-1]) + start * plane).astype(kind))
+        edges.append(_find_edges(planes, start * plane, kind))
         total += len(edges[-1]) // 2
         if total > limit:
             fault = f"has a region of more than {limit:,} runs of voxels"
             raise Flaw(fault, "Check the labels, and remove isolated voxels")
     positions = np.concatenate(edges)
     return Runs(positions[::2], positions[1::2], shape)
+
+
+def _find_edges(planes: Array, offset: int, kind: Any) -> Array:
+    """Return where the runs of planes start and end, from the position of their first voxel on."""
+    kernel = backend().kernel
+    edges = kernel.find_runs(planes, offset, kind) if kernel else None
+    if edges is not None:
+        return edges
+    depth, height, width = planes.shape
+    # A voxel of background before all others, and after each row and plane.
+    values = np.zeros(1 + depth * (height + 1) * (width + 1), np.uint8)
+    values[1:].reshape(depth, height + 1, width + 1)[:, :-1, :-1] = planes
+    return (np.flatnonzero(values[1:] != values[:-1]) + offset).astype(kind)
 
 
 def find_true_runs(truth: Array, steps: int = 0) -> Runs:
@@ -261,7 +271,10 @@ class Components:
             is_chosen[chosen] = True
             order = np.flatnonzero(is_chosen[self.names])
         starts, ends, shape = self.runs
-        return _paint(Runs(starts[order], ends[order], shape), np.ones(len(order), np.int8), box).view(bool)
+        runs, kernel = Runs(starts[order], ends[order], shape), backend().kernel
+        sides = tuple((side.start, side.stop) for side in box)
+        drawn = kernel.draw_runs(runs.starts, runs.ends, shape[1:], sides) if kernel else None
+        return (drawn if drawn is not None else _paint(runs, np.ones(len(order), np.int8), box)).view(bool)
 
     def number(self) -> Array:
         """Return the number of each voxel's component (z, y, x), from 1; 0 outside."""

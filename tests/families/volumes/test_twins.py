@@ -103,6 +103,12 @@ def test_runs_are_joined_as_numpy_joins_them(seed: int, monkeypatch: pytest.Monk
     draw = np.random.default_rng(seed)
     monkeypatch.setattr(components, "_CHUNK", int(draw.choice([7, 1 << 18])))
     mask = draw.random(tuple(draw.integers(1, 24, 3))) < draw.choice([0.02, 0.2, 0.6, 1])
+    monkeypatch.setattr("segjudge.evaluation_script.masks.kernel._FIRST_PLACES", int(draw.choice([1, 1 << 15])))
+    compare(monkeypatch, lambda: tuple(find_runs(mask, steps=int(seed % 3))[:2]))
+    if mask.any():
+        chosen = np.arange(0, find_components(mask, 6).total, 2)
+        box = find_components(mask, 6).box_around(chosen)
+        compare(monkeypatch, lambda: find_components(mask, 6).draw(chosen, box))
     for kind in (np.int32, np.int64):
         runs = find_runs(mask)
         runs = Runs(runs.starts.astype(kind), runs.ends.astype(kind), runs.shape)
