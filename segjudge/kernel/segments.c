@@ -137,27 +137,33 @@ typedef struct {
     int64_t *cells;
 } input;
 
-/* Consecutive points with one pair of values. */
+/* Consecutive points with one pair of segments, if not of values. */
 typedef struct {
     int64_t end;
     const naming *one, *two;
     uint32_t true_name, name, points;
 } run;
 
-/* Count the next points with one pair of values in the cells; return a status. `two` is NULL unless both have a class,
- * and `one` unless the true label has one. */
-static inline int take_run(const scan *all, const input *from, int64_t i, run *next)
+/* Return the bits of a value that name its segment; without object numbers, those of its label. */
+static inline uint32_t bits_of_name(const naming *of) { return of->kept ? UINT32_MAX : LABEL_END - 1; }
+
+/* Count the next points with one pair of values, or of segments, in the cells; return a status. `two` is NULL unless
+ * both have a class, and `one` unless the true label has one. */
+static inline int take_run(const scan *all, const input *from, int64_t i, int by_segments, run *next)
 {
     uint32_t number = number_at(from->truth, from->size, i), value = from->prediction[i], true_value = number;
-    int64_t end = i + 1;
-    while (end < from->points && from->prediction[end] == value && number_at(from->truth, from->size, end) == number)
-        end++;
     if (from->values)
         true_value = number < from->values_end ? from->values[number] : UINT32_MAX;
     uint32_t label = value & (LABEL_END - 1), true_label = true_value & (LABEL_END - 1);
     if (true_label >= from->labels || label >= from->labels || (from->values && number >= from->values_end))
         return SJ_BAD_DATA;
     const naming *one = all->namings + true_label, *two = all->namings + label;
+    uint32_t bits = by_segments ? bits_of_name(two) : UINT32_MAX;
+    uint32_t true_bits = by_segments && !from->values ? bits_of_name(one) : UINT32_MAX;
+    int64_t end = i + 1;
+    while (end < from->points && !((from->prediction[end] ^ value) & bits)
+           && !((number_at(from->truth, from->size, end) ^ number) & true_bits))
+        end++;
     *next = (run){end, NULL, NULL, 0, 0, (uint32_t)(end - i)};
     if (one->class >= from->count)
         return SJ_FINE;
@@ -181,7 +187,7 @@ static int count_few(scan *all, const input *from)
     memset(all->one.slots, 0, 2 * FEW * sizeof *all->one.slots);
     memset(all->two.slots, 0, 2 * FEW * sizeof *all->two.slots);
     for (int64_t i = 0; i < from->points; i = next.end) {
-        int status = take_run(all, from, i, &next);
+        int status = take_run(all, from, i, 0, &next);
         if (status != SJ_FINE)
             return status;
         if (!next.one)
@@ -236,7 +242,7 @@ static int list_stretches(scan *all, const input *from, int is_few, uint32_t *tr
 {
     run next;
     for (int64_t i = 0; i < from->points; i = next.end) {
-        int status = take_run(all, from, i, &next);
+        int status = take_run(all, from, i, 1, &next);
         if (status != SJ_FINE)
             return status;
         if (!next.one)
