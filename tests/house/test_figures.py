@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -51,7 +52,10 @@ def test_a_benchmark_runs_on_a_tiny_set(name: str) -> None:
     command = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
     if module in figures.WITH_PEERS:
         command += ["--peers", "no such folder", "--peer-python", sys.executable]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600)
+    variables = {"SEGJUDGE_KERNEL": "off"} if name == "installing" else {}  # the wheel's own tests compile it
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, **variables}, capture_output=True, text=True, check=False, timeout=600
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     head, line, *rows = [text for text in done.stdout.splitlines() if text.startswith("|")]
     assert head.count("|") == line.count("|")

@@ -47,6 +47,18 @@ NOT_RUN = (
     "-m pytest",
     "-m benchmarks.interactive",
 )
+#: Most of the samples, so that commands that score all take a third of the time; other tests score these.
+UNUSED = tuple(
+    f"examples/{name}"
+    for name in (
+        "photo-",
+        "sequences-dev/lag",
+        "sequences-test/lag",
+        "sequences-test/first",
+        "instances-dev/coarse",
+        "instances-dev/wild",
+    )
+)
 #: The folders of the hosts' tables, which import from files next to them.
 PACKAGE = "import segjudge.evaluation_script\n__package__ = 'segjudge.evaluation_script'\n"
 #: A reader's paths → the paths here.
@@ -73,8 +85,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("NO GIT CHECKOUT: what belongs to the project is not known")
     for name in filter(None, names.split("\0")):
         shown = name.startswith(("tests/", "docs/")) and name != "docs/adding-a-family.md"  # which the package holds
-        unused = name.startswith("examples/photo-")  # more than half of the samples; other tests score them
-        if (ROOT / name).exists() and not shown and not unused:
+        if (ROOT / name).exists() and not shown and not name.startswith(UNUSED):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
     for arguments in (["init", "-q"], ["add", "-A"]):

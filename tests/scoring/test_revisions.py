@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,9 @@ from tests import revisions
 from tests.backends import use_numpy
 from tests.data import ROOT
 
+from .mistakes import write_mistakes
+from .shares import Files
+
 PAGE = (ROOT / "docs/scores.md").read_text(encoding="utf-8")
 MOVED = (
     "if numbers are meant to move, raise the revision, list the move in docs/scores.md, then: python -m tests.revisions"
@@ -26,6 +31,12 @@ MOVED = (
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return revisions.extract(tmp_path_factory.mktemp("revisions"))
+
+
+@pytest.fixture(scope="module")
+def mistakes(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Files]:
+    """Return a protocol's truth and results, which both paths score."""
+    return functools.cache(lambda name: write_mistakes(name, tmp_path_factory.mktemp(name)))
 
 
 def differences(actual: Any, expected: Any) -> dict[str, Any]:
@@ -57,13 +68,14 @@ def test_a_number_never_moves_within_a_revision(
 @pytest.mark.parametrize("path", ["kernel", pytest.param("numpy", marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_what_mistakes_cost_never_moves_either(
-    name: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, path: str, mistakes: Callable[[str], Files], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    files = mistakes(name)
     if path == "numpy":
         use_numpy(monkeypatch)
     expected = revisions.known(PROTOCOLS[name]).get("samples", {}).get(revisions.MISTAKES, {}).get("values")
     assert expected, f"nothing is known of revision {PROTOCOLS[name].revision} of {name}: python -m tests.revisions"
-    assert differences(revisions.values_of_mistakes(name, tmp_path), expected) == {}, MOVED
+    assert differences(revisions.values(name, Path(files.truth), Path(files.results)), expected) == {}, MOVED
 
 
 def test_another_rule_moves_a_number(files: Path) -> None:

@@ -389,12 +389,13 @@ def test_a_rehearsal_is_kept_in_postgresql_alone(tmp_path: Path, postgres_server
     assert "Traceback" not in server.errors()
 
 
-#: Tests by module in which the database changes nothing: how pages look, what scripts do, the pictures of reports, and
-#: what a sandbox and folders keep apart.
+#: Tests by module in which the database changes nothing: how pages look, what scripts do, the pictures of reports, what
+#: a sandbox and folders keep apart, and which signal stops a server (one and the worst remain).
 UNCHANGED = {
-    "pages": "phone or keyboard or readers or readable or scripts or pictures or ticked or visitor",
+    "pages": "phone or keyboard or readers or readable or scripts or pictures or ticked or visitor or strip or how_far",
     "rights": "a_script or flood or sandbox or folder_with or our_scorers",
     "api": "sixty_requests",
+    "stop": "SIGINT or SIGHUP or [ctrl-c] or ctrl-c-twice or sandbox",
 }
 
 
