@@ -13,13 +13,14 @@ from ...values.arithmetic import mean
 from ..base.family import Values
 from ..base.units import Shapes, Unit, UnitAccumulator, UnitCounts, unit_engine
 from .boxes import Box, Boxes, cover, find_boxes
+from .case_order import find_ends, sample_voxels
 from .files import VolumeSubmission, decode_geometry, read_labels, read_truth
 from .headers import ODDITIES
 from .measures import RegionOfCase
 from .overlaps import Overlap
 from .places import Spacing
 from .protocols import COMPONENTS, LabelRegion, VolumeProtocol
-from .suspicions import find_ends, find_true_labels, look_at_case, suspect
+from .suspicions import find_true_labels, look_at_case, suspect
 from .voxels import LABELS_END, Volume
 
 #: The maximum number of predicted labels that the truth lacks, and of voxels that are searched for their components.
@@ -53,6 +54,7 @@ def count_pair(name: str, truth: Volume, volume: Volume, protocol: VolumeProtoco
         return UnitCounts(name, {}, [flaw.as_problem(f"case {name}")], 1)
     tables["oddities"] = np.array(volume.oddities, np.int64)
     labels = truth.labels, volume.labels
+    tables["sample"] = sample_voxels(*labels, tables["voxels"])
     scores = look_at_case(*labels, boxes, tables["voxels"], has_regions=bool(protocol.regions))
     return UnitCounts(name, tables, reading_scores=scores)
 
@@ -286,6 +288,7 @@ def _shapes(protocol: VolumeProtocol, _facts: Dict[str, Any]) -> Shapes:
         "known": ("n", measures),
         "strays": ("labels",),
         "oddities": ("oddities",),
+        "sample": ("sampled",),
     }
 
 
@@ -317,5 +320,14 @@ def _note(accumulator: UnitAccumulator[VolumeProtocol]) -> List[str]:
 
 
 ENGINE = unit_engine(
-    read_truth, VolumeSubmission, _count, _compute_metrics, _tables, _shapes, suspect, facts={}, notes=_note
+    read_truth,
+    VolumeSubmission,
+    _count,
+    _compute_metrics,
+    _tables,
+    _shapes,
+    suspect,
+    facts={},
+    notes=_note,
+    added=("sample",),
 )

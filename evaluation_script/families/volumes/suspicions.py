@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import replace
 from functools import partial
-from itertools import count
-from typing import Any, Callable, Dict, Iterator, List, Match, Pattern, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Match, Pattern, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -16,7 +14,8 @@ from ...masks.stack import Array
 from ...values.arithmetic import mean
 from ..base.suspicions import Reading, ReadingScores, describe_gain, judge_cover, judge_readings, score_readings
 from ..base.units import UnitAccumulator, UnitCounts
-from .boxes import Box, Boxes, cover, select_labels
+from .boxes import Boxes, cover
+from .case_order import choose_step, judge_case_order
 from .protocols import VolumeProtocol
 
 _METRIC, _METRIC_OF_PAIRS, _METRIC_OF_LABEL = "Dice over all labels", "Dice of both", "its Dice"
@@ -28,8 +27,6 @@ _GRID = "Write the prediction in the grid of the image"
 _LEAST = 0.5
 #: The minimum score of a moved reading, and the minimum ratio of the scores of moved and turned ones.
 _LEAST_MOVED, _TIMES_MOVED = 0.8, 1.25
-#: The number of voxels, evenly spread, by which moved and turned readings are scored.
-_MOST_SAMPLED = 1 << 20
 
 
 def _make_reading(
@@ -79,8 +76,12 @@ _SLIGHTLY_TURNED = [
 ]
 #: The Dice below which a single case is named if turning it makes it fit well.
 _MOST_TURNED = 0.8
-#: Readings that move at least this share of all cases alike, and raise Dice in each so many times, however noisy.
-_ALIKE, _SHARE_ALIKE, _TIMES_ALIKE, _LEAST_ALIKE = "alike ", 0.9, 1.05, 0.3
+#: Readings that move or turn at least this share of so many cases alike, and raise Dice in each so many times, however
+#: noisy.
+_ALIKE, _SHARE_ALIKE, _FEWEST_ALIKE, _TIMES_ALIKE, _LEAST_ALIKE = "alike ", 0.9, 5, 1.05, 0.3
+_TURNED_ALIKE = [
+    replace(reading, name=_ALIKE + reading.name, least=_LEAST_ALIKE, times=_TIMES_ALIKE) for reading in _TURNED
+]
 #: The names of the readings that exchange labels, that read a false label as a missing one, and that move volumes along
 #: x, y and z.
 _EXCHANGED, _RENAMED = re.compile(r"\d+(?:=\d+)+"), re.compile(r"(\d+)>(\d+)")
@@ -113,7 +114,7 @@ def look_at_case(
             exchanged[name] = scores
         elif scores[1] >= _LEAST_FITTING and 1 - scores[1] <= _LEFT * (1 - scores[0]):
             exchanged[_SLIGHTLY + name] = scores
-        if _MOVED.fullmatch(name) and scores[1] >= _TIMES_ALIKE * scores[0]:
+        if scores[1] >= _TIMES_ALIKE * scores[0]:
             exchanged[_ALIKE + name] = scores
     if 2 * shared_areas * Reading.times >= sum(areas):
         return exchanged
@@ -147,7 +148,7 @@ def _fit_otherwise(sides: Sequence[Boxes], shape: Sequence[int]) -> bool:
 
 def _score_moved(truth: Array, prediction: Array) -> ReadingScores:
     """Return the Dice over all labels of a volume, turned and moved, by a sample of the voxels."""
-    step = next(step for step in count(1) if truth.size <= _MOST_SAMPLED * step * step * step)
+    step = choose_step(truth.size)
     sampled = (slice(None, None, step),) * 3
     inside = truth[sampled] != 0
     labels, total = truth[sampled][inside], np.count_nonzero(inside) + np.count_nonzero(prediction[sampled])
@@ -237,9 +238,10 @@ def suspect(accumulator: UnitAccumulator[VolumeProtocol]) -> List[str]:
     if not voxels[1]:
         return ["no case has a predicted voxel: check the labels"]
     scores = [unit.reading_scores for unit in units]
-    readings = [*READINGS, *_list_exchanges(scores), *_list_renamed(scores, accumulator), *_list_moves(scores)]
+    turned = [*READINGS, *_list_turned(scores)]
+    readings = [*turned, *_list_exchanges(scores), *_list_renamed(scores, accumulator), *_list_moves(scores)]
     explained = judge_readings(scores, len(units), [*readings, *_SLIGHTLY_TURNED], _METRIC)
-    explained = explained or _judge_cases(units) or _judge_exchanged(units) or _judge_turned(units)
+    explained = explained or judge_case_order(units) or _judge_turned(units)
     explained = explained or _list_missing(accumulator)
     explained = explained or judge_cover("volumes", *voxels)
     if explained or voxels[2]:
@@ -282,13 +284,24 @@ def _list_exchanges(scores: List[ReadingScores]) -> List[Reading]:
     return readings
 
 
+def _fewest_alike(cases: int) -> float:
+    """Return the minimum number of cases that are moved or turned alike if all are noisy."""
+    return max(_FEWEST_ALIKE, _SHARE_ALIKE * cases)
+
+
+def _list_turned(scores: List[ReadingScores]) -> List[Reading]:
+    """Return the readings that turn nearly all cases alike."""
+    fewest = _fewest_alike(len(scores))
+    return [reading for reading in _TURNED_ALIKE if sum(reading.name in case for case in scores) >= fewest]
+
+
 def _list_moves(scores: List[ReadingScores]) -> List[Reading]:
     """Return the readings that move alike most cases with low scores, most of all cases if they fit well, or all."""
     readings, low = [], sum(_TURNED[0].name in case for case in scores)
     limits = {
         None: (low // 2 + 1, _LEAST_MOVED, _TIMES_MOVED),
         _SLIGHTLY: (len(scores) // 2 + 1, _LEAST_FITTING, 1.0),
-        _ALIKE: (max(_FEWEST_CASES, _SHARE_ALIKE * len(scores)), _LEAST_ALIKE, _TIMES_ALIKE),
+        _ALIKE: (_fewest_alike(len(scores)), _LEAST_ALIKE, _TIMES_ALIKE),
     }
     for match in _match_names(_MOVED, scores):
         fewest, least, times = limits[match[1]]
@@ -298,137 +311,6 @@ def _list_moves(scores: List[ReadingScores]) -> List[Reading]:
         slip = f"volumes look moved by this many voxels: {', '.join(steps)}"
         readings.append(replace(_make_reading(match[0], slip, _GRID), least=least, times=times))
     return readings
-
-
-#: Volumes may be those of the next case if there are at least this many cases, Dice is below the second number, and the
-#: regions' sizes differ by at most this share there, and by at least this many times as much here.
-_FEWEST_CASES, _LOW_DICE, _SAME_SIZES, _TIMES_NEARER = 5, 0.7, 0.1, 3.0
-
-
-#: Volumes belong to other cases if their Dice is lower than this, each fits its other case at least this many times
-#: better, and all of them fit so well and so many times better on average; noisy ones fit less well, but far better.
-_MOST_DICE, _NEARER, _LEAST_LIKE, _TIMES_LIKE = 0.95, 1.1, (0.6, 0.3), (1.5, 3.0)
-#: The maximum number of pairs of a case's region and a truth that are compared.
-_MOST_COMPARED = 1 << 25
-#: The share of its box below which a region is scattered; the percentage of planes that have only scattered voxels, and
-#: the share of the largest plane, beyond these, of planes with most voxels.
-_SCATTERED, _EMPTY, _FILLED = 0.15, 10, 0.25
-
-
-def _judge_exchanged(units: Sequence[UnitCounts]) -> List[str]:
-    """Return a suspicion if the volumes of some cases fit each other's truth by the sizes and boxes of all regions."""
-    voxels, ends = (_tabulate(units, key) for key in ("voxels", "ends"))
-    sizes, totals = voxels[..., :2].transpose(2, 0, 1), voxels.sum(axis=1)
-    dices = 2 * totals[:, 2] / np.maximum(1, totals[:, :2].sum(axis=1))
-    low = [row for row, dice in enumerate(dices.tolist()) if dice < _MOST_DICE and sizes[1, row].any()]
-    fits: Dict[int, Tuple[int, float, float]] = {}
-    for row in low if len(low) * sizes[0].size <= _MOST_COMPARED else ():
-        likeness = _compare_shapes(sizes[1, row], ends[row, :, 1], sizes[0], ends[:, :, 0])
-        best = int(likeness.argmax())
-        if likeness[best] >= max(min(_LEAST_LIKE), _NEARER * likeness[row]) and best != row:
-            fits[row] = best, float(likeness[best]), float(likeness[row])
-    cycles = _list_cycles({row: best for row, (best, *_) in fits.items()})
-    rows = sorted(row for cycle in cycles if _is_meant(cycle, fits) for row in cycle)
-    belongs = {row: fits[row][0] for row in rows}
-    if 2 * len(belongs) <= sum(_is_meant([row], fits) for row in fits):
-        return []
-    pairs = name_list([f"{units[row].name} has the volume of {units[best].name}" for row, best in belongs.items()])
-    slip = f"the volumes of {quantity(len(belongs), 'case')} look exchanged"
-    return [f"{slip}, by the sizes and places of all regions: {pairs}. Check which case each volume belongs to"]
-
-
-def _list_cycles(partners: Dict[int, int]) -> Iterator[List[int]]:
-    """Yield the cycles in which cases have each other's volumes, each from its first case."""
-    visited: Set[int] = set()
-    for start in partners:
-        path: Dict[int, int] = {}
-        row = start
-        while row in partners and row not in visited:
-            visited.add(row)
-            path[row] = len(path)
-            row = partners[row]
-        if row in path:
-            cycle = list(path)[path[row] :]
-            least = cycle.index(min(cycle))
-            yield [*cycle[least:], *cycle[:least]]
-
-
-def _is_meant(cycle: Sequence[int], fits: Dict[int, Tuple[int, float, float]]) -> bool:
-    """Return whether volumes fit the truths of other cases well, and far better than their own."""
-    likeness, likeness_to_own = (mean([fits[row][side] for row in cycle]) for side in (1, 2))
-    return any(likeness >= max(least, times * likeness_to_own) for least, times in zip(_LEAST_LIKE, _TIMES_LIKE))
-
-
-def find_ends(masks: Sequence[Array], sides: Sequence[Boxes], chosen: Tuple[int, ...]) -> List[List[int]]:
-    """Return from and to along z, y and x of a region on both sides, of most voxels only if one side is scattered."""
-    boxes = [cover(map(side.box_of, chosen)) for side in sides]
-    sizes = [math.prod(extent.stop - extent.start for extent in box) for box in boxes]
-    voxels = [int(side.voxels[list(chosen)].sum()) for side in sides]
-    if all(sizes) and any(total < _SCATTERED * size for total, size in zip(voxels, sizes)):
-        boxes = [_trim_box(labels, box, chosen) for labels, box in zip(masks, boxes)]
-    return [[end for extent in box for end in (extent.start, extent.stop)] for box in boxes]
-
-
-def _trim_box(labels: Array, box: Box, chosen: Tuple[int, ...]) -> Box:
-    """Return the box of the planes with many voxels of a region, by a sample."""
-    size = math.prod(extent.stop - extent.start for extent in box)
-    step = next(step for step in count(1) if size <= _MOST_SAMPLED * step * step * step)
-    mask, extents = select_labels(labels[box][::step, ::step, ::step], chosen), []
-    for axis, (extent, end) in enumerate(zip(box, labels.shape)):
-        counts = np.count_nonzero(mask, axis=tuple({0, 1, 2} - {axis}))
-        # Planes beyond the box are empty.
-        least = np.percentile(np.append(counts, np.zeros(max(0, end // step - len(counts)))), _EMPTY)
-        filled = extent.start + step * np.flatnonzero(counts >= least + _FILLED * (counts.max() - least))
-        extents.append(slice(int(filled[0]), min(extent.stop, int(filled[-1]) + step)))
-    return tuple(extents)
-
-
-def _compare_shapes(sizes: Array, ends: Array, true_sizes: Array, true_ends: Array) -> Array:
-    """Return how well regions fit those of each truth: the mean ratio of sizes, times the IoU of boxes."""
-    lengths = np.minimum(ends[:, 1::2], true_ends[..., 1::2]) - np.maximum(ends[:, ::2], true_ends[..., ::2])
-    shared = np.maximum(lengths, 0).prod(axis=-1)
-    volume, true_volumes = ((side[..., 1::2] - side[..., ::2]).prod(axis=-1) for side in (ends, true_ends))
-    greatest = np.maximum(sizes, true_sizes)
-    union = np.maximum(1, volume + true_volumes - shared)
-    fits = np.minimum(sizes, true_sizes) / np.maximum(1, greatest) * shared / union
-    likeness: Array = fits.sum(axis=1) / np.maximum(1, (greatest > 0).sum(axis=1))
-    return likeness
-
-
-def _judge_cases(units: Sequence[UnitCounts]) -> List[str]:
-    """Return a suspicion if predicted regions have the sizes of those in the truth of the next or the previous case."""
-    ordered = sorted(units, key=lambda unit: unit.name)
-    overlaps = np.array([unit.tables["voxels"].sum(axis=0) for unit in ordered], np.float64)
-    true, predicted, shared = overlaps.sum(axis=0).tolist()
-    if len(ordered) < _FEWEST_CASES or 2 * shared >= _LOW_DICE * (true + predicted):
-        return []
-    sizes = _tabulate(ordered, "voxels").transpose(2, 0, 1)
-
-    def differ(step: int) -> float:
-        chosen = slice(max(0, -step), len(ordered) - max(0, step))
-        predicted_sizes, true_sizes = sizes[1][chosen], sizes[0][chosen.start + step : chosen.stop + step]
-        return mean(np.abs(predicted_sizes - true_sizes) / np.maximum(1, predicted_sizes + true_sizes))
-
-    difference, (least, step) = differ(0), min((differ(step), step) for step in (1, -1))
-    if least > _SAME_SIZES or difference < _TIMES_NEARER * least:
-        return []
-    named_case, fitting_case = ordered[max(0, -step)].name, ordered[max(0, step)].name
-    slip = f"volumes look named one case too {'low' if step > 0 else 'high'}"
-    percent, neighbour_percent = (f"{100 * share:.0f} %" for share in (difference, least))
-    neighbour = f"the truth of the {'next' if step > 0 else 'previous'} case, such as {fitting_case} for {named_case}"
-    fit = (
-        f"the sizes of regions differ by {percent} from those of the truth, but by {neighbour_percent} from {neighbour}"
-    )
-    return [f"{slip}: {fit}. Check which case each volume belongs to"]
-
-
-def _tabulate(units: Sequence[UnitCounts], key: str) -> Array:
-    """Return a table of each label or region (columns) of all cases (rows), with 0 where a case lacks it."""
-    labels = sorted({label for unit in units for label in unit.tables["labels"].tolist()})
-    table: Array = np.zeros((len(units), len(labels), *units[0].tables[key].shape[1:]), np.int64)
-    for row, unit in zip(table, units):
-        row[np.searchsorted(labels, unit.tables["labels"])] = unit.tables[key]
-    return table
 
 
 def _list_missing(accumulator: UnitAccumulator[VolumeProtocol]) -> List[str]:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import segjudge
-from segjudge.evaluation_script.families.volumes.suspicions import _list_cycles
+from segjudge.evaluation_script.families.base.units import UnitCounts
+from segjudge.evaluation_script.families.volumes.case_order import judge_case_order, list_cycles
 from tests.builders import written
 from tests.families.volumes.family import encode_volume
 
@@ -237,6 +238,48 @@ def test_exchanged_cases_are_named_although_specks_fill_their_volumes(protocol: 
     assert "the volumes of 2 cases look exchanged, by the sizes and places of all regions: case_1 has the" in line
 
 
+def waver(labels: Any, seed: int, share: float) -> Any:
+    """Return labels whose smoothed borders waver, as of a method that segments poorly."""
+    draw, wavering = np.random.default_rng(seed), np.zeros_like(labels)
+    noise = smooth(draw.normal(size=labels.shape))
+    for label in np.unique(labels[labels > 0]):
+        wavering[smooth((labels == label).astype(float)) + share * noise / noise.std() > 0.5] = label
+    return wavering
+
+
+def smooth(field: Any) -> Any:
+    for axis in range(3):
+        for _ in range(4):
+            field = (np.roll(field, 1, axis) + field + np.roll(field, -1, axis)) / 3
+    return field
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_volumes_of_a_poor_method_are_named_if_nearly_all_are_mirrored_alike(axis: int) -> None:
+    sent = {case: waver(labels, seed, 0.3) for seed, (case, labels) in enumerate(BODIES.items())}
+    assert list_suspicions(sent, BODIES) == []
+    (line,) = list_suspicions({case: np.flip(labels, axis) for case, labels in sent.items()}, BODIES)
+    assert f"volumes look mirrored along {'zyx'[axis]}: corrected, Dice over all labels would be 0." in line
+
+
+@pytest.mark.parametrize("protocol", ["volumes", "kits23"])
+def test_exchanged_cases_of_a_poor_method_are_named_by_sampled_voxels(protocol: str) -> None:
+    cases = {f"case_{number}": draw_mass(number) for number in range(6)}
+    sent, names = {case: waver(labels, seed, 0.25) for seed, (case, labels) in enumerate(cases.items())}, list(cases)
+    assert list_suspicions(sent, cases, protocol) == []
+    (line,) = list_suspicions({case: sent[names[index - 3]] for index, case in enumerate(names)}, cases, protocol)
+    assert "the volumes of 6 cases look exchanged, by the labels of sampled voxels: case_0 has the volume of" in line
+    assert list_suspicions(dict.fromkeys(cases, sent["case_2"]), cases, protocol) == []
+
+
+@pytest.mark.parametrize("sample", [[], [1 << 60, -1], [1, 1 << 62], [2, 5 << 32]])
+def test_odd_samples_of_a_part_name_no_case(sample: list[int]) -> None:
+    voxels = np.array([[9, 9, 0]])
+    tables = {"labels": [1], "voxels": voxels, "ends": np.zeros((1, 2, 6), np.int64), "sample": np.array(sample)}
+    units = [UnitCounts(name, {key: np.asarray(table) for key, table in tables.items()}) for name in "ab"]
+    assert judge_case_order(units) == []
+
+
 def test_all_cases_with_the_names_of_the_next_are_named_although_one_fits_its_own_nearly_as_well() -> None:
     names = list(BODIES)
     sent = {case: spoil(BODIES[names[index - 5]], 0.05, index) for index, case in enumerate(names)}
@@ -310,6 +353,6 @@ def test_one_mirrored_case_of_many_is_named(share: float) -> None:
 
 def test_exchanged_cases_are_followed_once_each() -> None:
     partners = {0: 3, 1: 2, 2: 4, 3: 0, 4: 1, 5: 2, 6: 7}
-    assert list(_list_cycles(partners)) == [[0, 3], [1, 2, 4]]
+    assert list(list_cycles(partners)) == [[0, 3], [1, 2, 4]]
     count = 20_000  # following the others anew from each would never end
-    assert list(_list_cycles({row: (row + 1) % count for row in range(count)})) == [list(range(count))]
+    assert list(list_cycles({row: (row + 1) % count for row in range(count)})) == [list(range(count))]
