@@ -12,13 +12,8 @@ import pytest
 from segjudge import score
 from segjudge.evaluation_script.families import PROTOCOLS, report_of
 from segjudge.evaluation_script.families.base import units
-from segjudge.evaluation_script.families.base.suspicions import (
-    ScoreRange,
-    choose_units,
-    is_nearly_none,
-    judge_readings,
-    read_neighbours,
-)
+from segjudge.evaluation_script.families.base.readings import choose_units, judge_readings, read_neighbours
+from segjudge.evaluation_script.families.base.suspicions import ScoreRange, is_nearly_none
 from segjudge.evaluation_script.main import evaluate_phase
 from segjudge.evaluation_script.runner.parallel import Part
 from segjudge.families.truths import TruthSource

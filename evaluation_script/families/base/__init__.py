@@ -2,8 +2,8 @@
 
 Families import these modules by name. `family` defines families and protocols, `truth` the interface of
 truths, `engine` how a family scores. `accumulator` has mergeable counts, `reports` scores with errors, `suspicions`
-signs of mistakes. `units` implements all of these for families that count images, videos or sequences separately,
-with the counts of `unit_counts`.
+and `readings` signs of mistakes. `units` implements all of these for families that count images, videos or
+sequences separately, with the counts of `unit_counts`.
 """
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "family",
     "frame_order",
     "image_order",
+    "readings",
     "reports",
     "suspicions",
     "truth",

@@ -17,7 +17,7 @@ from ...masks.backend import backend
 from ...masks.overlaps import LabelMap
 from ...masks.run_lengths import draw_masks
 from ...masks.stack import Array, Size
-from .suspicions import Reading, list_neighbours, switch
+from .readings import Reading, list_neighbours, switch
 
 #: The steps from a frame to the true one that its prediction may show, by the name of the reading.
 _STEPS = {"before": -1, "after": 1}

@@ -31,8 +31,8 @@ from ...masks.stack import Array
 from ...values import dataclass
 from .accumulator import NamedAccumulator, NamedCounts, Rules, decode_with, problems_of
 from .family import Values
+from .readings import ReadingScores, decode_reading_scores, encode_reading_scores
 from .reports import deal_groups
-from .suspicions import ReadingScores, decode_reading_scores, encode_reading_scores
 
 #: The longest header: names of tables and problems.
 _LONGEST_HEADER = 16 << 20

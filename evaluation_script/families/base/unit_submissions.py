@@ -20,7 +20,7 @@ _SPARSE_RATIO, _SPARSE_BYTES = 1100, 1 << 30
 
 if TYPE_CHECKING:
     from .frame_order import FrameSamples
-    from .suspicions import FirstMaps
+    from .readings import FirstMaps
 
 
 class UnitSubmission(abc.ABC):

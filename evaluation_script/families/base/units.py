@@ -18,8 +18,7 @@ from ...runner.parallel import Part
 from ...values import dataclass
 from .engine import CountingJob, Engine
 from .family import Progress, ScoringRules, Values
-from .reports import Report, Row
-from .suspicions import (
+from .readings import (
     FirstMaps,
     Reading,
     ReadingScores,
@@ -29,6 +28,7 @@ from .suspicions import (
     score_readings,
     switch,
 )
+from .reports import Report, Row
 from .truth import DEFAULT_SPLIT, AnnotationFile
 from .unit_counts import FactForms, PackedUnits, Shapes, UnitAccumulator, UnitCounts, decode_unit
 from .unit_submissions import FilesOfUnits, PictureFiles, UnitNouns, UnitSubmission, choose_members

@@ -16,7 +16,8 @@ from ...masks.overlaps import LabelMap, LabelPairs, sum_by_key, sum_label_pairs
 from ...masks.stack import Array
 from ...values.arithmetic import add
 from ..base.family import Values, mean_of_all
-from ..base.suspicions import judge_matches, read_rearranged
+from ..base.readings import read_rearranged
+from ..base.suspicions import judge_matches
 from ..base.units import Shapes, TruthFrame, Unit, UnitAccumulator, UnitCounts, unit_engine
 from .files import BEGIN, END, LABEL, PARENT, CellSubmission, judge_frame, name_labels, read_truth, subtract_labels
 from .protocols import TOLERANCES, CellProtocol

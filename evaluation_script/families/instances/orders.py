@@ -11,7 +11,7 @@ from ...files import quantity
 from ...masks.run_lengths import MaskTexts, runs_of
 from ...masks.stack import Array
 from ..base.frame_order import REVERSED, REVERSED_SLIP, compare_orders, is_telling
-from ..base.suspicions import ENCODE_COLUMNS, choose_few, choose_units, describe_neighbour
+from ..base.readings import ENCODE_COLUMNS, choose_few, choose_units, describe_neighbour
 from .records import Examples, KnownImages
 
 if TYPE_CHECKING:

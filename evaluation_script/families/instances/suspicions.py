@@ -10,7 +10,8 @@ from ...files import quantity
 from ...masks.backend import backend
 from ...masks.run_lengths import MaskTexts, join_texts
 from ...masks.stack import Array
-from ..base.suspicions import ENCODE_COLUMNS, ScoreRange, judge_matches, judge_one_class
+from ..base.readings import ENCODE_COLUMNS
+from ..base.suspicions import ScoreRange, judge_matches, judge_one_class
 from .protocols import InstanceProtocol
 from .records import Category, Examples, KnownImages, RecordColumns
 

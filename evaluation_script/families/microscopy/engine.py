@@ -13,7 +13,8 @@ from ...masks.overlaps import LabelMap, LabelPairs, sum_by_key
 from ...masks.restoration import do_waver
 from ...masks.stack import Array
 from ..base.family import Values
-from ..base.suspicions import is_nearly_none, read_blended, read_compressed, read_neighbours, read_rearranged
+from ..base.readings import read_blended, read_compressed, read_neighbours, read_rearranged
+from ..base.suspicions import is_nearly_none
 from ..base.units import Shapes, Unit, UnitAccumulator, count_by_image, unit_engine
 from .files import MicroscopySubmission, read_truth
 from .protocols import THRESHOLDS, MicroscopyProtocol

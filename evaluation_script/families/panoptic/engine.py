@@ -12,13 +12,9 @@ from ...masks.stack import Array
 from ...values.arithmetic import add, mean
 from ..base.family import Values, mean_of_all
 from ..base.image_order import judge_stacked_order
-from ..base.suspicions import (
+from ..base.readings import (
     FirstMaps,
     Reading,
-    judge_matches,
-    judge_one_class,
-    judge_pixels,
-    judge_unlabelled,
     read_blended,
     read_compressed,
     read_neighbours,
@@ -26,6 +22,7 @@ from ..base.suspicions import (
     read_rearranged,
     switch,
 )
+from ..base.suspicions import judge_matches, judge_one_class, judge_pixels, judge_unlabelled
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile
 from ..base.units import Shapes, UnitAccumulator, UnitCounts, unit_engine
 from .counting import IOU, MATCHED, MISSED, SURPLUS, UNASSOCIATED, count, sum_confusion, union_of

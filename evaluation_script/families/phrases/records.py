@@ -13,7 +13,8 @@ from ...masks.detections import RecordTable
 from ...masks.run_lengths import MaskTexts
 from ...masks.stack import Array
 from ...runner.tuning import without_collector
-from ..base.suspicions import ScoreRange, choose_units
+from ..base.readings import choose_units
+from ..base.suspicions import ScoreRange
 from ..base.units import UnitSubmission, UnitTruth
 from ..instances.json_parts import cut_json
 from .protocols import PhraseProtocol

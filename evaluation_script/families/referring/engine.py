@@ -15,7 +15,8 @@ from ...masks.backend import backend
 from ...masks.stack import Array
 from ...values.arithmetic import mean
 from ..base.family import Values
-from ..base.suspicions import Reading, is_nearly_none, judge_cover, list_neighbours, read_rewritten, switch
+from ..base.readings import Reading, list_neighbours, read_rewritten, switch
+from ..base.suspicions import is_nearly_none, judge_cover
 from ..base.units import Shapes, TruthFrame, Unit, UnitAccumulator, UnitCounts, unit_engine
 from .protocols import GREFCOCO, REFCOCO, ReferringProtocol
 from .submission import ReferringSubmission

@@ -10,7 +10,8 @@ from ...masks.stack import Array
 from ...values.arithmetic import mean
 from ..base.family import Values
 from ..base.image_order import PLACES, judge_stacked_order
-from ..base.suspicions import is_nearly_none, judge_cover, read_neighbours, read_rearranged
+from ..base.readings import read_neighbours, read_rearranged
+from ..base.suspicions import is_nearly_none, judge_cover
 from ..base.units import Shapes, Unit, UnitAccumulator, count_by_image, unit_engine
 from . import counting
 from .counting import E_CURVE, F_CURVE, VALUES, count_map

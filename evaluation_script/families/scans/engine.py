@@ -16,7 +16,8 @@ from ...masks.overlaps import LabelMap, SegmentRules, sum_by_key, tabulate
 from ...masks.stack import Array, Size
 from ...values.arithmetic import mean
 from ..base.family import Values
-from ..base.suspicions import Reading, is_better, judge_agreement, judge_matches, judge_unlabelled, switch
+from ..base.readings import Reading, switch
+from ..base.suspicions import is_better, judge_agreement, judge_matches, judge_unlabelled
 from ..base.unit_counts import cut_into_batches, tabulate_cells, units_of_cells
 from ..base.units import Shapes, Unit, UnitAccumulator, UnitCounts, unit_engine
 from .files import REMEDY, ScanSubmission, read_truth

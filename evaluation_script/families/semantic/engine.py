@@ -23,10 +23,8 @@ from ...masks.stack import Array, Size
 from ...values.arithmetic import add, mean
 from ..base.frame_order import read_orders
 from ..base.image_order import judge_image_order
-from ..base.suspicions import (
+from ..base.readings import (
     Reading,
-    judge_pixels,
-    judge_unlabelled,
     read_blended,
     read_compressed,
     read_neighbours,
@@ -35,6 +33,7 @@ from ..base.suspicions import (
     read_turned,
     switch,
 )
+from ..base.suspicions import judge_pixels, judge_unlabelled
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile, TruthNames
 from ..base.unit_counts import join_cells, tabulate_cells, units_of_cells
 from ..base.units import (

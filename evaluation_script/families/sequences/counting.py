@@ -20,7 +20,7 @@ from ...masks.similarity import Counts, Region, boundary_similarity, diagonal_to
 from ...masks.stack import Array, Size, Stack, Stacks, empty_stack, join_stacks
 from ...values import dataclass
 from ..base.accumulator import NamedAccumulator, NamedCounts, decode_with, problems_of
-from ..base.suspicions import ReadingScores, decode_reading_scores, encode_reading_scores
+from ..base.readings import ReadingScores, decode_reading_scores, encode_reading_scores
 from .protocols import LifespanRule, ObjectRule, SequenceProtocol
 from .truth import FOREGROUND, VOID, Ranges, Sequence, Split, flags_of, is_number, label_order, name_layer, ranges_of
 

@@ -29,7 +29,7 @@ from ...masks.stack import Size
 from ...runner.parallel import Part
 from ..base.engine import CountingJob, Engine, LossReader
 from ..base.family import Progress, ScoringRules
-from ..base.suspicions import choose_units
+from ..base.readings import choose_units
 from ..base.truth import TruthNames
 from . import dataset as dataset_reader
 from . import truth as sequence_truth

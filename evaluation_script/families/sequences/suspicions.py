@@ -15,11 +15,9 @@ from ...masks.overlaps import best_assignment
 from ...masks.run_lengths import turn_pixels
 from ...masks.similarity import count_shared
 from ...masks.stack import Array, Size, Stack, Stacks, empty_labels, labels_in, pack, stacks_of
-from ..base.suspicions import (
+from ..base.readings import (
     Reading,
     ReadingScores,
-    is_nearly_none,
-    judge_cover,
     judge_readings,
     list_neighbours,
     list_rearrangements,
@@ -29,6 +27,7 @@ from ..base.suspicions import (
     score_readings,
     spread_evenly,
 )
+from ..base.suspicions import is_nearly_none, judge_cover
 from .counting import SequenceAccumulator, SequenceCounts, choose_objects, is_one_mask, list_labels, read_scored_blocks
 from .protocols import SequenceProtocol
 from .truth import Sequence, is_number

@@ -17,7 +17,7 @@ from ...masks.run_lengths import Masks, encode_masks, pack_texts
 from ...masks.stack import Array
 from ...values import dataclass
 from ...values.arithmetic import add, mean
-from ..base.suspicions import spread_evenly
+from ..base.readings import spread_evenly
 from ..base.units import Rows, TruthFrame, Unit, UnitCounts
 from .files import CATEGORY, IGNORED, MASK, SCORE, TRACK_ID, TracksSubmission
 from .protocols import TracksProtocol

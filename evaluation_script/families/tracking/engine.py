@@ -11,7 +11,8 @@ from ...masks.stack import Array
 from ...values.arithmetic import mean
 from ..base.family import Values
 from ..base.frame_order import read_orders
-from ..base.suspicions import Reading, ScoreRange, judge_matches, judge_one_class, read_rewritten_frames
+from ..base.readings import Reading, read_rewritten_frames
+from ..base.suspicions import ScoreRange, judge_matches, judge_one_class
 from ..base.units import Shapes, UnitAccumulator, unit_engine
 from .counting import ALPHAS, CLEAR_FIELDS, HOTA_FIELDS, TRACK_THRESHOLDS, average_precisions, count, measure_hota
 from .files import TracksSubmission, read_truth

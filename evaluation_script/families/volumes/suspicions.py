@@ -12,7 +12,8 @@ import numpy as np
 from ...files.problems import name_list, quantity
 from ...masks.stack import Array
 from ...values.arithmetic import mean
-from ..base.suspicions import Reading, ReadingScores, describe_gain, judge_cover, judge_readings, score_readings
+from ..base.readings import Reading, ReadingScores, describe_gain, judge_readings, score_readings
+from ..base.suspicions import judge_cover
 from ..base.units import UnitAccumulator, UnitCounts
 from .boxes import Boxes, cover
 from .case_order import choose_step, judge_case_order

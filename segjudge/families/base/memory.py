@@ -15,7 +15,7 @@ import numpy as np
 
 from segjudge.evaluation_script.families import engine_of
 from segjudge.evaluation_script.families.base.accumulator import Accumulator
-from segjudge.evaluation_script.families.base.suspicions import ReadingScores
+from segjudge.evaluation_script.families.base.readings import ReadingScores
 from segjudge.evaluation_script.families.base.truth import compose
 from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts, decode_unit
 from segjudge.evaluation_script.files.problems import Flaw, Problem, SubmissionError, printable

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from segjudge import score
-from segjudge.evaluation_script.families.base import suspicions
+from segjudge.evaluation_script.families.base import readings
 from segjudge.evaluation_script.masks import restoration
 from segjudge.evaluation_script.masks.overlaps import LabelMap
 from tests.builders import png, zipped
@@ -106,10 +106,10 @@ def test_the_image_is_cut_from_its_square() -> None:
 
 def test_bars_on_one_side_are_content() -> None:
     image = np.array([[0, 0, 0], [0, 0, 0], [0, 1, 1], [0, 1, 1]], np.uint8)
-    assert suspicions._cut_bars(image) is image
-    assert suspicions._cut_bars(np.zeros((3, 3), np.uint8)).any() == 0
+    assert readings._cut_bars(image) is image
+    assert readings._cut_bars(np.zeros((3, 3), np.uint8)).any() == 0
     barred = np.array([[0, 0], [1, 2], [3, 4], [0, 0]], np.uint8)
-    assert suspicions._cut_bars(barred).tolist() == [[1, 2], [1, 2], [3, 4], [3, 4]]
+    assert readings._cut_bars(barred).tolist() == [[1, 2], [1, 2], [3, 4], [3, 4]]
 
 
 def blend(image: Any) -> Any:
@@ -212,14 +212,14 @@ def test_blended_runs_have_the_nearer_label() -> None:
 
 
 def test_maps_that_are_no_label_images_are_neither_blended_nor_compressed() -> None:
-    maps, truth, picture = suspicions.FirstMaps(), LabelMap(np.eye(4, dtype=int)), np.zeros((4, 4, 3), int)
+    maps, truth, picture = readings.FirstMaps(), LabelMap(np.eye(4, dtype=int)), np.zeros((4, 4, 3), int)
     for maps._truth, maps._prediction in ((None, None), (truth, None), (None, picture[..., 0]), (truth, picture)):
         assert (maps.are_blended(), maps.are_compressed()) == (False, False)
 
 
 def test_maps_agree_by_their_segments_whatever_their_labels() -> None:
     truth = np.repeat([[1, 2, 3, 4]], 4, axis=0)
-    unseen, maps = suspicions.FirstMaps(), suspicions.FirstMaps()
+    unseen, maps = readings.FirstMaps(), readings.FirstMaps()
     assert unseen.measure() is None
     assert unseen.are_unrelated()
     assert unseen.are_related()

@@ -1,0 +1,511 @@
+"""Other readings of submissions that seem to follow another convention, such as swapped channels.
+
+A few units with low scores are counted again with the mistake undone. Readings that change pixels are tried on a sample
+of the unit's first map before. Both scores travel with the counts, so parts and processes merge as usual.
+"""
+
+from __future__ import annotations
+
+import math
+from copy import copy
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Callable, Collection, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+
+from ...files import quantity
+from ...masks import run_lengths
+from ...masks.backend import backend
+from ...masks.overlaps import LabelMap
+from ...masks.stack import Array, Size
+from ...values import dataclass
+from ...values.arithmetic import add
+
+if TYPE_CHECKING:
+    from .few_masks import FrameMasks
+
+
+@dataclass(frozen=True)
+class Reading:
+    """An alternative reading of a submission that undoes a common mistake."""
+
+    #: Its name in the counts.
+    name: str
+    #: The suspected slip, as a clause.
+    slip: str
+    #: The remedy.
+    remedy: str
+    #: The name of the unit that is counted at once.
+    noun: str
+    #: Returns a copy of the submission that is read this way.
+    open: Callable[[Any], Any]
+    #: The minimum score of this reading.
+    least: float = 0.2
+    #: The minimum ratio of the scores. Units that cannot reach it are not read again.
+    times: float = 3.0
+    #: The metric of its scores, if it differs from that of the unit's other readings.
+    metric: str = ""
+    #: The minimum share of the units tried that score low; smaller ones need more than one unit.
+    share: float = 0.5
+    #: Returns whether it may score more, given the first maps of a unit.
+    fits: Callable[[FirstMaps], bool] = lambda _maps: True
+    #: Whether it is tried on few of the units, because it opens other files.
+    few: bool = False
+    #: Whether it is tried on few frames of a unit, because it rewrites masks pixel by pixel.
+    few_frames: bool = False
+    #: Whether its scores follow from frames that are compared while they are counted.
+    compares_frames: bool = False
+
+
+#: The number of sampled pixels, and the agreement that unrelated maps may have.
+_SAMPLE, _UNRELATED = 4096, 0.8
+#: The agreement above which maps may show the same scene, and its minimum increase.
+_RELATED, _GAIN = 0.25, 1.1
+#: The agreement above which masks may show the same objects, its minimum increase, and its minimum share of the best.
+_RELATED_MASKS, _MASK_GAIN, _ABOUT_BEST = 0.1, 1.5, 0.8
+
+
+class FirstMaps:
+    """The first maps of a unit, truth and prediction, and how well their segments agree, whatever their labels."""
+
+    def __init__(self) -> None:
+        self._truth: Optional[LabelMap] = None
+        self._prediction: Optional[Array] = None
+        self._masks: Optional[Tuple[FrameMasks, FrameMasks, Size]] = None
+
+    def watch(self, unit: Any, submission: Any) -> Tuple[Any, Any]:
+        """Return a unit and a submission whose `read` stores their first maps here; the truth's is not read again."""
+
+        def load() -> Any:
+            frames = unit.load()
+            return [*(replace(frame, read=partial(self._read_truth, frame.read)) for frame in frames[:1]), *frames[1:]]
+
+        def read(*arguments: Any) -> Optional[Array]:
+            labels: Optional[Array] = submission.read(*arguments)
+            if self._prediction is None:
+                self._prediction = labels
+            return labels
+
+        watched = switch("first_maps", value=self)(submission)
+        return replace(unit, load=load), switch("read", value=read)(watched)
+
+    def _read_truth(self, read: Callable[[], LabelMap]) -> LabelMap:
+        if self._truth is None:
+            self._truth = read()
+        return self._truth
+
+    @cached_property
+    def _sample(self) -> Optional[Tuple[Array, int]]:
+        """The labels of some pixels of the truth, and the distance between these pixels."""
+        if self._truth is None or self._prediction is None or self._truth.numbers.shape != self._prediction.shape:
+            return None
+        step = max(1, math.isqrt(self._prediction.size // _SAMPLE))
+        return np.ascontiguousarray(self._truth.numbers[::step, ::step]), step
+
+    def measure(self, change: Callable[[Array], Array] = lambda pixels: pixels) -> Optional[float]:
+        """Return the Rand index of the changed prediction, adjusted for chance; None where it is undefined."""
+        if self._sample is None or self._prediction is None or self._prediction.ndim != 2:
+            return None
+        truth, step = self._sample
+        pairs = backend().count_label_pairs(
+            LabelMap(truth), LabelMap(np.ascontiguousarray(change(self._prediction)[::step, ::step]))
+        )
+        both, of_truth, of_prediction = (
+            add(np.square(np.bincount(labels, pairs.pixels)))
+            for labels in (np.arange(len(pairs.pixels)), *map(_number_labels, (pairs.truth, pairs.prediction)))
+        )
+        by_chance, maximum = of_truth * of_prediction / (truth.size * truth.size), (of_truth + of_prediction) / 2
+        return (both - by_chance) / (maximum - by_chance) if maximum > by_chance else None
+
+    @cached_property
+    def _agreement(self) -> Optional[float]:
+        return self.measure()
+
+    def improve(self, change: Callable[[Array], Array]) -> bool:
+        """Return whether a change of the prediction's pixels makes, or may make, the maps agree much better."""
+        before, after = self._agreement, self.measure(change)
+        return before is None or after is None or after > max(_RELATED, _GAIN * before)
+
+    def add_masks(self, truth: FrameMasks, predicted: FrameMasks, size: Size) -> None:
+        """Keep the masks of some frames, the truth's and the predicted ones."""
+        self._masks = truth, predicted, size
+
+    @cached_property
+    def _mask_agreement(self) -> Dict[str, float]:
+        """How well the masks agree as sent, and by the name of each way to rearrange them."""
+        if self._masks is None:
+            return {}
+        from .few_masks import measure_agreement  # few submissions need it
+
+        changes = {"": _keep, **_CHANGES}
+        return dict(zip(changes, measure_agreement(*self._masks, list(changes.values()))))
+
+    def improve_masks(self, name: str) -> bool:
+        """Return whether masks agree much better in this rearrangement, and about as well as in any."""
+        if not self._mask_agreement:
+            return False
+        as_sent, after = self._mask_agreement[""], self._mask_agreement[name]
+        best = max(self._mask_agreement.values())
+        return after > max(_RELATED_MASKS, _MASK_GAIN * as_sent) and after >= _ABOUT_BEST * best
+
+    def are_blended(self) -> bool:
+        """Return whether labels blend along the prediction's borders, and not along the truth's."""
+        if self._truth is None or self._prediction is None or self._prediction.ndim != 2:
+            return False
+        from ...masks.restoration import is_blended  # few submissions need it
+
+        return is_blended(self._prediction, self._truth.numbers)
+
+    def are_compressed(self) -> bool:
+        """Return whether the prediction is full of specks that lie in the blocks of JPEG."""
+        if self._prediction is None or self._prediction.ndim != 2:
+            return False
+        from ...masks.restoration import is_compressed
+
+        return is_compressed(self._prediction)
+
+    def are_related(self) -> bool:
+        """Return whether the maps may show the same scene, perhaps with other labels."""
+        return self._agreement is None or self._agreement > _RELATED
+
+    def are_unrelated(self) -> bool:
+        """Return whether the maps may show different scenes."""
+        return self._agreement is None or self._agreement < _UNRELATED
+
+
+def _number_labels(labels: Array) -> Array:
+    """Return the rank of each label among the distinct ones."""
+    order = np.sort(labels)
+    ranks: Array = np.searchsorted(order[np.diff(order, prepend=-1) > 0], labels)
+    return ranks
+
+
+def _keep(pixels: Array) -> Array:
+    return pixels
+
+
+def switch(attribute: str, *, value: object = True) -> Callable[[Any], Any]:
+    """Return a function that copies a submission and sets this attribute of the copy."""
+
+    def open_otherwise(submission: Any) -> Any:
+        changed = copy(submission)
+        setattr(changed, attribute, value)
+        return changed
+
+    return open_otherwise
+
+
+def _cut_square(pixels: Array, *, centered: bool) -> Array:
+    from ...masks.restoration import cut_square  # few submissions need it, or what follows
+
+    return cut_square(pixels, centered=centered)
+
+
+def _sharpen(pixels: Array) -> Array:
+    from ...masks.restoration import sharpen
+
+    return sharpen(pixels)
+
+
+def _settle(pixels: Array) -> Array:
+    from ...masks.restoration import settle
+
+    return settle(pixels)
+
+
+def _smooth(pixels: Array) -> Array:
+    from ...masks.restoration import smooth
+
+    return smooth(pixels)
+
+
+_FLIPPED, _PADDED = "Undo the flip before you save", "Cut off the padding before you resize to the size of the image"
+#: The name, slip and remedy of each way to mirror, rotate, reshape or pad masks, and the change of pixels (height,
+#: width) that undoes it.
+_REARRANGEMENTS: Tuple[Tuple[str, str, str, Callable[[Array], Array]], ...] = (
+    ("mirrored", "look mirrored, with left and right exchanged", _FLIPPED, lambda pixels: pixels[:, ::-1]),
+    ("upside down", "look upside down", _FLIPPED, lambda pixels: pixels[::-1]),
+    ("rotated", "look rotated by 180 degrees", _FLIPPED, lambda pixels: pixels[::-1, ::-1]),
+    (
+        "reshaped",
+        "look reshaped from (width, height) to (height, width)",
+        "Transpose arrays instead of reshaping them",
+        lambda pixels: pixels.reshape(pixels.shape[::-1]).T,
+    ),
+    ("square", "look as if their images had been padded to squares", _PADDED, partial(_cut_square, centered=True)),
+    (
+        "corner",
+        "look as if their images had been padded to squares at one side",
+        _PADDED,
+        partial(_cut_square, centered=False),
+    ),
+)
+_ROWS = "rows"
+#: The changes of pixels that undo rearrangements, also of run lengths along rows, by the name of the reading.
+_CHANGES = {_ROWS: run_lengths.turn_pixels, **{name: change for name, *_, change in _REARRANGEMENTS}}
+#: The minimum score of rearranged masks, and of masks of other images, once corrected.
+_LEAST_MEANT = 0.5
+
+
+def list_rearrangements(
+    noun: str,
+    open_changed: Callable[[Callable[[Array], Array], Any], Any],
+    masks: str = "masks",
+    times: float = Reading.times,
+) -> List[Reading]:
+    """Return the readings of masks that are mirrored, reshaped or padded; a function copies the submission, given the
+    change that undoes it.
+    """
+    return [
+        Reading(name, f"{masks} {slip}", remedy, noun, partial(open_changed, change), _LEAST_MEANT, times)
+        for name, slip, remedy, change in _REARRANGEMENTS
+    ]
+
+
+def _open_changed(change: Callable[[Array], Array], submission: Any) -> Any:
+    """Return a copy of a submission whose `read` returns changed pixels."""
+
+    def read(*arguments: Any) -> Optional[Array]:
+        labels = submission.read(*arguments)
+        return None if labels is None else np.ascontiguousarray(change(labels))
+
+    return switch("read", value=read)(submission)
+
+
+def read_rearranged(noun: str, masks: str = "masks", times: float = Reading.times) -> List[Reading]:
+    """Return the readings of masks, which the submission's `read` returns, that are mirrored, reshaped or padded."""
+    readings = list_rearrangements(noun, _open_changed, masks, times)
+    return [
+        replace(reading, fits=partial(FirstMaps.improve, change=change))
+        for reading, (*_, change) in zip(readings, _REARRANGEMENTS)
+    ]
+
+
+def read_padded(noun: str, masks: str) -> Reading:
+    """Return the reading of maps in which only bars around the image are unlabelled."""
+    slip = f"{masks} look as if their images had been padded with bars"
+    return Reading(
+        "padded", slip, "Cut off the bars before you resize to the size of the image", noun,
+        partial(_open_changed, _cut_bars), _LEAST_MEANT, _TIMES_PADDED,
+        fits=partial(FirstMaps.improve, change=_cut_bars),
+    )  # fmt: skip
+
+
+#: The minimum ratio of the scores of maps without bars, and the difference of opposite bars, as a share of the side.
+_TIMES_PADDED, _UNEVEN = 1.25, 0.02
+
+
+def _cut_bars(pixels: Array) -> Array:
+    """Return the pixels between equal bars of one value, stretched to the whole map."""
+    sides = (pixels[[0, -1]], pixels[:, [0, -1]])
+    if not any((side == pixels[0, 0]).all() for side in sides):
+        return pixels
+    is_filled = pixels != pixels[0, 0]
+    places = []
+    for axis, side in enumerate(pixels.shape):
+        filled = np.flatnonzero(is_filled.any(axis=1 - axis))
+        start, end = (int(filled[0]), int(filled[-1]) + 1) if len(filled) else (0, side)
+        if abs(start - (side - end)) > 1 + _UNEVEN * side:
+            return pixels
+        places.append(start + np.arange(side) * (end - start) // side)
+    return pixels[np.ix_(*places)] if is_filled.ndim == 2 and not is_filled[0].all() else pixels
+
+
+def read_blended(noun: str, masks: str) -> Reading:
+    """Return the reading of maps whose labels blend along borders."""
+    return Reading(
+        "blended", f"labels of {masks} blend along borders, as if resized with interpolation",
+        "Resize labels by nearest neighbour", noun, partial(_open_changed, _sharpen),
+        times=_TIMES_SHARPENED, fits=FirstMaps.are_blended,
+    )  # fmt: skip
+
+
+#: The minimum ratio of the scores of sharpened maps.
+_TIMES_SHARPENED = 1.03
+
+
+def read_compressed(noun: str, masks: str) -> List[Reading]:
+    """Return the readings of maps with the noise that JPEG leaves along borders."""
+    return [
+        Reading(
+            name, f"labels of {masks} waver along borders, as after JPEG compression",
+            "Write labels as PNG at once, never through JPEG", noun, partial(_open_changed, change),
+            times=_TIMES_SMOOTHED, fits=FirstMaps.are_compressed,
+        )
+        for name, change in (("compressed", _settle), ("smoothed", _smooth))
+    ]  # fmt: skip
+
+
+#: The minimum ratio of the scores of smoothed maps: what JPEG removed does not return.
+_TIMES_SMOOTHED = 1.01
+
+
+def read_neighbours(
+    masks: str, times: float = Reading.times, *, subject: str = "", remedy: str = "", method: str = "read"
+) -> List[Reading]:
+    """Return the readings of maps that belong to the image before or after theirs, by a method of the submission."""
+
+    def open_rearranged(rearrange: Callable[[List[str]], List[str]], submission: Any) -> Any:
+        names = submission.truth.item_names
+        sources = dict(zip(names, rearrange(names)))
+
+        def read(name: str, *arguments: Any) -> Any:
+            return getattr(submission, method)(sources.get(name, name), *arguments)
+
+        return switch(method, value=read)(submission)
+
+    def open_neighbours(step: int, submission: Any) -> Any:
+        return open_rearranged(lambda names: [*names[step:], *names[:step]], submission)
+
+    subject, remedy = subject or f"each of the {masks}", remedy or f"Check the numbers in the names of {masks}"
+    readings = [
+        *list_neighbours(subject, "image", remedy, open_neighbours, _LEAST_MEANT, times),
+        *(
+            Reading(
+                name,
+                f"{subject} looks {slip}",
+                remedy,
+                "image",
+                partial(open_rearranged, rearrange),
+                _LEAST_MEANT,
+                times,
+            )
+            for name, slip, rearrange in _EXCHANGES
+        ),
+    ]
+    return [replace(reading, fits=FirstMaps.are_unrelated, few=True) for reading in readings]
+
+
+def _exchange_pairs(names: List[str]) -> List[str]:
+    """Return the first name and the second one exchanged, and so on."""
+    pairs = [names[start : start + 2][::-1] for start in range(0, len(names), 2)]
+    return [name for pair in pairs for name in pair]
+
+
+#: The name and slip of each way to exchange images, and the images whose maps are read instead.
+_EXCHANGES: Tuple[Tuple[str, str, Callable[[List[str]], List[str]]], ...] = (
+    ("pairs", "exchanged with the one beside it, in pairs", _exchange_pairs),
+    ("backwards", "as if the order of images were reversed", lambda names: names[::-1]),
+)
+
+
+def list_neighbours(
+    subject: str, noun: str, remedy: str, open_neighbours: Callable[[int, Any], Any], least: float, times: float
+) -> List[Reading]:
+    """Return the readings of the units before and after; a function copies the submission, given the step back."""
+    return [
+        Reading(
+            side, describe_neighbour(subject, noun, side), remedy, noun, partial(open_neighbours, step), least, times
+        )
+        for side, step in (("before", 1), ("after", -1))
+    ]
+
+
+def describe_neighbour(subject: str, noun: str, side: str) -> str:
+    """Return the sentence on units that seem to be those before or after."""
+    return f"{subject} looks as if it belonged to the {noun} {side} its own"
+
+
+def read_rewritten(noun: str) -> List[Reading]:
+    """Return the readings of run lengths that are rewritten by the submission's `rewrite`."""
+
+    def open_changed(change: Callable[[Array], Array], submission: Any) -> Any:
+        return switch("rewrite", value=partial(run_lengths.rearrange, change=change))(submission)
+
+    turned = read_turned(noun, switch("rewrite", value=run_lengths.turn))
+    return [turned, *list_rearrangements(noun, open_changed)]
+
+
+def read_rewritten_frames(noun: str) -> List[Reading]:
+    """Return the same readings of masks of videos: few frames are rewritten, in the way that makes samples agree."""
+    return [
+        replace(reading, few_frames=True, fits=partial(FirstMaps.improve_masks, name=reading.name))
+        for reading in read_rewritten(noun)
+    ]
+
+
+def read_turned(noun: str, open_turned: Callable[[Any], Any], times: float = Reading.times) -> Reading:
+    """Return the reading of row-wise run lengths; a function copies the submission."""
+    slip = "run lengths look as if written row by row"
+    return Reading(_ROWS, slip, ENCODE_COLUMNS, noun, open_turned, times=times)
+
+
+ENCODE_COLUMNS = "Encode np.asfortranarray(mask), column by column"
+
+
+#: Reading -> a unit's score as submitted, and its score by that reading.
+ReadingScores = Dict[str, Tuple[float, float]]
+#: Every third unit is examined again, up to a maximum, and about this many by readings that open other files.
+_EVERY, _MOST_UNITS, _FEW_UNITS = 3, 16, 4
+#: The maximum number of few units that must all score more.
+_MOST_UNANIMOUS = 3
+
+
+def choose_units(count: int) -> FrozenSet[int]:
+    """Return evenly spread indices of the units to count again if they score close to 0."""
+    return frozenset(spread_evenly(max(1, min(_MOST_UNITS, count // _EVERY)), count)) if count else frozenset()
+
+
+def spread_evenly(few: int, count: int) -> List[int]:
+    """Return few of the indices below a count, evenly spread."""
+    return [(2 * number + 1) * count // (2 * few) for number in range(few)]
+
+
+def choose_few(units: Collection[int]) -> FrozenSet[int]:
+    """Return some of the chosen units, evenly spread."""
+    return frozenset(sorted(units)[:: max(1, len(units) // _FEW_UNITS)])
+
+
+def score_readings(
+    score: Optional[float], readings: Sequence[Reading], score_otherwise: Callable[[Reading], Optional[float]]
+) -> ReadingScores:
+    """Return a low-scoring unit's scores by other readings; empty if its score is not low."""
+    if score is None:
+        return {}
+    scores_otherwise = {reading.name: score_otherwise(reading) for reading in readings if score * reading.times < 1}
+    return {name: (score, after) for name, after in scores_otherwise.items() if after is not None}
+
+
+def judge_readings(
+    reading_scores: Sequence[ReadingScores], count: int, readings: Sequence[Reading], metric: str
+) -> List[str]:
+    """Return the mistake that best explains the low scores of the units counted again."""
+    best: Tuple[float, str] = (0.0, "")
+    units = choose_units(count)
+    for reading in readings:
+        scores = [unit[reading.name] for unit in reading_scores if reading.name in unit]
+        tried = choose_few(units) if reading.few else units
+        # Few samples of one video among several may fit another order by chance.
+        fewest = 2 if reading.compares_frames and len(tried) > 1 else math.ceil(0.5 / reading.share)
+        if len(scores) < max(fewest, int(reading.share * len(tried))):
+            continue
+        # Of few units, one may be the last image, but a lucky mean proves nothing.
+        if reading.few and sum(after <= before for before, after in scores) > (len(scores) > _MOST_UNANIMOUS):
+            continue
+        before, after = (math.fsum(column) / len(scores) for column in zip(*scores))
+        if after > max(best[0], reading.times * before) and after >= reading.least:
+            scope = f"(tried on {quantity(len(scores), reading.noun, count)})"
+            gain = describe_gain(reading.metric or metric, before, after)
+            line = f"{reading.slip}: {gain} {scope}. {reading.remedy}"
+            best = after, line
+    return [best[1]] if best[1] else []
+
+
+def describe_gain(metric: str, before: float, after: float) -> str:
+    """Return the clause that states a score before and after a correction."""
+    return f"corrected, {metric} would be {after:.2f} instead of {before:.2f}"
+
+
+def encode_reading_scores(reading_scores: ReadingScores) -> Dict[str, Dict[str, List[float]]]:
+    """Return the header entry of the rescored units; empty if there are none."""
+    return {"looks": {name: list(scores) for name, scores in reading_scores.items()}} if reading_scores else {}
+
+
+def decode_reading_scores(header: Mapping[str, Any]) -> ReadingScores:
+    """Return the scores by readings of a header; raises ValueError for malformed ones."""
+    reading_scores = {str(name): tuple(scores) for name, scores in header.get("looks", {}).items()}
+    for scores in reading_scores.values():
+        if len(scores) != 2 or not all(type(score) is float and math.isfinite(score) for score in scores):
+            raise ValueError("has comparisons that are not two scores each")
+    return {name: (scores[0], scores[1]) for name, scores in reading_scores.items()}
