@@ -354,6 +354,8 @@ def runs(generator: random.Random, kernel: Kernel) -> None:
     kernel.check_runs(texts, np.array([generator.choice([0, 99, 1 << 40]) for _ in texts], np.int64))
     few = texts[: generator.choice([1, 2, 9])]
     kernel.paint(few, np.arange(1, len(few) + 1, dtype=np.uint8), 99)
+    height, width = generator.randrange(1, 80), generator.randrange(1, 200)
+    kernel.encode(np.frombuffer(generator.randbytes(height * width), np.uint8).reshape(height, width) % 3 // 2)
     sides, counts = [], []
     for _ in range(2):
         some = [sound(generator, 99) if generator.random() < 0.9 else text_of(generator) for _ in range(6)]

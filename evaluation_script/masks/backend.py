@@ -221,6 +221,10 @@ class NumpyBackend:
             return None
         return rle.paint(texts, labels, pixels)
 
+    def encode_mask(self, labels: Array) -> Tuple[str, int]:
+        """Return the run lengths of all non-zero pixels of an image, and their number."""
+        return rle.encode_mask(labels)
+
     def draw_polygons(self, rings: Rings, sizes: Array) -> Tuple[MaskTexts, Array]:
         """Return the masks of polygons that were checked, in images of these sizes, and the pixels of each."""
         from .rings import masks_of  # masks of videos have no outlines
@@ -444,6 +448,9 @@ class CompiledBackend(NumpyBackend):
         limit = rle.length_limit(pixels)
         fits = all(len(text) <= limit and text.isascii() for text in texts)
         return self.kernel.paint(texts, labels, pixels) if fits else None
+
+    def encode_mask(self, labels: Array) -> Tuple[str, int]:
+        return self.kernel.encode(labels) or super().encode_mask(labels)
 
     def draw_polygons(self, rings: Rings, sizes: Array) -> Tuple[MaskTexts, Array]:
         return self.kernel.draw(rings, sizes) or super().draw_polygons(rings, sizes)

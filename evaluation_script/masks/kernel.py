@@ -39,6 +39,8 @@ _MAPS = ("|u1", "<u2", "<u4")
 _FIRST_PAIRS, _MOST_PAIRS = 1 << 18, 1 << 26
 #: The initial space for places on a surface, which doubles.
 _FIRST_PLACES = 1 << 15
+#: The initial space for a mask's run lengths, beside one character per pixel; it grows eightfold.
+_FIRST_TEXT = 1 << 12
 #: The number of columns in a table of records.
 _RECORD_COLUMNS = 16
 #: The minimum length in characters of a usual record, and of one of its frames.
@@ -302,6 +304,17 @@ class Kernel:
         sides = (masks.text, len(masks.text), np.append(0, masks.stops), len(texts))
         status = self.library.sj_paint_runs(*sides, labels, pixels, painted)
         return painted if status == _FINE else None
+
+    def encode(self, labels: Array) -> Optional[Tuple[str, int]]:
+        """Return the run lengths of all non-zero pixels of an image, and their number."""
+        pixels = labels if labels.dtype == np.uint8 else (labels != 0).view(np.uint8)
+        room, length, area = _FIRST_TEXT + pixels.size, ctypes.c_int64(0), ctypes.c_int64(0)
+        status = _FULL
+        while status == _FULL and room <= 16 * pixels.size + _FIRST_TEXT:
+            text = np.empty(room, np.uint8)
+            status = self.library.sj_encode(pixels, *pixels.shape, text, room, ctypes.byref(length), ctypes.byref(area))
+            room *= 8
+        return (text[: length.value].tobytes().decode("ascii"), area.value) if status == _FINE else None
 
     def first_overlap(self, masks: MaskTexts, pixels: Array, groups: Array) -> Optional[int]:
         """Return the first group of which two masks share pixels, or the number of groups; None for invalid masks.

@@ -81,6 +81,7 @@ _SIGNATURES = {
     "sj_check_runs": "* i8 i8[] i8 i8[] i1[] i8[]",
     "sj_mask_boxes": "* i8 i8[] i8 i8[] i8[]",
     "sj_paint_runs": "* i8 i8[] i8 u1[] i8 u1[]",
+    "sj_encode": "u1[] i8 i8 u1[] i8 * *",
     "sj_first_overlap": "* i8 i8[] i8 i8[] i8[] i8 i8[]",
     "sj_overlaps": "* i8 i8[] i8[] i8 * i8 i8[] i8[] i8 i8[] i8[] i8 i8[] i8 i8[]",
     "sj_records": "* i8 i4 i8 i8[] u1[] i8[] f8[] i8[] i8[] i8[] i8[]",
@@ -250,6 +251,8 @@ def _runs(kernel: Kernel) -> _Answers:
     pairs = Pairs(np.array([0, 1]), np.array([0, 0]), np.array([0, 2]))
     yield kernel.overlaps(pack_texts(["233", "08"]), pack_texts(["143"]), pairs), [3, 4]
     painted = [kernel.paint(texts, np.array([7, 9], np.uint8), 8) for texts in (["233", "521"], ["233", "413"], ["2P"])]
+    # Two columns of three pixels: the foot of the first joins the head of the second.
+    yield kernel.encode(np.array([[0, 9], [0, 0], [1, 0]])), ["222", 2]
     groups = np.array([0, 2, 4])
     last = (["08", "8"], ["233", "413"], ["08", "2P"])
     groups_met = [kernel.first_overlap(pack_texts(["233", "521", *texts]), np.full(4, 8), groups) for texts in last]

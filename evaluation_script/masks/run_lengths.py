@@ -504,3 +504,26 @@ def texts_of(runs: Array, ends: Array) -> List[str]:
     text = np.stack(columns, axis=1)[is_written].tobytes().decode("ascii")
     bounds = np.concatenate(([0], np.cumsum(written)))[np.concatenate(([0], ends))].tolist()
     return [text[start:stop] for start, stop in zip(bounds, bounds[1:])]
+
+
+def encode_mask(labels: Array) -> Tuple[str, int]:
+    """Return the run lengths of all non-zero pixels, and their number."""
+    height, width = labels.shape
+    rows = np.flatnonzero(labels.max(axis=1))  # faster than any
+    if not len(rows):
+        return texts_of(np.array([height * width]), np.array([1]))[0], 0
+    top, end = int(rows[0]), int(rows[-1]) + 1
+    columns = np.flatnonzero(labels[top:end].max(axis=0))
+    first_column, end_column = int(columns[0]), int(columns[-1]) + 1
+    # Columns, with a pixel of background at both ends of each.
+    framed = np.zeros((end_column - first_column, end - top + 2), bool)
+    framed[:, 1:-1] = labels[top:end, first_column:end_column].T != 0
+    column, row = np.divmod(np.flatnonzero(framed[:, 1:] != framed[:, :-1]), end - top + 1)
+    bounds = (first_column + column) * height + top + row
+    starts, ends = bounds[::2], bounds[1::2]
+    gap = np.append(True, starts[1:] != ends[:-1])  # a run continues from the foot of a column at the head of the next
+    starts, ends = starts[gap], ends[np.append(gap[1:], True)]
+    borders = np.concatenate(([0], np.stack((starts, ends), axis=1).reshape(-1), [height * width]))
+    runs = np.diff(borders)
+    runs = runs if runs[-1] else runs[:-1]
+    return texts_of(runs, np.array([len(runs)]))[0], int((ends - starts).sum())

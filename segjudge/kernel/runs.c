@@ -2,12 +2,17 @@
 #include "kernel.h"
 
 #include <stdlib.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 /* The maximum characters of a number; six hold thirty bits. */
 #define LONGEST_VALUE 6
 #define HIGHEST_CODE 63
 /* The maximum numbers for the parts of a group's masks. */
 #define MOST_SPACE ((int64_t)1 << 40)
+/* The maximum side of an image that is encoded. */
+#define MOST_SIDE (1 << 24)
 /* The maximum pixels of an image that is held as bits. */
 #define MOST_BITS ((int64_t)1 << 32)
 
@@ -453,5 +458,83 @@ SJ_EXPORT int sj_overlaps(
     }
     free(space);
     free(covers);
+    return status;
+}
+
+/* ── pixels -> run lengths ── */
+
+/* The columns that are encoded together. */
+#define COLUMNS 64
+
+/* Return flags of the set pixels among some of a row. */
+static uint64_t flags_of(const uint8_t *row, int64_t count)
+{
+    uint64_t flags = 0;
+#ifdef __SSE2__
+    for (int i = 0; i < COLUMNS && count == COLUMNS; i += 16) {
+        __m128i part = _mm_loadu_si128((const __m128i *)(row + i));
+        uint64_t empty = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(part, _mm_setzero_si128()));
+        flags |= (empty ^ 0xffff) << i;
+    }
+    if (count == COLUMNS)
+        return flags;
+#endif
+    for (int64_t i = 0; i < count; i++)
+        flags |= (uint64_t)(row[i] != 0) << i;
+    return flags;
+}
+
+/* Write the runs of an image's non-zero pixels, counted down its columns, as text, and their number of pixels.
+ *
+ * Return SJ_FULL if there is too little space. */
+SJ_EXPORT int sj_encode(
+    const uint8_t *pixels, int64_t height, int64_t width, uint8_t *text, int64_t room, int64_t *length, int64_t *area)
+{
+    if (!pixels || !text || !length || !area || height < 1 || width < 1 || height > MOST_SIDE || width > MOST_SIDE
+        || room < 0)
+        return SJ_BAD_CALL;
+    /* The flags of pixels, row by row, and the rows of each column that differ from the pixel before. */
+    int64_t across = (width + COLUMNS - 1) / COLUMNS;
+    uint64_t *flags = malloc((size_t)(across * height) * sizeof *flags);
+    uint32_t *rows = malloc((size_t)(COLUMNS * height) * sizeof *rows), counts[COLUMNS];
+    if (!flags || !rows) {
+        free(flags);
+        free(rows);
+        return SJ_NO_MEMORY;
+    }
+    for (int64_t y = 0; y < height; y++)
+        for (int64_t x = 0; x < width; x += COLUMNS)
+            flags[y * across + x / COLUMNS] = flags_of(pixels + y * width + x, width - x < COLUMNS ? width - x : COLUMNS);
+    sj_writer writer = {text, text + room, 0, {0, 0}};
+    int64_t last = 0, set = 0;
+    uint64_t carry = 0; /* whether the pixel before these columns is set */
+    int status = SJ_FINE;
+    for (int64_t x = 0; x < width && status == SJ_FINE; x += COLUMNS) {
+        int64_t count = width - x < COLUMNS ? width - x : COLUMNS;
+        const uint64_t *words = flags + x / COLUMNS;
+        uint64_t before = words[(height - 1) * across] << 1 | carry, next = 0;
+        memset(counts, 0, sizeof counts);
+        for (int64_t y = 0; y < height; y++, before = next) {
+            next = words[y * across];
+            uint64_t changes = (next ^ before) & (~(uint64_t)0 >> (COLUMNS - count));
+            set += sj_ones(next);
+            for (; changes; changes &= changes - 1) {
+                int column = __builtin_ctzll(changes);
+                rows[column * height + counts[column]++] = (uint32_t)y;
+            }
+        }
+        carry = next >> (count - 1) & 1;
+        for (int64_t column = 0; column < count; column++)
+            for (uint32_t i = 0; i < counts[column] && status == SJ_FINE; i++) {
+                int64_t place = (x + column) * height + rows[column * height + i];
+                status = sj_put_run(&writer, place - last) ? SJ_FINE : SJ_FULL;
+                last = place;
+            }
+    }
+    free(flags);
+    free(rows);
+    if (status == SJ_FINE && last < height * width && !sj_put_run(&writer, height * width - last))
+        status = SJ_FULL;
+    *length = writer.at - text, *area = set;
     return status;
 }

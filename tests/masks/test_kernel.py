@@ -972,7 +972,7 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
             return (lambda *_: self._result) if name == self._name else getattr(LOADED, name)
 
     for name in (
-        "sj_pack_png", "sj_pack_labels", "sj_read_png", "sj_compare", "sj_check_runs", "sj_mask_boxes", "sj_paint_runs", "sj_first_overlap", "sj_overlaps", "sj_records", "sj_draw",
+        "sj_pack_png", "sj_pack_labels", "sj_read_png", "sj_compare", "sj_check_runs", "sj_mask_boxes", "sj_paint_runs", "sj_encode", "sj_first_overlap", "sj_overlaps", "sj_records", "sj_draw",
         "sj_join_frames", "sj_order", "sj_similar_pairs", "sj_box_overlaps", "sj_match", "sj_curves", "sj_label_pairs", "sj_label_table", "sj_segments", "sj_boundaries", "sj_survey",
         "sj_boxes", "sj_surface", "sj_find_blocks", "sj_components", "sj_find_runs", "sj_draw_runs", "sj_squares", "sj_similarities", "sj_small_runs", "sj_groups", "sj_grow",
     ):  # fmt: skip
@@ -1003,6 +1003,7 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_check_runs(None, 1, None, 1, None, None, None) == -1
     assert LOADED.sj_mask_boxes(None, 1, None, 1, None, None) == -1
     assert LOADED.sj_paint_runs(None, 1, None, 1, None, 1, None) == -1
+    assert LOADED.sj_encode(None, 1, 1, None, 0, None, None) == -1
     assert LOADED.sj_first_overlap(None, 1, None, 1, None, None, 1, None) == -1
     assert LOADED.sj_overlaps(None, 1, None, None, 1, None, 1, None, None, 1, None, None, 1, None, 1, None) == -1
     assert LOADED.sj_match(None, None, None, 1, None, 1, None, 1, 1, 1, None, None) == -1
@@ -1148,6 +1149,17 @@ def test_sums_of_runs_that_no_number_holds_are_no_image() -> None:
     text, fault, area = np.frombuffer(longer.encode(), np.uint8), np.zeros(1, np.int8), np.zeros(1, np.int64)
     assert LOADED.sj_check_runs(text.ctypes.data, len(text), bounds, 1, pixels, fault, area) == 0
     assert (fault[0], area[0]) == (4, 0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_masks_with_speckle_are_encoded_as_numpy_encodes_them(seed: int, switch: Any) -> None:
+    lot = np.random.default_rng(seed)
+    height, width = lot.integers(1, 150, 2).tolist()
+    image = (lot.random((height, width)) < (0.01, 0.3, 0.99, 0, 1)[seed % 5]) * np.uint8(200)
+    image = image.astype(np.uint16) if seed % 7 == 3 else image
+    texts = list(switch(lambda: backend().encode_mask(image)))
+    assert texts[0] == texts[1] == KERNEL.encode(image)
+    assert texts[0][1] == np.count_nonzero(image)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -12,9 +12,9 @@ from PIL import Image
 
 import segjudge
 from segjudge.cli import main
-from segjudge.evaluation_script.families.instances.mask_files import encode
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.evaluation_script.masks.backend import backend
 from segjudge.families import tools_of
 from segjudge.families.base.published import TruthSource
 from segjudge.families.instances.diagnosis import diagnose
@@ -284,7 +284,7 @@ def test_masks_are_encoded_as_labels_are(density: float) -> None:
     random = np.random.default_rng(3)
     for shape in ((1, 1), (5, 7), (64, 3)):
         mask = (random.random(shape) < density).astype(np.uint8)
-        text, pixels = encode(mask * np.uint8(200))
+        text, pixels = backend().encode_mask(mask * np.uint8(200))
         assert pixels == mask.sum()
         if pixels:
             assert text == encode_labels(mask)[1]
