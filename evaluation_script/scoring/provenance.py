@@ -43,26 +43,35 @@ def _list_sizes(root: str) -> Iterator[Tuple[str, int]]:
     waiting = [("", nothing)]
     while waiting:
         inside, above = waiting.pop()
+        path = os.path.join(root, inside)
         try:
-            status = os.stat(os.path.join(root, inside))
-            names = sorted(os.listdir(os.path.join(root, inside)))
+            status = os.stat(path)
+            with os.scandir(path) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
         except OSError:
             continue
         identity = (status.st_dev, status.st_ino)
         if identity in above:
             continue
-        for name in names:
-            entry = f"{inside}/{name}" if inside else name
-            if os.path.isdir(os.path.join(root, entry)):
-                waiting.append((entry, above | {identity}))
+        for entry in entries:
+            name = f"{inside}/{entry.name}" if inside else entry.name
+            if _is_folder(entry):
+                waiting.append((name, above | {identity}))
             else:
-                yield entry, _measure_file(os.path.join(root, entry))
+                yield name, _measure_file(entry)
 
 
-def _measure_file(path: str) -> int:
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself
+        return False
+
+
+def _measure_file(entry: os.DirEntry[str]) -> int:
     """Return the bytes of a file; -1 for a link that leads nowhere."""
     try:
-        return os.path.getsize(path)
+        return entry.stat().st_size
     except OSError:
         return -1
 

@@ -51,14 +51,14 @@ def test_the_digest_of_a_folder_is_that_of_its_names_and_sizes(tmp_path: Path, m
         (tmp_path / name).write_bytes(b"x" * int(name[2]))
     (tmp_path / "a/lost").symlink_to("nowhere")
     (tmp_path / "c/up").symlink_to("..")
-    listed = os.listdir
+    scan = os.scandir
 
     def refuse(path: str) -> Any:
         if path.endswith("/b"):
             raise PermissionError(13, "Permission denied")
-        return listed(path)
+        return scan(path)
 
-    monkeypatch.setattr(os, "listdir", refuse)
+    monkeypatch.setattr(os, "scandir", refuse)
     sizes = "c/3.png\0003\na/1.png\0001\na/lost\0-1\n"
     assert digest_of(str(tmp_path)) == f"folder:{hashlib.sha256(sizes.encode()).hexdigest()}"
 
