@@ -37,7 +37,7 @@ LABELS = 256
 _MAPS = ("|u1", "<u2", "<u4")
 #: The initial space for pairs of labels, which grows fourfold, and its maximum.
 _FIRST_PAIRS, _MOST_PAIRS = 1 << 18, 1 << 26
-#: The initial space for places on a surface, which doubles.
+#: The initial space for places on a surface, which grows by a half.
 _FIRST_PLACES = 1 << 15
 #: The initial space for a mask's run lengths, beside one character per pixel; it grows eightfold.
 _FIRST_TEXT = 1 << 12
@@ -212,13 +212,16 @@ class Kernel:
         positions, codes = np.empty(room, np.int32), np.empty(room, np.uint8)
         while status == _FULL and count.value <= limit:
             if begun.value:
-                room *= 2
-                positions, codes = np.resize(positions, room), np.resize(codes, room)
+                room += room // 2
+                positions.resize(room, refcheck=False)  # in place, without a copy beside it
+                codes.resize(room, refcheck=False)
             status = self.library.sj_surface(*volume, positions, codes, room, ctypes.byref(begun), ctypes.byref(count))
         if status == _FULL:
             status = self.library.sj_surface(*volume, None, None, room, ctypes.byref(begun), ctypes.byref(count))
         listed = count.value if count.value <= limit else 0
-        return (count.value, positions[:listed], codes[:listed]) if status == _FINE else None
+        positions.resize(listed, refcheck=False)
+        codes.resize(listed, refcheck=False)
+        return (count.value, positions, codes) if status == _FINE else None
 
     def find_blocks(self, places: Array, shape: Tuple[int, ...], bits: int) -> Optional[Array]:
         """Return the number of the block of each position in a volume; the sides of blocks have this many bits."""
