@@ -13,7 +13,7 @@ from ...files.problems import name_list, quantity
 from ...masks.stack import Array
 from ...values.arithmetic import mean
 from ..base.units import UnitCounts
-from .boxes import Box, Boxes, cover, select_labels
+from .boxes import Box, Boxes, count_by_planes, cover, select_labels
 
 #: Volumes may be those of the next case if there are at least this many cases, Dice is below the second number, and the
 #: regions' sizes differ by at most this share there, and by at least this many times as much here.
@@ -205,9 +205,8 @@ def choose_step(voxels: int) -> int:
 def _trim_box(labels: Array, box: Box, chosen: Tuple[int, ...]) -> Box:
     """Return the box of the planes with many voxels of a region, by a sample."""
     step = choose_step(math.prod(extent.stop - extent.start for extent in box))
-    mask, extents = select_labels(labels[box][::step, ::step, ::step], chosen), []
-    for axis, (extent, end) in enumerate(zip(box, labels.shape)):
-        counts = np.count_nonzero(mask, axis=tuple({0, 1, 2} - {axis}))
+    by_planes, extents = count_by_planes(select_labels(labels[box][::step, ::step, ::step], chosen)), []
+    for counts, extent, end in zip(by_planes, box, labels.shape):
         # Planes beyond the box are empty.
         least = np.percentile(np.append(counts, np.zeros(max(0, end // step - len(counts)))), _EMPTY)
         filled = extent.start + step * np.flatnonzero(counts >= least + _FILLED * (counts.max() - least))

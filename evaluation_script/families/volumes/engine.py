@@ -17,7 +17,7 @@ from .case_order import find_ends, sample_voxels
 from .files import VolumeSubmission, decode_geometry, read_labels, read_truth
 from .headers import ODDITIES
 from .measures import RegionOfCase
-from .overlaps import Overlap
+from .overlaps import Overlap, count_pairs, find_overlap
 from .places import Spacing
 from .protocols import COMPONENTS, LabelRegion, VolumeProtocol
 from .suspicions import find_true_labels, look_at_case, suspect
@@ -124,6 +124,7 @@ def count_case(
     ends = np.zeros((len(regions), 2, 6), np.int64)
     tissues = {tissue.name: tissue for tissue in protocol.tissues}
     keys = [(_keep_labels(region, sides), tissues.get(region.name)) for region in regions]
+    pairs = count_pairs(truth, prediction, sides)
     for index, region in enumerate(regions):
         same = keys.index(keys[index])
         if same < index:
@@ -135,6 +136,8 @@ def count_case(
         is_lone = not protocol.regions and not all(sizes) and not COMPONENTS.intersection(protocol.measures)
         box = (slice(0, 0),) * 3 if is_lone else find_region_box(region, sides, truth.shape, protocol)
         overlap = Overlap(sizes[0], sizes[1], 0) if is_lone else None
+        if pairs is not None and not region.is_cropped:
+            overlap = find_overlap(pairs, sides, region.labels)
         case = RegionOfCase((truth[box], prediction[box]), spacing, protocol, region, truth.shape, overlap)
         voxels[index] = case.overlap
         rows.append([case.measure(measure) for measure in protocol.measures])

@@ -15,7 +15,7 @@ from ...values.arithmetic import mean
 from ..base.readings import Reading, ReadingScores, describe_gain, judge_readings, score_readings
 from ..base.suspicions import judge_cover
 from ..base.units import UnitAccumulator, UnitCounts
-from .boxes import Boxes, cover
+from .boxes import Boxes, count_by_planes, cover
 from .case_order import choose_step, judge_case_order
 from .protocols import VolumeProtocol
 
@@ -180,8 +180,7 @@ def _score_moved(truth: Array, prediction: Array) -> ReadingScores:
 def _find_step(truth: Array, prediction: Array, axis: int, step: int) -> int:
     """Return by how many voxels along an axis a prediction fits its truth best, by the voxels in each plane."""
     sampled = tuple(slice(None, None, 1 if side == axis else step) for side in range(3))
-    across = tuple(side for side in range(3) if side != axis)
-    true, predicted = (np.count_nonzero(volume[sampled], axis=across) for volume in (truth, prediction))
+    true, predicted = (count_by_planes(volume[sampled] != 0)[axis] for volume in (truth, prediction))
     padding = np.zeros(len(true), np.int64)
     padded = np.concatenate([padding, predicted, padding])
     shared = [int((padded[start : start + len(true)] * true).sum()) for start in range(2 * len(true) + 1)]

@@ -11,10 +11,11 @@ import pytest
 from scipy import ndimage
 
 from segjudge.evaluation_script.families.volumes import boxes, components, distances, surfaces
-from segjudge.evaluation_script.families.volumes.boxes import find_boxes
+from segjudge.evaluation_script.families.volumes.boxes import count_by_planes, find_boxes, select_labels
 from segjudge.evaluation_script.families.volumes.components import Runs, find_components, find_runs, name_components
 from segjudge.evaluation_script.families.volumes.distances import find_distances
 from segjudge.evaluation_script.families.volumes.engine import count_case
+from segjudge.evaluation_script.families.volumes.overlaps import count_overlap, count_pairs, find_overlap
 from segjudge.evaluation_script.families.volumes.places import Places, list_places
 from segjudge.evaluation_script.families.volumes.protocols import VOLUME_PROTOCOLS
 from segjudge.evaluation_script.families.volumes.surfaces import (
@@ -242,6 +243,26 @@ def test_spacings_that_differ_by_a_billion_are_measured(monkeypatch: pytest.Monk
     listed = list_places(queries), list_places(places)
     for spacing in ((1e-6, 1e3, 1.0), (1e3, 1e-6, 1e-6), (1.0, 1e-9, 1e3)):
         compare(monkeypatch, lambda spacing=spacing: find_distances(*listed, spacing))
+
+
+@pytest.mark.parametrize("kinds", [("u1", "u1"), ("u1", "u2"), ("u2", "u1")])
+def test_overlaps_of_regions_are_those_of_their_masks(kinds: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = np.random.default_rng(3)
+    truth, prediction = (draw.choice([0, 1, 2, 50], (300, 5, 9)).astype(kind) for kind in kinds)
+    prediction[prediction == 2] = 60
+    sides = find_boxes(truth, 256), find_boxes(prediction, 256)
+    use(monkeypatch, BACKENDS[0])
+    pairs = count_pairs(truth, prediction, sides)
+    assert pairs is not None
+    assert pairs.shape == (51, 61)
+    for chosen in ((1,), (2,), (60,), (99,), (1, 50, 60), (2, 60, 255)):
+        masks = select_labels(truth, chosen), select_labels(prediction, chosen)
+        assert find_overlap(pairs, sides, chosen) == count_overlap(*masks)
+        for axis, counts in enumerate(count_by_planes(masks[0])):
+            assert counts.tolist() == np.count_nonzero(masks[0], axis=tuple({0, 1, 2} - {axis})).tolist()
+    sparse = np.zeros((300, 5, 9), np.uint16)
+    sparse[0, 0, 0] = 60_000
+    assert count_pairs(sparse, prediction, (find_boxes(sparse, 1 << 16), sides[1])) is None
 
 
 @pytest.mark.parametrize("shape", [(0, 4, 5), (3, 0, 5), (3, 4, 0)])
