@@ -259,7 +259,7 @@ def count_sequence(
     Memory holds one block of frames, and seven numbers per object and frame.
     """
     objects, problems = choose_objects(truth, protocol), Problems()
-    frames = _list_frames(truth, protocol)
+    frames = list_frames(truth, protocol)
     labels = len(list_labels("", len(objects), protocol))
     rows = [np.zeros(0, np.int64)]
     #: For each block: (objects, labels, fields, frames), and (objects, 2, frames).
@@ -268,7 +268,7 @@ def count_sequence(
     #: truth lacks.
     first_frames: Dict[str, str] = {}
     shaded: Set[str] = set()
-    for indices, truth_masks, predictions, empty, aside in read_scored_blocks(truth, masks, protocol, problems):
+    for indices, truth_masks, predictions, empty, aside in read_scored_blocks(truth, masks, protocol, problems, frames):
         if protocol.proposals or not is_one_mask(protocol):
             truth_labels = set() if protocol.proposals else truth.objects.keys() | objects.keys()
             for label in [label for label in predictions if label not in truth_labels and label not in first_frames]:
@@ -305,19 +305,18 @@ def count_sequence(
     )
 
 
-def _list_frames(truth: Sequence, protocol: SequenceProtocol) -> Array:
+def list_frames(truth: Sequence, protocol: SequenceProtocol) -> Array:
     """Return the frames of a sequence to read."""
     return np.flatnonzero(np.any(list(frames_to_read(truth, protocol).values()), axis=0))
 
 
 def read_scored_blocks(
-    truth: Sequence, masks: Optional[MaskFiles], protocol: SequenceProtocol, problems: Problems
+    truth: Sequence, masks: Optional[MaskFiles], protocol: SequenceProtocol, problems: Problems, frames: Array
 ) -> Iterator[Tuple[Array, Stacks, Stacks, Stack, Stacks]]:
     """Yield per block the indices of its frames, both sides, an empty mask, and separate truth masks.
 
-    A mask with a problem is replaced by None.
+    Only these frames are read. A mask with a problem is replaced by None.
     """
-    frames = _list_frames(truth, protocol)
     for index, block in enumerate(truth.blocks):
         indices = np.flatnonzero((frames >= block.start) & (frames < block.stop))
         if not len(indices):

@@ -28,7 +28,15 @@ from ..base.readings import (
     spread_evenly,
 )
 from ..base.suspicions import is_nearly_none, judge_cover
-from .counting import SequenceAccumulator, SequenceCounts, choose_objects, is_one_mask, list_labels, read_scored_blocks
+from .counting import (
+    SequenceAccumulator,
+    SequenceCounts,
+    choose_objects,
+    is_one_mask,
+    list_frames,
+    list_labels,
+    read_scored_blocks,
+)
 from .protocols import SequenceProtocol
 from .truth import Sequence, is_number
 
@@ -110,10 +118,8 @@ _SCALED = [
 ]
 _REARRANGED = list_rearrangements("sequence", lambda mirror, _: partial(_redraw, mirror), times=_TIMES_MIRRORED)
 _TURNED = read_turned("sequence", lambda _: partial(_redraw, turn_pixels))
-#: The names of the readings that change masks pixel by pixel.
-_REDRAWN = {reading.name for reading in (*_REARRANGED, _TURNED)}
-#: The number of frames of a block that are tried first, and the share of a reading's minimum score below which no other
-#: frames are.
+#: The number of frames of a sequence that are tried first, and the share of the score that a reading must
+#: reach below which no other frames are.
 _FEW_FRAMES, _HOPELESS = 4, 0.5
 #: The numbers of a sequence's objects, matched with its labels by their shared pixels.
 _EXCHANGED = _make_reading("exchanged", "object numbers look exchanged", _FROM_1, lambda stacks: stacks)
@@ -342,9 +348,11 @@ def look_at_sequence(
     union = totals[:, :, _TRUTH] + totals[:, :, _PREDICTION] - totals[:, :, _SHARED]
     pixels = np.stack((totals[:, :, _SHARED], union), axis=2)
     score = _match_labels(pixels) if totals[:, :, _TRUTH].any() and has_masks else None
+    own_score = score or 0.0
     readings = [
         reading
         for reading in _list_readings(protocol)
+        if own_score * reading.times < 1
         # A label image has a background; it is not an inverted object.
         if reading is not _INVERTED or is_one_mask(protocol) or not isinstance(masks, LabelImages)
         if reading is not _TURNED or isinstance(masks, RunLengths)
@@ -356,13 +364,13 @@ def look_at_sequence(
         names = masks.frames()
         backwards = _ReversedFrames(masks, [frame for frame in truth.frames if frame in names])
         return {
-            **_score_readings(truth, masks, protocol, in_order),
-            **_score_readings(truth, backwards, protocol, [_REVERSED]),
+            **_score_readings(truth, masks, protocol, in_order, own_score),
+            **_score_readings(truth, backwards, protocol, [_REVERSED] if _REVERSED in readings else [], own_score),
         }
 
     def score_restored(reading: Reading) -> Optional[float]:
         _, change = _list_restorations()[_RESTORED.index(reading)]
-        return _score_readings(truth, _RestoredImages(masks, change), protocol, [reading]).get(reading.name)
+        return _score_readings(truth, _RestoredImages(masks, change), protocol, [reading], own_score).get(reading.name)
 
     return {
         **score_readings(score, readings, lambda reading: score_all().get(reading.name)),
@@ -371,44 +379,46 @@ def look_at_sequence(
 
 
 def _score_readings(
-    truth: Sequence, masks: MaskFiles, protocol: SequenceProtocol, readings: List[Reading]
+    truth: Sequence, masks: MaskFiles, protocol: SequenceProtocol, readings: List[Reading], score: float
 ) -> Dict[str, float]:
-    """Return the IoU over all pixels of a sequence by each reading; empty if it cannot be read."""
+    """Return the IoU over all pixels of a sequence by each reading; empty if it cannot be read.
+
+    A reading that is hopeless in few frames is not tried on the others: as submitted, the masks have this score.
+    """
+    if not readings:
+        return {}
+    frames = list_frames(truth, protocol)
+    few = frames[spread_evenly(min(_FEW_FRAMES, len(frames)), len(frames))]
+    scores = _score_frames(truth, masks, protocol, readings, few)
+    promising = [
+        reading
+        for reading in readings
+        if scores.get(reading.name, 1.0) >= _HOPELESS * max(reading.least, reading.times * score)
+    ]
+    if len(few) < len(frames) and promising:
+        scores.update(_score_frames(truth, masks, protocol, promising, frames))
+    return scores
+
+
+def _score_frames(
+    truth: Sequence, masks: MaskFiles, protocol: SequenceProtocol, readings: List[Reading], frames: Array
+) -> Dict[str, float]:
+    """Return the IoU over all pixels of some frames by each reading; empty if they cannot be read."""
     labels, problems = _list_pairs(truth, protocol), Problems()
     tables = {reading.name: _make_table(labels) for reading in readings}
     count = len(labels) if _EXCHANGED in readings and 1 < len(labels) <= _MOST_OBJECTS else 0
     overlaps: Array = np.zeros((count, count), np.int64)
-    tried = list(readings)
-    for _, truth_masks, predictions, empty, _ in read_scored_blocks(truth, masks, protocol, problems):
+    for _, truth_masks, predictions, empty, _ in read_scored_blocks(truth, masks, protocol, problems, frames):
         if count:
             overlaps += _count_shared(labels, truth_masks, predictions, empty)
-        for reading in list(tried):
-            change, sides = reading.open(masks), (truth_masks, predictions)
-            if reading.name in _REDRAWN and len(empty.words) > _FEW_FRAMES:
-                of_few = _add_few_frames(tables[reading.name], labels, sides, change, empty)
-                score = _match_labels(of_few)
-                if score is not None and score < _HOPELESS * reading.least:
-                    tables[reading.name] = of_few
-                    tried.remove(reading)
-                    continue
-            _add_pixels(tables[reading.name], labels, truth_masks, change(predictions), empty)
+        for reading in readings:
+            _add_pixels(tables[reading.name], labels, truth_masks, reading.open(masks)(predictions), empty)
     if count:
         shared, union = tables[_EXCHANGED.name].sum(axis=(0, 1))
         best = int(overlaps[best_assignment(overlaps)].sum())
         tables[_EXCHANGED.name] = np.array([[[best, shared + union - best]]])
     scores = {name: _match_labels(table) for name, table in tables.items()}
     return {} if problems else {name: score for name, score in scores.items() if score is not None}
-
-
-def _add_few_frames(
-    table: Array, labels: _Labels, sides: Tuple[Stacks, Stacks], change: _Change, empty: Stack
-) -> Array:
-    """Return a table with the pixels of few frames of a block, evenly spread."""
-    few = np.array(spread_evenly(_FEW_FRAMES, len(empty.words)))
-    truth, predicted = ({label: stack.frames(few) for label, stack in side.items()} for side in sides)
-    sample = table.copy()
-    _add_pixels(sample, labels, truth, change(predicted), empty.frames(few))
-    return sample
 
 
 def _count_shared(objects: Iterable[str], truth_masks: Stacks, predictions: Stacks, empty: Stack) -> Array:
