@@ -68,6 +68,7 @@ typedef struct {
     int64_t y;
     uint64_t tail;                 /* the existing pixels of the last word */
     int count;                     /* the slots with pixels in this row or the one above */
+    uint8_t latest;                /* the latest label of the frame that was merged, or 0 */
     int32_t slots[LABELS];
     uint8_t is_listed[LABELS];
 } packer;
@@ -89,7 +90,7 @@ static int is_block(const sj_frames *all)
 static packer begin_frame(sj_frames *all, int64_t frame)
 {
     int64_t across = (all->width + WORD - 1) / WORD, step = all->frames * all->height * across;
-    packer one = {all, across, step, frame * all->height * across, 0, ~(uint64_t)0 >> (across * WORD - all->width), 0, {0}, {0}};
+    packer one = {all, across, step, frame * all->height * across, 0, ~(uint64_t)0 >> (across * WORD - all->width), 0, 0, {0}, {0}};
     memset(all->seen, 0, LABELS);
     return one;
 }
@@ -113,6 +114,35 @@ static int32_t take_slot(packer *one, uint8_t label)
     return slot;
 }
 
+/* Set bits of a slot's word, and extend its box. */
+static inline void set_bits(packer *one, int32_t slot, int64_t column, uint64_t bits)
+{
+    int32_t *box = one->all->boxes + 4 * slot;
+    one->all->words[slot * one->step + one->at + column] |= bits;
+    if (one->y < box[0]) box[0] = (int32_t)one->y;
+    if (one->y >= box[1]) box[1] = (int32_t)one->y + 1;
+    if (column < box[2]) box[2] = (int32_t)column;
+    if (column >= box[3]) box[3] = (int32_t)column + 1;
+}
+
+/* Set the bits of all labels except 0 under a word, whose `valid` bits are pixels; return 0 if no slot is free. */
+static int merge_word(packer *one, const uint8_t *labels, uint64_t valid, int64_t column)
+{
+    uint64_t bits = ~equal(labels, 0) & valid, rest = bits & ~equal(labels, one->latest);
+    if (bits != valid)
+        one->all->seen[0] = 1;
+    for (; rest; rest &= ~equal(labels, one->latest)) {
+        one->latest = labels[lowest(rest)];
+        one->all->seen[one->latest] = 1;
+    }
+    int32_t slot = bits ? take_slot(one, 1) : 0;
+    if (slot < 0)
+        return 0;
+    if (bits)
+        set_bits(one, slot, column, bits);
+    return 1;
+}
+
 /* Set the bits of the labels under a word, whose `valid` bits are pixels; return 0 if a label has no slot. */
 static int pack_word(packer *one, const uint8_t *labels, uint64_t valid, int64_t column)
 {
@@ -123,16 +153,11 @@ static int pack_word(packer *one, const uint8_t *labels, uint64_t valid, int64_t
     while (rest) {
         uint8_t label = labels[lowest(rest)];
         uint64_t bits = equal(labels, label) & valid;
-        int32_t slot = take_slot(one, all->merged ? 1 : label);
+        int32_t slot = take_slot(one, label);
         all->seen[label] = 1;
         if (slot < 0)
             return 0;
-        int32_t *box = all->boxes + 4 * slot;
-        all->words[slot * one->step + one->at + column] |= bits;
-        if (one->y < box[0]) box[0] = (int32_t)one->y;
-        if (one->y >= box[1]) box[1] = (int32_t)one->y + 1;
-        if (column < box[2]) box[2] = (int32_t)column;
-        if (column >= box[3]) box[3] = (int32_t)column + 1;
+        set_bits(one, slot, column, bits);
         rest &= ~bits;
     }
     return 1;
@@ -174,7 +199,9 @@ static int repack_word(packer *one, const uint8_t *row, int64_t column)
 {
     for (int i = 0; i < one->count; i++)
         one->all->words[one->slots[i] * one->step + one->at + column] = 0;
-    return pack_word(one, row + WORD * column, column + 1 == one->across ? one->tail : ~(uint64_t)0, column);
+    uint64_t valid = column + 1 == one->across ? one->tail : ~(uint64_t)0;
+    const uint8_t *labels = row + WORD * column;
+    return one->all->merged ? merge_word(one, labels, valid, column) : pack_word(one, labels, valid, column);
 }
 
 /* Pack the next row, of which whole words may be read. Marked words are packed, or all words if none is marked and

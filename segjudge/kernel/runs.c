@@ -484,6 +484,36 @@ static uint64_t flags_of(const uint8_t *row, int64_t count)
     return flags;
 }
 
+/* Exchange rows and columns of a square of bits: bit y of word x becomes bit x of word y. */
+static void transpose(uint64_t words[COLUMNS])
+{
+    uint64_t mask = 0xffffffffu;
+    for (int step = COLUMNS / 2; step; step /= 2, mask ^= mask << step)
+        for (int i = 0; i < COLUMNS; i = (i + step + 1) & ~step) {
+            uint64_t swap = (words[i] >> step ^ words[i + step]) & mask;
+            words[i] ^= swap << step;
+            words[i + step] ^= swap;
+        }
+}
+
+/* Take some columns of an image from the flags of its pixels: each column has `tall` words, with zeros after its rows. */
+static void take_columns(uint64_t *columns, const uint64_t *flags, int64_t across, int64_t height, int64_t tall)
+{
+    uint64_t words[COLUMNS];
+    memset(columns, 0, (size_t)(COLUMNS * tall) * sizeof *columns);
+    for (int64_t part = 0; part < tall; part++) {
+        int64_t first = COLUMNS * part, count = height - first < COLUMNS ? height - first : COLUMNS;
+        uint64_t any = 0;
+        for (int64_t y = 0; y < COLUMNS; y++)
+            any |= words[y] = y < count ? flags[(first + y) * across] : 0;
+        if (!any)
+            continue;
+        transpose(words);
+        for (int64_t x = 0; x < COLUMNS; x++)
+            columns[x * tall + part] = words[x];
+    }
+}
+
 /* Write the runs of an image's non-zero pixels, counted down its columns, as text, and their number of pixels.
  *
  * Return SJ_FULL if there is too little space. */
@@ -493,46 +523,42 @@ SJ_EXPORT int sj_encode(
     if (!pixels || !text || !length || !area || height < 1 || width < 1 || height > MOST_SIDE || width > MOST_SIDE
         || room < 0)
         return SJ_BAD_CALL;
-    /* The flags of pixels, row by row, and the rows of each column that differ from the pixel before. */
-    int64_t across = (width + COLUMNS - 1) / COLUMNS;
-    uint64_t *flags = malloc((size_t)(across * height) * sizeof *flags);
-    uint32_t *rows = malloc((size_t)(COLUMNS * height) * sizeof *rows), counts[COLUMNS];
-    if (!flags || !rows) {
-        free(flags);
-        free(rows);
+    int64_t across = (width + COLUMNS - 1) / COLUMNS, tall = (height + COLUMNS - 1) / COLUMNS;
+    uint64_t *flags = malloc((size_t)(across * (height + 1) + COLUMNS * tall) * sizeof *flags);
+    if (!flags)
         return SJ_NO_MEMORY;
-    }
+    uint64_t *used = flags + across * height, *columns = used + across; /* the union of all rows; some columns */
+    memset(used, 0, (size_t)across * sizeof *used);
     for (int64_t y = 0; y < height; y++)
-        for (int64_t x = 0; x < width; x += COLUMNS)
-            flags[y * across + x / COLUMNS] = flags_of(pixels + y * width + x, width - x < COLUMNS ? width - x : COLUMNS);
+        for (int64_t x = 0; x < width; x += COLUMNS) {
+            uint64_t row = flags_of(pixels + y * width + x, width - x < COLUMNS ? width - x : COLUMNS);
+            flags[y * across + x / COLUMNS] = row, used[x / COLUMNS] |= row;
+        }
     sj_writer writer = {text, text + room, 0, {0, 0}};
     int64_t last = 0, set = 0;
-    uint64_t carry = 0; /* whether the pixel before these columns is set */
+    uint64_t carry = 0; /* whether the pixel before is set */
     int status = SJ_FINE;
-    for (int64_t x = 0; x < width && status == SJ_FINE; x += COLUMNS) {
-        int64_t count = width - x < COLUMNS ? width - x : COLUMNS;
-        const uint64_t *words = flags + x / COLUMNS;
-        uint64_t before = words[(height - 1) * across] << 1 | carry, next = 0;
-        memset(counts, 0, sizeof counts);
-        for (int64_t y = 0; y < height; y++, before = next) {
-            next = words[y * across];
-            uint64_t changes = (next ^ before) & (~(uint64_t)0 >> (COLUMNS - count));
-            set += sj_ones(next);
-            for (; changes; changes &= changes - 1) {
-                int column = __builtin_ctzll(changes);
-                rows[column * height + counts[column]++] = (uint32_t)y;
-            }
+    for (int64_t x = 0; x < width && status == SJ_FINE; x++) {
+        if (x % COLUMNS == 0 && !used[x / COLUMNS] && !carry) {
+            x += COLUMNS - 1;
+            continue;
         }
-        carry = next >> (count - 1) & 1;
-        for (int64_t column = 0; column < count; column++)
-            for (uint32_t i = 0; i < counts[column] && status == SJ_FINE; i++) {
-                int64_t place = (x + column) * height + rows[column * height + i];
+        if (x % COLUMNS == 0)
+            take_columns(columns, flags + x / COLUMNS, across, height, tall);
+        for (int64_t part = 0; part < tall && status == SJ_FINE; part++) {
+            int64_t first = COLUMNS * part, count = height - first < COLUMNS ? height - first : COLUMNS;
+            uint64_t bits = columns[x % COLUMNS * tall + part];
+            uint64_t changes = (bits ^ (bits << 1 | carry)) & (~(uint64_t)0 >> (COLUMNS - count));
+            carry = bits >> (count - 1) & 1;
+            set += sj_ones(bits);
+            for (; changes && status == SJ_FINE; changes &= changes - 1) {
+                int64_t place = x * height + first + __builtin_ctzll(changes);
                 status = sj_put_run(&writer, place - last) ? SJ_FINE : SJ_FULL;
                 last = place;
             }
+        }
     }
     free(flags);
-    free(rows);
     if (status == SJ_FINE && last < height * width && !sj_put_run(&writer, height * width - last))
         status = SJ_FULL;
     *length = writer.at - text, *area = set;
