@@ -28,17 +28,12 @@ from .distances import SQUARES, Surroundings
 from .overlaps import SLACK, PairGroups, Pairs, SegmentRules, shape_of_table
 from .run_lengths import MaskTexts, pack_texts
 from .stack import WORD, Array, Size, Stack, Stacks, words_across
+from .volumes import FINE, FULL, MAPS, VolumeKernel
 
-#: The statuses of functions.
-_FINE, _FULL = 0, 2
 #: The number of one-byte labels.
 LABELS = 256
-#: The types of numbers in a label map.
-_MAPS = ("|u1", "<u2", "<u4")
 #: The initial space for pairs of labels, which grows fourfold, and its maximum.
 _FIRST_PAIRS, _MOST_PAIRS = 1 << 18, 1 << 26
-#: The initial space for places on a surface, which grows by a half.
-_FIRST_PLACES = 1 << 15
 #: The initial space for a mask's run lengths, beside one character per pixel; it grows eightfold.
 _FIRST_TEXT = 1 << 12
 #: The number of columns in a table of records.
@@ -47,11 +42,8 @@ _RECORD_COLUMNS = 16
 _SHORTEST_RECORD, _SHORTEST_FRAME = 60, 5
 
 
-class Kernel:
+class Kernel(VolumeKernel):
     """The library's functions on arrays, which return None for unsupported input."""
-
-    def __init__(self, library: ctypes.CDLL) -> None:
-        self.library = library
 
     def compare(self, pairs: List[Tuple[Stack, Stack]], disk: Tuple[Tuple[int, int, int], ...]) -> Optional[Array]:
         """Return the seven counts of pairs of masks over the same frames: (pairs, 7, frames)."""
@@ -69,7 +61,7 @@ class Kernel:
         status = self.library.sj_compare(
             addresses, windows, len(masks), indices, len(pairs), frames, *size, _columns(disk), len(disk), counts
         )
-        return counts if status == _FINE else None
+        return counts if status == FINE else None
 
     def find_small_runs(
         self, stack: Stack, small: Size, above: int, picked: Array, before: Array
@@ -85,33 +77,33 @@ class Kernel:
         columns[: len(behind)] = behind
         window = (words, *words.shape, picked, len(picked), columns, len(columns))
         places, count = (above * small[1], small[1], small[0] * small[1]), ctypes.c_int64(0)
-        room, status = 2 * len(words) * (len(picked) + 1), _FULL
-        while status == _FULL:
+        room, status = 2 * len(words) * (len(picked) + 1), FULL
+        while status == FULL:
             starts, ends = np.empty(room, np.int64), np.empty(room, np.int64)
             status = self.library.sj_small_runs(*window, *places, starts, ends, room, ctypes.byref(count))
             room *= 4
-        return (starts[: count.value], ends[: count.value]) if status == _FINE else None
+        return (starts[: count.value], ends[: count.value]) if status == FINE else None
 
     def write_groups(self, numbers: Array, groups: int) -> Optional[bytes]:
         """Return numbers in groups of seven bits, lowest first, with at most this many bytes each."""
         out, length = np.empty(groups * len(numbers), np.uint8), ctypes.c_int64(0)
         status = self.library.sj_groups(numbers, len(numbers), groups, out, len(out), ctypes.byref(length))
-        return out[: length.value].tobytes() if status == _FINE else None
+        return out[: length.value].tobytes() if status == FINE else None
 
     def grow(self, words: Array, halves: Array) -> Optional[Array]:
         """Return masks grown by a disk with these half widths by rows from its centre."""
         out = np.empty(words.shape, np.uint64)
-        return out if self.library.sj_grow(words, *words.shape, halves, len(halves), out) == _FINE else None
+        return out if self.library.sj_grow(words, *words.shape, halves, len(halves), out) == FINE else None
 
     def read_png(self, data: bytes, size: Size, *, colours: bool) -> Optional[Array]:
         """Return each pixel's byte, or red + 256 × green + 65,536 × blue, of a PNG; None for unusual ones."""
         numbers = np.empty(size, np.uint32 if colours else np.uint8)
         status = self.library.sj_read_png(data, len(data), *size, colours, numbers)
-        return numbers if status == _FINE else None
+        return numbers if status == FINE else None
 
     def label_pairs(self, truth: Array, prediction: Array) -> Optional[Tuple[Array, Array]]:
         """Return the pairs of labels (rows) at the same pixels, and their numbers of pixels."""
-        if truth.shape != prediction.shape or not all(side.dtype.str in _MAPS for side in (truth, prediction)):
+        if truth.shape != prediction.shape or not all(side.dtype.str in MAPS for side in (truth, prediction)):
             return None
         if not truth.size:
             return None
@@ -125,10 +117,10 @@ class Kernel:
         begun, count = ctypes.c_int64(0), ctypes.c_int64(0)
         count_on = self.library.sj_label_pairs
         status = count_on(*sides, labels, pixels, len(pixels), ctypes.byref(begun), ctypes.byref(count))
-        while status == _FULL and 4 * len(pixels) <= _MOST_PAIRS:
+        while status == FULL and 4 * len(pixels) <= _MOST_PAIRS:
             labels, pixels = np.resize(labels, (4 * len(labels), 2)), np.resize(pixels, 4 * len(pixels))
             status = count_on(*sides, labels, pixels, len(pixels), ctypes.byref(begun), ctypes.byref(count))
-        return (labels[: count.value], pixels[: count.value]) if status == _FINE else None
+        return (labels[: count.value], pixels[: count.value]) if status == FINE else None
 
     def label_table(
         self,
@@ -142,13 +134,13 @@ class Kernel:
 
         Only the bits of a mask count in labels. `places` may map a label of the truth to its row.
         """
-        if truth.size != prediction.size or not all(side.dtype.str in _MAPS for side in (truth, prediction)):
+        if truth.size != prediction.size or not all(side.dtype.str in MAPS for side in (truth, prediction)):
             raise ValueError("two maps of one size are compared, of 8, 16 or 32 bits")
         table, ends = np.zeros(shape, np.int64), shape[0] if places is None else len(places)
         status = self.library.sj_label_table(
             truth, truth.itemsize, prediction, prediction.itemsize, truth.size, mask, places, ends, *shape, table
         )
-        return table if status == _FINE else None
+        return table if status == FINE else None
 
     def match_segments(
         self, truth: Array, values: Optional[Array], prediction: Array, rules: SegmentRules
@@ -159,7 +151,7 @@ class Kernel:
         ordered by class and number; and the unmatched segments by class, missed ones first. `values` may map the
         truth's numbers to labels with object numbers.
         """
-        if truth.size != prediction.size or truth.dtype.str not in _MAPS:
+        if truth.size != prediction.size or truth.dtype.str not in MAPS:
             return None
         count, labels = rules.count_of_classes, len(rules.classes)
         cells, matches = np.zeros((count, labels), np.int64), np.empty((truth.size, 3), np.uint32)
@@ -167,7 +159,7 @@ class Kernel:
         sides = (truth, truth.itemsize, values, 0 if values is None else len(values), prediction, prediction.size)
         classes = (rules.classes, labels, count, rules.things, rules.has_values, rules.fewest_points)
         status = self.library.sj_segments(*sides, *classes, cells, matches, ctypes.byref(number), unmatched)
-        return (cells, matches[: number.value], unmatched) if status == _FINE else None
+        return (cells, matches[: number.value], unmatched) if status == FINE else None
 
     def boundaries(self, labels: Array, reach: int, inner: int) -> Optional[Array]:
         """Return a map in which pixels surrounded by their own label share one."""
@@ -175,7 +167,7 @@ class Kernel:
             return None
         out = np.empty(labels.shape, np.uint32)
         status = self.library.sj_boundaries(labels, *labels.shape, reach, inner, out)
-        return out if status == _FINE else None
+        return out if status == FINE else None
 
     def measure_surroundings(self, truth: Array, values: Array, least: int, near_square: int) -> Optional[Surroundings]:
         """Return an object's surroundings: sums by distance, and the map of nearest values."""
@@ -185,107 +177,7 @@ class Kernel:
         status = self.library.sj_survey(
             truth.view(np.uint8), values, *values.shape, least, near_square, excess, SQUARES, spread
         )
-        return Surroundings(excess, spread) if status == _FINE else None
-
-    def find_boxes(self, labels: Array, end: int) -> Optional[Tuple[Array, Array]]:
-        """Return the voxels of each label below an end, of a volume, and its box: from and to along z, y and x."""
-        if labels.dtype.str not in _MAPS:
-            return None
-        voxels, boxes = np.zeros(end, np.int64), np.zeros((end, 6), np.int64)
-        status = self.library.sj_boxes(labels, labels.itemsize, *labels.shape, end, voxels, boxes)
-        return (voxels, boxes) if status == _FINE else None
-
-    def find_surface(self, labels: Array, chosen: Tuple[int, ...], limit: int) -> Optional[Tuple[int, Array, Array]]:
-        """Return the number of corners on the surface of some labels, their positions and the codes of their voxels.
-
-        Positions and codes are empty if there are more than the limit.
-        """
-        if labels.dtype == bool:
-            labels = labels.view(np.uint8)
-        if labels.dtype.str not in _MAPS or not labels.size or labels.strides[2] != labels.itemsize:
-            return None
-        flags = np.zeros(max(chosen) + 1, np.uint8)
-        flags[list(chosen)] = 1
-        volume = (labels.ctypes.data, labels.itemsize, *labels.shape, *labels.strides[:2], flags, len(flags))
-        begun, count = ctypes.c_int64(0), ctypes.c_int64(0)
-        room, status = max(_FIRST_PLACES, labels.shape[2] + 1), _FULL
-        positions, codes = np.empty(room, np.int32), np.empty(room, np.uint8)
-        while status == _FULL and count.value <= limit:
-            if begun.value:
-                room += room // 2
-                positions.resize(room, refcheck=False)  # in place, without a copy beside it
-                codes.resize(room, refcheck=False)
-            status = self.library.sj_surface(*volume, positions, codes, room, ctypes.byref(begun), ctypes.byref(count))
-        if status == _FULL:
-            status = self.library.sj_surface(*volume, None, None, room, ctypes.byref(begun), ctypes.byref(count))
-        listed = count.value if count.value <= limit else 0
-        positions.resize(listed, refcheck=False)
-        codes.resize(listed, refcheck=False)
-        return (count.value, positions, codes) if status == _FINE else None
-
-    def find_blocks(self, places: Array, shape: Tuple[int, ...], bits: int) -> Optional[Array]:
-        """Return the number of the block of each position in a volume; the sides of blocks have this many bits."""
-        if places.dtype != np.int32:
-            return None
-        blocks = np.zeros(len(places), np.int32)
-        status = self.library.sj_find_blocks(places, len(places), *shape, bits, blocks)
-        return blocks if status == _FINE else None
-
-    def find_runs(self, mask: Array, offset: int, kind: type) -> Optional[Array]:
-        """Return where the runs of a mask start and end, from the position of its first voxel on.
-
-        A voxel of background follows each row, and such a row each plane.
-        """
-        if mask.dtype != bool or not mask.size:
-            return None
-        room, count = max(_FIRST_PLACES, 2), ctypes.c_int64(0)
-        for _ in range(2):
-            edges: Array = np.zeros(room, kind)
-            volume = (mask.view(np.uint8), *mask.shape, offset)
-            status = self.library.sj_find_runs(*volume, edges, edges.itemsize, room, ctypes.byref(count))
-            room = count.value
-            if status != _FULL:
-                break
-        return edges[: count.value] if status == _FINE else None
-
-    def draw_runs(
-        self, starts: Array, ends: Array, rows: Tuple[int, int], box: Tuple[Tuple[int, int], ...]
-    ) -> Optional[Array]:
-        """Return 1 for the voxels of runs in a box, and 0 for others, given the rows of a plane and their length."""
-        if starts.dtype != ends.dtype or starts.dtype.str not in ("<i4", "<i8"):
-            return None
-        mask, sides = np.zeros([end - start for start, end in box], np.uint8), np.array(box)
-        status = self.library.sj_draw_runs(starts, ends, starts.itemsize, len(starts), *rows, sides, mask)
-        return mask if status == _FINE else None
-
-    def find_components(self, starts: Array, ends: Array, rows: Array) -> Optional[Array]:
-        """Return the component of each run of voxels, from 0 in the order of their first runs.
-
-        A run joins those that it meets after it is moved by a step to a row behind, and widened by 0 or 1.
-        """
-        if starts.dtype != ends.dtype or starts.dtype.str not in ("<i4", "<i8"):
-            return None
-        names = np.zeros(len(starts), np.int32)
-        status = self.library.sj_components(starts, ends, starts.itemsize, len(starts), rows, len(rows), names)
-        return names if status == _FINE else None
-
-    def find_distances(
-        self,
-        queries: Array,
-        places: Array,
-        shape: Tuple[int, ...],
-        spacing: Tuple[float, float, float],
-        limit: float,
-    ) -> Optional[Array]:
-        """Return the distance of each query to the nearest place; both are positions in a volume, in its order.
-
-        It is infinite if its square is not below the limit.
-        """
-        if queries.dtype != np.int32 or places.dtype != np.int32:
-            return None
-        squares, numbers = np.zeros(len(queries)), np.array([*spacing, limit])
-        status = self.library.sj_squares(queries, len(queries), places, len(places), *shape, numbers, squares)
-        return np.sqrt(squares, out=squares) if status == _FINE else None
+        return Surroundings(excess, spread) if status == FINE else None
 
     def check_runs(self, texts: List[str], pixels: Array) -> Tuple[Array, Array]:
         """Return the fault (a key of `run_lengths.FAULTS`, or 0) and the area of each mask."""
@@ -299,25 +191,25 @@ class Kernel:
         """Return the boxes (x, y, width, height) around masks, all 0 for empty ones; None if one is unusual."""
         masks, boxes = pack_texts(texts), np.zeros((len(texts), 4), np.int64)
         sides = (masks.text, len(masks.text), np.append(0, masks.stops), len(texts))
-        return boxes if self.library.sj_mask_boxes(*sides, sizes, boxes) == _FINE else None
+        return boxes if self.library.sj_mask_boxes(*sides, sizes, boxes) == FINE else None
 
     def paint(self, texts: List[str], labels: Array, pixels: int) -> Optional[Array]:
         """Return the label of each pixel of masks of one image, 0 for none; None if one is faulty or two overlap."""
         masks, painted = pack_texts(texts), np.zeros(pixels, np.uint8)
         sides = (masks.text, len(masks.text), np.append(0, masks.stops), len(texts))
         status = self.library.sj_paint_runs(*sides, labels, pixels, painted)
-        return painted if status == _FINE else None
+        return painted if status == FINE else None
 
     def encode(self, labels: Array) -> Optional[Tuple[str, int]]:
         """Return the run lengths of all non-zero pixels of an image, and their number."""
         pixels = labels if labels.dtype == np.uint8 else (labels != 0).view(np.uint8)
         room, length, area = _FIRST_TEXT + pixels.size, ctypes.c_int64(0), ctypes.c_int64(0)
-        status = _FULL
-        while status == _FULL and room <= 16 * pixels.size + _FIRST_TEXT:
+        status = FULL
+        while status == FULL and room <= 16 * pixels.size + _FIRST_TEXT:
             text = np.empty(room, np.uint8)
             status = self.library.sj_encode(pixels, *pixels.shape, text, room, ctypes.byref(length), ctypes.byref(area))
             room *= 8
-        return (text[: length.value].tobytes().decode("ascii"), area.value) if status == _FINE else None
+        return (text[: length.value].tobytes().decode("ascii"), area.value) if status == FINE else None
 
     def first_overlap(self, masks: MaskTexts, pixels: Array, groups: Array) -> Optional[int]:
         """Return the first group of which two masks share pixels, or the number of groups; None for invalid masks.
@@ -328,7 +220,7 @@ class Kernel:
         bounds = np.append(0, masks.stops)
         sides = (masks.text, len(masks.text), bounds, len(masks), pixels)
         status = self.library.sj_first_overlap(*sides, groups, len(groups) - 1, group)
-        return int(group[0]) if status == _FINE else None
+        return int(group[0]) if status == FINE else None
 
     def overlaps(self, predictions: MaskTexts, truths: MaskTexts, pairs: Pairs) -> Array:
         """Return the number of shared pixels of each pair of masks."""
@@ -353,9 +245,9 @@ class Kernel:
                 texts.text, length, bounds, len(texts), shown, pixels, len(pixels), frames, len(frames) - 1, out, room,
                 stops, area,
             )  # fmt: skip
-            if status == _FINE:
+            if status == FINE:
                 return MaskTexts(out[: stops[-1]].tobytes(), stops[:-1], stops[1:]), area
-            if status != _FULL:
+            if status != FULL:
                 break
         return None
 
@@ -378,7 +270,7 @@ class Kernel:
             status = self.library.sj_records(
                 data, length, each, len(rows), rows, masks, frames, numbers, ring_ends, odd, rooms, used
             )
-            if status != _FINE:
+            if status != FINE:
                 continue
             count, end, frame_count, number_count, ring_count, odd_count, points = used.tolist()
             # Copies, since otherwise the rows would keep the memory of all possible ones.
@@ -411,9 +303,9 @@ class Kernel:
                 rings.numbers, len(rings.numbers), rings.ends, len(rings.ends) - 1, rings.masks, count, sizes, out,
                 room, stops, area,
             )  # fmt: skip
-            if status == _FINE:
+            if status == FINE:
                 return MaskTexts(_text(out, stops[-1] if count else 0), np.append(0, stops)[:-1], stops), area
-            if status != _FULL:
+            if status != FULL:
                 break
             room *= 4
         return None
@@ -481,7 +373,7 @@ class Kernel:
             return None
         detections = (pairs.prediction, pairs.truth, len(oks), predicted, len(predicted))
         columns = (truth.points, truth.marked.view(np.uint8), truth.sigmas, truth.area, truth.boxes)
-        return oks if self.library.sj_similarities(*detections, *columns, sets, points, oks) == _FINE else None
+        return oks if self.library.sj_similarities(*detections, *columns, sets, points, oks) == FINE else None
 
 
 def _text(characters: Array, length: int) -> bytes:
@@ -515,7 +407,7 @@ def _columns(disk: Tuple[Tuple[int, int, int], ...]) -> ctypes.Array[ctypes.c_in
 
 def _require_fine(status: int) -> None:
     """Raise ValueError if the kernel rejected a call."""
-    if status != _FINE:
+    if status != FINE:
         raise ValueError(f"the kernel returned {status}")
 
 
@@ -572,13 +464,13 @@ class PackedFrames:
     def _add(
         self, pack: Callable[..., int], frame: int, data: Union[bytes, int], length: int, limit: int, *, merge: bool
     ) -> bool:
-        block, status = self._block, _FULL
+        block, status = self._block, FULL
         block.merged = merge
-        while status == _FULL and block.used <= limit:
+        while status == FULL and block.used <= limit:
             if block.used == len(self._words):
                 self._take_words(np.concatenate([self._words, np.zeros_like(self._words)])[: LABELS - 1])
             status = pack(ctypes.byref(block), frame, data, length)
-        return status == _FINE and bool(block.used <= limit)
+        return status == FINE and bool(block.used <= limit)
 
     def _take_words(self, words: Array) -> None:
         self._words = words

@@ -21,7 +21,7 @@ from .run_lengths import pack_texts
 from .stack import Size, Stack
 
 #: The value that a library's `sj_abi` must return.
-_ABI = 32
+_ABI = 33
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library in this folder, beside a file with its checksum.
@@ -73,6 +73,8 @@ _SIGNATURES = {
     "sj_survey": "u1[] u1[] i8 i8 u4 i4 i8[] i8 u1[]",
     "sj_boxes": "[] i4 i8 i8 i8 i8 i8[] i8[]",
     "sj_surface": "* i4 i8 i8 i8 i8 i8 u1[] i8 i4[] u1[] i8 * *",
+    "sj_border": "u1[] i8 i8 i8 i4 i4[] i8 * *",
+    "sj_grow_volume": "u1[] i8 i8 i8 i8 u1[]",
     "sj_find_runs": "u1[] i8 i8 i8 i8 [] i4 i8 *",
     "sj_draw_runs": "[] [] i4 i8 i8 i8 i8[] u1[]",
     "sj_components": "[] [] i4 i8 i8[] i8 i4[]",
@@ -224,6 +226,11 @@ def _volumes(kernel: Kernel) -> _Answers:
     codes = [128, 8, 32, 2, 64, 4, 16, 129, 8, 32, 2, 64, 4, 16, 1]
     yield kernel.find_surface(mask, (1,), 15), [15, corners, codes]
     yield kernel.find_surface(mask, (1,), 14), [15, [], []]
+    # In two rows of three, all but the second voxel, whose row reaches both ends, have a neighbour outside.
+    row = np.array([[[1, 1, 1], [0, 1, 0]]], bool)
+    yield [kernel.find_border(row, open_ends=is_open) for is_open in (False, True)], [[0, 1, 2, 4], [0, 2, 4]]
+    yield kernel.grow_volume(mask, 1), [[[1, 1], [1, 1]]] * 2
+    yield kernel.grow_volume(mask[:1], 1), [[[1, 1], [1, 1]]]
     places = np.arange(4, dtype=np.int32)
     yield kernel.find_blocks(places + np.int32(1), (2, 2, 3), 1), [0, 1, 0, 0]
     far = [3.0, 3.0016662039607267, 3.0066592756745814]

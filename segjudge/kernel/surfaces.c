@@ -1,4 +1,5 @@
-/* A label map (z, y, x) -> the corners on the surface of a region, as a list; and the blocks of such places.
+/* A label map (z, y, x) -> the corners on the surface of a region, as a list; and the blocks of such places. A mask ->
+ * its border, and the mask after growing.
  *
  * Voxels of the region are bits of words, so that 64 corners are passed at once where all voxels around them are
  * alike. */
@@ -212,5 +213,135 @@ SJ_EXPORT int sj_find_blocks(
         }
         blocks[each] = block + ((place - start) >> bits);
     }
+    return SJ_FINE;
+}
+
+/* ── masks ───────────────────────────────────────────────────────────────── */
+
+/* List the voxels of a row of bits that have a neighbour outside, given the rows around it. With open ends, nothing is
+ * beside the row. */
+static int64_t list_border(
+    const uint64_t *row, const uint64_t *const *around, int64_t width, int open_ends, int64_t position, int32_t *positions)
+{
+    int64_t words = width / WORD + 1, count = 0;
+    uint64_t carried = open_ends != 0;
+    for (int64_t word = 0; word < words; word++) {
+        uint64_t bits = row[word], inner = bits << 1 | carried, right = bits >> 1;
+        carried = bits >> (WORD - 1);
+        if (!bits)
+            continue;
+        if (word + 1 < words)
+            right |= row[word + 1] << (WORD - 1);
+        if (open_ends && (width - 1) / WORD == word)
+            right |= (uint64_t)1 << (width - 1) % WORD;
+        inner &= right;
+        for (int side = 0; side < 4; side++)
+            inner &= around[side][word];
+        for (uint64_t left = bits & ~inner; left; left &= left - 1)
+            positions[count++] = (int32_t)(position + WORD * word + first_bit(left));
+    }
+    return count;
+}
+
+/* Return a mask as a region of one label. */
+static region region_of(const uint8_t *mask, int64_t depth, int64_t height, int64_t width)
+{
+    static const uint8_t chosen[2] = {0, 1};
+    int fits = height > 0 && height < MOST_SIDE && width > 0 && width < MOST_SIDE;
+    return (region){mask, 1, depth, height, width, fits ? height * width : 0, width, chosen, 2, 1};
+}
+
+/* List the positions of the voxels of a mask of 0 and 1 that have one of six neighbours outside it, from a row on, in
+ * the order of the volume; the outside of the volume counts unless ends are open. The space is filled up to a count. */
+SJ_EXPORT int sj_border(
+    const uint8_t *mask, int64_t depth, int64_t height, int64_t width, int32_t open_ends, int32_t *positions, int64_t room,
+    int64_t *begun, int64_t *count)
+{
+    region of = region_of(mask, depth, height, width);
+    if (!is_region(&of) || !positions || !begun || !count || *count < 0 || *count > room || *begun < 0
+        || *begun > depth * height)
+        return SJ_BAD_CALL;
+    int64_t words = width / WORD + 1, cells = (height + 2) * words, row = *begun;
+    uint64_t *bits = calloc((size_t)(3 * cells + words * WORD / 8), sizeof *bits);
+    if (!bits)
+        return SJ_NO_MEMORY;
+    space in = {{NULL, NULL}, (uint8_t *)(bits + 3 * cells), words};
+    uint64_t *planes[3] = {bits, bits + cells, bits + 2 * cells};
+    int64_t ready = row / height - 2; /* the last plane of bits */
+    for (; row < depth * height && room - *count >= width; row++) {
+        int64_t z = row / height, y = row % height;
+        while (ready < z + 1) {
+            ready++;
+            read_plane(&of, ready, &in, planes[(ready + 3) % 3]);
+        }
+        const uint64_t *at = planes[z % 3] + (y + 1) * words;
+        const uint64_t *around[4] = {at - words, at + words, planes[(z + 2) % 3] + (y + 1) * words,
+                                     planes[(z + 1) % 3] + (y + 1) * words};
+        if (open_ends) {
+            around[0] = y ? around[0] : at, around[1] = y + 1 < height ? around[1] : at;
+            around[2] = z ? around[2] : at, around[3] = z + 1 < depth ? around[3] : at;
+        }
+        *count += list_border(at, around, width, open_ends, row * width, positions + *count);
+    }
+    *begun = row;
+    free(bits);
+    return row < depth * height ? SJ_FULL : SJ_FINE;
+}
+
+/* Write a row of bits united with its neighbours: with the rows in its plane and before and behind it, widened by a
+ * voxel, and with those beside the latter. */
+static void grow_row(const uint64_t *row, int64_t words, int64_t plane, int64_t width, uint64_t *out)
+{
+    uint64_t carried = 0, next = 0, near[2];
+#define NEAR(at) (row[at] | row[(at) - words] | row[(at) + words] | row[(at) - plane] | row[(at) + plane])
+    near[0] = NEAR(0);
+    for (int64_t word = 0; word < words; word++) {
+        near[1] = word + 1 < words ? NEAR(word + 1) : 0;
+        next = near[1] << (WORD - 1);
+        out[word] = near[0] | near[0] << 1 | carried | near[0] >> 1 | next | row[word - plane - words]
+            | row[word - plane + words] | row[word + plane - words] | row[word + plane + words];
+        carried = near[0] >> (WORD - 1);
+        near[0] = near[1];
+    }
+#undef NEAR
+    out[words - 1] &= ((uint64_t)1 << width % WORD) - 1;
+}
+
+/* Write bits as bytes of 0 and 1, eight at once. */
+static void unpack_row(const uint64_t *bits, int64_t width, uint8_t *out)
+{
+    for (int64_t x = 0; x < width; x += 8) {
+        uint64_t bytes = (bits[x / WORD] >> x % WORD & 0xff) * 0x0101010101010101u & 0x8040201008040201u;
+        bytes = (bytes + 0x7f7f7f7f7f7f7f7fu) >> 7 & 0x0101010101010101u;
+        memcpy(out + x, &bytes, (size_t)(width - x < 8 ? width - x : 8));
+    }
+}
+
+/* Write a mask of 0 and 1 after some steps to 18 neighbours. */
+SJ_EXPORT int sj_grow_volume(
+    const uint8_t *mask, int64_t depth, int64_t height, int64_t width, int64_t steps, uint8_t *out)
+{
+    region of = region_of(mask, depth, height, width);
+    if (!is_region(&of) || !out || steps < 0 || steps > MOST_SIDE)
+        return SJ_BAD_CALL;
+    int64_t words = width / WORD + 1, plane = (height + 2) * words, cells = (depth + 2) * plane;
+    /* Empty rows and planes are around both masks. */
+    uint64_t *bits = calloc((size_t)(2 * cells + words * WORD / 8), sizeof *bits);
+    if (!bits)
+        return SJ_NO_MEMORY;
+    space in = {{bits, bits + cells}, (uint8_t *)(bits + 2 * cells), words};
+    for (int64_t z = 0; z < depth; z++)
+        read_plane(&of, z, &in, in.planes[0] + (z + 1) * plane);
+    for (int64_t step = 0; step < steps; step++)
+        for (int64_t z = 0; z < depth; z++)
+            for (int64_t y = 0; y < height; y++) {
+                int64_t row = (z + 1) * plane + (y + 1) * words;
+                grow_row(in.planes[step & 1] + row, words, plane, width, in.planes[~step & 1] + row);
+            }
+    for (int64_t z = 0; z < depth; z++)
+        for (int64_t y = 0; y < height; y++)
+            unpack_row(
+                in.planes[steps & 1] + (z + 1) * plane + (y + 1) * words, width, out + (z * height + y) * width);
+    free(bits);
     return SJ_FINE;
 }

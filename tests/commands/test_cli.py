@@ -382,9 +382,9 @@ _SHARP = str(ROOT / "examples/instances-dev/sharp.json")
         ("import segjudge", 1, 8, _SLOW | {"numpy", "argparse", "typing", "pathlib"}),
         ("main(['--help'])", 10, 50, _SLOW | {"numpy", "dataclasses", "json", "zipfile", "pathlib"}),
         ("main(['score', '--help'])", 33, 102, _SLOW | {"numpy"}),
-        (f"main(['score', {str(STRONG)!r}, '--phase', 'sequences-dev'])", 84, 190, _SCORING),
-        (f"main(['score', {str(STRONG)!r}, '--truth', {_TRUTHS[0]!r}, '--protocol', 'davis2017'])", 74, 186, _ON_TRUTH),
-        (f"main(['score', {_SHARP!r}, '--truth', {_TRUTHS[1]!r}, '--protocol', 'places2017'])", 77, 187, _ON_TRUTH),
+        (f"main(['score', {str(STRONG)!r}, '--phase', 'sequences-dev'])", 85, 190, _SCORING),
+        (f"main(['score', {str(STRONG)!r}, '--truth', {_TRUTHS[0]!r}, '--protocol', 'davis2017'])", 75, 186, _ON_TRUTH),
+        (f"main(['score', {_SHARP!r}, '--truth', {_TRUTHS[1]!r}, '--protocol', 'places2017'])", 78, 187, _ON_TRUTH),
     ],
     ids=["import", "help", "score --help", "score --phase", "score sequences", "score instances"],
 )

@@ -974,7 +974,7 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
     for name in (
         "sj_pack_png", "sj_pack_labels", "sj_read_png", "sj_compare", "sj_check_runs", "sj_mask_boxes", "sj_paint_runs", "sj_encode", "sj_first_overlap", "sj_overlaps", "sj_records", "sj_draw",
         "sj_join_frames", "sj_order", "sj_similar_pairs", "sj_box_overlaps", "sj_match", "sj_curves", "sj_label_pairs", "sj_label_table", "sj_segments", "sj_boundaries", "sj_survey",
-        "sj_boxes", "sj_surface", "sj_find_blocks", "sj_components", "sj_find_runs", "sj_draw_runs", "sj_squares", "sj_similarities", "sj_small_runs", "sj_groups", "sj_grow",
+        "sj_boxes", "sj_surface", "sj_border", "sj_grow_volume", "sj_find_blocks", "sj_components", "sj_find_runs", "sj_draw_runs", "sj_squares", "sj_similarities", "sj_small_runs", "sj_groups", "sj_grow",
     ):  # fmt: skip
         for result in (0, -1, 1):
             with pytest.raises(library.KernelError, match="self-test"):
@@ -993,6 +993,8 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_boundaries(None, 1, 1, 1, 1, None) == -1
     assert LOADED.sj_boxes(None, 1, 1, 1, 1, 1, None, None) == -1
     assert LOADED.sj_surface(None, 1, 1, 1, 1, 1, 1, None, 1, None, None, 1, None, None) == -1
+    assert LOADED.sj_border(None, 1, 1, 1, 0, None, 1, None, None) == -1
+    assert LOADED.sj_grow_volume(None, 1, 1, 1, 1, None) == -1
     assert LOADED.sj_small_runs(None, 1, 1, 1, None, 1, None, 65, 0, 1, 1, None, None, 1, None) == -1
     assert LOADED.sj_groups(None, 1, 4, None, 4, None) == LOADED.sj_grow(None, 1, 1, 1, None, 1, None) == -1
     assert LOADED.sj_find_blocks(None, 1, 1, 1, 1, 2, None) == -1
@@ -1036,6 +1038,8 @@ def test_arrays_of_other_kinds_and_sizes_than_the_kernel_takes_are_left_to_numpy
     assert KERNEL.find_surface(volume, (1,), 9) is not None
     for array in (labels.astype(np.int64), labels.T, labels[:0]):
         assert KERNEL.find_surface(array[None], (1,), 9) is None
+    for array in (labels[None], volume[:, :0]):
+        assert KERNEL.find_border(array) is KERNEL.grow_volume(array, 1) is None
     places, shape = np.array([0, 3], np.int32), (1, 2, 2)
     assert KERNEL.find_distances(places, places, shape, (1, 1, 1), 9) is not None
     assert (

@@ -59,6 +59,10 @@ def grow(mask: Array, steps: int) -> Array:
     """Return a mask after this many steps to 18 neighbours."""
     if not steps:
         return mask
+    kernel = backend().kernel
+    grown = kernel.grow_volume(mask, steps) if kernel else None
+    if grown is not None:
+        return grown
     width = mask.shape[2]
     packed = pack(np.pad(mask, ((0, 0), (0, 0), (0, -width % WORD))))
     words = np.ascontiguousarray(packed.transpose(2, 0, 1))
@@ -201,7 +205,9 @@ class Components:
         sizes: Array = np.zeros(self.total, np.int64)
         for start in range(0, self.runs.total, _CHUNK):
             chunk = slice(start, start + _CHUNK)
-            np.add.at(sizes, self.names[chunk], self.runs.ends[chunk] - self.runs.starts[chunk])
+            # Of these types numpy adds fast.
+            lengths = (self.runs.ends[chunk] - self.runs.starts[chunk]).astype(np.int64)
+            np.add.at(sizes, self.names[chunk].astype(np.intp), lengths)
         return sizes
 
     def name_within(self, runs: Runs) -> Components:
@@ -227,7 +233,7 @@ class Components:
             chunk = slice(start, start + _CHUNK)
             starts = self.runs.starts[chunk].astype(np.int64)
             places = (starts % width * height + starts // width % height) * depth + starts // (height * width)
-            np.minimum.at(firsts, self.names[chunk], places)
+            np.minimum.at(firsts, self.names[chunk].astype(np.intp), places)
         ranks = np.empty(self.total, np.int32)
         ranks[np.argsort(firsts)] = np.arange(self.total, dtype=np.int32)
         return self.regroup(ranks)
@@ -360,7 +366,7 @@ def group_by_touch(components: Components, neighbours: Components) -> Array:
     for plane, row, reach in ((0, 0, 1), *half, *((-plane, -row, reach) for plane, row, reach in half)):
         offset = (plane * components.runs.shape[1] + row) * components.runs.shape[2]
         for runs, partners in _pair_runs(components.runs, neighbours.runs, offset, reach):
-            np.minimum.at(firsts, components.names[runs], neighbours.names[partners])
+            np.minimum.at(firsts, components.names[runs].astype(np.intp), neighbours.names[partners].astype(np.int64))
     groups: Array = np.unique(firsts, return_inverse=True)[1].astype(np.int32)
     return groups
 
@@ -372,7 +378,12 @@ def compare_components(truth: Array, prediction: Array, neighbours: int) -> Shar
 
 
 def _add_up(codes: Array, counts: Array) -> Tuple[Array, Array]:
-    """Return the distinct codes in their order, and the sum of each one's counts."""
+    """Return the distinct codes in their order, and the sum of each one's counts, which are positive."""
+    end = int(codes.max(initial=-1)) + 1
+    if end <= 2 * len(codes):
+        sums = np.bincount(codes, counts).astype(np.int64)
+        distinct = np.flatnonzero(sums)
+        return distinct, sums[distinct]
     distinct, places = np.unique(codes, return_inverse=True)
     return distinct, np.bincount(places, weights=counts, minlength=len(distinct)).astype(np.int64)
 

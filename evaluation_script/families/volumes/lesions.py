@@ -24,9 +24,9 @@ from .components import (
     share_components,
 )
 from .overlaps import Overlap
-from .places import Places, Spacing, list_places
+from .places import Places, Spacing
 from .protocols import LesionRule, Tissue
-from .surfaces import check_noise, check_specks, distance_by_places, find_border, find_surface, measure_distances
+from .surfaces import check_noise, check_specks, distance_by_places, find_surface, list_border, measure_distances
 
 #: The maximum number of voxels in all boxes around a lesion of the truth and the lesions that meet it.
 _MOST_SEARCHED = 1 << 32
@@ -178,7 +178,7 @@ class _LesionSurfaces:
 
 def _find_surfaces(mask: Array, *, nsd: bool) -> List[Places]:
     """Return a mask's surface, and its border voxels if NSD is measured."""
-    return [find_surface(mask), *([list_places(find_border(mask).view(np.uint8))] if nsd else [])]
+    return [find_surface(mask), *([list_border(mask)] if nsd else [])]
 
 
 def _share_of_sides(borders: Tuple[Places, Places], spacing: Spacing) -> Tuple[float, float]:

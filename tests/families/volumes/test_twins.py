@@ -23,6 +23,7 @@ from segjudge.evaluation_script.families.volumes.surfaces import (
     Surface,
     distance_by_weight,
     find_surface,
+    list_border,
     measure_borders,
 )
 from segjudge.evaluation_script.files.problems import Flaw
@@ -104,7 +105,7 @@ def test_runs_are_joined_as_numpy_joins_them(seed: int, monkeypatch: pytest.Monk
     draw = np.random.default_rng(seed)
     monkeypatch.setattr(components, "_CHUNK", int(draw.choice([7, 1 << 18])))
     mask = draw.random(tuple(draw.integers(1, 24, 3))) < draw.choice([0.02, 0.2, 0.6, 1])
-    monkeypatch.setattr("segjudge.evaluation_script.masks.kernel._FIRST_PLACES", int(draw.choice([1, 1 << 15])))
+    monkeypatch.setattr("segjudge.evaluation_script.masks.volumes._FIRST_PLACES", int(draw.choice([1, 1 << 15])))
     compare(monkeypatch, lambda: tuple(find_runs(mask, steps=int(seed % 3))[:2]))
     if mask.any():
         chosen = np.arange(0, find_components(mask, 6).total, 2)
@@ -132,7 +133,7 @@ def test_corners_inside_a_mask_are_not_on_its_surface(
 def test_surfaces_of_labels_are_listed_as_numpy_lists_them(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are longer than a word, labels lie in a box of a larger volume, and the list grows."""
     draw = np.random.default_rng(seed)
-    monkeypatch.setattr("segjudge.evaluation_script.masks.kernel._FIRST_PLACES", 1)
+    monkeypatch.setattr("segjudge.evaluation_script.masks.volumes._FIRST_PLACES", 1)
     shape, kind = (*draw.integers(1, 9, 2), int(draw.choice([1, 63, 64, 65, 130]))), draw.choice(["u1", "u2", "u4"])
     volume = draw.choice([0, 1, 2, 250], [side + 4 for side in shape], p=[0.7, *[0.1] * 3]).astype(kind)
     volume[:, :, ::3] = draw.choice([0, 1, 2])
@@ -152,6 +153,23 @@ def test_surfaces_of_labels_are_listed_as_numpy_lists_them(seed: int, monkeypatc
             use(monkeypatch, backend)
             with pytest.raises(Flaw, match=noise):
                 surfaces.find_surfaces((labels[:0], labels), chosen)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_masks_have_the_borders_and_grow_as_in_numpy(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are longer than a word, masks touch all faces, and the list grows."""
+    draw = np.random.default_rng(seed)
+    monkeypatch.setattr("segjudge.evaluation_script.masks.volumes._FIRST_PLACES", 1)
+    shape = (*draw.integers(1, 9, 2), int(draw.choice([1, 7, 63, 64, 65, 127, 128, 130])))
+    mask = draw.random(shape) < draw.choice([0.01, 0.5, 0.9, 0.99, 1])
+    for open_ends in (False, True):
+        border = surfaces.find_border(mask, open_ends=open_ends)
+        listed = compare(monkeypatch, lambda is_open=open_ends: unpack(list_border(mask, open_ends=is_open)))
+        assert listed[0].tolist() == np.flatnonzero(border).tolist()
+    eighteen = ndimage.generate_binary_structure(3, 2)
+    for steps in (1, 2, 5):
+        grown = compare(monkeypatch, lambda steps=steps: components.grow(mask, steps))
+        assert (grown == ndimage.binary_dilation(mask, eighteen, iterations=steps)).all()
 
 
 @pytest.mark.parametrize("seed", range(20))

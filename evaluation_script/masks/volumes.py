@@ -1,0 +1,154 @@
+"""The kernel's functions of volumes (z, y, x): boxes, surfaces, borders, runs, components and distances.
+
+`families.volumes` has equivalent numpy code beside each call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Optional, Tuple
+
+import numpy as np
+
+from .stack import Array
+
+#: The statuses of functions.
+FINE, FULL = 0, 2
+#: The types of numbers in a label map.
+MAPS = ("|u1", "<u2", "<u4")
+#: The initial space for places on a surface, which grows by a half.
+_FIRST_PLACES = 1 << 15
+
+
+class VolumeKernel:
+    """The library's functions of volumes, which return None for unsupported input."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self.library = library
+
+    def find_boxes(self, labels: Array, end: int) -> Optional[Tuple[Array, Array]]:
+        """Return the voxels of each label below an end, of a volume, and its box: from and to along z, y and x."""
+        if labels.dtype.str not in MAPS:
+            return None
+        voxels, boxes = np.zeros(end, np.int64), np.zeros((end, 6), np.int64)
+        status = self.library.sj_boxes(labels, labels.itemsize, *labels.shape, end, voxels, boxes)
+        return (voxels, boxes) if status == FINE else None
+
+    def find_surface(self, labels: Array, chosen: Tuple[int, ...], limit: int) -> Optional[Tuple[int, Array, Array]]:
+        """Return the number of corners on the surface of some labels, their positions and the codes of their voxels.
+
+        Positions and codes are empty if there are more than the limit.
+        """
+        if labels.dtype == bool:
+            labels = labels.view(np.uint8)
+        if labels.dtype.str not in MAPS or not labels.size or labels.strides[2] != labels.itemsize:
+            return None
+        flags = np.zeros(max(chosen) + 1, np.uint8)
+        flags[list(chosen)] = 1
+        volume = (labels.ctypes.data, labels.itemsize, *labels.shape, *labels.strides[:2], flags, len(flags))
+        begun, count = ctypes.c_int64(0), ctypes.c_int64(0)
+        room, status = max(_FIRST_PLACES, labels.shape[2] + 1), FULL
+        positions, codes = np.empty(room, np.int32), np.empty(room, np.uint8)
+        while status == FULL and count.value <= limit:
+            if begun.value:
+                room += room // 2
+                positions.resize(room, refcheck=False)  # in place, without a copy beside it
+                codes.resize(room, refcheck=False)
+            status = self.library.sj_surface(*volume, positions, codes, room, ctypes.byref(begun), ctypes.byref(count))
+        if status == FULL:
+            status = self.library.sj_surface(*volume, None, None, room, ctypes.byref(begun), ctypes.byref(count))
+        listed = count.value if count.value <= limit else 0
+        positions.resize(listed, refcheck=False)
+        codes.resize(listed, refcheck=False)
+        return (count.value, positions, codes) if status == FINE else None
+
+    def find_border(self, mask: Array, *, open_ends: bool = False) -> Optional[Array]:
+        """Return the positions of the voxels of a mask that have one of six neighbours outside it.
+
+        With open ends, the outside of the volume is no neighbour.
+        """
+        if mask.dtype != bool or not mask.size:
+            return None
+        begun, count = ctypes.c_int64(0), ctypes.c_int64(0)
+        room, status = max(_FIRST_PLACES, mask.shape[2] + 1), FULL
+        positions = np.empty(room, np.int32)
+        while status == FULL:
+            if begun.value:
+                room += room // 2
+                positions.resize(room, refcheck=False)  # in place, without a copy beside it
+            volume = (mask.view(np.uint8), *mask.shape, open_ends)
+            status = self.library.sj_border(*volume, positions, room, ctypes.byref(begun), ctypes.byref(count))
+        positions.resize(count.value, refcheck=False)
+        return positions if status == FINE else None
+
+    def grow_volume(self, mask: Array, steps: int) -> Optional[Array]:
+        """Return a mask after this many steps to 18 neighbours."""
+        if mask.dtype != bool or not mask.size:
+            return None
+        grown = np.empty(mask.shape, bool)
+        status = self.library.sj_grow_volume(mask.view(np.uint8), *mask.shape, steps, grown.view(np.uint8))
+        return grown if status == FINE else None
+
+    def find_blocks(self, places: Array, shape: Tuple[int, ...], bits: int) -> Optional[Array]:
+        """Return the number of the block of each position in a volume; the sides of blocks have this many bits."""
+        if places.dtype != np.int32:
+            return None
+        blocks = np.zeros(len(places), np.int32)
+        status = self.library.sj_find_blocks(places, len(places), *shape, bits, blocks)
+        return blocks if status == FINE else None
+
+    def find_runs(self, mask: Array, offset: int, kind: type) -> Optional[Array]:
+        """Return where the runs of a mask start and end, from the position of its first voxel on.
+
+        A voxel of background follows each row, and such a row each plane.
+        """
+        if mask.dtype != bool or not mask.size:
+            return None
+        room, count = max(_FIRST_PLACES, 2), ctypes.c_int64(0)
+        for _ in range(2):
+            edges: Array = np.zeros(room, kind)
+            volume = (mask.view(np.uint8), *mask.shape, offset)
+            status = self.library.sj_find_runs(*volume, edges, edges.itemsize, room, ctypes.byref(count))
+            room = count.value
+            if status != FULL:
+                break
+        return edges[: count.value] if status == FINE else None
+
+    def draw_runs(
+        self, starts: Array, ends: Array, rows: Tuple[int, int], box: Tuple[Tuple[int, int], ...]
+    ) -> Optional[Array]:
+        """Return 1 for the voxels of runs in a box, and 0 for others, given the rows of a plane and their length."""
+        if starts.dtype != ends.dtype or starts.dtype.str not in ("<i4", "<i8"):
+            return None
+        mask, sides = np.zeros([end - start for start, end in box], np.uint8), np.array(box)
+        status = self.library.sj_draw_runs(starts, ends, starts.itemsize, len(starts), *rows, sides, mask)
+        return mask if status == FINE else None
+
+    def find_components(self, starts: Array, ends: Array, rows: Array) -> Optional[Array]:
+        """Return the component of each run of voxels, from 0 in the order of their first runs.
+
+        A run joins those that it meets after it is moved by a step to a row behind, and widened by 0 or 1.
+        """
+        if starts.dtype != ends.dtype or starts.dtype.str not in ("<i4", "<i8"):
+            return None
+        names = np.zeros(len(starts), np.int32)
+        status = self.library.sj_components(starts, ends, starts.itemsize, len(starts), rows, len(rows), names)
+        return names if status == FINE else None
+
+    def find_distances(
+        self,
+        queries: Array,
+        places: Array,
+        shape: Tuple[int, ...],
+        spacing: Tuple[float, float, float],
+        limit: float,
+    ) -> Optional[Array]:
+        """Return the distance of each query to the nearest place; both are positions in a volume, in its order.
+
+        It is infinite if its square is not below the limit.
+        """
+        if queries.dtype != np.int32 or places.dtype != np.int32:
+            return None
+        squares, numbers = np.zeros(len(queries)), np.array([*spacing, limit])
+        status = self.library.sj_squares(queries, len(queries), places, len(places), *shape, numbers, squares)
+        return np.sqrt(squares, out=squares) if status == FINE else None
