@@ -27,9 +27,11 @@ _LIKE = ((0.6, 1.5), (0.3, 3.0))
 _OF_ALL, _NEARLY_ALL, _MANY_CASES = (0.35, 1.25), 0.8, 6
 #: The maximum number of pairs of a case's region and a truth that are compared.
 _MOST_COMPARED = 1 << 25
-#: The number of sampled places along each axis, a number that has no divisor in common with it, the minimum number of
-#: places with a predicted label, and the maximum numbers of a case, of all cases, and compared with all truths.
-_SIDE, _SCRAMBLE, _FEWEST_PLACES, _MOST_SENT, _MOST_HELD, _MOST_PLACES = 24, 7919, 20, 512, 1 << 23, 1 << 28
+#: The number of sampled places along each axis and in all, and a number that has no divisor in common with it.
+_SIDE, _PLACES, _SCRAMBLE = 24, 24 * 24 * 24, 7919
+#: The minimum number of places with a predicted label, and the maximum numbers of a case, of all cases, and compared
+#: with all truths.
+_FEWEST_PLACES, _MOST_SENT, _MOST_HELD, _MOST_PLACES = 20, 512, 1 << 23, 1 << 28
 #: The maximum number of sampled voxels, evenly spread, of a whole volume.
 _MOST_SAMPLED = 1 << 20
 #: The share of its box below which a region is scattered; the percentage of planes that have only scattered voxels, and
@@ -131,7 +133,7 @@ def sample_voxels(truth: Array, prediction: Array, voxels: Array) -> Array:
     places = np.ix_(*((2 * np.arange(_SIDE) + 1) * side // (2 * _SIDE) for side in truth.shape))
     labels = truth[places].reshape(-1).astype(np.int64) << 16 | prediction[places].reshape(-1)
     filled = np.flatnonzero(labels)
-    scrambled, step = filled * _SCRAMBLE % _SIDE**3, 1
+    scrambled, step = filled * _SCRAMBLE % _PLACES, 1
     while np.count_nonzero(scrambled % step == 0) > _MOST_SENT:
         step *= 2
     is_sent = scrambled % step == 0
@@ -149,7 +151,7 @@ def _fit_voxels(units: Sequence[UnitCounts], low: Sequence[int]) -> Dict[int, _F
     samples = [units[row].tables.get("sample", np.zeros(0, np.int64)) for row in low]
     if not low or not all(map(len, samples)):
         return {}
-    size, step = _SIDE**3, max(1, *(int(sample[0]) for sample in samples))
+    size, step = _PLACES, max(1, *(int(sample[0]) for sample in samples))
     while size // step * len(low) > min(_MOST_HELD, _MOST_PLACES // len(low)):
         step *= 2
     true, predicted = np.zeros((2, len(low), size // step + 1), np.uint16)
