@@ -1,4 +1,4 @@
-"""The kernel's functions of volumes (z, y, x): boxes, surfaces, borders, runs, components and distances.
+"""The kernel's functions of volumes (z, y, x): boxes, surfaces, borders, runs, what they join, and distances.
 
 `families.volumes` has equivalent numpy code beside each call.
 """
