@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Optional, Tuple
+from functools import partial
+from typing import Callable, Optional, Tuple
 
 import numpy as np
 
@@ -46,21 +47,10 @@ class VolumeKernel:
         flags = np.zeros(max(chosen) + 1, np.uint8)
         flags[list(chosen)] = 1
         volume = (labels.ctypes.data, labels.itemsize, *labels.shape, *labels.strides[:2], flags, len(flags))
-        begun, count = ctypes.c_int64(0), ctypes.c_int64(0)
-        room, status = max(_FIRST_PLACES, labels.shape[2] + 1), FULL
+        room = max(_FIRST_PLACES, labels.shape[2] + 1)
         positions, codes = np.empty(room, np.int32), np.empty(room, np.uint8)
-        while status == FULL and count.value <= limit:
-            if begun.value:
-                room += room // 2
-                positions.resize(room, refcheck=False)  # in place, without a copy beside it
-                codes.resize(room, refcheck=False)
-            status = self.library.sj_surface(*volume, positions, codes, room, ctypes.byref(begun), ctypes.byref(count))
-        if status == FULL:
-            status = self.library.sj_surface(*volume, None, None, room, ctypes.byref(begun), ctypes.byref(count))
-        listed = count.value if count.value <= limit else 0
-        positions.resize(listed, refcheck=False)
-        codes.resize(listed, refcheck=False)
-        return (count.value, positions, codes) if status == FINE else None
+        status, count = _fill_lists(partial(self.library.sj_surface, *volume), (positions, codes), limit)
+        return (count, positions, codes) if status == FINE else None
 
     def find_border(self, mask: Array, *, open_ends: bool = False) -> Optional[Array]:
         """Return the positions of the voxels of a mask that have one of six neighbours outside it.
@@ -69,16 +59,9 @@ class VolumeKernel:
         """
         if mask.dtype != bool or not mask.size:
             return None
-        begun, count = ctypes.c_int64(0), ctypes.c_int64(0)
-        room, status = max(_FIRST_PLACES, mask.shape[2] + 1), FULL
-        positions = np.empty(room, np.int32)
-        while status == FULL:
-            if begun.value:
-                room += room // 2
-                positions.resize(room, refcheck=False)  # in place, without a copy beside it
-            volume = (mask.view(np.uint8), *mask.shape, open_ends)
-            status = self.library.sj_border(*volume, positions, room, ctypes.byref(begun), ctypes.byref(count))
-        positions.resize(count.value, refcheck=False)
+        positions = np.empty(max(_FIRST_PLACES, mask.shape[2] + 1), np.int32)
+        border = partial(self.library.sj_border, mask.view(np.uint8), *mask.shape, open_ends)
+        status, _ = _fill_lists(border, (positions,), mask.size)
         return positions if status == FINE else None
 
     def grow_volume(self, mask: Array, steps: int) -> Optional[Array]:
@@ -152,3 +135,24 @@ class VolumeKernel:
         squares, numbers = np.zeros(len(queries)), np.array([*spacing, limit])
         status = self.library.sj_squares(queries, len(queries), places, len(places), *shape, numbers, squares)
         return np.sqrt(squares, out=squares) if status == FINE else None
+
+
+def _fill_lists(fill: Callable[..., int], lists: Tuple[Array, ...], limit: int) -> Tuple[int, int]:
+    """Fill lists by a function that goes on where it stopped; return its status and the number of entries.
+
+    Lists grow by a half in place, and are empty if there are more entries than the limit.
+    """
+    begun, count, status = ctypes.c_int64(0), ctypes.c_int64(0), FULL
+    while status == FULL and count.value <= limit:
+        if begun.value:
+            _resize(lists, len(lists[0]) + len(lists[0]) // 2)
+        status = fill(*lists, len(lists[0]), ctypes.byref(begun), ctypes.byref(count))
+    if status == FULL:
+        status = fill(*(None for _ in lists), len(lists[0]), ctypes.byref(begun), ctypes.byref(count))
+    _resize(lists, count.value if count.value <= limit else 0)
+    return status, count.value
+
+
+def _resize(lists: Tuple[Array, ...], length: int) -> None:
+    for each in lists:
+        each.resize(length, refcheck=False)  # without a copy beside it

@@ -95,8 +95,6 @@ static void read_plane(const region *of, int64_t z, const space *in, uint64_t *p
     }
 }
 
-static inline int first_bit(uint64_t bits) { return __builtin_ctzll(bits); }
-
 /* List the corners at some bits of a word, given the voxels to the left and to the right of them in four rows. */
 static void list_corners(corners *to, int64_t position, uint64_t bits, const uint64_t *left, const uint64_t *right)
 {
@@ -105,7 +103,7 @@ static void list_corners(corners *to, int64_t position, uint64_t bits, const uin
         return;
     }
     for (; bits; bits &= bits - 1) {
-        int bit = first_bit(bits), code = 0;
+        int bit = __builtin_ctzll(bits), code = 0;
         for (int part = 0; part < 4; part++)
             code |= (int)(left[part] >> bit & 1) << part | (int)(right[part] >> bit & 1) << (part + 4);
         to->positions[to->count] = (int32_t)(position + bit);
@@ -238,7 +236,7 @@ static int64_t list_border(
         for (int side = 0; side < 4; side++)
             inner &= around[side][word];
         for (uint64_t left = bits & ~inner; left; left &= left - 1)
-            positions[count++] = (int32_t)(position + WORD * word + first_bit(left));
+            positions[count++] = (int32_t)(position + WORD * word + __builtin_ctzll(left));
     }
     return count;
 }

@@ -151,13 +151,13 @@ def _fit_voxels(units: Sequence[UnitCounts], low: Sequence[int]) -> Dict[int, _F
     samples = [units[row].tables.get("sample", np.zeros(0, np.int64)) for row in low]
     if not low or not all(map(len, samples)):
         return {}
-    size, step = _PLACES, max(1, *(int(sample[0]) for sample in samples))
-    while size // step * len(low) > min(_MOST_HELD, _MOST_PLACES // len(low)):
+    step = max(1, *(int(sample[0]) for sample in samples))
+    while _PLACES // step * len(low) > min(_MOST_HELD, _MOST_PLACES // len(low)):
         step *= 2
-    true, predicted = np.zeros((2, len(low), size // step + 1), np.uint16)
+    true, predicted = np.zeros((2, len(low), _PLACES // step + 1), np.uint16)
     for number, sample in enumerate(samples):
         places = sample[1:] >> 32
-        chosen = (places % step == 0) & (places < size)
+        chosen = (places % step == 0) & (places < _PLACES)
         places, labels = places[chosen] // step, sample[1:][chosen]
         true[number, places], predicted[number, places] = labels >> 16 & 0xFFFF, labels & 0xFFFF
     is_filled = true != 0
