@@ -229,6 +229,14 @@ def volumes(generator: random.Random, kernel: Kernel) -> None:
     kernel.find_distances(
         *scattered, wide[1:], tuple(generator.choice([1, 0.7, 3, 1e-9]) for _ in range(3)), float("inf")
     )
+    codes, areas = (np.frombuffer(some_bytes(generator, count), np.uint8) for count in (size, 256))
+    for spread in ((generator.choice([1, 0.7, 3]), generator.choice([1, 4]), 1), spacing):
+        share = generator.choice([0.3, 0.95, 0.999, 1, 0, float("nan")])
+        weights = areas.astype(float) * generator.choice([1, 1e-30, 1e29, float("nan"), -1])
+        kernel.find_share((queries, codes[: len(queries)]), places, shape, spread, weights, share)
+        kernel.find_share(
+            (scattered[0], np.resize(codes, len(scattered[0]))), scattered[1], wide[1:], spread, weights, share
+        )
     kernel.find_blocks(places, shape, generator.choice([0, 1, 2, 8, -1, 9]))
     kernel.find_blocks(places[::-1] - np.int32(1), shape, 2)
     kind = generator.choice(["<u1", "<u2", "<u4"])
@@ -260,6 +268,18 @@ def volumes(generator: random.Random, kernel: Kernel) -> None:
     lists = [np.array([generator.randrange(-1, size + 1) for _ in range(4)], np.int32) for _ in range(2)]
     counts = [generator.choice([0, 1, 4, -1]) for _ in range(2)]
     kernel.library.sj_squares(lists[0], counts[0], lists[1], counts[1], *sides, np.ones(4), np.zeros(4))
+    kernel.library.sj_share(
+        lists[0],
+        np.zeros(4, np.uint8),
+        counts[0],
+        lists[1],
+        counts[1],
+        *sides,
+        np.ones(3),
+        np.ones(256),
+        0.6,
+        np.zeros(1),
+    )
     begun, count = (ctypes.c_int64(generator.choice([0, 0, 1, 5, -1])) for _ in range(2))
     steps = (sides[1] * sides[2], sides[2])
     room = generator.choice([0, 5, 40, 40])

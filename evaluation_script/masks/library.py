@@ -21,7 +21,7 @@ from .run_lengths import pack_texts
 from .stack import Size, Stack
 
 #: The value that a library's `sj_abi` must return.
-_ABI = 33
+_ABI = 34
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library in this folder, beside a file with its checksum.
@@ -55,6 +55,7 @@ _KINDS = {
     "i4": ctypes.c_int32,
     "u4": ctypes.c_uint32,
     "i8": ctypes.c_int64,
+    "f8": ctypes.c_double,
 } | {f"{kind}[]": _Array(kind) for kind in ("i1", "i4", "u1", "u2", "u4", "i8", "u8", "f8")}
 #: The arguments of each function: addresses, numbers and arrays, by numpy's names of their kinds; all return a status.
 _SIGNATURES = {
@@ -80,6 +81,7 @@ _SIGNATURES = {
     "sj_components": "[] [] i4 i8 i8[] i8 i4[]",
     "sj_find_blocks": "i4[] i8 i8 i8 i8 i4 i4[]",
     "sj_squares": "i4[] i8 i4[] i8 i8 i8 i8 f8[] f8[]",
+    "sj_share": "i4[] u1[] i8 i4[] i8 i8 i8 i8 f8[] f8[] f8 f8[]",
     "sj_check_runs": "* i8 i8[] i8 i8[] i1[] i8[]",
     "sj_mask_boxes": "* i8 i8[] i8 i8[] i8[]",
     "sj_paint_runs": "* i8 i8[] i8 u1[] i8 u1[]",
@@ -235,6 +237,9 @@ def _volumes(kernel: Kernel) -> _Answers:
     yield kernel.find_blocks(places + np.int32(1), (2, 2, 3), 1), [0, 1, 0, 0]
     far = [3.0, 3.0016662039607267, 3.0066592756745814]
     yield kernel.find_distances(places, places[3:], (2, 2, 3), (0.1, 3.0, 5.0), np.inf), [*far, 0.0]
+    # Of the same places, three of four are at most as far as the second.
+    volume = ((places, np.zeros(4, np.uint8)), places[3:], (2, 2, 3), (0.1, 3.0, 5.0), np.ones(256))
+    yield [kernel.find_share(*volume, share) for share in (0.7, 0.75)], [far[1], None]
     # In rows of four, the second run meets the third by a corner, and the first meets none.
     starts, ends = np.array([[0, 2, 7], [1, 3, 8]], np.int32)
     parts = [kernel.find_components(starts, ends, np.array([[4, reach]])) for reach in (0, 1)]

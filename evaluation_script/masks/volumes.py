@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from functools import partial
 from typing import Callable, Optional, Tuple
 
@@ -19,6 +20,8 @@ FINE, FULL = 0, 2
 MAPS = ("|u1", "<u2", "<u4")
 #: The initial space for places on a surface, which grows by a half.
 _FIRST_PLACES = 1 << 15
+#: The number of codes of the voxels around a corner.
+_CODES = 256
 
 
 class VolumeKernel:
@@ -135,6 +138,27 @@ class VolumeKernel:
         squares, numbers = np.zeros(len(queries)), np.array([*spacing, limit])
         status = self.library.sj_squares(queries, len(queries), places, len(places), *shape, numbers, squares)
         return np.sqrt(squares, out=squares) if status == FINE else None
+
+    def find_share(
+        self,
+        surface: Tuple[Array, Array],
+        targets: Array,
+        shape: Tuple[int, ...],
+        spacing: Tuple[float, float, float],
+        areas: Array,
+        share: float,
+    ) -> Optional[float]:
+        """Return the distance to targets within which a share of a surface's area lies, by the areas of codes.
+
+        A surface is places and their codes; places and targets are positions in a volume, in its order. None if
+        rounding could decide which place has it.
+        """
+        places, codes = surface
+        if {places.dtype, targets.dtype} != {np.dtype(np.int32)} or codes.dtype != np.uint8 or len(areas) != _CODES:
+            return None
+        square, volume = np.zeros(1), (*shape, np.array(spacing), areas, share)
+        status = self.library.sj_share(places, codes, len(places), targets, len(targets), *volume, square)
+        return math.sqrt(square[0]) if status == FINE else None
 
 
 def _fill_lists(fill: Callable[..., int], lists: Tuple[Array, ...], limit: int) -> Tuple[int, int]:

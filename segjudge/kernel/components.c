@@ -90,13 +90,6 @@ SJ_EXPORT int sj_components(
 
 /* ── masks ───────────────────────────────────────────────────────────────── */
 
-#define MOST_SIDE (1 << 15)
-
-static int are_sides(int64_t depth, int64_t height, int64_t width)
-{
-    return depth > 0 && height > 0 && width > 0 && depth <= MOST_SIDE && height <= MOST_SIDE && width <= MOST_SIDE;
-}
-
 /* Return the next voxel of a row from one on that differs from a value (0 or 1). */
 static inline int64_t find_change(const uint8_t *row, int64_t x, int64_t width, uint8_t value)
 {
@@ -121,7 +114,7 @@ SJ_EXPORT int sj_find_runs(
     const uint8_t *mask, int64_t depth, int64_t height, int64_t width, int64_t first, void *edges, int32_t size,
     int64_t room, int64_t *count)
 {
-    if (!mask || !are_sides(depth, height, width) || !edges || !count || (size != 4 && size != 8) || room < 0 || first < 0
+    if (!mask || !sj_is_volume(depth, height, width, SJ_MOST_PIXELS) || !edges || !count || (size != 4 && size != 8) || room < 0 || first < 0
         || first + depth * (height + 1) * (width + 1) > (size == 4 ? INT32_MAX : SJ_MOST_PIXELS))
         return SJ_BAD_CALL;
     *count = 0;
@@ -150,10 +143,10 @@ SJ_EXPORT int sj_draw_runs(
     uint8_t *mask)
 {
     runs all = {starts, ends, count, size == 8};
-    if (!starts || !ends || (size != 4 && size != 8) || count < 0 || !box || !mask || !are_sides(1, height, width))
+    if (!starts || !ends || (size != 4 && size != 8) || count < 0 || !box || !mask || !sj_is_volume(1, height, width, SJ_MOST_PIXELS))
         return SJ_BAD_CALL;
     for (int axis = 0; axis < 3; axis++)
-        if (box[2 * axis] < 0 || box[2 * axis + 1] < box[2 * axis] || box[2 * axis + 1] > MOST_SIDE)
+        if (box[2 * axis] < 0 || box[2 * axis + 1] < box[2 * axis] || box[2 * axis + 1] > SJ_MOST_SIDE)
             return SJ_BAD_CALL;
     if (!are_in_order(&all))
         return SJ_BAD_DATA;

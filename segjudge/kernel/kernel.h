@@ -17,7 +17,7 @@
 #define SJ_EXPORT __attribute__((visibility("default")))
 
 /* The version of the interface: raise it when a signature or the meaning of a result changes, also in library.py. */
-#define SJ_ABI 33
+#define SJ_ABI 34
 
 enum {
     SJ_FINE = 0,
@@ -96,6 +96,16 @@ static inline int sj_put_run(sj_writer *to, int64_t run)
 
 /* The maximum number of pixels of an image or video. */
 #define SJ_MOST_PIXELS ((int64_t)1 << 40)
+
+/* The maximum side of a volume (z, y, x). */
+#define SJ_MOST_SIDE (1 << 15)
+
+/* Return whether a volume has voxels, and no longer sides and no more voxels than allowed. */
+static inline int sj_is_volume(int64_t depth, int64_t height, int64_t width, int64_t most)
+{
+    return depth > 0 && height > 0 && width > 0 && depth <= SJ_MOST_SIDE && height <= SJ_MOST_SIDE && width <= SJ_MOST_SIDE
+        && depth * height <= most / width;
+}
 
 /* Return whether the bounds of parts rise from 0 and stay within the total length. */
 static inline int sj_are_bounds(const int64_t *bounds, int64_t count, int64_t length)

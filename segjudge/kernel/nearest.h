@@ -22,4 +22,11 @@ int64_t sj_count_blocks(const sj_blocks *blocks);
 /* Write the square of each query's distance to the nearest place, of which there must be one. */
 int sj_search_blocks(const sj_blocks *blocks, const sj_list *queries, double *out);
 
+
+/* Write the square of each query's distance to the nearest place, infinite if none is nearer than a limit; both are
+ * positions in a volume, in its order. The limit, a square, follows the spacing along x, y and z. */
+int sj_squares(
+    const int32_t *queries, int64_t query_count, const int32_t *places, int64_t place_count, int64_t depth,
+    int64_t height, int64_t width, const double *spacing, double *out);
+
 #endif

@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 
-#define MOST_SIDE (1 << 15)
 #define WORD 64
 
 /* A map, whose planes and rows are this many bytes apart, and which of its labels the region has. */
@@ -151,9 +150,8 @@ static int64_t list_from(const region *of, const space *in, int64_t begun, corne
 static int is_region(const region *of)
 {
     return of->map && of->chosen && (of->size == 1 || of->size == 2 || of->size == 4) && of->labels > 0 && of->labels <= INT32_MAX
-        && of->depth > 0
-        && of->height > 0 && of->width > 0 && of->depth < MOST_SIDE && of->height < MOST_SIDE && of->width < MOST_SIDE
-        && (of->depth + 1) * (of->height + 1) <= INT32_MAX / (of->width + 1)
+        && sj_is_volume(of->depth, of->height, of->width, INT32_MAX)
+        && sj_is_volume(of->depth + 1, of->height + 1, of->width + 1, INT32_MAX)
         && (of->height == 1 || of->row_step >= of->width * of->size)
         && (of->depth == 1 || of->plane_step >= (of->height - 1) * of->row_step + of->width * of->size);
 }
@@ -195,8 +193,7 @@ SJ_EXPORT int sj_surface(
 SJ_EXPORT int sj_find_blocks(
     const int32_t *places, int64_t count, int64_t depth, int64_t height, int64_t width, int32_t bits, int32_t *blocks)
 {
-    if (!places || !blocks || count < 0 || depth < 1 || height < 1 || width < 1 || depth > MOST_SIDE || height > MOST_SIDE
-        || width > MOST_SIDE || depth * height > INT32_MAX / width || bits < 0 || bits > 8)
+    if (!places || !blocks || count < 0 || !sj_is_volume(depth, height, width, INT32_MAX) || bits < 0 || bits > 8)
         return SJ_BAD_CALL;
     int32_t across = (int32_t)((width - 1) >> bits) + 1, down = (int32_t)((height - 1) >> bits) + 1;
     int32_t end = (int32_t)(depth * height * width), start = 0, block = 0;
@@ -245,7 +242,7 @@ static int64_t list_border(
 static region region_of(const uint8_t *mask, int64_t depth, int64_t height, int64_t width)
 {
     static const uint8_t chosen[2] = {0, 1};
-    int fits = height > 0 && height < MOST_SIDE && width > 0 && width < MOST_SIDE;
+    int fits = height > 0 && height < SJ_MOST_SIDE && width > 0 && width < SJ_MOST_SIDE;
     return (region){mask, 1, depth, height, width, fits ? height * width : 0, width, chosen, 2, 1};
 }
 
@@ -320,7 +317,7 @@ SJ_EXPORT int sj_grow_volume(
     const uint8_t *mask, int64_t depth, int64_t height, int64_t width, int64_t steps, uint8_t *out)
 {
     region of = region_of(mask, depth, height, width);
-    if (!is_region(&of) || !out || steps < 0 || steps > MOST_SIDE)
+    if (!is_region(&of) || !out || steps < 0 || steps > SJ_MOST_SIDE)
         return SJ_BAD_CALL;
     int64_t words = width / WORD + 1, plane = (height + 2) * words, cells = (depth + 2) * plane;
     /* Empty rows and planes are around both masks. */

@@ -12,7 +12,6 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-#define MOST_SIDE (1 << 15)
 #define MOST_VOXELS ((int64_t)1 << 31)
 #define FAR UINT8_MAX
 #define NOT_WRITTEN 2
@@ -35,12 +34,6 @@
 typedef struct {
     int64_t depth, height, width;
 } shape;
-
-static int is_shape(const shape *of)
-{
-    return of->depth > 0 && of->height > 0 && of->width > 0 && of->depth <= MOST_SIDE && of->height <= MOST_SIDE
-        && of->width <= MOST_SIDE && of->depth * of->height <= MOST_VOXELS / of->width;
-}
 
 /* ── boxes ───────────────────────────────────────────────────────────────── */
 
@@ -85,8 +78,7 @@ SJ_EXPORT int sj_boxes(
     const uint8_t *map, int32_t size, int64_t depth, int64_t height, int64_t width, int64_t labels, int64_t *voxels,
     int64_t *boxes)
 {
-    shape of = {depth, height, width};
-    if (!map || !voxels || !boxes || !is_shape(&of) || labels < 1 || (size != 1 && size != 2 && size != 4))
+    if (!map || !voxels || !boxes || !sj_is_volume(depth, height, width, MOST_VOXELS) || labels < 1 || (size != 1 && size != 2 && size != 4))
         return SJ_BAD_CALL;
     memset(voxels, 0, (size_t)labels * sizeof *voxels);
     memset(boxes, 0, (size_t)labels * 6 * sizeof *boxes);
@@ -460,17 +452,16 @@ static int measure_field(field *all)
 
 static int is_list(const sj_list *list)
 {
-    return list->at && list->count >= 0 && list->count < INT32_MAX && list->depth * list->height * list->width < INT32_MAX;
+    return list->at && list->count >= 0 && list->count < INT32_MAX
+        && sj_is_volume(list->depth, list->height, list->width, INT32_MAX - 1);
 }
 
-/* Write the square of each query's distance to the nearest place, infinite if none is nearer than a limit; both are
- * positions in a volume, in its order. The limit, a square, follows the spacing along x, y and z. */
 SJ_EXPORT int sj_squares(
     const int32_t *queries, int64_t query_count, const int32_t *places, int64_t place_count, int64_t depth,
     int64_t height, int64_t width, const double *spacing, double *out)
 {
     field all = {{depth, height, width}, {depth, height, width, query_count, queries, NULL}, {depth, height, width, place_count, places, NULL}, NULL, NULL, NULL, depth, 0, NULL, {0, 0, 0}, {NULL, NULL, NULL}, 0, 0, out};
-    if (!spacing || !out || !is_shape(&all.of) || !is_list(&all.queries) || !is_list(&all.places))
+    if (!spacing || !out || !is_list(&all.queries) || !is_list(&all.places))
         return SJ_BAD_CALL;
     for (int axis = 0; axis < 3; axis++) {
         all.spacing[axis] = spacing[axis];

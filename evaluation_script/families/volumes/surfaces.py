@@ -316,7 +316,7 @@ def distance_by_places(surfaces: Tuple[Places, Places], spacing: Spacing, percen
     """Return `distance_by_weight` by both surfaces, most of whose places need no search if they are many."""
     truth, prediction = surfaces
     distance = _distance_of_places(prediction, truth, spacing, percent)
-    if len(prediction) > MOST_MEASURED:
+    if len(prediction) > MOST_MEASURED and not backend().kernel:
         _, greatest = BlockDistances(truth, prediction, spacing).find_bounds(list_areas(spacing), percent / 100)
         if greatest < distance:
             return distance
@@ -336,7 +336,13 @@ def _distance_of_places(places: Places, targets: Places, spacing: Spacing, perce
 
 def _find_distance(places: Places, areas: Array, targets: Places, spacing: Spacing, percent: float) -> Optional[float]:
     """Return the same by measuring only places that may lie there; None if rounding could decide which one does."""
-    share, total = percent / 100, sum_areas(places.values, areas)
+    share, kernel = percent / 100, backend().kernel
+    if kernel and len(places) <= _MOST_AT_ONCE:
+        volume = places.shape, spacing, areas, share
+        distance = kernel.find_share((places.positions, places.values), targets.positions, *volume)
+        if distance is not None:
+            return distance
+    total = sum_areas(places.values, areas)
     chosen, nearer = BlockDistances(places, targets, spacing).choose(areas, share)
     measured = places.choose(chosen)
     if len(places) > _MOST_SORTED:
@@ -355,7 +361,7 @@ def _find_distance(places: Places, areas: Array, targets: Places, spacing: Spaci
 
 def _measure_places(places: Places, targets: Places, spacing: Spacing) -> Array:
     """Return the distances of places to the nearest target; few places are compared with nearby targets only."""
-    if not 0 < len(places) < len(targets):
+    if not 0 < len(places) < len(targets) or backend().kernel:
         return np.concatenate(
             [
                 find_distances(places.choose(portion), targets, spacing)

@@ -249,6 +249,7 @@ def test_places_are_the_bytes_other_than_0_however_many_there_are(share: float) 
 
 
 def test_hd95_is_the_same_however_few_places_bounds_choose(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, NumpyBackend())  # the kernel has bounds of its own
     monkeypatch.setattr(surfaces_room, "MOST_MEASURED", 0)
     monkeypatch.setattr(places_room, "_SLAB", 50)
     monkeypatch.setattr(surfaces_room, "_MOST_AT_ONCE", 100)

@@ -217,6 +217,30 @@ def test_blocks_have_the_bounds_that_numpy_finds(shape: tuple[int, int, int], mo
     assert bounds[0] < bounds[1]
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_a_share_of_a_surface_lies_within_the_distance_of_all_its_places(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Surfaces are balls and specks; bounds exclude most places of some, and none of others."""
+    use(monkeypatch, BACKENDS[0])
+    kernel, draw = BACKENDS[0].kernel, np.random.default_rng(seed)
+    spacing, masks = tuple(draw.choice([*SPACINGS, 7e-6, 3e5], 3).tolist()), []
+    grid = np.moveaxis(np.indices(tuple(draw.integers(1, 70, 3))), 0, -1)
+    for speck in draw.permutation([0, draw.choice([0.0001, 0.003, 0.05])]):
+        ball = np.square(grid - draw.integers(0, grid.shape[:3])).sum(axis=3) < draw.choice([3, 60, 200])
+        masks.append(ball | (draw.random(grid.shape[:3]) < speck))
+    listed, areas = tuple(map(find_surface, masks)), surfaces.list_areas(spacing)
+    for places, targets in (listed, listed[::-1]):
+        distances_of_all = find_distances(places, targets, spacing)
+        for percent in (1, 50, 60, 95, 100):
+            wanted = surfaces._distance_at(Surface(distances_of_all, places.values, areas), percent)
+            volume = places.shape, spacing, areas, percent / 100
+            share = kernel.find_share((places.positions, places.values), targets.positions, *volume)
+            assert share in (wanted, None)
+            is_precise = percent == 95 and len(places) > 2000 and min(spacing) > 1e-3 and max(spacing) < 1e3
+            assert share is not None or not is_precise
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_places_in_long_rows_are_as_far_as_numpy_measures(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps along a row are kept in 8 bits; the kernel counts more of them, and numpy looks places up in a list."""
