@@ -33,7 +33,7 @@ from segjudge.evaluation_script.masks.distances import SQUARES
 from segjudge.evaluation_script.masks.kernel import _RECORD_COLUMNS, LABELS, Kernel, PackedFrames, _columns
 from segjudge.evaluation_script.masks.library import load
 from segjudge.evaluation_script.masks.overlaps import PairGroups, Pairs, SegmentRules
-from segjudge.evaluation_script.masks.run_lengths import pack_texts
+from segjudge.evaluation_script.masks.run_lengths import Spans, pack_texts
 from segjudge.evaluation_script.masks.stack import Stack, words_across
 from segjudge.kernel.compiling import SOURCES
 from tests.builders import chunk
@@ -381,6 +381,12 @@ def runs(generator: random.Random, kernel: Kernel) -> None:
     kernel.paint(few, np.arange(1, len(few) + 1, dtype=np.uint8), 99)
     height, width = generator.randrange(1, 80), generator.randrange(1, 200)
     kernel.encode(np.frombuffer(generator.randbytes(height * width), np.uint8).reshape(height, width) % 3 // 2)
+    pixels = np.frombuffer(generator.randbytes(height * width), np.uint8).reshape(height, width) % 3 // 2
+    parts = np.array([sorted(generator.choices(range(height * width + 1), k=2)) for _ in range(6)], np.int64)
+    groups_of_parts = np.array([0, 1, 5, 6], np.int64)
+    damaged(generator, parts.reshape(-1))
+    damaged(generator, groups_of_parts)
+    kernel.count_inside(pixels, Spans(parts, groups_of_parts))
     sides, counts = [], []
     for _ in range(2):
         some = [sound(generator, 99) if generator.random() < 0.9 else text_of(generator) for _ in range(6)]

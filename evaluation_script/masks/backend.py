@@ -225,6 +225,10 @@ class NumpyBackend:
         """Return the run lengths of all non-zero pixels of an image, and their number."""
         return rle.encode_mask(labels)
 
+    def count_inside(self, labels: Array, spans: rle.Spans) -> Tuple[Array, int]:
+        """Return the number of non-zero pixels of an image inside each mask, and of all of them."""
+        return rle.count_inside(labels, spans)
+
     def draw_polygons(self, rings: Rings, sizes: Array) -> Tuple[MaskTexts, Array]:
         """Return the masks of polygons that were checked, in images of these sizes, and the pixels of each."""
         from .rings import masks_of  # masks of videos have no outlines
@@ -451,6 +455,9 @@ class CompiledBackend(NumpyBackend):
 
     def encode_mask(self, labels: Array) -> Tuple[str, int]:
         return self.kernel.encode(labels) or super().encode_mask(labels)
+
+    def count_inside(self, labels: Array, spans: rle.Spans) -> Tuple[Array, int]:
+        return self.kernel.count_inside(labels, spans) or super().count_inside(labels, spans)
 
     def draw_polygons(self, rings: Rings, sizes: Array) -> Tuple[MaskTexts, Array]:
         return self.kernel.draw(rings, sizes) or super().draw_polygons(rings, sizes)

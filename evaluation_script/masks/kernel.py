@@ -26,7 +26,7 @@ from .detections import (
 )
 from .distances import SQUARES, Surroundings
 from .overlaps import SLACK, PairGroups, Pairs, SegmentRules, shape_of_table
-from .run_lengths import MaskTexts, pack_texts
+from .run_lengths import MaskTexts, Spans, pack_texts
 from .stack import WORD, Array, Size, Stack, Stacks, words_across
 from .volumes import FINE, FULL, MAPS, VolumeKernel
 
@@ -210,6 +210,14 @@ class Kernel(VolumeKernel):
             status = self.library.sj_encode(pixels, *pixels.shape, text, room, ctypes.byref(length), ctypes.byref(area))
             room *= 8
         return (text[: length.value].tobytes().decode("ascii"), area.value) if status == FINE else None
+
+    def count_inside(self, labels: Array, spans: Spans) -> Optional[Tuple[Array, int]]:
+        """Return the number of non-zero pixels of an image inside each mask, and of all of them."""
+        pixels = labels if labels.dtype == np.uint8 else (labels != 0).view(np.uint8)
+        inside, area = np.zeros(len(spans.bounds) - 1, np.int64), ctypes.c_int64(0)
+        sides = (spans.runs, spans.bounds, len(inside), len(spans.runs))
+        status = self.library.sj_count_inside(pixels, *pixels.shape, *sides, inside, ctypes.byref(area))
+        return (inside, area.value) if status == FINE else None
 
     def first_overlap(self, masks: MaskTexts, pixels: Array, groups: Array) -> Optional[int]:
         """Return the first group of which two masks share pixels, or the number of groups; None for invalid masks.

@@ -17,7 +17,7 @@ from . import png
 from .detections import BOX, POINTS, CurveTables, CurveTask, OverlappingPairs, RankedBits, TrueSets
 from .kernel import Kernel, PackedFrames
 from .overlaps import PairGroups, Pairs, SegmentRules
-from .run_lengths import pack_texts
+from .run_lengths import pack_texts, spans_of
 from .stack import Size, Stack
 
 #: The value that a library's `sj_abi` must return.
@@ -86,6 +86,7 @@ _SIGNATURES = {
     "sj_mask_boxes": "* i8 i8[] i8 i8[] i8[]",
     "sj_paint_runs": "* i8 i8[] i8 u1[] i8 u1[]",
     "sj_encode": "u1[] i8 i8 u1[] i8 * *",
+    "sj_count_inside": "u1[] i8 i8 i8[] i8[] i8 i8 i8[] *",
     "sj_first_overlap": "* i8 i8[] i8 i8[] i8[] i8 i8[]",
     "sj_overlaps": "* i8 i8[] i8[] i8 * i8 i8[] i8[] i8 i8[] i8[] i8 i8[] i8 i8[]",
     "sj_records": "* i8 i4 i8 i8[] u1[] i8[] f8[] i8[] i8[] i8[] i8[]",
@@ -264,7 +265,9 @@ def _runs(kernel: Kernel) -> _Answers:
     yield kernel.overlaps(pack_texts(["233", "08"]), pack_texts(["143"]), pairs), [3, 4]
     painted = [kernel.paint(texts, np.array([7, 9], np.uint8), 8) for texts in (["233", "521"], ["233", "413"], ["2P"])]
     # Two columns of three pixels: the foot of the first joins the head of the second.
-    yield kernel.encode(np.array([[0, 9], [0, 0], [1, 0]])), ["222", 2]
+    columns = np.array([[0, 9], [0, 0], [1, 0]])
+    yield kernel.encode(columns), ["222", 2]
+    yield kernel.count_inside(columns, spans_of(["15", "42", "031O"], 6)), [[2, 0, 1], 2]
     groups = np.array([0, 2, 4])
     last = (["08", "8"], ["233", "413"], ["08", "2P"])
     groups_met = [kernel.first_overlap(pack_texts(["233", "521", *texts]), np.full(4, 8), groups) for texts in last]

@@ -325,6 +325,33 @@ def decode(texts: List[str]) -> Tuple[Array, Array, Array]:
     return _runs(_values(codes, starts, ends)[0], np.searchsorted(starts, np.cumsum(lengths) - lengths))
 
 
+class Spans(NamedTuple):
+    """The runs of pixels (from, to) of masks of one image, counted down its columns, and each mask's bounds."""
+
+    runs: Array
+    bounds: Array
+
+
+def spans_of(texts: List[str], pixels: int) -> Spans:
+    """Return the runs of checked, non-empty masks of images of this size."""
+    background, covered, heads = decode(texts)
+    ends = np.cumsum(background + covered)
+    bounds = np.append(heads, len(covered))
+    ends -= np.repeat(np.arange(len(texts)) * pixels, np.diff(bounds))
+    return Spans(np.stack((ends - covered, ends), axis=1), bounds)
+
+
+def count_inside(labels: Array, spans: Spans) -> Tuple[Array, int]:
+    """Return the number of non-zero pixels of an image inside each mask, and of all of them."""
+    columns = np.flatnonzero(labels.max(axis=0))  # faster than any
+    if not len(columns):
+        return np.zeros(len(spans.bounds) - 1, np.int64), 0
+    top = int(columns[0]) * len(labels)
+    before = np.append(0, np.cumsum(labels[:, columns[0] : columns[-1] + 1].T.reshape(-1) != 0))
+    pixels = np.diff(before[np.clip(spans.runs - top, 0, len(before) - 1)], axis=1)
+    return np.diff(np.append(0, np.cumsum(pixels))[spans.bounds]), int(before[-1])
+
+
 def draw_masks(texts: List[str], places: Array, pixels: int) -> Array:
     """Return whether each of these masks (rows), none of them empty, covers each place (columns)."""
     wanted = np.arange(len(texts))[:, None] * pixels + places

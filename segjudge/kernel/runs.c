@@ -2,17 +2,12 @@
 #include "kernel.h"
 
 #include <stdlib.h>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
 
 /* The maximum characters of a number; six hold thirty bits. */
 #define LONGEST_VALUE 6
 #define HIGHEST_CODE 63
 /* The maximum numbers for the parts of a group's masks. */
 #define MOST_SPACE ((int64_t)1 << 40)
-/* The maximum side of an image that is encoded. */
-#define MOST_SIDE (1 << 24)
 /* The maximum pixels of an image that is held as bits. */
 #define MOST_BITS ((int64_t)1 << 32)
 
@@ -458,109 +453,5 @@ SJ_EXPORT int sj_overlaps(
     }
     free(space);
     free(covers);
-    return status;
-}
-
-/* ── pixels -> run lengths ── */
-
-/* The columns that are encoded together. */
-#define COLUMNS 64
-
-/* Return flags of the set pixels among some of a row. */
-static uint64_t flags_of(const uint8_t *row, int64_t count)
-{
-    uint64_t flags = 0;
-#ifdef __SSE2__
-    for (int i = 0; i < COLUMNS && count == COLUMNS; i += 16) {
-        __m128i part = _mm_loadu_si128((const __m128i *)(row + i));
-        uint64_t empty = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(part, _mm_setzero_si128()));
-        flags |= (empty ^ 0xffff) << i;
-    }
-    if (count == COLUMNS)
-        return flags;
-#endif
-    for (int64_t i = 0; i < count; i++)
-        flags |= (uint64_t)(row[i] != 0) << i;
-    return flags;
-}
-
-/* Exchange rows and columns of a square of bits: bit y of word x becomes bit x of word y. */
-static void transpose(uint64_t words[COLUMNS])
-{
-    uint64_t mask = 0xffffffffu;
-    for (int step = COLUMNS / 2; step; step /= 2, mask ^= mask << step)
-        for (int i = 0; i < COLUMNS; i = (i + step + 1) & ~step) {
-            uint64_t swap = (words[i] >> step ^ words[i + step]) & mask;
-            words[i] ^= swap << step;
-            words[i + step] ^= swap;
-        }
-}
-
-/* Take some columns of an image from the flags of its pixels: each column has `tall` words, with zeros after its rows. */
-static void take_columns(uint64_t *columns, const uint64_t *flags, int64_t across, int64_t height, int64_t tall)
-{
-    uint64_t words[COLUMNS];
-    memset(columns, 0, (size_t)(COLUMNS * tall) * sizeof *columns);
-    for (int64_t part = 0; part < tall; part++) {
-        int64_t first = COLUMNS * part, count = height - first < COLUMNS ? height - first : COLUMNS;
-        uint64_t any = 0;
-        for (int64_t y = 0; y < COLUMNS; y++)
-            any |= words[y] = y < count ? flags[(first + y) * across] : 0;
-        if (!any)
-            continue;
-        transpose(words);
-        for (int64_t x = 0; x < COLUMNS; x++)
-            columns[x * tall + part] = words[x];
-    }
-}
-
-/* Write the runs of an image's non-zero pixels, counted down its columns, as text, and their number of pixels.
- *
- * Return SJ_FULL if there is too little space. */
-SJ_EXPORT int sj_encode(
-    const uint8_t *pixels, int64_t height, int64_t width, uint8_t *text, int64_t room, int64_t *length, int64_t *area)
-{
-    if (!pixels || !text || !length || !area || height < 1 || width < 1 || height > MOST_SIDE || width > MOST_SIDE
-        || room < 0)
-        return SJ_BAD_CALL;
-    int64_t across = (width + COLUMNS - 1) / COLUMNS, tall = (height + COLUMNS - 1) / COLUMNS;
-    uint64_t *flags = malloc((size_t)(across * (height + 1) + COLUMNS * tall) * sizeof *flags);
-    if (!flags)
-        return SJ_NO_MEMORY;
-    uint64_t *used = flags + across * height, *columns = used + across; /* the union of all rows; some columns */
-    memset(used, 0, (size_t)across * sizeof *used);
-    for (int64_t y = 0; y < height; y++)
-        for (int64_t x = 0; x < width; x += COLUMNS) {
-            uint64_t row = flags_of(pixels + y * width + x, width - x < COLUMNS ? width - x : COLUMNS);
-            flags[y * across + x / COLUMNS] = row, used[x / COLUMNS] |= row;
-        }
-    sj_writer writer = {text, text + room, 0, {0, 0}};
-    int64_t last = 0, set = 0;
-    uint64_t carry = 0; /* whether the pixel before is set */
-    int status = SJ_FINE;
-    for (int64_t x = 0; x < width && status == SJ_FINE; x++) {
-        if (x % COLUMNS == 0 && !used[x / COLUMNS] && !carry) {
-            x += COLUMNS - 1;
-            continue;
-        }
-        if (x % COLUMNS == 0)
-            take_columns(columns, flags + x / COLUMNS, across, height, tall);
-        for (int64_t part = 0; part < tall && status == SJ_FINE; part++) {
-            int64_t first = COLUMNS * part, count = height - first < COLUMNS ? height - first : COLUMNS;
-            uint64_t bits = columns[x % COLUMNS * tall + part];
-            uint64_t changes = (bits ^ (bits << 1 | carry)) & (~(uint64_t)0 >> (COLUMNS - count));
-            carry = bits >> (count - 1) & 1;
-            set += sj_ones(bits);
-            for (; changes && status == SJ_FINE; changes &= changes - 1) {
-                int64_t place = x * height + first + __builtin_ctzll(changes);
-                status = sj_put_run(&writer, place - last) ? SJ_FINE : SJ_FULL;
-                last = place;
-            }
-        }
-    }
-    free(flags);
-    if (status == SJ_FINE && last < height * width && !sj_put_run(&writer, height * width - last))
-        status = SJ_FULL;
-    *length = writer.at - text, *area = set;
     return status;
 }

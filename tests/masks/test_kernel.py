@@ -972,7 +972,7 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
             return (lambda *_: self._result) if name == self._name else getattr(LOADED, name)
 
     for name in (
-        "sj_pack_png", "sj_pack_labels", "sj_read_png", "sj_compare", "sj_check_runs", "sj_mask_boxes", "sj_paint_runs", "sj_encode", "sj_first_overlap", "sj_overlaps", "sj_records", "sj_draw",
+        "sj_pack_png", "sj_pack_labels", "sj_read_png", "sj_compare", "sj_check_runs", "sj_mask_boxes", "sj_paint_runs", "sj_encode", "sj_count_inside", "sj_first_overlap", "sj_overlaps", "sj_records", "sj_draw",
         "sj_join_frames", "sj_order", "sj_similar_pairs", "sj_box_overlaps", "sj_match", "sj_curves", "sj_label_pairs", "sj_label_table", "sj_segments", "sj_boundaries", "sj_survey",
         "sj_boxes", "sj_surface", "sj_border", "sj_grow_volume", "sj_find_blocks", "sj_components", "sj_find_runs", "sj_draw_runs", "sj_squares", "sj_share", "sj_similarities", "sj_small_runs", "sj_groups", "sj_grow",
     ):  # fmt: skip
@@ -1007,6 +1007,7 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_mask_boxes(None, 1, None, 1, None, None) == -1
     assert LOADED.sj_paint_runs(None, 1, None, 1, None, 1, None) == -1
     assert LOADED.sj_encode(None, 1, 1, None, 0, None, None) == -1
+    assert LOADED.sj_count_inside(None, 1, 1, None, None, 1, 1, None, None) == -1
     assert LOADED.sj_first_overlap(None, 1, None, 1, None, None, 1, None) == -1
     assert LOADED.sj_overlaps(None, 1, None, None, 1, None, 1, None, None, 1, None, None, 1, None, 1, None) == -1
     assert LOADED.sj_match(None, None, None, 1, None, 1, None, 1, 1, 1, None, None) == -1
@@ -1172,6 +1173,28 @@ def test_masks_with_speckle_are_encoded_as_numpy_encodes_them(seed: int, switch:
     texts = list(switch(lambda: backend().encode_mask(image)))
     assert texts[0] == texts[1] == KERNEL.encode(image)
     assert texts[0][1] == np.count_nonzero(image)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_pixels_with_speckle_are_counted_inside_masks_as_numpy_counts_them(seed: int, switch: Any) -> None:
+    lot = np.random.default_rng(seed)
+    height, width = lot.integers(1, 200, 2).tolist()
+    image = (lot.random((height, width)) < (0.01, 0.3, 0.99, 0, 1)[seed % 5]) * np.uint8(200)
+    image[:, : width * (seed % 3) // 4] = 0  # nothing at the edges
+    image = image.astype(np.uint16) if seed % 7 == 3 else image
+    masks = [lot.random((height, width)) < share for share in (0, 1, 0.5, 0.001)]
+    spans = rle.spans_of([backend().encode_mask(mask)[0] for mask in masks], image.size)
+    for inside, area in [*switch(lambda: backend().count_inside(image, spans)), KERNEL.count_inside(image, spans)]:
+        assert inside.tolist() == [np.count_nonzero(image[mask]) for mask in masks]
+        assert area == np.count_nonzero(image)
+
+
+def test_runs_outside_of_an_image_are_refused() -> None:
+    image, bounds = np.ones((2, 3), np.uint8), np.array([0, 1])
+    for run in ([-1, 2], [2, 1], [0, 7]):
+        assert KERNEL.count_inside(image, rle.Spans(np.array([run]), bounds)) is None
+    assert KERNEL.count_inside(image, rle.Spans(np.array([[0, 6]]), np.array([0, 2]))) is None
+    assert KERNEL.count_inside(image, rle.Spans(np.zeros((0, 2), np.int64), np.array([0])))[1] == 6
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -90,11 +90,11 @@ class _OpenedRecords:
         begun = iter(range(count))
 
         def match_image(index: int) -> Tuple[ReadImage, bytes]:
-            image = files.read(index, masked=is_own[index])
+            image = files.read(index, np.flatnonzero(truth.image == index), masked=is_own[index])
             if image.records is None:
                 return image, b""
             (block,) = cut_into_blocks(image.records, truth, protocol, np.array([index]), 1)
-            return image._replace(records=None), match_block(block).encode()
+            return image._replace(records=None, inside=None), match_block(replace(block, inside=image.inside)).encode()
 
         try:
             results = list(

@@ -20,7 +20,7 @@ from ...files.problems import Flaw, Problem, Problems, SubmissionError, inflect,
 from ...masks import png
 from ...masks.backend import backend
 from ...masks.files import is_coloured, note_channels
-from ...masks.run_lengths import join_texts, pack_texts
+from ...masks.run_lengths import join_texts, pack_texts, spans_of
 from ...masks.stack import Array
 from ..base.truth import TruthNames, compose
 from .protocols import InstanceProtocol
@@ -37,8 +37,10 @@ _LABELS, _TRAIN_IDS = range(-1, 34), range(11, 19)
 #: The parts of a file's name that identify its image: city, sequence and frame.
 _NAME_PARTS = 3
 _LONGEST_TEXT = 8 << 20
-#: The maximum memory of one image's masks as run lengths.
+#: The maximum memory of one image's masks as run lengths, or of the numbers of their pixels inside annotations.
 _MOST_OF_IMAGE = 256 << 20
+#: The bytes of a number of pixels.
+_BYTES_OF_COUNT = 8
 #: The distance of the rows whose values are compared.
 _ROW_STEP = 16
 _LABEL = re.compile(r"-?[0-9]{1,9}")
@@ -69,13 +71,15 @@ class ReadImage(NamedTuple):
     empty: int = 0
     #: The number of masks with several values besides 0.
     shaded: int = 0
+    #: The pixels of each record (rows) inside each annotation of its image, if the records have no masks.
+    inside: Optional[Array] = None
 
 
 class StreetSubmission:
     """The texts and masks of a submission."""
 
     def __init__(self, path: str, truth: InstanceTruth, protocol: InstanceProtocol, limits: ArchiveLimits) -> None:
-        self.images, self._protocol, self._limits = truth.images, protocol, limits
+        self.images, self._protocol, self._limits, self._truth = truth.images, protocol, limits, truth
         self._categories = {category.id: index for index, category in enumerate(truth.categories)}
         self._files = open_files(path, replace(limits, send=_SEND, smaller=_SEND_FEWER))
         ids = truth.images.ids.tolist()
@@ -112,16 +116,18 @@ class StreetSubmission:
     def close(self) -> None:
         self._files.close()
 
-    def read(self, image: int, *, masked: bool = True) -> ReadImage:
-        """Read the text file of an image, given by its index, and optionally its masks."""
+    def read(self, image: int, annotations: Optional[Array] = None, *, masked: bool = True) -> ReadImage:
+        """Read the text file of an image, given by its index, and optionally its masks, or their pixels inside these
+        annotations.
+        """
         problems = Problems()
         try:
-            return self._read(image, problems, masked=masked)
+            return self._read(image, problems, annotations, masked=masked)
         except Flaw as flaw:
             problems.add(flaw.as_problem(self._texts[self._names[image]][0]))
             return ReadImage(image, None, problems.first, problems.count)
 
-    def _read(self, image: int, problems: Problems, *, masked: bool) -> ReadImage:
+    def _read(self, image: int, problems: Problems, annotations: Optional[Array], *, masked: bool) -> ReadImage:
         texts = self._texts[self._names[image]]
         if len(texts) > 1:
             fault = f"is one of {len(texts)} text files of the image: {name_list(sorted(texts), 3)}"
@@ -129,6 +135,11 @@ class StreetSubmission:
         size = tuple(self.images.sizes[image].tolist())
         rows: List[Tuple[str, int, float]] = []
         encoded: Dict[str, Tuple[str, int]] = {}
+        inside: Dict[str, Array] = {}
+        spans, cells = None, 0 if annotations is None else len(annotations)
+        if annotations is not None:
+            texts_of_truth = [self._truth.masks[index] for index in annotations.tolist()]
+            spans = spans_of(texts_of_truth, size[0] * size[1])
         lines = stored = trained = unknown = shaded = 0
         for number, line in self._list_lines(texts[0]):
             lines += 1
@@ -142,11 +153,16 @@ class StreetSubmission:
                 unknown += 1
                 continue
             rows.append((member, label, score))
+            stored += _BYTES_OF_COUNT * cells
             if member in encoded or not masked:
                 continue
             try:
                 labels = self._read_mask(member, size)
-                encoded[member] = backend().encode_mask(labels)
+                if spans is None:
+                    encoded[member] = backend().encode_mask(labels)
+                else:
+                    inside[member], area = backend().count_inside(labels, spans)
+                    encoded[member] = "", area
                 shaded += _is_shaded(labels)
             except Flaw as flaw:
                 encoded[member] = "", 0
@@ -170,7 +186,12 @@ class StreetSubmission:
             [encoded[member] for member, _, _ in solid],
             len(self.images.ids),
         )
-        return ReadImage(image, records, [], 0, lines, unknown, repeated, trained, len(rows) - len(solid), shaded)
+        table = (
+            None if annotations is None else np.array([inside[row[0]] for row in solid]).reshape(-1, len(annotations))
+        )
+        return ReadImage(
+            image, records, [], 0, lines, unknown, repeated, trained, len(rows) - len(solid), shaded, table
+        )
 
     def _list_lines(self, text: str) -> Iterator[Tuple[int, str]]:
         """Yield the lines of a text file that are not blank, with their numbers."""

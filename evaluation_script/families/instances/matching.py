@@ -142,6 +142,8 @@ class ImageBlock:
     truth: InstanceTruth
     annotation_indices: Array
     protocol: InstanceProtocol
+    #: The pixels of each record (rows) inside each annotation, if the records have no masks.
+    inside: Optional[Array] = None
 
 
 def cut_into_blocks(
@@ -258,6 +260,9 @@ def _pair_neighbours(predictions: Array, truths: Array) -> Pairs:
 
 def _count_shared(block: ImageBlock, records: Array, annotations: Array, pairs: Pairs) -> Array:
     """Return the number of shared pixels of each pair of masks."""
+    if block.inside is not None:
+        columns = places_of(block.annotation_indices, annotations)
+        return block.inside[records[pairs.prediction], columns[pairs.truth]]
     sizes, truth, pixels = block.truth.images.sizes, block.truth, block.records.pixels[records]
     predicted = Masks(block.records.masks.take(records), pixels, sizes[block.records.image[records]])
     annotated = Masks(truth.masks.take(annotations), truth.pixels[annotations], sizes[truth.image[annotations]])

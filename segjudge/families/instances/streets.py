@@ -21,7 +21,7 @@ from segjudge.evaluation_script.files.limits import HOST_LIMITS, Files
 from segjudge.evaluation_script.files.problems import Flaw, HostError, SubmissionError
 from segjudge.evaluation_script.masks import png
 from segjudge.evaluation_script.masks.backend import backend
-from segjudge.evaluation_script.masks.run_lengths import flags
+from segjudge.evaluation_script.masks.run_lengths import flags, runs_of
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.challenges import QUICK
 from segjudge.families.base.tools import Content, Members
@@ -109,10 +109,9 @@ def _add_image(document: dict[str, Any], files: Files, name: str, distances: dic
     image = len(document["images"]) + 1
     picture = f"{name_of(name)}_leftImg8bit.png"
     document["images"].append({"id": image, "file_name": picture, "height": size[0], "width": size[1]})
-    chosen = _choose_numbers()[numbers]
-    areas = np.bincount(chosen.reshape(-1))
-    for number, counts in encode_labels(chosen).items():
-        label, crowd, area = number if number < _LABEL else number // _LABEL, int(number < _LABEL), int(areas[number])
+    for number, counts in encode_labels(numbers, _choose_numbers()).items():
+        label, crowd = number if number < _LABEL else number // _LABEL, int(number < _LABEL)
+        area = int(runs_of(counts, numbers.size)[1::2].sum())
         entry = distances.get(number, {}) if label in CATEGORIES else {}
         annotation = {
             "id": len(document["annotations"]) + 1, "image_id": image, "category_id": label, "iscrowd": crowd,
