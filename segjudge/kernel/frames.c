@@ -114,32 +114,71 @@ static int32_t take_slot(packer *one, uint8_t label)
     return slot;
 }
 
-/* Set bits of a slot's word, and extend its box. */
-static inline void set_bits(packer *one, int32_t slot, int64_t column, uint64_t bits)
+/* Extend the box of a slot to this row and to some words: from, to. */
+static inline void extend_box(packer *one, int32_t slot, int64_t from, int64_t to)
 {
     int32_t *box = one->all->boxes + 4 * slot;
-    one->all->words[slot * one->step + one->at + column] |= bits;
     if (one->y < box[0]) box[0] = (int32_t)one->y;
     if (one->y >= box[1]) box[1] = (int32_t)one->y + 1;
-    if (column < box[2]) box[2] = (int32_t)column;
-    if (column >= box[3]) box[3] = (int32_t)column + 1;
+    if (from < box[2]) box[2] = (int32_t)from;
+    if (to > box[3]) box[3] = (int32_t)to;
 }
 
-/* Set the bits of all labels except 0 under a word, whose `valid` bits are pixels; return 0 if no slot is free. */
-static int merge_word(packer *one, const uint8_t *labels, uint64_t valid, int64_t column)
+/* Return flags of the labels among 64 that are not 0, and whether all of them are this label. */
+static uint64_t shown(const uint8_t *labels, uint8_t label, int *are_same)
 {
-    uint64_t bits = ~equal(labels, 0) & valid, rest = bits & ~equal(labels, one->latest);
-    if (bits != valid)
-        one->all->seen[0] = 1;
-    for (; rest; rest &= ~equal(labels, one->latest)) {
-        one->latest = labels[lowest(rest)];
-        one->all->seen[one->latest] = 1;
+#ifdef __SSE2__
+    const __m128i wanted = _mm_set1_epi8((char)label), zero = _mm_setzero_si128();
+    __m128i same = _mm_set1_epi8(-1);
+    uint64_t empty = 0;
+    for (int part = 0; part < 4; part++) {
+        __m128i sixteen = _mm_loadu_si128((const __m128i *)(labels + 16 * part)), none = _mm_cmpeq_epi8(sixteen, zero);
+        same = _mm_and_si128(same, _mm_or_si128(none, _mm_cmpeq_epi8(sixteen, wanted)));
+        empty |= (uint64_t)(uint32_t)_mm_movemask_epi8(none) << (16 * part);
     }
-    int32_t slot = bits ? take_slot(one, 1) : 0;
-    if (slot < 0)
-        return 0;
-    if (bits)
-        set_bits(one, slot, column, bits);
+    *are_same = _mm_movemask_epi8(same) == 0xffff;
+#else
+    uint64_t empty = equal(labels, 0);
+    *are_same = !~(empty | equal(labels, label));
+#endif
+    return ~empty;
+}
+
+/* Set the bits of all labels except 0 in a row's marked words, from a column on; return 0 if no slot is free. */
+static int merge_words(packer *one, const uint8_t *row, uint64_t marks, int64_t first)
+{
+    sj_frames *all = one->all;
+    const uint64_t tail = one->tail;
+    int64_t from = one->across, to = 0, last = one->across - 1;
+    int32_t slot = all->slot_of[1];
+    uint64_t *words = slot < 0 ? NULL : all->words + slot * one->step + one->at, gaps = 0;
+    uint8_t latest = one->latest;
+    for (; marks; marks &= marks - 1) {
+        int64_t column = first + lowest(marks);
+        uint64_t valid = column == last ? tail : ~(uint64_t)0;
+        const uint8_t *labels = row + WORD * column;
+        int are_same;
+        uint64_t bits = shown(labels, latest, &are_same) & valid;
+        gaps |= bits ^ valid;
+        for (uint64_t rest = are_same ? 0 : bits & ~equal(labels, latest); rest; rest &= ~equal(labels, latest)) {
+            latest = labels[lowest(rest)];
+            all->seen[latest] = 1;
+        }
+        if (bits) {
+            if (!to && (slot = take_slot(one, 1)) < 0)
+                return 0;
+            if (!words)
+                words = all->words + slot * one->step + one->at;
+            from = to ? from : column, to = column + 1;
+        }
+        if (words)
+            words[column] = bits;
+    }
+    one->latest = latest;
+    if (gaps)
+        all->seen[0] = 1;
+    if (to)
+        extend_box(one, slot, from, to);
     return 1;
 }
 
@@ -157,7 +196,8 @@ static int pack_word(packer *one, const uint8_t *labels, uint64_t valid, int64_t
         all->seen[label] = 1;
         if (slot < 0)
             return 0;
-        set_bits(one, slot, column, bits);
+        all->words[slot * one->step + one->at + column] |= bits;
+        extend_box(one, slot, column, column + 1);
         rest &= ~bits;
     }
     return 1;
@@ -200,8 +240,7 @@ static int repack_word(packer *one, const uint8_t *row, int64_t column)
     for (int i = 0; i < one->count; i++)
         one->all->words[one->slots[i] * one->step + one->at + column] = 0;
     uint64_t valid = column + 1 == one->across ? one->tail : ~(uint64_t)0;
-    const uint8_t *labels = row + WORD * column;
-    return one->all->merged ? merge_word(one, labels, valid, column) : pack_word(one, labels, valid, column);
+    return pack_word(one, row + WORD * column, valid, column);
 }
 
 /* Pack the next row, of which whole words may be read. Marked words are packed, or all words if none is marked and
@@ -215,7 +254,9 @@ static int pack_row(packer *one, const uint8_t *row, const uint64_t *marks)
         uint64_t bits = one->y && marks ? marks[first / 64] : ~(uint64_t)0;
         if (one->across - first < 64)
             bits &= ((uint64_t)1 << (one->across - first)) - 1;
-        for (; bits && is_packed; bits &= bits - 1)
+        if (one->all->merged)
+            is_packed = is_packed && merge_words(one, row, bits, first);
+        else for (; bits && is_packed; bits &= bits - 1)
             is_packed = repack_word(one, row, first + lowest(bits));
     }
     end_row(one, is_packed);
