@@ -543,8 +543,8 @@ def matches(generator: random.Random, kernel: Kernel) -> None:
 
 def records(generator: random.Random, kernel: Kernel) -> None:
     """Read records of every usual shape, with a few characters changed or removed, or a truncated end."""
-    shape = generator.randrange(6)
-    item, video = {"category_id": 1, "score": generator.random()}, shape == 1
+    shape = generator.randrange(7)
+    item, video = {"category_id": 1, "score": generator.random()}, shape in (1, 6)
 
     def number() -> float:
         return generator.choice(
@@ -569,6 +569,8 @@ def records(generator: random.Random, kernel: Kernel) -> None:
             "iscrowd": generator.choice([0, 1, 1, True, 1.0, 1 << 62]),
             "num_keypoints": generator.choice([0, 17, -1, 2.0, None]),
             "note": generator.choice(["\n\u1234é", [[], {}, [1, {"b": None}]], True]),
+            "areas": [generator.choice([None, 0, number()]) for _ in range(generator.randrange(5))],
+            "bboxes": [generator.choice([None, [], [0.0, number()]]) for _ in range(generator.randrange(5))],
         }
         many = {f"{generator.choice('ké')} {index}": index for index in range(generator.choice([9, 40, 300]))}
         return some if generator.random() < 0.7 else many
@@ -614,7 +616,7 @@ def records(generator: random.Random, kernel: Kernel) -> None:
         most,
         np.zeros((most, _RECORD_COLUMNS), np.int64),
         np.zeros(letters, np.uint8),
-        np.zeros((frame_room, 4 if shape == 4 else 3), np.int64),
+        np.zeros((frame_room, {4: 4, 6: 5}.get(shape, 3)), np.int64),
         np.zeros(number_room),
         np.zeros(ring_room, np.int64),
         np.zeros((odd_room, 3), np.int64),

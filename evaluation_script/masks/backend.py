@@ -206,6 +206,11 @@ class NumpyBackend:
         """Return the fault and the area of each mask, in images of these sizes."""
         return rle.check_in_batches(texts, pixels, rle.check_batch)
 
+    def measure_masks(self, masks: MaskTexts, pixels: Array) -> Optional[Array]:
+        """Return the areas of masks with consecutive texts, in images of these sizes; None if any is faulty."""
+        checked = self.check_masks([masks[index] for index in range(len(masks))], pixels)
+        return None if checked.fault.any() else checked.area
+
     def mask_boxes(self, texts: List[str], sizes: Array) -> Array:
         """Return the boxes (x, y, width, height) around checked masks of these sizes; all 0 for empty ones."""
         return rle.boxes_of(texts, sizes)
@@ -443,6 +448,12 @@ class CompiledBackend(NumpyBackend):
 
     def check_masks(self, texts: List[str], pixels: Array) -> CheckedMasks:
         return rle.check_in_batches(texts, pixels, self.kernel.check_runs)
+
+    def measure_masks(self, masks: MaskTexts, pixels: Array) -> Optional[Array]:
+        if (masks.stops - masks.starts > rle.length_limit(pixels)).any():
+            return None
+        fault, area = self.kernel.check_texts(masks, pixels)
+        return None if fault.any() else area
 
     def mask_boxes(self, texts: List[str], sizes: Array) -> Array:
         boxes = self.kernel.mask_boxes(texts, sizes)

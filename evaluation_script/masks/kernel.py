@@ -17,6 +17,7 @@ from .detections import (
     FRAMES,
     MASK,
     PAIR,
+    TRACKS,
     CurveTables,
     CurveTask,
     OverlappingPairs,
@@ -181,10 +182,14 @@ class Kernel(VolumeKernel):
 
     def check_runs(self, texts: List[str], pixels: Array) -> Tuple[Array, Array]:
         """Return the fault (a key of `run_lengths.FAULTS`, or 0) and the area of each mask."""
-        masks = pack_texts(texts)
-        fault, area = np.zeros(len(texts), np.int8), np.zeros(len(texts), np.int64)
+        return self.check_texts(pack_texts(texts), pixels)
+
+    def check_texts(self, masks: MaskTexts, pixels: Array) -> Tuple[Array, Array]:
+        """Return the same for consecutive texts."""
+        count, text = len(masks), masks.text
+        fault, area = np.zeros(count, np.int8), np.zeros(count, np.int64)
         bounds = np.append(0, masks.stops)
-        _require_fine(self.library.sj_check_runs(masks.text, len(masks.text), bounds, len(texts), pixels, fault, area))
+        _require_fine(self.library.sj_check_runs(text, len(text), bounds, count, pixels, fault, area))
         return fault, area
 
     def mask_boxes(self, texts: List[str], sizes: Array) -> Optional[Array]:
@@ -269,8 +274,9 @@ class Kernel(VolumeKernel):
         rows = np.empty((length // _SHORTEST_RECORD + 1, _RECORD_COLUMNS), np.int64)
         masks = np.empty(length + length // 4 + 64, np.uint8)
         for each in (MASK, FRAMES) if shape is None else (shape,):
-            frame_room = {FRAMES: length // _SHORTEST_FRAME + 1, ANNOTATION: len(rows)}.get(each, 1)
-            frames = np.empty((frame_room, 4 if each == ANNOTATION else 3), np.int64)
+            by_frame = length // _SHORTEST_FRAME + 1
+            frame_room = {FRAMES: by_frame, TRACKS: by_frame, ANNOTATION: len(rows)}.get(each, 1)
+            frames = np.empty((frame_room, {ANNOTATION: 4, TRACKS: 5}.get(each, 3)), np.int64)
             numbers, rings = np.empty(length // 2 + 1), np.zeros(length // 12 + 2, np.int64)
             ring_ends = rings[1:]
             odd, used = np.empty((length // 64 + 8, 3), np.int64), np.zeros(7, np.int64)
@@ -291,9 +297,9 @@ class Kernel(VolumeKernel):
                 )
             elif points >= 0:
                 table = replace(table, points=numbers[:number_count].reshape(count, points).copy())
-            if each in (FRAMES, ANNOTATION):
+            if each in (FRAMES, TRACKS, ANNOTATION):
                 table = replace(table, frames=frames[:frame_count].copy())
-            if each == FRAMES:
+            if each in (FRAMES, TRACKS):
                 table = replace(table, masks=_text(masks, frames[frame_count - 1, 2]))
             if isinstance(text, bytes):
                 return replace(table, end=end)

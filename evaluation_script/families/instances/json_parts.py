@@ -11,7 +11,7 @@ import codecs
 import json
 import re
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, AnyStr, Generator, Iterator, List, NoReturn, Optional, Pattern, Tuple
 
 from ...files.limits import CHUNK_BYTES, check_memory, unique_keys
@@ -33,6 +33,8 @@ _BLANK, _COMMA, _END = (re.compile(pattern) for pattern in (r"[ \t\r\n]*", r"[ \
 #: The maximum number of closing braces that are tried as a border.
 _MOST_BRACES = 2000
 _LONGEST_RECORD = 32 << 20
+#: The longest record that a table holds.
+_LONGEST_IN_TABLE = 8 << 20
 #: The number of characters examined of text that is not a list.
 _EXAMINED = 1 << 20
 #: If no border exists, the maximum number of records to parse one by one before the next part.
@@ -111,19 +113,21 @@ def _cut_tables(parts: Iterator[bytes], shape: int, *, is_begun: bool) -> Genera
     if not is_begun and begun is None:
         return data, 0
     beginning, data = (b"", data) if begun is None else (begun[0], data[begun.end() :])
-    skipped = 0
+    skipped, window = 0, 2 * CHUNK_BYTES
     while True:
-        table = backend().read_records(data[: 2 * CHUNK_BYTES], shape)
+        table = backend().read_records(data[:window], shape)
         if table is not None:
             length = table.end if data.isascii() else len(data[: table.end].decode())
             yield JsonPart(table, length, data)
             data, skipped = data[table.end :], skipped + length
-        if len(data) >= CHUNK_BYTES:
-            if table is None:
+            if len(data) >= window:
+                continue
+        elif len(data) >= CHUNK_BYTES:
+            if len(data) >= _LONGEST_IN_TABLE or _find_last_border(data, _RAW_BORDER, b"}")[0]:
                 break
-            continue
-        following = next(parts, b"")
-        if not following:
+            window = 2 * len(data)  # a long record, which has not ended
+        following = b"".join(islice(parts, max(1, (window - len(data)) // CHUNK_BYTES)))
+        if table is None and not following:
             break
         data += following
     return (data, len(beginning) + skipped) if skipped else (beginning + data, 0)

@@ -60,6 +60,22 @@ ODD: dict[str, Any] = {
 }
 
 
+#: Areas and boxes, some of them unusual or missing, and whether the script could read them.
+SHOWN: dict[str, tuple[dict[str, Any], bool]] = {
+    "usual": ({"areas": [5, 0.5, None], "bboxes": [[0, 1, 2, 3], None, [0.0, -0.0, 0, 0]]}, True),
+    "first": ({"areas": [0, 0.0, 7], "bboxes": [[], [0, 1e-3, 0], [1]]}, True),
+    "exponent": ({"areas": [1e-30, 5e-324, -0.0], "bboxes": [[1e30], [1], [1]]}, True),
+    "long": ({"areas": [1 << 90, 0, 1], "bboxes": [[1 << 90], [1], [1]]}, True),
+    "few areas": ({"areas": [5, 1], "bboxes": [None] * 3}, False),
+    "many boxes": ({"areas": [5, 1, 1], "bboxes": [None] * 4}, False),
+    "no boxes": ({"areas": [5, 1, 1]}, False),
+    "truth value": ({"areas": [True, 1, 1], "bboxes": [None] * 3}, False),
+    "text": ({"areas": [5, 1, 1], "bboxes": [["1"], None, None]}, False),
+    "number": ({"areas": [5, 1, 1], "bboxes": [1, None, None]}, False),
+    "infinite": ({"areas": [float("inf"), 1, 1], "bboxes": [None] * 3}, False),
+}
+
+
 def answer(folder: Path, records: list[Any], protocol: str) -> Any:
     (folder / "truth.json").write_text(json.dumps(TRUTH))
     (folder / "sent.json").write_text(json.dumps(records))
@@ -79,7 +95,34 @@ def test_tracks_are_read_and_refused_as_python_does(odd: str, tmp_path: Path, mo
     assert isinstance(by_kernel, str) == (odd != "good")
 
 
-def test_usual_tracks_need_no_parser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("case", SHOWN)
+@pytest.mark.parametrize("in_front", [True, False])
+def test_areas_and_boxes_are_read_as_python_does(
+    case: str, in_front: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (lists, is_read), usual = SHOWN[case], SHOWN["usual"][0]
+    stray = track(1, 7, 0.7, mask(TEXT), None, None)
+    records = [{**usual, **record} for record in (*GOOD, stray)]
+    records += [{**lists, **GOOD[0]} if in_front else {**GOOD[0], **lists}, *records, *records]
+    by_kernel = answer(tmp_path, records, "sa-co-veval-official")
+    use_numpy(monkeypatch)
+    assert by_kernel == answer(tmp_path, records, "sa-co-veval-official")
+    assert isinstance(by_kernel, str) != is_read
+
+
+@pytest.mark.parametrize("length", [900, 40_000, 90_000])
+def test_long_tracks_are_read_as_python_does(length: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    records = [{**record, "letters": "x" * (length * (3 + place))} for place, record in enumerate(GOOD * 6)]
+    by_kernel = answer(tmp_path, records, "sa-co-veval")
+    use_numpy(monkeypatch)
+    assert by_kernel == answer(tmp_path, records, "sa-co-veval")
+
+
+@pytest.mark.parametrize("protocol", ["sa-co-veval", "sa-co-veval-official"])
+@pytest.mark.parametrize("letters", [0, 1_500_000])
+def test_usual_tracks_need_no_parser(
+    protocol: str, letters: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     parsed: list[int] = []
     read_part = videos._Reader._read_part
 
@@ -88,5 +131,6 @@ def test_usual_tracks_need_no_parser(tmp_path: Path, monkeypatch: pytest.MonkeyP
         read_part(reader, records, member, problems)
 
     monkeypatch.setattr(videos._Reader, "_read_part", note)
-    answer(tmp_path, GOOD * 9, "sa-co-veval")
+    shown = {"areas": [1, 0, 2.5], "bboxes": [None, [], [0, 0, 1, 2]], "letters": "x" * letters}
+    answer(tmp_path, [{**record, **shown} for record in GOOD * 9], protocol)
     assert sum(parsed) <= 1  # the last one has no comma behind it
