@@ -232,6 +232,8 @@ _SMALL_TABLE, _MOST_CELLS = 1024, 1 << 20
 _SAMPLE_STEP = 509
 #: The number of pixels counted at once.
 _BLOCK = 1 << 20
+#: The bits of a key and its weight that are sorted as one number.
+_SORTED_BITS = 63
 
 
 def shape_of_table(truth: Array, prediction: Array) -> Optional[Tuple[int, int]]:
@@ -267,10 +269,41 @@ def sum_by_key(keys: Array, weights: Array) -> Tuple[Array, Array]:
     whole = np.asarray(weights).astype(np.int64)
     if (keys[1:] > keys[:-1]).all():  # the table's counts
         return keys, whole
-    order = np.argsort(keys)
-    ordered = keys[order]
+    ordered, whole = _sort_both(keys, whole)
     starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-    return ordered[starts], np.add.reduceat(whole[order], starts)
+    return ordered[starts], np.add.reduceat(whole, starts)
+
+
+def _sort_both(keys: Array, weights: Array) -> Tuple[Array, Array]:
+    """Return keys in order, and their weights."""
+    bits = int(weights.max()).bit_length()
+    if min(keys.min(), weights.min()) < 0 or int(keys.max()).bit_length() + bits > _SORTED_BITS:
+        order = np.argsort(keys)
+        return keys[order], weights[order]
+    both = keys.astype(np.int64) << bits  # sorting numbers takes half as long as finding their order
+    both |= weights
+    both.sort()
+    return (both >> bits).astype(keys.dtype, copy=False), both & ((1 << bits) - 1)
+
+
+class LabelSums(NamedTuple):
+    """The distinct labels of some pairs in order, the sums of their pixels, and the index of each pair's label."""
+
+    labels: Array
+    pixels: Array
+    indices: Array
+
+
+def sum_by_label(labels: Array, pixels: Array) -> LabelSums:
+    """Add up the pixels of one side's labels."""
+    if labels.size and labels.max() <= max(_SMALL_TABLE, 4 * labels.size) and labels.min() >= 0:
+        is_present = np.zeros(int(labels.max()) + 1, bool)
+        is_present[labels] = True
+        indices = (np.cumsum(is_present) - 1)[labels]
+        unique = np.flatnonzero(is_present)
+    else:
+        unique, indices = np.unique(labels, return_inverse=True)
+    return LabelSums(unique, np.bincount(indices, pixels, len(unique)).astype(np.int64), indices)
 
 
 def tabulate(rows: Array, columns: Array, weights: Array, shape: Tuple[int, int]) -> Array:

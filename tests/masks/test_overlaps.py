@@ -204,3 +204,41 @@ def test_a_table_of_labels_counts_every_pair_whatever_their_type(kind: Any, labe
     np.add.at(counted, (truth.ravel(), prediction.ravel()), 1)
     assert table is not None
     assert table.tolist() == counted.tolist()
+
+
+#: Keys that fit beside their weights into one number, those that do not, and negative ones.
+KEYS = {
+    "small": np.array([7, 3, 7, 0, 3, 7]),
+    "high": np.array([1 << 62, 5, 1 << 62, 0, 5, 1]),
+    "unsigned": np.array([(1 << 63) + 1, 5, (1 << 63) + 1, 0, 5, 1], np.uint64),
+    "negative": np.array([-1, 3, -1, 0, 3, -1]),
+    "rising": np.array([-2, -1, 4, 9, 1 << 40, 1 << 62]),
+}
+
+
+@pytest.mark.parametrize("keys", KEYS.values(), ids=KEYS)
+@pytest.mark.parametrize("most", [1, 1 << 20, (1 << 50) + 1])
+def test_weights_are_summed_by_key(keys: Any, most: int) -> None:
+    weights = np.array([0, 1, most, 2, most, most])
+    expected: dict[int, int] = {}
+    for key, weight in zip(keys.tolist(), weights.tolist(), strict=True):
+        expected[key] = expected.get(key, 0) + weight
+    unique, sums = instance_overlaps.sum_by_key(keys, weights)
+    assert dict(zip(unique.tolist(), sums.tolist(), strict=True)) == expected
+    assert unique.tolist() == sorted(expected)
+    assert unique.dtype == keys.dtype
+
+
+@pytest.mark.parametrize("keys", [KEYS["small"], KEYS["high"], KEYS["negative"]])
+def test_pixels_are_summed_by_label(keys: Any) -> None:
+    pixels = np.array([1, 2, (1 << 52) - 1, 3, 4, 5])
+    labels, sums, indices = instance_overlaps.sum_by_label(keys, pixels)
+    unique, totals = instance_overlaps.sum_by_key(keys, pixels)
+    assert (labels.tolist(), sums.tolist(), labels[indices].tolist()) == (
+        unique.tolist(), totals.tolist(), keys.tolist()
+    )  # fmt: skip
+
+
+def test_no_pairs_have_no_labels() -> None:
+    nothing = np.zeros(0, np.int64)
+    assert [len(column) for column in instance_overlaps.sum_by_label(nothing, nothing)] == [0, 0, 0]

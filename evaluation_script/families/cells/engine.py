@@ -12,7 +12,7 @@ import numpy as np
 
 from ...files.problems import Flaw, HostError, Problems, name_list
 from ...masks.backend import backend
-from ...masks.overlaps import LabelMap, LabelPairs, sum_by_key, sum_label_pairs
+from ...masks.overlaps import LabelMap, LabelPairs, sum_by_label, sum_label_pairs
 from ...masks.stack import Array
 from ...values.arithmetic import add
 from ..base.family import Values, mean_of_all
@@ -40,9 +40,8 @@ class FrameMatches(NamedTuple):
 
 def match_cells(pairs: LabelPairs) -> FrameMatches:
     """Match the cells of a frame by the pixels that pairs of labels share."""
-    true, areas = sum_by_key(pairs.truth, pairs.pixels)
-    predicted, sizes = sum_by_key(pairs.prediction, pairs.pixels)
-    rows, columns = np.searchsorted(true, pairs.truth), np.searchsorted(predicted, pairs.prediction)
+    true, areas, rows = sum_by_label(pairs.truth, pairs.pixels)
+    predicted, sizes, columns = sum_by_label(pairs.prediction, pairs.pixels)
     covering = (2 * pairs.pixels > areas[rows]) & (pairs.truth > 0) & (pairs.prediction > 0)
     rows, columns, shared = rows[covering], columns[covering], pairs.pixels[covering]
     partner, ious = np.zeros(len(true), np.int64), np.zeros(len(true))

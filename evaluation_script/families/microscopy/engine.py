@@ -9,7 +9,7 @@ import numpy as np
 
 from ...files.problems import inflect, name_list, quantity
 from ...masks.backend import backend
-from ...masks.overlaps import LabelMap, LabelPairs, sum_by_key
+from ...masks.overlaps import LabelMap, LabelPairs, sum_by_label
 from ...masks.restoration import do_waver
 from ...masks.stack import Array
 from ..base.family import Values
@@ -44,10 +44,10 @@ def count_pairs(pairs: LabelPairs) -> Dict[str, Array]:
     The script takes the assignment with the most matches. At an IoU of one half or more, a cell can have two partners
     only if each covers exactly half of it; such partners have no other, so each group has one match.
     """
-    (true, areas), (predicted, sizes) = (sum_by_key(side, pairs.pixels) for side in (pairs.truth, pairs.prediction))
+    true, areas, rows = sum_by_label(pairs.truth, pairs.pixels)
+    predicted, sizes, columns = sum_by_label(pairs.prediction, pairs.pixels)
     cells = (pairs.truth > 0) & (pairs.prediction > 0)
-    rows, columns = np.searchsorted(true, pairs.truth[cells]), np.searchsorted(predicted, pairs.prediction[cells])
-    shared = pairs.pixels[cells]
+    rows, columns, shared = rows[cells], columns[cells], pairs.pixels[cells]
     ious = shared / (areas[rows] + sizes[columns] - shared)
     matches = []
     for threshold in THRESHOLDS.values():
