@@ -155,8 +155,9 @@ class NumpyBackend:
         truth_numbers, prediction_numbers = truth.numbers.reshape(-1), prediction.numbers.reshape(-1)
         table = count_table(truth_numbers, prediction_numbers)
         if table is not None:
-            rows, columns = np.nonzero(table)
-            return sum_label_pairs(truth.labels_of(rows), prediction.labels_of(columns), table[rows, columns])
+            cells = np.flatnonzero(table)  # a fraction of the time of nonzero
+            rows, columns = np.divmod(cells, table.shape[1])
+            return sum_label_pairs(truth.labels_of(rows), prediction.labels_of(columns), table.reshape(-1)[cells])
         starts = np.flatnonzero(
             np.append(
                 True, (truth_numbers[1:] != truth_numbers[:-1]) | (prediction_numbers[1:] != prediction_numbers[:-1])

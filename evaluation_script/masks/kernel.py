@@ -111,8 +111,8 @@ class Kernel(VolumeKernel):
         shape = shape_of_table(truth, prediction)
         table = shape and self.label_table(truth, prediction, shape)
         if table is not None:
-            numbers = np.argwhere(table)
-            return numbers, table[numbers[:, 0], numbers[:, 1]]
+            cells = np.flatnonzero(table)  # a fraction of the time of nonzero
+            return np.stack(np.divmod(cells, table.shape[1]), axis=1), table.reshape(-1)[cells]
         labels, pixels = np.empty((_FIRST_PAIRS, 2), np.uint32), np.empty(_FIRST_PAIRS, np.int64)
         sides = (truth, truth.itemsize, prediction, prediction.itemsize, truth.size)
         begun, count = ctypes.c_int64(0), ctypes.c_int64(0)

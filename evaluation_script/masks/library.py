@@ -21,7 +21,7 @@ from .run_lengths import pack_texts, spans_of
 from .stack import Size, Stack
 
 #: The value that a library's `sj_abi` must return.
-_ABI = 34
+_ABI = 35
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library in this folder, beside a file with its checksum.

@@ -35,7 +35,7 @@ from ..base.readings import (
 )
 from ..base.suspicions import judge_pixels, judge_unlabelled
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile, TruthNames
-from ..base.unit_counts import join_cells, tabulate_cells, units_of_cells
+from ..base.unit_counts import cut_into_batches, join_cells, tabulate_cells, units_of_cells
 from ..base.units import (
     PictureFiles,
     Shapes,
@@ -313,7 +313,7 @@ def count_maps(maps: Iterable[Tuple[Array, Array]], frames: int, protocol: Seman
         pairs = backend().count_label_pairs(LabelMap(labels), LabelMap(prediction))
         has_class = class_indices(pairs.truth, protocol) < protocol.classes
         keys = pairs.keys | np.where(pairs.prediction == 0, protocol.unlabelled, 0)
-        cells.append(np.stack((keys, pairs.pixels))[:, has_class])
+        cells.append(np.stack((keys[has_class], pairs.pixels[has_class])))
         if not windows:
             continue
         truth_ages.add(labels)
@@ -371,10 +371,14 @@ def _split_labels(keys: Array, protocol: SemanticProtocol) -> Tuple[Array, Array
 
 def sum_confusion(accumulator: UnitAccumulator[SemanticProtocol]) -> Array:
     """Return the confusion matrix of pixels: true classes (rows), predicted ones (columns), none last."""
-    table, protocol = sum_labels(accumulator), accumulator.protocol
-    indices = class_indices(np.arange(len(table)), protocol)
-    truth, prediction = np.nonzero(table)
-    return tabulate(indices[truth], indices[prediction], table[truth, prediction], (protocol.classes + 1,) * 2)
+    table, classes = sum_labels(accumulator), accumulator.protocol.classes
+    labels = np.array(accumulator.protocol.labels)
+    confusion = np.zeros((classes + 1,) * 2, np.int64)
+    confusion[:-1, :-1] = inner = table[np.ix_(labels, labels)]
+    confusion[:-1, -1] = table[labels].sum(axis=1) - inner.sum(axis=1)
+    confusion[-1, :-1] = table.sum(axis=0)[labels] - inner.sum(axis=0)
+    confusion[-1, -1] = table.sum() - confusion.sum()
+    return confusion
 
 
 def _group_table(table: Array, protocol: SemanticProtocol) -> Array:
@@ -515,9 +519,12 @@ def _judge_order(accumulator: UnitAccumulator[SemanticProtocol], table: Array) -
     protocol, units = accumulator.protocol, accumulator.complete_counts()
     if protocol.form == VIDEOS or np.trace(table) > _MOST_RIGHT * table.sum():
         return []
-    keys, pixels = join_cells(units)
-    shape = len(units), protocol.refused_from
-    true, predicted = (tabulate(units_of_cells(units), side, pixels, shape) for side in _split_labels(keys, protocol))
+    tables: Tuple[List[Array], List[Array]] = [], []
+    for batch, keys, pixels in cut_into_batches(units):
+        rows, shape = units_of_cells(batch), (len(batch), protocol.refused_from)
+        for parts, labels in zip(tables, _split_labels(keys, protocol)):
+            parts.append(tabulate(rows, labels, pixels, shape))
+    true, predicted = map(np.concatenate, tables)
     return judge_image_order([unit.name for unit in units], true, predicted)
 
 
