@@ -11,6 +11,8 @@
 
 /* The distance of rows up to which most pixels that match find another one. */
 #define FEW_ROWS 3
+/* How many times as many pixels a dense boundary has as a sparse one. */
+#define FAR_MORE 8
 
 /* Words (frames, rows, across) at (top, left) of frames; left counts words. */
 typedef struct {
@@ -246,14 +248,25 @@ static uint64_t near_even(const edge *other, int64_t row, int64_t x, const disk 
     return words[1];
 }
 
+/* Whether one of two boundaries has far more pixels, as noisy ones have. */
+typedef enum { ALIKE, SPARSE_IN_DENSE, DENSE_IN_SPARSE } density;
+
+static density compare_density(const edge *one, const edge *other)
+{
+    if (other->pixels / FAR_MORE > one->pixels)
+        return SPARSE_IN_DENSE;
+    return one->pixels / FAR_MORE > other->pixels ? DENSE_IN_SPARSE : ALIKE;
+}
+
 /* Return which of the boundary's bits at a word have a pixel of the other boundary within the disk. */
-static uint64_t matched_bits(uint64_t bits, int64_t y, int64_t x, const edge *other, const disk *near)
+static uint64_t matched_bits(uint64_t bits, int64_t y, int64_t x, const edge *other, const disk *near, density of)
 {
     int64_t first = y - (other->top - near->reach), across = other->across, column = x - other->left;
-    if (first < 0 || first >= other->rows + 2 * near->reach)
-        return 0;
-    bits &= spread(other->near + first * across, across, column, -near->reach, near->reach);
+    if (of != SPARSE_IN_DENSE)
+        bits &= spread(other->near + first * across, across, column, -near->reach, near->reach);
     uint64_t rest = bits;
+    if (rest && of == DENSE_IN_SPARSE && near->is_even)
+        return bits & near_even(other, y - other->top, column, near);
     for (int64_t distance = 0; distance <= near->reach && rest; distance++) {
         if (distance == FEW_ROWS && near->is_even)
             return bits & ~(rest & ~near_even(other, y - other->top, column, near));
@@ -276,20 +289,24 @@ static int64_t matched(const edge *one, edge *other, const disk *near)
     int64_t total = 0;
     if (!one->pixels || !other->pixels)
         return 0;
-    if (!other->is_joined)
+    density of = compare_density(one, other);
+    if (!other->is_joined && of != SPARSE_IN_DENSE) {
         join_rows(other, near->reach);
-    other->is_joined = 1;
+        other->is_joined = 1;
+    }
     int64_t across = other->across, aside = (near->reach + WORD - 1) / WORD, right = other->left - one->left;
     int64_t above = one->top - other->top + near->reach; /* rows of `near` before the first row */
     int64_t first = largest(0, -above), last = smallest(one->rows, other->rows + 2 * near->reach - above), span[2];
     for (int64_t row = first; row < last; row++) {
-        find_span(other->near + (above + row) * across, across, span);
+        span[0] = 0, span[1] = across;
+        if (of != SPARSE_IN_DENSE)
+            find_span(other->near + (above + row) * across, across, span);
         int64_t from = largest(one->spans[2 * row], span[0] + right - aside);
         int64_t to = span[0] < span[1] ? smallest(one->spans[2 * row + 1], span[1] + right + aside) : from;
         for (int64_t x = from; x < to; x++) {
             uint64_t bits = one->words[row * one->across + x];
             if (bits)
-                total += sj_ones(matched_bits(bits, one->top + row, one->left + x, other, near));
+                total += sj_ones(matched_bits(bits, one->top + row, one->left + x, other, near, of));
         }
     }
     return total;

@@ -81,6 +81,41 @@ static inline void add_sums(uint64_t sums[2], const uint8_t *bytes, int64_t rest
     sums[1] += total + (uint64_t)rest * sum; /* wraps around: zeros follow the last byte */
 }
 
+/* The steps of 16 bytes that are added up at once: the sums of their columns fit 16 bits. */
+#define STEPS 256
+
+/* Add some bytes to Adler's two sums. */
+static void add_bytes(uint64_t sums[2], const uint8_t *bytes, int64_t count)
+{
+#ifdef __SSE2__
+    const __m128i zero = _mm_setzero_si128();
+    while (count >= 16) {
+        int64_t steps = count / 16 < STEPS ? count / 16 : STEPS;
+        __m128i sum = zero, before = zero, low = zero, high = zero; /* `before` adds the sums before each step */
+        for (int64_t i = 0; i < steps; i++) {
+            __m128i part = _mm_loadu_si128((const __m128i *)(bytes + 16 * i));
+            before = _mm_add_epi32(before, sum);
+            sum = _mm_add_epi32(sum, _mm_sad_epu8(part, zero));
+            low = _mm_add_epi16(low, _mm_unpacklo_epi8(part, zero));
+            high = _mm_add_epi16(high, _mm_unpackhi_epi8(part, zero));
+        }
+        uint32_t halves[2][4];
+        uint16_t columns[16];
+        _mm_storeu_si128((__m128i *)halves[0], sum);
+        _mm_storeu_si128((__m128i *)halves[1], before);
+        _mm_storeu_si128((__m128i *)columns, low);
+        _mm_storeu_si128((__m128i *)(columns + 8), high);
+        sums[1] += 16 * ((uint64_t)steps * sums[0] + halves[1][0] + halves[1][2]);
+        for (uint32_t i = 0; i < 16; i++)
+            sums[1] += (16 - i) * columns[i];
+        sums[0] += (uint64_t)halves[0][0] + halves[0][2];
+        bytes += 16 * steps, count -= 16 * steps;
+    }
+#endif
+    for (; count; bytes++, count--)
+        sums[1] += sums[0] += *bytes;
+}
+
 /* ── rows ── */
 
 /* A block of bytes; the last block is passed separately, with zeros after the row. */
@@ -200,15 +235,16 @@ INLINE int64_t add_left_pixels(uint8_t *row, const uint8_t *residuals, int64_t c
 /* Undo "Sub" for a few pixels of one channel; return their bytes. */
 INLINE int64_t add_left_block(uint8_t *row, const uint8_t *residuals, int64_t count, const int step)
 {
-    if (step > 1 || count < 16)
-        return 0;
-    __m128i sums = _mm_loadu_si128((const __m128i *)residuals);
-    sums = _mm_add_epi8(sums, _mm_slli_si128(sums, 1));
-    sums = _mm_add_epi8(sums, _mm_slli_si128(sums, 2));
-    sums = _mm_add_epi8(sums, _mm_slli_si128(sums, 4));
-    sums = _mm_add_epi8(sums, _mm_slli_si128(sums, 8));
-    _mm_storeu_si128((__m128i *)row, _mm_add_epi8(sums, _mm_set1_epi8((char)row[-1])));
-    return 16;
+    int64_t i = 0;
+    for (; step == 1 && i + 16 <= count && i < SJ_BLOCK; i += 16) {
+        __m128i sums = _mm_loadu_si128((const __m128i *)(residuals + i));
+        sums = _mm_add_epi8(sums, _mm_slli_si128(sums, 1));
+        sums = _mm_add_epi8(sums, _mm_slli_si128(sums, 2));
+        sums = _mm_add_epi8(sums, _mm_slli_si128(sums, 4));
+        sums = _mm_add_epi8(sums, _mm_slli_si128(sums, 8));
+        _mm_storeu_si128((__m128i *)(row + i), _mm_add_epi8(sums, _mm_set1_epi8((char)row[i - 1])));
+    }
+    return i;
 }
 
 /* Return PNG's Paeth prediction of the bytes of a pixel, as 16 bits each. */
@@ -340,8 +376,7 @@ static int read_row(sj_png *png, const uint8_t *source)
         take_last(last, bytes, count);
         png->row_sums[0] = (uint64_t)filter, png->row_sums[1] = (uint64_t)filter * (uint64_t)(count + 1);
         if (!filter)
-            for (int64_t block = 0; block < blocks; block++)
-                add_sums(png->row_sums, block_of(bytes, last, block, blocks), count - SJ_BLOCK * (block + 1));
+            add_bytes(png->row_sums, bytes, count);
         else if ((png->has_changed = mark(png->changed, bytes, last, NULL, blocks)))
             EACH(block, png->changed, blocks)
                 add_sums(png->row_sums, block_of(bytes, last, block, blocks), count - SJ_BLOCK * (block + 1));
