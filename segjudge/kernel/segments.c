@@ -21,8 +21,11 @@
 #define TWO ((uint32_t)1 << 30)
 #define ALIKE ((uint32_t)1 << 29)
 #define POINTS (ALIKE - 1)
-/* The upper bounds of segments' points, as a power of two. */
+/* The upper bounds of segments' points, as a power of two; the greatest bound, from which on points are not counted; and
+ * the bit of segments of interest. */
 #define BOUND_BITS 16
+#define MOST_BOUND 0x7f
+#define OF_INTEREST 0x80
 
 /* The class of a label, and its segments' names: some bits of a value, and the class above them unless a value has it. */
 typedef struct {
@@ -222,23 +225,34 @@ static int count_few(scan *all, const input *from)
  * bounds of segments' points, one for all names with a hash, exclude most segments of noise. The others are indexed by
  * parts that fit into the processor's nearest memory. */
 
-static inline uint32_t *bound_of(uint32_t *bounds, uint32_t name)
+static inline uint8_t *bound_of(uint8_t *bounds, uint32_t name)
 {
     return bounds + (hash_of(name) >> (32 - BOUND_BITS));
 }
 
 /* Add to a bound, and mark it if a segment has points of its class on the other side. */
-static inline void raise_bound(uint32_t *bounds, uint32_t name, uint32_t points, uint32_t alike)
+static inline void raise_bound(uint8_t *bounds, uint32_t name, uint32_t points, uint32_t alike)
 {
-    uint32_t *bound = bound_of(bounds, name);
-    *bound = (*bound + points) | alike;
+    uint8_t *bound = bound_of(bounds, name);
+    uint32_t sum = (*bound & MOST_BOUND) + points;
+    *bound = (uint8_t)((sum < MOST_BOUND ? sum : MOST_BOUND) | (*bound & OF_INTEREST) | (alike ? OF_INTEREST : 0));
 }
 
-static inline int is_of_interest(uint32_t bound, int64_t fewest) { return (bound >= ALIKE) | (bound >= fewest); }
+/* Return the least bound of a segment of interest. */
+static inline uint32_t least_bound(int64_t fewest)
+{
+    return fewest < 0 ? 0 : fewest < MOST_BOUND ? (uint32_t)fewest : MOST_BOUND;
+}
 
-/* List the stretches and bound the points of their segments. With few true segments, index them; return SJ_FULL if
- * there are more. */
-static int list_stretches(scan *all, const input *from, int is_few, uint32_t *true_bounds, uint32_t *bounds)
+/* The points of a class that is one segment: in the truth, in the prediction, and in both. */
+typedef struct {
+    uint32_t one, two, shared;
+} whole;
+
+/* List the stretches and bound the points of their segments, except those that are whole classes. With few true segments,
+ * index them; return SJ_FULL if there are more. */
+static int
+list_stretches(scan *all, const input *from, int is_few, uint8_t *true_bounds, uint8_t *bounds, whole *classes)
 {
     run next;
     for (int64_t i = 0; i < from->points; i = next.end) {
@@ -248,19 +262,40 @@ static int list_stretches(scan *all, const input *from, int is_few, uint32_t *tr
         if (!next.one)
             continue;
         uint32_t alike = next.two && next.two->class == next.one->class ? ALIKE : 0, name = next.true_name;
-        if (is_few) {
+        uint32_t flags = (next.one->kept ? ONE : 0) | (next.two && next.two->kept ? TWO : 0);
+        if (!(flags & ONE)) {
+            classes[next.one->class].one += next.points;
+            classes[next.one->class].shared += alike ? next.points : 0;
+        } else if (is_few) {
             name = few_index(&all->one, name);
             all->one.items[name].points += next.points;
             if (all->one.count == FEW)
                 return SJ_FULL;
         } else
             raise_bound(true_bounds, name, next.points, alike);
-        if (next.two)
+        if (flags & TWO)
             raise_bound(bounds, next.name, next.points, alike);
-        all->stretches[all->stretched++] =
-            (stretch){name, next.name, next.points | alike | ONE | (next.two ? TWO : 0)};
+        else if (next.two)
+            classes[next.two->class].two += next.points;
+        all->stretches[all->stretched] = (stretch){name, next.name, next.points | (flags ? alike : 0) | flags};
+        all->stretched += flags != 0;
     }
     return SJ_FINE;
+}
+
+/* Match the segments that are whole classes. */
+static void match_classes(scan *all, const whole *classes, int64_t count)
+{
+    for (int64_t class = 0; class < count; class++) {
+        const whole *each = classes + class;
+        uint32_t name = (uint32_t)class << LABEL_BITS;
+        if (each->one)
+            all->one.items[all->one.count++] = (segment){name, each->one};
+        if (each->two)
+            all->two.items[all->two.count++] = (segment){name, each->two};
+        if (each->shared)
+            match(all, all->one.count - 1, all->two.count - 1, each->shared);
+    }
 }
 
 /* The stretches whose names on one side have the same highest bits of their hashes. */
@@ -340,13 +375,13 @@ static int index_few(scan *all, stretch *indexed)
 }
 
 /* Keep only stretches with a segment of interest on the sides of these flags, and only the flags of those segments. */
-static void keep_interesting(scan *all, uint32_t *true_bounds, uint32_t *bounds, int64_t fewest)
+static void keep_interesting(scan *all, uint8_t *true_bounds, uint8_t *bounds, uint32_t least)
 {
     int64_t kept = 0;
     for (int64_t i = 0; i < all->stretched; i++) {
         stretch item = all->stretches[i];
-        uint32_t one = true_bounds ? (uint32_t)is_of_interest(*bound_of(true_bounds, item.one), fewest) * ONE : 0;
-        uint32_t two = (uint32_t)is_of_interest(*bound_of(bounds, item.two), fewest) * TWO;
+        uint32_t one = true_bounds ? (uint32_t)(*bound_of(true_bounds, item.one) >= least) * ONE : 0;
+        uint32_t two = (uint32_t)(*bound_of(bounds, item.two) >= least) * TWO;
         item.points &= one | two | ALIKE | POINTS;
         all->stretches[kept] = item;
         kept += item.points >= TWO;
@@ -364,15 +399,18 @@ static void index_truth(scan *all, stretch *spare, int64_t *ends)
 }
 
 /* Mark only predicted segments with more than half as many points as a true one of their class. */
-static void mark_partners(const scan *all, uint32_t *bounds)
+static void mark_partners(const scan *all, uint8_t *bounds)
 {
     for (int64_t i = 0; i < (int64_t)1 << BOUND_BITS; i++)
-        bounds[i] &= POINTS;
+        bounds[i] &= MOST_BOUND;
     for (int64_t i = 0; i < all->stretched; i++) {
         const stretch *item = all->stretches + i;
-        uint32_t *bound = bound_of(bounds, item->two);
-        if (item->points & ALIKE && 2 * (*bound & POINTS) > all->one.items[item->one].points)
-            *bound |= ALIKE;
+        if (!(item->points & ALIKE))
+            continue;
+        uint8_t *bound = bound_of(bounds, item->two);
+        uint32_t most = *bound & MOST_BOUND;
+        if (most == MOST_BOUND || 2 * most > all->one.items[item->one].points)
+            *bound |= OF_INTEREST;
     }
 }
 
@@ -393,25 +431,31 @@ static void match_by_parts(scan *all, stretch *spare, election *elections, int64
 static int count_many(scan *all, const input *from, int is_few, int64_t fewest, stretch *spare, election *elections)
 {
     int64_t ends[1 << MOST_PART_BITS];
-    uint32_t *bounds = calloc((size_t)2 << BOUND_BITS, sizeof *bounds);
-    if (!bounds)
+    uint8_t *bounds = calloc((size_t)2 << BOUND_BITS, sizeof *bounds);
+    whole *classes = calloc((size_t)from->count, sizeof *classes);
+    if (!bounds || !classes) {
+        free(bounds);
+        free(classes);
         return SJ_NO_MEMORY;
-    uint32_t *true_bounds = bounds + (1 << BOUND_BITS);
+    }
+    uint8_t *true_bounds = bounds + (1 << BOUND_BITS);
     memset(all->one.slots, 0, 2 * FEW * sizeof *all->one.slots);
-    int status = list_stretches(all, from, is_few, true_bounds, bounds);
+    int status = list_stretches(all, from, is_few, true_bounds, bounds, classes);
     if (status == SJ_FINE) {
         if (!is_few) {
-            keep_interesting(all, true_bounds, bounds, fewest);
+            keep_interesting(all, true_bounds, bounds, least_bound(fewest));
             index_truth(all, spare, ends);
         }
         mark_partners(all, bounds);
-        keep_interesting(all, NULL, bounds, fewest);
+        keep_interesting(all, NULL, bounds, least_bound(fewest));
         if (index_few(all, spare))
             match_from(all, spare, all->stretched, 0, elections);
         else
             match_by_parts(all, spare, elections, ends);
+        match_classes(all, classes, from->count);
     }
     free(bounds);
+    free(classes);
     return status;
 }
 
