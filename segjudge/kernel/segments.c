@@ -244,9 +244,9 @@ static inline uint32_t least_bound(int64_t fewest)
     return fewest < 0 ? 0 : fewest < MOST_BOUND ? (uint32_t)fewest : MOST_BOUND;
 }
 
-/* The points of a class that is one segment: in the truth, in the prediction, and in both. */
+/* The points of a class: in the truth, in the prediction, and in both; and whether it is one segment. */
 typedef struct {
-    uint32_t one, two, shared;
+    uint32_t one, two, shared, is_whole;
 } whole;
 
 /* List the stretches and bound the points of their segments, except those that are whole classes. With few true segments,
@@ -263,20 +263,23 @@ list_stretches(scan *all, const input *from, int is_few, uint8_t *true_bounds, u
             continue;
         uint32_t alike = next.two && next.two->class == next.one->class ? ALIKE : 0, name = next.true_name;
         uint32_t flags = (next.one->kept ? ONE : 0) | (next.two && next.two->kept ? TWO : 0);
-        if (!(flags & ONE)) {
+        /* Without conditions that depend on noise, which a processor cannot predict. */
+        if (!all->has_values) {
             classes[next.one->class].one += next.points;
             classes[next.one->class].shared += alike ? next.points : 0;
-        } else if (is_few) {
+            if (next.two)
+                classes[next.two->class].two += next.points;
+        }
+        if (!is_few)
+            raise_bound(true_bounds, name, next.points, alike);
+        else if (flags & ONE) {
             name = few_index(&all->one, name);
             all->one.items[name].points += next.points;
             if (all->one.count == FEW)
                 return SJ_FULL;
-        } else
-            raise_bound(true_bounds, name, next.points, alike);
-        if (flags & TWO)
+        }
+        if (next.two)
             raise_bound(bounds, next.name, next.points, alike);
-        else if (next.two)
-            classes[next.two->class].two += next.points;
         all->stretches[all->stretched] = (stretch){name, next.name, next.points | (flags ? alike : 0) | flags};
         all->stretched += flags != 0;
     }
@@ -284,11 +287,16 @@ list_stretches(scan *all, const input *from, int is_few, uint8_t *true_bounds, u
 }
 
 /* Match the segments that are whole classes. */
-static void match_classes(scan *all, const whole *classes, int64_t count)
+static void match_classes(scan *all, const input *from, whole *classes)
 {
-    for (int64_t class = 0; class < count; class++) {
+    for (int64_t label = 0; label < from->labels; label++)
+        if (all->namings[label].class < from->count)
+            classes[all->namings[label].class].is_whole = !all->namings[label].kept;
+    for (int64_t class = 0; class < from->count; class++) {
         const whole *each = classes + class;
         uint32_t name = (uint32_t)class << LABEL_BITS;
+        if (!each->is_whole)
+            continue;
         if (each->one)
             all->one.items[all->one.count++] = (segment){name, each->one};
         if (each->two)
@@ -452,7 +460,7 @@ static int count_many(scan *all, const input *from, int is_few, int64_t fewest, 
             match_from(all, spare, all->stretched, 0, elections);
         else
             match_by_parts(all, spare, elections, ends);
-        match_classes(all, classes, from->count);
+        match_classes(all, from, classes);
     }
     free(bounds);
     free(classes);
