@@ -10,7 +10,7 @@ from ..values import dataclass
 from .problems import Flaw, Problems, printable, quantity
 
 #: Files that operating systems add to archives.
-_LITTER = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini", "$RECYCLE.BIN"})
+LITTER = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini", "$RECYCLE.BIN"})
 
 ARCHIVE_ENDINGS = (".zip", ".tar", ".gz", ".tgz", ".rar", ".7z", ".bz2", ".xz")
 _SEND_ZIP = "Send one zip with a folder of PNG masks for each sequence, or one JSON file"
@@ -31,6 +31,8 @@ _KINDS = (
 #: The maximum length of a path on any file system.
 _LONGEST_NAME = 4096
 _UNFIT = "[\x00-\x1f\x7f\ud800-\udfff]"
+#: Matches a name of plain characters: without litter, hidden folders, drives and `..`.
+_is_plain = re.compile(r"(?:(?!__MACOSX/)[A-Za-z0-9_-]+/)*[A-Za-z0-9_-]+[.](?!db\Z|ini\Z)[A-Za-z0-9_-]+").fullmatch
 
 
 #: How to read a backslash in a name: as a separator, which some programs on Windows write instead of a slash or beside
@@ -157,6 +159,13 @@ class MemberChecks:
 
     def clean_name(self, raw: str, size: int, packed: int, *, folder: bool = False) -> str | None:
         """Return the checked name of a member; None for folders, litter and rejected members."""
+        if not folder and _is_plain(raw) and len(raw) <= _LONGEST_NAME and raw.count("/") < self.limits.depth:
+            flaw = self._size_flaw(raw, size, packed)
+            if flaw is None:
+                self._names.add(raw)
+                return raw
+            self.problems.add(flaw.as_problem(raw))
+            return None
         raw = self.with_slashes(raw)
         segments = [segment for segment in raw.split("/") if segment not in ("", ".")]
         flaw = _name_flaw(raw, segments, self.limits.depth)
@@ -209,7 +218,7 @@ def _name_flaw(raw: str, segments: list[str], depth: int) -> Flaw | None:
 
 def is_litter(segments: list[str]) -> bool:
     """Return whether a path is litter of operating systems or editors."""
-    return not segments or not _LITTER.isdisjoint(segments) or "." in [name[:1] for name in segments]
+    return not segments or not LITTER.isdisjoint(segments) or "." in [name[:1] for name in segments]
 
 
 def kind_of(start: bytes) -> str:

@@ -42,6 +42,14 @@ def _index_classes(protocol: ScanProtocol) -> Array:
     return class_indices
 
 
+@lru_cache(maxsize=None)
+def _group_labels(protocol: ScanProtocol) -> Tuple[Array, Array]:
+    """Return all labels in the order of their classes, and where each class begins; labels of none come last."""
+    class_indices = _index_classes(protocol)
+    labels = np.argsort(class_indices, kind="stable")
+    return labels, np.searchsorted(class_indices[labels], np.arange(len(protocol.class_labels) + 1))
+
+
 def _count(unit: Unit, submission: ScanSubmission) -> UnitCounts:
     """Count a scan."""
     problems, (frame,) = Problems(), unit.load()
@@ -176,8 +184,10 @@ def _list_cells(accumulator: UnitAccumulator[ScanProtocol]) -> Tuple[Array, Arra
 def sum_confusion(accumulator: UnitAccumulator[ScanProtocol]) -> Array:
     """Return the confusion matrix of points: true classes (rows), predicted ones (columns), none last."""
     protocol = accumulator.protocol
-    classes, labels, points = _list_cells(accumulator)
-    return tabulate(classes, _index_classes(protocol)[labels], points, (len(protocol.class_labels) + 1,) * 2)
+    labels, starts = _group_labels(protocol)
+    confusion: Array = np.zeros((len(starts), len(starts)), np.int64)
+    confusion[:-1] = np.add.reduceat(_sum_labels(accumulator)[:, labels], starts, axis=1)
+    return confusion
 
 
 def confuse_units(units: Sequence[UnitCounts], protocol: ScanProtocol) -> Iterator[Array]:
