@@ -23,6 +23,8 @@ from tests.revisions import read_all
 
 #: One protocol of each family is described in the quick tests.
 _FIRST = {next(iter(family.protocols)) for family in FAMILIES.values()}
+#: One protocol of each form of truth is also carried out.
+_OF_A_FORM = {(protocol.family, protocol.form): name for name, protocol in PROTOCOLS.items()}.values()
 
 
 @pytest.mark.parametrize(
@@ -44,7 +46,9 @@ def test_a_benchmark_is_described_with_all_that_is_needed_to_use_it(
     assert document["submission"]
     assert all(f"\n  {path}\n" in text for path in [*document["truth"], *document["submission"]])
     *_, command = [shlex.split(line) for line in text.splitlines() if " new FOLDER " in line]
-    assert main([*(str(tmp_path / "new") if word == "FOLDER" else word for word in command[1:])]) == 0
+    assert command[1:] == ["new", "FOLDER", "--protocol", name, "--demo"]
+    if name in _OF_A_FORM:  # the demo of the others is scored below `tests/families/`
+        assert main([*(str(tmp_path / "new") if word == "FOLDER" else word for word in command[1:])]) == 0
 
 
 def test_what_metrics_were_ever_given_is_within_their_ranges() -> None:
