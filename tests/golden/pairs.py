@@ -6,7 +6,7 @@ import importlib.util
 import io
 import zipfile
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -75,8 +75,9 @@ def _write_zips(pair: str, by_object: bool, folder: Path) -> None:
     paths = folder / "truth.zip", folder / "prediction.zip"
     rows = list(frames_of(pair))
     labels: dict[str, set[int]] = {}
+    empty = cache(lambda shape: _png_with_palette(np.zeros(shape, np.uint8)))  # half of all masks by object
     for sequence, _, truth, _ in rows if by_object else ():
-        labels.setdefault(sequence, set()).update(np.unique(truth).tolist())
+        labels.setdefault(sequence, set()).update(np.flatnonzero(np.bincount(truth.ravel())).tolist())
     with zipfile.ZipFile(paths[0], "w") as first, zipfile.ZipFile(paths[1], "w") as second:
         for sequence, k, *sides in rows:
             for out, side in zip((first, second), sides):
@@ -84,5 +85,6 @@ def _write_zips(pair: str, by_object: bool, folder: Path) -> None:
                     out.writestr(f"{sequence}/{k:05d}.png", _png_with_palette(side))
                     continue
                 for label in sorted(labels[sequence] - {0}):
-                    mask = np.where(side == label, 255, 0).astype(np.uint8)
-                    out.writestr(f"{sequence}/{label - 1:03d}/{k:05d}.png", _png_with_palette(mask))
+                    mask = side == label
+                    data = _png_with_palette(mask * np.uint8(255)) if mask.any() else empty(side.shape)
+                    out.writestr(f"{sequence}/{label - 1:03d}/{k:05d}.png", data)
