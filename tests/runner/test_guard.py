@@ -358,7 +358,7 @@ def test_forks_without_end_are_ended() -> None:
                 say(str(os.getpid()))
 
     with pytest.raises(SubmissionError, match="longer than"):
-        run(job, seconds=3, messages=output)
+        run(job, seconds=1, messages=output)
     assert len(output) > 20
     assert all(is_gone(int(item), 0) for item in output)
 
