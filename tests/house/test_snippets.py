@@ -14,6 +14,8 @@ import pytest
 from segjudge.commands import COMMANDS
 from tests.builders import ROOT
 from tests.house.test_python_pages import PAGES as PYTHON_PAGES
+from tests.snippets.__main__ import DONE_VARIABLE, WITH_INPUTS
+from tests.snippets.inputs import MAKERS
 from tests.snippets.preludes import PARSED_PYTHON, PRELUDES
 from tests.snippets.reading import FILE, Snippet, script_of, snippets
 
@@ -105,7 +107,8 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def stage(checkout: Path, tmp_path: Path) -> Path:
+def stage(checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(DONE_VARIABLE, str(checkout.parent / "done"))
     folder = tmp_path / "stage"
     shutil.copytree(checkout, folder, symlinks=True)
     return folder
@@ -124,7 +127,13 @@ def environment(stage: Path) -> dict[str, str]:
 
 @pytest.mark.long  # `tests/families/test_benchmark_pages.py` runs those of benchmarks
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if page.parent.name != "benchmarks"], ids=lambda page: str(page.relative_to(ROOT))
+    "page",
+    [
+        page
+        for page in PAGES
+        if page.parent.name != "benchmarks" and any(item.kind != "text" for item in snippets(page))
+    ],
+    ids=lambda page: str(page.relative_to(ROOT)),
 )
 def test_what_a_page_shows_is_what_works(page: Path, checkout: Path, stage: Path) -> None:
     every = snippets(page)
@@ -176,6 +185,10 @@ def run_python(page: Path, every: list[Snippet], stage: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, f"{page.name}:\n{done.stdout[-1500:]}{done.stderr[-3000:]}"
+
+
+def test_missing_inputs_are_made_for_the_commands_that_have_some() -> None:
+    assert (*MAKERS,) == WITH_INPUTS
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -6,28 +6,50 @@ A command that serves is stopped once it has said its address; one that needs an
 from __future__ import annotations
 
 import glob
+import os
 import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 from segjudge import cli
-
-from .inputs import prepare
 
 #: Commands that go on until they are stopped.
 SERVING = (("rehearse",), ("interactive", "serve"))
 #: What needs a server, an account or another machine.
 ELSEWHERE = ("push", "worker", "--scheduler", "--host", "--database", "s3://")
+#: Commands with missing inputs, which take longer to import than most commands run.
+WITH_INPUTS = ("score", "compare", "new", "pack", "compress", "rank", "interactive", "report")
+#: Commands on the whole bundle that several pages show: they run on the first of these pages.
+ONCE = ("check", "check --strict", "run", "run --platform codabench", "rehearse --seed-demo", "benchmarks")
+#: The file with those that ran.
+DONE_VARIABLE = "SEGJUDGE_SNIPPETS_DONE"
 
 
 def main(arguments: list[str]) -> int:
-    """Carry out a page's command."""
+    """Carry out a page's command; return its exit code."""
+    line, done = " ".join(arguments), Path(os.environ[DONE_VARIABLE])
+    once = line in ONCE and Path.cwd() == Path(os.environ["SEGJUDGE_BUNDLE"])
+    if once and done.exists() and line in done.read_text(encoding="utf-8").splitlines():
+        return 0
+    code = carry_out(arguments)
+    if once and code == 0:
+        with done.open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+    return code
+
+
+def carry_out(arguments: list[str]) -> int:
+    """Make missing inputs and run a command, or only parse one that needs another machine."""
     arguments = [_existing(word) for word in arguments]
     if any(re.search(rf"(^|[= ]){item}", " ".join(arguments)) for item in ELSEWHERE):
         cli.make_parser(arguments).parse_args(arguments)
         return 0
-    prepare(arguments)
+    if arguments[0] in WITH_INPUTS:
+        from .inputs import prepare
+
+        prepare(arguments)
     if any(tuple(arguments[: len(item)]) == item for item in SERVING):
         return served(arguments)
     return cli.main(arguments)

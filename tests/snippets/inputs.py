@@ -15,8 +15,7 @@ from PIL import Image
 from segjudge import cli
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.sequences.layouts import ALIASES
-from tests.families.instances.test_places import PNGS
-from tests.published import published
+from tests.data import GOLDEN
 
 #: What was made here, and for which truth: results of the same name are made again for another one.
 MADE = Path(".made.json")
@@ -25,11 +24,8 @@ LAYOUTS = {"places2017": "coco", "generic": "davis2017"}
 
 
 def prepare(arguments: list[str]) -> None:
-    """Make missing files."""
-    command = Command(arguments)
-    maker = MAKERS.get(arguments[0])
-    if maker:
-        maker(command)
+    """Make the missing files of a command of `MAKERS`."""
+    MAKERS[arguments[0]](Command(arguments))
 
 
 class Command:
@@ -192,6 +188,8 @@ def truth(path: str, protocol: str, subset: str = "") -> None:
     target = Path(path)
     if target.exists() and path not in made():
         return
+    from tests.published import published  # which takes longer to import than most commands run
+
     with tempfile.TemporaryDirectory() as name:
         source = published(protocol, Path(name))
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -250,7 +248,7 @@ def sample(path: str, phase: str) -> None:
 def pngs(folder: str, categories: str) -> None:
     """Copy Places-style PNGs and the list of their categories."""
     if not Path(folder).exists():
-        shutil.copytree(PNGS, folder)
+        shutil.copytree(GOLDEN / "places" / "png", folder)
         images = [
             {"id": number, "file_name": f"{path.stem}.jpg", "width": 100, "height": 100}
             for number, path in enumerate(sorted(Path(folder).iterdir()), 1)
