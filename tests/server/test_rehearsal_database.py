@@ -389,13 +389,16 @@ def test_a_rehearsal_is_kept_in_postgresql_alone(tmp_path: Path, postgres_server
     assert "Traceback" not in server.errors()
 
 
-#: Tests by module in which the database changes nothing: how pages look, what scripts do, the pictures of reports, what
-#: a sandbox and folders keep apart, and which signal stops a server (one and the worst remain).
+#: Tests by module in which the database changes nothing: how pages look, what forms refuse, what scripts do, the pictures
+#: of reports, what a sandbox and folders keep apart, what a stop ends (one and the worst signal remain), and what is
+#: refused before a database is opened.
 UNCHANGED = {
-    "pages": "phone or keyboard or readers or readable or scripts or pictures or ticked or visitor or strip or how_far",
-    "rights": "a_script or flood or sandbox or folder_with or our_scorers",
-    "api": "sixty_requests",
-    "stop": "SIGINT or SIGHUP or [ctrl-c] or ctrl-c-twice or sandbox",
+    "pages": "phone or keyboard or readers or readable or scripts or pictures or ticked or visitor or strip or how_far"
+    " or first_page or says_why or refusal or does_not_take or renews or by_its_columns or decimals or upwards"
+    " or an_image or elsewhere",
+    "rights": "a_script or flood or sandbox or folder_with or our_scorers or a_link or no_rehearsal or before_it_exists",
+    "api": "sixty_requests or command_line",
+    "stop": "SIGINT or SIGHUP or [ctrl-c] or ctrl-c-twice or sandbox or is_loaded or no_folder or in_flight or an_agent",
 }
 
 
