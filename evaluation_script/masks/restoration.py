@@ -14,6 +14,8 @@ _SHORT, _SPECK, _ROWS = 8, 3, 64
 _NEARLY_ALL = 0.9
 #: The distance of the farthest pixels of a median.
 _REACH = 2
+#: The number of labels of 16 bits.
+_SHORT_LABELS = 1 << 16
 #: The side of JPEG's blocks.
 _BLOCK = 8
 #: The minimum number of borders, the minimum share of blended runs among borders and among short runs between two
@@ -100,13 +102,20 @@ def do_waver(pixels: Array) -> bool:
     if len(starts) - len(rows) < _FEWEST_BORDERS or np.count_nonzero(is_speck) < _SPECKLED * len(starts):
         return False
     beside = (is_speck[1:] | is_speck[:-1]) & (starts[1:] % rows.shape[1] > 0)
-    labels, ranks = np.unique(values, return_inverse=True)
+    if values.max() < _SHORT_LABELS:  # sorted in a fraction of the time
+        is_used = np.bincount(values) > 0
+        count, ranks = np.count_nonzero(is_used), np.cumsum(is_used)[values]
+        values = values.astype(np.uint16)
+    else:
+        labels, ranks = np.unique(values, return_inverse=True)
+        count = len(labels)
     steps = np.abs(np.diff(ranks))[beside]
-    if np.count_nonzero(steps <= max(_SMALL, len(labels) * _SMALL_SHARE)) < _SMALL_STEPS * len(steps):
+    if np.count_nonzero(steps <= max(_SMALL, count * _SMALL_SHARE)) < _SMALL_STEPS * len(steps):
         return False
     order = np.argsort(values, kind="stable")
-    firsts = np.flatnonzero(np.diff(values[order], prepend=-1))
-    firsts = firsts[values[order][firsts] > 0]
+    ordered = values[order]
+    firsts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    firsts = firsts[ordered[firsts] > 0]
     if len(firsts) < _FEWEST_LABELS:
         return False
     order, firsts = order[firsts[0] :], firsts - firsts[0]
