@@ -343,12 +343,16 @@ def spans_of(texts: List[str], pixels: int) -> Spans:
 
 def count_inside(labels: Array, spans: Spans) -> Tuple[Array, int]:
     """Return the number of non-zero pixels of an image inside each mask, and of all of them."""
-    columns = np.flatnonzero(labels.max(axis=0))  # faster than any
-    if not len(columns):
+    rows = np.flatnonzero(labels.max(axis=1))  # faster than any
+    if not len(rows):
         return np.zeros(len(spans.bounds) - 1, np.int64), 0
-    top = int(columns[0]) * len(labels)
-    before = np.append(0, np.cumsum(labels[:, columns[0] : columns[-1] + 1].T.reshape(-1) != 0))
-    pixels = np.diff(before[np.clip(spans.runs - top, 0, len(before) - 1)], axis=1)
+    top, tall = int(rows[0]), int(rows[-1] - rows[0]) + 1
+    columns = np.flatnonzero(labels[top : top + tall].max(axis=0))
+    box = labels[top : top + tall, columns[0] : columns[-1] + 1]
+    before = np.append(0, np.cumsum(box.T.reshape(-1) != 0))
+    column, row = np.divmod(spans.runs, len(labels))
+    places = (column - columns[0]) * tall + np.clip(row - top, 0, tall)
+    pixels = np.diff(before[np.clip(places, 0, len(before) - 1)], axis=1)
     return np.diff(np.append(0, np.cumsum(pixels))[spans.bounds]), int(before[-1])
 
 
