@@ -103,12 +103,11 @@ def do_waver(pixels: Array) -> bool:
         return False
     beside = (is_speck[1:] | is_speck[:-1]) & (starts[1:] % rows.shape[1] > 0)
     if values.max() < _SHORT_LABELS:  # sorted in a fraction of the time
-        is_used = np.bincount(values) > 0
-        count, ranks = np.count_nonzero(is_used), np.cumsum(is_used)[values]
+        ranks: Array = np.cumsum(np.bincount(values) > 0)[values]
         values = values.astype(np.uint16)
     else:
-        labels, ranks = np.unique(values, return_inverse=True)
-        count = len(labels)
+        ranks = np.unique(values, return_inverse=True)[1] + 1
+    count = int(ranks.max())
     steps = np.abs(np.diff(ranks))[beside]
     if np.count_nonzero(steps <= max(_SMALL, count * _SMALL_SHARE)) < _SMALL_STEPS * len(steps):
         return False
