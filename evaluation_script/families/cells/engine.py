@@ -17,7 +17,7 @@ from ...masks.stack import Array
 from ...values.arithmetic import add
 from ..base.family import Values, mean_of_all
 from ..base.readings import read_rearranged
-from ..base.suspicions import judge_matches
+from ..base.suspicions import is_nearly_none
 from ..base.units import Shapes, TruthFrame, Unit, UnitAccumulator, UnitCounts, unit_engine
 from .files import BEGIN, END, LABEL, PARENT, CellSubmission, judge_frame, name_labels, read_truth, subtract_labels
 from .protocols import TOLERANCES, CellProtocol
@@ -508,7 +508,12 @@ def _suspect(accumulator: UnitAccumulator[CellProtocol]) -> List[str]:
         int(sum(unit.tables["graph"][column] for unit in units)) for column in (FN, FP, _MARKERS, NS)
     )
     matched = markers - missed
-    return judge_matches("cell", markers, max(matched - merged, 0) + surplus, matched)
+    if not markers or not is_nearly_none(matched, markers):
+        return []
+    if not max(matched - merged, 0) + surplus:
+        return ["there is no cell in any frame: write a label for each cell, and 0 elsewhere"]
+    few = f"only {matched:,} of {markers:,} cells of the truth are" if matched else "not one cell of the truth is"
+    return [f"{few} covered by a predicted cell for more than half: check the order of frames, and the places of cells"]
 
 
 def _note_undefined(accumulator: UnitAccumulator[CellProtocol]) -> List[str]:

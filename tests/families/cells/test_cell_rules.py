@@ -278,8 +278,9 @@ def test_combined_metrics_are_means_of_what_has_a_value() -> None:
 @pytest.mark.parametrize(
     ("graph", "message"),
     [
-        ([0, 4, 0, 0, 2, 0, 4, 2], "there is no cell of any class that counts"),
-        ([0, 4, 1, 0, 2, 0, 4, 2], "not one cell was matched"),
+        ([0, 4, 0, 0, 2, 0, 4, 2], "there is no cell in any frame: write a label for each cell"),
+        ([0, 4, 1, 0, 2, 0, 4, 2], "not one cell of the truth is covered by a predicted cell for more than half"),
+        ([0, 398, 1, 0, 2, 0, 400, 2], "only 2 of 400 cells of the truth are covered"),
         ([0, 0, 0, 0, 0, 0, 4, 0], "LNK is undefined, because no cell of the truth appears in two frames: unit 0"),
         ([1, 2, 0, 0, 2, 0, 4, 2], ""),
     ],
