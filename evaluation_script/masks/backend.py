@@ -6,6 +6,7 @@ Counting code calls `backend()` without knowing which it is: both give the same 
 
 from __future__ import annotations
 
+import os
 import threading
 from functools import lru_cache
 from typing import Callable, Collection, Iterable, List, NamedTuple, Optional, Tuple, Union
@@ -63,9 +64,11 @@ class NumpyBackend:
     #: The kernel, for families with numpy code of their own beside its functions.
     kernel: Optional[Kernel] = None
 
-    def __init__(self, reason: str = "") -> None:
+    def __init__(self, reason: str = "", fault: str = "") -> None:
         #: The implementation and its reason, in a few words.
         self.about = f"numpy (no kernel: {reason})"
+        #: Why a kernel that is there cannot be used.
+        self.fault = fault
 
     # ── frames ──
 
@@ -532,7 +535,8 @@ def _choose_backend() -> NumpyBackend:
     try:
         return CompiledBackend(load())
     except KernelError as error:
-        return NumpyBackend(str(error))
+        remedy = "" if os.environ.get(SETTING) else "; in a checkout, ./run.sh compiles it again"
+        return NumpyBackend(str(error), "" if error.is_absent else f"{error}{remedy}")
 
 
 def too_many_objects(name: str, count: int, limit: int) -> Problem:

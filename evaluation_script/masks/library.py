@@ -104,6 +104,11 @@ _SIGNATURES = {
 class KernelError(Exception):
     """Raised if no library can be used; the text says why."""
 
+    def __init__(self, reason: str, *, is_absent: bool = False) -> None:
+        super().__init__(reason)
+        #: Whether there is no library, or none is wanted.
+        self.is_absent = is_absent
+
 
 def load(path: str = "") -> Kernel:
     """Return the library at a path, by default the one of this package or of the setting; raises KernelError."""
@@ -117,17 +122,16 @@ def _path() -> str:
     """Return the path of the library, if the file is unchanged since it was built."""
     setting = os.environ.get(SETTING, "")
     if setting == "off":
-        raise KernelError(f"{SETTING} is off")
+        raise KernelError(f"{SETTING} is off", is_absent=True)
     path = setting or os.path.join(os.path.dirname(os.path.abspath(__file__)), NAME)
+    if not (setting or os.path.exists(path)):
+        raise KernelError("none was compiled; ./run.sh compiles one if it finds a C compiler", is_absent=True)
     try:
         with open(path, "rb") as file, open(path + CHECKSUM, encoding="ascii") as checksum:
             if hashlib.sha256(file.read()).hexdigest() != checksum.read().split()[0]:
                 raise KernelError(f"{os.path.basename(path)} is not the file that the build wrote")
     except (OSError, ValueError, IndexError):
-        absent = f"{path} or the checksum beside it cannot be read"
-        raise KernelError(
-            absent if setting else "none was compiled; ./run.sh compiles one if it finds a C compiler"
-        ) from None
+        raise KernelError(f"{path} or the checksum beside it cannot be read") from None
     return path
 
 

@@ -52,6 +52,7 @@ from segjudge.evaluation_script.masks.run_lengths import Masks, compress, pack_t
 from segjudge.evaluation_script.masks.similarity import Region, disk, fractional_disk
 from tests.backends import COMPILED, compiled, skip_file_without_kernel, use
 from tests.builders import chunk, png, raw_png, run_length_text, stack_of
+from tests.data import ROOT
 from tests.drawing import examples
 
 skip_file_without_kernel()
@@ -911,9 +912,8 @@ def state_in(folder: Path, **environment: str) -> str:
     """Return the output of a process whose kernel is elsewhere."""
     code = "from segjudge.evaluation_script.masks.backend import backend; print(backend().about)"
     variables = {**os.environ, library.SETTING: str(folder / library.NAME), **environment}
-    root = Path(__file__).resolve().parents[2]
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=root, env=variables, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code], cwd=ROOT, env=variables, capture_output=True, text=True, check=True
     )
     return done.stdout.strip()
 
@@ -935,6 +935,13 @@ def test_one_changed_byte_is_enough_to_leave_it_alone(copied: Path) -> None:
     data[len(data) // 2] ^= 1
     built.write_bytes(data)
     assert "is not the file that the build wrote" in state_in(copied)
+    words = ["-m", "segjudge", "score", "examples/sequences-dev", "--phase", "sequences-dev"]
+    for setting, is_told in ((str(built), True), ("off", False)):
+        variables = {**os.environ, library.SETTING: setting}
+        done = subprocess.run(
+            [sys.executable, *words], cwd=ROOT, env=variables, capture_output=True, text=True, check=True
+        )
+        assert ("because the kernel cannot be used" in done.stderr) == is_told
 
 
 @pytest.mark.long
