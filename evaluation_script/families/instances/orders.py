@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import gcd
 from typing import TYPE_CHECKING, Callable, Dict, FrozenSet, Iterable, List, Tuple
 
 import numpy as np
 
 from ...files import quantity
+from ...masks.backend import backend
 from ...masks.run_lengths import MaskTexts, runs_of
 from ...masks.stack import Array
 from ..base.frame_order import REVERSED, REVERSED_SLIP, compare_orders, is_telling
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 #: The maximum number of instances of a video that are examined, of records compared with each, and of samples of a
 #: frame.
 _MOST_INSTANCES, _MOST_RECORDS, _SAMPLES = 3, 6, 144
+#: The characters from which a mask is painted, which then takes less time than to read its runs, and the maximum
+#: number of pixels that are painted.
+_LONG_TEXT, _MOST_PAINTED = 1 << 16, 1 << 26
 #: The minimum IoU, in the best order, of the record of an instance, and the IoU above which no other record is tried.
 _FITTING, _BEST = 0.5, 0.8
 #: The minimum number of instances that another order explains, and their minimum share in each video.
@@ -47,6 +52,8 @@ def choose_tubes(truth: InstanceTruth) -> Examples:
     return Examples(truth.image[chosen], boxes, category=truth.category[chosen], tubes=truth.masks.take(chosen))
 
 
+#: Draws samples of a mask, given their places.
+_Painter = Callable[[Array], Array]
 #: The categories and masks of a video's instances or records.
 Tubes = Tuple[Array, MaskTexts]
 
@@ -58,7 +65,7 @@ def _count_orders(truth: Tubes, records: Tubes, scores: Array, size: Tuple[int, 
     """
     counts: Array = np.zeros(1 + len(_ORDERS), np.int64)
     pixels = size[0] * size[1]
-    ends_of: Dict[int, Array] = {}
+    painters: Dict[int, _Painter] = {}
     for index, category in enumerate(truth[0].tolist()):
         alike = np.flatnonzero(records[0] == category)
         alike = alike[np.argsort(-scores[alike], kind="stable")[:_MOST_RECORDS]]
@@ -71,9 +78,9 @@ def _count_orders(truth: Tubes, records: Tubes, scores: Array, size: Tuple[int, 
         labels = _draw_samples(ends, places)
         best, best_labels = _FITTING, None
         for record in alike.tolist():
-            if record not in ends_of:
-                ends_of[record] = np.cumsum(runs_of(records[1][record], pixels))
-            drawn = _draw_samples(ends_of[record], places)
+            if record not in painters:
+                painters[record] = _load_painter(records[1][record], pixels)
+            drawn = painters[record](places)
             overlap = max(_overlap(*sides) for sides in _pair_frames(labels, drawn))
             if overlap >= best:
                 best, best_labels = overlap, drawn
@@ -131,6 +138,16 @@ def _choose_samples(ends: Array, height: int, area: int, frames: int) -> Array:
     numbers = np.arange(0, across * down, step)
     places = (start + numbers // down) * height + top + numbers % down
     return np.arange(frames)[:, None] * area + places
+
+
+def _load_painter(text: str, pixels: int) -> _Painter:
+    """Return a function that draws samples of a mask at their places."""
+    if len(text) >= _LONG_TEXT and pixels <= _MOST_PAINTED:
+        painted = backend().paint_masks([text], np.ones(1, np.uint8), pixels)
+        if painted is not None:
+            packed = np.packbits(painted, bitorder="little")
+            return lambda places: packed[places >> 3] >> (places & 7) & 1
+    return partial(_draw_samples, np.cumsum(runs_of(text, pixels)))
 
 
 def _draw_samples(ends: Array, places: Array) -> Array:
@@ -211,8 +228,8 @@ def _count_places(truth: Tubes, records: Tubes, scores: Array, size: Tuple[int, 
         by_order = [places, *(starts + order(row, column, height, width) for *_, order in _PLACES)]
         best: Array = np.zeros(len(by_order))
         for record in alike.tolist():
-            record_ends = np.cumsum(runs_of(records[1][record], area * frames))
-            best = np.maximum(best, [_overlap(labels, _draw_samples(record_ends, order)) for order in by_order])
+            draw = _load_painter(records[1][record], area * frames)
+            best = np.maximum(best, [_overlap(labels, draw(order)) for order in by_order])
             if best[0] >= _FITTING:
                 break
         counts += best >= _FITTING

@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 
 from segjudge import FrameAccumulator, score
+from segjudge.evaluation_script.families.instances import orders
+from segjudge.evaluation_script.masks.run_lengths import compress
+from segjudge.masks.run_lengths import runs_of_mask
 from tests.published import rle
 
 HEIGHT, WIDTH, FRAMES, VIDEOS = 48, 64, 12, 6
@@ -53,6 +56,14 @@ SLIPS: dict[str, Callable[[Tube], Tube]] = {
     "each mask looks as if it belonged to the frame after its own: ": early,
     "the order of frames looks reversed: ": lambda tube: tube[::-1],
 }
+
+
+def test_long_masks_are_painted_as_their_runs_say() -> None:
+    generator = np.random.default_rng(5)
+    pixels = generator.random(200_003) < 0.4
+    text, places = compress(runs_of_mask(pixels[None])), generator.integers(0, pixels.size, (3, 500))
+    assert len(text) > orders._LONG_TEXT
+    assert (orders._load_painter(text, pixels.size)(places) == pixels[places]).all()
 
 
 def drift(tube: Tube) -> Tube:
