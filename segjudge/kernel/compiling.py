@@ -31,6 +31,10 @@ class CompileError(Exception):
     """Raised if the kernel cannot be compiled; the text says why."""
 
 
+class NoCompilerError(CompileError):
+    """Raised if this machine has no C compiler."""
+
+
 class Library:
     """A compiled kernel and its checksum, as files of a folder."""
 
@@ -126,16 +130,20 @@ def compile_local(scorers: Path) -> bool:
     If that fails, raises `CompileError` and removes a library of earlier sources, so that numpy is used.
     """
     if not hasattr(os, "uname"):
-        raise CompileError("it is compiled on Linux and macOS")
+        raise NoCompilerError("it is compiled on Linux and macOS")
     compiler = next(filter(None, map(shutil.which, COMPILERS)), None)
     library = Library(scorers / PLACE, this_system())
     if compiler is None:
         if not library.is_current(COMPILERS[:1]):
             _remove_outdated(library)
-        raise CompileError("no C compiler was found")
+        raise NoCompilerError("no C compiler was found")
     if library.is_current([compiler]):
         return False
-    library.compile([compiler])
+    try:
+        library.compile([compiler])
+    except CompileError:
+        _remove_outdated(library)
+        raise
     return True
 
 

@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import suppress
 from pathlib import Path
 
 from .environment import CHECKOUT, LINKS, WORKER_TAG, PythonEnvironment, SetUpError, explain, mark_in_use, say
@@ -100,14 +99,18 @@ def _prepare_environments(arguments: list[str]) -> tuple[str, dict[str, str]]:
 
 
 def _compile_kernel() -> None:
-    """Compile the kernel if possible; its users report if they run without it."""
+    """Compile the kernel if there is a compiler; its users report if they run without it."""
     try:
-        from segjudge.kernel.compiling import CompileError, compile_local
+        from segjudge.kernel.compiling import CompileError, NoCompilerError, compile_local
     except ImportError:
         return  # a checkout without the kernel's sources
-    with suppress(CompileError):
+    try:
         if compile_local(Path(CHECKOUT, "evaluation_script")):
             say("Compiled the kernel, so scoring takes a fraction of the time")
+    except NoCompilerError:
+        pass
+    except CompileError as error:
+        say(f"Continuing without the kernel, which could not be compiled: {error}")
 
 
 def compile_bytecode(package: Path, worker: str = "") -> None:

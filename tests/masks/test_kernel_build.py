@@ -14,6 +14,7 @@ import pytest
 
 from segjudge.kernel import compiling
 from segjudge.platforms.evalai.bundle.build import build
+from segjudge.set_up import main as set_up
 from tests.builders import ANNOTATIONS, ROOT, STRONG
 from tests.fuzz_kernel import sanitized
 from tests.shared import IN_CI
@@ -54,12 +55,21 @@ def test_it_is_compiled_once_and_again_when_the_sources_change(tmp_path: Path, m
 
 
 @needs_compiler
-def test_sources_that_do_not_compile_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sources_that_do_not_compile_leave_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "broken.c").write_text("int sj_abi(void) { return }\n")
     monkeypatch.setattr(compiling, "SOURCES", tmp_path)
+    outdated = compiling.Library(tmp_path / "out" / compiling.PLACE, compiling.this_system())
+    outdated.folder.mkdir(parents=True)
+    outdated.path.write_bytes(b"of other sources")
+    outdated.checksum.write_text("0 1\n")
     with pytest.raises(compiling.CompileError, match="failed"):
         compiling.compile_local(tmp_path / "out")
     assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    monkeypatch.setattr(set_up, "CHECKOUT", tmp_path)
+    set_up._compile_kernel()
+    assert "Continuing without the kernel, which could not be compiled" in capfd.readouterr().err
 
 
 def test_no_compiler_is_no_failure(tmp_path: Path) -> None:

@@ -221,10 +221,10 @@ KEYS = {
 def test_weights_are_summed_by_key(keys: Any, most: int) -> None:
     weights = np.array([0, 1, most, 2, most, most])
     expected: dict[int, int] = {}
-    for key, weight in zip(keys.tolist(), weights.tolist(), strict=True):
+    for key, weight in zip(keys.tolist(), weights.tolist()):
         expected[key] = expected.get(key, 0) + weight
     unique, sums = instance_overlaps.sum_by_key(keys, weights)
-    assert dict(zip(unique.tolist(), sums.tolist(), strict=True)) == expected
+    assert dict(zip(unique.tolist(), sums.tolist())) == expected
     assert unique.tolist() == sorted(expected)
     assert unique.dtype == keys.dtype
 

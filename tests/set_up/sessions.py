@@ -447,7 +447,7 @@ def _play_command(session: _Session) -> None:
     for compiled in (True, False):
         with patch.object(compiling, "compile_local", lambda _folder, compiled=compiled: compiled):
             session.play(f"the kernel, which was compiled: {compiled}", _COMPILE_KERNEL)
-    with patch.object(compiling, "compile_local", side_effect=compiling.CompileError("no compiler")):
+    with patch.object(compiling, "compile_local", side_effect=compiling.NoCompilerError("no compiler")):
         session.play("the kernel, which cannot be compiled", _COMPILE_KERNEL)
     session.play(
         "compiled files, of which the worker's Python makes none",
