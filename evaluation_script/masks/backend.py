@@ -208,7 +208,7 @@ class NumpyBackend:
 
     def check_masks(self, texts: List[str], pixels: Array) -> CheckedMasks:
         """Return the fault and the area of each mask, in images of these sizes."""
-        return rle.check_in_batches(texts, pixels, rle.check_batch)
+        return rle.check_in_batches(texts, pixels)
 
     def measure_masks(self, masks: MaskTexts, pixels: Array) -> Optional[Array]:
         """Return the areas of masks with consecutive texts, in images of these sizes; None if any is faulty."""
@@ -226,7 +226,7 @@ class NumpyBackend:
         """
         if sum(map(len, texts)) > _MOST_TOGETHER:
             return None
-        if rle.check_in_batches(texts, np.full(len(texts), pixels), rle.check_batch).fault.any():
+        if rle.check_in_batches(texts, np.full(len(texts), pixels)).fault.any():
             return None
         return rle.paint(texts, labels, pixels)
 
@@ -243,7 +243,7 @@ class NumpyBackend:
         from .rings import masks_of  # masks of videos have no outlines
 
         texts = masks_of(rings, sizes)
-        return pack_texts(texts), rle.check_in_batches(texts, sizes.prod(axis=1), rle.check_batch).area
+        return pack_texts(texts), rle.check_in_batches(texts, sizes.prod(axis=1)).area
 
     def join_frames(self, texts: MaskTexts, shown: Array, pixels: Array, ends: Array) -> Tuple[MaskTexts, Array]:
         """Return the masks of frames joined side by side, and the area of each frame.
@@ -252,7 +252,7 @@ class NumpyBackend:
         which wide masks end. Raises ValueError if a mask is invalid.
         """
         masks = [texts[index] for index in range(len(texts))]
-        checked = rle.check_in_batches(masks, pixels[shown], rle.check_batch)
+        checked = rle.check_in_batches(masks, pixels[shown])
         if checked.fault.any():
             raise ValueError
         area, parts = np.zeros(len(shown), np.int64), np.ones(len(shown), np.int64)

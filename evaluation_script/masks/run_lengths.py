@@ -245,8 +245,8 @@ class CheckedMasks(NamedTuple):
 _BatchCheck = Callable[[List[str], Array], Tuple[Array, Array]]
 
 
-def check_in_batches(texts: List[str], pixels: Array, check_batch: _BatchCheck) -> CheckedMasks:
-    """Check that every run of compressed masks is valid, and compute their areas.
+def check_in_batches(texts: List[str], pixels: Array, check_batch: Optional[_BatchCheck] = None) -> CheckedMasks:
+    """Check that every run of compressed masks is valid, and compute their areas; by numpy unless a function is given.
 
     This check keeps C libraries from an endless loop: pycocotools never returns from runs that do not fill the image.
     pycocotools reads UTF-8 bytes, so only ASCII passes, in which bytes and characters are the same.
@@ -262,10 +262,12 @@ def check_in_batches(texts: List[str], pixels: Array, check_batch: _BatchCheck) 
         reached = (ends[start - 1] if start else 0) + _CHARACTERS
         stop = max(start + 1, int(np.searchsorted(ends, reached, side="right")))
         batch = slice(start, stop)
-        if lengths[start] > _CHARACTERS:
+        if check_batch:
+            fault[batch], area[batch] = check_batch(texts[batch], pixels[batch])
+        elif lengths[start] > _CHARACTERS:
             fault[start], area[start] = _check_long(texts[start], int(pixels[start]))
         else:
-            fault[batch], area[batch] = check_batch(texts[batch], pixels[batch])
+            fault[batch], area[batch] = _check_batch(texts[batch], pixels[batch])
         start = stop
     if not all(map(str.isascii, texts)):
         fault[[index for index, mask in enumerate(texts) if not mask.isascii()]] = 1
@@ -287,7 +289,7 @@ def _check_long(text: str, pixels: int) -> Tuple[int, int]:
     return (0 if total == pixels else 4), area
 
 
-def check_batch(texts: List[str], pixels: Array) -> Tuple[Array, Array]:
+def _check_batch(texts: List[str], pixels: Array) -> Tuple[Array, Array]:
     """Return the fault and the area of each mask, ignoring characters beyond ASCII."""
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     fault, area = np.zeros(len(texts), np.int8), np.zeros(len(texts), np.int64)

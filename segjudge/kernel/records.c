@@ -11,7 +11,7 @@
 
 /* Limits of the usual form: sides of images, lengths of texts, depth, digits, and unknown keys. */
 #define MOST_SIDE (1 << 24)
-#define LONGEST_TEXT (1 << 16)
+#define LONGEST_TEXT (1 << 23)
 #define DEEPEST 16
 #define LONGEST_NUMBER 1000
 #define MOST_KEYS 256

@@ -360,6 +360,27 @@ def test_run_lengths_are_checked_as_numpy_checks_them(seed: int, switch: Any) ->
     assert by_kernel == by_numpy
 
 
+@pytest.mark.parametrize("form", ["text", "list"])
+def test_long_masks_are_read_in_tables_and_checked(form: str, switch: Any) -> None:
+    rng = np.random.default_rng(3)
+    runs = rng.integers(1, 5, 120_000).tolist()
+    size, text = [sum(runs), 1], compress(runs)
+    assert len(text) > 1 << 16
+    record = {"image_id": 3, "category_id": 2, "score": 0.5}
+    counts = text if form == "text" else runs
+    table = KERNEL.records(json.dumps({**record, "segmentation": {"size": size, "counts": counts}}) + ",")
+    assert (table.masks.decode(), table.fault.tolist(), table.area.tolist()) == (text, [0], [sum(runs[1::2])])
+    texts, pixels = [text, text[:-1], text + "0", text], np.array([size[0]] * 3 + [size[0] - 1])
+
+    def checked() -> Any:
+        result = backend().check_masks(texts, pixels)
+        return result.fault.tolist(), np.where(result.fault == 0, result.area, 0).tolist()
+
+    by_kernel, by_numpy = switch(checked)
+    assert by_kernel == by_numpy
+    assert by_kernel[0][0] == 0 < min(by_kernel[0][1], by_kernel[0][3])
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_overlaps_are_those_of_pycocotools(seed: int, switch: Any) -> None:
     generator = random.Random(seed)

@@ -190,8 +190,8 @@ class RecordForm:
         rows = draw_boxes(np.flatnonzero(np.isin(image, holders, kind="table")))
         right = count_found(rows, _AS_MEANT, reached)
         if _TIMES_AS_MANY * right <= len(holders):  # another place could be better
-            rows = draw_boxes(np.arange(len(image)))
-            readings = _PLACES
+            draw_boxes(np.flatnonzero(~np.isin(image, holders, kind="table")))
+            rows, readings = np.arange(len(image)), _PLACES
         else:  # some boxes overlap even by a wrong reading, but they do not fit
             readings, reached = (_RESHAPED, _PADDED, _CORNERED), _FITTING
             right = count_found(rows, _AS_MEANT, reached)
