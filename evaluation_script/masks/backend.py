@@ -215,9 +215,9 @@ class NumpyBackend:
         checked = self.check_masks([masks[index] for index in range(len(masks))], pixels)
         return None if checked.fault.any() else checked.area
 
-    def mask_boxes(self, texts: List[str], sizes: Array) -> Array:
+    def mask_boxes(self, masks: MaskTexts, sizes: Array) -> Array:
         """Return the boxes (x, y, width, height) around checked masks of these sizes; all 0 for empty ones."""
-        return rle.boxes_of(texts, sizes)
+        return rle.boxes_of([masks[index] for index in range(len(masks))], sizes)
 
     def paint_masks(self, texts: List[str], labels: Array, pixels: int) -> Optional[Array]:
         """Return the label of each pixel of an image, 0 for none, as `run_lengths.paint` does, from labels above 0.
@@ -459,9 +459,9 @@ class CompiledBackend(NumpyBackend):
         fault, area = self.kernel.check_texts(masks, pixels)
         return None if fault.any() else area
 
-    def mask_boxes(self, texts: List[str], sizes: Array) -> Array:
-        boxes = self.kernel.mask_boxes(texts, sizes)
-        return super().mask_boxes(texts, sizes) if boxes is None else boxes
+    def mask_boxes(self, masks: MaskTexts, sizes: Array) -> Array:
+        boxes = self.kernel.mask_boxes(masks, sizes)
+        return super().mask_boxes(masks, sizes) if boxes is None else boxes
 
     def paint_masks(self, texts: List[str], labels: Array, pixels: int) -> Optional[Array]:
         limit = rle.length_limit(pixels)

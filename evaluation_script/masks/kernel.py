@@ -192,10 +192,10 @@ class Kernel(VolumeKernel):
         _require_fine(self.library.sj_check_runs(text, len(text), bounds, count, pixels, fault, area))
         return fault, area
 
-    def mask_boxes(self, texts: List[str], sizes: Array) -> Optional[Array]:
+    def mask_boxes(self, masks: MaskTexts, sizes: Array) -> Optional[Array]:
         """Return the boxes (x, y, width, height) around masks, all 0 for empty ones; None if one is unusual."""
-        masks, boxes = pack_texts(texts), np.zeros((len(texts), 4), np.int64)
-        sides = (masks.text, len(masks.text), np.append(0, masks.stops), len(texts))
+        masks, boxes = masks.compact(), np.zeros((len(masks), 4), np.int64)
+        sides = (masks.text, len(masks.text), np.append(0, masks.stops), len(masks))
         return boxes if self.library.sj_mask_boxes(*sides, sizes, boxes) == FINE else None
 
     def paint(self, texts: List[str], labels: Array, pixels: int) -> Optional[Array]:

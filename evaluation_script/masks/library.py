@@ -261,10 +261,10 @@ def _runs(kernel: Kernel) -> _Answers:
     fault, area = kernel.check_runs(texts, np.full(len(texts), 8))
     yield (fault, area[:1]), [[0, 3, 4, 2, 1], [3]]
     # The first in columns of 4, 2 and 8 pixels; an empty mask; a truncated one.
-    yield kernel.mask_boxes(["233", "233", "233", "8"], np.array([(4, 2), (2, 4), (8, 1), (8, 1)])), [
+    yield kernel.mask_boxes(pack_texts(["233", "233", "233", "8"]), np.array([(4, 2), (2, 4), (8, 1), (8, 1)])), [
         [0, 0, 2, 4], [1, 0, 2, 2], [0, 2, 1, 3], [0, 0, 0, 0]
     ]  # fmt: skip
-    yield kernel.mask_boxes(["2P"], np.array([(4, 2)])), None
+    yield kernel.mask_boxes(pack_texts(["2P"]), np.array([(4, 2)])), None
     pairs = Pairs(np.array([0, 1]), np.array([0, 0]), np.array([0, 2]))
     yield kernel.overlaps(pack_texts(["233", "08"]), pack_texts(["143"]), pairs), [3, 4]
     painted = [kernel.paint(texts, np.array([7, 9], np.uint8), 8) for texts in (["233", "521"], ["233", "413"], ["2P"])]

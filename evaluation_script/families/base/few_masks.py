@@ -11,7 +11,7 @@ from typing import Callable, List, Sequence, Tuple
 import numpy as np
 
 from ...masks.backend import backend
-from ...masks.run_lengths import draw_masks
+from ...masks.run_lengths import draw_masks, pack_texts
 from ...masks.stack import Array, Size
 from ...values.arithmetic import mean
 
@@ -28,7 +28,7 @@ def measure_agreement(
     texts, predicted_texts = ([text for masks in side for _, text in masks] for side in (truth, predicted))
     if not texts:
         return [0.0] * len(changes)
-    rows, columns = _choose_places(backend().mask_boxes(texts, np.array([size] * len(texts))))
+    rows, columns = _choose_places(backend().mask_boxes(pack_texts(texts), np.array([size] * len(texts))))
     height, width = size
     #: The position of each pixel in run lengths.
     positions = np.arange(height * width).reshape(width, height).T

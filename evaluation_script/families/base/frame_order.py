@@ -15,7 +15,7 @@ import numpy as np
 
 from ...masks.backend import backend
 from ...masks.overlaps import LabelMap
-from ...masks.run_lengths import draw_masks
+from ...masks.run_lengths import draw_masks, pack_texts
 from ...masks.stack import Array, Size
 from .readings import Reading, list_neighbours, switch
 
@@ -83,7 +83,7 @@ class FrameSamples:
         texts = [text for frame in truth for text in frame if text]
         if not texts or sum(map(len, (*truth, *predicted))) > _MOST_MASKS:
             return
-        boxes = backend().mask_boxes(texts, np.array([size] * len(texts)))
+        boxes = backend().mask_boxes(pack_texts(texts), np.array([size] * len(texts)))
         x, y = boxes[:, :2].min(axis=0).tolist()
         width, height = ((boxes[:, :2] + boxes[:, 2:]).max(axis=0) - (x, y)).tolist()
         step = max(1, math.isqrt(width * height // _SAMPLES_OF_MASKS))

@@ -181,9 +181,9 @@ class RecordForm:
 
         def draw_boxes(rows: Array, *, by_rows: bool = False) -> Array:
             """Give records that have a mask the box around it, of its runs along columns or along rows."""
-            texts, sizes = [masks[row] for row in rows.tolist()], images.sizes[image[rows]]
+            sizes = images.sizes[image[rows]]
             if noun == "mask":
-                around = backend().mask_boxes(texts, sizes[:, ::-1] if by_rows else sizes)
+                around = backend().mask_boxes(masks.take(rows), sizes[:, ::-1] if by_rows else sizes)
                 predicted[rows] = around[:, [1, 0, 3, 2]] if by_rows else around
             return rows
 
@@ -290,10 +290,8 @@ def choose_examples(truth: InstanceTruth, protocol: InstanceProtocol) -> Optiona
         return Examples(truth.image[chosen], truth.boxes[chosen].astype(float), points, marked, other_sides)
     if protocol.boxes:
         return Examples(truth.image[chosen], truth.boxes[chosen].astype(float))
-    texts = [truth.masks[index] for index in chosen.tolist()]
-    return Examples(
-        truth.image[chosen], backend().mask_boxes(texts, truth.images.sizes[truth.image[chosen]]).astype(float)
-    )
+    boxes = backend().mask_boxes(truth.masks.take(chosen), truth.images.sizes[truth.image[chosen]])
+    return Examples(truth.image[chosen], boxes.astype(float))
 
 
 def _find_other_sides(names: List[str]) -> Array:

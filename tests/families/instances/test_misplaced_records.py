@@ -180,7 +180,10 @@ def test_boxes_around_noise_are_the_same_by_both_backends(size: tuple[int, int])
     shares = [0, 1, *([0.00005, 0.001, 0.3] * 8)]
     masks = [np.asfortranarray(random.random(size) < share, np.uint8) for share in shares]
     texts, sizes = [rle(mask)["counts"] for mask in masks], np.array([size] * len(masks))
-    assert backend().mask_boxes(texts, sizes).tolist() == run_lengths.boxes_of(texts, sizes).tolist()
+    assert (
+        backend().mask_boxes(run_lengths.pack_texts(texts), sizes).tolist()
+        == run_lengths.boxes_of(texts, sizes).tolist()
+    )
 
 
 def test_boxes_around_run_lengths_are_those_of_their_pixels() -> None:
