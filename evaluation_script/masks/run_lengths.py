@@ -46,12 +46,13 @@ _FEW_RUNS = 400
 _CHARACTERS = 1 << 16
 WRITE_AGAIN = "Encode it with pycocotools or as it does"
 
+TOO_LONG = 5
 FAULTS = {
     1: "has counts with invalid characters",
     2: "has counts that end too early or do not end",
     3: "has counts below zero",
     4: "has counts that do not add up to the pixels of its image",
-    5: "has more counts than its image can need",
+    TOO_LONG: "has more counts than its image can need",
 }
 
 
@@ -271,7 +272,7 @@ def check_in_batches(texts: List[str], pixels: Array, check_batch: Optional[_Bat
         start = stop
     if not all(map(str.isascii, texts)):
         fault[[index for index, mask in enumerate(texts) if not mask.isascii()]] = 1
-    fault[too_long] = 5
+    fault[too_long] = TOO_LONG
     return CheckedMasks(fault, area)
 
 

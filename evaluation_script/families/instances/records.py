@@ -220,9 +220,9 @@ def _read_plain_masks(
     same[outlined] = True
     if table.frames is not None or not same.all():
         raise ValueError
-    if (stops - starts > rle.length_limit(pixels)).any():
-        raise ValueError
-    return MaskTexts(table.masks, starts.copy(), stops.copy()), rle.CheckedMasks(table.fault, table.area.copy())
+    is_long = stops - starts > rle.length_limit(pixels)
+    checked = rle.CheckedMasks(np.where(is_long, rle.TOO_LONG, table.fault), np.where(is_long, 0, table.area))
+    return MaskTexts(table.masks, starts.copy(), stops.copy()), checked
 
 
 def _read_tubes_of(records: Records, sizes: Array, frames: Array) -> _Tubes:
