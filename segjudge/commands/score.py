@@ -132,8 +132,11 @@ def _score_request(
         with connect(args.scheduler) as client, ProgressBar("part") as bar:
             scores = score_by_workers(client, request, bar)
     else:
+        from segjudge.evaluation_script.masks.backend import backend
         from segjudge.scoring.request import PartCounter, prepare, score_several
 
+        if backend().fault:
+            say(f"warning: scoring takes longer, because the kernel cannot be used: {backend().fault}")
         with ProgressBar() as bar:
             prepared = prepare(request, bar)
             if len(paths) > 1:
@@ -215,7 +218,6 @@ def _write(results: Scores | ScoredSubmissions, outputs: ScoreOutputs, page: str
     `page` is a file that is written later.
     """
     from segjudge.evaluation_script.files.problems import printable
-    from segjudge.evaluation_script.masks.backend import backend
     from segjudge.evaluation_script.scoring.answer import limit_warnings
 
     for note in limit_warnings(results.notes):
@@ -241,8 +243,6 @@ def _write(results: Scores | ScoredSubmissions, outputs: ScoreOutputs, page: str
         print(texts.document)  # alone: a program reads it
     for line in texts.warnings:
         say(f"warning: {line}")
-    if backend().fault:
-        say(f"warning: scoring takes longer, because the kernel cannot be used: {backend().fault}")
     for split, verdict in texts.verdicts.items():
         if verdict:
             which = f" on {printable(split)}" if len(texts.verdicts) > 1 else ""
