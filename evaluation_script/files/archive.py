@@ -27,12 +27,12 @@ from .limits import (
     FOLDER_MEMBERS,
     FOLDER_PROBLEMS,
     FOLDER_WAYS,
-    LITTER,
     PACK_AGAIN,
     SEND_LESS,
     ArchiveLimits,
     Files,
     MemberChecks,
+    is_litter_name,
     kind_of,
     size_text,
 )
@@ -104,7 +104,7 @@ class _FolderFiles(Files):
         self._check_folder(folder, identity)
         hidden_entries = [entry for entry in entries if entry.name.startswith(".")]
         self.hidden_folders.update(entry.name for entry in hidden_entries if self._is_folder(entry))
-        entries = [entry for entry in entries if not (entry.name.startswith(".") or entry.name in LITTER)]
+        entries = [entry for entry in entries if not is_litter_name(entry.name)]
         folders = []
         for entry in entries:
             self._checks.count()

@@ -10,7 +10,7 @@ from ..values import dataclass
 from .problems import Flaw, Problems, printable, quantity
 
 #: Files that operating systems add to archives.
-LITTER = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini", "$RECYCLE.BIN"})
+_LITTER = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini", "$RECYCLE.BIN"})
 
 ARCHIVE_ENDINGS = (".zip", ".tar", ".gz", ".tgz", ".rar", ".7z", ".bz2", ".xz")
 _SEND_ZIP = "Send one zip with a folder of PNG masks for each sequence, or one JSON file"
@@ -216,9 +216,14 @@ def _name_flaw(raw: str, segments: list[str], depth: int) -> Flaw | None:
     return None
 
 
+def is_litter_name(name: str) -> bool:
+    """Return whether a name is one of such litter."""
+    return name.startswith(".") or name in _LITTER
+
+
 def is_litter(segments: list[str]) -> bool:
     """Return whether a path is litter of operating systems or editors."""
-    return not segments or not LITTER.isdisjoint(segments) or "." in [name[:1] for name in segments]
+    return not segments or any(map(is_litter_name, segments))
 
 
 def kind_of(start: bytes) -> str:

@@ -212,12 +212,12 @@ class NumpyBackend:
 
     def measure_masks(self, masks: MaskTexts, pixels: Array) -> Optional[Array]:
         """Return the areas of masks with consecutive texts, in images of these sizes; None if any is faulty."""
-        checked = self.check_masks([masks[index] for index in range(len(masks))], pixels)
+        checked = self.check_masks(masks.unpack(), pixels)
         return None if checked.fault.any() else checked.area
 
     def mask_boxes(self, masks: MaskTexts, sizes: Array) -> Array:
         """Return the boxes (x, y, width, height) around checked masks of these sizes; all 0 for empty ones."""
-        return rle.boxes_of([masks[index] for index in range(len(masks))], sizes)
+        return rle.boxes_of(masks.unpack(), sizes)
 
     def paint_masks(self, texts: List[str], labels: Array, pixels: int) -> Optional[Array]:
         """Return the label of each pixel of an image, 0 for none, as `run_lengths.paint` does, from labels above 0.

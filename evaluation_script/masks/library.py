@@ -271,7 +271,7 @@ def _runs(kernel: Kernel) -> _Answers:
     # Two columns of three pixels: the foot of the first joins the head of the second.
     columns = np.array([[0, 9], [0, 0], [1, 0]])
     yield kernel.encode(columns), ["222", 2]
-    yield kernel.count_inside(columns, spans_of(["15", "42", "031O"], 6)), [[2, 0, 1], 2]
+    yield kernel.count_inside(columns, spans_of(["15", "42", "031O"])), [[2, 0, 1], 2]
     groups = np.array([0, 2, 4])
     last = (["08", "8"], ["233", "413"], ["08", "2P"])
     groups_met = [kernel.first_overlap(pack_texts(["233", "521", *texts]), np.full(4, 8), groups) for texts in last]

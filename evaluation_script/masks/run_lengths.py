@@ -70,6 +70,10 @@ class MaskTexts:
     def __getitem__(self, index: int) -> str:
         return self.text[self.starts[index] : self.stops[index]].decode("ascii")
 
+    def unpack(self) -> List[str]:
+        """Return the masks as separate texts."""
+        return [self[index] for index in range(len(self))]
+
     def take(self, indices: Union[Array, slice]) -> MaskTexts:
         """Return some of the masks, which share the text."""
         return MaskTexts(self.text, self.starts[indices], self.stops[indices])
@@ -335,12 +339,12 @@ class Spans(NamedTuple):
     bounds: Array
 
 
-def spans_of(texts: List[str], pixels: int) -> Spans:
-    """Return the runs of checked, non-empty masks of images of this size."""
+def spans_of(texts: List[str]) -> Spans:
+    """Return the runs of checked, non-empty masks."""
     background, covered, heads = decode(texts)
     ends = np.cumsum(background + covered)
     bounds = np.append(heads, len(covered))
-    ends -= np.repeat(np.arange(len(texts)) * pixels, np.diff(bounds))
+    ends -= np.repeat((ends - background - covered)[heads], np.diff(bounds))
     return Spans(np.stack((ends - covered, ends), axis=1), bounds)
 
 
@@ -440,12 +444,10 @@ def boxes_of(texts: List[str], sizes: Array) -> Array:
     nonempty = np.flatnonzero([bool(text) for text in texts])
     if not len(nonempty):
         return boxes
-    background, covered, first_pairs = decode([texts[index] for index in nonempty.tolist()])
-    counts = np.diff(np.append(first_pairs, len(covered)))
-    ends = np.cumsum(background + covered)
-    ends -= np.repeat((ends - background - covered)[first_pairs], counts)
-    height, is_run = np.repeat(sizes[nonempty, 0], counts), covered > 0
-    begins, closes = np.divmod(ends - covered, height), np.divmod(ends - 1, height)
+    runs, bounds = spans_of([texts[index] for index in nonempty.tolist()])
+    first_pairs, counts = bounds[:-1], np.diff(bounds)
+    height, is_run = np.repeat(sizes[nonempty, 0], counts), runs[:, 0] < runs[:, 1]
+    begins, closes = np.divmod(runs[:, 0], height), np.divmod(runs[:, 1] - 1, height)
     spans = begins[0] != closes[0]  # from the bottom of one column to the top of the next
     beyond = np.int64(1) << 62
     starts = [np.where(is_run, values, beyond) for values in (begins[0], np.where(spans, 0, begins[1]))]

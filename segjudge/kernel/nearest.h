@@ -22,7 +22,6 @@ int64_t sj_count_blocks(const sj_blocks *blocks);
 /* Write the square of each query's distance to the nearest place, of which there must be one. */
 int sj_search_blocks(const sj_blocks *blocks, const sj_list *queries, double *out);
 
-
 /* Write the square of each query's distance to the nearest place, infinite if none is nearer than a limit; both are
  * positions in a volume, in its order. The limit, a square, follows the spacing along x, y and z. */
 int sj_squares(

@@ -138,8 +138,7 @@ class StreetSubmission:
         inside: Dict[str, Array] = {}
         spans, cells = None, 0 if annotations is None else len(annotations)
         if annotations is not None:
-            texts_of_truth = [self._truth.masks[index] for index in annotations.tolist()]
-            spans = spans_of(texts_of_truth, size[0] * size[1])
+            spans = spans_of(self._truth.masks.take(annotations).unpack())
         lines = stored = trained = unknown = shaded = 0
         for number, line in self._list_lines(texts[0]):
             lines += 1

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...files.problems import Flaw, Problems
 from ...masks.backend import backend
-from ...masks.overlaps import SHIFT, LabelMap, LabelPairs, reach_of, sum_by_key, sum_label_pairs
+from ...masks.overlaps import SHIFT, LabelMap, LabelPairs, reach_of, sum_by_key, sum_by_label, sum_label_pairs
 from ...masks.stack import Array, places_of
 from ...values import dataclass
 from ...values.arithmetic import add
@@ -259,12 +259,12 @@ def union_of(confusion: Array, protocol: PanopticProtocol) -> Array:
 def _associate_tubes(overlaps: _Overlaps, categories: int) -> Dict[str, Array]:
     """Return the sum of the qualities of all tubes and their number, and what they lack by category and kind."""
     truth, prediction, pixels = overlaps.truth, overlaps.prediction, overlaps.pixels
-    tubes, areas = sum_by_key(truth, np.where(truth >= 0, pixels, 0))
-    predicted_tubes, predicted_areas = sum_by_key(prediction, np.where(prediction >= 0, pixels, 0))
+    tubes, areas, rows = sum_by_label(truth, np.where(truth >= 0, pixels, 0))
+    predicted_tubes, predicted_areas, columns = sum_by_label(prediction, np.where(prediction >= 0, pixels, 0))
     overlap = (truth >= 0) & (prediction >= 0)
     parts = _Overlaps(
-        np.searchsorted(tubes, truth[overlap]),
-        np.searchsorted(predicted_tubes, prediction[overlap]),
+        rows[overlap],
+        columns[overlap],
         pixels[overlap],
         overlaps.frames[overlap],
     )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from segjudge.evaluation_script.families import engine_of
+from segjudge.evaluation_script.families.base.unit_counts import join_cells
 from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts, decode_unit
 from segjudge.evaluation_script.families.semantic.engine import check_labels, count_maps
 from segjudge.evaluation_script.families.semantic.protocols import VIDEOS, SemanticProtocol
@@ -62,8 +63,7 @@ class SemanticInMemory(UnitsInMemory):
 
     def tables(self, frames: UnitFrames, facts: Mapping[str, Any]) -> dict[str, Array]:
         if not self.protocol.windows:
-            cells = [decode_unit(data).tables["cells"] for data in frames.values()]
-            return {"cells": np.stack(sum_by_key(*np.concatenate(cells, axis=1)))}
+            return {"cells": np.stack(sum_by_key(*join_cells(list(map(decode_unit, frames.values())))))}
         pairs = ((maps[0], maps[1]) for maps in map(_decode_maps, frames.values()))
         return count_maps(pairs, len(frames), self.protocol)
 
