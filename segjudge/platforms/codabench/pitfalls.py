@@ -16,7 +16,7 @@ from typing import Any
 
 from dateutil import parser  # type: ignore[import-untyped]
 
-from segjudge.platforms.imports import find_imports
+from segjudge.platforms.imports import parse_modules
 from segjudge.platforms.rules.problems import BundleProblems, hashable_value, mappings_in, warning
 from segjudge.platforms.rules.rule_rows import (
     WARNS,
@@ -342,14 +342,12 @@ def _check_modules(subject: str, path: str, image: str) -> BundleProblems:
         return
     uploaded_names = {step.removesuffix(".py") for name in names for step in name.split("/")}
     version, missing = _IMAGES[image], set()
-    for name, text in texts.items():
-        try:
-            imports = find_imports(text, version)
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            fault = f"{name} is not Python {'.'.join(map(str, version))} ({error}), which {image} has"
+    for name, module in parse_modules(texts, version).items():
+        if module.error:
+            fault = f"{name} is not Python {'.'.join(map(str, version))} ({module.error}), which {image} has"
             yield warning(subject, fault, "Name a newer image in docker_image", 28)
             return
-        missing |= {imported.package for imported in imports if imported.is_certain} - uploaded_names
+        missing |= {imported.package for imported in module.imports if imported.is_certain} - uploaded_names
     unknown = sorted(missing - {""} - _PACKAGES - set(sys.stdlib_module_names))
     if unknown:
         fault = f"imports {', '.join(unknown[:5])}, which {image} lacks"

@@ -19,7 +19,8 @@ import yaml
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.phases import PHASES
 from segjudge.evaluation_script.scoring.phase import Notify
-from segjudge.platforms.evalai.bundle import agreement, script_rules
+from segjudge.platforms import imports
+from segjudge.platforms.evalai.bundle import agreement
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 from segjudge.platforms.evalai.bundle.check import check, refusal
@@ -622,8 +623,8 @@ def test_a_module_is_parsed_once_for_each_content(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     parsed = []
-    real = script_rules._parse
-    monkeypatch.setattr(script_rules, "_parse", lambda text: parsed.append(text) or real(text))
+    real = imports._parse
+    monkeypatch.setattr(imports, "_parse", lambda text, version: parsed.append(text) or real(text, version))
     assert changed(bundle, tmp_path) == []
     with zipfile.ZipFile(bundle) as archive, zipfile.ZipFile(io.BytesIO(archive.read("evaluation_script.zip"))) as own:
         modules = {name: own.read(name) for name in own.namelist()}

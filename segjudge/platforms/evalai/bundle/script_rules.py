@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 import sys
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from segjudge.kernel.compiling import cache_folder
 from segjudge.platforms.evalai.hosted_worker.interpreter import PINNED_PYTHON
 from segjudge.platforms.evalai.hosted_worker.requirements import PINS, REQUIREMENTS
-from segjudge.platforms.imports import ImportedName, find_imports
+from segjudge.platforms.imports import ImportedName, ParsedModule, parse_modules
 from segjudge.platforms.rules.problems import WARNING, BundleProblems, breaks_later, warning
-from segjudge.system.files import replace as replace_file
 
 from .opened_bundle import Bundle, escapes
 
 _INIT = "__init__.py"
-#: The facts, besides a module's text, on which a cached result depends, and the maximum number of cached modules.
-_REMEMBERED, _MOST_REMEMBERED = f"2 {sys.version}\n".encode(), 2000
+#: The Python of EvalAI's worker.
+_WORKER_VERSION = (3, 9)
 #: The worker, in the words of environment markers.
 _WORKER = {
     "python_version": PINNED_PYTHON,
@@ -66,7 +60,7 @@ def check_script(bundle: Bundle) -> BundleProblems:
 
 def _check_modules(bundle: Bundle, folder: str, texts: dict[str, bytes]) -> BundleProblems:
     """Yield problems of imports; only warnings for modules that the worker does not load."""
-    modules, problems = _parse_modules(texts), []
+    modules, problems = parse_modules(texts, _WORKER_VERSION), []
     for name, module in modules.items():
         if module.error:
             subject = f"{folder}/{name}" + (f":{module.line}" if module.line else "")
@@ -147,49 +141,6 @@ def _check_requirement(subject: str, specification: str, pinned: dict[str, str])
         yield breaks_later(subject, fault, f"Allow {pin}")
 
 
-@dataclass(frozen=True)
-class _ParsedModule:
-    """A module's imports, or its syntax error with the line."""
-
-    imports: tuple[ImportedName, ...] = ()
-    error: str = ""
-    line: int | None = None
-
-
-def _parse(text: bytes) -> _ParsedModule:
-    """Return a module parsed as the worker's Python does."""
-    try:
-        return _ParsedModule(tuple(find_imports(text, (3, 9))))
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return _ParsedModule((), str(error) or type(error).__name__, getattr(error, "lineno", None))
-
-
-def _parse_modules(texts: dict[str, bytes]) -> dict[str, _ParsedModule]:
-    """Return the parsed modules, cached by content, since `check` runs after every change of one."""
-    digests = {name: hashlib.sha256(_REMEMBERED + text).hexdigest() for name, text in texts.items()}
-    remembered, file = dict[str, Any](), None
-    with suppress(OSError, RuntimeError, ValueError, TypeError):
-        file = cache_folder() / "modules.json"
-        remembered = dict(json.loads(file.read_bytes()))
-    modules = dict[str, _ParsedModule]()
-    for name, digest in digests.items():
-        try:
-            rows, error, line = remembered[digest]
-            imports = tuple(ImportedName(row[0], row[1], row[2], tuple(row[3]), row[4]) for row in rows)
-            modules[name] = _ParsedModule(imports, error, line)
-        except (KeyError, TypeError, ValueError, IndexError):
-            modules[name] = _parse(texts[name])
-    if file and not remembered.keys() >= set(digests.values()):
-        added = {
-            digest: [modules[name].imports, modules[name].error, modules[name].line] for name, digest in digests.items()
-        }
-        older = [digest for digest in remembered if digest not in added][-_MOST_REMEMBERED:]
-        with suppress(OSError):
-            file.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(file, json.dumps({**{digest: remembered[digest] for digest in older}, **added}))
-    return modules
-
-
 def _module_path(imported: ImportedName, importer: str) -> list[str] | None:
     """Return a module's path in the script; None if it leaves the script.
 
@@ -207,7 +158,7 @@ def _is_module(path: list[str], files: set[str]) -> bool:
     return f"{name}.py" in files or any(file.startswith(f"{name}/") for file in files)
 
 
-def _find_reached_files(modules: dict[str, _ParsedModule]) -> set[str]:
+def _find_reached_files(modules: dict[str, ParsedModule]) -> set[str]:
     """Return the files that the worker may load, starting with `__init__.py`."""
     reached, pending = set[str](), [_INIT]
     while pending:
