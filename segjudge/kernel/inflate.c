@@ -8,19 +8,36 @@
 #define DISTANCES 30
 #define END_OF_BLOCK 256
 #define MOST_LITERALS (END_OF_BLOCK + 1 + LENGTHS)
-/* The literals that are decoded after another one before bits are loaded: of 56 bits, they need 15 + 4 * 10. */
-#define MORE_LITERALS 4
+/* The bits that the tables look up at once. */
+#define LITERAL_BITS SJ_CODE_BITS
+#define DISTANCE_BITS 9
+#define HEADER_BITS 7
+/* The entries of literals that are decoded after each other before bits are loaded: of 56 bits, they leave those that
+ * the next entry is looked up by. */
+#define MOST_ENTRIES 4
+/* Literals share entries if those with codes of at most this length have at least this share of all words of bits. */
+#define SHORT_CODE 5
+#define SHARE (1 << (SJ_LONGEST_CODE - 2))
 
-/* An entry of a table: bits of the code and its extra bits, bits of the code << 5, a kind, a value << 16.
- * 0 if the code is longer than the table's. */
-enum { LITERAL = 1 << 9, OTHER = 1 << 10 /* the end of a block; with the next bit, no symbol */, NONE = 3 << 10 };
+/* An entry of a table: the bits of a code and its extra bits, the bits of the code << 8, a kind, a value << 16.
+ *
+ * Literals have their number instead of the bits of the code. A longer code has the position of its own part of the
+ * table, and the bits that this looks up. */
+enum { LONGER = 1 << 13, OTHER = 1 << 14 /* the end of a block, or a longer code */, LITERAL = 1 << 15 };
+/* No symbol. */
+#define NONE (OTHER | 1u << 16)
 
-static uint32_t entry_of(uint32_t value, uint32_t extras) { return value << 16 | extras; }
+static inline uint32_t entry_of(uint32_t value, uint32_t extras) { return value << 16 | extras; }
 
 /* The total bits of an entry, and the bits of its code. */
-static int bits_of(uint32_t entry) { return (int)(entry & 31); }
-static int code_bits_of(uint32_t entry) { return (int)(entry >> 5 & 15); }
-static uint32_t with_bits(uint32_t entry, int bits) { return entry + (uint32_t)bits * 33; }
+static inline int bits_of(uint32_t entry) { return (int)(entry & 63); }
+static inline int code_bits_of(uint32_t entry) { return (int)(entry >> 8 & 15); }
+
+/* Return an entry whose code has these bits. */
+static inline uint32_t with_bits(uint32_t entry, int bits)
+{
+    return entry + (uint32_t)bits + ((uint32_t)(entry & LITERAL ? 1 : bits) << 8);
+}
 
 static const uint16_t length_bases[LENGTHS] = {
     3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258};
@@ -48,38 +65,52 @@ static uint32_t distance_entry(int symbol)
 
 static uint32_t plain_entry(int symbol) { return entry_of((uint32_t)symbol, 0); }
 
+static inline uint64_t low_bits(uint64_t bits, int count) { return bits & (((uint64_t)1 << count) - 1); }
+
+/* Return the value of an entry plus the extra bits, which follow the code. */
+static inline int64_t value_of(uint32_t entry, uint64_t bits)
+{
+    return (int64_t)(entry >> 16) + (int64_t)(low_bits(bits, bits_of(entry)) >> code_bits_of(entry));
+}
+
 /* Build a code from the lengths of its symbols' codes; return whether it is complete, with a symbol for all bits.
  *
  * A distance code may also have a single one-bit symbol, or none. */
-static int make_code(sj_code *code, const uint8_t *lengths, int count, uint32_t (*entry)(int), int may_lack)
+static int make_code(uint32_t *table, int bits, const uint8_t *lengths, int count, uint32_t (*entry)(int), int may_lack)
 {
-    int places[SJ_LONGEST_CODE + 2] = {0}, used = 0;
-    memset(code->counts, 0, sizeof code->counts);
+    int counts[SJ_LONGEST_CODE + 1] = {0}, places[SJ_LONGEST_CODE + 2] = {0}, used = 0, longest = 0;
+    uint32_t entries[SJ_MOST_SYMBOLS], slots = 1u << bits, end = slots;
     for (int symbol = 0; symbol < count; symbol++)
-        code->counts[lengths[symbol]]++;
-    code->counts[0] = 0;
+        counts[lengths[symbol]]++;
+    counts[0] = 0;
     for (int length = 1; length <= SJ_LONGEST_CODE; length++) {
-        places[length + 1] = places[length] + code->counts[length];
-        used += code->counts[length] << (SJ_LONGEST_CODE - length);
+        places[length + 1] = places[length] + counts[length];
+        used += counts[length] << (SJ_LONGEST_CODE - length);
+        longest = counts[length] ? length : longest;
     }
-    int symbols = places[SJ_LONGEST_CODE + 1], whole = used == 1 << SJ_LONGEST_CODE;
-    if (!whole && !(may_lack && (symbols == 0 || (symbols == 1 && code->counts[1] == 1))))
+    int symbols = places[SJ_LONGEST_CODE + 1], is_whole = used == 1 << SJ_LONGEST_CODE;
+    if (!is_whole && !(may_lack && (symbols == 0 || (symbols == 1 && counts[1] == 1))))
         return 0;
     for (int symbol = 0; symbol < count; symbol++)
         if (lengths[symbol])
-            code->entries[places[lengths[symbol]]++] = entry(symbol);
-    for (int slot = 0; slot < SJ_CODE_SLOTS; slot++)
-        code->table[slot] = whole ? 0 : with_bits(NONE, 1);
-    code->long_first = code->long_at = 0;
-    for (int length = 1; length <= SJ_CODE_BITS; length++) {
-        code->long_at += code->counts[length];
-        code->long_first = (code->long_first + code->counts[length]) << 1;
-    }
+            entries[places[lengths[symbol]]++] = entry(symbol);
+    for (uint32_t slot = 0; slot < slots && !is_whole; slot++)
+        table[slot] = with_bits(NONE, 1);
     uint32_t next = 0; /* a code in the stream's order, first bit lowest */
-    for (int length = 1, at = 0; length <= SJ_CODE_BITS; length++)
-        for (int end = at + code->counts[length]; at < end; at++) {
-            for (uint32_t slot = next; slot < SJ_CODE_SLOTS; slot += 1u << length)
-                code->table[slot] = with_bits(code->entries[at], length);
+    for (int length = 1, at = 0, more = longest - bits; length <= longest; length++)
+        for (int last = at + counts[length]; at < last; at++) {
+            uint32_t *part = table, size = slots, slot = next;
+            if (length > bits) {
+                uint32_t *shared = table + (next & (slots - 1));
+                size = 1u << more, slot = next >> bits;
+                if (!slot) { /* the lowest of the codes that share these bits */
+                    *shared = OTHER | LONGER | (uint32_t)more << 8 | end << 16;
+                    end += size;
+                }
+                part += *shared >> 16;
+            }
+            for (; slot < size; slot += 1u << (length > bits ? length - bits : length))
+                part[slot] = with_bits(entries[at], length);
             uint32_t bit = 1u << (length - 1);
             for (; next & bit; bit >>= 1)
                 next ^= bit;
@@ -88,29 +119,24 @@ static int make_code(sj_code *code, const uint8_t *lengths, int count, uint32_t 
     return 1;
 }
 
-/* Look up a code that is longer than the table's bits, bit by bit from there on. */
-static uint32_t long_entry(const sj_code *code, uint64_t bits)
+/* Return the entry of a code that is longer than the bits which the table looks up at once. */
+static inline uint32_t longer_entry(const uint32_t *table, int bits, uint32_t entry, uint64_t word)
 {
-    int first = code->long_first, at = code->long_at, word = 0;
-    for (int length = 1; length <= SJ_CODE_BITS; length++, bits >>= 1)
-        word = word << 1 | (int)(bits & 1);
-    for (int length = SJ_CODE_BITS + 1; length <= SJ_LONGEST_CODE; length++, bits >>= 1) {
-        word = word << 1 | (int)(bits & 1);
-        int count = code->counts[length];
-        if (word - first < count)
-            return with_bits(code->entries[at + word - first], length);
-        at += count;
-        first = (first + count) << 1;
-    }
-    return with_bits(NONE, 1);
+    return table[(entry >> 16) + low_bits(word >> bits, code_bits_of(entry))];
 }
 
-static uint64_t low_bits(uint64_t bits, int count) { return bits & (((uint64_t)1 << count) - 1); }
-
-/* Return the value of an entry plus the extra bits, which follow the code. */
-static int64_t value_of(uint32_t entry, uint64_t bits)
+/* Let two literals share an entry where both codes together are short enough, if there are many. */
+static void join_literals(uint32_t *table, const uint8_t *lengths)
 {
-    return (int64_t)(entry >> 16) + (int64_t)(low_bits(bits, bits_of(entry)) >> code_bits_of(entry));
+    int share = 0;
+    for (int symbol = 0; symbol < END_OF_BLOCK; symbol++)
+        if (lengths[symbol] && lengths[symbol] <= SHORT_CODE)
+            share += 1 << (SJ_LONGEST_CODE - lengths[symbol]);
+    for (uint32_t slot = 1 << LITERAL_BITS; share >= SHARE && slot-- > 0;) { /* backwards, since lower slots are used */
+        uint32_t entry = table[slot], next = table[slot >> bits_of(entry)];
+        if (entry & next & LITERAL && bits_of(entry) + bits_of(next) <= LITERAL_BITS)
+            table[slot] = (entry & 0x00ffffff) + (next & 0x13f) + (next >> 16 << 24);
+    }
 }
 
 /* Load at least 56 bits, or all remaining bits followed by zeros. */
@@ -155,11 +181,11 @@ static int read_codes(sj_inflater *stream)
         return 0;
     for (int i = 0; i < count; i++)
         own[header_order[i]] = (uint8_t)take_bits(stream, 3);
-    if (!make_code(&stream->distances, own, sizeof own, plain_entry, 0))
+    if (!make_code(stream->distances, HEADER_BITS, own, sizeof own, plain_entry, 0))
         return 0;
     while (at < literals + distances && stream->count >= 0) {
         refill(&stream->in, stream->end, &stream->bits, &stream->count);
-        uint32_t entry = stream->distances.table[low_bits(stream->bits, SJ_CODE_BITS)], symbol = entry >> 16;
+        uint32_t entry = stream->distances[low_bits(stream->bits, HEADER_BITS)], symbol = entry >> 16;
         take_bits(stream, bits_of(entry));
         if (symbol < 16) {
             lengths[at++] = (uint8_t)symbol;
@@ -172,9 +198,12 @@ static int read_codes(sj_inflater *stream)
         memset(lengths + at, symbol == 16 ? lengths[at - 1] : 0, (size_t)repeat);
         at += repeat;
     }
-    return at == literals + distances && lengths[END_OF_BLOCK]
-        && make_code(&stream->literals, lengths, literals, literal_entry, 0)
-        && make_code(&stream->distances, lengths + literals, distances, distance_entry, 1);
+    if (at != literals + distances || !lengths[END_OF_BLOCK]
+        || !make_code(stream->literals, LITERAL_BITS, lengths, literals, literal_entry, 0)
+        || !make_code(stream->distances, DISTANCE_BITS, lengths + literals, distances, distance_entry, 1))
+        return 0;
+    join_literals(stream->literals, lengths);
+    return 1;
 }
 
 static int fixed_codes(sj_inflater *stream)
@@ -183,9 +212,9 @@ static int fixed_codes(sj_inflater *stream)
     memset(lengths, 8, sizeof lengths);
     memset(lengths + 144, 9, 112);
     memset(lengths + 256, 7, 24);
-    int made = make_code(&stream->literals, lengths, SJ_MOST_SYMBOLS, literal_entry, 0);
+    int made = make_code(stream->literals, LITERAL_BITS, lengths, SJ_MOST_SYMBOLS, literal_entry, 0);
     memset(lengths, 5, 32);
-    return made && make_code(&stream->distances, lengths, 32, distance_entry, 0);
+    return made && make_code(stream->distances, DISTANCE_BITS, lengths, 32, distance_entry, 0);
 }
 
 static int begin_block(sj_inflater *stream)
@@ -248,41 +277,45 @@ static int inflate_symbols(sj_inflater *stream, uint8_t *base, int64_t *at, int6
 {
     const uint8_t *in = stream->in, *end = stream->end;
     uint8_t *out = base + *at, *stop = base + limit;
-    const uint32_t *literals = stream->literals.table, *distances = stream->distances.table;
+    const uint32_t *literals = stream->literals, *distances = stream->distances;
     uint64_t bits = stream->bits;
     int count = stream->count, status = SJ_FINE;
     refill(&in, end, &bits, &count);
-    uint32_t entry = literals[low_bits(bits, SJ_CODE_BITS)];
+    uint32_t entry = literals[low_bits(bits, LITERAL_BITS)];
     /* The entry is looked up before the previous copy, which may be predicted wrongly. */
     while (out < stop && count >= 0) {
-        if (!entry)
-            entry = long_entry(&stream->literals, bits);
+        if (entry & LITERAL) {
+            for (int entries = 0; entries < MOST_ENTRIES && entry & LITERAL; entries++) {
+                uint16_t both = (uint16_t)(entry >> 16);
+                memcpy(out, &both, sizeof both);
+                out += code_bits_of(entry);
+                bits >>= bits_of(entry);
+                count -= bits_of(entry);
+                entry = literals[low_bits(bits, LITERAL_BITS)];
+            }
+            refill(&in, end, &bits, &count);
+            continue;
+        }
+        if (entry & LONGER)
+            entry = longer_entry(literals, LITERAL_BITS, entry, bits);
         int64_t length = value_of(entry, bits);
         bits >>= bits_of(entry);
         count -= bits_of(entry);
-        if (entry & LITERAL) {
-            *out++ = (uint8_t)length;
-            for (int more = 0; more < MORE_LITERALS; more++) {
-                entry = literals[low_bits(bits, SJ_CODE_BITS)];
-                if (!(entry & LITERAL))
-                    break;
+        if (entry & (LITERAL | OTHER)) {
+            if (entry & LITERAL) {
                 *out++ = (uint8_t)(entry >> 16);
-                bits >>= bits_of(entry);
-                count -= bits_of(entry);
+                refill(&in, end, &bits, &count);
+                entry = literals[low_bits(bits, LITERAL_BITS)];
+                continue;
             }
-            refill(&in, end, &bits, &count);
-            entry = literals[low_bits(bits, SJ_CODE_BITS)];
-            continue;
-        }
-        if (entry & OTHER) {
-            if ((entry & NONE) == NONE)
+            if (entry >> 16)
                 status = SJ_BAD_DATA;
             stream->is_coded = 0;
             break;
         }
-        entry = distances[low_bits(bits, SJ_CODE_BITS)];
-        if (!entry)
-            entry = long_entry(&stream->distances, bits);
+        entry = distances[low_bits(bits, DISTANCE_BITS)];
+        if (entry & LONGER)
+            entry = longer_entry(distances, DISTANCE_BITS, entry, bits);
         int64_t distance = value_of(entry, bits);
         bits >>= bits_of(entry);
         count -= bits_of(entry);
@@ -291,7 +324,7 @@ static int inflate_symbols(sj_inflater *stream, uint8_t *base, int64_t *at, int6
             break;
         }
         refill(&in, end, &bits, &count);
-        entry = literals[low_bits(bits, SJ_CODE_BITS)];
+        entry = literals[low_bits(bits, LITERAL_BITS)];
         copy(out, distance, length);
         out += length;
     }

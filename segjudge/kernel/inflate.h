@@ -8,20 +8,14 @@
 #define SJ_WINDOW (1 << 15)
 #define SJ_LONGEST_COPY 258
 /* The number of scratch bytes after the output that may be overwritten. */
-#define SJ_SLACK (SJ_LONGEST_COPY + 64)
+#define SJ_SLACK (SJ_LONGEST_COPY + 80)
 
-/* The number of bits that a table looks up at once. */
-#define SJ_CODE_BITS 10
-#define SJ_CODE_SLOTS (1 << SJ_CODE_BITS)
+/* The bits that a table of literals looks up at once, and its size with the parts for longer codes: two codes share a
+ * part, which has at most 16 entries; of distances, parts are longer, but fewer. */
+#define SJ_CODE_BITS 11
 #define SJ_MOST_SYMBOLS 288
 #define SJ_LONGEST_CODE 15
-
-typedef struct {
-    uint32_t table[SJ_CODE_SLOTS];
-    uint32_t entries[SJ_MOST_SYMBOLS]; /* by length of code, then by symbol */
-    uint16_t counts[SJ_LONGEST_CODE + 1];
-    int long_first, long_at; /* the first code that is longer than the table's bits, as a number, and its entry */
-} sj_code;
+#define SJ_CODE_SLOTS ((1 << SJ_CODE_BITS) + SJ_MOST_SYMBOLS / 2 * (1 << (SJ_LONGEST_CODE - SJ_CODE_BITS)))
 
 typedef struct {
     const uint8_t *in, *end;
@@ -30,7 +24,7 @@ typedef struct {
     int is_last, is_coded, has_ended;
     int64_t stored; /* the remaining bytes of a stored block */
     int64_t reach;  /* the maximum distance */
-    sj_code literals, distances;
+    uint32_t literals[SJ_CODE_SLOTS], distances[SJ_CODE_SLOTS];
 } sj_inflater;
 
 /* Begin to inflate a stream with zlib's header; return SJ_BAD_DATA for others. */
