@@ -5,6 +5,12 @@
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
+/* Instructions that not every x86-64 processor has; their functions are called if this one has them. */
+#if defined(__SSE2__) && defined(__x86_64__) && (defined(__clang__) || __GNUC__ > 4) && !defined(SJ_PLAIN)
+#define HAS_MORE
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
 
 #define MOST_SIDE (1 << 24)
 /* png.py has the same number. */
@@ -24,7 +30,10 @@
 
 static uint32_t crc_tables[CRC_STEP][256];
 
-__attribute__((constructor)) static void make_crc_tables(void)
+/* Whether the processor multiplies polynomials, and pairs of bytes. */
+static int has_polynomials, has_pairs;
+
+__attribute__((constructor)) static void prepare_checksums(void)
 {
     for (uint32_t byte = 0; byte < 256; byte++) {
         crc_tables[0][byte] = byte;
@@ -34,11 +43,16 @@ __attribute__((constructor)) static void make_crc_tables(void)
     for (int i = 1; i < CRC_STEP; i++)
         for (int byte = 0; byte < 256; byte++)
             crc_tables[i][byte] = crc_tables[i - 1][byte] >> 8 ^ crc_tables[0][crc_tables[i - 1][byte] & 255];
+#ifdef HAS_MORE
+    unsigned a, b, flags = 0, d;
+    if (__get_cpuid(1, &a, &b, &flags, &d))
+        has_polynomials = flags >> 1 & 1, has_pairs = flags >> 9 & 1;
+#endif
 }
 
-static uint32_t crc32_of(const uint8_t *bytes, int64_t count)
+/* Add bytes to a CRC, whose bits are not inverted at either end. */
+static uint32_t add_to_crc(uint32_t crc, const uint8_t *bytes, int64_t count)
 {
-    uint32_t crc = 0xffffffffu;
     for (; count >= CRC_STEP; bytes += CRC_STEP, count -= CRC_STEP) {
         uint64_t words[2] = {sj_load(bytes) ^ crc, sj_load(bytes + 8)};
         uint32_t even = 0, odd = 0;
@@ -50,7 +64,50 @@ static uint32_t crc32_of(const uint8_t *bytes, int64_t count)
     }
     for (; count; bytes++, count--)
         crc = crc >> 8 ^ crc_tables[0][(crc ^ *bytes) & 255];
-    return ~crc;
+    return crc;
+}
+
+#ifdef HAS_MORE
+/* Bytes that are folded side by side. */
+#define FOLDED 64
+
+/* Return 16 bytes with the same CRC as these, followed by as many as the powers stand for: two remainders of powers of x,
+ * bits reversed and moved up by one. */
+__attribute__((target("pclmul"))) static inline __m128i fold(__m128i bytes, __m128i powers)
+{
+    return _mm_xor_si128(_mm_clmulepi64_si128(bytes, powers, 0x00), _mm_clmulepi64_si128(bytes, powers, 0x11));
+}
+
+/* Add at least 64 bytes to a CRC. */
+__attribute__((target("pclmul"))) static uint32_t fold_into_crc(uint32_t crc, const uint8_t *bytes, int64_t count)
+{
+    const __m128i far = _mm_set_epi64x(0x1c6e41596, 0x154442bd4); /* x ** (512 - 32) and x ** (512 + 32) */
+    const __m128i near = _mm_set_epi64x(0x0ccaa009e, 0x1751997d0); /* x ** (128 - 32) and x ** (128 + 32) */
+    __m128i lanes[FOLDED / 16], all;
+    uint8_t last[16];
+    for (int i = 0; i < FOLDED / 16; i++)
+        lanes[i] = _mm_loadu_si128((const __m128i *)(bytes + 16 * i));
+    lanes[0] = _mm_xor_si128(lanes[0], _mm_cvtsi32_si128((int)crc));
+    for (bytes += FOLDED, count -= FOLDED; count >= FOLDED; bytes += FOLDED, count -= FOLDED)
+        for (int i = 0; i < FOLDED / 16; i++)
+            lanes[i] = _mm_xor_si128(fold(lanes[i], far), _mm_loadu_si128((const __m128i *)(bytes + 16 * i)));
+    all = lanes[0];
+    for (int i = 1; i < FOLDED / 16; i++)
+        all = _mm_xor_si128(fold(all, near), lanes[i]);
+    for (; count >= 16; bytes += 16, count -= 16)
+        all = _mm_xor_si128(fold(all, near), _mm_loadu_si128((const __m128i *)bytes));
+    _mm_storeu_si128((__m128i *)last, all);
+    return add_to_crc(add_to_crc(0, last, sizeof last), bytes, count);
+}
+#endif
+
+static uint32_t crc32_of(const uint8_t *bytes, int64_t count)
+{
+#ifdef HAS_MORE
+    if (has_polynomials && count >= FOLDED)
+        return ~fold_into_crc(0xffffffffu, bytes, count);
+#endif
+    return ~add_to_crc(0xffffffffu, bytes, count);
 }
 
 /* Add 64 bytes, followed by `rest` more, to Adler's two sums: of the bytes, and of all partial sums. */
@@ -81,12 +138,48 @@ static inline void add_sums(uint64_t sums[2], const uint8_t *bytes, int64_t rest
     sums[1] += total + (uint64_t)rest * sum; /* wraps around: zeros follow the last byte */
 }
 
-/* The steps of 16 bytes that are added up at once: the sums of their columns fit 16 bits. */
+/* The steps of 16 or 32 bytes that are added up at once: the sums of their columns fit 16 bits. */
 #define STEPS 256
+
+#ifdef HAS_MORE
+/* Add as many bytes to Adler's two sums as fit steps of 32; return their number. */
+__attribute__((target("ssse3"))) static int64_t add_pairs(uint64_t sums[2], const uint8_t *bytes, int64_t count)
+{
+    const __m128i zero = _mm_setzero_si128(), ones = _mm_set1_epi16(1);
+    const __m128i low = _mm_set_epi8(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16);
+    const __m128i high = _mm_add_epi8(low, _mm_set1_epi8(16));
+    int64_t done = 0;
+    while (count - done >= 32) {
+        int64_t steps = (count - done) / 32 < STEPS ? (count - done) / 32 : STEPS;
+        __m128i sum = zero, before = zero, weighted = zero; /* `before` adds the sums before each step */
+        for (int64_t end = done + 32 * steps; done < end; done += 32) {
+            __m128i one = _mm_loadu_si128((const __m128i *)(bytes + done));
+            __m128i two = _mm_loadu_si128((const __m128i *)(bytes + done + 16));
+            __m128i pairs = _mm_add_epi16(_mm_maddubs_epi16(one, high), _mm_maddubs_epi16(two, low));
+            before = _mm_add_epi32(before, sum);
+            sum = _mm_add_epi32(sum, _mm_add_epi32(_mm_sad_epu8(one, zero), _mm_sad_epu8(two, zero)));
+            weighted = _mm_add_epi32(weighted, _mm_madd_epi16(pairs, ones));
+        }
+        uint32_t parts[3][4];
+        _mm_storeu_si128((__m128i *)parts[0], sum);
+        _mm_storeu_si128((__m128i *)parts[1], before);
+        _mm_storeu_si128((__m128i *)parts[2], weighted);
+        sums[1] += 32 * ((uint64_t)steps * sums[0] + parts[1][0] + parts[1][2]);
+        for (int i = 0; i < 4; i++)
+            sums[1] += parts[2][i];
+        sums[0] += (uint64_t)parts[0][0] + parts[0][2];
+    }
+    return done;
+}
+#endif
 
 /* Add some bytes to Adler's two sums. */
 static void add_bytes(uint64_t sums[2], const uint8_t *bytes, int64_t count)
 {
+#ifdef HAS_MORE
+    int64_t done = has_pairs ? add_pairs(sums, bytes, count) : 0;
+    bytes += done, count -= done;
+#endif
 #ifdef __SSE2__
     const __m128i zero = _mm_setzero_si128();
     while (count >= 16) {
@@ -150,10 +243,10 @@ INLINE uint64_t differs(const uint8_t *bytes, const uint8_t *others)
 #endif
 }
 
-/* Mark the blocks of bytes that differ from others, or from zeros if there are none; return whether any does. */
-INLINE int mark(uint64_t *marks, const uint8_t *bytes, const uint8_t *last, const uint8_t *others, int64_t blocks)
+/* Mark the blocks of bytes that differ from others, or from zeros if there are none; return their number. */
+INLINE int64_t mark(uint64_t *marks, const uint8_t *bytes, const uint8_t *last, const uint8_t *others, int64_t blocks)
 {
-    uint64_t any = 0;
+    int64_t count = 0;
     for (int64_t first = 0; first < blocks; first += 64) {
         int64_t end = first + 64 < blocks ? first + 64 : blocks;
         uint64_t bits = 0;
@@ -162,9 +255,9 @@ INLINE int mark(uint64_t *marks, const uint8_t *bytes, const uint8_t *last, cons
             bits = bits << 1 | differs(one, others ? others + SJ_BLOCK * block : NULL);
         }
         marks[first / 64] = bits;
-        any |= bits;
+        count += sj_ones(bits);
     }
-    return any != 0;
+    return count;
 }
 
 /* For each marked block. */
@@ -177,10 +270,10 @@ int sj_update_row(uint8_t *row, const uint8_t *bytes, int64_t count, uint64_t *c
 {
     uint8_t last[SJ_BLOCK];
     int64_t blocks = take_last(last, bytes, count);
-    int any = mark(changed, bytes, last, row, blocks);
+    int64_t marked = mark(changed, bytes, last, row, blocks);
     EACH(block, changed, blocks)
         memcpy(row + SJ_BLOCK * block, block_of(bytes, last, block, blocks), SJ_BLOCK);
-    return any;
+    return marked != 0;
 }
 
 /* Count the leading zero bytes, eight at a time: most residuals are zero. */
@@ -374,10 +467,13 @@ static int read_row(sj_png *png, const uint8_t *source)
         png->has_changed = sj_update_row(row, bytes, count, png->changed);
     if (filter || png->has_changed || !was_plain) {
         take_last(last, bytes, count);
-        png->row_sums[0] = (uint64_t)filter, png->row_sums[1] = (uint64_t)filter * (uint64_t)(count + 1);
-        if (!filter)
+        int64_t marked = filter ? mark(png->changed, bytes, last, NULL, blocks) : blocks;
+        int is_sparse = 2 * marked <= blocks;
+        png->has_changed = filter ? marked != 0 : png->has_changed;
+        png->row_sums[0] = (uint64_t)filter, png->row_sums[1] = (uint64_t)(is_sparse ? filter * (count + 1) : filter);
+        if (!is_sparse)
             add_bytes(png->row_sums, bytes, count);
-        else if ((png->has_changed = mark(png->changed, bytes, last, NULL, blocks)))
+        else
             EACH(block, png->changed, blocks)
                 add_sums(png->row_sums, block_of(bytes, last, block, blocks), count - SJ_BLOCK * (block + 1));
     }

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import os
+import random
 import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from segjudge.kernel import compiling
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.set_up import main as set_up
 from tests.builders import ANNOTATIONS, ROOT, STRONG
-from tests.fuzz_kernel import sanitized
+from tests.fuzz_kernel import picture, sanitized
 from tests.shared import IN_CI
 
 LIBRARY = f"masks/segjudge_kernel.{compiling.WORKER_SYSTEM}.so"
@@ -52,6 +55,34 @@ def test_it_is_compiled_once_and_again_when_the_sources_change(tmp_path: Path, m
     library.path.write_bytes(library.path.read_bytes() + b"\0")
     assert compiling.compile_local(folder), "a library that was changed is compiled again"
     assert {path.name for path in library.folder.iterdir()} == {library.path.name, library.checksum.name}
+
+
+@needs_compiler
+@pytest.mark.parametrize("flag", ["-U__SSE2__", "-DSJ_PLAIN"])
+def test_pictures_are_read_alike_without_instructions_of_some_processors(flag: str, tmp_path: Path) -> None:
+    compiler = next(filter(None, map(shutil.which, compiling.COMPILERS)))
+    sources = [str(compiling.SOURCES / name) for name in ("colours.c", "inflate.c", "png.c")]
+
+    def library(name: str, *flags: str) -> ctypes.CDLL:
+        command = [compiler, "-std=c99", "-O1", "-fPIC", "-shared", *flags, *sources, "-o", str(tmp_path / name)]
+        subprocess.run(command, check=True)
+        return ctypes.CDLL(str(tmp_path / name))
+
+    libraries, statuses = (library("all.so"), library("plain.so", flag)), []
+    generator = random.Random(1)
+    for _ in range(300):
+        size = generator.choice([(9, 70), (2, 9000), (generator.randrange(1, 30), generator.randrange(1, 300))])
+        colour = generator.choice([0, 0, 2, 6])
+        data = picture(generator, *size, 8, colour)
+        results = []
+        for kernel in libraries:
+            out = np.zeros(size, np.uint32 if colour else np.uint8)
+            sides = (ctypes.c_int64(number) for number in (len(data), *size))
+            status = kernel.sj_read_png(data, *sides, ctypes.c_int32(colour > 0), ctypes.c_void_p(out.ctypes.data))
+            results.append((status, out.tobytes()))
+        assert results[0] == results[1]
+        statuses.append(results[0][0])
+    assert statuses.count(0) > 40
 
 
 @needs_compiler
