@@ -163,12 +163,8 @@ def labels(generator: random.Random, kernel: Kernel) -> None:
         *sides, height * width, *(pair.ctypes.data for pair in pairs), room, ctypes.byref(begun), ctypes.byref(results)
     )
     shape = tuple(generator.choice([1, 2, 17, 256]) for _ in range(2))
-    labels = generator.choice([shape[0], 1, 256])
-    places = generator.choice([None, np.frombuffer(some_bytes(generator, 2 * labels), np.uint16) % (shape[0] + 1)])
     table = np.zeros(shape, np.int64)
-    kernel.library.sj_label_table(
-        *sides, height * width, generator.choice([1, 255, (1 << 32) - 1]), places, labels, *shape, table
-    )
+    kernel.library.sj_label_table(*sides, height * width, *shape, table)
 
 
 def segments(generator: random.Random, kernel: Kernel) -> None:
@@ -191,14 +187,18 @@ def segments(generator: random.Random, kernel: Kernel) -> None:
     values = np.frombuffer(some_bytes(generator, 4 * generator.choice([1, 9, 256])), "<u4") & np.uint32(0x30003)
     numbers = truth.astype(generator.choice(["<u1", "<u2", "<u4"]))
     kernel.match_segments(numbers, values, prediction, rules)
+    if classes < 300:
+        kernel.count_points(numbers, prediction, table, (classes, labels))
     counts = [generator.choice([count] * 5 + [0, -1, 1 << 40]), labels, classes]
     counts[generator.choice([1, 2])] = generator.choice([0, -1, 1, 1 << 16, 1 << 40])
     if counts[1] <= labels and counts[2] <= classes:
-        cells, found = np.zeros((classes, labels), np.int64), ctypes.c_int64(0)
-        out = np.zeros((count, 3), np.uint32), ctypes.byref(found), np.zeros((2, classes), np.int64)
-        sizes = *counts[:2], counts[2], 1, has_values, fewest
-        kernel.library.sj_segments(
-            truth, generator.choice([4, 3]), None, 0, prediction, counts[0], table, *sizes[1:], cells, *out
+        cells, found = np.zeros((2, classes * labels), np.int64), np.zeros(2, np.int64)
+        out = np.zeros((count, 3), np.uint32), found, np.zeros((2, classes), np.int64)
+        sizes = *counts[1:], 1, has_values, fewest
+        size = generator.choice([4, 3])
+        kernel.library.sj_segments(truth, size, None, 0, prediction, counts[0], table, *sizes, *cells, *out)
+        kernel.library.sj_points(
+            truth, size, prediction, counts[0], table, *counts[1:], labels, *cells, found.ctypes.data
         )
 
 

@@ -21,6 +21,7 @@ from .distances import Surroundings, measure_surroundings
 from .kernel import LABELS, Kernel, PackedFrames
 from .library import SETTING, SYSTEM, KernelError, load
 from .overlaps import (
+    LABEL_MASK,
     LabelMap,
     LabelPairs,
     PairGroups,
@@ -28,6 +29,7 @@ from .overlaps import (
     box_overlaps,
     count_shared_pixels,
     count_table,
+    list_cells,
     sum_by_key,
     sum_label_pairs,
     whole_windows,
@@ -176,16 +178,19 @@ class NumpyBackend:
         )
         return (keys >> np.uint64(32)).astype(np.int64), (keys & np.uint64((1 << 32) - 1)).astype(np.int64), points
 
-    def count_labels(self, truth: Array, prediction: Array, mask: int, places: Array, shape: Size) -> Optional[Array]:
-        """Return how many points have each place of the truth's label (rows) and each label of the prediction.
+    def count_points(self, truth: Array, prediction: Array, classes: Array, shape: Size) -> Optional[Array]:
+        """Return the keys and numbers of points by true class and predicted label, as `list_cells` does.
 
-        Only the bits of a mask count in labels; None if a label is beyond the rows or columns of this shape.
+        The lower bits of a number are its label, and `classes` has the class of each label of the truth; points whose
+        class is beyond the rows of this shape are skipped. None if a label has no class, or is beyond the columns.
         """
-        true, predicted = (side.reshape(-1) & np.uint32(mask) for side in (truth, prediction))
-        if true.max() >= len(places) or predicted.max() >= shape[1]:
+        true, predicted = (side.reshape(-1) & np.uint32(LABEL_MASK) for side in (truth, prediction))
+        if true.max() >= len(classes) or predicted.max() >= shape[1]:
             return None
-        counts: Array = np.bincount(places[true] * np.int64(shape[1]) + predicted, minlength=shape[0] * shape[1])
-        return counts.reshape(shape)
+        true_classes = classes[true].astype(np.int64)
+        scored = true_classes < shape[0]
+        cells = true_classes[scored] * shape[1] + predicted[scored]
+        return list_cells(np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape))
 
     def keep_boundaries(self, labels: Array, reach: int, inner: int) -> Array:
         """Return a map in which pixels surrounded by their own label share one label."""
@@ -439,8 +444,9 @@ class CompiledBackend(NumpyBackend):
         true, predicted = pairs[0].T.astype(np.int64)
         return true, predicted, pairs[1]
 
-    def count_labels(self, truth: Array, prediction: Array, mask: int, places: Array, shape: Size) -> Optional[Array]:
-        return self.kernel.label_table(truth, prediction, shape, places, mask)
+    def count_points(self, truth: Array, prediction: Array, classes: Array, shape: Size) -> Optional[Array]:
+        cells = self.kernel.count_points(truth, prediction, classes, shape)
+        return super().count_points(truth, prediction, classes, shape) if cells is None else cells
 
     def keep_boundaries(self, labels: Array, reach: int, inner: int) -> Array:
         boundaries = self.kernel.boundaries(labels, reach, inner)

@@ -123,44 +123,49 @@ class Kernel(VolumeKernel):
             status = count_on(*sides, labels, pixels, len(pixels), ctypes.byref(begun), ctypes.byref(count))
         return (labels[: count.value], pixels[: count.value]) if status == FINE else None
 
-    def label_table(
-        self,
-        truth: Array,
-        prediction: Array,
-        shape: Tuple[int, int],
-        places: Optional[Array] = None,
-        mask: int = (1 << 32) - 1,
-    ) -> Optional[Array]:
-        """Return how many pixels have each label of the truth (rows) and of the prediction; None where one is beyond.
-
-        Only the bits of a mask count in labels. `places` may map a label of the truth to its row.
-        """
+    def label_table(self, truth: Array, prediction: Array, shape: Tuple[int, int]) -> Optional[Array]:
+        """Return how many pixels have each label of the truth (rows) and of the prediction; None if one is beyond."""
         if truth.size != prediction.size or not all(side.dtype.str in MAPS for side in (truth, prediction)):
             raise ValueError("two maps of one size are compared, of 8, 16 or 32 bits")
-        table, ends = np.zeros(shape, np.int64), shape[0] if places is None else len(places)
+        table = np.zeros(shape, np.int64)
         status = self.library.sj_label_table(
-            truth, truth.itemsize, prediction, prediction.itemsize, truth.size, mask, places, ends, *shape, table
+            truth, truth.itemsize, prediction, prediction.itemsize, truth.size, *shape, table
         )
         return table if status == FINE else None
+
+    def count_points(self, truth: Array, prediction: Array, classes: Array, shape: Size) -> Optional[Array]:
+        """Return the keys and numbers of points by true class and predicted label; None if a label is beyond.
+
+        The rows of a table of this `shape` are classes, and its columns labels; `classes` has the class of each label.
+        """
+        if truth.size != prediction.size or truth.dtype.str not in MAPS:
+            return None
+        cells, number = np.empty((2, shape[0] * shape[1]), np.int64), ctypes.c_int64(0)
+        sides = (truth, truth.itemsize, prediction, truth.size, classes, len(classes), *shape)
+        status = self.library.sj_points(*sides, *cells, ctypes.byref(number))
+        return cells[:, : number.value] if status == FINE else None
 
     def match_segments(
         self, truth: Array, values: Optional[Array], prediction: Array, rules: SegmentRules
     ) -> Optional[Tuple[Array, Array, Array]]:
         """Return tables of a scan's points and of its segments whose IoU is above 0.5; None where a label has no class.
 
-        They are the points by true class and predicted label; class, shared points and joint points of each match,
-        ordered by class and number; and the unmatched segments by class, missed ones first. `values` may map the
-        truth's numbers to labels with object numbers.
+        They are the keys and numbers of points by true class and predicted label; class, shared points and joint points
+        of each match, ordered by class and number; and the unmatched segments by class, missed ones first. `values` may
+        map the truth's numbers to labels with object numbers.
         """
         if truth.size != prediction.size or truth.dtype.str not in MAPS:
             return None
         count, labels = rules.count_of_classes, len(rules.classes)
-        cells, matches = np.zeros((count, labels), np.int64), np.empty((truth.size, 3), np.uint32)
-        unmatched, number = np.zeros((2, count), np.int64), ctypes.c_int64(0)
+        cells, matches = np.empty((2, count * labels), np.int64), np.empty((truth.size, 3), np.uint32)
+        unmatched, numbers = np.zeros((2, count), np.int64), np.zeros(2, np.int64)
         sides = (truth, truth.itemsize, values, 0 if values is None else len(values), prediction, prediction.size)
         classes = (rules.classes, labels, count, rules.things, rules.has_values, rules.fewest_points)
-        status = self.library.sj_segments(*sides, *classes, cells, matches, ctypes.byref(number), unmatched)
-        return (cells, matches[: number.value], unmatched) if status == FINE else None
+        status = self.library.sj_segments(*sides, *classes, *cells, matches, numbers, unmatched)
+        if status != FINE:
+            return None
+        cells_end, matches_end = numbers.tolist()
+        return cells[:, :cells_end], matches[:matches_end], unmatched
 
     def boundaries(self, labels: Array, reach: int, inner: int) -> Optional[Array]:
         """Return a map in which pixels surrounded by their own label share one."""

@@ -21,7 +21,7 @@ from .run_lengths import pack_texts, spans_of
 from .stack import Size, Stack
 
 #: The value that a library's `sj_abi` must return.
-_ABI = 35
+_ABI = 36
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library in this folder, beside a file with its checksum.
@@ -65,8 +65,9 @@ _SIGNATURES = {
     "sj_compare": "u8[] i8[] i8 i8[] i8 i8 i8 i8 * i8 i8[]",
     "sj_read_png": "* i8 i8 i8 i4 []",
     "sj_label_pairs": "[] i4 [] i4 i8 u4[] i8[] i8 * *",
-    "sj_label_table": "[] i4 [] i4 i8 u4 u2[] i8 i8 i8 i8[]",
-    "sj_segments": "[] i4 u4[] i8 u4[] i8 u2[] i8 i8 i8 i4 i8 i8[] u4[] * i8[]",
+    "sj_label_table": "[] i4 [] i4 i8 i8 i8 i8[]",
+    "sj_points": "[] i4 u4[] i8 u2[] i8 i8 i8 i8[] i8[] *",
+    "sj_segments": "[] i4 u4[] i8 u4[] i8 u2[] i8 i8 i8 i4 i8 i8[] i8[] u4[] i8[] i8[]",
     "sj_boundaries": "u4[] i8 i8 i8 u4 u4[]",
     "sj_small_runs": "u8[] i8 i8 i8 i8[] i8 i8[] i8 i8 i8 i8 i8[] i8[] i8 *",
     "sj_groups": "i8[] i8 i8 u1[] i8 *",
@@ -203,7 +204,7 @@ def _labels(kernel: Kernel) -> _Answers:
     square[0] = square[:, 0] = 0
     yield kernel.label_pairs(square.astype(np.uint8), square), [[[0, 0], [7, 7]], [7, 9]]
     yield kernel.label_pairs(square + np.uint32(9000), square), [[[9000, 0], [9007, 7]], [7, 9]]
-    yield kernel.label_table(square, square[::-1], (2, 8), np.arange(8) // 7, 7), [[4, *[0] * 6, 3], [3, *[0] * 6, 6]]
+    yield kernel.label_table(square // 7, square[::-1], (2, 8)), [[4, *[0] * 6, 3], [3, *[0] * 6, 6]]
     # Five points of class 0 with an object number, of which three match, one of class 1, and one without class.
     points, rules = (
         np.array([1 << 16, 1 << 16, 1 << 16, 2 << 16, 2 << 16, 1, 2], np.uint32),
@@ -211,7 +212,9 @@ def _labels(kernel: Kernel) -> _Answers:
     )
     answer = np.append(points[:3], np.array([1, 3 << 16, 2, 0], np.uint32))
     segments = kernel.match_segments(points, None, answer, rules)
-    yield segments, [[[4, 1, 0], [0, 0, 1]], [[0, 3, 3]], [[1, 1], [1, 1]]]
+    cells = [[0, 1, 1 << 16 | 2], [4, 1, 1]]
+    yield segments, [cells, [[0, 3, 3]], [[1, 1], [1, 1]]]
+    yield kernel.count_points(points, answer, rules.classes, (2, 3)), cells
     yield kernel.boundaries(square, 1, 9), [[0, 0, 0, 0], [0, 7, 7, 7], [0, 7, 9, 7], [0, 7, 7, 7]]
 
 

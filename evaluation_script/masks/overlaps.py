@@ -211,6 +211,19 @@ class LabelPairs(NamedTuple):
         return keys
 
 
+#: The bits of a point's label, above which its object number lies; in keys of cells, the class.
+LABEL_BITS = 16
+LABEL_MASK = (1 << LABEL_BITS) - 1
+
+
+def list_cells(table: Array) -> Array:
+    """Return the keys (the class above the label) and the points of the cells of a table that have points."""
+    points = table.reshape(-1)
+    cells = np.flatnonzero(points)
+    classes, labels = np.divmod(cells, table.shape[1])
+    return np.array(((classes << LABEL_BITS) | labels, points[cells]))
+
+
 class SegmentRules(NamedTuple):
     """The rules by which points with a label, and an object number above 16 bits, form segments."""
 

@@ -201,8 +201,7 @@ static void take_block(walk *from, runs *block)
 typedef struct {
     int64_t *table, size;
     uint32_t *lanes; /* the parts, one after the other */
-    uint32_t mask, labels, columns, plain; /* `plain` labels have a row and a column */
-    uint32_t *rows; /* the start of each label's row */
+    uint32_t labels, columns, plain; /* `plain` labels have a row and a column */
 } cells;
 
 /* Return the labels of some pixels as 32 bits each, copied unless they are. */
@@ -227,10 +226,10 @@ static int have_cells(const cells *all, const uint8_t *one, const uint8_t *two, 
     uint32_t any = 0, beyond = 0;
     for (int64_t i = 0; i < count; i++)
         any |= word_at(one, i) | word_at(two, i);
-    if ((any & all->mask) < all->plain)
+    if (any < all->plain)
         return 1;
     for (int64_t i = 0; i < count; i++) {
-        uint32_t label = word_at(one, i) & all->mask, column = word_at(two, i) & all->mask;
+        uint32_t label = word_at(one, i), column = word_at(two, i);
         beyond |= label | column | (all->labels - 1 - label) | (all->columns - 1 - column);
     }
     return !(beyond >> 31);
@@ -239,18 +238,16 @@ static int have_cells(const cells *all, const uint8_t *one, const uint8_t *two, 
 /* Count the pixels of a block, two at a time. */
 static void count_block(const cells *all, const uint8_t *one, const uint8_t *two, int64_t count)
 {
-    const uint32_t *rows = all->rows;
-    uint64_t mask = (uint64_t)all->mask << 32 | all->mask;
     int64_t i = 0;
     for (; i + LANES <= count; i += LANES)
         for (int lane = 0; lane < LANES; lane += 2) {
-            uint64_t labels = sj_load(one + 4 * (i + lane)) & mask, columns = sj_load(two + 4 * (i + lane)) & mask;
+            uint64_t labels = sj_load(one + 4 * (i + lane)), columns = sj_load(two + 4 * (i + lane));
             uint32_t *cells_of = all->lanes + lane * all->size;
-            cells_of[rows[(uint32_t)labels] + (uint32_t)columns]++;
-            cells_of[all->size + rows[labels >> 32] + (uint32_t)(columns >> 32)]++;
+            cells_of[(uint32_t)labels * all->columns + (uint32_t)columns]++;
+            cells_of[all->size + (labels >> 32) * all->columns + (columns >> 32)]++;
         }
     for (; i < count; i++)
-        all->lanes[rows[word_at(one, i) & all->mask] + (word_at(two, i) & all->mask)]++;
+        all->lanes[word_at(one, i) * all->columns + word_at(two, i)]++;
 }
 
 /* Add the parts to the table, and empty them. */
@@ -262,30 +259,20 @@ static void join_lanes(const cells *all)
     memset(all->lanes, 0, (size_t)(LANES * all->size) * sizeof *all->lanes);
 }
 
-/* Count the pixels of each pair of labels in a table, whose rows are the places of the truth's labels, or the labels
- * themselves.
- *
- * Only the bits of a mask count. Labels must be below `labels` and `columns`, which also limit the table. */
+/* Count the pixels of each pair of labels in a table, whose rows and columns they must be below. */
 SJ_EXPORT int sj_label_table(
     const uint8_t *truth, int32_t truth_size, const uint8_t *prediction, int32_t prediction_size, int64_t count,
-    uint32_t mask, const uint16_t *places, int64_t labels, int64_t rows, int64_t columns, int64_t *table)
+    int64_t rows, int64_t columns, int64_t *table)
 {
     walk from = {{truth, count, truth_size}, {prediction, count, prediction_size}, 0, 0, 0, 0};
     uint32_t one[MOST_BLOCK], two[MOST_BLOCK];
-    if (!is_map(&from.one) || !is_map(&from.two) || count < 1 || count > MOST_PIXELS || !table || labels < 1
-        || labels > MOST_CELLS || rows < 1 || columns < 1 || rows > MOST_CELLS || columns > MOST_CELLS
-        || rows * columns > MOST_CELLS || (!places && labels > rows))
+    if (!is_map(&from.one) || !is_map(&from.two) || count < 1 || count > MOST_PIXELS || !table || rows < 1 || columns < 1
+        || rows > MOST_CELLS || columns > MOST_CELLS || rows * columns > MOST_CELLS)
         return SJ_BAD_CALL;
-    for (int64_t i = 0; places && i < labels; i++)
-        if (places[i] >= rows)
-            return SJ_BAD_CALL;
-    cells all = {.table = table, .size = rows * columns, .mask = mask, .labels = (uint32_t)labels,
-                 .columns = (uint32_t)columns, .plain = (uint32_t)(labels < columns ? labels : columns)};
+    cells all = {.table = table, .size = rows * columns, .labels = (uint32_t)rows, .columns = (uint32_t)columns,
+                 .plain = (uint32_t)(rows < columns ? rows : columns)};
     all.lanes = calloc((size_t)(all.size * LANES), sizeof *all.lanes);
-    all.rows = malloc((size_t)labels * sizeof *all.rows);
-    int status = all.lanes && all.rows ? SJ_FINE : SJ_NO_MEMORY;
-    for (int64_t i = 0; i < labels && status == SJ_FINE; i++)
-        all.rows[i] = (uint32_t)((places ? places[i] : i) * columns);
+    int status = all.lanes ? SJ_FINE : SJ_NO_MEMORY;
     int64_t most = BLOCK, joined = 0;
     while (from.at < count && status == SJ_FINE) {
         int64_t run = run_from(&from), left = count - from.at, taken = run ? 1 : left < most ? left : most;
@@ -293,7 +280,7 @@ SJ_EXPORT int sj_label_table(
         if (!have_cells(&all, words, others, taken))
             status = SJ_BAD_DATA;
         else if (run)
-            table[all.rows[word_at(words, 0) & mask] + (word_at(others, 0) & mask)] += run;
+            table[word_at(words, 0) * columns + word_at(others, 0)] += run;
         else
             count_block(&all, words, others, taken);
         from.at += run ? run : taken;
@@ -304,7 +291,6 @@ SJ_EXPORT int sj_label_table(
     if (status == SJ_FINE)
         join_lanes(&all);
     free(all.lanes);
-    free(all.rows);
     return status;
 }
 

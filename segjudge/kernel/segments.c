@@ -1,11 +1,11 @@
 /* The points of a scan -> points by true class and predicted label, and the segments that match.
  *
  * A point has a label in its lower 16 bits, and an object number above. */
-#include "kernel.h"
+#include "points.h"
 
 #include <stdlib.h>
 
-#define LABEL_BITS 16
+#define LABEL_BITS SJ_LABEL_BITS
 #define LABEL_END ((int64_t)1 << LABEL_BITS)
 /* The most segments of a side that are not noise; there are twice as many slots. */
 #define FEW_BITS 11
@@ -14,6 +14,8 @@
 #define PART_BITS 10
 #define MOST_PART_BITS 10
 #define DIGITS 256
+/* The most cells of a table of points. */
+#define MOST_CELLS ((int64_t)1 << 26)
 /* The highest bit of a segment's points, which are fewer: whether it is matched. */
 #define MATCHED ((uint32_t)1 << 31)
 /* The highest bits of a stretch's points: whether its segments are of interest, and of one class; the bits below. */
@@ -505,22 +507,25 @@ static uint8_t *take_memory(scan *all, int64_t stretches, int64_t segments, int6
     return memory;
 }
 
-/* Count points by true class and predicted label in a table of `count` rows, and match segments whose IoU is above 0.5.
+/* Count points by true class and predicted label, write what `sj_list_cells` writes, and match segments whose IoU is
+ * above 0.5.
  *
  * `classes` has the class of each label; points whose true label has none are skipped. The first `things` classes have
- * objects, unless each value is a segment. `values` may map the truth's numbers to its values. There is space for as
- * many matches as points. */
+ * objects, unless each value is a segment. `values` may map the truth's numbers to its values. There is space for
+ * `count * labels` keys, and for as many matches as points. `found` gets the numbers of keys and of matches. */
 SJ_EXPORT int sj_segments(
     const uint8_t *truth, int32_t size, const uint32_t *values, int64_t values_end, const uint32_t *prediction,
     int64_t points, const uint16_t *classes, int64_t labels, int64_t count, int64_t things, int32_t has_values,
-    int64_t fewest, int64_t *cells, uint32_t *matches, int64_t *found, int64_t *rest)
+    int64_t fewest, int64_t *keys, int64_t *sums, uint32_t *matches, int64_t *found, int64_t *rest)
 {
     if (!truth || (size != 1 && size != 2 && size != 4) || !prediction || points < 1 || points > POINTS || !classes
-        || labels < 1 || labels > LABEL_END || count < 1 || count >= LABEL_END || !cells || !matches || !found || !rest)
+        || labels < 1 || labels > LABEL_END || count < 1 || count >= LABEL_END || count * labels > MOST_CELLS || !keys || !sums
+        || !matches || !found || !rest)
         return SJ_BAD_CALL;
+    int64_t *cells = calloc((size_t)(count * labels), sizeof *cells);
     scan all = {.namings = malloc((size_t)labels * sizeof(naming)), .has_values = has_values};
     input from = {truth, size, values, prediction, values_end, points, labels, count, cells};
-    uint8_t *memory = all.namings ? take_memory(&all, points, FEW, 2 * FEW) : NULL;
+    uint8_t *memory = cells && all.namings ? take_memory(&all, points, FEW, 2 * FEW) : NULL;
     int status = memory ? SJ_FINE : SJ_NO_MEMORY;
     for (int64_t i = 0; i < labels && status == SJ_FINE; i++)
         all.namings[i] = (naming){classes[i], has_values ? 0 : (uint32_t)classes[i] << LABEL_BITS,
@@ -541,8 +546,9 @@ SJ_EXPORT int sj_segments(
     }
     if (status == SJ_FINE) {
         write_matches(&all, fewest, matches, rest, count);
-        *found = all.matches;
+        found[0] = sj_list_cells(cells, count, labels, keys, sums), found[1] = all.matches;
     }
+    free(cells);
     free(memory);
     free(all.namings);
     return status;

@@ -1001,7 +1001,7 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
 
     for name in (
         "sj_pack_png", "sj_pack_labels", "sj_read_png", "sj_compare", "sj_check_runs", "sj_mask_boxes", "sj_paint_runs", "sj_encode", "sj_count_inside", "sj_first_overlap", "sj_overlaps", "sj_records", "sj_draw",
-        "sj_join_frames", "sj_order", "sj_similar_pairs", "sj_box_overlaps", "sj_match", "sj_curves", "sj_label_pairs", "sj_label_table", "sj_segments", "sj_boundaries", "sj_survey",
+        "sj_join_frames", "sj_order", "sj_similar_pairs", "sj_box_overlaps", "sj_match", "sj_curves", "sj_label_pairs", "sj_label_table", "sj_points", "sj_segments", "sj_boundaries", "sj_survey",
         "sj_boxes", "sj_surface", "sj_border", "sj_grow_volume", "sj_find_blocks", "sj_components", "sj_find_runs", "sj_draw_runs", "sj_squares", "sj_share", "sj_similarities", "sj_small_runs", "sj_groups", "sj_grow",
     ):  # fmt: skip
         for result in (0, -1, 1):
@@ -1016,8 +1016,9 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_pack_png(ctypes.byref(kernel._Block()), 0, b"", 0) == -1
     assert LOADED.sj_read_png(None, 1, 1, 1, 1, None) == -1
     assert LOADED.sj_label_pairs(None, 1, None, 1, 1, None, None, 1, None, None) == -1
-    assert LOADED.sj_label_table(None, 1, None, 1, 1, 1, None, 1, 1, 1, None) == -1
-    assert LOADED.sj_segments(None, 4, None, 0, None, 1, None, 1, 1, 1, 0, 1, None, None, None, None) == -1
+    assert LOADED.sj_label_table(None, 1, None, 1, 1, 1, 1, None) == -1
+    assert LOADED.sj_points(None, 4, None, 1, None, 1, 1, 1, None, None, None) == -1
+    assert LOADED.sj_segments(None, 4, None, 0, None, 1, None, 1, 1, 1, 0, 1, None, None, None, None, None) == -1
     assert LOADED.sj_boundaries(None, 1, 1, 1, 1, None) == -1
     assert LOADED.sj_boxes(None, 1, 1, 1, 1, 1, None, None) == -1
     assert LOADED.sj_surface(None, 1, 1, 1, 1, 1, 1, None, 1, None, None, 1, None, None) == -1
@@ -1499,22 +1500,24 @@ def test_noise_of_few_and_many_labels_is_counted_in_any_room(
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_points_are_counted_by_the_places_of_their_labels(seed: int, switch: Any) -> None:
+def test_points_are_counted_by_the_classes_of_their_labels(seed: int, switch: Any) -> None:
     lot = np.random.default_rng(seed)
     count, labels = int(lot.integers(1, 3000)), int(lot.integers(1, 60))
-    places = lot.integers(0, 9, labels)
+    classes = lot.integers(0, 9, labels).astype(np.uint16)
     truth, values = (
         np.repeat(lot.integers(0, labels, count), lot.integers(1, 20, count))[:count].astype(np.uint32)
         | (lot.integers(0, 9, count) << 16).astype(np.uint32)
         for _ in range(2)
     )
-    expected = np.zeros((9, labels), np.int64)
-    np.add.at(expected, (places[truth & 0xFFFF], values & 0xFFFF), 1)
-    for table in switch(lambda: backend().count_labels(truth, values, 0xFFFF, places, (9, labels))):
-        assert table.tolist() == expected.tolist()
+    table = np.zeros((9, labels), np.int64)
+    np.add.at(table, (classes[truth & 0xFFFF], values & 0xFFFF), 1)
+    expected = [[row << 16 | label, table[row, label]] for row, label in np.argwhere(table[:8]).tolist()]
+    for side in (truth, (truth & 0xFFFF).astype(np.uint16), truth.astype(np.uint8)):
+        for cells in switch(lambda side=side: backend().count_points(side, values, classes, (8, labels))):
+            assert cells.T.tolist() == expected
     for odd in (truth, values):
         odd[lot.integers(count)] = labels
-        assert set(switch(lambda: backend().count_labels(truth, values, 0xFFFF, places, (9, labels)))) == {None}
+        assert set(switch(lambda: backend().count_points(truth, values, classes, (8, labels)))) == {None}
         odd[:] = 0
 
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from ...files.problems import Problems, name_list
 from ...masks.backend import backend
-from ...masks.overlaps import LabelMap, SegmentRules, sum_by_key, tabulate
-from ...masks.stack import Array, Size
+from ...masks.overlaps import LABEL_BITS, LABEL_MASK, LabelMap, SegmentRules, sum_by_key, tabulate
+from ...masks.stack import Array
 from ...values.arithmetic import mean
 from ..base.family import Values
 from ..base.readings import Reading, switch
@@ -25,11 +25,8 @@ from .protocols import GROUPS, LABELS_END, QUALITIES, ScanProtocol
 
 #: The columns of counted segments of a class.
 IOU, MATCHED, SURPLUS, MISSED = range(4)
-#: The bits by which a key shifts the true class above the predicted label, as in a point's number.
-_BITS = 16
-_LABEL = (1 << _BITS) - 1
 #: The bits by which a segment's class is shifted above the 32 bits of a point.
-_CLASS = 2 * _BITS
+_CLASS = 2 * LABEL_BITS
 _HALF = 0.5
 
 
@@ -42,14 +39,6 @@ def _index_classes(protocol: ScanProtocol) -> Array:
     return class_indices
 
 
-@lru_cache(maxsize=None)
-def _group_labels(protocol: ScanProtocol) -> Tuple[Array, Array]:
-    """Return all labels in the order of their classes, and where each class begins; labels of none come last."""
-    class_indices = _index_classes(protocol)
-    labels = np.argsort(class_indices, kind="stable")
-    return labels, np.searchsorted(class_indices[labels], np.arange(len(protocol.class_labels) + 1))
-
-
 def _count(unit: Unit, submission: ScanSubmission) -> UnitCounts:
     """Count a scan."""
     problems, (frame,) = Problems(), unit.load()
@@ -60,52 +49,36 @@ def _count(unit: Unit, submission: ScanSubmission) -> UnitCounts:
 
 def count_scan(truth: LabelMap, values: Array, protocol: ScanProtocol) -> Dict[str, Array]:
     """Return the tables of a scan from the true and predicted values of its points."""
-    class_indices = _index_classes(protocol)
     if not protocol.panoptic:
-        return {"cells": _count_labels(truth, values, class_indices, len(protocol.class_labels))}
-    kernel = backend().kernel
+        return {"cells": _count_labels(truth, values, protocol)}
+    kernel, class_indices = backend().kernel, _index_classes(protocol)
     tables = kernel and kernel.match_segments(truth.numbers, truth.labels, values, _describe_segments(protocol))
     if tables:
-        return {"cells": _list_nonzero(tables[0]), "segments": _join_counts(*tables[1:])}
+        return {"cells": tables[0], "segments": _join_counts(*tables[1:])}
     true, predicted, points = backend().pair_values(truth.numbers, values)
     true = truth.labels_of(true)
-    true_labels = class_indices[true & _LABEL]
+    true_labels = class_indices[true & LABEL_MASK]
     scored = true_labels < len(protocol.class_labels)
     true_labels, true, predicted, points = true_labels[scored], true[scored], predicted[scored], points[scored]
     return {
-        "cells": np.stack(sum_by_key((true_labels << _BITS) | (predicted & _LABEL), points)),
+        "cells": np.stack(sum_by_key((true_labels << LABEL_BITS) | (predicted & LABEL_MASK), points)),
         "segments": _match_segments(
-            (true, predicted), (true_labels, class_indices[predicted & _LABEL]), points, protocol
+            (true, predicted), (true_labels, class_indices[predicted & LABEL_MASK]), points, protocol
         ),
     }
 
 
-def _count_labels(truth: LabelMap, values: Array, class_indices: Array, classes: int) -> Array:
+def _count_labels(truth: LabelMap, values: Array, protocol: ScanProtocol) -> Array:
     """Return the keys of true classes and predicted labels, and how many points have both."""
-    numbers = truth.numbers
+    numbers, (classes, count, *_) = truth.numbers, _describe_segments(protocol)
     if truth.labels is not None:
-        class_indices = class_indices[truth.labels & _LABEL]
-        if len(class_indices) > _LABEL:
-            numbers, class_indices = class_indices[numbers].astype(np.uint32), np.arange(classes + 1)
-    table = backend().count_labels(numbers, values, _LABEL, class_indices, (classes + 1, LABELS_END))
-    if table is None:
+        classes = classes[truth.labels & LABEL_MASK]
+        if len(classes) > LABEL_MASK:
+            numbers, classes = classes[numbers].astype(np.uint32), np.arange(count + 1, dtype=np.uint16)
+    cells = backend().count_points(numbers, values, classes, (count, LABELS_END))
+    if cells is None:
         raise ValueError("has a label that is rejected")
-    return _list_nonzero(table[:classes])
-
-
-def _list_nonzero(table: Array) -> Array:
-    """Return the keys and numbers of the nonzero cells of points by true class and predicted label."""
-    points = table.reshape(-1)
-    indices = np.flatnonzero(points)
-    return np.array((_keys_of_cells(table.shape)[indices], points[indices]))
-
-
-@lru_cache(maxsize=None)
-def _keys_of_cells(shape: Size) -> Array:
-    """Return the keys of true classes and predicted labels, for each cell of a table."""
-    rows, labels = np.indices(shape).reshape(2, -1)
-    keys: Array = (rows << _BITS) | labels
-    return keys
+    return cells
 
 
 @lru_cache(maxsize=None)
@@ -158,7 +131,7 @@ def _match_segments(
 
 def _name_segments(values: Array, classes: Array, protocol: ScanProtocol) -> Array:
     """Return a segment number for each value, with its class in the bits above."""
-    names = values if protocol.as_script else np.where(classes < protocol.things, values >> _BITS, 0)
+    names = values if protocol.as_script else np.where(classes < protocol.things, values >> LABEL_BITS, 0)
     joined: Array = (classes << _CLASS) | names
     return joined
 
@@ -171,7 +144,7 @@ def _sum_labels(accumulator: UnitAccumulator[ScanProtocol]) -> Array:
 
 def _split_keys(keys: Array) -> Tuple[Array, Array]:
     """Return the true classes and predicted labels of cells."""
-    return keys >> _BITS, keys & _LABEL
+    return keys >> LABEL_BITS, keys & LABEL_MASK
 
 
 def _list_cells(accumulator: UnitAccumulator[ScanProtocol]) -> Tuple[Array, Array, Array]:
@@ -184,10 +157,14 @@ def _list_cells(accumulator: UnitAccumulator[ScanProtocol]) -> Tuple[Array, Arra
 def sum_confusion(accumulator: UnitAccumulator[ScanProtocol]) -> Array:
     """Return the confusion matrix of points: true classes (rows), predicted ones (columns), none last."""
     protocol = accumulator.protocol
-    labels, starts = _group_labels(protocol)
-    confusion: Array = np.zeros((len(starts), len(starts)), np.int64)
-    confusion[:-1] = np.add.reduceat(_sum_labels(accumulator)[:, labels], starts, axis=1)
-    return confusion
+    end = len(protocol.class_labels) + 1
+
+    def split_keys(keys: Array) -> Tuple[Array, Array]:
+        classes, labels = _split_keys(keys)
+        is_valid = labels.max(initial=0) < LABELS_END  # which the table tells otherwise
+        return classes, _index_classes(protocol)[labels] if is_valid else labels
+
+    return accumulator.add_up("confusion", partial(tabulate_cells, split_keys=split_keys, shape=(end, end)))
 
 
 def confuse_units(units: Sequence[UnitCounts], protocol: ScanProtocol) -> Iterator[Array]:

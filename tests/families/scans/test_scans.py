@@ -16,11 +16,11 @@ from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS, engine_of
 from segjudge.evaluation_script.families.base import unit_counts
 from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts
-from segjudge.evaluation_script.families.scans.engine import _BITS, MATCHED, _describe_segments, count_scan
+from segjudge.evaluation_script.families.scans.engine import MATCHED, _describe_segments, count_scan
 from segjudge.evaluation_script.families.scans.files import read_truth
 from segjudge.evaluation_script.families.scans.protocols import LABELS_END, SCAN_PROTOCOLS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
-from segjudge.evaluation_script.masks.overlaps import LabelMap
+from segjudge.evaluation_script.masks.overlaps import LABEL_BITS, LabelMap
 from segjudge.families import tools_of
 from segjudge.families.base.unit_tools import UnitTools
 from segjudge.families.scans.causes import find_names, place_classes, see_classes
@@ -58,7 +58,7 @@ def scans(kind: str, **points: Any) -> dict[str, bytes]:
 
 
 def thing(label: int, number: int, points: int) -> list[int]:
-    return [label | number << _BITS] * points
+    return [label | number << LABEL_BITS] * points
 
 
 def scored(tmp_path: Path, truth: Any, sent: Any, protocol: str) -> dict[str, Any]:
@@ -261,7 +261,7 @@ def test_points_in_memory_score_as_files(protocol: str, tmp_path: Path) -> None:
     draw = np.random.default_rng(3)
     labels = np.array([0, 10, 252, 11, 40, 60, 70, 99])
     truth, sent = (
-        {name: np.repeat(draw.choice(labels, 20) | draw.integers(0, 3, 20) << _BITS, 40) for name in ("a", "b")}
+        {name: np.repeat(draw.choice(labels, 20) | draw.integers(0, 3, 20) << LABEL_BITS, 40) for name in ("a", "b")}
         for _ in range(2)
     )
     files = segjudge.score(
@@ -294,7 +294,7 @@ def test_points_in_memory_that_are_none_are_a_sentence(sent: Any, message: str) 
     "tables",
     [
         {"cells": np.array([[359], [1]])},
-        {"cells": np.array([[19 << _BITS], [1]])},
+        {"cells": np.array([[19 << LABEL_BITS], [1]])},
         {"cells": np.array([[40], [-1]])},
         {"cells": np.zeros((1, 1), np.int64)},
     ],
@@ -424,7 +424,7 @@ def test_segments_are_matched_as_numpy_and_a_plain_loop_match_them(
             np.repeat(lot.choice([0, 1, 10, 252, 11, 40, 60, 70, 99, 358], points), lot.integers(1, 40, points))[
                 :points
             ]
-            | lot.integers(0, objects, points) << _BITS
+            | lot.integers(0, objects, points) << LABEL_BITS
             for _ in range(2)
         )
         sent = np.where(lot.random(points) < 0.3, noise, truth).astype("<u4")
@@ -455,8 +455,8 @@ def test_many_small_segments_are_matched_as_numpy_matches_them(
     labels, count = np.repeat(lot.choice([0, 10, 252, 11, 40, 70], 2_500), 12), np.arange(30_000)
     tables = []
     for length in (1, 3, 60):
-        truth = labels | np.where(count >= begin, count // length, labels % 7) << _BITS
-        sent = np.where(lot.random(30_000) < 0.3, np.roll(labels, 5), labels) | (count // length + 1) << _BITS
+        truth = labels | np.where(count >= begin, count // length, labels % 7) << LABEL_BITS
+        sent = np.where(lot.random(30_000) < 0.3, np.roll(labels, 5), labels) | (count // length + 1) << LABEL_BITS
         for used in (backends.compiled(), backends.NumpyBackend("in a test")):
             backends.use(monkeypatch, used)
             tables.append(count_scan(LabelMap(truth.astype("<u4")), sent.astype("<u4"), rules))
@@ -470,7 +470,7 @@ def match_by_hand(truth: list[int], sent: list[int], rules: Any) -> list[list[in
 
     def name(value: int) -> tuple[int, int] | None:
         kind = classes.get(value & 0xFFFF)
-        whole = value if rules.as_script else value >> _BITS if (kind or 0) < rules.things else 0
+        whole = value if rules.as_script else value >> LABEL_BITS if (kind or 0) < rules.things else 0
         return None if kind is None else (kind, whole)
 
     pairs = [(name(one), name(two)) for one, two in zip(truth, sent, strict=True) if name(one) is not None]
@@ -538,7 +538,7 @@ def test_each_class_of_a_scan_is_a_region_and_other_points_are_none() -> None:
     assert seen.shared.sum() == areas.sum() + 30
     assert find_names(np.array([9, 2, 5]), np.array([2, 5, 7])).tolist() == [-1, 0, 1]
     assert find_names(np.array([9, 2]), np.array([], int)).tolist() == [-1, -1]
-    assert place_classes(np.append(labels | 7 << _BITS, other), protocol).tolist() == [*range(count), count]
+    assert place_classes(np.append(labels | 7 << LABEL_BITS, other), protocol).tolist() == [*range(count), count]
 
 
 def test_a_truth_with_a_scan_twice_is_refused(tmp_path: Path) -> None:
