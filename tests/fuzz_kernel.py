@@ -275,6 +275,9 @@ def volumes(generator: random.Random, kernel: Kernel) -> None:
     lists = [np.array([generator.randrange(-1, size + 1) for _ in range(4)], np.int32) for _ in range(2)]
     counts = [generator.choice([0, 1, 4, -1]) for _ in range(2)]
     kernel.library.sj_squares(lists[0], counts[0], lists[1], counts[1], *sides, np.ones(4), np.zeros(4))
+    kernel.library.sj_near_places(
+        lists[0], counts[0], lists[1], counts[1], *sides, np.full(4, 2.0), np.zeros(4, np.uint8)
+    )
     kernel.library.sj_share(
         lists[0],
         np.zeros(4, np.uint8),
@@ -300,6 +303,25 @@ def volumes(generator: random.Random, kernel: Kernel) -> None:
         one, *sides, generator.choice([0, 1]), np.zeros(40, np.int32), room, ctypes.byref(begun), ctypes.byref(count)
     )
     kernel.library.sj_boxes(one, generator.choice([1, 0, 3]), *sides, 256, np.zeros(256), np.zeros(6 * 256))
+
+
+def places(generator: random.Random, kernel: Kernel) -> None:
+    """Measure thousands of places in volumes of any shape from few or many others, with any spacing."""
+    shape = tuple(generator.choice([1, 13, 14, 17, 40, 70]) for _ in range(3))
+    voxels = shape[0] * shape[1] * shape[2]
+    sides = [
+        np.array(sorted(generator.sample(range(voxels), min(voxels, generator.choice(counts)))), np.int32)
+        for counts in ([2100, 2100, 9], [1, 9, 70])
+    ]
+    spacing = generator.choice([(1, 1, 1), (0.7, 3, 1), (1e-9, 1, 1e9), (1, 5, 1e-200), (0, 1, 1)])
+    limit = generator.choice([0.1, 9, 70, 1e300, float("inf"), -1, float("nan")])
+    for _ in range(2):
+        for one, two in (sides, sides[::-1]):
+            kernel.find_distances(one, two, shape, spacing, limit)
+            kernel.flag_near(one, two, shape, spacing, limit)
+            codes = np.frombuffer(some_bytes(generator, len(one)), np.uint8)
+            kernel.find_share((one, codes), two, shape, spacing, np.arange(256.0), 0.9)
+        sides[0][generator.randrange(len(sides[0]))] = generator.choice([-1, 0, 5, 1 << 30, -(1 << 31)])
 
 
 def boundaries(generator: random.Random, kernel: Kernel) -> None:
@@ -653,7 +675,7 @@ def polygons(generator: random.Random, kernel: Kernel) -> None:
 
 
 TARGETS: tuple[Callable[[random.Random, Kernel], None], ...] = (
-    frames, colours, labels, segments, maps, volumes, boundaries, pages, runs, videos, records, polygons, matches,
+    frames, colours, labels, segments, maps, volumes, places, boundaries, pages, runs, videos, records, polygons, matches,
 )  # fmt: skip
 
 

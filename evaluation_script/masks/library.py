@@ -21,7 +21,7 @@ from .run_lengths import pack_texts, spans_of
 from .stack import Size, Stack
 
 #: The value that a library's `sj_abi` must return.
-_ABI = 36
+_ABI = 37
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library in this folder, beside a file with its checksum.
@@ -82,6 +82,7 @@ _SIGNATURES = {
     "sj_components": "[] [] i4 i8 i8[] i8 i4[]",
     "sj_find_blocks": "i4[] i8 i8 i8 i8 i4 i4[]",
     "sj_squares": "i4[] i8 i4[] i8 i8 i8 i8 f8[] f8[]",
+    "sj_near_places": "i4[] i8 i4[] i8 i8 i8 i8 f8[] u1[]",
     "sj_share": "i4[] u1[] i8 i4[] i8 i8 i8 i8 f8[] f8[] f8 f8[]",
     "sj_check_runs": "* i8 i8[] i8 i8[] i1[] i8[]",
     "sj_mask_boxes": "* i8 i8[] i8 i8[] i8[]",
@@ -245,6 +246,7 @@ def _volumes(kernel: Kernel) -> _Answers:
     yield kernel.find_blocks(places + np.int32(1), (2, 2, 3), 1), [0, 1, 0, 0]
     far = [3.0, 3.0016662039607267, 3.0066592756745814]
     yield kernel.find_distances(places, places[3:], (2, 2, 3), (0.1, 3.0, 5.0), np.inf), [*far, 0.0]
+    yield kernel.flag_near(places, places[3:], (2, 2, 3), (0.1, 3.0, 5.0), 9.02), [True, True, False, True]
     # Of the same places, three of four are at most as far as the second.
     volume = ((places, np.zeros(4, np.uint8)), places[3:], (2, 2, 3), (0.1, 3.0, 5.0), np.ones(256))
     yield [kernel.find_share(*volume, share) for share in (0.7, 0.75)], [far[1], None]

@@ -139,6 +139,25 @@ class VolumeKernel:
         status = self.library.sj_squares(queries, len(queries), places, len(places), *shape, numbers, squares)
         return np.sqrt(squares, out=squares) if status == FINE else None
 
+    def flag_near(
+        self,
+        queries: Array,
+        places: Array,
+        shape: Tuple[int, ...],
+        spacing: Tuple[float, float, float],
+        limit: float,
+    ) -> Optional[Array]:
+        """Return for each query whether the square of its distance to a place is below a limit, which must be small.
+
+        Both are positions in a volume, in its order.
+        """
+        if queries.dtype != np.int32 or places.dtype != np.int32:
+            return None
+        flags, numbers = np.empty(len(queries), bool), np.array([*spacing, limit])
+        volume = queries, len(queries), places, len(places), *shape, numbers
+        status = self.library.sj_near_places(*volume, flags.view(np.uint8))
+        return flags if status == FINE else None
+
     def find_share(
         self,
         surface: Tuple[Array, Array],

@@ -2,8 +2,9 @@
  *
  * That needs the distances of few places: the distances of blocks of voxels bound those of all. Bounds may round, because
  * they are widened; distances that decide are exact. */
-#include "nearest.h"
+#include "windows.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #ifdef __clang__
@@ -28,6 +29,13 @@
  * those so many times as near. */
 #define NEAR 0.25
 #define WIDER 4
+/* Of samples of places, whose distances estimate the one within which the share lies: the numbers, first of a few, and
+ * by how much more or less of the area it may lie at. */
+#define FEW 256
+#define SAMPLE 4096
+#define TOLERANCE 0.015
+/* Less than any square but 0. */
+#define LEAST_SQUARE 1e-30
 /* Squares of smaller or larger steps would not be precise, nor sums of larger areas. */
 #define LEAST_STEP 1e-9
 #define GREATEST_STEP 1e9
@@ -438,6 +446,83 @@ static int find_by_bounds(surface *all, double *square)
     return status;
 }
 
+/* ── near targets ── */
+
+/* Find the squares between which the share probably lies, by a sample of places; return SJ_FULL if it is not near. */
+static int sample_squares(
+    const surface *all, const sj_windows *windows, int64_t size, double share, double *least, double *greatest)
+{
+    const sj_list *places = &all->places;
+    int64_t step = places->count / size + 1, count = 0;
+    measured *items = malloc((size_t)(places->count / step + 1) * sizeof *items);
+    sj_bit_row row = {0, NULL};
+    double total = 0, sum = 0;
+    if (!items)
+        return SJ_NO_MEMORY;
+    for (int64_t i = 0; i < places->count; i += step, count++) {
+        sj_move(windows, places->at[i], &row);
+        items[count] = (measured){sj_look(windows, &row, places->at[i]), all->areas[all->codes[i]]};
+        total += items[count].area;
+    }
+    qsort(items, (size_t)count, sizeof *items, compare_squares);
+    *least = *greatest = windows->end;
+    for (int64_t i = 0; i < count && sum < (share + TOLERANCE) * total; sum += items[i++].area) {
+        *least = sum < (share - TOLERANCE) * total ? items[i].square : *least;
+        *greatest = (1 + MARGIN) * items[i].square + LEAST_SQUARE;
+    }
+    *greatest = *greatest < windows->end && sum >= (share + TOLERANCE) * total ? *greatest : windows->end;
+    free(items);
+    return *least < windows->end ? SJ_FINE : SJ_FULL;
+}
+
+/* Measure the places between two squares, and find the one within which the share lies. Most places are nearer, which a
+ * few rows show. */
+static int measure_near(const surface *all, sj_windows *windows, double least, double greatest, double *square)
+{
+    const sj_list *places = &all->places;
+    int64_t count = 0, counts[CODES] = {0};
+    double nearer = 0;
+    sj_bit_row row = {0, NULL};
+    sj_near *near = malloc((size_t)(windows->count + SJ_AT_ONCE) * sizeof *near);
+    measured *items = malloc((size_t)places->count * sizeof *items);
+    int status = near && items ? SJ_FINE : SJ_NO_MEMORY;
+    if (status == SJ_FINE) {
+        sj_limit(windows, least);
+        int64_t rows = sj_list_near(windows, near);
+        sj_limit(windows, greatest);
+        for (int64_t i = 0; i < places->count; i++) {
+            sj_move(windows, places->at[i], &row);
+            if (sj_is_near(near, rows, &row, places->at[i])) {
+                counts[all->codes[i]]++;
+                continue;
+            }
+            double distance = sj_look(windows, &row, places->at[i]);
+            if (distance < greatest)
+                items[count++] = (measured){distance, all->areas[all->codes[i]]};
+        }
+        for (int code = 0; code < CODES; code++)
+            nearer += (double)counts[code] * all->areas[code];
+        status = find_square(items, count, nearer, all->low, all->high, square);
+    }
+    free(near);
+    free(items);
+    return status;
+}
+
+/* Find the square if targets are only a few steps away from most places; SJ_FULL otherwise. */
+static int find_near(const surface *all, double share, double *square)
+{
+    sj_windows windows;
+    double least, greatest;
+    int status = sj_open_windows(&windows, &all->targets, all->spacing, INFINITY);
+    for (int64_t size = FEW; status == SJ_FINE && size <= SAMPLE; size *= SAMPLE / FEW)
+        status = sample_squares(all, &windows, size, share, &least, &greatest);
+    if (status == SJ_FINE)
+        status = measure_near(all, &windows, least, greatest, square);
+    sj_close_windows(&windows);
+    return status;
+}
+
 /* Write the square of the distance to targets within which a share of a surface's area lies; the area of each place is
  * by its code. Return SJ_FULL if rounding could decide which place has it. */
 SJ_EXPORT int sj_share(
@@ -467,7 +552,9 @@ SJ_EXPORT int sj_share(
         status = SJ_BAD_DATA;
     if (status == SJ_FINE) {
         all.low = (share - ROUNDING) * all.total, all.high = (share + ROUNDING) * all.total;
-        status = target_count > cells / 2 ? measure_between(&all, 0, 0, square) : find_by_bounds(&all, square);
+        status = find_near(&all, share, square);
+        if (status == SJ_FULL)
+            status = target_count > cells / 2 ? measure_between(&all, 0, 0, square) : find_by_bounds(&all, square);
     }
     free(all.sums);
     free(all.distances);

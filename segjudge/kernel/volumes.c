@@ -2,7 +2,7 @@
  *
  * The square of a distance is the least sum of squares of steps times the spacing, x and y first, then z, in 64
  * bits. Rounding keeps the order of sums, so the least sum has the same bits in any order of search. */
-#include "nearest.h"
+#include "windows.h"
 
 #include <float.h>
 #include <math.h>
@@ -19,6 +19,11 @@
 #define BLOCK 8
 #define MOST_SQUARES ((int64_t)1 << 22)
 #define CODES 256
+/* The number of queries from which on near places are first looked up in bits, which stops if after so many of them the
+ * places of more than a share of queries are not near. */
+#define MANY 2048
+#define TRIED 512
+#define MOST_FAR 0.25
 /* The maximum lookups per query, and per voxel of columns with queries in planes with places; the transform takes as
  * long as these. The search stops early if its progress predicts more: after this part of all lookups and this share
  * of queries. */
@@ -456,6 +461,79 @@ static int is_list(const sj_list *list)
         && sj_is_volume(list->depth, list->height, list->width, INT32_MAX - 1);
 }
 
+/* Answer the queries of a volume whose numbers are checked. */
+static int measure_all(field *all)
+{
+    int64_t rows = all->of.depth * all->of.height, width = all->of.width;
+    double *squares = malloc((size_t)(width + all->of.height + all->of.depth) * sizeof *squares);
+    int32_t *firsts = malloc((size_t)(3 * rows + 2) * sizeof *firsts);
+    all->steps = malloc((size_t)(rows * width) * sizeof *all->steps);
+    all->has_place = malloc((size_t)rows);
+    all->has_query = calloc((size_t)width, 1);
+    int status = SJ_NO_MEMORY;
+    if (squares && firsts && all->steps && all->has_place && all->has_query) {
+        all->squares[0] = squares, all->squares[1] = squares + width, all->squares[2] = squares + width + all->of.height;
+        all->next = firsts + 2 * rows + 2;
+        int are_in_order = find_rows(&all->queries, firsts) && find_rows(&all->places, firsts + rows + 1);
+        status = are_in_order ? measure_field(all) : SJ_BAD_DATA;
+    }
+    free(squares);
+    free(firsts);
+    free(all->steps);
+    free(all->has_place);
+    free(all->has_query);
+    return status;
+}
+
+/* Answer the queries whose nearest place is only a few steps away, and mark others by -1; count the others, which are
+ * all if they are many. */
+static int measure_near(const field *all, int64_t *far)
+{
+    const sj_list *queries = &all->queries;
+    int64_t voxels = all->of.depth * all->of.height * all->of.width, count = 0, i = 0;
+    sj_windows windows;
+    sj_bit_row row = {0, NULL};
+    int status = sj_open_windows(&windows, &all->places, all->spacing, all->limit);
+    for (; status == SJ_FINE && i < queries->count && (i < TRIED || (double)count <= MOST_FAR * (double)i); i++) {
+        int32_t query = queries->at[i];
+        if (query < 0 || query >= voxels || (i && query <= queries->at[i - 1])) {
+            status = SJ_BAD_DATA;
+            break;
+        }
+        sj_move(&windows, query, &row);
+        double square = sj_look(&windows, &row, query);
+        int is_near = square < windows.end;
+        all->out[i] = is_near ? square : windows.end < all->limit ? -1 : INFINITY;
+        count += !is_near && windows.end < all->limit;
+    }
+    *far = i < queries->count ? queries->count : count;
+    sj_close_windows(&windows);
+    return status;
+}
+
+/* Answer the queries that are marked by -1, of which the number is given. */
+static int measure_far(const field *all, int64_t far)
+{
+    int32_t *queries = malloc((size_t)far * sizeof *queries);
+    double *squares = malloc((size_t)far * sizeof *squares);
+    int status = queries && squares ? SJ_FINE : SJ_NO_MEMORY;
+    if (status == SJ_FINE) {
+        field some = *all;
+        int64_t count = 0;
+        for (int64_t i = 0; i < all->queries.count; i++)
+            if (all->out[i] < 0)
+                queries[count++] = all->queries.at[i];
+        some.queries.at = queries, some.queries.count = count, some.out = squares;
+        status = measure_all(&some);
+        for (int64_t i = 0, each = 0; status == SJ_FINE && i < all->queries.count; i++)
+            if (all->out[i] < 0)
+                all->out[i] = squares[each++];
+    }
+    free(queries);
+    free(squares);
+    return status;
+}
+
 SJ_EXPORT int sj_squares(
     const int32_t *queries, int64_t query_count, const int32_t *places, int64_t place_count, int64_t depth,
     int64_t height, int64_t width, const double *spacing, double *out)
@@ -475,23 +553,9 @@ SJ_EXPORT int sj_squares(
         out[query] = INFINITY;
     if (!place_count || !query_count)
         return SJ_FINE;
-    int64_t rows = depth * height;
-    double *squares = malloc((size_t)(width + height + depth) * sizeof *squares);
-    int32_t *firsts = malloc((size_t)(3 * rows + 2) * sizeof *firsts);
-    all.steps = malloc((size_t)(rows * width) * sizeof *all.steps);
-    all.has_place = malloc((size_t)rows);
-    all.has_query = calloc((size_t)width, 1);
-    int status = SJ_NO_MEMORY;
-    if (squares && firsts && all.steps && all.has_place && all.has_query) {
-        all.squares[0] = squares, all.squares[1] = squares + width, all.squares[2] = squares + width + height;
-        all.next = firsts + 2 * rows + 2;
-        int are_in_order = find_rows(&all.queries, firsts) && find_rows(&all.places, firsts + rows + 1);
-        status = are_in_order ? measure_field(&all) : SJ_BAD_DATA;
-    }
-    free(squares);
-    free(firsts);
-    free(all.steps);
-    free(all.has_place);
-    free(all.has_query);
-    return status;
+    int64_t far = query_count;
+    int status = query_count < MANY ? SJ_FINE : measure_near(&all, &far);
+    if (status != SJ_FINE || !far)
+        return status;
+    return far == query_count ? measure_all(&all) : measure_far(&all, far);
 }

@@ -1002,7 +1002,7 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
     for name in (
         "sj_pack_png", "sj_pack_labels", "sj_read_png", "sj_compare", "sj_check_runs", "sj_mask_boxes", "sj_paint_runs", "sj_encode", "sj_count_inside", "sj_first_overlap", "sj_overlaps", "sj_records", "sj_draw",
         "sj_join_frames", "sj_order", "sj_similar_pairs", "sj_box_overlaps", "sj_match", "sj_curves", "sj_label_pairs", "sj_label_table", "sj_points", "sj_segments", "sj_boundaries", "sj_survey",
-        "sj_boxes", "sj_surface", "sj_border", "sj_grow_volume", "sj_find_blocks", "sj_components", "sj_find_runs", "sj_draw_runs", "sj_squares", "sj_share", "sj_similarities", "sj_small_runs", "sj_groups", "sj_grow",
+        "sj_boxes", "sj_surface", "sj_border", "sj_grow_volume", "sj_find_blocks", "sj_components", "sj_find_runs", "sj_draw_runs", "sj_squares", "sj_near_places", "sj_share", "sj_similarities", "sj_small_runs", "sj_groups", "sj_grow",
     ):  # fmt: skip
         for result in (0, -1, 1):
             with pytest.raises(library.KernelError, match="self-test"):
@@ -1031,6 +1031,7 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_draw_runs(None, None, 4, 1, 1, 1, None, None) == -1
     assert LOADED.sj_components(None, None, 4, 1, None, 1, None) == -1
     assert LOADED.sj_squares(None, 1, None, 1, 1, 1, 1, None, None) == -1
+    assert LOADED.sj_near_places(None, 1, None, 1, 1, 1, 1, None, None) == -1
     assert LOADED.sj_share(None, None, 1, None, 1, 1, 1, 1, None, None, 0.5, None) == -1
     assert LOADED.sj_check_runs(None, 1, None, 1, None, None, None) == -1
     assert LOADED.sj_mask_boxes(None, 1, None, 1, None, None) == -1
@@ -1073,6 +1074,7 @@ def test_arrays_of_other_kinds_and_sizes_than_the_kernel_takes_are_left_to_numpy
         assert KERNEL.find_border(array) is KERNEL.grow_volume(array, 1) is None
     places, shape = np.array([0, 3], np.int32), (1, 2, 2)
     assert KERNEL.find_distances(places, places, shape, (1, 1, 1), 9) is not None
+    assert KERNEL.flag_near(places, places, shape, (1, 1, 1), 9) is not None
     codes = np.zeros(2, np.uint8), np.ones(256)
     assert KERNEL.find_share((places, codes[0]), places, shape, (1, 1, 1), codes[1], 0.4) == 0
     for areas, share in ((codes[1][1:], 0.4), (-codes[1], 0.4), (codes[1] * np.nan, 0.4), (codes[1], 0), (codes[1], 2)):
@@ -1089,8 +1091,10 @@ def test_arrays_of_other_kinds_and_sizes_than_the_kernel_takes_are_left_to_numpy
         (places, float("nan")),
     ):
         assert KERNEL.find_distances(places, changed, shape, (1, 1, spacing), 9) is None
+        assert KERNEL.flag_near(places, changed, shape, (1, 1, spacing), 9) is None
         assert KERNEL.find_share((places, codes[0]), changed, shape, (1, 1, spacing), codes[1], 0.4) is None
         if spacing == 1:
+            assert KERNEL.flag_near(changed, places, shape, (1, 1, 1), 9) is None
             assert KERNEL.find_share((changed, codes[0]), places, shape, (1, 1, 1), codes[1], 0.4) is None
     mask, stack = stack_of(bytes_ > 0), stack_of(np.ones((2, 3), bool))
     assert KERNEL.compare([(mask, mask)], ((0, 0, 0),)) is not None

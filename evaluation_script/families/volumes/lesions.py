@@ -189,7 +189,7 @@ def _share_of_sides(borders: Tuple[Places, Places], spacing: Spacing) -> Tuple[f
     check_noise(*map(len, borders))
     box = borders[0].box_within(_TOLERANCES[-1], spacing)
     near = [border.within(box) for border in borders]
-    distances = measure_distances(near, spacing)
+    distances = measure_distances(near, spacing, _TOLERANCES[-1])
     half, whole = (
         add([np.count_nonzero(side <= tolerance) / len(border) for side, border in zip(distances, borders)])
         / (2 + 1e-8)

@@ -10,6 +10,7 @@ Distances lead to the nearest place of the other surface.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache, partial
 from itertools import permutations, product
 from typing import Any, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
@@ -269,7 +270,11 @@ def share_within(sides: Sides, tolerance: float) -> float:
 
 def share_near(surfaces: Tuple[Places, Places], spacing: Spacing, tolerance: float) -> float:
     """Return NSD by the surfaces of truth and prediction; only places near both sides are measured."""
-    total = add([sum_areas(side.values, list_areas(spacing)) for side in surfaces])
+    areas = list_areas(spacing)
+    total = add([sum_areas(side.values, areas) for side in surfaces])
+    near = [_flag_near(surfaces[index], surfaces[1 - index], spacing, tolerance) for index in range(2)]
+    if all(flags is not None for flags in near):
+        return add([sum_areas(side.values[flags], areas) for side, flags in zip(surfaces, near)]) / total
     truth, prediction = surfaces
     prediction = prediction.within(truth.box_within(tolerance, spacing))
     if not len(prediction):
@@ -277,6 +282,19 @@ def share_near(surfaces: Tuple[Places, Places], spacing: Spacing, tolerance: flo
     truth = truth.within(prediction.box_within(tolerance, spacing))
     sides = measure_surfaces((truth, prediction), spacing, tolerance)
     return add([side.choose(side.distances <= tolerance).total for side in sides]) / total
+
+
+def _flag_near(places: Places, targets: Places, spacing: Spacing, tolerance: float) -> Optional[Array]:
+    """Return the places that are at most this far from a target, if the kernel can tell; a root decides."""
+    kernel = backend().kernel
+    if not kernel or not tolerance < math.inf:
+        return None
+    limit = tolerance * tolerance
+    while math.sqrt(limit) > tolerance:
+        limit = float(np.nextafter(limit, -np.inf))
+    while math.sqrt(limit) <= tolerance:
+        limit = float(np.nextafter(limit, np.inf))
+    return kernel.flag_near(places.positions, targets.positions, places.shape, spacing, limit)
 
 
 def _distance_at(side: Surface, percent: float) -> float:

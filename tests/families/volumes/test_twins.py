@@ -241,6 +241,24 @@ def test_a_share_of_a_surface_lies_within_the_distance_of_all_its_places(
             assert share is not None or not is_precise
 
 
+@pytest.mark.parametrize("seed", range(24))
+def test_thousands_of_scattered_places_are_as_far_as_numpy_measures(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nearest places are a few steps away; where places are few, some are farther away than bits show."""
+    draw = np.random.default_rng(seed)
+    shape, spacing = tuple(draw.integers(20, 80, 3)), tuple(draw.choice([0.3, 0.75, 1.0, 1.0, 4.0], 3).tolist())
+    masks = [draw.random(shape) < draw.choice([0.0003, 0.001, 0.01, 0.1]) for _ in range(2)]
+    masks[0] |= draw.random(shape) < 0.02
+    masks[seed % 2][:, : shape[1] // 2] &= seed % 3 > 0
+    masks[1][0, 0, 0] = True
+    listed, tolerance = (find_surface(masks[0]), find_surface(masks[1])), float(draw.choice([0, 0.5, 1, 3, 8]))
+    assert len(listed[0]) > 2048
+    compare(monkeypatch, lambda: tuple(surfaces.measure_distances(listed, spacing)))
+    compare(monkeypatch, lambda: tuple(surfaces.measure_distances(listed, spacing, tolerance)))
+    compare(monkeypatch, lambda: np.float64(surfaces.share_near(listed, spacing, tolerance)))
+    monkeypatch.setattr(surfaces, "MOST_MEASURED", 100)
+    compare(monkeypatch, lambda: np.float64(surfaces.distance_by_places(listed, spacing, 95)))
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_places_in_long_rows_are_as_far_as_numpy_measures(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps along a row are kept in 8 bits; the kernel counts more of them, and numpy looks places up in a list."""
