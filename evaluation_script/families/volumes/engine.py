@@ -13,7 +13,7 @@ from ...values.arithmetic import mean
 from ..base.family import Values
 from ..base.units import Shapes, Unit, UnitAccumulator, UnitCounts, unit_engine
 from .boxes import Box, Boxes, cover, find_boxes
-from .case_order import find_ends, sample_voxels
+from .case_order import find_ends, sample_labels
 from .files import VolumeSubmission, decode_geometry, read_labels, read_truth
 from .headers import ODDITIES
 from .measures import RegionOfCase
@@ -54,7 +54,7 @@ def count_pair(name: str, truth: Volume, volume: Volume, protocol: VolumeProtoco
         return UnitCounts(name, {}, [flaw.as_problem(f"case {name}")], 1)
     tables["oddities"] = np.array(volume.oddities, np.int64)
     labels = truth.labels, volume.labels
-    tables["sample"] = sample_voxels(*labels, tables["voxels"])
+    tables.update(sample_labels(*labels, tables["voxels"]))
     scores = look_at_case(*labels, boxes, tables["voxels"], has_regions=bool(protocol.regions))
     return UnitCounts(name, tables, reading_scores=scores)
 
@@ -292,6 +292,7 @@ def _shapes(protocol: VolumeProtocol, _facts: Dict[str, Any]) -> Shapes:
         "strays": ("labels",),
         "oddities": ("oddities",),
         "sample": ("sampled",),
+        "cells": ("cells",),
     }
 
 
@@ -332,5 +333,5 @@ ENGINE = unit_engine(
     suspect,
     facts={},
     notes=_note,
-    added=("sample",),
+    added=("sample", "cells"),
 )

@@ -272,10 +272,36 @@ def test_exchanged_cases_of_a_poor_method_are_named_by_sampled_voxels(protocol: 
     assert list_suspicions(dict.fromkeys(cases, sent["case_2"]), cases, protocol) == []
 
 
+def draw_lesions(number: int, find: float = 1.0) -> Any:
+    """Return small lesions, or those that a method finds, with others in place of those that it misses."""
+    draw, finds, labels = *map(np.random.default_rng, (number, number + 100)), np.zeros((48, 168, 168), np.uint8)
+    for _ in range(draw.integers(2, 9)):
+        center, radius = draw.integers(8, (40, 160, 160)), draw.uniform(1.2, 2.5)
+        if finds.random() >= find:
+            center = finds.integers(8, (40, 160, 160))
+        if find < 1:
+            radius *= finds.uniform(0.8, 1.25)
+        box = tuple(slice(start - 4, start + 5) for start in center.tolist())
+        labels[box][sum(axis**2 for axis in np.ogrid[-4:5, -4:5, -4:5]) <= radius**2] = 1
+    return labels
+
+
+@pytest.mark.parametrize("protocol", ["volumes", "autopet"])
+def test_exchanged_cases_with_small_lesions_are_named(protocol: str) -> None:
+    names = [f"case_{number}" for number in range(8)]
+    cases = {case: draw_lesions(number) for number, case in enumerate(names)}
+    sent = {case: draw_lesions(number, 0.7) for number, case in enumerate(names)}
+    assert list_suspicions(sent, cases, protocol) == []
+    (line,) = list_suspicions({case: sent[names[index - 5]] for index, case in enumerate(names)}, cases, protocol)
+    slip = "the volumes of 7 cases look exchanged, by the places of small regions"
+    assert f"{slip}: case_0 has the volume of case_3" in line
+
+
 @pytest.mark.parametrize("sample", [[], [1 << 60, -1], [1, 1 << 62], [2, 5 << 32]])
-def test_odd_samples_of_a_part_name_no_case(sample: list[int]) -> None:
+@pytest.mark.parametrize("key", ["sample", "cells"])
+def test_odd_samples_of_a_part_name_no_case(key: str, sample: list[int]) -> None:
     voxels = np.array([[9, 9, 0]])
-    tables = {"labels": [1], "voxels": voxels, "ends": np.zeros((1, 2, 6), np.int64), "sample": np.array(sample)}
+    tables = {"labels": [1], "voxels": voxels, "ends": np.zeros((1, 2, 6), np.int64), key: np.array(sample)}
     units = [UnitCounts(name, {key: np.asarray(table) for key, table in tables.items()}) for name in "ab"]
     assert judge_case_order(units) == []
 
