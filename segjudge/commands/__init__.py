@@ -36,9 +36,10 @@ gc.set_threshold(100_000)
 for _core, _kind in product(("core", "_core"), ("", "_scalars")):  # numpy 1 and numpy 2
     _name = f"numpy.{_core}._add_newdocs{_kind}"
     sys.modules.setdefault(_name, ModuleType(_name))
-# Others are imported by numpy and dataclasses, but not used by a short score: they would take 20 of 160 ms.
+# Others are imported by numpy, dataclasses, pathlib and our rooms, but not used by a short score: they would take 30 of
+# 160 ms.
 import_late("inspect", cleandoc=answer_numpy("cleandoc", ""), signature=answer_numpy("signature", None))
-for _name in ("pickle", "platform", "textwrap"):
+for _name in ("ast", "hashlib", "ipaddress", "pickle", "platform", "textwrap", "traceback"):
     import_late(_name)
 if "numpy" not in sys.modules:
     _folders = [os.path.join(folder, "numpy", "_typing") for folder in sys.path]

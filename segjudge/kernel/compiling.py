@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zlib
 from contextlib import suppress
 from pathlib import Path
 
@@ -57,14 +58,14 @@ class Library:
 
     @property
     def checksum(self) -> Path:
-        """Return the library's checksum and its sources' checksum."""
+        """Return the file with the library's SHA-256, that of its sources, and the library's CRC."""
         return Path(f"{self.path}{_CHECKSUM}")
 
     def is_current(self, command: list[str]) -> bool:
         """Return whether the library is intact and compiled by this command from current sources."""
         try:
             fields = self.checksum.read_text(encoding="ascii").split()
-            return fields == [hashlib.sha256(self.path.read_bytes()).hexdigest(), _sources_digest(command)]
+            return fields == _checksums(self.path, command)
         except (OSError, ValueError):
             return False
 
@@ -75,8 +76,7 @@ class Library:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             _run([*command, *_FLAGS, *sources, "-o", str(partial)], **variables)
-            digest = hashlib.sha256(partial.read_bytes()).hexdigest()
-            self.checksum.write_text(f"{digest}\n{_sources_digest(command)}\n", encoding="ascii")
+            self.checksum.write_text("\n".join([*_checksums(partial, command), ""]), encoding="ascii")
             partial.replace(self.path)
         except OSError as error:
             raise CompileError(f"{self.folder}: {error.strerror}") from None
@@ -109,6 +109,12 @@ def run_pip(folder: Path, arguments: list[str]) -> None:
             raise CompileError(f"{folder}: {error.strerror}") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def _checksums(library: Path, command: list[str]) -> list[str]:
+    """Return the lines of the file beside a library that this command compiled."""
+    data = library.read_bytes()
+    return [hashlib.sha256(data).hexdigest(), _sources_digest(command), f"{zlib.crc32(data):08x}"]
 
 
 def _sources_digest(command: list[str]) -> str:

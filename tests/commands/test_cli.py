@@ -443,22 +443,24 @@ def test_no_family_loads_masked_arrays(protocol: str, tmp_path: Path) -> None:
 def test_modules_that_commands_load_late_have_all_their_names() -> None:
     statement = """
 import threading, segjudge.commands, numpy, dataclasses, sys
-late = [name for name in ("inspect", "pickle", "platform", "textwrap", "numpy._typing")
+names = "ast", "hashlib", "inspect", "ipaddress", "pickle", "platform", "textwrap", "traceback", "numpy._typing"
+late = [name for name in names
         if type(sys.modules.get(name)).__name__ == "LateModule"]
 found = []
 threads = [threading.Thread(target=lambda: found.append(__import__("inspect").signature(len))) for _ in range(4)]
 [thread.start() for thread in threads], [thread.join() for thread in threads]
 from numpy._typing._nbit_base import NBitBase
-import numpy.typing, pickle, platform, textwrap, inspect
+import numpy.typing, pickle, platform, textwrap, inspect, ast, hashlib, ipaddress, traceback
 print(*late, *map(str, found), NBitBase is numpy.typing.NBitBase, numpy.typing.NDArray[numpy.int8].__args__[1],
       pickle.loads(pickle.dumps(numpy.arange(2))).tolist(), textwrap.dedent(" a"), inspect.isfunction(platform.node),
-      inspect.cleandoc("  a"),
+      inspect.cleandoc("  a"), ast.literal_eval("[1]"), hashlib.sha256(b"").digest_size,
+      ipaddress.ip_address("::1"), traceback.format_exception_only(ValueError("a"))[0].strip(),
       *(type(sys.modules[name]).__name__ for name in late), sep="; ")
 """
     done = subprocess.run([sys.executable, "-c", statement], capture_output=True, text=True, check=True)
-    modules = ["inspect", "pickle", "platform", "textwrap", "numpy._typing"]
-    values = ["True", "numpy.dtype[numpy.int8]", "[0, 1]", "a", "True", "a"]
-    assert done.stdout.strip().split("; ") == [*modules, *["(obj, /)"] * 4, *values, *["module"] * 5]
+    modules = ["ast", "hashlib", "inspect", "ipaddress", "pickle", "platform", "textwrap", "traceback", "numpy._typing"]
+    values = ["True", "numpy.dtype[numpy.int8]", "[0, 1]", "a", "True", "a", "[1]", "32", "::1", "ValueError: a"]
+    assert done.stdout.strip().split("; ") == [*modules, *["(obj, /)"] * 4, *values, *["module"] * len(modules)]
 
 
 @pytest.mark.skipif(not WORKER, reason="PYTHON 3.9 ABSENT: use ./run.sh test")
