@@ -79,10 +79,18 @@ def test_packed_units_arrive_as_they_were_counted() -> None:
         [*equal, UnitCounts("d", {"f": np.eye(2), "pair": np.arange(3)})],
         [*equal, UnitCounts("d", {}, problem, 2)],
         [equal[0], replace(equal[1], reading_scores={"mirrored": (0.5, 0.75)})],
+        [UnitCounts(name, {"cells": np.arange(2 * size).reshape(2, size)}) for name, size in zip("abc", (4, 0, 5))],
+        [
+            UnitCounts(name, {"f": np.arange(size) / 3, "cells": np.arange(size) - 1})
+            for name, size in zip("abc", range(3))
+        ],
+        [UnitCounts(name, {"cells": np.full((1, size), 1 << 32)}) for name, size in zip("abc", (2, 1, 3))],
+        [UnitCounts(name, {"cells": np.zeros(size), "one": np.array(size)}) for name, size in zip("abc", (2, 1, 3))],
     ]
     for units in cases:
         packed = pickle.loads(pickle.dumps(PackedUnits(range(len(units)), units)))
-        arrived = [*packed.unpack([unit.name for unit in units]), *packed.unlike]
+        names = [unit.name for unit in units]
+        arrived = [*packed.unpack(names), *packed.cut(names), *packed.unlike]
         assert {unit.name: unit.encode() for unit in arrived} == {unit.name: unit.encode() for unit in units}
 
 

@@ -45,7 +45,7 @@ Shapes = Dict[str, Tuple[Union[int, str], ...]]
 #: Key -> the types in a row of the truth's facts.
 FactForms = Mapping[str, Tuple[type, ...]]
 _Entry = TypeVar("_Entry")
-#: The names, types and shapes of a unit's tables.
+#: The names, kinds and shapes of a unit's tables.
 _Forms = List[Tuple[str, str, Tuple[int, ...]]]
 
 
@@ -106,42 +106,91 @@ def _restore_unit(name: str, tables: List[Tuple[str, str, Tuple[int, ...], bytes
 
 
 class PackedUnits:
-    """The counts of several units: one table for all with equal shapes and without remarks, and the other counts."""
+    """The counts of several units: one table for all with equal shapes, one for those of unequal lengths, and others.
+
+    Only counts without remarks are in tables.
+    """
 
     def __init__(self, numbers: Sequence[int], units: Sequence[UnitCounts]) -> None:
         """Pack units that have these numbers in the truth."""
-        plain: List[UnitCounts] = []
-        plain_numbers: List[int] = []
-        #: The counts that no table holds.
-        self.unlike: List[UnitCounts] = []
-        forms: Optional[_Forms] = None
-        for number, unit in zip(numbers, units):
-            has_remarks = bool(unit.problem_count or unit.reading_scores)
-            if forms is None and not has_remarks:
-                forms = _forms_of(unit)
-            if has_remarks or _forms_of(unit) != forms:
-                self.unlike.append(unit)
-            else:
-                plain_numbers.append(number)
-                plain.append(unit)
-        #: The numbers of the units in tables, and the tables with the units first.
-        self.numbers = np.array(plain_numbers, np.int64)
+        pairs = list(zip(numbers, units))
+        plain = [(number, unit) for number, unit in pairs if not (unit.problem_count or unit.reading_scores)]
+        forms = _forms_of(plain[0][1]) if plain else []
+        equal = [pair for pair in plain if _forms_of(pair[1]) == forms]
+        equal = equal if 2 * len(equal) >= len(plain) else []
+        packed_numbers = [number for number, _ in equal]
+        #: The numbers of the units in tables of equal shapes, and the tables with the units first.
+        self.numbers = np.array(packed_numbers, np.int64)
         self.tables: Dict[str, Array] = {}
-        for key, kind, shape in forms or ():
-            joined = b"".join([unit.tables[key].tobytes() for unit in plain])
-            self.tables[key] = np.frombuffer(joined, kind).reshape(len(plain), *shape)
+        for key, kind, shape in forms if equal else ():
+            data = b"".join([unit.tables[key].tobytes() for _, unit in equal])
+            self.tables[key] = np.frombuffer(data, f"<{kind}8").reshape(len(equal), *shape)
+        outline = _outline_of(forms) if len(equal) < len(plain) else []
+        done = frozenset(packed_numbers)
+        joined = [
+            pair for pair in plain if pair[0] not in done and outline and _outline_of(_forms_of(pair[1])) == outline
+        ]
+        #: The numbers of the units in joined tables; for each table, where its units end along the last axis.
+        self._joined_numbers = [number for number, _ in joined]
+        self._joined: Dict[str, Tuple[Array, Array]] = {}
+        for key, *_ in forms if joined else ():
+            tables = [unit.tables[key] for _, unit in joined]
+            self._joined[key] = np.cumsum([table.shape[-1] for table in tables]), np.concatenate(tables, axis=-1)
+        done = done.union(self._joined_numbers)
+        #: The counts that no table holds.
+        self.unlike = [unit for number, unit in pairs if number not in done]
+
+    def __getstate__(self) -> Dict[str, Any]:
+        """Return what is sent: counts in 32 bits if they fit, because sending them costs as much as small units."""
+        joined = {key: (ends, _narrow(table)) for key, (ends, table) in self._joined.items()}
+        return {
+            **self.__dict__,
+            "tables": {key: _narrow(table) for key, table in self.tables.items()},
+            "_joined": joined,
+        }
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.tables = {key: _widen(table) for key, table in self.tables.items()}
+        self._joined = {key: (ends, _widen(table)) for key, (ends, table) in self._joined.items()}
 
     def unpack(self, names: Sequence[str]) -> Iterator[UnitCounts]:
-        """Yield the counts that are held in tables; `names` are those of the truth's units."""
+        """Yield the counts that are held in tables of equal shapes; `names` are those of the truth's units."""
         for table in self.tables.values():
             table.setflags(write=False)
         for row, number in enumerate(self.numbers.tolist()):
             yield UnitCounts(names[number], {key: table[row] for key, table in self.tables.items()})
 
+    def cut(self, names: Sequence[str]) -> Iterator[UnitCounts]:
+        """Yield the counts that are held in joined tables."""
+        columns = []
+        for key, (ends, joined) in self._joined.items():
+            joined.setflags(write=False)
+            stops = ends.tolist()
+            columns.append([(key, joined[..., start:stop]) for start, stop in zip([0, *stops], stops)])
+        for number, tables in zip(self._joined_numbers, zip(*columns)):
+            yield UnitCounts(names[number], dict(tables))
+
 
 def _forms_of(unit: UnitCounts) -> _Forms:
-    """Return the names, types and shapes of a unit's tables."""
-    return [(key, table.dtype.str, table.shape) for key, table in unit.tables.items()]
+    """Return the names, kinds and shapes of a unit's tables."""
+    return [(key, table.dtype.kind, table.shape) for key, table in unit.tables.items()]
+
+
+def _outline_of(forms: _Forms) -> _Forms:
+    """Return the forms without the lengths of the last axes; empty if a table has no axis."""
+    return [(key, kind, shape[:-1]) for key, kind, shape in forms] if all(shape for *_, shape in forms) else []
+
+
+def _narrow(table: Array) -> Array:
+    """Return whole numbers in 32 bits if they fit."""
+    fits = table.dtype.kind == "i" and table.size > 0 and table.min() >= 0 and table.max() < 1 << 32
+    return table.astype(np.uint32) if fits else table
+
+
+def _widen(table: Array) -> Array:
+    """Return narrowed numbers in 64 bits again."""
+    return table.astype("<i8") if table.dtype.kind == "u" else table
 
 
 def decode_unit(data: bytes) -> UnitCounts:
@@ -323,6 +372,7 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
             self._forget()
             self._is_packed[batch.numbers] = True
             self._packed.append(batch)
+        super().update_all(batch.cut(self.names))
         super().update_all(batch.unlike)
 
     def all_counts(self) -> List[UnitCounts]:
