@@ -65,10 +65,20 @@ class Scorer:
             progress("", total, total)
             return job.accumulator
 
-    def score(self, results: str, progress: Progress = ignore_progress) -> Report:
-        """Count all results and return their scores; raises SubmissionError with every problem."""
+    def score(
+        self,
+        results: str,
+        progress: Progress = ignore_progress,
+        announce: Callable[[Callable[[], Report]], object] = lambda _report: None,
+    ) -> Report:
+        """Count all results and return their scores; raises SubmissionError with every problem.
+
+        `announce` is called after counting, with the function that computes the scores.
+        """
         counts = self.count(results, WHOLE, progress)
-        return engine_of(self.truth.family).report(self.split, counts)
+        report = functools.partial(engine_of(self.truth.family).report, self.split, counts)
+        announce(report)
+        return report()
 
 
 def phase_scorers(phase: Phase, truths: Mapping[str, SplitTruth], codename: str = "") -> List[Scorer]:

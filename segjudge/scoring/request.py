@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -29,6 +29,7 @@ from segjudge.evaluation_script.runner.parallel import Meanwhile, Part, cores
 from segjudge.evaluation_script.scoring.provenance import numbers_of, provenance
 from segjudge.evaluation_script.scoring.scorer import Scorer, is_packed, phase_scorers
 from segjudge.evaluation_script.values import dataclass
+from segjudge.families import tools_of
 from segjudge.families.truths import TruthSource, open_truth
 from segjudge.report.sentences import HIDDEN
 from segjudge.scoring.scores import ScoredSubmissions, Scores
@@ -38,6 +39,7 @@ from segjudge.system.errors import ArgumentTypeError, OptionError, UsageError
 from segjudge.system.files import name_of
 
 if TYPE_CHECKING:
+    from segjudge.evaluation_script.families.base.reports import Report
     from segjudge.evaluation_script.scoring import Phase
 
 #: The attributes of every protocol's row.
@@ -114,21 +116,44 @@ class PreparedScoring:
         request = self.request and replace(self.request, results=path)
         return replace(self, results=results, scorers=scorers, request=request)
 
-    def score(self, progress: Progress = ignore_progress) -> Scores:
-        """Score in this process and its forks."""
-        with name_results_in_errors(self.results):
-            reports = [scorer.score(self.results, progress) for scorer in self.scorers.values()]
-        for report in reports:
-            report.warnings[:] = [name_results(line, self.results) for line in report.warnings]
-        request = self.request
-        reopen = (lambda: self) if request is None or request.keeps_open else partial(prepare, request)
-        path = request.results if request else self.results
-        return Scores(reports, self.notes, self.provenance() if self.is_identified else {}, path, reopen)
+    @property
+    def has_processes(self) -> bool:
+        """Return True if several processes score."""
+        return any(scorer.rules.jobs > 1 for scorer in self.scorers.values())
 
-    def provenance(self) -> dict[str, Any]:
+    def score(self, progress: Progress = ignore_progress, *, has_verdicts: bool = False) -> Scores:
+        """Score in this process and its forks; with several, others compute digests, and verdicts that take long."""
+        verdicts: dict[str, Meanwhile[str]] = {}
+
+        def begin_verdict(split: str, report: Callable[[], Report]) -> None:
+            tools = tools_of(self.scorers[split].rules.protocol.family)
+            if has_verdicts and self.has_processes and tools.describes_slowly:
+                verdicts[split] = Meanwhile(lambda: tools.describe_loss(report()))
+
+        with ExitStack() as stack:
+            digests = self._find_digests
+            if self.is_identified and self.has_processes and any(map(os.path.isdir, (self.truth, self.results))):
+                digests = stack.enter_context(closing(Meanwhile(digests))).result
+            with name_results_in_errors(self.results):
+                reports = [
+                    scorer.score(self.results, progress, partial(begin_verdict, split))
+                    for split, scorer in self.scorers.items()
+                ]
+            for report in reports:
+                report.warnings[:] = [name_results(line, self.results) for line in report.warnings]
+            request = self.request
+            reopen = (lambda: self) if request is None or request.keeps_open else partial(prepare, request)
+            path = request.results if request else self.results
+            origin = self.provenance(digests()) if self.is_identified else {}
+        return Scores(reports, self.notes, origin, path, reopen, verdicts=verdicts)
+
+    def _find_digests(self) -> tuple[str, str]:
+        return self.digests[0] or digest_of(self.truth), self.digests[1] or digest_of(self.results)
+
+    def provenance(self, digests: tuple[str, str] = ("", "")) -> dict[str, Any]:
         protocols = {split: scorer.rules.protocol for split, scorer in self.scorers.items()}
         limits = numbers_of(next(iter(self.scorers.values())).rules.limits)
-        truth, results = self.digests[0] or digest_of(self.truth), self.digests[1] or digest_of(self.results)
+        truth, results = digests if all(digests) else self._find_digests()
         return provenance(protocols, truth, results, backend().name, limits)
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import field, replace
 from functools import cache, cached_property
 from types import MappingProxyType
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
+    from segjudge.evaluation_script.runner.parallel import Meanwhile
     from segjudge.families.base.tools import ScoringInputs
     from segjudge.report.page import PageOptions, ReportPage
 
@@ -64,6 +66,8 @@ class Scores:
     reopen: Callable[[], ScoringInputs] | None = None
     #: The cost of each kind of failure by split, if saved.
     costs: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    #: The verdicts by split that other processes compute meanwhile.
+    verdicts: dict[str, Meanwhile[str]] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
         return "\n\n".join(format_report(report, compare=False) for report in self.reports)
@@ -221,8 +225,16 @@ class Scores:
                 is_only = stem == "results" and len(self.reports) == 1
                 csv["results.csv" if is_only else f"{stem}-{file_name(report.split)}.csv"] = text
             if outputs.has_verdicts:
-                verdicts[report.split] = tools.describe_loss(report)
+                verdicts[report.split] = self._describe_loss(report)
         return ScoreTexts(tables, limit_warnings(self.warnings), document, results_yaml, csv, verdicts, withheld)
+
+    def _describe_loss(self, report: Report) -> str:
+        """Return the verdict on a split, from another process if that computes it."""
+        meanwhile = self.verdicts.pop(report.split, None)
+        if meanwhile is None:
+            return tools_of(report.protocol.family).describe_loss(report)
+        with closing(meanwhile):
+            return meanwhile.result()
 
     def page(self, *, images: str | os.PathLike[str] = "", budget: int = 6, title: str = "") -> str:
         """Make the page that `report` writes, as HTML.

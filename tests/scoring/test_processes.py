@@ -1,45 +1,40 @@
-"""The number of processes for `auto`: one for files that are counted quickly."""
+"""With several processes, others compute digests and verdicts; the output is that of one process."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from segjudge.cli import main
+from segjudge.evaluation_script.runner import parallel
 from segjudge.scoring import request
 
-MEGABYTE = 1 << 20
 
-
-@pytest.fixture(autouse=True)
-def three_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request, "cores", lambda: 3)
-
-
-def write(path: Path, megabytes: int) -> str:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as file:
-        file.truncate(megabytes * MEGABYTE)
-    return str(path)
-
-
-def test_auto_is_one_process_where_files_are_small(tmp_path: Path) -> None:
-    results, truth = write(tmp_path / "results.zip", 20), write(tmp_path / "truth.zip", 11)
-    assert request.count_processes("auto", results, truth) == 1
-    assert request.count_processes("auto", results, write(tmp_path / "larger.zip", 12)) == 3
-
-
-def test_folders_have_the_bytes_of_all_their_files(tmp_path: Path) -> None:
+@pytest.mark.parametrize("may_fork", [True, False])
+def test_digests_and_verdicts_of_other_processes_are_those_of_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, may_fork: bool
+) -> None:
+    draw = np.random.default_rng(0)
     for number in range(4):
-        write(tmp_path / f"results/a/b{number}/frame.png", 4)
-    (tmp_path / "results/a/again").symlink_to(tmp_path / "results")
-    assert request.count_processes("auto", str(tmp_path / "results"), write(tmp_path / "t", 15)) == 1
-    assert request.count_processes("auto", str(tmp_path / "results"), write(tmp_path / "u", 16)) == 3
-    assert request.count_processes("auto", str(tmp_path / "absent"), str(tmp_path / "t")) == 1
-
-
-def test_a_number_is_kept_and_one_core_has_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    small, large = write(tmp_path / "a", 1), write(tmp_path / "b", 64)
-    assert [request.count_processes(jobs, small, small) for jobs in (None, 1, 5)] == [1, 1, 5]
-    monkeypatch.setattr(request, "cores", lambda: 1)
-    assert request.count_processes("auto", large, large) == 1
+        for folder in ("labels", "predictions"):
+            path = tmp_path / folder / "sequences/08" / folder / f"{number:06d}.label"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(draw.choice(np.array([10, 40, 50], "<u4"), 300).tobytes())
+    begun: list[object] = []
+    meanwhile = request.Meanwhile
+    monkeypatch.setattr(request, "Meanwhile", lambda work: (begun.append(work), meanwhile(work))[1])
+    if not may_fork:
+        monkeypatch.setattr(parallel, "_may_fork", lambda: False)
+    outputs, document = [], tmp_path / "scores.json"
+    for more in ([], ["--json", str(document)]):
+        for jobs in ("1", "2"):
+            begun.clear()
+            command = ["score", str(tmp_path / "predictions"), "--truth", str(tmp_path / "labels")]
+            assert main([*command, "--protocol", "semantic-kitti", "--jobs", jobs, *more]) == 0
+            outputs.append((*capsys.readouterr(), document.read_text() if more else ""))
+            assert len(begun) == (0 if jobs == "1" else 1 + len(more) // 2)
+    assert outputs[0] == outputs[1]
+    assert outputs[2] == outputs[3]
+    assert "Verdict: " in outputs[0][1]

@@ -62,6 +62,7 @@ class UnitTools(FamilyTools, ABC):
     """The toolkit's functions for a family that counts by unit, given its losses."""
 
     limits = "UNIT_LIMITS"
+    describes_slowly = True
     #: The meanings of metrics by their stem, without a number of frames and a category.
     meanings: ClassVar[Mapping[str, str]] = {}
     #: The class in `pictures.py` that locates the segments of a unit; without it, nothing is drawn.
