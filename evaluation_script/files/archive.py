@@ -19,7 +19,7 @@ import zipfile
 import zlib
 from collections import Counter
 from dataclasses import replace
-from typing import BinaryIO, Callable, Dict, FrozenSet, Iterator, NamedTuple, NoReturn, Optional, Tuple, Union
+from typing import Any, BinaryIO, Callable, Dict, FrozenSet, Iterator, NamedTuple, NoReturn, Optional, Tuple, Union
 
 from .inflate import MAGIC, STEP, InflatedStream, PositionedFile, inflate_member
 from .limits import (
@@ -157,6 +157,11 @@ class _FolderFiles(Files):
 
     def _report(self, path: str, fault: str, remedy: str) -> None:
         self._checks.problems.add(Problem(path, fault, remedy))
+
+    def allows(self, limits: ArchiveLimits) -> bool:
+        """Return whether other limits accept the same files under the same names."""
+        sides = (replace(side, send="", smaller="", backslash="") for side in (self._limits, limits))
+        return len({*sides}) == 1 and not any("\\" in name for name in self._paths.values())
 
     def read(self, name: str) -> bytes:
         size = self.sizes[name]
@@ -521,6 +526,31 @@ class FolderElsewhere(str):
 
     def open_files(self, limits: ArchiveLimits) -> Files:
         raise NotImplementedError
+
+
+class ListedFolder(FolderElsewhere):
+    """A folder that was listed before its limits are certain; other limits list it again."""
+
+    __slots__ = ("_files",)
+    _files: _FolderFiles
+
+    @classmethod
+    def list_files(cls, path: str, limits: ArchiveLimits) -> ListedFolder:
+        """List the files of a folder; raises SubmissionError for problems."""
+        return cls.from_files(path, _FolderFiles(path, limits))
+
+    @classmethod
+    def from_files(cls, path: str, files: _FolderFiles) -> ListedFolder:
+        """Return a folder with these files."""
+        folder = cls(path)
+        folder._files = files
+        return folder
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ListedFolder.from_files, (str(self), self._files)
+
+    def open_files(self, limits: ArchiveLimits) -> Files:
+        return self._files if self._files.allows(limits) else _FolderFiles(str(self), limits)
 
 
 #: Advice that is not for hosts.

@@ -22,7 +22,7 @@ from segjudge.evaluation_script.families.base.family import (
 )
 from segjudge.evaluation_script.families.base.truth import AnnotationFile, SplitTruth
 from segjudge.evaluation_script.files import Problem, SubmissionError, name_hint, name_list, printable
-from segjudge.evaluation_script.files.archive import JSON_NAME, UPLOAD
+from segjudge.evaluation_script.files.archive import JSON_NAME, UPLOAD, ListedFolder
 from segjudge.evaluation_script.files.limits import LOCAL_LIMITS
 from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.runner.parallel import Meanwhile, Part, cores
@@ -249,7 +249,9 @@ def prepare(request: ScoreRequest, progress: Progress = ignore_progress) -> Prep
             raise OptionError(f"{option} does not apply to {request.protocol.family}")
     refuse_packed(path)
     digest = digest_of if request.is_identified else lambda _path: ""
-    rules, annotations, digests = _open_truth(path, source, rules, progress, digest)
+    with _list_ahead(path, rules) as find_folder:
+        rules, annotations, digests = _open_truth(path, source, rules, progress, digest)
+        path = find_folder()
     scorers, notes = {}, list(annotations.notes)
     for name, truth_of_split in choose_splits(annotations.splits, source, request.split).items():
         notes += [f"{name}: {note}" for note in truth_of_split.list_oddities(rules.protocol)]
@@ -284,6 +286,23 @@ def _are_large(paths: Iterable[str]) -> bool:
             else:
                 total += os.path.getsize(path)
     return total >= _WORTH_SHARING
+
+
+@contextmanager
+def _list_ahead(path: str, rules: ScoringRules) -> Iterator[Callable[[], str]]:
+    """Yield a function that returns the path of results, after another process has listed their folder meanwhile."""
+    if rules.jobs == 1 or not os.path.isdir(path):
+        yield lambda: path
+        return
+    with closing(Meanwhile(partial(ListedFolder.list_files, path, rules.limits))) as listing:
+
+        def find_folder() -> str:
+            try:
+                return listing.result()
+            except SubmissionError:  # it is raised where results are opened
+                return path
+
+        yield find_folder
 
 
 def _open_truth(
