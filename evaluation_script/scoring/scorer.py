@@ -69,16 +69,15 @@ class Scorer:
         self,
         results: str,
         progress: Progress = ignore_progress,
-        announce: Callable[[Callable[[], Report]], object] = lambda _report: None,
+        announce: Callable[[Accumulator[Any, Any]], object] = lambda _counts: None,
     ) -> Report:
         """Count all results and return their scores; raises SubmissionError with every problem.
 
-        `announce` is called after counting, with the function that computes the scores.
+        `announce` is called with the counts before the scores are computed.
         """
         counts = self.count(results, WHOLE, progress)
-        report = functools.partial(engine_of(self.truth.family).report, self.split, counts)
-        announce(report)
-        return report()
+        announce(counts)
+        return engine_of(self.truth.family).report(self.split, counts)
 
 
 def phase_scorers(phase: Phase, truths: Mapping[str, SplitTruth], codename: str = "") -> List[Scorer]:

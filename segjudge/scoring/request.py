@@ -39,8 +39,9 @@ from segjudge.system.errors import ArgumentTypeError, OptionError, UsageError
 from segjudge.system.files import name_of
 
 if TYPE_CHECKING:
-    from segjudge.evaluation_script.families.base.reports import Report
+    from segjudge.evaluation_script.families.base.accumulator import Accumulator
     from segjudge.evaluation_script.scoring import Phase
+    from segjudge.families.base.unit_tools import UnitLosses
 
 #: The attributes of every protocol's row.
 _OF_PROTOCOLS = ("family", "name")
@@ -122,13 +123,17 @@ class PreparedScoring:
         return any(scorer.rules.jobs > 1 for scorer in self.scorers.values())
 
     def score(self, progress: Progress = ignore_progress, *, has_verdicts: bool = False) -> Scores:
-        """Score in this process and its forks; with several, others compute digests, and verdicts that take long."""
-        verdicts: dict[str, Meanwhile[str]] = {}
+        """Score in this process and its forks; with several, others compute digests and the losses of verdicts."""
+        losses: dict[str, Meanwhile[UnitLosses]] = {}
 
-        def begin_verdict(split: str, report: Callable[[], Report]) -> None:
-            tools = tools_of(self.scorers[split].rules.protocol.family)
-            if has_verdicts and self.has_processes and tools.describes_slowly:
-                verdicts[split] = Meanwhile(lambda: tools.describe_loss(report()))
+        def begin_losses(split: str, counts: Accumulator[Any, Any]) -> None:
+            if has_verdicts and self.has_processes:
+                from segjudge.evaluation_script.families.base.units import UnitAccumulator
+                from segjudge.families.base.unit_tools import UnitTools
+
+                tools = tools_of(self.scorers[split].rules.protocol.family)
+                if isinstance(tools, UnitTools) and isinstance(counts, UnitAccumulator):
+                    losses[split] = Meanwhile(partial(tools.measure_losses, counts))
 
         with ExitStack() as stack:
             digests = self._find_digests
@@ -136,7 +141,7 @@ class PreparedScoring:
                 digests = stack.enter_context(closing(Meanwhile(digests))).result
             with name_results_in_errors(self.results):
                 reports = [
-                    scorer.score(self.results, progress, partial(begin_verdict, split))
+                    scorer.score(self.results, progress, partial(begin_losses, split))
                     for split, scorer in self.scorers.items()
                 ]
             for report in reports:
@@ -145,7 +150,7 @@ class PreparedScoring:
             reopen = (lambda: self) if request is None or request.keeps_open else partial(prepare, request)
             path = request.results if request else self.results
             origin = self.provenance(digests()) if self.is_identified else {}
-        return Scores(reports, self.notes, origin, path, reopen, verdicts=verdicts)
+        return Scores(reports, self.notes, origin, path, reopen, losses=losses)
 
     def _find_digests(self) -> tuple[str, str]:
         return self.digests[0] or digest_of(self.truth), self.digests[1] or digest_of(self.results)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from segjudge.evaluation_script.runner.parallel import Meanwhile
     from segjudge.families.base.tools import ScoringInputs
+    from segjudge.families.base.unit_tools import UnitLosses
     from segjudge.report.page import PageOptions, ReportPage
 
 
@@ -66,8 +67,8 @@ class Scores:
     reopen: Callable[[], ScoringInputs] | None = None
     #: The cost of each kind of failure by split, if saved.
     costs: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    #: The verdicts by split that other processes compute meanwhile.
-    verdicts: dict[str, Meanwhile[str]] = field(default_factory=dict, repr=False)
+    #: The losses by split that other processes compute meanwhile, for verdicts.
+    losses: dict[str, Meanwhile[UnitLosses]] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
         return "\n\n".join(format_report(report, compare=False) for report in self.reports)
@@ -229,12 +230,15 @@ class Scores:
         return ScoreTexts(tables, limit_warnings(self.warnings), document, results_yaml, csv, verdicts, withheld)
 
     def _describe_loss(self, report: Report) -> str:
-        """Return the verdict on a split, from another process if that computes it."""
-        meanwhile = self.verdicts.pop(report.split, None)
-        if meanwhile is None:
-            return tools_of(report.protocol.family).describe_loss(report)
-        with closing(meanwhile):
-            return meanwhile.result()
+        """Return the verdict on a split, from losses that another process computed if any does."""
+        tools, meanwhile = tools_of(report.protocol.family), self.losses.pop(report.split, None)
+        if meanwhile is not None:
+            from segjudge.families.base.unit_tools import UnitTools
+
+            with closing(meanwhile):
+                if isinstance(tools, UnitTools):
+                    return tools.describe_losses(report, meanwhile.result())
+        return tools.describe_loss(report)
 
     def page(self, *, images: str | os.PathLike[str] = "", budget: int = 6, title: str = "") -> str:
         """Make the page that `report` writes, as HTML.

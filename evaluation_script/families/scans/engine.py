@@ -192,10 +192,10 @@ class _ClassMeasures(NamedTuple):
     shown: Array
 
 
-def measure_classes(accumulator: UnitAccumulator[ScanProtocol]) -> _ClassMeasures:
-    """Return the sums of all scans' counts."""
+def measure_classes(accumulator: UnitAccumulator[ScanProtocol], confusion: Optional[Array] = None) -> _ClassMeasures:
+    """Return the sums of all scans' counts; `confusion` is that of all points, if known."""
     protocol = accumulator.protocol
-    table = sum_confusion(accumulator)
+    table = sum_confusion(accumulator) if confusion is None else confusion
     true_points, hits = table.sum(axis=1)[:-1], np.diagonal(table)[:-1]
     union = true_points + table.sum(axis=0)[:-1] - hits
     by_name, segments = {"IoU": hits / np.maximum(union, 1)}, np.zeros((0, 4))

@@ -147,8 +147,6 @@ class FamilyTools:
     endings: ClassVar[Sequence[str]] = ()
     #: A truth names its subsets itself; no file or folder needs their names.
     names_subsets: ClassVar[bool] = False
-    #: `describe_loss` reads the counts of all units, which takes about as long as computing the scores.
-    describes_slowly: ClassVar[bool] = False
 
     def _import_from_family(self, module: str, name: str) -> Any:
         """Return a name of a module in the family's folder; None if it is missing."""

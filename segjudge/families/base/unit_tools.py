@@ -62,7 +62,6 @@ class UnitTools(FamilyTools, ABC):
     """The toolkit's functions for a family that counts by unit, given its losses."""
 
     limits = "UNIT_LIMITS"
-    describes_slowly = True
     #: The meanings of metrics by their stem, without a number of frames and a category.
     meanings: ClassVar[Mapping[str, str]] = {}
     #: The class in `pictures.py` that locates the segments of a unit; without it, nothing is drawn.
@@ -117,10 +116,13 @@ class UnitTools(FamilyTools, ABC):
     def _measure_report(self, report: Report) -> tuple[UnitAccumulator[Any], UnitLosses]:
         """Return the counts and the losses of the metric, or of the mean of several."""
         accumulator = self.counts_of(report)
-        losses = self.measure_losses(accumulator)
+        return accumulator, self._average_losses(self.measure_losses(accumulator))
+
+    def _average_losses(self, losses: UnitLosses) -> UnitLosses:
+        """Return the losses of the metric, or of the mean of several."""
         if self.has_several_losses(losses.kinds):
             losses = replace(losses, by_unit=losses.by_unit / 2, by_category=losses.by_category / 2)
-        return accumulator, losses
+        return losses
 
     def make_sections(self, inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
         from segjudge.report.page import add_bar, link_frames, make_kinds, make_list, make_tables
@@ -316,10 +318,14 @@ class UnitTools(FamilyTools, ABC):
         return [pictures.player] if pictures is not None else []
 
     def describe_loss(self, report: Report) -> str:
+        return self.describe_losses(report, self.measure_losses(self.counts_of(report)))
+
+    def describe_losses(self, report: Report, losses: UnitLosses) -> str:
+        """Return the verdict, given what `measure_losses` returned."""
         from segjudge.report.sentences import LITTLE, count_costly, describe_cost, name_kinds, rank_kinds
         from segjudge.report.tables import format_number
 
-        accumulator, losses = self._measure_report(report)
+        accumulator, losses = self.counts_of(report), self._average_losses(losses)
         metric, noun = self.name_losses(report.protocol)
         kinds = name_kinds(losses.totals(), *self.nouns)
         ranked = rank_kinds(kinds, "" if metric == report.protocol.metrics[0] else metric)

@@ -65,11 +65,11 @@ class _ScanTools(UnitTools):
         )
 
         protocol, units = accumulator.protocol, accumulator.complete_counts()
-        measures = measure_classes(accumulator)
-        batches = [
-            np.stack([tables.sum(axis=2), tables.sum(axis=1), np.diagonal(tables, axis1=1, axis2=2)])
-            for tables in confuse_units(units, protocol)
-        ]
+        batches, confusions = [], []
+        for tables in confuse_units(units, protocol):
+            batches.append(np.stack([tables.sum(axis=2), tables.sum(axis=1), np.diagonal(tables, axis1=1, axis2=2)]))
+            confusions.append(tables.sum(axis=0))
+        measures = measure_classes(accumulator, np.sum(confusions, axis=0))
         true_points, predicted_points, hits = np.concatenate(batches, axis=1)[..., :-1]
         if protocol.panoptic:
             table = accumulator.stack("segments")

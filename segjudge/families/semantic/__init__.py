@@ -50,12 +50,9 @@ class _SemanticTools(UnitTools):
         """Return the loss of the mean IoU: missing and surplus pixels of a class; the sum is 1 - mean."""
         import numpy as np
 
-        from segjudge.evaluation_script.families.semantic.engine import sum_confusion
-
         protocol, units = accumulator.protocol, accumulator.complete_counts()
         classes = protocol.classes
-        missed, surplus = _sum_by_unit(units, protocol)
-        present = sum_confusion(accumulator).sum(axis=1)[:classes]
+        missed, surplus, present = _sum_by_unit(units, protocol)
         union = present + surplus.sum(axis=0)
         averaged = union if protocol.averages_predicted else present
         seen = (averaged > 0) & (np.arange(classes) < (protocol.averaged or classes))
@@ -80,8 +77,8 @@ class _SemanticTools(UnitTools):
         return [make_confusion(names, table, "pixels", about)]
 
 
-def _sum_by_unit(units: Sequence[UnitCounts], protocol: SemanticProtocol) -> tuple[Array, Array]:
-    """Return the missed and the surplus pixels of each class by unit."""
+def _sum_by_unit(units: Sequence[UnitCounts], protocol: SemanticProtocol) -> tuple[Array, Array, Array]:
+    """Return the missed and the surplus pixels of each class by unit, and the true pixels of each class."""
     import numpy as np
 
     from segjudge.evaluation_script.families.base.unit_counts import cut_into_batches, units_of_cells
@@ -89,16 +86,18 @@ def _sum_by_unit(units: Sequence[UnitCounts], protocol: SemanticProtocol) -> tup
     from segjudge.evaluation_script.masks.overlaps import tabulate
 
     end = protocol.classes + 1
-    wrong, start = np.zeros((2, len(units), end)), 0
+    wrong, present, start = np.zeros((2, len(units), end)), np.zeros(end, np.int64), 0
     for batch, keys, pixels in cut_into_batches(units):
         rows, stop = units_of_cells(batch), start + len(batch)
         truth, prediction = (class_indices(labels, protocol) for labels in split_keys(keys))
-        wrong_pixels = np.where(truth == prediction, 0, pixels)
+        is_right = truth == prediction
+        wrong_pixels = np.where(is_right, 0, pixels)
+        present += np.bincount(truth[is_right], pixels[is_right], end).astype(np.int64)
         for sums, side in zip(wrong, (truth, prediction), strict=True):
             sums[start:stop] = tabulate(rows, side, wrong_pixels, (len(batch), end))
         start = stop
     missed, surplus = wrong[:, :, :-1]
-    return missed, surplus
+    return missed, surplus, present[:-1] + missed.sum(axis=0).astype(np.int64)
 
 
 TOOLS = _SemanticTools()
