@@ -219,7 +219,10 @@ def _is_one_object(values: Collection[int]) -> bool:
 
 
 def _one_object(labels: Array) -> Array:
-    _is_one_object(np.unique(labels))
+    values = [labels.min(), labels.max()] if labels.size else []
+    if values and not np.logical_or(labels == values[0], labels == values[1]).all():
+        values = np.unique(labels).tolist()  # sorting all pixels takes most of the time
+    _is_one_object(values)
     return np.not_equal(labels, 0)
 
 
