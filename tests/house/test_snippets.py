@@ -117,6 +117,7 @@ def stage(checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 def environment(stage: Path) -> dict[str, str]:
     return {
         **os.environ,
+        "XDG_CACHE_HOME": str(Path(os.environ[DONE_VARIABLE]).with_name("cache")),
         "PATH": f"{stage / '.bin'}:{os.environ['PATH']}",
         "PYTHONPATH": f"{ROOT}:{stage}",
         "HOME": str(stage),

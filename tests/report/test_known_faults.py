@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import html
 import itertools
 import re
@@ -46,8 +48,15 @@ def score(protocol: str, faults: list[str], folder: Path, seed: int, *, least: b
 
 
 def make_worlds(protocol: str, seed: int) -> tuple[World, np.random.Generator]:
-    benchmark, random = BENCHMARKS[protocol], np.random.default_rng(seed)
-    return make_world(random, 3 if benchmark.frames > 1 else 6, benchmark.frames, benchmark.kinds), random
+    world, random = _make_worlds(seed, BENCHMARKS[protocol].frames, BENCHMARKS[protocol].kinds)
+    return [video.copy() for video in world], copy.deepcopy(random)
+
+
+@functools.lru_cache(maxsize=16)
+def _make_worlds(seed: int, frames: int, kinds: int) -> tuple[World, np.random.Generator]:
+    """Return scenes, which many faults of many benchmarks spoil, and the generator after it."""
+    random = np.random.default_rng(seed)
+    return make_world(random, 3 if frames > 1 else 6, frames, kinds), random
 
 
 def score_worlds(protocol: str, truth_world: World, predicted: World, folder: Path) -> Any:
@@ -370,14 +379,19 @@ def test_of_two_faults_the_verdict_names_the_larger_first_and_a_comparable_one_b
         pair for pair in itertools.combinations(benchmark.faults, 2) if not any({*pair} <= group for group in _ALIKE)
     ]
     random = np.random.default_rng(14)
+
+    def measure(faults: list[str]) -> Any:
+        folder = tmp_path / " ".join(faults)
+        folder.mkdir()
+        return score(protocol, faults, folder, 15, least=least)
+
+    @functools.cache
+    def cost_of(fault: str) -> float:
+        report = measure([fault]).reports[0]
+        return 1 - (report.values[report.protocol.metrics[0]] or 0)
+
     for number in random.permutation(len(pairs))[:PAIRS].tolist():
-        scored = {}
-        for faults in ([pairs[number][0]], [pairs[number][1]], [*pairs[number]]):
-            folder = tmp_path / f"{number} {len(scored)}"
-            folder.mkdir()
-            scored[tuple(faults)] = score(protocol, faults, folder, 15, least=least)
-        *alone, both = scored.values()
-        costs = [1 - (scores.reports[0].values[scores.reports[0].protocol.metrics[0]] or 0) for scores in alone]
+        costs, both = [*map(cost_of, pairs[number])], measure([*pairs[number]])
         larger, smaller = sorted(range(2), key=lambda index: -costs[index])
         verdict = read_verdict(both)
         patterns = [re.compile(pattern_of(fault, benchmark), re.IGNORECASE) for fault in pairs[number]]
