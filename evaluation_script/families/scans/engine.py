@@ -19,8 +19,8 @@ from ..base.family import Values
 from ..base.readings import Reading, switch
 from ..base.suspicions import is_better, judge_agreement, judge_matches, judge_unlabelled
 from ..base.unit_counts import cut_into_batches, tabulate_cells, units_of_cells
-from ..base.units import Shapes, Unit, UnitAccumulator, UnitCounts, unit_engine
-from .files import REMEDY, ScanSubmission, read_truth
+from ..base.units import Shapes, TruthFrame, Unit, UnitAccumulator, UnitCounts, unit_engine
+from .files import REMEDY, ScanFrame, ScanSubmission, read_truth
 from .protocols import GROUPS, LABELS_END, QUALITIES, ScanProtocol
 
 #: The columns of counted segments of a class.
@@ -42,19 +42,49 @@ def _index_classes(protocol: ScanProtocol) -> Array:
 def _count(unit: Unit, submission: ScanSubmission) -> UnitCounts:
     """Count a scan."""
     problems, (frame,) = Problems(), unit.load()
-    values = submission.read(unit.name, frame.size[1], problems)
-    tables = {} if values is None else count_scan(frame.read(), values, submission.protocol)
+    tables = _count_unchecked(unit.name, frame, submission)
+    if tables is None:
+        values = submission.read(unit.name, frame.size[1], problems)
+        tables = {} if values is None else count_scan(frame.read(), values, submission.protocol)
     return UnitCounts(unit.name, tables, problems.first, problems.count)
 
 
-def count_scan(truth: LabelMap, values: Array, protocol: ScanProtocol) -> Dict[str, Array]:
-    """Return the tables of a scan from the true and predicted values of its points."""
+def _count_unchecked(name: str, frame: TruthFrame, submission: ScanSubmission) -> Optional[Dict[str, Array]]:
+    """Return the tables of a scan by the kernel, which checks labels itself; None if something is wrong."""
+    if backend().kernel is None:
+        return None
+    values = submission.read(name, frame.size[1], Problems(), checks_labels=False)
+    if values is None:
+        return None
+    truth = frame.read_unchecked() if isinstance(frame, ScanFrame) else frame.read()
+    return _count_by_kernel(truth, values, submission.protocol)
+
+
+def _count_by_kernel(truth: LabelMap, values: Array, protocol: ScanProtocol) -> Optional[Dict[str, Array]]:
+    """Return the tables of a scan; None without a kernel, or if a label is beyond its tables."""
+    kernel, rules = backend().kernel, _describe_segments(protocol)
+    if kernel is None:
+        return None
     if not protocol.panoptic:
-        return {"cells": _count_labels(truth, values, protocol)}
-    kernel, class_indices = backend().kernel, _index_classes(protocol)
-    tables = kernel and kernel.match_segments(truth.numbers, truth.labels, values, _describe_segments(protocol))
-    if tables:
-        return {"cells": tables[0], "segments": _join_counts(*tables[1:])}
+        numbers, classes = _find_classes(truth, rules)
+        cells = kernel.count_points(numbers, values, classes, (rules.count_of_classes, LABELS_END))
+        return None if cells is None else {"cells": cells}
+    tables = kernel.match_segments(truth.numbers, truth.labels, values, rules)
+    return None if tables is None else {"cells": tables[0], "segments": _join_counts(*tables[1:])}
+
+
+def count_scan(truth: LabelMap, values: Array, protocol: ScanProtocol) -> Dict[str, Array]:
+    """Return the tables of a scan from the true and predicted values of its points, whose labels are checked."""
+    tables = _count_by_kernel(truth, values, protocol)
+    if tables is not None:
+        return tables
+    class_indices, rules = _index_classes(protocol), _describe_segments(protocol)
+    if not protocol.panoptic:
+        numbers, classes = _find_classes(truth, rules)
+        cells = backend().count_points(numbers, values, classes, (rules.count_of_classes, LABELS_END))
+        if cells is None:
+            raise ValueError("has a label that is rejected")
+        return {"cells": cells}
     true, predicted, points = backend().pair_values(truth.numbers, values)
     true = truth.labels_of(true)
     true_labels = class_indices[true & LABEL_MASK]
@@ -68,17 +98,14 @@ def count_scan(truth: LabelMap, values: Array, protocol: ScanProtocol) -> Dict[s
     }
 
 
-def _count_labels(truth: LabelMap, values: Array, protocol: ScanProtocol) -> Array:
-    """Return the keys of true classes and predicted labels, and how many points have both."""
-    numbers, (classes, count, *_) = truth.numbers, _describe_segments(protocol)
-    if truth.labels is not None:
-        classes = classes[truth.labels & LABEL_MASK]
-        if len(classes) > LABEL_MASK:
-            numbers, classes = classes[numbers].astype(np.uint32), np.arange(count + 1, dtype=np.uint16)
-    cells = backend().count_points(numbers, values, classes, (count, LABELS_END))
-    if cells is None:
-        raise ValueError("has a label that is rejected")
-    return cells
+def _find_classes(truth: LabelMap, rules: SegmentRules) -> Tuple[Array, Array]:
+    """Return the numbers of a scan's points, and the class of each number or of its lower bits."""
+    if truth.labels is None:
+        return truth.numbers, rules.classes
+    classes = rules.classes[truth.labels & LABEL_MASK]
+    if len(classes) <= LABEL_MASK:
+        return truth.numbers, classes
+    return classes[truth.numbers].astype(np.uint32), np.arange(rules.count_of_classes + 1, dtype=np.uint16)
 
 
 @lru_cache(maxsize=None)

@@ -7,8 +7,9 @@ by its sequence and its file, 08/000000.
 from __future__ import annotations
 
 import os
+from dataclasses import field
 from functools import partial
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Callable, Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from ...files.limits import Files
 from ...files.problems import Flaw, HostError, Problems, name_list, quantity
 from ...masks.overlaps import LabelMap
 from ...masks.stack import Array
+from ...values import dataclass
 from ..base.truth import DEFAULT_SPLIT
 from ..base.units import FilesOfUnits, TruthFrame, Unit, UnitTruth, guard_reading, open_dataset
 from .protocols import LABELS_END, LAYOUT, ScanProtocol
@@ -63,31 +65,43 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
     return UnitTruth(ScanProtocol.family, LAYOUT, {}, units)
 
 
+@dataclass(frozen=True)
+class ScanFrame(TruthFrame):
+    """A scan of a published truth."""
+
+    #: Reads its points without a check of their labels.
+    read_unchecked: Callable[[], LabelMap] = field(repr=False)
+
+
 def _load_scan(files: Files, name: str, member: str) -> List[TruthFrame]:
     points = files.sizes[member] // _POINT
 
-    def read() -> LabelMap:
+    def read_unchecked() -> LabelMap:
         return LabelMap(_read_values(files, member, points).reshape(1, points))
 
-    return [TruthFrame(name.partition("/")[2], (1, points), [], guard_reading(member, read))]
+    def read() -> LabelMap:
+        scan = read_unchecked()
+        check_labels(scan.numbers)
+        return scan
+
+    readers = guard_reading(member, read), guard_reading(member, read_unchecked)
+    return [ScanFrame(name.partition("/")[2], (1, points), [], *readers)]
 
 
 def _read_values(files: Files, member: str, points: int) -> Array:
-    """Return the 32 bits of each point; the length is checked before decompression."""
+    """Return the 32 bits of each point, with any labels; the length is checked before decompression."""
     size = files.sizes[member]
     if size != points * _POINT:
         size_text = quantity(size // _POINT, "point") if size % _POINT == 0 else quantity(size, "byte")
         raise Flaw(
             f"holds {size_text}; the scan has {quantity(points, 'point')} of 4 bytes", "Send a label for every point"
         )
-    values = np.frombuffer(files.read(member), "<u4")
-    check_labels(values)
-    return values
+    return np.frombuffer(files.read(member), "<u4")
 
 
 def check_labels(values: Array) -> None:
     """Raise a Flaw if a point has a label beyond all tables of the benchmark."""
-    if int(np.bitwise_or.reduce(values)) & 0xFFFF < LABELS_END:  # which no label exceeds
+    if int(np.bitwise_or.reduce(values, axis=None)) & 0xFFFF < LABELS_END:  # which no label exceeds
         return
     greatest = int((values & 0xFFFF).max())
     if greatest >= LABELS_END:
@@ -114,15 +128,18 @@ class ScanSubmission(FilesOfUnits):
             if name:
                 yield name, member
 
-    def read(self, name: str, points: int, problems: Problems) -> Optional[Array]:
+    def read(self, name: str, points: int, problems: Problems, *, checks_labels: bool = True) -> Optional[Array]:
         """Return the 32 bits of each point of a scan; None if its file has a problem."""
 
         def read_values(member: str) -> Array:
             values = _read_values(self.files, member, points)
+            if checks_labels:
+                check_labels(values)
             if not self.exchanges_halves:
                 return values
             exchanged = values >> np.uint32(16) | values << np.uint32(16)
-            check_labels(exchanged)
+            if checks_labels:
+                check_labels(exchanged)
             return exchanged
 
         return self.read_member(name, read_values, problems)
