@@ -246,9 +246,9 @@ def find_ends(masks: Sequence[Array], sides: Sequence[Boxes], chosen: Tuple[int,
     return [[end for extent in box for end in (extent.start, extent.stop)] for box in boxes]
 
 
-def choose_step(voxels: int) -> int:
+def choose_step(voxels: int, limit: int = _MOST_SAMPLED) -> int:
     """Return the distance, along each axis, of few enough of a volume's voxels."""
-    return next(step for step in count(1) if voxels <= _MOST_SAMPLED * step * step * step)
+    return next(step for step in count(1) if voxels <= limit * step * step * step)
 
 
 def _trim_box(labels: Array, box: Box, chosen: Tuple[int, ...]) -> Box:

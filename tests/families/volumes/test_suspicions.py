@@ -358,6 +358,20 @@ def test_a_shift_of_noisy_volumes_is_named_if_nearly_all_move_alike() -> None:
 
 
 @pytest.mark.parametrize("axis", range(3))
+@pytest.mark.parametrize("step", [-1, 1])
+def test_a_shift_of_one_voxel_is_named_although_a_poor_method_loses_little_by_it(step: int, axis: int) -> None:
+    coarse = tuple(slice(None, None, 2 if side == axis else 1) for side in range(3))
+    cases = {case: labels[coarse] for case, labels in BODIES.items()}
+    sent = {case: waver(labels, seed, 0.2) for seed, (case, labels) in enumerate(cases.items())}
+    assert list_suspicions(sent, cases) == []
+    (line,) = list_suspicions({case: np.roll(labels, step, axis) for case, labels in sent.items()}, cases)
+    assert f"volumes look moved by this many voxels: {step} along {'zyx'[axis]}: corrected, Dice over all" in line
+    before, after = (float(line.partition(word)[2][:4]) for word in ("instead of ", "would be "))
+    assert 0.6 < before < 0.85
+    assert after < 1.15 * before
+
+
+@pytest.mark.parametrize("axis", range(3))
 def test_one_mirrored_case_is_named_although_it_scores_well(axis: int) -> None:
     z, y, x = np.mgrid[:24, :24, :24]
     organ = (((z - 12.5) / 8) ** 2 + ((y - 12.5) / 8) ** 2 + ((x - 12.5) / 8) ** 2 < 1).astype(np.uint8)
