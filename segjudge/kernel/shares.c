@@ -375,8 +375,11 @@ static int find_square(measured *items, int64_t count, double nearer, double low
     if (nearer >= low)
         return SJ_FULL;
     count = narrow(items, count, low, high, &nearer);
-    qsort(items, (size_t)count, sizeof *items, compare_squares);
-    int64_t first = 0;
+    int64_t alike = 1, first = 0;
+    while (alike < count && items[alike].square == items[0].square)
+        alike++;
+    if (alike < count)
+        qsort(items, (size_t)count, sizeof *items, compare_squares);
     for (; first < count && nearer + items[first].area < low; first++)
         nearer += items[first].area;
     if (first == count)

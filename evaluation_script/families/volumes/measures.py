@@ -103,7 +103,8 @@ class RegionOfCase:
     @property
     def _is_scattered(self) -> bool:
         """Most places need no distance: they are many, and no measure averages over them."""
-        return _BY_ELEMENTS.intersection(self.protocol.measures) <= {"HD95"} and len(self.surfaces[1]) > MOST_MEASURED
+        is_averaged = not _BY_ELEMENTS.intersection(self.protocol.measures) <= {"HD95"}
+        return not is_averaged and max(map(len, self.surfaces)) > MOST_MEASURED
 
     @cached_property
     def nsd(self) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from segjudge.evaluation_script.families.volumes import boxes, components, distances, surfaces
+from segjudge.evaluation_script.families.volumes import boxes, components, distances, measures, surfaces
 from segjudge.evaluation_script.families.volumes.boxes import count_by_planes, find_boxes, select_labels
 from segjudge.evaluation_script.families.volumes.components import Runs, find_components, find_runs, name_components
 from segjudge.evaluation_script.families.volumes.distances import find_distances
@@ -257,6 +257,21 @@ def test_thousands_of_scattered_places_are_as_far_as_numpy_measures(seed: int, m
     compare(monkeypatch, lambda: np.float64(surfaces.share_near(listed, spacing, tolerance)))
     monkeypatch.setattr(surfaces, "MOST_MEASURED", 100)
     compare(monkeypatch, lambda: np.float64(surfaces.distance_by_places(listed, spacing, 95)))
+
+
+@pytest.mark.parametrize("is_true", [False, True])
+def test_noise_of_either_side_is_measured_as_all_distances_say(is_true: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw, protocol = np.random.default_rng(7), VOLUME_PROTOCOLS["volumes"]
+    sides = np.zeros((2, 40, 50, 60), np.uint8)
+    sides[0, 5:20, 10:30, 10:40], sides[1, 6:22, 10:29, 12:41] = 1, 1
+    sides[1 - is_true][draw.random(sides.shape[1:]) < 0.05] = 1
+    monkeypatch.setattr(measures, "MOST_MEASURED", 1 << 62)
+    wanted = count_case(*sides, (0.8, 0.8, 1.5), protocol)["values"].tolist()
+    for most in (0, 1 << 14):
+        monkeypatch.setattr(measures, "MOST_MEASURED", most)
+        monkeypatch.setattr(surfaces, "MOST_MEASURED", most)
+        values = compare(monkeypatch, lambda: count_case(*sides, (0.8, 0.8, 1.5), protocol)["values"])
+        assert values.tolist() == wanted
 
 
 @pytest.mark.parametrize("seed", range(12))
