@@ -1,7 +1,8 @@
 /* The surface of a mask and places of another one -> the distance to them within which a share of its area lies.
  *
- * That needs the distances of few places: the distances of blocks of voxels bound those of all. Bounds may round, because
- * they are widened; distances that decide are exact. */
+ * That needs the distances of few places: if most are only a few steps away, those between two squares that a sample
+ * shows; otherwise the distances of blocks of voxels bound those of all. Bounds may round, because they are widened;
+ * distances that decide are exact. */
 #include "windows.h"
 
 #include <math.h>
@@ -101,7 +102,8 @@ static inline void find_row(const surface *all, int32_t place, int is_first, row
 static int add_areas(surface *all)
 {
     const sj_list *places = &all->places;
-    int64_t end = places->depth * places->height * places->width, cells = all->blocks[0] * all->blocks[1] * all->blocks[2];
+    int64_t end = places->depth * places->height * places->width;
+    int64_t cells = all->blocks[0] * all->blocks[1] * all->blocks[2];
     row of = {0, 0, 0, 0};
     for (int64_t i = 0; i < places->count; i++) {
         int32_t place = places->at[i];
@@ -150,7 +152,8 @@ static void evaluate(const envelope *of, int64_t blocks, double unit, float *out
 }
 
 /* Write the squares of the steps along x from the centres of blocks to the nearest target of a row that has some. */
-static void measure_row(const int32_t *target, const int32_t *end, int64_t start, int64_t blocks, double unit, double *out)
+static void
+measure_row(const int32_t *target, const int32_t *end, int64_t start, int64_t blocks, double unit, double *out)
 {
     double before = (double)(*target - start), behind = before;
     for (int64_t block = 0; block < blocks; block++) {
@@ -166,7 +169,8 @@ static void measure_row(const int32_t *target, const int32_t *end, int64_t start
 }
 
 /* Write the least squares in a plane (y, x) with targets; return the position of the next plane's first target. */
-static int64_t measure_plane(const surface *all, int64_t z, int64_t next, double *rows, int32_t *numbers, envelope *lower, float *out)
+static int64_t measure_plane(
+    const surface *all, int64_t z, int64_t next, double *rows, int32_t *numbers, envelope *lower, float *out)
 {
     const sj_list *targets = &all->targets;
     int64_t width = targets->width, blocks = all->blocks[2], end = (z + 1) * targets->height * width, count = 0;
@@ -270,7 +274,8 @@ static double estimate(const surface *all, double *error)
     for (int64_t block = 0, any = 0; block < cells; block++)
         if (all->sums[block] > 0) {
             float distance = all->distances[block];
-            least = any && least < distance ? least : distance, greatest = any && greatest > distance ? greatest : distance;
+            least = any && least < distance ? least : distance;
+            greatest = any && greatest > distance ? greatest : distance;
             any = 1;
         }
     double width = ((double)greatest - least) / (BINS - 1);
@@ -294,7 +299,8 @@ static int list_open(surface *all, double least, double greatest, double radius)
     float offsets[VOXELS];
     row of = {0, 0, 0, 0};
     for (int64_t i = 0; i < VOXELS; i++) {
-        double x = ((double)(i % SIDE) - HALF) * all->spacing[0], y = ((double)(i / SIDE % SIDE) - HALF) * all->spacing[1];
+        double x = ((double)(i % SIDE) - HALF) * all->spacing[0];
+        double y = ((double)(i / SIDE % SIDE) - HALF) * all->spacing[1];
         double z = ((double)(i / SIDE / SIDE) - HALF) * all->spacing[2];
         offsets[i] = (float)((1 + MARGIN) * root_of(x * x + y * y + z * z));
     }
@@ -390,7 +396,8 @@ static int find_square(measured *items, int64_t count, double nearer, double low
     return nearer >= high ? SJ_FINE : SJ_FULL;
 }
 
-/* Measure the places that may be as far as some distances, and find the square of the one within which the share lies. */
+/* Measure the places that may be as far as some distances, and find the square of the one within which the share
+ * lies. */
 static int measure_between(const surface *all, double least, double greatest, double *square)
 {
     const sj_list *places = &all->places;
@@ -412,8 +419,8 @@ static int measure_between(const surface *all, double least, double greatest, do
     }
     const double numbers[4] = {all->spacing[0], all->spacing[1], all->spacing[2], 1.7e308};
     if (status == SJ_FINE)
-        status = sj_squares(queries, count, all->targets.at, all->targets.count, places->depth, places->height, places->width,
-                            numbers, squares);
+        status = sj_squares(queries, count, all->targets.at, all->targets.count, places->depth, places->height,
+                            places->width, numbers, squares);
     if (status == SJ_FINE) {
         for (int64_t i = 0; i < count; i++)
             items[i].square = squares[i];
@@ -530,7 +537,8 @@ static int find_near(const surface *all, double share, double *square)
  * by its code. Return SJ_FULL if rounding could decide which place has it. */
 SJ_EXPORT int sj_share(
     const int32_t *places, const uint8_t *codes, int64_t place_count, const int32_t *targets, int64_t target_count,
-    int64_t depth, int64_t height, int64_t width, const double *spacing, const double *areas, double share, double *square)
+    int64_t depth, int64_t height, int64_t width, const double *spacing, const double *areas, double share,
+    double *square)
 {
     surface all = {.places = {depth, height, width, place_count, places, NULL},
                    .targets = {depth, height, width, target_count, targets, NULL},
