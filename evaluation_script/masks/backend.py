@@ -360,11 +360,12 @@ class CompiledBackend(NumpyBackend):
         self._spare = _Spare()
 
     def read_labels(self, data: bytes, size: Size) -> Array:
-        labels = self.kernel.read_png(data, size, colours=False)
+        deep = png.sample_kind_of(data) == (16, png.GREY)
+        labels = self.kernel.read_png(data, size, np.uint16 if deep else np.uint8)
         return super().read_labels(data, size) if labels is None else labels
 
     def read_codes(self, data: bytes, size: Size) -> Array:
-        codes = self.kernel.read_png(data, size, colours=True)
+        codes = self.kernel.read_png(data, size, np.uint32)
         return super().read_codes(data, size) if codes is None else codes
 
     def read_objects(self, files: Files, names: List[str], size: Size, limit: int) -> Tuple[Stacks, List[Problem]]:

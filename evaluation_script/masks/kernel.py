@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from dataclasses import replace
 from functools import lru_cache
-from typing import Callable, List, Optional, Tuple, Union
+from typing import Callable, List, Optional, Tuple, Type, Union
 
 import numpy as np
 
@@ -96,10 +96,13 @@ class Kernel(VolumeKernel):
         out = np.empty(words.shape, np.uint64)
         return out if self.library.sj_grow(words, *words.shape, halves, len(halves), out) == FINE else None
 
-    def read_png(self, data: bytes, size: Size, *, colours: bool) -> Optional[Array]:
-        """Return each pixel's byte, or red + 256 × green + 65,536 × blue, of a PNG; None for unusual ones."""
-        numbers = np.empty(size, np.uint32 if colours else np.uint8)
-        status = self.library.sj_read_png(data, len(data), *size, colours, numbers)
+    def read_png(self, data: bytes, size: Size, kind: Type[np.generic] = np.uint8) -> Optional[Array]:
+        """Return each pixel's byte, or grey of 16 bits, or red + 256 × green + 65,536 × blue as 32 bits.
+
+        The kind of number must be that of the PNG; None for unusual ones.
+        """
+        numbers = np.empty(size, kind)
+        status = self.library.sj_read_png(data, len(data), *size, numbers.itemsize, numbers)
         return numbers if status == FINE else None
 
     def label_pairs(self, truth: Array, prediction: Array) -> Optional[Tuple[Array, Array]]:

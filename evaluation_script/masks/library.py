@@ -20,7 +20,7 @@ from .run_lengths import pack_texts, spans_of
 from .stack import Size, Stack
 
 #: The value that a library's `sj_abi` must return.
-_ABI = 37
+_ABI = 38
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library in this folder, beside a file with its checksum.
@@ -169,9 +169,9 @@ def _as_lists(reply: object) -> object:
     return [_as_lists(item) for item in reply] if isinstance(reply, (list, tuple, np.ndarray)) else reply
 
 
-def _png(size: Size, colour: int, rows: bytes) -> bytes:
-    """Return an 8-bit PNG with these rows, each preceded by its filter number."""
-    header = struct.pack(">IIBBBBB", size[1], size[0], 8, colour, 0, 0, 0)
+def _png(size: Size, colour: int, rows: bytes, depth: int = 8) -> bytes:
+    """Return a PNG with these rows, each preceded by its filter number."""
+    header = struct.pack(">IIBBBBB", size[1], size[0], depth, colour, 0, 0, 0)
     chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
     return png.SIGNATURE + b"".join(
         struct.pack(">I", len(body)) + kind + body + struct.pack(">I", crc32(kind + body)) for kind, body in chunks
@@ -190,8 +190,10 @@ def _frames(kernel: Kernel) -> _Answers:
     yield full.words, [[[(1 << 64) - 1, 0x3F]] * 2]
     # Two colours, the second filtered by Sub, and their row again by Up; then an invalid filter.
     colours = bytes([1, 1, 2, 3, 1, 1, 255, 2, *[0] * 6])
-    yield kernel.read_png(_png((2, 2), 2, colours), (2, 2), colours=True), [[0x030201, 0x020302]] * 2
-    yield kernel.read_png(_png((2, 2), 2, b"\7" * 14), (2, 2), colours=True), None
+    yield kernel.read_png(_png((2, 2), 2, colours), (2, 2), np.uint32), [[0x030201, 0x020302]] * 2
+    yield kernel.read_png(_png((2, 2), 2, b"\7" * 14), (2, 2), np.uint32), None
+    # Greys of 16 bits, the second filtered by Sub.
+    yield kernel.read_png(_png((1, 2), png.GREY, bytes([1, 1, 2, 3, 255]), 16), (1, 2), np.uint16), [[0x0102, 0x0401]]
     neighbour = Stack(np.array([[[0x38]]], np.uint64), 1, 1, (2, 70))
     counts = kernel.compare([(stack, neighbour), (stack, stack)], ((-1, 0, 0), (0, -1, 1), (1, 0, 0)))
     yield counts, [[[11], [3], [1], [11], [5], [5], [5]], [[11]] * 7]

@@ -265,7 +265,7 @@ static int pack_row(packer *one, const uint8_t *row, const uint64_t *marks)
 
 static int pack_png(sj_frames *all, int64_t frame, sj_png *png)
 {
-    if (png->channels != 1)
+    if (png->channels != 1 || png->depth > 8)
         return SJ_BAD_DATA;
     packer one = begin_frame(all, frame);
     int status = SJ_FINE, is_byte = png->depth == 8;

@@ -290,11 +290,18 @@ static inline int64_t zeros(const uint8_t *bytes, int64_t count)
 /* Repeat the pixel on the left. */
 INLINE void repeat_left(uint8_t *row, int64_t count, const int step)
 {
+    int64_t i = 0;
     if (step == 1)
         memset(row, row[-1], (size_t)count);
-    else
-        for (int64_t i = 0; i < count; i++)
-            row[i] = row[i - step];
+    else if (step != 3) {
+        uint8_t pixels[8];
+        for (int j = 0; j < 8; j++)
+            pixels[j] = row[j % step - step];
+        for (; i + 8 <= count; i += 8)
+            memcpy(row + i, pixels, 8);
+    }
+    for (; step != 1 && i < count; i++)
+        row[i] = row[i - step];
 }
 
 #ifdef __SSE2__
@@ -444,10 +451,11 @@ INLINE void undo(uint8_t *row, int filter, const uint8_t *residuals, const uint8
         add_guesses(row, residuals, above, count, step);
 }
 
-static void undo_row(uint8_t *row, int filter, const uint8_t *residuals, const uint8_t *above, int64_t count, int channels)
+static void undo_row(uint8_t *row, int filter, const uint8_t *residuals, const uint8_t *above, int64_t count, int pixel_bytes)
 {
-    switch (channels) {
+    switch (pixel_bytes) {
     case 1: undo(row, filter, residuals, above, count, 1); break;
+    case 2: undo(row, filter, residuals, above, count, 2); break;
     case 3: undo(row, filter, residuals, above, count, 3); break;
     default: undo(row, filter, residuals, above, count, 4);
     }
@@ -484,7 +492,7 @@ static int read_row(sj_png *png, const uint8_t *source)
                 row[SJ_BLOCK * block + i] = (uint8_t)(row[SJ_BLOCK * block + i] + residuals[i]);
         }
     else if (filter) {
-        undo_row(png->space, filter, bytes, row, count, png->channels);
+        undo_row(png->space, filter, bytes, row, count, png->pixel_bytes);
         png->has_changed = sj_update_row(row, png->space, count, png->changed);
     }
     png->checksum[1] = (png->checksum[1] + (uint64_t)(count + 1) * png->checksum[0] + png->row_sums[1]) % ADLER;
@@ -535,8 +543,9 @@ static int read_header(sj_png *png, const uint8_t *body)
     png->channels = colour < 7 ? channels[colour] : 0;
     if (number_at(body) != png->width || number_at(body + 4) != png->height || !png->channels)
         return 0;
-    if (depth != 8 && (png->channels != 1 || (depth != 1 && depth != 2 && depth != 4)))
+    if (depth == 16 ? colour != 0 : depth != 8 && (png->channels != 1 || (depth != 1 && depth != 2 && depth != 4)))
         return 0;
+    png->pixel_bytes = depth == 16 ? 2 : png->channels;
     return !body[10] && !body[11] && !body[12];
 }
 

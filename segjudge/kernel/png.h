@@ -9,7 +9,7 @@
 
 typedef struct {
     int64_t height, width, row_bytes, blocks;
-    int depth, channels;
+    int depth, channels, pixel_bytes; /* at least 1 */
     uint8_t *row;      /* the latest row without its filter */
     uint64_t *changed; /* a bit for each block: whether it differs from the previous row, at first from zeros */
     int has_changed;
@@ -24,7 +24,8 @@ typedef struct {
 /* Copy bytes over the previous row; mark the blocks that change, and return whether any does. */
 int sj_update_row(uint8_t *row, const uint8_t *bytes, int64_t count, uint64_t *changed);
 
-/* Open a non-interlaced PNG of this size, with grey levels or indices of 1 to 8 bits, or 3 or 4 channels of 8 bits.
+/* Open a non-interlaced PNG of this size, with grey levels or indices of 1 to 8 bits, grey levels of 16, or
+ * 3 or 4 channels of 8 bits.
  *
  * Return SJ_BAD_DATA for other or invalid files. Close it in any case. */
 int sj_png_open(sj_png *png, const uint8_t *data, int64_t length, int64_t height, int64_t width);

@@ -72,13 +72,14 @@ def test_pictures_are_read_alike_without_instructions_of_some_processors(flag: s
     generator = random.Random(1)
     for _ in range(300):
         size = generator.choice([(9, 70), (2, 9000), (generator.randrange(1, 30), generator.randrange(1, 300))])
-        colour = generator.choice([0, 0, 2, 6])
-        data = picture(generator, *size, 8, colour)
+        depth, colour = generator.choice([(8, 0), (16, 0), (8, 2), (8, 6)])
+        data = picture(generator, *size, depth, colour)
+        wide = 4 if colour else depth // 8
         results = []
         for kernel in libraries:
-            out = np.zeros(size, np.uint32 if colour else np.uint8)
+            out = np.zeros(size, f"<u{wide}")
             sides = (ctypes.c_int64(number) for number in (len(data), *size))
-            status = kernel.sj_read_png(data, *sides, ctypes.c_int32(colour > 0), ctypes.c_void_p(out.ctypes.data))
+            status = kernel.sj_read_png(data, *sides, ctypes.c_int32(wide), ctypes.c_void_p(out.ctypes.data))
             results.append((status, out.tobytes()))
         assert results[0] == results[1]
         statuses.append(results[0][0])
