@@ -67,9 +67,12 @@ def _check_modules(bundle: Bundle, folder: str, texts: dict[str, bytes]) -> Bund
             fault = f"is not Python {PINNED_PYTHON} ({module.error})"
             problems.append((name, breaks_later(subject, fault, "Correct it")))
     # Modules import each other by bare names if a search path is set, or if pip installs them.
-    extends_path = any(re.search(rb"sys\.path|\bpip\b", text) for text in texts.values())
+    extends_path = any(
+        b"sys.path" in text or (b"pip" in text and re.search(rb"\bpip\b", text)) for text in texts.values()
+    )
+    packages = {folder, *(file.split("/", 1)[0].removesuffix(".py") for file in texts)} - set(sys.stdlib_module_names)
     for name, module in modules.items():
-        faults = _check_imports(folder, name, module.imports, texts, extends_path=extends_path)
+        faults = _check_imports(folder, name, module.imports, texts, set() if extends_path else packages)
         problems += [(name, problem) for problem in faults]
     loaded = set(texts) if extends_path or not bundle.is_foreign else _find_reached_files(modules)
     for name, problem in problems:
@@ -77,13 +80,12 @@ def _check_modules(bundle: Bundle, folder: str, texts: dict[str, bytes]) -> Bund
 
 
 def _check_imports(
-    folder: str, importer: str, imports: tuple[ImportedName, ...], texts: dict[str, bytes], *, extends_path: bool
+    folder: str, importer: str, imports: tuple[ImportedName, ...], texts: dict[str, bytes], packages: set[str]
 ) -> BundleProblems:
-    modules = {file.split("/", 1)[0].removesuffix(".py") for file in texts}
+    """Yield problems of a module's imports; `packages` are the script's packages that no search path leads to."""
     for imported in imports:
         subject = f"{folder}/{importer}:{imported.line}"
-        is_of_bundle = imported.package in (*modules, folder) and imported.package not in sys.stdlib_module_names
-        if is_of_bundle and imported.is_certain and not extends_path:
+        if imported.package in packages and imported.is_certain:
             fault = f"imports {imported.name} absolutely, but EvalAI's worker cannot find that module"
             dotted = imported.name.removeprefix(f"{folder}.")
             yield breaks_later(subject, fault, f"Write it with a dot: from .{dotted} import …")
