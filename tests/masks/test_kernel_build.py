@@ -57,6 +57,16 @@ def test_it_is_compiled_once_and_again_when_the_sources_change(tmp_path: Path, m
     assert {path.name for path in library.folder.iterdir()} == {library.path.name, library.checksum.name}
 
 
+@pytest.mark.parametrize(("setting", "is_warned"), [("damaged.so", True), ("off", False)])
+def test_score_warns_of_a_kernel_that_cannot_be_used(setting: str, is_warned: bool, tmp_path: Path) -> None:
+    for name in ("damaged.so", "damaged.so.sha256"):
+        (tmp_path / name).write_bytes(b"damaged")
+    variables = {**os.environ, "SEGJUDGE_KERNEL": str(tmp_path / setting) if is_warned else setting}
+    words = ["-m", "segjudge", "score", "examples/sequences-dev", "--phase", "sequences-dev"]
+    done = subprocess.run([sys.executable, *words], cwd=ROOT, env=variables, capture_output=True, text=True, check=True)
+    assert ("because the kernel cannot be used" in done.stderr) == is_warned
+
+
 @needs_compiler
 @pytest.mark.parametrize("flag", ["-U__SSE2__", "-DSJ_PLAIN"])
 def test_pictures_are_read_alike_without_instructions_of_some_processors(flag: str, tmp_path: Path) -> None:
