@@ -18,8 +18,6 @@ from segjudge.platforms.rules.problems import WARNING, BundleProblems, breaks_la
 from .opened_bundle import Bundle, escapes
 
 _INIT = "__init__.py"
-#: The Python of EvalAI's worker.
-_WORKER_VERSION = (3, 9)
 #: The worker, in the words of environment markers.
 _WORKER = {
     "python_version": PINNED_PYTHON,
@@ -60,7 +58,8 @@ def check_script(bundle: Bundle) -> BundleProblems:
 
 def _check_modules(bundle: Bundle, folder: str, texts: dict[str, bytes]) -> BundleProblems:
     """Yield problems of imports; only warnings for modules that the worker does not load."""
-    modules, problems = parse_modules(texts, _WORKER_VERSION), []
+    major, minor = map(int, PINNED_PYTHON.split("."))
+    modules, problems = parse_modules(texts, (major, minor)), []
     for name, module in modules.items():
         if module.error:
             subject = f"{folder}/{name}" + (f":{module.line}" if module.line else "")
