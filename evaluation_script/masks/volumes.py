@@ -133,10 +133,8 @@ class VolumeKernel:
 
         It is infinite if its square is not below the limit.
         """
-        if queries.dtype != np.int32 or places.dtype != np.int32:
-            return None
-        squares, numbers = np.zeros(len(queries)), np.array([*spacing, limit])
-        status = self.library.sj_squares(queries, len(queries), places, len(places), *shape, numbers, squares)
+        squares = np.zeros(len(queries))
+        status = _answer(self.library.sj_squares, queries, places, shape, (*spacing, limit), squares)
         return np.sqrt(squares, out=squares) if status == FINE else None
 
     def flag_near(
@@ -151,12 +149,9 @@ class VolumeKernel:
 
         Both are positions in a volume, in its order.
         """
-        if queries.dtype != np.int32 or places.dtype != np.int32:
-            return None
-        flags, numbers = np.empty(len(queries), bool), np.array([*spacing, limit])
-        volume = queries, len(queries), places, len(places), *shape, numbers
-        status = self.library.sj_near_places(*volume, flags.view(np.uint8))
-        return flags if status == FINE else None
+        flags = np.empty(len(queries), np.uint8)
+        status = _answer(self.library.sj_near_places, queries, places, shape, (*spacing, limit), flags)
+        return flags.view(bool) if status == FINE else None
 
     def find_share(
         self,
@@ -178,6 +173,20 @@ class VolumeKernel:
         square, volume = np.zeros(1), (*shape, np.array(spacing), areas, share)
         status = self.library.sj_share(places, codes, len(places), targets, len(targets), *volume, square)
         return math.sqrt(square[0]) if status == FINE else None
+
+
+def _answer(
+    answer: Callable[..., int],
+    queries: Array,
+    places: Array,
+    shape: Tuple[int, ...],
+    numbers: Tuple[float, ...],
+    answers: Array,
+) -> Optional[int]:
+    """Write the answers to queries by places of a volume; return the status, None if positions have another type."""
+    if queries.dtype != np.int32 or places.dtype != np.int32:
+        return None
+    return answer(queries, len(queries), places, len(places), *shape, np.array(numbers), answers)
 
 
 def _fill_lists(fill: Callable[..., int], lists: Tuple[Array, ...], limit: int) -> Tuple[int, int]:

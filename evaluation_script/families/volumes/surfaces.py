@@ -272,8 +272,8 @@ def share_near(surfaces: Tuple[Places, Places], spacing: Spacing, tolerance: flo
     """Return NSD by the surfaces of truth and prediction; only places near both sides are measured."""
     areas = list_areas(spacing)
     total = add([sum_areas(side.values, areas) for side in surfaces])
-    near = [_flag_near(surfaces[index], surfaces[1 - index], spacing, tolerance) for index in range(2)]
-    if all(flags is not None for flags in near):
+    near = _flag_near(surfaces, spacing, tolerance)
+    if near is not None:
         return add([sum_areas(side.values[flags], areas) for side, flags in zip(surfaces, near)]) / total
     truth, prediction = surfaces
     prediction = prediction.within(truth.box_within(tolerance, spacing))
@@ -284,8 +284,8 @@ def share_near(surfaces: Tuple[Places, Places], spacing: Spacing, tolerance: flo
     return add([side.choose(side.distances <= tolerance).total for side in sides]) / total
 
 
-def _flag_near(places: Places, targets: Places, spacing: Spacing, tolerance: float) -> Optional[Array]:
-    """Return the places that are at most this far from a target, if the kernel can tell; a root decides."""
+def _flag_near(surfaces: Tuple[Places, Places], spacing: Spacing, tolerance: float) -> Optional[List[Array]]:
+    """Return which places of each side are at most this far from the other, if the kernel can tell; a root decides."""
     kernel = backend().kernel
     if not kernel or not tolerance < math.inf:
         return None
@@ -294,7 +294,13 @@ def _flag_near(places: Places, targets: Places, spacing: Spacing, tolerance: flo
         limit = float(np.nextafter(limit, -np.inf))
     while math.sqrt(limit) <= tolerance:
         limit = float(np.nextafter(limit, np.inf))
-    return kernel.flag_near(places.positions, targets.positions, places.shape, spacing, limit)
+    near = []
+    for side, other_side in (surfaces, surfaces[::-1]):
+        flags = kernel.flag_near(side.positions, other_side.positions, side.shape, spacing, limit)
+        if flags is None:
+            return None
+        near.append(flags)
+    return near
 
 
 def _distance_at(side: Surface, percent: float) -> float:
