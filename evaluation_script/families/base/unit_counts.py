@@ -106,9 +106,9 @@ def _restore_unit(name: str, tables: List[Tuple[str, str, Tuple[int, ...], bytes
 
 
 class PackedUnits:
-    """The counts of several units: one table for all with equal shapes, one for those of unequal lengths, and others.
+    """The counts of several units, in tables if they have no remarks.
 
-    Only counts without remarks are in tables.
+    Units of equal shapes share one table, and units that differ only in length another.
     """
 
     def __init__(self, numbers: Sequence[int], units: Sequence[UnitCounts]) -> None:
@@ -141,7 +141,7 @@ class PackedUnits:
         self.unlike = [unit for number, unit in pairs if number not in done]
 
     def __getstate__(self) -> Dict[str, Any]:
-        """Return what is sent: counts in 32 bits if they fit, because sending them costs as much as small units."""
+        """Return what is sent to another process, which costs as much as counting small units: 32 bits if they fit."""
         joined = {key: (ends, _narrow(table)) for key, (ends, table) in self._joined.items()}
         return {
             **self.__dict__,
