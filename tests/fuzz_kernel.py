@@ -220,6 +220,44 @@ def maps(generator: random.Random, kernel: Kernel) -> None:
     )
 
 
+def voxel_runs(generator: random.Random, kernel: Kernel) -> None:
+    """Find, draw, join and compare the runs of volumes, some of which are empty, in disorder or outside."""
+    shape = generator.choice([(1, 1, 1), (3, 40, 2), (2, 3, 90), tuple(generator.randrange(1, 12) for _ in range(3))])
+    size = shape[0] * shape[1] * shape[2]
+    mask, lengths, names, partners = (
+        np.frombuffer(some_bytes(generator, count), np.uint8) for count in (size, 2 * size, size, size)
+    )
+    kernel.find_runs(
+        mask.reshape(shape) > 0, generator.choice([0, 7, -1, 1 << 31]), generator.choice([np.int32, np.int64])
+    )
+    kernel.library.sj_find_runs(
+        mask, *shape, 0, np.zeros(9, np.int64), 8, generator.choice([0, 3, 9]), ctypes.byref(ctypes.c_int64())
+    )
+    edges = np.cumsum(lengths % 3 + generator.choice([0, 1, 1])).astype(generator.choice(["<i4", "<i8"]))
+    edges -= edges.dtype.type(generator.choice([0, 0, 0, 2]))
+    rows = np.array(
+        [
+            [generator.choice([1, 2, 9, 40, 0, -1]), generator.choice([0, 1, 1, 2])]
+            for _ in range(generator.choice([1, 4, 5, 9, 10]))
+        ]
+    )
+    box = tuple(sorted(generator.choice([0, 0, 1, side, side + 1, -1]) for _ in range(2)) for side in shape)
+    if all(0 <= start <= end for start, end in box):
+        kernel.draw_runs(edges[::2], edges[1::2], (shape[1] + 1, shape[2] + 1), box)
+    kernel.find_components(edges[::2], edges[1::2], rows)
+    kinds = generator.choice([1, 3, 300])
+    names, partners = (each.astype(np.int32) % kinds for each in (names, partners))
+    ends = generator.choice([edges[1::2], edges[1::2] - edges.dtype.type(1)])
+    runs, inner = (edges[::2], edges[1::2], names - generator.choice([0, 0, 0, 1])), (edges[::2], ends, partners)
+    kernel.name_within(runs, *inner[:2])
+    kernel.name_within(inner, *runs[:2])
+    firsts = np.full(generator.choice([kinds, kinds, 1]), generator.choice([0, 1, 1 << 40]))
+    kernel.touch_neighbours(runs, inner, rows * np.array([generator.choice([1, -1, 1 << 39]), 1]), firsts)
+    kernel.share_runs(runs, inner, generator.choice([kinds, kinds, 1, 0, -1, 1 << 40]))
+    few = generator.choice([0, 1, size])
+    kernel.share_runs(inner, (runs[0][:few], runs[1][:few], runs[2][:few]), kinds)
+
+
 def volumes(generator: random.Random, kernel: Kernel) -> None:
     """Measure volumes of few or many places, with any spacing and some wrong sides."""
     shape = generator.choice([(1, 1, 1), (3, 40, 2), (2, 3, 90), tuple(generator.randrange(1, 12) for _ in range(3))])
@@ -253,21 +291,6 @@ def volumes(generator: random.Random, kernel: Kernel) -> None:
     chosen = generator.choice([(1,), (0,), (3, 4, 200), (1, 255), tuple(range(256))])
     kernel.find_surface(box, chosen, generator.choice([0, 9, 1 << 40]))
     kernel.find_boxes(one.astype(generator.choice(["<u1", "<u2", "<u4"])), generator.choice([1, 2, 255, 256, 70_000]))
-    edges = np.cumsum(np.frombuffer(some_bytes(generator, 2 * size), np.uint8) % 3).astype(
-        generator.choice(["<i4", "<i8"])
-    )
-    rows = [
-        [generator.choice([1, 2, 9, 40, 0, -1]), generator.choice([0, 1, 1, 2])]
-        for _ in range(generator.choice([1, 4, 5]))
-    ]
-    kernel.find_runs(one > 0, generator.choice([0, 7, -1, 1 << 31]), generator.choice([np.int32, np.int64]))
-    box = tuple(sorted(generator.choice([0, 0, 1, side, side + 1, -1]) for _ in range(2)) for side in shape)
-    if all(0 <= start <= end for start, end in box):
-        kernel.draw_runs(edges[::2], edges[1::2], (shape[1] + 1, shape[2] + 1), box)
-    kernel.library.sj_find_runs(
-        one, *shape, 0, np.zeros(9, np.int64), 8, generator.choice([0, 3, 9]), ctypes.byref(ctypes.c_int64())
-    )
-    kernel.find_components(edges[::2], edges[1::2], np.array(rows))
     sides = [*shape]
     sides[generator.randrange(3)] = generator.choice([0, -1, 1, 1 << 15, 1 << 40])
     if min(sides) > 0 and sides[0] * sides[1] * sides[2] > size:
@@ -675,7 +698,8 @@ def polygons(generator: random.Random, kernel: Kernel) -> None:
 
 
 TARGETS: tuple[Callable[[random.Random, Kernel], None], ...] = (
-    frames, colours, labels, segments, maps, volumes, places, boundaries, pages, runs, videos, records, polygons, matches,
+    frames, colours, labels, segments, maps, volumes, voxel_runs, places, boundaries, pages, runs, videos, records, polygons,
+    matches,
 )  # fmt: skip
 
 

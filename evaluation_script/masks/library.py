@@ -20,7 +20,7 @@ from .run_lengths import pack_texts, spans_of
 from .stack import Size, Stack
 
 #: The value that a library's `sj_abi` must return.
-_ABI = 38
+_ABI = 39
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library in this folder, beside a file with its checksum.
@@ -81,6 +81,9 @@ _SIGNATURES = {
     "sj_find_runs": "u1[] i8 i8 i8 i8 [] i4 i8 *",
     "sj_draw_runs": "[] [] i4 i8 i8 i8 i8[] u1[]",
     "sj_components": "[] [] i4 i8 i8[] i8 i4[]",
+    "sj_name_within": "[] [] i4[] i8 [] [] i8 i4 i4[]",
+    "sj_touch": "[] [] i4[] i8 [] [] i4[] i8 i4 i8[] i8 i8[] i8",
+    "sj_share_runs": "[] [] i4[] i8 [] [] i4[] i8 i4 i8 i8[] i8[] i8 *",
     "sj_find_blocks": "i4[] i8 i8 i8 i8 i4 i4[]",
     "sj_squares": "i4[] i8 i4[] i8 i8 i8 i8 f8[] f8[]",
     "sj_near_places": "i4[] i8 i4[] i8 i8 i8 i8 f8[] u1[]",
@@ -258,6 +261,13 @@ def _volumes(kernel: Kernel) -> _Answers:
     starts, ends = np.array([[0, 2, 7], [1, 3, 8]], np.int32)
     parts = [kernel.find_components(starts, ends, np.array([[4, reach]])) for reach in (0, 1)]
     yield parts, [[0, 1, 2], [0, 1, 1]]
+    # Of two pixels the last lies in the third run; moved back by one, the first lies in the second run.
+    pixels, names = np.array([[3, 7], [4, 8]], np.int32), np.array([5, 4, 3], np.int32)
+    yield kernel.name_within((starts, ends, names), pixels[0, 1:], pixels[1, 1:]), [3]
+    yield kernel.name_within((starts, ends, names), *pixels), None
+    runs = (*pixels, np.array([1, 0], np.int32))
+    yield kernel.touch_neighbours(runs, (starts, ends, names), np.array([[-1, 0]]), np.array([9, 9])), [9, 4]
+    yield kernel.share_runs(runs, (starts, ends, names), 6), [[3], [1]]
     flags = kernel.draw_runs(starts, ends, (3, 4), ((0, 1), (0, 2), (0, 4)))
     yield flags, [[[1, 0, 1, 0], [0, 0, 0, 1]]]
     if flags is not None:

@@ -22,6 +22,8 @@ MAPS = ("|u1", "<u2", "<u4")
 _FIRST_PLACES = 1 << 15
 #: The number of codes of the voxels around a corner.
 _CODES = 256
+#: The start of each run of voxels, the voxel after it, and its component.
+NamedRuns = Tuple[Array, Array, Array]
 
 
 class VolumeKernel:
@@ -104,7 +106,7 @@ class VolumeKernel:
         self, starts: Array, ends: Array, rows: Tuple[int, int], box: Tuple[Tuple[int, int], ...]
     ) -> Optional[Array]:
         """Return 1 for the voxels of runs in a box, and 0 for others, given the rows of a plane and their length."""
-        if starts.dtype != ends.dtype or starts.dtype.str not in ("<i4", "<i8"):
+        if not _are_runs(starts, ends):
             return None
         mask, sides = np.zeros([end - start for start, end in box], np.uint8), np.array(box)
         status = self.library.sj_draw_runs(starts, ends, starts.itemsize, len(starts), *rows, sides, mask)
@@ -115,11 +117,43 @@ class VolumeKernel:
 
         A run joins those that it meets after it is moved by a step to a row behind, and widened by 0 or 1.
         """
-        if starts.dtype != ends.dtype or starts.dtype.str not in ("<i4", "<i8"):
+        if not _are_runs(starts, ends):
             return None
         names = np.zeros(len(starts), np.int32)
         status = self.library.sj_components(starts, ends, starts.itemsize, len(starts), rows, len(rows), names)
         return names if status == FINE else None
+
+    def name_within(self, runs: NamedRuns, starts: Array, ends: Array) -> Optional[Array]:
+        """Return the component of each run of a smaller mask; None if one does not lie in a run of a component."""
+        if not _are_runs(*runs[:2], starts, ends):
+            return None
+        names = np.empty(len(starts), np.int32)
+        status = self.library.sj_name_within(*runs, len(runs[0]), starts, ends, len(starts), starts.itemsize, names)
+        return names if status == FINE else None
+
+    def touch_neighbours(self, runs: NamedRuns, neighbours: NamedRuns, rows: Array, firsts: Array) -> Optional[Array]:
+        """Return the least of a first number of each component and of the neighbours that its runs meet in some rows.
+
+        A run meets those that it overlaps after it is moved by a step to a row, and widened by 0 or 1.
+        """
+        if not _are_runs(*runs[:2], *neighbours[:2]):
+            return None
+        sides, least = (*runs, len(runs[0]), *neighbours, len(neighbours[0])), firsts.astype(np.int64)
+        status = self.library.sj_touch(*sides, runs[0].itemsize, rows, len(rows), least, len(least))
+        return least if status == FINE else None
+
+    def share_runs(self, runs: NamedRuns, partners: NamedRuns, width: int) -> Optional[Tuple[Array, Array]]:
+        """Return the codes of pairs of names, of which some may come again, and the voxels that their runs share.
+
+        A code is the first name, times a width that is above the partner's names, and the partner's name.
+        """
+        if not _are_runs(*runs[:2], *partners[:2]):
+            return None
+        room, pairs = len(runs[0]) + len(partners[0]), ctypes.c_int64(0)
+        codes, voxels = np.empty(room, np.int64), np.empty(room, np.int64)
+        sides = (*runs, len(runs[0]), *partners, len(partners[0]), runs[0].itemsize)
+        status = self.library.sj_share_runs(*sides, width, codes, voxels, room, ctypes.byref(pairs))
+        return (codes[: pairs.value], voxels[: pairs.value]) if status == FINE else None
 
     def find_distances(
         self,
@@ -173,6 +207,12 @@ class VolumeKernel:
         square, volume = np.zeros(1), (*shape, np.array(spacing), areas, share)
         status = self.library.sj_share(places, codes, len(places), targets, len(targets), *volume, square)
         return math.sqrt(square[0]) if status == FINE else None
+
+
+def _are_runs(*edges: Array) -> bool:
+    """Return whether all positions have the same type, of 32 or 64 bits."""
+    kinds = {each.dtype.str for each in edges}
+    return len(kinds) == 1 and kinds <= {"<i4", "<i8"}
 
 
 def _answer(

@@ -1,34 +1,68 @@
 /* A mask (z, y, x) -> the runs of its voxels along x, in the order of the volume; runs -> the connected component of each
- * run, and their mask. */
+ * run, and their mask; components of two masks -> which of them touch, and the voxels that they share. */
 #include "kernel.h"
 
 #include <stdlib.h>
 
-/* The maximum number of rows beside a run that it may join. */
+/* The maximum number of rows beside a run that it may join, or touch. */
 #define MOST_ROWS 4
+#define MOST_TOUCHED 9
+/* Numbers have 32 or 64 bits, which is a constant for the compiler. */
+#define INLINE static inline __attribute__((always_inline))
 
-/* The start of each run and the voxel after it, in 32 or 64 bits. */
+/* The start of each run and the voxel after it, in 32 or 64 bits; and the component of each, if there are any. */
 typedef struct {
     const void *starts, *ends;
+    const int32_t *names;
     int64_t count;
-    int is_wide;
 } runs;
 
-static inline int64_t number_at(const runs *of, const void *numbers, int64_t run)
+INLINE int64_t number_at(const void *numbers, int64_t run, int is_wide)
 {
-    return of->is_wide ? ((const int64_t *)numbers)[run] : ((const int32_t *)numbers)[run];
+    return is_wide ? ((const int64_t *)numbers)[run] : ((const int32_t *)numbers)[run];
 }
 
-static int are_in_order(const runs *of)
+static int are_in_order(const runs *of, int is_wide)
 {
-    for (int64_t run = 0, last = INT64_MIN; run < of->count; run++) {
-        int64_t start = number_at(of, of->starts, run), end = number_at(of, of->ends, run);
+    for (int64_t run = 0, last = 0; run < of->count; run++) {
+        int64_t start = number_at(of->starts, run, is_wide), end = number_at(of->ends, run, is_wide);
         if (start < last || end <= start || end > SJ_MOST_PIXELS)
             return 0;
         last = end;
     }
     return 1;
 }
+
+/* Return whether there are runs of these sizes, and names for them if they need any. */
+static int is_list(const runs *of, int32_t size, int needs_names)
+{
+    return of->starts && of->ends && (size == 4 || size == 8) && of->count >= 0 && of->count <= INT32_MAX
+        && (of->names || !needs_names);
+}
+
+/* Return whether names are from 0 to below an end. */
+static int are_names(const runs *of, int64_t end)
+{
+    int32_t least = 0, greatest = -1;
+    for (int64_t run = 0; run < of->count; run++) {
+        least = of->names[run] < least ? of->names[run] : least;
+        greatest = of->names[run] > greatest ? of->names[run] : greatest;
+    }
+    return !least && greatest < end;
+}
+
+/* Return whether rows are pairs of a step to a row and of the voxels by which runs reach beyond their ends there. */
+static int are_rows(const int64_t *rows, int64_t count, int64_t least, int64_t most)
+{
+    if (!rows || count < 1 || count > most)
+        return 0;
+    for (int64_t row = 0; row < count; row++)
+        if (rows[2 * row] < least || rows[2 * row] > SJ_MOST_PIXELS || rows[2 * row + 1] < 0 || rows[2 * row + 1] > 1)
+            return 0;
+    return 1;
+}
+
+/* ── of one mask ─────────────────────────────────────────────────────────── */
 
 /* Return the first run of a run's component, and halve the way to it. */
 static inline int32_t find_root(int32_t *roots, int32_t run)
@@ -49,17 +83,17 @@ static inline void join(int32_t *roots, int32_t run, int32_t partner)
 
 /* Join each run with those that it meets in some rows behind it: by how many voxels it is moved to each, and by how
  * many it is widened there. */
-static void join_all(const runs *of, const int64_t *rows, int64_t count, int32_t *roots)
+INLINE void join_all(const runs *of, int is_wide, const int64_t *rows, int64_t count, int32_t *roots)
 {
     int64_t lowest[MOST_ROWS] = {0};
     for (int64_t run = 0; run < of->count; run++)
         for (int64_t row = 0; row < count; row++) {
-            int64_t start = number_at(of, of->starts, run) + rows[2 * row] - rows[2 * row + 1];
-            int64_t end = number_at(of, of->ends, run) + rows[2 * row] + rows[2 * row + 1], partner = lowest[row];
-            while (partner < of->count && number_at(of, of->ends, partner) <= start)
+            int64_t start = number_at(of->starts, run, is_wide) + rows[2 * row] - rows[2 * row + 1];
+            int64_t end = number_at(of->ends, run, is_wide) + rows[2 * row] + rows[2 * row + 1], partner = lowest[row];
+            while (partner < of->count && number_at(of->ends, partner, is_wide) <= start)
                 partner++;
             lowest[row] = partner;
-            for (; partner < of->count && number_at(of, of->starts, partner) < end; partner++)
+            for (; partner < of->count && number_at(of->starts, partner, is_wide) < end; partner++)
                 join(roots, (int32_t)run, (int32_t)partner);
         }
 }
@@ -70,21 +104,126 @@ SJ_EXPORT int sj_components(
     const void *starts, const void *ends, int32_t size, int64_t count, const int64_t *rows, int64_t row_count,
     int32_t *names)
 {
-    runs all = {starts, ends, count, size == 8};
-    if (!starts || !ends || (size != 4 && size != 8) || count < 0 || count > INT32_MAX || !rows || !names
-        || row_count < 1 || row_count > MOST_ROWS)
+    runs all = {starts, ends, NULL, count};
+    if (!is_list(&all, size, 0) || !are_rows(rows, row_count, 1, MOST_ROWS) || !names)
         return SJ_BAD_CALL;
-    for (int64_t row = 0; row < row_count; row++)
-        if (rows[2 * row] < 1 || rows[2 * row] > SJ_MOST_PIXELS || rows[2 * row + 1] < 0 || rows[2 * row + 1] > 1)
-            return SJ_BAD_CALL;
-    if (!are_in_order(&all))
+    if (!are_in_order(&all, size == 8))
         return SJ_BAD_DATA;
     for (int64_t run = 0; run < count; run++)
         names[run] = (int32_t)run;
-    join_all(&all, rows, row_count, names);
+    if (size == 8)
+        join_all(&all, 1, rows, row_count, names);
+    else
+        join_all(&all, 0, rows, row_count, names);
     int32_t components = 0;
     for (int64_t run = 0; run < count; run++)
         names[run] = names[run] == run ? components++ : names[names[run]];
+    return SJ_FINE;
+}
+
+INLINE int name_all(const runs *of, const runs *inner, int is_wide, int32_t *names)
+{
+    for (int64_t run = 0, around = 0; run < inner->count; run++) {
+        int64_t start = number_at(inner->starts, run, is_wide);
+        while (around < of->count && number_at(of->ends, around, is_wide) <= start)
+            around++;
+        if (around == of->count || number_at(of->starts, around, is_wide) > start
+            || number_at(of->ends, around, is_wide) < number_at(inner->ends, run, is_wide))
+            return SJ_BAD_DATA;
+        names[run] = of->names[around];
+    }
+    return SJ_FINE;
+}
+
+/* Write the component of each run of a smaller mask, which lies in a run of a component. */
+SJ_EXPORT int sj_name_within(
+    const void *starts, const void *ends, const int32_t *names, int64_t count, const void *inner_starts,
+    const void *inner_ends, int64_t inner_count, int32_t size, int32_t *inner_names)
+{
+    runs all = {starts, ends, names, count}, inner = {inner_starts, inner_ends, NULL, inner_count};
+    if (!is_list(&all, size, 1) || !is_list(&inner, size, 0) || !inner_names)
+        return SJ_BAD_CALL;
+    return size == 8 ? name_all(&all, &inner, 1, inner_names) : name_all(&all, &inner, 0, inner_names);
+}
+
+/* ── of two masks ────────────────────────────────────────────────────────── */
+
+/* Lower the first neighbour of each component to those that its runs meet in a row. */
+INLINE void touch_row(const runs *of, const runs *neighbours, int is_wide, const int64_t *row, int64_t *firsts)
+{
+    for (int64_t run = 0, lowest = 0; run < of->count; run++) {
+        int64_t *nearest = firsts + of->names[run];
+        if (!*nearest)
+            continue;
+        int64_t start = number_at(of->starts, run, is_wide) + row[0] - row[1];
+        int64_t end = number_at(of->ends, run, is_wide) + row[0] + row[1];
+        while (lowest < neighbours->count && number_at(neighbours->ends, lowest, is_wide) <= start)
+            lowest++;
+        for (int64_t each = lowest; each < neighbours->count && number_at(neighbours->starts, each, is_wide) < end; each++)
+            *nearest = neighbours->names[each] < *nearest ? neighbours->names[each] : *nearest;
+    }
+}
+
+/* Lower the first neighbour of each component to the least one that its runs meet in some rows. Rows are pairs of a step
+ * to a row and of the voxels by which runs reach beyond their ends there. */
+SJ_EXPORT int sj_touch(
+    const void *starts, const void *ends, const int32_t *names, int64_t count, const void *neighbour_starts,
+    const void *neighbour_ends, const int32_t *neighbour_names, int64_t neighbour_count, int32_t size,
+    const int64_t *rows, int64_t row_count, int64_t *firsts, int64_t components)
+{
+    runs all = {starts, ends, names, count};
+    runs neighbours = {neighbour_starts, neighbour_ends, neighbour_names, neighbour_count};
+    if (!is_list(&all, size, 1) || !is_list(&neighbours, size, 1) || !firsts
+        || !are_rows(rows, row_count, -SJ_MOST_PIXELS, MOST_TOUCHED))
+        return SJ_BAD_CALL;
+    if (!are_in_order(&all, size == 8) || !are_in_order(&neighbours, size == 8) || !are_names(&all, components)
+        || !are_names(&neighbours, INT32_MAX))
+        return SJ_BAD_DATA;
+    for (int64_t row = 0; row < row_count; row++)
+        if (size == 8)
+            touch_row(&all, &neighbours, 1, rows + 2 * row, firsts);
+        else
+            touch_row(&all, &neighbours, 0, rows + 2 * row, firsts);
+    return SJ_FINE;
+}
+
+/* Write the voxels that pairs of components share, one pair after another; codes of pairs may come again. */
+INLINE int64_t share_all(const runs *of, const runs *partners, int is_wide, int64_t width, int64_t *codes, int64_t *voxels)
+{
+    int64_t count = 0;
+    for (int64_t run = 0, partner = 0; run < of->count && partner < partners->count;) {
+        int64_t start = number_at(of->starts, run, is_wide), end = number_at(of->ends, run, is_wide);
+        int64_t partner_start = number_at(partners->starts, partner, is_wide);
+        int64_t partner_end = number_at(partners->ends, partner, is_wide);
+        int64_t shared = (end < partner_end ? end : partner_end) - (start > partner_start ? start : partner_start);
+        if (shared > 0) {
+            int64_t code = of->names[run] * width + partners->names[partner];
+            if (!count || codes[count - 1] != code)
+                codes[count] = code, voxels[count++] = 0;
+            voxels[count - 1] += shared;
+        }
+        run += end <= partner_end;
+        partner += partner_end <= end;
+    }
+    return count;
+}
+
+/* Write the voxels that pairs of components share. The code of a pair is the component's name, times the width, and the
+ * partner's, which is below the width; it may come several times. There is room for as many pairs as runs. */
+SJ_EXPORT int sj_share_runs(
+    const void *starts, const void *ends, const int32_t *names, int64_t count, const void *partner_starts,
+    const void *partner_ends, const int32_t *partner_names, int64_t partner_count, int32_t size, int64_t width,
+    int64_t *codes, int64_t *voxels, int64_t room, int64_t *pairs)
+{
+    runs all = {starts, ends, names, count}, partners = {partner_starts, partner_ends, partner_names, partner_count};
+    if (!is_list(&all, size, 1) || !is_list(&partners, size, 1) || width < 1 || width > INT32_MAX || !codes || !voxels
+        || !pairs || room < count + partner_count)
+        return SJ_BAD_CALL;
+    if (!are_in_order(&all, size == 8) || !are_in_order(&partners, size == 8) || !are_names(&all, INT32_MAX)
+        || !are_names(&partners, width))
+        return SJ_BAD_DATA;
+    *pairs = size == 8 ? share_all(&all, &partners, 1, width, codes, voxels)
+                       : share_all(&all, &partners, 0, width, codes, voxels);
     return SJ_FINE;
 }
 
@@ -142,16 +281,16 @@ SJ_EXPORT int sj_draw_runs(
     const void *starts, const void *ends, int32_t size, int64_t count, int64_t height, int64_t width, const int64_t *box,
     uint8_t *mask)
 {
-    runs all = {starts, ends, count, size == 8};
-    if (!starts || !ends || (size != 4 && size != 8) || count < 0 || !box || !mask || !sj_is_volume(1, height, width, SJ_MOST_PIXELS))
+    runs all = {starts, ends, NULL, count};
+    if (!is_list(&all, size, 0) || !box || !mask || !sj_is_volume(1, height, width, SJ_MOST_PIXELS))
         return SJ_BAD_CALL;
     for (int axis = 0; axis < 3; axis++)
         if (box[2 * axis] < 0 || box[2 * axis + 1] < box[2 * axis] || box[2 * axis + 1] > SJ_MOST_SIDE)
             return SJ_BAD_CALL;
-    if (!are_in_order(&all))
+    if (!are_in_order(&all, size == 8))
         return SJ_BAD_DATA;
     for (int64_t run = 0; run < count; run++) {
-        int64_t start = number_at(&all, starts, run), length = number_at(&all, ends, run) - start, row = start / width;
+        int64_t start = number_at(starts, run, size == 8), length = number_at(ends, run, size == 8) - start, row = start / width;
         int64_t z = row / height - box[0], y = row % height - box[2], x = start % width - box[4];
         if (start < 0 || z < 0 || z >= box[1] - box[0] || y < 0 || y >= box[3] - box[2] || x < 0
             || length > box[5] - box[4] - x)

@@ -212,7 +212,16 @@ class Components:
 
     def name_within(self, runs: Runs) -> Components:
         """Return the components of a smaller mask, each of whose runs lies in one of these components."""
-        return Components(runs, self.names[np.searchsorted(self.runs.ends, runs.starts, side="right")], self.total)
+        kernel = backend().kernel
+        names = kernel.name_within(self.named_runs, runs.starts, runs.ends) if kernel else None
+        if names is None:
+            names = self.names[np.searchsorted(self.runs.ends, runs.starts, side="right")]
+        return Components(runs, names, self.total)
+
+    @property
+    def named_runs(self) -> Tuple[Array, Array, Array]:
+        """The runs and their components."""
+        return self.runs.starts, self.runs.ends, self.names
 
     def keep(self, flags: Array) -> Components:
         """Return the components whose flag is true, numbered anew."""
@@ -346,7 +355,14 @@ class SharedComponents(NamedTuple):
 
 def share_components(true: Components, predicted: Components) -> SharedComponents:
     """Return the components of a truth and a prediction, and the pairs that share voxels."""
-    width = max(1, predicted.total)
+    width, kernel = max(1, predicted.total), backend().kernel
+    listed = kernel.share_runs(true.named_runs, predicted.named_runs, width) if kernel else None
+    pairs, counts = _add_up(*(listed or _list_shared(true, predicted, width)))
+    return SharedComponents(true.sizes, predicted.sizes, pairs // width, pairs % width, counts)
+
+
+def _list_shared(true: Components, predicted: Components, width: int) -> Tuple[Array, Array]:
+    """Return the codes of pairs of components, of which some may come again, and the voxels that they share."""
     codes, voxels = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for predicted_runs, true_runs in _pair_runs(predicted.runs, true.runs):
         lengths = np.minimum(predicted.runs.ends[predicted_runs], true.runs.ends[true_runs])
@@ -355,20 +371,30 @@ def share_components(true: Components, predicted: Components) -> SharedComponent
         pair_codes, shared = _add_up(names, lengths)
         codes.append(pair_codes)
         voxels.append(shared)
-    pairs, counts = _add_up(np.concatenate(codes), np.concatenate(voxels))
-    return SharedComponents(true.sizes, predicted.sizes, pairs // width, pairs % width, counts)
+    return np.concatenate(codes), np.concatenate(voxels)
 
 
 def group_by_touch(components: Components, neighbours: Components) -> Array:
     """Return a group for each component: those that touch the same first neighbour, by 18, are together."""
     firsts: Array = np.arange(neighbours.total, neighbours.total + components.total)
-    half = _ROWS[18]
-    for plane, row, reach in ((0, 0, 1), *half, *((-plane, -row, reach) for plane, row, reach in half)):
-        offset = (plane * components.runs.shape[1] + row) * components.runs.shape[2]
-        for runs, partners in _pair_runs(components.runs, neighbours.runs, offset, reach):
-            np.minimum.at(firsts, components.names[runs].astype(np.intp), neighbours.names[partners].astype(np.int64))
-    groups: Array = np.unique(firsts, return_inverse=True)[1].astype(np.int32)
+    _, height, width = components.runs.shape
+    half = [((plane * height + row) * width, reach) for plane, row, reach in _ROWS[18]]
+    rows, kernel = [(0, 1), *half, *((-offset, reach) for offset, reach in half)], backend().kernel
+    sides = components.named_runs, neighbours.named_runs
+    least = kernel.touch_neighbours(*sides, np.array(rows), firsts) if kernel else None
+    if least is None:
+        least = _touch(components, neighbours, rows, firsts)
+    groups: Array = np.unique(least, return_inverse=True)[1].astype(np.int32)
     return groups
+
+
+def _touch(components: Components, neighbours: Components, rows: List[Tuple[int, int]], firsts: Array) -> Array:
+    """Return the least of a first number of each component and of the neighbours that it touches in some rows."""
+    least = firsts.copy()
+    for offset, reach in rows:
+        for runs, partners in _pair_runs(components.runs, neighbours.runs, offset, reach):
+            np.minimum.at(least, components.names[runs].astype(np.intp), neighbours.names[partners].astype(np.int64))
+    return least
 
 
 def compare_components(truth: Array, prediction: Array, neighbours: int) -> SharedComponents:

@@ -12,7 +12,15 @@ from scipy import ndimage
 
 from segjudge.evaluation_script.families.volumes import boxes, components, distances, measures, surfaces
 from segjudge.evaluation_script.families.volumes.boxes import count_by_planes, find_boxes, select_labels
-from segjudge.evaluation_script.families.volumes.components import Runs, find_components, find_runs, name_components
+from segjudge.evaluation_script.families.volumes.components import (
+    Components,
+    Runs,
+    find_components,
+    find_runs,
+    group_by_touch,
+    name_components,
+    share_components,
+)
 from segjudge.evaluation_script.families.volumes.distances import find_distances
 from segjudge.evaluation_script.families.volumes.engine import count_case
 from segjudge.evaluation_script.families.volumes.overlaps import count_overlap, count_pairs, find_overlap
@@ -116,6 +124,24 @@ def test_runs_are_joined_as_numpy_joins_them(seed: int, monkeypatch: pytest.Monk
         runs = Runs(runs.starts.astype(kind), runs.ends.astype(kind), runs.shape)
         for neighbours in (6, 18, 26):
             compare(monkeypatch, lambda runs=runs, neighbours=neighbours: name_components(runs, neighbours).names)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_components_touch_and_share_voxels_as_in_numpy(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = np.random.default_rng(seed)
+    monkeypatch.setattr(components, "_CHUNK", int(draw.choice([7, 1 << 18])))
+    shape, kind = tuple(draw.integers(1, 24, 3)), [np.int32, np.int64][seed % 2]
+    masks = [draw.random(shape) < draw.choice([0.02, 0.2, 0.6, 1]) for _ in range(2)]
+
+    def find(mask: np.ndarray, steps: int = 0) -> Components:
+        starts, ends, volume = find_runs(mask, steps=steps)
+        return name_components(Runs(starts.astype(kind), ends.astype(kind), volume), 18)
+
+    use(monkeypatch, NumpyBackend())
+    one, two = map(find, masks)
+    compare(monkeypatch, lambda: group_by_touch(one, two))
+    compare(monkeypatch, lambda: tuple(share_components(one, two)))
+    compare(monkeypatch, lambda: find(masks[0], 2).name_within(one.runs).names)
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (2, 3, 9), (5, 4, 17)])
