@@ -318,7 +318,7 @@ class Kernel(VolumeKernel):
         """Return the masks of polygons in images of these sizes, and their areas; None where one is unusual."""
         count = len(rings)
         stops, area = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        room = 64 * count + 4096
+        room = 1024 * count + 4 * len(rings.numbers) + 4096  # usually enough; what is not written takes no memory
         for _ in range(12):
             out = np.empty(room, np.uint8)
             status = self.library.sj_draw(

@@ -72,8 +72,8 @@ def measure(rings: Rings, sides: Array) -> int:
     lengths = np.diff(rings.ends)
     _check_lengths(lengths)
     corners = rings.numbers.reshape(-1, 2)
-    far = _FAR * np.maximum(np.repeat(np.repeat(sides, np.diff(rings.masks)), lengths // 2), 1)
-    if not (np.abs(corners) <= far[:, None]).all():
+    far = _FAR * np.maximum(np.repeat(sides, np.diff(rings.masks)), 1)
+    if not (_measure_reach(rings.numbers, rings.ends[:-1]) <= far).all():
         raise _FAR_OUTSIDE
     cost = _outline_lengths(corners, lengths // 2)
     if (longest := cost.max(initial=0)) > LONGEST_OUTLINE:
@@ -102,14 +102,22 @@ def _numbers(values: List[Any]) -> Array:
         raise _FAR_OUTSIDE from None
 
 
+def _measure_reach(numbers: Array, starts: Array) -> Array:
+    """Return the largest absolute number of each ring, or what is not a number."""
+    return np.maximum.reduceat(np.abs(numbers), starts) if len(starts) else np.zeros(0)
+
+
 def _outline_lengths(corners: Array, counts: Array) -> Array:
     """Return the pixels along each ring, plus one per corner."""
+    if not len(counts):
+        return np.zeros(0, np.int64)
     ends = np.cumsum(counts)
-    before = np.arange(-1, len(corners) - 1)
-    before[ends - counts] = ends - 1
-    x, y = corners.T
-    steps = np.maximum(np.abs(x - x[before]), np.abs(y - y[before]))
-    return np.ceil(np.add.reduceat(steps, ends - counts)).astype(np.int64) + counts
+    steps = np.empty_like(corners)
+    np.subtract(corners[1:], corners[:-1], out=steps[1:])
+    steps[ends - counts] = corners[ends - counts] - corners[ends - 1]
+    np.abs(steps, out=steps)
+    longer = np.maximum(steps[:, 0], steps[:, 1])
+    return np.ceil(np.add.reduceat(longer, ends - counts)).astype(np.int64) + counts
 
 
 def outline_limit(count: int) -> int:

@@ -46,13 +46,15 @@ static int add_crossing(canvas *on, int64_t column, int64_t fifths)
 /* Record where a straight line between two corners crosses columns, walking along its longer side. */
 static int add_line(canvas *on, int64_t xs, int64_t ys, int64_t xe, int64_t ye)
 {
-    int64_t dx = xe > xs ? xe - xs : xs - xe, dy = ye > ys ? ye - ys : ys - ye;
+    int64_t low = xs < xe ? xs : xe, high = xs < xe ? xe : xs;
+    int64_t column = low <= CROSSED ? 0 : (low - CROSSED + STEPS - 1) / STEPS;
+    if (STEPS * column + CROSSED >= high || column >= on->width)
+        return 1; /* as most lines of a fine outline */
+    int64_t dx = high - low, dy = ye > ys ? ye - ys : ys - ye;
     if (dx >= dy ? xs > xe : ys > ye) {
         int64_t x = xs, y = ys;
         xs = xe, ys = ye, xe = x, ye = y;
     }
-    int64_t low = xs < xe ? xs : xe, high = xs < xe ? xe : xs;
-    int64_t column = low <= CROSSED ? 0 : (low - CROSSED + STEPS - 1) / STEPS;
     if (dx >= dy) {
         double slope = (double)(ye - ys) / (double)dx;
         for (int64_t x = STEPS * column + CROSSED; x < high && column < on->width; x += STEPS, column++) {

@@ -220,6 +220,22 @@ static int take_real(source *from, int64_t place, double *real)
     return 1;
 }
 
+/* Find how many of eight bytes, of which digits have become their values, are digits before the first other byte. The
+ * bits of bytes that are no digits are right up to the first byte beyond ASCII. */
+static inline int count_digits(uint64_t word, uint64_t *beyond)
+{
+    *beyond = ((word + 0x7676767676767676u) | word) & 0x8080808080808080u;
+    return *beyond ? __builtin_ctzll(*beyond) / 8 : 8;
+}
+
+/* Return the number that the values of one to eight digits at the start of a word mean, without branches. */
+static inline int64_t join_digits(uint64_t word, int digits)
+{
+    word <<= 8 * (8 - digits);
+    word = 10 * word + (word >> 8); /* pairs of digits, in every second byte */
+    return (int64_t)(uint32_t)(((word & 0xff000000ffu) * 0xf424000000064u + ((word >> 16) & 0xff000000ffu) * 0x271000000001u) >> 32);
+}
+
 /* Read a number of up to nineteen figures without an exponent, the usual form; return 0 without moving for others. */
 static int take_short(source *from, double *real)
 {
@@ -257,12 +273,57 @@ static int take_column(source *from, int64_t *rows, int64_t *column)
     return 1;
 }
 
+/* Read a number of up to seven characters and its sign, and the comma after it, without branches for each character, from
+ * at least nine bytes; return the place of the comma, or NULL. */
+static inline const uint8_t *take_brief(const uint8_t *at, double *real)
+{
+    int negative = *at == '-', decimals = 0;
+    at += negative;
+    uint64_t word = sj_load(at) ^ 0x3030303030303030u, beyond;
+    int whole = count_digits(word, &beyond), stop = whole;
+    if (!whole || whole > 7 || (whole > 1 && *at == '0'))
+        return NULL;
+    if (at[whole] == '.') {
+        uint64_t before = ((uint64_t)1 << 8 * whole) - 1;
+        word = (word & before) | (word >> 8 & ~before);
+        beyond &= beyond - 1;
+        if (!beyond)
+            return NULL;
+        stop = __builtin_ctzll(beyond) / 8, decimals = stop - whole - 1;
+        if (!decimals)
+            return NULL;
+    }
+    if (at[stop] != ',')
+        return NULL;
+    int64_t value = join_digits(word, whole + decimals);
+    *real = (double)value / tens[decimals];
+    if (negative && (decimals || value))
+        *real = -*real;
+    return at + stop;
+}
+
+/* Append the brief numbers that come next in a list. */
+static void take_briefs(source *from)
+{
+    const uint8_t *at = from->text + from->at, *end = from->text + from->length;
+    double *next = from->numbers + from->numbers_used, *stop = from->numbers + from->numbers_room;
+    while (next < stop && end - at > 10) {
+        const uint8_t *comma = take_brief(at, next);
+        if (!comma)
+            break;
+        at = comma + 1 + (comma[1] == ' '), next++;
+    }
+    from->at = at - from->text, from->numbers_used = next - from->numbers;
+}
+
 /* Append a list of numbers to those of polygons or keypoints. */
 static int take_numbers(source *from)
 {
     if (!take(from, '['))
         return 0;
     do {
+        take_briefs(from);
+        skip(from);
         if (from->numbers_used == from->numbers_room
             || (!take_short(from, from->numbers + from->numbers_used)
                 && !take_real(from, -1 - from->numbers_used, from->numbers + from->numbers_used)))
@@ -580,14 +641,11 @@ static inline int take_run(source *from, int64_t *run)
     const uint8_t *at = from->text + from->at;
     if (from->length - from->at < 11)
         return 0;
-    uint64_t word = sj_load(at) ^ 0x3030303030303030u; /* digits become their values */
-    uint64_t beyond = ((word + 0x7676767676767676u) | word) & 0x8080808080808080u;
-    int digits = beyond ? __builtin_ctzll(beyond) / 8 : 8;
+    uint64_t word = sj_load(at) ^ 0x3030303030303030u, beyond;
+    int digits = count_digits(word, &beyond);
     if (!digits || digits > 7 || at[digits] != ',' || (digits > 1 && *at == '0'))
         return 0;
-    word <<= 8 * (8 - digits);
-    word = 10 * word + (word >> 8); /* pairs of digits, in every second byte */
-    *run = (int64_t)(uint32_t)(((word & 0xff000000ffu) * 0xf424000000064u + ((word >> 16) & 0xff000000ffu) * 0x271000000001u) >> 32);
+    *run = join_digits(word, digits);
     from->at += digits + 1 + (at[digits + 1] == ' ');
     if (from->text[from->at] <= ' ')
         skip(from);
