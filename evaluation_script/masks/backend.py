@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import threading
 from functools import lru_cache
-from typing import Callable, Collection, Iterable, List, NamedTuple, Optional, Tuple, Union
+from typing import Callable, Collection, Iterable, List, Optional, Tuple, Union
 
 import numpy as np
 
 from ..files import Files, Flaw, Problem
+from ..values import NamedTuple
 from . import detections, overlaps, png
 from . import run_lengths as rle
 from .detections import Candidates, CurveTables, CurveTask, RecordTable, Rings, TrueSets

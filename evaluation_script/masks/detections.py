@@ -7,11 +7,11 @@ a choice, or there are crowds, the loop runs in Python.
 
 from __future__ import annotations
 
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Dict, List, Optional, Tuple
 
 import numpy as np
 
-from ..values import dataclass
+from ..values import NamedTuple, dataclass
 from .stack import Array
 
 

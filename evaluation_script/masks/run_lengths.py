@@ -15,7 +15,6 @@ from typing import (
     Iterable,
     Iterator,
     List,
-    NamedTuple,
     Optional,
     Sequence,
     Tuple,
@@ -26,7 +25,7 @@ from typing import (
 import numpy as np
 
 from ..files import Flaw, printable
-from ..values import dataclass
+from ..values import NamedTuple, dataclass
 from .stack import Array, Size, empty_labels
 
 if TYPE_CHECKING:

@@ -6,9 +6,10 @@ import argparse
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from segjudge.evaluation_script.families import PROTOCOLS
+from segjudge.evaluation_script.values import NamedTuple
 from segjudge.system.errors import OptionError, UsageError
 
 from .shared import (

@@ -10,13 +10,13 @@ from contextlib import closing
 from dataclasses import field, replace
 from functools import cache, cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.family import FamilyProtocol, Values
 from segjudge.evaluation_script.families.base.reports import Report, Row
 from segjudge.evaluation_script.files import name_list
-from segjudge.evaluation_script.values import dataclass
+from segjudge.evaluation_script.values import NamedTuple, dataclass
 from segjudge.families import describe_unknown_metric, tools_of
 from segjudge.report.sentences import HIDDEN
 from segjudge.report.tables import (

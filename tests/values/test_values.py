@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
+import typing
 from collections.abc import Callable
 from typing import Any
 
@@ -93,3 +94,96 @@ class Pair:
 
 def test_a_value_is_sent_to_other_processes() -> None:
     assert pickle.loads(pickle.dumps(Pair(1, 2))) == Pair(1, 2)
+
+
+# ── named tuples ────────────────────────────────────────────────────────────
+
+
+def _make_tuple(base: Any) -> type[Any]:
+    """Return a class of named tuples of this base: `typing`'s, or ours."""
+
+    class Box(base):  # type: ignore[misc]
+        """A box."""
+
+        width: int
+        height: int = 2
+        notes: tuple[str, ...] = ()
+
+        @property
+        def area(self) -> int:
+            return int(self.width * self.height)
+
+    class Cube(Box):
+        """A box with equal sides."""
+
+        depth = 4
+
+    Box.__qualname__, Cube.__qualname__ = "Box", "Cube"
+    return Cube
+
+
+_OURS, _THEIRS = map(_make_tuple, (values.NamedTuple, typing.NamedTuple))
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda cube: cube(1),
+        lambda cube: cube(1, 5, ("a",)).area,
+        lambda cube: cube(notes=("a",), width=3),
+        lambda cube: cube(1, notes=("a",)).notes,
+        lambda cube: repr(cube(1)._replace(height=9)),
+        lambda cube: cube._make([1, 2, ()]),
+        lambda cube: cube(1)._asdict(),
+        lambda cube: (cube._fields, cube._field_defaults, cube.__match_args__),
+        lambda cube: cube.__annotations__,
+        lambda cube: cube(1) == (1, 2, ()),
+        lambda cube: hash(cube(1)) == hash((1, 2, ())),
+        lambda cube: {cube(1): 2}[cube(1, 2)],
+        lambda cube: [*cube(1)],
+        lambda cube: cube(1)[1:],
+        lambda cube: repr(copy.copy(cube(1))),
+        lambda cube: repr(copy.deepcopy(cube(1))),
+        lambda cube: isinstance(cube(1), tuple),
+        lambda cube: (cube(1).depth, cube.__doc__),
+        lambda cube: cube(),
+        lambda cube: cube(1, 2, 3, 4),
+        lambda cube: cube(1, width=1),
+        lambda cube: cube(1, wide=2),
+        lambda cube: cube(wide=2),
+    ],
+)
+def test_a_tuple_does_what_a_named_tuple_does(act: Callable[[type[Any]], object]) -> None:
+    def describe(cube: type[Any]) -> tuple[str, str]:
+        try:
+            return "", repr(act(cube))
+        except TypeError as error:
+            return "TypeError", str(error).replace("Cube", "Box")
+
+    assert describe(_OURS) == describe(_THEIRS)
+
+
+def test_a_tuple_cannot_be_changed() -> None:
+    for name in ("width", "weight"):
+        with pytest.raises(AttributeError):
+            setattr(Span(1, 2), name, 2)
+    with pytest.raises(TypeError):
+        Span(1, 2)._replace(middle=3)  # type: ignore[call-arg]
+
+
+def test_a_default_is_not_followed_by_a_field_without() -> None:
+    members = {"__annotations__": {"start": int, "end": int}, "start": 0, "__module__": __name__}
+    with pytest.raises(TypeError, match="without default"):
+        type(values.NamedTuple)("Span", (values.NamedTuple,), members)
+
+
+class Span(values.NamedTuple):
+    """Two numbers."""
+
+    start: int
+    end: int
+
+
+def test_a_tuple_is_sent_to_other_processes() -> None:
+    copied = pickle.loads(pickle.dumps(Span(1, 2)))
+    assert (copied, type(copied)) == (Span(1, 2), Span)

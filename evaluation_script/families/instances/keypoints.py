@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from itertools import chain
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, Dict, List
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from ...masks.backend import backend
 from ...masks.detections import TrueSets
 from ...masks.overlaps import Pairs
 from ...masks.stack import Array
-from ...values import dataclass
+from ...values import NamedTuple, dataclass
 from ...values.arithmetic import exp
 
 #: COCO's constants for people: nose, eyes, ears, shoulders, elbows, wrists, hips, knees, ankles.

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from functools import cached_property
 from itertools import chain
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from ...masks.backend import backend
 from ...masks.detections import OTHER_BOX, WHOLE_BOX, RecordTable, Rings
 from ...masks.run_lengths import MaskTexts, pack_texts
 from ...masks.stack import Array, places_of
-from ...values import dataclass
+from ...values import NamedTuple, dataclass
 from .keypoints import check_points, extents_of, extract_coordinates, read_points
 
 EXAMPLE = '[{"image_id": 1, "category_id": 1, "segmentation": {"size": [h, w], "counts": "..."}, "score": 0.9}, ...]'

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Union
+from typing import Any, Dict, List, Optional, Sequence, Union
 
 import numpy as np
 
 from ...files import ArchiveLimits, quantity
 from ...masks.stack import Array
+from ...values import NamedTuple
 from ...values.arithmetic import mean
 from ..base.family import Values, mean_of_all
 from ..base.suspicions import is_nearly_none

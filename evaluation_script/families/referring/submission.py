@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import AbstractSet, Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
+from typing import AbstractSet, Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ...masks.overlaps import best_assignment
 from ...masks.run_lengths import MaskTexts, pack_texts
 from ...masks.stack import Array, Size
 from ...runner.tuning import without_collector
+from ...values import NamedTuple
 from ..base.units import UnitSubmission, UnitTruth
 from .protocols import GREFCOCO, REASONSEG, ReferringProtocol
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Dict, List, NamedTuple, Tuple
+from typing import Dict, List, Tuple
 
 import numpy as np
 
 from ...masks.backend import backend
 from ...masks.distances import SQUARES
 from ...masks.stack import Array
+from ...values import NamedTuple
 from ...values.arithmetic import add, exp, mean
 from ..base.image_order import find_places
 from .protocols import SaliencyProtocol

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import field
-from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from ...masks.backend import backend
 from ...masks.files import GreyFolders, MaskFiles, ObjectMasks, SalientImages
 from ...masks.similarity import Counts, Region, boundary_similarity, diagonal_tolerance, disk, fractional_disk, reach
 from ...masks.stack import Array, Size, Stack, Stacks, empty_stack, join_stacks
-from ...values import dataclass
+from ...values import NamedTuple, dataclass
 from ..base.accumulator import NamedAccumulator, NamedCounts, decode_with, problems_of
 from ..base.readings import ReadingScores, decode_reading_scores, encode_reading_scores
 from .protocols import LifespanRule, ObjectRule, SequenceProtocol

@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterable, List, NamedTuple, Tuple
+from typing import Any, Dict, Iterable, List, Tuple
 
 from ...files.limits import Files
 from ...files.problems import HostError, name_list
+from ...values import NamedTuple
 from ..base.truth import TruthNames
 from .protocols import YOUTUBE_UNSEEN
 

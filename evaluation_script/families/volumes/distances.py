@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 import sys
 from functools import cached_property
-from typing import Callable, Iterator, List, NamedTuple, Tuple
+from typing import Callable, Iterator, List, Tuple
 
 import numpy as np
 
 from ...masks.backend import backend
 from ...masks.stack import Array
+from ...values import NamedTuple
 from .boxes import Box, cover, cut_slabs
 from .places import Places, Spacing, cut_list, kind_of, list_places
 

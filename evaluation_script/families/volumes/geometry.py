@@ -7,12 +7,13 @@ fastest.
 from __future__ import annotations
 
 from itertools import permutations, product
-from typing import List, NamedTuple, Optional, Tuple
+from typing import List, Optional, Tuple
 
 import numpy as np
 
 from ...files.problems import Flaw
 from ...masks.stack import Array
+from ...values import NamedTuple
 
 #: Numbers of voxels along x, y and z.
 Shape = Tuple[int, int, int]

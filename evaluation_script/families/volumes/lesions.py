@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, List, NamedTuple, Sequence, Tuple
+from typing import Any, List, Sequence, Tuple
 
 import numpy as np
 
 from ...files.problems import Flaw
 from ...masks.stack import Array
 from ...runner.tuning import release_memory
+from ...values import NamedTuple
 from ...values.arithmetic import add
 from .boxes import Box, cover, select_labels
 from .components import (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import ClassVar, Dict, Mapping, NamedTuple, Optional, Tuple
+from typing import ClassVar, Dict, Mapping, Optional, Tuple
 
-from ...values import dataclass
+from ...values import NamedTuple, dataclass
 
 LAYOUT = "volumes"
 

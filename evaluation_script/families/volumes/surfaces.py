@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache, partial
 from itertools import permutations, product
-from typing import Any, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from ...files.problems import Flaw
 from ...masks.backend import backend
 from ...masks.stack import Array
 from ...runner.tuning import release_memory
+from ...values import NamedTuple
 from ...values.arithmetic import add, add_parts, mean
 from .boxes import cut_slabs, select_labels
 from .distances import ROUNDING, BlockDistances, find_distances

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from segjudge.evaluation_script.families.base.truth import DEFAULT_SPLIT, AnnotationFile
 from segjudge.evaluation_script.files.problems import HostError, inflect
+from segjudge.evaluation_script.values import NamedTuple
 from segjudge.system.files import make_folder
 
 

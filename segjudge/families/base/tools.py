@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
-from segjudge.evaluation_script.values import dataclass
+from segjudge.evaluation_script.values import NamedTuple, dataclass
 from segjudge.system.errors import OptionError, UsageError
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from segjudge.evaluation_script.families.base.reports import Row
 from segjudge.evaluation_script.families.instances.keypoints import TrueKeypoints, point_similarities
 from segjudge.evaluation_script.masks.detections import TrueSets
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.evaluation_script.values import dataclass
+from segjudge.evaluation_script.values import NamedTuple, dataclass
 from segjudge.families.instances.diagnosis import InstanceDiagnosis
 
 #: The minimum OKS of a detection that shows a person, even inexactly.
