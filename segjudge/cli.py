@@ -5,6 +5,10 @@ Start-up time matters: only the module of the running command is imported, and e
 
 from __future__ import annotations
 
+# It makes other modules wait until they are used, such as argparse's translations.
+from segjudge.commands import COMMANDS, EARLIER, EVALAI, EXIT_CODES, GROUPS, PLATFORMS, RARE, UNIX
+
+# isort: split
 import argparse
 import gc
 import os
@@ -15,7 +19,6 @@ from contextlib import nullcontext, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
-from segjudge.commands import COMMANDS, EARLIER, EVALAI, EXIT_CODES, GROUPS, PLATFORMS, RARE, UNIX
 from segjudge.commands.shared import (
     DONE,
     GENERAL,
@@ -236,6 +239,8 @@ class _Formatter(argparse.HelpFormatter):
 _UNKNOWN = "unrecognized arguments: "
 #: The beginning of argparse's message about missing arguments.
 _LACKING = "the following arguments are required: "
+#: The width of texts that are not shown.
+_ANY_WIDTH = 80
 #: The maximum number of choices that a sentence about an unknown one lists, and how many it shows of more.
 _MOST_CHOICES, _FIRST_CHOICES = 24, 4
 
@@ -245,13 +250,24 @@ class _Parser(argparse.ArgumentParser):
 
     #: The options of the command that was typed.
     options: Sequence[str] = ()
+    #: Whether its texts are shown.
+    is_shown = False
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"formatter_class": _Formatter, **options})
         self.color = False  # Python 3.14 would colour the help, older ones not
 
+    def _get_formatter(self) -> argparse.HelpFormatter:
+        """Return the formatter of texts; argparse also makes one for each option, which needs no terminal's width."""
+        return super()._get_formatter() if self.is_shown else _Formatter(self.prog, width=_ANY_WIDTH)
+
+    def format_usage(self) -> str:
+        self.is_shown = True
+        return super().format_usage()
+
     def format_help(self) -> str:
         """Return the help: an example, the usage without optional options, then the groups of options."""
+        self.is_shown = True
         self.usage = self.usage or f"%(prog)s [options]{''.join(map(_describe_needed, self._actions))}"
         return f"example:\n  {self.get_default('example')}\n\n{super().format_help()}"
 

@@ -19,8 +19,9 @@ import zipfile
 import zlib
 from collections import Counter
 from dataclasses import replace
-from typing import Any, BinaryIO, Callable, Dict, FrozenSet, Iterator, NamedTuple, NoReturn, Optional, Tuple, Union
+from typing import Any, BinaryIO, Callable, Dict, FrozenSet, Iterator, NoReturn, Optional, Tuple, Union
 
+from ..values import NamedTuple
 from .inflate import MAGIC, STEP, InflatedStream, PositionedFile, inflate_member
 from .limits import (
     CHUNK_BYTES,
@@ -194,8 +195,8 @@ _LONGEST_COMMENT = 1 << 16
 _LONGEST_ENTRY = 400
 _UTF_8 = 0x800
 _ENCRYPTED = 0x1
-#: The errors of reading a member whose header or bytes contradict the table of contents.
-_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError, struct.error)
+#: The errors of reading a member whose header or bytes contradict the table of contents, besides zipfile's.
+_DAMAGES = (zlib.error, EOFError, OSError, RuntimeError, ValueError, struct.error)
 
 
 class _ZipFiles(Files):
@@ -250,7 +251,7 @@ class _ZipFiles(Files):
                         break
                     remaining_bytes -= len(chunk)
                     yield chunk
-        except _DAMAGED as error:
+        except (zipfile.BadZipFile, *_DAMAGES) as error:
             checksum = isinstance(error, zipfile.BadZipFile) and "CRC" in str(error)
             what = "its checksum is wrong" if checksum else "it cannot be unpacked"
             raise Flaw(f"is damaged in the zip: {what}", PACK_AGAIN) from None

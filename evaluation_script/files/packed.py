@@ -11,7 +11,7 @@ import struct
 import zipfile
 import zlib
 from contextlib import contextmanager, suppress
-from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Tuple, Union
+from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Tuple, Type, Union
 
 from .inflate import Inflated, PositionedFile, inflate_member
 from .problems import HostError, explain_damage
@@ -25,11 +25,12 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 #: The errors of a full disk.
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
-#: The errors of a damaged zip, or of an invalid manifest.
-DAMAGED = (
-    *(OSError, EOFError, zipfile.BadZipFile, zlib.error, struct.error, RuntimeError),
-    *(KeyError, ValueError, TypeError, AttributeError),
-)
+
+def list_damages() -> Tuple[Type[Exception], ...]:
+    """Return the errors of a damaged zip, or of an invalid manifest."""
+    of_zips = (OSError, EOFError, zipfile.BadZipFile, zlib.error, struct.error, RuntimeError)
+    return (*of_zips, KeyError, ValueError, TypeError, AttributeError)
+
 
 #: The manifest's key of the family, which every annotation file has had since the first.
 FAMILY_KEY = "track"
@@ -115,7 +116,7 @@ def _read_manifest(source: Source) -> Dict[str, Any]:
     """Return the manifest of a file made by `segjudge pack`; an empty one for other files."""
     try:
         return dict(json.loads(_manifest_of(source)))
-    except DAMAGED as error:
+    except list_damages() as error:
         raise annotations_error(source, error) from None
 
 
@@ -157,14 +158,14 @@ class PackedFile:
     """
 
     def __init__(self, source: Source) -> None:
-        """Open a file; raises an error of DAMAGED if it is not a zip."""
+        """Open a file; raises an error of `list_damages` if it is not a zip."""
         self._file = PositionedFile(source) if isinstance(source, str) else source
         self._table = table_of(source) if isinstance(source, str) else b""
         self._starts = _find_entries(self._table)
         self._archive = None if self._starts else zipfile.ZipFile(self._file)
 
     def read(self, name: str) -> Inflated:
-        """Return a member; raises an error of DAMAGED if it is missing or damaged."""
+        """Return a member; raises an error of `list_damages` if it is missing or damaged."""
         data = _inflate_entry(self._file, self._table, self._starts.get(name.encode(), -1), name)
         if data is not None:
             return data
@@ -221,7 +222,7 @@ def open_packed(source: Source, family: str = "") -> Tuple[PackedFile, Dict[str,
         archive = PackedFile(source)
         manifest = dict(json.loads(archive.read(MANIFEST)))
         content, form, splits = manifest[FAMILY_KEY], manifest["format"], dict(manifest["splits"])
-    except DAMAGED as error:
+    except list_damages() as error:
         raise annotations_error(source, error) from None
     if family not in ("", content):
         raise HostError(f"{source}: holds {content}, not {family}; choose another file or protocol")
@@ -252,7 +253,7 @@ def family_of(source: Source) -> str:
         data = _manifest_of(source)
         start = _START.match(data)  # the whole manifest of a large truth takes a while
         return start[1].decode() if start else str(dict(json.loads(data)).get(FAMILY_KEY, ""))
-    except DAMAGED as error:
+    except list_damages() as error:
         raise annotations_error(source, error) from None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 import os
 import signal
@@ -47,12 +46,14 @@ WHOLE = Part(1, 1)
 
 def shares(costs: Sequence[int], count: int) -> List[List[int]]:
     """Distribute items, the most expensive first, each to the least loaded share; shares stay in order."""
+    from heapq import heapreplace  # not in every start
+
     dealt: List[List[int]] = [[] for _ in range(count)]
     least = [(0, share) for share in range(count)]
     for number in sorted(range(len(costs)), key=lambda number: -costs[number]):
         total, share = least[0]
         dealt[share].append(number)
-        heapq.heapreplace(least, (total + costs[number], share))
+        heapreplace(least, (total + costs[number], share))
     return [sorted(share) for share in dealt]
 
 

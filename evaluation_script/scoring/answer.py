@@ -9,7 +9,6 @@ from contextlib import closing
 from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
-import PIL
 
 from ..families import engine_of
 from ..families.base.family import Values
@@ -169,6 +168,8 @@ def join_rows(reports: List[Report]) -> Dict[str, List[Row]]:
 
 def versions() -> Dict[str, str]:
     """Return the versions of Segjudge and of the libraries that scored."""
+    import PIL  # few commands need it
+
     return {
         "segjudge": VERSION,
         "python": platform.python_version(),

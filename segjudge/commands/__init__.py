@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 from segjudge.system.bytecode import avoid_partial_bytecode
-from segjudge.system.late_modules import GenericHint, answer_numpy, import_late
+from segjudge.system.late_modules import GenericHint, answer_numpy, choose_number, import_late
 
 __all__ = [
     "COMMANDS",
@@ -36,10 +36,13 @@ gc.set_threshold(100_000)
 for _core, _kind in product(("core", "_core"), ("", "_scalars")):  # numpy 1 and numpy 2
     _name = f"numpy.{_core}._add_newdocs{_kind}"
     sys.modules.setdefault(_name, ModuleType(_name))
-# Others are imported by numpy, dataclasses, pathlib and our rooms, but not used by a short score: they would take 30 of
-# 160 ms.
+# Others are imported by numpy, argparse and our rooms, but not used by a short score: they would take 40 of 160 ms.
 import_late("inspect", cleandoc=answer_numpy("cleandoc", ""), signature=answer_numpy("signature", None))
-for _name in ("ast", "hashlib", "ipaddress", "pickle", "platform", "textwrap", "traceback"):
+import_late("gettext", gettext=str, ngettext=choose_number)
+for _name in (
+    *("ast", "copy", "csv", "hashlib", "ipaddress", "json", "pathlib", "pickle", "platform", "shutil", "textwrap"),
+    *("traceback", "zipfile"),
+):
     import_late(_name)
 if "numpy" not in sys.modules:
     _folders = [os.path.join(folder, "numpy", "_typing") for folder in sys.path]

@@ -8,11 +8,12 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS, folder_of
 from segjudge.evaluation_script.families.base.reports import Report, Row, bounds_of
 from segjudge.evaluation_script.files.problems import printable
+from segjudge.evaluation_script.values import NamedTuple
 from segjudge.system.arguments import Kind
 from segjudge.system.errors import UsageError
 
@@ -283,8 +284,8 @@ def find_published_numbers(report: Report) -> list[PublishedNumbers]:
     So they appear only beside the published sets whose sequences are known: those of DAVIS.
     """
     names = {str(row["sequence"]) for row in report.rows().get("sequences", []) if "sequence" in row}
-    datasets = [dataset for dataset, members in _members().items() if members == names]
-    entries = read_published_numbers(report.protocol.family) if datasets else []
+    entries = read_published_numbers(report.protocol.family)
+    datasets = [dataset for dataset, members in _members().items() if members == names] if entries else []
     return [entry for entry in entries if entry["protocol"] == report.protocol.name and entry["dataset"] in datasets]
 
 

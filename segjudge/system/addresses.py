@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pathlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from segjudge.evaluation_script.files.archive import FolderElsewhere
@@ -185,9 +185,9 @@ def _fetch_once(address: str, information: dict[str, Any]) -> _FetchedFile:
         return _FetchedFile.lock(str(path))
 
 
-def _cache() -> Path:
-    usual = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get(_FOLDER) or Path(usual) / "segjudge" / "fetched")
+def _cache() -> pathlib.Path:
+    usual = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    return pathlib.Path(os.environ.get(_FOLDER) or pathlib.Path(usual) / "segjudge" / "fetched")
 
 
 def _cache_bytes() -> int:
@@ -198,7 +198,7 @@ def _cache_bytes() -> int:
         raise UsageError(f"{_GIGABYTES} is a number of gigabytes, not {text!r}") from None
 
 
-def _make_room(cache: Path, size: int, address: str) -> None:
+def _make_room(cache: pathlib.Path, size: int, address: str) -> None:
     """Remove the least recently used files until a file of this size fits, except those in use."""
     for partial in cache.glob("*.partial"):  # left by a process that was killed
         partial.unlink()
@@ -220,7 +220,7 @@ def _make_room(cache: Path, size: int, address: str) -> None:
         )
 
 
-def _fetch(address: str, path: Path, size: int | None) -> None:
+def _fetch(address: str, path: pathlib.Path, size: int | None) -> None:
     """Fetch a file; raises AddressError if it exceeds its announced size or the cache."""
     system, source = _system(address)
     partial, bound, count = path.with_name(f"{path.name}.partial"), _cache_bytes() if size is None else size, 0

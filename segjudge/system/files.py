@@ -1,15 +1,17 @@
 """Files on disk: exclusive folders, atomic files and folders, writable places, and printable addresses."""
 
+from __future__ import annotations
+
 import errno
 import hashlib
 import io
 import os
+import pathlib
 import re
 import shutil
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TextIO
 
 from segjudge.evaluation_script.files.packed import NotWritten, add_member, replace_file
@@ -192,12 +194,12 @@ def hold_folder(folder: str, user: str) -> TextIO:
     return file
 
 
-def replace(path: Path, content: str | bytes, *, private: bool = False) -> None:
+def replace(path: pathlib.Path, content: str | bytes, *, private: bool = False) -> None:
     """Write a file atomically: readers see the old content or the new."""
     with replace_file(str(path)) as partial:
         if private:  # before it has content
             os.close(os.open(partial, os.O_WRONLY | os.O_CREAT, 0o600))
-        Path(partial).write_bytes(content.encode() if isinstance(content, str) else content)
+        pathlib.Path(partial).write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def zip_files(files: Mapping[str, bytes]) -> bytes:

@@ -35,7 +35,8 @@ class LateModule(ModuleType):
             return self._known[name]
         if name.startswith("__"):
             raise AttributeError(name)
-        return _load_name(self.__name__, name)
+        value = vars(self)[name] = _load_name(self.__name__, name)  # the next use of this name takes no call
+        return value
 
 
 def import_late(module: str, **names: Any) -> None:
@@ -48,6 +49,11 @@ class GenericHint:
 
     def __class_getitem__(cls, _of: object) -> type[GenericHint]:
         return cls
+
+
+def choose_number(singular: str, plural: str, number: int) -> str:
+    """Return a message in English by a number, as `gettext.ngettext` does."""
+    return singular if number == 1 else plural
 
 
 def answer_numpy(function: str, value: str | None) -> Callable[..., Any]:

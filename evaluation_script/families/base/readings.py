@@ -6,8 +6,8 @@ of the unit's first map before. Both scores travel with the counts, so parts and
 
 from __future__ import annotations
 
+import copy
 import math
-from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Callable, Collection, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
@@ -189,7 +189,7 @@ def switch(attribute: str, *, value: object = True) -> Callable[[Any], Any]:
     """Return a function that copies a submission and sets this attribute of the copy."""
 
     def open_otherwise(submission: Any) -> Any:
-        changed = copy(submission)
+        changed = copy.copy(submission)
         setattr(changed, attribute, value)
         return changed
 

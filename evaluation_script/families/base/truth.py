@@ -5,7 +5,6 @@ from __future__ import annotations
 import abc
 from dataclasses import field, replace
 from typing import Any, Dict, Generic, Iterable, List, Mapping, TypeVar
-from unicodedata import normalize
 
 from ...files import LETTER, ArchiveLimits, inflect, name_list, quantity
 from ...values import dataclass
@@ -96,7 +95,11 @@ class TruthNames:
 
 def compose(name: str) -> str:
     """Return a name in the Unicode form in which equal letters are equal characters."""
-    return name if name.isascii() else normalize("NFC", name)
+    if name.isascii():
+        return name
+    from unicodedata import normalize  # a library that few names need
+
+    return normalize("NFC", name)
 
 
 _Truth_co = TypeVar("_Truth_co", bound=SplitTruth, covariant=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import math
-from copy import copy
 from dataclasses import field
 from itertools import compress
 from typing import (
@@ -414,7 +414,7 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
 
     def _without_group(self, number: int) -> UnitAccumulator[Rules]:
         """Return the accumulator of the units of all other groups."""
-        accumulator = copy(self)
+        accumulator = copy.copy(self)
         accumulator.leave_out(self, number)
         return accumulator
 

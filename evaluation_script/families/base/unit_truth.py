@@ -19,12 +19,12 @@ from ...files import HOST_LIMITS, Files, Flaw, HostError, SubmissionError, infle
 from ...files.archive import open_files, truth_error
 from ...files.inflate import Inflated
 from ...files.packed import (
-    DAMAGED,
     FAMILY_KEY,
     MANIFEST,
     PackedFile,
     add_member,
     annotations_error,
+    list_damages,
     make_manifest,
     open_packed,
     replace_file,
@@ -219,7 +219,7 @@ def _reader(archive: PackedFile, member: str, size: Size, labels: List[int]) -> 
 def _member(archive: PackedFile, name: str) -> Inflated:
     try:
         return archive.read(name)
-    except DAMAGED as error:
+    except list_damages() as error:
         raise HostError(f"annotation file: {name} cannot be read ({error!r})") from None
 
 

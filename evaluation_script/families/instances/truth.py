@@ -15,10 +15,10 @@ from typing import Any, Dict, Iterable, List, Optional, Set, Tuple, Union
 import numpy as np
 
 from ...files.packed import (
-    DAMAGED,
     MANIFEST,
     add_member,
     family_of,
+    list_damages,
     make_manifest,
     open_packed,
     replace_file,
@@ -126,7 +126,7 @@ def read(path: str, split: str = "val") -> Dict[str, InstanceTruth]:
         if data.startswith(_ZIP):
             raise HostError(f"{path}: is a zip that was cut off: its table of contents is missing. Create it again")
         return {split: read_document(gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data, path)}
-    except DAMAGED as error:
+    except list_damages() as error:
         raise HostError(
             f"{path}: cannot be read ({getattr(error, 'strerror', None) or explain_damage(error)})"
         ) from None

@@ -20,7 +20,6 @@ from typing import (
     Iterable,
     Iterator,
     List,
-    NamedTuple,
     Optional,
     Set,
     Tuple,
@@ -30,12 +29,12 @@ import numpy as np
 
 from ...files.inflate import Inflated
 from ...files.packed import (
-    DAMAGED,
     MANIFEST,
     PackedFile,
     Source,
     add_member,
     annotations_error,
+    list_damages,
     make_manifest,
     open_packed,
     replace_file,
@@ -43,7 +42,7 @@ from ...files.packed import (
 from ...files.problems import HostError, quantity
 from ...masks.files import MaskFiles
 from ...masks.stack import Array, Size, Stack, Stacks
-from ...values import dataclass
+from ...values import NamedTuple, dataclass
 from ..base.truth import AnnotationFile, SplitTruth, TruthNames
 from .protocols import SequenceProtocol
 
@@ -312,7 +311,7 @@ def _open_sequence(archive: PackedFile, split: str, entry: Dict[str, Any]) -> Se
         try:
             data = archive.read(_name_member(split, entry["name"], index))
             return _unpack_block(data, blocks[index], labels)
-        except DAMAGED as error:
+        except list_damages() as error:
             raise HostError(f"annotation file: {split}/{entry['name']} cannot be read ({error!r})") from None
 
     return Sequence(
