@@ -11,6 +11,7 @@ from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.instances import matching, metrics
 from segjudge.testing import CHECKS, Case
 from tests.families.contract import examples
+from tests.scoring import shares
 from tests.scoring.shares import NAMES, write_files
 
 #: The tests that take seconds, and the protocol for which each is quick.
@@ -20,6 +21,8 @@ SAMPLES = examples("sharing")
 EVERYWHERE = ("rules", "sharing", "archives", "hidden")
 #: Tests that need no arrays; `test_memory.py` of each family's folder has the others.
 PROMISES = [name for name in CHECKS if name != "memory"]
+#: The images of hostile detections: more blocks and shares than one, although hundreds of variants are scored.
+HOSTILE_IMAGES = 6
 #: Each family once, each promise once, and the slow ones.
 QUICK = {
     *zip(SAMPLES, cycle(name for name in PROMISES if name not in SLOW)),
@@ -39,5 +42,7 @@ def test_a_family_of_ours_keeps_its_promises(
     """Blocks and shares hold few videos and detections, and the first of them has the hostile data."""
     monkeypatch.setattr(metrics, "BLOCK", 5)
     monkeypatch.setattr(matching, "_RECORDS_AT_ONCE", 3)
+    if name == "hostile":
+        monkeypatch.setattr(shares, "IMAGES", HOSTILE_IMAGES)
     files = write_files(protocol, tmp_path, NAMES[:2] if name == "hostile" else NAMES)
     CHECKS[name](Case(protocol, files.truth, {"results": files.results}))
