@@ -45,8 +45,8 @@ PASSED_VARIABLE = "SEGJUDGE_QUICK_PASSED_ON_WORKER"
 FOLDER_VARIABLE = "SEGJUDGE_TESTS_FOLDER"
 #: Seconds that interrupted processes get to end.
 PATIENCE = 20.0
-#: The parts that run at once per core: most tests mostly wait.
-AT_ONCE = 2
+#: The parts that run at once per core: most tests mostly wait. Two left a sixth of the cores' time unused.
+AT_ONCE = 3
 #: The bytes of test files in a part of the quick tests, and in one of all tests. Each part takes three seconds to import
 #: the tested modules, so that few parts save time, but a long one must not remain alone at the end.
 PART_BYTES = {"quick": 500_000, "all": 280_000}
