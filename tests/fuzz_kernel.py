@@ -249,6 +249,7 @@ def voxel_runs(generator: random.Random, kernel: Kernel) -> None:
     names, partners = (each.astype(np.int32) % kinds for each in (names, partners))
     ends = generator.choice([edges[1::2], edges[1::2] - edges.dtype.type(1)])
     runs, inner = (edges[::2], edges[1::2], names - generator.choice([0, 0, 0, 1])), (edges[::2], ends, partners)
+    kernel.find_run_boxes(runs, (shape[1] + 1, generator.choice([0, 1, shape[2] + 1, 1 << 40])), kinds)
     kernel.name_within(runs, *inner[:2])
     kernel.name_within(inner, *runs[:2])
     firsts = np.full(generator.choice([kinds, kinds, 1]), generator.choice([0, 1, 1 << 40]))

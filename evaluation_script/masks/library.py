@@ -20,7 +20,7 @@ from .run_lengths import pack_texts, spans_of
 from .stack import Size, Stack
 
 #: The value that a library's `sj_abi` must return.
-_ABI = 39
+_ABI = 40
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library in this folder, beside a file with its checksum.
@@ -81,6 +81,7 @@ _SIGNATURES = {
     "sj_find_runs": "u1[] i8 i8 i8 i8 [] i4 i8 *",
     "sj_draw_runs": "[] [] i4 i8 i8 i8 i8[] u1[]",
     "sj_components": "[] [] i4 i8 i8[] i8 i4[]",
+    "sj_run_boxes": "[] [] i4[] i8 i4 i8 i8 i8 i8[]",
     "sj_name_within": "[] [] i4[] i8 [] [] i8 i4 i4[]",
     "sj_touch": "[] [] i4[] i8 [] [] i4[] i8 i4 i8[] i8 i8[] i8",
     "sj_share_runs": "[] [] i4[] i8 [] [] i4[] i8 i4 i8 i8[] i8[] i8 *",
@@ -261,6 +262,8 @@ def _volumes(kernel: Kernel) -> _Answers:
     starts, ends = np.array([[0, 2, 7], [1, 3, 8]], np.int32)
     parts = [kernel.find_components(starts, ends, np.array([[4, reach]])) for reach in (0, 1)]
     yield parts, [[0, 1, 2], [0, 1, 1]]
+    boxes = kernel.find_run_boxes((starts, ends, np.array([0, 1, 1], np.int32)), (3, 4), 2)
+    yield boxes, [[0, 1, 0, 1, 0, 1], [0, 1, 0, 2, 2, 4]]
     # Of two pixels the last lies in the third run; moved back by one, the first lies in the second run.
     pixels, names = np.array([[3, 7], [4, 8]], np.int32), np.array([5, 4, 3], np.int32)
     yield kernel.name_within((starts, ends, names), pixels[0, 1:], pixels[1, 1:]), [3]

@@ -123,6 +123,14 @@ class VolumeKernel:
         status = self.library.sj_components(starts, ends, starts.itemsize, len(starts), rows, len(rows), names)
         return names if status == FINE else None
 
+    def find_run_boxes(self, runs: NamedRuns, rows: Tuple[int, int], total: int) -> Optional[Array]:
+        """Return the box of each component: from and to along z, y and x. Given are a plane's rows and their length."""
+        if not _are_runs(*runs[:2]):
+            return None
+        boxes = np.empty((total, 6), np.int64)
+        status = self.library.sj_run_boxes(*runs, len(runs[0]), runs[0].itemsize, *rows, total, boxes)
+        return boxes if status == FINE else None
+
     def name_within(self, runs: NamedRuns, starts: Array, ends: Array) -> Optional[Array]:
         """Return the component of each run of a smaller mask; None if one does not lie in a run of a component."""
         if not _are_runs(*runs[:2], starts, ends):

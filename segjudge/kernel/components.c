@@ -7,6 +7,8 @@
 /* The maximum number of rows beside a run that it may join, or touch. */
 #define MOST_ROWS 4
 #define MOST_TOUCHED 9
+/* Eight voxels of a mask. */
+#define ONES ((uint64_t)0x0101010101010101u)
 /* Numbers have 32 or 64 bits, which is a constant for the compiler. */
 #define INLINE static inline __attribute__((always_inline))
 
@@ -146,6 +148,32 @@ SJ_EXPORT int sj_name_within(
     return size == 8 ? name_all(&all, &inner, 1, inner_names) : name_all(&all, &inner, 0, inner_names);
 }
 
+/* Write the box of each component: from and to along z, y and x; of one without runs, the ends of the volume. Rows and
+ * planes are as long as those of positions. */
+SJ_EXPORT int sj_run_boxes(
+    const void *starts, const void *ends, const int32_t *names, int64_t count, int32_t size, int64_t height,
+    int64_t width, int64_t components, int64_t *boxes)
+{
+    runs all = {starts, ends, names, count};
+    if (!is_list(&all, size, 1) || !sj_is_volume(1, height, width, SJ_MOST_PIXELS) || components < 0
+        || components > INT32_MAX || !boxes)
+        return SJ_BAD_CALL;
+    if (!are_in_order(&all, size == 8) || !are_names(&all, components))
+        return SJ_BAD_DATA;
+    for (int64_t side = 0; side < 6 * components; side++)
+        boxes[side] = side & 1 ? 0 : SJ_MOST_PIXELS;
+    for (int64_t run = 0, row = 0, z = 0, y = 0; run < count; run++) {
+        int64_t start = number_at(starts, run, size == 8), end = number_at(ends, run, size == 8);
+        if (!run || start >= (row + 1) * width)
+            row = start / width, z = row / height, y = row % height;
+        int64_t *box = boxes + 6 * (int64_t)names[run], from = start - row * width, to = end - row * width;
+        box[0] = z < box[0] ? z : box[0], box[1] = z + 1 > box[1] ? z + 1 : box[1];
+        box[2] = y < box[2] ? y : box[2], box[3] = y + 1 > box[3] ? y + 1 : box[3];
+        box[4] = from < box[4] ? from : box[4], box[5] = to > box[5] ? to : box[5];
+    }
+    return SJ_FINE;
+}
+
 /* ── of two masks ────────────────────────────────────────────────────────── */
 
 /* Lower the first neighbour of each component to those that its runs meet in a row. */
@@ -229,16 +257,6 @@ SJ_EXPORT int sj_share_runs(
 
 /* ── masks ───────────────────────────────────────────────────────────────── */
 
-/* Return the next voxel of a row from one on that differs from a value (0 or 1). */
-static inline int64_t find_change(const uint8_t *row, int64_t x, int64_t width, uint8_t value)
-{
-    while (width - x >= 8 && sj_load(row + x) == value * (uint64_t)0x0101010101010101u)
-        x += 8;
-    while (x < width && row[x] == value)
-        x++;
-    return x;
-}
-
 static inline void put_edge(void *edges, int32_t size, int64_t index, int64_t position)
 {
     if (size == 8)
@@ -261,16 +279,25 @@ SJ_EXPORT int sj_find_runs(
         for (int64_t y = 0; y < height; y++) {
             const uint8_t *row = mask + (z * height + y) * width;
             int64_t start = first + (z * (height + 1) + y) * (width + 1);
-            for (int64_t x = find_change(row, 0, width, 0); x < width; x = find_change(row, x, width, 0)) {
-                int64_t end = find_change(row, x, width, 1);
-                if (end == x)
+            uint32_t before = 0;
+            for (int64_t x = 0; x < width; x += 8) {
+                uint64_t word = 0;
+                memcpy(&word, row + x, width - x < 8 ? (size_t)(width - x) : 8);
+                if (word & ~ONES)
                     return SJ_BAD_DATA;
-                if (*count + 2 <= room) {
-                    put_edge(edges, size, *count, start + x);
-                    put_edge(edges, size, *count + 1, start + end);
+                /* A bit for each voxel, and for each that differs from the voxel before it. */
+                uint32_t bits = (uint32_t)(word * 0x0102040810204080u >> 56);
+                uint32_t changes = (bits ^ (bits << 1 | before)) & 0xff;
+                for (before = bits >> 7; changes; changes &= changes - 1) {
+                    if (*count < room)
+                        put_edge(edges, size, *count, start + x + __builtin_ctz(changes));
+                    ++*count;
                 }
-                *count += 2;
-                x = end;
+            }
+            if (before) {
+                if (*count < room)
+                    put_edge(edges, size, *count, start + width);
+                ++*count;
             }
         }
     return *count <= room ? SJ_FINE : SJ_FULL;

@@ -995,7 +995,7 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
     for name in (
         "sj_pack_png", "sj_pack_labels", "sj_read_png", "sj_compare", "sj_check_runs", "sj_mask_boxes", "sj_paint_runs", "sj_encode", "sj_count_inside", "sj_first_overlap", "sj_overlaps", "sj_records", "sj_draw",
         "sj_join_frames", "sj_order", "sj_similar_pairs", "sj_box_overlaps", "sj_match", "sj_curves", "sj_label_pairs", "sj_label_table", "sj_points", "sj_segments", "sj_boundaries", "sj_survey",
-        "sj_boxes", "sj_surface", "sj_border", "sj_grow_volume", "sj_find_blocks", "sj_components", "sj_name_within", "sj_touch", "sj_share_runs", "sj_find_runs", "sj_draw_runs", "sj_squares", "sj_near_places", "sj_share", "sj_similarities", "sj_small_runs", "sj_groups", "sj_grow",
+        "sj_boxes", "sj_surface", "sj_border", "sj_grow_volume", "sj_find_blocks", "sj_components", "sj_run_boxes", "sj_name_within", "sj_touch", "sj_share_runs", "sj_find_runs", "sj_draw_runs", "sj_squares", "sj_near_places", "sj_share", "sj_similarities", "sj_small_runs", "sj_groups", "sj_grow",
     ):  # fmt: skip
         for result in (0, -1, 1):
             with pytest.raises(library.KernelError, match="self-test"):
@@ -1023,6 +1023,7 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_find_runs(None, 1, 1, 1, 0, None, 4, 1, None) == -1
     assert LOADED.sj_draw_runs(None, None, 4, 1, 1, 1, None, None) == -1
     assert LOADED.sj_components(None, None, 4, 1, None, 1, None) == -1
+    assert LOADED.sj_run_boxes(None, None, None, 1, 4, 1, 1, 1, None) == -1
     assert LOADED.sj_name_within(None, None, None, 1, None, None, 1, 4, None) == -1
     assert LOADED.sj_touch(None, None, None, 1, None, None, None, 1, 4, None, 1, None, 1) == -1
     assert LOADED.sj_share_runs(None, None, None, 1, None, None, None, 1, 4, 1, None, None, 2, None) == -1

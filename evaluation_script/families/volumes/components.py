@@ -29,6 +29,8 @@ _MOST_TRUE_RUNS = 1 << 23
 _CHUNK = 1 << 18
 #: The number of components whose runs are looked up one by one when they are drawn.
 _MANY = 1_000
+#: The share of all runs from which on the runs of components are not looked up one by one.
+_LARGE_SHARE = 0.1
 #: The number of slabs of planes that grow at once.
 _GROWN = 8
 
@@ -261,7 +263,11 @@ class Components:
     @cached_property
     def _ends(self) -> Array:
         """The start and end of each component along z, y and x."""
-        starts, (_, height, width) = self.runs.starts[self._order], self.runs.shape
+        (_, height, width), kernel = self.runs.shape, backend().kernel
+        boxes = kernel.find_run_boxes(self.named_runs, (height, width), self.total) if kernel else None
+        if boxes is not None:
+            return boxes
+        starts = self.runs.starts[self._order]
         places = starts // (height * width), starts // width % height, starts % width
         stops = (*places[:2], self.runs.ends[self._order] % width - 1)
         sides = [
@@ -279,7 +285,9 @@ class Components:
 
     def draw(self, chosen: Array, box: Box) -> Array:
         """Return the mask of some components in a box around them."""
-        if len(chosen) < _MANY:
+        if len(chosen) == self.total:
+            order: Any = slice(None)
+        elif len(chosen) < _MANY and not self._are_large(chosen):
             parts = [self._order[self._firsts[name] : self._firsts[name + 1]] for name in chosen.tolist()]
             order = np.sort(np.concatenate(parts))
         else:
@@ -290,7 +298,11 @@ class Components:
         runs, kernel = Runs(starts[order], ends[order], shape), backend().kernel
         sides = tuple((side.start, side.stop) for side in box)
         drawn = kernel.draw_runs(runs.starts, runs.ends, shape[1:], sides) if kernel else None
-        return (drawn if drawn is not None else _paint(runs, np.ones(len(order), np.int8), box)).view(bool)
+        return (drawn if drawn is not None else _paint(runs, np.ones(runs.total, np.int8), box)).view(bool)
+
+    def _are_large(self, chosen: Array) -> bool:
+        """Return whether some components have a large share of the runs."""
+        return int((self._firsts[chosen + 1] - self._firsts[chosen]).sum()) > _LARGE_SHARE * self.runs.total
 
     def number(self) -> Array:
         """Return the number of each voxel's component (z, y, x), from 1; 0 outside."""

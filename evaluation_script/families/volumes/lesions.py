@@ -27,7 +27,15 @@ from .components import (
 from .overlaps import Overlap
 from .places import Places, Spacing
 from .protocols import LesionRule, Tissue
-from .surfaces import check_noise, check_specks, distance_by_places, find_surface, list_border, measure_distances
+from .surfaces import (
+    check_noise,
+    check_specks,
+    distance_by_places,
+    find_surface,
+    flag_near,
+    list_border,
+    measure_distances,
+)
 
 #: The maximum number of voxels in all boxes around a lesion of the truth and the lesions that meet it.
 _MOST_SEARCHED = 1 << 32
@@ -109,13 +117,13 @@ def find_lesions(labels: Tuple[Array, Array], tissues: Sequence[Tissue]) -> Lesi
     grown, true = find_true(select_labels(labels[0], tissues[0].labels), rule)
     predicted = find_predicted(select_labels(labels[1], tissues[0].labels), rule, limit_runs(true.runs))
     for tissue in tissues[1:]:
-        rule = tissue.lesions
+        rule, runs = tissue.lesions, None
         if true.total > 1:
             neighbours, within = find_true(select_labels(labels[0], tissue.labels), rule)
-            groups = group_by_touch(true, neighbours.sort_by_columns().name_within(within.runs))
+            groups, runs = group_by_touch(true, neighbours.sort_by_columns().name_within(within.runs)), within.runs
             grown, true = grown.regroup(groups), true.regroup(groups)
         if predicted.total > 1:
-            limit = limit_runs(find_true_runs(select_labels(labels[0], tissue.labels)))
+            limit = limit_runs(runs or find_true_runs(select_labels(labels[0], tissue.labels)))
             neighbours = find_predicted(select_labels(labels[1], tissue.labels), rule, limit, by_columns=True)
             predicted = predicted.regroup(group_by_touch(predicted, neighbours))
     return LesionSides(grown, true, predicted)
@@ -188,13 +196,16 @@ def _share_of_sides(borders: Tuple[Places, Places], spacing: Spacing) -> Tuple[f
     Only surfaces this near to the lesion are measured.
     """
     check_noise(*map(len, borders))
-    box = borders[0].box_within(_TOLERANCES[-1], spacing)
-    near = [border.within(box) for border in borders]
-    distances = measure_distances(near, spacing, _TOLERANCES[-1])
+    flags = [flag_near(borders, spacing, tolerance) for tolerance in _TOLERANCES]
+    if None in flags:
+        box = borders[0].box_within(_TOLERANCES[-1], spacing)
+        near = [border.within(box) for border in borders]
+        distances = measure_distances(near, spacing, _TOLERANCES[-1])
+        flags = [[side <= tolerance for side in distances] for tolerance in _TOLERANCES]
     half, whole = (
-        add([np.count_nonzero(side <= tolerance) / len(border) for side, border in zip(distances, borders)])
-        / (2 + 1e-8)
-        for tolerance in _TOLERANCES
+        add([np.count_nonzero(side) / len(border) for side, border in zip(sides, borders)]) / (2 + 1e-8)
+        for sides in flags
+        if sides is not None
     )
     return half, whole
 

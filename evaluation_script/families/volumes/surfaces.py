@@ -273,7 +273,7 @@ def share_near(surfaces: Tuple[Places, Places], spacing: Spacing, tolerance: flo
     """Return NSD by the surfaces of truth and prediction; only places near both sides are measured."""
     areas = list_areas(spacing)
     total = add([sum_areas(side.values, areas) for side in surfaces])
-    near = _flag_near(surfaces, spacing, tolerance)
+    near = flag_near(surfaces, spacing, tolerance)
     if near is not None:
         return add([sum_areas(side.values[flags], areas) for side, flags in zip(surfaces, near)]) / total
     truth, prediction = surfaces
@@ -285,7 +285,7 @@ def share_near(surfaces: Tuple[Places, Places], spacing: Spacing, tolerance: flo
     return add([side.choose(side.distances <= tolerance).total for side in sides]) / total
 
 
-def _flag_near(surfaces: Tuple[Places, Places], spacing: Spacing, tolerance: float) -> Optional[List[Array]]:
+def flag_near(surfaces: Tuple[Places, Places], spacing: Spacing, tolerance: float) -> Optional[List[Array]]:
     """Return which places of each side are at most this far from the other, if the kernel can tell; a root decides."""
     kernel = backend().kernel
     if not kernel or not tolerance < math.inf:
