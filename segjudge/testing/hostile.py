@@ -125,15 +125,15 @@ def _zip(members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes
 
 
 def _compress(data: bytes) -> bytes:
-    return _compressed_zeros()[0] if len(data) == _ZEROS else zlib.compress(data)
+    return _compress_zeros()[0] if len(data) == _ZEROS else zlib.compress(data)
 
 
 def _crc32(data: bytes) -> int:
-    return _compressed_zeros()[1] if len(data) == _ZEROS else zlib.crc32(data)
+    return _compress_zeros()[1] if len(data) == _ZEROS else zlib.crc32(data)
 
 
 @cache
-def _compressed_zeros() -> tuple[bytes, int, bytes]:
+def _compress_zeros() -> tuple[bytes, int, bytes]:
     """Return the zeros of bombs, compressed once, their checksum, and them in gzip: nothing else has their length."""
     zeros = bytes(_ZEROS)
     return zlib.compress(zeros), zlib.crc32(zeros), gzip.compress(zeros, 1, mtime=0)
@@ -171,7 +171,7 @@ def _damage_bytes(data: bytes) -> Iterator[tuple[str, bytes]]:
         b"\xff\xfe{\0}\0",
     )
     yield from ((f"begins as {head[:4]!r}", head + bytes(64)) for head in heads)
-    yield "gzip of zeros", _compressed_zeros()[2]
+    yield "gzip of zeros", _compress_zeros()[2]
     yield "gzip of itself", gzip.compress(data, mtime=0)
 
 

@@ -84,13 +84,13 @@ def _nothing_compressed() -> Iterator[None]:
         decompress=lambda data: data.partition(b"|")[2],
     )
     shrink = SimpleNamespace(compress=lambda data: b"z|" + data, crc32=zlib.crc32)
-    hostile._compressed_zeros.cache_clear()
+    hostile._compress_zeros.cache_clear()
     with (
         mock.patch.multiple(hostile, gzip=squeeze, zlib=shrink, _ZEROS=1000),
         mock.patch.object(hostile._zip, "__defaults__", (zipfile.ZIP_STORED,)),
     ):
         yield
-    hostile._compressed_zeros.cache_clear()
+    hostile._compress_zeros.cache_clear()
 
 
 def _list_variants(path: Path, shown: set[str]) -> Iterator[str]:
