@@ -261,6 +261,11 @@ class Components:
         return np.append(0, np.cumsum(np.bincount(self.names, minlength=self.total)))
 
     @cached_property
+    def _list_firsts(self) -> List[int]:
+        firsts: List[int] = self._firsts.tolist()  # numbers of Python are read sooner one by one
+        return firsts
+
+    @cached_property
     def _ends(self) -> Array:
         """The start and end of each component along z, y and x."""
         (_, height, width), kernel = self.runs.shape, backend().kernel
@@ -280,16 +285,20 @@ class Components:
 
     def box_around(self, chosen: Array) -> Box:
         """Return the box of some components."""
+        if len(chosen) == 1:
+            z, last_z, y, last_y, x, last_x = self._ends[chosen[0]].tolist()
+            return slice(z, last_z), slice(y, last_y), slice(x, last_x)
         ends = self._ends[chosen]
         return tuple(map(slice, ends[:, ::2].min(axis=0).tolist(), ends[:, 1::2].max(axis=0).tolist()))
 
     def draw(self, chosen: Array, box: Box) -> Array:
         """Return the mask of some components in a box around them."""
+        spans = [self._list_firsts[name : name + 2] for name in chosen.tolist()] if len(chosen) < _MANY else []
         if len(chosen) == self.total:
             order: Any = slice(None)
-        elif len(chosen) < _MANY and not self._are_large(chosen):
-            parts = [self._order[self._firsts[name] : self._firsts[name + 1]] for name in chosen.tolist()]
-            order = np.sort(np.concatenate(parts))
+        elif spans and sum(stop - start for start, stop in spans) <= _LARGE_SHARE * self.runs.total:
+            parts = [self._order[start:stop] for start, stop in spans]
+            order = parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
         else:
             is_chosen = np.zeros(self.total, bool)
             is_chosen[chosen] = True
@@ -299,10 +308,6 @@ class Components:
         sides = tuple((side.start, side.stop) for side in box)
         drawn = kernel.draw_runs(runs.starts, runs.ends, shape[1:], sides) if kernel else None
         return (drawn if drawn is not None else _paint(runs, np.ones(runs.total, np.int8), box)).view(bool)
-
-    def _are_large(self, chosen: Array) -> bool:
-        """Return whether some components have a large share of the runs."""
-        return int((self._firsts[chosen + 1] - self._firsts[chosen]).sum()) > _LARGE_SHARE * self.runs.total
 
     def number(self) -> Array:
         """Return the number of each voxel's component (z, y, x), from 1; 0 outside."""
