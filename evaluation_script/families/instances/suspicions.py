@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 import numpy as np
 
-from ...files import quantity
+from ...files import inflect, quantity
 from ...masks.backend import backend
 from ...masks.run_lengths import MaskTexts, join_texts
 from ...masks.stack import Array
@@ -54,23 +54,25 @@ class RecordForm:
         # Columns, since numpy is slow for rows of two.
         (x, y, width, height), (tall, wide) = boxes.T, (sizes + _SLACK).T
         x_end, y_end = x + width, y + height
-        outside = (x_end > wide) | (y_end > tall) | (x < -_SLACK) | (y < -_SLACK)
+        starts_inside = (x >= -_SLACK) & (y >= -_SLACK)
+        outside = (x_end > wide) | (y_end > tall) | ~starts_inside
         far = (x_end > _FAR * wide) | (y_end > _FAR * tall)
         normalized = (x <= _NORMALIZED) & (y <= _NORMALIZED) & (width <= _NORMALIZED) & (height <= _NORMALIZED)
-        as_corners = (width >= x) & (height >= y) & (width <= wide) & (height <= tall)
+        as_corners = starts_inside & (width >= x) & (height >= y) & (width <= wide) & (height <= tall)
         half_width, half_height = width / 2, height / 2
         as_centers = (x - half_width >= -_SLACK) & (y - half_height >= -_SLACK)
         as_centers &= (x + half_width <= wide) & (y + half_height <= tall)
-        as_exchanged = (x_end <= tall) & (y_end <= wide)
+        as_exchanged = starts_inside & (x_end <= tall) & (y_end <= wide)
         self._note(outside, normalized, far, as_corners, as_centers, as_exchanged)
 
     def _add_points(self, points: Array, sizes: Array) -> None:
         x, y = (np.ascontiguousarray(points[:, axis::2]) for axis in range(2))
         tall, wide = (sizes[:, axis, None] + _SLACK for axis in range(2))
         chosen = (x != 0) | (y != 0)
-        outside = (x > wide) | (y > tall) | (x < -_SLACK) | (y < -_SLACK)
+        starts_inside = (x >= -_SLACK) & (y >= -_SLACK)
+        outside = (x > wide) | (y > tall) | ~starts_inside
         normalized = (x <= _NORMALIZED) & (y <= _NORMALIZED) & chosen
-        as_exchanged = (x <= tall) & (y <= wide) & chosen
+        as_exchanged = starts_inside & (x <= tall) & (y <= wide) & chosen
         self._note(outside & chosen, normalized, outside & False, as_exchanged, count=int(np.count_nonzero(chosen)))
 
     def _note(self, outside: Any, *flags: Any, count: Optional[int] = None) -> None:
@@ -91,10 +93,12 @@ class RecordForm:
         due = "x, y and a flag for each point" if points else "[x, y, width, height]"
         if count < _FEWEST:
             return []
-        if normalized == count:
-            reach = (
-                f"no {noun} reaches beyond {_NORMALIZED:g} pixels, as if coordinates were fractions of the image size"
+        if normalized >= _NEARLY_ALL * count:
+            few = count - normalized
+            who = (
+                f"of {count:,} {nouns} only {few:,} {inflect(few, 'reaches', 'reach')}" if few else f"no {noun} reaches"
             )
+            reach = f"{who} beyond {_NORMALIZED:g} pixels, as if coordinates were fractions of the image size"
             return [f"{reach}: write {due} in pixels"]
         if outside < _TOO_MANY * count:
             return []

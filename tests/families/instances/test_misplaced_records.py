@@ -169,6 +169,23 @@ def test_points_with_exchanged_sides_are_named(share: float, tmp_path: Path) -> 
     assert any(message in line for line in lines) is (share == 1)
 
 
+@pytest.mark.parametrize("protocol", ["coco-box", "coco-keypoints"])
+def test_places_left_of_an_image_are_outside_in_any_order(protocol: str, tmp_path: Path) -> None:
+    records = make_records(protocol, PLACES["look as if in images of half the size"])
+    for record in records:
+        record["bbox" if protocol == "coco-box" else "keypoints"][:2] = [-9, 5]
+    assert not [line for line in said(records, protocol, tmp_path) if "lie inside" in line]
+
+
+@pytest.mark.parametrize("far", [0, 1])
+def test_fractions_of_the_image_are_named_though_few_lie_outside(far: int, tmp_path: Path) -> None:
+    records = 2 * make_records("coco-keypoints", lambda i, b: (i, [side / HEIGHT for side in b]))
+    records[0] = {**records[0], "keypoints": [*([5.5, 0.5, 2] if far else [0.5, 0.5, 2]), *records[0]["keypoints"][3:]]}
+    reach = "of 192 keypoints only 1 reaches" if far else "no keypoint reaches"
+    (line,) = [line for line in said(records, "coco-keypoints", tmp_path) if "fractions" in line]
+    assert f"{reach} beyond 1.5 pixels, as if coordinates were fractions of the image size: write x, y" in line
+
+
 def test_boxes_for_larger_images_are_named(tmp_path: Path) -> None:
     lines = said(make_records("coco-box", lambda i, b: (i, [1.6 * side for side in b])), "coco-box", tmp_path)
     assert "of 24 boxes reach beyond their images: write [x, y, width, height] in pixels of the image" in lines[0]
