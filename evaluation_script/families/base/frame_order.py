@@ -55,6 +55,8 @@ class FrameSamples:
     def __init__(self) -> None:
         self._truth: List[Array] = []
         self._predicted: List[Array] = []
+        #: How many equally long runs of frames that follow each other were sampled.
+        self._runs = 1
 
     def watch(self, unit: Any, submission: Any) -> Tuple[Any, Any]:
         """Return a unit and a submission whose reading stores samples here."""
@@ -79,9 +81,10 @@ class FrameSamples:
 
     def add_masks(self, truth: List[List[str]], predicted: List[List[str]], size: Size) -> None:
         """Store samples of the masks of all frames: whether a point of the box around the truth's lies in any mask."""
-        truth, predicted = truth[:_MOST_FRAMES], predicted[:_MOST_FRAMES]
+        chosen = _choose_ends([sum(map(len, sides)) for sides in zip(truth, predicted)])
+        truth, predicted = ([frames[index] for index in chosen] for frames in (truth, predicted))
         texts = [text for frame in truth for text in frame if text]
-        if not texts or sum(map(len, (*truth, *predicted))) > _MOST_MASKS:
+        if not texts:
             return
         boxes = backend().mask_boxes(pack_texts(texts), np.array([size] * len(texts)))
         x, y = boxes[:, :2].min(axis=0).tolist()
@@ -94,7 +97,8 @@ class FrameSamples:
             for frames, samples in ((truth, self._truth), (predicted, self._predicted)):
                 samples += [_draw_samples(masks, places, pixels) for masks in frames[start:stop]]
             if self._fits():
-                break
+                return
+        self._runs = 1 + (chosen[-1] >= len(chosen))
 
     def _fits(self) -> bool:
         """Return whether the masks fit their own frames much better than those beside them."""
@@ -113,7 +117,18 @@ class FrameSamples:
             return {}
         truth, predicted = (np.stack(samples).astype(np.int64) for samples in (self._truth, self._predicted))
         backwards = _compare_reverse(truth, _translate(predicted, truth[::-1]))
-        return {**_compare_steps(truth, _translate(predicted, truth)), **backwards}
+        return {**_compare_steps(truth, _translate(predicted, truth), self._runs), **backwards}
+
+
+def _choose_ends(masks: List[int]) -> List[int]:
+    """Return as many frames at the start as at the end of a video as may be compared, given their numbers of masks."""
+    frames, total = len(masks), sum(masks)
+    if frames <= _MOST_FRAMES and total <= _MOST_MASKS:
+        return list(range(frames))
+    half = min(_MOST_FRAMES, frames) // 2
+    costs = np.cumsum(np.array(masks[:half]) + masks[: -half - 1 : -1])
+    count = int(np.searchsorted(costs, _MOST_MASKS, side="right"))
+    return [*range(count), *range(frames - count, frames)]
 
 
 def _draw_samples(texts: List[str], places: Array, pixels: int) -> Array:
@@ -154,9 +169,10 @@ def compare_orders(truth: Array, predicted: Array) -> OrderScores:
     return {**_compare_steps(truth, predicted), **_compare_reverse(truth, predicted)}
 
 
-def _compare_steps(truth: Array, predicted: Array) -> OrderScores:
+def _compare_steps(truth: Array, predicted: Array, runs: int = 1) -> OrderScores:
     scores = {}
-    middle = np.arange(2, len(truth) - 2)
+    length = len(truth) // runs
+    middle = np.concatenate([np.arange(run * length + 2, (run + 1) * length - 2) for run in range(runs)])
     for name, step in _STEPS.items() if len(middle) else ():
         right, displaced = _count_right(predicted[middle], truth[middle], truth[middle + step])
         distant, near = _count_right(predicted[middle], truth[middle + 2 * step], truth[middle + step])

@@ -342,9 +342,15 @@ _TIMES_SMOOTHED = 1.01
 
 
 def read_neighbours(
-    masks: str, times: float = Reading.times, *, subject: str = "", remedy: str = "", method: str = "read"
+    masks: str,
+    times: float = Reading.times,
+    *,
+    subject: str = "",
+    remedy: str = "",
+    method: str = "read",
+    noun: str = "image",
 ) -> List[Reading]:
-    """Return the readings of maps that belong to the image before or after theirs, by a method of the submission."""
+    """Return the readings of maps that belong to the unit before or after theirs, by a method of the submission."""
 
     def open_rearranged(rearrange: Callable[[List[str]], List[str]], submission: Any) -> Any:
         names = submission.truth.item_names
@@ -360,13 +366,13 @@ def read_neighbours(
 
     subject, remedy = subject or f"each of the {masks}", remedy or f"Check the numbers in the names of {masks}"
     readings = [
-        *list_neighbours(subject, "image", remedy, open_neighbours, _LEAST_MEANT, times),
+        *list_neighbours(subject, noun, remedy, open_neighbours, _LEAST_MEANT, times),
         *(
             Reading(
                 name,
-                f"{subject} looks {slip}",
+                f"{subject} looks {slip.format(noun=noun)}",
                 remedy,
-                "image",
+                noun,
                 partial(open_rearranged, rearrange),
                 _LEAST_MEANT,
                 times,
@@ -383,10 +389,10 @@ def _exchange_pairs(names: List[str]) -> List[str]:
     return [name for pair in pairs for name in pair]
 
 
-#: The name and slip of each way to exchange images, and the images whose maps are read instead.
+#: The name and slip of each way to exchange units, and the units whose maps are read instead.
 _EXCHANGES: Tuple[Tuple[str, str, Callable[[List[str]], List[str]]], ...] = (
     ("pairs", "exchanged with the one beside it, in pairs", _exchange_pairs),
-    ("backwards", "as if the order of images were reversed", lambda names: names[::-1]),
+    ("backwards", "as if the order of {noun}s were reversed", lambda names: names[::-1]),
 )
 
 

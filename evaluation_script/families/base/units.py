@@ -107,7 +107,7 @@ class _Counting:
             return score(self.count(unit, reading.open(submission))) if changed else before
 
         def score_few_frames() -> ReadingScores:
-            fitting = [reading for reading in in_order if reading.few_frames and reading.fits(maps)]
+            fitting = [reading for reading in tried if reading.few_frames and reading.fits(maps)]
             sampled = switch("few_frames")(submission)
             as_sent = score(self.count(unit, sampled)) if fitting else None
             return score_readings(as_sent, fitting, lambda reading: score(self.count(unit, reading.open(sampled))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Dict, List, Tuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from ...masks.stack import Array
 from ...values.arithmetic import mean
 from ..base.family import Values
 from ..base.frame_order import read_orders
-from ..base.readings import Reading, read_rewritten_frames
+from ..base.readings import Reading, read_neighbours, read_rewritten_frames
 from ..base.suspicions import ScoreRange, judge_matches, judge_one_class
 from ..base.units import Shapes, UnitAccumulator, unit_engine
 from .counting import ALPHAS, CLEAR_FIELDS, HOTA_FIELDS, TRACK_THRESHOLDS, average_precisions, count, measure_hota
@@ -155,10 +156,20 @@ def _suspect(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
     return suspicions
 
 
+def _read_other_files() -> List[Reading]:
+    """Return the readings of files that are exchanged among sequences, whose names differ from those of frames."""
+    readings = read_neighbours("files", remedy="Check the names of the files", method="masks", noun="sequence")
+    slip = "files look exchanged among sequences"  # one of few sequences does not tell how
+    return [replace(reading, name=f"file {reading.name}", slip=slip, few_frames=True) for reading in readings]
+
+
 def _list_readings(protocol: TracksProtocol) -> List[Reading]:
-    """Return the other readings by which a sequence may score more; exemplars belong to the truth."""
+    """Return the other readings by which a sequence may score more; exemplars belong to the truth, as do the names of
+    BURST's frames to their sequence.
+    """
     rewritten = [] if protocol.exemplar else read_rewritten_frames("sequence")
-    return [*rewritten, *read_orders("sequence", "each mask", "Check the frame of each mask")]
+    exchanged = [] if protocol.burst else _read_other_files()
+    return [*rewritten, *exchanged, *read_orders("sequence", "each mask", "Check the frame of each mask")]
 
 
 ENGINE = unit_engine(

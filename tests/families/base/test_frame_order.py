@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from segjudge import score
-from segjudge.evaluation_script.families.base.frame_order import compare_orders
+from segjudge.evaluation_script.families.base.frame_order import FrameSamples, compare_orders
+from segjudge.evaluation_script.masks.run_lengths import compress
 from segjudge.evaluation_script.masks.stack import Array
+from segjudge.masks.run_lengths import runs_of_mask
 from tests.report.known_scenes import make_world
 from tests.report.test_known_faults import BENCHMARKS
 
@@ -115,3 +117,23 @@ def test_another_order_is_named_beside_the_score(protocol: str, tmp_path: Path) 
         assert len(lines) == bool(name)
         assert all(name in line and "would be 1.00 instead of 0.00 (tried on 1 of 2 " in line for line in lines)
         assert [line for line in score(results, truth, protocol, jobs=2).warnings if "frames differ" in line] == lines
+
+
+@pytest.mark.parametrize(("frames", "objects"), [(12, 40), (100, 1), (100, 9)])
+@pytest.mark.parametrize("name", ["", *ORDERS])
+def test_orders_are_compared_in_long_videos_and_those_of_many_masks(name: str, frames: int, objects: int) -> None:
+    pixels = np.zeros((frames, 60, 300), bool)
+    for k, frame in enumerate(pixels):
+        frame[10:40, 2 * k : 2 * k + 30] = True
+    masks = [[compress(runs_of_mask(frame))] * objects for frame in pixels]
+    order = ORDERS.get(name, np.copy)(np.arange(frames))
+    samples = FrameSamples()
+    samples.add_masks(masks, [masks[k] for k in order], (60, 300))
+    assert [order in name for order in samples.compare()] == [True] * bool(name)
+
+
+def test_a_video_of_too_many_masks_is_not_compared() -> None:
+    masks = [[compress([100, 20, 780])] * 500] * 3
+    samples = FrameSamples()
+    samples.add_masks(masks, masks, (30, 30))
+    assert samples.compare() == {}

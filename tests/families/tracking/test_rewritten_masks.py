@@ -143,3 +143,30 @@ def test_few_frames_are_spread_and_hold_few_masks() -> None:
     assert choose([50] * 8) == [1]
     assert choose([100]) == [0]
     assert choose([0, 0]) == []
+
+
+def write_mots(folder: Path, order: list[int], names: str) -> Path:
+    """Write the files of sequences that show squares in places of their own, in another order."""
+    for name, sequence in zip("abcd", order, strict=True):
+        rows = [f"{frame} 1 2 {SIZE[0]} {SIZE[1]} {draw(2 * sequence, frame, 0)}\n" for frame in range(1, FRAMES + 1)]
+        path = folder / names.format(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(rows))
+        size = f"seqLength={FRAMES}\nimWidth={SIZE[1]}\nimHeight={SIZE[0]}\n"
+        (path.parents[1] / "seqinfo.ini").write_text(f"[Sequence]\n{size}")
+    return folder
+
+
+@pytest.mark.parametrize("order", [[3, 0, 1, 2], [1, 2, 3, 0], [1, 0, 3, 2], [3, 2, 1, 0]])
+def test_files_of_other_sequences_are_named(order: list[int], tmp_path: Path) -> None:
+    truth = write_mots(tmp_path / "truth", [0, 1, 2, 3], "{}/gt/gt.txt")
+    lines = score(write_mots(tmp_path / "sent", order, "{}.txt"), truth, "mots").warnings
+    named = "files look exchanged among sequences: corrected, HOTA would be 1.00 instead of 0.00 (tried on 1 "
+    assert [line for line in lines if named in line]
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [0, 0, 0, 0], [1, 1, 3, 3]])
+def test_files_that_no_exchange_explains_are_not_named(order: list[int], tmp_path: Path) -> None:
+    truth = write_mots(tmp_path / "truth", [0, 1, 2, 3], "{}/gt/gt.txt")
+    lines = score(write_mots(tmp_path / "sent", order, "{}.txt"), truth, "mots").warnings
+    assert not [line for line in lines if "exchanged" in line]
