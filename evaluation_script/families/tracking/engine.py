@@ -42,7 +42,9 @@ def _list_classes(accumulator: UnitAccumulator[TracksProtocol]) -> List[Tuple[st
 
 
 def _measure_categories(accumulator: UnitAccumulator[TracksProtocol]) -> List[Dict[str, float]]:
-    units, classes = [counts.tables for counts in accumulator.complete_counts()], len(_list_classes(accumulator))
+    # TrackEval adds sequences up by name, which decides the order of tracks with equal scores.
+    counts_by_name = sorted(accumulator.complete_counts(), key=lambda counts: counts.name.replace("/", "-"))
+    units, classes = [counts.tables for counts in counts_by_name], len(_list_classes(accumulator))
 
     def total(key: str, *shape: int) -> Array:
         sums = np.zeros((classes, *shape))

@@ -390,6 +390,18 @@ def test_a_listed_track_without_masks_makes_no_class(protocol: str, tmp_path: Pa
     assert tracks.values(accumulator)["HOTA"] == pytest.approx(1)
 
 
+@pytest.mark.parametrize("names", [["s2", "s10"], ["s10", "s2"]])
+def test_of_equal_scores_those_of_the_first_name_count_first_as_in_trackeval(names: list[str], tmp_path: Path) -> None:
+    truth = [{**SEQUENCE, "seq_name": name, "track_category_ids": {"1": 5, "2": 5}} for name in names]
+    wrong = [{key: {**masks[key], "rle": mask(20)} for key in masks} for masks in SEQUENCE["segmentations"][:1]] * 2
+    sent = [{**entry, "segmentations": wrong} if entry["seq_name"] == "s10" else entry for entry in truth]
+    sent = [{**entry, "segmentations": [{"1": frame["1"]} for frame in entry["segmentations"]]} for entry in sent]
+    (tmp_path / "t.json").write_text(json.dumps({"categories": [], "sequences": truth}))
+    (tmp_path / "s.json").write_text(json.dumps({"sequences": sent}))
+    accumulator = count_units(tmp_path / "s.json", tracks_files.read_truth(str(tmp_path / "t.json"), ""), "burst")
+    assert tracks.values(accumulator)["AP"] == pytest.approx(26 / 101 / 2)  # a quarter is found, after a wrong track
+
+
 @pytest.mark.parametrize("category", sorted(DISTRACTORS))
 def test_a_distractor_is_no_object_even_where_its_category_is_merged(category: int, tmp_path: Path) -> None:
     accumulator = with_distractor(tmp_path, category, "burst")
