@@ -26,7 +26,7 @@ import numpy as np
 
 from ..files import Flaw, printable
 from ..values import NamedTuple, dataclass
-from .stack import Array, Size, empty_labels
+from .stack import WORD, Array, Size, empty_labels
 
 if TYPE_CHECKING:
     from pycocotools import _EncodedRLE
@@ -143,8 +143,15 @@ def flags(rle: object, size: Size) -> Array:
     runs = runs_of(rle["counts"], size[0] * size[1])
     height, width = size
     mask = empty_labels(1, size, bool)
-    down = np.repeat(np.arange(len(runs)) % 2 == 1, runs)
-    mask[0, :, :width] = down.reshape(width, height).T
+    ends = np.cumsum(runs)
+    if len(ends) < 2:
+        return mask
+    # Only columns with pixels of the object are turned, few at a time, whose rows stay in the processor's cache.
+    first_column, end = int(ends[0]) // height, -(-int(ends[1::2][-1]) // height)
+    down = np.repeat(np.arange(len(runs)) % 2 == 1, runs).reshape(width, height)
+    for start in range(first_column, end, WORD):
+        columns = slice(start, min(start + WORD, end))
+        mask[0, :, columns] = down[columns].T
     return mask
 
 
