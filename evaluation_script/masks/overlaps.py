@@ -248,12 +248,14 @@ _SAMPLE_STEP = 509
 _BLOCK = 1 << 20
 #: The bits of a key and its weight that are sorted as one number.
 _SORTED_BITS = 63
+#: So few keys cost less to sort by their order, in one call.
+_FEW_KEYS = 256
 
 
 def shape_of_table(truth: Array, prediction: Array) -> Optional[Tuple[int, int]]:
     """Return the shape of a table of all pairs of labels, by the greatest ones; None where it would be too large."""
     limit = min(max(_SMALL_TABLE, truth.size // 4), _MOST_CELLS)
-    for step in (_SAMPLE_STEP, 1):  # a few labels show that most tables are too large
+    for step in (_SAMPLE_STEP, 1)[truth.size <= _SAMPLE_STEP :]:  # a few labels show that most tables are too large
         rows, columns = (int(side.reshape(-1)[::step].max()) + 1 for side in (truth, prediction))
         if rows * columns > limit:
             return None
@@ -284,12 +286,19 @@ def sum_by_key(keys: Array, weights: Array) -> Tuple[Array, Array]:
     if (keys[1:] > keys[:-1]).all():  # the table's counts
         return keys, whole
     ordered, whole = _sort_both(keys, whole)
-    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    are_new = np.ones(len(ordered), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=are_new[1:])
+    if are_new.all():
+        return ordered, whole
+    starts = np.flatnonzero(are_new)
     return ordered[starts], np.add.reduceat(whole, starts)
 
 
 def _sort_both(keys: Array, weights: Array) -> Tuple[Array, Array]:
     """Return keys in order, and their weights."""
+    if len(keys) < _FEW_KEYS:
+        order = np.argsort(keys)
+        return keys[order], weights[order]
     bits = int(weights.max()).bit_length()
     if min(keys.min(), weights.min()) < 0 or int(keys.max()).bit_length() + bits > _SORTED_BITS:
         order = np.argsort(keys)

@@ -7,8 +7,8 @@ whose predicted label is also constant.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
-from typing import AbstractSet, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
+from functools import lru_cache, partial
+from typing import AbstractSet, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -277,12 +277,18 @@ def drop_numbers(labels: Array, protocol: SemanticProtocol) -> Array:
     return np.where(labels < _NUMBERS, labels, labels // _NUMBERS) if may_have_numbers else labels
 
 
+@lru_cache(maxsize=8)
+def _tabulate_classes(labels: Sequence[int], classes: int) -> Array:
+    """Return the index of the class of each label, and last of all labels beyond: the number of classes."""
+    table = np.full(labels[-1] + 2, classes)
+    table[np.array(labels)] = np.arange(classes)
+    return table
+
+
 def class_indices(labels: Array, protocol: SemanticProtocol) -> Array:
     """Return the index of each label's class; the number of classes for other labels."""
-    end = protocol.labels[-1] + 1
-    table = np.full(end + 1, protocol.classes)
-    table[np.array(protocol.labels)] = np.arange(protocol.classes)
-    indices: Array = table[np.minimum(drop_numbers(labels, protocol), end)]
+    table = _tabulate_classes(protocol.labels, protocol.classes)
+    indices: Array = table[np.minimum(drop_numbers(labels, protocol), len(table) - 1)]
     return indices
 
 
@@ -312,8 +318,10 @@ def count_maps(maps: Iterable[Tuple[Array, Array]], frames: int, protocol: Seman
     for index, (labels, prediction) in enumerate(maps):
         pairs = backend().count_label_pairs(LabelMap(labels), LabelMap(prediction))
         has_class = class_indices(pairs.truth, protocol) < protocol.classes
-        keys = pairs.keys | np.where(pairs.prediction == 0, protocol.unlabelled, 0)
-        cells.append(np.stack((keys[has_class], pairs.pixels[has_class])))
+        keys = pairs.keys
+        if protocol.unlabelled:
+            keys = keys | np.where(pairs.prediction == 0, protocol.unlabelled, 0)
+        cells.append(np.array((keys[has_class], pairs.pixels[has_class])))
         if not windows:
             continue
         truth_ages.add(labels)
