@@ -90,7 +90,7 @@ def test_packed_units_arrive_as_they_were_counted() -> None:
     for units in cases:
         packed = pickle.loads(pickle.dumps(PackedUnits(range(len(units)), units)))
         names = [unit.name for unit in units]
-        arrived = [*packed.unpack(names), *packed.cut(names), *packed.unlike]
+        arrived = [*packed.unpack(names), *packed.unlike]
         assert {unit.name: unit.encode() for unit in arrived} == {unit.name: unit.encode() for unit in units}
 
 

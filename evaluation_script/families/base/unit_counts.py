@@ -45,8 +45,6 @@ Shapes = Dict[str, Tuple[Union[int, str], ...]]
 #: Key -> the types in a row of the truth's facts.
 FactForms = Mapping[str, Tuple[type, ...]]
 _Entry = TypeVar("_Entry")
-#: The names, kinds and shapes of a unit's tables.
-_Forms = List[Tuple[str, str, Tuple[int, ...]]]
 
 
 @dataclass(frozen=True)
@@ -106,80 +104,65 @@ def _restore_unit(name: str, tables: List[Tuple[str, str, Tuple[int, ...], bytes
 
 
 class PackedUnits:
-    """The counts of several units, in tables if they have no remarks.
-
-    Units of equal shapes share one table, and units that differ only in length another.
-    """
+    """The counts of several units: one table for all of them by name, and the counts that differ or have remarks."""
 
     def __init__(self, numbers: Sequence[int], units: Sequence[UnitCounts]) -> None:
         """Pack units that have these numbers in the truth."""
-        pairs = list(zip(numbers, units))
-        plain = [(number, unit) for number, unit in pairs if not (unit.problem_count or unit.reading_scores)]
-        forms = _forms_of(plain[0][1]) if plain else []
-        equal = [pair for pair in plain if _forms_of(pair[1]) == forms]
-        equal = equal if 2 * len(equal) >= len(plain) else []
-        packed_numbers = [number for number, _ in equal]
-        #: The numbers of the units in tables of equal shapes, and the tables with the units first.
-        self.numbers = np.array(packed_numbers, np.int64)
+        kinds = [None if unit.problem_count or unit.reading_scores else _kinds_of(unit) for unit in units]
+        usual = next((kind for kind in kinds if kind), ())
+        fits = [bool(kind) and kind == usual for kind in kinds]
+        packed = list(compress(units, fits))
+        #: The numbers of the units in tables.
+        self.numbers = np.array(list(compress(numbers, fits)), np.int64)
+        #: The tables of equal shapes with the units first, the others flat.
         self.tables: Dict[str, Array] = {}
-        for key, kind, shape in forms if equal else ():
-            data = b"".join([unit.tables[key].tobytes() for _, unit in equal])
-            self.tables[key] = np.frombuffer(data, f"<{kind}8").reshape(len(equal), *shape)
-        outline = _outline_of(forms) if len(equal) < len(plain) else []
-        done = frozenset(packed_numbers)
-        joined = [
-            pair for pair in plain if pair[0] not in done and outline and _outline_of(_forms_of(pair[1])) == outline
-        ]
-        #: The numbers of the units in joined tables; for each table, where its units end along the last axis.
-        self._joined_numbers = [number for number, _ in joined]
-        self._joined: Dict[str, Tuple[Array, Array]] = {}
-        for key, *_ in forms if joined else ():
-            tables = [unit.tables[key] for _, unit in joined]
-            self._joined[key] = np.cumsum([table.shape[-1] for table in tables]), np.concatenate(tables, axis=-1)
-        done = done.union(self._joined_numbers)
+        #: The shapes of flat tables, unit by unit.
+        self._shapes: Dict[str, List[Tuple[int, ...]]] = {}
+        for key, kind in usual:
+            tables = [unit.tables[key] for unit in packed]
+            table = np.frombuffer(b"".join([table.tobytes() for table in tables]), f"<{kind}8")
+            shapes = [table.shape for table in tables]
+            if shapes.count(shapes[0]) == len(shapes):
+                table = table.reshape(len(shapes), *shapes[0])
+            else:
+                self._shapes[key] = shapes
+            self.tables[key] = table
         #: The counts that no table holds.
-        self.unlike = [unit for number, unit in pairs if number not in done]
+        self.unlike = [unit for unit, is_packed in zip(units, fits) if not is_packed]
+
+    @property
+    def is_stacked(self) -> bool:
+        """Return whether all units in tables have equal shapes."""
+        return bool(self.tables) and not self._shapes
 
     def __getstate__(self) -> Dict[str, Any]:
         """Return what is sent to another process, which costs as much as counting small units: 32 bits if they fit."""
-        joined = {key: (ends, _narrow(table)) for key, (ends, table) in self._joined.items()}
-        return {
-            **self.__dict__,
-            "tables": {key: _narrow(table) for key, table in self.tables.items()},
-            "_joined": joined,
-        }
+        return {**self.__dict__, "tables": {key: _narrow(table) for key, table in self.tables.items()}}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.tables = {key: _widen(table) for key, table in self.tables.items()}
-        self._joined = {key: (ends, _widen(table)) for key, (ends, table) in self._joined.items()}
 
     def unpack(self, names: Sequence[str]) -> Iterator[UnitCounts]:
-        """Yield the counts that are held in tables of equal shapes; `names` are those of the truth's units."""
-        for table in self.tables.values():
-            table.setflags(write=False)
-        for row, number in enumerate(self.numbers.tolist()):
-            yield UnitCounts(names[number], {key: table[row] for key, table in self.tables.items()})
-
-    def cut(self, names: Sequence[str]) -> Iterator[UnitCounts]:
-        """Yield the counts that are held in joined tables."""
+        """Yield the counts that tables hold; `names` are those of the truth's units."""
         columns = []
-        for key, (ends, joined) in self._joined.items():
-            joined.setflags(write=False)
-            stops = ends.tolist()
-            columns.append([(key, joined[..., start:stop]) for start, stop in zip([0, *stops], stops)])
-        for number, tables in zip(self._joined_numbers, zip(*columns)):
-            yield UnitCounts(names[number], dict(tables))
+        for key, table in self.tables.items():
+            table.setflags(write=False)
+            if key in self._shapes:
+                shapes = self._shapes[key]
+                stops = np.cumsum([math.prod(shape) for shape in shapes]).tolist()
+                columns.append(
+                    [table[start:stop].reshape(shape) for start, stop, shape in zip([0, *stops], stops, shapes)]
+                )
+            else:
+                columns.append([table[row, ...] for row in range(len(table))])
+        for number, *tables in zip(self.numbers.tolist(), *columns):
+            yield UnitCounts(names[number], dict(zip(self.tables, tables)))
 
 
-def _forms_of(unit: UnitCounts) -> _Forms:
-    """Return the names, kinds and shapes of a unit's tables."""
-    return [(key, table.dtype.kind, table.shape) for key, table in unit.tables.items()]
-
-
-def _outline_of(forms: _Forms) -> _Forms:
-    """Return the forms without the lengths of the last axes; empty if a table has no axis."""
-    return [(key, kind, shape[:-1]) for key, kind, shape in forms] if all(shape for *_, shape in forms) else []
+def _kinds_of(unit: UnitCounts) -> Tuple[Tuple[str, str], ...]:
+    """Return the names and kinds of a unit's tables."""
+    return tuple((key, table.dtype.kind) for key, table in unit.tables.items())
 
 
 def _narrow(table: Array) -> Array:
@@ -366,13 +349,13 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
             super().update_all(batch)
             return
         names = [self.names[number] for number in batch.numbers.tolist()] if self._counts else []
-        if not batch.tables or self._is_packed[batch.numbers].any() or not self._counts.keys().isdisjoint(names):
+        is_new = not self._is_packed[batch.numbers].any() and self._counts.keys().isdisjoint(names)
+        if not (batch.is_stacked and is_new):
             super().update_all(batch.unpack(self.names))
         else:
             self._forget()
             self._is_packed[batch.numbers] = True
             self._packed.append(batch)
-        super().update_all(batch.cut(self.names))
         super().update_all(batch.unlike)
 
     def all_counts(self) -> List[UnitCounts]:
