@@ -8,8 +8,21 @@ import signal
 import threading
 import time
 import traceback
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, Iterator, List, Sequence, Tuple, TypeVar, Union
+from contextlib import closing, suppress
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    Generic,
+    Iterator,
+    List,
+    Optional,
+    Sequence,
+    Tuple,
+    TypeVar,
+    Union,
+)
 
 from ..files.problems import Flaw, HostError, SubmissionError
 from ..values import dataclass
@@ -17,7 +30,7 @@ from .supervisor import die_with_parent
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
-    from multiprocessing.context import ForkProcess
+    from multiprocessing.context import ForkContext, ForkProcess
 
 _Result = TypeVar("_Result")
 
@@ -25,6 +38,9 @@ _Result = TypeVar("_Result")
 _TICKETS = 1024
 #: The seconds for which a child gathers results, because each message costs as much as a small unit.
 _GATHERED = 0.2
+#: The CPU seconds of counting after which further processes may start, and the least that must remain, because several
+#: processes take about 0.05 s more.
+_TRIAL, _WORTH_SHARING = 0.03, 0.15
 #: The exceptions of a child that its parent raises too; all others are defects.
 _RAISED = (SubmissionError, HostError, Flaw, MemoryError)
 
@@ -92,19 +108,23 @@ def list_results(_numbers: List[int], results: List[_Result]) -> List[_Result]:
 
 
 def results_of_processes(
-    work: Callable[[int], _Result], costs: Sequence[int], jobs: int, started: Callable[[int], None]
+    work: Callable[[int], _Result],
+    costs: Sequence[int],
+    jobs: int,
+    started: Callable[[int], None],
+    most_jobs: int = 1,
 ) -> Iterator[_Result]:
     """Yield the results of all items as they arrive, from several processes, most expensive first.
 
     This process calls `started` with each item: before counting it if there is one process, else when its result
-    arrives.
+    arrives. `most_jobs` is as in `batches_of_processes`.
     """
 
     def start_each(numbers: Sequence[int]) -> None:
         for number in numbers:
             started(number)
 
-    for batch in batches_of_processes(work, costs, jobs, start_each):
+    for batch in batches_of_processes(work, costs, jobs, start_each, most_jobs=most_jobs):
         yield from batch
 
 
@@ -114,25 +134,31 @@ def batches_of_processes(
     jobs: int,
     started: Callable[[Sequence[int]], None],
     pack: Callable[[List[int], List[_Result]], Any] = list_results,
+    most_jobs: int = 1,
 ) -> Iterator[Any]:
     """Yield the results of all items as they arrive, several at a time, from several processes.
 
     Processes send what `pack` returns for the numbers of several items and their results. If no process can be forked,
-    this one does the work.
+    this one does the work. It begins alone if `jobs` is 1: `most_jobs` processes take over once the time of the items
+    so far shows that this pays.
     """
-    jobs = min(jobs, len(costs))
-    pool = _Pool(work, costs, jobs, pack) if jobs > 1 and _may_fork() else None
-    if pool is None or not pool.readers:
-        for number in range(len(costs)):
-            started([number])
-            yield [work(number)]
-        return
-    try:
-        for numbers, results in pool.results():
-            started(numbers)
-            yield results
-    finally:
-        pool.end()
+    pool = _start_pool(work, costs, range(len(costs)), jobs, pack)
+    begin, done, total = time.process_time(), 0, sum(costs)
+    for number in range(len(costs)) if pool is None else ():
+        started([number])
+        yield [work(number)]
+        done += costs[number]
+        spent = time.process_time() - begin
+        if most_jobs > 1 and spent > _TRIAL and spent * (total - done) > _WORTH_SHARING * done:
+            pool = _start_pool(work, costs, range(number + 1, len(costs)), most_jobs, pack)
+            if pool is not None:
+                break
+            most_jobs = 1
+    if pool is not None:
+        with closing(pool):
+            for numbers, results in pool.results():
+                started(numbers)
+                yield results
 
 
 def results_of_threads(work: Callable[[int], _Result], count: int, jobs: int) -> List[_Result]:
@@ -169,7 +195,7 @@ class Meanwhile(Generic[_Result]):
 
     def __init__(self, work: Callable[[], _Result]) -> None:
         self._work = work
-        self._pool = _Pool(lambda _: work(), [1], 1) if _may_fork() else None
+        self._pool = _Pool(lambda _: work(), [1], range(1), 1) if _may_fork() else None
 
     def is_awaited(self) -> bool:
         """Return whether the process is still working."""
@@ -186,7 +212,23 @@ class Meanwhile(Generic[_Result]):
     def close(self) -> None:
         """Kill the process at once."""
         if self._pool is not None:
-            self._pool.end()
+            self._pool.close()
+
+
+def _start_pool(
+    work: Callable[[int], _Result],
+    costs: Sequence[int],
+    numbers: Sequence[int],
+    jobs: int,
+    pack: Callable[[List[int], List[_Result]], Any],
+) -> Optional[_Pool[_Result]]:
+    """Return a pool for these items; None if there are too few, or no process can be forked."""
+    jobs = min(jobs, len(numbers))
+    pool = _Pool(work, costs, numbers, jobs, pack) if jobs > 1 and _may_fork() else None
+    if pool is not None and not pool.readers:
+        pool.close()
+        return None
+    return pool
 
 
 def _may_fork() -> bool:
@@ -204,27 +246,34 @@ class _Pool(Generic[_Result]):
         self,
         work: Callable[[int], _Result],
         costs: Sequence[int],
+        numbers: Sequence[int],
         jobs: int,
         pack: Callable[[List[int], List[_Result]], Any] = list_results,
     ) -> None:
+        """Start up to `jobs` processes for the items of these numbers."""
         import multiprocessing
 
-        self._work, self._pack, self._count = work, pack, len(costs)
-        self._order = sorted(range(len(costs)), key=costs.__getitem__, reverse=True)
+        self._work, self._pack, self._count = work, pack, len(numbers)
+        self._order = sorted(numbers, key=costs.__getitem__, reverse=True)
         self.readers: List[Connection] = []
         self._children: List[ForkProcess] = []
-        self._tickets, writing = os.pipe()
-        os.write(writing, b"".join(number.to_bytes(4, "little") for number in range(min(self._count, _TICKETS))))
-        os.close(writing)  # readers after the last ticket read nothing
-        context, parent = multiprocessing.get_context("fork"), os.getpid()
+        self._tickets = -1
+        with suppress(OSError):  # too many files are open: the running processes, or this one, do the work
+            self._tickets, writing = os.pipe()
+            os.write(writing, b"".join(number.to_bytes(4, "little") for number in range(min(self._count, _TICKETS))))
+            os.close(writing)  # readers after the last ticket read nothing
+            self._start(jobs, multiprocessing.get_context("fork"), os.getpid())
+
+    def _start(self, jobs: int, context: ForkContext, parent: int) -> None:
+        """Start processes; raises OSError if no further one can be started."""
         for _ in range(jobs):
             reader, writer = context.Pipe(duplex=False)
             child = context.Process(target=self._take_items, args=(writer, parent), daemon=True)
             try:
                 child.start()
-            except OSError:  # no further process may be started: the running ones, or this one, do the work
+            except OSError:
                 reader.close()
-                break
+                raise
             finally:
                 writer.close()
             self.readers.append(reader)
@@ -249,13 +298,15 @@ class _Pool(Generic[_Result]):
                 else:
                     yield message
 
-    def end(self) -> None:
+    def close(self) -> None:
         """End all processes at once."""
         for child, reader in zip(self._children, self.readers):
             child.kill()  # before its reader goes: writing to a closed pipe is an error
             child.join()
             reader.close()
-        os.close(self._tickets)
+        if self._tickets >= 0:
+            os.close(self._tickets)
+            self._tickets = -1
 
     def _take_items(self, writer: Connection, parent: int) -> None:
         """Take items and send results, in a child."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import os
 from contextlib import closing, nullcontext
-from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ..families import FAMILIES, PROTOCOLS, describe_unknown, engine_of
 from ..families.base.accumulator import Accumulator
@@ -60,7 +60,8 @@ class Scorer:
                     progress(job.names[numbers[0]], done, total)
                 done += len(numbers)
 
-            for batch in batches_of_processes(job.count, job.costs, self.rules.jobs, begin, job.pack):
+            rules = self.rules
+            for batch in batches_of_processes(job.count, job.costs, rules.jobs, begin, job.pack, rules.most_jobs):
                 job.accumulator.update_all(batch)
             progress("", total, total)
             return job.accumulator
@@ -69,14 +70,15 @@ class Scorer:
         self,
         results: str,
         progress: Progress = ignore_progress,
-        announce: Callable[[Accumulator[Any, Any]], object] = lambda _counts: None,
+        announce: Optional[Callable[[Accumulator[Any, Any]], object]] = None,
     ) -> Report:
         """Count all results and return their scores; raises SubmissionError with every problem.
 
         `announce` is called with the counts before the scores are computed.
         """
         counts = self.count(results, WHOLE, progress)
-        announce(counts)
+        if announce is not None:
+            announce(counts)
         return engine_of(self.truth.family).report(self.split, counts)
 
 

@@ -137,10 +137,10 @@ def _score_request(
 
         if backend().fault:
             say(f"warning: scoring takes longer, because the kernel cannot be used: {backend().fault}")
-        with ProgressBar() as bar:
+        with ProgressBar() as bar, ProgressBar("submission") as whole_bar:
             prepared = prepare(request, bar)
             if len(paths) > 1:
-                return score_several(prepared, paths, bar)
+                return score_several(prepared, paths, bar, whole_bar)
             if args.chosen_part:
                 from segjudge.evaluation_script.runner.parallel import Part
 

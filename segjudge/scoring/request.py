@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import field, replace
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS, describe_unknown, engine_of
@@ -18,6 +19,7 @@ from segjudge.evaluation_script.families.base.family import (
     FamilyProtocol,
     Progress,
     ScoringRules,
+    Values,
     ignore_progress,
 )
 from segjudge.evaluation_script.families.base.truth import AnnotationFile, SplitTruth
@@ -25,7 +27,7 @@ from segjudge.evaluation_script.files import Problem, SubmissionError, name_hint
 from segjudge.evaluation_script.files.archive import JSON_NAME, UPLOAD, ListedFolder
 from segjudge.evaluation_script.files.limits import LOCAL_LIMITS
 from segjudge.evaluation_script.masks.backend import backend
-from segjudge.evaluation_script.runner.parallel import Meanwhile, Part, cores
+from segjudge.evaluation_script.runner.parallel import Meanwhile, Part, cores, results_of_processes
 from segjudge.evaluation_script.scoring.provenance import numbers_of, provenance
 from segjudge.evaluation_script.scoring.scorer import Scorer, is_packed, phase_scorers
 from segjudge.evaluation_script.values import dataclass
@@ -49,9 +51,11 @@ _OF_PROTOCOLS = ("family", "name")
 _MOST_JOBS = 100_000
 #: The size in bytes above which a truth is read in another process.
 _LARGE = 1 << 22
-#: The bytes of results and truth above which several processes save more time than they take to start: one second for
-#: PNG maps or masks, half a second for JSON.
-_WORTH_SHARING = 1 << 25
+#: The bytes of results that are read as a whole, with their truth, and the files in folders, above which `auto` uses
+#: several processes from the start.
+_MANY_BYTES, _MANY_FILES = 1 << 24, 2000
+#: The units whose losses take longer to measure than a process takes to start.
+_MANY_UNITS = 2000
 #: The upload as the subject of a problem, and a single JSON file as its place.
 _UPLOAD = re.compile(rf"\b{UPLOAD}(?=: )")
 _PLACE = re.compile(rf"(?<![\w/.-]){re.escape(JSON_NAME)}(?=: |, | holds | is )")
@@ -110,38 +114,52 @@ class PreparedScoring:
         results, scorers = resolve_address(path, SubmissionError), self.scorers
         refuse_packed(results)
         if self.request and self.request.jobs == "auto" and self.request.phase is None:
-            jobs = count_processes("auto", results, self.truth)
+            paths = results, self.truth
             scorers = {
-                split: replace(scorer, rules=replace(scorer.rules, jobs=jobs)) for split, scorer in scorers.items()
+                split: replace(scorer, rules=set_processes(scorer.rules, "auto", paths))
+                for split, scorer in scorers.items()
             }
         request = self.request and replace(self.request, results=path)
         return replace(self, results=results, scorers=scorers, request=request)
 
+    def with_one_process(self) -> PreparedScoring:
+        """Return the same scoring by a single process."""
+        scorers = {
+            split: replace(scorer, rules=replace(scorer.rules, jobs=1, most_jobs=1))
+            for split, scorer in self.scorers.items()
+        }
+        return replace(self, scorers=scorers, request=self.request and replace(self.request, jobs=1))
+
     @property
     def has_processes(self) -> bool:
-        """Return True if several processes score."""
+        """Return True if several processes score from the start."""
         return any(scorer.rules.jobs > 1 for scorer in self.scorers.values())
 
     def score(self, progress: Progress = ignore_progress, *, has_verdicts: bool = False) -> Scores:
         """Score in this process and its forks; with several, others compute digests and the losses of verdicts."""
-        losses: dict[str, Meanwhile[UnitLosses]] = {}
+        measured: dict[str, Meanwhile[UnitLosses]] = {}
+        with ExitStack() as stack:
 
-        def begin_losses(split: str, counts: Accumulator[Any, Any]) -> None:
-            if has_verdicts and self.has_processes:
+            def begin_losses(split: str, counts: Accumulator[Any, Any]) -> None:
+                rules = self.scorers[split].rules
+                if max(rules.jobs, rules.most_jobs) < 2:
+                    return
                 from segjudge.evaluation_script.families.base.units import UnitAccumulator
                 from segjudge.families.base.unit_tools import UnitTools
 
-                tools = tools_of(self.scorers[split].rules.protocol.family)
-                if isinstance(tools, UnitTools) and isinstance(counts, UnitAccumulator):
-                    losses[split] = Meanwhile(partial(tools.measure_losses, counts))
+                tools = tools_of(rules.protocol.family)
+                if not isinstance(tools, UnitTools) or not isinstance(counts, UnitAccumulator):
+                    return
+                if len(counts.names) >= _MANY_UNITS:
+                    work = partial(tools.measure_losses, counts)
+                    measured[split] = stack.enter_context(closing(Meanwhile(work)))
 
-        with ExitStack() as stack:
-            digests = self._find_digests
+            digests, announce = self._find_digests, begin_losses if has_verdicts else None
             if self.is_identified and self.has_processes and any(map(os.path.isdir, (self.truth, self.results))):
                 digests = stack.enter_context(closing(Meanwhile(digests))).result
             with name_results_in_errors(self.results):
                 reports = [
-                    scorer.score(self.results, progress, partial(begin_losses, split))
+                    scorer.score(self.results, progress, announce and partial(announce, split))
                     for split, scorer in self.scorers.items()
                 ]
             for report in reports:
@@ -150,6 +168,7 @@ class PreparedScoring:
             reopen = (lambda: self) if request is None or request.keeps_open else partial(prepare, request)
             path = request.results if request else self.results
             origin = self.provenance(digests()) if self.is_identified else {}
+            losses = {split: meanwhile.result() for split, meanwhile in measured.items()}
         return Scores(reports, self.notes, origin, path, reopen, losses=losses)
 
     def _find_digests(self) -> tuple[str, str]:
@@ -163,27 +182,50 @@ class PreparedScoring:
 
 
 def score_several(
-    prepared: PreparedScoring, paths: Sequence[str], progress: Progress = ignore_progress
+    prepared: PreparedScoring,
+    paths: Sequence[str],
+    progress: Progress = ignore_progress,
+    count_submissions: Progress = ignore_progress,
 ) -> ScoredSubmissions:
-    """Score submissions one after the other on one open truth; each is scored as if alone, or has a fault."""
+    """Score submissions on one open truth; each is scored as if alone, or has a fault.
+
+    With at least as many submissions as processes, each process scores whole submissions, and `count_submissions` is
+    the progress; else all score one submission after the other.
+    """
     from segjudge.evaluation_script.scoring.answer import limit_warnings
 
-    protocols = {split: scorer.rules.protocol for split, scorer in prepared.scorers.items()}
-    submissions = ScoredSubmissions(prepared.notes, protocols, [], [], [])
-    for name, path in zip(name_submissions(paths), paths, strict=True):
-        document: dict[str, Any] = {"name": name}
+    names, protocols = name_submissions(paths), {}
+    for split, scorer in prepared.scorers.items():
+        protocols[split], rules = scorer.rules.protocol, scorer.rules
+    if prepared.is_identified:  # the truth's digest is computed once
+        prepared = replace(prepared, digests=(prepared.digests[0] or digest_of(prepared.truth), ""))
+    most_jobs = max(rules.jobs, rules.most_jobs)
+    has_whole = 1 < most_jobs <= len(paths)
+    if has_whole:
+        prepared, progress = prepared.with_one_process(), ignore_progress
+    costs = [os.path.getsize(path) if os.path.isfile(path) else _MANY_BYTES for path in paths]
+    is_large = rules.jobs > 1 or sum(costs) >= _MANY_BYTES // 2
+    begun = iter(range(len(paths)))
+
+    def score_one(number: int) -> tuple[int, str, dict[str, Values], list[str], dict[str, Any]]:
         try:
-            scores = prepared.for_results(path).score(progress)
+            scores = prepared.for_results(paths[number]).score(progress)
         except SubmissionError as error:
-            submissions.rows.append((name, str(error)))
-            document["error"] = str(error)
-        else:
-            submissions.rows.append((name, scores.metrics))
-            submissions.warnings.extend(f"{name}: {line}" for line in limit_warnings(scores.warnings))
-            if prepared.is_identified:
-                prepared = replace(prepared, digests=(scores.provenance["truth"], ""))  # it is computed once
-                document |= scores.document()
-        submissions.documents.append(document)
+            return number, str(error), {}, [], {"error": str(error)}
+        return number, "", scores.metrics, scores.warnings, scores.document() if prepared.is_identified else {}
+
+    submissions = ScoredSubmissions(prepared.notes, protocols, [], [], [])
+    rows = results_of_processes(
+        score_one,
+        costs,
+        most_jobs if has_whole and is_large else 1,
+        lambda number: count_submissions(names[number], next(begun), len(paths)) if has_whole else None,
+        most_jobs if has_whole else 1,
+    )
+    for number, fault, metrics, warnings, document in sorted(rows, key=itemgetter(0)):
+        submissions.rows.append((names[number], fault or metrics))
+        submissions.warnings.extend(f"{names[number]}: {line}" for line in limit_warnings(warnings))
+        submissions.documents.append({"name": names[number], **document})
     return submissions
 
 
@@ -246,8 +288,8 @@ def prepare(request: ScoreRequest, progress: Progress = ignore_progress) -> Prep
     if request.phase is not None:
         prepared = prepare_phase(path, request.phase, source.path, request.split, request.sequences)
         return replace(prepared, request=request)
-    jobs = count_processes(request.jobs, path, source.path)
-    rules = ScoringRules(request.protocol, LOCAL_LIMITS, strict=request.strict, jobs=jobs)
+    rules = ScoringRules(request.protocol, LOCAL_LIMITS, strict=request.strict)
+    rules = set_processes(rules, request.jobs, (path, source.path))
     values = {"sequences": request.sequences, **source._asdict()}
     for option in ("sequences", "layout", "unseen", "categories"):
         if values[option] and option not in FAMILIES[request.protocol.family].options:
@@ -271,26 +313,32 @@ def refuse_packed(path: str) -> None:
         raise SubmissionError.from_problem(Problem(path, fault, "Name the results first, and this file as the truth"))
 
 
-def count_processes(jobs: int | Literal["auto"] | None, *paths: str) -> int:
-    """Return the number of scoring processes: `auto` is one per core, or a single one for small files."""
+def set_processes(rules: ScoringRules, jobs: int | Literal["auto"] | None, paths: Iterable[str]) -> ScoringRules:
+    """Return rules with their processes: for `auto` one per core, from the start or once counting shows they pay."""
     if jobs != "auto":
-        return int(jobs or 1)
-    return cores() if cores() > 1 and _are_large(paths) else 1
+        return replace(rules, jobs=jobs or 1)
+    several = cores()
+    begin = several > 1 and _are_large(paths, are_read_whole=bool(engine_of(rules.protocol.family).read_ahead))
+    return replace(rules, jobs=several if begin else 1, most_jobs=several)
 
 
-def _are_large(paths: Iterable[str]) -> bool:
-    """Return whether files and folders are large enough for several processes to pay off."""
-    total = 0
-    waiting = list(paths)
-    while waiting and total < _WORTH_SHARING:
-        path = waiting.pop()
+def _are_large(paths: Iterable[str], *, are_read_whole: bool) -> bool:
+    """Return whether several processes surely save more time than they take to start."""
+    size, count, folders = 0, 0, list[str]()
+    for path in paths:
         with suppress(OSError):
             if os.path.isdir(path):
-                with os.scandir(path) as entries:
-                    waiting += [entry.path for entry in entries if not entry.is_symlink() or entry.is_file()]
-            else:
-                total += os.path.getsize(path)
-    return total >= _WORTH_SHARING
+                folders.append(path)
+            elif are_read_whole:
+                size += os.path.getsize(path)
+    while folders and count < _MANY_FILES:
+        with suppress(OSError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                else:
+                    count += 1
+    return size >= _MANY_BYTES or count >= _MANY_FILES
 
 
 @contextmanager

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import field, replace
 from functools import cache, cached_property
 from types import MappingProxyType
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-    from segjudge.evaluation_script.runner.parallel import Meanwhile
     from segjudge.families.base.tools import ScoringInputs
     from segjudge.families.base.unit_tools import UnitLosses
     from segjudge.report.page import PageOptions, ReportPage
@@ -67,8 +65,8 @@ class Scores:
     reopen: Callable[[], ScoringInputs] | None = None
     #: The cost of each kind of failure by split, if saved.
     costs: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    #: The losses by split that other processes compute meanwhile, for verdicts.
-    losses: dict[str, Meanwhile[UnitLosses]] = field(default_factory=dict, repr=False)
+    #: The losses by split, for verdicts, if measured.
+    losses: dict[str, UnitLosses] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
         return "\n\n".join(format_report(report, compare=False) for report in self.reports)
@@ -230,14 +228,13 @@ class Scores:
         return ScoreTexts(tables, limit_warnings(self.warnings), document, results_yaml, csv, verdicts, withheld)
 
     def _describe_loss(self, report: Report) -> str:
-        """Return the verdict on a split, from losses that another process computed if any does."""
-        tools, meanwhile = tools_of(report.protocol.family), self.losses.pop(report.split, None)
-        if meanwhile is not None:
+        """Return the verdict on a split, from its losses if they were measured."""
+        tools = tools_of(report.protocol.family)
+        if report.split in self.losses:
             from segjudge.families.base.unit_tools import UnitTools
 
-            with closing(meanwhile):
-                if isinstance(tools, UnitTools):
-                    return tools.describe_losses(report, meanwhile.result())
+            if isinstance(tools, UnitTools):
+                return tools.describe_losses(report, self.losses[report.split])
         return tools.describe_loss(report)
 
     def page(self, *, images: str | os.PathLike[str] = "", budget: int = 6, title: str = "") -> str:

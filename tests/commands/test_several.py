@@ -16,6 +16,7 @@ from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.family import ignore_progress
 from segjudge.families import truths
 from segjudge.families.truths import TruthSource
+from segjudge.scoring import request
 from segjudge.scoring.request import name_submissions
 from segjudge.starting.new_challenge import NewChallenge, create, write_demo_truth
 from tests.builders import written
@@ -51,6 +52,27 @@ def test_each_has_the_scores_that_it_has_alone(
     for path, document in zip(paths, together, strict=True):
         assert document.pop("name") == Path(path).name
         assert document == scored([path, *chosen], tmp_path / "one.json")
+
+
+@pytest.mark.parametrize("jobs", ["2", "3", "auto"])
+def test_processes_that_score_whole_submissions_give_the_same(
+    jobs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(request, "cores", lambda: 2)
+    monkeypatch.setattr(request, "_MANY_BYTES", 0)
+    (tmp_path / "a.zip").write_text("nothing")
+    names = ("strong", "lagging", "first-mask")
+    paths = [
+        str(tmp_path / "a.zip"),
+        *(str(path) for name in names for path in EXAMPLES.glob(f"sequences-dev/{name}.*")),
+    ]
+    command = ["score", *paths, "--truth", str(ANNOTATIONS / "sequences-dev.zip"), "--protocol", "davis2017"]
+    answers = []
+    for number, options in enumerate(([], ["--jobs", jobs])):
+        file = tmp_path / f"{number}.json"
+        assert main([*command, *options, "--json", str(file)]) == 1
+        answers.append((capsys.readouterr(), file.read_text()))
+    assert answers[0] == answers[1]
 
 
 @pytest.mark.parametrize("protocol", examples("machines"))

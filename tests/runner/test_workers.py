@@ -105,6 +105,59 @@ def test_results_of_one_process_come_where_no_other_may_be_started(monkeypatch: 
     ]
 
 
+@pytest.mark.parametrize("handles", [0, 1, 2, 4])
+def test_one_process_works_if_too_many_files_are_open(handles: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe, pipes = os.pipe, list[int]()
+
+    def limited() -> tuple[int, int]:
+        pipes.append(0)
+        if len(pipes) > handles:
+            raise OSError(24, "Too many open files")
+        return pipe()
+
+    monkeypatch.setattr(os, "pipe", limited)
+    assert sorted(results_of_processes(str, [1] * 5, 2, lambda _: None)) == ["0", "1", "2", "3", "4"]
+    meanwhile = Meanwhile(lambda: 7)
+    assert meanwhile.result() == 7
+    meanwhile.close()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "costs", "alone"),
+    [
+        (0.001, [1] * 9, 9),  # ends soon
+        (0.05, [1] * 9, 1),
+        (0.02, [2, 1, 1, 9, 9, 9], 2),
+        (0.05, [9, 1, 1], 3),  # hardly any work remains
+        (0.05, [1, 9], 2),  # one process is enough for one item
+        (0.05, [0, 0, 0], 3),
+    ],
+)
+def test_further_processes_start_once_they_pay(seconds: float, costs: list[int], alone: int) -> None:
+    ours, started = os.getpid(), list[int]()
+
+    def work(number: int) -> tuple[int, int]:
+        begin = time.process_time()
+        while time.process_time() < begin + seconds:
+            pass
+        return number, os.getpid()
+
+    results = list(results_of_processes(work, costs, 1, started.append, 2))
+    assert [number for number, _ in results] == started
+    assert sorted(started) == [*range(len(costs))]
+    assert [number for number, process in results if process == ours] == [*range(alone)]
+
+
+def test_one_process_continues_where_no_other_may_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden() -> int:
+        raise PermissionError(1, "no")
+
+    monkeypatch.setattr(os, "fork", forbidden)
+    monkeypatch.setattr(parallel, "_TRIAL", 0)
+    monkeypatch.setattr(parallel, "_WORTH_SHARING", 0)
+    assert list(results_of_processes(str, [1] * 4, 1, lambda _: None, 2)) == ["0", "1", "2", "3"]
+
+
 @pytest.mark.parametrize("jobs", [1, 2, 9])
 def test_threads_give_results_in_order_whether_or_not_others_may_be_started(
     jobs: int, monkeypatch: pytest.MonkeyPatch

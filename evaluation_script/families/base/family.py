@@ -91,6 +91,8 @@ class ScoringRules:
     strict: bool = False
     #: The number of processes that score.
     jobs: int = 1
+    #: The number of processes that take over from one once that pays.
+    most_jobs: int = 1
     #: The part of a submission that was read before the truth; the function that reads the rest removes it.
     ahead: Optional[List[Any]] = None
 

@@ -99,7 +99,11 @@ class _OpenedRecords:
         try:
             results = list(
                 results_of_processes(
-                    match_image, [1] * count, rules.jobs, lambda _: progress("masks", next(begun), count)
+                    match_image,
+                    [1] * count,
+                    rules.jobs,
+                    lambda _: progress("masks", next(begun), count),
+                    rules.most_jobs,
                 )
             )
         finally:
