@@ -369,13 +369,26 @@ def count_inside(labels: Array, spans: Spans) -> Tuple[Array, int]:
     return np.diff(np.append(0, np.cumsum(pixels))[spans.bounds]), int(before[-1])
 
 
-def draw_masks(texts: List[str], places: Array, pixels: int) -> Array:
-    """Return whether each of these masks (rows), none of them empty, covers each place (columns)."""
-    wanted = np.arange(len(texts))[:, None] * pixels + places
+class Edges(NamedTuple):
+    """Where object runs of masks of one size begin and end, counted through all of them."""
+
+    starts: Array
+    ends: Array
+    masks: int
+
+
+def edges_of(texts: List[str]) -> Edges:
+    """Return the edges of checked, non-empty masks."""
     background, covered, _ = decode(texts)
     ends = np.cumsum(background + covered)
-    runs = np.minimum(np.searchsorted(ends, wanted, side="right"), len(ends) - 1)
-    covers: Array = wanted >= (ends - covered)[runs] if texts else wanted > 0
+    return Edges(ends - covered, ends, len(texts))
+
+
+def draw_masks(edges: Edges, places: Array, pixels: int) -> Array:
+    """Return whether each mask (rows) covers each place (columns)."""
+    wanted = np.arange(edges.masks)[:, None] * pixels + places
+    runs = np.minimum(np.searchsorted(edges.ends, wanted, side="right"), len(edges.ends) - 1)
+    covers: Array = wanted >= edges.starts[runs] if edges.masks else wanted > 0
     return covers
 
 

@@ -294,7 +294,9 @@ def check_disjoint(
 
 
 def _measure_boxes(masks: Masks) -> Array:
-    from pycocotools.mask import toBbox
+    if masks.area.all():
+        return backend().mask_boxes(masks.texts, masks.sizes).astype(float)
+    from pycocotools.mask import toBbox  # for it, a mask of runs without pixels lies beyond the image
 
     encodings = encode_masks(masks, np.arange(len(masks.area)))
     return np.asarray(toBbox(encodings) if encodings else [], float).reshape(-1, 4)
