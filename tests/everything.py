@@ -357,7 +357,7 @@ def report(parts: list[Part]) -> int:
     else:
         say(f"{len(parts)} parts, each shown at its end")
     while waiting or running:
-        while waiting and len(running) < max(AT_ONCE, AT_ONCE * (os.cpu_count() or 1)):
+        while waiting and len(running) < most_at_once():
             running.append(waiting.pop(0))
             running[-1].start(shown=running[-1] is live)
         for part in wait(running):
@@ -376,6 +376,12 @@ def report(parts: list[Part]) -> int:
     _heading("All parts together")
     say("\n".join([*lines, _count_text(whole)]))
     return 1 if whole["failed"] else 0
+
+
+def most_at_once() -> int:
+    """Return how many parts run at once: several per core, as many as have half a GiB of memory each."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return max(AT_ONCE, min(AT_ONCE * (os.cpu_count() or 1), memory >> 29))
 
 
 def wait(running: list[Part]) -> list[Part]:

@@ -21,6 +21,7 @@ from tests.everything import (
     environments_for,
     for_worker,
     missing_path,
+    most_at_once,
     parts_of,
     report,
 )
@@ -85,6 +86,17 @@ def test_a_check_counts_as_one_test_and_is_shown_when_it_fails(code: int, tmp_pa
     output = capfd.readouterr().out  # type: ignore[attr-defined]
     assert output.splitlines()[-1] == f"{AT_ONCE + (not code)} passed, {int(code > 0)} failed, {AT_ONCE} skipped"
     assert ("all is said" in output) == (code > 0)
+
+
+@pytest.mark.parametrize(
+    ("cores", "gibibytes", "most"),
+    [(2, 8, 2 * AT_ONCE), (4, 16, 4 * AT_ONCE), (16, 4, 8), (1, 1, AT_ONCE), (None, 16, AT_ONCE)],
+)
+def test_parts_have_memory(cores: int | None, gibibytes: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": gibibytes << 18}
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    monkeypatch.setattr(os, "sysconf", sizes.__getitem__)
+    assert most_at_once() == most
 
 
 SERVERS = """# segjudge: not for the worker's interpreter
