@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 #: numpy's modules that write signatures and docstrings when they are loaded.
 _DESCRIBING = ("numpy._core.overrides", "numpy._core.function_base")
+#: What is read of a module before what it holds is imported: its submodules, or all its names.
+_OF_IMPORTS = ("__path__", "__file__", "__all__")
 
 
 class LateModule(ModuleType):
@@ -33,7 +35,7 @@ class LateModule(ModuleType):
         """Return a name of the module itself, also to a thread that imports it meanwhile."""
         if name in self._known:
             return self._known[name]
-        if name.startswith("__"):
+        if name.startswith("__") and (self._known or name not in _OF_IMPORTS):
             raise AttributeError(name)
         value = vars(self)[name] = _load_name(self.__name__, name)  # the next use of this name takes no call
         return value

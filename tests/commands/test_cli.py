@@ -471,6 +471,23 @@ print(*late, *map(str, found), NBitBase is numpy.typing.NBitBase, numpy.typing.N
     assert done.stdout.strip().split("; ") == [*modules, *["(obj, /)"] * 4, *values, *["module"] * len(modules)]
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from json.decoder import JSONDecodeError as found",
+        "import json.encoder; found = json.encoder.JSONEncoder",
+        "from pathlib import *; found = Path",
+        "import importlib.metadata; found = importlib.metadata.version('numpy')",
+        "import shutil; found = shutil.__file__",
+    ],
+)
+def test_modules_that_load_late_may_be_imported_in_any_way(statement: str) -> None:
+    begin = "import sys, segjudge.commands\nlate = type(sys.modules['json']).__name__"
+    program = f"{begin}\n{statement}\nprint(late, found)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("LateModule "), done.stdout
+
+
 @pytest.mark.skipif(not WORKER, reason="PYTHON 3.9 ABSENT: use ./run.sh test")
 def test_the_upload_loads_all_that_its_phases_may_need_before_the_worker_may_lose_its_folder() -> None:
     modules = _modules_of(WORKER, f"sys.path.insert(0, {str(ROOT)!r})\nfrom evaluation_script import evaluate")
