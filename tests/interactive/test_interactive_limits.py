@@ -310,7 +310,7 @@ def high_water(process: int) -> int:
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc")
 @pytest.mark.long
 def test_large_submissions_of_two_sessions_take_turns_in_memory(root: Path) -> None:
-    """Four submissions of 40 MB at once took 800 MB; one takes its bytes, its text and its strings."""
+    """Four submissions of 40 MB at once took 800 MB; one takes 160 to 240: its bytes, its text and its strings."""
     megabytes = 40
     server = Served(root)
     try:
@@ -334,7 +334,7 @@ def test_large_submissions_of_two_sessions_take_turns_in_memory(root: Path) -> N
             for thread in threads:
                 thread.join()
             assert set(codes) <= {400, 413, 429}
-        assert high_water(server.process.pid) - before < 6 * megabytes
+        assert high_water(server.process.pid) - before < 8 * megabytes
         assert not [path for path in (root.parent / "kept").iterdir() if path.name.startswith("tmp")]
         assert both[0].post(wire_format.INTERACTION, both[0].masks()).status_code == 204
     finally:
