@@ -36,6 +36,7 @@ def test_files_digests_and_verdicts_of_other_processes_are_those_of_one(
     begun: list[object] = []
     meanwhile = request.Meanwhile
     monkeypatch.setattr(request, "Meanwhile", lambda work: (begun.append(work), meanwhile(work))[1])
+    monkeypatch.setattr(request, "_MANY_UNITS", 4)  # all scans that are written
     if not may_fork:
         monkeypatch.setattr(parallel, "_may_fork", lambda: False)
     outputs, document = [], tmp_path / "scores.json"
