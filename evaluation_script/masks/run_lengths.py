@@ -370,7 +370,7 @@ def count_inside(labels: Array, spans: Spans) -> Tuple[Array, int]:
 
 
 class Edges(NamedTuple):
-    """Where object runs of masks of one size begin and end, counted through all of them."""
+    """The starts and ends of the object runs of masks of one size, counted through all of them."""
 
     starts: Array
     ends: Array

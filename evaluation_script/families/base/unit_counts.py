@@ -136,7 +136,7 @@ class PackedUnits:
         return bool(self.tables) and not self._shapes
 
     def __getstate__(self) -> Dict[str, Any]:
-        """Return what is sent to another process, which costs as much as counting small units: 32 bits if they fit."""
+        """Return what is sent to another process, in 32 bits if they fit: it costs as much as counting small units."""
         return {**self.__dict__, "tables": {key: _narrow(table) for key, table in self.tables.items()}}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
@@ -144,7 +144,7 @@ class PackedUnits:
         self.tables = {key: _widen(table) for key, table in self.tables.items()}
 
     def unpack(self, names: Sequence[str]) -> Iterator[UnitCounts]:
-        """Yield the counts that tables hold; `names` are those of the truth's units."""
+        """Yield the counts in the tables, given the names of the truth's units."""
         columns = []
         for key, table in self.tables.items():
             table.setflags(write=False)

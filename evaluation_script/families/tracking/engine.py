@@ -159,7 +159,9 @@ def _suspect(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
 
 
 def _read_other_files() -> List[Reading]:
-    """Return the readings of files that are exchanged among sequences, whose names differ from those of frames."""
+    """Return the readings of files that are exchanged among sequences; their names begin with "file", unlike those of
+    exchanged frames.
+    """
     readings = read_neighbours("files", remedy="Check the names of the files", method="masks", noun="sequence")
     slip = "files look exchanged among sequences"  # one of few sequences does not tell how
     return [replace(reading, name=f"file {reading.name}", slip=slip, few_frames=True) for reading in readings]
