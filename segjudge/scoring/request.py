@@ -194,15 +194,19 @@ def score_several(
     """
     from segjudge.evaluation_script.scoring.answer import limit_warnings
 
-    names, protocols = name_submissions(paths), {}
-    for split, scorer in prepared.scorers.items():
-        protocols[split], rules = scorer.rules.protocol, scorer.rules
+    names, protocols = (
+        name_submissions(paths),
+        {split: scorer.rules.protocol for split, scorer in prepared.scorers.items()},
+    )
+    rules = next(iter(prepared.scorers.values())).rules
     if prepared.is_identified:  # the truth's digest is computed once
         prepared = replace(prepared, digests=(prepared.digests[0] or digest_of(prepared.truth), ""))
     most_jobs = max(rules.jobs, rules.most_jobs)
-    has_whole = 1 < most_jobs <= len(paths)
-    if has_whole:
+    most_jobs = most_jobs if most_jobs <= len(paths) else 1
+    if most_jobs > 1:
         prepared, progress = prepared.with_one_process(), ignore_progress
+    else:
+        count_submissions = ignore_progress
     costs = [os.path.getsize(path) if os.path.isfile(path) else _MANY_BYTES for path in paths]
     is_large = rules.jobs > 1 or sum(costs) >= _MANY_BYTES // 2
     begun = iter(range(len(paths)))
@@ -218,9 +222,9 @@ def score_several(
     rows = results_of_processes(
         score_one,
         costs,
-        most_jobs if has_whole and is_large else 1,
-        lambda number: count_submissions(names[number], next(begun), len(paths)) if has_whole else None,
-        most_jobs if has_whole else 1,
+        most_jobs if is_large else 1,
+        lambda number: count_submissions(names[number], next(begun), len(paths)),
+        most_jobs,
     )
     for number, fault, metrics, warnings, document in sorted(rows, key=itemgetter(0)):
         submissions.rows.append((names[number], fault or metrics))
