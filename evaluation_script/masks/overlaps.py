@@ -255,7 +255,8 @@ _FEW_KEYS = 256
 def shape_of_table(truth: Array, prediction: Array) -> Optional[Tuple[int, int]]:
     """Return the shape of a table of all pairs of labels, by the greatest ones; None where it would be too large."""
     limit = min(max(_SMALL_TABLE, truth.size // 4), _MOST_CELLS)
-    for step in (_SAMPLE_STEP, 1)[truth.size <= _SAMPLE_STEP :]:  # a few labels show that most tables are too large
+    # A few labels show that most tables are too large.
+    for step in (_SAMPLE_STEP, 1) if truth.size > _SAMPLE_STEP else (1,):
         rows, columns = (int(side.reshape(-1)[::step].max()) + 1 for side in (truth, prediction))
         if rows * columns > limit:
             return None
@@ -296,11 +297,9 @@ def sum_by_key(keys: Array, weights: Array) -> Tuple[Array, Array]:
 
 def _sort_both(keys: Array, weights: Array) -> Tuple[Array, Array]:
     """Return keys in order, and their weights."""
-    if len(keys) < _FEW_KEYS:
-        order = np.argsort(keys)
-        return keys[order], weights[order]
-    bits = int(weights.max()).bit_length()
-    if min(keys.min(), weights.min()) < 0 or int(keys.max()).bit_length() + bits > _SORTED_BITS:
+    are_few = len(keys) < _FEW_KEYS
+    bits = 0 if are_few else int(weights.max()).bit_length()
+    if are_few or min(keys.min(), weights.min()) < 0 or int(keys.max()).bit_length() + bits > _SORTED_BITS:
         order = np.argsort(keys)
         return keys[order], weights[order]
     both = keys.astype(np.int64) << bits  # sorting numbers takes half as long as finding their order

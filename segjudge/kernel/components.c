@@ -319,7 +319,7 @@ SJ_EXPORT int sj_draw_runs(
     for (int64_t run = 0; run < count; run++) {
         int64_t start = number_at(starts, run, size == 8), length = number_at(ends, run, size == 8) - start, row = start / width;
         int64_t z = row / height - box[0], y = row % height - box[2], x = start % width - box[4];
-        if (start < 0 || z < 0 || z >= box[1] - box[0] || y < 0 || y >= box[3] - box[2] || x < 0
+        if (z < 0 || z >= box[1] - box[0] || y < 0 || y >= box[3] - box[2] || x < 0
             || length > box[5] - box[4] - x)
             return SJ_BAD_DATA;
         memset(mask + (z * (box[3] - box[2]) + y) * (box[5] - box[4]) + x, 1, (size_t)length);

@@ -256,13 +256,9 @@ class Components:
         return np.argsort(self.names, kind="stable")
 
     @cached_property
-    def _firsts(self) -> Array:
+    def _firsts(self) -> List[int]:
         """The first position of each component in `_order`, and the end."""
-        return np.append(0, np.cumsum(np.bincount(self.names, minlength=self.total)))
-
-    @cached_property
-    def _list_firsts(self) -> List[int]:
-        firsts: List[int] = self._firsts.tolist()  # numbers of Python are read sooner one by one
+        firsts: List[int] = np.append(0, np.cumsum(np.bincount(self.names, minlength=self.total))).tolist()
         return firsts
 
     @cached_property
@@ -293,7 +289,7 @@ class Components:
 
     def draw(self, chosen: Array, box: Box) -> Array:
         """Return the mask of some components in a box around them."""
-        spans = [self._list_firsts[name : name + 2] for name in chosen.tolist()] if len(chosen) < _MANY else []
+        spans = [self._firsts[name : name + 2] for name in chosen.tolist()] if len(chosen) < _MANY else []
         if len(chosen) == self.total:
             order: Any = slice(None)
         elif spans and sum(stop - start for start, stop in spans) <= _LARGE_SHARE * self.runs.total:

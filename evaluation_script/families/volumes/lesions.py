@@ -219,8 +219,9 @@ def _share_of_sides(borders: Tuple[Places, Places], spacing: Spacing) -> Tuple[f
     Only surfaces this near to the lesion are measured.
     """
     check_noise(*map(len, borders))
-    flags = [flag_near(borders, spacing, tolerance) for tolerance in _TOLERANCES]
-    if None in flags:
+    near_sides = [flag_near(borders, spacing, tolerance) for tolerance in _TOLERANCES]
+    flags = [sides for sides in near_sides if sides is not None]
+    if len(flags) < len(_TOLERANCES):
         box = borders[0].box_within(_TOLERANCES[-1], spacing)
         near = [border.within(box) for border in borders]
         distances = measure_distances(near, spacing, _TOLERANCES[-1])
@@ -228,7 +229,6 @@ def _share_of_sides(borders: Tuple[Places, Places], spacing: Spacing) -> Tuple[f
     half, whole = (
         add([np.count_nonzero(side) / len(border) for side, border in zip(sides, borders)]) / (2 + 1e-8)
         for sides in flags
-        if sides is not None
     )
     return half, whole
 
