@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import pytest
@@ -34,4 +35,10 @@ def use_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def compiled() -> CompiledBackend:
-    return CompiledBackend(library.load(str(COMPILED)))
+    return CompiledBackend(_library())
+
+
+@functools.cache
+def _library() -> library.Kernel:
+    """Return the library, which tests itself once."""
+    return library.load(str(COMPILED))

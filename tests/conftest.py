@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from .everything import NEWER_FOLDERS, descendants, needs_toolkit
+from .everything import FOLDER_VARIABLE, NEWER_FOLDERS, descendants, needs_toolkit
 
 HERE = Path(__file__).parent
 
@@ -45,6 +46,8 @@ for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
 os.environ.pop("PYTHONUNBUFFERED", None)
 # What pip installs for a test is compiled when it is imported, which most of it never is.
 os.environ["PIP_COMPILE"] = "0"
+# What git says where it finds no repository would depend on the file system of temporary files.
+os.environ["GIT_DISCOVERY_ACROSS_FILESYSTEM"] = "1"
 # `run.sh` sets it to its name, which commands then print; tests set it where they need it.
 os.environ.pop("SEGJUDGE_BUNDLE", None)
 
@@ -55,6 +58,14 @@ interruptions: list[Any] = []
 def pytest_keyboard_interrupt(excinfo: Any) -> None:
     """Remember the interruption."""
     interruptions.append(excinfo)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Remove what the fixtures of a part made: a run need not do it at its end."""
+    base = session.config.getoption("basetemp")
+    if base and FOLDER_VARIABLE in os.environ:
+        shutil.rmtree(base, ignore_errors=True)
 
 
 def pytest_unconfigure() -> None:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,10 +16,12 @@ from tests.builders import ROOT
 from tests.conftest import QUICK_CASES
 from tests.everything import (
     AT_ONCE,
+    MEMORY,
     PASSED_VARIABLE,
     Check,
     Part,
     environments_for,
+    find_place,
     for_worker,
     missing_path,
     most_at_once,
@@ -97,6 +100,27 @@ def test_parts_have_memory(cores: int | None, gibibytes: int, most: int, monkeyp
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
     monkeypatch.setattr(os, "sysconf", sizes.__getitem__)
     assert most_at_once() == most
+
+
+@pytest.mark.parametrize(
+    ("gibibytes", "flags", "own", "place"),
+    [
+        pytest.param(6, 0, "", MEMORY, id="wide"),
+        pytest.param(5, 0, "", None, id="narrow"),
+        pytest.param(6, os.ST_NOEXEC, "", None, id="no programs"),
+        pytest.param(6, 0, "/a/place", None, id="chosen"),
+    ],
+)
+def test_files_of_a_run_lie_in_memory_where_there_is_enough(
+    gibibytes: int, flags: int, own: str, place: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    space = SimpleNamespace(f_bavail=gibibytes << 18, f_frsize=4096, f_flag=flags)
+    monkeypatch.setattr(os, "access", lambda path, mode: (path, mode) == (MEMORY, os.W_OK))
+    monkeypatch.setattr(os, "statvfs", lambda path: space)
+    monkeypatch.delenv("TMPDIR", raising=False)
+    if own:
+        monkeypatch.setenv("TMPDIR", own)
+    assert find_place() == place
 
 
 SERVERS = """# segjudge: not for the worker's interpreter
