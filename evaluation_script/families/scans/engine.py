@@ -21,7 +21,7 @@ from ..base.readings import Reading, switch
 from ..base.suspicions import is_better, judge_agreement, judge_matches, judge_unlabelled
 from ..base.unit_counts import cut_into_batches, tabulate_cells, units_of_cells
 from ..base.units import Shapes, TruthFrame, Unit, UnitAccumulator, UnitCounts, unit_engine
-from .files import REMEDY, ScanFrame, ScanSubmission, read_truth
+from .files import REMEDY, ScanReader, ScanSubmission, read_truth
 from .protocols import GROUPS, LABELS_END, QUALITIES, ScanProtocol
 
 #: The columns of counted segments of a class.
@@ -57,7 +57,7 @@ def _count_unchecked(name: str, frame: TruthFrame, submission: ScanSubmission) -
     values = submission.read(name, frame.size[1], Problems(), checks_labels=False)
     if values is None:
         return None
-    truth = frame.read_unchecked() if isinstance(frame, ScanFrame) else frame.read()
+    truth = frame.read.read_unchecked() if isinstance(frame.read, ScanReader) else frame.read()
     return _count_by_kernel(truth, values, submission.protocol)
 
 

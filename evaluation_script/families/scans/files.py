@@ -7,9 +7,8 @@ by its sequence and its file, 08/000000.
 from __future__ import annotations
 
 import os
-from dataclasses import field
 from functools import partial
-from typing import Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 
@@ -17,7 +16,6 @@ from ...files.limits import Files
 from ...files.problems import Flaw, HostError, Problems, name_list, quantity
 from ...masks.overlaps import LabelMap
 from ...masks.stack import Array
-from ...values import dataclass
 from ..base.truth import DEFAULT_SPLIT
 from ..base.units import FilesOfUnits, TruthFrame, Unit, UnitTruth, guard_reading, open_dataset
 from .protocols import LABELS_END, LAYOUT, ScanProtocol
@@ -65,27 +63,31 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
     return UnitTruth(ScanProtocol.family, LAYOUT, {}, units)
 
 
-@dataclass(frozen=True)
-class ScanFrame(TruthFrame):
-    """A scan of a published truth."""
+class ScanReader:
+    """A reader of a scan of a published truth."""
 
-    #: Reads its points without a check of their labels.
-    read_unchecked: Callable[[], LabelMap] = field(repr=False)
+    def __init__(self, files: Files, member: str, points: int) -> None:
+        self._files, self._member, self._points = files, member, points
+
+    def __call__(self) -> LabelMap:
+        return guard_reading(self._member, self._read_checked)()
+
+    def read_unchecked(self) -> LabelMap:
+        """Return its points without a check of their labels."""
+        return guard_reading(self._member, self._read)()
+
+    def _read(self) -> LabelMap:
+        return LabelMap(_read_values(self._files, self._member, self._points).reshape(1, self._points))
+
+    def _read_checked(self) -> LabelMap:
+        scan = self._read()
+        check_labels(scan.numbers)
+        return scan
 
 
 def _load_scan(files: Files, name: str, member: str) -> List[TruthFrame]:
     points = files.sizes[member] // _POINT
-
-    def read_unchecked() -> LabelMap:
-        return LabelMap(_read_values(files, member, points).reshape(1, points))
-
-    def read() -> LabelMap:
-        scan = read_unchecked()
-        check_labels(scan.numbers)
-        return scan
-
-    readers = guard_reading(member, read), guard_reading(member, read_unchecked)
-    return [ScanFrame(name.partition("/")[2], (1, points), [], *readers)]
+    return [TruthFrame(name.partition("/")[2], (1, points), [], ScanReader(files, member, points))]
 
 
 def _read_values(files: Files, member: str, points: int) -> Array:

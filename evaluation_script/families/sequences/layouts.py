@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Dict, Iterable, List, Tuple
 
 from ...files.limits import Files
 from ...files.problems import HostError, name_list
-from ...values import NamedTuple
+from ...values import NamedTuple, dataclass
 from ..base.truth import TruthNames
 from .protocols import YOUTUBE_UNSEEN
 
@@ -92,7 +92,7 @@ _Masks = Dict[str, Dict[str, Dict[str, str]]]
 _Facts = Dict[str, Any]
 
 
-@dataclass
+@dataclass(frozen=True)
 class DatasetFolder:
     """The files of a dataset, sorted by what they hold."""
 
