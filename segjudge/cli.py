@@ -36,7 +36,7 @@ from segjudge.commands.shared import (
     program,
     say,
 )
-from segjudge.system.interrupts import STOPPED, end_by_signal, interruptible, leave_at_once
+from segjudge.system.interrupts import STOPPED, end_by_signal, end_process, interruptible, leave_at_once
 from segjudge.system.streams import open_closed_streams
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ def main(arguments: list[str] | None = None) -> int:
             code: int = args.run(args)
             sys.stdout.flush()  # report unwritable output here, not while Python ends
         if arguments is None:
+            end_process(code)
             gc.freeze()  # end Python without searching all imported objects for cycles
     except KeyboardInterrupt as error:
         say(STOPPED)
