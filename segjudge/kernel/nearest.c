@@ -18,6 +18,10 @@
 #define VOXELS (SIDE * SIDE * SIDE)
 /* Places are few if a volume has so many times as many voxels. */
 #define VOXELS_PER_PLACE 64
+/* The number of a block's queries from which on their places are looked for together. */
+#define MANY 4
+/* The share of a square by which rounding may differ. */
+#define MARGIN 1e-9
 
 /* Positions along x, y and z; a side of a volume fits into 16 bits. */
 typedef struct {
@@ -252,17 +256,54 @@ static int64_t search_all(const sj_blocks *of, const voxel *query, int64_t neare
     return nearest;
 }
 
-/* List the blocks that may hold the nearest place of a voxel in a box, given the greatest square. */
-static int64_t list_blocks(const sj_blocks *of, const group *box, double greatest, choice *chosen)
+/* Squares along each axis from the voxels of a box to a place. */
+typedef struct {
+    double squares[3][SIDE];
+} pivot;
+
+static pivot make_pivot(const sj_blocks *of, const voxel *place, const group *box)
+{
+    pivot made = {{{0}}};
+    for (int axis = 0; axis < 3; axis++)
+        for (int at = box->least[axis]; at <= box->most[axis]; at++)
+            made.squares[axis][at - box->least[axis]] = square_of(at - place->at[axis], of->spacing[axis]);
+    return made;
+}
+
+/* Return whether each voxel of a box is nearer to a place than to any of a group, by more than rounding may differ.
+ * Squares are sums over axes, so the greatest difference is the sum of those along each axis. */
+static int is_behind(const sj_blocks *of, const group *places, const pivot *from, const group *box)
+{
+    double difference = 0, size = 0;
+    for (int axis = 0; axis < 3; axis++) {
+        double greatest = -INFINITY;
+        for (int at = box->least[axis]; at <= box->most[axis]; at++) {
+            int before = places->least[axis] - at, behind = at - places->most[axis];
+            int gap = before > behind ? before : behind;
+            double square = from->squares[axis][at - box->least[axis]];
+            double more = square - square_of(gap > 0 ? gap : 0, of->spacing[axis]);
+            greatest = more > greatest ? more : greatest;
+            size = square > size ? square : size;
+        }
+        difference += greatest;
+    }
+    return difference < -MARGIN * size;
+}
+
+/* List the blocks that may hold the nearest place of a voxel in a box, given a place and its greatest square. */
+static int64_t list_blocks(const sj_blocks *of, const group *box, const voxel *place, double greatest, choice *chosen)
 {
     int64_t count = 0;
-    for (const group *large = of->large; large < of->large + of->large_used; large++)
-        if (find_least(of, large, box->least, box->most) <= greatest)
-            for (int64_t block = large->first; block < large->last; block++) {
-                choice each = {of->blocks + block, find_least(of, of->blocks + block, box->least, box->most)};
-                if (each.least <= greatest)
-                    chosen[count++] = each;
-            }
+    pivot from = make_pivot(of, place, box);
+    for (const group *large = of->large; large < of->large + of->large_used; large++) {
+        if (find_least(of, large, box->least, box->most) > greatest || is_behind(of, large, &from, box))
+            continue;
+        for (int64_t block = large->first; block < large->last; block++) {
+            choice each = {of->blocks + block, find_least(of, of->blocks + block, box->least, box->most)};
+            if (each.least <= greatest && !is_behind(of, each.block, &from, box))
+                chosen[count++] = each;
+        }
+    }
     return count;
 }
 
@@ -270,10 +311,19 @@ static int64_t list_blocks(const sj_blocks *of, const group *box, double greates
 static void answer_block(
     const sj_blocks *blocks, const group *box, const voxel *queries, choice *chosen, int64_t *nearest, double *out)
 {
-    *nearest = search_all(blocks, queries, *nearest);
-    int64_t few = list_blocks(blocks, box, find_greatest(blocks, blocks->places + *nearest, box), chosen);
+    const voxel *places = blocks->places;
+    if (box->last < MANY) {
+        for (int64_t query = 0; query < box->last; query++) {
+            *nearest = search_all(blocks, queries + query, *nearest);
+            out[query] = measure(blocks, queries + query, places + *nearest);
+        }
+        return;
+    }
+    *nearest = search_all(blocks, queries + box->last / 2, *nearest);
+    double greatest = find_greatest(blocks, places + *nearest, box);
+    int64_t few = list_blocks(blocks, box, places + *nearest, greatest, chosen);
     for (int64_t query = 0; query < box->last; query++) {
-        double best = measure(blocks, queries + query, blocks->places + *nearest);
+        double best = measure(blocks, queries + query, places + *nearest);
         for (const choice *each = chosen; each < chosen + few; each++)
             if (each->least < best && find_least(blocks, each->block, queries[query].at, queries[query].at) < best)
                 best = search_block(blocks, each->block, queries + query, best, nearest);
