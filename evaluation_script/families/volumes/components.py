@@ -262,7 +262,7 @@ class Components:
         return firsts
 
     @cached_property
-    def _ends(self) -> Array:
+    def ends(self) -> Array:
         """The start and end of each component along z, y and x."""
         (_, height, width), kernel = self.runs.shape, backend().kernel
         boxes = kernel.find_run_boxes(self.named_runs, (height, width), self.total) if kernel else None
@@ -282,9 +282,9 @@ class Components:
     def box_around(self, chosen: Array) -> Box:
         """Return the box of some components."""
         if len(chosen) == 1:
-            z, last_z, y, last_y, x, last_x = self._ends[chosen[0]].tolist()
+            z, last_z, y, last_y, x, last_x = self.ends[chosen[0]].tolist()
             return slice(z, last_z), slice(y, last_y), slice(x, last_x)
-        ends = self._ends[chosen]
+        ends = self.ends[chosen]
         return tuple(map(slice, ends[:, ::2].min(axis=0).tolist(), ends[:, 1::2].max(axis=0).tolist()))
 
     def draw(self, chosen: Array, box: Box) -> Array:

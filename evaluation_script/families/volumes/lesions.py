@@ -12,7 +12,7 @@ from ...masks.stack import Array
 from ...runner.tuning import release_memory
 from ...values import NamedTuple
 from ...values.arithmetic import add
-from .boxes import Box, cover, select_labels
+from .boxes import Box, select_labels
 from .components import (
     Components,
     SharedComponents,
@@ -137,20 +137,42 @@ def match_lesions(sides: LesionSides, rule: LesionRule, spacing: Spacing, *, nsd
     """Match the lesions of a region by a rule; NSD is measured on request."""
     true, predicted, meetings, shared = sides.true, sides.predicted, sides.meetings, sides.shared
     volume, both = spacing[0] * spacing[1] * spacing[2], np.bincount(shared.true, shared.voxels, true.total)
+    counts = true.sizes * volume > rule.ignored
+    places = np.searchsorted(meetings.true, np.arange(true.total + 1))
+    boxes = _find_boxes(sides, meetings.predicted, places, counts)
     surfaces, lesions = _LesionSurfaces(sides, spacing), []
     if len(predicted.names) > _MANY_RUNS:
         release_memory()
-    places = np.searchsorted(meetings.true, np.arange(true.total + 1)).tolist()
-    for number, (start, stop) in enumerate(zip(places, places[1:])):
+    numbers = zip(true.sizes.tolist(), both.tolist(), counts.tolist(), places.tolist(), places[1:].tolist())
+    for number, (size, voxels, is_counted, start, stop) in enumerate(numbers):
         meeting = meetings.predicted[start:stop]
-        overlap = Overlap(int(true.sizes[number]), int(predicted.sizes[meeting].sum()), int(both[number]))
-        counts = overlap.truth * volume > rule.ignored
-        if len(meeting) and counts:
-            hd95, shares = surfaces.measure(number, meeting, nsd=nsd)
+        overlap = Overlap(size, int(predicted.sizes[meeting].sum()), int(voxels))
+        if number in boxes:
+            hd95, shares = surfaces.measure(number, meeting, boxes[number], nsd=nsd)
         else:
             hd95, shares = rule.penalty, (0.0, 0.0)
-        lesions.append(Lesion(counts, len(meeting) > 0, overlap, hd95, shares))
+        lesions.append(Lesion(is_counted, len(meeting) > 0, overlap, hd95, shares))
     return Lesions(lesions, np.delete(predicted.sizes, meetings.predicted).tolist())
+
+
+def _find_boxes(sides: LesionSides, predicted: Array, places: Array, counts: Array) -> Dict[int, Box]:
+    """Return the boxes of true lesions that count, each with the predictions that meet it, listed from some places on.
+
+    Raises a Flaw if the boxes have too many voxels in all.
+    """
+    met = np.flatnonzero(places[1:] > places[:-1])
+    ends, chosen = np.empty((len(met), 6), np.int64), counts[met]
+    for side in range(6) if len(met) else ():
+        unite = np.maximum if side % 2 else np.minimum
+        around = unite.reduceat(sides.predicted.ends[predicted, side], places[met])
+        ends[:, side] = unite(around, sides.true.ends[met, side])
+    lengths = (ends[:, 1::2] - ends[:, ::2])[chosen]
+    if int(lengths.prod(axis=1).sum()) > _MOST_SEARCHED:
+        fault = "has lesions that extend across the volume and touch many true ones"
+        limit = f"the boxes around them have more than {_MOST_SEARCHED:,} voxels in all"
+        raise Flaw(f"{fault}: {limit}", "Check the labels, and separate the lesions")
+    rows = zip(met[chosen].tolist(), ends[chosen].tolist())
+    return {lesion: tuple(map(slice, row[::2], row[1::2])) for lesion, row in rows}
 
 
 class _LesionSurfaces:
@@ -159,19 +181,16 @@ class _LesionSurfaces:
     def __init__(self, sides: LesionSides, spacing: Spacing) -> None:
         self._lesions, self._spacing = sides, spacing
         self._key: Any = None
-        self._searched = 0
         #: By elements, and by border voxels if NSD is measured.
         self._kept: List[Places] = []
         #: The measures of small lesions by both masks, many of which are alike if lesions are many.
         self._measured: Dict[Tuple[Tuple[int, ...], bytes], _Measures] = {}
 
-    def measure(self, lesion: int, meeting: Array, *, nsd: bool) -> _Measures:
+    def measure(self, lesion: int, meeting: Array, box: Box, *, nsd: bool) -> _Measures:
         """Return HD95 by elements, and NSD by border voxels, of a lesion and all predicted lesions that meet it."""
         true, predicted = self._lesions.true, self._lesions.predicted
-        box = cover([true.box_around(np.array([lesion])), predicted.box_around(meeting)])
-        voxels = self._require_few(box)
-        if voxels > _SMALL:
-            return self._measure_box(lesion, meeting, box, nsd=nsd)
+        if math.prod(side.stop - side.start for side in box) > _SMALL:
+            return self._measure_box(np.array([lesion]), meeting, box, nsd=nsd)
         masks = np.stack([true.draw(np.array([lesion]), box), predicted.draw(meeting, box)])
         alike = masks.shape, masks.tobytes()
         if alike not in self._measured:
@@ -181,14 +200,14 @@ class _LesionSurfaces:
             self._measured[alike] = self._measure_surfaces(*surfaces)
         return self._measured[alike]
 
-    def _measure_box(self, lesion: int, meeting: Array, box: Box, *, nsd: bool) -> _Measures:
+    def _measure_box(self, lesion: Array, meeting: Array, box: Box, *, nsd: bool) -> _Measures:
         true, predicted = self._lesions.true, self._lesions.predicted
         key = str(box), meeting.tobytes()
         if key != self._key:
             self._key, self._kept = None, []  # frees the previous surfaces first
-            self._kept = _find_surfaces(predicted.draw(meeting, box), nsd=nsd)
+            self._kept = _find_surfaces_in(box, predicted, meeting, nsd=nsd)
             self._key = key
-        return self._measure_surfaces(_find_surfaces(true.draw(np.array([lesion]), box), nsd=nsd), self._kept)
+        return self._measure_surfaces(_find_surfaces_in(box, true, lesion, nsd=nsd), self._kept)
 
     def _measure_surfaces(self, true: List[Places], predicted: List[Places]) -> _Measures:
         elements, *borders = zip(true, predicted)
@@ -197,15 +216,14 @@ class _LesionSurfaces:
         hd95 = distance_by_places(elements, self._spacing, 95)
         return hd95, _share_of_sides(borders[0], self._spacing) if borders else (0.0, 0.0)
 
-    def _require_few(self, box: Box) -> int:
-        """Return the voxels of a box; raise a Flaw if the boxes up to this one have too many."""
-        voxels: int = math.prod(side.stop - side.start for side in box)
-        self._searched += voxels
-        if self._searched > _MOST_SEARCHED:
-            fault = "has lesions that extend across the volume and touch many true ones"
-            limit = f"the boxes around them have more than {_MOST_SEARCHED:,} voxels in all"
-            raise Flaw(f"{fault}: {limit}", "Check the labels, and separate the lesions")
-        return voxels
+
+def _find_surfaces_in(box: Box, components: Components, chosen: Array, *, nsd: bool) -> List[Places]:
+    """Return the surface of some components in a box around them, and their border voxels if NSD is measured."""
+    inner = components.box_around(chosen)
+    steps, sides = zip(*((side.start - outer.start, outer.stop - outer.start) for side, outer in zip(inner, box)))
+    elements, *borders = _find_surfaces(components.draw(chosen, inner), nsd=nsd)
+    corners = tuple(side + 1 for side in sides)
+    return [elements.move(steps, corners), *(border.move(steps, sides) for border in borders)]
 
 
 def _find_surfaces(mask: Array, *, nsd: bool) -> List[Places]:

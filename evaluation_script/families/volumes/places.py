@@ -57,6 +57,17 @@ class Places:
             array[tuple(axis - side.start for axis, side in zip(self.locate(chunk), box))] = 1
         return array
 
+    def move(self, steps: Tuple[int, ...], shape: Tuple[int, ...]) -> Places:
+        """Return the places in a larger volume, in which this one begins after some steps along z, y and x."""
+        if self.shape == shape:
+            return self
+        kind = kind_of(shape)
+        positions: Array = np.empty(len(self), kind)
+        for chunk in cut_list(len(self)):
+            z, y, x = (axis.astype(kind) + kind(step) for axis, step in zip(self.locate(chunk), steps))
+            positions[chunk] = (z * kind(shape[1]) + y) * kind(shape[2]) + x
+        return Places(shape, positions, self.values)
+
     @cached_property
     def ends(self) -> List[Tuple[int, int]]:
         """The first and the last z, y and x of all places."""

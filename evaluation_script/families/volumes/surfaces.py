@@ -362,7 +362,7 @@ def _distance_of_places(places: Places, targets: Places, spacing: Spacing, perce
 def _find_distance(places: Places, areas: Array, targets: Places, spacing: Spacing, percent: float) -> Optional[float]:
     """Return the same by measuring only places that may lie there; None if rounding could decide which one does."""
     share, kernel = percent / 100, backend().kernel
-    if kernel and len(places) <= _MOST_AT_ONCE:
+    if kernel and len(places) <= _MOST_PLACES:
         volume = places.shape, spacing, areas, share
         distance = kernel.find_share((places.positions, places.values), targets.positions, *volume)
         if distance is not None:

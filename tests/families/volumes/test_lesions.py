@@ -248,6 +248,15 @@ def test_places_are_the_bytes_other_than_0_however_many_there_are(share: float) 
             assert places_room.find_filled(some).tolist() == np.flatnonzero(some).tolist()
 
 
+def test_places_in_a_box_are_those_of_the_volume_around_it() -> None:
+    draw = np.random.default_rng(2)
+    inner = draw.integers(0, 3, (3, 4, 5)).astype(np.uint8)
+    outer = np.pad(inner, ((2, 0), (1, 3), (0, 4)))
+    moved, wanted = places_room.list_places(inner).move((2, 1, 0), outer.shape), places_room.list_places(outer)
+    assert moved.shape == wanted.shape
+    assert (moved.positions.tolist(), moved.values.tolist()) == (wanted.positions.tolist(), wanted.values.tolist())
+
+
 def test_hd95_is_the_same_however_few_places_bounds_choose(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, NumpyBackend())  # the kernel has bounds of its own
     monkeypatch.setattr(surfaces_room, "MOST_MEASURED", 0)
@@ -302,6 +311,7 @@ def test_a_prediction_that_meets_many_lesions_in_large_boxes_is_rejected(monkeyp
     monkeypatch.setattr(lesions_room, "_MOST_SEARCHED", 4 * filled.size)
     assert count_case(truth, filled, (1.0, 1.0, 1.0), row)["values"][0, 0] > 0
     monkeypatch.setattr(lesions_room, "_MOST_SEARCHED", 4 * filled.size - 1)
+    monkeypatch.setattr(lesions_room._LesionSurfaces, "measure", None)  # no lesion is measured first
     with pytest.raises(Flaw, match="touch many true ones: the boxes around them have more than 9,719 voxels in all"):
         count_case(truth, filled, (1.0, 1.0, 1.0), row)
 

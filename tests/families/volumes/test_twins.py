@@ -118,7 +118,7 @@ def test_runs_are_joined_as_numpy_joins_them(seed: int, monkeypatch: pytest.Monk
     if mask.any():
         chosen = np.arange(0, find_components(mask, 6).total, 2)
         box = find_components(mask, 6).box_around(chosen)
-        compare(monkeypatch, lambda: find_components(mask, 6)._ends)
+        compare(monkeypatch, lambda: find_components(mask, 6).ends)
         compare(monkeypatch, lambda: find_components(mask, 6).draw(chosen, box))
     for kind in (np.int32, np.int64):
         runs = find_runs(mask)
