@@ -34,6 +34,7 @@ from ..base.truth import TruthNames
 from . import dataset as dataset_reader
 from . import truth as sequence_truth
 from .counting import SequenceAccumulator, Warnings, count_sequence, frames_to_read
+from .exchanged import SequenceSamples
 from .layouts import layout_of
 from .metrics import SequenceReport, score_objects
 from .protocols import MissingRule, SequenceProtocol
@@ -266,15 +267,18 @@ class OpenedSequences:
         accumulator = SequenceAccumulator(self._protocol, names, notes, strict=self._rules.strict)
         numbers = share.select([sequence.cost for sequence, _ in self.pairs])
         pairs, twice = [self.pairs[number] for number in numbers], choose_units(len(self.pairs))
+        samples = SequenceSamples(self.pairs, self._protocol)
 
         def count(number: int) -> bytes:
             sequence, masks = pairs[number]
             if numbers[number] not in twice:
-                return count_sequence(sequence, masks, self._protocol, self._split).encode()
+                counts = count_sequence(sequence, masks, self._protocol, self._split)
+                looks = samples.look(numbers[number], counts)
+                return (dataclasses.replace(counts, reading_scores=looks) if looks else counts).encode()
             steps = FrameSteps(sequence, masks, self._protocol)
             counts = count_sequence(sequence, steps.masks, self._protocol, self._split, steps.add)
             looks = look_at_sequence(sequence, masks, self._protocol, counts, steps.restored)
-            reading_scores = {**steps.score(), **looks}
+            reading_scores = {**steps.score(), **looks, **samples.look(numbers[number], counts)}
             return dataclasses.replace(counts, reading_scores=reading_scores).encode()
 
         costs, names = [sequence.cost for sequence, _ in pairs], [sequence.name for sequence, _ in pairs]
@@ -395,11 +399,18 @@ def _load_losses() -> LossReader:
     return lambda opened, report, room, jobs: read_losses(opened.pairs, report, room, jobs)
 
 
+def _report(split: str, counts: SequenceAccumulator) -> SequenceReport:
+    suspicions = suspect(counts)
+    return SequenceReport(
+        split, counts.protocol, *score_objects(counts, explained=bool(suspicions)), counts, suspicions
+    )
+
+
 ENGINE = Engine(
     SequenceAccumulator,
     lambda path: sequence_truth.read(path).splits,
     lambda path, subset, protocol: dataset_reader.read(path, layout_of(protocol), subset),
     OpenedSequences,
-    lambda split, counts: SequenceReport(split, counts.protocol, *score_objects(counts), counts, suspect(counts)),
+    _report,
     load_losses=_load_losses,
 )

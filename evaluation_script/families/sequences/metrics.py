@@ -173,14 +173,19 @@ def reappearance(j: Array, f_new: Array, f: Array, visible: Array) -> Values:
     return values
 
 
-def score_objects(accumulator: SequenceAccumulator) -> Tuple[List[ObjectScore], List[str]]:
-    """Return the score of every object, and warnings; raises SubmissionError with every problem."""
+def score_objects(accumulator: SequenceAccumulator, *, explained: bool = False) -> Tuple[List[ObjectScore], List[str]]:
+    """Return the score of every object, and warnings, without guesses about numbers if suspicions explain the score;
+    raises SubmissionError with every problem.
+    """
     accumulator.refuse_missing()
     protocol, problems, scores = accumulator.protocol, Problems(), []
     warnings = Warnings(accumulator.notes, strict=accumulator.strict, problems=problems)
     for counts in accumulator.all_counts():
         problems.extend(counts.problems, counts.problem_count)
         _warn(counts, protocol, problems, warnings)
+        if not explained and _miss_all(counts, protocol):
+            fault = "no mask overlaps the object with its number: check the object numbers"
+            warnings.note("numbers", Problem(counts.name, fault, ""))  # an assumption
         if not problems:
             proposals = _match_proposals(counts, protocol)
             scores += [_score_object(counts, protocol, index, label) for index, label in enumerate(proposals)]
@@ -206,9 +211,6 @@ def _warn(counts: SequenceCounts, protocol: SequenceProtocol, problems: Problems
         masks = f"{quantity(len(counts.shaded), 'expression', len(counts.objects))}"
         fault = f"masks of {masks} hold values other than 0 and 1, which lowers A and R: {name_list(counts.shaded)}"
         warnings.note("shaded", Problem(sequence, f"{fault}. Save masks as 0 and 1", ""))
-    if _miss_all(counts, protocol):
-        fault = "no mask overlaps the object with its number: check the object numbers"
-        warnings.note("numbers", Problem(sequence, fault, ""))  # an assumption
 
 
 def _miss_all(counts: SequenceCounts, protocol: SequenceProtocol) -> bool:

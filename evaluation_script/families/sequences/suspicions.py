@@ -37,6 +37,7 @@ from .counting import (
     list_labels,
     read_scored_blocks,
 )
+from .exchanged import METRIC, judge_exchanged
 from .protocols import SequenceProtocol
 from .truth import Sequence, is_number
 
@@ -44,8 +45,6 @@ from .truth import Sequence, is_number
 _TRUTH, _PREDICTION, _SHARED = range(3)
 #: The number of 8-bit labels.
 _LABELS = 256
-#: The name of the score by which readings are compared.
-_METRIC = "the IoU over all pixels"
 #: The minimum ratio of the scores of mirrored masks: large objects partly match even then.
 _TIMES_MIRRORED = 1.6
 #: Returns masks under their changed labels, without those of the label "".
@@ -429,16 +428,22 @@ def _count_shared(objects: Iterable[str], truth_masks: Stacks, predictions: Stac
 
 #: The minimum number of objects without a mask if sequences are to seem to have all objects under one number.
 _FEWEST_WITHOUT = 2
+#: The minimum size of the surplus of one object's mask, as a share of the objects without a mask.
+_SHARE_OF_REST = 0.5
 
 
 def _judge_numbers(answered: Iterable[SequenceCounts]) -> List[str]:
-    """Return a warning if only one object has masks in most sequences that have several objects."""
+    """Return a warning if one object has the masks of all in most sequences that have several objects."""
     pixels = [counts.counts.sum(axis=(1, 3)) for counts in answered]
-    shown = [areas[areas[:, _TRUTH] > 0, _PREDICTION] > 0 for areas in pixels]
-    several = [flags for flags in shown if len(flags) > 1 and flags.any()]
-    single = [flags for flags in several if flags.sum() == 1]
-    if 2 * len(single) <= len(several) or sum(len(flags) - 1 for flags in single) < _FEWEST_WITHOUT:
+    several = [areas[areas[:, _TRUTH] > 0] for areas in pixels]
+    several = [areas for areas in several if len(areas) > 1 and areas[:, _PREDICTION].any()]
+    single = [areas for areas in several if np.count_nonzero(areas[:, _PREDICTION]) == 1]
+    if 2 * len(single) <= len(several) or sum(len(areas) - 1 for areas in single) < _FEWEST_WITHOUT:
         return []
+    truth, prediction, shared = (sum(int(areas[:, field].sum()) for areas in single) for field in range(3))
+    own = sum(int(areas[areas[:, _PREDICTION] > 0, _TRUTH].sum()) for areas in single)
+    if prediction - shared < _SHARE_OF_REST * (truth - own):
+        return []  # the method has lost the rest
     scope = f"in {len(single)} of {quantity(len(several), 'sequence')} with several objects"
     return [f"{scope}, only one object has a mask: write each object's number into its pixels"]
 
@@ -451,7 +456,9 @@ def suspect(accumulator: SequenceAccumulator) -> List[str]:
     share = _SHARE_RESTORED if count >= _MANY else Reading.share
     restored = [replace(reading, share=share) for reading in _RESTORED]
     readings = [*_STEPS, *_list_readings(protocol), *restored]
-    explained = judge_readings(reading_scores, count, readings, _METRIC)
+    explained = judge_readings(reading_scores, count, readings, METRIC) or judge_exchanged(
+        [counts.name for counts in all_counts], reading_scores
+    )
     if explained:
         return explained
     answered = [counts for counts in all_counts if counts.is_sent and counts.counts.size]

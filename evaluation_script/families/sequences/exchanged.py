@@ -1,0 +1,161 @@
+"""Suspicions about sequences whose masks have other numbers, or fit the truth of another sequence, in a few frames."""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from ...files import Problems, name_list, quantity
+from ...masks.overlaps import best_assignment
+from ...masks.similarity import count_shared
+from ...masks.stack import Array, Size, Stacks
+from ...values import NamedTuple
+from ...values.arithmetic import mean
+from ..base.readings import ReadingScores, choose_units, describe_gain
+from .counting import SequenceCounts, choose_objects, list_frames, read_scored_blocks
+from .protocols import SequenceProtocol
+from .truth import SequencePair, is_number
+
+#: The name of the score by which sequences are compared.
+METRIC = "the IoU over all pixels"
+#: The positions of true, predicted and shared pixels among the fields of counts.
+_TRUTH, _PREDICTION, _SHARED = range(3)
+#: The IoU below which masks are compared with other truths, the minimum IoU with one, the minimum ratio of both, and
+#: the maximum ratio of the IoU with the second best truth.
+_LOW, _FITTING, _TIMES, _SECOND = 0.25, 0.5, 3.0, 0.7
+#: The maximum number of objects or labels of a sequence, and the number of frames, that are compared.
+_MOST_OBJECTS, _FRAMES = 32, 2
+#: The maximum number of sequences that are all compared with each other; of more, some are, with so many around them.
+_MOST, _AROUND = 32, 16
+_NUMBERS, _MASKS = "numbers ", "masks of "
+_PAIR = re.compile(r"(\d+)>(\d+)")
+
+
+class _Sample(NamedTuple):
+    """The masks of a few frames of a sequence."""
+
+    frames: List[str]
+    size: Size
+    objects: List[str]
+    truth: Stacks
+    predicted: Stacks
+
+
+class SequenceSamples:
+    """The masks of a few frames of all sequences, read where a sequence scores low."""
+
+    def __init__(self, pairs: List[SequencePair], protocol: SequenceProtocol) -> None:
+        self._pairs, self._protocol = pairs, protocol
+        self._samples: Dict[int, Optional[_Sample]] = {}
+        count = len(pairs)
+        self._chosen = frozenset(range(count)) if count <= _MOST else choose_units(count)
+
+    def look(self, number: int, counts: SequenceCounts) -> ReadingScores:
+        """Return the score of a low-scoring sequence with other numbers, or else as the masks of another sequence."""
+        if number not in self._chosen or counts.problem_count or not counts.counts.size:
+            return {}
+        totals = counts.counts.sum(axis=3)
+        shared = int(totals[:, :, _SHARED].sum())
+        either = int((totals[:, :, _TRUTH] + totals[:, :, _PREDICTION]).sum()) - shared
+        sample = self._take(number) if shared < _LOW * either else None
+        if sample is None:
+            return {}
+        before, pairs = _match(sample, sample)
+        if before >= _LOW:
+            return self._describe_numbers(sample, pairs, shared / either, before)
+        count = len(self._pairs)
+        around = range(count) if count <= _MOST else range(max(0, number - _AROUND), min(count, number + _AROUND))
+        ious = {
+            neighbour: _match(sample, truth)[0]
+            for neighbour in around
+            for truth in [self._take(neighbour)]
+            if neighbour != number and truth is not None
+        }
+        second, best = sorted([0.0, 0.0, *ious.values()])[-2:]
+        if best < max(_FITTING, _TIMES * before) or second > _SECOND * best:
+            return {}
+        source = next(neighbour for neighbour, iou in ious.items() if iou == best)
+        return {f"{_MASKS}{self._pairs[source][0].name}": (before, best)}
+
+    def _describe_numbers(
+        self, sample: _Sample, pairs: List[Tuple[str, str]], as_sent: float, iou: float
+    ) -> ReadingScores:
+        """Return the score with labels that the truth lacks instead of its numbers."""
+        if self._protocol.proposals or iou < max(_FITTING, _TIMES * as_sent):
+            return {}
+        changed = [pair for pair in pairs if pair[0] != pair[1] and all(map(is_number, pair))]
+        if not any(label not in sample.objects for label, _ in changed):
+            return {}
+        return {_NUMBERS + " ".join(f"{label}>{name}" for label, name in changed): (as_sent, iou)}
+
+    def _take(self, number: int) -> Optional[_Sample]:
+        if number not in self._samples:
+            self._samples[number] = self._read(number)
+        return self._samples[number]
+
+    def _read(self, number: int) -> Optional[_Sample]:
+        truth, masks = self._pairs[number]
+        frames = list_frames(truth, self._protocol)[1 : 2 * _FRAMES : 2]
+        if masks is None or not len(frames):
+            return None
+        problems, objects = Problems(), [*choose_objects(truth, self._protocol)][:_MOST_OBJECTS]
+        for indices, true, predicted, empty, _ in read_scored_blocks(truth, masks, self._protocol, problems, frames):
+            names = [truth.frames[frame] for frame in frames[indices]]
+            labels = [label for label in predicted if label != "0"][:_MOST_OBJECTS]
+            return _Sample(names, empty.size, objects, true, {label: predicted[label] for label in labels})
+        return None
+
+
+def _match(predicted: _Sample, truth: _Sample) -> Tuple[float, List[Tuple[str, str]]]:
+    """Return the IoU over all pixels with the best label for each object, and these pairs of labels and objects."""
+    objects = [name for name in truth.objects if name in truth.truth and truth.truth[name].area.any()]
+    if predicted.frames != truth.frames or predicted.size != truth.size or not (objects and predicted.predicted):
+        return 0.0, []
+    labels = list(predicted.predicted)
+    shared: Array = np.array([
+        [int(count_shared(predicted.predicted[label], truth.truth[name]).sum()) for name in objects] for label in labels
+    ])  # fmt: skip
+    rows, columns = best_assignment(shared)
+    areas = [int(side[name].area.sum()) for side, names in ((predicted.predicted, labels), (truth.truth, objects))
+             for name in names]  # fmt: skip
+    hits = int(shared[rows, columns].sum())
+    pairs = [(labels[row], objects[column]) for row, column in zip(rows, columns) if shared[row, column]]
+    return hits / max(1, sum(areas) - hits), pairs
+
+
+def judge_exchanged(names: Sequence[str], scores: Sequence[ReadingScores]) -> List[str]:
+    """Return a warning if masks have numbers of their own, or are those of other sequences, each of another one."""
+    return _judge_numbers(scores) or _judge_masks(names, scores)
+
+
+def _judge_numbers(scores: Sequence[ReadingScores]) -> List[str]:
+    found = [(name, pair) for unit in scores for name, pair in unit.items() if name.startswith(_NUMBERS)]
+    meanings: Dict[str, str] = {}
+    for name, _ in found:
+        for label, number in _PAIR.findall(name):
+            if meanings.setdefault(label, number) != number:
+                return []
+    if 2 * len(found) <= len(scores):
+        return []
+    before, after = (mean(np.array(column)) for column in zip(*(pair for _, pair in found)))
+    labels = name_list([f"{label} for {meanings[label]}" for label in sorted(meanings, key=int)], 5)
+    scope = f"(tried on {quantity(len(found), 'sequence', len(scores))})"
+    gain = describe_gain(METRIC, before, after)
+    return [f"object numbers look like others, {labels}: {gain} {scope}. Number objects as the truth does"]
+
+
+def _judge_masks(names: Sequence[str], scores: Sequence[ReadingScores]) -> List[str]:
+    found = [
+        (name, reading[len(_MASKS) :], pair)
+        for name, unit in zip(names, scores)
+        for reading, pair in unit.items()
+        if reading.startswith(_MASKS)
+    ]
+    if not found or len({source for _, source, _ in found}) < len(found):
+        return []
+    before, after = (mean(np.array(column)) for column in zip(*(pair for *_, pair in found)))
+    pairs = name_list([f"those of {name} fit {source}" for name, source, _ in found])
+    gain = describe_gain(METRIC, before, after)
+    return [f"masks look exchanged among sequences, {pairs}: {gain}. Check which sequence each folder belongs to"]
