@@ -153,7 +153,8 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
             problem = f"your file: {'; '.join(warnings)}. Scoring is strict. Omit everything that is not scored."
             raise SubmissionError(problem)
         counts = self.join_parts()
-        judged = judge_detections(counts.truth, counts.detections, self.categories, self.protocol)
+        explained = any(not line.endswith(SENT_AGAIN) for line in self.suspicions)
+        judged = judge_detections(counts.truth, counts.detections, self.categories, self.protocol, explained=explained)
         warns_of_repeats = any(line.endswith(SENT_AGAIN) for line in judged)  # of all detections, not of those tried
         suspicions = [
             *(line for line in self.suspicions if not (warns_of_repeats and line.endswith(SENT_AGAIN))),

@@ -67,6 +67,8 @@ class Examples(NamedTuple):
     #: The categories and masks of instances in videos.
     category: Array = np.zeros(0, np.int64)
     tubes: Optional[MaskTexts] = None
+    #: What the points are called.
+    names: Tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from ...masks.run_lengths import MaskTexts, join_texts
 from ...masks.stack import Array
 from ..base.readings import ENCODE_COLUMNS
 from ..base.suspicions import ScoreRange, judge_matches, judge_one_class
+from .point_suspicions import find_other_sides, judge_points
 from .protocols import InstanceProtocol
 from .records import Category, Examples, KnownImages, RecordColumns
 
@@ -207,7 +208,7 @@ class RecordForm:
             )
         found_count, reading = max(counts), readings[int(np.argmax(counts))]
         if found_count < max(_TIMES_AS_MANY * right, _WOULD_FIND * len(holders)):
-            return _judge_sides(images.examples, image, points)
+            return judge_points(images.examples, image, points)
         nouns = "boxes" if noun == "box" else f"{noun}s"
         tried = f"{quantity(found_count, 'instance', len(holders))} tried"
         gain = f"corrected, {tried} would be found instead of {right:,}"
@@ -289,57 +290,14 @@ def choose_examples(truth: InstanceTruth, protocol: InstanceProtocol) -> Optiona
         points, marked, other_sides = (
             keypoints.points[chosen],
             keypoints.marked[chosen],
-            _find_other_sides(keypoints.names),
+            find_other_sides(keypoints.names),
         )
-        return Examples(truth.image[chosen], truth.boxes[chosen].astype(float), points, marked, other_sides)
+        boxes, names = truth.boxes[chosen].astype(float), tuple(map(str, keypoints.names))
+        return Examples(truth.image[chosen], boxes, points, marked, other_sides, names=names)
     if protocol.boxes:
         return Examples(truth.image[chosen], truth.boxes[chosen].astype(float))
     boxes = backend().mask_boxes(truth.masks.take(chosen), truth.images.sizes[truth.image[chosen]])
     return Examples(truth.image[chosen], boxes.astype(float))
-
-
-def _find_other_sides(names: List[str]) -> Array:
-    """Return for each point the one whose name has left instead of right or the reverse; itself without any."""
-    other_sides = list(range(len(names)))
-    for point, name in enumerate(map(str, names)):
-        opposite = name.replace("left", "right")
-        if opposite != name and opposite in names:
-            other_sides[point] = names.index(opposite)
-            other_sides[other_sides[point]] = point
-    return np.array(other_sides, np.int64)
-
-
-#: The share of instances that must fit better with left and right exchanged, and the maximum ratio of the distances.
-_EXCHANGED, _NEARER = 0.8, 0.5
-
-
-def _judge_sides(examples: Examples, image: Array, points: Array) -> List[str]:
-    """Return a warning if the points of nearly all instances lie where those of their other sides should."""
-    other_sides = examples.other_sides
-    has_sides = other_sides != np.arange(len(other_sides))
-    if not has_sides.any() or points.shape[1] != 2 * len(other_sides):
-        return []
-    predicted = points.reshape(len(points), -1, 2)
-    tried = exchanged = 0
-    for holder, true, marked in zip(examples.image, examples.points, examples.marked):
-        people = predicted[image == holder]
-        sided = marked & has_sides
-        if not len(people) or not sided.any():
-            continue
-        as_meant, otherwise = (
-            np.sqrt(np.square(people[:, order] - true).sum(axis=2))[:, sided].sum(axis=1)
-            for order in (np.arange(len(other_sides)), other_sides)
-        )
-        nearest = int(np.argmin(np.minimum(as_meant, otherwise)))
-        tried += 1
-        exchanged += bool(otherwise[nearest] < _NEARER * as_meant[nearest])
-    if tried < _FEWEST or exchanged < _EXCHANGED * tried:
-        return []
-    nearer = (
-        f"the points of {quantity(exchanged, 'instance', tried)} tried would lie at most half as far from the truth's"
-    )
-    slip = "keypoints look as if left and right were exchanged"
-    return [f"{slip}: corrected, {nearer}. Write the points in the order of the truth"]
 
 
 def _box_points(points: Array) -> Array:
@@ -413,9 +371,9 @@ def _within(places: Array, count: int) -> Array:
 
 
 def judge_detections(
-    truth: Array, detections: Array, categories: List[Category], protocol: InstanceProtocol
+    truth: Array, detections: Array, categories: List[Category], protocol: InstanceProtocol, *, explained: bool = False
 ) -> List[str]:
-    """Return warnings about all detections: their scores, categories and matches."""
+    """Return warnings about all detections: their scores, and categories and matches unless these are explained."""
     truth, detections = (table[table["category"] < len(categories)] for table in (truth, detections))
     if not len(detections):
         return []
@@ -424,16 +382,18 @@ def judge_detections(
     matched = detections["matched"] & ~detections["ignored"] & np.uint64(1)  # of any size, at the lowest threshold
     hits = int(np.count_nonzero(matched))
     counted = truth[truth["counted"][:, 0] > 0]
-    unmatched = (
-        _judge_categories(truth, detections, categories)
-        or judge_matches("detection", int(counted["counted"][:, 0].sum()), 1, hits)
-        or judge_one_class("detection", np.bincount(counted["category"]), np.bincount(detections["category"]))
-    )
+    unmatched: List[str] = []
+    if not explained:
+        unmatched = (
+            _judge_categories(truth, detections, categories)
+            or judge_matches("detection", int(counted["counted"][:, 0].sum()), 1, hits)
+            or judge_one_class("detection", np.bincount(counted["category"]), np.bincount(detections["category"]))
+        )
     return [
         *scores.judge(),
         *unmatched,
         *_judge_duplicates(detections, matched),
-        *([] if unmatched else _judge_one_score(detections, hits)),
+        *([] if explained or unmatched else _judge_one_score(detections, hits)),
         *_judge_missing(counted, detections, protocol),
     ]
 

@@ -1,0 +1,135 @@
+"""Suspicions about keypoints in another order, or measured from the corner of each person's box."""
+
+from __future__ import annotations
+
+from typing import List, Optional
+
+import numpy as np
+
+from ...files import name_list, quantity
+from ...masks.overlaps import best_assignment
+from ...masks.stack import Array
+from ...values.arithmetic import add, mean
+from .records import Examples
+
+#: The minimum number of people that tell, the share of them that must fit better in another order, and the maximum
+#: ratio of the distances.
+_FEWEST, _EXCHANGED, _NEARER = 10, 0.8, 0.5
+#: The maximum distance between the middles of a person and of its record, in sizes of the person.
+_SAME_PLACE = 0.5
+#: Points are measured from a corner if those of a person fit the true ones, moved and stretched, up to this share of
+#: their spread, place the corner of its box at most so far from 0, both in sizes of the record, and lie at least so far
+#: from their own places, in sizes of the person.
+_FITS, _AT_CORNER, _ELSEWHERE = 0.1, 0.25, 0.75
+
+
+def find_other_sides(names: List[str]) -> Array:
+    """Return for each point the one whose name has left instead of right or the reverse; itself without any."""
+    other_sides = list(range(len(names)))
+    for point, name in enumerate(map(str, names)):
+        opposite = name.replace("left", "right")
+        if opposite != name and opposite in names:
+            other_sides[point] = names.index(opposite)
+            other_sides[other_sides[point]] = point
+    return np.array(other_sides, np.int64)
+
+
+def judge_points(examples: Examples, image: Array, points: Array) -> List[str]:
+    """Return a warning if the points of nearly all instances lie where others are due, or as if in crops."""
+    if not examples.points.size or points.shape[1] != 2 * examples.points.shape[1]:
+        return []
+    people = points.reshape(len(points), -1, 2)
+    return _judge_order(examples, image, people) or _judge_corners(examples, image, people)
+
+
+def _judge_order(examples: Examples, image: Array, people: Array) -> List[str]:
+    nearest = [_find_nearest(examples, index, people[image == holder]) for index, holder in enumerate(examples.image)]
+    order = _find_order(examples, nearest)
+    moved = order != np.arange(len(order))
+    tried = exchanged = 0
+    for true, marked, person in zip(examples.points, examples.marked, nearest):
+        chosen = marked & moved
+        if person is None or not chosen.any():
+            continue
+        as_meant, otherwise = (add(_measure(places - true)[chosen]) for places in (person, person[order]))
+        tried += 1
+        exchanged += otherwise < _NEARER * as_meant
+    if tried < _FEWEST or exchanged < _EXCHANGED * tried:
+        return []
+    slip = "keypoints look written in another order"
+    if (order == np.where(moved, examples.other_sides, order)).all():
+        slip = "keypoints look as if left and right were exchanged"
+    elif examples.names:
+        pairs = [f"{examples.names[order[due]]} holds {examples.names[due]}" for due in np.flatnonzero(moved).tolist()]
+        slip = f"{slip}, in which {name_list(pairs)}"
+    scope = f"the points of {quantity(exchanged, 'instance', tried)} tried"
+    nearer = f"{scope} would lie at most half as far from the truth's"
+    return [f"{slip}: corrected, {nearer}. Write the points in the order of the truth"]
+
+
+def _find_nearest(examples: Examples, index: int, people: Array) -> Optional[Array]:
+    """Return the points of the record at the place of an instance, whatever their order; None without any."""
+    marked = examples.marked[index]
+    if not len(people) or np.count_nonzero(marked) < 2:
+        return None
+    true = examples.points[index][marked]
+    middles = [np.array([mean(axis) for axis in person.T]) for person in (true, *people)]
+    distances = _measure(np.array(middles[1:]) - middles[0])
+    nearest = int(np.argmin(distances))
+    return people[nearest] if distances[nearest] <= _SAME_PLACE * float(np.ptp(true, axis=0).max()) else None
+
+
+def _find_order(examples: Examples, nearest: List[Optional[Array]]) -> Array:
+    """Return for each point which of the predicted ones lies nearest on average, each once; itself without evidence."""
+    count = examples.points.shape[1]
+    distances, seen = np.zeros((count, count)), np.zeros(count, np.int64)
+    for true, marked, person in zip(examples.points, examples.marked, nearest):
+        if person is not None:
+            size = float(np.ptp(true[marked], axis=0).max())
+            distances[marked] += _measure(person - true[marked][:, None]) / max(size, 1.0)
+            seen += marked
+    order = np.arange(count)
+    rows = np.flatnonzero(seen >= 2)
+    if len(rows) > 1:
+        averages = distances[rows] / seen[rows, None]
+        chosen, columns = best_assignment(averages.max() - averages)
+        order[rows[chosen]] = columns
+    return order
+
+
+def _measure(differences: Array) -> Array:
+    """Return the lengths of vectors (..., 2)."""
+    x, y = differences[..., 0], differences[..., 1]
+    lengths: Array = np.sqrt(x * x + y * y)
+    return lengths
+
+
+def _judge_corners(examples: Examples, image: Array, people: Array) -> List[str]:
+    tried = moved = 0
+    for holder, box, true, marked in zip(examples.image, examples.boxes, examples.points, examples.marked):
+        within = people[image == holder]
+        if len(within) and np.count_nonzero(marked) > 2:
+            tried += 1
+            moved += any(_is_cropped(person[marked], true[marked], box) for person in within)
+    if tried < _FEWEST or moved < _EXCHANGED * tried:
+        return []
+    slip = "keypoints look measured from the corner of each person's box or crop"
+    return [f"{slip}, in {quantity(moved, 'instance', tried)} tried. Write pixels of the whole image"]
+
+
+def _is_cropped(person: Array, true: Array, box: Array) -> bool:
+    """Return whether points fit the true ones only after they are moved from the corner of a box, and stretched."""
+    size, true_size = (float(np.ptp(points, axis=0).max()) for points in (person, true))
+    if not size or mean(_measure(person - true)) < _ELSEWHERE * true_size:
+        return False
+    return all(_fits_line(person[:, axis], true[:, axis], float(box[axis]), size) for axis in range(2))
+
+
+def _fits_line(predicted: Array, true: Array, corner: float, size: float) -> bool:
+    """Return whether coordinates are a rising line of the true ones that is about 0 at a corner."""
+    middle, true_middle = mean(predicted), mean(true)
+    spread = add(np.square(true - true_middle))
+    slope = add((true - true_middle) * (predicted - middle)) / spread if spread else 0.0
+    rest = predicted - middle - slope * (true - true_middle)
+    is_line = slope > 0 and add(np.abs(rest)) <= _FITS * size * len(rest)
+    return is_line and abs(middle + slope * (corner - true_middle)) <= _AT_CORNER * size
