@@ -103,11 +103,28 @@ class FirstMaps:
         step = max(1, math.isqrt(self._prediction.size // _SAMPLE))
         return np.ascontiguousarray(self._truth.numbers[::step, ::step]), step
 
-    def measure(self, change: Callable[[Array], Array] = lambda pixels: pixels) -> Optional[float]:
-        """Return the Rand index of the changed prediction, adjusted for chance; None where it is undefined."""
+    @property
+    def prediction(self) -> Optional[Array]:
+        """The first map of the prediction."""
+        return self._prediction
+
+    @property
+    def sample(self) -> Optional[Tuple[Size, int]]:
+        """The size of the maps, and the distance between the pixels that are compared; None where they cannot be."""
         if self._sample is None or self._prediction is None or self._prediction.ndim != 2:
             return None
-        truth, step = self._sample
+        height, width = self._prediction.shape
+        return (height, width), self._sample[1]
+
+    def measure(self, change: Callable[[Array], Array] = lambda pixels: pixels) -> Optional[float]:
+        """Return the Rand index of the changed prediction, adjusted for chance; None where it is undefined."""
+        return None if self._sample is None else self.compare(self._sample[0], change)
+
+    def compare(self, truth: Array, change: Callable[[Array], Array] = lambda pixels: pixels) -> Optional[float]:
+        """Return the same with the sampled labels of another truth."""
+        if self._sample is None or self._prediction is None or self._prediction.ndim != 2:
+            return None
+        step = self._sample[1]
         pairs = backend().count_label_pairs(
             LabelMap(truth), LabelMap(np.ascontiguousarray(change(self._prediction)[::step, ::step]))
         )
@@ -119,12 +136,13 @@ class FirstMaps:
         return (both - by_chance) / (maximum - by_chance) if maximum > by_chance else None
 
     @cached_property
-    def _agreement(self) -> Optional[float]:
+    def agreement(self) -> Optional[float]:
+        """How well the maps agree as sent."""
         return self.measure()
 
     def improve(self, change: Callable[[Array], Array]) -> bool:
         """Return whether a change of the prediction's pixels makes, or may make, the maps agree much better."""
-        before, after = self._agreement, self.measure(change)
+        before, after = self.agreement, self.measure(change)
         return before is None or after is None or after > max(_RELATED, _GAIN * before)
 
     def add_masks(self, truth: FrameMasks, predicted: FrameMasks, size: Size) -> None:
@@ -167,11 +185,11 @@ class FirstMaps:
 
     def are_related(self) -> bool:
         """Return whether the maps may show the same scene, perhaps with other labels."""
-        return self._agreement is None or self._agreement > _RELATED
+        return self.agreement is None or self.agreement > _RELATED
 
     def are_unrelated(self) -> bool:
         """Return whether the maps may show different scenes."""
-        return self._agreement is None or self._agreement < _UNRELATED
+        return self.agreement is None or self.agreement < _UNRELATED
 
 
 def _number_labels(labels: Array) -> Array:
@@ -263,7 +281,7 @@ def list_rearrangements(
     ]
 
 
-def _open_changed(change: Callable[[Array], Array], submission: Any) -> Any:
+def open_changed(change: Callable[[Array], Array], submission: Any) -> Any:
     """Return a copy of a submission whose `read` returns changed pixels."""
 
     def read(*arguments: Any) -> Optional[Array]:
@@ -275,7 +293,7 @@ def _open_changed(change: Callable[[Array], Array], submission: Any) -> Any:
 
 def read_rearranged(noun: str, masks: str = "masks", times: float = Reading.times) -> List[Reading]:
     """Return the readings of masks, which the submission's `read` returns, that are mirrored, reshaped or padded."""
-    readings = list_rearrangements(noun, _open_changed, masks, times)
+    readings = list_rearrangements(noun, open_changed, masks, times)
     return [
         replace(reading, fits=partial(FirstMaps.improve, change=change))
         for reading, (*_, change) in zip(readings, _REARRANGEMENTS)
@@ -287,7 +305,7 @@ def read_padded(noun: str, masks: str) -> Reading:
     slip = f"{masks} look as if their images had been padded with bars"
     return Reading(
         "padded", slip, "Cut off the bars before you resize to the size of the image", noun,
-        partial(_open_changed, _cut_bars), _LEAST_MEANT, _TIMES_PADDED,
+        partial(open_changed, _cut_bars), _LEAST_MEANT, _TIMES_PADDED,
         fits=partial(FirstMaps.improve, change=_cut_bars),
     )  # fmt: skip
 
@@ -316,7 +334,7 @@ def read_blended(noun: str, masks: str) -> Reading:
     """Return the reading of maps whose labels blend along borders."""
     return Reading(
         "blended", f"labels of {masks} blend along borders, as if resized with interpolation",
-        "Resize labels by nearest neighbour", noun, partial(_open_changed, _sharpen),
+        "Resize labels by nearest neighbour", noun, partial(open_changed, _sharpen),
         times=_TIMES_SHARPENED, fits=FirstMaps.are_blended,
     )  # fmt: skip
 
@@ -330,7 +348,7 @@ def read_compressed(noun: str, masks: str) -> List[Reading]:
     return [
         Reading(
             name, f"labels of {masks} waver along borders, as after JPEG compression",
-            "Write labels as PNG at once, never through JPEG", noun, partial(_open_changed, change),
+            "Write labels as PNG at once, never through JPEG", noun, partial(open_changed, change),
             times=_TIMES_SMOOTHED, fits=FirstMaps.are_compressed,
         )
         for name, change in (("compressed", _settle), ("smoothed", _smooth))
@@ -484,7 +502,8 @@ def judge_readings(
         tried = choose_few(units) if reading.few else units
         # Few samples of one video among several may fit another order by chance.
         fewest = 2 if reading.compares_frames and len(tried) > 1 else math.ceil(0.5 / reading.share)
-        if len(scores) < max(fewest, int(reading.share * len(tried))):
+        # One of several units that scores low by chance is no slip of all.
+        if len(scores) < max(fewest, math.ceil(reading.share * len(tried))):
             continue
         # Of few units, one may be the last image, but a lucky mean proves nothing.
         if reading.few and sum(after <= before for before, after in scores) > (len(scores) > _MOST_UNANIMOUS):

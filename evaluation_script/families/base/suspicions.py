@@ -26,6 +26,8 @@ _RIGHT, _WOULD_BE_RIGHT = 0.25, 0.5
 #: The minimum share of the pixels for a label to count as evidence of a coding, the minimum number of such labels, and
 #: the minimum of Cohen's kappa with that coding.
 _LEAST, _FEWEST, _EXPLAINED = 0.01, 2, 0.2
+#: The minimum share of the pixels to which the best coding gives another label, for an added number to be named.
+_ABOUT_BEST = 0.75
 #: Cohen's kappa up to which labels agree as if by chance.
 _BEYOND_CHANCE = 0.02
 _CHECK = "check the numbers of the classes"
@@ -103,7 +105,7 @@ def is_better(right: float, would_be_right: float, total: float) -> bool:
 
 
 def _shift(table: Array, total: int) -> Optional[int]:
-    """Return the offset that was added to each label, if it explains most labels."""
+    """Return the offset that was added to each label, if it explains most labels, and about as many as any coding."""
     count = len(table)
     rows, columns = np.nonzero(table)
     sums = np.bincount(columns - rows + count, table[rows, columns], 2 * count)
@@ -111,7 +113,12 @@ def _shift(table: Array, total: int) -> Optional[int]:
     shifted = columns - rows == shift
     telling = np.count_nonzero(_are_evidence(table, rows[shifted], columns[shifted], total))
     explains = telling >= _FEWEST and _explains(table, rows[shifted], columns[shifted], total)
-    return shift if explains else None
+    if not explains:
+        return None
+    matched_rows, matched_columns = best_assignment(table)
+    moved = matched_rows != matched_columns
+    best = table[matched_rows[moved], matched_columns[moved]].sum()
+    return shift if sums.max() >= _ABOUT_BEST * best else None
 
 
 def _explains(table: Array, rows: Array, columns: Array, total: int) -> bool:

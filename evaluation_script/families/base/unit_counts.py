@@ -375,10 +375,10 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
         self._packed = []
         self._is_packed[:] = False
 
-    def reading_scores(self) -> List[ReadingScores]:
-        """Return the scores of the units that were counted by other readings, in the truth's order."""
+    def reading_scores(self) -> Dict[str, ReadingScores]:
+        """Return the scores of the units that were counted by other readings, by name, in the truth's order."""
         scores = {name: counts.reading_scores for name, counts in self._counts.items() if counts.reading_scores}
-        return [scores[name] for name in self.names if name in scores] if scores else []
+        return {name: scores[name] for name in self.names if name in scores} if scores else {}
 
     def load_state_dict(self, state: Dict[str, bytes]) -> None:
         self._forget()

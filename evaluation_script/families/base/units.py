@@ -17,6 +17,7 @@ from ...masks.stack import Array
 from ...runner.parallel import Part
 from ...values import dataclass
 from .engine import CountingJob, Engine
+from .exchanged_units import UnitSamples, are_in_order, judge_exchanged_units
 from .family import Progress, ScoringRules, Values
 from .readings import (
     FirstMaps,
@@ -68,6 +69,8 @@ def count_by_image(
 
 
 _Count = Callable[[Unit, Any], UnitCounts]
+#: Returns the scores of a unit's first maps as those of another unit.
+_Look = Callable[[FirstMaps], ReadingScores]
 #: Returns the metrics of counted units.
 _Measure = Callable[[UnitAccumulator[Any]], Values]
 
@@ -80,11 +83,22 @@ class _Counting:
     measure: _Measure
     readings: Callable[[Any], Sequence[Reading]]
 
-    def count_twice(self, unit: Unit, submission: UnitSubmission, *, few: bool) -> UnitCounts:
+    def looks_at_maps(self, protocol: Any) -> bool:
+        """Return whether the submission's `read` returns maps."""
+        return any(reading.fits is not Reading.fits for reading in self.readings(protocol))
+
+    def count_watched(self, unit: Unit, submission: UnitSubmission, look: _Look) -> UnitCounts:
+        """Count a unit whose maps may be compared with other truths."""
+        maps = FirstMaps()
+        counts = self.count(*maps.watch(unit, submission))
+        reading_scores = {} if counts.problem_count else look(maps)
+        return replace(counts, reading_scores=reading_scores) if reading_scores else counts
+
+    def count_twice(self, unit: Unit, submission: UnitSubmission, look: _Look, *, few: bool) -> UnitCounts:
         """Count a unit, also by other readings if its score is low; `few` omits readings that open other files."""
         readings, maps = self.readings(submission.protocol), FirstMaps()
         watched = submission
-        if any(reading.fits is not Reading.fits for reading in readings):
+        if self.looks_at_maps(submission.protocol):
             unit, watched = maps.watch(unit, submission)
         in_order = [reading for reading in readings if not reading.compares_frames]
         frames, sides = None, (unit, watched)
@@ -119,6 +133,8 @@ class _Counting:
             reading_scores.update(score_few_frames())
         if frames is not None and not counts.problem_count:
             reading_scores = {**reading_scores, **frames.compare()}
+        if not counts.problem_count:
+            reading_scores = {**reading_scores, **look(maps)}
         return replace(counts, reading_scores=reading_scores) if reading_scores else counts
 
 
@@ -145,13 +161,17 @@ class _OpenedUnits:
         )
         numbers = share.select([unit.cost for unit in truth.units])
         units, twice = [truth.units[number] for number in numbers], choose_units(len(truth.units))
-        by_all = choose_few(twice)
+        by_all, samples = choose_few(twice), UnitSamples(truth)
+        compares = self._counting.looks_at_maps(rules.protocol)
 
         def count(number: int) -> UnitCounts:
-            unit, counting = units[number], self._counting
-            if numbers[number] not in twice:
-                return counting.count(unit, self._submission).detach()
-            return counting.count_twice(unit, self._submission, few=numbers[number] not in by_all).detach()
+            unit, counting, place = units[number], self._counting, numbers[number]
+            look = partial(samples.look, place)
+            if place in twice:
+                return counting.count_twice(unit, self._submission, look, few=place not in by_all).detach()
+            if compares and place in samples:
+                return counting.count_watched(unit, self._submission, look).detach()
+            return counting.count(unit, self._submission).detach()
 
         def pack(items: List[int], counts: List[UnitCounts]) -> PackedUnits:
             return PackedUnits([numbers[item] for item in items], counts)
@@ -188,8 +208,14 @@ def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family doe
     counting = _Counting(count, measure_unit or values, readings)
 
     def suspect(counts: UnitAccumulator[Any]) -> List[str]:
-        metric = counts.protocol.metrics[0]
-        explained = judge_readings(counts.reading_scores(), len(counts.names), readings(counts.protocol), metric)
+        metric, tried, scores = counts.protocol.metrics[0], readings(counts.protocol), counts.reading_scores()
+        units, count = [*scores.values()], len(counts.names)
+        explained = judge_readings(units, count, tried, metric)
+        exchanged = judge_exchanged_units(scores, tried[0].noun) if tried else []
+        if exchanged and not are_in_order(counts.names, scores):
+            # A reading of neighbours explains few units.
+            explained = judge_readings(units, count, [reading for reading in tried if not reading.few], metric)
+        explained = explained or exchanged
         return [*counts.suspicions, *(explained or suspicions(counts))]
 
     def report(split: str, counts: UnitAccumulator[Any]) -> Report:

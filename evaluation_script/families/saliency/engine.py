@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, Dict, List
+
+import numpy as np
 
 from ...masks.overlaps import LabelMap
 from ...masks.stack import Array
 from ...values.arithmetic import mean
 from ..base.family import Values
 from ..base.image_order import PLACES, judge_stacked_order
-from ..base.readings import read_neighbours, read_rearranged
+from ..base.readings import FirstMaps, Reading, open_changed, read_neighbours, read_rearranged
 from ..base.suspicions import is_nearly_none, judge_cover
 from ..base.units import Shapes, Unit, UnitAccumulator, count_by_image, unit_engine
 from . import counting
@@ -108,6 +111,37 @@ def _suspect(accumulator: UnitAccumulator[SaliencyProtocol]) -> List[str]:
     return judge_cover("bright pixels of maps", area, bright, shared)
 
 
+def _unwrap(values: Array) -> Array:
+    """Return a map in which each pixel differs from its left neighbour by the shorter way round 256."""
+    steps = np.diff(values, axis=1, prepend=values[:, :1]).view(np.int8)
+    heights = np.cumsum(steps, axis=1, dtype=np.int16) + values[:, :1]
+    return np.clip(heights, 0, VALUES - 1).astype(np.uint8)
+
+
+def _are_wrapped(maps: FirstMaps) -> bool:
+    """Return whether a map has greys between, and often falls from bright to black beside a pixel."""
+    values = maps.prediction
+    if values is None or values.ndim != 2 or values.dtype != np.uint8:
+        return False
+    between = np.count_nonzero((values > _BLACK) & (values < VALUES - 1 - _BLACK))
+    jumps = np.count_nonzero(np.abs(np.diff(values.astype(np.int16), axis=1)) > VALUES - 1 - _BLACK)
+    return bool(jumps and between > jumps)
+
+
+#: The greys at both ends that count as black and white, and the minimum ratio of S: other maps lose by this change.
+_BLACK, _TIMES_UNWRAPPED = 32, 1.05
+_WRAPPED = Reading(
+    "wrapped",
+    "bright values of maps look wrapped round to 0, as after * 256 and a cast to 8 bits",
+    "Multiply by 255, and clip to 0 and 255 before the cast",
+    "image",
+    partial(open_changed, _unwrap),
+    _LEAST_S,
+    _TIMES_UNWRAPPED,
+    fits=_are_wrapped,
+)
+
+
 ENGINE = unit_engine(
     read_truth,
     SaliencySubmission,
@@ -119,7 +153,10 @@ ENGINE = unit_engine(
     facts={"subsets": (str,)},
     added=("places",),
     readings=lambda _protocol: [
-        replace(reading, least=_LEAST_S)
-        for reading in (*read_rearranged("image", "maps", _TIMES_S), *read_neighbours("maps", _TIMES_S))
+        _WRAPPED,
+        *(
+            replace(reading, least=_LEAST_S)
+            for reading in (*read_rearranged("image", "maps", _TIMES_S), *read_neighbours("maps", _TIMES_S))
+        ),
     ],
 )

@@ -65,8 +65,10 @@ def test_labels_of_another_coding_are_named(change: Any, message: str) -> None:
         ({(1, 3): 80, (0, 0): 20}, "80 % of the scored pixels have labels that never occur in the truth (3)"),  # 0 for 0 tells nothing
         ({(1, 3): 100, (3, 1): 1}, "no pixel has the right class"),  # less than a hundredth tells nothing, and one label alone neither
         ({(1, 2): 49, (2, 3): 1, (4, 4): 20, (0, 3): 15, (3, 0): 15}, "such as 2 for 1, 3 for 0, 0 for 3:"),
-        ({(1, 2): 50, (2, 3): 1, (4, 4): 20, (0, 3): 15, (3, 0): 14}, "labels look as if 1 was added to each"),
-        ({(2, 1): 50, (3, 2): 1, (2, 2): 20, (0, 3): 15, (3, 0): 14}, "labels look as if 1 was subtracted from each"),
+        ({(1, 2): 50, (2, 3): 1, (4, 4): 20, (0, 3): 15, (3, 0): 14}, "such as 2 for 1, 3 for 0, 0 for 3:"),  # more than 2 for 1 and 3 for 2
+        ({(1, 2): 55, (2, 3): 1, (4, 4): 20, (0, 3): 6, (3, 0): 13}, "labels look as if 1 was added to each"),  # at least three quarters
+        ({(2, 1): 55, (3, 2): 1, (4, 4): 20, (0, 3): 6, (3, 0): 13}, "labels look as if 1 was subtracted from each"),
+        ({(2, 1): 52, (3, 2): 1, (4, 4): 20, (0, 3): 6, (3, 0): 13}, "such as 1 for 2, 0 for 3, 3 for 0:"),
         ({(0, 1): 90, (2, 2): 1, (2, 3): 5, (3, 3): 4}, "90 % of the scored pixels have labels that never occur in the truth (1)"),  # 3 stands for itself
         ({(1, 2): 49, (1, 3): 24, (1, 1): 9, (2, 3): 10, (2, 2): 8, (3, 2): 1}, "17 % of the scored pixels have the right class, as many as by chance"),  # frequent labels meet anyway
         ({(1, 1): 50, (1, 2): 50}, ""),
