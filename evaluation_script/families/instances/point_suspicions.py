@@ -110,7 +110,10 @@ def _judge_corners(examples: Examples, image: Array, people: Array) -> List[str]
         within = people[image == holder]
         if len(within) and np.count_nonzero(marked) > 2:
             tried += 1
-            moved += any(_is_cropped(person[marked], true[marked], box) for person in within)
+            places = within[:, marked]
+            size = float(np.ptp(true[marked], axis=0).max())
+            is_found = any(mean(_measure(person - true[marked])) < _ELSEWHERE * size for person in places)
+            moved += not is_found and any(_is_cropped(person, true[marked], box) for person in places)
     if tried < _FEWEST or moved < _EXCHANGED * tried:
         return []
     slip = "keypoints look measured from the corner of each person's box or crop"
@@ -119,8 +122,8 @@ def _judge_corners(examples: Examples, image: Array, people: Array) -> List[str]
 
 def _is_cropped(person: Array, true: Array, box: Array) -> bool:
     """Return whether points fit the true ones only after they are moved from the corner of a box, and stretched."""
-    size, true_size = (float(np.ptp(points, axis=0).max()) for points in (person, true))
-    if not size or mean(_measure(person - true)) < _ELSEWHERE * true_size:
+    size = float(np.ptp(person, axis=0).max())
+    if not size:
         return False
     return all(_fits_line(person[:, axis], true[:, axis], float(box[axis]), size) for axis in range(2))
 

@@ -93,6 +93,11 @@ def test_poor_points_are_not_suspected(error: float) -> None:
         assert say(people, predicted, marked) == [], (error, seed)
 
 
+def test_invented_people_in_the_corner_are_no_crops() -> None:
+    people = make_people(np.random.default_rng(5))
+    assert say(people, [*people, *((image, crop(points)) for image, points in people)]) == []
+
+
 def test_a_suspicion_of_points_replaces_the_advice_to_check_classes(tmp_path: Path) -> None:
     people = make_people(np.random.default_rng(4))
     written = [(image, np.insert(points, 2, 2, axis=1).reshape(-1).tolist()) for image, points in people]
