@@ -64,7 +64,7 @@ class Examples(NamedTuple):
     marked: Array = np.zeros((0, 0), bool)
     #: For each point, the one on the other side, or itself.
     other_sides: Array = np.zeros(0, np.int64)
-    #: The categories and masks of instances in videos.
+    #: The categories of instances, and the masks of those in videos.
     category: Array = np.zeros(0, np.int64)
     tubes: Optional[MaskTexts] = None
     #: What the points are called.

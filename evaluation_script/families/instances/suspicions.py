@@ -12,6 +12,7 @@ from ...masks.run_lengths import MaskTexts, join_texts
 from ...masks.stack import Array
 from ..base.readings import ENCODE_COLUMNS
 from ..base.suspicions import ScoreRange, judge_matches, judge_one_class
+from .category_suspicions import ADDED, FROM_0, FROM_1, SUBTRACTED, judge_exchanged_categories
 from .point_suspicions import find_other_sides, judge_points
 from .protocols import InstanceProtocol
 from .records import Category, Examples, KnownImages, RecordColumns
@@ -175,7 +176,7 @@ class RecordForm:
         if images.examples is None or not self._near:
             return []
         holders, boxes = images.examples.image, images.examples.boxes
-        image, _, _, predicted, points = (np.concatenate(columns) for columns in list(zip(*self._near))[:5])
+        image, category, score, predicted, points = (np.concatenate(column) for column in list(zip(*self._near))[:5])
         masks = join_texts([texts for *_, texts in self._near])
         reached = _REACHED_BY_POINTS if noun == "keypoint" else _REACHED
 
@@ -208,7 +209,10 @@ class RecordForm:
             )
         found_count, reading = max(counts), readings[int(np.argmax(counts))]
         if found_count < max(_TIMES_AS_MANY * right, _WOULD_FIND * len(holders)):
-            return judge_points(images.examples, image, points)
+            categories = images.categories, image[rows], category[rows], score[rows], predicted[rows]
+            return judge_points(images.examples, image, points) or judge_exchanged_categories(
+                images.examples, *categories
+            )
         nouns = "boxes" if noun == "box" else f"{noun}s"
         tried = f"{quantity(found_count, 'instance', len(holders))} tried"
         gain = f"corrected, {tried} would be found instead of {right:,}"
@@ -293,11 +297,12 @@ def choose_examples(truth: InstanceTruth, protocol: InstanceProtocol) -> Optiona
             find_other_sides(keypoints.names),
         )
         boxes, names = truth.boxes[chosen].astype(float), tuple(map(str, keypoints.names))
-        return Examples(truth.image[chosen], boxes, points, marked, other_sides, names=names)
+        category = truth.category[chosen]
+        return Examples(truth.image[chosen], boxes, points, marked, other_sides, category, names=names)
     if protocol.boxes:
-        return Examples(truth.image[chosen], truth.boxes[chosen].astype(float))
+        return Examples(truth.image[chosen], truth.boxes[chosen].astype(float), category=truth.category[chosen])
     boxes = backend().mask_boxes(truth.masks.take(chosen), truth.images.sizes[truth.image[chosen]])
-    return Examples(truth.image[chosen], boxes.astype(float))
+    return Examples(truth.image[chosen], boxes.astype(float), category=truth.category[chosen])
 
 
 def _box_points(points: Array) -> Array:
@@ -325,13 +330,6 @@ def _find_examples(image: Array, boxes: Array, examples: Tuple[Array, Array], re
 
 #: The minimum ratio of the detections whose category occurs in their image, by another numbering and by their own.
 _MORE_PRESENT = 1.5
-#: Common numberings of categories, by their names.
-_CODINGS = (
-    "1 was added to each",
-    "1 was subtracted from each",
-    "they were numbered from 0",
-    "they were numbered from 1",
-)
 
 
 def _judge_categories(truth: Array, detections: Array, categories: List[Category]) -> List[str]:
@@ -353,7 +351,7 @@ def _judge_categories(truth: Array, detections: Array, categories: List[Category
     if _MORE_PRESENT * right > total:  # no other coding could be better
         return []
     codings = _places(ids, ids - 1), _places(ids, ids + 1), _within(ids, count), _within(ids - 1, count)
-    for name, coding in zip(_CODINGS, codings):
+    for name, coding in zip((ADDED, SUBTRACTED, FROM_0, FROM_1), codings):
         present = count_present(coding)
         if 2 * present > total and present >= _MORE_PRESENT * right:
             share = f"{quantity(present, 'detection', total)} would have a category in their image, not {right:,}"
