@@ -9,7 +9,6 @@ sequences separately, with the counts of `unit_counts`.
 __all__ = [
     "accumulator",
     "engine",
-    "exchanged_units",
     "family",
     "frame_order",
     "image_order",

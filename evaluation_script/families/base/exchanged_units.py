@@ -39,16 +39,18 @@ class UnitSamples:
         """Return the agreement of a unit with its own truth, and with another one that it fits much better."""
         if number not in self or maps.sample is None:
             return {}
-        own, count = maps.agreement, len(self._units)
-        if own is None or own >= _LOW:
+        score, count = maps.agreement, len(self._units)
+        if score is None or score >= _LOW:
             return {}
         around = range(count) if count <= _MOST else range(max(0, number - _AROUND), min(count, number + _AROUND))
-        agreements = {other: self._compare(other, maps, *maps.sample) for other in around if other != number}
+        agreements = {
+            neighbour: self._compare(neighbour, maps, *maps.sample) for neighbour in around if neighbour != number
+        }
         second, best = sorted([0.0, 0.0, *agreements.values()])[-2:]
-        if best < max(_FITTING, own / _OWN) or second > _SECOND * best:
+        if best < max(_FITTING, score / _OWN) or second > _SECOND * best:
             return {}
-        source = next(other for other, agreement in agreements.items() if agreement == best)
-        return {f"{_READING}{self._units[source].name}": (own, best)}
+        source = next(neighbour for neighbour, agreement in agreements.items() if agreement == best)
+        return {f"{_READING}{self._units[source].name}": (score, best)}
 
     def _compare(self, number: int, maps: FirstMaps, size: Size, step: int) -> float:
         if number not in self._samples:
@@ -62,7 +64,7 @@ class UnitSamples:
         return maps.compare(sample[1]) or 0.0
 
 
-def _list_found(scores: Mapping[str, ReadingScores]) -> List[Tuple[str, str, Tuple[float, float]]]:
+def _list_moved(scores: Mapping[str, ReadingScores]) -> List[Tuple[str, str, Tuple[float, float]]]:
     """Return units and those whose truths they fit, with the agreement with both."""
     return [
         (name, reading[len(_READING) :], pair)
@@ -74,20 +76,20 @@ def _list_found(scores: Mapping[str, ReadingScores]) -> List[Tuple[str, str, Tup
 
 def are_in_order(names: Sequence[str], scores: Mapping[str, ReadingScores]) -> bool:
     """Return whether most units fit the next or previous one, or are reversed or exchanged in pairs."""
-    count, places = len(names), {name: place for place, name in enumerate(names)}
-    pairs = [(places[name], places[source]) for name, source, _ in _list_found(scores)]
-    orders = [[(place + 1) % count, (place - 1) % count, count - 1 - place, place ^ 1] for place, _ in pairs]
-    follow = [[source == other for other in order] for order, (_, source) in zip(orders, pairs)]
+    count, places = len(names), {name: number for number, name in enumerate(names)}
+    pairs = [(places[name], places[source]) for name, source, _ in _list_moved(scores)]
+    orders = [[(number + 1) % count, (number - 1) % count, count - 1 - number, number ^ 1] for number, _ in pairs]
+    follow = [[source == neighbour for neighbour in order] for order, (_, source) in zip(orders, pairs)]
     chosen = count if count <= _MOST else len(choose_units(count))
     return any(sum(column) >= _ORDERLY * chosen for column in zip(*follow))
 
 
 def judge_exchanged_units(scores: Mapping[str, ReadingScores], noun: str) -> List[str]:
     """Return a suspicion if maps belong to other units, each to another one, given the scores by name of unit."""
-    found = _list_found(scores)
-    if len(found) < _FEWEST or len({source for _, source, _ in found}) < len(found):
+    moved_units = _list_moved(scores)
+    if len(moved_units) < _FEWEST or len({source for _, source, _ in moved_units}) < len(moved_units):
         return []
-    own, fit = (mean(np.array(column)) for column in zip(*(pair for *_, pair in found)))
-    examples = name_list([f"the map of {name} fits {source}" for name, source, _ in found], 2)
-    shares = f"segments agree with the {noun}'s own truth by {own:.2f}, but with another's by {fit:.2f}"
+    score, fit = (mean(np.array(column)) for column in zip(*(pair for *_, pair in moved_units)))
+    examples = name_list([f"the map of {name} fits {source}" for name, source, _ in moved_units], 2)
+    shares = f"segments agree with the {noun}'s own truth by {score:.2f}, but with another's by {fit:.2f}"
     return [f"maps look exchanged among {noun}s: {shares} ({examples}). Check which {noun} each map belongs to"]

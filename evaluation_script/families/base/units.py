@@ -165,11 +165,11 @@ class _OpenedUnits:
         compares = self._counting.looks_at_maps(rules.protocol)
 
         def count(number: int) -> UnitCounts:
-            unit, counting, place = units[number], self._counting, numbers[number]
-            look = partial(samples.look, place)
-            if place in twice:
-                return counting.count_twice(unit, self._submission, look, few=place not in by_all).detach()
-            if compares and place in samples:
+            unit, counting, index = units[number], self._counting, numbers[number]
+            look = partial(samples.look, index)
+            if index in twice:
+                return counting.count_twice(unit, self._submission, look, few=index not in by_all).detach()
+            if compares and index in samples:
                 return counting.count_watched(unit, self._submission, look).detach()
             return counting.count(unit, self._submission).detach()
 

@@ -133,6 +133,6 @@ def _fits_line(predicted: Array, true: Array, corner: float, size: float) -> boo
     middle, true_middle = mean(predicted), mean(true)
     spread = add(np.square(true - true_middle))
     slope = add((true - true_middle) * (predicted - middle)) / spread if spread else 0.0
-    rest = predicted - middle - slope * (true - true_middle)
-    is_line = slope > 0 and add(np.abs(rest)) <= _FITS * size * len(rest)
+    residues = predicted - middle - slope * (true - true_middle)
+    is_line = slope > 0 and add(np.abs(residues)) <= _FITS * size * len(residues)
     return is_line and abs(middle + slope * (corner - true_middle)) <= _AT_CORNER * size

@@ -131,31 +131,31 @@ def judge_exchanged(names: Sequence[str], scores: Sequence[ReadingScores]) -> Li
 
 
 def _judge_numbers(scores: Sequence[ReadingScores]) -> List[str]:
-    found = [(name, pair) for unit in scores for name, pair in unit.items() if name.startswith(_NUMBERS)]
+    exchanged = [(name, pair) for unit in scores for name, pair in unit.items() if name.startswith(_NUMBERS)]
     meanings: Dict[str, str] = {}
-    for name, _ in found:
+    for name, _ in exchanged:
         for label, number in _PAIR.findall(name):
             if meanings.setdefault(label, number) != number:
                 return []
-    if 2 * len(found) <= len(scores):
+    if 2 * len(exchanged) <= len(scores):
         return []
-    before, after = (mean(np.array(column)) for column in zip(*(pair for _, pair in found)))
+    before, after = (mean(np.array(column)) for column in zip(*(pair for _, pair in exchanged)))
     labels = name_list([f"{label} for {meanings[label]}" for label in sorted(meanings, key=int)], 5)
-    scope = f"(tried on {quantity(len(found), 'sequence', len(scores))})"
+    scope = f"(tried on {quantity(len(exchanged), 'sequence', len(scores))})"
     gain = describe_gain(METRIC, before, after)
     return [f"object numbers look like others, {labels}: {gain} {scope}. Number objects as the truth does"]
 
 
 def _judge_masks(names: Sequence[str], scores: Sequence[ReadingScores]) -> List[str]:
-    found = [
+    exchanged = [
         (name, reading[len(_MASKS) :], pair)
         for name, unit in zip(names, scores)
         for reading, pair in unit.items()
         if reading.startswith(_MASKS)
     ]
-    if not found or len({source for _, source, _ in found}) < len(found):
+    if not exchanged or len({source for _, source, _ in exchanged}) < len(exchanged):
         return []
-    before, after = (mean(np.array(column)) for column in zip(*(pair for *_, pair in found)))
-    pairs = name_list([f"those of {name} fit {source}" for name, source, _ in found])
+    before, after = (mean(np.array(column)) for column in zip(*(pair for *_, pair in exchanged)))
+    pairs = name_list([f"those of {name} fit {source}" for name, source, _ in exchanged])
     gain = describe_gain(METRIC, before, after)
     return [f"masks look exchanged among sequences, {pairs}: {gain}. Check which sequence each folder belongs to"]

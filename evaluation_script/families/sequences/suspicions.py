@@ -441,8 +441,8 @@ def _judge_numbers(answered: Iterable[SequenceCounts]) -> List[str]:
     if 2 * len(single) <= len(several) or sum(len(areas) - 1 for areas in single) < _FEWEST_WITHOUT:
         return []
     truth, prediction, shared = (sum(int(areas[:, field].sum()) for areas in single) for field in range(3))
-    own = sum(int(areas[areas[:, _PREDICTION] > 0, _TRUTH].sum()) for areas in single)
-    if prediction - shared < _SHARE_OF_REST * (truth - own):
+    masked_truth = sum(int(areas[areas[:, _PREDICTION] > 0, _TRUTH].sum()) for areas in single)
+    if prediction - shared < _SHARE_OF_REST * (truth - masked_truth):
         return []  # the method has lost the rest
     scope = f"in {len(single)} of {quantity(len(several), 'sequence')} with several objects"
     return [f"{scope}, only one object has a mask: write each object's number into its pixels"]
