@@ -38,6 +38,8 @@ GIVE_UP_SECONDS = 60.0
 _PAUSE = 0.01
 #: Signals that end a supervisor in order.
 _ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name))
+#: More than the bytes of a process's `stat`, whose name has at most 64.
+_STATE_BYTES = 4096
 _HAS_PROC = os.path.exists("/proc/self/stat")
 # Loaded now: if another thread held the loader's lock, a forked child could never get it.
 _prctl: Optional[Callable[..., int]] = None
@@ -57,8 +59,8 @@ def descendants(process: int) -> Dict[int, int]:
     children: Dict[int, List[Tuple[int, int]]] = {}
     for name in os.listdir("/proc") if _HAS_PROC else []:
         if name.isdecimal():
-            with suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat", "rb") as file:
-                fields = file.read().rpartition(b")")[2].split()
+            with suppress(OSError, ValueError, IndexError):
+                fields = _read_state(name).rpartition(b")")[2].split()
                 # A zombie is dead, unless only its first thread has ended.
                 if fields[0] not in (b"Z", b"X") or int(fields[17]) > 1:
                     children.setdefault(int(fields[1]), []).append((int(name), int(fields[2])))
@@ -69,6 +71,15 @@ def descendants(process: int) -> Dict[int, int]:
         groups.update(below)
         pending += [child for child, _ in below]
     return groups
+
+
+def _read_state(process: str) -> bytes:
+    """Return a process's `stat`, with few calls: a watch reads those of all processes ten times a second."""
+    number = os.open(f"/proc/{process}/stat", os.O_RDONLY)
+    try:
+        return os.read(number, _STATE_BYTES)
+    finally:
+        os.close(number)
 
 
 def keep_forked(job: Callable[[], object], leash: int, parent: int) -> NoReturn:
