@@ -99,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> Table:
             write_set(folder, args.frames)
         truth, packed, scores = folder / "truth", folder / "val.zip", folder / "scores.json"
         pack = segjudge("pack", "--layout", "ctc", "--root", truth, "--out", packed)
-        take_turns({"pack": Task(pack)}, 1)
+        take_turns({"pack": Task(pack)}, 0)
         score = ["--protocol", "ctc-official", "--json", scores]
         ours, script = "segjudge: zip, packed truth", "py-ctcmetrics, one thread"
         code = [args.peer_python, "-m", "ctc_metrics.scripts.evaluate", "-n", "1"]

@@ -116,7 +116,7 @@ class Task:
 
 
 def take_turns(tasks: Mapping[str, Task], repeat: int) -> dict[str, list[Run]]:
-    """Run each task several times, in turns; the first turn, which writes bytecode, does not count."""
+    """Run each task several times, in turns; the first turn, which writes bytecode, counts only if it is the only one."""
     runs: dict[str, list[Run]] = {name: [] for name in tasks}
     for turn in range(repeat + 1):
         for name, task in tasks.items():
@@ -124,7 +124,7 @@ def take_turns(tasks: Mapping[str, Task], repeat: int) -> dict[str, list[Run]]:
                 continue
             try:
                 finished = run(task.command, task.folder, env=task.env)
-                runs[name] += [finished] if turn else []
+                runs[name] += [finished] if turn or not repeat else []
             except (CommandError, OSError) as error:
                 if not task.is_peer:
                     raise

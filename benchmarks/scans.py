@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> Table:
             write_set(folder, args.scans, args.wrong)
         truth, packed, scores = folder / "dataset", folder / "val.zip", folder / "scores.json"
         pack = segjudge("pack", "--layout", "semantic-kitti", "--root", truth, "--out", packed)
-        take_turns({"pack": Task(pack)}, 1)
+        take_turns({"pack": Task(pack)}, 0)
         for protocol, (script, option, metric, name) in _SCRIPTS.items():
             score = ["--protocol", protocol, "--json", scores]
             ours, out = f"`{protocol}`: zip, packed truth", folder / protocol
