@@ -43,8 +43,8 @@ NOTHING = 5
 PASSED_VARIABLE = "SEGJUDGE_QUICK_PASSED_ON_WORKER"
 #: The folder of a run, in which its parts share what takes long to make.
 FOLDER_VARIABLE = "SEGJUDGE_TESTS_FOLDER"
-#: Where Linux keeps files in memory, and the bytes that must be free there. A run makes half a million small files, which
-#: take a disk minutes to make and to remove; at any time a fifth of these bytes.
+#: Where Linux keeps files in memory, and the bytes that must be free there, of which a run needs half. It makes half a
+#: million small files, which take a disk minutes to make and to remove.
 MEMORY, SPACE = "/dev/shm", 6 << 30
 #: Seconds that interrupted processes get to end.
 PATIENCE = 20.0
