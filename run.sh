@@ -20,7 +20,7 @@ unset PYTHONPATH PYTHONHOME PYTHONPLATLIBDIR  # clusters' modules set them for a
 # Use the first that runs and is new enough. The environment's own comes first, so that it stays in use.
 for python in "$HERE/.venv/bin/python" python3 python3.14 python3.13 python3.12 python3.11 python ""; do
     [ -n "$python" ] || { echo "run.sh: found no Python 3.11 or newer; install one" >&2; exit 3; }
-    if "$python" -I -S -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then break; fi
+    [[ "$("$python" -V 2>/dev/null)" =~ ^Python\ 3\.(1[1-9]|[2-9][0-9])(\.|$) ]] && break
 done
 
 # call MODULE ARGUMENT… runs the main function of a module that needs no packages.

@@ -43,7 +43,7 @@ SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g",
 LIBRARY = "SEGJUDGE_FUZZED"
 
 
-def sanitized(folder: Path, sources: Path = SOURCES, watched: str = "*.c") -> dict[str, str]:
+def sanitized(folder: Path, sources: Path = Path(SOURCES), watched: str = "*.c") -> dict[str, str]:
     """Compile the kernel with sanitizers in the watched files; return the environment of a Python that loads it."""
     command = [shutil.which("gcc") or "gcc", "-std=c99", "-fPIC"]
     library = folder / "kernel.so"

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
 import zlib
 from contextlib import suppress
-from pathlib import Path
 
-SOURCES = Path(__file__).parent
+SOURCES: str | os.PathLike[str] = os.path.dirname(os.path.abspath(__file__))
 #: The room of the scorers that loads the library, beside its `library.py`.
 PLACE = "masks"
 #: Flags that give the same library on every machine of a kind; nothing is tuned to the compiling machine.
@@ -40,8 +40,8 @@ class Library:
     """A compiled kernel and its checksum, as files of a folder."""
 
     # No dataclass: importing that would add a tenth to every start of `./run.sh`.
-    def __init__(self, folder: Path, system: str) -> None:
-        self.folder, self.system = folder, system
+    def __init__(self, folder: str | os.PathLike[str], system: str) -> None:
+        self._place, self.system = folder, system
 
     def __eq__(self, library: object) -> bool:
         return isinstance(library, Library) and self.path == library.path
@@ -53,26 +53,31 @@ class Library:
         return f"Library(folder={self.folder!r}, system={self.system!r})"
 
     @property
-    def path(self) -> Path:
+    def folder(self) -> pathlib.Path:
+        return pathlib.Path(self._place)
+
+    @property
+    def path(self) -> pathlib.Path:
         return self.folder / f"segjudge_kernel.{self.system}.so"
 
     @property
-    def checksum(self) -> Path:
+    def checksum(self) -> pathlib.Path:
         """Return the file with the library's SHA-256, that of its sources, and the library's CRC."""
-        return Path(f"{self.path}{_CHECKSUM}")
+        return pathlib.Path(f"{self.path}{_CHECKSUM}")
 
     def is_current(self, command: list[str]) -> bool:
         """Return whether the library is intact and compiled by this command from current sources."""
+        path = os.path.join(self._place, f"segjudge_kernel.{self.system}.so")
         try:
-            fields = self.checksum.read_text(encoding="ascii").split()
-            return fields == _checksums(self.path, command)
+            with open(f"{path}{_CHECKSUM}", encoding="ascii") as file:
+                return file.read().split() == _checksums(path, command)
         except (OSError, ValueError):
             return False
 
     def compile(self, command: list[str], **variables: str) -> None:
         """Compile the library and install it atomically."""
-        partial = Path(f"{self.path}.{os.getpid()}.partial")
-        sources = sorted(str(path) for path in SOURCES.glob("*.c"))
+        partial = pathlib.Path(f"{self.path}.{os.getpid()}.partial")
+        sources = [os.path.join(SOURCES, name) for name in _list_sources(".c")]
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             _run([*command, *_FLAGS, *sources, "-o", str(partial)], **variables)
@@ -98,9 +103,9 @@ def _run(command: list[str], **variables: str) -> None:
         raise CompileError(f"{command[0]} failed: {lines[-1] if lines else process.returncode}")
 
 
-def run_pip(folder: Path, arguments: list[str]) -> None:
+def run_pip(folder: pathlib.Path, arguments: list[str]) -> None:
     """Run pip, which creates a folder of the cache; the last argument names it."""
-    partial = Path(f"{folder}.{os.getpid()}.partial")
+    partial = pathlib.Path(f"{folder}.{os.getpid()}.partial")
     try:
         _run([sys.executable, "-m", "pip", *arguments, str(partial)])
         partial.replace(folder)
@@ -111,18 +116,24 @@ def run_pip(folder: Path, arguments: list[str]) -> None:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _checksums(library: Path, command: list[str]) -> list[str]:
+def _checksums(library: str | os.PathLike[str], command: list[str]) -> list[str]:
     """Return the lines of the file beside a library that this command compiled."""
-    data = library.read_bytes()
+    with open(library, "rb") as file:
+        data = file.read()
     return [hashlib.sha256(data).hexdigest(), _sources_digest(command), f"{zlib.crc32(data):08x}"]
 
 
 def _sources_digest(command: list[str]) -> str:
     """Return a digest of the sources and of the compile command."""
     digest = hashlib.sha256(repr([command[1:], _FLAGS, ZIG]).encode())
-    for path in sorted([*SOURCES.glob("*.c"), *SOURCES.glob("*.h")]):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    for name in _list_sources(".c", ".h"):
+        with open(os.path.join(SOURCES, name), "rb") as file:
+            digest.update(name.encode() + b"\0" + file.read())
     return digest.hexdigest()
+
+
+def _list_sources(*endings: str) -> list[str]:
+    return sorted(name for name in os.listdir(SOURCES) if name.endswith(endings))
 
 
 def this_system() -> str:
@@ -130,21 +141,20 @@ def this_system() -> str:
     return f"{os.uname().sysname.lower()}-{os.uname().machine}" if hasattr(os, "uname") else sys.platform
 
 
-def compile_local(scorers: Path) -> bool:
+def compile_local(scorers: str | os.PathLike[str]) -> bool:
     """Compile for this machine into the folder of the scorers, unless that is done; return whether it was done now.
 
     If that fails, raises `CompileError` and removes a library of earlier sources, so that numpy is used.
     """
     if not hasattr(os, "uname"):
         raise NoCompilerError("it is compiled on Linux and macOS")
-    compiler = next(filter(None, map(shutil.which, COMPILERS)), None)
-    library = Library(scorers / PLACE, this_system())
-    if compiler is None:
-        if not library.is_current(COMPILERS[:1]):
-            _remove_outdated(library)
-        raise NoCompilerError("no C compiler was found")
-    if library.is_current([compiler]):
+    library = Library(os.path.join(scorers, PLACE), this_system())
+    if library.is_current(COMPILERS[:1]):  # whichever of them compiled it
         return False
+    compiler = next(filter(None, map(shutil.which, COMPILERS)), None)
+    if compiler is None:
+        _remove_outdated(library)
+        raise NoCompilerError("no C compiler was found")
     try:
         library.compile([compiler])
     except CompileError:
@@ -188,6 +198,6 @@ def _zig_command() -> list[str]:
     return [sys.executable, "-m", "ziglang", "cc", "-target", _WORKER_TARGET, "-s", "-fno-sanitize=undefined"]
 
 
-def cache_folder() -> Path:
+def cache_folder() -> pathlib.Path:
     """Return the cache folder of downloads and compiled files."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "segjudge"
+    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "segjudge"

@@ -5,6 +5,7 @@ import fcntl
 import glob
 import hashlib
 import os
+import pathlib
 import pwd
 import re
 import shutil
@@ -15,7 +16,6 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 ENVIRONMENTS = os.path.join(CHECKOUT, ".environments")
@@ -97,8 +97,8 @@ _EXCLUDED = (
     "PYTHONHOME", "PYTHONPATH", "PIP_TARGET", "PIP_PREFIX", "UV_PYTHON", "UV_SYSTEM_PYTHON", "UV_NO_EDITABLE",
     "UV_PROJECT_ENVIRONMENT",
 )  # fmt: skip
-_UNREACHED = re.compile(r"Failed to fetch|error sending request|dns error|Retrying|NewConnectionError|ConnectTimeout")
-_PACKAGE = re.compile(r"\s+[-+~] |Using Python|Bytecode")
+_UNREACHED = r"Failed to fetch|error sending request|dns error|Retrying|NewConnectionError|ConnectTimeout"
+_PACKAGE = r"\s+[-+~] |Using Python|Bytecode"
 
 
 class SetUpError(Exception):
@@ -122,7 +122,8 @@ class PythonEnvironment:
         made_by = CHECKOUT, tag, sys.platform, os.uname().machine, self._start_code()
         digest = hashlib.sha256(repr(made_by).encode())
         for file in _FILES[self.kind]:
-            digest.update(b"\0" + Path(CHECKOUT, file).read_bytes())
+            with open(os.path.join(CHECKOUT, file), "rb") as content:
+                digest.update(b"\0" + content.read())
         name = "-".join(word for word in (self.kind, self.extra, digest.hexdigest()[:12]) if word)
         return os.path.join(ENVIRONMENTS, name)
 
@@ -177,12 +178,12 @@ class PythonEnvironment:
             for arguments in self._installations():
                 uv.install(self.folder, arguments)
             for packages in glob.glob(os.path.join(glob.escape(self.folder), "lib", "python3*", "site-packages")):
-                for hook in Path(packages).glob("__editable__*segjudge*"):
+                for hook in pathlib.Path(packages).glob("__editable__*segjudge*"):
                     hook.unlink()
-                Path(packages, "_environment_in_use.py").write_text(self._start_code(), encoding="utf-8")
-                Path(packages, "_in_use.pth").write_text("import _environment_in_use\n", encoding="utf-8")
-            Path(self.folder, "in-use").touch()
-            Path(self.folder, "stamp").touch()
+                pathlib.Path(packages, "_environment_in_use.py").write_text(self._start_code(), encoding="utf-8")
+                pathlib.Path(packages, "_in_use.pth").write_text("import _environment_in_use\n", encoding="utf-8")
+            pathlib.Path(self.folder, "in-use").touch()
+            pathlib.Path(self.folder, "stamp").touch()
         except BaseException:
             _remove(self.folder)
             raise
@@ -257,8 +258,9 @@ def _sweep() -> None:
     for kind in LINKS:
         with suppress(OSError):
             needed.update(PythonEnvironment(kind).complete_folders()[:1])
-    for path in glob.glob(os.path.join(glob.escape(ENVIRONMENTS), "*-*", "")):
-        folder = path.rstrip(os.sep)
+    names = os.listdir(ENVIRONMENTS) if os.path.isdir(ENVIRONMENTS) else []
+    folders = [os.path.join(ENVIRONMENTS, name) for name in sorted(names) if "-" in name and name[0] != "."]
+    for folder in filter(os.path.isdir, folders):
         with suppress(OSError):
             marker = os.path.join(folder, "in-use")
             # A program may have entered it a moment ago.
@@ -353,7 +355,7 @@ class _Installer:
         try:
             for line in process.stdout or ():
                 lines.append(line.rstrip())
-                if command[0] == self._uv and not _PACKAGE.match(line):
+                if command[0] == self._uv and not re.match(_PACKAGE, line):
                     say(f"  {line.rstrip()}")
             code = process.wait()
         except BaseException:
@@ -370,7 +372,7 @@ class _Installer:
             why = text if command[0] != self._uv else "see above"  # uv's message was shown
             if "No space left on device" in text:
                 why = "the disk is full. Free some space and run it again"
-            elif _UNREACHED.search(text):
+            elif re.search(_UNREACHED, text):
                 why = (
                     "the package index cannot be reached. Connect this machine, or set PIP_INDEX_URL, and run it again"
                 )

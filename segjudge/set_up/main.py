@@ -8,12 +8,10 @@ without it where it cannot be made; `found:worker` uses it only where it exists.
 
 import fcntl
 import os
-import re
 import signal
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 from .environment import CHECKOUT, LINKS, WORKER_TAG, PythonEnvironment, SetUpError, explain, mark_in_use, say
 
@@ -54,7 +52,7 @@ def prepare_environments(arguments: list[str]) -> tuple[str, dict[str, str]]:
         programs = _prepare_environments(arguments)
     finally:
         compiling.join()
-    compile_bytecode(Path(CHECKOUT, "segjudge"), programs[1].get(_EXPORTED["worker"], ""))
+    compile_bytecode(os.path.join(CHECKOUT, "segjudge"), programs[1].get(_EXPORTED["worker"], ""))
     return programs
 
 
@@ -79,7 +77,7 @@ def _prepare_environments(arguments: list[str]) -> tuple[str, dict[str, str]]:
     python, variables = "", {}
     for word in arguments:
         mode, _, name = word.rpartition(":")
-        kind, extra = re.fullmatch(r"(\w+)(?:\[(\w+)\])?", name).groups("")  # type: ignore[union-attr]
+        kind, _, extra = name.removesuffix("]").partition("[")
         environment = PythonEnvironment(kind, extra)
         try:
             folder = environment.ready_folder() if mode == "found" else environment.ensure_folder()
@@ -105,7 +103,7 @@ def _compile_kernel() -> None:
     except ImportError:
         return  # a checkout without the kernel's sources
     try:
-        if compile_local(Path(CHECKOUT, "evaluation_script")):
+        if compile_local(os.path.join(CHECKOUT, "evaluation_script")):
             say("Compiled the kernel, so scoring takes a fraction of the time")
     except NoCompilerError:
         pass
@@ -113,14 +111,14 @@ def _compile_kernel() -> None:
         say(f"Continuing without the kernel, which could not be compiled: {error}")
 
 
-def compile_bytecode(package: Path, worker: str = "") -> None:
+def compile_bytecode(package: str, worker: str = "") -> None:
     """Write the bytecode of a package even if Python is told not to: compiling at each start takes 0.1 seconds.
 
     If the worker's interpreter exists, the mounted folders get bytecode for it too.
     """
     if not os.environ.get("PYTHONDONTWRITEBYTECODE"):
         return  # programs write it on import
-    mounted = [path for path in package.iterdir() if path.is_symlink()]
+    mounted = [entry.path for entry in os.scandir(package) if entry.is_symlink()]
     stale = [folder for folder in (package, *mounted) if not _is_compiled(folder, sys.implementation.cache_tag)]
     if stale:
         import compileall  # its imports take as long as the rest of a start
@@ -131,7 +129,7 @@ def compile_bytecode(package: Path, worker: str = "") -> None:
         subprocess.run([worker, "-m", "compileall", "-qq", *stale], check=False)
 
 
-def _is_compiled(package: Path, tag: str) -> bool:
+def _is_compiled(package: str, tag: str) -> bool:
     """Return whether each module of a folder has bytecode of this kind that is not older."""
     for folder, folders, names in os.walk(package):
         if "__pycache__" in folders:

@@ -6,10 +6,11 @@ import sys
 import threading
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # loading `typing` takes as long as Python takes to start
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 #: numpy's modules that write signatures and docstrings when they are loaded.
 _DESCRIBING = ("numpy._core.overrides", "numpy._core.function_base")

@@ -110,6 +110,9 @@ class Checkout:
         shutil.copytree(
             ROOT / "segjudge/set_up", self.folder / "segjudge/set_up", ignore=shutil.ignore_patterns("__pycache__")
         )
+        (self.folder / "segjudge/system").mkdir()
+        for module in ("__init__.py", "late_modules.py"):
+            shutil.copy(ROOT / "segjudge/system" / module, self.folder / "segjudge/system")
         wheel(self.wheels, "base-thing", "1.0")
         wheel(self.wheels, "extra-thing", "1.0")
         pip = next(Path(ensurepip.__file__).parent.glob("_bundled/pip-*.whl"))

@@ -44,7 +44,7 @@ def test_it_is_compiled_once_and_again_when_the_sources_change(tmp_path: Path, m
     sources = tmp_path / "sources"
     sources.mkdir()
     for name in ("kernel.h", "kernel.c", "tubes.c"):  # all of them are compiled for the tests themselves
-        shutil.copy(compiling.SOURCES / name, sources)
+        shutil.copy(Path(compiling.SOURCES) / name, sources)
     monkeypatch.setattr(compiling, "SOURCES", sources)
     folder = tmp_path / "out"
     assert compiling.compile_local(folder)
@@ -71,7 +71,7 @@ def test_score_warns_of_a_kernel_that_cannot_be_used(setting: str, is_warned: bo
 @pytest.mark.parametrize("flag", ["-U__SSE2__", "-DSJ_PLAIN"])
 def test_pictures_are_read_alike_without_instructions_of_some_processors(flag: str, tmp_path: Path) -> None:
     compiler = next(filter(None, map(shutil.which, compiling.COMPILERS)))
-    sources = [str(compiling.SOURCES / name) for name in ("colours.c", "inflate.c", "png.c")]
+    sources = [str(Path(compiling.SOURCES) / name) for name in ("colours.c", "inflate.c", "png.c")]
 
     def library(name: str, *flags: str) -> ctypes.CDLL:
         command = [compiler, "-std=c99", "-O1", "-fPIC", "-shared", *flags, *sources, "-o", str(tmp_path / name)]
