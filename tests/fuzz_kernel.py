@@ -321,11 +321,10 @@ def volumes(generator: random.Random, kernel: Kernel) -> None:
         one.ctypes.data, generator.choice([1, 1, 0, 3]), *sides, *steps, np.array([0, 1, generator.choice([0, 1, 2])], np.uint8),
         generator.choice([3, 2, 0]), np.zeros(40, np.int32), np.zeros(40, np.uint8), room, ctypes.byref(begun), ctypes.byref(count),
     )  # fmt: skip
-    kernel.find_border(one > 0, open_ends=generator.random() < 0.5)
+    kernel.find_border(one > 0, **{str(generator.choice(["open_ends", "corners"])): generator.random() < 0.5})
     kernel.grow_volume(one > 0, generator.choice([0, 1, 2, 5, -1]))
-    kernel.library.sj_border(
-        one, *sides, generator.choice([0, 1]), np.zeros(40, np.int32), room, ctypes.byref(begun), ctypes.byref(count)
-    )
+    kind = generator.choice([0, 1, 2, 3])
+    kernel.library.sj_border(one, *sides, kind, np.zeros(40, np.int32), room, ctypes.byref(begun), ctypes.byref(count))
     kernel.library.sj_boxes(one, generator.choice([1, 0, 3]), *sides, 256, np.zeros(256), np.zeros(6 * 256))
 
 

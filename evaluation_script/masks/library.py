@@ -20,7 +20,7 @@ from .run_lengths import Spans, pack_texts
 from .stack import Size, Stack
 
 #: The value that a library's `sj_abi` must return.
-_ABI = 40
+_ABI = 41
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library in this folder, beside a file with its checksum.
@@ -251,6 +251,7 @@ def _volumes(kernel: Kernel) -> _Answers:
     # In two rows of three, all but the second voxel, whose row reaches both ends, have a neighbour outside.
     row = np.array([[[1, 1, 1], [0, 1, 0]]], bool)
     yield [kernel.find_border(row, open_ends=is_open) for is_open in (False, True)], [[0, 1, 2, 4], [0, 2, 4]]
+    yield [kernel.find_border(np.ones((3, 3, 3), bool), corners=True)], [[*range(13), *range(14, 27)]]
     yield kernel.grow_volume(mask, 1), [[[1, 1], [1, 1]]] * 2
     yield kernel.grow_volume(mask[:1], 1), [[[1, 1], [1, 1]]]
     places = np.arange(4, dtype=np.int32)

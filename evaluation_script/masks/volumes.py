@@ -57,15 +57,15 @@ class VolumeKernel:
         status, count = _fill_lists(partial(self.library.sj_surface, *volume), (positions, codes), limit)
         return (count, positions, codes) if status == FINE else None
 
-    def find_border(self, mask: Array, *, open_ends: bool = False) -> Optional[Array]:
-        """Return the positions of the voxels of a mask that have one of six neighbours outside it.
+    def find_border(self, mask: Array, *, open_ends: bool = False, corners: bool = False) -> Optional[Array]:
+        """Return the positions of the voxels of a mask that have one of six neighbours, with corners of 26, outside it.
 
         With open ends, the outside of the volume is no neighbour.
         """
-        if mask.dtype != bool or not mask.size:
+        if mask.dtype != bool or not mask.size or (open_ends and corners):
             return None
         positions = np.empty(max(_FIRST_PLACES, mask.shape[2] + 1), np.int32)
-        border = partial(self.library.sj_border, mask.view(np.uint8), *mask.shape, open_ends)
+        border = partial(self.library.sj_border, mask.view(np.uint8), *mask.shape, 2 * corners + open_ends)
         status, _ = _fill_lists(border, (positions,), mask.size)
         return positions if status == FINE else None
 

@@ -8,6 +8,9 @@
 #include <stdlib.h>
 
 #define WORD 64
+/* Kinds of borders. */
+#define OPEN_ENDS 1
+#define CORNERS 2
 
 /* A map, whose planes and rows are this many bytes apart, and which of its labels the region has. */
 typedef struct {
@@ -238,6 +241,27 @@ static int64_t list_border(
     return count;
 }
 
+/* List the voxels of a row of bits that have one of 26 neighbours outside, given the row and the eight around it. */
+static int64_t list_corners_of_row(
+    const uint64_t *row, const uint64_t *const *around, int64_t words, int64_t position, int32_t *positions)
+{
+    int64_t count = 0;
+    uint64_t carried = 0, full = 0;
+    for (int64_t word = -1; word < words; word++) {
+        uint64_t next = word + 1 < words ? row[word + 1] : 0;
+        for (int side = 0; next && side < 8; side++)
+            next &= around[side][word + 1];
+        if (word >= 0) {
+            uint64_t inner = full & (full << 1 | carried) & (full >> 1 | next << (WORD - 1));
+            for (uint64_t left = row[word] & ~inner; left; left &= left - 1)
+                positions[count++] = (int32_t)(position + WORD * word + __builtin_ctzll(left));
+            carried = full >> (WORD - 1);
+        }
+        full = next;
+    }
+    return count;
+}
+
 /* Return a mask as a region of one label. */
 static region region_of(const uint8_t *mask, int64_t depth, int64_t height, int64_t width)
 {
@@ -247,13 +271,15 @@ static region region_of(const uint8_t *mask, int64_t depth, int64_t height, int6
 }
 
 /* List the positions of the voxels of a mask of 0 and 1 that have one of six neighbours outside it, from a row on, in
- * the order of the volume; the outside of the volume counts unless ends are open. The space is filled up to a count. */
+ * the order of the volume; the outside of the volume counts unless ends are open (1), and 26 neighbours count with
+ * corners (2). The space is filled up to a count. */
 SJ_EXPORT int sj_border(
-    const uint8_t *mask, int64_t depth, int64_t height, int64_t width, int32_t open_ends, int32_t *positions, int64_t room,
+    const uint8_t *mask, int64_t depth, int64_t height, int64_t width, int32_t kind, int32_t *positions, int64_t room,
     int64_t *begun, int64_t *count)
 {
     region of = region_of(mask, depth, height, width);
-    if (!is_region(&of) || !positions || !begun || !count || *count < 0 || *count > room || *begun < 0
+    int open_ends = kind == OPEN_ENDS;
+    if (!is_region(&of) || kind < 0 || kind > CORNERS || !positions || !begun || !count || *count < 0 || *count > room || *begun < 0
         || *begun > depth * height)
         return SJ_BAD_CALL;
     int64_t words = width / WORD + 1, cells = (height + 2) * words, row = *begun;
@@ -276,7 +302,12 @@ SJ_EXPORT int sj_border(
             around[0] = y ? around[0] : at, around[1] = y + 1 < height ? around[1] : at;
             around[2] = z ? around[2] : at, around[3] = z + 1 < depth ? around[3] : at;
         }
-        *count += list_border(at, around, width, open_ends, row * width, positions + *count);
+        if (kind == CORNERS) {
+            const uint64_t *all[8] = {around[0], around[1], around[2], around[3], around[2] - words, around[2] + words,
+                                      around[3] - words, around[3] + words};
+            *count += list_corners_of_row(at, all, words, row * width, positions + *count);
+        } else
+            *count += list_border(at, around, width, open_ends, row * width, positions + *count);
     }
     *begun = row;
     free(bits);

@@ -201,7 +201,7 @@ def measure_borders(
 def list_border(mask: Array, *, open_ends: bool = False, corners: bool = False) -> Places:
     """Return the voxels of a mask that `find_border` finds, as a list."""
     kernel = backend().kernel
-    positions = kernel.find_border(mask, open_ends=open_ends) if kernel and not corners else None
+    positions = kernel.find_border(mask, open_ends=open_ends, corners=corners) if kernel else None
     if positions is not None:
         return Places(mask.shape, positions, np.ones(len(positions), np.uint8))
     return list_places(find_border(mask, open_ends=open_ends, corners=corners).view(np.uint8))

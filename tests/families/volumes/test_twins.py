@@ -189,9 +189,10 @@ def test_masks_have_the_borders_and_grow_as_in_numpy(seed: int, monkeypatch: pyt
     monkeypatch.setattr("segjudge.evaluation_script.masks.volumes._FIRST_PLACES", 1)
     shape = (*draw.integers(1, 9, 2), int(draw.choice([1, 7, 63, 64, 65, 127, 128, 130])))
     mask = draw.random(shape) < draw.choice([0.01, 0.5, 0.9, 0.99, 1])
-    for open_ends in (False, True):
-        border = surfaces.find_border(mask, open_ends=open_ends)
-        listed = compare(monkeypatch, lambda is_open=open_ends: unpack(list_border(mask, open_ends=is_open)))
+    for choice in ({}, {"open_ends": True}, {"corners": True}):
+        border = surfaces.find_border(mask, **choice)
+        assert BACKENDS[0].kernel.find_border(mask, **choice) is not None
+        listed = compare(monkeypatch, lambda choice=choice: unpack(list_border(mask, **choice)))
         assert listed[0].tolist() == np.flatnonzero(border).tolist()
     eighteen = ndimage.generate_binary_structure(3, 2)
     for steps in (1, 2, 5):
