@@ -25,6 +25,8 @@ _MOST_INSTANCES, _MOST_RECORDS, _SAMPLES = 3, 6, 144
 #: The characters from which a mask is painted, which then takes less time than to read its runs, and the maximum
 #: number of pixels that are painted.
 _LONG_TEXT, _MOST_PAINTED = 1 << 16, 1 << 26
+#: The characters of the records compared with an instance, painted or read: noise makes masks a thousand times as long.
+_MOST_PAINTED_TEXT, _MOST_TEXT = 1 << 21, 1 << 18
 #: The minimum IoU, in the best order, of the record of an instance, and the IoU above which no other record is tried.
 _FITTING, _BEST = 0.5, 0.8
 #: The minimum number of instances that another order explains, and their minimum share in each video.
@@ -67,8 +69,7 @@ def _count_orders(truth: Tubes, records: Tubes, scores: Array, size: Tuple[int, 
     pixels = size[0] * size[1]
     painters: Dict[int, _Painter] = {}
     for index, category in enumerate(truth[0].tolist()):
-        alike = np.flatnonzero(records[0] == category)
-        alike = alike[np.argsort(-scores[alike], kind="stable")[:_MOST_RECORDS]]
+        alike = _choose_records(records, scores, category, pixels)
         if not len(alike):
             continue
         ends = np.cumsum(runs_of(truth[1][index], pixels))
@@ -122,6 +123,15 @@ def judge_orders(counts_of_videos: Iterable[Array]) -> List[str]:
     slip, scope = list(_ORDERS.values())[explained.index(maximum)]
     line = f"{slip}: {quantity(maximum, 'instance', tried)} tried fit the truth better {scope}"
     return [f"{line}. Write one mask for each frame, in the order of the video's frames"]
+
+
+def _choose_records(records: Tubes, scores: Array, category: int, pixels: int) -> Array:
+    """Return the records of a category with the highest scores, as many as are read quickly."""
+    alike: Array = np.flatnonzero(records[0] == category)
+    alike = alike[np.argsort(-scores[alike], kind="stable")[:_MOST_RECORDS]]
+    lengths = np.cumsum((records[1].stops - records[1].starts)[alike])
+    limit = _MOST_PAINTED_TEXT if pixels <= _MOST_PAINTED else _MOST_TEXT
+    return alike[: np.searchsorted(lengths, limit, side="right")]
 
 
 def _choose_samples(ends: Array, height: int, area: int, frames: int) -> Array:
@@ -217,11 +227,12 @@ def _count_places(truth: Tubes, records: Tubes, scores: Array, size: Tuple[int, 
     height, width, frames = size
     area, counts = height * width, np.zeros(1 + len(_PLACES), np.int64)  # type: int, Array
     for index, category in enumerate(truth[0].tolist()):
-        alike = np.flatnonzero(records[0] == category)
-        alike = alike[np.argsort(-scores[alike], kind="stable")[:_MOST_RECORDS]]
+        alike = _choose_records(records, scores, category, area * frames)
+        if not len(alike):
+            continue
         ends = np.cumsum(runs_of(truth[1][index], area * frames))
         places = _choose_samples(ends, height, area, frames)
-        if not len(alike) or not len(places):
+        if not len(places):
             continue
         labels, (column, row) = _draw_samples(ends, places), np.divmod(places % area, height)
         starts = places - places % area

@@ -12,7 +12,7 @@ import pytest
 
 from segjudge import FrameAccumulator, score
 from segjudge.evaluation_script.families.instances import orders
-from segjudge.evaluation_script.masks.run_lengths import compress
+from segjudge.evaluation_script.masks.run_lengths import MaskTexts, compress
 from segjudge.masks.run_lengths import runs_of_mask
 from tests.published import rle
 
@@ -64,6 +64,15 @@ def test_long_masks_are_painted_as_their_runs_say() -> None:
     text, places = compress(runs_of_mask(pixels[None])), generator.integers(0, pixels.size, (3, 500))
     assert len(text) > orders._LONG_TEXT
     assert (orders._load_painter(text, pixels.size)(places) == pixels[places]).all()
+
+
+def test_few_long_masks_are_compared() -> None:
+    stops = np.arange(1, 5) << 20
+    records = np.array([1, 0, 1, 1]), MaskTexts(b"", stops - (1 << 20), stops)
+    scores = np.array([0.2, 1.0, 0.9, 0.8])
+    assert orders._choose_records(records, scores, 1, orders._MOST_PAINTED).tolist() == [2, 3]
+    assert not len(orders._choose_records(records, scores, 1, orders._MOST_PAINTED + 1))
+    assert not len(orders._choose_records(records, scores, 2, 1))
 
 
 def drift(tube: Tube) -> Tube:
