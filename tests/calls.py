@@ -29,13 +29,16 @@ def read_session(file: Path, section: str = "") -> str:
     return "".join(f"{_SAME.sub('', line)}\n" for line in calls)
 
 
-def run_calls(session: str, names: Mapping[str, Any]) -> str:
-    """Run lines of Python one after another in one namespace; return them with their output, if any, and comments."""
+def run_calls(session: str, names: Mapping[str, Any], folder: str = "") -> str:
+    """Run lines of Python one after another in one namespace; return them with their output, if any, and comments.
+
+    The name of a folder becomes FOLDER before lines are laid out, which may not depend on its length.
+    """
     space, lines = dict(names), list[str]()
     for line in filter(None, session.splitlines()):
         nodes = ast.parse(line).body
         calls = [line.encode()[node.col_offset : node.end_col_offset].decode() for node in nodes]
-        lines += [answer for call in calls for answer in answer_call(call, space)] or [line]
+        lines += [answer for call in calls for answer in answer_call(call, space, folder)] or [line]
     return "\n".join(lines) + "\n"
 
 
@@ -45,10 +48,11 @@ def strip_comment(call: str) -> str:
     return "\n".join([*lines[:-1], lines[-1].encode()[: node.end_col_offset].decode()])
 
 
-def answer_call(call: str, space: dict[str, Any]) -> list[str]:
+def answer_call(call: str, space: dict[str, Any], folder: str = "") -> list[str]:
     """Run a statement; return it with its value or error, or alone if it is not a call."""
     if isinstance(ast.parse(call).body[0], ast.Expr):
-        answer = [f"    {line}" for line in _say(call, space).splitlines()]
+        text = _say(call, space)
+        answer = [f"    {line}" for line in (text.replace(folder, "FOLDER") if folder else text).splitlines()]
         return [call, *answer] if "\n" in call else lay(call, answer, "  # ")
     exec(compile(call, "session", "exec"), space)
     return [call]
@@ -62,7 +66,7 @@ def run_session(session: str, names: Mapping[str, Any]) -> str:
         "printed": lambda: ("\n".join(printed), printed.clear())[0],
     }
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder, contextlib.chdir(folder):
-        return run_calls(session.lstrip(), {**talk, **names}).replace(folder, "FOLDER")
+        return run_calls(session.lstrip(), {**talk, **names}, folder)
 
 
 def _say(text: str, space: dict[str, Any]) -> str:

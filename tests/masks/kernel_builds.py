@@ -51,12 +51,8 @@ def write_builds() -> str:
                 lambda name: f"{folder}/bin/{name}" if Path("bin", name).exists() else None,
             ),
         ):
-            text = run_calls(read_session(FILE), space)
-    text = (
-        text.replace(folder, "FOLDER")
-        .replace(compiling.this_system(), "SYSTEM")
-        .replace(compiling.WORKER_SYSTEM, "SYSTEM")
-    )
+            text = run_calls(read_session(FILE), space, folder)
+    text = text.replace(compiling.this_system(), "SYSTEM").replace(compiling.WORKER_SYSTEM, "SYSTEM")
     return re.sub(r"kernel-[0-9a-f]{16}", "kernel-DIGEST", re.sub(r"\.\d+\.partial", ".PID.partial", text))
 
 
