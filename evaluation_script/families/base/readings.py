@@ -500,9 +500,8 @@ def judge_readings(
     for reading in readings:
         scores = [unit[reading.name] for unit in reading_scores if reading.name in unit]
         tried = choose_few(units) if reading.few else units
-        # Few samples of one video among several may fit another order by chance.
-        fewest = 2 if reading.compares_frames and len(tried) > 1 else math.ceil(0.5 / reading.share)
-        # One of several units that scores low by chance is no slip of all.
+        # One of several units that scores low, or whose few samples fit another order, proves nothing.
+        fewest = max(min(2, len(tried)), math.ceil(0.5 / reading.share))
         if len(scores) < max(fewest, math.ceil(reading.share * len(tried))):
             continue
         # Of few units, one may be the last image, but a lucky mean proves nothing.

@@ -25,6 +25,8 @@ _TRUTH, _PREDICTION, _SHARED = range(3)
 #: The IoU below which masks are compared with other truths, the minimum IoU with one, the minimum ratio of both, and
 #: the maximum ratio of the IoU with the second best truth.
 _LOW, _FITTING, _TIMES, _SECOND = 0.25, 0.5, 3.0, 0.7
+#: The minimum IoU with another truth if the masks of a single sequence fit one.
+_CERTAIN = 0.75
 #: The maximum number of objects or labels of a sequence, and the number of frames, that are compared.
 _MOST_OBJECTS, _FRAMES = 32, 2
 #: The maximum number of sequences that are all compared with each other; of more, some are, with so many around them.
@@ -155,6 +157,8 @@ def _judge_masks(names: Sequence[str], scores: Sequence[ReadingScores]) -> List[
     ]
     if not exchanged or len({source for _, source, _ in exchanged}) < len(exchanged):
         return []
+    if len(exchanged) == 1 and exchanged[0][-1][-1] < _CERTAIN:
+        return []  # masks of a method that fails may resemble those of another sequence
     before, after = (mean(np.array(column)) for column in zip(*(pair for *_, pair in exchanged)))
     pairs = name_list([f"those of {name} fit {source}" for name, source, _ in exchanged])
     gain = describe_gain(METRIC, before, after)

@@ -120,3 +120,10 @@ def test_numbers_that_mean_different_objects_are_no_other_numbering() -> None:
 def test_one_sequence_whose_masks_two_others_hold_is_no_exchange() -> None:
     scores = [{"masks of c": (0.0, 0.9)}, {"masks of c": (0.0, 0.9)}, {}]
     assert exchanged.judge_exchanged(["a", "b", "c"], scores) == []
+
+
+def test_a_single_sequence_needs_more_evidence_than_two() -> None:
+    near, sure = {"masks of b": (0.1, 0.6)}, {"masks of b": (0.1, 0.8)}
+    assert exchanged.judge_exchanged(["a", "b"], [near, {}]) == []
+    assert len(exchanged.judge_exchanged(["a", "b"], [sure, {}])) == 1
+    assert len(exchanged.judge_exchanged(["a", "b"], [near, {"masks of a": (0.1, 0.6)}])) == 1
