@@ -193,7 +193,8 @@ def inverted_salience(data: bytes) -> bytes:
 SLIPS: dict[str, tuple[str, Slip, str]] = {
     "16 bits": ("davis2017", pictures(lambda labels: labels.astype(np.uint16) * 257), "look 257 times too high"),
     "byte order": ("davis2017", pictures(lambda labels: labels.astype(np.uint16) * 256), "look 256 times too high"),
-    "large numbers": ("davis2017", pictures(lambda labels: labels.astype(np.uint16) * 21_845), "hold numbers above 255 (21845, 43690)"),
+    "large numbers": ("davis2017", pictures(lambda labels: labels.astype(np.uint16) * 21_845), "others, 21845 for 1, 43690 for 2"),
+    "large numbers elsewhere": ("davis2017", pictures(lambda labels: np.roll(labels, 9, 0).astype(np.uint16) * 21_845), "hold numbers above 255 (21845, 43690)"),
     "numbers from 0": ("davis2017", pictures(lambda labels: np.maximum(labels, 1) - np.uint8(1)), "look 1 too low"),
     "numbers from 2": ("davis2017", pictures(lambda labels: labels + np.uint8(1)), "look 1 too high"),
     "exchanged numbers": ("davis2017", pictures(lambda labels: np.array([0, 2, 1], np.uint8)[labels]), "object numbers look exchanged"),
