@@ -9,6 +9,7 @@ writes it there.  Each run is a fork of this process with the command `try`, whi
 from __future__ import annotations
 
 import argparse
+import atexit
 import contextlib
 import errno
 import fcntl
@@ -182,6 +183,7 @@ def _shorten(data: bytes) -> str:
 
 def _live(arguments: list[str], ends: dict[int, tuple[Any, Any]], **streams: str) -> int:
     """Run the program with these arguments and streams; return its exit code."""
+    atexit._clear()  # the program runs exit functions, of which those of this process would remove its folder
     for number, (ours, theirs) in ends.items():
         os.close(ours) if ours is not None else None
         os.dup2(theirs, number) if theirs is not None else os.close(number)
