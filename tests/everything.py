@@ -56,9 +56,9 @@ PART_BYTES = {"quick": 500_000, "all": 280_000}
 #: Rooms with the slowest tests for their size, the slowest first: their parts are a third as large, so that parts take
 #: about equally long and all cores work until the end.
 SLOW_ROOMS = (
-    "tests/server", "tests/house", "tests/scoring", "tests/remote", "tests/code_upload", "tests/report", "tests/commands",
-    "tests/journeys", "tests/starting", "tests/system", "tests/platforms/evalai", "tests/platforms/codabench", "tests/runner",
-    "tests/families/volumes",
+    "tests/server", "tests/house", "tests/masks", "tests/scoring", "tests/remote", "tests/code_upload", "tests/report",
+    "tests/commands", "tests/journeys", "tests/starting", "tests/system", "tests/platforms/evalai",
+    "tests/platforms/codabench", "tests/runner", "tests/families/volumes",
 )  # fmt: skip
 #: Options of Linux' prctl: signal a process when its parent ends; give orphaned descendants to this process.
 _SET_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36
