@@ -20,7 +20,6 @@ from ...masks.backend import backend
 from ...masks.overlaps import LabelMap
 from ...masks.stack import Array, Size
 from ...values import dataclass
-from ...values.arithmetic import add
 
 if TYPE_CHECKING:
     from .few_masks import FrameMasks
@@ -128,10 +127,9 @@ class FirstMaps:
         pairs = backend().count_label_pairs(
             LabelMap(truth), LabelMap(np.ascontiguousarray(change(self._prediction)[::step, ::step]))
         )
-        both, of_truth, of_prediction = (
-            add(np.square(np.bincount(labels, pairs.pixels)))
-            for labels in (np.arange(len(pairs.pixels)), *map(_number_labels, (pairs.truth, pairs.prediction)))
-        )
+        groups = (np.arange(len(pairs.pixels)), *map(_number_labels, (pairs.truth, pairs.prediction)))
+        areas = (np.bincount(labels, pairs.pixels).astype(np.int64) for labels in groups)
+        both, of_truth, of_prediction = (int(np.square(pixels).sum()) for pixels in areas)
         by_chance, maximum = of_truth * of_prediction / (truth.size * truth.size), (of_truth + of_prediction) / 2
         return (both - by_chance) / (maximum - by_chance) if maximum > by_chance else None
 
