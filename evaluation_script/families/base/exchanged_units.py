@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
 from ...files import name_list
 from ...masks.stack import Array, Size
 from ...values.arithmetic import mean
-from .readings import FirstMaps, ReadingScores, choose_units
+from .readings import FirstMaps, ReadingScores, choose_units, sample_pixels
 from .unit_truth import UnitTruth
 
 #: The maximum number of units that are all compared with each other; of more, some are, with so many around them.
 _MOST, _AROUND = 32, 16
+#: The number of truths with the most similar areas of the largest segments, before others are compared, and of these
+#: segments.
+_CLOSEST, _LARGEST = 12, 16
 #: The agreement with a unit's own truth below which others are tried, the minimum of the best one, the maximum ratios
 #: of the own and of the second best to it, and the minimum number of units.
 _LOW, _FITTING, _OWN, _SECOND, _FEWEST = 0.5, 0.55, 0.5, 0.7, 2
@@ -29,7 +32,8 @@ class UnitSamples:
         self._units = truth.units
         count = len(self._units)
         self._chosen = frozenset(range(count)) if count <= _MOST else choose_units(count)
-        self._samples: Dict[int, Optional[Tuple[Size, Array]]] = {}
+        #: The size of a unit's first true map, the labels of some pixels, and the areas of its largest segments.
+        self._samples: Dict[int, Tuple[Size, Array, Array]] = {}
 
     def __contains__(self, number: int) -> bool:
         """Return whether a unit is compared with others if it agrees badly with its own truth."""
@@ -43,25 +47,48 @@ class UnitSamples:
         if score is None or score >= _LOW:
             return {}
         around = range(count) if count <= _MOST else range(max(0, number - _AROUND), min(count, number + _AROUND))
-        agreements = {
-            neighbour: self._compare(neighbour, maps, *maps.sample) for neighbour in around if neighbour != number
-        }
-        second, best = sorted([0.0, 0.0, *agreements.values()])[-2:]
-        if best < max(_FITTING, score / _OWN) or second > _SECOND * best:
+        alike = self._list_alike([neighbour for neighbour in around if neighbour != number], *maps.sample)
+        least, agreements = max(_FITTING, score / _OWN), self._compare(alike[:_CLOSEST], maps)
+        if max([0.0, *agreements.values()]) < least:
+            return {}
+        agreements.update(self._compare(alike[_CLOSEST:], maps))
+        second, best = sorted([0.0, *agreements.values()])[-2:]
+        if second > _SECOND * best:
             return {}
         source = next(neighbour for neighbour, agreement in agreements.items() if agreement == best)
         return {f"{_READING}{self._units[source].name}": (score, best)}
 
-    def _compare(self, number: int, maps: FirstMaps, size: Size, step: int) -> float:
+    def _list_alike(self, numbers: List[int], size: Size, pixels: Array) -> List[int]:
+        """Return the units with maps of this size, those whose largest segments have the most similar areas first."""
+        areas, distances = _list_areas(pixels), {}
+        for number in numbers:
+            true_size, _, true_areas = self._take(number)
+            if true_size == size:
+                distances[number] = int(np.abs(true_areas - areas).sum())
+        return sorted(distances, key=distances.__getitem__)
+
+    def _compare(self, numbers: List[int], maps: FirstMaps) -> Dict[int, float]:
+        """Return the agreement with the truths of some units."""
+        return {number: maps.compare(self._take(number)[1]) or 0.0 for number in numbers}
+
+    def _take(self, number: int) -> Tuple[Size, Array, Array]:
         if number not in self._samples:
             frames = self._units[number].load()[:1]
-            numbers = frames[0].read().numbers if frames else np.zeros((0, 0))
-            is_alike = numbers.shape == size
-            self._samples[number] = (size, np.ascontiguousarray(numbers[::step, ::step])) if is_alike else None
-        sample = self._samples[number]
-        if sample is None or sample[0] != size:
-            return 0.0
-        return maps.compare(sample[1]) or 0.0
+            labels = frames[0].read().numbers if frames else np.zeros((0, 0), np.uint8)
+            pixels = sample_pixels(labels)
+            height, width = labels.shape
+            self._samples[number] = (height, width), pixels, _list_areas(pixels)
+        return self._samples[number]
+
+
+def _list_areas(pixels: Array) -> Array:
+    """Return the numbers of pixels of the labels that have the most, in order."""
+    ordered = np.sort(pixels, axis=None)
+    ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True)[: len(ordered)])
+    areas: Array = np.zeros(_LARGEST, np.int64)
+    largest = np.sort(np.diff(ends, prepend=-1))[::-1][:_LARGEST]
+    areas[: len(largest)] = largest
+    return areas
 
 
 def _list_moved(scores: Mapping[str, ReadingScores]) -> List[Tuple[str, str, Tuple[float, float]]]:

@@ -65,6 +65,12 @@ _RELATED, _GAIN = 0.25, 1.1
 _RELATED_MASKS, _MASK_GAIN, _ABOUT_BEST = 0.1, 1.5, 0.8
 
 
+def sample_pixels(labels: Array) -> Array:
+    """Return the labels of evenly spread pixels of a map."""
+    step = max(1, math.isqrt(labels.size // _SAMPLE))
+    return np.ascontiguousarray(labels[::step, ::step])
+
+
 class FirstMaps:
     """The first maps of a unit, truth and prediction, and how well their segments agree, whatever their labels."""
 
@@ -95,12 +101,11 @@ class FirstMaps:
         return self._truth
 
     @cached_property
-    def _sample(self) -> Optional[Tuple[Array, int]]:
-        """The labels of some pixels of the truth, and the distance between these pixels."""
+    def _sample(self) -> Optional[Array]:
+        """The labels of some pixels of the truth."""
         if self._truth is None or self._prediction is None or self._truth.numbers.shape != self._prediction.shape:
             return None
-        step = max(1, math.isqrt(self._prediction.size // _SAMPLE))
-        return np.ascontiguousarray(self._truth.numbers[::step, ::step]), step
+        return sample_pixels(self._truth.numbers)
 
     @property
     def prediction(self) -> Optional[Array]:
@@ -108,25 +113,22 @@ class FirstMaps:
         return self._prediction
 
     @property
-    def sample(self) -> Optional[Tuple[Size, int]]:
-        """The size of the maps, and the distance between the pixels that are compared; None where they cannot be."""
+    def sample(self) -> Optional[Tuple[Size, Array]]:
+        """The size of the maps, and the labels that are compared; None where they cannot be."""
         if self._sample is None or self._prediction is None or self._prediction.ndim != 2:
             return None
         height, width = self._prediction.shape
-        return (height, width), self._sample[1]
+        return (height, width), sample_pixels(self._prediction)
 
     def measure(self, change: Callable[[Array], Array] = lambda pixels: pixels) -> Optional[float]:
         """Return the Rand index of the changed prediction, adjusted for chance; None where it is undefined."""
-        return None if self._sample is None else self.compare(self._sample[0], change)
+        return None if self._sample is None else self.compare(self._sample, change)
 
     def compare(self, truth: Array, change: Callable[[Array], Array] = lambda pixels: pixels) -> Optional[float]:
         """Return the same with the sampled labels of another truth."""
         if self._sample is None or self._prediction is None or self._prediction.ndim != 2:
             return None
-        step = self._sample[1]
-        pairs = backend().count_label_pairs(
-            LabelMap(truth), LabelMap(np.ascontiguousarray(change(self._prediction)[::step, ::step]))
-        )
+        pairs = backend().count_label_pairs(LabelMap(truth), LabelMap(sample_pixels(change(self._prediction))))
         groups = (np.arange(len(pairs.pixels)), *map(_number_labels, (pairs.truth, pairs.prediction)))
         areas = (np.bincount(labels, pairs.pixels).astype(np.int64) for labels in groups)
         both, of_truth, of_prediction = (int(np.square(pixels).sum()) for pixels in areas)

@@ -46,6 +46,12 @@ def test_exchanged_maps_are_named(sources: list[int], example: str, protocol: st
     assert list_lines(protocol, images, [images[source] for source in sources], tmp_path, jobs=2) == [line]
 
 
+def test_images_of_two_sizes_are_compared_with_those_of_their_own(tmp_path: Path) -> None:
+    images = [draw(number)[: None if number % 2 else -8] for number in range(4)]
+    (line,) = list_lines(IMAGE_MAPS, images, [images[source] for source in (2, 3, 0, 1)], tmp_path)
+    assert "(the map of 000 fits 002, the map of 001 fits 003 and 2 more)" in line
+
+
 def test_exchanged_videos_are_named(tmp_path: Path) -> None:
     random, benchmark = np.random.default_rng(8), BENCHMARKS[VIDEO_SEGMENTS]
     world: World = make_world(random, 4, benchmark.frames, benchmark.kinds)
