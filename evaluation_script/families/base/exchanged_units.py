@@ -9,17 +9,23 @@ import numpy as np
 from ...files import name_list
 from ...masks.stack import Array, Size
 from ...values.arithmetic import mean
-from .readings import FirstMaps, ReadingScores, choose_units, sample_pixels
+from .readings import (
+    FirstMaps,
+    ReadingScores,
+    choose_compared,
+    find_fit,
+    list_around,
+    list_moved,
+    sample_pixels,
+)
 from .unit_truth import UnitTruth
 
-#: The maximum number of units that are all compared with each other; of more, some are, with so many around them.
-_MOST, _AROUND = 32, 16
 #: The number of truths with the most similar areas of the largest segments, before others are compared, and of these
 #: segments.
 _CLOSEST, _LARGEST = 12, 16
-#: The agreement with a unit's own truth below which others are tried, the minimum of the best one, the maximum ratios
-#: of the own and of the second best to it, and the minimum number of units.
-_LOW, _FITTING, _OWN, _SECOND, _FEWEST = 0.5, 0.55, 0.5, 0.7, 2
+#: The agreement with a unit's own truth below which others are tried, the minimum of the best one, the maximum ratio
+#: of the own to it, and the minimum number of units.
+_LOW, _FITTING, _OWN, _FEWEST = 0.5, 0.55, 0.5, 2
 #: The minimum share of units that follow a simple order.
 _ORDERLY = 0.5
 _READING = "maps of "
@@ -30,8 +36,7 @@ class UnitSamples:
 
     def __init__(self, truth: UnitTruth) -> None:
         self._units = truth.units
-        count = len(self._units)
-        self._chosen = frozenset(range(count)) if count <= _MOST else choose_units(count)
+        self._chosen = choose_compared(len(self._units))
         #: The size of a unit's first true map, the labels of some pixels, and the areas of its largest segments.
         self._samples: Dict[int, Tuple[Size, Array, Array]] = {}
 
@@ -41,22 +46,17 @@ class UnitSamples:
 
     def look(self, number: int, maps: FirstMaps) -> ReadingScores:
         """Return the agreement of a unit with its own truth, and with another one that it fits much better."""
-        if number not in self or maps.sample is None:
+        score = maps.agreement if number in self else None
+        sample = maps.sample if score is not None and score < _LOW else None
+        if score is None or sample is None:
             return {}
-        score, count = maps.agreement, len(self._units)
-        if score is None or score >= _LOW:
-            return {}
-        around = range(count) if count <= _MOST else range(max(0, number - _AROUND), min(count, number + _AROUND))
-        alike = self._list_alike([neighbour for neighbour in around if neighbour != number], *maps.sample)
+        alike = self._list_alike(list_around(number, len(self._units)), *sample)
         least, agreements = max(_FITTING, score / _OWN), self._compare(alike[:_CLOSEST], maps)
         if max([0.0, *agreements.values()]) < least:
             return {}
         agreements.update(self._compare(alike[_CLOSEST:], maps))
-        second, best = sorted([0.0, *agreements.values()])[-2:]
-        if second > _SECOND * best:
-            return {}
-        source = next(neighbour for neighbour, agreement in agreements.items() if agreement == best)
-        return {f"{_READING}{self._units[source].name}": (score, best)}
+        source = find_fit(agreements, least)
+        return {} if source is None else {f"{_READING}{self._units[source].name}": (score, agreements[source])}
 
     def _list_alike(self, numbers: List[int], size: Size, pixels: Array) -> List[int]:
         """Return the units with maps of this size, those whose largest segments have the most similar areas first."""
@@ -91,29 +91,18 @@ def _list_areas(pixels: Array) -> Array:
     return areas
 
 
-def _list_moved(scores: Mapping[str, ReadingScores]) -> List[Tuple[str, str, Tuple[float, float]]]:
-    """Return units and those whose truths they fit, with the agreement with both."""
-    return [
-        (name, reading[len(_READING) :], pair)
-        for name, unit in scores.items()
-        for reading, pair in unit.items()
-        if reading.startswith(_READING)
-    ]
-
-
 def are_in_order(names: Sequence[str], scores: Mapping[str, ReadingScores]) -> bool:
     """Return whether most units fit the next or previous one, or are reversed or exchanged in pairs."""
     count, places = len(names), {name: number for number, name in enumerate(names)}
-    pairs = [(places[name], places[source]) for name, source, _ in _list_moved(scores)]
+    pairs = [(places[name], places[source]) for name, source, _ in list_moved(scores, _READING)]
     orders = [[(number + 1) % count, (number - 1) % count, count - 1 - number, number ^ 1] for number, _ in pairs]
     follow = [[source == neighbour for neighbour in order] for order, (_, source) in zip(orders, pairs)]
-    chosen = count if count <= _MOST else len(choose_units(count))
-    return any(sum(column) >= _ORDERLY * chosen for column in zip(*follow))
+    return any(sum(column) >= _ORDERLY * len(choose_compared(count)) for column in zip(*follow))
 
 
 def judge_exchanged_units(scores: Mapping[str, ReadingScores], noun: str) -> List[str]:
     """Return a suspicion if maps belong to other units, each to another one, given the scores by name of unit."""
-    moved_units = _list_moved(scores)
+    moved_units = list_moved(scores, _READING)
     if len(moved_units) < _FEWEST or len({source for _, source, _ in moved_units}) < len(moved_units):
         return []
     score, fit = (mean(np.array(column)) for column in zip(*(pair for *_, pair in moved_units)))

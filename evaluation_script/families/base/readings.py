@@ -476,6 +476,42 @@ def spread_evenly(few: int, count: int) -> List[int]:
     return [(2 * number + 1) * count // (2 * few) for number in range(few)]
 
 
+#: The maximum number of units that are all compared with each other's truths; of more, some are, with so many around
+#: them.
+_MOST_COMPARED, _AROUND = 32, 16
+#: The maximum ratio of the fit with the second best truth to that with the best.
+_SECOND = 0.7
+
+
+def choose_compared(count: int) -> FrozenSet[int]:
+    """Return the indices of the units that are compared with the truths of others if they fit their own badly."""
+    return frozenset(range(count)) if count <= _MOST_COMPARED else choose_units(count)
+
+
+def list_around(number: int, count: int) -> List[int]:
+    """Return the indices of the other units with whose truths a unit is compared."""
+    around = (0, count) if count <= _MOST_COMPARED else (max(0, number - _AROUND), min(count, number + _AROUND))
+    return [neighbour for neighbour in range(*around) if neighbour != number]
+
+
+def find_fit(fits: Mapping[int, float], least: float) -> Optional[int]:
+    """Return the unit whose truth fits at least so well, and clearly better than any other; None without one."""
+    second, best = sorted([0.0, 0.0, *fits.values()])[-2:]
+    if best < least or second > _SECOND * best:
+        return None
+    return next(number for number, fit in fits.items() if fit == best)
+
+
+def list_moved(scores: Mapping[str, ReadingScores], prefix: str) -> List[Tuple[str, str, Tuple[float, float]]]:
+    """Return units and those whose truths they fit, as readings with a prefix name them, with their fit with both."""
+    return [
+        (name, reading[len(prefix) :], pair)
+        for name, unit in scores.items()
+        for reading, pair in unit.items()
+        if reading.startswith(prefix)
+    ]
+
+
 def choose_few(units: Collection[int]) -> FrozenSet[int]:
     """Return some of the chosen units, evenly spread."""
     return frozenset(sorted(units)[:: max(1, len(units) // _FEW_UNITS)])

@@ -13,7 +13,7 @@ from ...masks.similarity import count_shared
 from ...masks.stack import Array, Size, Stacks
 from ...values import NamedTuple
 from ...values.arithmetic import mean
-from ..base.readings import ReadingScores, choose_units, describe_gain
+from ..base.readings import ReadingScores, choose_compared, describe_gain, find_fit, list_around, list_moved
 from .counting import SequenceCounts, choose_objects, list_frames, read_scored_blocks
 from .protocols import SequenceProtocol
 from .truth import SequencePair, is_number
@@ -22,15 +22,12 @@ from .truth import SequencePair, is_number
 METRIC = "the IoU over all pixels"
 #: The positions of true, predicted and shared pixels among the fields of counts.
 _TRUTH, _PREDICTION, _SHARED = range(3)
-#: The IoU below which masks are compared with other truths, the minimum IoU with one, the minimum ratio of both, and
-#: the maximum ratio of the IoU with the second best truth.
-_LOW, _FITTING, _TIMES, _SECOND = 0.25, 0.5, 3.0, 0.7
+#: The IoU below which masks are compared with other truths, the minimum IoU with one, and the minimum ratio of both.
+_LOW, _FITTING, _TIMES = 0.25, 0.5, 3.0
 #: The minimum IoU with another truth if the masks of a single sequence fit one.
 _CERTAIN = 0.75
 #: The maximum number of objects or labels of a sequence, and the number of frames, that are compared.
 _MOST_OBJECTS, _FRAMES = 32, 2
-#: The maximum number of sequences that are all compared with each other; of more, some are, with so many around them.
-_MOST, _AROUND = 32, 16
 _NUMBERS, _MASKS = "numbers ", "masks of "
 _PAIR = re.compile(r"(\d+)>(\d+)")
 
@@ -51,8 +48,7 @@ class SequenceSamples:
     def __init__(self, pairs: List[SequencePair], protocol: SequenceProtocol) -> None:
         self._pairs, self._protocol = pairs, protocol
         self._samples: Dict[int, Optional[_Sample]] = {}
-        count = len(pairs)
-        self._chosen = frozenset(range(count)) if count <= _MOST else choose_units(count)
+        self._chosen = choose_compared(len(pairs))
 
     def look(self, number: int, counts: SequenceCounts) -> ReadingScores:
         """Return the score of a low-scoring sequence with other numbers, or else as the masks of another sequence."""
@@ -67,19 +63,14 @@ class SequenceSamples:
         before, pairs = _match(sample, sample)
         if before >= _LOW:
             return self._describe_numbers(sample, pairs, shared / either, before)
-        count = len(self._pairs)
-        around = range(count) if count <= _MOST else range(max(0, number - _AROUND), min(count, number + _AROUND))
         ious = {
             neighbour: _match(sample, truth)[0]
-            for neighbour in around
+            for neighbour in list_around(number, len(self._pairs))
             for truth in [self._take(neighbour)]
-            if neighbour != number and truth is not None
+            if truth is not None
         }
-        second, best = sorted([0.0, 0.0, *ious.values()])[-2:]
-        if best < max(_FITTING, _TIMES * before) or second > _SECOND * best:
-            return {}
-        source = next(neighbour for neighbour, iou in ious.items() if iou == best)
-        return {f"{_MASKS}{self._pairs[source][0].name}": (before, best)}
+        source = find_fit(ious, max(_FITTING, _TIMES * before))
+        return {} if source is None else {f"{_MASKS}{self._pairs[source][0].name}": (before, ious[source])}
 
     def _describe_numbers(
         self, sample: _Sample, pairs: List[Tuple[str, str]], as_sent: float, iou: float
@@ -128,7 +119,7 @@ def _match(predicted: _Sample, truth: _Sample) -> Tuple[float, List[Tuple[str, s
 
 
 def judge_exchanged(names: Sequence[str], scores: Sequence[ReadingScores]) -> List[str]:
-    """Return a warning if masks have numbers of their own, or are those of other sequences, each of another one."""
+    """Return a warning if objects have other numbers than the truth's, or if masks of sequences are exchanged."""
     return _judge_numbers(scores) or _judge_masks(names, scores)
 
 
@@ -149,12 +140,7 @@ def _judge_numbers(scores: Sequence[ReadingScores]) -> List[str]:
 
 
 def _judge_masks(names: Sequence[str], scores: Sequence[ReadingScores]) -> List[str]:
-    exchanged = [
-        (name, reading[len(_MASKS) :], pair)
-        for name, unit in zip(names, scores)
-        for reading, pair in unit.items()
-        if reading.startswith(_MASKS)
-    ]
+    exchanged = list_moved(dict(zip(names, scores)), _MASKS)
     if not exchanged or len({source for _, source, _ in exchanged}) < len(exchanged):
         return []
     if len(exchanged) == 1 and exchanged[0][-1][-1] < _CERTAIN:

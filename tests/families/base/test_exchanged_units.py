@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from segjudge import score
-from segjudge.evaluation_script.families.base import exchanged_units
+from segjudge.evaluation_script.families.base import readings
 from segjudge.evaluation_script.families.base.exchanged_units import UnitSamples, judge_exchanged_units
 from segjudge.evaluation_script.families.base.unit_truth import Unit, UnitTruth
 from tests.families.base.test_other_readings import CELLS, IMAGE_MAPS, draw, save
@@ -90,7 +90,7 @@ def test_of_many_units_some_are_compared() -> None:
         truth = UnitTruth("", "", {}, [Unit(str(number), 1, list) for number in range(count)])
         return [number for number in range(count) if number in UnitSamples(truth)]
 
-    assert [choose(1), choose(2), len(choose(exchanged_units._MOST)), len(choose(400))] == [[], [0, 1], 32, 16]
+    assert [choose(1), choose(2), len(choose(readings._MOST_COMPARED)), len(choose(400))] == [[], [0, 1], 32, 16]
 
 
 def test_one_unit_or_two_with_the_same_source_are_no_exchange() -> None:
