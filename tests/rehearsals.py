@@ -213,7 +213,10 @@ def omit_varying_digits(text: str) -> str:
 
 
 def waited(look: Callable[[], Any], seconds: float = 30) -> Any:
-    """Return the first non-empty result of a check, which takes a fifth of the time; a busy machine gets four times."""
+    """Return the first non-empty result of a check, within four times these seconds, since a machine may be busy.
+
+    It pauses four times as long as a check takes, but at most half a second.
+    """
     until = time.monotonic() + 4 * seconds
     while (begun := time.monotonic()) < until:
         results = look()

@@ -58,7 +58,7 @@ class VolumeKernel:
         return (count, positions, codes) if status == FINE else None
 
     def find_border(self, mask: Array, *, open_ends: bool = False, corners: bool = False) -> Optional[Array]:
-        """Return the positions of the voxels of a mask that have one of six neighbours, with corners of 26, outside it.
+        """Return the positions of a mask's border: its voxels with a neighbour outside it, of six, or 26 with corners.
 
         With open ends, the outside of the volume is no neighbour.
         """

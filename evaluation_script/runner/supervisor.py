@@ -74,7 +74,7 @@ def descendants(process: int) -> Dict[int, int]:
 
 
 def _read_state(process: str) -> bytes:
-    """Return a process's `stat`, with few calls: a watch reads those of all processes ten times a second."""
+    """Return the `stat` of a process in three calls, because a watch reads all of them ten times a second."""
     number = os.open(f"/proc/{process}/stat", os.O_RDONLY)
     try:
         return os.read(number, _STATE_BYTES)

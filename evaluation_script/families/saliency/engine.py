@@ -119,7 +119,7 @@ def _unwrap(values: Array) -> Array:
 
 
 def _are_wrapped(maps: FirstMaps) -> bool:
-    """Return whether a map has greys between, and often falls from bright to black beside a pixel."""
+    """Return whether some neighbours in a row are bright and black, but fewer than the pixels between both."""
     values = maps.prediction
     if values is None or values.ndim != 2 or values.dtype != np.uint8:
         return False
