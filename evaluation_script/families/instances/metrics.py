@@ -20,7 +20,7 @@ from ..base.reports import Report, deal_groups
 from .matching import InstanceCounts, decode_counts, merge_counts
 from .protocols import AREAS, FREQUENCIES, OCCLUSIONS, THRESHOLDS, InstanceProtocol
 from .records import NO_RECORDS, Category
-from .suspicions import SENT_AGAIN, judge_detections, judge_unchecked
+from .suspicions import ELSEWHERE, SENT_AGAIN, judge_detections, judge_unchecked, match_few
 
 if TYPE_CHECKING:
     from .cityscapes import StreetCurves
@@ -153,11 +153,14 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
             problem = f"your file: {'; '.join(warnings)}. Scoring is strict. Omit everything that is not scored."
             raise SubmissionError(problem)
         counts = self.join_parts()
-        explained = any(not line.endswith(SENT_AGAIN) for line in self.suspicions)
+        of_records = self.suspicions
+        if any(line.endswith(ELSEWHERE) for line in of_records) and not match_few(counts.truth, counts.detections):
+            of_records = [line for line in of_records if not line.endswith(ELSEWHERE)]
+        explained = any(not line.endswith(SENT_AGAIN) for line in of_records)
         judged = judge_detections(counts.truth, counts.detections, self.categories, self.protocol, explained=explained)
         warns_of_repeats = any(line.endswith(SENT_AGAIN) for line in judged)  # of all detections, not of those tried
         suspicions = [
-            *(line for line in self.suspicions if not (warns_of_repeats and line.endswith(SENT_AGAIN))),
+            *(line for line in of_records if not (warns_of_repeats and line.endswith(SENT_AGAIN))),
             *judged,
             *([] if NO_RECORDS in self.notes else judge_unchecked(counts.truth, counts.detections, self.protocol)),
         ]

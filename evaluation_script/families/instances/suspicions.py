@@ -173,9 +173,11 @@ class RecordForm:
 
     def judge_places(self, images: KnownImages, noun: str) -> List[str]:
         """Return a warning if the records seem to have wrong positions or images."""
-        if images.examples is None or not self._near:
+        if images.examples is None:
             return []
         holders, boxes = images.examples.image, images.examples.boxes
+        if not self._near:
+            return _describe_elsewhere(0, len(holders)) if noun == "keypoint" else []
         image, category, score, predicted, points = (np.concatenate(column) for column in list(zip(*self._near))[:5])
         masks = join_texts([texts for *_, texts in self._near])
         reached = _REACHED_BY_POINTS if noun == "keypoint" else _REACHED
@@ -194,7 +196,7 @@ class RecordForm:
             return rows
 
         rows = draw_boxes(np.flatnonzero(np.isin(image, holders, kind="table")))
-        right = count_found(rows, _AS_MEANT, reached)
+        near = right = count_found(rows, _AS_MEANT, reached)
         if _TIMES_AS_MANY * right <= len(holders):  # another place could be better
             draw_boxes(np.flatnonzero(~np.isin(image, holders, kind="table")))
             rows, readings = np.arange(len(image)), _PLACES
@@ -210,8 +212,11 @@ class RecordForm:
         found_count, reading = max(counts), readings[int(np.argmax(counts))]
         if found_count < max(_TIMES_AS_MANY * right, _WOULD_FIND * len(holders)):
             categories = images.categories, image[rows], category[rows], score[rows], predicted[rows]
-            return judge_points(images.examples, image, points) or judge_exchanged_categories(
-                images.examples, *categories
+            elsewhere = _describe_elsewhere(near, len(holders)) if noun == "keypoint" else []
+            return (
+                judge_points(images.examples, image, points)
+                or judge_exchanged_categories(images.examples, *categories)
+                or elsewhere
             )
         nouns = "boxes" if noun == "box" else f"{noun}s"
         tried = f"{quantity(found_count, 'instance', len(holders))} tried"
@@ -224,6 +229,10 @@ class RecordForm:
 _TWINS, _TELLING = 0.9, 8
 #: The end of the sentence on records sent twice.
 SENT_AGAIN = "another: send each once"
+#: The share of examples below which few have keypoints at their place, and that of detections and of instances up to
+#: which almost none match; the end of the sentence on them, which is true only then.
+_AT_PLACE, _FEW_MATCHED = 0.25, 0.05
+ELSEWHERE = "and almost none were matched: check image_id, and write x and y in pixels of the image that it names"
 #: The maximum number of records that are kept for comparison with examples.
 _MOST_NEAR = 10_000
 #: The share of examples that another reading must find, and the minimum ratio to those found without it.
@@ -305,6 +314,14 @@ def choose_examples(truth: InstanceTruth, protocol: InstanceProtocol) -> Optiona
     return Examples(truth.image[chosen], boxes.astype(float), category=truth.category[chosen])
 
 
+def _describe_elsewhere(near: int, count: int) -> List[str]:
+    """Return the sentence on keypoints that lie where no instance is."""
+    if near >= _AT_PLACE * count:
+        return []
+    few = f"only {quantity(near, 'instance', count)}" if near else f"none of {quantity(count, 'instance')}"
+    return [f"keypoints lie at the place of {few} tried, {ELSEWHERE}"]
+
+
 def _box_points(points: Array) -> Array:
     """Return the box around the points of each record, without those at the origin, which stand for none."""
     x, y = points[:, ::2], points[:, 1::2]
@@ -382,9 +399,10 @@ def judge_detections(
     counted = truth[truth["counted"][:, 0] > 0]
     unmatched: List[str] = []
     if not explained:
+        # Keypoints of a poor method match nobody; those elsewhere were found among the records.
         unmatched = (
             _judge_categories(truth, detections, categories)
-            or judge_matches("detection", int(counted["counted"][:, 0].sum()), 1, hits)
+            or ([] if protocol.keypoints else judge_matches("detection", int(counted["counted"][:, 0].sum()), 1, hits))
             or judge_one_class("detection", np.bincount(counted["category"]), np.bincount(detections["category"]))
         )
     return [
@@ -394,6 +412,12 @@ def judge_detections(
         *([] if explained or unmatched else _judge_one_score(detections, hits)),
         *_judge_missing(counted, detections, protocol),
     ]
+
+
+def match_few(truth: Array, detections: Array) -> bool:
+    """Return whether few detections, if there are any, match an instance, and few instances are matched."""
+    hits = int(np.count_nonzero(detections["matched"] & ~detections["ignored"] & np.uint64(1)))
+    return len(detections) > 0 and hits <= _FEW_MATCHED * min(len(detections), int(truth["counted"][:, 0].sum()))
 
 
 def judge_unchecked(truth: Array, detections: Array, protocol: InstanceProtocol) -> List[str]:

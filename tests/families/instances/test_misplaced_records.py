@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -215,3 +216,23 @@ def test_boxes_around_run_lengths_are_those_of_their_pixels() -> None:
         rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
         ends = [columns[0], rows[0], np.ptp(columns) + 1, np.ptp(rows) + 1] if len(rows) else [0] * 4
         assert box == ends
+
+
+@pytest.mark.parametrize("places", ["a quarter", "none", "noise", "right"])
+def test_keypoints_that_match_none_are_named_only_where_nobody_is(places: str, tmp_path: Path) -> None:
+    """Keypoints of a poor method match nobody either, but lie at the places of people."""
+    random = np.random.default_rng(6)
+    records = make_records("coco-keypoints", POOR["right"])
+    for record in records:
+        x, y, flags = np.array(record["keypoints"], float).reshape(-1, 3).T
+        size = np.ptp(x) * random.normal(0, 0.3, 8)
+        changes = {"a quarter": (x / 4, y / 4), "none": (x * 0, y * 0), "noise": (x + size[:4], y + size[4:])}
+        record["keypoints"] = np.stack((*changes.get(places, (x, y)), flags), axis=1).ravel().tolist()
+    truth = write_truth(tmp_path / "truth.json")
+    (tmp_path / "results.json").write_text(json.dumps(records))
+    scores = score(tmp_path / "results.json", truth, "coco-keypoints")
+    (report,) = scores.reports
+    assert (report.values["AP"] > 0.5) is (places == "right")
+    message = "keypoints lie at the place of (none|only .) of 24 instances tried, and almost none were matched: check"
+    assert any(re.search(message, line) for line in scores.warnings) is (places in {"a quarter", "none"})
+    assert not any("check the numbers of the classes" in line for line in scores.warnings)
