@@ -6,7 +6,7 @@ These follow from the counts of all units; `readings` has those that need a seco
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -145,6 +145,32 @@ def _match_codings(table: Array, total: int) -> List[Tuple[int, int]]:
     order = [index for index in np.argsort(-pixels, kind="stable").tolist() if tells[index]]
     explained = len(order) >= _FEWEST and _explains(table, rows, columns, total)
     return [(int(rows[index]), int(columns[index])) for index in order] if explained else []
+
+
+#: The minimum share of the pixels that agree if exchanged classes are corrected, and the maximum ratio of those that
+#: agree as sent.
+_CORRECTED, _AS_SENT = 0.6, 0.4
+
+
+def judge_exchanged_classes(shared: Array, true: Array, ids: Sequence[int], agree: str) -> List[str]:
+    """Return a suspicion if classes stand for each other, given the pixels of each true class, those in which it (rows)
+    agrees with each predicted one, and what this means.
+    """
+    rare = np.arange(len(true)) != int(true.argmax())  # which may have the right class all the same
+    for scope, rows in ((" outside the most frequent class", rare), ("", np.ones(len(true), bool))):
+        cells, total = np.where(rows[:, None], shared, 0), int(true[rows].sum())
+        matched_rows, columns = best_assignment(cells)
+        pixels, right = cells[matched_rows, columns], int(np.trace(cells))
+        corrected = int(pixels.sum())
+        moved = np.flatnonzero((matched_rows != columns) & (pixels >= _LEAST * total))
+        if len(moved) >= _FEWEST and right < _AS_SENT * corrected and corrected >= _CORRECTED * total:
+            moved = moved[np.argsort(-pixels[moved], kind="stable")]
+            pairs = zip(matched_rows[moved].tolist(), columns[moved].tolist())
+            examples = name_list([f"{ids[column]} for {ids[row]}" for row, column in pairs])
+            shares = f"{100 * corrected / total:.0f} % of the pixels{scope}"
+            gain = f"corrected, {shares} would {agree}, not {100 * right / total:.0f} %"
+            return [f"classes look exchanged, such as {examples}: {gain}. Write the ids of the truth"]
+    return []
 
 
 # ── matches ─────────────────────────────────────────────────────────────────

@@ -22,7 +22,13 @@ from ..base.readings import (
     read_rearranged,
     switch,
 )
-from ..base.suspicions import judge_matches, judge_one_class, judge_pixels, judge_unlabelled
+from ..base.suspicions import (
+    judge_exchanged_classes,
+    judge_matches,
+    judge_one_class,
+    judge_pixels,
+    judge_unlabelled,
+)
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile
 from ..base.units import Shapes, UnitAccumulator, UnitCounts, unit_engine
 from .counting import IOU, MATCHED, MISSED, SURPLUS, UNASSOCIATED, count, sum_confusion, union_of
@@ -159,6 +165,28 @@ def _judge_numbers(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
 _MOST_FOUND = 0.7
 
 
+#: The minimum number of images whose classes are compared by their sizes alone, and of those that show each pair of
+#: classes, with the minimum ratio of their sizes.
+_FEWEST_IMAGES, _FEWEST_OF_PAIR, _ALIKE = 8, 2, 0.7
+
+
+def _judge_classes(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
+    """Return a suspicion if classes stand for each other: by the pixels of videos, or by the sizes in images."""
+    ids = [category[0] for category in accumulator.facts["categories"]]
+    if accumulator.protocol.video:
+        shared = sum_confusion(accumulator.complete_counts(), len(ids))[:-1]
+        return judge_exchanged_classes(shared[:, :-1], shared.sum(axis=1), ids, "be right")
+    sizes = accumulator.stack("sizes").astype(np.int64)
+    if len(sizes) < _FEWEST_IMAGES:
+        return []
+    shared = np.zeros((len(ids), len(ids)), np.int64)
+    for row in np.flatnonzero(sizes[:, 0].any(axis=0)).tolist():
+        smaller, larger = (side(sizes[:, 0, row, None], sizes[:, 1]) for side in (np.minimum, np.maximum))
+        alike = np.where(smaller >= _ALIKE * larger, smaller, 0)
+        shared[row] = np.where(np.count_nonzero(alike, axis=0) >= _FEWEST_OF_PAIR, alike.sum(axis=0), 0)
+    return judge_exchanged_classes(shared, sizes[:, 0].sum(axis=0), ids, "belong to a class of about the true size")
+
+
 def _suspect(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
     """Return warnings about the segments of all units."""
     if not accumulator.protocol.windows:
@@ -170,8 +198,9 @@ def _suspect(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
     by_category = accumulator.stack("quality").sum(axis=0)[0]
     totals = by_category.sum(axis=0)
     matched, surplus, missed = (int(totals[field]) for field in (MATCHED, SURPLUS, MISSED))
-    if not accumulator.protocol.video and 2 * matched < _MOST_FOUND * (2 * matched + surplus + missed):
-        exchanged = judge_stacked_order(accumulator, "sizes")
+    if 2 * matched < _MOST_FOUND * (2 * matched + surplus + missed):
+        exchanged = [] if accumulator.protocol.video else judge_stacked_order(accumulator, "sizes")
+        exchanged = exchanged or _judge_classes(accumulator)
         if exchanged:
             return exchanged
     unmatched = judge_matches("segment", matched + missed, matched + surplus, matched)
