@@ -464,6 +464,8 @@ ReadingScores = Dict[str, Tuple[float, float]]
 _EVERY, _MOST_UNITS, _FEW_UNITS = 3, 16, 4
 #: The maximum number of few units that must all score more.
 _MOST_UNANIMOUS = 3
+#: The minimum score of another order of frames in one of several videos.
+_CERTAIN = 0.95
 
 
 def choose_units(count: int) -> FrozenSet[int]:
@@ -544,6 +546,9 @@ def judge_readings(
         if reading.few and sum(after <= before for before, after in scores) > (len(scores) > _MOST_UNANIMOUS):
             continue
         before, after = (math.fsum(column) / len(scores) for column in zip(*scores))
+        # The objects of one video may by chance be displaced in the direction in which they move.
+        if reading.compares_frames and len(scores) == 1 < count and after < _CERTAIN:
+            continue
         if after > max(best[0], reading.times * before) and after >= reading.least:
             scope = f"(tried on {quantity(len(scores), reading.noun, count)})"
             gain = describe_gain(reading.metric or metric, before, after)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from segjudge import score
-from segjudge.evaluation_script.families.base.frame_order import FrameSamples, compare_orders
+from segjudge.evaluation_script.families.base.frame_order import FrameSamples, compare_orders, read_orders
+from segjudge.evaluation_script.families.base.readings import judge_readings
 from segjudge.evaluation_script.masks.run_lengths import compress
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.masks.run_lengths import runs_of_mask
@@ -137,3 +138,12 @@ def test_a_video_of_too_many_masks_is_not_compared() -> None:
     samples = FrameSamples()
     samples.add_masks(masks, masks, (30, 30))
     assert samples.compare() == {}
+
+
+@pytest.mark.parametrize(("scores", "videos", "named"), [
+    ([(0.06, 0.94)], 3, False), ([(0.0, 1.0)], 3, True), ([(0.06, 0.94)], 1, True), ([(0.06, 0.94)] * 2, 6, True),
+])  # fmt: skip
+def test_one_of_several_videos_must_be_sure(scores: list[tuple[float, float]], videos: int, named: bool) -> None:
+    """Objects of one video may be displaced in the direction in which they move."""
+    units = [{"after": pair} for pair in scores]
+    assert bool(judge_readings(units, videos, read_orders("sequence"), "STQ")) is named
