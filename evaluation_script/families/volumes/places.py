@@ -39,13 +39,20 @@ class Places:
         z, y = np.divmod(rows, rows.dtype.type(self.shape[1]))
         return z, y, x
 
+    def find_planes(self, planes: slice) -> slice:
+        """Return where the places of some planes begin and end in the list."""
+        plane, kind = self.shape[1] * self.shape[2], np.int64
+        if len(self) and plane * planes.stop < 1 << 31:
+            kind = self.positions.dtype.type  # of another type, numpy would copy all positions
+        ends = np.array([plane * planes.start, plane * planes.stop], kind)
+        return slice(*np.searchsorted(self.positions, ends).tolist())
+
     def within(self, box: Box) -> Places:
         """Return the places in a box."""
-        plane = self.shape[1] * self.shape[2]
-        start, stop = np.searchsorted(self.positions, [plane * box[0].start, plane * box[0].stop]).tolist()
+        listed = self.find_planes(box[0])
         inside: Array = np.zeros(len(self), bool)
-        for chunk in cut_list(stop - start):
-            places = slice(start + chunk.start, min(start + chunk.stop, stop))
+        for chunk in cut_list(listed.stop - listed.start):
+            places = slice(listed.start + chunk.start, min(listed.start + chunk.stop, listed.stop))
             _, y, x = self.locate(places)
             inside[places] = (y >= box[1].start) & (y < box[1].stop) & (x >= box[2].start) & (x < box[2].stop)
         return self.choose(inside)

@@ -295,13 +295,32 @@ def flag_near(surfaces: Tuple[Places, Places], spacing: Spacing, tolerance: floa
         limit = float(np.nextafter(limit, -np.inf))
     while math.sqrt(limit) <= tolerance:
         limit = float(np.nextafter(limit, np.inf))
-    near = []
-    for side, other_side in (surfaces, surfaces[::-1]):
-        flags = kernel.flag_near(side.positions, other_side.positions, side.shape, spacing, limit)
-        if flags is None:
+    flags: List[Array] = [np.zeros(len(side), bool) for side in surfaces]
+    planes = _find_near_planes(surfaces, spacing[2], tolerance)
+    if planes.start >= planes.stop:
+        return flags
+    spans = [side.find_planes(planes) for side in surfaces]
+    if sum(span.stop - span.start for span in spans) > sum(map(len, surfaces)) // 2:  # not worth copies
+        planes, spans = slice(0, surfaces[0].shape[0]), [slice(0, len(side)) for side in surfaces]
+    shape = planes.stop - planes.start, *surfaces[0].shape[1:]
+    start = planes.start * shape[1] * shape[2]
+    positions = [side.positions[span] - start if start else side.positions[span] for side, span in zip(surfaces, spans)]
+    for index, span in enumerate(spans):
+        near = kernel.flag_near(positions[index], positions[1 - index], shape, spacing, limit)
+        if near is None:
             return None
-        near.append(flags)
-    return near
+        flags[index][span] = near
+    return flags
+
+
+def _find_near_planes(surfaces: Tuple[Places, Places], step: float, tolerance: float) -> slice:
+    """Return the planes in which a surface may be at most this far from the other; none if one has no place."""
+    if not all(map(len, surfaces)):
+        return slice(0, 0)
+    depth, height, width = surfaces[0].shape
+    starts, ends = ([int(side.positions[at]) // (height * width) for side in surfaces] for at in (0, -1))
+    reach = int(min(tolerance / step, depth)) + 1
+    return slice(max(0, max(starts) - reach), min(depth, min(ends) + 1 + reach))
 
 
 def _distance_at(side: Surface, percent: float) -> float:
