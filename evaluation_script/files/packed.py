@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import re
-import shutil
+import stat
 import struct
 import zipfile
 import zlib
@@ -76,7 +76,7 @@ def replace_file(path: str) -> Iterator[str]:
     try:
         yield partial
         with suppress(OSError):
-            shutil.copymode(target, partial)
+            os.chmod(partial, stat.S_IMODE(os.stat(target).st_mode))
         os.replace(partial, target)
     except BaseException as error:
         with suppress(OSError):

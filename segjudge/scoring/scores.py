@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -454,12 +453,14 @@ def cases_of(report: Report) -> dict[str, Any] | None:
 
 def _groups_of(reports: Iterable[Report]) -> dict[str, dict[str, object]]:
     """Return, by split, the metrics per group, if not means over objects, and the column that identifies cases."""
+    from segjudge.evaluation_script.scoring.provenance import digest_text
+
     groups: dict[str, dict[str, object]] = {}
     for report in reports:
         cases = cases_of(report)
         if cases is not None:
             values = {metric: sums.tolist() for metric, (sums, _) in report.sums(()).items()}
-            digest = hashlib.sha256(json.dumps(cases, sort_keys=True).encode()).hexdigest()
+            digest = digest_text(json.dumps(cases, sort_keys=True).encode())
             groups[report.split] = {"cases": digest, "values": values}
     return groups
 
