@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List
+from typing import Any, List, Sequence, Tuple
 
 import numpy as np
 
@@ -31,6 +31,11 @@ def judge_exchanged_categories(
         reached = within[_overlap(boxes[within], box) >= _REACHED]
         if len(reached):
             pairs.append((int(true), int(category[reached[np.argmax(score[reached])]])))
+    return judge_pairs(ids, pairs)
+
+
+def judge_pairs(ids: Array, pairs: Sequence[Tuple[int, int]]) -> List[str]:
+    """Return the same warning, given the true category of each instance that a record reaches, and the record's."""
     if len(pairs) < _FEWEST:
         return []
     true, predicted = np.array(pairs).T

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from math import gcd
-from typing import TYPE_CHECKING, Callable, Dict, FrozenSet, Iterable, List, Tuple
+from typing import TYPE_CHECKING, Callable, Dict, FrozenSet, Iterable, List, Optional, Tuple
 
 import numpy as np
 
@@ -13,15 +13,15 @@ from ...masks.backend import backend
 from ...masks.run_lengths import MaskTexts, runs_of
 from ...masks.stack import Array
 from ..base.frame_order import REVERSED, REVERSED_SLIP, compare_orders, is_telling
-from ..base.readings import ENCODE_COLUMNS, choose_few, choose_units, describe_neighbour
+from ..base.readings import ENCODE_COLUMNS, describe_neighbour, spread_evenly
 from .records import Examples, KnownImages
 
 if TYPE_CHECKING:
     from .truth import InstanceTruth
 
-#: The maximum number of instances of a video that are examined, of records compared with each, and of samples of a
-#: frame.
-_MOST_INSTANCES, _MOST_RECORDS, _SAMPLES = 3, 6, 144
+#: The maximum number of videos that are examined, of instances of each, of records compared with each, and of samples
+#: of a frame.
+_MOST_VIDEOS, _MOST_INSTANCES, _MOST_RECORDS, _SAMPLES = 8, 3, 6, 144
 #: The characters from which a mask is painted, which then takes less time than to read its runs, and the maximum
 #: number of pixels that are painted.
 _LONG_TEXT, _MOST_PAINTED = 1 << 16, 1 << 26
@@ -29,8 +29,9 @@ _LONG_TEXT, _MOST_PAINTED = 1 << 16, 1 << 26
 _MOST_PAINTED_TEXT, _MOST_TEXT = 1 << 21, 1 << 18
 #: The minimum IoU, in the best order, of the record of an instance, and the IoU above which no other record is tried.
 _FITTING, _BEST = 0.5, 0.8
-#: The minimum number of instances that another order explains, and their minimum share in each video.
-_FEWEST, _MOST = 2, 0.6
+#: The minimum number of instances that another order explains, and the reverse one if it does not in each video; their
+#: minimum share.
+_FEWEST, _FEWEST_REVERSED, _MOST = 2, 4, 0.6
 _ORDERS = {
     **{side: (describe_neighbour("each mask", "frame", side), "in that frame") for side in ("before", "after")},
     REVERSED: (REVERSED_SLIP, "in reverse order"),
@@ -39,7 +40,7 @@ _ORDERS = {
 
 def choose_videos(count: int) -> FrozenSet[int]:
     """Return the indices of the videos to examine, evenly spread."""
-    return choose_few(choose_units(count))
+    return frozenset(spread_evenly(min(_MOST_VIDEOS, count), count))
 
 
 def choose_tubes(truth: InstanceTruth) -> Examples:
@@ -55,7 +56,7 @@ def choose_tubes(truth: InstanceTruth) -> Examples:
 
 
 #: Draws samples of a mask, given their places.
-_Painter = Callable[[Array], Array]
+Painter = Callable[[Array], Array]
 #: The categories and masks of a video's instances or records.
 Tubes = Tuple[Array, MaskTexts]
 
@@ -67,24 +68,24 @@ def _count_orders(truth: Tubes, records: Tubes, scores: Array, size: Tuple[int, 
     """
     counts: Array = np.zeros(1 + len(_ORDERS), np.int64)
     pixels = size[0] * size[1]
-    painters: Dict[int, _Painter] = {}
+    painters: Dict[int, Painter] = {}
     for index, category in enumerate(truth[0].tolist()):
-        alike = _choose_records(records, scores, category, pixels)
+        alike = choose_records(records, scores, category, pixels)
         if not len(alike):
             continue
         ends = np.cumsum(runs_of(truth[1][index], pixels))
-        places = _choose_samples(ends, size[0], pixels // frames, frames)
+        places = choose_samples(ends, size[0], pixels // frames, frames)
         if not len(places):
             continue
-        labels = _draw_samples(ends, places)
+        labels = draw_samples(ends, places)
         best, best_labels = _FITTING, None
         for record in alike.tolist():
             if record not in painters:
-                painters[record] = _load_painter(records[1][record], pixels)
+                painters[record] = load_painter(records[1][record], pixels)
             drawn = painters[record](places)
-            overlap = max(_overlap(*sides) for sides in _pair_frames(labels, drawn))
-            if overlap >= best:
-                best, best_labels = overlap, drawn
+            share = max(overlap(*sides) for sides in _pair_frames(labels, drawn))
+            if share >= best:
+                best, best_labels = share, drawn
             if best >= _BEST:
                 break
         if best_labels is not None and is_telling(labels, best_labels):
@@ -110,31 +111,34 @@ def _explains(counts: Array) -> bool:
 
 
 def judge_orders(counts_of_videos: Iterable[Array]) -> List[str]:
-    """Return a warning if another order of frames explains the masks in each video."""
+    """Return a warning if another order of frames explains the masks in each video, or the reverse one in most."""
     total: Array = np.zeros(1 + len(_ORDERS), np.int64)
+    of_each = True
     for counts in counts_of_videos:
         total += counts
-        if not _explains(counts) or not _explains(total):
+        of_each &= _explains(counts)
+        if not _explains(total):
             return []
     tried, *explained = total.tolist()
     maximum = max(explained)
-    if maximum < _FEWEST:
+    # Results of a method that lags fit a neighbouring frame in some videos, but seldom the reverse order.
+    if maximum < (_FEWEST if of_each else _FEWEST_REVERSED) or not (of_each or maximum == explained[-1]):
         return []
     slip, scope = list(_ORDERS.values())[explained.index(maximum)]
     line = f"{slip}: {quantity(maximum, 'instance', tried)} tried fit the truth better {scope}"
     return [f"{line}. Write one mask for each frame, in the order of the video's frames"]
 
 
-def _choose_records(records: Tubes, scores: Array, category: int, pixels: int) -> Array:
-    """Return the records of a category with the highest scores, as many as are read quickly."""
-    alike: Array = np.flatnonzero(records[0] == category)
+def choose_records(records: Tubes, scores: Array, category: Optional[int], pixels: int) -> Array:
+    """Return the records of a category, or of any, with the highest scores, as many as are read quickly."""
+    alike: Array = np.flatnonzero(records[0] >= 0 if category is None else records[0] == category)
     alike = alike[np.argsort(-scores[alike], kind="stable")[:_MOST_RECORDS]]
     lengths = np.cumsum((records[1].stops - records[1].starts)[alike])
     limit = _MOST_PAINTED_TEXT if pixels <= _MOST_PAINTED else _MOST_TEXT
     return alike[: np.searchsorted(lengths, limit, side="right")]
 
 
-def _choose_samples(ends: Array, height: int, area: int, frames: int) -> Array:
+def choose_samples(ends: Array, height: int, area: int, frames: int) -> Array:
     """Return places (frames, samples) in the box around an instance of all frames, given the ends of its runs."""
     borders = ends[:-1] % area
     if len(borders) < 2:
@@ -150,17 +154,18 @@ def _choose_samples(ends: Array, height: int, area: int, frames: int) -> Array:
     return np.arange(frames)[:, None] * area + places
 
 
-def _load_painter(text: str, pixels: int) -> _Painter:
+def load_painter(text: str, pixels: int) -> Painter:
     """Return a function that draws samples of a mask at their places."""
     if len(text) >= _LONG_TEXT and pixels <= _MOST_PAINTED:
         painted = backend().paint_masks([text], np.ones(1, np.uint8), pixels)
         if painted is not None:
             packed = np.packbits(painted, bitorder="little")
             return lambda places: packed[places >> 3] >> (places & 7) & 1
-    return partial(_draw_samples, np.cumsum(runs_of(text, pixels)))
+    return partial(draw_samples, np.cumsum(runs_of(text, pixels)))
 
 
-def _draw_samples(ends: Array, places: Array) -> Array:
+def draw_samples(ends: Array, places: Array) -> Array:
+    """Return the samples of a mask at their places, given the ends of its runs."""
     drawn: Array = np.searchsorted(ends, places.reshape(-1), side="right").reshape(places.shape) % 2
     return drawn
 
@@ -171,7 +176,8 @@ def _pair_frames(truth: Array, predicted: Array) -> List[Tuple[Array, Array]]:
     ]  # fmt: skip
 
 
-def _overlap(truth: Array, predicted: Array) -> float:
+def overlap(truth: Array, predicted: Array) -> float:
+    """Return the IoU of samples."""
     return int(np.count_nonzero(truth & predicted)) / max(1, int(np.count_nonzero(truth | predicted)))
 
 
@@ -227,20 +233,20 @@ def _count_places(truth: Tubes, records: Tubes, scores: Array, size: Tuple[int, 
     height, width, frames = size
     area, counts = height * width, np.zeros(1 + len(_PLACES), np.int64)  # type: int, Array
     for index, category in enumerate(truth[0].tolist()):
-        alike = _choose_records(records, scores, category, area * frames)
+        alike = choose_records(records, scores, category, area * frames)
         if not len(alike):
             continue
         ends = np.cumsum(runs_of(truth[1][index], area * frames))
-        places = _choose_samples(ends, height, area, frames)
+        places = choose_samples(ends, height, area, frames)
         if not len(places):
             continue
-        labels, (column, row) = _draw_samples(ends, places), np.divmod(places % area, height)
+        labels, (column, row) = draw_samples(ends, places), np.divmod(places % area, height)
         starts = places - places % area
         by_order = [places, *(starts + order(row, column, height, width) for *_, order in _PLACES)]
         best: Array = np.zeros(len(by_order))
         for record in alike.tolist():
-            draw = _load_painter(records[1][record], area * frames)
-            best = np.maximum(best, [_overlap(labels, draw(order)) for order in by_order])
+            draw = load_painter(records[1][record], area * frames)
+            best = np.maximum(best, [overlap(labels, draw(order)) for order in by_order])
             if best[0] >= _FITTING:
                 break
         counts += best >= _FITTING

@@ -155,10 +155,11 @@ class RecordForm:
         return [f"{have} of {SENT_AGAIN}"]
 
     def judge_orders(self, images: KnownImages) -> List[str]:
-        """Return a warning if the records of videos seem to have another order of frames or pixels."""
+        """Return a warning if records of videos seem exchanged, or to have another order of frames or pixels."""
         if images.examples is None or not self._tubes:
             return []
-        from .orders import count_orders_in, judge_orders, judge_pixel_orders  # for videos alone
+        from .exchanged_tubes import judge_exchanged_tubes  # for videos alone
+        from .orders import count_orders_in, judge_orders, judge_pixel_orders
 
         image, category, score = (np.concatenate(columns) for columns in list(zip(*self._tubes))[:3])
         tubes = join_texts([texts for *_, texts in self._tubes])
@@ -169,7 +170,7 @@ class RecordForm:
 
         videos = dict.fromkeys(images.examples.image.tolist())
         in_order = judge_orders(count_orders_in(images, video, *take_video(video)) for video in videos)
-        return in_order or judge_pixel_orders(images, take_video)
+        return in_order or judge_pixel_orders(images, take_video) or judge_exchanged_tubes(images, take_video)
 
     def judge_places(self, images: KnownImages, noun: str) -> List[str]:
         """Return a warning if the records seem to have wrong positions or images."""

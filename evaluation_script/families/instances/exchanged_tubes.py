@@ -1,0 +1,111 @@
+"""Suspicions about records of videos that lie where instances are: of another category, or in another video."""
+
+from __future__ import annotations
+
+from typing import Callable, Dict, Iterator, List, Optional, Tuple
+
+import numpy as np
+
+from ...files import name_list
+from ...masks.run_lengths import MaskTexts, runs_of
+from ...masks.stack import Array
+from ...values.arithmetic import mean
+from ..base.readings import find_fit
+from .category_suspicions import judge_pairs
+from .orders import Painter, Tubes, choose_records, choose_samples, draw_samples, load_painter, overlap
+from .records import KnownImages
+
+#: The minimum IoU of the record of an instance.
+_REACHED = 0.5
+#: The mean IoU of the instances of a video with their best records below which those of other videos are tried, the
+#: minimum with those of one, the minimum ratio of both, and the minimum with a single video's.
+_LOW, _FITTING, _TIMES, _CERTAIN = 0.25, 0.5, 3.0, 0.75
+
+
+class _Comparison:
+    """The examples of the truth and the records of their videos, of any category."""
+
+    def __init__(
+        self, shapes: Array, examples: Tuple[Array, Array, MaskTexts], take_video: Callable[[int], Tuple[Tubes, Array]]
+    ) -> None:
+        self._shapes, self._take_video = shapes, take_video
+        self._video, self._category, self._tubes = examples
+        #: What draws a record, by its video and its number there.
+        self._painters: Dict[Tuple[int, int], Painter] = {}
+
+    def list_alike(self, video: int, videos: List[int]) -> List[int]:
+        """Return the other videos whose frames have the size and number of a video's."""
+        shape = self._shapes[video].tolist()
+        return [number for number in videos if number != video and self._shapes[number].tolist() == shape]
+
+    def reaches(self, video: int) -> bool:
+        """Return whether a record of its category lies where the largest instance of a video is."""
+        index = int(np.flatnonzero(self._video == video)[0])
+        return any(fit >= _REACHED for _, fit in self._overlap(index, video, int(self._category[index])))
+
+    def compare(self, video: int, source: int) -> List[Tuple[int, int, float]]:
+        """Return the category of each instance of a video, that of the best record of another, and their IoU."""
+        results = []
+        for index in np.flatnonzero(self._video == video).tolist():
+            category, best = max(self._overlap(index, source), key=lambda fit: fit[1], default=(-1, 0.0))
+            results.append((int(self._category[index]), category, best))
+        return results
+
+    def _overlap(self, index: int, source: int, category: Optional[int] = None) -> Iterator[Tuple[int, float]]:
+        """Yield the categories of a video's records with the highest scores, and their IoU with an instance."""
+        height, width, frames = self._shapes[source].tolist()
+        pixels = height * width
+        ends = np.cumsum(runs_of(self._tubes[index], pixels))
+        places = choose_samples(ends, height, pixels // frames, frames)
+        if not places.size:
+            return
+        labels, (records, scores) = draw_samples(ends, places), self._take_video(source)
+        for row in choose_records(records, scores, category, pixels).tolist():
+            if (source, row) not in self._painters:
+                self._painters[source, row] = load_painter(records[1][row], pixels)
+            yield int(records[0][row]), overlap(labels, self._painters[source, row](places))
+
+
+def judge_exchanged_tubes(images: KnownImages, take_video: Callable[[int], Tuple[Tubes, Array]]) -> List[str]:
+    """Return a warning if records have categories or videos that are exchanged for each other; `take_video` returns a
+    video's records and scores.
+    """
+    examples = images.examples
+    if examples is None or examples.tubes is None or images.frames is None:
+        return []
+    shapes = np.column_stack((images.sizes, images.frames))
+    comparison = _Comparison(shapes, (examples.image, examples.category, examples.tubes), take_video)
+    videos = list(dict.fromkeys(examples.image.tolist()))
+    doubtful = [video for video in videos if not comparison.reaches(video)]
+    if 2 * len(doubtful) >= len(videos):
+        fits = {video: comparison.compare(video, video) for video in videos}
+        pairs = [(true, category) for its in fits.values() for true, category, fit in its if fit >= _REACHED]
+        lines = judge_pairs(images.categories, pairs)
+        if lines:
+            return lines
+    return _judge_videos(images.ids, comparison, videos, doubtful)
+
+
+def _judge_videos(ids: Array, comparison: _Comparison, videos: List[int], doubtful: List[int]) -> List[str]:
+    """Return a warning if the records of videos fit the truths of others, each of its own."""
+    moved: List[Tuple[int, int, float, float]] = []
+    for video in doubtful:
+        before = _average(comparison.compare(video, video))
+        if before < _LOW:
+            alike = comparison.list_alike(video, videos)
+            shares = {number: _average(comparison.compare(video, number)) for number in alike}
+            source = find_fit(shares, max(_FITTING, _TIMES * before))
+            if source is not None:
+                moved.append((video, source, before, shares[source]))
+    if not moved or len({source for _, source, *_ in moved}) < len(moved):
+        return []
+    before, after = (mean(np.array(column)) for column in list(zip(*moved))[2:])
+    if len(moved) == 1 and after < _CERTAIN:
+        return []  # one object of a video may by chance lie where one of another does
+    pairs = name_list([f"those of {ids[source]} fit {ids[video]}" for video, source, *_ in moved])
+    gain = f"corrected, the IoU of the instances tried would be {after:.2f} instead of {before:.2f}"
+    return [f"records look exchanged among videos, {pairs}: {gain}. Check video_id"]
+
+
+def _average(fits: List[Tuple[int, int, float]]) -> float:
+    return mean(np.array([fit for *_, fit in fits])) if fits else 0.0
