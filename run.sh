@@ -32,7 +32,7 @@ call() {
 enter() { call segjudge.set_up.main "$@"; }
 # help ARGUMENT… prints the help of a command, which needs no environment.
 help() {
-    exec "$python" -I -B -c 'import sys; sys.path.append(sys.argv.pop(1)); from segjudge.cli import main; sys.exit(main())' "$HERE" "$@"
+    exec "$python" -I -B -c 'import sys; sys.path.append(sys.argv.pop(1)); from segjudge.__main__ import main; sys.exit(main())' "$HERE" "$@"
 }
 
 [ "${1:-}" != help ] || help "$@"

@@ -276,6 +276,26 @@ def test_a_process_that_was_ended_while_it_scored_is_a_sentence(
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(
+    ("module", "code", "line"),
+    [("segjudge.system.bytecode", -signal.SIGINT, ""), ("segjudge.cli", 128 + signal.SIGINT, "segjudge: stopped\n")],
+)
+def test_an_interrupt_during_the_imports_shows_no_traceback(module: str, code: int, line: str) -> None:
+    program = f"""
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+from segjudge.__main__ import main
+print("imported")
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert (run.returncode, run.stdout, run.stderr) == (code, "", line)
+
+
 def test_a_limit_on_files_breaks_no_module_for_the_next_start(tmp_path: Path) -> None:
     prefix = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path)}
     prefix.pop("PYTHONDONTWRITEBYTECODE", None)
