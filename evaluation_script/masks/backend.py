@@ -46,6 +46,9 @@ _MOST_KEPT = 32
 #: The maximum number of characters of masks decoded together.
 _MOST_TOGETHER = 1 << 18
 #: The pair of the first and the second of two masks.
+#: A label for the pixels of one mask, and the number of an image's pixels that are written in the time in which numpy
+#: decodes a character.
+_ANY_LABEL, _PIXELS_PER_CHARACTER = np.ones(1, np.uint8), 200
 _TWO_MASKS = Pairs(np.array([0]), np.array([1]), np.array([0, 1]))
 
 
@@ -235,6 +238,15 @@ class NumpyBackend:
         if rle.check_in_batches(texts, np.full(len(texts), pixels)).fault.any():
             return None
         return rle.paint(texts, labels, pixels)
+
+    def draw_masks(self, texts: List[str], places: List[Array], pixels: int) -> List[Array]:
+        """Return for each list of places in an image whether each checked, non-empty mask (rows) covers each place."""
+        edges = rle.edges_of(texts)
+        return [rle.draw_masks(edges, listed, pixels) for listed in places]
+
+    def rearrange_mask(self, text: str, size: Size, change: Callable[[Array], Array]) -> str:
+        """Return the mask whose pixels (height, width) are changed."""
+        return rle.rearrange(text, size, change)
 
     def encode_mask(self, labels: Array) -> Tuple[str, int]:
         """Return the run lengths of all non-zero pixels of an image, and their number."""
@@ -475,6 +487,21 @@ class CompiledBackend(NumpyBackend):
         limit = rle.length_limit(pixels)
         fits = all(len(text) <= limit and text.isascii() for text in texts)
         return self.kernel.paint(texts, labels, pixels) if fits else None
+
+    def draw_masks(self, texts: List[str], places: List[Array], pixels: int) -> List[Array]:
+        # Short texts take less time than an image of pixels.
+        if sum(map(len, texts)) * _PIXELS_PER_CHARACTER > len(texts) * pixels:
+            images = (self.kernel.paint([text], _ANY_LABEL, pixels) for text in texts)
+            rows = [None if image is None else [image[listed] > 0 for listed in places] for image in images]
+            if None not in rows:
+                return [np.stack(column) for column in zip(*rows)]
+        return super().draw_masks(texts, places, pixels)
+
+    def rearrange_mask(self, text: str, size: Size, change: Callable[[Array], Array]) -> str:
+        pixels = self.paint_masks([text], _ANY_LABEL, size[0] * size[1])
+        if pixels is None:
+            return super().rearrange_mask(text, size, change)
+        return self.encode_mask(np.ascontiguousarray(change(pixels.reshape(size[::-1]).T)))[0]
 
     def encode_mask(self, labels: Array) -> Tuple[str, int]:
         return self.kernel.encode(labels) or super().encode_mask(labels)

@@ -478,11 +478,6 @@ def boxes_of(texts: List[str], sizes: Array) -> Array:
     return boxes
 
 
-def turn(text: str, size: Size) -> str:
-    """Return the mask of row-wise runs in COCO's column-wise order."""
-    return rearrange(text, size, turn_pixels)
-
-
 def turn_pixels(pixels: Array) -> Array:
     """Return pixels (height, width) that were read column by column, though they were written row by row."""
     return pixels.T.reshape(pixels.shape)

@@ -1577,6 +1577,25 @@ def test_what_two_masks_share_is_what_their_pixels_share(counting: NumpyBackend)
         assert shared == (first & second).sum()
 
 
+@pytest.mark.parametrize("block", [1, 3, 40], ids=["long texts", "texts", "short texts"])
+def test_masks_are_drawn_and_rearranged_as_their_pixels(block: int, switch: Any) -> None:
+    generator, size = np.random.default_rng(8), (90, 130)
+    coarse = generator.random((5, 1 + size[0] // block, 1 + size[1] // block)) < 0.4
+    pixels = np.kron(coarse, np.ones((1, block, block), bool))[:, : size[0], : size[1]]
+    pixels[3], pixels[4] = False, True
+    texts = [run_length_text(mask) for mask in pixels]
+    places = [generator.integers(0, pixels[0].size, length) for length in (50, 7)]
+    changes = [np.logical_not, rle.turn_pixels, lambda mask: mask[::-1], lambda mask: mask[:, ::-1]]
+
+    for drawn in switch(lambda: backend().draw_masks(texts, places, pixels[0].size)):
+        for covers, listed in zip(drawn, places):
+            assert (covers == [mask.T.reshape(-1)[listed] for mask in pixels]).all()
+    for rearranged in switch(
+        lambda: [[backend().rearrange_mask(text, size, change) for change in changes] for text in texts]
+    ):
+        assert rearranged == [[run_length_text(change(mask)) for change in changes] for mask in pixels]
+
+
 @pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.uint32])
 def test_labels_of_all_unsigned_types_are_counted_as_numpy_counts_them(kind: Any, switch: Any) -> None:
     generator = np.random.default_rng(6)

@@ -11,7 +11,7 @@ from typing import Callable, List, Sequence, Tuple
 import numpy as np
 
 from ...masks.backend import backend
-from ...masks.run_lengths import draw_masks, edges_of, pack_texts
+from ...masks.run_lengths import pack_texts
 from ...masks.stack import Array, Size
 from ...values.arithmetic import mean
 
@@ -32,11 +32,10 @@ def measure_agreement(
     height, width = size
     #: The position of each pixel in run lengths.
     positions = np.arange(height * width).reshape(width, height).T
-    objects = draw_masks(edges_of(texts), positions[rows][:, columns].reshape(-1), height * width)
-    are_comparable = _compare_labels(truth, predicted)
-    agreements, edges = [], edges_of(predicted_texts)
-    for change in changes:
-        masks = draw_masks(edges, change(positions)[rows][:, columns].reshape(-1), height * width)
+    places = [change(positions)[rows][:, columns].reshape(-1) for change in changes]
+    (objects,) = backend().draw_masks(texts, [positions[rows][:, columns].reshape(-1)], height * width)
+    are_comparable, agreements = _compare_labels(truth, predicted), []
+    for masks in backend().draw_masks(predicted_texts, places, height * width):
         ious = _find_closest(objects, masks, are_comparable)
         agreements.append(mean(ious) if ious else 0.0)
     return agreements

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...masks.backend import backend
 from ...masks.overlaps import LabelMap
-from ...masks.run_lengths import draw_masks, edges_of, pack_texts
+from ...masks.run_lengths import pack_texts
 from ...masks.stack import Array, Size
 from .readings import Reading, list_neighbours, switch
 
@@ -134,7 +134,7 @@ def _choose_ends(masks: List[int]) -> List[int]:
 def _draw_samples(texts: List[str], places: Array, pixels: int) -> Array:
     """Return whether any mask of a frame covers each place, as a row."""
     texts = [text for text in texts if text]
-    covers: Array = draw_masks(edges_of(texts), places, pixels)
+    (covers,) = backend().draw_masks(texts, [places], pixels)
     return np.asarray(covers.any(axis=0), np.int64)
 
 

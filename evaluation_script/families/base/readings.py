@@ -431,13 +431,18 @@ def describe_neighbour(subject: str, noun: str, side: str) -> str:
     return f"{subject} looks as if it belonged to the {noun} {side} its own"
 
 
+def rearrange_mask(text: str, size: Size, change: Callable[[Array], Array]) -> str:
+    """Return the run lengths of the mask whose pixels (height, width) are changed."""
+    return backend().rearrange_mask(text, size, change)
+
+
 def read_rewritten(noun: str) -> List[Reading]:
     """Return the readings of run lengths that are rewritten by the submission's `rewrite`."""
 
     def open_changed(change: Callable[[Array], Array], submission: Any) -> Any:
-        return switch("rewrite", value=partial(run_lengths.rearrange, change=change))(submission)
+        return switch("rewrite", value=partial(rearrange_mask, change=change))(submission)
 
-    turned = read_turned(noun, switch("rewrite", value=run_lengths.turn))
+    turned = read_turned(noun, partial(open_changed, run_lengths.turn_pixels))
     return [turned, *list_rearrangements(noun, open_changed)]
 
 

@@ -97,10 +97,10 @@ class ReferringSubmission(UnitSubmission):
         number = self._numbers[sample]
         text, area = self._masks[number], int(self._area[number])
         if self.inverts_masks:
-            text, area = rle.invert(text, size[0] * size[1]), size[0] * size[1] - area
+            text, area = backend().rearrange_mask(text, size, np.logical_not), size[0] * size[1] - area
         if self.rewrite and not self._fits_another(sample, size) and not self._is_contradicted(self.rewrite):
             text = self.rewrite(text, size)
-            area = sum(rle.runs_of(text, size[0] * size[1])[1::2])
+            area = int(backend().check_masks([text], np.array([size[0] * size[1]])).area[0])
         return _Answer(text, area, bool(self._is_withdrawn[number]))
 
     def _list_nearby(self, sample: str, distance: int, size: Tuple[int, ...]) -> List[int]:
@@ -114,11 +114,11 @@ class ReferringSubmission(UnitSubmission):
         ((target, area, _),) = self.truth.units[number].load()[0].rows
         return target, int(area)
 
-    def _measure_iou(self, target: Tuple[str, int], answer: int, text: str = "") -> float:
-        """Return the IoU of a target with an answer, whose run lengths may be rewritten."""
+    def _measure_iou(self, target: Tuple[str, int], answer: int, text: str = "", least: float = 0.0) -> float:
+        """Return the IoU of a target with an answer, whose run lengths may be rewritten; 0 where it must be less."""
         true_text, true_area = target
         area = int(self._area[answer])
-        if not area or not true_area:
+        if not area or not true_area or min(area, true_area) < least * max(area, true_area):
             return 0.0
         shared: int = backend().count_shared_pixels(text or self._masks[answer], true_text)
         return shared / (area + true_area - shared)
@@ -129,7 +129,7 @@ class ReferringSubmission(UnitSubmission):
             position, answer = self.truth.item_names.index(sample), self._numbers[sample]
             nearby = [number for number in self._list_nearby(sample, _FAR, tuple(size)) if number != position]
             self._confused[sample] = any(
-                self._measure_iou(self._load_target(number), answer) >= _FITTING for number in nearby
+                self._measure_iou(self._load_target(number), answer, least=_FITTING) >= _FITTING for number in nearby
             )
         return self._confused[sample]
 
@@ -168,7 +168,7 @@ class ReferringSubmission(UnitSubmission):
         answers = [self._numbers[self.truth.item_names[source]] for source in sources]
         for row, number in enumerate(samples):
             target = self._load_target(number)
-            overlaps[row] = [self._measure_iou(target, answer) for answer in answers]
+            overlaps[row] = [self._measure_iou(target, answer, least=_FITTING) for answer in answers]
         rows, columns = best_assignment(overlaps)
         fits = overlaps[rows, columns] >= _FITTING
         return rows[fits].tolist(), columns[fits].tolist()

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from segjudge import score
+from segjudge.evaluation_script.families.base import readings
 from segjudge.evaluation_script.families.tracking import counting
 from segjudge.evaluation_script.masks import run_lengths as rle
 
@@ -77,13 +78,13 @@ def write_burst(path: Path, rewritten: Callable[[str], str], tracks: int = 3) ->
 def rewritten_texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the masks that a count rewrites."""
     texts: list[str] = []
-    rearrange = rle.rearrange
+    rearrange = readings.rearrange_mask
 
     def note(text: str, size: tuple[int, int], change: Change) -> str:
         texts.append(text)
         return rearrange(text, size, change)
 
-    monkeypatch.setattr(rle, "rearrange", note)
+    monkeypatch.setattr(readings, "rearrange_mask", note)
     return texts
 
 
