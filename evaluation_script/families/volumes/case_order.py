@@ -258,10 +258,18 @@ def _trim_box(labels: Array, box: Box, chosen: Tuple[int, ...]) -> Box:
     by_planes, extents = count_by_planes(select_labels(labels[box][::step, ::step, ::step], chosen)), []
     for counts, extent, end in zip(by_planes, box, labels.shape):
         # Planes beyond the box are empty.
-        least = np.percentile(np.append(counts, np.zeros(max(0, end // step - len(counts)))), _EMPTY)
+        least = find_percentile(np.append(counts, np.zeros(max(0, end // step - len(counts)))), _EMPTY)
         filled = extent.start + step * np.flatnonzero(counts >= least + _FILLED * (counts.max() - least))
         extents.append(slice(int(filled[0]), min(extent.stop, int(filled[-1]) + step)))
     return tuple(extents)
+
+
+def find_percentile(numbers: Array, percent: int) -> float:
+    """Return the same bits as `np.percentile`, which takes ten times as long for few numbers."""
+    rank = (len(numbers) - 1) * (percent / 100)
+    lower, weight = int(rank), rank - int(rank)
+    low, high = np.sort(numbers)[[lower, min(lower + 1, len(numbers) - 1)]].tolist()
+    return float(low + (high - low) * weight if weight < 0.5 else high - (high - low) * (1 - weight))
 
 
 def _compare_shapes(sizes: Array, ends: Array, true_sizes: Array, true_ends: Array) -> Array:

@@ -10,7 +10,7 @@ import pytest
 
 import segjudge
 from segjudge.evaluation_script.families.base.units import UnitCounts
-from segjudge.evaluation_script.families.volumes.case_order import judge_case_order, list_cycles
+from segjudge.evaluation_script.families.volumes.case_order import find_percentile, judge_case_order, list_cycles
 from tests.builders import written
 from tests.families.volumes.family import encode_volume
 
@@ -304,6 +304,14 @@ def test_odd_samples_of_a_part_name_no_case(key: str, sample: list[int]) -> None
     tables = {"labels": [1], "voxels": voxels, "ends": np.zeros((1, 2, 6), np.int64), key: np.array(sample)}
     units = [UnitCounts(name, {key: np.asarray(table) for key, table in tables.items()}) for name in "ab"]
     assert judge_case_order(units) == []
+
+
+def test_percentiles_have_the_bits_of_numpy() -> None:
+    draw = np.random.default_rng(7)
+    for length in range(1, 120):
+        numbers = draw.integers(0, 5000, length).astype(np.float64)
+        for percent in (0, 7, 10, 50):
+            assert find_percentile(numbers, percent) == float(np.percentile(numbers, percent))
 
 
 def test_all_cases_with_the_names_of_the_next_are_named_although_one_fits_its_own_nearly_as_well() -> None:
