@@ -152,7 +152,9 @@ def _match_codings(table: Array, total: int) -> List[Tuple[int, int]]:
 _CORRECTED, _AS_SENT = 0.6, 0.4
 
 
-def judge_exchanged_classes(shared: Array, true: Array, ids: Sequence[int], agree: str) -> List[str]:
+def judge_exchanged_classes(
+    shared: Array, true: Array, ids: Sequence[int], agree: str, nouns: str = "pixels"
+) -> List[str]:
     """Return a suspicion if classes stand for each other, given the pixels of each true class, those in which it (rows)
     agrees with each predicted one, and what this means.
     """
@@ -167,7 +169,7 @@ def judge_exchanged_classes(shared: Array, true: Array, ids: Sequence[int], agre
             moved = moved[np.argsort(-pixels[moved], kind="stable")]
             pairs = zip(matched_rows[moved].tolist(), columns[moved].tolist())
             examples = name_list([f"{ids[column]} for {ids[row]}" for row, column in pairs])
-            shares = f"{100 * corrected / total:.0f} % of the pixels{scope}"
+            shares = f"{100 * corrected / total:.0f} % of the {nouns}{scope}"
             gain = f"corrected, {shares} would {agree}, not {100 * right / total:.0f} %"
             return [f"classes look exchanged, such as {examples}: {gain}. Write the ids of the truth"]
     return []

@@ -27,6 +27,8 @@ _EPSILON = float(np.finfo(float).eps)
 ALPHAS = np.arange(0.05, 0.99, 0.05)
 #: The minimum similarity of matches for CLEAR and identity metrics.
 _THRESHOLD = 0.5
+#: The share of matches of their class from which masks are not compared across classes.
+_MOST_RIGHT = 0.25
 #: A prediction is ignored if more than this share of it lies in ignored regions.
 _MOST_IGNORED = 0.5
 #: The thresholds over which AP is the mean.
@@ -151,7 +153,23 @@ class ComparedSequence:
             tables["objects"] = np.array([self._number_tracks(0, category)[1] for _, category in present], np.int64)
             matched = [self.match_tracks(index, category) for index, category in present]
             tables["tracks"] = np.concatenate([np.zeros((0, 4)), *matched])
+        hits, missed = tables["clear"].sum(axis=0)[:2].tolist()
+        tables["confused"] = self._count_confused(hits, missed)
         return tables
+
+    def _count_confused(self, hits: float, missed: float) -> Array:
+        """Return rows of a true class, the class of the closest masks (0 for none), and their number, if few match."""
+        if self._protocol.exemplar or hits >= _MOST_RIGHT * (hits + missed):
+            return np.zeros((0, 3), np.int64)
+        pairs: Dict[Tuple[int, int], int] = {}
+        for similarity, true, predicted in zip(self._similarities, *self._kinds_in):
+            closest = similarity.argmax(axis=0).tolist() if len(similarity) else [0] * len(true)
+            for index, (kind, row) in enumerate(zip(true.tolist(), closest)):
+                if kind != IGNORED or self._protocol.burst:
+                    is_near = len(similarity) and similarity[row, index] >= _THRESHOLD
+                    pair = kind, int(predicted[row]) if is_near else 0
+                    pairs[pair] = pairs.get(pair, 0) + 1
+        return np.array([(*pair, count) for pair, count in sorted(pairs.items())], np.int64).reshape(-1, 3)
 
     def compare(self, category: int) -> List[ComparedFrame]:
         """Return the frames of a category without ignored predictions."""

@@ -13,7 +13,7 @@ from ...values.arithmetic import mean
 from ..base.family import Values
 from ..base.frame_order import read_orders
 from ..base.readings import Reading, read_neighbours, read_rewritten_frames
-from ..base.suspicions import ScoreRange, judge_matches, judge_one_class
+from ..base.suspicions import ScoreRange, judge_exchanged_classes, judge_matches, judge_one_class
 from ..base.units import Shapes, UnitAccumulator, unit_engine
 from .counting import ALPHAS, CLEAR_FIELDS, HOTA_FIELDS, TRACK_THRESHOLDS, average_precisions, count, measure_hota
 from .files import TracksSubmission, read_truth
@@ -115,6 +115,7 @@ def _shapes(protocol: TracksProtocol, _facts: Dict[str, Any]) -> Shapes:
         "hota": ("n", len(HOTA_FIELDS), len(ALPHAS)),
         "clear": ("n", len(CLEAR_FIELDS)),
         "frames": (2,),
+        "confused": ("c", 3),
     }
     return {**table_shapes, "objects": ("n",), "tracks": ("t", 4)} if protocol.burst else table_shapes
 
@@ -123,8 +124,25 @@ def _shapes(protocol: TracksProtocol, _facts: Dict[str, Any]) -> Shapes:
 _MATCHED, _MISSED, _SURPLUS = range(3)
 #: Objects seem numbered anew in each frame if at least this number and this share of matches change their track.
 _FEWEST_SWITCHES, _MOST_SWITCHES = 10, 0.75
+#: The minimum number of masks that tell classes apart.
+_FEWEST_MASKS = 20
 #: Frames seem to be missing if at least this number and this share of those with objects have no mask.
 _FEWEST_EMPTY, _MOST_EMPTY = 5, 1 / 3
+
+
+def _judge_classes(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
+    """Return a suspicion if classes stand for each other in sequences where few masks match one of their class."""
+    none = np.zeros((0, 3), np.int64)
+    of_each = [counts.tables.get("confused", none) for counts in accumulator.complete_counts()]
+    rows = np.concatenate([none, *of_each])
+    ids = sorted({*rows[:, :2].reshape(-1).tolist()} - {0})
+    if 2 * sum(map(bool, map(len, of_each))) < len(of_each) or rows[:, 2].sum() < _FEWEST_MASKS:
+        return []
+    true, predicted = (np.searchsorted(ids, rows[:, column]) for column in (0, 1))
+    shared, is_near = np.zeros((len(ids), len(ids)), np.int64), rows[:, 1] > 0
+    np.add.at(shared, (true[is_near], predicted[is_near]), rows[is_near, 2])
+    counts = np.bincount(true, rows[:, 2], len(ids)).astype(np.int64)
+    return judge_exchanged_classes(shared, counts, ids, "have their class", "masks tried")
 
 
 def _suspect(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
@@ -135,8 +153,12 @@ def _suspect(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
         if clear[:, _MISSED].any() and not clear[:, [_MATCHED, _SURPLUS]].any():
             blank.append(counts.name)
     matched, missed, surplus, switches = map(int, by_class.sum(axis=0)[:4])
-    suspicions = judge_matches("mask", matched + missed, matched + surplus, matched) or judge_one_class(
-        "mask", by_class[:, _MATCHED] + by_class[:, _MISSED], by_class[:, _MATCHED] + by_class[:, _SURPLUS]
+    suspicions = (
+        _judge_classes(accumulator)
+        or judge_matches("mask", matched + missed, matched + surplus, matched)
+        or judge_one_class(
+            "mask", by_class[:, _MATCHED] + by_class[:, _MISSED], by_class[:, _MATCHED] + by_class[:, _SURPLUS]
+        )
     )
     # In one of BURST's many short sequences, a tracker may find nothing.
     if matched and blank and (not accumulator.protocol.burst or 3 * len(blank) >= len(accumulator.names)):
@@ -178,5 +200,5 @@ def _list_readings(protocol: TracksProtocol) -> List[Reading]:
 
 ENGINE = unit_engine(
     read_truth, TracksSubmission, count, values, tables, _shapes, _suspect, _FACTS, {"tracks"},
-    readings=_list_readings, measure_unit=_measure_sequence,
+    readings=_list_readings, measure_unit=_measure_sequence, added={"confused"},
 )  # fmt: skip

@@ -132,6 +132,29 @@ def test_tracks_of_wrong_classes_are_not_rewritten(tmp_path: Path, rewritten_tex
     assert rewritten_texts == []
 
 
+@pytest.mark.parametrize(
+    ("order", "named"),
+    [
+        ([4, 5, 13], ""),
+        ([5, 13, 4], "classes look exchanged, such as 13 for 5, 4 for 13"),
+        ([3, 4, 12], "classes look exchanged, such as 4 for 5, 12 for 13"),
+        ([7, 7, 7], ""),
+    ],
+)
+def test_exchanged_classes_of_tracks_are_named(order: list[int], named: str, tmp_path: Path) -> None:
+    document = json.loads(write_burst(tmp_path / "truth.json", str).read_text())
+    for classes, name in (([4, 5, 13], "truth.json"), (order, "sent.json")):
+        for sequence in document["sequences"]:
+            sequence["track_category_ids"] = {str(track): kind for track, kind in enumerate(classes, 1)}
+        (tmp_path / name).write_text(json.dumps(document))
+    lines = score(tmp_path / "sent.json", tmp_path / "truth.json", "burst").warnings
+    assert score(tmp_path / "sent.json", tmp_path / "truth.json", "burst", jobs=2).warnings == lines
+    looks = [line for line in lines if "classes look" in line]
+    assert len(looks) == bool(named)
+    gain = "corrected, 100 % of the masks tried outside the most frequent class would have their class, not 0 %. Write"
+    assert [line for line in looks if f"{named}: {gain}" not in line] == []
+
+
 def test_few_frames_are_spread_and_hold_few_masks() -> None:
     def choose(masks: list[int]) -> list[int]:
         frames: list[Any] = [type("Frame", (), {"number": number, "rows": [0]}) for number in range(len(masks))]

@@ -419,7 +419,7 @@ def test_predictions_may_share_pixels_in_burst_alone() -> None:
             few_frames=False,
         )
         counts = tracks_counting.count(unit, submission)
-        assert (counts.name, counts.problem_count, len(counts.tables)) == ("a", problems, 0 if problems else 6)
+        assert (counts.name, counts.problem_count, len(counts.tables)) == ("a", problems, 0 if problems else 7)
 
 
 def test_tracks_without_a_match_are_named() -> None:
