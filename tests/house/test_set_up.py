@@ -209,7 +209,7 @@ def test_two_at_once_in_a_fresh_clone_make_one_environment(fresh: Checkout) -> N
 
 @pytest.mark.long
 def test_help_is_given_at_once_whatever_is_missing_or_sets_up(fresh: Checkout) -> None:
-    (fresh.folder / "segjudge/cli.py").write_text("import sys\ndef main(): print('usage of', *sys.argv[1:])\n")
+    (fresh.folder / "segjudge/__main__.py").write_text("import sys\ndef main(): print('usage of', *sys.argv[1:])\n")
     output = fresh.run("rehearse", "--agents", "a.toml", "--help")
     assert output == "usage of rehearse --agents a.toml --help\n"
     assert not (fresh.folder / ".environments").exists()
@@ -220,7 +220,7 @@ def test_help_is_given_at_once_whatever_is_missing_or_sets_up(fresh: Checkout) -
     (fresh.folder / "slow").unlink()
     process.communicate()
     assert process.returncode == 0
-    (fresh.folder / "segjudge/cli.py").write_text("import base_thing\ndef main(): print(base_thing.VERSION)\n")
+    (fresh.folder / "segjudge/__main__.py").write_text("import base_thing\ndef main(): print(base_thing.VERSION)\n")
     assert fresh.run("score", "--help") == "1.0\n"
 
 
