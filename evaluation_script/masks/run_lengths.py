@@ -451,12 +451,6 @@ def paint_spans(spans: Array, labels: Array, pixels: int) -> Array:
     return np.repeat(numbers, np.diff(edges, prepend=0))
 
 
-def invert(text: str, pixels: int) -> str:
-    """Return the complement of a mask with this number of pixels."""
-    runs = runs_of(text, pixels).tolist()
-    return compress(runs[1:] if runs[:1] == [0] else [0, *runs])
-
-
 def boxes_of(texts: List[str], sizes: Array) -> Array:
     """Return the boxes (x, y, width, height) around checked masks in images of these sizes; all 0 for empty ones."""
     boxes = np.zeros((len(texts), 4), np.int64)

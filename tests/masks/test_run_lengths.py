@@ -203,7 +203,7 @@ def test_runs_are_compressed_as_they_are_defined() -> None:
 
 @pytest.mark.parametrize(("runs", "inverted"), [([4], [0, 4]), ([0, 4], [4]), ([1, 3], [0, 1, 3]), ([0, 1, 3], [1, 3])])
 def test_a_mask_is_inverted_by_the_run_before_its_first(runs: list[int], inverted: list[int]) -> None:
-    assert rle.invert(encoded(runs), 4) == encoded(inverted)
+    assert rle.rearrange(encoded(runs), (2, 2), np.logical_not) == encoded(inverted)
 
 
 @pytest.mark.parametrize("runs", [[12], [0, 12], [5, 0, 7], [12, 0]])

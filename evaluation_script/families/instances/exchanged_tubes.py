@@ -44,7 +44,7 @@ class _Comparison:
         return any(fit >= _REACHED for _, fit in self._overlap(index, video, int(self._category[index])))
 
     def compare(self, video: int, source: int) -> List[Tuple[int, int, float]]:
-        """Return the category of each instance of a video, that of the best record of another, and their IoU."""
+        """Return for each instance of a video its category, and the category and IoU of a source's best record."""
         results = []
         for index in np.flatnonzero(self._video == video).tolist():
             category, best = max(self._overlap(index, source), key=lambda fit: fit[1], default=(-1, 0.0))
@@ -77,20 +77,21 @@ def judge_exchanged_tubes(images: KnownImages, take_video: Callable[[int], Tuple
     comparison = _Comparison(shapes, (examples.image, examples.category, examples.tubes), take_video)
     videos = list(dict.fromkeys(examples.image.tolist()))
     doubtful = [video for video in videos if not comparison.reaches(video)]
-    if 2 * len(doubtful) >= len(videos):
-        fits = {video: comparison.compare(video, video) for video in videos}
+    are_categories_doubtful = 2 * len(doubtful) >= len(videos)
+    fits = {video: comparison.compare(video, video) for video in (videos if are_categories_doubtful else doubtful)}
+    if are_categories_doubtful:
         pairs = [(true, category) for its in fits.values() for true, category, fit in its if fit >= _REACHED]
         lines = judge_pairs(images.categories, pairs)
         if lines:
             return lines
-    return _judge_videos(images.ids, comparison, videos, doubtful)
+    as_sent = {video: _average(fits[video]) for video in doubtful}
+    return _judge_videos(images.ids, comparison, videos, as_sent)
 
 
-def _judge_videos(ids: Array, comparison: _Comparison, videos: List[int], doubtful: List[int]) -> List[str]:
-    """Return a warning if the records of videos fit the truths of others, each of its own."""
+def _judge_videos(ids: Array, comparison: _Comparison, videos: List[int], as_sent: Dict[int, float]) -> List[str]:
+    """Return a warning if records of other videos fit doubtful ones, whose IoU with their own records is given."""
     moved: List[Tuple[int, int, float, float]] = []
-    for video in doubtful:
-        before = _average(comparison.compare(video, video))
+    for video, before in as_sent.items():
         if before < _LOW:
             alike = comparison.list_alike(video, videos)
             shares = {number: _average(comparison.compare(video, number)) for number in alike}

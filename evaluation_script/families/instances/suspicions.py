@@ -386,6 +386,12 @@ def _within(places: Array, count: int) -> Array:
     return np.where((places >= 0) & (places < count), places, -1)
 
 
+def _find_hits(detections: Array) -> Array:
+    """Return which detections match an instance of any size, at the lowest threshold."""
+    hits: Array = detections["matched"] & ~detections["ignored"] & np.uint64(1)
+    return hits
+
+
 def judge_detections(
     truth: Array, detections: Array, categories: List[Category], protocol: InstanceProtocol, *, explained: bool = False
 ) -> List[str]:
@@ -395,7 +401,7 @@ def judge_detections(
         return []
     scores = ScoreRange()
     scores.add(detections["score"])
-    matched = detections["matched"] & ~detections["ignored"] & np.uint64(1)  # of any size, at the lowest threshold
+    matched = _find_hits(detections)
     hits = int(np.count_nonzero(matched))
     counted = truth[truth["counted"][:, 0] > 0]
     unmatched: List[str] = []
@@ -417,7 +423,7 @@ def judge_detections(
 
 def match_few(truth: Array, detections: Array) -> bool:
     """Return whether few detections, if there are any, match an instance, and few instances are matched."""
-    hits = int(np.count_nonzero(detections["matched"] & ~detections["ignored"] & np.uint64(1)))
+    hits = int(np.count_nonzero(_find_hits(detections)))
     return len(detections) > 0 and hits <= _FEW_MATCHED * min(len(detections), int(truth["counted"][:, 0].sum()))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from segjudge.evaluation_script.families.referring.protocols import REFERRING_PROTOCOLS
 from segjudge.evaluation_script.masks import run_lengths
 from tests import published
@@ -25,7 +27,7 @@ def write_flags(answers: list[dict[str, Any]], *, opposite: bool) -> list[dict[s
 SLIPS: dict[str, tuple[str, Slip, str]] = {
     "rows of answers": ("reasonseg", answers(turned), "run lengths look as if written row by row"),
     "mirrored answers": ("reasonseg", answers(mirrored), "masks look mirrored"),
-    "inverted answers": ("refcoco", answers(lambda text, size: run_lengths.invert(text, size[0] * size[1])), "masks look inverted: corrected, oIoU would be"),
+    "inverted answers": ("refcoco", answers(lambda text, size: run_lengths.rearrange(text, size, np.logical_not)), "masks look inverted: corrected, oIoU would be"),
     "opposite flags": ("grefcoco", lines(partial(write_flags, opposite=True)), "no_target contradicts the truth for"),
     "all withdrawn": ("grefcoco", lines(partial(write_flags, opposite=False)), "no_target is true for all"),
     "white answers": ("refcoco", answers(lambda _, size: run_lengths.compress([0, size[0] * size[1]])), "masks cover the objects and 22 times as many pixels"),
