@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from segjudge.families.base.unit_tools import UnitLosses
     from segjudge.report.page import PageOptions, ReportPage
 
+#: What descriptions of counts say of results, not of the truth.
+_OF_RESULTS = ("notes", "suspicions")
+
 
 def load(path: str | os.PathLike[str]) -> Scores:
     """Return the scores that `save` wrote; raises UsageError if they cannot be read."""
@@ -448,7 +451,7 @@ def cases_of(report: Report) -> dict[str, Any] | None:
     counts = report.counts
     if counts is None or not report.in_groups:
         return None
-    return {key: value for key, value in counts.describe().items() if key != "notes"}
+    return {key: value for key, value in counts.describe().items() if key not in _OF_RESULTS}
 
 
 def _groups_of(reports: Iterable[Report]) -> dict[str, dict[str, object]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from segjudge import score
+from segjudge import compare, rank, score
 from segjudge.evaluation_script.families import PROTOCOLS, report_of
 from segjudge.evaluation_script.families.base import units
 from segjudge.evaluation_script.families.base.readings import choose_units, judge_readings, read_neighbours
@@ -76,6 +76,18 @@ def test_parts_and_processes_say_the_same(slip: str, tmp_path: Path) -> None:
     restored.load_state_dict(part.state_dict())
     merged.merge(restored)
     assert report_of(scorer.split, merged).warnings == scorer.score(str(results)).warnings
+
+
+@pytest.mark.parametrize("slip", {protocol: slip for slip, (protocol, *_) in SLIPS.items()}.values())
+def test_results_with_a_slip_are_compared_with_good_ones(slip: str, tmp_path: Path) -> None:
+    protocol, change, message = SLIPS[slip]
+    truth, data = publish(protocol, tmp_path)
+    (tmp_path / "wrong").mkdir()
+    good = score(write(tmp_path, data), truth, protocol)
+    wrong = score(write(tmp_path / "wrong", change(data)), truth, protocol, strict=False)
+    assert any(message in line for line in wrong.warnings)
+    assert " good " in compare({"good": good, "wrong": wrong}).text()
+    assert " good " in rank({"good": good, "wrong": wrong}).text()
 
 
 @pytest.mark.parametrize("slip", ["channels", "inverted maps", "percent"])
