@@ -24,9 +24,11 @@ _PREPARED = os.path.join(".venv-worker", "bin", "python")
 _ANSWER_SECONDS = 60.0
 #: The maximum number of followed links.
 _MOST_LINKS = 40
+#: Other folders of packages, which a `.pth` file names, count; a project's root there may hold what the sandbox hides.
 _REPORT = (
-    "import json, sys; print(json.dumps([sys.executable, '%d.%d' % sys.version_info[:2], "
-    "sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix]))"
+    "import json, os, sys; print(json.dumps([sys.executable, '%d.%d' % sys.version_info[:2], "
+    "sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix, *[path for path in sys.path "
+    "if os.path.isdir(path) and os.path.basename(path) in ('site-packages', 'dist-packages')]]))"
 )
 
 
@@ -36,7 +38,7 @@ class Interpreter:
 
     path: str
     version: str
-    #: The folders that it needs to run: its own, and those on the path of its links.
+    #: The folders that it needs to run: its own, those of its packages, and those on the path of its links.
     folders: tuple[str, ...]
 
     @property
@@ -50,12 +52,12 @@ class Interpreter:
         path = _path_of(name)
         answer = _run(path, name, _REPORT).strip()
         try:
-            executable, version, *prefixes = (str(value) for value in json.loads(answer.splitlines()[-1]))
+            executable, version, *folders = (str(value) for value in json.loads(answer.splitlines()[-1]))
         except (ValueError, IndexError, TypeError):
             raise HostError(f"--python {name}: does not answer as Python does ({answer[-200:]!r})") from None
         # The shim's target.
         executable = executable or path
-        return cls(executable, version, tuple(dict.fromkeys([*prefixes, *_folders_of_links(executable)])))
+        return cls(executable, version, tuple(dict.fromkeys([*folders, *_folders_of_links(executable)])))
 
     @classmethod
     def for_worker(cls, name: str | None, root: str) -> Interpreter:
