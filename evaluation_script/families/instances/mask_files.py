@@ -186,9 +186,8 @@ class StreetSubmission:
             [encoded[member] for member, _, _ in solid],
             len(self.images.ids),
         )
-        table = (
-            None if annotations is None else np.array([inside[row[0]] for row in solid]).reshape(-1, len(annotations))
-        )
+        pixels = [inside[row[0]] for row in solid if annotations is not None]
+        table = None if annotations is None else np.array(pixels).reshape(len(solid), cells)
         return ReadImage(
             image, records, [], 0, lines, unknown, repeated, trained, len(rows) - len(solid), shaded, table
         )

@@ -158,6 +158,16 @@ def test_the_curve_can_be_drawn_by_hand(tmp_path: Path) -> None:
     assert warnings[0] == "val: 1 of 7 records has a category that the truth lacks and was ignored"
 
 
+@pytest.mark.parametrize("lines", [[], [("26 0.8", (0, 10))], [("26 0.8", (0, 0))]], ids=["none", "wrong", "empty"])
+def test_an_image_may_have_no_instance(lines: list[tuple[str, Any]], tmp_path: Path) -> None:
+    truth = objects(tmp_path / "t", a=boxed((26000, 0, 10)), b=boxed())
+    files = sent(tmp_path / "s", a=[("26 0.9", (0, 10))], b=lines)
+    for protocol in (SAFE, OFFICIAL):
+        scores = segjudge.score(files, truth, protocol)
+        assert scores["AP"] == 1
+        assert "b_000000_000019" in scores.page()
+
+
 @pytest.mark.long
 def test_what_the_script_prints_names_no_cap(tmp_path: Path) -> None:
     files = write_files("cityscapes-instance", tmp_path)
