@@ -174,7 +174,7 @@ def _fetch_once(address: str, information: dict[str, Any]) -> _FetchedFile:
     versions = [str(information[name]) for name in _VERSIONS if information.get(name)] or [os.urandom(16).hex()]
     key = hashlib.sha256("\0".join([address, str(size), *versions]).encode()).hexdigest()[:24]
     cache = _cache()
-    path = cache / f"{key}-{base}"
+    path = cache / key / base  # alone in its folder, where readers look for files beside it, and under its own name
     cache.mkdir(mode=0o700, parents=True, exist_ok=True)
     with open(cache / "lock", "wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -202,7 +202,8 @@ def _make_room(cache: pathlib.Path, size: int, address: str) -> None:
     """Remove the least recently used files until a file of this size fits, except those in use."""
     for partial in cache.glob("*.partial"):  # left by a process that was killed
         partial.unlink()
-    files = sorted((path for path in cache.iterdir() if path.name != "lock"), key=lambda path: path.stat().st_mtime)
+    contents = [path for path in cache.rglob("*") if path.is_file() and path != cache / "lock"]
+    files = sorted(contents, key=lambda path: path.stat().st_mtime)
     total = sum(path.stat().st_size for path in files)
     for path in files:
         if total + size <= _cache_bytes():
@@ -213,6 +214,8 @@ def _make_room(cache: pathlib.Path, size: int, address: str) -> None:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             total -= path.stat().st_size
             path.unlink()
+            with suppress(OSError):  # the cache itself, which earlier versions filled, is not empty
+                path.parent.rmdir()
     if total + size > _cache_bytes():
         room = f"the cache {cache}, which may hold {size_text(_cache_bytes())} and has {size_text(total)} in use"
         raise UsageError(
@@ -223,7 +226,7 @@ def _make_room(cache: pathlib.Path, size: int, address: str) -> None:
 def _fetch(address: str, path: pathlib.Path, size: int | None) -> None:
     """Fetch a file; raises AddressError if it exceeds its announced size or the cache."""
     system, source = _system(address)
-    partial, bound, count = path.with_name(f"{path.name}.partial"), _cache_bytes() if size is None else size, 0
+    partial, bound, count = path.parent.with_suffix(".partial"), _cache_bytes() if size is None else size, 0
     try:
         with system.open(source, "rb") as remote, open(partial, "wb") as file:
             while data := remote.read(_CHUNK):
@@ -234,6 +237,7 @@ def _fetch(address: str, path: pathlib.Path, size: int | None) -> None:
         if count > bound or (size is not None and count < size):
             expected = f"the {size_text(bound)} that were expected"
             raise AddressError(f"{redact_address(address)}: did not have {expected}; it may have changed")
+        path.parent.mkdir(mode=0o700, exist_ok=True)
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)

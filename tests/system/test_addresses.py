@@ -47,7 +47,7 @@ def memory() -> Iterator[Any]:
 
 def cached(cache: Path) -> list[bytes]:
     """Return the contents of the cache."""
-    return sorted(path.read_bytes() for path in cache.iterdir() if path.name != "lock")
+    return sorted(path.read_bytes() for path in cache.rglob("*") if path.is_file() and path.name != "lock")
 
 
 def masks(videos: Any) -> dict[str, bytes]:
@@ -58,7 +58,8 @@ def test_a_file_is_fetched_once_until_it_changes(memory: Any, cache: Path) -> No
     source = cache.parent / "source"
     source.write_bytes(b"one")
     first = resolve_address(f"file://{source}")
-    assert (Path(first).read_bytes(), Path(first).name.endswith("-source")) == (b"one", True)
+    assert (Path(first).read_bytes(), Path(first).name) == (b"one", "source")
+    assert list(Path(first).parent.iterdir()) == [Path(first)], "readers look for files beside it"
     assert resolve_address(f"file://{source}") == first
     source.write_bytes(b"two")
     os.utime(source, ns=(1, 1))
@@ -98,6 +99,7 @@ def test_the_cache_keeps_its_bound_and_what_is_in_use(cache: Path, monkeypatch: 
     del kept
     assert Path(resolve_address(f"file://{paths[1]}")).read_bytes() == b"b" * 100
     assert Path(others).read_bytes() == b"d" * 100
+    assert len(list(cache.iterdir())) == 3, "of removed files, no folder stays"
     monkeypatch.setenv("SEGJUDGE_CACHE_GB", "much")
     with pytest.raises(UsageError) as caught:
         resolve_address(f"file://{paths[2]}")
