@@ -245,6 +245,17 @@ def voxel_runs(generator: random.Random, kernel: Kernel) -> None:
     if all(0 <= start <= end for start, end in box):
         kernel.draw_runs(edges[::2], edges[1::2], (shape[1] + 1, shape[2] + 1), box)
     kernel.find_components(edges[::2], edges[1::2], rows)
+    for few in (edges, edges[: 2 * generator.choice([0, 1, 3])]):
+        volume = [each.astype(np.int32) for each in (few[::2], few[1::2])], (shape[1] + 1, shape[2] + 1), box
+        kernel.list_run_surface(*volume, generator.choice([0, 9, 1 << 40]))
+        kernel.list_run_border(*volume, **{str(generator.choice(["open_ends", "corners"])): generator.random() < 0.5})
+    labels = mask.astype(generator.choice(["<u1", "<u2", "<u4"])).reshape(shape)
+    listed = generator.sample(range(9), generator.choice([0, 1, 5]))
+    counts = kernel.count_label_runs(labels, listed)
+    bounds = [0, *np.cumsum(list(counts.values()), dtype=int).tolist()] if counts is not None else [0]
+    kernel.list_label_runs(labels, listed, bounds)
+    bounds = [max(0, bound + generator.choice([0, -1, 1])) for bound in bounds]
+    kernel.list_label_runs(labels, listed, bounds)
     kinds = generator.choice([1, 3, 300])
     names, partners = (each.astype(np.int32) % kinds for each in (names, partners))
     ends = generator.choice([edges[1::2], edges[1::2] - edges.dtype.type(1)])

@@ -20,7 +20,7 @@ from .run_lengths import Spans, pack_texts
 from .stack import Size, Stack
 
 #: The value that a library's `sj_abi` must return.
-_ABI = 41
+_ABI = 42
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library in this folder, beside a file with its checksum.
@@ -78,6 +78,9 @@ _SIGNATURES = {
     "sj_surface": "* i4 i8 i8 i8 i8 i8 u1[] i8 i4[] u1[] i8 * *",
     "sj_border": "u1[] i8 i8 i8 i4 i4[] i8 * *",
     "sj_grow_volume": "u1[] i8 i8 i8 i8 u1[]",
+    "sj_run_surface": "i4[] i4[] i8 i8 i8 i8[] i4[] u1[] i8 * *",
+    "sj_run_border": "i4[] i4[] i8 i8 i8 i8[] i4 i4[] i8 * *",
+    "sj_label_runs": "[] i4 i8 i8 i8 i4[] i8 i8[] i8 i4[] i4[] i8",
     "sj_find_runs": "u1[] i8 i8 i8 i8 [] i4 i8 *",
     "sj_draw_runs": "[] [] i4 i8 i8 i8 i8[] u1[]",
     "sj_components": "[] [] i4 i8 i8[] i8 i4[]",
@@ -252,6 +255,11 @@ def _volumes(kernel: Kernel) -> _Answers:
     row = np.array([[[1, 1, 1], [0, 1, 0]]], bool)
     yield [kernel.find_border(row, open_ends=is_open) for is_open in (False, True)], [[0, 1, 2, 4], [0, 2, 4]]
     yield [kernel.find_border(np.ones((3, 3, 3), bool), corners=True)], [[*range(13), *range(14, 27)]]
+    edges, box = list(np.array([[0, 13], [1, 14]], np.int32)), ((0, 2),) * 3
+    yield kernel.list_run_surface(edges, (3, 3), box, 15), [15, corners, codes]
+    yield kernel.list_run_border(edges, (3, 3), box), [0, 7]
+    yield kernel.count_label_runs(mask * np.uint8(2), [1, 2]) == {1: 0, 2: 2}, True
+    yield kernel.list_label_runs(mask * np.uint8(2), [1, 2], [0, 0, 2]), [[0, 13], [1, 14]]
     yield kernel.grow_volume(mask, 1), [[[1, 1], [1, 1]]] * 2
     yield kernel.grow_volume(mask[:1], 1), [[[1, 1], [1, 1]]]
     places = np.arange(4, dtype=np.int32)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import math
 from functools import partial
-from typing import Callable, Optional, Tuple
+from typing import Callable, Dict, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -68,6 +68,65 @@ class VolumeKernel:
         border = partial(self.library.sj_border, mask.view(np.uint8), *mask.shape, 2 * corners + open_ends)
         status, _ = _fill_lists(border, (positions,), mask.size)
         return positions if status == FINE else None
+
+    def list_run_surface(
+        self, edges: Sequence[Array], rows: Tuple[int, int], box: Sequence[Tuple[int, int]], limit: int
+    ) -> Optional[Tuple[int, Array, Array]]:
+        """Return what `find_surface` does of runs in a box, by starts and ends, a plane's rows and their length."""
+        if not _are_short(edges):
+            return None
+        room = max(_FIRST_PLACES, box[2][1] - box[2][0] + 1)
+        positions, codes = np.empty(room, np.int32), np.empty(room, np.uint8)
+        surface = partial(self.library.sj_run_surface, *edges, len(edges[0]), *rows, np.array(box))
+        status, count = _fill_lists(surface, (positions, codes), limit)
+        return (count, positions, codes) if status == FINE else None
+
+    def list_run_border(
+        self,
+        edges: Sequence[Array],
+        rows: Tuple[int, int],
+        box: Sequence[Tuple[int, int]],
+        *,
+        open_ends: bool = False,
+        corners: bool = False,
+    ) -> Optional[Array]:
+        """Return what `find_border` does of runs in a box, by starts and ends, a plane's rows and their length."""
+        if not _are_short(edges) or (open_ends and corners):
+            return None
+        positions = np.empty(max(_FIRST_PLACES, box[2][1] - box[2][0] + 1), np.int32)
+        runs = *edges, len(edges[0]), *rows, np.array(box)
+        border = partial(self.library.sj_run_border, *runs, 2 * corners + open_ends)
+        status, _ = _fill_lists(border, (positions,), 1 << 31)
+        return positions if status == FINE else None
+
+    def count_label_runs(self, labels: Array, chosen: Sequence[int]) -> Optional[Dict[int, int]]:
+        """Return how many runs of voxels each of some labels has in a volume."""
+        counts = np.zeros(len(chosen), np.int64)
+        is_fine = self._list_labels(labels, chosen, counts, (None, None), 0)
+        return dict(zip(chosen, counts.tolist())) if is_fine else None
+
+    def list_label_runs(
+        self, labels: Array, chosen: Sequence[int], bounds: Sequence[int]
+    ) -> Optional[Tuple[Array, Array]]:
+        """Return where the runs of some labels start and end, those of each label between two bounds.
+
+        A voxel of background follows each row of the volume, and such a row each plane.
+        """
+        following = np.array(bounds[:-1], np.int64)
+        starts, ends = np.zeros(bounds[-1], np.int32), np.zeros(bounds[-1], np.int32)
+        is_fine = self._list_labels(labels, chosen, following, (starts, ends), bounds[-1])
+        return (starts, ends) if is_fine and following.tolist() == list(bounds[1:]) else None
+
+    def _list_labels(
+        self, labels: Array, chosen: Sequence[int], following: Array, edges: Tuple[Optional[Array], ...], room: int
+    ) -> bool:
+        """Write the runs of some labels, or count them; return whether that was possible."""
+        if labels.dtype.str not in MAPS or not labels.size:
+            return False
+        numbers: Array = np.full(max(chosen, default=0) + 1, -1, np.int32)
+        numbers[list(chosen)] = np.arange(len(chosen))
+        volume = (labels, labels.itemsize, *labels.shape, numbers, len(numbers))
+        return bool(self.library.sj_label_runs(*volume, following, len(following), *edges, room) == FINE)
 
     def grow_volume(self, mask: Array, steps: int) -> Optional[Array]:
         """Return a mask after this many steps to 18 neighbours."""
@@ -221,6 +280,11 @@ def _are_runs(*edges: Array) -> bool:
     """Return whether all positions have the same type, of 32 or 64 bits."""
     kinds = {each.dtype.str for each in edges}
     return len(kinds) == 1 and kinds <= {"<i4", "<i8"}
+
+
+def _are_short(edges: Sequence[Array]) -> bool:
+    """Return whether starts and ends are as many, of 32 bits."""
+    return {each.dtype for each in edges} == {np.dtype(np.int32)} and len({len(each) for each in edges}) == 1
 
 
 def _answer(

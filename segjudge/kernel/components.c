@@ -303,6 +303,75 @@ SJ_EXPORT int sj_find_runs(
     return *count <= room ? SJ_FINE : SJ_FULL;
 }
 
+/* The label map of a volume, the number of each label's list, below 0 for none, and where the next run of each list
+ * goes. */
+typedef struct {
+    const uint8_t *map;
+    const int32_t *numbers;
+    int64_t labels, *next, room;
+    int32_t *starts, *ends;
+} lists;
+
+/* Return where the run of a label that begins in a row ends. */
+static inline int64_t end_of_run(const uint8_t *row, int size, int64_t from, int64_t width)
+{
+    int64_t x = from + 1;
+    uint64_t same;
+    memcpy(&same, row + from * size, (size_t)size);
+    same *= size == 1 ? 0x0101010101010101u : size == 2 ? 0x0001000100010001u : 0x0000000100000001u;
+    while (x + 8 / size <= width && sj_load(row + x * size) == same)
+        x += 8 / size;
+    while (x < width && !memcmp(row + x * size, &same, (size_t)size))
+        x++;
+    return x;
+}
+
+/* List or count the runs of a row; the size of a label is a constant for the compiler. Return whether all fit. */
+static inline int list_labels(lists *to, const uint8_t *row, int size, int64_t width, int64_t position)
+{
+    for (int64_t x = 0, end; x < width; x = end) {
+        uint32_t label = 0;
+        memcpy(&label, row + x * size, (size_t)size);
+        end = end_of_run(row, size, x, width);
+        if (label >= to->labels || to->numbers[label] < 0)
+            continue;
+        int64_t at = to->next[to->numbers[label]]++;
+        if (!to->starts)
+            continue;
+        if (at < 0 || at >= to->room)
+            return 0;
+        to->starts[at] = (int32_t)(position + x), to->ends[at] = (int32_t)(position + end);
+    }
+    return 1;
+}
+
+/* List the runs of some labels, with positions as those of a mask: each label below an end has the number of its list, or
+ * one below 0. Each list's runs go to the next place in the room, one after another; without room, they are counted. */
+SJ_EXPORT int sj_label_runs(
+    const void *map, int32_t size, int64_t depth, int64_t height, int64_t width, const int32_t *numbers, int64_t labels,
+    int64_t *next, int64_t count, int32_t *starts, int32_t *ends, int64_t room)
+{
+    if (!map || (size != 1 && size != 2 && size != 4) || !sj_is_volume(depth, height + 1, width + 1, INT32_MAX) || height < 1
+        || width < 1 || !numbers || labels < 0 || !next || count < 0 || !starts != !ends)
+        return SJ_BAD_CALL;
+    for (int64_t label = 0; label < labels; label++)
+        if (numbers[label] >= count)
+            return SJ_BAD_CALL;
+    lists to = {map, numbers, labels, next, room, starts, ends};
+    int fits = 1;
+    for (int64_t row = 0; row < depth * height && fits; row++) {
+        const uint8_t *at = to.map + row * width * size;
+        int64_t position = (row + row / height) * (width + 1);
+        if (size == 1)
+            fits = list_labels(&to, at, 1, width, position);
+        else if (size == 2)
+            fits = list_labels(&to, at, 2, width, position);
+        else
+            fits = list_labels(&to, at, 4, width, position);
+    }
+    return fits ? SJ_FINE : SJ_FULL;
+}
+
 /* Set the voxels of runs in a box: from and to along z, y and x. Rows and planes are as long as those of positions. */
 SJ_EXPORT int sj_draw_runs(
     const void *starts, const void *ends, int32_t size, int64_t count, int64_t height, int64_t width, const int64_t *box,

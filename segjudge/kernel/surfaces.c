@@ -1,5 +1,5 @@
-/* A label map (z, y, x) -> the corners on the surface of a region, as a list; and the blocks of such places. A mask ->
- * its border, and the mask after growing.
+/* A label map (z, y, x) or runs of voxels -> the corners on the surface of a region, or its border, as a list; and the
+ * blocks of such places. A mask -> its border, and the mask after growing.
  *
  * Voxels of the region are bits of words, so that 64 corners are passed at once where all voxels around them are
  * alike. */
@@ -12,7 +12,8 @@
 #define OPEN_ENDS 1
 #define CORNERS 2
 
-/* A map, whose planes and rows are this many bytes apart, and which of its labels the region has. */
+/* A map, whose planes and rows are this many bytes apart, and which of its labels the region has; without a map, the
+ * runs of the region. */
 typedef struct {
     const uint8_t *map;
     int32_t size;
@@ -20,15 +21,30 @@ typedef struct {
     const uint8_t *chosen;
     int64_t labels;
     int64_t lone; /* the only label, or -1 */
+    const int32_t *starts, *ends;
+    int64_t runs, row_length, plane_length, origin; /* of positions; that of the region's first voxel */
 } region;
 
-/* Two planes of rows of bits, of which the plane before the first one and the row before the first one are empty; and
- * a row of flags. */
+/* Planes of rows of bits, with an empty row before the first one and behind the last one, and whether each row has
+ * bits; and a row of flags. */
 typedef struct {
-    uint64_t *planes[2];
-    uint8_t *flags;
-    int64_t words;
+    uint64_t *bits;
+    uint8_t *filled, *flags;
+    int64_t words, rows;
 } space;
+
+static inline uint64_t *plane_of(const space *in, int64_t number) { return in->bits + number * in->rows * in->words; }
+static inline uint8_t *filled_of(const space *in, int64_t number) { return in->filled + number * in->rows; }
+
+/* Return whether there is memory for some planes. */
+static int open_space(space *in, const region *of, int64_t planes)
+{
+    in->words = of->width / WORD + 1, in->rows = of->height + 2;
+    int64_t words = planes * in->rows * in->words;
+    in->bits = calloc((size_t)(words + in->words * WORD / 8 + planes * in->rows / 8 + 1), sizeof *in->bits);
+    in->flags = (uint8_t *)(in->bits + words), in->filled = in->flags + in->words * WORD;
+    return in->bits != NULL;
+}
 
 /* The list of corners: their positions and the codes of their voxels; without positions, they are only counted. */
 typedef struct {
@@ -64,9 +80,10 @@ static inline void flag_row(const region *of, const uint8_t *restrict row, int s
         }
 }
 
-/* Pack flags of 0 and 1, eight at once; those beyond the width are 0. */
-static void pack_row(const uint8_t *flags, int64_t words, uint64_t *bits)
+/* Pack flags of 0 and 1, eight at once; those beyond the width are 0. Return whether any is 1. */
+static int pack_row(const uint8_t *flags, int64_t words, uint64_t *bits)
 {
+    uint64_t any = 0;
     for (int64_t word = 0; word < words; word++) {
         uint64_t packed = 0;
         for (int part = 0; part < 8; part++) {
@@ -75,14 +92,58 @@ static void pack_row(const uint8_t *flags, int64_t words, uint64_t *bits)
                 packed |= bytes * 0x0102040810204080u >> 56 << (8 * part);
         }
         bits[word] = packed;
+        any |= packed;
     }
+    return any != 0;
 }
 
-/* Read a plane of the map into bits, behind an empty row; planes outside are empty. */
-static void read_plane(const region *of, int64_t z, const space *in, uint64_t *plane)
+/* Set the bits of a row from one to another. */
+static inline void set_bits(uint64_t *row, int64_t from, int64_t to)
 {
+    int64_t word = from / WORD, last = (to - 1) / WORD;
+    uint64_t first_bits = ~(uint64_t)0 << from % WORD, last_bits = ~(uint64_t)0 >> (WORD - 1 - (to - 1) % WORD);
+    if (word == last) {
+        row[word] |= first_bits & last_bits;
+        return;
+    }
+    row[word] |= first_bits;
+    while (++word < last)
+        row[word] = ~(uint64_t)0;
+    row[last] |= last_bits;
+}
+
+/* Write the runs of a plane as bits. */
+static void read_runs(const region *of, int64_t z, const space *in, uint64_t *plane, uint8_t *filled)
+{
+    int64_t start = of->origin + z * of->plane_length, run = 0, more = of->runs;
+    memset(plane, 0, (size_t)(in->rows * in->words) * sizeof *plane);
+    memset(filled, 0, (size_t)in->rows);
+    while (more) {
+        int64_t half = more / 2;
+        if (of->starts[run + half] < start)
+            run += half + 1, more -= half + 1;
+        else
+            more = half;
+    }
+    for (int64_t y = 0; y < of->height && run < of->runs; y++, start += of->row_length)
+        for (; run < of->runs && of->starts[run] < start + of->width; run++) {
+            set_bits(plane + (y + 1) * in->words, of->starts[run] - start, of->ends[run] - start);
+            filled[y + 1] = 1;
+        }
+}
+
+/* Read a plane of the region into bits, behind an empty row; planes outside are empty. */
+static void read_plane(const region *of, int64_t z, const space *in, int64_t number)
+{
+    uint64_t *plane = plane_of(in, number);
+    uint8_t *filled = filled_of(in, number);
     if (z < 0 || z >= of->depth) {
-        memset(plane, 0, (size_t)((of->height + 2) * in->words) * sizeof *plane);
+        memset(plane, 0, (size_t)(in->rows * in->words) * sizeof *plane);
+        memset(filled, 0, (size_t)in->rows);
+        return;
+    }
+    if (!of->map) {
+        read_runs(of, z, in, plane, filled);
         return;
     }
     for (int64_t y = 0; y < of->height; y++) {
@@ -93,7 +154,7 @@ static void read_plane(const region *of, int64_t z, const space *in, uint64_t *p
             flag_row(of, row, 2, in->flags);
         else
             flag_row(of, row, 4, in->flags);
-        pack_row(in->flags, in->words, plane + (y + 1) * in->words);
+        filled[y + 1] = (uint8_t)pack_row(in->flags, in->words, plane + (y + 1) * in->words);
     }
 }
 
@@ -134,20 +195,41 @@ static void list_row(corners *to, int64_t position, const uint64_t *const *rows,
 static int64_t list_from(const region *of, const space *in, int64_t begun, corners *to)
 {
     int64_t rows = of->height + 1, first = begun / rows;
-    read_plane(of, first - 1, in, in->planes[(first + 1) & 1]);
+    read_plane(of, first - 1, in, (first + 1) & 1);
     for (int64_t z = first; z <= of->depth; z++) {
-        const uint64_t *before = in->planes[(z + 1) & 1], *behind = in->planes[z & 1];
-        read_plane(of, z, in, in->planes[z & 1]);
+        const uint64_t *before = plane_of(in, (z + 1) & 1), *behind = plane_of(in, z & 1);
+        const uint8_t *filled = filled_of(in, 0), *also = filled_of(in, 1);
+        read_plane(of, z, in, z & 1);
         for (int64_t y = z == first ? begun % rows : 0; y < rows; y++) {
             const uint64_t *around[4] = {
                 before + y * in->words, behind + y * in->words, before + (y + 1) * in->words, behind + (y + 1) * in->words
             };
+            if (!(filled[y] | filled[y + 1] | also[y] | also[y + 1]))
+                continue;
             if (to->positions && to->room - to->count < of->width + 1)
                 return z * rows + y;
             list_row(to, (z * rows + y) * (of->width + 1), around, in->words);
         }
     }
     return rows * (of->depth + 1);
+}
+
+/* List all corners from a row on. */
+static int list_surface(const region *of, corners *to, int64_t *begun, int64_t *count)
+{
+    space in;
+    if (!open_space(&in, of, 2))
+        return SJ_NO_MEMORY;
+    *begun = list_from(of, &in, *begun, to);
+    *count = to->count;
+    free(in.bits);
+    return *begun < (of->depth + 1) * (of->height + 1) ? SJ_FULL : SJ_FINE;
+}
+
+/* Return whether a list may be filled on from a row among so many. */
+static int can_go_on(const int64_t *begun, int64_t rows, const int64_t *count, int64_t room)
+{
+    return begun && count && *count >= 0 && *count <= room && *begun >= 0 && *begun <= rows;
 }
 
 static int is_region(const region *of)
@@ -167,10 +249,9 @@ SJ_EXPORT int sj_surface(
     const uint8_t *chosen, int64_t labels, int32_t *positions, uint8_t *codes, int64_t room, int64_t *begun,
     int64_t *count)
 {
-    region of = {map, size, depth, height, width, plane_step, row_step, chosen, labels, -1};
+    region of = {map, size, depth, height, width, plane_step, row_step, chosen, labels, -1, NULL, NULL, 0, 0, 0, 0};
     corners to = {positions, codes, room, count ? *count : 0};
-    if (!is_region(&of) || !begun || !count || (positions && !codes) || to.count < 0 || to.count > room || *begun < 0
-        || *begun > (depth + 1) * (height + 1))
+    if (!is_region(&of) || (positions && !codes) || !can_go_on(begun, (depth + 1) * (height + 1), count, room))
         return SJ_BAD_CALL;
     int64_t regions = 0;
     of.labels = labels = size == 1 && labels > 256 ? 256 : labels;
@@ -180,15 +261,7 @@ SJ_EXPORT int sj_surface(
         else if (chosen[label])
             of.lone = label, regions++;
     of.lone = regions == 1 ? of.lone : -1;
-    int64_t words = width / WORD + 1, cells = (height + 2) * words;
-    uint64_t *bits = calloc((size_t)(2 * cells + words * WORD / 8), sizeof *bits);
-    if (!bits)
-        return SJ_NO_MEMORY;
-    space in = {{bits, bits + cells}, (uint8_t *)(bits + 2 * cells), words};
-    *begun = list_from(&of, &in, *begun, &to);
-    *count = to.count;
-    free(bits);
-    return *begun < (depth + 1) * (height + 1) ? SJ_FULL : SJ_FINE;
+    return list_surface(&of, &to, begun, count);
 }
 
 /* Write the number of the block of each place, which is given by its position in a volume; the sides of blocks have
@@ -267,37 +340,31 @@ static region region_of(const uint8_t *mask, int64_t depth, int64_t height, int6
 {
     static const uint8_t chosen[2] = {0, 1};
     int fits = height > 0 && height < SJ_MOST_SIDE && width > 0 && width < SJ_MOST_SIDE;
-    return (region){mask, 1, depth, height, width, fits ? height * width : 0, width, chosen, 2, 1};
+    return (region){
+        mask, 1, depth, height, width, fits ? height * width : 0, width, chosen, 2, 1, NULL, NULL, 0, 0, 0, 0
+    };
 }
 
-/* List the positions of the voxels of a mask of 0 and 1 that have one of six neighbours outside it, from a row on, in
- * the order of the volume; the outside of the volume counts unless ends are open (1), and 26 neighbours count with
- * corners (2). The space is filled up to a count. */
-SJ_EXPORT int sj_border(
-    const uint8_t *mask, int64_t depth, int64_t height, int64_t width, int32_t kind, int32_t *positions, int64_t room,
-    int64_t *begun, int64_t *count)
+/* List the border of a region from a row on. */
+static int list_borders(const region *of, int32_t kind, int32_t *positions, int64_t room, int64_t *begun, int64_t *count)
 {
-    region of = region_of(mask, depth, height, width);
+    const int64_t depth = of->depth, height = of->height, width = of->width;
     int open_ends = kind == OPEN_ENDS;
-    if (!is_region(&of) || kind < 0 || kind > CORNERS || !positions || !begun || !count || *count < 0 || *count > room || *begun < 0
-        || *begun > depth * height)
-        return SJ_BAD_CALL;
-    int64_t words = width / WORD + 1, cells = (height + 2) * words, row = *begun;
-    uint64_t *bits = calloc((size_t)(3 * cells + words * WORD / 8), sizeof *bits);
-    if (!bits)
+    space in;
+    if (!open_space(&in, of, 3))
         return SJ_NO_MEMORY;
-    space in = {{NULL, NULL}, (uint8_t *)(bits + 3 * cells), words};
-    uint64_t *planes[3] = {bits, bits + cells, bits + 2 * cells};
-    int64_t ready = row / height - 2; /* the last plane of bits */
+    int64_t words = in.words, row = *begun, ready = row / height - 2; /* the last plane of bits */
     for (; row < depth * height && room - *count >= width; row++) {
         int64_t z = row / height, y = row % height;
         while (ready < z + 1) {
             ready++;
-            read_plane(&of, ready, &in, planes[(ready + 3) % 3]);
+            read_plane(of, ready, &in, (ready + 3) % 3);
         }
-        const uint64_t *at = planes[z % 3] + (y + 1) * words;
-        const uint64_t *around[4] = {at - words, at + words, planes[(z + 2) % 3] + (y + 1) * words,
-                                     planes[(z + 1) % 3] + (y + 1) * words};
+        if (!filled_of(&in, z % 3)[y + 1])
+            continue;
+        const uint64_t *at = plane_of(&in, z % 3) + (y + 1) * words;
+        const uint64_t *around[4] = {at - words, at + words, plane_of(&in, (z + 2) % 3) + (y + 1) * words,
+                                     plane_of(&in, (z + 1) % 3) + (y + 1) * words};
         if (open_ends) {
             around[0] = y ? around[0] : at, around[1] = y + 1 < height ? around[1] : at;
             around[2] = z ? around[2] : at, around[3] = z + 1 < depth ? around[3] : at;
@@ -310,8 +377,79 @@ SJ_EXPORT int sj_border(
             *count += list_border(at, around, width, open_ends, row * width, positions + *count);
     }
     *begun = row;
-    free(bits);
+    free(in.bits);
     return row < depth * height ? SJ_FULL : SJ_FINE;
+}
+
+/* List the positions of the voxels of a mask of 0 and 1 that have one of six neighbours outside it, from a row on, in
+ * the order of the volume; the outside of the volume counts unless ends are open (1), and 26 neighbours count with
+ * corners (2). The space is filled up to a count. */
+SJ_EXPORT int sj_border(
+    const uint8_t *mask, int64_t depth, int64_t height, int64_t width, int32_t kind, int32_t *positions, int64_t room,
+    int64_t *begun, int64_t *count)
+{
+    region of = region_of(mask, depth, height, width);
+    if (!is_region(&of) || kind < 0 || kind > CORNERS || !positions || !can_go_on(begun, depth * height, count, room))
+        return SJ_BAD_CALL;
+    return list_borders(&of, kind, positions, room, begun, count);
+}
+
+/* Read the region of runs in a box, from and to along z, y and x, that holds them all; rows and planes are as long as
+ * those of positions. */
+static int open_runs(
+    region *of, const int32_t *starts, const int32_t *ends, int64_t count, int64_t height, int64_t width,
+    const int64_t *box)
+{
+    const int64_t sides[3] = {SJ_MOST_SIDE, height, width};
+    int64_t end = 0;
+    if (!starts || !ends || count < 0 || !box || !sj_is_volume(1, height, width, INT32_MAX))
+        return SJ_BAD_CALL;
+    for (int axis = 0; axis < 3; axis++)
+        if (box[2 * axis] < 0 || box[2 * axis + 1] <= box[2 * axis] || box[2 * axis + 1] > sides[axis])
+            return SJ_BAD_CALL;
+    *of = (region){.depth = box[1] - box[0], .height = box[3] - box[2], .width = box[5] - box[4], .lone = -1,
+                   .starts = starts, .ends = ends, .runs = count, .row_length = width, .plane_length = height * width,
+                   .origin = (box[0] * height + box[2]) * width + box[4]};
+    if (!sj_is_volume(of->depth + 1, of->height + 1, of->width + 1, INT32_MAX)
+        || !sj_is_volume(box[1], height, width, INT32_MAX))
+        return SJ_BAD_CALL;
+    for (int64_t run = 0; run < count; run++) {
+        int64_t start = starts[run], row = start / width, x = start - row * width;
+        if (start < end || row < box[0] * height || row >= box[1] * height || row % height < box[2]
+            || row % height >= box[3] || x < box[4] || ends[run] <= start || ends[run] - start > box[5] - x)
+            return SJ_BAD_DATA;
+        end = ends[run];
+    }
+    return SJ_FINE;
+}
+
+/* List the corners of runs in a box as those of a label map. */
+SJ_EXPORT int sj_run_surface(
+    const int32_t *starts, const int32_t *ends, int64_t runs, int64_t height, int64_t width, const int64_t *box,
+    int32_t *positions, uint8_t *codes, int64_t room, int64_t *begun, int64_t *count)
+{
+    region of;
+    int status = open_runs(&of, starts, ends, runs, height, width, box);
+    if (status != SJ_FINE)
+        return status;
+    corners to = {positions, codes, room, count ? *count : 0};
+    if ((positions && !codes) || !can_go_on(begun, (of.depth + 1) * (of.height + 1), count, room))
+        return SJ_BAD_CALL;
+    return list_surface(&of, &to, begun, count);
+}
+
+/* List the border of runs in a box as that of a mask. */
+SJ_EXPORT int sj_run_border(
+    const int32_t *starts, const int32_t *ends, int64_t runs, int64_t height, int64_t width, const int64_t *box,
+    int32_t kind, int32_t *positions, int64_t room, int64_t *begun, int64_t *count)
+{
+    region of;
+    int status = open_runs(&of, starts, ends, runs, height, width, box);
+    if (status != SJ_FINE)
+        return status;
+    if (kind < 0 || kind > CORNERS || !positions || !can_go_on(begun, of.depth * of.height, count, room))
+        return SJ_BAD_CALL;
+    return list_borders(&of, kind, positions, room, begun, count);
 }
 
 /* Write a row of bits united with its neighbours: with the rows in its plane and before and behind it, widened by a
@@ -350,24 +488,23 @@ SJ_EXPORT int sj_grow_volume(
     region of = region_of(mask, depth, height, width);
     if (!is_region(&of) || !out || steps < 0 || steps > SJ_MOST_SIDE)
         return SJ_BAD_CALL;
-    int64_t words = width / WORD + 1, plane = (height + 2) * words, cells = (depth + 2) * plane;
     /* Empty rows and planes are around both masks. */
-    uint64_t *bits = calloc((size_t)(2 * cells + words * WORD / 8), sizeof *bits);
-    if (!bits)
+    space in;
+    if (!open_space(&in, &of, 2 * (depth + 2)))
         return SJ_NO_MEMORY;
-    space in = {{bits, bits + cells}, (uint8_t *)(bits + 2 * cells), words};
+    int64_t words = in.words, plane = in.rows * words;
+    uint64_t *const bits[2] = {in.bits, plane_of(&in, depth + 2)};
     for (int64_t z = 0; z < depth; z++)
-        read_plane(&of, z, &in, in.planes[0] + (z + 1) * plane);
+        read_plane(&of, z, &in, z + 1);
     for (int64_t step = 0; step < steps; step++)
         for (int64_t z = 0; z < depth; z++)
             for (int64_t y = 0; y < height; y++) {
                 int64_t row = (z + 1) * plane + (y + 1) * words;
-                grow_row(in.planes[step & 1] + row, words, plane, width, in.planes[~step & 1] + row);
+                grow_row(bits[step & 1] + row, words, plane, width, bits[~step & 1] + row);
             }
     for (int64_t z = 0; z < depth; z++)
         for (int64_t y = 0; y < height; y++)
-            unpack_row(
-                in.planes[steps & 1] + (z + 1) * plane + (y + 1) * words, width, out + (z * height + y) * width);
-    free(bits);
+            unpack_row(bits[steps & 1] + (z + 1) * plane + (y + 1) * words, width, out + (z * height + y) * width);
+    free(in.bits);
     return SJ_FINE;
 }

@@ -995,7 +995,7 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
     for name in (
         "sj_pack_png", "sj_pack_labels", "sj_read_png", "sj_compare", "sj_check_runs", "sj_mask_boxes", "sj_paint_runs", "sj_encode", "sj_count_inside", "sj_first_overlap", "sj_overlaps", "sj_records", "sj_draw",
         "sj_join_frames", "sj_order", "sj_similar_pairs", "sj_box_overlaps", "sj_match", "sj_curves", "sj_label_pairs", "sj_label_table", "sj_points", "sj_segments", "sj_boundaries", "sj_survey",
-        "sj_boxes", "sj_surface", "sj_border", "sj_grow_volume", "sj_find_blocks", "sj_components", "sj_run_boxes", "sj_name_within", "sj_touch", "sj_share_runs", "sj_find_runs", "sj_draw_runs", "sj_squares", "sj_near_places", "sj_share", "sj_similarities", "sj_small_runs", "sj_groups", "sj_grow",
+        "sj_boxes", "sj_surface", "sj_border", "sj_grow_volume", "sj_run_surface", "sj_run_border", "sj_label_runs", "sj_find_blocks", "sj_components", "sj_run_boxes", "sj_name_within", "sj_touch", "sj_share_runs", "sj_find_runs", "sj_draw_runs", "sj_squares", "sj_near_places", "sj_share", "sj_similarities", "sj_small_runs", "sj_groups", "sj_grow",
     ):  # fmt: skip
         for result in (0, -1, 1):
             with pytest.raises(library.KernelError, match="self-test"):
@@ -1017,6 +1017,9 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_surface(None, 1, 1, 1, 1, 1, 1, None, 1, None, None, 1, None, None) == -1
     assert LOADED.sj_border(None, 1, 1, 1, 0, None, 1, None, None) == -1
     assert LOADED.sj_grow_volume(None, 1, 1, 1, 1, None) == -1
+    assert LOADED.sj_run_surface(None, None, 1, 1, 1, None, None, None, 1, None, None) == -1
+    assert LOADED.sj_run_border(None, None, 1, 1, 1, None, 0, None, 1, None, None) == -1
+    assert LOADED.sj_label_runs(None, 1, 1, 1, 1, None, 1, None, 1, None, None, 0) == -1
     assert LOADED.sj_small_runs(None, 1, 1, 1, None, 1, None, 65, 0, 1, 1, None, None, 1, None) == -1
     assert LOADED.sj_groups(None, 1, 4, None, 4, None) == LOADED.sj_grow(None, 1, 1, 1, None, 1, None) == -1
     assert LOADED.sj_find_blocks(None, 1, 1, 1, 1, 2, None) == -1
@@ -1069,6 +1072,27 @@ def test_arrays_of_other_kinds_and_sizes_than_the_kernel_takes_are_left_to_numpy
         assert KERNEL.find_surface(array[None], (1,), 9) is None
     for array in (labels[None], volume[:, :0]):
         assert KERNEL.find_border(array) is KERNEL.grow_volume(array, 1) is None
+    edges, box = [np.array([4, 8], np.int32), np.array([5, 9], np.int32)], ((0, 2), (1, 2), (0, 3))
+    assert KERNEL.list_run_surface(edges[:1] * 2, (3, 4), box, 9) is None
+    assert KERNEL.list_run_border(edges, (1, 4), box) is None
+    for changed, sides in (
+        ([edges[0], edges[1].astype(int)], box),
+        ([edges[0], edges[1][1:]], box),
+        ([edges[0], edges[1] + np.int32(4)], box),
+        (edges[::-1], box),
+        (edges, ((0, 2), (1, 2), (1, 3))),
+        (edges, ((0, 2), (2, 3), (0, 3))),
+        (edges, ((0, 2), (1, 1), (0, 3))),
+        (edges, ((0, 2), (1, 2), (0, 5))),
+    ):
+        assert KERNEL.list_run_surface(changed, (3, 4), sides, 9) is None
+        assert KERNEL.list_run_border(changed, (3, 4), sides) is None
+    assert KERNEL.list_run_border([edges[0] - np.int32(4), edges[1] - np.int32(4)], (2, 4), box) is None
+    assert KERNEL.list_run_border(edges, (3, 4), box, open_ends=True, corners=True) is None
+    assert KERNEL.count_label_runs(bytes_[None], [3, 9]) == {3: 2, 9: 0}
+    assert KERNEL.count_label_runs(flags[None], [1]) is KERNEL.count_label_runs(bytes_[None, :0], [3]) is None
+    for bounds in ([0, 1, 1], [0, 3, 3], [-1, 1, 1]):
+        assert KERNEL.list_label_runs(bytes_[None], [3, 9], bounds) is None
     places, shape = np.array([0, 3], np.int32), (1, 2, 2)
     assert KERNEL.find_distances(places, places, shape, (1, 1, 1), 9) is not None
     assert KERNEL.flag_near(places, places, shape, (1, 1, 1), 9) is not None

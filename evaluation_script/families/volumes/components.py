@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, Tuple, Union
 
 import numpy as np
 
@@ -47,6 +47,10 @@ class Runs(NamedTuple):
     @property
     def total(self) -> int:
         return len(self.starts)
+
+
+#: The voxels of a mask, or its runs.
+Mask = Union[Array, Runs]
 
 
 def _spread(words: Array, axis: int) -> Array:
@@ -94,8 +98,11 @@ def _grow_slabs(mask: Array, steps: int) -> Iterator[Tuple[int, Array]]:
             yield slab.start + inner.start, planes[inner]
 
 
-def find_runs(mask: Array, limit: int = 1 << 31, steps: int = 0) -> Runs:
+def find_runs(mask: Mask, limit: int = 1 << 31, steps: int = 0) -> Runs:
     """Return the runs of a mask after growing; raises a Flaw if there are more than a limit."""
+    if isinstance(mask, Runs):
+        _check_limit(mask.total, limit)
+        return mask
     depth, height, width = mask.shape
     shape = depth, height + 1, width + 1
     plane = shape[1] * shape[2]
@@ -104,11 +111,15 @@ def find_runs(mask: Array, limit: int = 1 << 31, steps: int = 0) -> Runs:
     for start, planes in _grow_slabs(mask, steps):
         edges.append(_find_edges(planes, start * plane, kind))
         total += len(edges[-1]) // 2
-        if total > limit:
-            fault = f"has a region of more than {limit:,} runs of voxels"
-            raise Flaw(fault, "Check the labels, and remove isolated voxels")
+        _check_limit(total, limit)
     positions = np.concatenate(edges)
     return Runs(positions[::2], positions[1::2], shape)
+
+
+def _check_limit(total: int, limit: int) -> None:
+    if total > limit:
+        fault = f"has a region of more than {limit:,} runs of voxels"
+        raise Flaw(fault, "Check the labels, and remove isolated voxels")
 
 
 def _find_edges(planes: Array, offset: int, kind: Any) -> Array:
@@ -124,7 +135,7 @@ def _find_edges(planes: Array, offset: int, kind: Any) -> Array:
     return (np.flatnonzero(values[1:] != values[:-1]) + offset).astype(kind)
 
 
-def find_true_runs(truth: Array, steps: int = 0) -> Runs:
+def find_true_runs(truth: Mask, steps: int = 0) -> Runs:
     """Return the runs of a truth after growing; raises a Flaw if it is noise."""
     try:
         return find_runs(truth, _MOST_TRUE_RUNS, steps)
@@ -303,15 +314,15 @@ class Components:
         runs, kernel = Runs(starts[order], ends[order], shape), backend().kernel
         sides = tuple((side.start, side.stop) for side in box)
         drawn = kernel.draw_runs(runs.starts, runs.ends, shape[1:], sides) if kernel else None
-        return (drawn if drawn is not None else _paint(runs, np.ones(runs.total, np.int8), box)).view(bool)
+        return (drawn if drawn is not None else paint(runs, np.ones(runs.total, np.int8), box)).view(bool)
 
     def number(self) -> Array:
         """Return the number of each voxel's component (z, y, x), from 1; 0 outside."""
         depth, height, width = self.runs.shape
-        return _paint(self.runs, self.names + 1, (slice(0, depth), slice(0, height - 1), slice(0, width - 1)))
+        return paint(self.runs, self.names + 1, (slice(0, depth), slice(0, height - 1), slice(0, width - 1)))
 
 
-def _paint(runs: Runs, values: Array, box: Box) -> Array:
+def paint(runs: Runs, values: Array, box: Box) -> Array:
     """Return a box with the values of the runs inside it, and 0 elsewhere."""
     _, height, width = runs.shape
     painted: Array = np.zeros([side.stop - side.start for side in box], values.dtype)
@@ -411,10 +422,11 @@ def _touch(components: Components, neighbours: Components, rows: List[Tuple[int,
     return least
 
 
-def compare_components(truth: Array, prediction: Array, neighbours: int) -> SharedComponents:
+def compare_components(truth: Mask, prediction: Mask, neighbours: int) -> SharedComponents:
     """Return the components of two masks by 6, 18 or 26 neighbours; raises a Flaw if one is noise."""
     true = name_components(find_true_runs(truth), neighbours)
-    return share_components(true, find_components(prediction, neighbours, limit_runs(true.runs)))
+    predicted = name_components(find_runs(prediction, limit_runs(true.runs)), neighbours)
+    return share_components(true, predicted)
 
 
 def _add_up(codes: Array, counts: Array) -> Tuple[Array, Array]:

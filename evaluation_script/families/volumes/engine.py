@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from .boxes import Box, Boxes, cover, find_boxes
 from .case_order import find_ends, sample_labels
 from .files import VolumeSubmission, decode_geometry, read_labels, read_truth
 from .headers import ODDITIES
+from .label_runs import LabelRuns, RegionRuns, find_label_runs
 from .measures import RegionOfCase
 from .overlaps import Overlap, count_pairs, find_overlap
 from .places import Spacing
@@ -125,6 +126,7 @@ def count_case(
     tissues = {tissue.name: tissue for tissue in protocol.tissues}
     keys = [(_keep_labels(region, sides), tissues.get(region.name)) for region in regions]
     pairs = count_pairs(truth, prediction, sides)
+    lists = _list_runs((truth, prediction), regions, sides, protocol)
     for index, region in enumerate(regions):
         same = keys.index(keys[index])
         if same < index:
@@ -139,6 +141,7 @@ def count_case(
         if pairs is not None and not region.is_cropped:
             overlap = find_overlap(pairs, sides, region.labels)
         case = RegionOfCase((truth[box], prediction[box]), spacing, protocol, region, truth.shape, overlap)
+        case.runs = _find_runs(lists, region, box, protocol)
         voxels[index] = case.overlap
         rows.append([case.measure(measure) for measure in protocol.measures])
         del case  # with its surfaces, before the next region makes its own
@@ -156,6 +159,33 @@ def count_case(
         "strays": strays,
         "oddities": np.zeros(0, np.int64),
     }
+
+
+def _has_runs(region: LabelRegion, protocol: VolumeProtocol) -> bool:
+    """Return whether a region may be measured by the runs of its label."""
+    return len(region.labels) == 1 and not region.is_cropped and not protocol.tissues_of(region)
+
+
+def _list_runs(
+    labels: Tuple[Array, Array], regions: Sequence[LabelRegion], sides: Tuple[Boxes, Boxes], protocol: VolumeProtocol
+) -> Optional[Sequence[LabelRuns]]:
+    """Return the runs of labels on both sides if that saves time."""
+    boxes = {
+        region.labels[0]: find_region_box(region, sides, labels[0].shape, protocol)
+        for region in regions
+        if _has_runs(region, protocol) and all(side.voxels[region.labels[0]] for side in sides)
+    }
+    return find_label_runs(labels, boxes)
+
+
+def _find_runs(
+    lists: Optional[Sequence[LabelRuns]], region: LabelRegion, box: Box, protocol: VolumeProtocol
+) -> Optional[List[RegionRuns]]:
+    """Return the runs of a region on both sides, if they are listed."""
+    if lists is None or not _has_runs(region, protocol):
+        return None
+    runs = [each.find(region.labels[0]) for each in lists]
+    return [RegionRuns(each, box) for each in runs if each is not None] if None not in runs else None
 
 
 def _keep_labels(region: LabelRegion, sides: Tuple[Boxes, Boxes]) -> LabelRegion:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Callable, Dict, Iterator, Optional, Tuple
+from typing import Callable, Dict, Iterator, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from ...masks.stack import Array
 from ...values.arithmetic import add
 from .boxes import select_labels
 from .components import PairedComponents, SharedComponents, compare_components, pair_components
+from .label_runs import RegionRuns
 from .lesions import LesionScores, find_lesions, match_lesions, score_lesions
 from .overlaps import Overlap, count_overlap
 from .places import Places, Spacing
@@ -66,6 +67,8 @@ class RegionOfCase:
     ) -> None:
         """Store both sides' labels in the region's box of a volume of this shape; none if the overlap is known."""
         self.volume = volume
+        #: The runs of both sides, if they are listed, which take less time than labels.
+        self.runs: Optional[Sequence[RegionRuns]] = None
         self.voxel = math.prod(spacing) / _MILLILITRE
         self._labels, self.protocol, self.region = labels, protocol, region
         if region.is_cropped:
@@ -84,15 +87,24 @@ class RegionOfCase:
         return select_labels(self._labels[1], self.region.labels)
 
     @property
-    def _masks(self) -> Iterator[Array]:
+    def _masks(self) -> Iterator[Union[Array, RegionRuns]]:
         """The region's voxels in the truth, then in the prediction."""
+        if self.runs is not None:
+            yield from self.runs
+            return
         yield self.truth
         yield self.prediction
+
+    def _compare(self, neighbours: int) -> SharedComponents:
+        """Return the components of the truth and of the prediction by some neighbours."""
+        if self.runs is not None:
+            return compare_components(self.runs[0].runs, self.runs[1].runs, neighbours)
+        return compare_components(self.truth, self.prediction, neighbours)
 
     @cached_property
     def surfaces(self) -> Tuple[Places, Places]:
         """The surfaces of the truth and of the prediction by elements."""
-        surfaces = find_surfaces(self._labels, self.region.labels)
+        surfaces = find_surfaces(self._labels, self.region.labels, self.runs)
         check_specks(surfaces[0])
         return surfaces
 
@@ -135,12 +147,12 @@ class RegionOfCase:
     @cached_property
     def components(self) -> SharedComponents:
         """The 26-components of the truth and of the prediction."""
-        return compare_components(self.truth, self.prediction, 26)
+        return self._compare(26)
 
     @cached_property
     def untouched(self) -> Tuple[float, float]:
         """The volumes in ml of true 18-components that no prediction touches, and of predicted ones without truth."""
-        true, predicted = compare_components(self.truth, self.prediction, 18).list_untouched()
+        true, predicted = self._compare(18).list_untouched()
         return int(true.sum()) * self.voxel, int(predicted.sum()) * self.voxel
 
     @cached_property

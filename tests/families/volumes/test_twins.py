@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from segjudge.evaluation_script.families.volumes import boxes, components, distances, measures, surfaces
+from segjudge.evaluation_script.families.volumes import boxes, components, distances, label_runs, measures, surfaces
 from segjudge.evaluation_script.families.volumes.boxes import count_by_planes, find_boxes, select_labels
 from segjudge.evaluation_script.families.volumes.components import (
     Components,
@@ -180,6 +180,56 @@ def test_surfaces_of_labels_are_listed_as_numpy_lists_them(seed: int, monkeypatc
             use(monkeypatch, backend)
             with pytest.raises(Flaw, match=noise):
                 surfaces.find_surfaces((labels[:0], labels), chosen)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_runs_of_labels_have_the_surfaces_and_borders_of_their_masks(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Labels are listed one by one or all at once, and runs fill rows, cross words, or lie in a box."""
+    draw = np.random.default_rng(seed)
+    monkeypatch.setattr("segjudge.evaluation_script.masks.volumes._FIRST_PLACES", 1)
+    monkeypatch.setattr(label_runs, "_MOST_AT_ONCE", int(draw.choice([1, 40, 1 << 21])))
+    monkeypatch.setattr(label_runs, "_TIMES", 0)
+    shape, kind = (*draw.integers(1, 9, 2), int(draw.choice([1, 63, 64, 65, 130]))), draw.choice(["u1", "u2", "u4"])
+    labels = draw.choice([0, 1, 2, 250], shape, p=[0.7, *[0.1] * 3]).astype(kind)
+    labels[:, ::2, :: int(draw.choice([1, 2, 5]))] = draw.choice([0, 1, 2])
+    found = find_boxes(labels, 251)
+    use(monkeypatch, BACKENDS[0])
+    lists = label_runs.find_label_runs([labels], {label: found.box_of(label) for label in (1, 2, 250)})
+    assert lists is not None
+    for label in sorted(found.labels):
+        runs, box = lists[0].find(label), found.box_of(label)
+        assert are_same((runs.starts, runs.ends), tuple(find_runs(labels == label))[:2])
+        region = label_runs.RegionRuns(runs, box)
+        assert (region.draw() == (labels[box] == label)).all()
+        listed, corners = region.list_surface(1 << 40), find_surface(labels[box], (label,))
+        assert listed[0] == len(corners)
+        assert listed[1].shape == corners.shape
+        assert are_same(unpack(listed[1]), unpack(corners))
+        assert region.list_surface(len(corners) - 1)[0] == len(corners)
+        for choice in ({}, {"open_ends": True}, {"corners": True}):
+            border = list_border(labels[box] == label, **choice)
+            assert are_same(unpack(list_border(region, **choice)), unpack(border))
+    assert lists[0].find(9) is None
+
+
+@pytest.mark.parametrize("name", ["totalsegmentator", "toothfairy", "topcow", "volumes", "components"])
+def test_scattered_labels_are_measured_as_by_numpy(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel lists the runs of all labels, one of which only one side has."""
+    draw, listed = np.random.default_rng(5), []
+    sides = [draw.choice(12, (9, 8, 70), p=[0.45, *[0.05] * 11]).astype(np.uint8) for _ in range(2)]
+    sides[0][sides[0] == 3] = 0
+    monkeypatch.setattr(label_runs, "_MOST_AT_ONCE", 500)
+    find = label_runs.LabelRuns.find
+    monkeypatch.setattr(label_runs.LabelRuns, "find", lambda runs, label: listed.append(label) or find(runs, label))
+
+    def measure() -> tuple[np.ndarray, ...]:
+        tables = count_case(*sides, (1.0, 0.7, 2.0), VOLUME_PROTOCOLS[name])
+        return tables["voxels"], tables["values"], tables["known"]
+
+    compare(monkeypatch, measure)
+    assert listed.count(4) == 2
 
 
 @pytest.mark.parametrize("seed", range(16))
