@@ -7,19 +7,14 @@
 
 #define LABEL_END ((int64_t)1 << SJ_LABEL_BITS)
 #define MOST_CELLS ((int64_t)1 << 20)
-/* The parts of a cell, which points take in turns, because updating one number twice in a row is slow. */
+/* Points take the parts of a cell in turns, because updating one number twice in a row is slow. */
 #define LANES 4
 #define BLOCK 1024
 
-int64_t sj_list_cells(const int64_t *table, int64_t classes, int64_t labels, int64_t *keys, int64_t *points)
-{
-    int64_t count = 0;
-    for (int64_t class = 0; class < classes; class++)
-        for (int64_t label = 0; label < labels; label++, table++)
-            if (*table)
-                keys[count] = class << SJ_LABEL_BITS | label, points[count++] = *table;
-    return count;
-}
+/* Half of a cell's parts, of a size that processors scale an index by. */
+typedef struct {
+    uint32_t parts[LANES / 2];
+} cell;
 
 /* Return the numbers of some points as 32 bits each, copied unless they are. */
 static const uint8_t *words_of(const uint8_t *numbers, int32_t size, int64_t at, int64_t count, uint32_t *copies)
@@ -36,7 +31,7 @@ static inline uint32_t label_at(const uint8_t *words, int64_t i)
 {
     uint32_t word;
     memcpy(&word, words + 4 * i, sizeof word);
-    return word & (uint32_t)(LABEL_END - 1);
+    return (uint16_t)word;
 }
 
 /* Return whether the labels of a block are below their ends, by the signs of differences. */
@@ -48,29 +43,35 @@ static int have_cells(const uint8_t *one, uint32_t end, const uint8_t *two, uint
     return !(beyond >> 31);
 }
 
-/* Count the points of a block, two at a time; `rows` has the start of each true label's row. */
-static void count_block(const uint8_t *one, const uint8_t *two, int64_t count, const uint32_t *rows, uint32_t *cells)
+/* Count the points of a block; `rows` has the start of each true label's row, in both halves of a cell's parts. */
+static void count_block(const uint8_t *one, const uint8_t *two, int64_t count, cell *const *rows, cell *const *more)
 {
-    uint64_t mask = (uint64_t)(LABEL_END - 1) << 32 | (LABEL_END - 1);
     int64_t i = 0;
-    for (; i + LANES <= count; i += LANES)
-        for (int lane = 0; lane < LANES; lane += 2) {
-            uint64_t labels = sj_load(one + 4 * (i + lane)) & mask, columns = sj_load(two + 4 * (i + lane)) & mask;
-            cells[rows[(uint32_t)labels] + LANES * (uint32_t)columns + lane]++;
-            cells[rows[labels >> 32] + LANES * (uint32_t)(columns >> 32) + lane + 1]++;
-        }
+    for (; i + LANES <= count; i += LANES) {
+        rows[label_at(one, i)][label_at(two, i)].parts[0]++;
+        rows[label_at(one, i + 1)][label_at(two, i + 1)].parts[1]++;
+        more[label_at(one, i + 2)][label_at(two, i + 2)].parts[0]++;
+        more[label_at(one, i + 3)][label_at(two, i + 3)].parts[1]++;
+    }
     for (; i < count; i++)
-        cells[rows[label_at(one, i)] + LANES * label_at(two, i)]++;
+        rows[label_at(one, i)][label_at(two, i)].parts[0]++;
 }
 
-/* Sum the parts of all cells in a table. */
-static void join_lanes(const uint32_t *cells, int64_t count, int64_t *table)
+/* Write the key and the points of each cell that has points; return their number. */
+static int64_t list_cells(const cell *cells, int64_t half, int64_t classes, int64_t labels, int64_t *keys, int64_t *sums)
 {
-    for (int64_t i = 0; i < count; i++, cells += LANES)
-        table[i] = (int64_t)cells[0] + cells[1] + cells[2] + cells[3];
+    int64_t count = 0;
+    for (int64_t class = 0; class < classes; class++)
+        for (int64_t label = 0; label < labels; label++, cells++) {
+            const uint32_t *one = cells->parts, *two = cells[half].parts;
+            int64_t sum = (int64_t)one[0] + one[1] + two[0] + two[1];
+            if (sum)
+                keys[count] = sj_key(class, label), sums[count++] = sum;
+        }
+    return count;
 }
 
-/* Count points by true class and predicted label, and write what `sj_list_cells` writes.
+/* Count points by true class and predicted label, and write the key and the points of each pair that has some.
  *
  * `classes` has the class of each label of the truth; points of no class are skipped. Predicted labels must be below
  * `columns`. There is space for `count * columns` keys. */
@@ -84,26 +85,25 @@ SJ_EXPORT int sj_points(
         return SJ_BAD_CALL;
     /* The last row is for points of no class. */
     int64_t size_of_table = (count + 1) * columns;
-    uint32_t *cells = calloc((size_t)(size_of_table * LANES), sizeof *cells);
-    uint32_t *rows = malloc((size_t)labels * sizeof *rows), copies[BLOCK];
-    int64_t *table = malloc((size_t)size_of_table * sizeof *table);
-    int status = cells && rows && table ? SJ_FINE : SJ_NO_MEMORY;
-    for (int64_t i = 0; i < labels && status == SJ_FINE; i++)
-        rows[i] = (uint32_t)((classes[i] < count ? classes[i] : count) * columns * LANES);
+    cell *cells = calloc((size_t)(2 * size_of_table), sizeof *cells);
+    cell **rows = malloc((size_t)(2 * labels) * sizeof *rows);
+    uint32_t copies[BLOCK];
+    int status = cells && rows ? SJ_FINE : SJ_NO_MEMORY;
+    for (int64_t i = 0; i < labels && status == SJ_FINE; i++) {
+        rows[i] = cells + (classes[i] < count ? classes[i] : count) * columns;
+        rows[labels + i] = rows[i] + size_of_table;
+    }
     for (int64_t at = 0, taken; at < points && status == SJ_FINE; at += taken) {
         taken = points - at < BLOCK ? points - at : BLOCK;
         const uint8_t *one = words_of(truth, size, at, taken, copies), *two = prediction + 4 * at;
         if (have_cells(one, (uint32_t)labels, two, (uint32_t)columns, taken))
-            count_block(one, two, taken, rows, cells);
+            count_block(one, two, taken, rows, rows + labels);
         else
             status = SJ_BAD_DATA;
     }
-    if (status == SJ_FINE) {
-        join_lanes(cells, size_of_table, table);
-        *found = sj_list_cells(table, count, columns, keys, sums);
-    }
+    if (status == SJ_FINE)
+        *found = list_cells(cells, size_of_table, count, columns, keys, sums);
     free(cells);
     free(rows);
-    free(table);
     return status;
 }

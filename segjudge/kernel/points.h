@@ -1,4 +1,4 @@
-/* The tables of points by true class and predicted label. */
+/* The labels of points, and the keys of their pairs of a true class and a predicted label. */
 #ifndef SEGJUDGE_POINTS_H
 #define SEGJUDGE_POINTS_H
 
@@ -7,8 +7,10 @@
 /* The bits of a label; a point's object number, and the class of a key, lie above. */
 #define SJ_LABEL_BITS 16
 
-/* Write the key (the class above the label) and the points of each cell of a table that has points; return their
- * number. */
-int64_t sj_list_cells(const int64_t *table, int64_t classes, int64_t labels, int64_t *keys, int64_t *points);
+/* Return the key of the points of a true class with a predicted label. */
+static inline int64_t sj_key(int64_t class, int64_t label)
+{
+    return class << SJ_LABEL_BITS | label;
+}
 
 #endif

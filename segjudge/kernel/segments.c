@@ -507,8 +507,19 @@ static uint8_t *take_memory(scan *all, int64_t stretches, int64_t segments, int6
     return memory;
 }
 
-/* Count points by true class and predicted label, write what `sj_list_cells` writes, and match segments whose IoU is
- * above 0.5.
+/* Write the key and the points of each cell of a table that has points; return their number. */
+static int64_t list_cells(const int64_t *table, int64_t classes, int64_t labels, int64_t *keys, int64_t *points)
+{
+    int64_t count = 0;
+    for (int64_t class = 0; class < classes; class++)
+        for (int64_t label = 0; label < labels; label++, table++)
+            if (*table)
+                keys[count] = sj_key(class, label), points[count++] = *table;
+    return count;
+}
+
+/* Count points by true class and predicted label, write what `list_cells` writes, and match segments whose IoU is above
+ * 0.5.
  *
  * `classes` has the class of each label; points whose true label has none are skipped. The first `things` classes have
  * objects, unless each value is a segment. `values` may map the truth's numbers to its values. There is space for
@@ -546,7 +557,7 @@ SJ_EXPORT int sj_segments(
     }
     if (status == SJ_FINE) {
         write_matches(&all, fewest, matches, rest, count);
-        found[0] = sj_list_cells(cells, count, labels, keys, sums), found[1] = all.matches;
+        found[0] = list_cells(cells, count, labels, keys, sums), found[1] = all.matches;
     }
     free(cells);
     free(memory);
