@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import platform
 import re
+import sys
 import time
 from contextlib import closing
 from typing import Any, Dict, List, Optional, Tuple
@@ -172,7 +172,7 @@ def versions() -> Dict[str, str]:
 
     return {
         "segjudge": VERSION,
-        "python": platform.python_version(),
+        "python": sys.version.partition(" ")[0],  # the module `platform` would take 2 ms
         "numpy": np.__version__,
         "pillow": PIL.__version__,
     }

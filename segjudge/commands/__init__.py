@@ -5,7 +5,6 @@ gives each command two functions: one adds options to a parser; the other turns 
 returns the exit code.
 """
 
-import gc
 import os
 import sys
 from itertools import product
@@ -31,8 +30,6 @@ __all__ = [
 # Commands are programs of their own.  numpy starts in half the time with one thread, and without its docstrings, which
 # no command shows: writing them takes 12 of the 172 ms of CPU of a short score.  Its modules that would are empty here.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# Modules are no garbage: Python would search them 50 times, which takes a twentieth of a start.
-gc.set_threshold(100_000)
 for _core, _kind in product(("core", "_core"), ("", "_scalars")):  # numpy 1 and numpy 2
     _name = f"numpy.{_core}._add_newdocs{_kind}"
     sys.modules.setdefault(_name, ModuleType(_name))

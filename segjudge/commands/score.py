@@ -8,7 +8,6 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from segjudge.evaluation_script.families import FAMILIES
-from segjudge.evaluation_script.families.sequences.protocols import DAVIS_TASKS
 from segjudge.evaluation_script.files.limits import is_litter
 from segjudge.evaluation_script.runner.tuning import reuse_memory
 from segjudge.system.errors import OptionError, UsageError
@@ -155,6 +154,8 @@ def _score_request(
 def _translate(arguments: dict[str, Any]) -> dict[str, Any]:
     """Return the options under Segjudge's names; official tools' options bring their defaults."""
     protocol, subset = arguments["protocol"], arguments["subset"]
+    if arguments["task"] or arguments["davis_path"]:
+        from segjudge.evaluation_script.families.sequences.protocols import DAVIS_TASKS  # 2 ms of each start
     if arguments["task"]:
         of_task = DAVIS_TASKS[arguments["task"]]
         if protocol not in (None, of_task):
@@ -302,8 +303,8 @@ def _add_official_options(sub: argparse.ArgumentParser) -> None:
     about = "--truth PATH; defaults to --protocol davis2017-unsupervised --subset val"
     add("--davis_path", metavar="PATH", type=InputPath, help=about)
     add("--results_path", metavar="PATH", type=InputPath, help="RESULTS")
-    protocols = " or ".join(f"--protocol {name}" for name in DAVIS_TASKS.values())
-    add("--task", choices=list(DAVIS_TASKS), metavar="TASK", help=f"%(choices)s: {protocols}")
+    protocols = "--protocol davis2017 or --protocol davis2017-unsupervised"
+    add("--task", choices=["semi-supervised", "unsupervised"], metavar="TASK", help=f"%(choices)s: {protocols}")
     add("--set", metavar="SUBSET", help="--subset SUBSET")
     add("--dataset_json", metavar="FILE", type=InputPath, help="--truth FILE --protocol places2017-official")
     add("--preds_json", metavar="FILE", type=InputPath, help="RESULTS")
