@@ -89,7 +89,7 @@ class StreetSubmission:
         known_names, lengths = set(names), sorted({len(name) for name in names}, reverse=True)
         #: Text files by the name of their image.
         self._texts: Dict[str, List[str]] = {}
-        for text in self._files.sizes:
+        for text in sorted(self._files.sizes):
             if text.lower().endswith(".txt"):
                 stem = own_names.respell(compose(text.rpartition("/")[2][: -len(".txt")]))
                 starts = (own_names.respell(stem[:length]) for length in lengths)
@@ -131,7 +131,7 @@ class StreetSubmission:
     def _read(self, image: int, problems: Problems, annotations: Optional[Array], *, masked: bool) -> ReadImage:
         texts = self._texts[self._names[image]]
         if len(texts) > 1:
-            fault = f"is one of {len(texts)} text files of the image: {name_list(sorted(texts), 3)}"
+            fault = f"is one of {len(texts)} text files of the image: {name_list(texts, 3)}"
             raise Flaw(fault, "Send one text file for each image")
         size = tuple(self.images.sizes[image].tolist())
         rows: List[Tuple[str, int, float]] = []

@@ -153,7 +153,8 @@ class SequenceSubmission:
     def _check_folders(self, folders_of: Dict[str, Dict[str, None]]) -> None:
         for sequence, folders in folders_of.items():
             if len(folders) > 1:
-                fault = f"occurs more than once: {name_list(list(folders))}"
+                places = sorted(folders, key=lambda folder: (folder.count("/"), folder))  # in any order of files
+                fault = f"occurs more than once: {name_list(places)}"
                 self.problems.add(Problem(sequence, fault, "Send one folder for each sequence"))
             elif "" in self._folders[sequence] and len(self._folders[sequence]) > 1:
                 fault = "holds both masks and folders of masks"

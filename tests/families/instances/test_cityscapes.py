@@ -22,7 +22,7 @@ from segjudge.families.instances.published import open_instances
 from segjudge.masks.run_lengths import encode_labels
 from segjudge.testing import CHECKS, Case
 from tests.backends import use_numpy
-from tests.builders import png
+from tests.builders import png, zipped
 from tests.data import FAMILIES_DATA, copy_files
 from tests.families.unit_counts import read_golden
 from tests.report.known_faults import FAULTS
@@ -227,6 +227,16 @@ def test_every_problem_is_a_sentence(tmp_path: Path) -> None:
     (files / "b_000000_000019_pred.txt").unlink()
     with pytest.raises(SubmissionError, match="is not UTF-8 text"):
         score(files, truth)
+
+
+def test_texts_of_an_image_are_named_in_any_order_of_files(tmp_path: Path) -> None:
+    truth = objects(tmp_path / "t", a=boxed((26000, 0, 10)))
+    names = ["a/a_000000_000019.txt", "b/a_000000_000019.txt"]
+    archive = tmp_path / "s.zip"
+    for order in (names, names[::-1]):
+        archive.write_bytes(zipped(dict.fromkeys(order, b"")))
+        with pytest.raises(SubmissionError, match=f"^{names[0]}: is one of 2 text files of the image: {names[0]}, "):
+            score(archive, truth)
 
 
 def test_masks_with_several_values_are_named(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ UPLOADS: dict[str, tuple[dict[str, bytes], str]] = {
     "other files": ({"a.txt": b"x"}, f"up.zip: holds no PNG and no JSON file, only a.txt. {SEND}"),
     "no files": ({}, f"up.zip: holds no files. {SEND}"),
     "a sequence twice": ({**frames(), **frames("a", folder="again/")}, "a: occurs more than once: a, again/a. Send one folder for each sequence."),
+    "a sequence twice, the copy before": ({**frames("a", folder="again/"), **frames()}, "a: occurs more than once: a, again/a. Send one folder for each sequence."),
     "masks beside objects": ({**frames(), "a/1/00000.png": MASK}, "a: holds both masks and folders of masks. Send one PNG per frame, or one folder per object."),
     "a missing sequence": (frames("a"), "up.zip: 1 of 2 sequences is missing: b. Send a folder of masks for each sequence, with its name."),
     "a missing frame": (frames("a", [0, 2]) | frames("b"), "a/00001.png: is missing. Add a PNG for each frame, black if no object is visible."),
