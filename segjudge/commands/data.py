@@ -116,7 +116,7 @@ def _warn(lines: list[str]) -> None:
 
 def _compress(args: argparse.Namespace) -> int:
     from segjudge.families.sequences.compression import PNGS, RUN_LENGTHS, compress
-    from segjudge.scoring.request import name_results_in_errors
+    from segjudge.scoring.results_names import name_results_in_errors
 
     out: str = args.out
     if not out.endswith((RUN_LENGTHS, PNGS)):

@@ -3,8 +3,8 @@
 `request` opens, checks and scores results; `parts` writes and merges counts, `sharing` has them counted elsewhere, and
 `arrays` counts masks in memory, all through the upload's Scorer. `scores` is what they return, with its tables, files
 and page; `notebook` makes its view below a cell, and `figures` draws with matplotlib. `report` makes the page of a
-truth or of a stored result. `segjudge.analysis` compares several methods. These modules are imported on demand, because
-few commands need all of them.
+truth or of a stored result, and `results_names` puts the name of results into messages. `segjudge.analysis` compares
+several methods. These modules are imported on demand, because few commands need all of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from segjudge.scoring.sharing import DaskClient
 
 __all__ = [
-    "arrays", "figures", "notebook", "parts", "report", "request", "score", "scores", "sharing",
+    "arrays", "figures", "notebook", "parts", "report", "request", "results_names", "score", "scores", "sharing",
 ]  # fmt: skip
 
 

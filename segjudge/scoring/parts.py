@@ -25,6 +25,7 @@ from segjudge.evaluation_script.runner.parallel import WHOLE, Part
 from segjudge.evaluation_script.runner.tuning import without_collector
 from segjudge.evaluation_script.scoring import VERSION
 from segjudge.evaluation_script.scoring.provenance import provenance
+from segjudge.scoring.results_names import ResultsName
 from segjudge.system.errors import UsageError
 
 _FORMAT = "segjudge part 1"
@@ -62,11 +63,12 @@ def write_part(  # noqa: PLR0913 - what a part holds
     *,
     strict: bool | None = None,
     costs: Mapping[str, Mapping[str, float]] | None = None,
+    results: ResultsName | None = None,
 ) -> None:
     """Write the counts of a part; equal counts give equal bytes.
 
     All splits have the same protocol and strictness. `costs` gives, by split, the cost of each kind of failure, which
-    does not follow from counts.
+    does not follow from counts. `results` is the name of the results in warnings.
     """
     template = next(iter(splits.values()))
     states = [accumulator.state_dict() for accumulator in splits.values()]
@@ -86,6 +88,7 @@ def write_part(  # noqa: PLR0913 - what a part holds
         "splits": [{"name": name, **accumulator.describe()} for name, accumulator in splits.items()],
         "members": [list(state) for state in states],
         **({"costs": costs} if costs else {}),
+        **({"results": results} if results else {}),
     }
     with replace_file(path) as partial, zipfile.ZipFile(partial, "w") as archive:
         add_member(archive, MANIFEST, json.dumps(manifest, separators=(",", ":")).encode())
@@ -100,6 +103,7 @@ def save(
     notes: list[str],
     provenance: Mapping[str, Any],
     costs: Mapping[str, Mapping[str, float]],
+    results: ResultsName | None = None,
 ) -> None:
     """Write scores as the only part of a scoring; raises UsageError if they could not be loaded again."""
     protocols = {report.protocol.name: report.protocol for report in reports}
@@ -109,7 +113,7 @@ def save(
     if not has_known_rules(protocol):
         raise UsageError(f"the rules of {name} were changed; only scores by its own rules can be saved")
     counts = {report.split: report.counts for report in reports if report.counts is not None}
-    write_part(path, WHOLE, counts, notes, provenance, strict=False, costs=costs)
+    write_part(path, WHOLE, counts, notes, provenance, strict=False, costs=costs, results=results)
 
 
 def has_known_rules(protocol: FamilyProtocol) -> bool:
@@ -147,7 +151,10 @@ def merge_parts(paths: Iterable[str]) -> _Merged:
         raise UsageError(
             f"{what} {name_list(missing, 8)} of {template['of']} missing; score the missing parts, then merge all"
         )
-    reports = _make_reports(template, accumulators)
+    reports, name = _make_reports(template, accumulators), _name_of(template, first_path)
+    if name is not None:
+        for report in reports:
+            report.warnings[:] = map(name.put_into, report.warnings)
     origin = template["truth"], template["predictions"], " and ".join(sorted(counted_by)), template["limits"]
     protocols = {report.split: report.protocol for report in reports}
     notes = [str(note) for note in template["notes"]]
@@ -165,6 +172,22 @@ def read_costs(path: str) -> dict[str, dict[str, float]]:
     except (AttributeError, TypeError, ValueError, OverflowError):
         raise UsageError(f"{path}: has a manifest that cannot be read. Score it again") from None
     return read
+
+
+def read_name(path: str) -> ResultsName | None:
+    """Read the name of the scored results; None if they were in memory."""
+    with _open(path) as archive:
+        return _name_of(_read_manifest(archive, path), path)
+
+
+def _name_of(manifest: dict[str, Any], path: str) -> ResultsName | None:
+    fields = manifest.get("results")
+    if fields is None:  # also of earlier versions
+        return None
+    if [*map(type, fields if isinstance(fields, list) else [])] != [str, bool]:
+        raise UsageError(f"{path}: has a manifest that cannot be read. Score it again")
+    name, holds_files = fields
+    return ResultsName(printable(name), holds_files)
 
 
 def _make_reports(manifest: dict[str, Any], accumulators: list[Accumulator[Any, Any]]) -> list[Report]:

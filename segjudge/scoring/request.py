@@ -6,7 +6,6 @@ Results are scored on any truth, or in a phase of a bundle. `sharing` has parts 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import field, replace
@@ -23,8 +22,8 @@ from segjudge.evaluation_script.families.base.family import (
     ignore_progress,
 )
 from segjudge.evaluation_script.families.base.truth import AnnotationFile, SplitTruth
-from segjudge.evaluation_script.files import Problem, SubmissionError, name_hint, name_list, printable
-from segjudge.evaluation_script.files.archive import JSON_NAME, UPLOAD, ListedFolder
+from segjudge.evaluation_script.files import Problem, SubmissionError, name_hint, name_list
+from segjudge.evaluation_script.files.archive import ListedFolder
 from segjudge.evaluation_script.files.limits import LOCAL_LIMITS
 from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.runner.parallel import Meanwhile, Part, cores, results_of_processes
@@ -34,6 +33,7 @@ from segjudge.evaluation_script.values import dataclass
 from segjudge.families import tools_of
 from segjudge.families.truths import TruthSource, open_truth
 from segjudge.report.sentences import HIDDEN
+from segjudge.scoring.results_names import ResultsName, name_results_in_errors
 from segjudge.scoring.scores import ScoredSubmissions, Scores
 from segjudge.system.addresses import digest_of, resolve_address
 from segjudge.system.arguments import describe_value
@@ -56,9 +56,6 @@ _LARGE = 1 << 22
 _MANY_BYTES, _MANY_FILES = 1 << 24, 2000
 #: The units whose losses take longer to measure than a process takes to start.
 _MANY_UNITS = 2000
-#: The upload as the subject of a problem, and a single JSON file as its place.
-_UPLOAD = re.compile(rf"\b{UPLOAD}(?=: )")
-_PLACE = re.compile(rf"(?<![\w/.-]){re.escape(JSON_NAME)}(?=: |, | holds | is )")
 
 
 @dataclass(frozen=True)
@@ -162,14 +159,15 @@ class PreparedScoring:
                     scorer.score(self.results, progress, announce and partial(announce, split))
                     for split, scorer in self.scorers.items()
                 ]
+            name = ResultsName.read(self.results)
             for report in reports:
-                report.warnings[:] = [name_results(line, self.results) for line in report.warnings]
+                report.warnings[:] = map(name.put_into, report.warnings)
             request = self.request
             reopen = (lambda: self) if request is None or request.keeps_open else partial(prepare, request)
             path = request.results if request else self.results
             origin = self.provenance(digests()) if self.is_identified else {}
             losses = {split: meanwhile.result() for split, meanwhile in measured.items()}
-        return Scores(reports, self.notes, origin, path, reopen, losses=losses)
+        return Scores(reports, self.notes, origin, path, reopen, losses=losses, name=name)
 
     def _find_digests(self) -> tuple[str, str]:
         return self.digests[0] or digest_of(self.truth), self.digests[1] or digest_of(self.results)
@@ -261,7 +259,7 @@ class PartCounter:
                 accumulator.refuse_problems()
         from segjudge.scoring.parts import write_part
 
-        write_part(out, share, counts, self._job.notes, self._provenance)
+        write_part(out, share, counts, self._job.notes, self._provenance, results=ResultsName.read(self._job.results))
 
     def close(self) -> None:
         """Close the results."""
@@ -435,35 +433,3 @@ def choose_sequences(truth: SplitTruth, names: Iterable[object] | None, protocol
     except KeyError as error:
         unknown, items = list(error.args), truth.item_names
         raise UsageError(f"the truth has no sequence {name_list(unknown)}{name_hint(unknown[0], items, 20)}") from None
-
-
-# ── the name of results in messages: the scorers of a platform know only the upload's name ──
-
-
-def name_results(message: str, results: str) -> str:
-    """Return a message with the name of the results in place of the upload's: `masks.zip`, or `my results/`."""
-    name = printable(os.path.basename(os.path.abspath(results))) + ("/" if os.path.isdir(results) else "")
-    message = _UPLOAD.sub(lambda _match: name, message)
-    return message if _holds_files(results) else _PLACE.sub(lambda _match: name, message)
-
-
-@contextmanager
-def name_results_in_errors(results: str) -> Iterator[None]:
-    """Raise each SubmissionError with the name of the results."""
-    try:
-        yield
-    except SubmissionError as error:
-        text = str(error)
-        message = name_results(text, results)
-        if message == text:
-            raise
-        raise SubmissionError(message) from error.__cause__
-
-
-def _holds_files(results: str) -> bool:
-    """Return whether results are a folder or an archive, whose members have names."""
-    if not os.path.isfile(results):
-        return True
-    with open(results, "rb") as file:
-        start = file.read(512)
-    return start.startswith(b"PK") or start[257:262] == b"ustar" or ".tar" in os.path.basename(results).lower()

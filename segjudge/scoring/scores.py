@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from segjudge.families.base.tools import ScoringInputs
     from segjudge.families.base.unit_tools import UnitLosses
     from segjudge.report.page import PageOptions, ReportPage
+    from segjudge.scoring.results_names import ResultsName
 
 #: What descriptions of counts say of results, not of the truth.
 _OF_RESULTS = ("notes", "suspicions")
@@ -44,11 +45,11 @@ _OF_RESULTS = ("notes", "suspicions")
 
 def load(path: str | os.PathLike[str]) -> Scores:
     """Return the scores that `save` wrote; raises UsageError if they cannot be read."""
-    from segjudge.scoring.parts import merge_parts, read_costs
+    from segjudge.scoring.parts import merge_parts, read_costs, read_name
 
     check_arguments(PATH, path=path)
     path = os.fspath(path)
-    return Scores(*merge_parts([path]), costs=read_costs(path))
+    return Scores(*merge_parts([path]), costs=read_costs(path), name=read_name(path))
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ class Scores:
     costs: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     #: The losses by split, for verdicts, if measured.
     losses: dict[str, UnitLosses] = field(default_factory=dict, repr=False)
+    #: The name of the results in warnings; None if they were in memory.
+    name: ResultsName | None = None
 
     def __repr__(self) -> str:
         return "\n\n".join(format_report(report, compare=False) for report in self.reports)
@@ -361,7 +364,7 @@ class Scores:
             costs = {
                 report.split: tools_of(report.protocol.family).sum_failures(inputs, report) for report in self.reports
             }
-        save(os.fspath(path), self.reports, self.notes, self.provenance, costs)
+        save(os.fspath(path), self.reports, self.notes, self.provenance, costs, self.name)
 
 
 class ScoredSubmissions(NamedTuple):

@@ -20,7 +20,7 @@ from segjudge.evaluation_script.families.base.family import FamilyProtocol, Prog
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.runner.parallel import Part, cores
 from segjudge.evaluation_script.scoring import VERSION
-from segjudge.scoring.parts import has_known_rules, merge_parts
+from segjudge.scoring.parts import has_known_rules, merge_parts, read_name
 from segjudge.scoring.request import PartCounter, ScoreRequest, prepare
 from segjudge.scoring.scores import Scores
 from segjudge.system.addresses import AddressError
@@ -126,7 +126,7 @@ def score_by_workers(executor: Executor | DaskClient, request: ScoreRequest, pro
                 file.write(data)
             progress(f"part {number}", len(paths), count)
         try:
-            return Scores(*merge_parts(paths), request.results, partial(prepare, request))
+            return Scores(*merge_parts(paths), request.results, partial(prepare, request), name=read_name(paths[0]))
         except UsageError as error:
             raise UsageError(str(error).replace(folder + os.sep, "")) from None
 

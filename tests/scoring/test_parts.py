@@ -305,6 +305,8 @@ def test_a_part_checks_every_record_of_the_file(tmp_path: Path, capsys: pytest.C
     [
         ({"format": "7"}, "has the format 7; this version reads 'segjudge part 1'. Score it again"),
         ({"part": 2}, "has a manifest that cannot be read. Score it again"),
+        ({"results": "a.zip"}, "has a manifest that cannot be read. Score it again"),
+        ({"results": ["a.zip", 1]}, "has a manifest that cannot be read. Score it again"),
         ({"protocol": "other"}, f"was scored by other of segjudge {VERSION}, whose rules this version ({VERSION}) lacks"),
         ({"rules": {}}, f"was scored by davis2017 of segjudge {VERSION}, whose rules this version ({VERSION}) lacks"),
         ({"members": [["odd"]]}, "is damaged (odd holds a). Score it again"),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import segjudge
 from segjudge import cli
-from segjudge.scoring.request import name_results
+from segjudge.scoring.results_names import ResultsName
 from tests.builders import ROOT
 
 TRUTH = str(ROOT / "annotations" / "sequences-dev.zip")
@@ -49,9 +50,11 @@ def test_a_message_names_the_results_in_python_in_parts_and_on_the_command_line(
 def test_a_member_of_an_archive_keeps_its_own_name(tmp_path: Path) -> None:
     paths = write_wrong_results(tmp_path)
     sentence = "submission.json, record 3 (image 7): lacks a score."
-    assert name_results(sentence, str(paths["mine.json"])) == "mine.json, record 3 (image 7): lacks a score."
+    assert (
+        ResultsName.read(str(paths["mine.json"])).put_into(sentence) == "mine.json, record 3 (image 7): lacks a score."
+    )
     for name in ("my results/", "masks of mine.zip"):
-        assert name_results(sentence, str(paths[name])) == sentence
+        assert ResultsName.read(str(paths[name])).put_into(sentence) == sentence
 
 
 def test_a_name_cannot_forge_a_line(tmp_path: Path) -> None:
@@ -61,3 +64,30 @@ def test_a_name_cannot_forge_a_line(tmp_path: Path) -> None:
         segjudge.score(str(path), TRUTH, protocol="davis2017")
     assert "\n" not in str(raised.value)
     assert "\x1b" not in str(raised.value)
+
+
+def test_a_warning_names_the_results_in_parts_and_saved_scores_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Counts know results as `your file`; what reads them again says the name."""
+    path, options = tmp_path / "of mine.zip", ["--truth", TRUTH, "--protocol", "sav"]
+    with zipfile.ZipFile(ROOT / "examples/sequences-dev/strong.zip") as whole, zipfile.ZipFile(path, "w") as archive:
+        for name in whole.namelist():
+            if not name.startswith("solo/"):
+                archive.writestr(name, whole.read(name))
+    scores = segjudge.score(path, TRUTH, "sav")
+    assert any("of mine.zip: 1 of 3 sequences is missing: solo" in line for line in scores.warnings)
+    parts = [str(tmp_path / f"{number}.part") for number in (1, 2)]
+    for number, part in enumerate(parts, 1):
+        assert cli.main(["score", str(path), *options, "--part", f"{number}/2", "--out", part]) == 0
+    capsys.readouterr()
+    assert cli.main(["merge", *parts]) == 0
+    assert "of mine.zip: 1 of 3 sequences is missing: solo" in capsys.readouterr().err
+    scores.save(tmp_path / "saved")
+    assert segjudge.load(tmp_path / "saved") == scores
+    segjudge.load(tmp_path / "saved").save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "saved").read_bytes()
+    with ThreadPoolExecutor(2) as executor:
+        shared = segjudge.score(path, TRUTH, "sav", executor=executor)
+    shared.save(tmp_path / "shared")
+    assert segjudge.load(tmp_path / "shared").warnings == shared.warnings == scores.warnings
