@@ -1,103 +1,12 @@
-/* COCO's run lengths as text -> their validity, areas of masks, and overlaps of pairs and in groups. */
-#include "kernel.h"
+/* COCO's run lengths as text -> pixels, boxes, and overlaps of pairs and in groups. */
+#include "runs.h"
 
 #include <stdlib.h>
 
-/* The maximum characters of a number; six hold thirty bits. */
-#define LONGEST_VALUE 6
-#define HIGHEST_CODE 63
 /* The maximum numbers for the parts of a group's masks. */
 #define MOST_SPACE ((int64_t)1 << 40)
 /* The maximum pixels of an image that is held as bits. */
 #define MOST_BITS ((int64_t)1 << 32)
-
-/* The faults of a text, which run_lengths.py describes. */
-enum { SOUND = 0, CHARACTERS = 1, BREAKS_OFF = 2, BELOW_ZERO = 3, WRONG_SUM = 4 };
-
-/* A text: start and end. */
-typedef struct {
-    const uint8_t *at, *end;
-} reader;
-
-/* Read one number; return whether the text is valid. */
-static inline int take_value(reader *from, int64_t *value)
-{
-    int64_t taken = 0;
-    int size = 0;
-    uint8_t code;
-    if (from->at == from->end)
-        return 0;
-    code = (uint8_t)(*from->at - SJ_FIRST_CHARACTER);
-    if (code < SJ_CONTINUED) { /* four of five */
-        from->at++;
-        *value = (code & 0xf) - (code & SJ_NEGATIVE);
-        return 1;
-    }
-    do {
-        if (from->at == from->end || size == LONGEST_VALUE)
-            return 0;
-        code = (uint8_t)(*from->at++ - SJ_FIRST_CHARACTER);
-        taken |= (int64_t)(code & 0x1f) << (5 * size++);
-    } while (code & SJ_CONTINUED);
-    *value = code & SJ_NEGATIVE ? taken - ((int64_t)1 << (5 * size)) : taken;
-    return 1;
-}
-
-/* Runs alternate between background and object. From the fourth on, they are differences to the run before last. */
-int8_t sj_check_mask(const uint8_t *text, int64_t length, int64_t pixels, int64_t *area, sj_ending *ending)
-{
-    reader from = {text, text + length};
-    int64_t first = 0, background = 0, object = 0, value, signs;
-    uint64_t total, covered = 0, above = 0; /* each step is less than half of 64 bits, so no overflow is missed */
-    uint8_t highest = 0;
-    *area = 0;
-    for (int64_t i = 0; i < length; i++) {
-        uint8_t code = (uint8_t)(text[i] - SJ_FIRST_CHARACTER);
-        highest = code > highest ? code : highest;
-    }
-    if (highest > HIGHEST_CODE)
-        return CHARACTERS;
-    if (length && !take_value(&from, &first))
-        return BREAKS_OFF;
-    signs = first, total = (uint64_t)first;
-    ending->open = length > 0;
-    while (from.at != from.end) {
-        if (!take_value(&from, &value))
-            return BREAKS_OFF;
-        object += value;
-        covered += (uint64_t)object, above |= covered;
-        signs |= object;
-        if (from.at == from.end) {
-            ending->open = 0;
-            break;
-        }
-        if (!take_value(&from, &value))
-            return BREAKS_OFF;
-        background += value;
-        total += (uint64_t)background, above |= total;
-        signs |= background;
-    }
-    if (signs < 0)
-        return BELOW_ZERO;
-    if (above > INT64_MAX || pixels < 0 || total + covered != (uint64_t)pixels)
-        return WRONG_SUM;
-    *area = (int64_t)covered;
-    ending->background = background, ending->object = object;
-    return SOUND;
-}
-
-/* Find the fault and the area of each mask, a part of the text between two bounds. */
-SJ_EXPORT int sj_check_runs(
-    const uint8_t *text, int64_t length, const int64_t *bounds, int64_t count, const int64_t *pixels, int8_t *fault,
-    int64_t *area)
-{
-    sj_ending ending;
-    if (!text || !bounds || !pixels || !fault || !area || !sj_are_bounds(bounds, count, length))
-        return SJ_BAD_CALL;
-    for (int64_t i = 0; i < count; i++)
-        fault[i] = sj_check_mask(text + bounds[i], bounds[i + 1] - bounds[i], pixels[i], &area[i], &ending);
-    return SJ_FINE;
-}
 
 /* Write a label to the pixels of a valid mask; return whether all of them were unlabelled. */
 static int paint_mask(const uint8_t *text, int64_t length, uint8_t label, uint8_t *out)
@@ -136,7 +45,7 @@ SJ_EXPORT int sj_paint_runs(
         int64_t size = bounds[i + 1] - bounds[i];
         if (!labels[i])
             return SJ_BAD_CALL;
-        if (sj_check_mask(mask, size, pixels, &area, &ending) != SOUND || !paint_mask(mask, size, labels[i], out))
+        if (sj_check_mask(mask, size, pixels, &area, &ending) != SJ_FINE || !paint_mask(mask, size, labels[i], out))
             return SJ_BAD_DATA;
     }
     return SJ_FINE;

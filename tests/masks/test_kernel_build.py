@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from segjudge.evaluation_script.masks import run_lengths
 from segjudge.kernel import compiling
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.set_up import main as set_up
@@ -67,18 +68,19 @@ def test_score_warns_of_a_kernel_that_cannot_be_used(setting: str, is_warned: bo
     assert ("because the kernel cannot be used" in done.stderr) == is_warned
 
 
+def library_of(folder: Path, names: list[str], *flags: str) -> ctypes.CDLL:
+    """Return the library of some sources, compiled with these flags."""
+    compiler = next(filter(None, map(shutil.which, compiling.COMPILERS)))
+    sources, out = [str(Path(compiling.SOURCES) / name) for name in names], str(folder / f"{len(flags)}.so")
+    subprocess.run([compiler, "-std=c99", "-O1", "-fPIC", "-shared", *flags, *sources, "-o", out], check=True)
+    return ctypes.CDLL(out)
+
+
 @needs_compiler
 @pytest.mark.parametrize("flag", ["-U__SSE2__", "-DSJ_PLAIN"])
 def test_pictures_are_read_alike_without_instructions_of_some_processors(flag: str, tmp_path: Path) -> None:
-    compiler = next(filter(None, map(shutil.which, compiling.COMPILERS)))
-    sources = [str(Path(compiling.SOURCES) / name) for name in ("colours.c", "inflate.c", "png.c")]
-
-    def library(name: str, *flags: str) -> ctypes.CDLL:
-        command = [compiler, "-std=c99", "-O1", "-fPIC", "-shared", *flags, *sources, "-o", str(tmp_path / name)]
-        subprocess.run(command, check=True)
-        return ctypes.CDLL(str(tmp_path / name))
-
-    libraries, statuses = (library("all.so"), library("plain.so", flag)), []
+    libraries = [library_of(tmp_path, ["colours.c", "inflate.c", "png.c"], *flags) for flags in ([], [flag])]
+    statuses = []
     generator = random.Random(1)
     for _ in range(300):
         size = generator.choice([(9, 70), (2, 9000), (generator.randrange(1, 30), generator.randrange(1, 300))])
@@ -94,6 +96,30 @@ def test_pictures_are_read_alike_without_instructions_of_some_processors(flag: s
         assert results[0] == results[1]
         statuses.append(results[0][0])
     assert statuses.count(0) > 40
+
+
+@needs_compiler
+def test_run_lengths_are_checked_alike_without_instructions_of_some_processors(tmp_path: Path) -> None:
+    libraries = [library_of(tmp_path, ["checks.c"], *flags) for flags in ([], ["-DSJ_PLAIN"])]
+    draw, faults = random.Random(2), []
+    for _ in range(2000):
+        high = draw.choice([4, 40, 600, 1 << 16])
+        runs = [draw.randrange(1, high) for _ in range(draw.randrange(200))]
+        text = run_lengths.compress(runs).encode()
+        if text and draw.random() < 0.5:
+            place = draw.randrange(len(text))
+            text = text[:place] + bytes([draw.randrange(47, 114)]) + text[place + 1 :]
+        bounds, pixels = np.array([0, len(text)], np.int64), np.array([sum(runs)], np.int64)
+        results = []
+        for kernel in libraries:
+            fault, area = np.zeros(1, np.int8), np.zeros(1, np.int64)
+            given = [ctypes.c_void_p(array.ctypes.data) for array in (bounds, pixels, fault, area)]
+            length, one = ctypes.c_int64(len(text)), ctypes.c_int64(1)
+            assert kernel.sj_check_runs(text, length, given[0], one, *given[1:]) == 0
+            results.append((int(fault[0]), int(area[0])))
+        assert results[0] == results[1]
+        faults.append(results[0][0])
+    assert set(faults) == {0, 1, 2, 3, 4}
 
 
 @needs_compiler

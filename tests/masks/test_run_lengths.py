@@ -168,6 +168,37 @@ def test_a_long_text_is_read_as_a_short_one(
 
 
 @pytest.mark.parametrize("checks", BACKENDS)
+@pytest.mark.parametrize("rare", [0.0, 0.03, 0.5])
+def test_numbers_of_any_length_follow_each_other(rare: float, checks: NumpyBackend) -> None:
+    draw = np.random.default_rng(5)
+    masks, texts, pixels = [], [], []
+    for _ in range(400):
+        count, high, higher = draw.integers(1, 300), draw.choice([3, 30, 700]), draw.choice([2000, 1 << 14, 1 << 19])
+        runs = np.where(draw.random(count) < rare, draw.integers(1, higher, count), draw.integers(1, high, count))
+        masks.append(runs.tolist())
+        texts.append(rle.compress(runs.tolist()))
+        pixels.append(int(runs.sum()))
+    checked = checks.check_masks(texts, np.array(pixels))
+    assert checked.fault.tolist() == [0] * len(masks)
+    assert checked.area.tolist() == [sum(runs[1::2]) for runs in masks]
+    for text, runs, number in zip(texts, masks, pixels):
+        wide, _ = checks.join_frames(pack_texts([text, text]), np.ones(2, bool), np.full(2, number), np.array([2]))
+        assert decoded(bytes(wide.text).decode()) == [*runs, *[0] * (len(runs) % 2)] * 2
+    changed = []
+    for text in texts:
+        place = int(draw.integers(len(text)))
+        changed.append(text[:place] + chr(int(draw.integers(48, 112))) + text[place + 1 :])
+    expected = []
+    for text, number in zip(changed, pixels):
+        read = decoded(text)
+        fault = 2 if read is None else 3 if min(read) < 0 else 4 if sum(read) != number else 0
+        expected.append((fault, sum(read[1::2]) if read and not fault else 0))
+    checked = checks.check_masks(changed, np.array(pixels))
+    areas = np.where(checked.fault > 0, 0, checked.area)
+    assert list(zip(checked.fault.tolist(), areas.tolist())) == expected
+
+
+@pytest.mark.parametrize("checks", BACKENDS)
 def test_no_text_is_a_mask_of_no_pixels_alone(checks: NumpyBackend) -> None:
     for texts, pixels, faults in (
         (["", "", ""], [0, 1, 7], [0, 4, 4]),
