@@ -37,7 +37,7 @@ from segjudge.commands.shared import (
     say,
 )
 from segjudge.system.interrupts import STOPPED, end_by_signal, end_process, interruptible, leave_at_once
-from segjudge.system.streams import open_closed_streams
+from segjudge.system.streams import discard_unread, open_closed_streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -81,7 +81,7 @@ def main(arguments: list[str] | None = None) -> int:
         with interruptible() if arguments is None else nullcontext():
             check_files(values, args.example)
             code: int = args.run(args)
-            sys.stdout.flush()  # report unwritable output here, not while Python ends
+            _flush_output(writes_stdout=writes_stdout)
         if arguments is None:
             end_process(code)
             gc.freeze()  # end Python without searching all imported objects for cycles
@@ -91,6 +91,15 @@ def main(arguments: list[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001 - what is nobody else's mistake is reported as a defect
         return _print_error(error, writes_stdout=writes_stdout)
     return code
+
+
+def _flush_output(*, writes_stdout: bool) -> None:
+    """Report unwritable output now, not while Python ends; a command for people has its own exit code, read or not."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        if writes_stdout or not discard_unread(1):
+            raise
 
 
 def _read_help(arguments: list[str]) -> list[str]:
@@ -152,9 +161,7 @@ def _explain_system_error(error: OSError, *, writes_stdout: bool) -> int:
     """
     from segjudge.evaluation_script.files.packed import DISK_FULL, NotWritten
 
-    if isinstance(error, BrokenPipeError) and _is_stdout_closed():
-        with suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    if isinstance(error, BrokenPipeError) and discard_unread(1):
         return _fail(f"{PROGRAM}: stdout was closed before the output was complete", OURS) if writes_stdout else DONE
     if isinstance(error, NotWritten) or error.errno in DISK_FULL:
         if error.filename is None:
@@ -162,17 +169,6 @@ def _explain_system_error(error: OSError, *, writes_stdout: bool) -> int:
         text = f"{PROGRAM}: {error.filename or 'the output'}: cannot be written ({error.strerror})"
         return _fail(text, OURS if error.errno in DISK_FULL else USAGE)
     return _report_defect(error)
-
-
-def _is_stdout_closed() -> bool:
-    """Return whether stdout is a pipe whose reader has closed it."""
-    import select
-
-    if not hasattr(select, "poll"):
-        return True
-    poll = select.poll()
-    poll.register(1, 0)
-    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def _explain_plugin_fault(error: Exception) -> int:

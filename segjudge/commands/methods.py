@@ -31,6 +31,7 @@ from .shared import (
     names,
     options_of,
     say,
+    show,
     write_html,
 )
 from .truths import OF_TRUTHS, TruthChoice, add_truth_choice
@@ -78,9 +79,9 @@ def _compare(args: argparse.Namespace) -> int:
     images = choice.choose_images(args.images)
     page = comparison.make_page(make_page_options(images, args.budget)) if args.out else None
     stream = choose_stream(args.json, args.markdown, args.table)
-    print(comparison.text(look(stream)), file=stream)
+    show(comparison.text(look(stream)), stream)
     if args.kinds:
-        print(comparison.kinds_text(look(stream)), file=stream)
+        show(comparison.kinds_text(look(stream)), stream)
     for line in comparison.warnings:
         say(f"warning: {line}")
     if page:
@@ -193,7 +194,7 @@ def _rank(args: argparse.Namespace) -> int:
     for note in ranking.notes:
         say(note)
     stream = choose_stream(args.json)
-    print(ranking.text(look(stream)), file=stream)
+    show(ranking.text(look(stream)), stream)
     for line in ranking.warnings:
         say(f"warning: {line}")
     if args.plots:

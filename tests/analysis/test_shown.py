@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -268,6 +270,21 @@ def test_a_loss_beyond_the_threshold_fails(least: str, code: int, capsys: pytest
     assert cli.main([*COMMAND, "--fail-below", least]) == code
     text = "lagging loses 0.488 J&F-Mean against strong; --fail-below asks for at least "
     assert (text in capsys.readouterr().err) == bool(code)
+
+
+def test_a_reader_that_leaves_early_neither_opens_the_gate_nor_keeps_files_from_being_written(tmp_path: Path) -> None:
+    """As in `segjudge compare … --fail-below 0 | head -3`."""
+    ours, theirs = os.pipe()
+    os.close(ours)
+    script = "import sys; from segjudge.cli import main; raise SystemExit(main())"
+    outputs = {"--json": "compared.json", "--markdown": "compared.md", "--report": "compared.html"}
+    words = [*COMMAND, "--kinds", "--fail-below", "0", *(word for pair in outputs.items() for word in pair)]
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words], cwd=tmp_path, stdout=theirs, stderr=subprocess.PIPE, check=False
+    )
+    os.close(theirs)
+    assert done.returncode == 4, done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(outputs.values())
 
 
 def test_of_a_metric_whose_small_values_are_good_a_rise_is_a_loss(comparison: Comparison) -> None:

@@ -112,7 +112,7 @@ def test_addresses_of_a_bucket_are_files_and_folders(
     monkeypatch.setenv("SEGJUDGE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(addresses, "_s3_files", lambda _address: bucket)
     assert Path(resolve_address("s3://bucket/a.zip")).read_bytes() == b"zip"
-    assert Path(resolve_address("S3A://bucket/a.zip")).name[24:] == "-a.zip"
+    assert Path(resolve_address("S3A://bucket/a.zip")).name == "a.zip"
     folder = resolve_address("s3://user:secret@bucket/sent/")
     assert isinstance(folder, RemoteFolder)
     assert f"{folder:>20}" == "   s3://bucket/sent/"
