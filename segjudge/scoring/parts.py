@@ -18,6 +18,7 @@ from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS, engine_of, 
 from segjudge.evaluation_script.families.base.accumulator import Accumulator
 from segjudge.evaluation_script.families.base.family import FamilyProtocol
 from segjudge.evaluation_script.families.base.reports import Report
+from segjudge.evaluation_script.files.archive import UPLOAD
 from segjudge.evaluation_script.files.limits import check_memory
 from segjudge.evaluation_script.files.packed import MANIFEST, add_member, replace_file
 from segjudge.evaluation_script.files.problems import Flaw, name_list, printable
@@ -151,10 +152,11 @@ def merge_parts(paths: Iterable[str]) -> _Merged:
         raise UsageError(
             f"{what} {name_list(missing, 8)} of {template['of']} missing; score the missing parts, then merge all"
         )
-    reports, name = _make_reports(template, accumulators), _name_of(template, first_path)
-    if name is not None:
-        for report in reports:
-            report.warnings[:] = map(name.put_into, report.warnings)
+    name = _name_of(template, first_path) or ResultsName(UPLOAD, holds_files=True)
+    with name.put_into_errors():
+        reports = _make_reports(template, accumulators)
+    for report in reports:
+        report.warnings[:] = map(name.put_into, report.warnings)
     origin = template["truth"], template["predictions"], " and ".join(sorted(counted_by)), template["limits"]
     protocols = {report.split: report.protocol for report in reports}
     notes = [str(note) for note in template["notes"]]

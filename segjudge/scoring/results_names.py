@@ -34,18 +34,27 @@ class ResultsName(NamedTuple):
         message = _UPLOAD.sub(lambda _match: self.name, message)
         return message if self.holds_files else _PLACE.sub(lambda _match: self.name, message)
 
+    @contextmanager
+    def put_into_errors(self) -> Iterator[None]:
+        """Raise each SubmissionError with this name."""
+        try:
+            yield
+        except SubmissionError as error:
+            text = str(error)
+            message = self.put_into(text)
+            if message == text:
+                raise
+            raise SubmissionError(message) from error.__cause__
+
 
 @contextmanager
 def name_results_in_errors(results: str) -> Iterator[None]:
     """Raise each SubmissionError with the name of the results."""
     try:
         yield
-    except SubmissionError as error:
-        text = str(error)
-        message = ResultsName.read(results).put_into(text)
-        if message == text:
+    except SubmissionError:
+        with ResultsName.read(results).put_into_errors():
             raise
-        raise SubmissionError(message) from error.__cause__
 
 
 def _holds_files(results: str) -> bool:

@@ -91,3 +91,20 @@ def test_a_warning_names_the_results_in_parts_and_saved_scores_too(
         shared = segjudge.score(path, TRUTH, "sav", executor=executor)
     shared.save(tmp_path / "shared")
     assert segjudge.load(tmp_path / "shared").warnings == shared.warnings == scores.warnings
+
+
+def test_an_error_while_parts_are_merged_names_the_results(tmp_path: Path) -> None:
+    """Whether a strict scoring rejects results that hold more than the truth shows when all counts are there."""
+    truth, path = tmp_path / "truth.json", tmp_path / "mine.json"
+    image, mask = {"id": 1, "height": 4, "width": 4}, {"size": [4, 4], "counts": [0, 16]}
+    annotation = {"id": 1, "image_id": 1, "category_id": 1, "segmentation": mask, "area": 16, "iscrowd": 0}
+    categories = [{"id": 1, "name": "all"}]
+    truth.write_text(json.dumps({"images": [image], "annotations": [annotation], "categories": categories}))
+    record = {"image_id": 1, "category_id": 1, "segmentation": mask, "score": 0.5}
+    path.write_text(json.dumps([record, {**record, "category_id": 9}]))
+    with pytest.raises(segjudge.SubmissionError) as raised:
+        segjudge.score(path, truth, "coco", strict=True)
+    assert str(raised.value).startswith("mine.json: 1 of 2 records has a category that the truth lacks")
+    with ThreadPoolExecutor(1) as executor, pytest.raises(segjudge.SubmissionError) as shared:
+        segjudge.score(path, truth, "coco", strict=True, executor=executor)
+    assert str(shared.value) == str(raised.value)
