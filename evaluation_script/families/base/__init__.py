@@ -9,6 +9,7 @@ sequences separately, with the counts of `unit_counts`.
 __all__ = [
     "accumulator",
     "engine",
+    "exchanged_masks",
     "family",
     "frame_order",
     "image_order",

@@ -18,6 +18,7 @@ from .readings import (
     list_moved,
     sample_pixels,
 )
+from .unit_counts import UnitCounts
 from .unit_truth import UnitTruth
 
 #: The number of truths with the most similar areas of the largest segments, before others are compared, and of these
@@ -44,7 +45,7 @@ class UnitSamples:
         """Return whether a unit is compared with others if it agrees badly with its own truth."""
         return number in self._chosen and len(self._units) > 1
 
-    def look(self, number: int, maps: FirstMaps) -> ReadingScores:
+    def look(self, number: int, _counts: UnitCounts, maps: FirstMaps) -> ReadingScores:
         """Return the agreement of a unit with its own truth, and with another one that it fits much better."""
         score = maps.agreement if number in self else None
         sample = maps.sample if score is not None and score < _LOW else None

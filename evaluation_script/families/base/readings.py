@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Callable, Collection, Dict, FrozenSet, Li
 
 import numpy as np
 
-from ...files import quantity
+from ...files import name_list, quantity
 from ...masks import run_lengths
 from ...masks.backend import backend
 from ...masks.overlaps import LabelMap
@@ -239,6 +239,8 @@ def _smooth(pixels: Array) -> Array:
 
 
 _FLIPPED, _PADDED = "Undo the flip before you save", "Cut off the padding before you resize to the size of the image"
+#: The slip and the remedy of masks that fill a quarter of the frame.
+HALVED, RESIZE = "look half as wide and high, in the upper left corner", "Resize masks to the size of the image"
 #: The name, slip and remedy of each way to mirror, rotate, reshape or pad masks, and the change of pixels (height,
 #: width) that undoes it.
 _REARRANGEMENTS: Tuple[Tuple[str, str, str, Callable[[Array], Array]], ...] = (
@@ -258,6 +260,7 @@ _REARRANGEMENTS: Tuple[Tuple[str, str, str, Callable[[Array], Array]], ...] = (
         _PADDED,
         partial(_cut_square, centered=False),
     ),
+    ("halved", HALVED, RESIZE, lambda pixels: pixels[np.ix_(*(np.arange(side) // 2 for side in pixels.shape))]),
 )
 _ROWS = "rows"
 #: The changes of pixels that undo rearrangements, also of run lengths along rows, by the name of the reading.
@@ -517,6 +520,22 @@ def list_moved(scores: Mapping[str, ReadingScores], prefix: str) -> List[Tuple[s
         for reading, pair in unit.items()
         if reading.startswith(prefix)
     ]
+
+
+#: The minimum fit of a single unit with another truth.
+_CERTAIN_FIT = 0.75
+
+
+def judge_moved(scores: Mapping[str, ReadingScores], prefix: str, noun: str, metric: str, remedy: str) -> List[str]:
+    """Return a suspicion if masks of units fit others, each another one, given the scores by name of unit."""
+    moved = list_moved(scores, prefix)
+    if not moved or len({source for _, source, _ in moved}) < len(moved):
+        return []
+    if len(moved) == 1 and moved[0][-1][-1] < _CERTAIN_FIT:
+        return []  # masks of a method that fails may resemble those of another unit
+    before, after = (math.fsum(column) / len(moved) for column in zip(*(pair for *_, pair in moved)))
+    pairs = name_list([f"those of {name} fit {source}" for name, source, _ in moved])
+    return [f"masks look exchanged among {noun}s, {pairs}: {describe_gain(metric, before, after)}. {remedy}"]
 
 
 def choose_few(units: Collection[int]) -> FrozenSet[int]:

@@ -47,8 +47,8 @@ from .unit_truth import (
 )
 
 __all__ = [
-    "FilesOfUnits", "PictureFiles", "Rows", "Shapes", "TruthFrame", "Unit", "UnitAccumulator", "UnitCounts",
-    "UnitNouns", "UnitSubmission", "UnitTruth", "choose_members", "count_by_image", "decode_unit",
+    "FilesOfUnits", "PictureFiles", "Rows", "Shapes", "TruthFrame", "Unit", "UnitAccumulator", "UnitComparison",
+    "UnitCounts", "UnitNouns", "UnitSubmission", "UnitTruth", "choose_members", "count_by_image", "decode_unit",
     "guard_reading", "no_pixels", "open_dataset", "png_frame", "read_units", "unit_engine", "write_units",
 ]  # fmt: skip
 
@@ -69,10 +69,20 @@ def count_by_image(
 
 
 _Count = Callable[[Unit, Any], UnitCounts]
-#: Returns the scores of a unit's first maps as those of another unit.
-_Look = Callable[[FirstMaps], ReadingScores]
+#: Returns the scores of a counted unit, and of its first maps, as those of another unit.
+_Look = Callable[[UnitCounts, FirstMaps], ReadingScores]
 #: Returns the metrics of counted units.
 _Measure = Callable[[UnitAccumulator[Any]], Values]
+
+
+@dataclass(frozen=True)
+class UnitComparison:
+    """What compares units with others, instead of their first maps."""
+
+    #: Returns the samples of a submission's units.
+    open: Callable[[Any], Any]
+    #: Returns suspicions that go before those of other readings.
+    judge: Callable[[UnitAccumulator[Any]], List[str]]
 
 
 @dataclass(frozen=True)
@@ -82,6 +92,7 @@ class _Counting:
     count: _Count
     measure: _Measure
     readings: Callable[[Any], Sequence[Reading]]
+    comparison: Optional[UnitComparison]
 
     def looks_at_maps(self, protocol: Any) -> bool:
         """Return whether the submission's `read` returns maps."""
@@ -90,8 +101,9 @@ class _Counting:
     def count_watched(self, unit: Unit, submission: UnitSubmission, look: _Look) -> UnitCounts:
         """Count a unit whose maps may be compared with other truths."""
         maps = FirstMaps()
-        counts = self.count(*maps.watch(unit, submission))
-        reading_scores = {} if counts.problem_count else look(maps)
+        sides = maps.watch(unit, submission) if self.looks_at_maps(submission.protocol) else (unit, submission)
+        counts = self.count(*sides)
+        reading_scores = {} if counts.problem_count else look(counts, maps)
         return replace(counts, reading_scores=reading_scores) if reading_scores else counts
 
     def count_twice(self, unit: Unit, submission: UnitSubmission, look: _Look, *, few: bool) -> UnitCounts:
@@ -134,7 +146,7 @@ class _Counting:
         if frames is not None and not counts.problem_count:
             reading_scores = {**reading_scores, **frames.compare()}
         if not counts.problem_count:
-            reading_scores = {**reading_scores, **look(maps)}
+            reading_scores = {**reading_scores, **look(counts, maps)}
         return replace(counts, reading_scores=reading_scores) if reading_scores else counts
 
 
@@ -161,8 +173,9 @@ class _OpenedUnits:
         )
         numbers = share.select([unit.cost for unit in truth.units])
         units, twice = [truth.units[number] for number in numbers], choose_units(len(truth.units))
-        by_all, samples = choose_few(twice), UnitSamples(truth)
-        compares = self._counting.looks_at_maps(rules.protocol)
+        by_all, comparison = choose_few(twice), self._counting.comparison
+        samples: Any = comparison.open(self._submission) if comparison else UnitSamples(truth)
+        compares = bool(comparison) or self._counting.looks_at_maps(rules.protocol)
 
         def count(number: int) -> UnitCounts:
             unit, counting, index = units[number], self._counting, numbers[number]
@@ -194,6 +207,7 @@ def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family doe
     notes: Callable[[UnitAccumulator[Any]], List[str]] = lambda _counts: [],
     added: Collection[str] = (),
     measure_unit: Optional[_Measure] = None,
+    comparison: Optional[UnitComparison] = None,
 ) -> Engine[UnitTruth, Any, UnitAccumulator[Any]]:
     """Return the engine of a family from its functions for reading, counting and scoring.
 
@@ -205,7 +219,7 @@ def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family doe
     metric must rise with quality; `measure_unit` returns it for one unit, if `values` are means over classes that most
     units lack.
     """
-    counting = _Counting(count, measure_unit or values, readings)
+    counting = _Counting(count, measure_unit or values, readings, comparison)
 
     def suspect(counts: UnitAccumulator[Any]) -> List[str]:
         metric, tried, scores = counts.protocol.metrics[0], readings(counts.protocol), counts.reading_scores()
@@ -215,7 +229,7 @@ def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family doe
         if exchanged and not are_in_order(counts.names, scores):
             # A reading of neighbours explains few units.
             explained = judge_readings(units, count, [reading for reading in tried if not reading.few], metric)
-        explained = explained or exchanged
+        explained = (comparison.judge(counts) if comparison else []) or explained or exchanged
         return [*counts.suspicions, *(explained or suspicions(counts))]
 
     def report(split: str, counts: UnitAccumulator[Any]) -> Report:

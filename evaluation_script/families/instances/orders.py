@@ -13,7 +13,7 @@ from ...masks.backend import backend
 from ...masks.run_lengths import MaskTexts, runs_of
 from ...masks.stack import Array
 from ..base.frame_order import REVERSED, REVERSED_SLIP, compare_orders, is_telling
-from ..base.readings import ENCODE_COLUMNS, describe_neighbour, spread_evenly
+from ..base.readings import ENCODE_COLUMNS, HALVED, RESIZE, describe_neighbour, spread_evenly
 from .records import Examples, KnownImages
 
 if TYPE_CHECKING:
@@ -196,6 +196,7 @@ _PLACES: Tuple[_Places, ...] = (
         "look rotated by 180 degrees", _FLIPPED, 4,
         lambda row, column, height, width: (width - 1 - column) * height + height - 1 - row,
     ),
+    (HALVED, RESIZE, 4, lambda row, column, height, _: column // 2 * height + row // 2),
 )  # fmt: skip
 #: The minimum share of the instances tried, and the minimum ratio of those found by another order to those found.
 _WOULD_FIND, _TIMES_AS_MANY = 0.6, 2.0

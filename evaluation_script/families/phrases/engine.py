@@ -12,10 +12,11 @@ from ...files import ArchiveLimits, quantity
 from ...masks.stack import Array
 from ...values import NamedTuple
 from ...values.arithmetic import mean
+from ..base.exchanged_masks import Frames, MaskSources, ScatteredSamples, judge_rearranged, judge_scattered
 from ..base.family import Values, mean_of_all
 from ..base.suspicions import is_nearly_none
 from ..base.unit_counts import stack_tables
-from ..base.units import Shapes, Unit, UnitAccumulator, UnitCounts, UnitTruth, unit_engine
+from ..base.units import Shapes, Unit, UnitAccumulator, UnitComparison, UnitCounts, UnitTruth, unit_engine
 from ..tracking.counting import ALPHAS, HOTA_FIELDS
 from . import counting
 from .counting import EPSILON, count_image, f1_of
@@ -23,7 +24,7 @@ from .files import PhraseSubmission, read_truth
 from .protocols import LEAST_SCORE, PhraseProtocol
 from .teta import COLUMNS as TETA_COLUMNS
 from .tubes import RANKED_COLUMNS, count_video, measure_tracks
-from .videos import VideoPhraseSubmission
+from .videos import MASK, VideoPhraseSubmission
 
 #: The thresholds shown in addition to the mean over all, by index.
 _SHOWN = {"": slice(None), "@0.5": slice(0, 1), "@0.75": slice(5, 6)}
@@ -203,13 +204,48 @@ def _count_unit(unit: Unit, submission: Union[PhraseSubmission, VideoPhraseSubmi
     )
 
 
+#: The positions of the frames of videos that are compared.
+_COMPARED = (1, 8, 32)
+
+
+def _open_samples(submission: Union[PhraseSubmission, VideoPhraseSubmission]) -> ScatteredSamples:
+    """Return the masks of all pairs; those of an image's other phrases may fit by confusion."""
+    units = submission.truth.units
+    chosen = _COMPARED if submission.protocol.videos else (0,)
+
+    def open_truth(number: int) -> Frames:
+        frames = units[number].load()
+        if not submission.protocol.videos:
+            return [(frames[0].size, [text for _, text, area in frames[0].rows[0] if area])]
+        return [
+            (frames[frame].size, [row[MASK] for row in frames[frame].rows]) for frame in chosen if frame < len(frames)
+        ]
+
+    def open_prediction(number: int) -> Frames:
+        (height, width), masks = units[number].facts["size"], submission.list_masks(units[number].name)
+        texts = {frame: [text for shown, text in masks if shown == frame] for frame in chosen}
+        return [((height, width), texts[frame]) for frame in chosen if frame < units[number].facts.get("frames", 1)]
+
+    def judge_fit(counts: UnitCounts) -> Optional[bool]:
+        pair = counts.tables["pair"]
+        return bool(pair[counting.FOUND][0]) if pair[counting.OBJECTS] and pair[counting.PREDICTIONS] else None
+
+    sources = MaskSources(submission.truth.item_names, open_truth, open_prediction, judge_fit, rearranges=True)
+    return ScatteredSamples(sources)
+
+
+def _judge_places(accumulator: UnitAccumulator[PhraseProtocol]) -> List[str]:
+    return judge_rearranged(accumulator.reading_scores(), "pair", len(accumulator.names))
+
+
 def _suspect(accumulator: UnitAccumulator[PhraseProtocol]) -> List[str]:
     """Return warnings about the predictions of all pairs."""
     pairs = accumulator.stack("pair")
     totals = pairs.sum(axis=0)
     matched = totals[counting.FOUND][0]
     if not totals[counting.OBJECTS] or not is_nearly_none(matched, totals[counting.OBJECTS]):
-        return _judge_answers(pairs[:, counting.OBJECTS] > 0, pairs[:, counting.PREDICTIONS] > 0)
+        answers = _judge_answers(pairs[:, counting.OBJECTS] > 0, pairs[:, counting.PREDICTIONS] > 0)
+        return answers or judge_scattered(accumulator.reading_scores(), "pair", "Check the ids of the pairs")
     if not totals[counting.PREDICTIONS]:
         return [f"no prediction counts: only scores of at least {LEAST_SCORE} do"]
     hits, objects = totals[counting.ASSIGNED], totals[counting.OBJECTS]
@@ -247,4 +283,5 @@ ENGINE = unit_engine(
     _suspect,
     facts={"subsets": (str,), "listed": (int, int)},
     signed=("phrase", "tracks", "teta"),
+    comparison=UnitComparison(_open_samples, _judge_places),
 )

@@ -303,7 +303,7 @@ class PhraseSubmission(PairSubmission):
         self.used_files = set(members.values())
         return members
 
-    def _list_masks(self, pair: str) -> List[Tuple[int, str]]:
+    def list_masks(self, pair: str) -> List[Tuple[int, str]]:
         start, stop = self._predictions.starts.get(pair, (0, 0))
         return [(0, self._predictions.masks[number]) for number in range(start, stop)]
 

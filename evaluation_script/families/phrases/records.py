@@ -45,14 +45,14 @@ class PairSubmission(UnitSubmission):
         return [*self._reader.scores.judge(), *self._judge_twins()]
 
     @abc.abstractmethod
-    def _list_masks(self, pair: str) -> List[Tuple[int, str]]:
+    def list_masks(self, pair: str) -> List[Tuple[int, str]]:
         """Return the frames and run lengths of the masks for a pair."""
 
     def _judge_twins(self) -> List[str]:
         """Return a suspicion if nearly all masks of some pairs coincide with another of their pair."""
         names, masks, repeats = self.truth.item_names, 0, 0
         for number in sorted(choose_units(len(names))):
-            pair_masks = self._list_masks(names[number])
+            pair_masks = self.list_masks(names[number])
             numbers = Counter(pair_masks)
             masks += len(pair_masks)
             repeats += sum(count for count in numbers.values() if count > 1)

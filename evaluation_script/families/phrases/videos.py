@@ -179,7 +179,7 @@ class VideoPhraseSubmission(PairSubmission):
         #: The phrases of the truth's objects.
         self.phrases = {unit.facts["category"] for unit in truth.units if unit.facts["crowds"]}
 
-    def _list_masks(self, pair: str) -> List[Tuple[int, str]]:
+    def list_masks(self, pair: str) -> List[Tuple[int, str]]:
         numbers = range(*self._tracks.mask_bounds[pair])
         return [(int(self._tracks.frame[number]), self._tracks.masks[number]) for number in numbers]
 

@@ -14,10 +14,11 @@ from ...files import quantity
 from ...masks.backend import backend
 from ...masks.stack import Array
 from ...values.arithmetic import mean
+from ..base.exchanged_masks import Frames, MaskSources, ScatteredSamples, judge_scattered
 from ..base.family import Values
 from ..base.readings import Reading, list_neighbours, read_rewritten, switch
 from ..base.suspicions import is_nearly_none, judge_cover
-from ..base.units import Shapes, TruthFrame, Unit, UnitAccumulator, UnitCounts, unit_engine
+from ..base.units import Shapes, TruthFrame, Unit, UnitAccumulator, UnitComparison, UnitCounts, unit_engine
 from .protocols import GREFCOCO, REFCOCO, ReferringProtocol
 from .submission import ReferringSubmission
 from .truth import read_truth
@@ -137,6 +138,13 @@ def _compute_metrics(accumulator: UnitAccumulator[ReferringProtocol]) -> Values:
     return {metric: metrics[metric] for metric in protocol.metrics}
 
 
+def _measure_sample(accumulator: UnitAccumulator[ReferringProtocol]) -> Values:
+    """Return the first metric of a sample; None without a target and a mask, which no other reading changes."""
+    metric = accumulator.protocol.metrics[0]
+    (sample,) = accumulator.stack("sample")
+    return {metric: _compute_metrics(accumulator)[metric] if sample[TRUTH_AREA] and sample[ANSWER_AREA] else None}
+
+
 def _tables(accumulator: UnitAccumulator[ReferringProtocol]) -> Dict[str, List[Dict[str, Any]]]:
     """Return a row per kind of query, and one with all metrics of all samples."""
     protocol, samples = accumulator.protocol, accumulator.stack("sample")
@@ -170,12 +178,38 @@ def _judge_flags(samples: Array) -> List[str]:
 _MOST_WRONG = 0.9
 
 
+#: The remedy of answers to other samples.
+_CHECK_IDS = "Check the ids of the answers"
+
+
+def _open_samples(submission: ReferringSubmission) -> ScatteredSamples:
+    """Return the answers and targets of all samples; those of an image's other samples may fit by confusion."""
+    units = submission.truth.units
+
+    def open_target(number: int) -> Frames:
+        (frame,) = units[number].load()
+        ((target, area, _),) = frame.rows
+        return [(frame.size, [target] if area else [])]
+
+    def open_answer(number: int) -> Frames:
+        (height, width), name = units[number].facts["size"], units[number].name
+        answer = submission.answer(name, (height, width))
+        return [((height, width), [answer.text] if answer.area else [])]
+
+    def judge_fit(counts: UnitCounts) -> Optional[bool]:
+        area, answered, shared = counts.tables["sample"][[TRUTH_AREA, ANSWER_AREA, SHARED]].tolist()
+        return 2 * shared >= area + answered - shared if area and answered else None
+
+    return ScatteredSamples(MaskSources(submission.truth.item_names, open_target, open_answer, judge_fit))
+
+
 def _suspect(accumulator: UnitAccumulator[ReferringProtocol]) -> List[str]:
     if accumulator.protocol.form == GREFCOCO and (flags := _judge_flags(accumulator.stack("sample"))):
         return flags
     area, answered, shared = accumulator.stack("sample")[:, [TRUTH_AREA, ANSWER_AREA, SHARED]].sum(axis=0).tolist()
     if not area or not is_nearly_none(shared, area):
-        return judge_cover("masks", area, answered, shared)
+        covering = judge_cover("masks", area, answered, shared)
+        return covering or judge_scattered(accumulator.reading_scores(), "sample", _CHECK_IDS)
     if not answered:
         return ["all masks are empty: check the submission"]
     if not shared:
@@ -196,15 +230,15 @@ _INVERTED = Reading(
 _NEIGHBOURS = list_neighbours(
     "each answer",
     "sample",
-    "Check the ids of the answers",
+    _CHECK_IDS,
     lambda step, submission: switch("step", value=step)(submission),
-    least=0.7,
+    least=0.5,
     times=2.0,
 )
 _EXCHANGED = Reading(
     "exchanged",
     "answers look exchanged between neighbouring samples",
-    "Check the ids of the answers",
+    _CHECK_IDS,
     "sample",
     switch("exchanges_answers"),
     least=0.7,
@@ -212,7 +246,13 @@ _EXCHANGED = Reading(
 )
 _TURNED, *_MIRRORED = read_rewritten("sample")
 #: Samples without target are right by any reading, and sentences often share their target with those beside them.
-_READINGS = [_INVERTED, _TURNED, *(replace(reading, share=0.25) for reading in (*_MIRRORED, *_NEIGHBOURS)), _EXCHANGED]
+_READINGS = [
+    _INVERTED,
+    _TURNED,
+    *(replace(reading, share=0.25) for reading in _MIRRORED),
+    *(replace(reading, share=0.17) for reading in _NEIGHBOURS),
+    _EXCHANGED,
+]
 
 
 ENGINE = unit_engine(
@@ -225,4 +265,6 @@ ENGINE = unit_engine(
     _suspect,
     facts={"subsets": (str,)},
     readings=lambda _protocol: _READINGS,
+    measure_unit=_measure_sample,
+    comparison=UnitComparison(_open_samples, lambda _counts: []),
 )

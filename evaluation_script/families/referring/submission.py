@@ -86,7 +86,7 @@ class ReferringSubmission(UnitSubmission):
 
     def answer(self, sample: str, size: Size) -> _Answer:
         """Return the answer to a sample with a picture of this size."""
-        if self.step:
+        if self.step and not self._is_step_contradicted(self.step):
             names = self.truth.item_names
             number_in_truth = (names.index(sample) + self.step) % len(names)
             sample = names[number_in_truth]
@@ -137,8 +137,7 @@ class ReferringSubmission(UnitSubmission):
         """Return whether several answers fit their targets, and would not if they were rewritten."""
         change = rewrite.keywords["change"] if isinstance(rewrite, partial) else rewrite
         if change not in self._contradicted:
-            names, against = self.truth.item_names, 0
-            chosen = range(0, len(names), max(1, len(names) // _MOST_COMPARED))
+            names, against, chosen = self.truth.item_names, 0, self._choose_some()
             limit = max(1, len(chosen) // _ONE_OF)
             for number in chosen:
                 answer, target = self._numbers[names[number]], self._load_target(number)
@@ -149,6 +148,22 @@ class ReferringSubmission(UnitSubmission):
                     break
             self._contradicted[change] = against > limit
         return self._contradicted[change]
+
+    def _choose_some(self) -> range:
+        """Return evenly spread samples whose answers are compared with their targets."""
+        count = len(self.truth.units)
+        return range(0, count, max(1, count // _MOST_COMPARED))
+
+    def _is_step_contradicted(self, step: int) -> bool:
+        """Return whether answers fit the targets of their samples about as often as of those before by a step."""
+        if step not in self._contradicted:
+            names, balance, answers = self.truth.item_names, 0, self._numbers
+            for number in self._choose_some():
+                target, beside = self._load_target(number), names[(number + step) % len(names)]
+                fit, moved = (self._measure_iou(target, answers[name]) for name in (names[number], beside))
+                balance += (fit < _FITTING / 2 and moved >= _FITTING) - (moved < _FITTING / 2 and fit >= _FITTING)
+            self._contradicted[step] = balance < _FEWEST_MOVED
+        return self._contradicted[step]
 
     def _find_fitting(self, sample: str, size: Tuple[int, ...]) -> str:
         """Return the sample whose answer fits a sample's target, if answers and targets nearby match nearly all."""
@@ -179,6 +194,8 @@ class ReferringSubmission(UnitSubmission):
 _NEAR, _FAR, _FITTING, _NEARLY_ALL = 4, 12, 0.7, 0.85
 #: The maximum number of answers that are compared with their rewritten forms, and one of how many may contradict them.
 _MOST_COMPARED, _ONE_OF = 64, 20
+#: The minimum number of answers that fit the targets beside theirs alone, without those that fit theirs alone.
+_FEWEST_MOVED = 4
 
 
 class _Reader:

@@ -13,7 +13,7 @@ from ...masks.similarity import count_shared
 from ...masks.stack import Array, Size, Stacks
 from ...values import NamedTuple
 from ...values.arithmetic import mean
-from ..base.readings import ReadingScores, choose_compared, describe_gain, find_fit, list_around, list_moved
+from ..base.readings import ReadingScores, choose_compared, describe_gain, find_fit, judge_moved, list_around
 from .counting import SequenceCounts, choose_objects, list_frames, read_scored_blocks
 from .protocols import SequenceProtocol
 from .truth import SequencePair, is_number
@@ -24,8 +24,6 @@ METRIC = "the IoU over all pixels"
 _TRUTH, _PREDICTION, _SHARED = range(3)
 #: The IoU below which masks are compared with other truths, the minimum IoU with one, and the minimum ratio of both.
 _LOW, _FITTING, _TIMES = 0.25, 0.5, 3.0
-#: The minimum IoU with another truth if the masks of a single sequence fit one.
-_CERTAIN = 0.75
 #: The maximum number of objects or labels of a sequence, and the number of frames, that are compared.
 _MOST_OBJECTS, _FRAMES = 32, 2
 _NUMBERS, _MASKS = "numbers ", "masks of "
@@ -120,7 +118,9 @@ def _match(predicted: _Sample, truth: _Sample) -> Tuple[float, List[Tuple[str, s
 
 def judge_exchanged(names: Sequence[str], scores: Sequence[ReadingScores]) -> List[str]:
     """Return a warning if objects have other numbers than the truth's, or if masks of sequences are exchanged."""
-    return _judge_numbers(scores) or _judge_masks(names, scores)
+    return _judge_numbers(scores) or judge_moved(
+        dict(zip(names, scores)), _MASKS, "sequence", METRIC, "Check which sequence each folder belongs to"
+    )
 
 
 def _judge_numbers(scores: Sequence[ReadingScores]) -> List[str]:
@@ -137,15 +137,3 @@ def _judge_numbers(scores: Sequence[ReadingScores]) -> List[str]:
     scope = f"(tried on {quantity(len(exchanged), 'sequence', len(scores))})"
     gain = describe_gain(METRIC, before, after)
     return [f"object numbers look like others, {labels}: {gain} {scope}. Number objects as the truth does"]
-
-
-def _judge_masks(names: Sequence[str], scores: Sequence[ReadingScores]) -> List[str]:
-    exchanged = list_moved(dict(zip(names, scores)), _MASKS)
-    if not exchanged or len({source for _, source, _ in exchanged}) < len(exchanged):
-        return []
-    if len(exchanged) == 1 and exchanged[0][-1][-1] < _CERTAIN:
-        return []  # masks of a method that fails may resemble those of another sequence
-    before, after = (mean(np.array(column)) for column in zip(*(pair for *_, pair in exchanged)))
-    pairs = name_list([f"those of {name} fit {source}" for name, source, _ in exchanged])
-    gain = describe_gain(METRIC, before, after)
-    return [f"masks look exchanged among sequences, {pairs}: {gain}. Check which sequence each folder belongs to"]

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Dict, List, Tuple
 
 import numpy as np
 
-from ...files import inflect, name_list, quantity
+from ...files import Problems, inflect, name_list, quantity
 from ...masks.stack import Array
 from ...values.arithmetic import mean
+from ..base.exchanged_masks import Frames, MaskSamples, MaskSources, judge_masks
 from ..base.family import Values
 from ..base.frame_order import read_orders
-from ..base.readings import Reading, read_neighbours, read_rewritten_frames
+from ..base.readings import Reading, read_rewritten_frames
 from ..base.suspicions import ScoreRange, judge_exchanged_classes, judge_matches, judge_one_class
-from ..base.units import Shapes, UnitAccumulator, unit_engine
+from ..base.units import Rows, Shapes, TruthFrame, UnitAccumulator, UnitComparison, UnitCounts, unit_engine
 from .counting import ALPHAS, CLEAR_FIELDS, HOTA_FIELDS, TRACK_THRESHOLDS, average_precisions, count, measure_hota
-from .files import TracksSubmission, read_truth
+from .files import CATEGORY, IGNORED, MASK, TracksSubmission, read_truth
 from .protocols import BURST, CLEAR, COMMON, HOTA, TracksProtocol
 
 #: The dataset's facts about all sequences, and the types in a row.
@@ -145,6 +145,11 @@ def _judge_classes(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
     return judge_exchanged_classes(shared, counts, ids, "have their class", "masks tried")
 
 
+def _judge_exchange(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
+    remedy = "Check seq_name" if accumulator.protocol.burst else "Check the names of the files"
+    return judge_masks(accumulator.reading_scores(), "sequence", remedy)
+
+
 def _suspect(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
     by_class, blank = np.zeros((len(_list_classes(accumulator)), len(CLEAR_FIELDS))), []
     for counts in accumulator.complete_counts():
@@ -180,25 +185,45 @@ def _suspect(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
     return suspicions
 
 
-def _read_other_files() -> List[Reading]:
-    """Return the readings of files that are exchanged among sequences; their names begin with "file", unlike those of
-    exchanged frames.
-    """
-    readings = read_neighbours("files", remedy="Check the names of the files", method="masks", noun="sequence")
-    slip = "files look exchanged among sequences"  # one of few sequences does not tell how
-    return [replace(reading, name=f"file {reading.name}", slip=slip, few_frames=True) for reading in readings]
+#: The positions of the frames whose masks are compared with other sequences, and the share of objects that match from
+#: which a sequence is not.
+_COMPARED, _MOST_MATCHED = (1, 8, 32), 0.5
+
+
+def _open_samples(submission: TracksSubmission) -> MaskSamples:
+    """Return the masks of few frames of all sequences."""
+    units = submission.truth.units
+
+    def choose(frames: List[TruthFrame], rows: List[Rows]) -> Frames:
+        return [
+            (frames[number].size, [row[MASK] for row in rows[number] if row[CATEGORY] != IGNORED])
+            for number in _COMPARED
+            if number < len(frames) and all(frames[number].size)
+        ]
+
+    def open_truth(number: int) -> Frames:
+        frames = submission.size_frames(units[number].name, units[number].load())
+        return choose(frames, [frame.rows for frame in frames])
+
+    def open_prediction(number: int) -> Frames:
+        frames = submission.size_frames(units[number].name, units[number].load())
+        return choose(frames, submission.masks(units[number].name, frames, Problems())[0])
+
+    def judge_fit(counts: UnitCounts) -> bool:
+        matched, missed, *_ = counts.tables["clear"].sum(axis=0)
+        return bool(matched >= _MOST_MATCHED * (matched + missed))
+
+    return MaskSamples(MaskSources(submission.truth.item_names, open_truth, open_prediction, judge_fit))
 
 
 def _list_readings(protocol: TracksProtocol) -> List[Reading]:
-    """Return the other readings by which a sequence may score more; exemplars belong to the truth, as do the names of
-    BURST's frames to their sequence.
-    """
+    """Return the other readings by which a sequence may score more; exemplars belong to the truth."""
     rewritten = [] if protocol.exemplar else read_rewritten_frames("sequence")
-    exchanged = [] if protocol.burst else _read_other_files()
-    return [*rewritten, *exchanged, *read_orders("sequence", "each mask", "Check the frame of each mask")]
+    return [*rewritten, *read_orders("sequence", "each mask", "Check the frame of each mask")]
 
 
 ENGINE = unit_engine(
     read_truth, TracksSubmission, count, values, tables, _shapes, _suspect, _FACTS, {"tracks"},
     readings=_list_readings, measure_unit=_measure_sequence, added={"confused"},
+    comparison=UnitComparison(_open_samples, _judge_exchange),
 )  # fmt: skip

@@ -114,7 +114,7 @@ SLIPS: dict[str, tuple[str, Slip, str]] = {
     "percent of phrases": ("sa-co-gold", records(lambda record: record.update(score=90)), "as percentages do"),
     "phrases twice": ("sa-co-gold", twice, "masks tried coincide with another one of their pair: send each once"),
     "tracks of phrases twice": ("sa-co-veval", twice, "masks tried coincide with another one of their pair: send each once"),
-    "rows of phrases": ("sa-co-gold", records(turn_runs), "not one object is found at an IoU of 0.5, though masks overlap"),
+    "rows of phrases": ("sa-co-gold", records(turn_runs), "run lengths look as if written row by row"),
 }  # fmt: skip
 JSON_TRUTHS = {"sa-co-veval": "saco_veval_toy_test.json"}
 EXAMPLES: dict[str, tuple[str, ...]] = {

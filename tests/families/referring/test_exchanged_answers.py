@@ -90,3 +90,33 @@ def test_only_exchanged_answers_are_named(method: str, tmp_path: Path) -> None:
     expected = "val: answers look exchanged between neighbouring samples: corrected, oIoU would be 1.00 instead of 0.00"
     assert all(line.startswith(expected) for line in lines)
     assert [line for line in answer(truth, answers, tmp_path, jobs=2) if "look exchanged" in line] == lines
+
+
+#: The order of answers to all expressions, by the sentence that names it.
+ORDERS: dict[str, Callable[[Answers, Any], Answers]] = {
+    "masks fit other samples about as well as their own: the IoU over all pixels is 0.": lambda answers, generator: [
+        answers[number] for number in generator.permutation(len(answers)).tolist()
+    ],
+    "each answer looks as if it belonged to the sample after its own": lambda answers, _: answers[1:] + answers[:1],
+    "": lambda answers, _: answers,
+}
+
+
+@pytest.mark.parametrize("named", ORDERS)
+def test_answers_in_another_order_are_named(named: str, tmp_path: Path) -> None:
+    truth, targets = write_truth(tmp_path)
+    answers = ORDERS[named]([mask for image in targets for mask in image], np.random.default_rng(3))
+    lines = answer(truth, answers, tmp_path)
+    assert [line.startswith(f"val: {named}") for line in lines] == [True] * bool(named)
+    assert answer(truth, answers, tmp_path, jobs=2) == lines
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_method_that_confuses_objects_has_its_answers_in_order(seed: int, tmp_path: Path) -> None:
+    """Sentences often share their target with those beside them, whose answer may be right by chance."""
+    truth, targets = write_truth(tmp_path)
+    generator = np.random.default_rng(seed)
+    answers = [
+        target if generator.random() < 0.6 else image[generator.integers(4)] for image in targets for target in image
+    ]
+    assert not [line for line in answer(truth, answers, tmp_path) if "Check the ids" in line]

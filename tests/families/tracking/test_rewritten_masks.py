@@ -185,11 +185,35 @@ def write_mots(folder: Path, order: list[int], names: str) -> Path:
 def test_files_of_other_sequences_are_named(order: list[int], tmp_path: Path) -> None:
     truth = write_mots(tmp_path / "truth", [0, 1, 2, 3], "{}/gt/gt.txt")
     lines = score(write_mots(tmp_path / "sent", order, "{}.txt"), truth, "mots").warnings
-    named = "files look exchanged among sequences: corrected, HOTA would be 1.00 instead of 0.00 (tried on 1 "
-    assert [line for line in lines if named in line]
+    pairs = [f"those of {'abcd'[number]} fit {'abcd'[source]}" for number, source in enumerate(order[:3])]
+    named = (
+        f"val: masks look exchanged among sequences, {', '.join(pairs)} and 1 more: corrected, the IoU over all pixels "
+    )
+    (line,) = (line for line in lines if "exchanged" in line)
+    assert line == f"{named}would be 1.00 instead of 0.00. Check the names of the files"
+    assert score(tmp_path / "sent", truth, "mots", jobs=2).warnings == lines
 
 
-@pytest.mark.parametrize("order", [[0, 1, 2, 3], [0, 0, 0, 0], [1, 1, 3, 3]])
+def test_two_files_of_many_sequences_are_named(tmp_path: Path) -> None:
+    truth = write_mots(tmp_path / "truth", [0, 1, 2, 3], "{}/gt/gt.txt")
+    lines = score(write_mots(tmp_path / "sent", [0, 2, 1, 3], "{}.txt"), truth, "mots").warnings
+    (line,) = (line for line in lines if "exchanged" in line)
+    assert "among sequences, those of b fit c, those of c fit b: corrected" in line
+
+
+@pytest.mark.parametrize("step", [0, 1])
+def test_exchanged_sequences_of_burst_are_named(step: int, tmp_path: Path) -> None:
+    truth = write_burst(tmp_path / "truth.json", str)
+    document = json.loads(truth.read_text())
+    fields = [(sequence["segmentations"], sequence["track_category_ids"]) for sequence in document["sequences"]]
+    for sequence, (masks, classes) in zip(document["sequences"], fields[step:] + fields[:step], strict=True):
+        sequence.update(segmentations=masks, track_category_ids=classes)
+    (tmp_path / "sent.json").write_text(json.dumps(document))
+    lines = score(tmp_path / "sent.json", truth, "burst").warnings
+    assert len([line for line in lines if "masks look exchanged" in line and "Check seq_name" in line]) == step
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [0, 0, 0, 0], [1, 1, 1, 3]])
 def test_files_that_no_exchange_explains_are_not_named(order: list[int], tmp_path: Path) -> None:
     truth = write_mots(tmp_path / "truth", [0, 1, 2, 3], "{}/gt/gt.txt")
     lines = score(write_mots(tmp_path / "sent", order, "{}.txt"), truth, "mots").warnings

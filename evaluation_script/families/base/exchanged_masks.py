@@ -1,0 +1,185 @@
+"""Suspicions about units whose masks fit the truth of other units, or a rearranged one.
+
+The pixels that any mask of a few frames covers are compared at the cells of a grid over the frame.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
+
+import numpy as np
+
+from ...files import quantity
+from ...masks.backend import backend
+from ...masks.stack import Array, Size
+from ...values import dataclass
+from ...values.arithmetic import mean
+from .readings import (
+    FirstMaps,
+    ReadingScores,
+    choose_compared,
+    find_fit,
+    judge_moved,
+    judge_readings,
+    read_rewritten,
+    spread_evenly,
+)
+from .unit_counts import UnitCounts
+
+#: The size and the masks of some frames; frames of two units are compared in pairs.
+Frames = List[Tuple[Size, List[str]]]
+#: The size of some frames, and whether each cell of their grids is covered.
+_Cells = List[Tuple[Size, Array]]
+#: The name of the score by which units are compared.
+METRIC = "the IoU over all pixels"
+#: The number of cells along each side of the grid.
+_CELLS = 64
+#: The IoU with a unit's own truth below which others are tried, the minimum with one, and the minimum ratio of both.
+_LOW, _FITTING, _TIMES = 0.25, 0.5, 3.0
+#: The maximum number of units whose masks may fit several truths, the minimum, and their gain by chance, as a share of
+#: the possible one.
+_MOST_COMPARED, _FEWEST, _BY_CHANCE = 32, 6, 0.06
+_MASKS, _OTHERS, _FITS = "masks of ", "other units", "own unit"
+#: The place in run lengths of pixels (row, column) of frames (height, width) that are rearranged, by reading.
+_PLACES: Dict[str, Callable[[Array, Array, int, int], Array]] = {
+    "": lambda row, column, height, _: column * height + row,
+    "rows": lambda row, column, _, width: row * width + column,
+    "mirrored": lambda row, column, height, width: (width - 1 - column) * height + row,
+    "upside down": lambda row, column, height, _: column * height + height - 1 - row,
+    "rotated": lambda row, column, height, width: (width - 1 - column) * height + height - 1 - row,
+    "halved": lambda row, column, height, _: column // 2 * height + row // 2,
+}
+
+
+@dataclass(frozen=True)
+class MaskSources:
+    """Where the masks of units, by number, come from."""
+
+    names: Sequence[str]
+    open_truth: Callable[[int], Frames]
+    open_prediction: Callable[[int], Frames]
+    #: Returns whether a counted unit fits its own truth; None without masks on both sides.
+    judge_fit: Callable[[UnitCounts], Optional[bool]]
+    #: Whether units are also compared with their masks rearranged.
+    rearranges: bool = False
+
+
+class MaskSamples:
+    """The cells that the masks of units cover, read where a unit's masks may belong to another."""
+
+    def __init__(self, sources: MaskSources) -> None:
+        self._sources = sources
+        self._chosen = self._choose(len(sources.names))
+        self._truth: Dict[int, _Cells] = {}
+
+    def _choose(self, count: int) -> FrozenSet[int]:
+        """Return the units that are compared."""
+        return choose_compared(count)
+
+    def __contains__(self, number: int) -> bool:
+        """Return whether a unit may be compared with others."""
+        return number in self._chosen and len(self._sources.names) > 1
+
+    def look(self, number: int, counts: UnitCounts, _maps: FirstMaps) -> ReadingScores:
+        """Return the IoU of a doubtful unit with its own truth, and with another one that it fits much better."""
+        if self._sources.judge_fit(counts) is not False:
+            return {}
+        predicted = _draw(self._sources.open_prediction(number))
+        before = _measure(predicted, self._take(number))
+        if before is None or before >= _LOW:
+            return {}
+        ious = self._compare(number, predicted)
+        source = find_fit(ious, max(_FITTING, _TIMES * before))
+        return {} if source is None else {f"{_MASKS}{self._sources.names[source]}": (before, ious[source])}
+
+    def _compare(self, number: int, predicted: _Cells) -> Dict[int, float]:
+        """Return the IoU with the truth of each other unit."""
+        ious = {neighbour: _measure(predicted, self._take(neighbour)) for neighbour in sorted(self._chosen - {number})}
+        return {neighbour: iou for neighbour, iou in ious.items() if iou is not None}
+
+    def _take(self, number: int) -> _Cells:
+        if number not in self._truth:
+            self._truth[number] = _draw(self._sources.open_truth(number))
+        return self._truth[number]
+
+
+class ScatteredSamples(MaskSamples):
+    """The same of units whose neighbours show the same frame, so that masks fit other truths without an exchange."""
+
+    def _choose(self, count: int) -> FrozenSet[int]:
+        return frozenset(spread_evenly(min(_MOST_COMPARED, count), count))
+
+    def look(self, number: int, counts: UnitCounts, _maps: FirstMaps) -> ReadingScores:
+        """Return a doubtful unit's IoU with its own truth and with others on average, and when rearranged."""
+        fits = self._sources.judge_fit(counts)
+        if fits is None or fits:
+            return {_FITS: (_FITTING, 0.0)} if fits else {}
+        frames = self._sources.open_prediction(number)
+        predicted, truth = _draw(frames), self._take(number)
+        before, ious = _measure(predicted, truth), self._compare(number, predicted)
+        if before is None or not ious:
+            return {}
+        changes = [name for name in _PLACES if name and self._sources.rearranges]
+        rearranged = {name: (before, _measure(_draw(frames, name), truth) or 0.0) for name in changes}
+        return {_OTHERS: (before, mean(np.array([*ious.values()]))), **rearranged}
+
+
+def _draw(frames: Frames, name: str = "") -> _Cells:
+    """Return the cells that any mask covers, of frames that are rearranged."""
+    return [(size, _draw_frame(size, [text for text in texts if text], name)) for size, texts in frames]
+
+
+def _draw_frame(size: Size, texts: List[str], name: str) -> Array:
+    if not texts:
+        return np.zeros((_CELLS, _CELLS), bool)
+    height, width = size
+    rows, columns = (side * (2 * np.arange(_CELLS) + 1) // (2 * _CELLS) for side in size)
+    places = _PLACES[name](rows[:, None], columns, height, width)
+    labels, paint = np.ones(len(texts), np.uint8), backend().paint_masks
+    painted = paint(texts, labels, height * width)
+    images = [painted] if painted is not None else [paint([text], labels[:1], height * width) for text in texts]
+    covered: Array = np.zeros(places.shape, bool)
+    for image in images:
+        if image is not None:  # as a mask of another size
+            covered |= image[places] > 0
+    return covered
+
+
+def _measure(predicted: _Cells, truth: _Cells) -> Optional[float]:
+    """Return the IoU over all cells of the frames that both have; None if a side covers none of them."""
+    pairs = [(cells, true) for (size, cells), (true_size, true) in zip(predicted, truth) if size == true_size]
+    if not any(cells.any() for cells, _ in pairs) or not any(true.any() for _, true in pairs):
+        return None
+    shared = sum(int(np.count_nonzero(cells & true)) for cells, true in pairs)
+    return shared / sum(int(np.count_nonzero(cells | true)) for cells, true in pairs)
+
+
+def judge_masks(scores: Mapping[str, ReadingScores], noun: str, remedy: str) -> List[str]:
+    """Return a suspicion if the masks of units fit others, by the scores of `MaskSamples`."""
+    return judge_moved(scores, _MASKS, noun, METRIC, remedy)
+
+
+def judge_scattered(scores: Mapping[str, ReadingScores], noun: str, remedy: str) -> List[str]:
+    """Return a suspicion if masks fit no better than by chance, by the scores of `ScatteredSamples`."""
+    pairs = [unit[_OTHERS] for unit in scores.values() if _OTHERS in unit]
+    fits = sum(_FITS in unit for unit in scores.values())
+    if len(pairs) + fits < _FEWEST or fits > len(pairs):
+        return []
+    fit, by_chance = (mean(np.array(column)) for column in zip(*pairs))
+    share = len(pairs) / (len(pairs) + fits)
+    if share * fit + (1 - share) * _FITTING > by_chance + _BY_CHANCE * (1 - by_chance):
+        return []
+    gain = f"{METRIC} is {fit:.2f} with their own, and {by_chance:.2f} with others"
+    return [
+        f"masks fit other {noun}s about as well as their own: {gain} (tried on {quantity(len(pairs), noun)}). {remedy}"
+    ]
+
+
+def judge_rearranged(scores: Mapping[str, ReadingScores], noun: str, count: int) -> List[str]:
+    """Return a suspicion if masks fit when rearranged, by the same scores; many units have no objects."""
+    doubtful = sum(_OTHERS in unit for unit in scores.values())
+    if 2 * doubtful < len(scores):
+        return []
+    readings = [replace(reading, share=0.25) for reading in read_rewritten(noun) if reading.name in _PLACES]
+    return judge_readings([*scores.values()], count, readings, METRIC)
