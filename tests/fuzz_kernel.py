@@ -29,7 +29,7 @@ from pathlib import Path
 import numpy as np
 
 from segjudge.evaluation_script.masks.detections import CurveTables, CurveTask, OverlappingPairs, RankedBits, TrueSets
-from segjudge.evaluation_script.masks.distances import SQUARES
+from segjudge.evaluation_script.masks.distances import SQUARES, WeightedSurface
 from segjudge.evaluation_script.masks.kernel import _RECORD_COLUMNS, LABELS, Kernel, PackedFrames, _columns
 from segjudge.evaluation_script.masks.library import load
 from segjudge.evaluation_script.masks.overlaps import PairGroups, Pairs, SegmentRules
@@ -270,6 +270,20 @@ def voxel_runs(generator: random.Random, kernel: Kernel) -> None:
     kernel.share_runs(inner, (runs[0][:few], runs[1][:few], runs[2][:few]), kinds)
 
 
+def find_shares(generator: random.Random, kernel: Kernel, surface: WeightedSurface, volume: tuple) -> None:
+    """Find a share of a surface, with and without extras and an index, which may be damaged."""
+    kernel.find_share(surface, *volume)
+    rows = [[generator.choice([0, 3, 1e9, -1, float("nan")]), generator.choice([0, 1, 9])] for _ in range(3)]
+    surface = surface._replace(extras=np.array(rows, float)[: generator.choice([0, 1, 3])])
+    kernel.find_share(surface, *volume)
+    index = kernel.index_surface(surface, volume[1])
+    if index is not None:
+        kernel.find_share(surface._replace(blocks=index), *volume)
+        for part in index[1:]:
+            part[generator.randrange(len(part))] += generator.choice([0, 1, -1, 1 << 20, -(1 << 31)])
+        kernel.find_share(surface._replace(blocks=index), *volume)
+
+
 def volumes(generator: random.Random, kernel: Kernel) -> None:
     """Measure volumes of few or many places, with any spacing and some wrong sides."""
     shape = generator.choice([(1, 1, 1), (3, 40, 2), (2, 3, 90), tuple(generator.randrange(1, 12) for _ in range(3))])
@@ -290,10 +304,10 @@ def volumes(generator: random.Random, kernel: Kernel) -> None:
     for spread in ((generator.choice([1, 0.7, 3]), generator.choice([1, 4]), 1), spacing):
         share = generator.choice([0.3, 0.95, 0.999, 1, 0, float("nan")])
         weights = areas.astype(float) * generator.choice([1, 1e-30, 1e29, float("nan"), -1])
-        kernel.find_share((queries, codes[: len(queries)]), places, shape, spread, weights, share)
-        kernel.find_share(
-            (scattered[0], np.resize(codes, len(scattered[0]))), scattered[1], wide[1:], spread, weights, share
-        )
+        surface = WeightedSurface(queries, codes[: len(queries)], weights)
+        find_shares(generator, kernel, surface, (places, shape, spread, share))
+        surface = WeightedSurface(scattered[0], np.resize(codes, len(scattered[0])), weights)
+        find_shares(generator, kernel, surface, (scattered[1], wide[1:], spread, share))
     kernel.find_blocks(places, shape, generator.choice([0, 1, 2, 8, -1, 9]))
     kernel.find_blocks(places[::-1] - np.int32(1), shape, 2)
     kind = generator.choice(["<u1", "<u2", "<u4"])
@@ -322,8 +336,14 @@ def volumes(generator: random.Random, kernel: Kernel) -> None:
         *sides,
         np.ones(3),
         np.ones(256),
-        0.6,
-        np.zeros(1),
+        np.array([0.6, generator.choice([0.6, 0.7, 0.5])]),
+        None,
+        generator.choice([0, 1]),
+        None,
+        None,
+        0,
+        None,
+        np.zeros(2),
     )
     begun, count = (ctypes.c_int64(generator.choice([0, 0, 1, 5, -1])) for _ in range(2))
     steps = (sides[1] * sides[2], sides[2])
@@ -354,7 +374,7 @@ def places(generator: random.Random, kernel: Kernel) -> None:
             kernel.find_distances(one, two, shape, spacing, limit)
             kernel.flag_near(one, two, shape, spacing, limit)
             codes = np.frombuffer(some_bytes(generator, len(one)), np.uint8)
-            kernel.find_share((one, codes), two, shape, spacing, np.arange(256.0), 0.9)
+            find_shares(generator, kernel, WeightedSurface(one, codes, np.arange(256.0)), (two, shape, spacing, 0.9))
         sides[0][generator.randrange(len(sides[0]))] = generator.choice([-1, 0, 5, 1 << 30, -(1 << 31)])
 
 

@@ -1,4 +1,5 @@
-"""Distances in a grey map from an object's mask: the brightness around it, and the nearest values.
+"""Distances in a grey map from an object's mask: the brightness around it, and the nearest values. And the surfaces of
+volumes, as the kernel takes them.
 
 Distances are exact up to `REACH` pixels; greater ones count as `REACH`. Of equally near object pixels, the one in the
 leftmost column counts, then the upper one, as in SciPy.
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import isqrt
-from typing import Iterator, List, Tuple
+from typing import Iterator, List, Optional, Tuple
 
 import numpy as np
 
@@ -22,6 +23,28 @@ SQUARES = REACH * REACH + 1
 _BLOCK = 1 << 15
 #: The number of steps between checks whether all distances are known.
 _EVERY = 8
+#: The number of codes of the voxels around a corner.
+_CODES = 256
+
+
+#: For several searches: the area of each block, where its places begin in a list of numbers, and the list.
+SurfaceIndex = Tuple[Array, Array, Array]
+
+
+class WeightedSurface(NamedTuple):
+    """The places of a surface in the order of a volume, and their codes, which have areas."""
+
+    places: Array
+    codes: Array
+    areas: Array
+    #: More places, by the squares of their distances and their areas.
+    extras: Optional[Array] = None
+    blocks: Optional[SurfaceIndex] = None
+
+    @property
+    def is_short(self) -> bool:
+        """Positions have 32 bits, codes 8."""
+        return self.places.dtype == np.int32 and self.codes.dtype == np.uint8 and len(self.areas) == _CODES
 
 
 class Surroundings(NamedTuple):

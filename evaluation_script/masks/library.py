@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import struct
 import sys
@@ -14,6 +15,7 @@ import numpy as np
 from ..files.inflate import crc32
 from . import png
 from .detections import BOX, POINTS, CurveTables, CurveTask, OverlappingPairs, RankedBits, TrueSets
+from .distances import WeightedSurface
 from .kernel import Kernel, PackedFrames
 from .overlaps import PairGroups, Pairs, SegmentRules
 from .run_lengths import Spans, pack_texts
@@ -91,7 +93,8 @@ _SIGNATURES = {
     "sj_find_blocks": "i4[] i8 i8 i8 i8 i4 i4[]",
     "sj_squares": "i4[] i8 i4[] i8 i8 i8 i8 f8[] f8[]",
     "sj_near_places": "i4[] i8 i4[] i8 i8 i8 i8 f8[] u1[]",
-    "sj_share": "i4[] u1[] i8 i4[] i8 i8 i8 i8 f8[] f8[] f8 f8[]",
+    "sj_share": "i4[] u1[] i8 i4[] i8 i8 i8 i8 f8[] f8[] f8[] f8[] i8 f8[] i4[] i8 i4[] f8[]",
+    "sj_index_surface": "i4[] u1[] i8 i8 i8 i8 f8[] f8[] i4[] i8 i4[]",
     "sj_check_runs": "* i8 i8[] i8 i8[] i1[] i8[]",
     "sj_mask_boxes": "* i8 i8[] i8 i8[] i8[]",
     "sj_paint_runs": "* i8 i8[] i8 u1[] i8 u1[]",
@@ -268,8 +271,15 @@ def _volumes(kernel: Kernel) -> _Answers:
     yield kernel.find_distances(places, places[3:], (2, 2, 3), (0.1, 3.0, 5.0), np.inf), [*far, 0.0]
     yield kernel.flag_near(places, places[3:], (2, 2, 3), (0.1, 3.0, 5.0), 9.02), [True, True, False, True]
     # Of the same places, three of four are at most as far as the second.
-    volume = ((places, np.zeros(4, np.uint8)), places[3:], (2, 2, 3), (0.1, 3.0, 5.0), np.ones(256))
-    yield [kernel.find_share(*volume, share) for share in (0.7, 0.75)], [far[1], None]
+    surface, volume = WeightedSurface(places, np.zeros(4, np.uint8), np.ones(256)), ((2, 2, 3), (0.1, 3.0, 5.0))
+    index = kernel.index_surface(surface, volume[0])
+    yield index, [[4], [0, 4], [0, 1, 2, 3]]
+    surface = surface._replace(blocks=index)
+    yield [kernel.find_share(surface, places[3:], *volume, share) for share in (0.7, 0.75)], [far[1], None]
+    # With a fifth place, whose distance is 2, the third and the fourth of five.
+    surface = surface._replace(extras=np.array([[4.0, 1.0]]))
+    shares = kernel.find_shares(surface, places[3:], *volume, (0.5, 0.7))
+    yield shares and list(map(math.sqrt, shares)), far[:2]
     # In rows of four, the second run meets the third by a corner, and the first meets none.
     starts, ends = np.array([[0, 2, 7], [1, 3, 8]], np.int32)
     parts = [kernel.find_components(starts, ends, np.array([[4, reach]])) for reach in (0, 1)]

@@ -12,6 +12,7 @@ from typing import Callable, Dict, Optional, Sequence, Tuple
 
 import numpy as np
 
+from .distances import SurfaceIndex, WeightedSurface
 from .stack import Array
 
 #: The statuses of functions.
@@ -20,8 +21,8 @@ FINE, FULL = 0, 2
 MAPS = ("|u1", "<u2", "<u4")
 #: The initial space for places on a surface, which grows by a half.
 _FIRST_PLACES = 1 << 15
-#: The number of codes of the voxels around a corner.
-_CODES = 256
+#: The bits of the sides of an index's blocks, and the share of an area by which rounding may differ.
+_BITS, _ROUNDING = 2, 1e-9
 #: The start of each run of voxels, the voxel after it, and its component.
 NamedRuns = Tuple[Array, Array, Array]
 
@@ -254,26 +255,57 @@ class VolumeKernel:
         status = _answer(self.library.sj_near_places, queries, places, shape, (*spacing, limit), flags)
         return flags.view(bool) if status == FINE else None
 
-    def find_share(
+    def find_squares(
+        self, queries: Array, places: Array, shape: Tuple[int, ...], spacing: Tuple[float, float, float]
+    ) -> Optional[Array]:
+        """Return the squares of the distances that `find_distances` returns, without a limit."""
+        squares = np.zeros(len(queries))
+        status = _answer(self.library.sj_squares, queries, places, shape, (*spacing, np.inf), squares)
+        return squares if status == FINE else None
+
+    def index_surface(self, surface: WeightedSurface, shape: Tuple[int, ...]) -> Optional[SurfaceIndex]:
+        """Return the index by blocks of a surface, for several calls of `find_shares` by the same areas."""
+        cells, count = math.prod((side - 1 >> _BITS) + 1 for side in shape), len(surface.places)
+        if not surface.is_short:
+            return None
+        index = np.empty(cells), np.empty(cells + 1, np.int32), np.empty(count, np.int32)
+        places = surface.places, surface.codes, count, *shape, surface.areas
+        status = self.library.sj_index_surface(*places, *index[:2], cells, index[2])
+        return index if status == FINE else None
+
+    def find_shares(
         self,
-        surface: Tuple[Array, Array],
+        surface: WeightedSurface,
         targets: Array,
         shape: Tuple[int, ...],
         spacing: Tuple[float, float, float],
-        areas: Array,
+        shares: Tuple[float, float],
+    ) -> Optional[Tuple[float, float]]:
+        """Return the squares of the distances to targets at which two shares of a surface's area are reached.
+
+        Places and targets are positions in a volume, in its order.
+        """
+        if not surface.is_short or targets.dtype != np.int32:
+            return None
+        more = (None, 0) if surface.extras is None else (surface.extras, len(surface.extras))
+        sums, firsts, order = surface.blocks or (None, None, None)
+        blocks = sums, firsts, 0 if sums is None else len(sums), order
+        squares, volume = np.zeros(2), (*shape, np.array(spacing), surface.areas, np.array(shares))
+        places = surface.places, surface.codes, len(surface.places), targets, len(targets)
+        status = self.library.sj_share(*places, *volume, *more, *blocks, squares)
+        return (float(squares[0]), float(squares[1])) if status == FINE else None
+
+    def find_share(
+        self,
+        surface: WeightedSurface,
+        targets: Array,
+        shape: Tuple[int, ...],
+        spacing: Tuple[float, float, float],
         share: float,
     ) -> Optional[float]:
-        """Return the distance to targets within which a share of a surface's area lies, by the areas of codes.
-
-        A surface is places and their codes; places and targets are positions in a volume, in its order. None if
-        rounding could decide which place has it.
-        """
-        places, codes = surface
-        if {places.dtype, targets.dtype} != {np.dtype(np.int32)} or codes.dtype != np.uint8 or len(areas) != _CODES:
-            return None
-        square, volume = np.zeros(1), (*shape, np.array(spacing), areas, share)
-        status = self.library.sj_share(places, codes, len(places), targets, len(targets), *volume, square)
-        return math.sqrt(square[0]) if status == FINE else None
+        """Return the distance at which one share is reached; None if rounding could decide which place has it."""
+        squares = self.find_shares(surface, targets, shape, spacing, (share - _ROUNDING, share + _ROUNDING))
+        return math.sqrt(squares[0]) if squares and squares[0] == squares[1] else None
 
 
 def _are_runs(*edges: Array) -> bool:

@@ -1,8 +1,8 @@
-/* The surface of a mask and places of another one -> the distance to them within which a share of its area lies.
+/* The surface of a mask and places of another one -> the distances to them within which two shares of its area lie.
  *
  * That needs the distances of few places: if most are only a few steps away, those between two squares that a sample
  * shows; otherwise the distances of blocks of voxels bound those of all. Bounds may round, because they are widened;
- * distances that decide are exact. */
+ * distances that decide are exact. An index of a surface by blocks saves the search of all its places. */
 #include "windows.h"
 
 #include <math.h>
@@ -12,27 +12,30 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-/* The sides of blocks, as a power of two, and the steps from a block's centre to its first voxel. */
+/* The sides of blocks, as powers of two: those of an index, and longer ones, which take less time unless a surface has
+ * so many times as many places as there are small blocks. */
 #define BITS 2
-#define SIDE (1 << BITS)
-#define HALF ((SIDE - 1) / 2.0)
-#define VOXELS (SIDE * SIDE * SIDE)
+#define MORE_BITS 3
+#define DENSE 2
+#define MOST_VOXELS (1 << 3 * MORE_BITS)
+/* A block and those around it, and one more, so that four are compared at once. */
+#define AROUND 28
+#define LANES 4
 #define CODES 256
-/* The share of an area, and of a bound, by which rounding may differ. */
-#define ROUNDING 1e-9
+/* The share of a bound by which rounding may differ. */
 #define MARGIN 1e-6
 #define BINS 4096
 /* The number of places that are sorted. */
 #define SORTED 4096
 /* The number of columns of blocks that are read together, of which floats fill a line of the processor's memory. */
 #define COLUMNS 16
-/* At first, places that may be this near to the estimated distance are measured, as a share of a block's radius; then
- * those so many times as near. */
-#define NEAR 0.25
+/* At first, places that may be this near to the estimated distance are measured, as a share of a block's radius; then,
+ * or if blocks are large, those so many times as near. */
+#define NEAR 0.05
 #define WIDER 4
 /* Of samples of places, whose distances estimate the one within which the share lies: the numbers, first of a few, and
  * by how much more or less of the area it may lie at. */
-#define FEW 256
+#define FEW 128
 #define SAMPLE 4096
 #define TOLERANCE 0.015
 /* Less than any square but 0. */
@@ -42,30 +45,25 @@
 #define GREATEST_STEP 1e9
 #define GREATEST_AREA 1e30
 
-/* A place that may lie there: its number, the bounds of its distance, and its area. */
-typedef struct {
-    int32_t number;
-    float least, greatest;
-    double area;
-} candidate;
-
 /* The square of a place's distance, and its area. */
 typedef struct {
     double square, area;
 } measured;
 
-/* A surface and targets in one volume. */
+/* A surface and targets in one volume; and places that are measured already, as if they were the surface's last. */
 typedef struct {
     sj_list places, targets;
     const uint8_t *codes;
     const double *areas, *spacing;
-    int64_t blocks[3]; /* along z, y and x */
-    double *sums;      /* of the area, by block */
-    float *distances;  /* from the centres of blocks to the nearest target */
-    double total, nearer;
-    double low, high; /* the areas between which the share lies, whatever is rounded */
-    candidate *open;
-    int64_t open_count;
+    const double *extras; /* the square and the area of each */
+    int64_t extra_count;
+    int bits;
+    int64_t side, cells, blocks[3]; /* of blocks: their side, their number, and that along z, y and x */
+    double half;                    /* the steps from a block's centre to its first voxel */
+    const double *sums;             /* of the area, by block */
+    const int32_t *firsts, *order;  /* an index: where each block's places begin in a list of their numbers */
+    float *distances;               /* from the centres of blocks to the nearest target */
+    double total, low, high;        /* of the area; and the areas that are looked for */
 } surface;
 
 /* Return the root of a number from 0 on, with an error of less than the margin. */
@@ -83,6 +81,21 @@ static double root_of(double square)
     return guess;
 }
 
+/* Replace squares by their roots. */
+static void take_roots(float *numbers, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits;
+        float square = numbers[i] > 1e-30f ? numbers[i] : 1e-30f, guess;
+        memcpy(&bits, &square, sizeof bits);
+        bits = (bits >> 1) + ((uint32_t)127 << 22);
+        memcpy(&guess, &bits, sizeof guess);
+        for (int step = 0; step < 3; step++)
+            guess = (guess + square / guess) * 0.5f;
+        numbers[i] = guess;
+    }
+}
+
 /* A place's row and block. */
 typedef struct {
     int64_t start, z, y, block;
@@ -95,25 +108,37 @@ static inline void find_row(const surface *all, int32_t place, int is_first, row
         return;
     int64_t number = place / width;
     of->start = number * width, of->z = number / height, of->y = number % height;
-    of->block = ((of->z >> BITS) * all->blocks[1] + (of->y >> BITS)) * all->blocks[2];
+    of->block = ((of->z >> all->bits) * all->blocks[1] + (of->y >> all->bits)) * all->blocks[2];
 }
 
-/* Add the areas of places by blocks; return whether places are in order and inside the volume. */
-static int add_areas(surface *all)
+/* Divide the volume into blocks whose sides have this many bits. */
+static void divide(surface *all, int bits)
+{
+    const int64_t sides[3] = {all->places.depth, all->places.height, all->places.width};
+    all->bits = bits, all->side = (int64_t)1 << bits, all->half = (double)(all->side - 1) / 2, all->cells = 1;
+    for (int axis = 0; axis < 3; axis++) {
+        all->blocks[axis] = ((sides[axis] - 1) >> bits) + 1;
+        all->cells *= all->blocks[axis];
+    }
+}
+
+/* Add the areas of places by blocks, and count them on request; return whether places are in order and inside the
+ * volume. */
+static int add_areas(const surface *all, double *sums, int32_t *counts)
 {
     const sj_list *places = &all->places;
     int64_t end = places->depth * places->height * places->width;
-    int64_t cells = all->blocks[0] * all->blocks[1] * all->blocks[2];
     row of = {0, 0, 0, 0};
     for (int64_t i = 0; i < places->count; i++) {
         int32_t place = places->at[i];
         if (place < 0 || place >= end || (i && place <= places->at[i - 1]))
             return 0;
         find_row(all, place, !i, &of);
-        all->sums[of.block + ((place - of.start) >> BITS)] += all->areas[all->codes[i]];
+        int64_t block = of.block + ((place - of.start) >> all->bits);
+        sums[block] += all->areas[all->codes[i]];
+        if (counts)
+            counts[block]++;
     }
-    for (int64_t block = 0; block < cells; block++)
-        all->total += all->sums[block];
     return 1;
 }
 
@@ -141,10 +166,11 @@ static inline void add_parabola(envelope *of, double site, double value, double 
 }
 
 /* Write the least values at the centres of blocks, so many numbers apart. */
-static void evaluate(const envelope *of, int64_t blocks, double unit, float *out, int64_t step)
+static void evaluate(
+    const surface *all, const envelope *of, int64_t blocks, double unit, float *out, int64_t step)
 {
     for (int64_t block = 0, each = 0; block < blocks; block++) {
-        double at = SIDE * (double)block + HALF;
+        double at = (double)(all->side * block) + all->half;
         while (each + 1 < of->count && of->starts[each + 1] <= at)
             each++;
         out[block * step] = (float)(of->values[each] + unit * (at - of->sites[each]) * (at - of->sites[each]));
@@ -152,12 +178,12 @@ static void evaluate(const envelope *of, int64_t blocks, double unit, float *out
 }
 
 /* Write the squares of the steps along x from the centres of blocks to the nearest target of a row that has some. */
-static void
-measure_row(const int32_t *target, const int32_t *end, int64_t start, int64_t blocks, double unit, double *out)
+static void measure_row(
+    const surface *all, const int32_t *target, const int32_t *end, int64_t start, double unit, double *out)
 {
     double before = (double)(*target - start), behind = before;
-    for (int64_t block = 0; block < blocks; block++) {
-        double at = SIDE * (double)block + HALF;
+    for (int64_t block = 0; block < all->blocks[2]; block++) {
+        double at = (double)(all->side * block) + all->half;
         while (behind < at && target < end) {
             before = behind, behind = (double)(*target - start);
             target++;
@@ -179,7 +205,7 @@ static int64_t measure_plane(
         int64_t number = targets->at[next] / width, last = next;
         while (last < targets->count && targets->at[last] < (number + 1) * width)
             last++;
-        measure_row(targets->at + next, targets->at + last, number * width, blocks, unit_x, rows + count * blocks);
+        measure_row(all, targets->at + next, targets->at + last, number * width, unit_x, rows + count * blocks);
         numbers[count++] = (int32_t)(number - z * targets->height);
         next = last;
     }
@@ -187,7 +213,7 @@ static int64_t measure_plane(
         lower->count = 0;
         for (int64_t i = 0; i < count; i++)
             add_parabola(lower, numbers[i], rows[i * blocks + x], unit_y);
-        evaluate(lower, all->blocks[1], unit_y, out + x, blocks);
+        evaluate(all, lower, all->blocks[1], unit_y, out + x, blocks);
     }
     return next;
 }
@@ -203,18 +229,10 @@ static void measure_columns(
         for (int64_t column = 0; column < count; column++)
             values[column * plane_count + i] = squares[i * area + first + column];
     for (int64_t column = 0; column < count; column++) {
-        int is_filled = 0;
-        for (int64_t z = 0; z < all->blocks[0] && !is_filled; z++)
-            is_filled = all->sums[z * area + first + column] > 0;
-        if (!is_filled)
-            continue;
         lower->count = 0;
         for (int64_t i = 0; i < plane_count; i++)
             add_parabola(lower, planes[i], values[column * plane_count + i], unit);
-        float *out = all->distances + first + column;
-        evaluate(lower, all->blocks[0], unit, out, area);
-        for (int64_t z = 0; z < all->blocks[0]; z++)
-            out[z * area] = (float)root_of(out[z * area]);
+        evaluate(all, lower, all->blocks[0], unit, all->distances + first + column, area);
     }
 }
 
@@ -235,7 +253,7 @@ static int64_t list_planes(const sj_list *targets, int32_t *planes)
 }
 
 /* Measure the distances from the centres of blocks; return a status. */
-static int measure_blocks(surface *all)
+static int measure_blocks(const surface *all)
 {
     const sj_list *targets = &all->targets;
     int64_t longest = targets->depth > targets->height ? targets->depth : targets->height;
@@ -255,6 +273,7 @@ static int measure_blocks(surface *all)
             int64_t columns = area - first < COLUMNS ? area - first : COLUMNS;
             measure_columns(all, first, columns, squares, planes, count, &lower, values);
         }
+        take_roots(all->distances, all->cells);
     }
     free(numbers);
     free(planes);
@@ -264,24 +283,28 @@ static int measure_blocks(surface *all)
 
 /* ── the places that may lie there ── */
 
-/* Return the distance of blocks within which the share of the area lies, from the middle to the ends of a bin; the
- * greatest error is written. */
+/* Return the distance of blocks within which the areas lie, from the middle to the ends of bins; the greatest error is
+ * written. */
 static double estimate(const surface *all, double *error)
 {
-    double bins[BINS] = {0}, sum = 0;
-    float least = 0, greatest = 0;
-    int64_t cells = all->blocks[0] * all->blocks[1] * all->blocks[2], bin = 0;
-    for (int64_t block = 0, any = 0; block < cells; block++)
+    double bins[BINS] = {0}, sum = 0, least = INFINITY, greatest = 0;
+    int64_t bin = 0;
+    for (int64_t block = 0; block < all->cells; block++)
         if (all->sums[block] > 0) {
-            float distance = all->distances[block];
-            least = any && least < distance ? least : distance;
-            greatest = any && greatest > distance ? greatest : distance;
-            any = 1;
+            least = all->distances[block] < least ? all->distances[block] : least;
+            greatest = all->distances[block] > greatest ? all->distances[block] : greatest;
         }
-    double width = ((double)greatest - least) / (BINS - 1);
-    for (int64_t block = 0; block < cells; block++)
+    for (int64_t i = 0; i < all->extra_count; i++) {
+        double distance = root_of(all->extras[2 * i]);
+        least = distance < least ? distance : least;
+        greatest = distance > greatest ? distance : greatest;
+    }
+    double width = (greatest - least) / (BINS - 1), scale = width > 0 ? (1 - MARGIN) / width : 0;
+    for (int64_t block = 0; block < all->cells; block++)
         if (all->sums[block] > 0)
-            bins[width > 0 ? (int64_t)((all->distances[block] - least) / width) % BINS : 0] += all->sums[block];
+            bins[(int64_t)((all->distances[block] - least) * scale)] += all->sums[block];
+    for (int64_t i = 0; i < all->extra_count; i++)
+        bins[(int64_t)((root_of(all->extras[2 * i]) - least) * scale)] += all->extras[2 * i + 1];
     for (; bin + 1 < BINS && sum + bins[bin] < all->low; bin++)
         sum += bins[bin];
     double start = least + (double)bin * width;
@@ -292,46 +315,133 @@ static double estimate(const surface *all, double *error)
     return (start + end) / 2;
 }
 
-/* List the places whose distance may lie between two, and add the area of nearer ones. */
-static int list_open(surface *all, double least, double greatest, double radius)
+/* The places that may lie between two distances, as bits by their numbers, and the area of nearer ones. The distances of
+ * a place are bounded by those of the centres around its block, and by how far each of its voxels is from these. */
+typedef struct {
+    double least, greatest, nearer;
+    uint64_t *places;
+    float offsets[MOST_VOXELS][AROUND], low[AROUND], high[AROUND];
+    int64_t steps[AROUND]; /* to the blocks around */
+} choice;
+
+/* Find how far each voxel of a block is from the centres around. */
+static void find_offsets(const surface *all, choice *of)
 {
-    int64_t cells = all->blocks[0] * all->blocks[1] * all->blocks[2], room = 0;
-    float offsets[VOXELS];
-    row of = {0, 0, 0, 0};
-    for (int64_t i = 0; i < VOXELS; i++) {
-        double x = ((double)(i % SIDE) - HALF) * all->spacing[0];
-        double y = ((double)(i / SIDE % SIDE) - HALF) * all->spacing[1];
-        double z = ((double)(i / SIDE / SIDE) - HALF) * all->spacing[2];
-        offsets[i] = (float)((1 + MARGIN) * root_of(x * x + y * y + z * z));
-    }
-    /* A distance below 0 marks the blocks that are not open. */
-    for (int64_t block = 0; block < cells; block++) {
-        double distance = all->distances[block];
-        int is_nearer = (1 + MARGIN) * distance + radius < least;
-        if (all->sums[block] > 0 && is_nearer)
-            all->nearer += all->sums[block];
-        if (is_nearer || (1 - MARGIN) * distance - radius > greatest)
-            all->distances[block] = -1;
-    }
-    for (int64_t i = 0; i < all->places.count; i++) {
-        int32_t place = all->places.at[i];
-        find_row(all, place, !i, &of);
-        int64_t x = place - of.start;
-        float distance = all->distances[of.block + (x >> BITS)];
-        if (distance < 0)
-            continue;
-        if (all->open_count == room) {
-            room = room ? 2 * room : SORTED;
-            candidate *larger = realloc(all->open, (size_t)room * sizeof *larger);
-            if (!larger)
-                return SJ_NO_MEMORY;
-            all->open = larger;
+    for (int each = 0; each < AROUND; each++)
+        of->steps[each] = ((each / 9 - 1) * all->blocks[1] + each / 3 % 3 - 1) * all->blocks[2] + each % 3 - 1;
+    for (int64_t i = 0; i < all->side * all->side * all->side; i++)
+        for (int each = 0; each < AROUND; each++) {
+            double x = (double)(i % all->side - all->side * (each % 3 - 1)) - all->half;
+            double y = (double)(i / all->side % all->side - all->side * (each / 3 % 3 - 1)) - all->half;
+            double z = (double)(i / all->side / all->side - all->side * (each / 9 - 1)) - all->half;
+            x *= all->spacing[0], y *= all->spacing[1], z *= all->spacing[2];
+            of->offsets[i][each] = (float)((1 + MARGIN) * root_of(x * x + y * y + z * z));
         }
-        float offset = offsets[(of.z % SIDE * SIDE + of.y % SIDE) * SIDE + x % SIDE];
-        all->open[all->open_count++] = (candidate){(int32_t)i, distance * (float)(1 - MARGIN) - offset,
-                                                   distance * (float)(1 + MARGIN) + offset, all->areas[all->codes[i]]};
+}
+
+/* Read the distances of the centres around a block; at a face of the volume, only its own. */
+static void read_around(const surface *all, int64_t block, choice *of)
+{
+    int64_t down = all->blocks[1], across = all->blocks[2], x = block % across, y = block / across % down;
+    int64_t z = block / across / down;
+    int is_inner = x > 0 && x + 1 < across && y > 0 && y + 1 < down && z > 0 && z + 1 < all->blocks[0];
+    for (int each = 0; each < AROUND; each++) {
+        float distance = all->distances[block + (is_inner && each < AROUND - 1 ? of->steps[each] : 0)];
+        int is_known = is_inner ? each < AROUND - 1 : each == AROUND / 2 - 1;
+        of->low[each] = is_known ? distance * (float)(1 - MARGIN) : -INFINITY;
+        of->high[each] = is_known ? distance * (float)(1 + MARGIN) : INFINITY;
     }
-    return SJ_FINE;
+}
+
+/* Choose a place unless it is certainly nearer or farther. */
+static inline void choose(const surface *all, choice *of, int64_t number, int64_t voxel)
+{
+    const float *offsets = of->offsets[voxel];
+    float low[LANES], high[LANES];
+    for (int lane = 0; lane < LANES; lane++)
+        low[lane] = -INFINITY, high[lane] = INFINITY;
+    for (int each = 0; each < AROUND; each += LANES)
+        for (int lane = 0; lane < LANES; lane++) {
+            float least = of->low[each + lane] - offsets[each + lane];
+            float greatest = of->high[each + lane] + offsets[each + lane];
+            low[lane] = least > low[lane] ? least : low[lane];
+            high[lane] = greatest < high[lane] ? greatest : high[lane];
+        }
+    int is_nearer = 0, is_farther = 0;
+    for (int lane = 0; lane < LANES; lane++)
+        is_nearer |= high[lane] < of->least, is_farther |= low[lane] > of->greatest;
+    if (is_nearer)
+        of->nearer += all->areas[all->codes[number]];
+    else if (!is_farther)
+        of->places[number / 64] |= (uint64_t)1 << number % 64;
+}
+
+/* Return the voxel of a place in its block. */
+static inline int64_t voxel_of(const surface *all, int64_t x, int64_t y, int64_t z)
+{
+    int64_t mask = all->side - 1;
+    return ((z & mask) << all->bits | (y & mask)) << all->bits | (x & mask);
+}
+
+/* Choose among the places of open blocks without an index. */
+static void choose_by_rows(const surface *all, const uint8_t *is_open, choice *of)
+{
+    row at = {0, 0, 0, 0};
+    int64_t read = -1;
+    for (int64_t i = 0; i < all->places.count; i++) {
+        find_row(all, all->places.at[i], !i, &at);
+        int64_t x = all->places.at[i] - at.start, block = at.block + (x >> all->bits);
+        if (!is_open[block])
+            continue;
+        if (block != read)
+            read_around(all, block, of);
+        read = block;
+        choose(all, of, i, voxel_of(all, x, at.y, at.z));
+    }
+}
+
+/* Choose among the places of open blocks by an index; return whether it is one. */
+static int choose_by_index(const surface *all, const uint8_t *is_open, choice *of)
+{
+    uint32_t width = (uint32_t)all->places.width, height = (uint32_t)all->places.height;
+    for (int64_t block = 0; block < all->cells; block++) {
+        int64_t first = all->firsts[block], end = all->firsts[block + 1];
+        if (!is_open[block])
+            continue;
+        if (first < 0 || end > all->places.count)
+            return 0;
+        read_around(all, block, of);
+        for (int64_t i = first; i < end; i++) {
+            int32_t number = all->order[i];
+            if (number < 0 || number >= all->places.count)
+                return 0;
+            uint32_t place = (uint32_t)all->places.at[number], line = place / width;
+            choose(all, of, number, voxel_of(all, place - line * width, line % height, line / height));
+        }
+    }
+    return 1;
+}
+
+/* Choose the places that may lie between two distances; blocks have a radius. */
+static int choose_places(const surface *all, double radius, choice *of)
+{
+    uint8_t *is_open = malloc((size_t)all->cells);
+    int status = is_open ? SJ_FINE : SJ_NO_MEMORY;
+    of->nearer = 0;
+    memset(of->places, 0, (size_t)(all->places.count / 64 + 1) * sizeof *of->places);
+    for (int64_t block = 0; status == SJ_FINE && block < all->cells; block++) {
+        double distance = all->distances[block];
+        int is_nearer = (1 + MARGIN) * distance + radius < of->least;
+        if (is_nearer)
+            of->nearer += all->sums[block];
+        is_open[block] = all->sums[block] > 0 && !is_nearer && (1 - MARGIN) * distance - radius <= of->greatest;
+    }
+    if (status == SJ_FINE && all->order)
+        status = choose_by_index(all, is_open, of) ? SJ_FINE : SJ_BAD_DATA;
+    else if (status == SJ_FINE)
+        choose_by_rows(all, is_open, of);
+    free(is_open);
+    return status;
 }
 
 /* ── exact distances ── */
@@ -374,85 +484,104 @@ static int64_t narrow(measured *items, int64_t count, double low, double high, d
     return count;
 }
 
-/* Find the square of the distance at which the share is reached by measured places; return SJ_FULL unless it is reached
- * by places of one distance, whatever is rounded. */
-static int find_square(measured *items, int64_t count, double nearer, double low, double high, double *square)
+/* Find the squares of the distances at which two areas are reached by measured places; return SJ_FULL if they are
+ * not. */
+static int find_squares(measured *items, int64_t count, double nearer, double low, double high, double *squares)
 {
     if (nearer >= low)
         return SJ_FULL;
     count = narrow(items, count, low, high, &nearer);
-    int64_t alike = 1, first = 0;
+    int64_t alike = 1, item = 0;
     while (alike < count && items[alike].square == items[0].square)
         alike++;
     if (alike < count)
         qsort(items, (size_t)count, sizeof *items, compare_squares);
-    for (; first < count && nearer + items[first].area < low; first++)
-        nearer += items[first].area;
-    if (first == count)
+    for (; item < count && nearer + items[item].area < low; item++)
+        nearer += items[item].area;
+    if (item == count)
         return SJ_FULL;
-    *square = items[first].square;
-    for (; first < count && items[first].square == *square; first++)
-        nearer += items[first].area;
-    return nearer >= high ? SJ_FINE : SJ_FULL;
+    squares[0] = items[item].square;
+    for (; item < count && nearer + items[item].area < high; item++)
+        nearer += items[item].area;
+    if (item == count)
+        return SJ_FULL;
+    squares[1] = items[item].square;
+    return SJ_FINE;
 }
 
-/* Measure the places that may be as far as some distances, and find the square of the one within which the share
- * lies. */
-static int measure_between(const surface *all, double least, double greatest, double *square)
+/* Measure chosen places, all without a choice, and find the squares of the distances at which the areas are reached. */
+static int measure_chosen(const surface *all, const choice *of, double *squares)
 {
     const sj_list *places = &all->places;
-    double nearer = all->nearer;
-    int64_t count = 0, room = all->open ? all->open_count : places->count;
-    int32_t *queries = calloc((size_t)room + 1, sizeof *queries);
-    double *squares = malloc((size_t)(room + 1) * sizeof *squares);
-    measured *items = malloc((size_t)(room + 1) * sizeof *items);
-    int status = queries && squares && items ? SJ_FINE : SJ_NO_MEMORY;
-    for (int64_t i = 0; i < room && status == SJ_FINE; i++) {
-        int64_t number = all->open ? all->open[i].number : i;
-        double area = all->areas[all->codes[number]];
-        if (all->open && all->open[i].greatest < least)
-            nearer += area;
-        else if (!all->open || all->open[i].least <= greatest) {
-            queries[count] = places->at[number];
-            items[count++].area = area;
+    int64_t count = 0, more, words = places->count / 64 + 1;
+    double nearer = of ? of->nearer : 0;
+    for (int64_t word = 0; of && word < words; word++)
+        count += sj_ones(of->places[word]);
+    count = of ? count : places->count;
+    int32_t *queries = malloc((size_t)(count + 1) * sizeof *queries);
+    double *answers = malloc((size_t)(count + 1) * sizeof *answers);
+    measured *items = malloc((size_t)(count + all->extra_count + 1) * sizeof *items);
+    int status = queries && answers && items ? SJ_FINE : SJ_NO_MEMORY;
+    for (int64_t word = 0, i = 0; status == SJ_FINE && word < words; word++) {
+        int64_t left = places->count - 64 * word;
+        uint64_t bits = of ? of->places[word] : left >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << left) - 1;
+        for (; bits; bits &= bits - 1) {
+            int64_t number = 64 * word + __builtin_ctzll(bits);
+            queries[i] = places->at[number];
+            items[i++].area = all->areas[all->codes[number]];
         }
     }
     const double numbers[4] = {all->spacing[0], all->spacing[1], all->spacing[2], 1.7e308};
     if (status == SJ_FINE)
         status = sj_squares(queries, count, all->targets.at, all->targets.count, places->depth, places->height,
-                            places->width, numbers, squares);
+                            places->width, numbers, answers);
     if (status == SJ_FINE) {
         for (int64_t i = 0; i < count; i++)
-            items[i].square = squares[i];
-        status = find_square(items, count, nearer, all->low, all->high, square);
+            items[i].square = answers[i];
+        more = count;
+        for (int64_t i = 0; i < all->extra_count; i++) {
+            double square = all->extras[2 * i], area = all->extras[2 * i + 1], distance = root_of(square);
+            if (of && (1 + MARGIN) * distance < of->least)
+                nearer += area;
+            else if (!of || (1 - MARGIN) * distance <= of->greatest)
+                items[more++] = (measured){square, area};
+        }
+        status = find_squares(items, more, nearer, all->low, all->high, squares);
     }
     free(queries);
-    free(squares);
+    free(answers);
     free(items);
     return status;
 }
 
-/* Find the square, by bounds unless targets are so near to all places that bounds exclude none. */
-static int find_by_bounds(surface *all, double *square)
+/* Find the squares by bounds. */
+static int find_by_bounds(const surface *all, double *squares)
 {
-    double error, x = HALF * all->spacing[0], y = HALF * all->spacing[1], z = HALF * all->spacing[2];
-    double radius = (1 + MARGIN) * root_of(x * x + y * y + z * z);
-    int status = measure_blocks(all);
-    if (status != SJ_FINE)
-        return status;
-    double middle = estimate(all, &error), least = middle - error - radius, greatest = middle + error + radius;
-    status = list_open(all, least, greatest, radius);
-    if (status == SJ_FINE && !all->open_count)
-        return SJ_FULL;
-    for (double reach = error + NEAR * radius; status == SJ_FINE; reach *= WIDER) {
-        int is_all = middle - reach <= least && middle + reach >= greatest;
-        status = measure_between(all, middle - reach, middle + reach, square);
-        double distance = status == SJ_FINE ? root_of(*square) : 0;
-        int is_inside = distance * (1 - MARGIN) >= middle - reach && distance * (1 + MARGIN) <= middle + reach;
-        if (is_all || (status == SJ_FINE && is_inside) || (status != SJ_FINE && status != SJ_FULL))
-            break;
-        status = SJ_FINE;
+    double error, x = all->half * all->spacing[0], y = all->half * all->spacing[1], z = all->half * all->spacing[2];
+    double radius = (1 + MARGIN) * root_of(x * x + y * y + z * z), reach;
+    choice *of = malloc(sizeof *of);
+    uint64_t *places = malloc((size_t)(all->places.count / 64 + 1) * sizeof *places);
+    int status = of && places ? measure_blocks(all) : SJ_NO_MEMORY, is_done = 0;
+    if (status == SJ_FINE) {
+        double middle = estimate(all, &error);
+        find_offsets(all, of);
+        of->places = places;
+        for (reach = error + (all->bits == BITS ? 1 : WIDER) * NEAR * radius; status == SJ_FINE && !is_done; reach *= WIDER) {
+            int is_all = reach >= error + radius;
+            of->least = middle - reach, of->greatest = middle + reach;
+            status = choose_places(all, radius, of);
+            if (status != SJ_FINE)
+                break;
+            status = measure_chosen(all, of, squares);
+            double nearest = status == SJ_FINE ? root_of(squares[0]) : 0, farthest = status == SJ_FINE ? root_of(squares[1]) : 0;
+            int is_inside = nearest * (1 - MARGIN) >= of->least && farthest * (1 + MARGIN) <= of->greatest;
+            is_done = is_all || (status == SJ_FINE && is_inside);
+            if (!is_done && status == SJ_FULL)
+                status = SJ_FINE;
+        }
     }
+    free(of);
+    free(places);
     return status;
 }
 
@@ -463,8 +592,8 @@ static int sample_squares(
     const surface *all, const sj_windows *windows, int64_t size, double share, double *least, double *greatest)
 {
     const sj_list *places = &all->places;
-    int64_t step = places->count / size + 1, count = 0;
-    measured *items = malloc((size_t)(places->count / step + 1) * sizeof *items);
+    int64_t step = (places->count + all->extra_count) / size + 1, count = 0;
+    measured *items = malloc((size_t)((places->count + all->extra_count) / step + 2) * sizeof *items);
     sj_bit_row row = {0, NULL};
     double total = 0, sum = 0;
     if (!items)
@@ -474,6 +603,8 @@ static int sample_squares(
         items[count] = (measured){sj_look(windows, &row, places->at[i]), all->areas[all->codes[i]]};
         total += items[count].area;
     }
+    for (int64_t i = 0; i < all->extra_count; i += step, total += items[count++].area)
+        items[count] = (measured){all->extras[2 * i], all->extras[2 * i + 1]};
     qsort(items, (size_t)count, sizeof *items, compare_squares);
     *least = *greatest = windows->end;
     for (int64_t i = 0; i < count && sum < (share + TOLERANCE) * total; sum += items[i++].area) {
@@ -487,14 +618,14 @@ static int sample_squares(
 
 /* Measure the places between two squares, and find the one within which the share lies. Most places are nearer, which a
  * few rows show. */
-static int measure_near(const surface *all, sj_windows *windows, double least, double greatest, double *square)
+static int measure_near(const surface *all, sj_windows *windows, double least, double greatest, double *squares)
 {
     const sj_list *places = &all->places;
     int64_t count = 0, counts[CODES] = {0};
     double nearer = 0;
     sj_bit_row row = {0, NULL};
     sj_near *near = malloc((size_t)(windows->count + SJ_AT_ONCE) * sizeof *near);
-    measured *items = malloc((size_t)places->count * sizeof *items);
+    measured *items = malloc((size_t)(places->count + all->extra_count) * sizeof *items);
     int status = near && items ? SJ_FINE : SJ_NO_MEMORY;
     if (status == SJ_FINE) {
         sj_limit(windows, least);
@@ -510,17 +641,20 @@ static int measure_near(const surface *all, sj_windows *windows, double least, d
             if (distance < greatest)
                 items[count++] = (measured){distance, all->areas[all->codes[i]]};
         }
+        for (int64_t i = 0; i < all->extra_count; i++)
+            if (all->extras[2 * i] < greatest)
+                items[count++] = (measured){all->extras[2 * i], all->extras[2 * i + 1]};
         for (int code = 0; code < CODES; code++)
             nearer += (double)counts[code] * all->areas[code];
-        status = find_square(items, count, nearer, all->low, all->high, square);
+        status = find_squares(items, count, nearer, all->low, all->high, squares);
     }
     free(near);
     free(items);
     return status;
 }
 
-/* Find the square if targets are only a few steps away from most places; SJ_FULL otherwise. */
-static int find_near(const surface *all, double share, double *square)
+/* Find the squares if targets are only a few steps away from most places; SJ_FULL otherwise. */
+static int find_near(const surface *all, double share, double *squares)
 {
     sj_windows windows;
     double least, greatest;
@@ -528,47 +662,105 @@ static int find_near(const surface *all, double share, double *square)
     for (int64_t size = FEW; status == SJ_FINE && size <= SAMPLE; size *= SAMPLE / FEW)
         status = sample_squares(all, &windows, size, share, &least, &greatest);
     if (status == SJ_FINE)
-        status = measure_near(all, &windows, least, greatest, square);
+        status = measure_near(all, &windows, least, greatest, squares);
     sj_close_windows(&windows);
     return status;
 }
 
-/* Write the square of the distance to targets within which a share of a surface's area lies; the area of each place is
- * by its code. Return SJ_FULL if rounding could decide which place has it. */
+static int is_surface(const surface *all)
+{
+    const sj_list *places = &all->places;
+    if (!places->at || !all->codes || !all->areas || places->count < 1
+        || !sj_is_volume(places->depth, places->height, places->width, INT32_MAX - 1))
+        return 0;
+    for (int code = 0; code < CODES; code++)
+        if (!(all->areas[code] >= 0 && all->areas[code] < GREATEST_AREA))
+            return 0;
+    return 1;
+}
+
+/* Write the index of a surface by blocks: the sum of areas of each, where its places begin in a list, with the end of
+ * the last one behind, and the list of the numbers of places. */
+SJ_EXPORT int sj_index_surface(
+    const int32_t *places, const uint8_t *codes, int64_t place_count, int64_t depth, int64_t height, int64_t width,
+    const double *areas, double *sums, int32_t *firsts, int64_t cells, int32_t *order)
+{
+    surface all = {.places = {depth, height, width, place_count, places, NULL}, .codes = codes, .areas = areas};
+    if (!is_surface(&all) || !sums || !firsts || !order)
+        return SJ_BAD_CALL;
+    divide(&all, BITS);
+    if (all.cells != cells)
+        return SJ_BAD_CALL;
+    memset(sums, 0, (size_t)cells * sizeof *sums);
+    memset(firsts, 0, (size_t)(cells + 1) * sizeof *firsts);
+    if (!add_areas(&all, sums, firsts + 1))
+        return SJ_BAD_DATA;
+    /* Where blocks begin; then, one block further, where the next place of each goes. */
+    for (int64_t block = 0; block < cells; block++)
+        firsts[block + 1] += firsts[block];
+    row of = {0, 0, 0, 0};
+    for (int64_t i = 0; i < place_count; i++) {
+        find_row(&all, places[i], !i, &of);
+        order[firsts[of.block + ((places[i] - of.start) >> BITS)]++] = (int32_t)i;
+    }
+    for (int64_t block = cells; block > 0; block--)
+        firsts[block] = firsts[block - 1];
+    firsts[0] = 0;
+    return SJ_FINE;
+}
+
+/* Find the squares of a surface whose numbers are checked; sums are written unless it has an index. */
+static int find_shares(surface *all, const double *shares, double *sums, double *squares)
+{
+    if (sums && !add_areas(all, sums, NULL))
+        return SJ_BAD_DATA;
+    for (int64_t block = 0; block < all->cells; block++)
+        all->total += all->sums[block];
+    for (int64_t i = 0; i < all->extra_count; i++)
+        if (!(all->extras[2 * i] >= 0 && all->extras[2 * i] < INFINITY && all->extras[2 * i + 1] >= 0
+              && all->extras[2 * i + 1] < GREATEST_AREA))
+            return SJ_BAD_DATA;
+        else
+            all->total += all->extras[2 * i + 1];
+    if (!(all->total > 0))
+        return SJ_FULL;
+    all->low = shares[0] * all->total, all->high = shares[1] * all->total;
+    int status = find_near(all, (shares[0] + shares[1]) / 2, squares);
+    if (status == SJ_FULL)
+        status = all->targets.count > all->cells / 2 ? measure_chosen(all, NULL, squares) : find_by_bounds(all, squares);
+    return status;
+}
+
+/* Write the squares of the distances to targets at which two shares of a surface's area are reached; the area of each
+ * place is by its code. Extras are more places, as squares of their distances and areas. An index has an order. Return
+ * SJ_FULL if rounding could decide which place has it. */
 SJ_EXPORT int sj_share(
     const int32_t *places, const uint8_t *codes, int64_t place_count, const int32_t *targets, int64_t target_count,
-    int64_t depth, int64_t height, int64_t width, const double *spacing, const double *areas, double share,
-    double *square)
+    int64_t depth, int64_t height, int64_t width, const double *spacing, const double *areas, const double *shares,
+    const double *extras, int64_t extra_count, const double *index_sums, const int32_t *firsts, int64_t cells,
+    const int32_t *order, double *squares)
 {
     surface all = {.places = {depth, height, width, place_count, places, NULL},
                    .targets = {depth, height, width, target_count, targets, NULL},
-                   .codes = codes, .areas = areas, .spacing = spacing};
-    if (!places || !codes || !targets || !spacing || !areas || !square || place_count < 1 || target_count < 1
-        || !sj_is_volume(depth, height, width, INT32_MAX - 1) || !(share > 0 && share <= 1))
+                   .codes = codes, .areas = areas, .spacing = spacing, .extras = extras, .extra_count = extra_count,
+                   .sums = index_sums, .firsts = firsts, .order = order};
+    if (!is_surface(&all) || !targets || !spacing || !shares || !squares || target_count < 1 || extra_count < 0
+        || extra_count >= INT32_MAX - place_count || (extra_count && !extras) || (order && (!index_sums || !firsts))
+        || !(shares[0] > 0 && shares[0] <= shares[1] && shares[1] <= 1 + MARGIN))
         return SJ_BAD_CALL;
-    for (int code = 0; code < CODES; code++)
-        if (!(areas[code] >= 0 && areas[code] < GREATEST_AREA))
-            return SJ_BAD_CALL;
     for (int axis = 0; axis < 3; axis++)
         if (!(spacing[axis] > LEAST_STEP && spacing[axis] < GREATEST_STEP))
             return SJ_FULL;
-    const int64_t sides[3] = {depth, height, width};
-    for (int axis = 0; axis < 3; axis++)
-        all.blocks[axis] = ((sides[axis] - 1) >> BITS) + 1;
-    int64_t cells = all.blocks[0] * all.blocks[1] * all.blocks[2];
-    all.sums = calloc((size_t)cells, sizeof *all.sums);
-    all.distances = malloc((size_t)cells * sizeof *all.distances);
-    int status = all.sums && all.distances ? SJ_FINE : SJ_NO_MEMORY;
-    if (status == SJ_FINE && !add_areas(&all))
-        status = SJ_BAD_DATA;
-    if (status == SJ_FINE) {
-        all.low = (share - ROUNDING) * all.total, all.high = (share + ROUNDING) * all.total;
-        status = find_near(&all, share, square);
-        if (status == SJ_FULL)
-            status = target_count > cells / 2 ? measure_between(&all, 0, 0, square) : find_by_bounds(&all, square);
-    }
-    free(all.sums);
+    divide(&all, BITS);
+    if (order && cells != all.cells)
+        return SJ_BAD_CALL;
+    if (!order && place_count < DENSE * all.cells)
+        divide(&all, MORE_BITS);
+    double *sums = order ? NULL : calloc((size_t)all.cells, sizeof *sums);
+    all.sums = order ? index_sums : sums;
+    all.distances = malloc((size_t)all.cells * sizeof *all.distances);
+    int status = all.sums && all.distances ? find_shares(&all, shares, sums, squares) : SJ_NO_MEMORY;
+    free(sums);
     free(all.distances);
-    free(all.open);
     return status;
 }

@@ -13,7 +13,7 @@ import numpy as np
 from ...files.problems import name_list, quantity
 from ...masks.stack import Array
 from ...values import NamedTuple
-from ...values.arithmetic import mean
+from ...values.arithmetic import interpolate, mean
 from ..base.units import UnitCounts
 from .boxes import Box, Boxes, count_by_planes, cover, select_labels
 
@@ -269,7 +269,7 @@ def find_percentile(numbers: Array, percent: int) -> float:
     rank = (len(numbers) - 1) * (percent / 100)
     lower, weight = int(rank), rank - int(rank)
     low, high = np.sort(numbers)[[lower, min(lower + 1, len(numbers) - 1)]].tolist()
-    return float(low + (high - low) * weight if weight < 0.5 else high - (high - low) * (1 - weight))
+    return interpolate(float(low), float(high), weight)
 
 
 def _compare_shapes(sizes: Array, ends: Array, true_sizes: Array, true_ends: Array) -> Array:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Callable, Dict, Iterator, Optional, Sequence, Tuple, Union
+from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -37,9 +37,12 @@ from .surfaces import (
     check_specks,
     distance_by_places,
     distance_by_side,
+    distance_by_side_of_places,
     distance_by_weight,
     distance_pooled,
+    distance_pooled_of_places,
     find_surfaces,
+    list_borders,
     mean_by_side,
     mean_of_both,
     mean_pooled,
@@ -137,8 +140,30 @@ class RegionOfCase:
         return measure_borders(self._masks, self.spacing, open_ends=self.protocol.has_open_ends)
 
     @cached_property
-    def borders_by_corners(self) -> Sides:
-        return measure_borders(self._masks, self.spacing, corners=True)
+    def hd95_by_corners(self) -> float:
+        """HD95 by borders of 26 neighbours."""
+        return distance_by_side_of_places(list_borders(self._masks, corners=True), self.spacing, 95)
+
+    @cached_property
+    def hd95_by_border(self) -> float:
+        """HD95 by borders."""
+        if self._is_lone("HD95-border"):
+            return distance_by_side_of_places(self._list_borders(), self.spacing, 95)
+        return distance_by_side(self.borders, 95)
+
+    @cached_property
+    def hd95_pooled(self) -> float:
+        """HD95 by both borders together."""
+        if self._is_lone("HD95-pooled"):
+            return distance_pooled_of_places(self._list_borders(), self.spacing, 95)
+        return distance_pooled(self.borders, 95)
+
+    def _is_lone(self, name: str) -> bool:
+        """Return whether no other measure needs the distances of borders."""
+        return _BY_BORDERS.intersection(self.protocol.measures) == {name} and not self.protocol.has_open_ends
+
+    def _list_borders(self) -> List[Places]:
+        return list_borders(self._masks, open_ends=self.protocol.has_open_ends)
 
     @cached_property
     def pairs(self) -> PairedComponents:
@@ -202,6 +227,8 @@ class RegionOfCase:
 
 #: Distances between elements of surfaces.
 _BY_ELEMENTS = frozenset({"HD", "HD95", "ASSD", "MASD"})
+#: Measures of the distances between borders by six neighbours.
+_BY_BORDERS = frozenset({"NSD-border", "HD-border", "HD95-border", "HD95-pooled", "ASSD-border", "MASD-border"})
 #: Distances between borders, which are undefined if a side has no border.
 _AT_OPEN_ENDS = ("HD-border", "HD95-border", "ASSD-border", "MASD-border")
 
@@ -283,9 +310,9 @@ _OF_PAIRS: Dict[str, Callable[[RegionOfCase], float]] = {
     "MASD": lambda case: mean_by_side(case.elements),
     "NSD-border": lambda case: share_within(case.borders, case.region.tolerance),
     "HD-border": lambda case: distance_by_side(case.borders, 100),
-    "HD95-border": lambda case: distance_by_side(case.borders, 95),
-    "HD95-pooled": lambda case: distance_pooled(case.borders, 95),
-    "HD95-border26": lambda case: distance_by_side(case.borders_by_corners, 95),
+    "HD95-border": lambda case: case.hd95_by_border,
+    "HD95-pooled": lambda case: case.hd95_pooled,
+    "HD95-border26": lambda case: case.hd95_by_corners,
     "ASSD-border": lambda case: mean_pooled(case.borders),
     "MASD-border": lambda case: mean_by_side(case.borders),
     "PQ": lambda case: case.pairs.sq * case.pairs.rq,

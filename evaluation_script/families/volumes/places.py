@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any, Iterator, List, Tuple
+from typing import Any, Iterator, List, Optional, Tuple
 
 import numpy as np
 
+from ...masks.backend import backend
+from ...masks.distances import SurfaceIndex, WeightedSurface
 from ...masks.stack import Array
 from ...values.arithmetic import add_parts
 from .boxes import Box
@@ -25,9 +27,19 @@ class Places:
 
     def __init__(self, shape: Tuple[int, ...], positions: Array, values: Array) -> None:
         self.shape, self.positions, self.values = shape, positions, values
+        self._index: Optional[SurfaceIndex] = None
+        self._areas: Optional[Array] = None
 
     def __len__(self) -> int:
         return len(self.positions)
+
+    def index(self, areas: Array) -> Optional[SurfaceIndex]:
+        """Return the kernel's index of places by areas of their values, from the second call on."""
+        kernel, is_second = backend().kernel, self._areas is areas
+        if kernel and is_second and self._index is None:
+            self._index = kernel.index_surface(WeightedSurface(self.positions, self.values, areas), self.shape)
+        self._index, self._areas = self._index if is_second else None, areas
+        return self._index
 
     def choose(self, chosen: Any) -> Places:
         """Return some of the places."""

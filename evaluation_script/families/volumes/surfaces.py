@@ -19,10 +19,11 @@ import numpy as np
 
 from ...files.problems import Flaw
 from ...masks.backend import backend
+from ...masks.distances import WeightedSurface
 from ...masks.stack import Array
 from ...runner.tuning import release_memory
 from ...values import NamedTuple
-from ...values.arithmetic import add, add_parts, mean
+from ...values.arithmetic import add, add_parts, interpolate, mean
 from .boxes import cut_slabs, select_labels
 from .distances import ROUNDING, BlockDistances, find_distances
 from .label_runs import RegionRuns
@@ -56,6 +57,8 @@ _MOST_TRUE_PLACES = 1 << 25
 _MOST_SPECKS, _PER_VOXEL = 1 << 20, 4
 #: The number of places above which bounds first choose those to measure.
 MOST_MEASURED = 1 << 14
+#: The number of places of a border up to which all are measured.
+_MOST_RANKED = 1 << 12
 #: The number of places of a list that are measured at once.
 _MOST_AT_ONCE = 1 << 21
 #: The number of places above which they are divided into bins by distance before they are sorted, and the number of
@@ -201,12 +204,19 @@ def measure_borders(
 
     With open ends, a mask has no border where it touches a face of the volume: the outside is not background.
     """
+    borders, areas = list_borders(masks, open_ends=open_ends, corners=corners), np.ones(1)
+    distances = measure_distances(borders, spacing)
+    return Sides(*(Surface(side, np.zeros(len(side), np.uint8), areas) for side in distances))
+
+
+def list_borders(
+    masks: Iterable[Union[Array, RegionRuns]], *, open_ends: bool = False, corners: bool = False
+) -> List[Places]:
+    """Return the border voxels of truth and prediction; raises a Flaw if either is noise."""
     # `map` forgets each mask before the next one is made.
     borders = list(map(partial(list_border, open_ends=open_ends, corners=corners), masks))
     check_noise(*map(len, borders))
-    areas = np.ones(1)
-    distances = measure_distances(borders, spacing)
-    return Sides(*(Surface(side, np.zeros(len(side), np.uint8), areas) for side in distances))
+    return borders
 
 
 def list_border(mask: Union[Array, RegionRuns], *, open_ends: bool = False, corners: bool = False) -> Places:
@@ -396,8 +406,8 @@ def _find_distance(places: Places, areas: Array, targets: Places, spacing: Spaci
     """Return the same by measuring only places that may lie there; None if rounding could decide which one does."""
     share, kernel = percent / 100, backend().kernel
     if kernel and len(places) <= _MOST_PLACES:
-        volume = places.shape, spacing, areas, share
-        distance = kernel.find_share((places.positions, places.values), targets.positions, *volume)
+        surface = WeightedSurface(places.positions, places.values, areas, blocks=places.index(areas))
+        distance = kernel.find_share(surface, targets.positions, places.shape, spacing, share)
         if distance is not None:
             return distance
     total = sum_areas(places.values, areas)
@@ -438,6 +448,35 @@ def distance_by_side(sides: Sides, percent: float) -> float:
 def distance_pooled(sides: Sides, percent: float) -> float:
     """Return HD or HD95 by borders: the percentile of the distances of both sides together, interpolated."""
     return float(np.percentile(np.concatenate([side.distances for side in sides]), percent))
+
+
+def distance_by_side_of_places(borders: Sequence[Places], spacing: Spacing, percent: float) -> float:
+    """Return `distance_by_side` by both borders, most of whose places need no search if they are many."""
+    sides = (borders[0], borders[1]), (borders[1], borders[0])
+    return max(_find_percentile(*side, spacing, percent, pooled=False) for side in sides)
+
+
+def distance_pooled_of_places(borders: Sequence[Places], spacing: Spacing, percent: float) -> float:
+    """Return `distance_pooled` by both borders, most of whose places need no search if they are many."""
+    targets, places = sorted(borders, key=len)
+    return _find_percentile(places, targets, spacing, percent, pooled=True)
+
+
+def _find_percentile(places: Places, targets: Places, spacing: Spacing, percent: float, *, pooled: bool) -> float:
+    """Return a percentile of the distances of places to targets, interpolated, or of those of both sides together."""
+    total, kernel = len(places) + pooled * len(targets), backend().kernel
+    if kernel and len(targets) and _MOST_RANKED < len(places) <= _MOST_PLACES:
+        rank, volume = (total - 1) * (percent / 100), (places.shape, spacing)
+        shares = (int(rank) + 0.5) / total, (min(int(rank) + 1, total - 1) + 0.5) / total
+        squares = kernel.find_squares(targets.positions, places.positions, *volume) if pooled else np.zeros(0)
+        extras = None if squares is None else np.stack([squares, np.ones(len(squares))], axis=1)
+        surface = WeightedSurface(places.positions, np.zeros(len(places), np.uint8), np.ones(_CODES), extras)
+        pair = kernel.find_shares(surface, targets.positions, *volume, shares)
+        if pair is not None and extras is not None:
+            return interpolate(math.sqrt(pair[0]), math.sqrt(pair[1]), rank - int(rank))
+    distances = [find_distances(places, targets, spacing)]
+    distances += [find_distances(targets, places, spacing)] if pooled else []
+    return float(np.percentile(np.concatenate(distances), percent))
 
 
 def mean_pooled(sides: Sides) -> float:

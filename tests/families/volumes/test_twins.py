@@ -29,13 +29,19 @@ from segjudge.evaluation_script.families.volumes.protocols import VOLUME_PROTOCO
 from segjudge.evaluation_script.families.volumes.surfaces import (
     Sides,
     Surface,
+    distance_by_side,
+    distance_by_side_of_places,
     distance_by_weight,
+    distance_pooled,
+    distance_pooled_of_places,
     find_surface,
     list_border,
+    list_borders,
     measure_borders,
 )
 from segjudge.evaluation_script.files.problems import Flaw
 from segjudge.evaluation_script.masks.backend import NumpyBackend
+from segjudge.evaluation_script.masks.distances import WeightedSurface
 from segjudge.evaluation_script.values.arithmetic import add
 from tests.backends import compiled, skip_file_without_kernel, use
 from tests.families.volumes.volumes import measure_elements
@@ -295,6 +301,32 @@ def test_blocks_have_the_bounds_that_numpy_finds(shape: tuple[int, int, int], mo
     assert bounds[0] < bounds[1]
 
 
+def split_surface(surface: WeightedSurface, targets: Places, spacing: tuple[float, ...]) -> WeightedSurface:
+    """Return a surface whose last third of places are extras, with an index."""
+    count, kernel = len(surface.places) * 2 // 3 + 1, BACKENDS[0].kernel
+    squares = kernel.find_squares(surface.places[count:], targets.positions, targets.shape, spacing)
+    extras = np.stack([squares, surface.areas[surface.codes[count:]]], axis=1)
+    few = WeightedSurface(surface.places[:count], surface.codes[:count], surface.areas, extras)
+    return few._replace(blocks=kernel.index_surface(few, targets.shape))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_percentiles_of_borders_are_those_of_all_distances(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Either side is larger, far or near, and has one voxel or thousands."""
+    draw = np.random.default_rng(seed)
+    monkeypatch.setattr(surfaces, "_MOST_RANKED", int(draw.choice([0, 40])))
+    shape, spacing = tuple(draw.integers(1, 50, 3)), tuple(draw.choice(SPACINGS, 3).tolist())
+    grid, masks = np.moveaxis(np.indices(shape), 0, -1), []
+    for _ in range(2):
+        ball = np.square(grid - draw.integers(0, shape)).sum(axis=3) < draw.choice([1, 3, 60, 200])
+        masks.append(ball | (draw.random(shape) < draw.choice([0, 0, 0.003, 0.05])))
+    borders, sides = list_borders(masks), measure_borders(masks, spacing)
+    for percent in (0, 37, 95, 100):
+        by_side = compare(monkeypatch, lambda p=percent: np.float64(distance_by_side_of_places(borders, spacing, p)))
+        pooled = compare(monkeypatch, lambda p=percent: np.float64(distance_pooled_of_places(borders, spacing, p)))
+        assert (by_side, pooled) == (distance_by_side(sides, percent), distance_pooled(sides, percent))
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_a_share_of_a_surface_lies_within_the_distance_of_all_its_places(
     seed: int, monkeypatch: pytest.MonkeyPatch
@@ -312,9 +344,16 @@ def test_a_share_of_a_surface_lies_within_the_distance_of_all_its_places(
         distances_of_all = find_distances(places, targets, spacing)
         for percent in (1, 50, 60, 95, 100):
             wanted = surfaces._distance_at(Surface(distances_of_all, places.values, areas), percent)
-            volume = places.shape, spacing, areas, percent / 100
-            share = kernel.find_share((places.positions, places.values), targets.positions, *volume)
+            volume = targets.positions, places.shape, spacing, percent / 100
+            surface = WeightedSurface(places.positions, places.values, areas)
+            share = kernel.find_share(surface, *volume)
             assert share in (wanted, None)
+            indexed = surface._replace(blocks=kernel.index_surface(surface, places.shape))
+            assert kernel.find_share(indexed, *volume) in (wanted, None)
+            split = kernel.find_share(split_surface(indexed, targets, spacing), *volume)
+            assert split in (wanted, None)
+            if share is not None:
+                assert kernel.find_share(indexed, *volume) == share
             is_precise = percent == 95 and len(places) > 2000 and min(spacing) > 1e-3 and max(spacing) < 1e3
             assert share is not None or not is_precise
 
