@@ -44,7 +44,7 @@ _DIFFER = {
     "revision": "by different revisions of {}; score both with the same version of segjudge",
     "rules": "by different rules of {}; score both by the same rules",
     "truth": "on different truths; score both on the same file or folder",
-    "cases": "on different images, videos or sequences; score both on the same ones",
+    "cases": "on different images, videos, sequences or categories; score both on the same ones",
 }
 
 
@@ -172,7 +172,9 @@ def sum_objects(scores: list[AlgorithmScores], metric: str) -> tuple[Sums, list[
                 table[row, names.index(entry["sequence"])] += entry[metric]
                 counts[row, names.index(entry["sequence"])] += 1
         value = method.values[metric]
-        if value is None or not counts[row].any() or abs(table[row].sum() / counts[row].sum() - value) > _TOLERANCE:
+        if value is None:
+            raise UsageError(f"{metric} of {method.name} has no value, so it is not compared")
+        if not counts[row].any() or abs(table[row].sum() / counts[row].sum() - value) > _TOLERANCE:
             raise UsageError(f"{metric} of {method.protocol} is not a mean over objects, so it is not compared")
         if not np.array_equal(counts[row], counts[0]):
             raise UsageError(f"{method.name} and {base.name} were not scored on the same objects")
@@ -194,7 +196,9 @@ def pseudo_values_by_group(reports: Mapping[str, Report], metric: str) -> Sums:
         if metric not in report.values:
             raise UsageError(describe_unknown_metric(report.protocol.name, metric, report.values))
         if cases_of(report) != cases_of(base):
-            raise UsageError(f"{name} and {first_name} were not scored on the same truth")
+            raise UsageError(
+                f"{name} and {first_name} were not scored on the same images, videos, sequences or categories"
+            )
         sums = report.sums([metric])
         if metric not in sums:
             raise UsageError(f"{name}: {metric} has no value, or none if images or videos are left out")

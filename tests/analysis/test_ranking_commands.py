@@ -238,7 +238,10 @@ ORIGINS = {
     "revision": (lambda one: one["provenance"]["protocols"]["dev"].update(revision=2), "by different revisions of p"),
     "changed": (lambda one: one["provenance"]["protocols"]["dev"].update(changed=True), "by different rules of p"),
     "rules": (lambda one: one.update(rules={"dev": {"cap": "image"}}), "by different rules of p"),
-    "cases": (lambda one: one.get("groups", {"dev": {}})["dev"].update(cases="y"), "on different images, videos or"),
+    "cases": (
+        lambda one: one.get("groups", {"dev": {}})["dev"].update(cases="y"),
+        "on different images, videos, sequences or categories",
+    ),
 }
 
 

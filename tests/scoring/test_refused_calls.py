@@ -83,7 +83,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "a case twice": (lambda: rank(write(f"{HEADER}a,case,1\na,case,2\n")), "scores.csv: line 3: a has case case twice"),
     "a comma in a number": (lambda: rank(write(f"{HEADER}a,case,0,5\n")), "scores.csv: line 2: has more cells than the header; write 0.5, not 0,5"),
     "a score in words": (lambda: rank(write(f"{HEADER}a,case,good\n")), "scores.csv: line 2: good is not a valid score; leave a missing value empty"),
-    "a comparison of single frames": (lambda: compare(pair()), "J&F-Mean of davis2017 is not a mean over objects, so it is not compared"),
+    "a comparison of single frames": (lambda: compare(pair()), "J&F-Mean of a has no value, so it is not compared"),
 }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ _ARRAYS = """\
 - Or pass COCO's records and annotations, whose masks may be arrays. In a video, `masks` are (instances, frames, height,
   width).
 - `FrameAccumulator(categories=…)` and `score_arrays(categories=…)` take COCO's list. It defaults to the categories
-  present.
+  present, also in predictions: to compare methods, pass it.
 - Put LVIS's `neg_category_ids` and `not_exhaustive_category_ids` into the truth's mapping, beside the columns or
   beside `annotations`. If all masks are polygons, also put `height` and `width` there.
 """
