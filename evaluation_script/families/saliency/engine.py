@@ -80,8 +80,9 @@ def _shapes(_protocol: SaliencyProtocol, _facts: Dict[str, Any]) -> Shapes:
     return {"image": (counting.COLUMNS,), "curves": (2, VALUES), "places": (2, *PLACES)}
 
 
-#: The minimum S of maps read in another way, and the minimum ratio: background alone scores about half.
-_LEAST_S, _TIMES_S = 0.75, 1.25
+#: The minimum S of maps read in another way, and the minimum ratio, also of mirrored ones: background alone scores
+#: about half, and symmetric objects that are moved fit better if mirrored.
+_LEAST_S, _TIMES_S, _TIMES_MIRRORED = 0.75, 1.25, 1.4
 #: Maps are inverted if objects are at most this bright, and the error is at least this large.
 _MOST_BRIGHT, _LEAST_ERROR = 0.25, 2 / 3
 #: The Dice above which maps belong to their images.
@@ -156,7 +157,7 @@ ENGINE = unit_engine(
         _WRAPPED,
         *(
             replace(reading, least=_LEAST_S)
-            for reading in (*read_rearranged("image", "maps", _TIMES_S), *read_neighbours("maps", _TIMES_S))
+            for reading in (*read_rearranged("image", "maps", _TIMES_MIRRORED), *read_neighbours("maps", _TIMES_S))
         ),
     ],
 )

@@ -48,6 +48,10 @@ def _turn(name: str, slip: str, change: Callable[[Array], Array]) -> Reading:
     return replace(_make_reading(name, slip, _AXES, change), times=_TIMES_MOVED)
 
 
+def _unshape(volume: Array) -> Array:
+    return volume.reshape(volume.shape[::-1]).transpose(2, 1, 0)
+
+
 def _lower(labels: Array) -> Array:
     return np.maximum(labels.astype(np.int64) - 1, 0)
 
@@ -64,6 +68,10 @@ _TURNED = [
     _turn("zy", "y and z look exchanged", lambda volume: volume.transpose(1, 0, 2)),
     _turn("left", "slices look rotated by 90 degrees", lambda volume: np.rot90(volume, 1, (1, 2))),
     _turn("right", "slices look rotated by 90 degrees", lambda volume: np.rot90(volume, 3, (1, 2))),
+    replace(
+        _turn("reshaped", "volumes look reshaped from (x, y, z) to (z, y, x)", _unshape),
+        remedy="Transpose arrays instead of reshaping them",
+    ),
 ]
 _RELABELLED = [
     _make_reading("lower", "labels look 1 too high", _LABELS, _lower),

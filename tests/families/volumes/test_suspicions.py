@@ -67,6 +67,17 @@ def test_a_slip_is_named_with_what_would_be_scored(message: str, tmp_path: Path)
     assert f"{message}: corrected, Dice over all labels would be " in line
 
 
+@pytest.mark.parametrize("is_reshaped", [True, False])
+def test_volumes_in_the_order_of_memory_are_named(is_reshaped: bool) -> None:
+    truth = {case: {"labels": labels[:26], "spacing": [1.0, 1.0, 1.0]} for case, labels in TRUTH.items()}
+    sent = {case: labels[:26] for case, labels in TRUTH.items()}
+    if is_reshaped:
+        sent = {case: labels.transpose(2, 1, 0).reshape(labels.shape) for case, labels in sent.items()}
+    lines = [line for line in segjudge.score_arrays(sent, truth, "volumes").warnings if "look" in line]
+    slip = "volumes look reshaped from (x, y, z) to (z, y, x): corrected, Dice over all labels would be 1.00 instead"
+    assert [slip in line for line in lines] == [True] * is_reshaped
+
+
 @pytest.mark.parametrize(("low", "high"), [(1, 2), (1, 3), (2, 3)])
 def test_exchanged_labels_are_named_whatever_the_others_score(low: int, high: int, tmp_path: Path) -> None:
     swapped = np.arange(4)
