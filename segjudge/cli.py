@@ -37,7 +37,7 @@ from segjudge.commands.shared import (
     say,
 )
 from segjudge.system.interrupts import STOPPED, end_by_signal, end_process, interruptible, leave_at_once
-from segjudge.system.streams import discard_unread, open_closed_streams
+from segjudge.system.streams import discard_unread, open_closed_streams, outlive_readers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -78,10 +78,12 @@ def main(arguments: list[str] | None = None) -> int:
             mention(_ALONE)
         values = list(vars(args).values())
         writes_stdout = "-" in values
+        if arguments is None and not writes_stdout:
+            outlive_readers()
         with interruptible() if arguments is None else nullcontext():
             check_files(values, args.example)
             code: int = args.run(args)
-            _flush_output(writes_stdout=writes_stdout)
+            sys.stdout.flush()  # report unwritable output here, not while Python ends
         if arguments is None:
             end_process(code)
             gc.freeze()  # end Python without searching all imported objects for cycles
@@ -91,15 +93,6 @@ def main(arguments: list[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001 - what is nobody else's mistake is reported as a defect
         return _print_error(error, writes_stdout=writes_stdout)
     return code
-
-
-def _flush_output(*, writes_stdout: bool) -> None:
-    """Report unwritable output now, not while Python ends; a command for people has its own exit code, read or not."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        if writes_stdout or not discard_unread(1):
-            raise
 
 
 def _read_help(arguments: list[str]) -> list[str]:

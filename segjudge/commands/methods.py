@@ -31,7 +31,6 @@ from .shared import (
     names,
     options_of,
     say,
-    show,
     write_html,
 )
 from .truths import OF_TRUTHS, TruthChoice, add_truth_choice
@@ -79,9 +78,9 @@ def _compare(args: argparse.Namespace) -> int:
     images = choice.choose_images(args.images)
     page = comparison.make_page(make_page_options(images, args.budget)) if args.out else None
     stream = choose_stream(args.json, args.markdown, args.table)
-    show(comparison.text(look(stream)), stream)
+    print(comparison.text(look(stream)), file=stream)
     if args.kinds:
-        show(comparison.kinds_text(look(stream)), stream)
+        print(comparison.kinds_text(look(stream)), file=stream)
     for line in comparison.warnings:
         say(f"warning: {line}")
     if page:
@@ -194,7 +193,7 @@ def _rank(args: argparse.Namespace) -> int:
     for note in ranking.notes:
         say(note)
     stream = choose_stream(args.json)
-    show(ranking.text(look(stream)), stream)
+    print(ranking.text(look(stream)), file=stream)
     for line in ranking.warnings:
         say(f"warning: {line}")
     if args.plots:

@@ -33,7 +33,6 @@ from .shared import (
     names,
     options_of,
     say,
-    show,
     write_html,
 )
 from .truths import TruthChoice, add_truth_choice
@@ -240,7 +239,7 @@ def _write(results: Scores | ScoredSubmissions, outputs: ScoreOutputs, page: str
         say(f"{split} is hidden from participants, and omitted from {outputs.results_yaml}")
     for protocol, table in texts.tables:
         mention(f"Protocol {protocol.name}: {protocol.about}")
-        show(table, choose_stream(outputs.json))
+        print(table, file=choose_stream(outputs.json))
     if outputs.json == "-":
         print(texts.document)  # alone: a program reads it
     for line in texts.warnings:

@@ -13,7 +13,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Self, TextIO, TypeVar
 
 from segjudge.system.options import BUNDLE, whole_number
-from segjudge.system.streams import discard_unread
 
 if TYPE_CHECKING:
     import socket
@@ -119,15 +118,6 @@ def _has_colour(stream: TextIO | None) -> bool:
     if os.environ.get("FORCE_COLOR"):
         return True
     return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
-
-
-def show(text: str, stream: TextIO) -> None:
-    """Print results for people. If nobody reads them to the end, the command still writes files and judges."""
-    try:
-        print(text, file=stream, flush=True)
-    except BrokenPipeError:
-        if stream is not sys.stdout or not discard_unread(1):
-            raise
 
 
 def choose_stream(*paths: str | None) -> TextIO:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+from typing import Any
 
 
 def open_closed_streams() -> None:
@@ -24,3 +26,29 @@ def discard_unread(descriptor: int) -> bool:
             return False
     os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
     return True
+
+
+def outlive_readers() -> None:
+    """Let a command whose text nobody reads to the end, as before `head`, go on: it may write files, and its exit code
+    may judge.
+    """
+    stream = sys.stdout
+    if stream is not sys.__stdout__ or not isinstance(stream, io.TextIOWrapper):
+        return
+    stream.flush()
+    raw = _UnreadOutput(stream.fileno(), "w", closefd=False)
+    sys.stdout = io.TextIOWrapper(
+        io.BufferedWriter(raw), stream.encoding, stream.errors, None, stream.line_buffering, stream.write_through
+    )
+
+
+class _UnreadOutput(io.FileIO):
+    """A standard stream that discards what is written after its reader has left."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            if not discard_unread(self.fileno()):
+                raise
+            return super().write(data)

@@ -219,7 +219,7 @@ def _live(arguments: list[str], ends: dict[int, tuple[Any, Any]], **streams: str
 
 _PLAYS = (
     *(("letters", {"encoding": encoding}) for encoding in ("utf-8", "ascii", "latin-1", "cp1252")),
-    ("letters", {"out": "closed"}), ("letters --code 4", {"out": "gone"}), ("letters", {"out": "full"}), ("letters --code 4", {"err": "closed"}),
+    ("letters", {"out": "closed"}), ("many-lines --code 4", {"out": "gone"}), ("letters", {"out": "full"}), ("letters --code 4", {"err": "closed"}),
     ("many-lines", {"out": "gone"}), ("many-lines --json -", {"out": "gone"}), ("many-lines --json -", {"out": "closed"}),
     ("many-lines --json -", {"out": "full"}), ("many-lines --json file", {"out": "gone"}), ("many-lines", {}),
     ("nothing --json -", {"out": "closed"}), ("nothing --json none/x", {}), ("nothing --code 1", {}), ("letters é –", {"encoding": "ascii"}),
