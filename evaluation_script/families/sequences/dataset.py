@@ -366,6 +366,8 @@ class _RunLengthSource:
             foreground = None if self._foreground is None else _foreground_of(self._foreground[video.name])
             objects.update(foreground or {})
             shapes = {tuple(mask["size"]) for masks in objects.values() for mask in masks if mask}
+            if not shapes:
+                raise HostError(f"{video_path}: has no mask, so its size is unknown; write a frame as an empty mask")
             ((height, width),) = shapes
         except (KeyError, TypeError, ValueError):
             raise HostError(f"{video_path}: its masks are not run lengths of the same size") from None

@@ -95,6 +95,7 @@ TRUTHS: dict[str, tuple[str, str, dict[str, bytes], str]] = {
     "masks in a list": ("mevis", "", {META: EXPRESSIONS, "mask_dict.json": b"[1]"}, "truth: mask_dict.json is not an object of run lengths"),
     "masks cut off": ("mevis", "", {META: EXPRESSIONS, "mask_dict.json": b'{"1": '}, "truth: mask_dict.json is not valid JSON (its JSON is cut off: copy the file again)"),
     "masks of two sizes": ("mevis", "", {META: EXPRESSIONS, "mask_dict.json": MASKS_OF_TWO_SIZES}, "truth: a: its masks are not run lengths of the same size"),
+    "no mask in any frame": ("mevis", "", {META: EXPRESSIONS, "mask_dict.json": b'{"1": [null, null]}'}, "truth: a: has no mask, so its size is unknown; write a frame as an empty mask"),
     "masks of other videos": ("mevis", "", {META: EXPRESSIONS, "mask_dict.json": b"{}"}, f"truth: no video of {META} has masks"),
 }  # fmt: skip
 
