@@ -1,4 +1,4 @@
-"""Suspicions about keypoints in another order, or measured from the corner of each person's box."""
+"""Suspicions about keypoints in another order, moved alike, or measured from the corner of each person's box."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ _SAME_PLACE = 0.5
 #: from their own places, in sizes of the person.
 _FITS, _AT_CORNER, _ELSEWHERE = 0.1, 0.25, 0.75
 
+#: The number of pixels along an axis below which the points of several people may be moved alike by chance.
+_FARTHEST_CHANCE = 2.0
+
 
 def find_other_sides(names: List[str]) -> Array:
     """Return for each point the one whose name has left instead of right or the reverse; itself without any."""
@@ -39,11 +42,13 @@ def judge_points(examples: Examples, image: Array, points: Array) -> List[str]:
     if not examples.points.size or points.shape[1] != 2 * examples.points.shape[1]:
         return []
     people = points.reshape(len(points), -1, 2)
-    return _judge_order(examples, image, people) or _judge_corners(examples, image, people)
-
-
-def _judge_order(examples: Examples, image: Array, people: Array) -> List[str]:
     nearest = [_find_nearest(examples, index, people[image == holder]) for index, holder in enumerate(examples.image)]
+    return (
+        _judge_order(examples, nearest) or _judge_corners(examples, image, people) or _judge_offset(examples, nearest)
+    )
+
+
+def _judge_order(examples: Examples, nearest: List[Optional[Array]]) -> List[str]:
     order = _find_order(examples, nearest)
     moved = order != np.arange(len(order))
     tried = exchanged = 0
@@ -102,6 +107,28 @@ def _measure(differences: Array) -> Array:
     x, y = differences[..., 0], differences[..., 1]
     lengths: Array = np.sqrt(x * x + y * y)
     return lengths
+
+
+def _judge_offset(examples: Examples, nearest: List[Optional[Array]]) -> List[str]:
+    """Return a warning if the points of nearly all instances are moved by the same pixels."""
+    differences = [
+        person[marked] - true[marked]
+        for true, marked, person in zip(examples.points, examples.marked, nearest)
+        if person is not None
+    ]
+    if len(differences) < _FEWEST:
+        return []
+    x, y = (mean(np.array([mean(moves[:, axis]) for moves in differences])) for axis in range(2))
+    if max(abs(x), abs(y)) < _FARTHEST_CHANCE:
+        return []
+    nearer = sum(add(_measure(moves - np.array([x, y]))) < _NEARER * add(_measure(moves)) for moves in differences)
+    if nearer < _EXCHANGED * len(differences):
+        return []
+    slip = f"keypoints look moved by about {x:.0f} pixels along x and {y:.0f} along y"
+    scope = f"the points of {quantity(nearer, 'instance', len(differences))} tried"
+    return [
+        f"{slip}: corrected, {scope} would lie at most half as far from the truth's. Write pixels of the whole image"
+    ]
 
 
 def _judge_corners(examples: Examples, image: Array, people: Array) -> List[str]:

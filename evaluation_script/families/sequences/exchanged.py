@@ -94,7 +94,8 @@ class SequenceSamples:
         problems, objects = Problems(), [*choose_objects(truth, self._protocol)][:_MOST_OBJECTS]
         for indices, true, predicted, empty, _ in read_scored_blocks(truth, masks, self._protocol, problems, frames):
             names = [truth.frames[frame] for frame in frames[indices]]
-            labels = [label for label in predicted if label != "0"][:_MOST_OBJECTS]
+            # 0 is background in a map, but may name an expression with files of its own.
+            labels = [label for label in predicted if label != "0" or label in objects][:_MOST_OBJECTS]
             return _Sample(names, empty.size, objects, true, {label: predicted[label] for label in labels})
         return None
 

@@ -60,6 +60,7 @@ CHANGES: dict[str, tuple[Callable[[Array], Array], str]] = {
     "sides": (lambda points: points[_OTHERS], "look as if left and right were exchanged: corrected, the points of"),
     "limbs": (lambda points: points[_LIMBS], r"look written in another order, in which \w+ holds \w+, .*in the order of the truth"),
     "one place on": (lambda points: np.roll(points, 1, axis=0), "look written in another order, in which left_eye holds nose"),
+    "moved": (lambda points: points + np.array([6, -5]), "look moved by about 6 pixels along x and -5 along y: corrected, the points of"),
     "from boxes": (lambda points: points - points.min(axis=0) + 5, "look measured from the corner of each person's box or crop"),
     "in crops": (crop, "look measured from the corner of each person's box or crop, in .* tried. Write pixels of the whole image"),
 }  # fmt: skip

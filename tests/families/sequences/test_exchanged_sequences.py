@@ -12,6 +12,7 @@ import pytest
 import segjudge
 from segjudge.evaluation_script.families.sequences import exchanged
 from segjudge.masks.compression import label_png
+from segjudge.masks.run_lengths import encode_labels
 from tests.builders import written, zipped
 
 Videos = dict[str, list[np.ndarray[Any, Any]]]
@@ -127,3 +128,34 @@ def test_a_single_sequence_needs_more_evidence_than_two() -> None:
     assert exchanged.judge_exchanged(["a", "b"], [near, {}]) == []
     assert len(exchanged.judge_exchanged(["a", "b"], [sure, {}])) == 1
     assert len(exchanged.judge_exchanged(["a", "b"], [near, {"masks of a": (0.1, 0.6)}])) == 1
+
+
+def write_expressions(videos: Videos, folder: Path) -> tuple[Path, bytes]:
+    """Write a truth with an expression for one object, 0, and return its masks as an upload."""
+    listing: dict[str, Any] = {}
+    masks: dict[str, list[Any]] = {}
+    files: dict[str, bytes] = {}
+    for number, (name, frames) in enumerate(videos.items()):
+        flags = [(frame == 1).astype(np.uint8) for frame in frames]
+        files |= {f"{name}/0/{k:05d}.png": label_png(255 * mask) for k, mask in enumerate(flags)}
+        masks[str(number)] = [_encode(mask) if mask.any() else None for mask in flags]
+        expressions = {"0": {"exp": "", "obj_id": [number], "anno_id": [number]}}
+        listing[name] = {"expressions": expressions, "frames": [f"{k:05d}" for k in range(FRAMES)]}
+    documents = {"meta_expressions.json": {"videos": listing}, "mask_dict.json": masks}
+    return written(folder / "valid_u", documents), zipped(files)
+
+
+def _encode(mask: np.ndarray[Any, Any]) -> dict[str, Any]:
+    return {"size": [HEIGHT, WIDTH], "counts": encode_labels(mask)[1]}
+
+
+@pytest.mark.parametrize("slip", ["two", ""])
+@pytest.mark.parametrize("protocol", ["mevis", "mevis-official"])
+def test_exchanged_videos_of_expressions_are_named(slip: str, protocol: str, tmp_path: Path) -> None:
+    """The first expression, 0, has masks of its own, unlike the background 0 of maps."""
+    videos = draw_videos(np.random.default_rng(2))
+    truth, _ = write_expressions(videos, tmp_path)
+    _, sent = write_expressions(SLIPS[slip][0](videos) if slip else videos, tmp_path / "other")
+    (tmp_path / "results.zip").write_bytes(sent)
+    lines = segjudge.score(tmp_path / "results.zip", truth, protocol).warnings
+    assert [SLIPS["two"][1] in line for line in lines] == [True] * bool(slip)
