@@ -251,13 +251,15 @@ _FEW_BYTES, _MOST_FRACTIONS = 1 << 10, 100_000
 
 #: The approximate bytes of memory that JSON takes for each of these characters.
 _MEMORY_COSTS = {b"{": 240, b"[": 80, b",": 40, b'"': 30, b":": 60}
+_COSTLESS = bytes(byte for byte in range(256) if bytes([byte]) not in _MEMORY_COSTS)
 
 
 def check_memory(text: Union[str, bytes], limit: int, remedy: str) -> None:
     """Raise a Flaw for JSON whose punctuation shows that it would exceed a memory limit."""
     data = text.encode() if isinstance(text, str) else text
     estimate = len(data) * (2 if data.isascii() else 8)
-    estimate += sum(cost * data.count(mark) for mark, cost in _MEMORY_COSTS.items())
+    marks = data.translate(None, _COSTLESS)  # `count` would read each byte five times
+    estimate += sum(cost * marks.count(mark) for mark, cost in _MEMORY_COSTS.items())
     if estimate > limit:
         raise Flaw("holds too many lists and numbers", f"Write compressed run lengths. {remedy}")
 
