@@ -17,6 +17,8 @@
 #define BITS 2
 #define MORE_BITS 3
 #define DENSE 2
+/* All places are measured if there are so many times as many targets as blocks. */
+#define MANY 4
 #define MOST_VOXELS (1 << 3 * MORE_BITS)
 /* A block and those around it, and one more, so that four are compared at once. */
 #define AROUND 28
@@ -727,7 +729,7 @@ static int find_shares(surface *all, const double *shares, double *sums, double 
     all->low = shares[0] * all->total, all->high = shares[1] * all->total;
     int status = find_near(all, (shares[0] + shares[1]) / 2, squares);
     if (status == SJ_FULL)
-        status = all->targets.count > all->cells / 2 ? measure_chosen(all, NULL, squares) : find_by_bounds(all, squares);
+        status = all->targets.count > MANY * all->cells ? measure_chosen(all, NULL, squares) : find_by_bounds(all, squares);
     return status;
 }
 

@@ -39,6 +39,8 @@ _SIDE, _PLACES, _SCRAMBLE = 24, 24 * 24 * 24, 7919
 _FEWEST_PLACES, _MOST_SENT, _MOST_HELD, _MOST_PLACES = 8, 512, 1 << 23, 1 << 28
 #: The maximum number of sampled voxels, evenly spread, of a whole volume.
 _MOST_SAMPLED = 1 << 20
+#: The number of samples that are kept.
+_MOST_SAMPLES = 8
 #: The share of its box below which a region is scattered; the percentage of planes that have only scattered voxels, and
 #: the share of the largest plane, beyond these, of planes with most voxels.
 _SCATTERED, _EMPTY, _FILLED = 0.15, 10, 0.25
@@ -237,7 +239,30 @@ def list_cycles(partners: Dict[int, int]) -> Iterator[List[int]]:
             yield [*cycle[least:], *cycle[:least]]
 
 
-def find_ends(masks: Sequence[Array], sides: Sequence[Boxes], chosen: Tuple[int, ...]) -> List[List[int]]:
+class SampledLabels:
+    """A volume, of which many boxes are sampled alike."""
+
+    def __init__(self, labels: Array) -> None:
+        self.labels = labels
+        #: Every so many voxels, by the first one along each axis and the step.
+        self._samples: Dict[Tuple[int, ...], Array] = {}
+
+    def take(self, box: Box, step: int) -> Array:
+        """Return every so many voxels of a box along each axis; those of large boxes are copied once."""
+        if step == 1 or 2 * math.prod(side.stop - side.start for side in box) < self.labels.size:
+            return self.labels[box][::step, ::step, ::step]
+        begin = tuple(side.start % step for side in box)
+        if (*begin, step) not in self._samples:
+            if len(self._samples) == _MOST_SAMPLES:
+                self._samples.clear()
+            sampled = self.labels[tuple(slice(start, None, step) for start in begin)]
+            self._samples[(*begin, step)] = np.ascontiguousarray(sampled)
+        return self._samples[(*begin, step)][
+            tuple(slice(side.start // step, (side.stop - 1 - side.start % step) // step + 1) for side in box)
+        ]
+
+
+def find_ends(masks: Sequence[SampledLabels], sides: Sequence[Boxes], chosen: Tuple[int, ...]) -> List[List[int]]:
     """Return from and to along z, y and x of a region on both sides, of most voxels only if one side is scattered."""
     boxes = [cover(map(side.box_of, chosen)) for side in sides]
     sizes = [math.prod(extent.stop - extent.start for extent in box) for box in boxes]
@@ -252,11 +277,11 @@ def choose_step(voxels: int, limit: int = _MOST_SAMPLED) -> int:
     return next(step for step in count(1) if voxels <= limit * step * step * step)
 
 
-def _trim_box(labels: Array, box: Box, chosen: Tuple[int, ...]) -> Box:
+def _trim_box(volume: SampledLabels, box: Box, chosen: Tuple[int, ...]) -> Box:
     """Return the box of the planes with many voxels of a region, by a sample."""
     step = choose_step(math.prod(extent.stop - extent.start for extent in box))
-    by_planes, extents = count_by_planes(select_labels(labels[box][::step, ::step, ::step], chosen)), []
-    for counts, extent, end in zip(by_planes, box, labels.shape):
+    by_planes, extents = count_by_planes(select_labels(volume.take(box, step), chosen)), []
+    for counts, extent, end in zip(by_planes, box, volume.labels.shape):
         # Planes beyond the box are empty.
         least = find_percentile(np.append(counts, np.zeros(max(0, end // step - len(counts)))), _EMPTY)
         filled = extent.start + step * np.flatnonzero(counts >= least + _FILLED * (counts.max() - least))

@@ -13,7 +13,7 @@ from ...values.arithmetic import mean
 from ..base.family import Values
 from ..base.units import Shapes, Unit, UnitAccumulator, UnitCounts, unit_engine
 from .boxes import Box, Boxes, cover, find_boxes
-from .case_order import find_ends, sample_labels
+from .case_order import SampledLabels, find_ends, sample_labels
 from .files import VolumeSubmission, decode_geometry, read_labels, read_truth
 from .headers import ODDITIES
 from .label_runs import LabelRuns, RegionRuns, find_label_runs
@@ -49,14 +49,15 @@ def count_pair(name: str, truth: Volume, volume: Volume, protocol: VolumeProtoco
     problem = _check_labels(name, *boxes, protocol)
     if problem is not None:
         return UnitCounts(name, {}, [problem], 1)
+    labels = truth.labels, volume.labels
+    pairs = count_pairs(*labels, boxes)
     try:
-        tables = count_case(truth.labels, volume.labels, truth.geometry.spacing, protocol, boxes)
+        tables = count_case(*labels, truth.geometry.spacing, protocol, boxes, pairs)
     except Flaw as flaw:
         return UnitCounts(name, {}, [flaw.as_problem(f"case {name}")], 1)
     tables["oddities"] = np.array(volume.oddities, np.int64)
-    labels = truth.labels, volume.labels
     tables.update(sample_labels(*labels, tables["voxels"]))
-    scores = look_at_case(*labels, boxes, tables["voxels"], has_regions=bool(protocol.regions))
+    scores = look_at_case(labels, boxes, tables["voxels"], pairs, has_regions=bool(protocol.regions))
     return UnitCounts(name, tables, reading_scores=scores)
 
 
@@ -108,6 +109,7 @@ def count_case(
     spacing: Spacing,
     protocol: VolumeProtocol,
     boxes: Optional[Tuple[Boxes, Boxes]] = None,
+    pairs: Optional[Array] = None,
 ) -> Dict[str, Array]:
     """Return the tables of a case (z, y, x): for each region voxels, both boxes, measures, and which have a value.
 
@@ -125,7 +127,8 @@ def count_case(
     ends = np.zeros((len(regions), 2, 6), np.int64)
     tissues = {tissue.name: tissue for tissue in protocol.tissues}
     keys = [(_keep_labels(region, sides), tissues.get(region.name)) for region in regions]
-    pairs = count_pairs(truth, prediction, sides)
+    pairs = count_pairs(truth, prediction, sides) if pairs is None else pairs
+    sampled = list(map(SampledLabels, (truth, prediction)))
     lists = _list_runs((truth, prediction), regions, sides, protocol)
     for index, region in enumerate(regions):
         same = keys.index(keys[index])
@@ -133,7 +136,7 @@ def count_case(
             ends[index], voxels[index] = ends[same], voxels[same]
             rows.append(rows[same])
             continue
-        ends[index] = find_ends((truth, prediction), sides, region.labels)
+        ends[index] = find_ends(sampled, sides, region.labels)
         sizes = [int(side.voxels[list(region.labels)].sum()) for side in sides]
         is_lone = not protocol.regions and not all(sizes) and not COMPONENTS.intersection(protocol.measures)
         box = (slice(0, 0),) * 3 if is_lone else find_region_box(region, sides, truth.shape, protocol)

@@ -17,7 +17,7 @@ from .places import Places
 #: The boxes of labels are searched one by one unless they have so many times as many voxels in all as the volume.
 _TIMES = 4
 #: The number of runs up to which several labels are listed at once, and of voxels whose positions need 32 bits.
-_MOST_AT_ONCE, _MOST_VOXELS = 1 << 21, 1 << 30
+_MOST_AT_ONCE, _MOST_VOXELS = 1 << 22, 1 << 30
 
 
 class RegionRuns(NamedTuple):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, List, Sequence, Tuple
+from functools import reduce
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from ...files.problems import Flaw
+from ...masks.backend import backend
 from ...masks.stack import Array
 from ...runner.tuning import release_memory
 from ...values import NamedTuple
@@ -30,7 +32,7 @@ from .protocols import LesionRule, Tissue
 from .surfaces import (
     check_noise,
     check_specks,
-    distance_by_places,
+    distance_by_parts,
     find_surface,
     flag_near,
     list_border,
@@ -45,6 +47,8 @@ _MANY_RUNS = 1 << 18
 _MOST_SPECKS, _PER_RUN = 1 << 19, 1.5
 #: The voxels of a small box around lesions, and the number of such boxes whose measures are kept.
 _SMALL, _MOST_ALIKE = 1_000, 10_000
+#: A prediction's surface is used for many lesions if it has this many voxels, so many times those beside it.
+_LARGE, _TIMES_LARGER = 1 << 14, 4
 #: HD95, and the shares of both borders within 0.5 and 1 mm.
 _Measures = Tuple[float, Tuple[float, float]]
 #: The tolerances of BraTS' NSD in millimetres.
@@ -202,19 +206,33 @@ class _LesionSurfaces:
 
     def _measure_box(self, lesion: Array, meeting: Array, box: Box, *, nsd: bool) -> _Measures:
         true, predicted = self._lesions.true, self._lesions.predicted
-        key = str(box), meeting.tobytes()
+        largest, small = self._split(meeting)
+        key = str(box), largest.tobytes()
         if key != self._key:
             self._key, self._kept = None, []  # frees the previous surfaces first
-            self._kept = _find_surfaces_in(box, predicted, meeting, nsd=nsd)
+            self._kept = _find_surfaces_in(box, predicted, largest, nsd=nsd)
             self._key = key
-        return self._measure_surfaces(_find_surfaces_in(box, true, lesion, nsd=nsd), self._kept)
+        more = [_find_surfaces_in(box, predicted, small, nsd=nsd)] if len(small) else []
+        return self._measure_surfaces(_find_surfaces_in(box, true, lesion, nsd=nsd), self._kept, *more)
 
-    def _measure_surfaces(self, true: List[Places], predicted: List[Places]) -> _Measures:
-        elements, *borders = zip(true, predicted)
-        check_noise(*map(len, elements))
-        check_specks(elements[0])
-        hd95 = distance_by_places(elements, self._spacing, 95)
-        return hd95, _share_of_sides(borders[0], self._spacing) if borders else (0.0, 0.0)
+    def _split(self, meeting: Array) -> Tuple[Array, Array]:
+        """Return the largest of some predictions and the others, or all and none if it is not far larger.
+
+        Specks that touch one another meet many lesions, each beside others that are small. Components do not touch, so
+        that each has the surface that it has beside the others.
+        """
+        sizes = self._lesions.predicted.sizes[meeting]
+        is_largest = np.arange(len(meeting)) == sizes.argmax()
+        if not backend().kernel or int(sizes.max()) < max(_LARGE, _TIMES_LARGER * int(sizes[~is_largest].sum())):
+            return meeting, meeting[:0]
+        return meeting[is_largest], meeting[~is_largest]
+
+    def _measure_surfaces(self, true: List[Places], *predicted: List[Places]) -> _Measures:
+        elements, *borders = zip(*predicted)
+        check_noise(len(true[0]), sum(map(len, elements)))
+        check_specks(true[0])
+        hd95 = distance_by_parts(true[0], elements, self._spacing, 95)
+        return hd95, _share_of_sides(true[1], borders[0], self._spacing) if borders else (0.0, 0.0)
 
 
 def _find_surfaces_in(box: Box, components: Components, chosen: Array, *, nsd: bool) -> List[Places]:
@@ -231,24 +249,36 @@ def _find_surfaces(mask: Array, *, nsd: bool) -> List[Places]:
     return [find_surface(mask), *([list_border(mask)] if nsd else [])]
 
 
-def _share_of_sides(borders: Tuple[Places, Places], spacing: Spacing) -> Tuple[float, float]:
+def _share_of_sides(truth: Places, parts: Sequence[Places], spacing: Spacing) -> Tuple[float, float]:
     """Return BraTS' NSD at 0.5 and 1 mm: the mean of both borders' shares, with its small constant.
 
-    Only surfaces this near to the lesion are measured.
+    The prediction's border is in parts. Only surfaces this near to the lesion are measured.
     """
-    check_noise(*map(len, borders))
-    near_sides = [flag_near(borders, spacing, tolerance) for tolerance in _TOLERANCES]
+    totals = len(truth), sum(map(len, parts))
+    check_noise(*totals)
+    near_sides = [_flag_near_parts(truth, parts, spacing, tolerance) for tolerance in _TOLERANCES]
     flags = [sides for sides in near_sides if sides is not None]
     if len(flags) < len(_TOLERANCES):
-        box = borders[0].box_within(_TOLERANCES[-1], spacing)
+        borders, box = (truth, reduce(Places.merge, parts)), truth.box_within(_TOLERANCES[-1], spacing)
         near = [border.within(box) for border in borders]
         distances = measure_distances(near, spacing, _TOLERANCES[-1])
         flags = [[side <= tolerance for side in distances] for tolerance in _TOLERANCES]
     half, whole = (
-        add([np.count_nonzero(side) / len(border) for side, border in zip(sides, borders)]) / (2 + 1e-8)
-        for sides in flags
+        add([np.count_nonzero(side) / total for side, total in zip(sides, totals)]) / (2 + 1e-8) for sides in flags
     )
     return half, whole
+
+
+def _flag_near_parts(
+    truth: Places, parts: Sequence[Places], spacing: Spacing, tolerance: float
+) -> Optional[List[Array]]:
+    """Return what `flag_near` does of a truth and of parts of a prediction, one part after another."""
+    near = [flag_near((truth, part), spacing, tolerance) for part in parts]
+    pairs = [sides for sides in near if sides is not None]
+    if len(pairs) < len(near):
+        return None
+    true, predicted = zip(*pairs)
+    return [np.logical_or.reduce(true), np.concatenate(predicted)]
 
 
 class LesionScores(NamedTuple):

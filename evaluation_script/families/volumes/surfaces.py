@@ -11,7 +11,7 @@ Distances lead to the nearest place of the other surface.
 from __future__ import annotations
 
 import math
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
 from itertools import permutations, product
 from typing import Any, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
@@ -61,6 +61,8 @@ MOST_MEASURED = 1 << 14
 _MOST_RANKED = 1 << 12
 #: The number of places of a list that are measured at once.
 _MOST_AT_ONCE = 1 << 21
+#: The number of planes around few places in which their nearest targets are first looked for.
+_PLANES = 8
 #: The number of places above which they are divided into bins by distance before they are sorted, and the number of
 #: bins.
 _MOST_SORTED, _BINS = 1 << 20, 1 << 12
@@ -391,6 +393,25 @@ def distance_by_places(surfaces: Tuple[Places, Places], spacing: Spacing, percen
     return max(distance, _distance_of_places(truth, prediction, spacing, percent))
 
 
+def distance_by_parts(truth: Places, parts: Sequence[Places], spacing: Spacing, percent: float) -> float:
+    """Return `distance_by_places` of a truth and of parts of a prediction, of which the first one has most places."""
+    many, few, kernel, areas = parts[0], parts[1:], backend().kernel, list_areas(spacing)
+    if kernel and few and MOST_MEASURED < len(many) <= _MOST_PLACES:
+        squares = [_find_squares(part, truth, spacing) for part in few]
+        nearest = [_find_squares(truth, part, spacing) for part in parts]
+        extras = [
+            np.stack([side, areas.take(part.values)], axis=1) for side, part in zip(squares, few) if side is not None
+        ]
+        sides = [side for side in nearest if side is not None]
+        if len(extras) == len(few) and len(sides) == len(parts):
+            surface = WeightedSurface(many.positions, many.values, areas, np.concatenate(extras), many.index(areas))
+            distance = kernel.find_share(surface, truth.positions, many.shape, spacing, percent / 100)
+            if distance is not None:
+                distances = np.sqrt(np.minimum.reduce(sides))
+                return max(distance, _distance_at(Surface(distances, truth.values, areas), percent))
+    return distance_by_places((truth, reduce(Places.merge, parts)), spacing, percent)
+
+
 def _distance_of_places(places: Places, targets: Places, spacing: Spacing, percent: float) -> float:
     """Return the distance to targets within which a percentage of the area of places lies."""
     areas = list_areas(spacing)
@@ -427,8 +448,28 @@ def _find_distance(places: Places, areas: Array, targets: Places, spacing: Spaci
     return lowest if lowest == highest else None
 
 
+def _find_squares(places: Places, targets: Places, spacing: Spacing) -> Optional[Array]:
+    """Return the squares of distances by the kernel, of few places by the planes around them if targets are near."""
+    kernel, plane, (depth, *rows) = backend().kernel, places.shape[1] * places.shape[2], places.shape
+    if not kernel or len(places) > _MOST_AT_ONCE:
+        return None
+    if 0 < len(places) < len(targets) // 8:
+        ends = [int(places.positions[at]) // plane for at in (0, -1)]
+        planes = slice(max(0, ends[0] - _PLANES), min(depth, ends[1] + 1 + _PLANES))
+        span, offset = targets.find_planes(planes), places.positions.dtype.type(planes.start * plane)
+        lists = places.positions - offset, targets.positions[span] - offset
+        squares = kernel.find_squares(*lists, (planes.stop - planes.start, *rows), spacing)
+        # No target of other planes is as near.
+        if squares is not None and squares.max() < (1 - ROUNDING) * ((_PLANES + 1) * spacing[2]) ** 2:
+            return squares
+    return kernel.find_squares(places.positions, targets.positions, places.shape, spacing)
+
+
 def _measure_places(places: Places, targets: Places, spacing: Spacing) -> Array:
     """Return the distances of places to the nearest target; few places are compared with nearby targets only."""
+    squares = _find_squares(places, targets, spacing)
+    if squares is not None:
+        return np.sqrt(squares)
     if not 0 < len(places) < len(targets) or backend().kernel:
         return np.concatenate(
             [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import partial
-from typing import Any, Callable, Dict, List, Match, Pattern, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Match, Optional, Pattern, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -108,23 +108,28 @@ _MOST_LABELS = 200
 
 
 def look_at_case(
-    truth: Array, prediction: Array, sides: Sequence[Boxes], overlaps: Array, *, has_regions: bool
+    labels: Tuple[Array, Array],
+    sides: Sequence[Boxes],
+    overlaps: Array,
+    pairs: Optional[Array] = None,
+    *,
+    has_regions: bool,
 ) -> ReadingScores:
     """Return the scores by other readings of a case; empty unless regions (true, predicted, both) hardly overlap.
 
-    Where a protocol has regions, no label can be renamed.
+    Pairs are the voxels that have each label of both sides, if they are known. Where a protocol has regions, no label
+    can be renamed.
     """
+    truth, prediction = labels
     voxels = [int(side.voxels[1:].sum()) for side in sides]
     if not all(voxels):
         return {}
     # Regions share labels, so they overlap in part even if labels are exchanged.
     hardly = _TIMES_OF_REGIONS if has_regions else Reading.times
     hardly_overlap = 2 * overlaps[:, 2] * hardly < overlaps[:, 0] + overlaps[:, 1]
-    exchanged = (
-        _exchange_labels(truth, prediction, sides) if (hardly_overlap & overlaps[:, :2].all(axis=1)).any() else {}
-    )
+    exchanged = _exchange_labels(labels, sides, pairs) if (hardly_overlap & overlaps[:, :2].all(axis=1)).any() else {}
     if not has_regions:
-        exchanged.update(_rename_labels(truth, prediction, sides))
+        exchanged.update(_rename_labels(labels, sides, pairs))
     *areas, shared_areas = overlaps.sum(axis=0).tolist()
     is_low = 2 * shared_areas * _TIMES_MOVED < sum(areas)
     moved = _score_moved(truth, prediction) if is_low or _fit_otherwise(sides, truth.shape) else {}
@@ -234,12 +239,12 @@ def _find_step(truth: Array, prediction: Array, axis: int, step: int) -> int:
     return int(np.argmax(shared)) - len(true)
 
 
-def _exchange_labels(truth: Array, prediction: Array, sides: Sequence[Boxes]) -> ReadingScores:
+def _exchange_labels(volumes: Tuple[Array, Array], sides: Sequence[Boxes], pairs: Optional[Array]) -> ReadingScores:
     """Return the Dice of some labels together, as predicted and exchanged, if each covers another one best."""
     labels = sorted(sides[0].labels & sides[1].labels)
     if len(labels) > _MOST_LABELS:
         return {}
-    shared = {label: _count_labels(truth, prediction, sides, label) for label in labels}
+    shared = {label: _count_labels(volumes, sides, pairs, label) for label in labels}
     best = {label: int(counts.argmax()) for label, counts in shared.items()}
     scores: ReadingScores = {}
     for label in labels:
@@ -254,22 +259,24 @@ def _exchange_labels(truth: Array, prediction: Array, sides: Sequence[Boxes]) ->
     return scores
 
 
-def _rename_labels(truth: Array, prediction: Array, sides: Sequence[Boxes]) -> ReadingScores:
+def _rename_labels(volumes: Tuple[Array, Array], sides: Sequence[Boxes], pairs: Optional[Array]) -> ReadingScores:
     """Return the Dice of each label that the prediction lacks, as predicted, and with the false label there instead."""
     missing, false = sorted(sides[0].labels - sides[1].labels), sides[1].labels - sides[0].labels
     scores: ReadingScores = {}
     for label in missing if false and len(missing) <= _MOST_LABELS else ():
-        shared = _count_labels(truth, prediction, sides, label)
+        shared = _count_labels(volumes, sides, pairs, label)
         best = int(shared.argmax())
         if best in false:
             scores[f"{best}>{label}"] = 0.0, float(2 * shared[best] / (sides[0].voxels[label] + sides[1].voxels[best]))
     return scores
 
 
-def _count_labels(truth: Array, prediction: Array, sides: Sequence[Boxes], label: int) -> Array:
+def _count_labels(volumes: Tuple[Array, Array], sides: Sequence[Boxes], pairs: Optional[Array], label: int) -> Array:
     """Return how many voxels of a true label have each predicted label; background counts 0."""
+    if pairs is not None:
+        return np.append(0, pairs[label, 1:])
     box, counts = sides[0].box_of(label), np.zeros(len(sides[1].voxels), np.int64)
-    for true, predicted in zip(truth[box], prediction[box]):
+    for true, predicted in zip(*(volume[box] for volume in volumes)):
         numbers = np.bincount(predicted[true == label])
         counts[: len(numbers)] += numbers
     counts[0] = 0

@@ -10,7 +10,12 @@ import pytest
 
 import segjudge
 from segjudge.evaluation_script.families.base.units import UnitCounts
-from segjudge.evaluation_script.families.volumes.case_order import find_percentile, judge_case_order, list_cycles
+from segjudge.evaluation_script.families.volumes.case_order import (
+    SampledLabels,
+    find_percentile,
+    judge_case_order,
+    list_cycles,
+)
 from tests.builders import written
 from tests.families.volumes.family import encode_volume
 
@@ -415,3 +420,16 @@ def test_exchanged_cases_are_followed_once_each() -> None:
     assert list(list_cycles(partners)) == [[0, 3], [1, 2, 4]]
     count = 20_000  # following the others anew from each would never end
     assert list(list_cycles({row: (row + 1) % count for row in range(count)})) == [list(range(count))]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_samples_of_boxes_are_every_so_many_voxels_of_each(seed: int) -> None:
+    """Large boxes are slices of a copy, small ones of the volume."""
+    draw = np.random.default_rng(seed)
+    labels = draw.integers(0, 9, draw.integers(1, 14, 3)).astype(np.uint8)
+    sampled = SampledLabels(labels)
+    for _ in range(30):
+        ends = [np.sort(draw.choice(side + 1, 2, replace=False)).tolist() for side in labels.shape]
+        box, step = tuple(slice(*pair) for pair in ends), int(draw.integers(1, 5))
+        taken = sampled.take(box, step)
+        assert taken.tolist() == labels[box][::step, ::step, ::step].tolist()

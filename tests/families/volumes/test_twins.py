@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from segjudge.evaluation_script.families.volumes import boxes, components, distances, label_runs, measures, surfaces
+from segjudge.evaluation_script.families.volumes import (
+    boxes,
+    components,
+    distances,
+    label_runs,
+    lesions,
+    measures,
+    surfaces,
+)
 from segjudge.evaluation_script.families.volumes.boxes import count_by_planes, find_boxes, select_labels
 from segjudge.evaluation_script.families.volumes.components import (
     Components,
@@ -374,6 +382,31 @@ def test_thousands_of_scattered_places_are_as_far_as_numpy_measures(seed: int, m
     compare(monkeypatch, lambda: np.float64(surfaces.share_near(listed, spacing, tolerance)))
     monkeypatch.setattr(surfaces, "MOST_MEASURED", 100)
     compare(monkeypatch, lambda: np.float64(surfaces.distance_by_places(listed, spacing, 95)))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3, 7, 8, 9, 10])  # each has lesions of both kinds
+def test_lesions_in_specks_that_touch_one_another_are_measured_as_by_numpy(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The surface of the largest component is measured apart from those beside it."""
+    draw, parts = np.random.default_rng(seed), []
+    grid, sides = np.moveaxis(np.indices((30, 40, 50)), 0, -1), np.zeros((2, 30, 40, 50), np.uint8)
+    for label in (1, 2, 3, 3, 2, 1) * 4:
+        ball = np.square(grid - draw.integers(4, (26, 36, 46))).sum(axis=3) < draw.choice([3, 8, 20])
+        sides[:, ball] = label
+    noise = draw.random(sides.shape[1:]) < draw.choice([0.12, 0.18])
+    sides[1][noise] = draw.integers(0, 4, int(noise.sum()))
+    for room, name, number in ((lesions, "_LARGE", 100), (lesions, "_SMALL", 30), (surfaces, "MOST_MEASURED", 200)):
+        monkeypatch.setattr(room, name, number)
+    measure = lesions.distance_by_parts
+    monkeypatch.setattr(
+        lesions,
+        "distance_by_parts",
+        lambda truth, split, *rest: parts.append(len(split)) or measure(truth, split, *rest),
+    )
+    protocol = VOLUME_PROTOCOLS[["brats-2024-men", "brats-2023-met"][seed % 2]]
+    compare(monkeypatch, lambda: count_case(*sides, (1.0, [1.0, 0.7][seed % 3 == 0], 1.0), protocol)["values"])
+    assert set(parts) == {1, 2}
 
 
 @pytest.mark.parametrize("is_true", [False, True])
