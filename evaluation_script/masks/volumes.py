@@ -21,6 +21,8 @@ FINE, FULL = 0, 2
 MAPS = ("|u1", "<u2", "<u4")
 #: The initial space for places on a surface, which grows by a half.
 _FIRST_PLACES = 1 << 15
+#: The number of corners around a run of one voxel, of which speckle mostly consists.
+_PLACES_A_RUN = 8
 #: The bits of the sides of an index's blocks, and the share of an area by which rounding may differ.
 _BITS, _ROUNDING = 2, 1e-9
 #: The start of each run of voxels, the voxel after it, and its component.
@@ -76,7 +78,7 @@ class VolumeKernel:
         """Return what `find_surface` does of runs in a box, by starts and ends, a plane's rows and their length."""
         if not _are_short(edges):
             return None
-        room = max(_FIRST_PLACES, box[2][1] - box[2][0] + 1)
+        room = max(_FIRST_PLACES, box[2][1] - box[2][0] + 1, _PLACES_A_RUN * len(edges[0]))
         positions, codes = np.empty(room, np.int32), np.empty(room, np.uint8)
         surface = partial(self.library.sj_run_surface, *edges, len(edges[0]), *rows, np.array(box))
         status, count = _fill_lists(surface, (positions, codes), limit)
@@ -94,7 +96,8 @@ class VolumeKernel:
         """Return what `find_border` does of runs in a box, by starts and ends, a plane's rows and their length."""
         if not _are_short(edges) or (open_ends and corners):
             return None
-        positions = np.empty(max(_FIRST_PLACES, box[2][1] - box[2][0] + 1), np.int32)
+        voxels = int((edges[1].astype(np.int64) - edges[0]).sum())
+        positions = np.empty(max(_FIRST_PLACES, voxels + box[2][1] - box[2][0] + 1), np.int32)
         runs = *edges, len(edges[0]), *rows, np.array(box)
         border = partial(self.library.sj_run_border, *runs, 2 * corners + open_ends)
         status, _ = _fill_lists(border, (positions,), 1 << 31)

@@ -282,7 +282,12 @@ SJ_EXPORT int sj_find_runs(
             uint32_t before = 0;
             for (int64_t x = 0; x < width; x += 8) {
                 uint64_t word = 0;
-                memcpy(&word, row + x, width - x < 8 ? (size_t)(width - x) : 8);
+                if (width - x >= 8)
+                    word = sj_load(row + x);
+                else
+                    memcpy(&word, row + x, (size_t)(width - x));
+                if (!(word | before))
+                    continue;
                 if (word & ~ONES)
                     return SJ_BAD_DATA;
                 /* A bit for each voxel, and for each that differs from the voxel before it. */

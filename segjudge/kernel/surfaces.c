@@ -177,9 +177,13 @@ static void list_corners(corners *to, int64_t position, uint64_t bits, const uin
 /* List the corners of a row between voxels that are not all alike, given the four rows of bits around them. */
 static void list_row(corners *to, int64_t position, const uint64_t *const *rows, int64_t words)
 {
-    uint64_t carried[4] = {0, 0, 0, 0};
+    uint64_t carried[4] = {0, 0, 0, 0}, carried_any = 0;
     for (int64_t word = 0; word < words; word++) {
-        uint64_t left[4], right[4], any = 0, all = ~(uint64_t)0;
+        uint64_t left[4], right[4], any = rows[0][word] | rows[1][word] | rows[2][word] | rows[3][word];
+        uint64_t all = ~(uint64_t)0;
+        if (!(any | carried_any))
+            continue;
+        carried_any = any >> (WORD - 1);
         for (int part = 0; part < 4; part++) {
             right[part] = rows[part][word];
             left[part] = right[part] << 1 | carried[part];
@@ -401,7 +405,7 @@ static int open_runs(
     const int64_t *box)
 {
     const int64_t sides[3] = {SJ_MOST_SIDE, height, width};
-    int64_t end = 0;
+    int32_t end = 0;
     if (!starts || !ends || count < 0 || !box || !sj_is_volume(1, height, width, INT32_MAX))
         return SJ_BAD_CALL;
     for (int axis = 0; axis < 3; axis++)
@@ -413,10 +417,15 @@ static int open_runs(
     if (!sj_is_volume(of->depth + 1, of->height + 1, of->width + 1, INT32_MAX)
         || !sj_is_volume(box[1], height, width, INT32_MAX))
         return SJ_BAD_CALL;
+    const uint32_t row_length = (uint32_t)width, rows = (uint32_t)height;
+    const uint32_t first_row = (uint32_t)(box[0] * height), last_row = (uint32_t)(box[1] * height);
     for (int64_t run = 0; run < count; run++) {
-        int64_t start = starts[run], row = start / width, x = start - row * width;
-        if (start < end || row < box[0] * height || row >= box[1] * height || row % height < box[2]
-            || row % height >= box[3] || x < box[4] || ends[run] <= start || ends[run] - start > box[5] - x)
+        int32_t start = starts[run];
+        if (start < end)
+            return SJ_BAD_DATA;
+        uint32_t row = (uint32_t)start / row_length, x = (uint32_t)start - row * row_length, y = row % rows;
+        if (row < first_row || row >= last_row || y < box[2] || y >= box[3] || x < box[4] || ends[run] <= start
+            || ends[run] - start > box[5] - x)
             return SJ_BAD_DATA;
         end = ends[run];
     }

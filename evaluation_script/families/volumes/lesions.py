@@ -272,8 +272,8 @@ def _share_of_sides(truth: Places, parts: Sequence[Places], spacing: Spacing) ->
 def _flag_near_parts(
     truth: Places, parts: Sequence[Places], spacing: Spacing, tolerance: float
 ) -> Optional[List[Array]]:
-    """Return what `flag_near` does of a truth and of parts of a prediction, one part after another."""
-    near = [flag_near((truth, part), spacing, tolerance) for part in parts]
+    """Return what `flag_near` does of a truth and of parts of a prediction, one after another."""
+    near = [flag_near((truth, border), spacing, tolerance) for border in parts]
     pairs = [sides for sides in near if sides is not None]
     if len(pairs) < len(near):
         return None

@@ -397,10 +397,12 @@ def distance_by_parts(truth: Places, parts: Sequence[Places], spacing: Spacing, 
     """Return `distance_by_places` of a truth and of parts of a prediction, of which the first one has most places."""
     many, few, kernel, areas = parts[0], parts[1:], backend().kernel, list_areas(spacing)
     if kernel and few and MOST_MEASURED < len(many) <= _MOST_PLACES:
-        squares = [_find_squares(part, truth, spacing) for part in few]
-        nearest = [_find_squares(truth, part, spacing) for part in parts]
+        squares = [_find_squares(places, truth, spacing) for places in few]
+        nearest = [_find_squares(truth, places, spacing) for places in parts]
         extras = [
-            np.stack([side, areas.take(part.values)], axis=1) for side, part in zip(squares, few) if side is not None
+            np.stack([side, areas.take(places.values)], axis=1)
+            for side, places in zip(squares, few)
+            if side is not None
         ]
         sides = [side for side in nearest if side is not None]
         if len(extras) == len(few) and len(sides) == len(parts):
