@@ -20,9 +20,6 @@ typedef struct {
     uint64_t covered, total, above; /* each step is less than half of 64 bits, so no overflow is missed */
 } tally;
 
-/* The runs of each kind that are read one by one before short ones are looked for. */
-#define SOME_RUNS 2
-
 #ifdef HAS_MORE
 /* Characters and numbers that are read at once, and the limit of the runs of 16 bits that they change. */
 #define WIDE 8
@@ -89,27 +86,10 @@ __attribute__((target("ssse3"))) static inline uint64_t find_more(const uint8_t 
     return more;
 }
 
-/* Return the runs whose short numbers begin in eight characters, after the last two, which are repeated. */
-__attribute__((target("ssse3"))) static inline __m128i read_short(const uint8_t *at, int more, __m128i last)
-{
-    const __m128i bits = _mm_set1_epi8(0x1f), weights = _mm_set1_epi16(1 | 32 << 8);
-    __m128i codes = _mm_sub_epi8(_mm_loadl_epi64((const __m128i *)at), _mm_set1_epi8(SJ_FIRST_CHARACTER));
-    codes = _mm_and_si128(_mm_shuffle_epi8(codes, load(splits[more].places)), bits);
-    __m128i sign = load(splits[more].signs), steps = _mm_maddubs_epi16(codes, weights);
-    steps = _mm_sub_epi16(_mm_xor_si128(steps, sign), sign);
-    steps = _mm_add_epi16(steps, _mm_slli_si128(steps, 4));
-    return _mm_add_epi16(_mm_add_epi16(steps, _mm_slli_si128(steps, 8)), last);
-}
-
-/* Return whether short numbers may follow the last two runs. */
-__attribute__((target("ssse3"))) static inline int are_small(__m128i last)
-{
-    return !(_mm_movemask_epi8(_mm_or_si128(last, _mm_add_epi16(last, _mm_set1_epi16(MOST_RUN)))) & 0xaaaa);
-}
-
 /* Read short numbers while runs are small, the object's first; return whether the object's is the next again. */
 __attribute__((target("ssse3"))) static int take_short(reader *from, tally *runs)
 {
+    const __m128i bits = _mm_set1_epi8(0x1f), weights = _mm_set1_epi16(1 | 32 << 8);
     __m128i last = _mm_set1_epi32((int)(runs->object | runs->background << 16)), signs = last;
     __m128i all = _mm_setzero_si128(), covered = all;
     const uint8_t *at = from->at;
@@ -126,7 +106,13 @@ __attribute__((target("ssse3"))) static int take_short(reader *from, tally *runs
                     break;
                 }
             }
-            __m128i steps = read_short(at + place, more, last);
+            __m128i codes = _mm_loadl_epi64((const __m128i *)(at + place));
+            codes = _mm_sub_epi8(codes, _mm_set1_epi8(SJ_FIRST_CHARACTER));
+            codes = _mm_shuffle_epi8(codes, load(splits[more].places));
+            __m128i sign = load(splits[more].signs), steps = _mm_maddubs_epi16(_mm_and_si128(codes, bits), weights);
+            steps = _mm_sub_epi16(_mm_xor_si128(steps, sign), sign);
+            steps = _mm_add_epi16(steps, _mm_slli_si128(steps, 4));
+            steps = _mm_add_epi16(_mm_add_epi16(steps, _mm_slli_si128(steps, 8)), last);
             signs = _mm_or_si128(signs, steps);
             last = _mm_shuffle_epi8(steps, load(splits[more].ends));
             steps = _mm_and_si128(steps, load(splits[more].flags));
@@ -134,7 +120,7 @@ __attribute__((target("ssse3"))) static int take_short(reader *from, tally *runs
             covered = _mm_add_epi32(covered, _mm_madd_epi16(steps, load(kinds[is_even])));
             is_even ^= count & 1;
             place += taken;
-            if (!are_small(last)) {
+            if (_mm_movemask_epi8(_mm_or_si128(last, _mm_add_epi16(last, _mm_set1_epi16(MOST_RUN)))) & 0xaaaa) {
                 is_short = 0;
                 break;
             }
@@ -150,54 +136,10 @@ __attribute__((target("ssse3"))) static int take_short(reader *from, tally *runs
     from->at = at;
     return is_even;
 }
-
-/* Read some runs with short numbers; return whether they are valid. */
-__attribute__((target("ssse3"))) static int read_some(run_reader *from)
-{
-    __m128i last = _mm_set1_epi32((int)(from->last[0] | from->last[1] << 16)), signs = last;
-    const uint8_t *at = from->from.at, *end = from->from.end;
-    int size = end - at >= CHUNK ? CHUNK : (int)(end - at) & ~15, place = 0;
-    uint64_t all_more = find_more(at, size);
-    from->count = from->next = 0;
-    while (place + WIDE <= size && from->count < SJ_SOME_RUNS && are_small(last)) {
-        int more = (int)(all_more >> place) & 0xff, count = counts[more];
-        if (count < 2)
-            break;
-        __m128i runs = read_short(at + place, more, last);
-        signs = _mm_or_si128(signs, runs);
-        last = _mm_shuffle_epi8(runs, load(splits[more].ends));
-        _mm_storeu_si128((__m128i *)(from->runs + from->count), runs);
-        from->count += count, place += lengths[more];
-    }
-    from->last[0] = (int16_t)_mm_extract_epi16(last, 0), from->last[1] = (int16_t)_mm_extract_epi16(last, 1);
-    from->from.at = at + place;
-    return !(_mm_movemask_epi8(signs) & 0xaaaa);
-}
 #endif
-
-int sj_read_runs(run_reader *from, int64_t *run)
-{
-    int64_t value;
-    if (from->from.at == from->from.end)
-        return 0;
-#ifdef HAS_MORE
-    if (has_shuffles && !from->wait && !((from->last[0] | from->last[1]) & -(int64_t)MOST_RUN)) {
-        if (!read_some(from))
-            return -1;
-        if (from->count)
-            return take_run(from, run);
-        from->wait = SOME_RUNS;
-    }
-    from->wait -= from->wait > 0;
-#endif
-    if (!take_value(&from->from, &value) || (value += from->last[0]) < 0)
-        return -1;
-    from->last[0] = from->last[1], from->last[1] = *run = value;
-    return 1;
-}
 
 /* Read the next run, and add it to those of its kind; return whether the text is valid. */
-static inline int add_run(reader *from, tally *runs, int64_t *run, uint64_t *sum)
+static inline int take_run(reader *from, tally *runs, int64_t *run, uint64_t *sum)
 {
     int64_t value;
     if (!take_value(from, &value))
@@ -206,6 +148,9 @@ static inline int add_run(reader *from, tally *runs, int64_t *run, uint64_t *sum
     runs->above |= *sum, runs->signs |= *run;
     return 1;
 }
+
+/* The runs of each kind that are read one by one before short ones are looked for. */
+#define SOME_RUNS 2
 
 int8_t sj_check_mask(const uint8_t *text, int64_t length, int64_t pixels, int64_t *area, sj_ending *ending)
 {
@@ -231,10 +176,10 @@ int8_t sj_check_mask(const uint8_t *text, int64_t length, int64_t pixels, int64_
             is_object = take_short(&from, &runs);
 #endif
         for (int64_t i = 0; i < some && from.at != from.end; i++) {
-            if (is_object && !add_run(&from, &runs, &runs.object, &runs.covered))
+            if (is_object && !take_run(&from, &runs, &runs.object, &runs.covered))
                 return BREAKS_OFF;
             is_object = from.at != from.end;
-            if (is_object && !add_run(&from, &runs, &runs.background, &runs.total))
+            if (is_object && !take_run(&from, &runs, &runs.background, &runs.total))
                 return BREAKS_OFF;
         }
     }

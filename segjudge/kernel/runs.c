@@ -11,23 +11,23 @@
 /* Write a label to the pixels of a valid mask; return whether all of them were unlabelled. */
 static int paint_mask(const uint8_t *text, int64_t length, uint8_t label, uint8_t *out)
 {
-    run_reader from;
-    int64_t at, run;
-    int state;
-    if (!begin_runs(&from, text, length, &at))
+    reader from = {text, text + length};
+    int64_t at = 0, background = 0, object = 0, value;
+    if (!take_value(&from, &at))
         return 0;
-    while ((state = take_run(&from, &run)) > 0) {
+    while (from.at != from.end && take_value(&from, &value)) {
         uint8_t other = 0;
-        for (int64_t i = at; i < at + run; i++)
+        object += value;
+        for (int64_t i = at; i < at + object; i++)
             other |= out[i], out[i] = label;
         if (other)
             return 0;
-        at += run;
-        if ((state = take_run(&from, &run)) <= 0)
+        at += object;
+        if (from.at == from.end || !take_value(&from, &value))
             break;
-        at += run;
+        at += background += value;
     }
-    return state >= 0;
+    return 1;
 }
 
 /* Write each mask's label (above 0) to its pixels of an empty map; masks must be disjoint. */
@@ -66,13 +66,12 @@ static inline uint64_t set_bits(uint64_t *bits, int64_t from, int64_t to)
 /* Write the box (x, y, width, height) around a mask's pixels in an image of this height; return whether it is valid. */
 static int find_box(const uint8_t *text, int64_t length, int64_t height, int64_t pixels, int64_t *box)
 {
-    run_reader from;
-    int64_t at, object, background, column = 0, top = height, bottom = 0, left = -1, right = 0;
-    int state;
-    if (!begin_runs(&from, text, length, &at) || at > pixels)
+    reader from = {text, text + length};
+    int64_t at = 0, background = 0, object = 0, value, column = 0, top = height, bottom = 0, left = -1, right = 0;
+    if (length && (!take_value(&from, &at) || at < 0 || at > pixels))
         return 0;
-    while ((state = take_run(&from, &object)) > 0) {
-        if (object > pixels - at)
+    while (from.at != from.end) {
+        if (!take_value(&from, &value) || (object += value) < 0 || object > pixels - at)
             return 0;
         if (object) {
             int64_t row = at - column, last;
@@ -88,14 +87,12 @@ static int find_box(const uint8_t *text, int64_t length, int64_t height, int64_t
                 bottom = last > bottom ? last : bottom;
             right = column;
         }
-        if ((state = take_run(&from, &background)) <= 0)
+        if (from.at == from.end)
             break;
-        if (background > pixels - at)
+        if (!take_value(&from, &value) || (background += value) < 0 || background > pixels - at)
             return 0;
         at += background;
     }
-    if (state < 0)
-        return 0;
     box[0] = left < 0 ? 0 : left / height, box[1] = left < 0 ? 0 : top;
     box[2] = left < 0 ? 0 : right / height - box[0] + 1, box[3] = left < 0 ? 0 : bottom - top + 1;
     return 1;
@@ -120,24 +117,23 @@ SJ_EXPORT int sj_mask_boxes(
 /* Set the bits of a mask's pixels; return SJ_FULL if one was set, SJ_BAD_DATA for an invalid mask. */
 static int add_mask(const uint8_t *text, int64_t length, uint64_t *bits, int64_t pixels)
 {
-    run_reader from;
-    int64_t at, object, background;
-    int state;
-    if (!begin_runs(&from, text, length, &at) || at > pixels)
+    reader from = {text, text + length};
+    int64_t at = 0, background = 0, object = 0, value;
+    if (length && (!take_value(&from, &at) || at < 0 || at > pixels))
         return SJ_BAD_DATA;
-    while ((state = take_run(&from, &object)) > 0) {
-        if (object > pixels - at)
+    while (from.at != from.end) {
+        if (!take_value(&from, &value) || (object += value) < 0 || object > pixels - at)
             return SJ_BAD_DATA;
         if (object && set_bits(bits, at, at + object))
             return SJ_FULL;
         at += object;
-        if ((state = take_run(&from, &background)) <= 0)
+        if (from.at == from.end)
             break;
-        if (background > pixels - at)
+        if (!take_value(&from, &value) || (background += value) < 0 || background > pixels - at)
             return SJ_BAD_DATA;
         at += background;
     }
-    return state < 0 ? SJ_BAD_DATA : SJ_FINE;
+    return SJ_FINE;
 }
 
 /* Find the first group of masks of which two share a pixel, and write its number, or the number of groups.
@@ -182,20 +178,30 @@ typedef struct {
 /* List the parts of a mask that begin before `limit`. */
 static int take_cover(cover *out, int64_t *space, const uint8_t *text, int64_t length, int64_t limit)
 {
-    run_reader from;
-    int64_t at, run;
-    int state = 1;
+    reader from = {text, text + length};
+    int64_t at = 0, background = 0, object = 0, value;
     out->parts = space, out->count = 0;
-    if (!begin_runs(&from, text, length, &at))
+    if (length && (!take_value(&from, &at) || at < 0))
         return 0;
-    while (at < limit && at <= SJ_MOST_PIXELS && (state = take_run(&from, &run)) > 0) {
-        space[0] = at, space[1] = at += run; /* without a branch: some runs are empty */
-        space += run ? 2 : 0, out->count += run > 0;
-        if ((state = take_run(&from, &run)) <= 0)
+    while (from.at != from.end && at < limit) {
+        if (!take_value(&from, &value) || (object += value) < 0)
+            return 0;
+        if (object) {
+            *space++ = at, *space++ = at + object;
+            out->count++;
+            at += object;
+        }
+        if (at > SJ_MOST_PIXELS)
+            return 0;
+        if (from.at == from.end)
             break;
-        at += run;
+        if (!take_value(&from, &value) || (background += value) < 0)
+            return 0;
+        at += background;
+        if (at > SJ_MOST_PIXELS)
+            return 0;
     }
-    return state >= 0 && at <= SJ_MOST_PIXELS;
+    return 1;
 }
 
 /* Return the first part that ends after a pixel. */

@@ -36,37 +36,4 @@ static inline int take_value(reader *from, int64_t *value)
     return 1;
 }
 
-/* The runs that are read at once. */
-#define SJ_SOME_RUNS 64
-
-/* The runs of a text after the first, the object's and the background's in turn. */
-typedef struct {
-    reader from;
-    int64_t last[2]; /* the runs before the next: of its kind, and of the other */
-    int16_t runs[SJ_SOME_RUNS + 8];
-    int count, next; /* of these */
-    int wait; /* the runs to read one by one before short numbers are looked for */
-} run_reader;
-
-/* Read more runs, and take the next; return 1, 0 at the end, or -1 for an invalid text. */
-int sj_read_runs(run_reader *from, int64_t *run);
-
-/* Read the first run, which is the background's; return whether it is valid. */
-static inline int begin_runs(run_reader *from, const uint8_t *text, int64_t length, int64_t *background)
-{
-    from->from = (reader){text, text + length};
-    from->last[0] = from->last[1] = 0, from->count = from->next = from->wait = 0;
-    *background = 0;
-    return !length || (take_value(&from->from, background) && *background >= 0);
-}
-
-/* Take the next run; return 1, 0 at the end, or -1 for an invalid text. */
-static inline int take_run(run_reader *from, int64_t *run)
-{
-    if (from->next == from->count)
-        return sj_read_runs(from, run);
-    *run = from->runs[from->next++];
-    return 1;
-}
-
 #endif
