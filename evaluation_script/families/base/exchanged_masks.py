@@ -164,7 +164,7 @@ def judge_scattered(scores: Mapping[str, ReadingScores], noun: str, remedy: str)
     """Return a suspicion if masks fit no better than by chance, by the scores of `ScatteredSamples`."""
     pairs = [unit[_OTHERS] for unit in scores.values() if _OTHERS in unit]
     fits = sum(_FITS in unit for unit in scores.values())
-    if len(pairs) + fits < _FEWEST or fits > len(pairs):
+    if len(pairs) < _FEWEST or 2 * fits > len(pairs):
         return []
     fit, by_chance = (mean(np.array(column)) for column in zip(*pairs))
     share = len(pairs) / (len(pairs) + fits)
