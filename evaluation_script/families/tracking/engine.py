@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Dict, List, Tuple
 
 import numpy as np
@@ -128,6 +129,13 @@ _FEWEST_SWITCHES, _MOST_SWITCHES = 10, 0.75
 _FEWEST_MASKS = 20
 #: Frames seem to be missing if at least this number and this share of those with objects have no mask.
 _FEWEST_EMPTY, _MOST_EMPTY = 5, 1 / 3
+#: The number of sequences without a mask that are expected by chance, from which they do not seem to be missing.
+_BY_CHANCE = 0.05
+#: The position of the similarity of inexact masks among the alphas, and the share of such masks that show where
+#: objects are, so that neither classes nor images are wrong.
+_INEXACT, _MOST_INEXACT = 4, 0.5
+#: The minimum number of surplus masks of the only class, as a share of the missed objects of other classes.
+_SHARE_OF_OTHERS = 0.5
 
 
 def _judge_classes(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
@@ -150,29 +158,53 @@ def _judge_exchange(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
     return judge_masks(accumulator.reading_scores(), "sequence", remedy)
 
 
-def _suspect(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
-    by_class, blank = np.zeros((len(_list_classes(accumulator)), len(CLEAR_FIELDS))), []
-    for counts in accumulator.complete_counts():
-        clear = counts.tables["clear"]
-        by_class[counts.tables["classes"]] += clear
-        if clear[:, _MISSED].any() and not clear[:, [_MATCHED, _SURPLUS]].any():
-            blank.append(counts.name)
-    matched, missed, surplus, switches = map(int, by_class.sum(axis=0)[:4])
-    suspicions = (
-        _judge_classes(accumulator)
-        or judge_matches("mask", matched + missed, matched + surplus, matched)
-        or judge_one_class(
-            "mask", by_class[:, _MATCHED] + by_class[:, _MISSED], by_class[:, _MATCHED] + by_class[:, _SURPLUS]
-        )
-    )
+def _judge_masks(clear: Array, near: float) -> List[str]:
+    """Return a suspicion about all masks, given the counts of CLEAR by class and the matches of inexact masks too."""
+    objects, masks = (clear[:, _MATCHED] + clear[:, column] for column in (_MISSED, _SURPLUS))
+    if near >= max(1, _MOST_INEXACT * masks.sum()):
+        unmatched = []
+    else:
+        unmatched = judge_matches("mask", int(objects.sum()), int(masks.sum()), int(clear[:, _MATCHED].sum()))
+    # A method that only finds one class has no masks of objects of others.
+    missed = clear[masks == 0, _MISSED].sum()
+    covers = clear[:, _SURPLUS].sum() >= _SHARE_OF_OTHERS * missed
+    return unmatched or (judge_one_class("mask", objects, masks) if covers else [])
+
+
+def _judge_gaps(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
+    """Return a suspicion if sequences or frames seem to be missing."""
+    by_sequence = {counts.name: counts.tables["clear"].sum(axis=0) for counts in accumulator.complete_counts()}
+    blank = {name for name, clear in by_sequence.items() if clear[_MISSED] and not clear[[_MATCHED, _SURPLUS]].any()}
+    shown = [clear[:2] for name, clear in by_sequence.items() if name not in blank]
+    matched, missed = np.sum(shown, axis=0).tolist() if shown else (0.0, 0.0)
+    if not matched:
+        return []
+    frames = {counts.name: counts.tables["frames"].tolist() for counts in accumulator.complete_counts()}
+    lacking = []
+    for name in accumulator.names:
+        # A method that misses many objects may miss all of a sequence that has few.
+        together = math.ceil(by_sequence[name][_MISSED] / max(1, frames[name][0])) if name in blank else 0
+        if together and (missed / (matched + missed)) ** together * len(accumulator.names) < _BY_CHANCE:
+            lacking.append(name)
     # In one of BURST's many short sequences, a tracker may find nothing.
-    if matched and blank and (not accumulator.protocol.burst or 3 * len(blank) >= len(accumulator.names)):
-        have = inflect(len(blank), "has", "have")
-        lacking = f"{quantity(len(blank), 'sequence')} {have} no mask of a class that counts: {name_list(blank)}"
-        suspicions.append(f"{lacking}. Send the masks of all sequences")
-    filled, empty = accumulator.stack("frames").sum(axis=0).tolist()
-    if matched and not blank and empty >= max(_FEWEST_EMPTY, _MOST_EMPTY * filled):
-        suspicions.append(f"{empty:,} of {filled:,} frames with objects have no mask: send the masks of all frames")
+    if lacking and (not accumulator.protocol.burst or 3 * len(lacking) >= len(accumulator.names)):
+        have = inflect(len(lacking), "has", "have")
+        subject = f"{quantity(len(lacking), 'sequence')} {have} no mask of a class that counts: {name_list(lacking)}"
+        return [f"{subject}. Send the masks of all sequences"]
+    filled, empty = np.sum([pair for name, pair in frames.items() if name not in blank], axis=0).tolist()
+    if empty >= max(_FEWEST_EMPTY, _MOST_EMPTY * filled):
+        return [f"{empty:,} of {filled:,} frames with objects have no mask: send the masks of all frames"]
+    return []
+
+
+def _suspect(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
+    by_class, near = np.zeros((len(_list_classes(accumulator)), len(CLEAR_FIELDS))), 0.0
+    for counts in accumulator.complete_counts():
+        by_class[counts.tables["classes"]] += counts.tables["clear"]
+        near += float(counts.tables["hota"][:, 0, _INEXACT].sum())
+    matched, _, _, switches = map(int, by_class.sum(axis=0)[:4])
+    suspicions = _judge_classes(accumulator) or _judge_masks(by_class, near)
+    suspicions += _judge_gaps(accumulator)
     if switches >= _FEWEST_SWITCHES and switches > _MOST_SWITCHES * matched:
         changes = (
             f"{switches:,} of {matched:,} matched masks have a different track number than their object had before"
