@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+    from _typeshed import SupportsWrite
+
     from segjudge.commands.shared import Command
 
 
@@ -260,6 +262,10 @@ class _Parser(argparse.ArgumentParser):
         self.is_shown = True
         self.usage = self.usage or f"%(prog)s [options]{''.join(map(_describe_needed, self._actions))}"
         return f"example:\n  {self.get_default('example')}\n\n{super().format_help()}"
+
+    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
+        """Write the help; argparse ignores that it cannot be written."""
+        (file or sys.stdout).write(self.format_help())
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is not None and value not in action.choices:

@@ -253,6 +253,18 @@ def test_an_output_that_takes_no_more_is_a_sentence() -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="NO /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_help_that_cannot_be_written_is_a_sentence(unbuffered: str) -> None:
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [*COMMAND, "--help"], stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=ROOT,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        )  # fmt: skip
+    sentence = "segjudge: the output: cannot be written (No space left on device)\n"
+    assert (done.returncode, done.stderr) == (3, sentence)
+
+
 @pytest.mark.parametrize("kind", [signal.SIGKILL, signal.SIGTERM])
 @pytest.mark.parametrize("arguments", [["--json", "scores.json"], ["--part", "1/1", "--out", "scores.json"]])
 def test_a_process_that_was_ended_while_it_scored_is_a_sentence(
