@@ -359,15 +359,14 @@ static void read_around(const surface *all, int64_t block, choice *of)
 static inline void choose(const surface *all, choice *of, int64_t number, int64_t voxel)
 {
     const float *offsets = of->offsets[voxel];
-    float low[LANES], high[LANES];
-    for (int lane = 0; lane < LANES; lane++)
-        low[lane] = -INFINITY, high[lane] = INFINITY;
-    for (int each = 0; each < AROUND; each += LANES)
+    float least[AROUND], greatest[AROUND], low[LANES], high[LANES];
+    for (int each = 0; each < AROUND; each++)
+        least[each] = of->low[each] - offsets[each], greatest[each] = of->high[each] + offsets[each];
+    memcpy(low, least, sizeof low), memcpy(high, greatest, sizeof high);
+    for (int each = LANES; each < AROUND; each += LANES)
         for (int lane = 0; lane < LANES; lane++) {
-            float least = of->low[each + lane] - offsets[each + lane];
-            float greatest = of->high[each + lane] + offsets[each + lane];
-            low[lane] = least > low[lane] ? least : low[lane];
-            high[lane] = greatest < high[lane] ? greatest : high[lane];
+            low[lane] = least[each + lane] > low[lane] ? least[each + lane] : low[lane];
+            high[lane] = greatest[each + lane] < high[lane] ? greatest[each + lane] : high[lane];
         }
     int is_nearer = 0, is_farther = 0;
     for (int lane = 0; lane < LANES; lane++)
@@ -402,24 +401,42 @@ static void choose_by_rows(const surface *all, const uint8_t *is_open, choice *o
     }
 }
 
+/* Write the voxels of a block's places, given their numbers, which are read before any of them is chosen; return whether
+ * they lie in the block. */
+static int list_voxels(const surface *all, int64_t block, const int32_t *numbers, int64_t count, uint8_t *voxels)
+{
+    const int64_t width = all->places.width, plane = all->places.height * width;
+    int64_t down = all->blocks[1], across = all->blocks[2], x = block % across, y = block / across % down;
+    int64_t start = (block / across / down * plane + y * width + x) << BITS;
+    for (int64_t i = 0; i < count; i++) {
+        if (numbers[i] < 0 || numbers[i] >= all->places.count)
+            return 0;
+        int64_t step = all->places.at[numbers[i]] - start;
+        int64_t z = (step >= plane) + (step >= 2 * plane) + (step >= 3 * plane);
+        step -= z * plane;
+        int64_t row = (step >= width) + (step >= 2 * width) + (step >= 3 * width);
+        step -= row * width;
+        if (step < 0 || step >= 1 << BITS)
+            return 0;
+        voxels[i] = (uint8_t)((z << BITS | row) << BITS | step);
+    }
+    return 1;
+}
+
 /* Choose among the places of open blocks by an index; return whether it is one. */
 static int choose_by_index(const surface *all, const uint8_t *is_open, choice *of)
 {
-    uint32_t width = (uint32_t)all->places.width, height = (uint32_t)all->places.height;
+    uint8_t voxels[1 << 3 * BITS];
     for (int64_t block = 0; block < all->cells; block++) {
-        int64_t first = all->firsts[block], end = all->firsts[block + 1];
         if (!is_open[block])
             continue;
-        if (first < 0 || end > all->places.count)
+        int64_t first = all->firsts[block], count = all->firsts[block + 1] - first;
+        if (first < 0 || count < 0 || count > 1 << 3 * BITS || first + count > all->places.count
+            || !list_voxels(all, block, all->order + first, count, voxels))
             return 0;
         read_around(all, block, of);
-        for (int64_t i = first; i < end; i++) {
-            int32_t number = all->order[i];
-            if (number < 0 || number >= all->places.count)
-                return 0;
-            uint32_t place = (uint32_t)all->places.at[number], line = place / width;
-            choose(all, of, number, voxel_of(all, place - line * width, line % height, line / height));
-        }
+        for (int64_t i = 0; i < count; i++)
+            choose(all, of, all->order[first + i], voxels[i]);
     }
     return 1;
 }
