@@ -428,8 +428,9 @@ def _count_shared(objects: Iterable[str], truth_masks: Stacks, predictions: Stac
 
 #: The minimum number of objects without a mask if sequences are to seem to have all objects under one number.
 _FEWEST_WITHOUT = 2
-#: The minimum size of the surplus of one object's mask, as a share of the objects without a mask.
-_SHARE_OF_REST = 0.5
+#: The minimum size of the surplus of one object's mask, and of what it is larger than the object, as shares of the
+#: objects without a mask.
+_SHARE_OF_REST, _LARGER = 0.5, 0.25
 
 
 def _judge_numbers(answered: Iterable[SequenceCounts]) -> List[str]:
@@ -442,8 +443,9 @@ def _judge_numbers(answered: Iterable[SequenceCounts]) -> List[str]:
         return []
     truth, prediction, shared = (sum(int(areas[:, field].sum()) for areas in single) for field in range(3))
     masked_truth = sum(int(areas[areas[:, _PREDICTION] > 0, _TRUTH].sum()) for areas in single)
-    if prediction - shared < _SHARE_OF_REST * (truth - masked_truth):
-        return []  # the method has lost the rest
+    unmasked = truth - masked_truth
+    if prediction - shared < _SHARE_OF_REST * unmasked or prediction - masked_truth < _LARGER * unmasked:
+        return []  # the method has lost the others
     scope = f"in {len(single)} of {quantity(len(several), 'sequence')} with several objects"
     return [f"{scope}, only one object has a mask: write each object's number into its pixels"]
 

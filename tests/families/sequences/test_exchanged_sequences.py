@@ -159,3 +159,16 @@ def test_exchanged_videos_of_expressions_are_named(slip: str, protocol: str, tmp
     (tmp_path / "results.zip").write_bytes(sent)
     lines = segjudge.score(tmp_path / "results.zip", truth, protocol).warnings
     assert [SLIPS["two"][1] in line for line in lines] == [True] * bool(slip)
+
+
+@pytest.mark.parametrize(("change", "named"), [(lambda frame: frame > 0, True), (lambda frame: frame == 1, False)])
+def test_one_number_for_all_objects_is_named_but_not_a_displaced_object_alone(
+    change: Callable[[Any], Any], named: bool, tmp_path: Path
+) -> None:
+    rows, columns = np.mgrid[:HEIGHT, :WIDTH]
+    frame = ((rows - 20) ** 2 + (columns - 20) ** 2 < 100) + 2 * ((rows - 20) ** 2 + (columns - 60) ** 2 < 49)
+    truth = {name: [frame.astype(np.uint8)] * FRAMES for name in ("bird", "cat", "dog")}
+    sent = {name: [np.roll(change(frame), 5, 0).astype(np.uint8)] * FRAMES for name in truth}
+    lines = list_lines(truth, sent, tmp_path)
+    assert any("with several objects, only one object has a mask" in line for line in lines) == named
+    assert list_lines(truth, sent, tmp_path, jobs=2) == lines
