@@ -30,8 +30,10 @@
 
 static uint32_t crc_tables[CRC_STEP][256];
 
+#ifdef HAS_MORE
 /* Whether the processor multiplies polynomials, and pairs of bytes. */
 static int has_polynomials, has_pairs;
+#endif
 
 __attribute__((constructor)) static void prepare_checksums(void)
 {
