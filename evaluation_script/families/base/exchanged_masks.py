@@ -33,8 +33,8 @@ Frames = List[Tuple[Size, List[str]]]
 _Cells = List[Tuple[Size, Array]]
 #: The name of the score by which units are compared.
 METRIC = "the IoU over all pixels"
-#: The number of cells along each side of the grid.
-_CELLS = 64
+#: The number of cells along each side of the grid, and the maximum number of masks of a frame that are drawn.
+_CELLS, _MOST_MASKS = 64, 128
 #: The IoU with a unit's own truth below which others are tried, the minimum with one, and the minimum ratio of both.
 _LOW, _FITTING, _TIMES = 0.25, 0.5, 3.0
 #: The maximum number of units whose masks may fit several truths, the minimum, and their gain by chance, as a share of
@@ -85,7 +85,7 @@ class MaskSamples:
         """Return the IoU of a doubtful unit with its own truth, and with another one that it fits much better."""
         if self._sources.judge_fit(counts) is not False:
             return {}
-        predicted = _draw(self._sources.open_prediction(number))
+        (predicted,) = _draw(self._sources.open_prediction(number))
         before = _measure(predicted, self._take(number))
         if before is None or before >= _LOW:
             return {}
@@ -100,7 +100,7 @@ class MaskSamples:
 
     def _take(self, number: int) -> _Cells:
         if number not in self._truth:
-            self._truth[number] = _draw(self._sources.open_truth(number))
+            (self._truth[number],) = _draw(self._sources.open_truth(number))
         return self._truth[number]
 
 
@@ -115,35 +115,44 @@ class ScatteredSamples(MaskSamples):
         fits = self._sources.judge_fit(counts)
         if fits is None or fits:
             return {_FITS: (_FITTING, 0.0)} if fits else {}
-        frames = self._sources.open_prediction(number)
-        predicted, truth = _draw(frames), self._take(number)
+        names = [*_PLACES] if self._sources.rearranges else [""]
+        predicted, *changed = _draw(self._sources.open_prediction(number), names)
+        truth = self._take(number)
         before, ious = _measure(predicted, truth), self._compare(number, predicted)
         if before is None or not ious:
             return {}
-        changes = [name for name in _PLACES if name and self._sources.rearranges]
-        rearranged = {name: (before, _measure(_draw(frames, name), truth) or 0.0) for name in changes}
+        rearranged = {name: (before, _measure(cells, truth) or 0.0) for name, cells in zip(names[1:], changed)}
         return {_OTHERS: (before, mean(np.array([*ious.values()]))), **rearranged}
 
 
-def _draw(frames: Frames, name: str = "") -> _Cells:
-    """Return the cells that any mask covers, of frames that are rearranged."""
-    return [(size, _draw_frame(size, [text for text in texts if text], name)) for size, texts in frames]
+def _draw(frames: Frames, names: Sequence[str] = ("",)) -> List[_Cells]:
+    """Return the cells that any mask covers, of frames that are rearranged in each of these ways."""
+    drawn: List[_Cells] = [[] for _ in names]
+    for size, texts in frames:
+        covered = _paint([text for text in texts if text][:_MOST_MASKS], size)
+        for cells, name in zip(drawn, names):
+            cells.append((size, _sample(covered, size, name)))
+    return drawn
 
 
-def _draw_frame(size: Size, texts: List[str], name: str) -> Array:
-    if not texts:
-        return np.zeros((_CELLS, _CELLS), bool)
-    height, width = size
-    rows, columns = (side * (2 * np.arange(_CELLS) + 1) // (2 * _CELLS) for side in size)
-    places = _PLACES[name](rows[:, None], columns, height, width)
-    labels, paint = np.ones(len(texts), np.uint8), backend().paint_masks
-    painted = paint(texts, labels, height * width)
-    images = [painted] if painted is not None else [paint([text], labels[:1], height * width) for text in texts]
-    covered: Array = np.zeros(places.shape, bool)
-    for image in images:
+def _paint(texts: List[str], size: Size) -> Optional[Array]:
+    """Return an image of the pixels that any mask covers, at most two images at a time; None without masks."""
+    labels, pixels, paint = np.ones(len(texts), np.uint8), size[0] * size[1], backend().paint_masks
+    covered = paint(texts, labels, pixels) if texts else None
+    if covered is not None:
+        return covered
+    for text in texts:  # some overlap
+        image = paint([text], labels[:1], pixels)
         if image is not None:  # as a mask of another size
-            covered |= image[places] > 0
+            covered = image if covered is None else np.maximum(covered, image, out=covered)
     return covered
+
+
+def _sample(covered: Optional[Array], size: Size, name: str) -> Array:
+    if covered is None:
+        return np.zeros((_CELLS, _CELLS), bool)
+    rows, columns = (side * (2 * np.arange(_CELLS) + 1) // (2 * _CELLS) for side in size)
+    return covered[_PLACES[name](rows[:, None], columns, *size)] > 0
 
 
 def _measure(predicted: _Cells, truth: _Cells) -> Optional[float]:

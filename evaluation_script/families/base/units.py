@@ -213,11 +213,10 @@ def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family doe
 
     `shapes` gives the table shapes of a unit and `facts` the forms of its facts; both check the tables of parts that
     come from files. Only tables in `signed` may hold negative numbers, and files of earlier versions may lack those in
-    `added`. `suspicions` are warnings about all units that
-    suggest a mistake, and `notes` other remarks for participants; neither rejects anything. `readings` are a protocol's
-    alternative readings of a submission: the engine counts a few units again if their first metric is low, so that
-    metric must rise with quality; `measure_unit` returns it for one unit, if `values` are means over classes that most
-    units lack.
+    `added`. `suspicions` are warnings about all units that suggest a mistake, and `notes` other remarks for
+    participants; neither rejects anything. `readings` are a protocol's alternative readings of a submission: the engine
+    counts a few units again if their first metric is low, so that metric must rise with quality; `measure_unit` returns
+    it for one unit, if `values` are means over classes that most units lack. `comparison` compares units with others.
     """
     counting = _Counting(count, measure_unit or values, readings, comparison)
 
