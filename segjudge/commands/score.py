@@ -303,7 +303,7 @@ def _add_official_options(sub: argparse.ArgumentParser) -> None:
     about = "--truth PATH; defaults to --protocol davis2017-unsupervised --subset val"
     add("--davis_path", metavar="PATH", type=InputPath, help=about)
     add("--results_path", metavar="PATH", type=InputPath, help="RESULTS")
-    protocols = "--protocol davis2017 or --protocol davis2017-unsupervised"
+    protocols = "--protocol davis2017 or --protocol davis2017-unsupervised"  # as `DAVIS_TASKS`, imported on use
     add("--task", choices=["semi-supervised", "unsupervised"], metavar="TASK", help=f"%(choices)s: {protocols}")
     add("--set", metavar="SUBSET", help="--subset SUBSET")
     add("--dataset_json", metavar="FILE", type=InputPath, help="--truth FILE --protocol places2017-official")

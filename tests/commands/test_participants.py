@@ -164,7 +164,7 @@ def test_folders_deeper_than_the_limit_are_not_walked(root: Path, results: Path,
 # ── as the official tools are called ────────────────────────────────────────
 
 
-@pytest.mark.parametrize("task", ["semi-supervised", "unsupervised"])
+@pytest.mark.parametrize("task", DAVIS_TASKS)
 def test_davis_script_is_called_in_its_own_words(task: str, root: Path, results: Path, capsys: Any) -> None:
     official = ["--davis_path", str(root), "--results_path", str(results), "--task", task, "--set", "val"]
     protocol = DAVIS_TASKS[task]
@@ -173,6 +173,9 @@ def test_davis_script_is_called_in_its_own_words(task: str, root: Path, results:
     assert f"Protocol {protocol}: " in output.err
     assert main(["score", str(results), "--truth", str(root), "--subset", "val", "--protocol", protocol]) == 0
     assert capsys.readouterr().out == output.out
+    with pytest.raises(SystemExit):
+        main(["score", "--help"])
+    assert re.search(rf"{task}\b.*--protocol\s+{protocol}\b", capsys.readouterr().out, re.DOTALL)
 
 
 def test_davis_script_has_its_own_defaults(root: Path, results: Path, capsys: Any) -> None:
