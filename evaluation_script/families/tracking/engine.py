@@ -9,7 +9,7 @@ import numpy as np
 
 from ...files import Problems, inflect, name_list, quantity
 from ...masks.stack import Array
-from ...values.arithmetic import mean
+from ...values.arithmetic import mean, power
 from ..base.exchanged_masks import Frames, MaskSamples, MaskSources, judge_masks
 from ..base.family import Values
 from ..base.frame_order import read_orders
@@ -184,7 +184,7 @@ def _judge_gaps(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
     for name in accumulator.names:
         # A method that misses many objects may miss all of a sequence that has few.
         together = math.ceil(by_sequence[name][_MISSED] / max(1, frames[name][0])) if name in blank else 0
-        if together and (missed / (matched + missed)) ** together * len(accumulator.names) < _BY_CHANCE:
+        if together and power(missed / (matched + missed), together) * len(accumulator.names) < _BY_CHANCE:
             lacking.append(name)
     # In one of BURST's many short sequences, a tracker may find nothing.
     if lacking and (not accumulator.protocol.burst or 3 * len(lacking) >= len(accumulator.names)):

@@ -462,7 +462,7 @@ def _find_squares(places: Places, targets: Places, spacing: Spacing) -> Optional
         lists = places.positions - offset, targets.positions[span] - offset
         squares = kernel.find_squares(*lists, (planes.stop - planes.start, *rows), spacing)
         # No target of other planes is as near.
-        if squares is not None and squares.max() < (1 - ROUNDING) * ((_PLANES + 1) * spacing[2]) ** 2:
+        if squares is not None and math.sqrt(squares.max()) < (1 - ROUNDING) * (_PLANES + 1) * spacing[2]:
             return squares
     return kernel.find_squares(places.positions, targets.positions, places.shape, spacing)
 
