@@ -238,9 +238,8 @@ class VolumeKernel:
 
         It is infinite if its square is not below the limit.
         """
-        squares = np.zeros(len(queries))
-        status = _answer(self.library.sj_squares, queries, places, shape, (*spacing, limit), squares)
-        return np.sqrt(squares, out=squares) if status == FINE else None
+        squares = self.find_squares(queries, places, shape, spacing, limit)
+        return None if squares is None else np.sqrt(squares, out=squares)
 
     def flag_near(
         self,
@@ -259,11 +258,16 @@ class VolumeKernel:
         return flags.view(bool) if status == FINE else None
 
     def find_squares(
-        self, queries: Array, places: Array, shape: Tuple[int, ...], spacing: Tuple[float, float, float]
+        self,
+        queries: Array,
+        places: Array,
+        shape: Tuple[int, ...],
+        spacing: Tuple[float, float, float],
+        limit: float = np.inf,
     ) -> Optional[Array]:
-        """Return the squares of the distances that `find_distances` returns, without a limit."""
+        """Return the squares of the distances that `find_distances` returns."""
         squares = np.zeros(len(queries))
-        status = _answer(self.library.sj_squares, queries, places, shape, (*spacing, np.inf), squares)
+        status = _answer(self.library.sj_squares, queries, places, shape, (*spacing, limit), squares)
         return squares if status == FINE else None
 
     def index_surface(self, surface: WeightedSurface, shape: Tuple[int, ...]) -> Optional[SurfaceIndex]:

@@ -16,12 +16,17 @@ from ...masks.stack import Array, Size
 from ...values import dataclass
 from ...values.arithmetic import mean
 from .readings import (
+    LOW_FIT,
+    OVERALL_IOU,
+    PLACES,
     FirstMaps,
     ReadingScores,
     choose_compared,
     find_fit,
     judge_moved,
     judge_readings,
+    least_fit,
+    list_moved,
     read_rewritten,
     spread_evenly,
 )
@@ -31,24 +36,18 @@ from .unit_counts import UnitCounts
 Frames = List[Tuple[Size, List[str]]]
 #: The size of some frames, and whether each cell of their grids is covered.
 _Cells = List[Tuple[Size, Array]]
-#: The name of the score by which units are compared.
-METRIC = "the IoU over all pixels"
 #: The number of cells along each side of the grid, and the maximum number of masks of a frame that are drawn.
 _CELLS, _MOST_MASKS = 64, 128
-#: The IoU with a unit's own truth below which others are tried, the minimum with one, and the minimum ratio of both.
-_LOW, _FITTING, _TIMES = 0.25, 0.5, 3.0
+#: The fit that a unit counts with if it fits its own truth.
+_FITTING = 0.5
 #: The maximum number of units whose masks may fit several truths, the minimum, and their gain by chance, as a share of
 #: the possible one.
 _MOST_COMPARED, _FEWEST, _BY_CHANCE = 32, 6, 0.06
 _MASKS, _OTHERS, _FITS = "masks of ", "other units", "own unit"
-#: The place in run lengths of pixels (row, column) of frames (height, width) that are rearranged, by reading.
+#: The place in run lengths of pixels as they are, and rearranged.
 _PLACES: Dict[str, Callable[[Array, Array, int, int], Array]] = {
     "": lambda row, column, height, _: column * height + row,
-    "rows": lambda row, column, _, width: row * width + column,
-    "mirrored": lambda row, column, height, width: (width - 1 - column) * height + row,
-    "upside down": lambda row, column, height, _: column * height + height - 1 - row,
-    "rotated": lambda row, column, height, width: (width - 1 - column) * height + height - 1 - row,
-    "halved": lambda row, column, height, _: column // 2 * height + row // 2,
+    **PLACES,
 }
 
 
@@ -87,10 +86,10 @@ class MaskSamples:
             return {}
         (predicted,) = _draw(self._sources.open_prediction(number))
         before = _measure(predicted, self._take(number))
-        if before is None or before >= _LOW:
+        if before is None or before >= LOW_FIT:
             return {}
         ious = self._compare(number, predicted)
-        source = find_fit(ious, max(_FITTING, _TIMES * before))
+        source = find_fit(ious, least_fit(before))
         return {} if source is None else {f"{_MASKS}{self._sources.names[source]}": (before, ious[source])}
 
     def _compare(self, number: int, predicted: _Cells) -> Dict[int, float]:
@@ -166,7 +165,7 @@ def _measure(predicted: _Cells, truth: _Cells) -> Optional[float]:
 
 def judge_masks(scores: Mapping[str, ReadingScores], noun: str, remedy: str) -> List[str]:
     """Return a suspicion if the masks of units fit others, by the scores of `MaskSamples`."""
-    return judge_moved(scores, _MASKS, noun, METRIC, remedy)
+    return judge_moved(list_moved(scores, _MASKS), f"masks look exchanged among {noun}s", OVERALL_IOU, remedy)
 
 
 def judge_scattered(scores: Mapping[str, ReadingScores], noun: str, remedy: str) -> List[str]:
@@ -179,7 +178,7 @@ def judge_scattered(scores: Mapping[str, ReadingScores], noun: str, remedy: str)
     share = len(pairs) / (len(pairs) + fits)
     if share * fit + (1 - share) * _FITTING > by_chance + _BY_CHANCE * (1 - by_chance):
         return []
-    gain = f"{METRIC} is {fit:.2f} with their own, and {by_chance:.2f} with others"
+    gain = f"{OVERALL_IOU} is {fit:.2f} with their own, and {by_chance:.2f} with others"
     return [
         f"masks fit other {noun}s about as well as their own: {gain} (tried on {quantity(len(pairs), noun)}). {remedy}"
     ]
@@ -191,4 +190,4 @@ def judge_rearranged(scores: Mapping[str, ReadingScores], noun: str, count: int)
     if 2 * doubtful < len(scores):
         return []
     readings = [replace(reading, share=0.25) for reading in read_rewritten(noun) if reading.name in _PLACES]
-    return judge_readings([*scores.values()], count, readings, METRIC)
+    return judge_readings([*scores.values()], count, readings, OVERALL_IOU)

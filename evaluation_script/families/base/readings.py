@@ -263,6 +263,14 @@ _REARRANGEMENTS: Tuple[Tuple[str, str, str, Callable[[Array], Array]], ...] = (
     ("halved", HALVED, RESIZE, lambda pixels: pixels[np.ix_(*(np.arange(side) // 2 for side in pixels.shape))]),
 )
 _ROWS = "rows"
+#: The place in run lengths of pixels (row, column) of frames (height, width) that are rearranged, by these names.
+PLACES: Dict[str, Callable[[Array, Array, int, int], Array]] = {
+    _ROWS: lambda row, column, _, width: row * width + column,
+    "mirrored": lambda row, column, height, width: (width - 1 - column) * height + row,
+    "upside down": lambda row, column, height, _: column * height + height - 1 - row,
+    "rotated": lambda row, column, height, width: (width - 1 - column) * height + height - 1 - row,
+    "halved": lambda row, column, height, _: column // 2 * height + row // 2,
+}
 #: The changes of pixels that undo rearrangements, also of run lengths along rows, by the name of the reading.
 _CHANGES = {_ROWS: run_lengths.turn_pixels, **{name: change for name, *_, change in _REARRANGEMENTS}}
 #: The minimum score of rearranged masks, and of masks of other images, once corrected.
@@ -504,6 +512,18 @@ def list_around(number: int, count: int) -> List[int]:
     return [neighbour for neighbour in range(*around) if neighbour != number]
 
 
+#: The name of the score by which masks of units are compared with other truths, and the fit with their own below which
+#: they are.
+OVERALL_IOU, LOW_FIT = "the IoU over all pixels", 0.25
+#: The minimum fit with another truth, the minimum ratio to that with their own, and the minimum of a single unit.
+_FITTING, _TIMES_FIT, _CERTAIN_FIT = 0.5, 3.0, 0.75
+
+
+def least_fit(before: float) -> float:
+    """Return the minimum fit of masks otherwise, given their fit as sent."""
+    return max(_FITTING, _TIMES_FIT * before)
+
+
 def find_fit(fits: Mapping[int, float], least: float) -> Optional[int]:
     """Return the unit whose truth fits at least so well, and clearly better than any other; None without one."""
     second, best = sorted([0.0, 0.0, *fits.values()])[-2:]
@@ -522,20 +542,17 @@ def list_moved(scores: Mapping[str, ReadingScores], prefix: str) -> List[Tuple[s
     ]
 
 
-#: The minimum fit of a single unit with another truth.
-_CERTAIN_FIT = 0.75
-
-
-def judge_moved(scores: Mapping[str, ReadingScores], prefix: str, noun: str, metric: str, remedy: str) -> List[str]:
-    """Return a suspicion if masks of units fit others, each another one, given the scores by name of unit."""
-    moved = list_moved(scores, prefix)
-    if not moved or len({source for _, source, _ in moved}) < len(moved):
+def judge_moved(
+    moved: Sequence[Tuple[str, str, Tuple[float, float]]], slip: str, metric: str, remedy: str
+) -> List[str]:
+    """Return a suspicion if units, as `list_moved` lists them, fit others, each another one."""
+    if not moved or any(len({*names}) < len(moved) for names in list(zip(*moved))[:2]):
         return []
     if len(moved) == 1 and moved[0][-1][-1] < _CERTAIN_FIT:
         return []  # masks of a method that fails may resemble those of another unit
     before, after = (math.fsum(column) / len(moved) for column in zip(*(pair for *_, pair in moved)))
     pairs = name_list([f"those of {name} fit {source}" for name, source, _ in moved])
-    return [f"masks look exchanged among {noun}s, {pairs}: {describe_gain(metric, before, after)}. {remedy}"]
+    return [f"{slip}, {pairs}: {describe_gain(metric, before, after)}. {remedy}"]
 
 
 def choose_few(units: Collection[int]) -> FrozenSet[int]:

@@ -6,20 +6,16 @@ from typing import Callable, Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 
-from ...files import name_list
 from ...masks.run_lengths import MaskTexts, runs_of
 from ...masks.stack import Array
 from ...values.arithmetic import mean
-from ..base.readings import find_fit
+from ..base.readings import LOW_FIT, find_fit, judge_moved, least_fit
 from .category_suspicions import judge_pairs
 from .orders import Painter, Tubes, choose_records, choose_samples, draw_samples, load_painter, overlap
 from .records import KnownImages
 
 #: The minimum IoU of the record of an instance.
 _REACHED = 0.5
-#: The mean IoU of the instances of a video with their best records below which those of other videos are tried, the
-#: minimum with those of one, the minimum ratio of both, and the minimum with a single video's.
-_LOW, _FITTING, _TIMES, _CERTAIN = 0.25, 0.5, 3.0, 0.75
 
 
 class _Comparison:
@@ -90,22 +86,16 @@ def judge_exchanged_tubes(images: KnownImages, take_video: Callable[[int], Tuple
 
 def _judge_videos(ids: Array, comparison: _Comparison, videos: List[int], as_sent: Dict[int, float]) -> List[str]:
     """Return a warning if records of other videos fit doubtful ones, whose IoU with their own records is given."""
-    moved: List[Tuple[int, int, float, float]] = []
+    moved: List[Tuple[str, str, Tuple[float, float]]] = []
     for video, before in as_sent.items():
-        if before < _LOW:
+        if before < LOW_FIT:
             alike = comparison.list_alike(video, videos)
             shares = {number: _average(comparison.compare(video, number)) for number in alike}
-            source = find_fit(shares, max(_FITTING, _TIMES * before))
+            source = find_fit(shares, least_fit(before))
             if source is not None:
-                moved.append((video, source, before, shares[source]))
-    if not moved or len({source for _, source, *_ in moved}) < len(moved):
-        return []
-    before, after = (mean(np.array(column)) for column in list(zip(*moved))[2:])
-    if len(moved) == 1 and after < _CERTAIN:
-        return []  # one object of a video may by chance lie where one of another does
-    pairs = name_list([f"those of {ids[source]} fit {ids[video]}" for video, source, *_ in moved])
-    gain = f"corrected, the IoU of the instances tried would be {after:.2f} instead of {before:.2f}"
-    return [f"records look exchanged among videos, {pairs}: {gain}. Check video_id"]
+                moved.append((str(ids[source]), str(ids[video]), (before, shares[source])))
+    metric = "the IoU of the instances tried"
+    return judge_moved(moved, "records look exchanged among videos", metric, "Check video_id")
 
 
 def _average(fits: List[Tuple[int, int, float]]) -> float:

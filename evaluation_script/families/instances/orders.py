@@ -13,7 +13,7 @@ from ...masks.backend import backend
 from ...masks.run_lengths import MaskTexts, runs_of
 from ...masks.stack import Array
 from ..base.frame_order import REVERSED, REVERSED_SLIP, compare_orders, is_telling
-from ..base.readings import ENCODE_COLUMNS, HALVED, RESIZE, describe_neighbour, spread_evenly
+from ..base.readings import ENCODE_COLUMNS, HALVED, PLACES, RESIZE, describe_neighbour, spread_evenly
 from .records import Examples, KnownImages
 
 if TYPE_CHECKING:
@@ -186,17 +186,11 @@ def overlap(truth: Array, predicted: Array) -> float:
 _Places = Tuple[str, str, int, Callable[[Array, Array, int, int], Array]]
 _FLIPPED = "Undo the flip before you encode masks"
 _PLACES: Tuple[_Places, ...] = (
-    ("look encoded row by row", ENCODE_COLUMNS, 2, lambda row, column, _, width: row * width + column),
-    (
-        "look mirrored, with left and right exchanged", _FLIPPED, 4,
-        lambda row, column, height, width: (width - 1 - column) * height + row,
-    ),
-    ("look upside down", _FLIPPED, 4, lambda row, column, height, _: column * height + height - 1 - row),
-    (
-        "look rotated by 180 degrees", _FLIPPED, 4,
-        lambda row, column, height, width: (width - 1 - column) * height + height - 1 - row,
-    ),
-    (HALVED, RESIZE, 4, lambda row, column, height, _: column // 2 * height + row // 2),
+    ("look encoded row by row", ENCODE_COLUMNS, 2, PLACES["rows"]),
+    ("look mirrored, with left and right exchanged", _FLIPPED, 4, PLACES["mirrored"]),
+    ("look upside down", _FLIPPED, 4, PLACES["upside down"]),
+    ("look rotated by 180 degrees", _FLIPPED, 4, PLACES["rotated"]),
+    (HALVED, RESIZE, 4, PLACES["halved"]),
 )  # fmt: skip
 #: The minimum share of the instances tried, and the minimum ratio of those found by another order to those found.
 _WOULD_FIND, _TIMES_AS_MANY = 0.6, 2.0

@@ -13,17 +13,24 @@ from ...masks.similarity import count_shared
 from ...masks.stack import Array, Size, Stacks
 from ...values import NamedTuple
 from ...values.arithmetic import mean
-from ..base.readings import ReadingScores, choose_compared, describe_gain, find_fit, judge_moved, list_around
+from ..base.readings import (
+    LOW_FIT,
+    OVERALL_IOU,
+    ReadingScores,
+    choose_compared,
+    describe_gain,
+    find_fit,
+    judge_moved,
+    least_fit,
+    list_around,
+    list_moved,
+)
 from .counting import SequenceCounts, choose_objects, list_frames, read_scored_blocks
 from .protocols import SequenceProtocol
 from .truth import SequencePair, is_number
 
-#: The name of the score by which sequences are compared.
-METRIC = "the IoU over all pixels"
 #: The positions of true, predicted and shared pixels among the fields of counts.
 _TRUTH, _PREDICTION, _SHARED = range(3)
-#: The IoU below which masks are compared with other truths, the minimum IoU with one, and the minimum ratio of both.
-_LOW, _FITTING, _TIMES = 0.25, 0.5, 3.0
 #: The maximum number of objects or labels of a sequence, and the number of frames, that are compared.
 _MOST_OBJECTS, _FRAMES = 32, 2
 _NUMBERS, _MASKS = "numbers ", "masks of "
@@ -55,11 +62,11 @@ class SequenceSamples:
         totals = counts.counts.sum(axis=3)
         shared = int(totals[:, :, _SHARED].sum())
         either = int((totals[:, :, _TRUTH] + totals[:, :, _PREDICTION]).sum()) - shared
-        sample = self._take(number) if shared < _LOW * either else None
+        sample = self._take(number) if shared < LOW_FIT * either else None
         if sample is None:
             return {}
         before, pairs = _match(sample, sample)
-        if before >= _LOW:
+        if before >= LOW_FIT:
             return self._describe_numbers(sample, pairs, shared / either, before)
         ious = {
             neighbour: _match(sample, truth)[0]
@@ -67,14 +74,14 @@ class SequenceSamples:
             for truth in [self._take(neighbour)]
             if truth is not None
         }
-        source = find_fit(ious, max(_FITTING, _TIMES * before))
+        source = find_fit(ious, least_fit(before))
         return {} if source is None else {f"{_MASKS}{self._pairs[source][0].name}": (before, ious[source])}
 
     def _describe_numbers(
         self, sample: _Sample, pairs: List[Tuple[str, str]], as_sent: float, iou: float
     ) -> ReadingScores:
         """Return the score with labels that the truth lacks instead of its numbers."""
-        if self._protocol.proposals or iou < max(_FITTING, _TIMES * as_sent):
+        if self._protocol.proposals or iou < least_fit(as_sent):
             return {}
         changed = [pair for pair in pairs if pair[0] != pair[1] and all(map(is_number, pair))]
         if not any(label not in sample.objects for label, _ in changed):
@@ -119,9 +126,8 @@ def _match(predicted: _Sample, truth: _Sample) -> Tuple[float, List[Tuple[str, s
 
 def judge_exchanged(names: Sequence[str], scores: Sequence[ReadingScores]) -> List[str]:
     """Return a warning if objects have other numbers than the truth's, or if masks of sequences are exchanged."""
-    return _judge_numbers(scores) or judge_moved(
-        dict(zip(names, scores)), _MASKS, "sequence", METRIC, "Check which sequence each folder belongs to"
-    )
+    moved, remedy = list_moved(dict(zip(names, scores)), _MASKS), "Check which sequence each folder belongs to"
+    return _judge_numbers(scores) or judge_moved(moved, "masks look exchanged among sequences", OVERALL_IOU, remedy)
 
 
 def _judge_numbers(scores: Sequence[ReadingScores]) -> List[str]:
@@ -136,5 +142,5 @@ def _judge_numbers(scores: Sequence[ReadingScores]) -> List[str]:
     before, after = (mean(np.array(column)) for column in zip(*(pair for _, pair in exchanged)))
     labels = name_list([f"{label} for {meanings[label]}" for label in sorted(meanings, key=int)], 5)
     scope = f"(tried on {quantity(len(exchanged), 'sequence', len(scores))})"
-    gain = describe_gain(METRIC, before, after)
+    gain = describe_gain(OVERALL_IOU, before, after)
     return [f"object numbers look like others, {labels}: {gain} {scope}. Number objects as the truth does"]

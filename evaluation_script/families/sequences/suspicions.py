@@ -16,6 +16,7 @@ from ...masks.run_lengths import turn_pixels
 from ...masks.similarity import count_shared
 from ...masks.stack import Array, Size, Stack, Stacks, empty_labels, labels_in, pack, stacks_of
 from ..base.readings import (
+    OVERALL_IOU,
     Reading,
     ReadingScores,
     judge_readings,
@@ -37,7 +38,7 @@ from .counting import (
     list_labels,
     read_scored_blocks,
 )
-from .exchanged import METRIC, judge_exchanged
+from .exchanged import judge_exchanged
 from .protocols import SequenceProtocol
 from .truth import Sequence, is_number
 
@@ -458,7 +459,7 @@ def suspect(accumulator: SequenceAccumulator) -> List[str]:
     share = _SHARE_RESTORED if count >= _MANY else Reading.share
     restored = [replace(reading, share=share) for reading in _RESTORED]
     readings = [*_STEPS, *_list_readings(protocol), *restored]
-    explained = judge_readings(reading_scores, count, readings, METRIC) or judge_exchanged(
+    explained = judge_readings(reading_scores, count, readings, OVERALL_IOU) or judge_exchanged(
         [counts.name for counts in all_counts], reading_scores
     )
     if explained:
