@@ -35,7 +35,7 @@ from segjudge.families.truths import TruthSource, open_truth
 from segjudge.report.sentences import HIDDEN
 from segjudge.scoring.results_names import ResultsName, name_results_in_errors
 from segjudge.scoring.scores import ScoredSubmissions, Scores
-from segjudge.system.addresses import digest_of, resolve_address
+from segjudge.system.addresses import digest_of, name_addresses_in_errors, resolve_address
 from segjudge.system.arguments import describe_value
 from segjudge.system.errors import ArgumentTypeError, OptionError, UsageError
 from segjudge.system.files import name_of
@@ -154,7 +154,7 @@ class PreparedScoring:
             digests, announce = self._find_digests, begin_losses if has_verdicts else None
             if self.is_identified and self.has_processes and any(map(os.path.isdir, (self.truth, self.results))):
                 digests = stack.enter_context(closing(Meanwhile(digests))).result
-            with name_results_in_errors(self.results):
+            with name_results_in_errors(self.results), name_addresses_in_errors(self.truth):
                 reports = [
                     scorer.score(self.results, progress, announce and partial(announce, split))
                     for split, scorer in self.scorers.items()
@@ -251,7 +251,7 @@ class PartCounter:
 
         Unusable masks reject the part, or are reported when the parts are merged.
         """
-        with name_results_in_errors(self._job.results):
+        with name_results_in_errors(self._job.results), name_addresses_in_errors(self._job.truth):
             counts = {
                 split: scorer.count(self._opened[split], share, progress) for split, scorer in self._job.scorers.items()
             }
@@ -287,9 +287,15 @@ def prepare(request: ScoreRequest, progress: Progress = ignore_progress) -> Prep
         unseen=resolve_address(truth.unseen),
         categories=resolve_address(truth.categories),
     )
-    if request.phase is not None:
+    with name_addresses_in_errors(path, source.path, source.unseen, source.categories):
+        if request.phase is None:
+            return _prepare(request, path, source, progress)
         prepared = prepare_phase(path, request.phase, source.path, request.split, request.sequences)
         return replace(prepared, request=request)
+
+
+def _prepare(request: ScoreRequest, path: str, source: TruthSource, progress: Progress) -> PreparedScoring:
+    """Open a truth and check a request without a phase, whose files are on this machine."""
     rules = ScoringRules(request.protocol, LOCAL_LIMITS, strict=request.strict)
     rules = set_processes(rules, request.jobs, (path, source.path))
     values = {"sequences": request.sequences, **source._asdict()}

@@ -10,6 +10,7 @@ from typing import NamedTuple, Self
 
 from segjudge.evaluation_script.files import SubmissionError, printable
 from segjudge.evaluation_script.files.archive import JSON_NAME, UPLOAD
+from segjudge.system.addresses import address_of
 
 #: The upload as the subject of a problem, and a single JSON file as its place.
 _UPLOAD = re.compile(rf"\b{UPLOAD}(?=: )")
@@ -26,7 +27,9 @@ class ResultsName(NamedTuple):
     @classmethod
     def read(cls, results: str) -> Self:
         """Return the name of the results at a path."""
-        name = printable(os.path.basename(os.path.abspath(results))) + ("/" if os.path.isdir(results) else "")
+        name = printable(os.path.basename(os.path.abspath(address_of(results)))) + (
+            "/" if os.path.isdir(results) else ""
+        )
         return cls(name, _holds_files(results))
 
     def put_into(self, message: str) -> str:

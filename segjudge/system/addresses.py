@@ -47,17 +47,19 @@ class AddressError(HostError):
 class _FetchedFile(str):
     """The path of a file in the cache, which keeps it as long as this object lives."""
 
-    __slots__ = ("_descriptor",)
+    __slots__ = ("_descriptor", "address")
     #: The open file with the lock.
     _descriptor: int
+    #: Its address without secrets, by which messages name it.
+    address: str
 
     @classmethod
-    def lock(cls, path: str) -> Self:
+    def lock(cls, path: str, address: str) -> Self:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         import fcntl
 
         file = cls(path)
-        file._descriptor = descriptor
+        file._descriptor, file.address = descriptor, redact_address(address)
         fcntl.flock(descriptor, fcntl.LOCK_SH)
         return file
 
@@ -115,6 +117,22 @@ def resolve_address(address: str, missing: type[Exception] = HostError) -> str:
     root = information["name"].rstrip("/") + "/"
     sizes = {name.removeprefix(root): entry["size"] for name, entry in entries.items() if not name.endswith("/")}
     return RemoteFolder.from_sizes(address, sizes)
+
+
+def address_of(path: str) -> str:
+    """Return the address of a fetched file, without secrets; another path is returned unchanged."""
+    return path.address if isinstance(path, _FetchedFile) else path
+
+
+@contextmanager
+def name_addresses_in_errors(*paths: str) -> Iterator[None]:
+    """Raise each error about these files with their addresses instead of paths in the cache."""
+    try:
+        yield
+    except (HostError, SubmissionError, UsageError) as error:
+        for path in paths:
+            error.args = tuple(str(text).replace(path, address_of(path)) for text in error.args) if path else error.args
+        raise
 
 
 def _order(name: str) -> list[tuple[bool, str]]:
@@ -182,7 +200,7 @@ def _fetch_once(address: str, information: dict[str, Any]) -> _FetchedFile:
             _make_room(cache, size or 0, address)
             _fetch(address, path, size)
         os.utime(path)
-        return _FetchedFile.lock(str(path))
+        return _FetchedFile.lock(str(path), address)
 
 
 def _cache() -> pathlib.Path:

@@ -128,6 +128,19 @@ def test_what_cannot_be_reached_is_reported_in_a_sentence(memory: Any, tmp_path:
     assert str(caught.value) == "memory://masks: a folder of PNGs must be on this machine; copy it, or pack it"
 
 
+def test_fetched_files_are_named_by_their_addresses(memory: Any, tmp_path: Path) -> None:
+    memory.pipe("/a ✓/broken ✓.json", b'{"images": [')
+    memory.pipe("/a ✓/sent ✓.json", b"[")
+    (tmp_path / "truth.json").write_text('{"images": [], "annotations": [], "categories": [{"id": 1, "name": "cat"}]}')
+    sent, broken = "memory://a ✓/sent ✓.json", "memory://a ✓/broken ✓.json"
+    with pytest.raises(HostError, match=rf"^{broken}: is not an annotation file in COCO's format"):
+        score(sent, broken, "coco")
+    with pytest.raises(HostError, match=rf"^{broken}: cannot be read as a panoptic truth"):
+        score(sent, broken, "cityscapes-panoptic")
+    with pytest.raises(SubmissionError, match=r"^sent ✓\.json: is not valid JSON"):
+        score(sent, str(tmp_path / "truth.json"), "coco")
+
+
 @pytest.mark.parametrize(
     ("address", "expected"),
     [
