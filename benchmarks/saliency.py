@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -77,11 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> Table:
     parser.add_argument("--large", type=int, default=2)
     add_peers(parser)
     args = parser.parse_args(arguments)
-    rows = []
+    rows, sets = [], ((args.images, _USUAL, 1), (args.images, _USUAL, _NOISE), (args.large, _LARGE, 1))
     with tempfile.TemporaryDirectory() as temporary:
-        for number, (images, size, noise) in enumerate(
-            ((args.images, _USUAL, 1), (args.images, _USUAL, _NOISE), (args.large, _LARGE, 1))
-        ):
+        for number, (images, size, noise) in enumerate(filter(itemgetter(0), sets)):
             folder = Path(temporary).resolve() / str(number)
             about = f"{images} images of {size[1]}×{size[0]}" + (", without black" if noise > 1 else "")
             write_set(folder, images, size, noise)
