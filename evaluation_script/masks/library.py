@@ -140,9 +140,9 @@ def _path() -> str:
     if not (setting or os.path.exists(path)):
         raise KernelError("none was compiled; ./run.sh compiles one if it finds a C compiler", is_absent=True)
     try:
-        with open(path, "rb") as file, open(path + CHECKSUM, encoding="ascii") as checksum:
+        with open(path, "rb") as file, open(path + CHECKSUM, "rb") as checksum:
             # The build also writes a CRC, whose code is loaded anyway: OpenSSL's takes 4 MB and 3 ms of each start.
-            if f"{crc32(file.read()):08x}" != checksum.read().split()[2]:
+            if f"{crc32(file.read()):08x}" != checksum.read().decode("ascii").split()[2]:
                 raise KernelError(f"{os.path.basename(path)} is not the file that the build wrote")
     except (OSError, ValueError, IndexError):
         raise KernelError(f"{path} or the checksum beside it cannot be read") from None

@@ -83,23 +83,27 @@ def _quota() -> float:
     """Return the cores that control groups allow; infinity without a limit."""
     least, folders = math.inf, ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu"]
     with suppress(OSError):
-        with open("/proc/self/cgroup", encoding="ascii", errors="replace") as file:
-            paths = [line.rstrip("\n").split(":", 2)[2].strip("/") for line in file if line.count(":") >= 2]
+        lines = _read_text("/proc/self/cgroup").splitlines()
+        paths = [line.split(":", 2)[2].strip("/") for line in lines if line.count(":") >= 2]
         for path in paths:
             parts = path.split("/") if path else []
             folders += [os.path.join(root, *parts[:end]) for root in folders[:2] for end in range(1, len(parts) + 1)]
     for folder in folders:
         with suppress(OSError, ValueError, ZeroDivisionError):
-            with open(os.path.join(folder, "cpu.max"), encoding="ascii") as file:
-                quota, period = file.read().split()
+            quota, period = _read_text(os.path.join(folder, "cpu.max")).split()
             if quota != "max":
                 least = min(least, int(quota) / int(period))
         with suppress(OSError, ValueError, ZeroDivisionError):
-            with open(os.path.join(folder, "cpu.cfs_quota_us"), encoding="ascii") as file:
-                micros = int(file.read())
-            with open(os.path.join(folder, "cpu.cfs_period_us"), encoding="ascii") as file:
-                least = min(least, micros / int(file.read())) if micros > 0 else least
+            micros = int(_read_text(os.path.join(folder, "cpu.cfs_quota_us")))
+            if micros > 0:
+                least = min(least, micros / int(_read_text(os.path.join(folder, "cpu.cfs_period_us"))))
     return least
+
+
+def _read_text(path: str) -> str:
+    """Return a file of the kernel as text; a stream of text would load an encoding."""
+    with open(path, "rb") as file:
+        return file.read().decode("ascii", "replace")
 
 
 def list_results(_numbers: List[int], results: List[_Result]) -> List[_Result]:

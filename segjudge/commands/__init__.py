@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 from segjudge.system.bytecode import avoid_partial_bytecode
-from segjudge.system.late_modules import GenericHint, answer_numpy, choose_number, import_late
+from segjudge.system.late_modules import answer_numpy, choose_number, import_late, import_numpy_late
 
 __all__ = [
     "COMMANDS",
@@ -41,9 +41,7 @@ for _name in (
     *("traceback", "zipfile"),
 ):
     import_late(_name)
-if "numpy" not in sys.modules:
-    _folders = [os.path.join(folder, "numpy", "_typing") for folder in sys.path]
-    import_late("numpy._typing", NDArray=GenericHint, __path__=_folders)
+import_numpy_late()
 avoid_partial_bytecode()
 
 

@@ -275,10 +275,10 @@ QUOTAS: Any = [
 def test_the_least_quota_of_all_groups_counts(
     files: dict[str, str], quota: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def read(path: str, **_how: str) -> io.StringIO:
+    def read(path: str, _mode: str) -> io.BytesIO:
         if path not in files:
             raise FileNotFoundError(path)
-        return io.StringIO(files[path])
+        return io.BytesIO(files[path].encode())
 
     monkeypatch.setattr(parallel, "open", read, raising=False)
     assert parallel._quota() == quota
