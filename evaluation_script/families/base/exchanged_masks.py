@@ -41,8 +41,8 @@ _CELLS, _MOST_MASKS = 64, 128
 #: The fit that a unit counts with if it fits its own truth.
 _FITTING = 0.5
 #: The maximum number of units whose masks may fit several truths, the minimum, and their gain by chance, as a share of
-#: the possible one.
-_MOST_COMPARED, _FEWEST, _BY_CHANCE = 32, 6, 0.06
+#: the possible one, and as a multiple.
+_MOST_COMPARED, _FEWEST, _BY_CHANCE, _TIMES_CHANCE = 32, 6, 0.06, 3.0
 _MASKS, _OTHERS, _FITS = "masks of ", "other units", "own unit"
 #: The place in run lengths of pixels as they are, and rearranged.
 _PLACES: Dict[str, Callable[[Array, Array, int, int], Array]] = {
@@ -175,6 +175,8 @@ def judge_scattered(scores: Mapping[str, ReadingScores], noun: str, remedy: str)
     if len(pairs) < _FEWEST or 2 * fits > len(pairs):
         return []
     fit, by_chance = (mean(np.array(column)) for column in zip(*pairs))
+    if fit > _TIMES_CHANCE * by_chance:  # of small objects
+        return []
     share = len(pairs) / (len(pairs) + fits)
     if share * fit + (1 - share) * _FITTING > by_chance + _BY_CHANCE * (1 - by_chance):
         return []

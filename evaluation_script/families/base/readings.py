@@ -476,17 +476,17 @@ ENCODE_COLUMNS = "Encode np.asfortranarray(mask), column by column"
 
 #: Reading -> a unit's score as submitted, and its score by that reading.
 ReadingScores = Dict[str, Tuple[float, float]]
-#: Every third unit is examined again, up to a maximum, and about this many by readings that open other files.
-_EVERY, _MOST_UNITS, _FEW_UNITS = 3, 16, 4
+#: Every third unit is examined again, at least two of several and up to a maximum, and about this many by readings that
+#: open other files.
+_EVERY, _FEWEST_UNITS, _MOST_UNITS, _FEW_UNITS = 3, 2, 16, 4
 #: The maximum number of few units that must all score more.
 _MOST_UNANIMOUS = 3
-#: The minimum score of another order of frames in one of several videos.
-_CERTAIN = 0.95
 
 
 def choose_units(count: int) -> FrozenSet[int]:
     """Return evenly spread indices of the units to count again if they score close to 0."""
-    return frozenset(spread_evenly(max(1, min(_MOST_UNITS, count // _EVERY)), count)) if count else frozenset()
+    few = max(min(_FEWEST_UNITS, count), min(_MOST_UNITS, count // _EVERY))
+    return frozenset(spread_evenly(few, count)) if count else frozenset()
 
 
 def spread_evenly(few: int, count: int) -> List[int]:
@@ -587,9 +587,6 @@ def judge_readings(
         if reading.few and sum(after <= before for before, after in scores) > (len(scores) > _MOST_UNANIMOUS):
             continue
         before, after = (math.fsum(column) / len(scores) for column in zip(*scores))
-        # The objects of one video may by chance be displaced in the direction in which they move.
-        if reading.compares_frames and len(scores) == 1 < count and after < _CERTAIN:
-            continue
         if after > max(best[0], reading.times * before) and after >= reading.least:
             scope = f"(tried on {quantity(len(scores), reading.noun, count)})"
             gain = describe_gain(reading.metric or metric, before, after)

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 # ── labels ──────────────────────────────────────────────────────────────────
 
-#: Labels seem to use another coding if less than the first share of pixels is correct, and more than the second share
-#: would be.
-_RIGHT, _WOULD_BE_RIGHT = 0.25, 0.5
+#: Labels seem to use another coding if more than this share of pixels would be correct, and less than that share of
+#: these is.
+_WOULD_BE_RIGHT, _RIGHT = 0.5, 0.4
 #: The minimum share of the pixels for a label to count as evidence of a coding, the minimum number of such labels, and
 #: the minimum of Cohen's kappa with that coding.
 _LEAST, _FEWEST, _EXPLAINED = 0.01, 2, 0.2
@@ -41,8 +41,9 @@ def judge_pixels(table: Array) -> List[str]:
     # Background may have the right label in another coding too, and most of the pixels.
     rare = table.copy()
     rare[table.sum(axis=1).argmax()] = 0
+    stay = _find_meant(table)
     for cells, scope in ((table, ""), (rare, " outside the most frequent class")):
-        coded = _judge_coding(cells) or _judge_unknown(cells, table.sum(axis=1) == 0, scope)
+        coded = _judge_coding(cells, stay) or _judge_unknown(cells, table.sum(axis=1) == 0, scope)
         if coded:
             return coded
     if not np.trace(table):
@@ -57,17 +58,15 @@ def judge_pixels(table: Array) -> List[str]:
 _FEWEST_BESIDE_FLAGS = 4
 
 
-def _judge_coding(table: Array) -> List[str]:
-    """Return a warning if another coding explains the labels."""
+def _judge_coding(table: Array, stay: Array) -> List[str]:
+    """Return a warning if another coding explains the labels, given those that mostly stand for themselves."""
     total = int(table.sum())
-    if np.trace(table) >= _RIGHT * total:
-        return []
-    shift = _shift(table, total)
+    shift = _shift(table, stay, total)
     if shift is not None:
         return [f"labels look as if {abs(shift)} was {'added to' if shift > 0 else 'subtracted from'} each: {_CHECK}"]
-    pairs = _match_codings(table, total)
-    examples = name_list([f"{label} for {truth_label}" for truth_label, label in pairs])
-    return [f"labels look like another encoding, such as {examples}: {_CHECK}"] if pairs else []
+    rows, columns, _ = _match_codings(table, stay, total)
+    examples = name_list([f"{column} for {row}" for row, column in zip(rows.tolist(), columns.tolist())])
+    return [f"labels look like another encoding, such as {examples}: {_CHECK}"] if len(rows) else []
 
 
 def _judge_unknown(table: Array, absent: Array, scope: str) -> List[str]:
@@ -101,17 +100,17 @@ def judge_agreement(table: Array, noun: str, check: str) -> List[str]:
 
 def is_better(right: float, would_be_right: float, total: float) -> bool:
     """Return whether another reading would match so many more items that it was probably meant."""
-    return right < _RIGHT * total and would_be_right > _WOULD_BE_RIGHT * total
+    return right < _RIGHT * would_be_right and would_be_right > _WOULD_BE_RIGHT * total
 
 
-def _shift(table: Array, total: int) -> Optional[int]:
+def _shift(table: Array, stay: Array, total: int) -> Optional[int]:
     """Return the offset that was added to each label, if it explains most labels, and about as many as any coding."""
     count = len(table)
     rows, columns = np.nonzero(table)
     sums = np.bincount(columns - rows + count, table[rows, columns], 2 * count)
     shift = int(sums.argmax()) - count
     shifted = columns - rows == shift
-    telling = np.count_nonzero(_are_evidence(table, rows[shifted], columns[shifted], total))
+    telling = np.count_nonzero(_are_evidence(table, rows[shifted], columns[shifted], stay, total))
     explains = telling >= _FEWEST and _explains(table, rows[shifted], columns[shifted], total)
     if not explains:
         return None
@@ -123,33 +122,38 @@ def _shift(table: Array, total: int) -> Optional[int]:
 
 def _explains(table: Array, rows: Array, columns: Array, total: int) -> bool:
     """Return whether pairs of a true and a predicted label explain most pixels, and far more than by chance."""
-    explained = float(table[rows, columns].sum())
-    by_chance = add(table.sum(axis=1)[rows] / total * table.sum(axis=0)[columns])
-    return explained > max(_WOULD_BE_RIGHT * total, by_chance + _EXPLAINED * (total - by_chance))
+    explained, counted = float(table[rows, columns].sum()), max(1, int(table.sum()))
+    by_chance = add(table.sum(axis=1)[rows] / counted * table.sum(axis=0)[columns]) / counted * total
+    is_above_chance = explained > by_chance + _EXPLAINED * (total - by_chance)
+    return is_better(float(np.trace(table)), explained, total) and is_above_chance
 
 
-def _are_evidence(table: Array, rows: Array, columns: Array, total: int) -> Array:
+def _are_evidence(table: Array, rows: Array, columns: Array, stay: Array, total: int) -> Array:
     """Return which pairs of a true and a predicted label are evidence of another coding.
 
     A rare pair is none, nor is a predicted label that mostly stands for itself.
     """
-    stay = (table.argmax(axis=1) == np.arange(len(table))) & table.any(axis=1)
     tells: Array = (rows != columns) & (table[rows, columns] >= _LEAST * total) & ~stay[columns]
     return tells
 
 
-def _match_codings(table: Array, total: int) -> List[Tuple[int, int]]:
-    """Return pairs of a true and a predicted label, the most frequent first; empty if they explain few pixels."""
+def _find_meant(table: Array) -> Array:
+    """Return which labels mostly stand for themselves."""
+    meant: Array = (table.argmax(axis=1) == np.arange(len(table))) & table.any(axis=1)
+    return meant
+
+
+def _match_codings(table: Array, stay: Array, total: int) -> Tuple[Array, Array, int]:
+    """Return true labels and the predicted ones that stand for them, the most frequent first, and the pixels that all
+    pairs explain; empty if these are few.
+    """
     rows, columns = best_assignment(table)
-    pixels, tells = table[rows, columns], _are_evidence(table, rows, columns, total)
-    order = [index for index in np.argsort(-pixels, kind="stable").tolist() if tells[index]]
+    pixels, tells = table[rows, columns], _are_evidence(table, rows, columns, stay, total)
+    order = np.argsort(-pixels, kind="stable")
+    order = order[tells[order]]
     explained = len(order) >= _FEWEST and _explains(table, rows, columns, total)
-    return [(int(rows[index]), int(columns[index])) for index in order] if explained else []
-
-
-#: The minimum share of the pixels that agree if exchanged classes are corrected, and the maximum ratio of those that
-#: agree as sent.
-_CORRECTED, _AS_SENT = 0.6, 0.4
+    order = order if explained else order[:0]
+    return rows[order], columns[order], int(pixels.sum())
 
 
 def judge_exchanged_classes(
@@ -159,18 +163,14 @@ def judge_exchanged_classes(
     agrees with each predicted one, and what this means.
     """
     rare = np.arange(len(true)) != int(true.argmax())  # which may have the right class all the same
-    for scope, rows in ((" outside the most frequent class", rare), ("", np.ones(len(true), bool))):
-        cells, total = np.where(rows[:, None], shared, 0), int(true[rows].sum())
-        matched_rows, columns = best_assignment(cells)
-        pixels, right = cells[matched_rows, columns], int(np.trace(cells))
-        corrected = int(pixels.sum())
-        moved = np.flatnonzero((matched_rows != columns) & (pixels >= _LEAST * total))
-        if len(moved) >= _FEWEST and right < _AS_SENT * corrected and corrected >= _CORRECTED * total:
-            moved = moved[np.argsort(-pixels[moved], kind="stable")]
-            pairs = zip(matched_rows[moved].tolist(), columns[moved].tolist())
+    for scope, chosen in ((" outside the most frequent class", rare), ("", np.ones(len(true), bool))):
+        cells, total = np.where(chosen[:, None], shared, 0), int(true[chosen].sum())
+        rows, columns, corrected = _match_codings(cells, _find_meant(shared), total)
+        if len(rows):
+            pairs = zip(rows.tolist(), columns.tolist())
             examples = name_list([f"{ids[column]} for {ids[row]}" for row, column in pairs])
             shares = f"{100 * corrected / total:.0f} % of the {nouns}{scope}"
-            gain = f"corrected, {shares} would {agree}, not {100 * right / total:.0f} %"
+            gain = f"corrected, {shares} would {agree}, not {100 * int(np.trace(cells)) / total:.0f} %"
             return [f"classes look exchanged, such as {examples}: {gain}. Write the ids of the truth"]
     return []
 

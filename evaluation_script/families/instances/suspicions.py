@@ -203,6 +203,9 @@ class RecordForm:
             rows, readings = np.arange(len(image)), _PLACES
         else:  # some boxes overlap even by a wrong reading, but they do not fit
             readings, reached = (_RESHAPED, _PADDED, _CORNERED), _FITTING
+            if noun == "keypoint":
+                marked = np.where(images.examples.marked[..., None], images.examples.points, 0.0)
+                boxes = _box_points(marked.reshape(len(marked), -1))
             right = count_found(rows, _AS_MEANT, reached)
         counts = [count_found(rows, reading, reached) for reading in readings]
         if noun == "mask" and _TIMES_AS_MANY * right <= len(holders):

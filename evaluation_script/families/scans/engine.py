@@ -18,7 +18,13 @@ from ...values import NamedTuple
 from ...values.arithmetic import mean
 from ..base.family import Values
 from ..base.readings import Reading, switch
-from ..base.suspicions import is_better, judge_agreement, judge_matches, judge_unlabelled
+from ..base.suspicions import (
+    is_better,
+    judge_agreement,
+    judge_exchanged_classes,
+    judge_matches,
+    judge_unlabelled,
+)
 from ..base.unit_counts import cut_into_batches, tabulate_cells, units_of_cells
 from ..base.units import Shapes, TruthFrame, Unit, UnitAccumulator, UnitCounts, unit_engine
 from .files import REMEDY, ScanReader, ScanSubmission, read_truth
@@ -324,7 +330,9 @@ def _suspect(accumulator: UnitAccumulator[ScanProtocol]) -> List[str]:
     confusion = sum_confusion(accumulator)
     if 2 * confusion[:, -1].sum() > confusion.sum():  # labels of no class have a message already
         return []
-    return judge_agreement(confusion, "point", "which scan each file belongs to")
+    ids = [labels[0] for labels in protocol.class_labels]
+    exchanged = judge_exchanged_classes(confusion[:, :-1], confusion.sum(axis=1), ids, "be right", "points")
+    return exchanged or judge_agreement(confusion, "point", "which scan each file belongs to")
 
 
 def _percent(points: float, total: float) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import pycocotools.mask as coco
 import pytest
 
-from segjudge.evaluation_script.families.base.exchanged_masks import Frames, MaskSamples, MaskSources
+from segjudge.evaluation_script.families.base.exchanged_masks import Frames, MaskSamples, MaskSources, judge_scattered
 from tests import backends
 from tests.backends import use_numpy
 
@@ -59,3 +59,11 @@ def test_overlapping_masks_are_joined_in_bounded_memory(
 def test_masks_that_fit_no_other_unit_are_not_moved() -> None:
     assert look([write(0, 900, 600, 600)]) == {}
     assert look([""]) == {}
+
+
+@pytest.mark.parametrize(("fit", "by_chance", "named"), [(0.03, 0.02, True), (0.03, 0.005, False), (0.2, 0.1, False)])
+def test_small_masks_that_fit_better_than_by_chance_are_not_scattered(
+    fit: float, by_chance: float, *, named: bool
+) -> None:
+    scores = {str(number): {"other units": (fit, by_chance)} for number in range(8)}
+    assert bool(judge_scattered(scores, "pair", "Check the ids")) is named

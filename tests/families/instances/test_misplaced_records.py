@@ -110,6 +110,21 @@ def test_poor_records_are_not_suspected(method: str, protocol: str, tmp_path: Pa
     ]
 
 
+def test_right_points_are_not_suspected_though_boxes_are_larger(tmp_path: Path) -> None:
+    path = write_truth(tmp_path / "truth.json")
+    truth = json.loads(path.read_text())
+    for number, annotation in enumerate(truth["annotations"]):
+        x, y, width, height = box = [5 * number, 30 + number % 5, 30, 24]
+        padded = [x, y * WIDTH / HEIGHT - (WIDTH - HEIGHT) / 2, width, height * WIDTH / HEIGHT]
+        annotation.update(keypoints=points_of(box), bbox=padded, num_keypoints=4)
+    path.write_text(json.dumps(truth))
+    keys = ("image_id", "category_id", "keypoints")
+    records = [{"score": 0.5, **{key: annotation[key] for key in keys}} for annotation in truth["annotations"]]
+    (tmp_path / "results.json").write_text(json.dumps(records))
+    lines = score(tmp_path / "results.json", path, "coco-keypoints").warnings
+    assert not [line for line in lines if "nothing to average" not in line]
+
+
 @pytest.mark.parametrize("protocol", FORMS)
 def test_repeated_missing_and_unclassified_records_are_named(protocol: str, tmp_path: Path) -> None:
     right = make_records(protocol, POOR["right"])

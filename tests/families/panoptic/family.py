@@ -154,7 +154,7 @@ def renumber(image: Any) -> Any:
 
 
 SLIPS: dict[str, tuple[str, Slip, str]] = {
-    "channels": ("kitti-step", BGR, "red and blue look swapped: corrected, STQ would be 1.00 instead of 0.00 (tried on 1 of 2"),
+    "channels": ("kitti-step", BGR, "red and blue look swapped: corrected, STQ would be 1.00 instead of 0.00 (tried on 2 of 2"),
     "channels-mot": ("motchallenge-step", BGR, "red and blue look swapped"),
     "roads alone": ("kitti-step", pictures(lambda image: image * 0), "no predicted object shares a pixel with one of the truth, so AQ and STQ are 0"),
     "mirrored maps": ("kitti-step", MIRRORED, "maps look mirrored, with left and right exchanged: corrected, STQ would be 1.00"),

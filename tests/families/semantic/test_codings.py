@@ -52,11 +52,12 @@ def test_labels_of_another_coding_are_named(change: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("pixels", "message"),
     [
-        ({(0, 0): 25, (1, 3): 35, (3, 1): 40}, "25 % of the scored pixels have the right class, as many as by chance"),
+        ({(0, 0): 25, (1, 3): 35, (3, 1): 40}, "labels look like another encoding, such as 1 for 3, 3 for 1:"),
         ({(0, 0): 40, (1, 3): 30, (3, 1): 30}, "labels look like another encoding, such as 3 for 1, 1 for 3:"),
         ({(0, 0): 40, (1, 1): 20, (1, 3): 20, (3, 1): 20}, ""),
         ({(0, 0): 25, (0, 1): 25, (1, 0): 25, (1, 1): 25}, "50 % of the scored pixels have the right class, as many as by chance"),
         ({(0, 0): 26, (0, 1): 24, (1, 0): 24, (1, 1): 26}, ""),
+        ({(0, 0): 80, (1, 0): 12, (2, 1): 8}, ""),  # 0 for 1 is a missed object
         ({(0, 0): 60, (1, 2): 20, (2, 3): 20}, "labels look as if 1 was added to each"),
         ({(0, 0): 24, (1, 3): 36, (3, 1): 40}, "labels look like another encoding, such as 1 for 3, 3 for 1:"),
         ({(1, 3): 25, (3, 1): 25, (1, 2): 25, (3, 2): 25}, "no pixel has the right class"),  # a half is explained
