@@ -163,8 +163,7 @@ def sum_objects(scores: list[AlgorithmScores], metric: str) -> tuple[Sums, list[
     counts = np.zeros_like(table)
     for row, method in enumerate(scores):
         check_comparable(base, method)
-        if {entry["sequence"] for entry in method.objects} != set(names):
-            raise UsageError(f"{method.name} and {base.name} were not scored on the same sequences")
+        _refuse_differing(method, base, {entry["sequence"] for entry in method.objects} ^ set(names))
         if metric not in method.values:
             raise UsageError(describe_unknown_metric(method.protocol, metric, method.values))
         for entry in method.objects:
@@ -176,11 +175,19 @@ def sum_objects(scores: list[AlgorithmScores], metric: str) -> tuple[Sums, list[
             raise UsageError(f"{metric} of {method.name} has no value, so it is not compared")
         if not counts[row].any() or abs(table[row].sum() / counts[row].sum() - value) > _TOLERANCE:
             raise UsageError(f"{metric} of {method.protocol} is not a mean over objects, so it is not compared")
-        if not np.array_equal(counts[row], counts[0]):
-            raise UsageError(f"{method.name} and {base.name} were not scored on the same objects")
+        _refuse_differing(method, base, {names[at] for at in np.flatnonzero(counts[row] != counts[0])})
     return Sums(
         tuple(method.name for method in scores), table, counts[0], prefers_smaller(metric, base.protocol)
     ), names
+
+
+def _refuse_differing(method: AlgorithmScores, base: AlgorithmScores, sequences: set[str]) -> None:
+    """Raise UsageError if there are sequences whose objects two methods do not share."""
+    if sequences:
+        raise UsageError(
+            f"{method.name} and {base.name} were not scored on the same objects of {name_list(sorted(sequences))}; "
+            "score both without them (--sequences A,B)"
+        )
 
 
 def pseudo_values_by_group(reports: Mapping[str, Report], metric: str) -> Sums:

@@ -222,7 +222,7 @@ def test_other_protocols_and_sequences_are_not_compared(capsys: pytest.CaptureFi
     item = {"protocol": "davis2017", "result": [{"dev": {"J-Mean": 0.5}}], "objects": rows}
     for name, change, sentence in (
         ("protocol", {"protocol": "mine"}, "was scored as mine"),
-        ("sequences", {"objects": [{**rows[0], "sequence": "cat"}]}, "not scored on the same sequences"),
+        ("sequences", {"objects": [{**rows[0], "sequence": "cat"}]}, "not scored on the same objects of cat, dog;"),
         ("mean", {"result": [{"dev": {"J-Mean": 0.6}}]}, "is not a mean over objects"),
         ("metric", {"result": [{"dev": {"F-Mean": 0.6}}]}, "has no metric J-Mean"),
     ):

@@ -546,8 +546,8 @@ def test_a_metric_is_summed_over_the_objects_of_each_sequence() -> None:
         (DOGS_AND_CATS, 0.5 + 2e-9, "is not a mean over objects"),
         (DOGS_AND_CATS, None, "^J-Decay of B has no value, so it is not compared$"),
         ({**DOGS_AND_CATS, "dog": [None], "cat": [None]}, 0.0, "is not a mean over objects"),
-        ({**DOGS_AND_CATS, "dog": [0.5]}, 0.5, "not scored on the same objects"),
-        ({**DOGS_AND_CATS, "fox": [0.5]}, 0.5, "not scored on the same sequences"),
+        ({**DOGS_AND_CATS, "dog": [0.5]}, 0.5, "not scored on the same objects of dog;"),
+        ({**DOGS_AND_CATS, "fox": [0.5]}, 0.5, "not scored on the same objects of fox;"),
     ],
 )
 def test_scores_of_other_objects_or_kinds_are_not_compared(
