@@ -1,12 +1,5 @@
 /* COCO's run lengths as text -> the validity and areas of masks. */
-#include "runs.h"
-
-/* Instructions that not every x86-64 processor has, as in png.c. */
-#if defined(__SSE2__) && defined(__x86_64__) && (defined(__clang__) || __GNUC__ > 4) && !defined(SJ_PLAIN)
-#define HAS_MORE
-#include <cpuid.h>
-#include <immintrin.h>
-#endif
+#include "numbers.h"
 
 #define HIGHEST_CODE 63
 
@@ -21,51 +14,12 @@ typedef struct {
 } tally;
 
 #ifdef HAS_MORE
-/* Characters and numbers that are read at once, and the limit of the runs of 16 bits that they change. */
-#define WIDE 8
+/* The limit of the runs of 16 bits that short numbers change, and the number of chunks whose sums fit 32 bits. */
 #define MOST_RUN (1 << 14)
-/* The characters that are examined at once, and the number of such chunks whose sums fit 32 bits. */
-#define CHUNK 64
 #define MOST_CHUNKS 1024
 
-/* The numbers of one or two characters among eight characters, by flags of those that continue a number: the places of
- * their characters, the bits of their signs, flags of those that are there, and the places of the last two, repeated. */
-static struct {
-    uint8_t places[2 * WIDE], signs[2 * WIDE], flags[2 * WIDE], ends[2 * WIDE];
-} splits[1 << WIDE];
-/* How many numbers they are, and their characters. */
-static uint8_t counts[1 << WIDE], lengths[1 << WIDE];
 /* The factors of the object's runs among eight, whose first is the background's or the object's. */
 static const int16_t kinds[2][WIDE] = {{0, 1, 0, 1, 0, 1, 0, 1}, {1, 0, 1, 0, 1, 0, 1, 0}};
-static int has_shuffles;
-
-__attribute__((constructor)) static void prepare_splits(void)
-{
-    for (int more = 0; more < 1 << WIDE; more++) {
-        int at = 0, count = 0, two;
-        memset(splits[more].places, 0x80, 2 * WIDE);
-        for (; at < WIDE; at += 1 + two, count++) {
-            two = more >> at & 1;
-            if (two && (at + 1 == WIDE || more >> (at + 1) & 1))
-                break;
-            splits[more].places[2 * count] = (uint8_t)at;
-            if (two)
-                splits[more].places[2 * count + 1] = (uint8_t)(at + 1);
-            splits[more].signs[2 * count + two] = two ? 0x2 : 0x10;
-            splits[more].flags[2 * count] = splits[more].flags[2 * count + 1] = 0xff;
-        }
-        counts[more] = (uint8_t)count, lengths[more] = (uint8_t)at;
-        for (int i = 0; i < 2 * WIDE && count > 1; i++)
-            splits[more].ends[i] = (uint8_t)(2 * count - 4 + i % 4);
-    }
-    unsigned a, b, c = 0, d;
-    has_shuffles = __get_cpuid(1, &a, &b, &c, &d) && c >> 9 & 1;
-}
-
-__attribute__((target("ssse3"))) static inline __m128i load(const void *bytes)
-{
-    return _mm_loadu_si128((const __m128i *)bytes);
-}
 
 /* Add the lanes of 32 bits. */
 __attribute__((target("ssse3"))) static inline uint64_t join(__m128i lanes)
@@ -75,55 +29,31 @@ __attribute__((target("ssse3"))) static inline uint64_t join(__m128i lanes)
     return (uint64_t)parts[0] + parts[1] + parts[2] + parts[3];
 }
 
-/* Return flags of the characters that continue a number, of the first so many, a multiple of 16. */
-__attribute__((target("ssse3"))) static inline uint64_t find_more(const uint8_t *at, int64_t count)
-{
-    uint64_t more = 0;
-    for (int64_t i = 0; i < count; i += 16) {
-        __m128i codes = _mm_sub_epi8(load(at + i), _mm_set1_epi8(SJ_FIRST_CHARACTER));
-        more |= (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_slli_epi16(codes, 2)) << i;
-    }
-    return more;
-}
-
 /* Read short numbers while runs are small, the object's first; return whether the object's is the next again. */
 __attribute__((target("ssse3"))) static int take_short(reader *from, tally *runs)
 {
-    const __m128i bits = _mm_set1_epi8(0x1f), weights = _mm_set1_epi16(1 | 32 << 8);
     __m128i last = _mm_set1_epi32((int)(runs->object | runs->background << 16)), signs = last;
     __m128i all = _mm_setzero_si128(), covered = all;
     const uint8_t *at = from->at;
-    int is_even = 1, is_short = 1;
-    for (int left = MOST_CHUNKS; left && is_short && from->end - at >= 16; left--) {
+    int is_even = 1, taken = 1;
+    for (int left = MOST_CHUNKS; left && taken && from->end - at >= 16; left--) {
         int size = from->end - at >= CHUNK ? CHUNK : (int)(from->end - at) & ~15, place = 0;
         uint64_t all_more = find_more(at, size);
-        while (place + WIDE <= size) {
-            int more = (int)(all_more >> place) & 0xff, count = counts[more], taken = WIDE - (more >> 7);
-            if (more & more >> 1) { /* a number of more characters */
-                taken = lengths[more];
-                if (count < 2) {
-                    is_short = 0;
-                    break;
-                }
-            }
-            __m128i codes = _mm_loadl_epi64((const __m128i *)(at + place));
-            codes = _mm_sub_epi8(codes, _mm_set1_epi8(SJ_FIRST_CHARACTER));
-            codes = _mm_shuffle_epi8(codes, load(splits[more].places));
-            __m128i sign = load(splits[more].signs), steps = _mm_maddubs_epi16(_mm_and_si128(codes, bits), weights);
-            steps = _mm_sub_epi16(_mm_xor_si128(steps, sign), sign);
-            steps = _mm_add_epi16(steps, _mm_slli_si128(steps, 4));
-            steps = _mm_add_epi16(_mm_add_epi16(steps, _mm_slli_si128(steps, 8)), last);
+        while (taken && place + WIDE <= size) {
+            int more = (int)(all_more >> place) & 0xff;
+            taken = length_of_short(more);
+            if (!taken) /* a number of more characters */
+                break;
+            __m128i steps = read_short(at + place, more, last);
             signs = _mm_or_si128(signs, steps);
-            last = _mm_shuffle_epi8(steps, load(splits[more].ends));
-            steps = _mm_and_si128(steps, load(splits[more].flags));
+            last = _mm_shuffle_epi8(steps, load(sj_short.splits[more].ends));
+            steps = _mm_and_si128(steps, load(sj_short.splits[more].flags));
             all = _mm_add_epi32(all, _mm_madd_epi16(steps, _mm_set1_epi16(1)));
             covered = _mm_add_epi32(covered, _mm_madd_epi16(steps, load(kinds[is_even])));
-            is_even ^= count & 1;
+            is_even ^= sj_short.counts[more] & 1;
             place += taken;
-            if (_mm_movemask_epi8(_mm_or_si128(last, _mm_add_epi16(last, _mm_set1_epi16(MOST_RUN)))) & 0xaaaa) {
-                is_short = 0;
-                break;
-            }
+            if (is_beyond(last, MOST_RUN))
+                taken = 0;
         }
         at += place;
     }
@@ -171,8 +101,8 @@ int8_t sj_check_mask(const uint8_t *text, int64_t length, int64_t pixels, int64_
     int64_t some = length;
     while (from.at != from.end) {
 #ifdef HAS_MORE
-        some = has_shuffles ? SOME_RUNS : length;
-        if (has_shuffles && is_object && !((runs.object | runs.background) & -(int64_t)MOST_RUN))
+        some = sj_short.has_shuffles ? SOME_RUNS : length;
+        if (sj_short.has_shuffles && is_object && !((runs.object | runs.background) & -(int64_t)MOST_RUN))
             is_object = take_short(&from, &runs);
 #endif
         for (int64_t i = 0; i < some && from.at != from.end; i++) {

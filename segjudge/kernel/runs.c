@@ -1,5 +1,5 @@
 /* COCO's run lengths as text -> pixels, boxes, and overlaps of pairs and in groups. */
-#include "runs.h"
+#include "borders.h"
 
 #include <stdlib.h>
 
@@ -11,23 +11,19 @@
 /* Write a label to the pixels of a valid mask; return whether all of them were unlabelled. */
 static int paint_mask(const uint8_t *text, int64_t length, uint8_t label, uint8_t *out)
 {
-    reader from = {text, text + length};
-    int64_t at = 0, background = 0, object = 0, value;
-    if (!take_value(&from, &at))
+    int64_t borders[SJ_BORDER_SPACE], count;
+    sj_runs runs;
+    if (!sj_open_runs(&runs, text, length))
         return 0;
-    while (from.at != from.end && take_value(&from, &value)) {
+    while ((count = sj_take_borders(&runs, borders)) > 0) {
         uint8_t other = 0;
-        object += value;
-        for (int64_t i = at; i < at + object; i++)
-            other |= out[i], out[i] = label;
+        for (int64_t each = 0; each < count; each += 2)
+            for (int64_t i = borders[each]; i < borders[each + 1]; i++)
+                other |= out[i], out[i] = label;
         if (other)
             return 0;
-        at += object;
-        if (from.at == from.end || !take_value(&from, &value))
-            break;
-        at += background += value;
     }
-    return 1;
+    return count == 0;
 }
 
 /* Write each mask's label (above 0) to its pixels of an empty map; masks must be disjoint. */
@@ -51,50 +47,53 @@ SJ_EXPORT int sj_paint_runs(
     return SJ_FINE;
 }
 
-/* Set the bits from one pixel to before another; return those that were set. */
-static inline uint64_t set_bits(uint64_t *bits, int64_t from, int64_t to)
+/* The rows of a mask's pixels in an image of a height, and its column, as its first pixel, at which a run was looked at. */
+typedef struct {
+    int64_t height, column, top, bottom;
+} extent;
+
+/* Extend the rows by a run of pixels. */
+static inline void add_rows(extent *of, int64_t from, int64_t to)
 {
-    int64_t word = from >> 6, last = (to - 1) >> 6;
-    uint64_t mask = ~(uint64_t)0 << (from & 63), end = ~(uint64_t)0 >> (63 - ((to - 1) & 63)), before = 0;
-    for (; word < last; word++, mask = ~(uint64_t)0)
-        before |= bits[word] & mask, bits[word] |= mask;
-    mask &= end;
-    before |= bits[word] & mask, bits[word] |= mask;
-    return before;
+    int64_t row = from - of->column, last;
+    if (row >= of->height) { /* most runs begin in the column in which another ends, or in the next */
+        of->column = row < 2 * of->height ? of->column + of->height : from - from % of->height;
+        row = from - of->column;
+    }
+    last = to - 1 - of->column;
+    of->top = row < of->top ? row : of->top;
+    if (last >= of->height) { /* from the bottom of one column to the top of the next */
+        of->top = 0, of->bottom = of->height - 1;
+        of->column += last < 2 * of->height ? of->height : last - last % of->height;
+    } else
+        of->bottom = last > of->bottom ? last : of->bottom;
 }
 
 /* Write the box (x, y, width, height) around a mask's pixels in an image of this height; return whether it is valid. */
 static int find_box(const uint8_t *text, int64_t length, int64_t height, int64_t pixels, int64_t *box)
 {
-    reader from = {text, text + length};
-    int64_t at = 0, background = 0, object = 0, value, column = 0, top = height, bottom = 0, left = -1, right = 0;
-    if (length && (!take_value(&from, &at) || at < 0 || at > pixels))
+    int64_t borders[SJ_BORDER_SPACE], count, left = -1, end = 0;
+    extent rows = {height, 0, height, 0};
+    sj_runs runs;
+    if (!sj_open_runs(&runs, text, length))
         return 0;
-    while (from.at != from.end) {
-        if (!take_value(&from, &value) || (object += value) < 0 || object > pixels - at)
+    while ((count = sj_take_borders(&runs, borders)) > 0) {
+        if (runs.at > pixels)
             return 0;
-        if (object) {
-            int64_t row = at - column, last;
-            if (row >= height) /* most runs begin in the column in which another ends, or in the next */
-                column = row < 2 * height ? column + height : at - at % height, row = at - column;
-            at += object;
-            left = left < 0 ? column : left, last = at - 1 - column;
-            top = row < top ? row : top;
-            if (last >= height) { /* from the bottom of one column to the top of the next */
-                top = 0, bottom = height - 1;
-                column += last < 2 * height ? height : last - last % height;
-            } else
-                bottom = last > bottom ? last : bottom;
-            right = column;
+        int is_whole = rows.top == 0 && rows.bottom == height - 1;
+        for (int64_t i = is_whole ? count - 2 : 0; i >= 0 && i < count; i += is_whole ? -2 : 2) {
+            if (borders[i] == borders[i + 1])
+                continue;
+            left = left < 0 ? borders[i] : left, end = borders[i + 1];
+            if (is_whole)
+                break;
+            add_rows(&rows, borders[i], end);
         }
-        if (from.at == from.end)
-            break;
-        if (!take_value(&from, &value) || (background += value) < 0 || background > pixels - at)
-            return 0;
-        at += background;
     }
-    box[0] = left < 0 ? 0 : left / height, box[1] = left < 0 ? 0 : top;
-    box[2] = left < 0 ? 0 : right / height - box[0] + 1, box[3] = left < 0 ? 0 : bottom - top + 1;
+    if (count < 0 || runs.at > pixels)
+        return 0;
+    box[0] = left < 0 ? 0 : left / height, box[1] = left < 0 ? 0 : rows.top;
+    box[2] = left < 0 ? 0 : (end - 1) / height - box[0] + 1, box[3] = left < 0 ? 0 : rows.bottom - rows.top + 1;
     return 1;
 }
 
@@ -117,23 +116,21 @@ SJ_EXPORT int sj_mask_boxes(
 /* Set the bits of a mask's pixels; return SJ_FULL if one was set, SJ_BAD_DATA for an invalid mask. */
 static int add_mask(const uint8_t *text, int64_t length, uint64_t *bits, int64_t pixels)
 {
-    reader from = {text, text + length};
-    int64_t at = 0, background = 0, object = 0, value;
-    if (length && (!take_value(&from, &at) || at < 0 || at > pixels))
+    int64_t borders[SJ_BORDER_SPACE], count;
+    sj_words to = {bits, 0, 0, 0};
+    sj_runs runs;
+    if (!sj_open_runs(&runs, text, length))
         return SJ_BAD_DATA;
-    while (from.at != from.end) {
-        if (!take_value(&from, &value) || (object += value) < 0 || object > pixels - at)
+    while ((count = sj_take_borders(&runs, borders)) > 0) {
+        if (runs.at > pixels)
             return SJ_BAD_DATA;
-        if (object && set_bits(bits, at, at + object))
+        sj_add_parts(&to, borders, count);
+        if (to.before)
             return SJ_FULL;
-        at += object;
-        if (from.at == from.end)
-            break;
-        if (!take_value(&from, &value) || (background += value) < 0 || background > pixels - at)
-            return SJ_BAD_DATA;
-        at += background;
     }
-    return SJ_FINE;
+    if (to.word)
+        sj_add_word(&to);
+    return count < 0 || runs.at > pixels ? SJ_BAD_DATA : to.before ? SJ_FULL : SJ_FINE;
 }
 
 /* Find the first group of masks of which two share a pixel, and write its number, or the number of groups.
@@ -175,33 +172,24 @@ typedef struct {
     int64_t count;
 } cover;
 
-/* List the parts of a mask that begin before `limit`. */
+/* List the parts of a mask, at least those that begin before `limit`. */
 static int take_cover(cover *out, int64_t *space, const uint8_t *text, int64_t length, int64_t limit)
 {
-    reader from = {text, text + length};
-    int64_t at = 0, background = 0, object = 0, value;
+    int64_t borders[SJ_BORDER_SPACE], count = 0;
+    sj_runs runs;
     out->parts = space, out->count = 0;
-    if (length && (!take_value(&from, &at) || at < 0))
+    if (!sj_open_runs(&runs, text, length))
         return 0;
-    while (from.at != from.end && at < limit) {
-        if (!take_value(&from, &value) || (object += value) < 0)
+    while (runs.at < limit && (count = sj_take_borders(&runs, borders)) > 0) {
+        if (runs.at > SJ_MOST_PIXELS)
             return 0;
-        if (object) {
-            *space++ = at, *space++ = at + object;
-            out->count++;
-            at += object;
+        for (int64_t i = 0; i < count; i += 2) { /* without branches, which would be unpredictable */
+            space[0] = borders[i], space[1] = borders[i + 1];
+            space += borders[i] < borders[i + 1] ? 2 : 0;
         }
-        if (at > SJ_MOST_PIXELS)
-            return 0;
-        if (from.at == from.end)
-            break;
-        if (!take_value(&from, &value) || (background += value) < 0)
-            return 0;
-        at += background;
-        if (at > SJ_MOST_PIXELS)
-            return 0;
     }
-    return 1;
+    out->count = (space - out->parts) / 2;
+    return count >= 0;
 }
 
 /* Return the first part that ends after a pixel. */
@@ -284,6 +272,41 @@ static int look_at(pairs *group, const masks *sent, const masks *real, int64_t *
     return 1;
 }
 
+/* Set the bits of a mask's pixels before a limit, of which all others are 0; return whether what was read is valid. */
+static int take_bits(uint64_t *bits, const uint8_t *text, int64_t length, int64_t limit)
+{
+    int64_t borders[SJ_BORDER_SPACE], count = 0;
+    sj_words to = {bits, 0, 0, 0};
+    sj_runs runs;
+    memset(bits, 0, (size_t)(limit / 64 + 1) * sizeof *bits);
+    if (!sj_open_runs(&runs, text, length))
+        return 0;
+    while (runs.at < limit && (count = sj_take_borders(&runs, borders)) > 0) {
+        while (count && borders[count - 2] >= limit)
+            count -= 2;
+        if (count && borders[count - 1] > limit)
+            borders[count - 1] = limit;
+        sj_add_parts(&to, borders, count);
+    }
+    if (to.word)
+        sj_add_word(&to);
+    return count >= 0;
+}
+
+/* Return the number of bits of a mask that are set. */
+static int64_t count_bits(const uint64_t *bits, const cover *a)
+{
+    int64_t total = 0;
+    for (int64_t i = 0; i < a->count; i++) {
+        int64_t from = a->parts[2 * i], last = a->parts[2 * i + 1] - 1, word = from >> 6, end = last >> 6;
+        uint64_t mask = ~(uint64_t)0 << (from & 63);
+        for (; word < end; word++, mask = ~(uint64_t)0)
+            total += sj_ones(bits[word] & mask);
+        total += sj_ones(bits[word] & mask & ~(uint64_t)0 >> (63 - (last & 63)));
+    }
+    return total;
+}
+
 static int64_t end_of(const cover *a)
 {
     return a->count ? a->parts[2 * a->count - 1] : 0;
@@ -320,10 +343,17 @@ static int compare_group(
         }
         if (among && number >= group->lowest && number <= group->highest)
             mine = covers[number - group->lowest];
-        if (!mine.parts && !take_cover(&mine, sent_space, text_of(sent, number), length_of(sent, number), limit))
+        const uint8_t *text = text_of(sent, number);
+        int64_t length = length_of(sent, number);
+        /* Of a mask with many parts, the words take less space than these, and less time. */
+        uint64_t *bits = !mine.parts && limit && limit / 64 < length ? (uint64_t *)sent_space : NULL;
+        if (bits ? !take_bits(bits, text, length, limit)
+                 : !mine.parts && !take_cover(&mine, sent_space, text, length, limit))
             return 0;
-        for (int64_t j = i; j < next; j++)
-            shared[j] = shared_by(&mine, &covers[group->real[j] - group->lowest]);
+        for (int64_t j = i; j < next; j++) {
+            const cover *its = &covers[group->real[j] - group->lowest];
+            shared[j] = bits ? count_bits(bits, its) : shared_by(&mine, its);
+        }
     }
     return 1;
 }
