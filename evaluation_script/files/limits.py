@@ -307,17 +307,26 @@ def _may_hold_long_number(data: bytes, digits: int) -> bool:
     """Return False if no whole number has more characters than `digits`, so that none needs a look of its own."""
     if len(data) < _FEW_BYTES:
         return True
-    figures, sought, end = data.translate(_FIGURES), b"0" * digits, 0
-    for _ in range(_MOST_FRACTIONS):
-        start = figures.find(sought, end)
-        if start < 0:
+    sought, begin, fractions = b"0" * digits, 0, 0
+    while begin < len(data):
+        figures, end = data[begin : begin + CHUNK_BYTES].translate(_FIGURES), 0
+        is_last = begin + len(figures) == len(data)
+        while end >= 0:
+            start = figures.find(sought, end)
+            if start < 0:  # a longer one may begin at the end of the chunk
+                begin += max(end, len(figures) - digits + 1)
+                break
+            fractions += 1
+            if data[max(begin + start - 1, 0) : begin + start] != b"." or fractions > _MOST_FRACTIONS:
+                return True
+            end = figures.find(b" ", start)
+        if is_last:
             return False
-        if data[max(start - 1, 0) : start] != b".":
-            return True
-        end = figures.find(b" ", start)
-        if end < 0:
-            return False
-    return True
+        if end < 0:  # the fraction goes on
+            if start <= 1:
+                return True
+            begin += start - 1
+    return False
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import random
+import re
 import struct
 import tarfile
 import zipfile
@@ -657,6 +659,19 @@ def test_memory_is_estimated_by_punctuation_and_letters(text: Any, estimate: int
         check_memory(text, estimate - 1, "Less")
     output = "holds too many lists and numbers. Write compressed run lengths. Less."
     assert str(caught.value.as_problem("x")) == f"x: {output}"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_long_numbers_are_noticed_wherever_chunks_end(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = random.Random(seed)
+    monkeypatch.setattr(archive_limits, "CHUNK_BYTES", 50)
+    for _ in range(100):
+        words = [draw.choice(["-", "0.", "x"]) + "7" * draw.choice([1, 5, 11]) for _ in range(200)]
+        words += ["0." + "7" * draw.choice([12, 13, 30])] * draw.randrange(4) + ["7" * 12] * draw.randrange(2)
+        draw.shuffle(words)
+        text = ",".join(words)
+        has_long = bool(re.search(r"(?<![.7])7{12}", text))
+        assert archive_limits._may_hold_long_number(text.encode(), 12) == has_long
 
 
 @pytest.mark.parametrize(
