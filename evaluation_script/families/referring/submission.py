@@ -141,7 +141,7 @@ class ReferringSubmission(UnitSubmission):
             limit = max(1, len(chosen) // _ONE_OF)
             for number in chosen:
                 answer, target = self._numbers[names[number]], self._load_target(number)
-                if self._measure_iou(target, answer) >= _FITTING:
+                if self._measure_iou(target, answer, least=_FITTING) >= _FITTING:
                     text = rewrite(self._masks[answer], tuple(self.truth.units[number].facts["size"]))
                     against += self._measure_iou(target, answer, text) < _FITTING / 2
                 if against > limit:
@@ -160,7 +160,8 @@ class ReferringSubmission(UnitSubmission):
             names, balance, answers = self.truth.item_names, 0, self._numbers
             for number in self._choose_some():
                 target, beside = self._load_target(number), names[(number + step) % len(names)]
-                fit, moved = (self._measure_iou(target, answers[name]) for name in (names[number], beside))
+                pair = answers[names[number]], answers[beside]
+                fit, moved = (self._measure_iou(target, answer, least=_FITTING / 2) for answer in pair)
                 balance += (fit < _FITTING / 2 and moved >= _FITTING) - (moved < _FITTING / 2 and fit >= _FITTING)
             self._contradicted[step] = balance < _FEWEST_MOVED
         return self._contradicted[step]

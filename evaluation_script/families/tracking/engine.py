@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Tuple
 
 import numpy as np
 
-from ...files import Problems, inflect, name_list, quantity
+from ...files import inflect, name_list, quantity
 from ...masks.stack import Array
 from ...values.arithmetic import mean, power
 from ..base.exchanged_masks import Frames, MaskSamples, MaskSources, judge_masks
@@ -17,7 +17,7 @@ from ..base.readings import Reading, read_rewritten_frames
 from ..base.suspicions import ScoreRange, judge_exchanged_classes, judge_matches, judge_one_class
 from ..base.units import Rows, Shapes, TruthFrame, UnitAccumulator, UnitComparison, UnitCounts, unit_engine
 from .counting import ALPHAS, CLEAR_FIELDS, HOTA_FIELDS, TRACK_THRESHOLDS, average_precisions, count, measure_hota
-from .files import CATEGORY, IGNORED, MASK, TracksSubmission, read_truth
+from .files import CATEGORY, IGNORED, MASK, TracksSubmission, choose_compared, read_truth
 from .protocols import BURST, CLEAR, COMMON, HOTA, TracksProtocol
 
 #: The dataset's facts about all sequences, and the types in a row.
@@ -217,9 +217,8 @@ def _suspect(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
     return suspicions
 
 
-#: The positions of the frames whose masks are compared with other sequences, and the share of objects that match from
-#: which a sequence is not.
-_COMPARED, _MOST_MATCHED = (1, 8, 32), 0.5
+#: The share of objects that match from which a sequence is not compared with others.
+_MOST_MATCHED = 0.5
 
 
 def _open_samples(submission: TracksSubmission) -> MaskSamples:
@@ -228,18 +227,18 @@ def _open_samples(submission: TracksSubmission) -> MaskSamples:
 
     def choose(frames: List[TruthFrame], rows: List[Rows]) -> Frames:
         return [
-            (frames[number].size, [row[MASK] for row in rows[number] if row[CATEGORY] != IGNORED])
-            for number in _COMPARED
-            if number < len(frames) and all(frames[number].size)
+            (frame.size, [row[MASK] for row in frame_rows if row[CATEGORY] != IGNORED])
+            for frame, frame_rows in zip(choose_compared(frames), rows)
+            if all(frame.size)
         ]
 
     def open_truth(number: int) -> Frames:
         frames = submission.size_frames(units[number].name, units[number].load())
-        return choose(frames, [frame.rows for frame in frames])
+        return choose(frames, [frame.rows for frame in choose_compared(frames)])
 
     def open_prediction(number: int) -> Frames:
         frames = submission.size_frames(units[number].name, units[number].load())
-        return choose(frames, submission.masks(units[number].name, frames, Problems())[0])
+        return choose(frames, submission.read_few(units[number].name, frames))
 
     def judge_fit(counts: UnitCounts) -> bool:
         matched, missed, *_ = counts.tables["clear"].sum(axis=0)

@@ -11,7 +11,7 @@ import json
 import os
 import re
 from dataclasses import replace
-from typing import AbstractSet, Any, Callable, Dict, List, Match, Optional, Set, Tuple
+from typing import AbstractSet, Any, Callable, Dict, List, Match, Optional, Set, Tuple, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from ...masks.backend import backend
 from ...masks.stack import Array, Size
 from ..base.units import Rows, TruthFrame, Unit, UnitSubmission, UnitTruth, guard_reading, no_pixels
 from .protocols import BURST_LAYOUT, DISTRACTORS, MERGED, MOTS_LAYOUT, TracksProtocol
+
+_Each = TypeVar("_Each")
 
 #: Columns of a mask: the number of its track, its category, its run lengths, its score.
 TRACK_ID, CATEGORY, MASK, SCORE = range(4)
@@ -217,6 +219,8 @@ class TracksSubmission(UnitSubmission):
             (name, number) for name, number in self.protocol.classes or facts["classes"]
         ]
         self._merged = dict(facts.get("merged", []))
+        #: The masks of the last sequence that may be compared with other ones.
+        self._compared: Dict[str, List[Rows]] = {}
         self._sequences = self._read_documents() if self.protocol.burst else self._find_texts()
 
     def names(self) -> AbstractSet[str]:
@@ -259,7 +263,13 @@ class TracksSubmission(UnitSubmission):
         except Flaw as flaw:
             problems.add(flaw.as_problem(subject))
             return [[] for _ in frames], np.zeros(0, np.int64)
+        self._compared.clear()
+        self._compared[name] = choose_compared(rows)
         return rows, area
+
+    def read_few(self, name: str, frames: List[TruthFrame]) -> List[Rows]:
+        """Return the masks of the frames that `choose_compared` chooses."""
+        return self._compared.get(name) or choose_compared(self.masks(name, frames, Problems())[0])
 
     def rewrite_masks(self, frames: List[TruthFrame], rows: List[Rows]) -> List[Rows]:
         """Return the masks as this reading of the submission takes them."""
@@ -339,6 +349,15 @@ class TracksSubmission(UnitSubmission):
                 raise Flaw(f"track {key} has no category in track_category_ids", f"Write {_EXAMPLE}")
             rows.append([int(key), self._merged.get(category, category), counts, float(score)])
         return keep_best_rows(rows)
+
+
+#: The positions of the frames whose masks are compared with other sequences.
+_COMPARED = (1, 8, 32)
+
+
+def choose_compared(of_frames: List[_Each]) -> List[_Each]:
+    """Return what belongs to the frames that are compared with other sequences."""
+    return [of_frames[number] for number in _COMPARED if number < len(of_frames)]
 
 
 def keep_best_rows(rows: Rows) -> Rows:
