@@ -536,6 +536,15 @@ def videos(generator: random.Random, kernel: Kernel) -> None:
         np.zeros((len(texts), 4), np.int64).ctypes.data,
     )  # fmt: skip
     numbers, image = np.array([generator.choice([1, 9, 9, 0]) for _ in texts], np.uint8), np.zeros(99, np.uint8)
+    ends = ctypes.c_int64(0), ctypes.c_int64(0)
+    words = np.array([generator.getrandbits(64), generator.getrandbits(64)], np.uint64)
+    kernel.library.sj_cover(
+        text.ctypes.data, len(text), bounds.ctypes.data, len(texts), generator.choice([99, 99, 64, 0, -1]),
+        words.ctypes.data,
+    )  # fmt: skip
+    kernel.library.sj_write_bits(
+        words.ctypes.data, generator.choice([99, 128, 0]), out.ctypes.data, len(out), *map(ctypes.byref, ends)
+    )
     kernel.library.sj_paint_runs(
         text.ctypes.data,
         len(text),

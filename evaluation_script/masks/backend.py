@@ -244,6 +244,19 @@ class NumpyBackend:
         edges = rle.edges_of(texts)
         return [rle.draw_masks(edges, listed, pixels) for listed in places]
 
+    def cover_places(self, texts: List[str], places: Array, pixels: int) -> Array:
+        """Return whether any of the masks of an image covers each place, without faulty ones."""
+        covered = np.zeros(places.shape, bool)
+        faults = rle.check_in_batches(texts, np.full(len(texts), pixels)).fault.tolist()
+        for text, fault in zip(texts, faults):
+            if not fault:
+                covered |= rle.draw_masks(rle.edges_of([text]), places.reshape(-1), pixels).reshape(places.shape)
+        return covered
+
+    def unite_masks(self, texts: List[str], pixels: int) -> Tuple[str, int]:
+        """Return the mask of all pixels of checked, non-empty masks of an image, and their number."""
+        return rle.unite(texts, pixels)
+
     def rearrange_mask(self, text: str, size: Size, change: Callable[[Array], Array]) -> str:
         """Return the mask whose pixels (height, width) are changed."""
         return rle.rearrange(text, size, change)
@@ -488,20 +501,40 @@ class CompiledBackend(NumpyBackend):
         fits = all(len(text) <= limit and text.isascii() for text in texts)
         return self.kernel.paint(texts, labels, pixels) if fits else None
 
+    def _cover(self, texts: List[str], pixels: int) -> Optional[Array]:
+        """Return the pixels that masks cover, eight in a byte; None if one is faulty."""
+        limit = rle.length_limit(pixels)
+        fits = all(len(text) <= limit and text.isascii() for text in texts)
+        words = self.kernel.cover(texts, pixels) if fits else None
+        return None if words is None else words.view(np.uint8)
+
     def draw_masks(self, texts: List[str], places: List[Array], pixels: int) -> List[Array]:
         # Short texts take less time than an image of pixels.
         if sum(map(len, texts)) * _PIXELS_PER_CHARACTER > len(texts) * pixels:
-            images = (self.kernel.paint([text], _ANY_LABEL, pixels) for text in texts)
-            rows = [None if image is None else [image[listed] > 0 for listed in places] for image in images]
+            covers = (self._cover([text], pixels) for text in texts)
+            rows = [None if cover is None else [_look(cover, listed) for listed in places] for cover in covers]
             if None not in rows:
                 return [np.stack(column) for column in zip(*rows)]
         return super().draw_masks(texts, places, pixels)
 
+    def cover_places(self, texts: List[str], places: Array, pixels: int) -> Array:
+        cover = self._cover(texts, pixels)
+        return super().cover_places(texts, places, pixels) if cover is None else _look(cover, places)
+
+    def unite_masks(self, texts: List[str], pixels: int) -> Tuple[str, int]:
+        words = self.kernel.cover(texts, pixels)
+        united = None if words is None else self.kernel.write_bits(words, pixels)
+        return united or super().unite_masks(texts, pixels)
+
     def rearrange_mask(self, text: str, size: Size, change: Callable[[Array], Array]) -> str:
-        pixels = self.paint_masks([text], _ANY_LABEL, size[0] * size[1])
-        if pixels is None:
+        height, width = size
+        cover = self._cover([text], height * width)
+        if cover is None:
             return super().rearrange_mask(text, size, change)
-        return self.encode_mask(np.ascontiguousarray(change(pixels.reshape(size[::-1]).T)))[0]
+        flags = np.unpackbits(cover, count=height * width, bitorder="little")
+        octets = np.packbits(change(flags.reshape(width, height).T).T.reshape(-1), bitorder="little")
+        cover[: len(octets)] = octets
+        return (self.kernel.write_bits(cover.view(np.uint64), height * width) or rle.rearrange(text, size, change))[0]
 
     def encode_mask(self, labels: Array) -> Tuple[str, int]:
         return self.kernel.encode(labels) or super().encode_mask(labels)
@@ -558,6 +591,12 @@ class CompiledBackend(NumpyBackend):
 
     def compare_points(self, pairs: Pairs, predicted: Array, truth: TrueSets) -> Optional[Array]:
         return self.kernel.similarities(pairs, predicted, truth)
+
+
+def _look(cover: Array, places: Array) -> Array:
+    """Return whether the bits at some places are set."""
+    flags: Array = cover[places >> 3] >> (places & 7).astype(np.uint8) & 1 > 0
+    return flags
 
 
 def backend() -> NumpyBackend:

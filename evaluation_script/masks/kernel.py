@@ -224,6 +224,22 @@ class Kernel(VolumeKernel):
             room *= 8
         return (text[: length.value].tobytes().decode("ascii"), area.value) if status == FINE else None
 
+    def cover(self, texts: List[str], pixels: int) -> Optional[Array]:
+        """Return the pixels of one image that masks cover, as words of bits; None if a mask is faulty."""
+        masks, bits = pack_texts(texts), np.zeros(pixels // WORD + 1, np.uint64)
+        sides = (masks.text, len(masks.text), np.append(0, masks.stops), len(texts))
+        return bits if self.library.sj_cover(*sides, pixels, bits) == FINE else None
+
+    def write_bits(self, bits: Array, pixels: int) -> Optional[Tuple[str, int]]:
+        """Return the run lengths of the pixels of an image that are set in words of bits, and their number."""
+        room, length, area = _FIRST_TEXT + pixels, ctypes.c_int64(0), ctypes.c_int64(0)
+        status = FULL
+        while status == FULL and room <= 16 * pixels + _FIRST_TEXT:
+            text = np.empty(room, np.uint8)
+            status = self.library.sj_write_bits(bits, pixels, text, room, ctypes.byref(length), ctypes.byref(area))
+            room *= 8
+        return (text[: length.value].tobytes().decode("ascii"), area.value) if status == FINE else None
+
     def count_inside(self, labels: Array, spans: Spans) -> Optional[Tuple[Array, int]]:
         """Return the number of non-zero pixels of an image inside each mask, and of all of them."""
         pixels = labels if labels.dtype == np.uint8 else (labels != 0).view(np.uint8)

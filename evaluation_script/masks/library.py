@@ -22,7 +22,7 @@ from .run_lengths import Spans, pack_texts
 from .stack import Size, Stack
 
 #: The value that a library's `sj_abi` must return.
-_ABI = 42
+_ABI = 43
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library in this folder, beside a file with its checksum.
@@ -99,6 +99,8 @@ _SIGNATURES = {
     "sj_mask_boxes": "* i8 i8[] i8 i8[] i8[]",
     "sj_paint_runs": "* i8 i8[] i8 u1[] i8 u1[]",
     "sj_encode": "u1[] i8 i8 u1[] i8 * *",
+    "sj_write_bits": "u8[] i8 u1[] i8 * *",
+    "sj_cover": "* i8 i8[] i8 i8 u8[]",
     "sj_count_inside": "u1[] i8 i8 i8[] i8[] i8 i8 i8[] *",
     "sj_first_overlap": "* i8 i8[] i8 i8[] i8[] i8 i8[]",
     "sj_overlaps": "* i8 i8[] i8[] i8 * i8 i8[] i8[] i8 i8[] i8[] i8 i8[] i8 i8[]",
@@ -315,6 +317,10 @@ def _runs(kernel: Kernel) -> _Answers:
     # Two columns of three pixels: the foot of the first joins the head of the second.
     columns = np.array([[0, 9], [0, 0], [1, 0]])
     yield kernel.encode(columns), ["222", 2]
+    # Pixels 3 to 7 of 8, with two masks that overlap; a mask of another size.
+    covers = [kernel.cover(texts, 8) for texts in (["233", "341"], ["223"])]
+    yield covers, [[0x7C], None]
+    yield covers[0] is not None and kernel.write_bits(covers[0], 8), ["251", 5]
     spans = Spans(np.array([[1, 6], [4, 6], [0, 3], [4, 6]]), np.array([0, 1, 2, 4]))
     yield kernel.count_inside(columns, spans), [[2, 0, 1], 2]
     groups = np.array([0, 2, 4])

@@ -477,6 +477,22 @@ def turn_pixels(pixels: Array) -> Array:
     return pixels.T.reshape(pixels.shape)
 
 
+def unite(texts: List[str], pixels: int) -> Tuple[str, int]:
+    """Return the mask of all pixels of checked, non-empty masks of an image, and their number."""
+    flags = np.zeros(pixels, bool)
+    for text in texts:
+        background, covered, _ = decode([text])
+        runs = np.stack((background, covered), axis=1).reshape(-1)
+        flags |= np.repeat(np.arange(len(runs)) % 2 == 1, runs)
+    return encode_flags(flags), int(np.count_nonzero(flags))
+
+
+def encode_flags(flags: Array) -> str:
+    """Return pixels, column after column, as compressed run lengths."""
+    borders = np.flatnonzero(flags[1:] != flags[:-1]) + 1
+    return compress(np.diff(borders, prepend=[0, 0] if flags[0] else [0], append=len(flags)).tolist())
+
+
 def rearrange(text: str, size: Size, change: Callable[[Array], Array]) -> str:
     """Return the mask whose pixels (height, width) are changed."""
     runs = runs_of(text, size[0] * size[1])

@@ -1,8 +1,6 @@
 /* COCO's run lengths as text -> the validity and areas of masks. */
 #include "numbers.h"
 
-#define HIGHEST_CODE 63
-
 /* The faults of a text, which run_lengths.py describes. */
 enum { SOUND = 0, CHARACTERS = 1, BREAKS_OFF = 2, BELOW_ZERO = 3, WRONG_SUM = 4 };
 
@@ -86,13 +84,8 @@ int8_t sj_check_mask(const uint8_t *text, int64_t length, int64_t pixels, int64_
 {
     reader from = {text, text + length};
     int64_t first = 0;
-    uint8_t highest = 0;
     *area = 0;
-    for (int64_t i = 0; i < length; i++) {
-        uint8_t code = (uint8_t)(text[i] - SJ_FIRST_CHARACTER);
-        highest = code > highest ? code : highest;
-    }
-    if (highest > HIGHEST_CODE)
+    if (!sj_are_codes(text, length))
         return CHARACTERS;
     if (length && !take_value(&from, &first))
         return BREAKS_OFF;

@@ -87,6 +87,37 @@ static void take_columns(rows_of_flags *from, int64_t word)
     }
 }
 
+/* The runs of pixels being written: where the last one ends, whether the pixel before is set, and the set ones. */
+typedef struct {
+    sj_writer writer;
+    int64_t last, set;
+    uint64_t carry;
+} sequence;
+
+/* Write the runs that end before or in the next pixels, up to 64 from a place on; return whether they fit. */
+static inline int put_pixels(sequence *to, uint64_t bits, int64_t place, int64_t count)
+{
+    uint64_t changes = (bits ^ (bits << 1 | to->carry)) & (~(uint64_t)0 >> (COLUMNS - count));
+    to->carry = bits >> (count - 1) & 1;
+    to->set += sj_ones(bits);
+    for (; changes; changes &= changes - 1) {
+        int64_t end = place + __builtin_ctzll(changes);
+        if (!sj_put_run(&to->writer, end - to->last))
+            return 0;
+        to->last = end;
+    }
+    return 1;
+}
+
+/* Write the last run of an image, and the numbers of characters and pixels; return a status. */
+static int end_runs(sequence *to, int status, const uint8_t *text, int64_t pixels, int64_t *length, int64_t *area)
+{
+    if (status == SJ_FINE && to->last < pixels && !sj_put_run(&to->writer, pixels - to->last))
+        status = SJ_FULL;
+    *length = to->writer.at - text, *area = to->set;
+    return status;
+}
+
 /* Write the runs of an image's non-zero pixels, counted down its columns, as text, and their number of pixels.
  *
  * Return SJ_FULL if there is too little space. */
@@ -100,12 +131,10 @@ SJ_EXPORT int sj_encode(
     if (!flag_rows(&rows, pixels, height, width))
         return SJ_NO_MEMORY;
     int64_t tall = rows.tall;
-    sj_writer writer = {text, text + room, 0, {0, 0}};
-    int64_t last = 0, set = 0;
-    uint64_t carry = 0; /* whether the pixel before is set */
+    sequence to = {{text, text + room, 0, {0, 0}}, 0, 0, 0};
     int status = SJ_FINE;
     for (int64_t x = 0; x < width && status == SJ_FINE; x++) {
-        if (x % COLUMNS == 0 && !rows.used[x / COLUMNS] && !carry) {
+        if (x % COLUMNS == 0 && !rows.used[x / COLUMNS] && !to.carry) {
             x += COLUMNS - 1;
             continue;
         }
@@ -114,21 +143,27 @@ SJ_EXPORT int sj_encode(
         for (int64_t part = 0; part < tall && status == SJ_FINE; part++) {
             int64_t first = COLUMNS * part, count = height - first < COLUMNS ? height - first : COLUMNS;
             uint64_t bits = rows.columns[x % COLUMNS * tall + part];
-            uint64_t changes = (bits ^ (bits << 1 | carry)) & (~(uint64_t)0 >> (COLUMNS - count));
-            carry = bits >> (count - 1) & 1;
-            set += sj_ones(bits);
-            for (; changes && status == SJ_FINE; changes &= changes - 1) {
-                int64_t place = x * height + first + __builtin_ctzll(changes);
-                status = sj_put_run(&writer, place - last) ? SJ_FINE : SJ_FULL;
-                last = place;
-            }
+            status = put_pixels(&to, bits, x * height + first, count) ? SJ_FINE : SJ_FULL;
         }
     }
     free(rows.flags);
-    if (status == SJ_FINE && last < height * width && !sj_put_run(&writer, height * width - last))
-        status = SJ_FULL;
-    *length = writer.at - text, *area = set;
-    return status;
+    return end_runs(&to, status, text, height * width, length, area);
+}
+
+/* Write the runs of set bits, and their number; SJ_FULL if there is too little space. */
+SJ_EXPORT int sj_write_bits(
+    const uint64_t *bits, int64_t pixels, uint8_t *text, int64_t room, int64_t *length, int64_t *area)
+{
+    if (!bits || !text || !length || !area || pixels < 1 || pixels > SJ_MOST_PIXELS || room < 0)
+        return SJ_BAD_CALL;
+    sequence to = {{text, text + room, 0, {0, 0}}, 0, 0, 0};
+    int status = SJ_FINE;
+    for (int64_t first = 0; first < pixels && status == SJ_FINE; first += COLUMNS) {
+        int64_t count = pixels - first < COLUMNS ? pixels - first : COLUMNS;
+        uint64_t word = bits[first / COLUMNS] & ~(uint64_t)0 >> (COLUMNS - count);
+        status = put_pixels(&to, word, first, count) ? SJ_FINE : SJ_FULL;
+    }
+    return end_runs(&to, status, text, pixels, length, area);
 }
 
 /* The set pixels of an image before each word of its columns, and the words. */

@@ -113,8 +113,9 @@ SJ_EXPORT int sj_mask_boxes(
     return SJ_FINE;
 }
 
-/* Set the bits of a mask's pixels; return SJ_FULL if one was set, SJ_BAD_DATA for an invalid mask. */
-static int add_mask(const uint8_t *text, int64_t length, uint64_t *bits, int64_t pixels)
+/* Set the bits of a mask's pixels; return SJ_BAD_DATA for an invalid mask, and SJ_FULL if a bit was set, at once if
+ * `is_alone`. */
+static int add_mask(const uint8_t *text, int64_t length, uint64_t *bits, int64_t pixels, int is_alone)
 {
     int64_t borders[SJ_BORDER_SPACE], count;
     sj_words to = {bits, 0, 0, 0};
@@ -125,12 +126,27 @@ static int add_mask(const uint8_t *text, int64_t length, uint64_t *bits, int64_t
         if (runs.at > pixels)
             return SJ_BAD_DATA;
         sj_add_parts(&to, borders, count);
-        if (to.before)
+        if (to.before && is_alone)
             return SJ_FULL;
     }
     if (to.word)
         sj_add_word(&to);
-    return count < 0 || runs.at > pixels ? SJ_BAD_DATA : to.before ? SJ_FULL : SJ_FINE;
+    return count < 0 || runs.at > pixels || (!is_alone && runs.at < pixels) ? SJ_BAD_DATA : to.before ? SJ_FULL : SJ_FINE;
+}
+
+/* Set the bits of the pixels of masks of one image, which may overlap. */
+SJ_EXPORT int sj_cover(
+    const uint8_t *text, int64_t length, const int64_t *bounds, int64_t count, int64_t pixels, uint64_t *bits)
+{
+    if (!text || !bounds || !bits || pixels < 1 || pixels > SJ_MOST_PIXELS || !sj_are_bounds(bounds, count, length))
+        return SJ_BAD_CALL;
+    for (int64_t i = 0; i < count; i++) {
+        const uint8_t *mask = text + bounds[i];
+        int64_t size = bounds[i + 1] - bounds[i];
+        if (!sj_are_codes(mask, size) || add_mask(mask, size, bits, pixels, 0) == SJ_BAD_DATA)
+            return SJ_BAD_DATA;
+    }
+    return SJ_FINE;
 }
 
 /* Find the first group of masks of which two share a pixel, and write its number, or the number of groups.
@@ -158,7 +174,7 @@ SJ_EXPORT int sj_first_overlap(
             continue;
         memset(bits, 0, (size_t)(pixels[i] / 64 + 1) * sizeof *bits);
         for (int64_t all = pixels[i]; status == SJ_FINE && i < end; i++)
-            status = pixels[i] == all ? add_mask(text + bounds[i], bounds[i + 1] - bounds[i], bits, all) : SJ_BAD_CALL;
+            status = pixels[i] == all ? add_mask(text + bounds[i], bounds[i + 1] - bounds[i], bits, all, 1) : SJ_BAD_CALL;
         if (status != SJ_FINE)
             break;
     }

@@ -7,6 +7,20 @@
 /* The maximum characters of a number; six hold thirty bits. */
 #define LONGEST_VALUE 6
 
+/* The highest code of a character, which encodes six bits. */
+#define HIGHEST_CODE 63
+
+/* Return whether all characters encode numbers. */
+static inline int sj_are_codes(const uint8_t *text, int64_t length)
+{
+    uint8_t highest = 0;
+    for (int64_t i = 0; i < length; i++) {
+        uint8_t code = (uint8_t)(text[i] - SJ_FIRST_CHARACTER);
+        highest = code > highest ? code : highest;
+    }
+    return highest <= HIGHEST_CODE;
+}
+
 /* A text: start and end. */
 typedef struct {
     const uint8_t *at, *end;

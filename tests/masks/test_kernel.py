@@ -994,7 +994,7 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
             return (lambda *_: self._result) if name == self._name else getattr(LOADED, name)
 
     for name in (
-        "sj_pack_png", "sj_pack_labels", "sj_read_png", "sj_compare", "sj_check_runs", "sj_mask_boxes", "sj_paint_runs", "sj_encode", "sj_count_inside", "sj_first_overlap", "sj_overlaps", "sj_records", "sj_draw",
+        "sj_pack_png", "sj_pack_labels", "sj_read_png", "sj_compare", "sj_check_runs", "sj_mask_boxes", "sj_paint_runs", "sj_cover", "sj_encode", "sj_write_bits", "sj_count_inside", "sj_first_overlap", "sj_overlaps", "sj_records", "sj_draw",
         "sj_join_frames", "sj_order", "sj_similar_pairs", "sj_box_overlaps", "sj_match", "sj_curves", "sj_label_pairs", "sj_label_table", "sj_points", "sj_segments", "sj_boundaries", "sj_survey",
         "sj_boxes", "sj_surface", "sj_border", "sj_grow_volume", "sj_run_surface", "sj_run_border", "sj_label_runs", "sj_find_blocks", "sj_components", "sj_run_boxes", "sj_name_within", "sj_touch", "sj_share_runs", "sj_find_runs", "sj_draw_runs", "sj_squares", "sj_near_places", "sj_share", "sj_index_surface", "sj_similarities", "sj_small_runs", "sj_groups", "sj_grow",
     ):  # fmt: skip
@@ -1038,6 +1038,8 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_check_runs(None, 1, None, 1, None, None, None) == -1
     assert LOADED.sj_mask_boxes(None, 1, None, 1, None, None) == -1
     assert LOADED.sj_paint_runs(None, 1, None, 1, None, 1, None) == -1
+    assert LOADED.sj_cover(None, 1, None, 1, 1, None) == -1
+    assert LOADED.sj_write_bits(None, 1, None, 1, None, None) == -1
     assert LOADED.sj_encode(None, 1, 1, None, 0, None, None) == -1
     assert LOADED.sj_count_inside(None, 1, 1, None, None, 1, 1, None, None) == -1
     assert LOADED.sj_first_overlap(None, 1, None, 1, None, None, 1, None) == -1
@@ -1294,6 +1296,45 @@ def test_masks_with_speckle_are_painted_as_numpy_paints_them(seed: int, switch: 
             switch(lambda texts=others: backend().paint_masks(texts, np.arange(1, len(texts) + 1), pixels))
             == (None,) * 2
         )
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_masks_of_an_image_are_united_and_looked_at_as_by_numpy(seed: int, switch: Any) -> None:
+    lot = np.random.default_rng(seed)
+    size = int(lot.integers(1, 90)), int(lot.integers(1, 90))
+    pixels, texts, united = size[0] * size[1], [], np.zeros(size[0] * size[1], bool)
+    for _ in range(int(lot.integers(1, 4))):
+        flags = (lot.random(pixels) < lot.choice([0, 0.01, 0.3])) | (np.arange(pixels) < lot.integers(pixels))
+        texts.append(rle.encode_flags(flags))
+        united |= flags
+    places = lot.integers(0, pixels, (3, 20))
+    for covered in switch(lambda: backend().cover_places(texts, places, pixels)):
+        assert covered.tolist() == united[places].tolist()
+    assert switch(lambda: backend().unite_masks(texts, pixels)) == (
+        ((rle.encode_flags(united), int(united.sum())),) * 2
+    )
+    faulty = ["1", "2P", "\x7f", "é" * 3, "", rle.compress([pixels + 1])]
+    for covered in switch(lambda: backend().cover_places([*texts, *faulty], places, pixels)):
+        assert covered.tolist() == united[places].tolist()
+    for rows in switch(lambda: backend().draw_masks(texts, [places[0], places[1]], pixels)):
+        assert np.stack(rows).any(axis=1).tolist() == united[places[:2]].tolist()
+    for change in (np.fliplr, np.flipud, np.logical_not, lambda image: image.reshape(image.shape[::-1]).T):
+        expected = rle.encode_flags(np.asarray(change(united.reshape(size[::-1]).T) != 0).T.reshape(-1))
+        text = rle.encode_flags(united)
+        assert switch(lambda text=text, change=change: backend().rearrange_mask(text, size, change)) == (expected,) * 2
+
+
+def test_pixels_are_covered_and_written_within_bounds() -> None:
+    text, bits, out, number = np.frombuffer(b"233", np.uint8), np.zeros(2, np.uint64), np.zeros(99, np.uint8), HUGE
+    for bounds, pixels, status in (
+        ([0, 3], 8, 0), ([0, 3], 7, 1), ([0, 3], 9, 1), ([0, 2], 8, 1), ([0, 4], 8, -1), ([0, 3], 0, -1),
+        ([0, 3], HUGE, -1), ([1, 3], 8, -1),
+    ):  # fmt: skip
+        assert LOADED.sj_cover(text.ctypes.data, 3, np.array(bounds), 1, pixels, bits) == status
+    assert bits.tolist() == [0b11100, 0]
+    length, area = ctypes.c_int64(0), ctypes.c_int64(0)
+    for pixels, room, status in ((8, 99, 0), (8, 2, 2), (0, 99, -1), (number, 99, -1), (8, -1, -1)):
+        assert LOADED.sj_write_bits(bits, pixels, out, room, ctypes.byref(length), ctypes.byref(area)) == status, pixels
 
 
 def test_labels_and_bounds_of_painted_masks_make_sense() -> None:

@@ -128,30 +128,13 @@ def _draw(frames: Frames, names: Sequence[str] = ("",)) -> List[_Cells]:
     """Return the cells that any mask covers, of frames that are rearranged in each of these ways."""
     drawn: List[_Cells] = [[] for _ in names]
     for size, texts in frames:
-        covered = _paint([text for text in texts if text][:_MOST_MASKS], size)
-        for cells, name in zip(drawn, names):
-            cells.append((size, _sample(covered, size, name)))
+        some = [text for text in texts if text][:_MOST_MASKS]
+        rows, columns = (side * (2 * np.arange(_CELLS) + 1) // (2 * _CELLS) for side in size)
+        places = np.stack([_PLACES[name](rows[:, None], columns, *size) for name in names])
+        covered = backend().cover_places(some, places, size[0] * size[1])
+        for cells, flags in zip(drawn, covered):
+            cells.append((size, flags))
     return drawn
-
-
-def _paint(texts: List[str], size: Size) -> Optional[Array]:
-    """Return an image of the pixels that any mask covers, at most two images at a time; None without masks."""
-    labels, pixels, paint = np.ones(len(texts), np.uint8), size[0] * size[1], backend().paint_masks
-    covered = paint(texts, labels, pixels) if texts else None
-    if covered is not None:
-        return covered
-    for text in texts:  # some overlap
-        image = paint([text], labels[:1], pixels)
-        if image is not None:  # as a mask of another size
-            covered = image if covered is None else np.maximum(covered, image, out=covered)
-    return covered
-
-
-def _sample(covered: Optional[Array], size: Size, name: str) -> Array:
-    if covered is None:
-        return np.zeros((_CELLS, _CELLS), bool)
-    rows, columns = (side * (2 * np.arange(_CELLS) + 1) // (2 * _CELLS) for side in size)
-    return covered[_PLACES[name](rows[:, None], columns, *size)] > 0
 
 
 def _measure(predicted: _Cells, truth: _Cells) -> Optional[float]:

@@ -134,8 +134,7 @@ def _choose_ends(masks: List[int]) -> List[int]:
 def _draw_samples(texts: List[str], places: Array, pixels: int) -> Array:
     """Return whether any mask of a frame covers each place, as a row."""
     texts = [text for text in texts if text]
-    (covers,) = backend().draw_masks(texts, [places], pixels)
-    return np.asarray(covers.any(axis=0), np.int64)
+    return backend().cover_places(texts, places, pixels).astype(np.int64)
 
 
 def _take_samples(labels: Array) -> Array:

@@ -150,13 +150,9 @@ class _InstanceMasks:
                     f"belongs to picture {image} but refers to an object of another picture",
                     "Name the annotation file that it refers to",
                 )
-            flags = np.zeros(size[0] * size[1], bool)
-            for annotation in chosen:
-                if annotation.get("iscrowd") and not self._with_crowds:
-                    continue
-                for text in _texts_of(annotation, size):
-                    flags |= _flags_of(text, size)
-            self._united[key] = (size, _encode(flags), int(np.count_nonzero(flags)))
+            counted = [each for each in chosen if self._with_crowds or not each.get("iscrowd")]
+            texts = [text for annotation in counted for text in _texts_of(annotation, size)]
+            self._united[key] = (size, *backend().unite_masks(texts, size[0] * size[1]))
         return self._united[key]
 
 
@@ -177,19 +173,6 @@ def _texts_of(annotation: Dict[str, Any], size: Size) -> List[str]:
     for number in fault[fault > 0].tolist():
         raise Flaw(f"annotation {annotation['id']} {rle.FAULTS[number]}", rle.WRITE_AGAIN)
     return texts
-
-
-def _flags_of(text: str, size: Size) -> Array:
-    """Return the pixels of a mask, column after column."""
-    runs = rle.runs_of(text, size[0] * size[1])
-    flags: Array = np.repeat(np.arange(len(runs)) % 2 == 1, runs)
-    return flags
-
-
-def _encode(flags: Array) -> str:
-    """Return pixels, column after column, as compressed run lengths."""
-    borders = np.flatnonzero(flags[1:] != flags[:-1]) + 1
-    return rle.compress(np.diff(borders, prepend=[0, 0] if flags[0] else [0], append=len(flags)).tolist())
 
 
 def _check_size(height: Any, width: Any) -> Size:
@@ -225,7 +208,11 @@ def _open_pictures(path: str, files: Files, subset: str) -> UnitTruth:
             raise TruthFlaw(f"has the picture {printable(name)} twice", "Name the folder of one split")
         size = _check_size(*(sizes[name] if name in sizes else _measure_picture(files, member, document)))
         target, ignored = draw(document["shapes"], size)
-        row = [_encode(target), int(np.count_nonzero(target)), _encode(ignored) if ignored.any() else ""]
+        row = [
+            rle.encode_flags(target),
+            int(np.count_nonzero(target)),
+            rle.encode_flags(ignored) if ignored.any() else "",
+        ]
         about = int(bool(document["is_sentence"])), _first_text(document)
         units[name] = _make_unit(name, size, row, about, has_target=bool(row[1]))
     return _make_truth(REASONSEG, ["short query", "long query"], list(units.values()), [])
