@@ -340,7 +340,6 @@ def volumes(generator: random.Random, kernel: Kernel) -> None:
         None,
         generator.choice([0, 1]),
         None,
-        None,
         0,
         None,
         np.zeros(2),

@@ -27,8 +27,8 @@ _EVERY = 8
 _CODES = 256
 
 
-#: For several searches: the area of each block, where its places begin in a list of numbers, and the list.
-SurfaceIndex = Tuple[Array, Array, Array]
+#: For several searches: the area of each block, and where the places of each row begin, with their number behind.
+SurfaceIndex = Tuple[Array, Array]
 
 
 class WeightedSurface(NamedTuple):

@@ -93,8 +93,8 @@ _SIGNATURES = {
     "sj_find_blocks": "i4[] i8 i8 i8 i8 i4 i4[]",
     "sj_squares": "i4[] i8 i4[] i8 i8 i8 i8 f8[] f8[]",
     "sj_near_places": "i4[] i8 i4[] i8 i8 i8 i8 f8[] u1[]",
-    "sj_share": "i4[] u1[] i8 i4[] i8 i8 i8 i8 f8[] f8[] f8[] f8[] i8 f8[] i4[] i8 i4[] f8[]",
-    "sj_index_surface": "i4[] u1[] i8 i8 i8 i8 f8[] f8[] i4[] i8 i4[]",
+    "sj_share": "i4[] u1[] i8 i4[] i8 i8 i8 i8 f8[] f8[] f8[] f8[] i8 f8[] i8 i4[] f8[]",
+    "sj_index_surface": "i4[] u1[] i8 i8 i8 i8 f8[] f8[] i8 i4[]",
     "sj_check_runs": "* i8 i8[] i8 i8[] i1[] i8[]",
     "sj_mask_boxes": "* i8 i8[] i8 i8[] i8[]",
     "sj_paint_runs": "* i8 i8[] i8 u1[] i8 u1[]",
@@ -275,7 +275,7 @@ def _volumes(kernel: Kernel) -> _Answers:
     # Of the same places, three of four are at most as far as the second.
     surface, volume = WeightedSurface(places, np.zeros(4, np.uint8), np.ones(256)), ((2, 2, 3), (0.1, 3.0, 5.0))
     index = kernel.index_surface(surface, volume[0])
-    yield index, [[4], [0, 4], [0, 1, 2, 3]]
+    yield index, [[4], [0, 3, 4, 4, 4]]
     surface = surface._replace(blocks=index)
     yield [kernel.find_share(surface, places[3:], *volume, share) for share in (0.7, 0.75)], [far[1], None]
     # With a fifth place, whose distance is 2, the third and the fourth of five.

@@ -271,14 +271,14 @@ class VolumeKernel:
         return squares if status == FINE else None
 
     def index_surface(self, surface: WeightedSurface, shape: Tuple[int, ...]) -> Optional[SurfaceIndex]:
-        """Return the index by blocks of a surface, for several calls of `find_shares` by the same areas."""
+        """Return the index of a surface, for several calls of `find_shares` by the same areas."""
         cells, count = math.prod((side - 1 >> _BITS) + 1 for side in shape), len(surface.places)
         if not surface.is_short:
             return None
-        index = np.empty(cells), np.empty(cells + 1, np.int32), np.empty(count, np.int32)
+        sums, firsts = np.empty(cells), np.empty(shape[0] * shape[1] + 1, np.int32)
         places = surface.places, surface.codes, count, *shape, surface.areas
-        status = self.library.sj_index_surface(*places, *index[:2], cells, index[2])
-        return index if status == FINE else None
+        status = self.library.sj_index_surface(*places, sums, cells, firsts)
+        return (sums, firsts) if status == FINE else None
 
     def find_shares(
         self,
@@ -295,11 +295,11 @@ class VolumeKernel:
         if not surface.is_short or targets.dtype != np.int32:
             return None
         more = (None, 0) if surface.extras is None else (surface.extras, len(surface.extras))
-        sums, firsts, order = surface.blocks or (None, None, None)
-        blocks = sums, firsts, 0 if sums is None else len(sums), order
+        sums, firsts = surface.blocks or (None, None)
+        index = sums, 0 if sums is None else len(sums), firsts
         squares, volume = np.zeros(2), (*shape, np.array(spacing), surface.areas, np.array(shares))
         places = surface.places, surface.codes, len(surface.places), targets, len(targets)
-        status = self.library.sj_share(*places, *volume, *more, *blocks, squares)
+        status = self.library.sj_share(*places, *volume, *more, *index, squares)
         return (float(squares[0]), float(squares[1])) if status == FINE else None
 
     def find_share(

@@ -1,8 +1,7 @@
 /* Few places of a volume in blocks of voxels -> the squared distance of each query to the nearest place.
  *
- * Queries of one block are close together, so that places near one of them are the only ones that matter for all.
- * Bounds are sums of the same squares in the same order as distances; rounding keeps their order, so that they are
- * exact. */
+ * Queries of one block are close together: places that are farther from each of them than the nearest place of one do
+ * not matter. Bounds may round, because they are widened; distances are exact. */
 #include "nearest.h"
 
 #include <math.h>
@@ -18,10 +17,17 @@
 #define VOXELS (SIDE * SIDE * SIDE)
 /* Places are few if a volume has so many times as many voxels. */
 #define VOXELS_PER_PLACE 64
-/* The number of a block's queries from which on their places are looked for together. */
+/* The number of queries in a large block from which on the blocks of their places are looked for together. */
 #define MANY 4
-/* The share of a square by which rounding may differ. */
-#define MARGIN 1e-9
+/* The blocks in a large one, and its voxels. */
+#define BLOCKS ((LARGE / SIDE) * (LARGE / SIDE) * (LARGE / SIDE))
+#define MOST_VOXELS (LARGE * LARGE * LARGE)
+/* The maximum number of places that are compared one by one for the queries of a large block. */
+#define MOST_PLACES 65536
+/* The share of a square by which rounding may differ in 32 bits; and the steps whose squares these can hold. */
+#define MARGIN 1e-5f
+#define LEAST_STEP 1e-9
+#define GREATEST_STEP 1e9
 
 /* Positions along x, y and z; a side of a volume fits into 16 bits. */
 typedef struct {
@@ -34,11 +40,12 @@ typedef struct {
     int64_t first, last;
 } group;
 
-/* A block, and the least square of a distance from the voxels of a box to it. */
+/* Boxes side by side: their ends along each axis and their places; and a number for each, so that many are compared at
+ * once. */
 typedef struct {
-    const group *block;
-    double least;
-} choice;
+    float *least[3], *most[3], *numbers;
+    int64_t *firsts, *lasts, count;
+} boxes;
 
 struct sj_blocks {
     double spacing[3];
@@ -178,8 +185,10 @@ sj_blocks *sj_make_blocks(const sj_list *places, const double *spacing)
 {
     sj_blocks *blocks = calloc(1, sizeof *blocks);
     int is_made = blocks && places->count <= VOXELS + places->depth * places->height * places->width / VOXELS_PER_PLACE;
-    if (is_made)
-        memcpy(blocks->spacing, spacing, sizeof blocks->spacing);
+    for (int axis = 0; is_made && axis < 3; axis++) {
+        blocks->spacing[axis] = spacing[axis];
+        is_made = spacing[axis] > LEAST_STEP && spacing[axis] < GREATEST_STEP;
+    }
     for (int64_t z = 0; is_made && z < places->depth; z += LARGE)
         for (int64_t y = 0; is_made && y < places->height; y += LARGE)
             is_made = add_row(blocks, places, z, y);
@@ -201,29 +210,6 @@ void sj_free_blocks(sj_blocks *blocks)
 
 int64_t sj_count_blocks(const sj_blocks *blocks) { return blocks->large_used; }
 
-/* Return the least square of a distance between two boxes. */
-static inline double find_least(const sj_blocks *of, const group *one, const int16_t *least, const int16_t *most)
-{
-    double squares[3];
-    for (int axis = 0; axis < 3; axis++) {
-        int before = least[axis] - one->most[axis], behind = one->least[axis] - most[axis];
-        int gap = before > behind ? before : behind;
-        squares[axis] = square_of(gap > 0 ? gap : 0, of->spacing[axis]);
-    }
-    return squares[0] + squares[1] + squares[2];
-}
-
-/* Return the greatest square of a distance between a place and the voxels of a box. */
-static inline double find_greatest(const sj_blocks *of, const voxel *place, const group *box)
-{
-    double squares[3];
-    for (int axis = 0; axis < 3; axis++) {
-        int before = place->at[axis] - box->least[axis], behind = box->most[axis] - place->at[axis];
-        squares[axis] = square_of(before > behind ? before : behind, of->spacing[axis]);
-    }
-    return squares[0] + squares[1] + squares[2];
-}
-
 static inline double measure(const sj_blocks *of, const voxel *one, const voxel *other)
 {
     double squares[3];
@@ -232,11 +218,81 @@ static inline double measure(const sj_blocks *of, const voxel *one, const voxel 
     return squares[0] + squares[1] + squares[2];
 }
 
-/* Search a block for a nearer place; return the least square. */
-static inline double
-search_block(const sj_blocks *of, const group *block, const voxel *query, double best, int64_t *nearest)
+/* ── boxes side by side ── */
+
+static int open_boxes(boxes *of, int64_t room)
 {
-    for (int64_t place = block->first; place < block->last; place++) {
+    *of = (boxes){.numbers = malloc((size_t)(7 * room + 1) * sizeof *of->numbers)};
+    of->firsts = malloc((size_t)(2 * room + 1) * sizeof *of->firsts), of->lasts = of->firsts + room;
+    for (int axis = 0; of->numbers && axis < 3; axis++)
+        of->least[axis] = of->numbers + (1 + axis) * room, of->most[axis] = of->numbers + (4 + axis) * room;
+    return of->numbers && of->firsts;
+}
+
+static void close_boxes(boxes *of)
+{
+    free(of->numbers);
+    free(of->firsts);
+}
+
+static void add_box(boxes *to, const group *from)
+{
+    for (int axis = 0; axis < 3; axis++)
+        to->least[axis][to->count] = from->least[axis], to->most[axis][to->count] = from->most[axis];
+    to->firsts[to->count] = from->first, to->lasts[to->count++] = from->last;
+}
+
+/* Number each box by the least square of the distances between a voxel and the box. */
+static void measure_boxes(const sj_blocks *of, const boxes *all, const voxel *from)
+{
+    const float x = from->at[0], y = from->at[1], z = from->at[2];
+    const float along_x = (float)of->spacing[0], along_y = (float)of->spacing[1], along_z = (float)of->spacing[2];
+#define GAP(at, axis) \
+    float before_##axis = at - all->most[axis][box], behind_##axis = all->least[axis][box] - at; \
+    float gap_##axis = before_##axis > behind_##axis ? before_##axis : behind_##axis; \
+    gap_##axis = gap_##axis > 0 ? gap_##axis : 0;
+    for (int64_t box = 0; box < all->count; box++) {
+        GAP(x, 0) GAP(y, 1) GAP(z, 2)
+        gap_0 *= along_x, gap_1 *= along_y, gap_2 *= along_z;
+        all->numbers[box] = gap_0 * gap_0 + gap_1 * gap_1 + gap_2 * gap_2;
+    }
+#undef GAP
+}
+
+/* Number each box by the greatest difference, among the voxels of a box of queries, of the squares of the distances to a
+ * place and to the box: a sum over axes, in each of which the difference is convex, so that an end has the greatest. */
+static float compare_boxes(const sj_blocks *of, const boxes *all, const voxel *place, const group *queries)
+{
+    float size = 0;
+    memset(all->numbers, 0, (size_t)all->count * sizeof *all->numbers);
+    for (int axis = 0; axis < 3; axis++) {
+        const float from = queries->least[axis], to = queries->most[axis], *least = all->least[axis], *most = all->most[axis];
+        const float square = (float)(of->spacing[axis] * of->spacing[axis]);
+        const float at = (from - place->at[axis]) * (from - place->at[axis]);
+        const float other = (to - place->at[axis]) * (to - place->at[axis]);
+        float *numbers = all->numbers;
+        size += square * (at > other ? at : other);
+        for (int64_t box = 0; box < all->count; box++) {
+            float before = from - most[box], behind = least[box] - from, gap = before > behind ? before : behind;
+            float first, last;
+            gap = gap > 0 ? gap : 0;
+            first = at - gap * gap;
+            before = to - most[box], behind = least[box] - to, gap = before > behind ? before : behind;
+            gap = gap > 0 ? gap : 0;
+            last = other - gap * gap;
+            numbers[box] += square * (first > last ? first : last);
+        }
+    }
+    return -MARGIN * size;
+}
+
+/* ── the search ── */
+
+/* Search for a nearer place; return the least square. */
+static inline double
+search_places(const sj_blocks *of, int64_t first, int64_t last, const voxel *query, double best, int64_t *nearest)
+{
+    for (int64_t place = first; place < last; place++) {
         double square = measure(of, query, of->places + place);
         *nearest = square < best ? place : *nearest;
         best = square < best ? square : best;
@@ -244,112 +300,189 @@ search_block(const sj_blocks *of, const group *block, const voxel *query, double
     return best;
 }
 
-/* Return the place nearest to a query, given one that is not far. */
-static int64_t search_all(const sj_blocks *of, const voxel *query, int64_t nearest)
+/* Search the places of boxes for the nearest one to a query, given one that is not far; return its square. */
+static double search_boxes(const sj_blocks *of, const boxes *all, const voxel *query, int64_t *nearest)
 {
-    double best = measure(of, query, of->places + nearest);
-    for (const group *large = of->large; large < of->large + of->large_used; large++)
-        if (find_least(of, large, query->at, query->at) < best)
-            for (int64_t block = large->first; block < large->last; block++)
-                if (find_least(of, of->blocks + block, query->at, query->at) < best)
-                    best = search_block(of, of->blocks + block, query, best, &nearest);
-    return nearest;
+    double best = measure(of, query, of->places + *nearest);
+    measure_boxes(of, all, query);
+    for (int64_t box = 0; box < all->count; box++)
+        if (all->numbers[box] * (1 - MARGIN) <= (float)best)
+            best = search_places(of, all->firsts[box], all->lasts[box], query, best, nearest);
+    return best;
 }
 
-/* Squares along each axis from the voxels of a box to a place. */
+/* The queries of a large block, by blocks; and, of the places, all large blocks, the blocks of one, the blocks that may
+ * hold the nearest place of some query, and those that may hold that of a query of one block. */
 typedef struct {
-    double squares[3][SIDE];
-} pivot;
+    group blocks[BLOCKS];
+    voxel voxels[MOST_VOXELS];
+    int64_t indices[MOST_VOXELS], count, used; /* of blocks, of voxels */
+    boxes large, inner, few, fewer;
+    int64_t nearest;
+} search;
 
-static pivot make_pivot(const sj_blocks *of, const voxel *place, const group *box)
+/* List the blocks of a large one. */
+static void list_inner(const sj_blocks *of, int64_t large, boxes *inner)
 {
-    pivot made = {{{0}}};
-    for (int axis = 0; axis < 3; axis++)
-        for (int at = box->least[axis]; at <= box->most[axis]; at++)
-            made.squares[axis][at - box->least[axis]] = square_of(at - place->at[axis], of->spacing[axis]);
-    return made;
+    inner->count = 0;
+    for (int64_t block = of->large[large].first; block < of->large[large].last; block++)
+        add_box(inner, of->blocks + block);
 }
 
-/* Return whether each voxel of a box is nearer to a place than to any of a group, by more than rounding may differ.
- * Squares are sums over axes, so the greatest difference is the sum of those along each axis. */
-static int is_behind(const sj_blocks *of, const group *places, const pivot *from, const group *box)
+/* Search all places for the nearest one to a query, given one that is not far. */
+static double search_all(const sj_blocks *of, search *in, const voxel *query)
 {
-    double difference = 0, size = 0;
-    for (int axis = 0; axis < 3; axis++) {
-        double greatest = -INFINITY;
-        for (int at = box->least[axis]; at <= box->most[axis]; at++) {
-            int before = places->least[axis] - at, behind = at - places->most[axis];
-            int gap = before > behind ? before : behind;
-            double square = from->squares[axis][at - box->least[axis]];
-            double more = square - square_of(gap > 0 ? gap : 0, of->spacing[axis]);
-            greatest = more > greatest ? more : greatest;
-            size = square > size ? square : size;
+    double best = measure(of, query, of->places + in->nearest);
+    measure_boxes(of, &in->large, query);
+    for (int64_t large = 0; large < in->large.count; large++)
+        if (in->large.numbers[large] * (1 - MARGIN) <= (float)best) {
+            list_inner(of, large, &in->inner);
+            best = search_boxes(of, &in->inner, query, &in->nearest);
         }
-        difference += greatest;
-    }
-    return difference < -MARGIN * size;
+    return best;
 }
 
-/* List the blocks that may hold the nearest place of a voxel in a box, given a place and its greatest square. */
-static int64_t list_blocks(const sj_blocks *of, const group *box, const voxel *place, double greatest, choice *chosen)
+/* Add the boxes that a comparison does not exclude to others. */
+static void add_boxes(const boxes *from, float limit, boxes *to)
+{
+    for (int64_t box = 0; box < from->count; box++)
+        if (from->numbers[box] >= limit) {
+            for (int axis = 0; axis < 3; axis++)
+                to->least[axis][to->count] = from->least[axis][box], to->most[axis][to->count] = from->most[axis][box];
+            to->firsts[to->count] = from->firsts[box], to->lasts[to->count++] = from->lasts[box];
+        }
+}
+
+/* List the blocks of places that may hold the nearest one of a query, given the box of all queries. */
+static void list_few(const sj_blocks *of, search *in, const group *box)
+{
+    const voxel *place = of->places + in->nearest;
+    float limit = compare_boxes(of, &in->large, place, box);
+    in->few.count = 0;
+    for (int64_t large = 0; large < in->large.count; large++)
+        if (in->large.numbers[large] >= limit) {
+            list_inner(of, large, &in->inner);
+            add_boxes(&in->inner, compare_boxes(of, &in->inner, place, box), &in->few);
+        }
+}
+
+/* Replace boxes by those of their places, unless these are many, that may be the nearest one of a query, given the box of
+ * all queries. */
+static void keep_places(const sj_blocks *of, search *in, const group *box)
 {
     int64_t count = 0;
-    pivot from = make_pivot(of, place, box);
-    for (const group *large = of->large; large < of->large + of->large_used; large++) {
-        if (find_least(of, large, box->least, box->most) > greatest || is_behind(of, large, &from, box))
-            continue;
-        for (int64_t block = large->first; block < large->last; block++) {
-            choice each = {of->blocks + block, find_least(of, of->blocks + block, box->least, box->most)};
-            if (each.least <= greatest && !is_behind(of, each.block, &from, box))
-                chosen[count++] = each;
+    for (int64_t each = 0; each < in->few.count; each++)
+        count += in->few.lasts[each] - in->few.firsts[each];
+    if (count > MOST_PLACES)
+        return;
+    in->fewer.count = 0;
+    for (int64_t each = 0; each < in->few.count; each++)
+        for (int64_t place = in->few.firsts[each]; place < in->few.lasts[each]; place++) {
+            group lone = {{0, 0, 0}, {0, 0, 0}, place, place + 1};
+            widen(&lone, of->places[place].at, of->places[place].at, 1);
+            add_box(&in->fewer, &lone);
         }
-    }
-    return count;
+    float limit = compare_boxes(of, &in->fewer, of->places + in->nearest, box);
+    in->few.count = 0;
+    add_boxes(&in->fewer, limit, &in->few);
 }
 
-/* Answer the queries of a block, whose places begin with one that is near. */
-static void answer_block(
-    const sj_blocks *blocks, const group *box, const voxel *queries, choice *chosen, int64_t *nearest, double *out)
+/* Answer the queries of a large block. */
+static void answer_queries(const sj_blocks *of, search *in, double *out)
 {
-    const voxel *places = blocks->places;
-    if (box->last < MANY) {
-        for (int64_t query = 0; query < box->last; query++) {
-            *nearest = search_all(blocks, queries + query, *nearest);
-            out[query] = measure(blocks, queries + query, places + *nearest);
-        }
+    if (in->used < MANY) {
+        for (int64_t query = 0; query < in->used; query++)
+            out[in->indices[query]] = search_all(of, in, in->voxels + query);
         return;
     }
-    *nearest = search_all(blocks, queries + box->last / 2, *nearest);
-    double greatest = find_greatest(blocks, places + *nearest, box);
-    int64_t few = list_blocks(blocks, box, places + *nearest, greatest, chosen);
-    for (int64_t query = 0; query < box->last; query++) {
-        double best = measure(blocks, queries + query, places + *nearest);
-        for (const choice *each = chosen; each < chosen + few; each++)
-            if (each->least < best && find_least(blocks, each->block, queries[query].at, queries[query].at) < best)
-                best = search_block(blocks, each->block, queries + query, best, nearest);
-        out[query] = best;
+    group box = in->blocks[0];
+    for (int64_t block = 1; block < in->count; block++)
+        widen(&box, in->blocks[block].least, in->blocks[block].most, 0);
+    search_all(of, in, in->voxels + in->used / 2);
+    list_few(of, in, &box);
+    keep_places(of, in, &box);
+    for (const group *block = in->blocks; block < in->blocks + in->count; block++) {
+        search_boxes(of, &in->few, in->voxels + (block->first + block->last) / 2, &in->nearest);
+        in->fewer.count = 0;
+        add_boxes(&in->few, compare_boxes(of, &in->few, of->places + in->nearest, block), &in->fewer);
+        for (int64_t query = block->first; query < block->last; query++)
+            out[in->indices[query]] = search_boxes(of, &in->fewer, in->voxels + query, &in->nearest);
+    }
+}
+
+/* Answer the queries of large blocks in a row. */
+static void answer_row(const sj_blocks *of, const sj_list *queries, int64_t front, int64_t top, search *in, double *out)
+{
+    strip strips[(LARGE / SIDE) * (LARGE / SIDE)];
+    int64_t count = 0;
+    for (int64_t z = front; z < smaller_of(front + LARGE, queries->depth); z += SIDE)
+        for (int64_t y = top; y < smaller_of(top + LARGE, queries->height); y += SIDE)
+            strips[count++] = open_strip(queries, z, y);
+    for (int64_t left = 0; left < queries->width; left += LARGE) {
+        in->count = in->used = 0;
+        for (strip *each = strips; each < strips + count; each++)
+            while (each->soonest < smaller_of(left + LARGE, queries->width)) {
+                group *block = in->blocks + in->count++;
+                block->first = in->used;
+                in->used += take_voxels(each, each->soonest / SIDE * SIDE + SIDE, in->voxels + in->used,
+                                        in->indices + in->used, block);
+                block->last = in->used;
+            }
+        if (in->used)
+            answer_queries(of, in, out);
     }
 }
 
 int sj_search_blocks(const sj_blocks *blocks, const sj_list *queries, double *out)
 {
-    choice *chosen = malloc((size_t)(blocks->blocks_used + 1) * sizeof *chosen);
-    voxel voxels[VOXELS];
-    int64_t indices[VOXELS], nearest = 0;
-    double squares[VOXELS];
-    if (!chosen)
+    search *in = malloc(sizeof *in);
+    if (!in)
         return SJ_NO_MEMORY;
-    for (int64_t z = 0; z < queries->depth; z += SIDE)
-        for (int64_t y = 0; y < queries->height; y += SIDE) {
-            strip all = open_strip(queries, z, y);
-            while (all.soonest < queries->width) {
-                group box = {{0, 0, 0}, {0, 0, 0}, 0, 0};
-                box.last = take_voxels(&all, all.soonest / SIDE * SIDE + SIDE, voxels, indices, &box);
-                answer_block(blocks, &box, voxels, chosen, &nearest, squares);
-                for (int64_t query = 0; query < box.last; query++)
-                    out[indices[query]] = squares[query];
-            }
-        }
-    free(chosen);
-    return SJ_FINE;
+    in->nearest = 0;
+    int64_t room = blocks->blocks_used > MOST_PLACES ? blocks->blocks_used : MOST_PLACES;
+    room = room < blocks->places_used ? room : blocks->places_used;
+    int has_room[4] = {open_boxes(&in->large, blocks->large_used), open_boxes(&in->inner, BLOCKS),
+                       open_boxes(&in->few, room), open_boxes(&in->fewer, room)};
+    int status = has_room[0] && has_room[1] && has_room[2] && has_room[3] ? SJ_FINE : SJ_NO_MEMORY;
+    for (int64_t large = 0; status == SJ_FINE && large < blocks->large_used; large++)
+        add_box(&in->large, blocks->large + large);
+    for (int64_t z = 0; status == SJ_FINE && z < queries->depth; z += LARGE)
+        for (int64_t y = 0; y < queries->height; y += LARGE)
+            answer_row(blocks, queries, z, y, in, out);
+    close_boxes(&in->large);
+    close_boxes(&in->inner);
+    close_boxes(&in->few);
+    close_boxes(&in->fewer);
+    free(in);
+    return status;
+}
+
+int sj_find_rows(sj_list *list, int32_t *firsts)
+{
+    int64_t rows = list->depth * list->height, place = 0;
+    list->firsts = firsts;
+    for (int64_t row = 0; row < rows; row++) {
+        firsts[row] = (int32_t)place;
+        for (int64_t end = (row + 1) * list->width; place < list->count && list->at[place] < end; place++)
+            if (list->at[place] < 0 || (place && list->at[place] <= list->at[place - 1]))
+                return 0;
+    }
+    firsts[rows] = (int32_t)place;
+    return place == list->count;
+}
+
+int sj_search_far(const sj_list *queries, const sj_list *places, const double *spacing, double *out)
+{
+    int64_t rows = queries->depth * queries->height;
+    int32_t *firsts = malloc((size_t)(2 * rows + 2) * sizeof *firsts);
+    sj_list from = *queries, to = *places;
+    if (!firsts)
+        return SJ_NO_MEMORY;
+    int status = sj_find_rows(&from, firsts) && sj_find_rows(&to, firsts + rows + 1) ? SJ_FINE : SJ_BAD_DATA;
+    sj_blocks *blocks = status == SJ_FINE ? sj_make_blocks(&to, spacing) : NULL;
+    if (status == SJ_FINE)
+        status = blocks ? sj_search_blocks(blocks, &from, out) : SJ_FULL;
+    sj_free_blocks(blocks);
+    free(firsts);
+    return status;
 }

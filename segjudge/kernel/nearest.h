@@ -22,6 +22,13 @@ int64_t sj_count_blocks(const sj_blocks *blocks);
 /* Write the square of each query's distance to the nearest place, of which there must be one. */
 int sj_search_blocks(const sj_blocks *blocks, const sj_list *queries, double *out);
 
+/* Find where the places of each row begin, with their number behind; return whether they are in order and inside the
+ * volume. */
+int sj_find_rows(sj_list *list, int32_t *firsts);
+/* Write the square of each query's distance to the nearest place, of which there must be one, by blocks alone; return
+ * SJ_FULL if places are too many for that. */
+int sj_search_far(const sj_list *queries, const sj_list *places, const double *spacing, double *out);
+
 /* Write the square of each query's distance to the nearest place, infinite if none is nearer than a limit; both are
  * positions in a volume, in its order. The limit, a square, follows the spacing along x, y and z. */
 int sj_squares(

@@ -2,7 +2,7 @@
  *
  * That needs the distances of few places: if most are only a few steps away, those between two squares that a sample
  * shows; otherwise the distances of blocks of voxels bound those of all. Bounds may round, because they are widened;
- * distances that decide are exact. An index of a surface by blocks saves the search of all its places. */
+ * distances that decide are exact. An index shows where the places of blocks are. */
 #include "windows.h"
 
 #include <math.h>
@@ -19,9 +19,11 @@
 #define DENSE 2
 /* All places are measured if there are so many times as many targets as blocks. */
 #define MANY 4
+#define MOST_LINES (1 << 2 * MORE_BITS)
 #define MOST_VOXELS (1 << 3 * MORE_BITS)
 /* A block and those around it, and one more, so that four are compared at once. */
 #define AROUND 28
+#define ITSELF 13
 #define LANES 4
 #define CODES 256
 /* The share of a bound by which rounding may differ. */
@@ -62,8 +64,8 @@ typedef struct {
     int bits;
     int64_t side, cells, blocks[3]; /* of blocks: their side, their number, and that along z, y and x */
     double half;                    /* the steps from a block's centre to its first voxel */
-    const double *sums;             /* of the area, by block */
-    const int32_t *firsts, *order;  /* an index: where each block's places begin in a list of their numbers */
+    const double *sums;             /* an index: the area by block, and where each row's places begin */
+    const int32_t *firsts;
     float *distances;               /* from the centres of blocks to the nearest target */
     double total, low, high;        /* of the area; and the areas that are looked for */
 } surface;
@@ -98,21 +100,6 @@ static void take_roots(float *numbers, int64_t count)
     }
 }
 
-/* A place's row and block. */
-typedef struct {
-    int64_t start, z, y, block;
-} row;
-
-static inline void find_row(const surface *all, int32_t place, int is_first, row *of)
-{
-    int64_t height = all->places.height, width = all->places.width;
-    if (!is_first && place - of->start < width)
-        return;
-    int64_t number = place / width;
-    of->start = number * width, of->z = number / height, of->y = number % height;
-    of->block = ((of->z >> all->bits) * all->blocks[1] + (of->y >> all->bits)) * all->blocks[2];
-}
-
 /* Divide the volume into blocks whose sides have this many bits. */
 static void divide(surface *all, int bits)
 {
@@ -124,42 +111,52 @@ static void divide(surface *all, int bits)
     }
 }
 
-/* Add the areas of places by blocks, and count them on request; return whether places are in order and inside the
- * volume. */
-static int add_areas(const surface *all, double *sums, int32_t *counts)
+/* Write the index of places: the area of each block, and where each row's places begin, with their number behind; return
+ * whether places are in order and inside the volume. */
+static int index_places(const surface *all, double *sums, int32_t *firsts)
 {
     const sj_list *places = &all->places;
-    int64_t end = places->depth * places->height * places->width;
-    row of = {0, 0, 0, 0};
-    for (int64_t i = 0; i < places->count; i++) {
-        int32_t place = places->at[i];
-        if (place < 0 || place >= end || (i && place <= places->at[i - 1]))
-            return 0;
-        find_row(all, place, !i, &of);
-        int64_t block = of.block + ((place - of.start) >> all->bits);
-        sums[block] += all->areas[all->codes[i]];
-        if (counts)
-            counts[block]++;
+    int64_t height = places->height, rows = places->depth * height, i = 0;
+    int32_t last = -1;
+    memset(sums, 0, (size_t)all->cells * sizeof *sums);
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t block = ((row / height >> all->bits) * all->blocks[1] + (row % height >> all->bits)) * all->blocks[2];
+        int32_t start = (int32_t)(row * places->width), end = start + (int32_t)places->width;
+        firsts[row] = (int32_t)i;
+        for (; i < places->count && places->at[i] < end; i++) {
+            if (places->at[i] <= last)
+                return 0;
+            last = places->at[i];
+            sums[block + ((last - start) >> all->bits)] += all->areas[all->codes[i]];
+        }
     }
-    return 1;
+    firsts[rows] = (int32_t)i;
+    return i == places->count;
 }
 
 /* ── the distances of blocks ── */
 
-/* The lower envelope of parabolas: the site of each, its least value, and where it begins. */
+/* The lower envelope of parabolas: the site of each, its least value, and where it begins; and by the steps between two
+ * of them, by how much a difference of their values moves where they meet. */
 typedef struct {
-    double *sites, *values, *starts;
+    double *values, *starts, *moves;
+    int32_t *sites;
     int64_t count;
 } envelope;
 
+static void set_moves(const envelope *of, int64_t longest, double unit)
+{
+    for (int64_t apart = 1; apart < longest; apart++)
+        of->moves[apart] = 1 / (2 * unit * (double)apart);
+}
+
 /* Add a parabola behind the others. */
-static inline void add_parabola(envelope *of, double site, double value, double unit)
+static inline void add_parabola(envelope *of, int32_t site, double value)
 {
     double start = -1;
     while (of->count) {
         int64_t last = of->count - 1;
-        double apart = site - of->sites[last];
-        start = ((value - of->values[last]) / (unit * apart) + site + of->sites[last]) / 2;
+        start = (value - of->values[last]) * of->moves[site - of->sites[last]] + (double)(site + of->sites[last]) / 2;
         if (!last || start > of->starts[last])
             break;
         of->count--;
@@ -214,7 +211,7 @@ static int64_t measure_plane(
     for (int64_t x = 0; x < blocks; x++) {
         lower->count = 0;
         for (int64_t i = 0; i < count; i++)
-            add_parabola(lower, numbers[i], rows[i * blocks + x], unit_y);
+            add_parabola(lower, numbers[i], rows[i * blocks + x]);
         evaluate(all, lower, all->blocks[1], unit_y, out + x, blocks);
     }
     return next;
@@ -233,7 +230,7 @@ static void measure_columns(
     for (int64_t column = 0; column < count; column++) {
         lower->count = 0;
         for (int64_t i = 0; i < plane_count; i++)
-            add_parabola(lower, planes[i], values[column * plane_count + i], unit);
+            add_parabola(lower, planes[i], values[column * plane_count + i]);
         evaluate(all, lower, all->blocks[0], unit, all->distances + first + column, area);
     }
 }
@@ -262,15 +259,17 @@ static int measure_blocks(const surface *all)
     int64_t area = all->blocks[1] * all->blocks[2], rows = targets->height * all->blocks[2], next = 0;
     rows = rows > COLUMNS * targets->depth ? rows : COLUMNS * targets->depth;
     double *numbers = malloc((size_t)(3 * longest + rows) * sizeof *numbers);
-    int32_t *planes = malloc((size_t)(targets->depth + targets->height) * sizeof *planes);
+    int32_t *planes = malloc((size_t)(targets->depth + targets->height + longest) * sizeof *planes);
     int64_t count = planes ? list_planes(targets, planes) : 0;
     float *squares = malloc((size_t)((count > 0 ? count : 1) * area) * sizeof *squares);
     int status = !numbers || !planes || !squares ? SJ_NO_MEMORY : count < 0 ? SJ_BAD_DATA : SJ_FINE;
     if (status == SJ_FINE) {
-        envelope lower = {numbers, numbers + longest, numbers + 2 * longest, 0};
+        envelope lower = {numbers, numbers + longest, numbers + 2 * longest, planes + targets->depth + targets->height, 0};
         double *values = numbers + 3 * longest;
+        set_moves(&lower, longest, all->spacing[1] * all->spacing[1]);
         for (int64_t i = 0; i < count; i++)
             next = measure_plane(all, planes[i], next, values, planes + targets->depth, &lower, squares + i * area);
+        set_moves(&lower, longest, all->spacing[2] * all->spacing[2]);
         for (int64_t first = 0; first < area; first += COLUMNS) {
             int64_t columns = area - first < COLUMNS ? area - first : COLUMNS;
             measure_columns(all, first, columns, squares, planes, count, &lower, values);
@@ -349,7 +348,7 @@ static void read_around(const surface *all, int64_t block, choice *of)
     int is_inner = x > 0 && x + 1 < across && y > 0 && y + 1 < down && z > 0 && z + 1 < all->blocks[0];
     for (int each = 0; each < AROUND; each++) {
         float distance = all->distances[block + (is_inner && each < AROUND - 1 ? of->steps[each] : 0)];
-        int is_known = is_inner ? each < AROUND - 1 : each == AROUND / 2 - 1;
+        int is_known = is_inner ? each < AROUND - 1 : each == ITSELF;
         of->low[each] = is_known ? distance * (float)(1 - MARGIN) : -INFINITY;
         of->high[each] = is_known ? distance * (float)(1 + MARGIN) : INFINITY;
     }
@@ -359,6 +358,12 @@ static void read_around(const surface *all, int64_t block, choice *of)
 static inline void choose(const surface *all, choice *of, int64_t number, int64_t voxel)
 {
     const float *offsets = of->offsets[voxel];
+    if (of->high[ITSELF] + offsets[ITSELF] < of->least) {
+        of->nearer += all->areas[all->codes[number]];
+        return;
+    }
+    if (of->low[ITSELF] - offsets[ITSELF] > of->greatest)
+        return;
     float least[AROUND], greatest[AROUND], low[LANES], high[LANES];
     for (int each = 0; each < AROUND; each++)
         least[each] = of->low[each] - offsets[each], greatest[each] = of->high[each] + offsets[each];
@@ -377,66 +382,54 @@ static inline void choose(const surface *all, choice *of, int64_t number, int64_
         of->places[number / 64] |= (uint64_t)1 << number % 64;
 }
 
-/* Return the voxel of a place in its block. */
-static inline int64_t voxel_of(const surface *all, int64_t x, int64_t y, int64_t z)
+/* Return the first of some places, which are in order, from a position on. */
+static inline int64_t find_place(const int32_t *at, int64_t first, int64_t last, int64_t position)
 {
-    int64_t mask = all->side - 1;
-    return ((z & mask) << all->bits | (y & mask)) << all->bits | (x & mask);
+    int64_t step = 1;
+    for (; first + step < last && at[first + step] < position; step *= 2)
+        first += step;
+    for (; step; step /= 2)
+        first += first + step <= last && at[first + step - 1] < position ? step : 0;
+    return first;
 }
 
-/* Choose among the places of open blocks without an index. */
-static void choose_by_rows(const surface *all, const uint8_t *is_open, choice *of)
+/* Choose among the places of an open block, of which some numbers show where those of each row may begin. */
+static void choose_in_block(const surface *all, int64_t z, int64_t y, int64_t x, int64_t *next, choice *of)
 {
-    row at = {0, 0, 0, 0};
-    int64_t read = -1;
-    for (int64_t i = 0; i < all->places.count; i++) {
-        find_row(all, all->places.at[i], !i, &at);
-        int64_t x = all->places.at[i] - at.start, block = at.block + (x >> all->bits);
-        if (!is_open[block])
+    const sj_list *places = &all->places;
+    for (int64_t plane = 0; plane < all->side && z + plane < places->depth; plane++)
+        for (int64_t line = 0; line < all->side && y + line < places->height; line++) {
+            int64_t row = (z + plane) * places->height + y + line, start = row * places->width + x;
+            int64_t voxel = (plane << all->bits | line) << all->bits, last = all->firsts[row + 1];
+            int64_t i = find_place(places->at, *next, last, start);
+            for (; i < last && (uint64_t)(places->at[i] - start) < (uint64_t)all->side; i++)
+                choose(all, of, i, voxel + places->at[i] - start);
+            *next++ = i;
+        }
+}
+
+/* Choose among the places of open blocks; return whether their index is one. */
+static int choose_in_blocks(const surface *all, const uint8_t *is_open, choice *of)
+{
+    const sj_list *places = &all->places;
+    int64_t next[MOST_LINES];
+    for (int64_t line = 0; line < all->blocks[0] * all->blocks[1]; line++) {
+        const uint8_t *open = is_open + line * all->blocks[2];
+        int64_t z = line / all->blocks[1] << all->bits, y = line % all->blocks[1] << all->bits, count = 0;
+        if (!memchr(open, 1, (size_t)all->blocks[2]))
             continue;
-        if (block != read)
-            read_around(all, block, of);
-        read = block;
-        choose(all, of, i, voxel_of(all, x, at.y, at.z));
-    }
-}
-
-/* Write the voxels of a block's places, given their numbers, which are read before any of them is chosen; return whether
- * they lie in the block. */
-static int list_voxels(const surface *all, int64_t block, const int32_t *numbers, int64_t count, uint8_t *voxels)
-{
-    const int64_t width = all->places.width, plane = all->places.height * width;
-    int64_t down = all->blocks[1], across = all->blocks[2], x = block % across, y = block / across % down;
-    int64_t start = (block / across / down * plane + y * width + x) << BITS;
-    for (int64_t i = 0; i < count; i++) {
-        if (numbers[i] < 0 || numbers[i] >= all->places.count)
-            return 0;
-        int64_t step = all->places.at[numbers[i]] - start;
-        int64_t z = (step >= plane) + (step >= 2 * plane) + (step >= 3 * plane);
-        step -= z * plane;
-        int64_t row = (step >= width) + (step >= 2 * width) + (step >= 3 * width);
-        step -= row * width;
-        if (step < 0 || step >= 1 << BITS)
-            return 0;
-        voxels[i] = (uint8_t)((z << BITS | row) << BITS | step);
-    }
-    return 1;
-}
-
-/* Choose among the places of open blocks by an index; return whether it is one. */
-static int choose_by_index(const surface *all, const uint8_t *is_open, choice *of)
-{
-    uint8_t voxels[1 << 3 * BITS];
-    for (int64_t block = 0; block < all->cells; block++) {
-        if (!is_open[block])
-            continue;
-        int64_t first = all->firsts[block], count = all->firsts[block + 1] - first;
-        if (first < 0 || count < 0 || count > 1 << 3 * BITS || first + count > all->places.count
-            || !list_voxels(all, block, all->order + first, count, voxels))
-            return 0;
-        read_around(all, block, of);
-        for (int64_t i = 0; i < count; i++)
-            choose(all, of, all->order[first + i], voxels[i]);
+        for (int64_t plane = z; plane < z + all->side && plane < places->depth; plane++)
+            for (int64_t row = y; row < y + all->side && row < places->height; row++, count++) {
+                next[count] = all->firsts[plane * places->height + row];
+                int64_t end = all->firsts[plane * places->height + row + 1];
+                if (next[count] < 0 || end < next[count] || end > places->count)
+                    return 0;
+            }
+        for (int64_t block = 0; block < all->blocks[2]; block++)
+            if (open[block]) {
+                read_around(all, line * all->blocks[2] + block, of);
+                choose_in_block(all, z, y, block << all->bits, next, of);
+            }
     }
     return 1;
 }
@@ -455,10 +448,8 @@ static int choose_places(const surface *all, double radius, choice *of)
             of->nearer += all->sums[block];
         is_open[block] = all->sums[block] > 0 && !is_nearer && (1 - MARGIN) * distance - radius <= of->greatest;
     }
-    if (status == SJ_FINE && all->order)
-        status = choose_by_index(all, is_open, of) ? SJ_FINE : SJ_BAD_DATA;
-    else if (status == SJ_FINE)
-        choose_by_rows(all, is_open, of);
+    if (status == SJ_FINE)
+        status = choose_in_blocks(all, is_open, of) ? SJ_FINE : SJ_BAD_DATA;
     free(is_open);
     return status;
 }
@@ -551,7 +542,11 @@ static int measure_chosen(const surface *all, const choice *of, double *squares)
         }
     }
     const double numbers[4] = {all->spacing[0], all->spacing[1], all->spacing[2], 1.7e308};
-    if (status == SJ_FINE)
+    sj_list chosen = {places->depth, places->height, places->width, count, queries, NULL};
+    int is_far = status == SJ_FINE && of;
+    if (is_far)
+        status = sj_search_far(&chosen, &all->targets, all->spacing, answers);
+    if (is_far ? status == SJ_FULL : status == SJ_FINE)
         status = sj_squares(queries, count, all->targets.at, all->targets.count, places->depth, places->height,
                             places->width, numbers, answers);
     if (status == SJ_FINE) {
@@ -698,41 +693,24 @@ static int is_surface(const surface *all)
     return 1;
 }
 
-/* Write the index of a surface by blocks: the sum of areas of each, where its places begin in a list, with the end of
- * the last one behind, and the list of the numbers of places. */
+/* Write the index of a surface: the sum of the areas in each block, and where the places of each row begin, with their
+ * number behind. */
 SJ_EXPORT int sj_index_surface(
     const int32_t *places, const uint8_t *codes, int64_t place_count, int64_t depth, int64_t height, int64_t width,
-    const double *areas, double *sums, int32_t *firsts, int64_t cells, int32_t *order)
+    const double *areas, double *sums, int64_t cells, int32_t *firsts)
 {
     surface all = {.places = {depth, height, width, place_count, places, NULL}, .codes = codes, .areas = areas};
-    if (!is_surface(&all) || !sums || !firsts || !order)
+    if (!is_surface(&all) || !sums || !firsts)
         return SJ_BAD_CALL;
     divide(&all, BITS);
     if (all.cells != cells)
         return SJ_BAD_CALL;
-    memset(sums, 0, (size_t)cells * sizeof *sums);
-    memset(firsts, 0, (size_t)(cells + 1) * sizeof *firsts);
-    if (!add_areas(&all, sums, firsts + 1))
-        return SJ_BAD_DATA;
-    /* Where blocks begin; then, one block further, where the next place of each goes. */
-    for (int64_t block = 0; block < cells; block++)
-        firsts[block + 1] += firsts[block];
-    row of = {0, 0, 0, 0};
-    for (int64_t i = 0; i < place_count; i++) {
-        find_row(&all, places[i], !i, &of);
-        order[firsts[of.block + ((places[i] - of.start) >> BITS)]++] = (int32_t)i;
-    }
-    for (int64_t block = cells; block > 0; block--)
-        firsts[block] = firsts[block - 1];
-    firsts[0] = 0;
-    return SJ_FINE;
+    return index_places(&all, sums, firsts) ? SJ_FINE : SJ_BAD_DATA;
 }
 
-/* Find the squares of a surface whose numbers are checked; sums are written unless it has an index. */
-static int find_shares(surface *all, const double *shares, double *sums, double *squares)
+/* Find the squares of a surface whose numbers are checked and that has an index. */
+static int find_shares(surface *all, const double *shares, double *squares)
 {
-    if (sums && !add_areas(all, sums, NULL))
-        return SJ_BAD_DATA;
     for (int64_t block = 0; block < all->cells; block++)
         all->total += all->sums[block];
     for (int64_t i = 0; i < all->extra_count; i++)
@@ -751,35 +729,41 @@ static int find_shares(surface *all, const double *shares, double *sums, double 
 }
 
 /* Write the squares of the distances to targets at which two shares of a surface's area are reached; the area of each
- * place is by its code. Extras are more places, as squares of their distances and areas. An index has an order. Return
- * SJ_FULL if rounding could decide which place has it. */
+ * place is by its code. Extras are more places, as squares of their distances and areas. An index is used if there is
+ * one. Return SJ_FULL if rounding could decide which place has it. */
 SJ_EXPORT int sj_share(
     const int32_t *places, const uint8_t *codes, int64_t place_count, const int32_t *targets, int64_t target_count,
     int64_t depth, int64_t height, int64_t width, const double *spacing, const double *areas, const double *shares,
-    const double *extras, int64_t extra_count, const double *index_sums, const int32_t *firsts, int64_t cells,
-    const int32_t *order, double *squares)
+    const double *extras, int64_t extra_count, const double *sums, int64_t cells, const int32_t *firsts, double *squares)
 {
     surface all = {.places = {depth, height, width, place_count, places, NULL},
                    .targets = {depth, height, width, target_count, targets, NULL},
                    .codes = codes, .areas = areas, .spacing = spacing, .extras = extras, .extra_count = extra_count,
-                   .sums = index_sums, .firsts = firsts, .order = order};
+                   .sums = sums, .firsts = firsts};
     if (!is_surface(&all) || !targets || !spacing || !shares || !squares || target_count < 1 || extra_count < 0
-        || extra_count >= INT32_MAX - place_count || (extra_count && !extras) || (order && (!index_sums || !firsts))
+        || extra_count >= INT32_MAX - place_count || (extra_count && !extras) || !sums != !firsts
         || !(shares[0] > 0 && shares[0] <= shares[1] && shares[1] <= 1 + MARGIN))
         return SJ_BAD_CALL;
     for (int axis = 0; axis < 3; axis++)
         if (!(spacing[axis] > LEAST_STEP && spacing[axis] < GREATEST_STEP))
             return SJ_FULL;
     divide(&all, BITS);
-    if (order && cells != all.cells)
+    if (sums && cells != all.cells)
         return SJ_BAD_CALL;
-    if (!order && place_count < DENSE * all.cells)
+    if (!sums && place_count < DENSE * all.cells)
         divide(&all, MORE_BITS);
-    double *sums = order ? NULL : calloc((size_t)all.cells, sizeof *sums);
-    all.sums = order ? index_sums : sums;
+    double *new_sums = sums ? NULL : malloc((size_t)all.cells * sizeof *new_sums);
+    int32_t *new_firsts = sums ? NULL : malloc((size_t)(depth * height + 1) * sizeof *new_firsts);
     all.distances = malloc((size_t)all.cells * sizeof *all.distances);
-    int status = all.sums && all.distances ? find_shares(&all, shares, sums, squares) : SJ_NO_MEMORY;
-    free(sums);
+    int status = all.distances && (sums || (new_sums && new_firsts)) ? SJ_FINE : SJ_NO_MEMORY;
+    if (status == SJ_FINE && !sums) {
+        all.sums = new_sums, all.firsts = new_firsts;
+        status = index_places(&all, new_sums, new_firsts) ? SJ_FINE : SJ_BAD_DATA;
+    }
+    if (status == SJ_FINE)
+        status = find_shares(&all, shares, squares);
+    free(new_sums);
+    free(new_firsts);
     free(all.distances);
     return status;
 }

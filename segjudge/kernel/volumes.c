@@ -416,21 +416,6 @@ static int answer_all(field *all)
     return search_all(all, most) ? SJ_FINE : transform_all(all);
 }
 
-/* Find where the places of each row begin; return whether they are in order and inside the volume. */
-static int find_rows(sj_list *list, int32_t *firsts)
-{
-    int64_t rows = list->depth * list->height, place = 0;
-    list->firsts = firsts;
-    for (int64_t row = 0; row < rows; row++) {
-        firsts[row] = (int32_t)place;
-        for (int64_t end = (row + 1) * list->width; place < list->count && list->at[place] < end; place++)
-            if (list->at[place] < 0 || (place && list->at[place] <= list->at[place - 1]))
-                return 0;
-    }
-    firsts[rows] = (int32_t)place;
-    return place == list->count;
-}
-
 /* Prepare a volume whose rows are known, and answer its queries; the caller owns the tables. */
 static int measure_field(field *all)
 {
@@ -474,7 +459,7 @@ static int measure_all(field *all)
     if (squares && firsts && all->steps && all->has_place && all->has_query) {
         all->squares[0] = squares, all->squares[1] = squares + width, all->squares[2] = squares + width + all->of.height;
         all->next = firsts + 2 * rows + 2;
-        int are_in_order = find_rows(&all->queries, firsts) && find_rows(&all->places, firsts + rows + 1);
+        int are_in_order = sj_find_rows(&all->queries, firsts) && sj_find_rows(&all->places, firsts + rows + 1);
         status = are_in_order ? measure_field(all) : SJ_BAD_DATA;
     }
     free(squares);

@@ -1033,8 +1033,8 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_share_runs(None, None, None, 1, None, None, None, 1, 4, 1, None, None, 2, None) == -1
     assert LOADED.sj_squares(None, 1, None, 1, 1, 1, 1, None, None) == -1
     assert LOADED.sj_near_places(None, 1, None, 1, 1, 1, 1, None, None) == -1
-    assert LOADED.sj_share(None, None, 1, None, 1, 1, 1, 1, None, None, None, None, 0, None, None, 0, None, None) == -1
-    assert LOADED.sj_index_surface(None, None, 1, 1, 1, 1, None, None, None, 1, None) == -1
+    assert LOADED.sj_share(None, None, 1, None, 1, 1, 1, 1, None, None, None, None, 0, None, 0, None, None) == -1
+    assert LOADED.sj_index_surface(None, None, 1, 1, 1, 1, None, None, 1, None) == -1
     assert LOADED.sj_check_runs(None, 1, None, 1, None, None, None) == -1
     assert LOADED.sj_mask_boxes(None, 1, None, 1, None, None) == -1
     assert LOADED.sj_paint_runs(None, 1, None, 1, None, 1, None) == -1
@@ -1109,8 +1109,8 @@ def test_arrays_of_other_kinds_and_sizes_than_the_kernel_takes_are_left_to_numpy
     index = KERNEL.index_surface(surface, shape)
     assert index is not None
     for changed_index in ((index[0][1:], *index[1:]), (index[0][:0], *index[1:])):
-        blocks = surface._replace(blocks=changed_index)
-        assert KERNEL.find_share(blocks, places, shape, (1, 1, 1), 0.4) is None
+        indexed = surface._replace(blocks=changed_index)
+        assert KERNEL.find_share(indexed, places, shape, (1, 1, 1), 0.4) is None
     for extra in (-1.0, np.nan, np.inf):
         for row in ([extra, 1], [1, extra]):
             extras = surface._replace(extras=np.array([row]))
