@@ -19,8 +19,10 @@ from .stack import Array
 FINE, FULL = 0, 2
 #: The types of numbers in a label map.
 MAPS = ("|u1", "<u2", "<u4")
-#: The initial space for places on a surface, which grows by a half.
-_FIRST_PLACES = 1 << 15
+#: The initial space for places on a surface, at least and at most; it grows by a half.
+_FIRST_PLACES, _MOST_AT_FIRST = 1 << 15, 1 << 20
+#: The voxels of a volume for each place in this space.
+_PER_PLACE = 8
 #: The number of corners around a run of one voxel, of which speckle mostly consists.
 _PLACES_A_RUN = 8
 #: The bits of the sides of an index's blocks, and the share of an area by which rounding may differ.
@@ -55,7 +57,7 @@ class VolumeKernel:
         flags = np.zeros(max(chosen) + 1, np.uint8)
         flags[list(chosen)] = 1
         volume = (labels.ctypes.data, labels.itemsize, *labels.shape, *labels.strides[:2], flags, len(flags))
-        room = max(_FIRST_PLACES, labels.shape[2] + 1)
+        room = _find_room(labels)
         positions, codes = np.empty(room, np.int32), np.empty(room, np.uint8)
         status, count = _fill_lists(partial(self.library.sj_surface, *volume), (positions, codes), limit)
         return (count, positions, codes) if status == FINE else None
@@ -67,7 +69,7 @@ class VolumeKernel:
         """
         if mask.dtype != bool or not mask.size or (open_ends and corners):
             return None
-        positions = np.empty(max(_FIRST_PLACES, mask.shape[2] + 1), np.int32)
+        positions = np.empty(_find_room(mask), np.int32)
         border = partial(self.library.sj_border, mask.view(np.uint8), *mask.shape, 2 * corners + open_ends)
         status, _ = _fill_lists(border, (positions,), mask.size)
         return positions if status == FINE else None
@@ -155,15 +157,13 @@ class VolumeKernel:
         """
         if mask.dtype != bool or not mask.size:
             return None
-        room, count = max(_FIRST_PLACES, 2), ctypes.c_int64(0)
-        for _ in range(2):
-            edges: Array = np.zeros(room, kind)
-            volume = (mask.view(np.uint8), *mask.shape, offset)
-            status = self.library.sj_find_runs(*volume, edges, edges.itemsize, room, ctypes.byref(count))
-            room = count.value
-            if status != FULL:
-                break
-        return edges[: count.value] if status == FINE else None
+        depth, height, width = mask.shape
+        room, count = depth * height * (width + 1), ctypes.c_int64(0)
+        edges: Array = np.empty(room, kind)  # unwritten ones take no memory
+        volume = (mask.view(np.uint8), *mask.shape, offset)
+        status = self.library.sj_find_runs(*volume, edges, edges.itemsize, room, ctypes.byref(count))
+        edges.resize(count.value if status == FINE else 0, refcheck=False)
+        return edges if status == FINE else None
 
     def draw_runs(
         self, starts: Array, ends: Array, rows: Tuple[int, int], box: Tuple[Tuple[int, int], ...]
@@ -313,6 +313,11 @@ class VolumeKernel:
         """Return the distance at which one share is reached; None if rounding could decide which place has it."""
         squares = self.find_shares(surface, targets, shape, spacing, (share - _ROUNDING, share + _ROUNDING))
         return math.sqrt(squares[0]) if squares and squares[0] == squares[1] else None
+
+
+def _find_room(labels: Array) -> int:
+    """Return the initial space for the places on a surface in a volume, at least for those of a row."""
+    return max(_FIRST_PLACES, int(labels.shape[2]) + 1, min(labels.size // _PER_PLACE, _MOST_AT_FIRST))
 
 
 def _are_runs(*edges: Array) -> bool:

@@ -27,10 +27,6 @@ _MOST_RUNS, _NOISE = 1 << 21, 16
 _MOST_TRUE_RUNS = 1 << 23
 #: The number of runs processed at once.
 _CHUNK = 1 << 18
-#: The number of components whose runs are looked up one by one when they are drawn.
-_MANY = 1_000
-#: The share of all runs from which on the runs of components are not looked up one by one.
-_LARGE_SHARE = 0.1
 #: The number of slabs of planes that grow at once.
 _GROWN = 8
 
@@ -113,7 +109,7 @@ def find_runs(mask: Mask, limit: int = 1 << 31, steps: int = 0) -> Runs:
         total += len(edges[-1]) // 2
         _check_limit(total, limit)
     positions = np.concatenate(edges)
-    return Runs(positions[::2], positions[1::2], shape)
+    return Runs(positions[::2].copy(), positions[1::2].copy(), shape)
 
 
 def _check_limit(total: int, limit: int) -> None:
@@ -300,18 +296,17 @@ class Components:
 
     def draw(self, chosen: Array, box: Box) -> Array:
         """Return the mask of some components in a box around them."""
-        spans = [self._firsts[name : name + 2] for name in chosen.tolist()] if len(chosen) < _MANY else []
-        if len(chosen) == self.total:
-            order: Any = slice(None)
-        elif spans and sum(stop - start for start, stop in spans) <= _LARGE_SHARE * self.runs.total:
-            parts = [self._order[start:stop] for start, stop in spans]
-            order = parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
-        else:
+        starts, ends, shape = self.runs
+        kind, plane = starts.dtype.type, shape[1] * shape[2]  # of another type, numpy would copy all starts
+        span = slice(*np.searchsorted(starts, [kind(box[0].start * plane), kind(box[0].stop * plane)]).tolist())
+        order: Any = slice(None)
+        if len(chosen) == 1 < self.total:
+            order = np.flatnonzero(self.names[span] == self.names.dtype.type(chosen[0]))
+        elif len(chosen) < self.total:
             is_chosen = np.zeros(self.total, bool)
             is_chosen[chosen] = True
-            order = np.flatnonzero(is_chosen[self.names])
-        starts, ends, shape = self.runs
-        runs, kernel = Runs(starts[order], ends[order], shape), backend().kernel
+            order = np.flatnonzero(is_chosen[self.names[span]])
+        runs, kernel = Runs(starts[span][order], ends[span][order], shape), backend().kernel
         sides = tuple((side.start, side.stop) for side in box)
         drawn = kernel.draw_runs(runs.starts, runs.ends, shape[1:], sides) if kernel else None
         return (drawn if drawn is not None else paint(runs, np.ones(runs.total, np.int8), box)).view(bool)
