@@ -13,7 +13,7 @@
 
 /* The sides of blocks, and of large blocks, in voxels. */
 #define SIDE 4
-#define LARGE 16
+#define LARGE (1 << SJ_LARGE_BITS)
 #define VOXELS (SIDE * SIDE * SIDE)
 /* Places are few if a volume has so many times as many voxels. */
 #define VOXELS_PER_PLACE 64
@@ -181,10 +181,15 @@ static int add_row(sj_blocks *to, const sj_list *places, int64_t front, int64_t 
     return 1;
 }
 
+int sj_are_few(const sj_list *places)
+{
+    return places->count <= VOXELS + places->depth * places->height * places->width / VOXELS_PER_PLACE;
+}
+
 sj_blocks *sj_make_blocks(const sj_list *places, const double *spacing)
 {
     sj_blocks *blocks = calloc(1, sizeof *blocks);
-    int is_made = blocks && places->count <= VOXELS + places->depth * places->height * places->width / VOXELS_PER_PLACE;
+    int is_made = blocks != NULL;
     for (int axis = 0; is_made && axis < 3; axis++) {
         blocks->spacing[axis] = spacing[axis];
         is_made = spacing[axis] > LEAST_STEP && spacing[axis] < GREATEST_STEP;
@@ -303,6 +308,8 @@ search_places(const sj_blocks *of, int64_t first, int64_t last, const voxel *que
 /* Search the places of boxes for the nearest one to a query, given one that is not far; return its square. */
 static double search_boxes(const sj_blocks *of, const boxes *all, const voxel *query, int64_t *nearest)
 {
+    if (all->count == 1)
+        return search_places(of, all->firsts[0], all->lasts[0], query, INFINITY, nearest);
     double best = measure(of, query, of->places + *nearest);
     measure_boxes(of, all, query);
     for (int64_t box = 0; box < all->count; box++)
@@ -311,33 +318,64 @@ static double search_boxes(const sj_blocks *of, const boxes *all, const voxel *q
     return best;
 }
 
-/* The queries of a large block, by blocks; and, of the places, all large blocks, the blocks of one, the blocks that may
- * hold the nearest place of some query, and those that may hold that of a query of one block. */
-typedef struct {
-    group blocks[BLOCKS];
-    voxel voxels[MOST_VOXELS];
-    int64_t indices[MOST_VOXELS], count, used; /* of blocks, of voxels */
+/* Of the places, all large blocks, the blocks of one, the blocks or places that may be the nearest of some voxel of the box
+ * around, and those that may be of one of the box; and a place that is not far. */
+struct sj_search {
+    const sj_blocks *of;
     boxes large, inner, few, fewer;
     int64_t nearest;
-} search;
+};
+
+sj_search *sj_open_search(const sj_blocks *blocks)
+{
+    int64_t room = blocks->blocks_used > MOST_PLACES ? blocks->blocks_used : MOST_PLACES;
+    sj_search *in = calloc(1, sizeof *in);
+    if (!in)
+        return NULL;
+    room = room < blocks->places_used ? room : blocks->places_used;
+    in->of = blocks;
+    int has_room[4] = {open_boxes(&in->large, blocks->large_used), open_boxes(&in->inner, BLOCKS),
+                       open_boxes(&in->few, room), open_boxes(&in->fewer, room)};
+    if (!has_room[0] || !has_room[1] || !has_room[2] || !has_room[3]) {
+        sj_close_search(in);
+        return NULL;
+    }
+    for (int64_t large = 0; large < blocks->large_used; large++)
+        add_box(&in->large, blocks->large + large);
+    return in;
+}
+
+void sj_close_search(sj_search *in)
+{
+    if (!in)
+        return;
+    close_boxes(&in->large);
+    close_boxes(&in->inner);
+    close_boxes(&in->few);
+    close_boxes(&in->fewer);
+    free(in);
+}
 
 /* List the blocks of a large one. */
-static void list_inner(const sj_blocks *of, int64_t large, boxes *inner)
+static void list_inner(sj_search *in, int64_t large)
 {
-    inner->count = 0;
-    for (int64_t block = of->large[large].first; block < of->large[large].last; block++)
-        add_box(inner, of->blocks + block);
+    in->inner.count = 0;
+    for (int64_t block = in->of->large[large].first; block < in->of->large[large].last; block++)
+        add_box(&in->inner, in->of->blocks + block);
 }
 
 /* Search all places for the nearest one to a query, given one that is not far. */
-static double search_all(const sj_blocks *of, search *in, const voxel *query)
+static double search_all(sj_search *in, const voxel *query)
 {
-    double best = measure(of, query, of->places + in->nearest);
-    measure_boxes(of, &in->large, query);
+    double best = measure(in->of, query, in->of->places + in->nearest);
+    measure_boxes(in->of, &in->large, query);
     for (int64_t large = 0; large < in->large.count; large++)
         if (in->large.numbers[large] * (1 - MARGIN) <= (float)best) {
-            list_inner(of, large, &in->inner);
-            best = search_boxes(of, &in->inner, query, &in->nearest);
+            list_inner(in, large);
+            int64_t near = in->nearest;
+            double square = search_boxes(in->of, &in->inner, query, &near);
+            in->nearest = square < best ? near : in->nearest;
+            best = square < best ? square : best;
         }
     return best;
 }
@@ -353,22 +391,8 @@ static void add_boxes(const boxes *from, float limit, boxes *to)
         }
 }
 
-/* List the blocks of places that may hold the nearest one of a query, given the box of all queries. */
-static void list_few(const sj_blocks *of, search *in, const group *box)
-{
-    const voxel *place = of->places + in->nearest;
-    float limit = compare_boxes(of, &in->large, place, box);
-    in->few.count = 0;
-    for (int64_t large = 0; large < in->large.count; large++)
-        if (in->large.numbers[large] >= limit) {
-            list_inner(of, large, &in->inner);
-            add_boxes(&in->inner, compare_boxes(of, &in->inner, place, box), &in->few);
-        }
-}
-
-/* Replace boxes by those of their places, unless these are many, that may be the nearest one of a query, given the box of
- * all queries. */
-static void keep_places(const sj_blocks *of, search *in, const group *box)
+/* Replace the few boxes by those of their places, unless these are many, that may be the nearest one of a voxel. */
+static void keep_places(sj_search *in, const group *box)
 {
     int64_t count = 0;
     for (int64_t each = 0; each < in->few.count; each++)
@@ -379,39 +403,85 @@ static void keep_places(const sj_blocks *of, search *in, const group *box)
     for (int64_t each = 0; each < in->few.count; each++)
         for (int64_t place = in->few.firsts[each]; place < in->few.lasts[each]; place++) {
             group lone = {{0, 0, 0}, {0, 0, 0}, place, place + 1};
-            widen(&lone, of->places[place].at, of->places[place].at, 1);
+            widen(&lone, in->of->places[place].at, in->of->places[place].at, 1);
             add_box(&in->fewer, &lone);
         }
-    float limit = compare_boxes(of, &in->fewer, of->places + in->nearest, box);
+    float limit = compare_boxes(in->of, &in->fewer, in->of->places + in->nearest, box);
     in->few.count = 0;
     add_boxes(&in->fewer, limit, &in->few);
 }
 
-/* Answer the queries of a large block. */
-static void answer_queries(const sj_blocks *of, search *in, double *out)
+/* Return a box, and write the voxel in its middle. */
+static group read_box(const int16_t *least, const int16_t *most, voxel *middle)
 {
-    if (in->used < MANY) {
-        for (int64_t query = 0; query < in->used; query++)
-            out[in->indices[query]] = search_all(of, in, in->voxels + query);
+    group box = {{0, 0, 0}, {0, 0, 0}, 0, 0};
+    widen(&box, least, most, 1);
+    for (int axis = 0; axis < 3; axis++)
+        middle->at[axis] = (int16_t)((least[axis] + most[axis]) / 2);
+    return box;
+}
+
+void sj_look_around(sj_search *in, const int16_t *least, const int16_t *most)
+{
+    voxel middle;
+    group box = read_box(least, most, &middle);
+    search_all(in, &middle);
+    const voxel *place = in->of->places + in->nearest;
+    float limit = compare_boxes(in->of, &in->large, place, &box);
+    in->few.count = 0;
+    for (int64_t large = 0; large < in->large.count; large++)
+        if (in->large.numbers[large] >= limit) {
+            list_inner(in, large);
+            add_boxes(&in->inner, compare_boxes(in->of, &in->inner, place, &box), &in->few);
+        }
+    keep_places(in, &box);
+}
+
+void sj_look_at(sj_search *in, const int16_t *least, const int16_t *most)
+{
+    voxel middle;
+    group box = read_box(least, most, &middle);
+    search_boxes(in->of, &in->few, &middle, &in->nearest);
+    in->fewer.count = 0;
+    add_boxes(&in->few, compare_boxes(in->of, &in->few, in->of->places + in->nearest, &box), &in->fewer);
+}
+
+double sj_find_square(sj_search *in, int64_t x, int64_t y, int64_t z)
+{
+    voxel at = {{(int16_t)x, (int16_t)y, (int16_t)z}};
+    return search_boxes(in->of, &in->fewer, &at, &in->nearest);
+}
+
+/* ── queries in a list ── */
+
+/* The queries of a large block, by blocks. */
+typedef struct {
+    group blocks[BLOCKS];
+    voxel voxels[MOST_VOXELS];
+    int64_t indices[MOST_VOXELS], count, used; /* of blocks, of voxels */
+} block_queries;
+
+/* Answer the queries of a large block. */
+static void answer_queries(sj_search *in, const block_queries *of, double *out)
+{
+    group box = of->blocks[0];
+    for (int64_t query = 0; of->used < MANY && query < of->used; query++)
+        out[of->indices[query]] = search_all(in, of->voxels + query);
+    if (of->used < MANY)
         return;
-    }
-    group box = in->blocks[0];
-    for (int64_t block = 1; block < in->count; block++)
-        widen(&box, in->blocks[block].least, in->blocks[block].most, 0);
-    search_all(of, in, in->voxels + in->used / 2);
-    list_few(of, in, &box);
-    keep_places(of, in, &box);
-    for (const group *block = in->blocks; block < in->blocks + in->count; block++) {
-        search_boxes(of, &in->few, in->voxels + (block->first + block->last) / 2, &in->nearest);
-        in->fewer.count = 0;
-        add_boxes(&in->few, compare_boxes(of, &in->few, of->places + in->nearest, block), &in->fewer);
+    for (int64_t block = 1; block < of->count; block++)
+        widen(&box, of->blocks[block].least, of->blocks[block].most, 0);
+    sj_look_around(in, box.least, box.most);
+    for (const group *block = of->blocks; block < of->blocks + of->count; block++) {
+        sj_look_at(in, block->least, block->most);
         for (int64_t query = block->first; query < block->last; query++)
-            out[in->indices[query]] = search_boxes(of, &in->fewer, in->voxels + query, &in->nearest);
+            out[of->indices[query]] = search_boxes(in->of, &in->fewer, of->voxels + query, &in->nearest);
     }
 }
 
 /* Answer the queries of large blocks in a row. */
-static void answer_row(const sj_blocks *of, const sj_list *queries, int64_t front, int64_t top, search *in, double *out)
+static void
+answer_row(sj_search *in, const sj_list *queries, int64_t front, int64_t top, block_queries *of, double *out)
 {
     strip strips[(LARGE / SIDE) * (LARGE / SIDE)];
     int64_t count = 0;
@@ -419,41 +489,30 @@ static void answer_row(const sj_blocks *of, const sj_list *queries, int64_t fron
         for (int64_t y = top; y < smaller_of(top + LARGE, queries->height); y += SIDE)
             strips[count++] = open_strip(queries, z, y);
     for (int64_t left = 0; left < queries->width; left += LARGE) {
-        in->count = in->used = 0;
+        of->count = of->used = 0;
         for (strip *each = strips; each < strips + count; each++)
             while (each->soonest < smaller_of(left + LARGE, queries->width)) {
-                group *block = in->blocks + in->count++;
-                block->first = in->used;
-                in->used += take_voxels(each, each->soonest / SIDE * SIDE + SIDE, in->voxels + in->used,
-                                        in->indices + in->used, block);
-                block->last = in->used;
+                group *block = of->blocks + of->count++;
+                block->first = of->used;
+                of->used += take_voxels(each, each->soonest / SIDE * SIDE + SIDE, of->voxels + of->used,
+                                        of->indices + of->used, block);
+                block->last = of->used;
             }
-        if (in->used)
-            answer_queries(of, in, out);
+        if (of->used)
+            answer_queries(in, of, out);
     }
 }
 
 int sj_search_blocks(const sj_blocks *blocks, const sj_list *queries, double *out)
 {
-    search *in = malloc(sizeof *in);
-    if (!in)
-        return SJ_NO_MEMORY;
-    in->nearest = 0;
-    int64_t room = blocks->blocks_used > MOST_PLACES ? blocks->blocks_used : MOST_PLACES;
-    room = room < blocks->places_used ? room : blocks->places_used;
-    int has_room[4] = {open_boxes(&in->large, blocks->large_used), open_boxes(&in->inner, BLOCKS),
-                       open_boxes(&in->few, room), open_boxes(&in->fewer, room)};
-    int status = has_room[0] && has_room[1] && has_room[2] && has_room[3] ? SJ_FINE : SJ_NO_MEMORY;
-    for (int64_t large = 0; status == SJ_FINE && large < blocks->large_used; large++)
-        add_box(&in->large, blocks->large + large);
+    block_queries *of = malloc(sizeof *of);
+    sj_search *in = sj_open_search(blocks);
+    int status = of && in ? SJ_FINE : SJ_NO_MEMORY;
     for (int64_t z = 0; status == SJ_FINE && z < queries->depth; z += LARGE)
         for (int64_t y = 0; y < queries->height; y += LARGE)
-            answer_row(blocks, queries, z, y, in, out);
-    close_boxes(&in->large);
-    close_boxes(&in->inner);
-    close_boxes(&in->few);
-    close_boxes(&in->fewer);
-    free(in);
+            answer_row(in, queries, z, y, of, out);
+    sj_close_search(in);
+    free(of);
     return status;
 }
 
@@ -469,20 +528,4 @@ int sj_find_rows(sj_list *list, int32_t *firsts)
     }
     firsts[rows] = (int32_t)place;
     return place == list->count;
-}
-
-int sj_search_far(const sj_list *queries, const sj_list *places, const double *spacing, double *out)
-{
-    int64_t rows = queries->depth * queries->height;
-    int32_t *firsts = malloc((size_t)(2 * rows + 2) * sizeof *firsts);
-    sj_list from = *queries, to = *places;
-    if (!firsts)
-        return SJ_NO_MEMORY;
-    int status = sj_find_rows(&from, firsts) && sj_find_rows(&to, firsts + rows + 1) ? SJ_FINE : SJ_BAD_DATA;
-    sj_blocks *blocks = status == SJ_FINE ? sj_make_blocks(&to, spacing) : NULL;
-    if (status == SJ_FINE)
-        status = blocks ? sj_search_blocks(blocks, &from, out) : SJ_FULL;
-    sj_free_blocks(blocks);
-    free(firsts);
-    return status;
 }

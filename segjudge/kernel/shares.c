@@ -19,12 +19,8 @@
 #define DENSE 2
 /* All places are measured if there are so many times as many targets as blocks. */
 #define MANY 4
-#define MOST_LINES (1 << 2 * MORE_BITS)
-#define MOST_VOXELS (1 << 3 * MORE_BITS)
-/* A block and those around it, and one more, so that four are compared at once. */
-#define AROUND 28
-#define ITSELF 13
-#define LANES 4
+/* The side of boxes of blocks whose places are measured one after another. */
+#define LARGE (1 << SJ_LARGE_BITS)
 #define CODES 256
 /* The share of a bound by which rounding may differ. */
 #define MARGIN 1e-6
@@ -33,8 +29,8 @@
 #define SORTED 4096
 /* The number of columns of blocks that are read together, of which floats fill a line of the processor's memory. */
 #define COLUMNS 16
-/* At first, places that may be this near to the estimated distance are measured, as a share of a block's radius; then,
- * or if blocks are large, those so many times as near. */
+/* At first, places that are this near to the estimated distance are listed, as a share of a block's radius; then, those so
+ * many times as near. */
 #define NEAR 0.05
 #define WIDER 4
 /* Of samples of places, whose distances estimate the one within which the share lies: the numbers, first of a few, and
@@ -316,70 +312,29 @@ static double estimate(const surface *all, double *error)
     return (start + end) / 2;
 }
 
-/* The places that may lie between two distances, as bits by their numbers, and the area of nearer ones. The distances of
- * a place are bounded by those of the centres around its block, and by how far each of its voxels is from these. */
+/* Places that are measured, of which those between two distances are listed, and the area of nearer ones. */
 typedef struct {
     double least, greatest, nearer;
-    uint64_t *places;
-    float offsets[MOST_VOXELS][AROUND], low[AROUND], high[AROUND];
-    int64_t steps[AROUND]; /* to the blocks around */
+    measured *items;
+    int64_t count, room;
 } choice;
 
-/* Find how far each voxel of a block is from the centres around. */
-static void find_offsets(const surface *all, choice *of)
+/* Choose a measured place unless it is nearer or farther; return 0 without memory. */
+static inline int choose(choice *of, double square, double area)
 {
-    for (int each = 0; each < AROUND; each++)
-        of->steps[each] = ((each / 9 - 1) * all->blocks[1] + each / 3 % 3 - 1) * all->blocks[2] + each % 3 - 1;
-    for (int64_t i = 0; i < all->side * all->side * all->side; i++)
-        for (int each = 0; each < AROUND; each++) {
-            double x = (double)(i % all->side - all->side * (each % 3 - 1)) - all->half;
-            double y = (double)(i / all->side % all->side - all->side * (each / 3 % 3 - 1)) - all->half;
-            double z = (double)(i / all->side / all->side - all->side * (each / 9 - 1)) - all->half;
-            x *= all->spacing[0], y *= all->spacing[1], z *= all->spacing[2];
-            of->offsets[i][each] = (float)((1 + MARGIN) * root_of(x * x + y * y + z * z));
-        }
-}
-
-/* Read the distances of the centres around a block; at a face of the volume, only its own. */
-static void read_around(const surface *all, int64_t block, choice *of)
-{
-    int64_t down = all->blocks[1], across = all->blocks[2], x = block % across, y = block / across % down;
-    int64_t z = block / across / down;
-    int is_inner = x > 0 && x + 1 < across && y > 0 && y + 1 < down && z > 0 && z + 1 < all->blocks[0];
-    for (int each = 0; each < AROUND; each++) {
-        float distance = all->distances[block + (is_inner && each < AROUND - 1 ? of->steps[each] : 0)];
-        int is_known = is_inner ? each < AROUND - 1 : each == ITSELF;
-        of->low[each] = is_known ? distance * (float)(1 - MARGIN) : -INFINITY;
-        of->high[each] = is_known ? distance * (float)(1 + MARGIN) : INFINITY;
+    if (square < of->least * of->least)
+        of->nearer += area;
+    if (square < of->least * of->least || square > of->greatest * of->greatest)
+        return 1;
+    if (of->count == of->room) {
+        int64_t room = 2 * of->room + SORTED;
+        measured *items = realloc(of->items, (size_t)room * sizeof *items);
+        if (!items)
+            return 0;
+        of->items = items, of->room = room;
     }
-}
-
-/* Choose a place unless it is certainly nearer or farther. */
-static inline void choose(const surface *all, choice *of, int64_t number, int64_t voxel)
-{
-    const float *offsets = of->offsets[voxel];
-    if (of->high[ITSELF] + offsets[ITSELF] < of->least) {
-        of->nearer += all->areas[all->codes[number]];
-        return;
-    }
-    if (of->low[ITSELF] - offsets[ITSELF] > of->greatest)
-        return;
-    float least[AROUND], greatest[AROUND], low[LANES], high[LANES];
-    for (int each = 0; each < AROUND; each++)
-        least[each] = of->low[each] - offsets[each], greatest[each] = of->high[each] + offsets[each];
-    memcpy(low, least, sizeof low), memcpy(high, greatest, sizeof high);
-    for (int each = LANES; each < AROUND; each += LANES)
-        for (int lane = 0; lane < LANES; lane++) {
-            low[lane] = least[each + lane] > low[lane] ? least[each + lane] : low[lane];
-            high[lane] = greatest[each + lane] < high[lane] ? greatest[each + lane] : high[lane];
-        }
-    int is_nearer = 0, is_farther = 0;
-    for (int lane = 0; lane < LANES; lane++)
-        is_nearer |= high[lane] < of->least, is_farther |= low[lane] > of->greatest;
-    if (is_nearer)
-        of->nearer += all->areas[all->codes[number]];
-    else if (!is_farther)
-        of->places[number / 64] |= (uint64_t)1 << number % 64;
+    of->items[of->count++] = (measured){square, area};
+    return 1;
 }
 
 /* Return the first of some places, which are in order, from a position on. */
@@ -393,64 +348,112 @@ static inline int64_t find_place(const int32_t *at, int64_t first, int64_t last,
     return first;
 }
 
-/* Choose among the places of an open block, of which some numbers show where those of each row may begin. */
-static void choose_in_block(const surface *all, int64_t z, int64_t y, int64_t x, int64_t *next, choice *of)
+/* Open blocks of a surface, the search for the nearest targets, and where the places of rows may begin that the current
+ * blocks meet. */
+typedef struct {
+    const uint8_t *flags;
+    sj_search *search;
+    int64_t next[LARGE][LARGE];
+} open_blocks;
+
+/* Find the box of open blocks from one on along z, y and x, as many as a large block has; return whether there is any. */
+static int find_box(const surface *all, const open_blocks *in, const int64_t *from, int16_t *least, int16_t *most)
+{
+    const int64_t sides[3] = {all->places.depth, all->places.height, all->places.width};
+    int64_t ends[3], at[3];
+    int is_any = 0;
+    for (int axis = 0; axis < 3; axis++)
+        ends[axis] = from[axis] + (LARGE >> all->bits) < all->blocks[axis] ? from[axis] + (LARGE >> all->bits) : all->blocks[axis];
+    for (at[0] = from[0]; at[0] < ends[0]; at[0]++)
+        for (at[1] = from[1]; at[1] < ends[1]; at[1]++)
+            for (at[2] = from[2]; at[2] < ends[2]; at[2]++) {
+                if (!in->flags[(at[0] * all->blocks[1] + at[1]) * all->blocks[2] + at[2]])
+                    continue;
+                for (int axis = 0; axis < 3; axis++) {
+                    int64_t start = at[axis] << all->bits, end = start + all->side;
+                    int64_t last = (end < sides[axis] ? end : sides[axis]) - 1;
+                    least[2 - axis] = (int16_t)(is_any && least[2 - axis] < start ? least[2 - axis] : start);
+                    most[2 - axis] = (int16_t)(is_any && most[2 - axis] > last ? most[2 - axis] : last);
+                }
+                is_any = 1;
+            }
+    return is_any;
+}
+
+/* Measure the places of a block, given its box. */
+static int measure_block(const surface *all, open_blocks *in, const int16_t *least, const int16_t *most, choice *of)
 {
     const sj_list *places = &all->places;
-    for (int64_t plane = 0; plane < all->side && z + plane < places->depth; plane++)
-        for (int64_t line = 0; line < all->side && y + line < places->height; line++) {
-            int64_t row = (z + plane) * places->height + y + line, start = row * places->width + x;
-            int64_t voxel = (plane << all->bits | line) << all->bits, last = all->firsts[row + 1];
-            int64_t i = find_place(places->at, *next, last, start);
-            for (; i < last && (uint64_t)(places->at[i] - start) < (uint64_t)all->side; i++)
-                choose(all, of, i, voxel + places->at[i] - start);
-            *next++ = i;
+    sj_look_at(in->search, least, most);
+    for (int64_t z = least[2]; z <= most[2]; z++)
+        for (int64_t y = least[1]; y <= most[1]; y++) {
+            int64_t row = z * places->height + y, start = row * places->width, last = all->firsts[row + 1];
+            int64_t *next = &in->next[z % LARGE][y % LARGE], i = find_place(places->at, *next, last, start + least[0]);
+            for (; i < last && places->at[i] >= start + least[0] && places->at[i] <= start + most[0]; i++)
+                if (!choose(of, sj_find_square(in->search, places->at[i] - start, y, z), all->areas[all->codes[i]]))
+                    return SJ_NO_MEMORY;
+            *next = i;
         }
+    return SJ_FINE;
 }
 
-/* Choose among the places of open blocks; return whether their index is one. */
-static int choose_in_blocks(const surface *all, const uint8_t *is_open, choice *of)
+/* Measure the places of open blocks in a row of large blocks. */
+static int measure_row_of_blocks(const surface *all, open_blocks *in, int64_t z, int64_t y, choice *of)
 {
     const sj_list *places = &all->places;
-    int64_t next[MOST_LINES];
-    for (int64_t line = 0; line < all->blocks[0] * all->blocks[1]; line++) {
-        const uint8_t *open = is_open + line * all->blocks[2];
-        int64_t z = line / all->blocks[1] << all->bits, y = line % all->blocks[1] << all->bits, count = 0;
-        if (!memchr(open, 1, (size_t)all->blocks[2]))
+    const int64_t step = LARGE >> all->bits;
+    int16_t least[3], most[3];
+    int status = SJ_FINE;
+    for (int64_t plane = z * all->side; plane < (z + step) * all->side && plane < places->depth; plane++)
+        for (int64_t row = y * all->side; row < (y + step) * all->side && row < places->height; row++) {
+            const int32_t *first = all->firsts + plane * places->height + row;
+            if (first[0] < 0 || first[1] < first[0] || first[1] > places->count)
+                return SJ_BAD_DATA;
+            in->next[plane % LARGE][row % LARGE] = first[0];
+        }
+    for (int64_t x = 0; status == SJ_FINE && x < all->blocks[2]; x += step) {
+        const int64_t from[3] = {z, y, x};
+        if (!find_box(all, in, from, least, most))
             continue;
-        for (int64_t plane = z; plane < z + all->side && plane < places->depth; plane++)
-            for (int64_t row = y; row < y + all->side && row < places->height; row++, count++) {
-                next[count] = all->firsts[plane * places->height + row];
-                int64_t end = all->firsts[plane * places->height + row + 1];
-                if (next[count] < 0 || end < next[count] || end > places->count)
-                    return 0;
+        sj_look_around(in->search, least, most);
+        for (int64_t each = 0; status == SJ_FINE && each < step * step * step; each++) {
+            int64_t at[3] = {z + each / (step * step), y + each / step % step, x + each % step};
+            if (at[0] >= all->blocks[0] || at[1] >= all->blocks[1] || at[2] >= all->blocks[2]
+                || !in->flags[(at[0] * all->blocks[1] + at[1]) * all->blocks[2] + at[2]])
+                continue;
+            const int64_t sides[3] = {places->depth, places->height, places->width};
+            for (int axis = 0; axis < 3; axis++) {
+                int64_t end = (at[axis] + 1) << all->bits;
+                least[2 - axis] = (int16_t)(at[axis] << all->bits);
+                most[2 - axis] = (int16_t)((end < sides[axis] ? end : sides[axis]) - 1);
             }
-        for (int64_t block = 0; block < all->blocks[2]; block++)
-            if (open[block]) {
-                read_around(all, line * all->blocks[2] + block, of);
-                choose_in_block(all, z, y, block << all->bits, next, of);
-            }
+            status = measure_block(all, in, least, most, of);
+        }
     }
-    return 1;
+    return status;
 }
 
-/* Choose the places that may lie between two distances; blocks have a radius. */
-static int choose_places(const surface *all, double radius, choice *of)
+/* Choose the places that lie between two distances; blocks have a radius. */
+static int choose_places(const surface *all, const sj_blocks *targets, double radius, choice *of)
 {
-    uint8_t *is_open = malloc((size_t)all->cells);
-    int status = is_open ? SJ_FINE : SJ_NO_MEMORY;
-    of->nearer = 0;
-    memset(of->places, 0, (size_t)(all->places.count / 64 + 1) * sizeof *of->places);
+    uint8_t *flags = malloc((size_t)all->cells);
+    open_blocks in = {.flags = flags, .search = sj_open_search(targets)};
+    int status = flags && in.search ? SJ_FINE : SJ_NO_MEMORY;
+    of->nearer = 0, of->count = 0;
     for (int64_t block = 0; status == SJ_FINE && block < all->cells; block++) {
         double distance = all->distances[block];
         int is_nearer = (1 + MARGIN) * distance + radius < of->least;
         if (is_nearer)
             of->nearer += all->sums[block];
-        is_open[block] = all->sums[block] > 0 && !is_nearer && (1 - MARGIN) * distance - radius <= of->greatest;
+        flags[block] = all->sums[block] > 0 && !is_nearer && (1 - MARGIN) * distance - radius <= of->greatest;
     }
-    if (status == SJ_FINE)
-        status = choose_in_blocks(all, is_open, of) ? SJ_FINE : SJ_BAD_DATA;
-    free(is_open);
+    for (int64_t z = 0; z < all->blocks[0]; z += LARGE >> all->bits)
+        for (int64_t y = 0; status == SJ_FINE && y < all->blocks[1]; y += LARGE >> all->bits)
+            status = measure_row_of_blocks(all, &in, z, y, of);
+    for (int64_t i = 0; status == SJ_FINE && i < all->extra_count; i++)
+        status = choose(of, all->extras[2 * i], all->extras[2 * i + 1]) ? SJ_FINE : SJ_NO_MEMORY;
+    sj_close_search(in.search);
+    free(flags);
     return status;
 }
 
@@ -519,83 +522,63 @@ static int find_squares(measured *items, int64_t count, double nearer, double lo
     return SJ_FINE;
 }
 
-/* Measure chosen places, all without a choice, and find the squares of the distances at which the areas are reached. */
-static int measure_chosen(const surface *all, const choice *of, double *squares)
+/* Measure all places, and find the squares of the distances at which the areas are reached. */
+static int measure_all(const surface *all, double *squares)
 {
     const sj_list *places = &all->places;
-    int64_t count = 0, more, words = places->count / 64 + 1;
-    double nearer = of ? of->nearer : 0;
-    for (int64_t word = 0; of && word < words; word++)
-        count += sj_ones(of->places[word]);
-    count = of ? count : places->count;
-    int32_t *queries = malloc((size_t)(count + 1) * sizeof *queries);
-    double *answers = malloc((size_t)(count + 1) * sizeof *answers);
-    measured *items = malloc((size_t)(count + all->extra_count + 1) * sizeof *items);
-    int status = queries && answers && items ? SJ_FINE : SJ_NO_MEMORY;
-    for (int64_t word = 0, i = 0; status == SJ_FINE && word < words; word++) {
-        int64_t left = places->count - 64 * word;
-        uint64_t bits = of ? of->places[word] : left >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << left) - 1;
-        for (; bits; bits &= bits - 1) {
-            int64_t number = 64 * word + __builtin_ctzll(bits);
-            queries[i] = places->at[number];
-            items[i++].area = all->areas[all->codes[number]];
-        }
-    }
+    double *answers = malloc((size_t)(places->count + 1) * sizeof *answers);
+    measured *items = malloc((size_t)(places->count + all->extra_count + 1) * sizeof *items);
     const double numbers[4] = {all->spacing[0], all->spacing[1], all->spacing[2], 1.7e308};
-    sj_list chosen = {places->depth, places->height, places->width, count, queries, NULL};
-    int is_far = status == SJ_FINE && of;
-    if (is_far)
-        status = sj_search_far(&chosen, &all->targets, all->spacing, answers);
-    if (is_far ? status == SJ_FULL : status == SJ_FINE)
-        status = sj_squares(queries, count, all->targets.at, all->targets.count, places->depth, places->height,
-                            places->width, numbers, answers);
-    if (status == SJ_FINE) {
-        for (int64_t i = 0; i < count; i++)
-            items[i].square = answers[i];
-        more = count;
-        for (int64_t i = 0; i < all->extra_count; i++) {
-            double square = all->extras[2 * i], area = all->extras[2 * i + 1], distance = root_of(square);
-            if (of && (1 + MARGIN) * distance < of->least)
-                nearer += area;
-            else if (!of || (1 - MARGIN) * distance <= of->greatest)
-                items[more++] = (measured){square, area};
-        }
-        status = find_squares(items, more, nearer, all->low, all->high, squares);
-    }
-    free(queries);
+    int status = !answers || !items ? SJ_NO_MEMORY
+                                    : sj_squares(places->at, places->count, all->targets.at, all->targets.count, places->depth,
+                                                 places->height, places->width, numbers, answers);
+    for (int64_t i = 0; status == SJ_FINE && i < places->count; i++)
+        items[i] = (measured){answers[i], all->areas[all->codes[i]]};
+    for (int64_t i = 0; status == SJ_FINE && i < all->extra_count; i++)
+        items[places->count + i] = (measured){all->extras[2 * i], all->extras[2 * i + 1]};
+    if (status == SJ_FINE)
+        status = find_squares(items, places->count + all->extra_count, 0, all->low, all->high, squares);
     free(answers);
     free(items);
     return status;
 }
 
-/* Find the squares by bounds. */
-static int find_by_bounds(const surface *all, double *squares)
+/* Find the squares by bounds, given the targets in blocks. */
+static int find_by_bounds(const surface *all, const sj_blocks *targets, double *squares)
 {
     double error, x = all->half * all->spacing[0], y = all->half * all->spacing[1], z = all->half * all->spacing[2];
     double radius = (1 + MARGIN) * root_of(x * x + y * y + z * z), reach;
-    choice *of = malloc(sizeof *of);
-    uint64_t *places = malloc((size_t)(all->places.count / 64 + 1) * sizeof *places);
-    int status = of && places ? measure_blocks(all) : SJ_NO_MEMORY, is_done = 0;
-    if (status == SJ_FINE) {
-        double middle = estimate(all, &error);
-        find_offsets(all, of);
-        of->places = places;
-        for (reach = error + (all->bits == BITS ? 1 : WIDER) * NEAR * radius; status == SJ_FINE && !is_done; reach *= WIDER) {
-            int is_all = reach >= error + radius;
-            of->least = middle - reach, of->greatest = middle + reach;
-            status = choose_places(all, radius, of);
-            if (status != SJ_FINE)
-                break;
-            status = measure_chosen(all, of, squares);
-            double nearest = status == SJ_FINE ? root_of(squares[0]) : 0, farthest = status == SJ_FINE ? root_of(squares[1]) : 0;
-            int is_inside = nearest * (1 - MARGIN) >= of->least && farthest * (1 + MARGIN) <= of->greatest;
-            is_done = is_all || (status == SJ_FINE && is_inside);
-            if (!is_done && status == SJ_FULL)
-                status = SJ_FINE;
-        }
+    choice of = {0, 0, 0, NULL, 0, 0};
+    int status = measure_blocks(all), is_done = 0;
+    if (status != SJ_FINE)
+        return status;
+    double middle = estimate(all, &error);
+    for (reach = error + NEAR * radius; status == SJ_FINE && !is_done; reach *= WIDER) {
+        int is_all = reach >= error + radius;
+        of.least = middle - reach > 0 ? middle - reach : 0, of.greatest = middle + reach;
+        status = choose_places(all, targets, radius, &of);
+        if (status != SJ_FINE)
+            break;
+        status = find_squares(of.items, of.count, of.nearer, all->low, all->high, squares);
+        is_done = is_all || status == SJ_FINE;
+        if (!is_done && status == SJ_FULL)
+            status = SJ_FINE;
     }
-    free(of);
-    free(places);
+    free(of.items);
+    return status;
+}
+
+/* Find the squares if most targets are far. */
+static int find_far(const surface *all, double *squares)
+{
+    sj_list targets = all->targets;
+    int32_t *firsts = malloc((size_t)(targets.depth * targets.height + 1) * sizeof *firsts);
+    int status = !firsts ? SJ_NO_MEMORY : sj_find_rows(&targets, firsts) ? SJ_FINE : SJ_BAD_DATA;
+    sj_blocks *blocks = status == SJ_FINE ? sj_make_blocks(&targets, all->spacing) : NULL;
+    if (status == SJ_FINE)
+        status = blocks ? find_by_bounds(all, blocks, squares) : SJ_NO_MEMORY;
+    sj_free_blocks(blocks);
+    free(firsts);
     return status;
 }
 
@@ -724,7 +707,7 @@ static int find_shares(surface *all, const double *shares, double *squares)
     all->low = shares[0] * all->total, all->high = shares[1] * all->total;
     int status = find_near(all, (shares[0] + shares[1]) / 2, squares);
     if (status == SJ_FULL)
-        status = all->targets.count > MANY * all->cells ? measure_chosen(all, NULL, squares) : find_by_bounds(all, squares);
+        status = all->targets.count > MANY * all->cells ? measure_all(all, squares) : find_far(all, squares);
     return status;
 }
 

@@ -406,7 +406,7 @@ static int answer_all(field *all)
     if (few < most && search_all(all, few))
         return SJ_FINE;
     if (few < most) {
-        sj_blocks *blocks = sj_make_blocks(&all->places, all->spacing);
+        sj_blocks *blocks = sj_are_few(&all->places) ? sj_make_blocks(&all->places, all->spacing) : NULL;
         double lookups = blocks ? few + count * (double)sj_count_blocks(blocks) / BLOCKS_A_LOOKUP : most;
         int status = lookups < most ? sj_search_blocks(blocks, &all->queries, all->out) : SJ_FULL;
         sj_free_blocks(blocks);
