@@ -17,6 +17,7 @@ from .case_order import SampledLabels, find_ends, sample_labels
 from .files import VolumeSubmission, decode_geometry, read_labels, read_truth
 from .headers import ODDITIES
 from .label_runs import LabelRuns, RegionRuns, find_label_runs
+from .lesions import LesionCache
 from .measures import RegionOfCase
 from .overlaps import Overlap, count_pairs, find_overlap
 from .places import Spacing
@@ -129,7 +130,7 @@ def count_case(
     keys = [(_keep_labels(region, sides), tissues.get(region.name)) for region in regions]
     pairs = count_pairs(truth, prediction, sides) if pairs is None else pairs
     sampled = list(map(SampledLabels, (truth, prediction)))
-    lists = _list_runs((truth, prediction), regions, sides, protocol)
+    lists, cache = _list_runs((truth, prediction), regions, sides, protocol), LesionCache()
     for index, region in enumerate(regions):
         same = keys.index(keys[index])
         if same < index:
@@ -144,7 +145,7 @@ def count_case(
         if pairs is not None and not region.is_cropped:
             overlap = find_overlap(pairs, sides, region.labels)
         case = RegionOfCase((truth[box], prediction[box]), spacing, protocol, region, truth.shape, overlap)
-        case.runs = _find_runs(lists, region, box, protocol)
+        case.runs, case.box, case.cache = _find_runs(lists, region, box, protocol), box, cache
         voxels[index] = case.overlap
         rows.append([case.measure(measure) for measure in protocol.measures])
         del case  # with its surfaces, before the next region makes its own

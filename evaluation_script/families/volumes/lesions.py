@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import reduce
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -47,6 +47,8 @@ _MANY_RUNS = 1 << 18
 _MOST_SPECKS, _PER_RUN = 1 << 19, 1.5
 #: The voxels of a small box around lesions, and the number of such boxes whose measures are kept.
 _SMALL, _MOST_ALIKE = 1_000, 10_000
+#: The number of runs of lesions in a cache.
+_MOST_CACHED = 1 << 22
 #: A prediction's surface is used for many lesions if it has this many voxels, so many times those beside it.
 _LARGE, _TIMES_LARGER = 1 << 14, 4
 #: HD95, and the shares of both borders within 0.5 and 1 mm.
@@ -108,33 +110,115 @@ def find_true(truth: Array, rule: LesionRule, neighbours: int = 26) -> Tuple[Com
     return grown, grown.name_within(runs)
 
 
-def find_predicted(prediction: Array, rule: LesionRule, limit: int, *, by_columns: bool = False) -> Components:
+def find_predicted(prediction: Array, rule: LesionRule, limit: int) -> Components:
     """Return predicted lesions without those that a rule removes; raises a Flaw if they have too many runs."""
+    return _remove_small(_find_grown(prediction, rule, limit)[1], rule)
+
+
+def _find_grown(prediction: Array, rule: LesionRule, limit: int) -> Tuple[Components, Components]:
+    """Return predicted lesions, grown if the rule joins them, and as predicted."""
     runs = find_runs(prediction, limit)
     grown = find_components(prediction, 26, steps=rule.steps) if rule.joins else name_components(runs, 26)
-    predicted = (grown.sort_by_columns() if by_columns else grown).name_within(runs)
+    return grown, grown.name_within(runs)
+
+
+def _remove_small(predicted: Components, rule: LesionRule) -> Components:
     return predicted.keep(predicted.sizes > rule.removed) if rule.removed else predicted
 
 
-def find_lesions(labels: Tuple[Array, Array], tissues: Sequence[Tissue]) -> LesionSides:
+class LesionCache:
+    """The lesions of tissues that several regions of a case need, while they have few runs."""
+
+    def __init__(self) -> None:
+        self._listed: Dict[Tuple[object, ...], Tuple[Components, ...]] = {}
+        self._runs = 0
+
+    def get(self, key: Tuple[object, ...]) -> Optional[Tuple[Components, ...]]:
+        """Return the lesions of a key if they are listed."""
+        return self._listed.get(key)
+
+    def find(self, key: Tuple[object, ...], make: Callable[[], Tuple[Components, ...]]) -> Tuple[Components, ...]:
+        """Return the lesions of a key, which are made unless they are listed."""
+        listed = self.get(key)
+        if listed is None:
+            listed = make()
+            runs = sum(lesions.runs.total for lesions in listed)
+            if self._runs + runs <= _MOST_CACHED:
+                self._listed[key] = listed
+                self._runs += runs
+        return listed
+
+
+def find_lesions(
+    labels: Tuple[Array, Array],
+    tissues: Sequence[Tissue],
+    box: Optional[Box] = None,
+    cache: Optional[LesionCache] = None,
+) -> LesionSides:
     """Return the lesions of the first tissue on both sides, joined where they touch the same lesion of another one.
 
-    The first lesion that several touch is that by columns, as in BraTS' scripts.
+    The first lesion that several touch is that by columns, as in BraTS' scripts. Labels are those in a box of the case,
+    whose cache has lesions of tissues.
     """
-    rule = tissues[0].lesions
-    grown, true = find_true(select_labels(labels[0], tissues[0].labels), rule)
-    predicted = find_predicted(select_labels(labels[1], tissues[0].labels), rule, limit_runs(true.runs))
+    source = _TissueSource(labels, str(box), cache or LesionCache())
+    grown, true = source.find_true(tissues[0])
+    predicted = source.find_predicted(tissues[0])
     for tissue in tissues[1:]:
-        rule, runs = tissue.lesions, None
         if true.total > 1:
-            neighbours, within = find_true(select_labels(labels[0], tissue.labels), rule)
-            groups, runs = group_by_touch(true, neighbours.sort_by_columns().name_within(within.runs)), within.runs
+            groups = group_by_touch(true, source.sort_true(tissue))
             grown, true = grown.regroup(groups), true.regroup(groups)
         if predicted.total > 1:
-            limit = limit_runs(runs or find_true_runs(select_labels(labels[0], tissue.labels)))
-            neighbours = find_predicted(select_labels(labels[1], tissue.labels), rule, limit, by_columns=True)
-            predicted = predicted.regroup(group_by_touch(predicted, neighbours))
+            predicted = predicted.regroup(group_by_touch(predicted, source.sort_predicted(tissue)))
     return LesionSides(grown, true, predicted)
+
+
+class _TissueSource(NamedTuple):
+    """Where lesions of tissues are from: labels of both sides in a box, or a cache."""
+
+    labels: Tuple[Array, Array]
+    box: str
+    cache: LesionCache
+
+    def find_true(self, tissue: Tissue) -> Tuple[Components, ...]:
+        """Return a tissue's lesions of the truth, grown and as annotated."""
+
+        def make() -> Tuple[Components, ...]:
+            return find_true(select_labels(self.labels[0], tissue.labels), tissue.lesions)
+
+        return self.cache.find(self._name_true(tissue), make)
+
+    def _name_true(self, tissue: Tissue) -> Tuple[object, ...]:
+        """Return the key of a tissue's lesions of the truth."""
+        return 0, self.box, tissue.labels, tissue.lesions.steps
+
+    def _find_grown(self, tissue: Tissue) -> Tuple[Components, ...]:
+        """Return a tissue's predicted lesions, grown and as predicted."""
+
+        def make() -> Tuple[Components, ...]:
+            true = self.cache.get(self._name_true(tissue))
+            runs = true[1].runs if true else find_true_runs(select_labels(self.labels[0], tissue.labels))
+            return _find_grown(select_labels(self.labels[1], tissue.labels), tissue.lesions, limit_runs(runs))
+
+        return self.cache.find((1, self.box, tissue.labels, tissue.lesions.steps, tissue.lesions.joins), make)
+
+    def find_predicted(self, tissue: Tissue) -> Components:
+        """Return a tissue's predicted lesions without those that its rule removes."""
+        return _remove_small(self._find_grown(tissue)[1], tissue.lesions)
+
+    def sort_true(self, tissue: Tissue) -> Components:
+        """Return a tissue's lesions of the truth, by columns."""
+        grown, true = self.find_true(tissue)
+        key = (2, self.box, tissue.labels, tissue.lesions.steps)
+        return self.cache.find(key, lambda: (grown.sort_by_columns().name_within(true.runs),))[0]
+
+    def sort_predicted(self, tissue: Tissue) -> Components:
+        """Return a tissue's predicted lesions, by columns, without those that its rule removes."""
+
+        def make() -> Tuple[Components, ...]:
+            grown, predicted = self._find_grown(tissue)
+            return (_remove_small(grown.sort_by_columns().name_within(predicted.runs), tissue.lesions),)
+
+        return self.cache.find((3, self.box, tissue.labels, tissue.lesions), make)[0]
 
 
 def match_lesions(sides: LesionSides, rule: LesionRule, spacing: Spacing, *, nsd: bool = False) -> Lesions:

@@ -24,10 +24,10 @@ import numpy as np
 
 from ...masks.stack import Array
 from ...values.arithmetic import add
-from .boxes import select_labels
+from .boxes import Box, select_labels
 from .components import PairedComponents, SharedComponents, compare_components, pair_components
 from .label_runs import RegionRuns
-from .lesions import LesionScores, find_lesions, match_lesions, score_lesions
+from .lesions import LesionCache, LesionScores, find_lesions, match_lesions, score_lesions
 from .overlaps import Overlap, count_overlap
 from .places import Places, Spacing
 from .protocols import BEST, DISTANCES, IGNORED, LabelRegion, VolumeProtocol
@@ -72,6 +72,9 @@ class RegionOfCase:
         self.volume = volume
         #: The runs of both sides, if they are listed, which take less time than labels.
         self.runs: Optional[Sequence[RegionRuns]] = None
+        #: The region's box, and the lesions of tissues in boxes of the case.
+        self.box: Optional[Box] = None
+        self.cache: Optional[LesionCache] = None
         self.voxel = math.prod(spacing) / _MILLILITRE
         self._labels, self.protocol, self.region = labels, protocol, region
         if region.is_cropped:
@@ -190,7 +193,7 @@ class RegionOfCase:
         if rule.penalty < 0:
             rule = rule._replace(penalty=math.sqrt(add([side * side for side in self.volume])))
         needs_nsd = any(measure.startswith("LesionNSD") for measure in self.protocol.measures)
-        sides = find_lesions(self._labels, tissues)
+        sides = find_lesions(self._labels, tissues, self.box, self.cache)
         return score_lesions(match_lesions(sides, rule, self.spacing, nsd=needs_nsd), rule)
 
     @property
