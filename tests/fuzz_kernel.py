@@ -162,6 +162,9 @@ def labels(generator: random.Random, kernel: Kernel) -> None:
     kernel.library.sj_label_pairs(
         *sides, height * width, *(pair.ctypes.data for pair in pairs), room, ctypes.byref(begun), ctypes.byref(results)
     )
+    kernel.small_pairs(*maps)
+    lists = np.zeros((3, height * width), np.int64)
+    kernel.library.sj_small_pairs(*sides, generator.choice([height * width, 0, 1 << 40]), lists, ctypes.byref(begun))
     shape = tuple(generator.choice([1, 2, 17, 256]) for _ in range(2))
     table = np.zeros(shape, np.int64)
     kernel.library.sj_label_table(*sides, height * width, *shape, table)

@@ -35,6 +35,8 @@ from .volumes import FINE, FULL, MAPS, VolumeKernel
 LABELS = 256
 #: The initial space for pairs of labels, which grows fourfold, and its maximum.
 _FIRST_PAIRS, _MOST_PAIRS = 1 << 18, 1 << 26
+#: The maximum number of pixels of a small map.
+_SMALL_MAP = 1 << 12
 #: The initial space for a mask's run lengths, beside one character per pixel; it grows eightfold.
 _FIRST_TEXT = 1 << 12
 #: The number of columns in a table of records.
@@ -125,6 +127,17 @@ class Kernel(VolumeKernel):
             labels, pixels = np.resize(labels, (4 * len(labels), 2)), np.resize(pixels, 4 * len(pixels))
             status = count_on(*sides, labels, pixels, len(pixels), ctypes.byref(begun), ctypes.byref(count))
         return (labels[: count.value], pixels[: count.value]) if status == FINE else None
+
+    def small_pairs(self, truth: Array, prediction: Array) -> Optional[Array]:
+        """Return the pairs of labels in small maps by rising labels: true ones, predicted ones, and their pixels."""
+        if truth.shape != prediction.shape or not 0 < truth.size <= _SMALL_MAP:
+            return None
+        if truth.dtype.str not in MAPS or prediction.dtype.str not in MAPS:
+            return None
+        pairs, found = np.empty((3, truth.size), np.int64), ctypes.c_int64(0)
+        sides = (truth, truth.itemsize, prediction, prediction.itemsize, truth.size)
+        status = self.library.sj_small_pairs(*sides, pairs, ctypes.byref(found))
+        return pairs[:, : found.value] if status == FINE else None
 
     def label_table(self, truth: Array, prediction: Array, shape: Tuple[int, int]) -> Optional[Array]:
         """Return how many pixels have each label of the truth (rows) and of the prediction; None if one is beyond."""

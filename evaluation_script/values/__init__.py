@@ -148,6 +148,8 @@ def _complete(cls: Any, arguments: Tuple[object, ...], options: Dict[str, object
 def _complete_tuple(cls: Any, arguments: Tuple[object, ...], options: Dict[str, object]) -> Tuple[object, ...]:
     """Return an item for each field; raises the error that named tuples raise if that is impossible."""
     fields, defaults = cls._fields, cls._field_defaults
+    if not options and 0 < len(fields) - len(arguments) <= len(defaults):  # without names, in half the time
+        return (*arguments, *[*defaults.values()][len(arguments) - len(fields) :])
     names = fields[len(arguments) :]
     try:
         items = [options[name] if name in options else defaults[name] for name in names]

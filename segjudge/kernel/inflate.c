@@ -18,6 +18,8 @@
 /* Literals share entries if those with codes of at most this length have at least this share of all words of bits. */
 #define SHORT_CODE 5
 #define SHARE (1 << (SJ_LONGEST_CODE - 2))
+/* Fewer remaining bytes are inflated in less time than entries are joined. */
+#define WORTH_JOINING 2048
 
 /* An entry of a table: the bits of a code and its extra bits, the bits of the code << 8, a kind, a value << 16.
  *
@@ -202,19 +204,33 @@ static int read_codes(sj_inflater *stream)
         || !make_code(stream->literals, LITERAL_BITS, lengths, literals, literal_entry, 0)
         || !make_code(stream->distances, DISTANCE_BITS, lengths + literals, distances, distance_entry, 1))
         return 0;
-    join_literals(stream->literals, lengths);
+    if (stream->end - stream->in >= WORTH_JOINING)
+        join_literals(stream->literals, lengths);
     return 1;
 }
 
-static int fixed_codes(sj_inflater *stream)
+/* The tables of the fixed codes, none of which is longer than the bits that they look up at once. */
+static struct {
+    uint32_t literals[1 << LITERAL_BITS], distances[1 << DISTANCE_BITS];
+    int are_made;
+} fixed;
+
+__attribute__((constructor)) static void prepare_fixed_codes(void)
 {
     uint8_t lengths[SJ_MOST_SYMBOLS];
     memset(lengths, 8, sizeof lengths);
     memset(lengths + 144, 9, 112);
     memset(lengths + 256, 7, 24);
-    int made = make_code(stream->literals, LITERAL_BITS, lengths, SJ_MOST_SYMBOLS, literal_entry, 0);
+    fixed.are_made = make_code(fixed.literals, LITERAL_BITS, lengths, SJ_MOST_SYMBOLS, literal_entry, 0);
     memset(lengths, 5, 32);
-    return made && make_code(stream->distances, DISTANCE_BITS, lengths, 32, distance_entry, 0);
+    fixed.are_made = fixed.are_made && make_code(fixed.distances, DISTANCE_BITS, lengths, 32, distance_entry, 0);
+}
+
+static int fixed_codes(sj_inflater *stream)
+{
+    memcpy(stream->literals, fixed.literals, sizeof fixed.literals);
+    memcpy(stream->distances, fixed.distances, sizeof fixed.distances);
+    return fixed.are_made;
 }
 
 static int begin_block(sj_inflater *stream)

@@ -30,6 +30,11 @@
 #define NOISY_RUNS 24
 #define MANY_RUNS 64
 
+/* The most pixels of a small map, the bits of its predicted labels, and so many pairs that are sorted one by one. */
+#define SMALL_MAP (1 << 12)
+#define LABEL_BITS 25
+#define FEW_SORTED 48
+
 /* Labels and their size in bytes. */
 typedef struct {
     const uint8_t *bytes;
@@ -513,6 +518,69 @@ SJ_EXPORT int sj_label_pairs(
     free(all.slots);
     *begun = from.at, *found = all.count;
     return status;
+}
+
+/* ── pairs of small maps, in order ── */
+
+/* The numbers of a pair, true << 32 | predicted, and its pixels. */
+typedef struct {
+    uint64_t labels;
+    int64_t pixels;
+} small_pair;
+
+static int compare_pairs(const void *one, const void *two)
+{
+    uint64_t a = ((const small_pair *)one)->labels, b = ((const small_pair *)two)->labels;
+    return (a > b) - (a < b);
+}
+
+static void sort_pairs(small_pair *all, int64_t count)
+{
+    if (count > FEW_SORTED) {
+        qsort(all, (size_t)count, sizeof *all, compare_pairs);
+        return;
+    }
+    for (int64_t i = 1; i < count; i++) {
+        small_pair moved = all[i];
+        int64_t at = i;
+        for (; at && all[at - 1].labels > moved.labels; at--)
+            all[at] = all[at - 1];
+        all[at] = moved;
+    }
+}
+
+/* List the pairs of labels at equal positions of two small maps by rising labels: the true ones, the predicted ones and
+ * the pixels, each list with space for `count` numbers. */
+SJ_EXPORT int sj_small_pairs(
+    const uint8_t *truth, int32_t truth_size, const uint8_t *prediction, int32_t prediction_size, int64_t count,
+    int64_t *lists, int64_t *found)
+{
+    map one = {truth, count, truth_size}, two = {prediction, count, prediction_size};
+    if (!is_map(&one) || !is_map(&two) || count < 1 || count > SMALL_MAP || !lists || !found)
+        return SJ_BAD_CALL;
+    small_pair all[SMALL_MAP];
+    int64_t runs = 0, pairs = 0;
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t predicted = label_at(&two, i);
+        uint64_t labels = (uint64_t)label_at(&one, i) << 32 | predicted;
+        if (predicted >> LABEL_BITS)
+            return SJ_BAD_DATA;
+        if (runs && all[runs - 1].labels == labels)
+            all[runs - 1].pixels++;
+        else
+            all[runs++] = (small_pair){labels, 1};
+    }
+    sort_pairs(all, runs);
+    for (int64_t i = 0; i < runs; i++) {
+        if (i && all[i].labels == all[i - 1].labels) {
+            lists[2 * count + pairs - 1] += all[i].pixels;
+            continue;
+        }
+        lists[pairs] = (int64_t)(all[i].labels >> 32), lists[count + pairs] = (int64_t)(all[i].labels & UINT32_MAX);
+        lists[2 * count + pairs++] = all[i].pixels;
+    }
+    *found = pairs;
+    return SJ_FINE;
 }
 
 /* Flag the pixels of a row whose label extends at least this far on both sides. */

@@ -995,7 +995,7 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
 
     for name in (
         "sj_pack_png", "sj_pack_labels", "sj_read_png", "sj_compare", "sj_check_runs", "sj_mask_boxes", "sj_paint_runs", "sj_cover", "sj_encode", "sj_write_bits", "sj_count_inside", "sj_first_overlap", "sj_overlaps", "sj_records", "sj_draw",
-        "sj_join_frames", "sj_order", "sj_similar_pairs", "sj_box_overlaps", "sj_match", "sj_curves", "sj_label_pairs", "sj_label_table", "sj_points", "sj_segments", "sj_boundaries", "sj_survey",
+        "sj_join_frames", "sj_order", "sj_similar_pairs", "sj_box_overlaps", "sj_match", "sj_curves", "sj_label_pairs", "sj_small_pairs", "sj_label_table", "sj_points", "sj_segments", "sj_boundaries", "sj_survey",
         "sj_boxes", "sj_surface", "sj_border", "sj_grow_volume", "sj_run_surface", "sj_run_border", "sj_label_runs", "sj_find_blocks", "sj_components", "sj_run_boxes", "sj_name_within", "sj_touch", "sj_share_runs", "sj_find_runs", "sj_draw_runs", "sj_squares", "sj_near_places", "sj_share", "sj_index_surface", "sj_similarities", "sj_small_runs", "sj_groups", "sj_grow",
     ):  # fmt: skip
         for result in (0, -1, 1):
@@ -1010,6 +1010,7 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_pack_png(ctypes.byref(kernel._Block()), 0, b"", 0) == -1
     assert LOADED.sj_read_png(None, 1, 1, 1, 1, None) == -1
     assert LOADED.sj_label_pairs(None, 1, None, 1, 1, None, None, 1, None, None) == -1
+    assert LOADED.sj_small_pairs(None, 1, None, 1, 1, None, None) == -1
     assert LOADED.sj_label_table(None, 1, None, 1, 1, 1, 1, None) == -1
     assert LOADED.sj_points(None, 4, None, 1, None, 1, 1, 1, None, None, None) == -1
     assert LOADED.sj_segments(None, 4, None, 0, None, 1, None, 1, 1, 1, 0, 1, None, None, None, None, None) == -1
@@ -1091,6 +1092,10 @@ def test_arrays_of_other_kinds_and_sizes_than_the_kernel_takes_are_left_to_numpy
     assert (
         KERNEL.label_pairs(bytes_.astype(np.int64), labels) is KERNEL.label_pairs(labels, bytes_.astype(">u2")) is None
     )
+    assert KERNEL.small_pairs(bytes_, labels) is not None
+    for side in (labels[:1], labels[:0], labels.astype(np.int64), labels | np.uint32(1 << 25)):
+        assert KERNEL.small_pairs(bytes_, side) is None
+    assert KERNEL.small_pairs(bytes_[:0], bytes_[:0]) is KERNEL.small_pairs(*[np.zeros((64, 65), np.uint8)] * 2) is None
     assert KERNEL.measure_surroundings(flags, bytes_, 0, 4) is not None
     for truth, values in ((bytes_, bytes_), (flags, labels), (flags, bytes_[:1]), (flags[:1], bytes_)):
         assert KERNEL.measure_surroundings(truth, values, 0, 4) is None

@@ -40,6 +40,7 @@ _LONGEST_HEADER = 16 << 20
 _CELLS_AT_ONCE = 1 << 15
 #: The types of numbers in a table, little-endian.
 _KINDS = frozenset({"<i8", "<f8"})
+_KIND_OF = {kind[1]: np.dtype(kind) for kind in _KINDS}
 #: The shapes of a unit's tables by name; a letter stands for any number, equal letters for equal numbers.
 Shapes = Dict[str, Tuple[Union[int, str], ...]]
 #: Key -> the types in a row of the truth's facts.
@@ -89,10 +90,11 @@ class UnitCounts(NamedCounts):
         """Return the counts as `decode_unit` reads them from their encoding: in 64-bit tables of their own."""
         tables = {}
         for key, table in self.tables.items():
-            if f"<{table.dtype.kind}8" not in _KINDS:
+            kind = _KIND_OF.get(table.dtype.kind)
+            if kind is None:
                 raise ValueError("has a table with an unknown form")
-            tables[key] = np.array(table, f"<{table.dtype.kind}8", order="C")
-            tables[key].setflags(write=False)
+            tables[key] = detached = np.array(table, kind, order="C")
+            detached.flags.writeable = False
         return UnitCounts(self.name, tables, self.problems, self.problem_count, self.reading_scores)
 
 

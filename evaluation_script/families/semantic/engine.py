@@ -313,7 +313,7 @@ def count(unit: Unit, submission: AnySubmission) -> UnitCounts:
 def count_maps(maps: Iterable[Tuple[Array, Array]], frames: int, protocol: SemanticProtocol) -> Dict[str, Array]:
     """Return the tables of a video from the labels of truth and prediction."""
     truth_ages, prediction_ages = _LabelAges(), _LabelAges()
-    cells: List[Array] = [np.zeros((2, 0), np.int64)]
+    cells: List[Array] = []
     windows: Dict[int, List[List[int]]] = {length: [] for length in protocol.windows}
     for index, (labels, prediction) in enumerate(maps):
         pairs = backend().count_label_pairs(LabelMap(labels), LabelMap(prediction))
@@ -334,7 +334,8 @@ def count_maps(maps: Iterable[Tuple[Array, Array]], frames: int, protocol: Seman
                 in_both = unchanged & (prediction_ages.ages >= length)
                 counts.append([int(np.count_nonzero(in_both)), int(np.count_nonzero(unchanged))])
     tables = {f"VC{length}": np.array(counts, np.int64).reshape(-1, 2) for length, counts in windows.items()}
-    return {"cells": np.stack(sum_by_key(*np.concatenate(cells, axis=1))), **tables}
+    joined = cells[0] if len(cells) == 1 else np.concatenate([np.zeros((2, 0), np.int64), *cells], axis=1)
+    return {"cells": np.array(sum_by_key(*joined)), **tables}
 
 
 class _LabelAges:
