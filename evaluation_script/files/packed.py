@@ -35,13 +35,12 @@ def list_damages() -> Tuple[Type[Exception], ...]:
 #: The manifest's key of the family, which every annotation file has had since the first.
 FAMILY_KEY = "track"
 #: How a manifest begins, with its family.
-_START = re.compile(rf'\s*{{\s*"format":\s*"[^"\\]*",\s*"{FAMILY_KEY}":\s*"([a-z_]+)",'.encode())
+_START = rf'\s*{{\s*"format":\s*"[^"\\]*",\s*"{FAMILY_KEY}":\s*"([a-z_]+)",'.encode()
 
 #: The entry of a member in a zip's table of contents, up to its name: signature, method, checksum, sizes, lengths of
 #: the name, of further fields and of a comment, and the member's position.
 _ENTRY = struct.Struct("<4s6xH4x3L3H8xL")
 _SIGNATURE = b"PK\1\2"
-_EVERY_SIGNATURE = re.compile(_SIGNATURE)
 #: Where an entry states the lengths of its name, of its further fields and of its comment, in two bytes each.
 _LENGTHS = range(28, 34)
 #: The number of bytes from which the entries of a table are searched together.
@@ -203,7 +202,7 @@ def _find_many_entries(table: bytes) -> Dict[bytes, int]:
     """Return the entries of a long table, if its signature begins nothing else; else nothing."""
     import numpy as np  # opening a small file need not wait for it
 
-    starts = [match.start() for match in _EVERY_SIGNATURE.finditer(table)]
+    starts = [match.start() for match in re.finditer(_SIGNATURE, table)]
     header = _ENTRY.size
     if not starts or starts[0] != 0 or starts[-1] + header > len(table):
         return {}
@@ -251,7 +250,7 @@ def family_of(source: Source) -> str:
     """Return the family of a packed file; "" for other files."""
     try:
         data = _manifest_of(source)
-        start = _START.match(data)  # the whole manifest of a large truth takes a while
+        start = re.match(_START, data)  # the whole manifest of a large truth takes a while
         return start[1].decode() if start else str(dict(json.loads(data)).get(FAMILY_KEY, ""))
     except list_damages() as error:
         raise annotations_error(source, error) from None

@@ -132,12 +132,12 @@ def explain_damage(error: Exception) -> str:
 #: How the places of a problem with many places end, after their kind, and the names of these places.
 _PLACES = (("/", "files"), (", frame ", "frames"), (", mask ", "masks"))
 #: A row of a file with its context, as in `results.json, record 7 (image 3)`.
-_ROW = re.compile(r"(|.*, )(record|line) ([\d,]+(?: \(.*\))?)", re.DOTALL)
+_ROW = r"(|.*, )(record|line) ([\d,]+(?: \(.*\))?)"
 
 
 def _divide_place(subject: str) -> tuple[str, str, str]:
     """Return the holder, noun and name of a place; empty texts for anything else."""
-    row = _ROW.fullmatch(subject)
+    row = re.fullmatch(_ROW, subject, re.DOTALL)
     if row:
         return row[1], f"{row[2]}s", row[3]
     splits = ((*subject.rpartition(mark), noun) for mark, noun in _PLACES)

@@ -134,10 +134,10 @@ class Kernel(VolumeKernel):
             return None
         if truth.dtype.str not in MAPS or prediction.dtype.str not in MAPS:
             return None
-        pairs, found = np.empty((3, truth.size), np.int64), ctypes.c_int64(0)
+        pairs, number = np.empty((3, truth.size), np.int64), ctypes.c_int64(0)
         sides = (truth, truth.itemsize, prediction, prediction.itemsize, truth.size)
-        status = self.library.sj_small_pairs(*sides, pairs, ctypes.byref(found))
-        return pairs[:, : found.value] if status == FINE else None
+        status = self.library.sj_small_pairs(*sides, pairs, ctypes.byref(number))
+        return pairs[:, : number.value] if status == FINE else None
 
     def label_table(self, truth: Array, prediction: Array, shape: Tuple[int, int]) -> Optional[Array]:
         """Return how many pixels have each label of the truth (rows) and of the prediction; None if one is beyond."""

@@ -8,7 +8,7 @@ import os
 import struct
 import sys
 import zlib
-from typing import Iterator, Optional, Tuple
+from typing import Any, Callable, Iterator, Optional, Tuple
 
 import numpy as np
 
@@ -35,7 +35,8 @@ _Answers = Iterator[Tuple[object, object]]
 
 
 #: Their names would be searched for at each call.
-_byref, _char_of = ctypes.byref, ctypes.c_char.from_buffer
+_byref: Callable[[Any], object] = ctypes.byref
+_char_of: Callable[[Any], Any] = ctypes.c_char.from_buffer
 
 
 class _Array:

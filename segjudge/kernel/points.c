@@ -10,6 +10,8 @@
 /* Points take the parts of a cell in turns, because updating one number twice in a row is slow. */
 #define LANES 4
 #define BLOCK 1024
+/* The cells that are examined together. */
+#define SKIPPED 8
 
 /* Half of a cell's parts, of a size that processors scale an index by. */
 typedef struct {
@@ -57,13 +59,29 @@ static void count_block(const uint8_t *one, const uint8_t *two, int64_t count, c
         rows[label_at(one, i)][label_at(two, i)].parts[0]++;
 }
 
+/* Return whether one of the next cells has points. */
+static inline int has_points(const cell *cells)
+{
+    uint64_t any = 0, word;
+    for (int i = 0; i < SKIPPED; i++) {
+        memcpy(&word, cells + i, sizeof word);
+        any |= word;
+    }
+    return any != 0;
+}
+
 /* Write the key and the points of each cell that has points; return their number. */
 static int64_t list_cells(const cell *cells, int64_t half, int64_t classes, int64_t labels, int64_t *keys, int64_t *sums)
 {
     int64_t count = 0;
-    for (int64_t class = 0; class < classes; class++)
-        for (int64_t label = 0; label < labels; label++, cells++) {
-            const uint32_t *one = cells->parts, *two = cells[half].parts;
+    for (int64_t class = 0; class < classes; class++, cells += labels)
+        for (int64_t label = 0; label < labels; label++) {
+            /* Most cells have none. */
+            while (label + SKIPPED <= labels && !has_points(cells + label) && !has_points(cells + half + label))
+                label += SKIPPED;
+            if (label == labels)
+                break;
+            const uint32_t *one = cells[label].parts, *two = cells[half + label].parts;
             int64_t sum = (int64_t)one[0] + one[1] + two[0] + two[1];
             if (sum)
                 keys[count] = sj_key(class, label), sums[count++] = sum;

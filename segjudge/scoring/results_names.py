@@ -6,15 +6,16 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple, Self
+from typing import Self
 
 from segjudge.evaluation_script.files import SubmissionError, printable
 from segjudge.evaluation_script.files.archive import JSON_NAME, UPLOAD
+from segjudge.evaluation_script.values import NamedTuple
 from segjudge.system.addresses import address_of
 
 #: The upload as the subject of a problem, and a single JSON file as its place.
-_UPLOAD = re.compile(rf"\b{UPLOAD}(?=: )")
-_PLACE = re.compile(rf"(?<![\w/.-]){re.escape(JSON_NAME)}(?=: |, | holds | is )")
+_UPLOAD = rf"\b{UPLOAD}(?=: )"
+_PLACE = rf"(?<![\w/.-]){re.escape(JSON_NAME)}(?=: |, | holds | is )"
 
 
 class ResultsName(NamedTuple):
@@ -34,8 +35,8 @@ class ResultsName(NamedTuple):
 
     def put_into(self, message: str) -> str:
         """Return a message with this name in place of the upload's."""
-        message = _UPLOAD.sub(lambda _match: self.name, message)
-        return message if self.holds_files else _PLACE.sub(lambda _match: self.name, message)
+        message = re.sub(_UPLOAD, lambda _match: self.name, message)
+        return message if self.holds_files else re.sub(_PLACE, lambda _match: self.name, message)
 
     @contextmanager
     def put_into_errors(self) -> Iterator[None]:
