@@ -37,8 +37,8 @@ else:
             cls.__value_fields__ = {field.name: field for field in dataclasses.fields(cls)}
             for name, field in cls.__value_fields__.items():
                 field.type = hints[name]
-            for name, method in vars(_Value).items():
-                if callable(method) and getattr(cls, name, None) is getattr(object, name, None):
+            for name, method, inherited in _METHODS:
+                if getattr(cls, name, None) is inherited:
                     setattr(cls, name, method)
             return cls
 
@@ -120,6 +120,10 @@ class _Value:
 
     def __delattr__(self, name: str) -> None:
         raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
+
+
+#: These methods by name, and what a class inherits in their place.
+_METHODS = [(name, each, getattr(object, name, None)) for name, each in vars(_Value).items() if callable(each)]
 
 
 def _list_values(value: Any) -> Tuple[object, ...]:

@@ -269,6 +269,16 @@ def _compute_metrics(accumulator: UnitAccumulator[ScanProtocol]) -> Values:
     return {metric: metrics[metric] for metric in protocol.metrics}
 
 
+def _measure_scan(accumulator: UnitAccumulator[ScanProtocol]) -> Values:
+    """Return the first metric of one scan."""
+    protocol = accumulator.protocol
+    if protocol.panoptic or protocol.reported >= 0:
+        return _compute_metrics(accumulator)
+    ((confusion,),) = confuse_units(accumulator.complete_counts(), protocol)
+    measures = measure_classes(accumulator, confusion)
+    return {protocol.metrics[0]: _average(measures.by_name["IoU"], measures.averaged)}
+
+
 def _tables(accumulator: UnitAccumulator[ScanProtocol]) -> Dict[str, List[Dict[str, Any]]]:
     """Return a row per class that is averaged or occurs; without values if neither side has it."""
     names, measures = accumulator.protocol.class_names, measure_classes(accumulator)
@@ -357,4 +367,5 @@ ENGINE = unit_engine(
     facts={},
     readings=lambda _protocol: [_EXCHANGED],
     notes=_note_unknown,
+    measure_unit=_measure_scan,
 )
