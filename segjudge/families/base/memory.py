@@ -22,7 +22,6 @@ from segjudge.evaluation_script.files.problems import Flaw, Problem, SubmissionE
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.stack import Array, Size, Stack, Stacks, crop, empty_labels, pack
-from segjudge.masks.run_lengths import runs_of_mask
 from segjudge.system.errors import UsageError
 
 _Item = TypeVar("_Item")
@@ -269,7 +268,8 @@ def read_run_lengths(mask: object, location: str) -> dict[str, Any]:
     flags = read_array(mask, location)
     flags = _read_plane(flags[0] if flags.ndim == 3 and len(flags) == 1 else flags, location)
     _check_one_object(flags, location)
-    return {"size": list(flags.shape), "counts": rle.compress(runs_of_mask(flags != 0))}
+    pixels = np.ascontiguousarray(flags if flags.dtype in (bool, np.uint8) else flags != 0)
+    return {"size": list(flags.shape), "counts": backend().encode_mask(pixels.view(np.uint8))[0]}
 
 
 #: A mask as text, its area, and its size.

@@ -20,11 +20,25 @@ COUNTS = "231"
     [
         FLAGS,
         FLAGS[None],
+        np.asfortranarray(FLAGS),
+        FLAGS * np.uint8(255),
+        FLAGS * np.int16(-1),
+        FLAGS * np.uint64(1 << 40),
         {"size": [2, 3], "counts": COUNTS},
         {"size": [2, 3], "counts": COUNTS.encode()},
         {"size": [2, 3], "counts": [2, 3, 1]},
     ],
-    ids=["array", "one of a stack", "text", "bytes", "numbers"],
+    ids=[
+        "array",
+        "one of a stack",
+        "column by column",
+        "bytes",
+        "negative",
+        "large",
+        "text",
+        "text as bytes",
+        "numbers",
+    ],
 )
 def test_every_form_of_a_mask_is_the_same_mask(mask: Any) -> None:
     assert read_checked_mask(mask, "image 7", "a mask") == (COUNTS, 3, (2, 3))
