@@ -6,14 +6,15 @@ from typing import Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
-from ...files import name_list
 from ...masks.stack import Array, Size
-from ...values.arithmetic import mean
 from .readings import (
+    LOW_FIT,
     FirstMaps,
     ReadingScores,
     choose_compared,
     find_fit,
+    judge_moved,
+    least_fit,
     list_around,
     list_moved,
     sample_pixels,
@@ -21,15 +22,12 @@ from .readings import (
 from .unit_counts import UnitCounts
 from .unit_truth import UnitTruth
 
-#: The number of truths with the most similar areas of the largest segments, before others are compared, and of these
-#: segments.
-_CLOSEST, _LARGEST = 12, 16
-#: The agreement with a unit's own truth below which others are tried, the minimum of the best one, the maximum ratio
-#: of the own to it, and the minimum number of units.
-_LOW, _FITTING, _OWN, _FEWEST = 0.5, 0.55, 0.5, 2
+#: The number of truths with the most borders at the same places, which alone are compared, and that of places along
+#: each axis.
+_CLOSEST, _PLACES = 6, 24
 #: The minimum share of units that follow a simple order.
 _ORDERLY = 0.5
-_READING = "maps of "
+_READING, _AGREEMENT = "maps of ", "the agreement of segments"
 
 
 class UnitSamples:
@@ -38,7 +36,7 @@ class UnitSamples:
     def __init__(self, truth: UnitTruth) -> None:
         self._units = truth.units
         self._chosen = choose_compared(len(self._units))
-        #: The size of a unit's first true map, the labels of some pixels, and the areas of its largest segments.
+        #: The size of a unit's first true map, the labels of some pixels, and where these differ from their neighbours.
         self._samples: Dict[int, Tuple[Size, Array, Array]] = {}
 
     def __contains__(self, number: int) -> bool:
@@ -48,29 +46,25 @@ class UnitSamples:
     def look(self, number: int, _counts: UnitCounts, maps: FirstMaps) -> ReadingScores:
         """Return the agreement of a unit with its own truth, and with another one that it fits much better."""
         score = maps.agreement if number in self else None
-        sample = maps.sample if score is not None and score < _LOW else None
+        sample = maps.sample if score is not None and score < LOW_FIT else None
         if score is None or sample is None:
             return {}
         alike = self._list_alike(list_around(number, len(self._units)), *sample)
-        least, agreements = max(_FITTING, score / _OWN), self._compare(alike[:_CLOSEST], maps)
-        if max([0.0, *agreements.values()]) < least:
+        agreements = {neighbour: maps.compare(self._take(neighbour)[1]) or 0.0 for neighbour in alike[:_CLOSEST]}
+        source = find_fit(agreements, least_fit(score))
+        if source is None:
             return {}
-        agreements.update(self._compare(alike[_CLOSEST:], maps))
-        source = find_fit(agreements, least)
-        return {} if source is None else {f"{_READING}{self._units[source].name}": (score, agreements[source])}
+        return {f"{_READING}{self._units[source].name}": (max(0.0, score), agreements[source])}
 
     def _list_alike(self, numbers: List[int], size: Size, pixels: Array) -> List[int]:
-        """Return the units with maps of this size, those whose largest segments have the most similar areas first."""
-        areas, distances = _list_areas(pixels), {}
+        """Return the units with maps of this size, those with the most borders at the same places first."""
+        borders, likeness = _find_borders(pixels), {}
         for number in numbers:
-            true_size, _, true_areas = self._take(number)
+            true_size, _, true_borders = self._take(number)
             if true_size == size:
-                distances[number] = int(np.abs(true_areas - areas).sum())
-        return sorted(distances, key=distances.__getitem__)
-
-    def _compare(self, numbers: List[int], maps: FirstMaps) -> Dict[int, float]:
-        """Return the agreement with the truths of some units."""
-        return {number: maps.compare(self._take(number)[1]) or 0.0 for number in numbers}
+                either = max(1, int(np.count_nonzero(borders | true_borders)))
+                likeness[number] = int(np.count_nonzero(borders & true_borders)) / either
+        return sorted(likeness, key=lambda number: -likeness[number])
 
     def _take(self, number: int) -> Tuple[Size, Array, Array]:
         if number not in self._samples:
@@ -78,18 +72,15 @@ class UnitSamples:
             labels = frames[0].read().numbers if frames else np.zeros((0, 0), np.uint8)
             pixels = sample_pixels(labels)
             height, width = labels.shape
-            self._samples[number] = (height, width), pixels, _list_areas(pixels)
+            self._samples[number] = (height, width), pixels, _find_borders(pixels)
         return self._samples[number]
 
 
-def _list_areas(pixels: Array) -> Array:
-    """Return the numbers of pixels of the labels that have the most, in order."""
-    ordered = np.sort(pixels, axis=None)
-    ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True)[: len(ordered)])
-    areas: Array = np.zeros(_LARGEST, np.int64)
-    largest = np.sort(np.diff(ends, prepend=-1))[::-1][:_LARGEST]
-    areas[: len(largest)] = largest
-    return areas
+def _find_borders(pixels: Array) -> Array:
+    """Return whether pixels at a grid of places have other labels than the next place in their row or column."""
+    places = pixels[tuple(slice(None, None, max(1, side // _PLACES)) for side in pixels.shape)]
+    across, down = places[:, 1:] != places[:, :-1], places[1:] != places[:-1]
+    return np.concatenate([across.reshape(-1), down.reshape(-1)])
 
 
 def are_in_order(names: Sequence[str], scores: Mapping[str, ReadingScores]) -> bool:
@@ -103,10 +94,5 @@ def are_in_order(names: Sequence[str], scores: Mapping[str, ReadingScores]) -> b
 
 def judge_exchanged_units(scores: Mapping[str, ReadingScores], noun: str) -> List[str]:
     """Return a suspicion if maps belong to other units, each to another one, given the scores by name of unit."""
-    moved_units = list_moved(scores, _READING)
-    if len(moved_units) < _FEWEST or len({source for _, source, _ in moved_units}) < len(moved_units):
-        return []
-    score, fit = (mean(np.array(column)) for column in zip(*(pair for *_, pair in moved_units)))
-    examples = name_list([f"the map of {name} fits {source}" for name, source, _ in moved_units], 2)
-    shares = f"segments agree with the {noun}'s own truth by {score:.2f}, but with another's by {fit:.2f}"
-    return [f"maps look exchanged among {noun}s: {shares} ({examples}). Check which {noun} each map belongs to"]
+    remedy = f"Check which {noun} each map belongs to"
+    return judge_moved(list_moved(scores, _READING), f"maps look exchanged among {noun}s", _AGREEMENT, remedy)

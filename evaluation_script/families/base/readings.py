@@ -479,6 +479,8 @@ ReadingScores = Dict[str, Tuple[float, float]]
 #: Every third unit is examined again, at least two of several and up to a maximum, and about this many by readings that
 #: open other files.
 _EVERY, _FEWEST_UNITS, _MOST_UNITS, _FEW_UNITS = 3, 2, 16, 4
+#: The minimum score of the only one of several units that scores low.
+_CERTAIN = 0.95
 #: The maximum number of few units that must all score more.
 _MOST_UNANIMOUS = 3
 
@@ -496,27 +498,27 @@ def spread_evenly(few: int, count: int) -> List[int]:
 
 #: The maximum number of units that are all compared with each other's truths; of more, some are, with so many around
 #: them.
-_MOST_COMPARED, _AROUND = 32, 16
+_MOST_COMPARED, _AROUND = 96, 16
 #: The maximum ratio of the fit with the second best truth to that with the best.
 _SECOND = 0.7
 
 
-def choose_compared(count: int) -> FrozenSet[int]:
+def choose_compared(count: int, limit: int = _MOST_COMPARED) -> FrozenSet[int]:
     """Return the indices of the units that are compared with the truths of others if they fit their own badly."""
-    return frozenset(range(count)) if count <= _MOST_COMPARED else choose_units(count)
+    return frozenset(range(count)) if count <= limit else choose_units(count)
 
 
-def list_around(number: int, count: int) -> List[int]:
+def list_around(number: int, count: int, limit: int = _MOST_COMPARED) -> List[int]:
     """Return the indices of the other units with whose truths a unit is compared."""
-    around = (0, count) if count <= _MOST_COMPARED else (max(0, number - _AROUND), min(count, number + _AROUND))
+    around = (0, count) if count <= limit else (max(0, number - _AROUND), min(count, number + _AROUND))
     return [neighbour for neighbour in range(*around) if neighbour != number]
 
 
 #: The name of the score by which masks of units are compared with other truths, and the fit with their own below which
 #: they are.
-OVERALL_IOU, LOW_FIT = "the IoU over all pixels", 0.25
+OVERALL_IOU, LOW_FIT = "the IoU over all pixels", 0.4
 #: The minimum fit with another truth, the minimum ratio to that with their own, and the minimum of a single unit.
-_FITTING, _TIMES_FIT, _CERTAIN_FIT = 0.5, 3.0, 0.75
+_FITTING, _TIMES_FIT, _CERTAIN_FIT = 0.5, 2.0, 0.75
 
 
 def least_fit(before: float) -> float:
@@ -580,13 +582,15 @@ def judge_readings(
         scores = [unit[reading.name] for unit in reading_scores if reading.name in unit]
         tried = choose_few(units) if reading.few else units
         # One of several units that scores low, or whose few samples fit another order, proves nothing.
-        fewest = max(min(2, len(tried)), math.ceil(0.5 / reading.share))
+        fewest = max(min(_FEWEST_UNITS, max(1, count // _EVERY)), math.ceil(0.5 / reading.share))
         if len(scores) < max(fewest, math.ceil(reading.share * len(tried))):
             continue
         # Of few units, one may be the last image, but a lucky mean proves nothing.
         if reading.few and sum(after <= before for before, after in scores) > (len(scores) > _MOST_UNANIMOUS):
             continue
         before, after = (math.fsum(column) / len(scores) for column in zip(*scores))
+        if len(scores) == 1 < count and after < _CERTAIN:
+            continue
         if after > max(best[0], reading.times * before) and after >= reading.least:
             scope = f"(tried on {quantity(len(scores), reading.noun, count)})"
             gain = describe_gain(reading.metric or metric, before, after)

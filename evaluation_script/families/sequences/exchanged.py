@@ -33,6 +33,8 @@ from .truth import SequencePair, is_number
 _TRUTH, _PREDICTION, _SHARED = range(3)
 #: The maximum number of objects or labels of a sequence, and the number of frames, that are compared.
 _MOST_OBJECTS, _FRAMES = 32, 2
+#: The maximum number of sequences that are all compared with each other, which takes longer than other units.
+_MOST_COMPARED = 32
 _NUMBERS, _MASKS = "numbers ", "masks of "
 _PAIR = re.compile(r"(\d+)>(\d+)")
 
@@ -53,7 +55,7 @@ class SequenceSamples:
     def __init__(self, pairs: List[SequencePair], protocol: SequenceProtocol) -> None:
         self._pairs, self._protocol = pairs, protocol
         self._samples: Dict[int, Optional[_Sample]] = {}
-        self._chosen = choose_compared(len(pairs))
+        self._chosen = choose_compared(len(pairs), _MOST_COMPARED)
 
     def look(self, number: int, counts: SequenceCounts) -> ReadingScores:
         """Return the score of a low-scoring sequence with other numbers, or else as the masks of another sequence."""
@@ -70,7 +72,7 @@ class SequenceSamples:
             return self._describe_numbers(sample, pairs, shared / either, before)
         ious = {
             neighbour: _match(sample, truth)[0]
-            for neighbour in list_around(number, len(self._pairs))
+            for neighbour in list_around(number, len(self._pairs), _MOST_COMPARED)
             for truth in [self._take(neighbour)]
             if truth is not None
         }

@@ -117,7 +117,7 @@ def _find_moved(rows: Sequence[int], by_step: Array) -> List[Tuple[int, int]]:
 
 def _count_poor(fits: Dict[int, _Fit], likeness: float) -> int:
     """Return how many volumes fit their own truth far less than this."""
-    return sum(_OF_ALL[1] * fit.to_own < likeness for fit in fits.values())
+    return sum(_ALONE[1] * fit.to_own < likeness for fit in fits.values())
 
 
 def _is_meant(fits: Sequence[_Fit]) -> bool:

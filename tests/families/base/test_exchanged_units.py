@@ -34,22 +34,29 @@ def list_lines(
 @pytest.mark.parametrize("protocol", [IMAGE_MAPS, CELLS])
 @pytest.mark.parametrize(
     ("sources", "example"),
-    [([1, 0, 2, 3, 4, 5], "the map of 000{} fits 001{}, the map of 001{} fits 000{})"),
-     ([2, 4, 0, 5, 1, 3], "the map of 000{} fits 002{}, the map of 001{} fits 004{} and 4 more)")],
+    [([1, 0, 2, 3, 4, 5], ", those of 000{} fit 001{}, those of 001{} fit 000{}: corrected, the agreement of segments would be 1.00 instead of"),
+     ([2, 4, 0, 5, 1, 3], ", those of 000{} fit 002{}, those of 001{} fit 004{}, those of 002{} fit 000{} and 3 more: corrected, ")],
     ids=["two", "all"],
 )  # fmt: skip
 def test_exchanged_maps_are_named(sources: list[int], example: str, protocol: str, tmp_path: Path) -> None:
     images = [draw(number) for number in range(6)]
     (line,) = list_lines(protocol, images, [images[source] for source in sources], tmp_path)
-    assert MESSAGE + "images: " in line
-    assert example.format(*[""] * 4) in line
+    assert MESSAGE + "images, " in line
+    assert example.format(*[""] * 6) in line
     assert list_lines(protocol, images, [images[source] for source in sources], tmp_path, jobs=2) == [line]
+
+
+def test_two_of_many_images_are_compared_by_their_borders(tmp_path: Path) -> None:
+    images = [draw(number) for number in range(54)]
+    sent = {**dict(enumerate(images)), 10: images[32], 32: images[10]}
+    (line,) = list_lines(IMAGE_MAPS, images, [sent[number] for number in range(54)], tmp_path)
+    assert MESSAGE + "images, those of 010 fit 032, those of 032 fit 010: corrected, " in line
 
 
 def test_images_of_two_sizes_are_compared_with_those_of_their_own(tmp_path: Path) -> None:
     images = [draw(number)[: None if number % 2 else -8] for number in range(4)]
     (line,) = list_lines(IMAGE_MAPS, images, [images[source] for source in (2, 3, 0, 1)], tmp_path)
-    assert "(the map of 000 fits 002, the map of 001 fits 003 and 2 more)" in line
+    assert "those of 000 fit 002, those of 001 fit 003, those of 002 fit 000 and 1 more" in line
 
 
 def test_exchanged_videos_are_named(tmp_path: Path) -> None:
@@ -64,8 +71,7 @@ def test_exchanged_videos_are_named(tmp_path: Path) -> None:
     (tmp_path / "results.zip").write_bytes(benchmark.send(predicted))
     lines = [line for line in score(tmp_path / "results.zip", truth, VIDEO_SEGMENTS).warnings if MESSAGE in line]
     assert len(lines) == 1
-    assert "among videos: " in lines[0]
-    assert "(the map of scene02 fits scene03, the map of scene03 fits scene02)" in lines[0]
+    assert "among videos, those of scene02 fit scene03, those of scene03 fit scene02: corrected, " in lines[0]
 
 
 def test_maps_of_a_poor_method_are_not_named(tmp_path: Path) -> None:
@@ -90,10 +96,10 @@ def test_of_many_units_some_are_compared() -> None:
         truth = UnitTruth("", "", {}, [Unit(str(number), 1, list) for number in range(count)])
         return [number for number in range(count) if number in UnitSamples(truth)]
 
-    assert [choose(1), choose(2), len(choose(readings._MOST_COMPARED)), len(choose(400))] == [[], [0, 1], 32, 16]
+    assert [choose(1), choose(2), len(choose(readings._MOST_COMPARED)), len(choose(400))] == [[], [0, 1], 96, 16]
 
 
 def test_one_unit_or_two_with_the_same_source_are_no_exchange() -> None:
-    assert judge_exchanged_units({"a": {"maps of b": (0.0, 0.9)}}, "image") == []
+    assert judge_exchanged_units({"a": {"maps of b": (0.0, 0.7)}}, "image") == []
     assert judge_exchanged_units({name: {"maps of c": (0.0, 0.9)} for name in "ab"}, "image") == []
     assert len(judge_exchanged_units({"a": {"maps of b": (0.0, 0.9)}, "b": {"maps of a": (0.0, 0.9)}}, "image")) == 1

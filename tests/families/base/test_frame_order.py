@@ -141,9 +141,9 @@ def test_a_video_of_too_many_masks_is_not_compared() -> None:
 
 
 @pytest.mark.parametrize(("scores", "videos", "named"), [
-    ([(0.0, 1.0)], 3, False), ([(0.06, 0.94)], 1, True), ([(0.06, 0.94)] * 2, 3, True), ([(0.06, 0.94)] * 2, 6, True),
+    ([(0.06, 0.94)], 3, False), ([(0.0, 1.0)], 3, True), ([(0.06, 0.94)], 1, True), ([(0.06, 0.94)] * 2, 3, True), ([(0.06, 0.94)] * 2, 6, True),
 ])  # fmt: skip
-def test_one_of_several_videos_proves_nothing(scores: list[tuple[float, float]], videos: int, named: bool) -> None:
+def test_one_of_several_videos_must_be_sure(scores: list[tuple[float, float]], videos: int, named: bool) -> None:
     """Objects of one video may be displaced in the direction in which they move."""
     units = [{"after": pair} for pair in scores]
     assert bool(judge_readings(units, videos, read_orders("sequence"), "STQ")) is named

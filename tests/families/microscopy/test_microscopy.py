@@ -116,7 +116,7 @@ TWO[:2, :2], TWO[2:, 4:] = 7, 300
 
 def test_an_image_without_any_cell_is_in_no_mean_and_said(tmp_path: Path) -> None:
     truth = folder(tmp_path / "t", {"a": TWO, "b": NONE, "c": NONE})
-    sent = folder(tmp_path / "s", {"a": TWO, "b": NONE, "c": TWO})
+    sent = folder(tmp_path / "s", {"a": TWO, "b": NONE, "c": TWO[:, ::-1]})
     scores = segjudge.score(sent, truth, "cellpose-ap")
     assert scores.metrics["val"] == {"AP50": 0.5, "AP75": 0.5, "AP90": 0.5}
     assert scores.warnings == ["val: 1 image is without cells in truth and prediction, so not averaged: b"]

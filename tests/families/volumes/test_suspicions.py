@@ -415,6 +415,15 @@ def test_one_mirrored_case_of_many_is_named(share: float) -> None:
     assert f"{slip} {0.98 if share else 1:.2f} instead of 0." in line
 
 
+def test_two_exchanged_cases_are_named_beside_poor_ones() -> None:
+    cases = {f"case_{number:02d}": draw_body(number) for number in range(12)}
+    steps = zip(cases, [0, 4, 0, -4] * 3)
+    sent = {case: np.roll(cases[case], step, 2) for case, step in steps}
+    assert list_suspicions(sent, cases) == []
+    (line,) = list_suspicions({**sent, "case_02": sent["case_10"], "case_10": sent["case_02"]}, cases)
+    assert ": case_02 has the volume of case_10, case_10 has the volume of case_02. Check which case" in line
+
+
 def test_exchanged_cases_are_followed_once_each() -> None:
     partners = {0: 3, 1: 2, 2: 4, 3: 0, 4: 1, 5: 2, 6: 7}
     assert list(list_cycles(partners)) == [[0, 3], [1, 2, 4]]
