@@ -1,4 +1,4 @@
-"""Label maps that were resized, compressed or padded: how to recognise it, and how to undo it."""
+"""Label maps that were resized, compressed, padded or moved: how to recognise it, and how to undo it."""
 
 from __future__ import annotations
 
@@ -192,3 +192,44 @@ def cut_square(pixels: Array, *, centered: bool) -> Array:
         if length < side:
             pixels = pixels.take((side - length) // 2 * centered + np.arange(side) * length // side, axis)
     return pixels
+
+
+#: The maximum number of rows or columns whose borders are counted, and of steps as a share of the side.
+_MOST_LINES, _FARTHEST = 256, 8
+#: The share of the rows above which a border is that of a bar.
+_MOST_CROSSED = 0.75
+#: Pixels along y and x.
+Shift = Tuple[int, int]
+
+
+def find_shift(truth: Array, predicted: Array) -> Shift:
+    """Return by how many pixels along y and x a map is moved, so that its borders lie where the truth's do."""
+    return _find_step(truth.T, predicted.T), _find_step(truth, predicted)
+
+
+def _find_step(truth: Array, predicted: Array) -> int:
+    true, borders = (_count_borders(side) for side in (truth, predicted))
+    farthest = len(true) // _FARTHEST
+    beyond = np.zeros(farthest, np.int64)
+    padded = np.concatenate([beyond, borders, beyond])
+    shared = [int((padded[start : start + len(true)] * true).sum()) for start in range(2 * farthest + 1)]
+    best = max(range(len(shared)), key=lambda step: (shared[step], -abs(step - farthest)))
+    return best - farthest
+
+
+def _count_borders(labels: Array) -> Array:
+    """Return how many rows have a border before each column, less the average, with half of those beside it."""
+    lines = labels[:: max(1, len(labels) // _MOST_LINES)]
+    counts = np.count_nonzero(lines[:, 1:] != lines[:, :-1], axis=0).astype(np.int64)
+    counts[counts > _MOST_CROSSED * len(lines)] = 0  # the edge of a bar that replaces what was moved outside
+    smooth = 2 * counts
+    smooth[1:] += counts[:-1]
+    smooth[:-1] += counts[1:]
+    centered: Array = smooth - int(smooth.sum()) // max(1, len(smooth))
+    return centered
+
+
+def undo_shift(pixels: Array, shift: Shift) -> Array:
+    """Return a map that is moved back; the pixels at its edge fill what was outside."""
+    places = (np.clip(np.arange(side) + step, 0, side - 1) for side, step in zip(pixels.shape, shift))
+    return np.ascontiguousarray(pixels[np.ix_(*places)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,9 @@ from segjudge.starting.new_challenge import write_demo_truth
 from tests.builders import zipped
 from tests.families.contract import examples, merge_rows, value_of
 from tests.published import published
+
+#: What is said of samples, whose masks are shifted to the right.
+MOVED = re.compile(r" look moved by about (\d+ pixels|this many pixels: \d+) along x")
 
 
 def score_samples(name: str, truth: str, folder: Path) -> list[Report]:
@@ -31,7 +35,8 @@ def score_samples(name: str, truth: str, folder: Path) -> list[Report]:
 @pytest.mark.parametrize("name", examples("samples"))
 def test_a_sample_is_as_good_as_its_masks_are_near(name: str, tmp_path: Path) -> None:
     reports = score_samples(name, str(published(name, tmp_path)), tmp_path)
-    assert [line for report in reports for line in report.warnings if "nothing to average" not in line] == []
+    lines = [line for report in reports for line in report.warnings if "nothing to average" not in line]
+    assert [line for line in lines if not MOVED.search(line)] == []
     metric = next(iter(merge_rows("UPLOADS")[name][1]))
     near, moved = (report.values[metric] for report in reports)
     assert near is not None

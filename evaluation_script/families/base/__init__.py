@@ -8,6 +8,7 @@ sequences separately, with the counts of `unit_counts`.
 
 __all__ = [
     "accumulator",
+    "displacement",
     "engine",
     "exchanged_masks",
     "family",

@@ -55,12 +55,16 @@ class Reading:
     few_frames: bool = False
     #: Whether its scores follow from frames that are compared while they are counted.
     compares_frames: bool = False
+    #: Returns such a copy, given a unit's first maps too; `judge_shifts` then compares the units.
+    open_moved: Optional[Callable[[FirstMaps, Any], Any]] = None
 
 
 #: The number of sampled pixels, and the agreement that unrelated maps may have.
 _SAMPLE, _UNRELATED = 4096, 0.8
 #: The agreement above which maps may show the same scene, and its minimum increase.
 _RELATED, _GAIN = 0.25, 1.1
+#: Its minimum increase where maps are moved by few pixels.
+_LESS_GAIN = 1.02
 #: The agreement above which masks may show the same objects, its minimum increase, and its minimum share of the best.
 _RELATED_MASKS, _MASK_GAIN, _ABOUT_BEST = 0.1, 1.5, 0.8
 
@@ -166,6 +170,21 @@ class FirstMaps:
         as_sent, after = self._mask_agreement[""], self._mask_agreement[name]
         best = max(self._mask_agreement.values())
         return after > max(_RELATED_MASKS, _MASK_GAIN * as_sent) and after >= _ABOUT_BEST * best
+
+    @cached_property
+    def shift(self) -> Tuple[int, int]:
+        """By how many pixels along y and x the prediction is moved; 0 if it does not fit better when moved back."""
+        if self._truth is None or self._prediction is None or self._sample is None or self._prediction.ndim != 2:
+            return 0, 0
+        from ...masks.restoration import find_shift, undo_shift  # few submissions need it
+
+        shift = find_shift(self._truth.numbers, self._prediction)
+        before, after = self.agreement, self.measure(partial(undo_shift, shift=shift))
+        return (0, 0) if before is None or after is None or after < max(_RELATED, _LESS_GAIN * before) else shift
+
+    def are_moved(self) -> bool:
+        """Return whether the prediction seems to be moved."""
+        return any(self.shift)
 
     def are_blended(self) -> bool:
         """Return whether labels blend along the prediction's borders, and not along the truth's."""
@@ -277,6 +296,10 @@ _CHANGES = {_ROWS: run_lengths.turn_pixels, **{name: change for name, *_, change
 _LEAST_MEANT = 0.5
 
 
+#: The name of the reading of maps that are moved, and the minimum ratio of their scores.
+MOVED, TIMES_MOVED = "moved", 1.1
+
+
 def list_rearrangements(
     noun: str,
     open_changed: Callable[[Callable[[Array], Array], Any], Any],
@@ -305,10 +328,21 @@ def open_changed(change: Callable[[Array], Array], submission: Any) -> Any:
 def read_rearranged(noun: str, masks: str = "masks", times: float = Reading.times) -> List[Reading]:
     """Return the readings of masks, which the submission's `read` returns, that are mirrored, reshaped or padded."""
     readings = list_rearrangements(noun, open_changed, masks, times)
+    moved = Reading(MOVED, masks, "", noun, lambda submission: submission, times=TIMES_MOVED)
+    moved = replace(moved, fits=FirstMaps.are_moved, open_moved=_move_back)
     return [
-        replace(reading, fits=partial(FirstMaps.improve, change=change))
-        for reading, (*_, change) in zip(readings, _REARRANGEMENTS)
+        *(
+            replace(reading, fits=partial(FirstMaps.improve, change=change))
+            for reading, (*_, change) in zip(readings, _REARRANGEMENTS)
+        ),
+        moved,
     ]
+
+
+def _move_back(maps: FirstMaps, submission: Any) -> Any:
+    from ...masks.restoration import undo_shift
+
+    return open_changed(partial(undo_shift, shift=maps.shift), submission)
 
 
 def read_padded(noun: str, masks: str) -> Reading:
@@ -579,6 +613,8 @@ def judge_readings(
     best: Tuple[float, str] = (0.0, "")
     units = choose_units(count)
     for reading in readings:
+        if reading.open_moved:
+            continue
         scores = [unit[reading.name] for unit in reading_scores if reading.name in unit]
         tried = choose_few(units) if reading.few else units
         # One of several units that scores low, or whose few samples fit another order, proves nothing.

@@ -16,10 +16,12 @@ from ...masks.overlaps import LabelMap
 from ...masks.stack import Array
 from ...runner.parallel import Part
 from ...values import dataclass
+from .displacement import MOVED_BY, judge_shifts
 from .engine import CountingJob, Engine
 from .exchanged_units import UnitSamples, are_in_order, judge_exchanged_units
 from .family import Progress, ScoringRules, Values
 from .readings import (
+    MOVED,
     FirstMaps,
     Reading,
     ReadingScores,
@@ -129,8 +131,10 @@ class _Counting:
             return self.measure(accumulator)[submission.protocol.metrics[0]]
 
         def score_otherwise(reading: Reading) -> Optional[float]:
-            changed = not reading.few_frames and reading.fits(maps)
-            return score(self.count(unit, reading.open(submission))) if changed else before
+            if reading.few_frames or not reading.fits(maps):
+                return before
+            opened = reading.open_moved(maps, submission) if reading.open_moved else reading.open(submission)
+            return score(self.count(unit, opened))
 
         def score_few_frames() -> ReadingScores:
             fitting = [reading for reading in tried if reading.few_frames and reading.fits(maps)]
@@ -143,6 +147,9 @@ class _Counting:
         reading_scores = score_readings(before, tried, score_otherwise)
         if reading_scores:
             reading_scores.update(score_few_frames())
+        if MOVED in reading_scores and any(maps.shift):
+            y, x = maps.shift
+            reading_scores[MOVED_BY] = float(x), float(y)
         if frames is not None and not counts.problem_count:
             reading_scores = {**reading_scores, **frames.compare()}
         if not counts.problem_count:
@@ -223,7 +230,7 @@ def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family doe
     def suspect(counts: UnitAccumulator[Any]) -> List[str]:
         metric, tried, scores = counts.protocol.metrics[0], readings(counts.protocol), counts.reading_scores()
         units, count = [*scores.values()], len(counts.names)
-        explained = judge_readings(units, count, tried, metric)
+        explained = judge_readings(units, count, tried, metric) or judge_shifts(units, count, tried, metric)
         exchanged = judge_exchanged_units(scores, tried[0].noun) if tried else []
         if exchanged and not are_in_order(counts.names, scores):
             # A reading of neighbours explains few units.

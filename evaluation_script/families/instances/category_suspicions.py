@@ -36,6 +36,7 @@ def judge_exchanged_categories(
 
 def judge_pairs(ids: Array, pairs: Sequence[Tuple[int, int]]) -> List[str]:
     """Return the same warning, given the true category of each instance that a record reaches, and the record's."""
+    pairs = [pair for pair in pairs if pair[1] >= 0]  # the truth lacks other categories
     if len(pairs) < _FEWEST:
         return []
     true, predicted = np.array(pairs).T

@@ -44,8 +44,18 @@ def judge_points(examples: Examples, image: Array, points: Array) -> List[str]:
     people = points.reshape(len(points), -1, 2)
     nearest = [_find_nearest(examples, index, people[image == holder]) for index, holder in enumerate(examples.image)]
     return (
-        _judge_order(examples, nearest) or _judge_corners(examples, image, people) or _judge_offset(examples, nearest)
+        _judge_order(examples, nearest)
+        or _judge_corners(examples, image, people)
+        or _judge_offset(examples, nearest, "keypoints", "points")
     )
+
+
+def judge_moved_boxes(examples: Examples, image: Array, boxes: Array, nouns: str) -> List[str]:
+    """Return a warning if the boxes (x, y, width, height) of nearly all instances are moved by the same pixels."""
+    true, corners = (np.stack([sides[:, :2], sides[:, :2] + sides[:, 2:]], axis=1) for sides in (examples.boxes, boxes))
+    cornered = examples._replace(points=true, marked=np.ones(true.shape[:2], bool))
+    nearest = [_find_nearest(cornered, index, corners[image == holder]) for index, holder in enumerate(examples.image)]
+    return _judge_offset(cornered, nearest, nouns, "corners")
 
 
 def _judge_order(examples: Examples, nearest: List[Optional[Array]]) -> List[str]:
@@ -109,7 +119,7 @@ def _measure(differences: Array) -> Array:
     return lengths
 
 
-def _judge_offset(examples: Examples, nearest: List[Optional[Array]]) -> List[str]:
+def _judge_offset(examples: Examples, nearest: List[Optional[Array]], nouns: str, places: str) -> List[str]:
     """Return a warning if the points of nearly all instances are moved by the same pixels."""
     differences = [
         person[marked] - true[marked]
@@ -118,14 +128,14 @@ def _judge_offset(examples: Examples, nearest: List[Optional[Array]]) -> List[st
     ]
     if len(differences) < _FEWEST:
         return []
-    x, y = (mean(np.array([mean(moves[:, axis]) for moves in differences])) for axis in range(2))
+    x, y = (sorted(mean(moves[:, axis]) for moves in differences)[len(differences) // 2] for axis in range(2))
     if max(abs(x), abs(y)) < _FARTHEST_CHANCE:
         return []
     nearer = sum(add(_measure(moves - np.array([x, y]))) < _NEARER * add(_measure(moves)) for moves in differences)
     if nearer < _EXCHANGED * len(differences):
         return []
-    slip = f"keypoints look moved by about {x:.0f} pixels along x and {y:.0f} along y"
-    scope = f"the points of {quantity(nearer, 'instance', len(differences))} tried"
+    slip = f"{nouns} look moved by about {x:.0f} pixels along x and {y:.0f} along y"
+    scope = f"the {places} of {quantity(nearer, 'instance', len(differences))} tried"
     return [
         f"{slip}: corrected, {scope} would lie at most half as far from the truth's. Write pixels of the whole image"
     ]

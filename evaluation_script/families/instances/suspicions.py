@@ -13,7 +13,7 @@ from ...masks.stack import Array
 from ..base.readings import ENCODE_COLUMNS
 from ..base.suspicions import ScoreRange, judge_matches, judge_one_class
 from .category_suspicions import ADDED, FROM_0, FROM_1, SUBTRACTED, judge_exchanged_categories
-from .point_suspicions import find_other_sides, judge_points
+from .point_suspicions import find_other_sides, judge_moved_boxes, judge_points
 from .protocols import InstanceProtocol
 from .records import Category, Examples, KnownImages, RecordColumns
 
@@ -214,15 +214,17 @@ class RecordForm:
                 (_BY_ROWS, *readings),
             )
         found_count, reading = max(counts), readings[int(np.argmax(counts))]
+        nouns = "boxes" if noun == "box" else f"{noun}s"
         if found_count < max(_TIMES_AS_MANY * right, _WOULD_FIND * len(holders)):
+            rows = draw_boxes(rows)
             categories = images.categories, image[rows], category[rows], score[rows], predicted[rows]
             elsewhere = _describe_elsewhere(near, len(holders)) if noun == "keypoint" else []
-            return (
+            moved = (
                 judge_points(images.examples, image, points)
-                or judge_exchanged_categories(images.examples, *categories)
-                or elsewhere
+                if noun == "keypoint"
+                else judge_moved_boxes(images.examples, image[rows], predicted[rows], nouns)
             )
-        nouns = "boxes" if noun == "box" else f"{noun}s"
+            return moved or judge_exchanged_categories(images.examples, *categories) or elsewhere
         tried = f"{quantity(found_count, 'instance', len(holders))} tried"
         gain = f"corrected, {tried} would be found instead of {right:,}"
         remedy = ENCODE_COLUMNS if reading is _BY_ROWS else "Write pixels of the image that image_id names"

@@ -15,8 +15,11 @@ from ...masks.overlaps import best_assignment
 from ...masks.run_lengths import turn_pixels
 from ...masks.similarity import count_shared
 from ...masks.stack import Array, Size, Stack, Stacks, empty_labels, labels_in, pack, stacks_of
+from ..base.displacement import MOVED_BY, judge_shifts
 from ..base.readings import (
+    MOVED,
     OVERALL_IOU,
+    TIMES_MOVED,
     Reading,
     ReadingScores,
     judge_readings,
@@ -118,6 +121,7 @@ _SCALED = [
 ]
 _REARRANGED = list_rearrangements("sequence", lambda mirror, _: partial(_redraw, mirror), times=_TIMES_MIRRORED)
 _TURNED = read_turned("sequence", lambda _: partial(_redraw, turn_pixels))
+_MOVED = Reading(MOVED, "masks", "", "sequence", lambda _: lambda stacks: stacks, times=TIMES_MOVED)
 #: The number of frames of a sequence that are tried first, and the share of the score that a reading must
 #: reach below which no other frames are.
 _FEW_FRAMES, _HOPELESS = 4, 0.5
@@ -224,6 +228,14 @@ def _draw_labels(stacks: Stacks, frame: int, size: Size) -> Array:
     return labels
 
 
+def _draw_objects(stacks: Stacks, frame: int, size: Size) -> Array:
+    """Return an image of a frame with a number for each mask."""
+    image = np.zeros(size, np.int32)
+    for number, stack in enumerate(stacks.values(), 1):
+        image[stack.draw(frame)] = number
+    return image
+
+
 class _ReversedFrames(MaskFiles):
     """The masks of a sequence in reverse order."""
 
@@ -251,14 +263,23 @@ class FrameSteps:
         self._labels = _list_pairs(truth, protocol)
         self._frames = 0
         self._is_right = self._has_looked = False
+        #: By how many pixels along y and x the masks of a frame are moved.
+        self.shift: Tuple[int, int] = (0, 0)
         #: Of the masks' own frames, then of each step.
         self._tables = [_make_table(self._labels) for _ in (0, *_OFFSETS)]
 
     def add(self, counts: Array, truth: Stacks, predicted: Stacks, empty: Stack) -> None:
         """Count the frames of a block that lie between two others, given all its counts."""
-        if isinstance(self.masks, _FirstLabels) and not self._has_looked:
+        if not self._has_looked:
             self._has_looked = True
-            self.restored = self.masks.judge(truth, empty)
+            if isinstance(self.masks, _FirstLabels):
+                self.restored = self.masks.judge(truth, empty)
+            true, predicted_pixels, shared = counts[:, :, [_TRUTH, _PREDICTION, _SHARED]].sum(axis=(0, 1, 3)).tolist()
+            if TIMES_MOVED * shared < true + predicted_pixels - shared:
+                from ...masks.restoration import find_shift  # few submissions need it
+
+                middle = len(empty.words) // 2
+                self.shift = find_shift(*(_draw_objects(masks, middle, empty.size) for masks in (truth, predicted)))
         end = len(empty.words) - 1
         if self._is_right or end < 2:
             return
@@ -339,8 +360,9 @@ def look_at_sequence(
     protocol: SequenceProtocol,
     counts: SequenceCounts,
     restored: List[Reading],
+    shift: Tuple[int, int],
 ) -> ReadingScores:
-    """Return the scores of a sequence by other readings, also by those of restored labels, if its score is low."""
+    """Return the scores of a sequence by other readings, also by those of restored or moved masks, if it is low."""
     if masks is None or counts.problem_count or not counts.counts.size:
         return {}
     totals = counts.counts.sum(axis=3)
@@ -372,9 +394,21 @@ def look_at_sequence(
         _, change = _list_restorations()[_RESTORED.index(reading)]
         return _score_readings(truth, _RestoredImages(masks, change), protocol, [reading], own_score).get(reading.name)
 
+    def score_moved(reading: Reading) -> Optional[float]:
+        from ...masks.restoration import undo_shift
+
+        moved = replace(reading, open=lambda _: partial(_redraw, partial(undo_shift, shift=shift)))
+        after = _score_readings(truth, masks, protocol, [moved], own_score) if any(shift) else {}
+        return max(own_score, after.get(reading.name, 0.0))
+
+    scores_moved = score_readings(score, [_MOVED], score_moved)
+    y, x = shift
+    is_better = any(after > before for before, after in scores_moved.values())
     return {
         **score_readings(score, readings, lambda reading: score_all().get(reading.name)),
         **score_readings(score, restored, score_restored),
+        **scores_moved,
+        **({MOVED_BY: (float(x), float(y))} if is_better else {}),
     }
 
 
@@ -459,8 +493,10 @@ def suspect(accumulator: SequenceAccumulator) -> List[str]:
     share = _SHARE_RESTORED if count >= _MANY else Reading.share
     restored = [replace(reading, share=share) for reading in _RESTORED]
     readings = [*_STEPS, *_list_readings(protocol), *restored]
-    explained = judge_readings(reading_scores, count, readings, OVERALL_IOU) or judge_exchanged(
-        [counts.name for counts in all_counts], reading_scores
+    explained = (
+        judge_readings(reading_scores, count, readings, OVERALL_IOU)
+        or judge_shifts(reading_scores, count, [_MOVED], OVERALL_IOU)
+        or judge_exchanged([counts.name for counts in all_counts], reading_scores)
     )
     if explained:
         return explained

@@ -34,6 +34,7 @@ def say(predicted: Callable[[Array], Array], seed: int = 0, count: int = 24, err
         ([1, 0, 3, 2, 4], "categories look exchanged, such as 2 for 1, 1 for 2, 7 for 4"),
         ([4, 3, 1, 0, 2], "categories look exchanged, such as 9 for 1, 7 for 2, 2 for 4"),
         ([0, 1, 2, 3, 4], ""),
+        ([-1, 0, 1, 2, 3], "categories look exchanged, such as 1 for 2, 2 for 4, 4 for 7"),  # the truth lacks the first
     ],
 )
 def test_exchanged_categories_are_named(order: list[int], slip: str) -> None:

@@ -88,6 +88,7 @@ PLACES: dict[str, Callable[[int, Any], tuple[int, Any]]] = {
     "look as if each belonged to the image before its own": lambda i, b: ((i + 1) % IMAGES, b),
     "look as if each belonged to the image after its own": lambda i, b: ((i - 1) % IMAGES, b),
 }
+MOVED = "look moved by about 5 pixels along x and -4 along y: corrected, the "
 POOR: dict[str, Callable[[int, Any], tuple[int, Any]]] = {
     "right": lambda i, b: (i, b),
     "too small": lambda i, b: (i, [b[0] + b[2] // 4, b[1], b[2] // 2, b[3]]),
@@ -100,6 +101,17 @@ POOR: dict[str, Callable[[int, Any], tuple[int, Any]]] = {
 def test_misplaced_records_are_named(slip: str, protocol: str, tmp_path: Path) -> None:
     lines = said(make_records(protocol, PLACES[slip]), protocol, tmp_path)
     assert any(slip in line and " of 24 instances tried would be found instead of " in line for line in lines)
+
+
+@pytest.mark.parametrize("protocol", FORMS)
+def test_records_that_are_all_moved_alike_are_named(protocol: str, tmp_path: Path) -> None:
+    lines = said(make_records(protocol, lambda i, b: (i, [b[0] + 5, b[1] - 4, *b[2:]])), protocol, tmp_path)
+    assert any(MOVED in line and " instances tried would lie at most half as far " in line for line in lines)
+    random = np.random.default_rng(6)
+    records = make_records(
+        protocol, lambda i, b: (i, [*(np.array(b[:2]) + random.integers(-5, 6, 2)).tolist(), *b[2:]])
+    )
+    assert not [line for line in said(records, protocol, tmp_path) if "moved" in line]
 
 
 @pytest.mark.parametrize("protocol", FORMS)
