@@ -246,8 +246,9 @@ _LONGEST_NUMBER = 12
 
 #: All digits as zeros, and other bytes as blanks.
 _FIGURES = bytes(48 if 48 <= byte < 58 else 32 for byte in range(256))
-#: The length from which digits are looked for at once, and the maximum number of long fractions that are passed over.
-_FEW_BYTES, _MOST_FRACTIONS = 1 << 10, 100_000
+#: The length from which digits are looked for at once, the length of the windows, and the maximum number of long
+#: fractions that are passed over.
+_FEW_BYTES, _WINDOW, _MOST_FRACTIONS = 1 << 10, 1 << 15, 100_000
 
 #: The approximate bytes of memory that JSON takes for each of these characters.
 _MEMORY_COSTS = {b"{": 240, b"[": 80, b",": 40, b'"': 30, b":": 60}
@@ -309,11 +310,11 @@ def _may_hold_long_number(data: bytes, digits: int) -> bool:
         return True
     sought, begin, fractions = b"0" * digits, 0, 0
     while begin < len(data):
-        figures, end = data[begin : begin + CHUNK_BYTES].translate(_FIGURES), 0
+        figures, end = data[begin : begin + _WINDOW].translate(_FIGURES), 0
         is_last = begin + len(figures) == len(data)
         while end >= 0:
             start = figures.find(sought, end)
-            if start < 0:  # a longer one may begin at the end of the chunk
+            if start < 0:  # a longer one may begin at the end of the window
                 begin += max(end, len(figures) - digits + 1)
                 break
             fractions += 1

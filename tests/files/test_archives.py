@@ -662,9 +662,9 @@ def test_memory_is_estimated_by_punctuation_and_letters(text: Any, estimate: int
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_long_numbers_are_noticed_wherever_chunks_end(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_numbers_are_noticed_wherever_windows_end(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(seed)
-    monkeypatch.setattr(archive_limits, "CHUNK_BYTES", 50)
+    monkeypatch.setattr(archive_limits, "_WINDOW", 50)
     for _ in range(100):
         words = [draw.choice(["-", "0.", "x"]) + "7" * draw.choice([1, 5, 11]) for _ in range(200)]
         words += ["0." + "7" * draw.choice([12, 13, 30])] * draw.randrange(4) + ["7" * 12] * draw.randrange(2)
