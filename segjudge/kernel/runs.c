@@ -288,13 +288,36 @@ static int look_at(pairs *group, const masks *sent, const masks *real, int64_t *
     return 1;
 }
 
-/* Set the bits of a mask's pixels before a limit, of which all others are 0; return whether what was read is valid. */
-static int take_bits(uint64_t *bits, const uint8_t *text, int64_t length, int64_t limit)
+/* Borders change all pixels behind them in their words; several words for each 64 pixels take turns, because a change
+ * waits for the one before in the same word. */
+#define TURNS 4
+
+static void turn_pixels(uint64_t *words, const int64_t *borders, int64_t count)
 {
-    int64_t borders[SJ_BORDER_SPACE], count = 0;
+    for (int64_t i = 0; i < count; i++)
+        words[TURNS * (borders[i] >> 6) + i % TURNS] ^= ~(uint64_t)0 << (borders[i] & 63);
+}
+
+/* Join the words that take turns, in their place; pixels that are set behind a word go on in the next. */
+static void join_turns(uint64_t *words, int64_t count)
+{
+    uint64_t carry = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const uint64_t *turns = words + TURNS * i;
+        uint64_t word = turns[0] ^ turns[1] ^ turns[2] ^ turns[3] ^ -carry;
+        carry = word >> 63;
+        words[i] = word;
+    }
+}
+
+/* Set the bits of a mask's pixels before a limit, and clear all others; return whether what was read is valid. If it has
+ * many borders, there is space for words that take turns. */
+static int take_bits(uint64_t *bits, const uint8_t *text, int64_t length, int64_t limit, int is_dense)
+{
+    int64_t borders[SJ_BORDER_SPACE], count = 0, words = limit / 64 + 1;
     sj_words to = {bits, 0, 0, 0};
     sj_runs runs;
-    memset(bits, 0, (size_t)(limit / 64 + 1) * sizeof *bits);
+    memset(bits, 0, (size_t)(is_dense ? TURNS * words : words) * sizeof *bits);
     if (!sj_open_runs(&runs, text, length))
         return 0;
     while (runs.at < limit && (count = sj_take_borders(&runs, borders)) > 0) {
@@ -302,9 +325,14 @@ static int take_bits(uint64_t *bits, const uint8_t *text, int64_t length, int64_
             count -= 2;
         if (count && borders[count - 1] > limit)
             borders[count - 1] = limit;
-        sj_add_parts(&to, borders, count);
+        if (is_dense)
+            turn_pixels(bits, borders, count);
+        else
+            sj_add_parts(&to, borders, count);
     }
-    if (to.word)
+    if (is_dense)
+        join_turns(bits, words);
+    else if (to.word)
         sj_add_word(&to);
     return count >= 0;
 }
@@ -363,7 +391,7 @@ static int compare_group(
         int64_t length = length_of(sent, number);
         /* Of a mask with many parts, the words take less space than these, and less time. */
         uint64_t *bits = !mine.parts && limit && limit / 64 < length ? (uint64_t *)sent_space : NULL;
-        if (bits ? !take_bits(bits, text, length, limit)
+        if (bits ? !take_bits(bits, text, length, limit, TURNS * (limit / 64 + 1) <= length)
                  : !mine.parts && !take_cover(&mine, sent_space, text, length, limit))
             return 0;
         for (int64_t j = i; j < next; j++) {
