@@ -72,7 +72,7 @@ class _OpenedRecords:
         accumulator = self._make_accumulator(records_of_part[0])
 
         def count(number: int) -> bytes:
-            records = records_of_part.pop(number, None) or self._read(parts[number])
+            records = records_of_part.pop(number, None) or self._read(parts[number], judged=False)
             blocks = cut_into_blocks(records, truth, protocol, parts[number], 1)
             return merge_counts(list(map(match_block, blocks))).encode()
 
@@ -114,8 +114,8 @@ class _OpenedRecords:
         accumulator = InstanceAccumulator(protocol, ids, categories, notes, strict=rules.strict)
         return CountingJob(accumulator, lambda _number: counts.encode(), [1])
 
-    def _read(self, only: Optional[Array]) -> InstanceRecords:
-        return read_within_cap(self._path, self._images, self._protocol, self._rules, only)
+    def _read(self, only: Optional[Array], *, judged: bool = True) -> InstanceRecords:
+        return read_within_cap(self._path, self._images, self._protocol, self._rules, only, judged=judged)
 
     @cached_property
     def _images(self) -> KnownImages:

@@ -104,13 +104,22 @@ def read_records(path: str, images: KnownImages, protocol: InstanceProtocol, lim
 
 
 def read_within_cap(
-    path: str, images: KnownImages, protocol: InstanceProtocol, rules: ScoringRules, only: Optional[Array] = None
+    path: str,
+    images: KnownImages,
+    protocol: InstanceProtocol,
+    rules: ScoringRules,
+    only: Optional[Array] = None,
+    *,
+    judged: bool = True,
 ) -> InstanceRecords:
     """Read and check a submission, keeping records within the cap; raises SubmissionError with every problem.
 
-    With `only` (rising indices of images), all records are checked, but only those of these images are returned.
+    With `only` (rising indices of images), all records are checked, but only those of these images are returned. They
+    are `judged` once: if they are read again, suspicions are known.
     """
-    return _read(path, _Checker(images, protocol, only, capped=True), rules.limits, rules.jobs, rules.ahead)
+    return _read(
+        path, _Checker(images, protocol, only, capped=True, judged=judged), rules.limits, rules.jobs, rules.ahead
+    )
 
 
 def read_at_once(
