@@ -1,4 +1,4 @@
-/* The borders of a mask's parts, read in batches, and its pixels as words of bits. */
+/* The borders of a mask's parts, read in batches, and its pixels as bits. */
 #ifndef SEGJUDGE_BORDERS_H
 #define SEGJUDGE_BORDERS_H
 
@@ -26,36 +26,19 @@ static inline int sj_open_runs(sj_runs *of, const uint8_t *text, int64_t length)
  * part, or -1 for an invalid text. The last part ends before `of->at`, or there. */
 int64_t sj_take_borders(sj_runs *of, int64_t *borders);
 
-/* Words of 64 pixels that are collected border by border. */
-typedef struct {
-    uint64_t *bits, word, before;
-    int64_t number;
-} sj_words;
-
-/* Add the collected pixels to their word, and note those that it had. */
-static inline void sj_add_word(sj_words *to)
+/* Set the bits of parts; return those that were set before. Most parts lie in one word. */
+static inline uint64_t sj_set_parts(uint64_t *bits, const int64_t *borders, int64_t count)
 {
-    to->before |= to->bits[to->number] & to->word;
-    to->bits[to->number] |= to->word;
-}
-
-/* Add parts. */
-static inline void sj_add_parts(sj_words *to, const int64_t *borders, int64_t count)
-{
-    sj_words of = *to;
-    for (int64_t i = 0; i < count; i++) {
-        int64_t number = borders[i] >> 6;
-        if (number != of.number) {
-            if (of.word)
-                sj_add_word(&of);
-            of.word = of.word >> 63 ? ~(uint64_t)0 : 0;
-            while (++of.number < number && of.word)
-                sj_add_word(&of);
-            of.number = number;
-        }
-        of.word ^= ~(uint64_t)0 << (borders[i] & 63);
+    uint64_t before = 0;
+    for (int64_t i = 0; i < count; i += 2) {
+        int64_t from = borders[i], last = borders[i + 1] - 1, word = from >> 6, end = last >> 6;
+        uint64_t mask = ~(uint64_t)0 << (from & 63);
+        for (; word < end; word++, mask = ~(uint64_t)0)
+            before |= bits[word] & mask, bits[word] |= mask;
+        mask &= (~(uint64_t)0 >> (63 - (last & 63))) & -(uint64_t)(from <= last);
+        before |= bits[word] & mask, bits[word] |= mask;
     }
-    *to = of;
+    return before;
 }
 
 #endif

@@ -118,20 +118,18 @@ SJ_EXPORT int sj_mask_boxes(
 static int add_mask(const uint8_t *text, int64_t length, uint64_t *bits, int64_t pixels, int is_alone)
 {
     int64_t borders[SJ_BORDER_SPACE], count;
-    sj_words to = {bits, 0, 0, 0};
+    uint64_t before = 0;
     sj_runs runs;
     if (!sj_open_runs(&runs, text, length))
         return SJ_BAD_DATA;
     while ((count = sj_take_borders(&runs, borders)) > 0) {
         if (runs.at > pixels)
             return SJ_BAD_DATA;
-        sj_add_parts(&to, borders, count);
-        if (to.before && is_alone)
+        before |= sj_set_parts(bits, borders, count);
+        if (before && is_alone)
             return SJ_FULL;
     }
-    if (to.word)
-        sj_add_word(&to);
-    return count < 0 || runs.at > pixels || (!is_alone && runs.at < pixels) ? SJ_BAD_DATA : to.before ? SJ_FULL : SJ_FINE;
+    return count < 0 || runs.at > pixels || (!is_alone && runs.at < pixels) ? SJ_BAD_DATA : before ? SJ_FULL : SJ_FINE;
 }
 
 /* Set the bits of the pixels of masks of one image, which may overlap. */
@@ -315,7 +313,6 @@ static void join_turns(uint64_t *words, int64_t count)
 static int take_bits(uint64_t *bits, const uint8_t *text, int64_t length, int64_t limit, int is_dense)
 {
     int64_t borders[SJ_BORDER_SPACE], count = 0, words = limit / 64 + 1;
-    sj_words to = {bits, 0, 0, 0};
     sj_runs runs;
     memset(bits, 0, (size_t)(is_dense ? TURNS * words : words) * sizeof *bits);
     if (!sj_open_runs(&runs, text, length))
@@ -328,12 +325,10 @@ static int take_bits(uint64_t *bits, const uint8_t *text, int64_t length, int64_
         if (is_dense)
             turn_pixels(bits, borders, count);
         else
-            sj_add_parts(&to, borders, count);
+            sj_set_parts(bits, borders, count);
     }
     if (is_dense)
         join_turns(bits, words);
-    else if (to.word)
-        sj_add_word(&to);
     return count >= 0;
 }
 
