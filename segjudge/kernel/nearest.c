@@ -23,7 +23,7 @@
 #define BLOCKS ((LARGE / SIDE) * (LARGE / SIDE) * (LARGE / SIDE))
 #define MOST_VOXELS (LARGE * LARGE * LARGE)
 /* The maximum number of places that are compared one by one for the queries of a large block. */
-#define MOST_PLACES 65536
+#define MOST_PLACES 1024
 /* The share of a square by which rounding may differ in 32 bits; and the steps whose squares these can hold. */
 #define MARGIN 1e-5f
 #define LEAST_STEP 1e-9
@@ -450,6 +450,14 @@ double sj_find_square(sj_search *in, int64_t x, int64_t y, int64_t z)
 {
     voxel at = {{(int16_t)x, (int16_t)y, (int16_t)z}};
     return search_boxes(in->of, &in->fewer, &at, &in->nearest);
+}
+
+int sj_find_lone(const sj_search *in, int16_t *place)
+{
+    if (in->fewer.count != 1 || in->fewer.lasts[0] != in->fewer.firsts[0] + 1)
+        return 0;
+    memcpy(place, in->of->places[in->fewer.firsts[0]].at, 3 * sizeof *place);
+    return 1;
 }
 
 /* ── queries in a list ── */

@@ -37,6 +37,8 @@ void sj_look_around(sj_search *in, const int16_t *least, const int16_t *most);
 void sj_look_at(sj_search *in, const int16_t *least, const int16_t *most);
 /* Return the square of the distance from a voxel of the box to the nearest place. */
 double sj_find_square(sj_search *in, int64_t x, int64_t y, int64_t z);
+/* Return whether the same place is nearest to all voxels of the box, and write its position. */
+int sj_find_lone(const sj_search *in, int16_t *place);
 
 /* Find where the places of each row begin, with their number behind; return whether they are in order and inside the
  * volume. */

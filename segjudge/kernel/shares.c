@@ -322,9 +322,11 @@ typedef struct {
 /* Choose a measured place unless it is nearer or farther; return 0 without memory. */
 static inline int choose(choice *of, double square, double area)
 {
-    if (square < of->least * of->least)
+    if (square < of->least * of->least) {
         of->nearer += area;
-    if (square < of->least * of->least || square > of->greatest * of->greatest)
+        return 1;
+    }
+    if (square > of->greatest * of->greatest)
         return 1;
     if (of->count == of->room) {
         int64_t room = 2 * of->room + SORTED;
@@ -341,6 +343,8 @@ static inline int choose(choice *of, double square, double area)
 static inline int64_t find_place(const int32_t *at, int64_t first, int64_t last, int64_t position)
 {
     int64_t step = 1;
+    if (first == last || at[first] >= position)
+        return first;
     for (; first + step < last && at[first + step] < position; step *= 2)
         first += step;
     for (; step; step /= 2)
@@ -380,18 +384,34 @@ static int find_box(const surface *all, const open_blocks *in, const int64_t *fr
     return is_any;
 }
 
+static inline double square_of(int64_t steps, double spacing)
+{
+    double length = (double)steps * spacing;
+    return length * length;
+}
+
 /* Measure the places of a block, given its box. */
 static int measure_block(const surface *all, open_blocks *in, const int16_t *least, const int16_t *most, choice *of)
 {
     const sj_list *places = &all->places;
+    double along_x[LARGE];
+    int16_t lone[3];
     sj_look_at(in->search, least, most);
+    int is_lone = sj_find_lone(in->search, lone);
+    for (int64_t x = least[0]; is_lone && x <= most[0]; x++)
+        along_x[x - least[0]] = square_of(x - lone[0], all->spacing[0]);
     for (int64_t z = least[2]; z <= most[2]; z++)
         for (int64_t y = least[1]; y <= most[1]; y++) {
             int64_t row = z * places->height + y, start = row * places->width, last = all->firsts[row + 1];
             int64_t *next = &in->next[z % LARGE][y % LARGE], i = find_place(places->at, *next, last, start + least[0]);
-            for (; i < last && places->at[i] >= start + least[0] && places->at[i] <= start + most[0]; i++)
-                if (!choose(of, sj_find_square(in->search, places->at[i] - start, y, z), all->areas[all->codes[i]]))
+            double along_y = is_lone ? square_of(y - lone[1], all->spacing[1]) : 0;
+            double along_z = is_lone ? square_of(z - lone[2], all->spacing[2]) : 0;
+            for (; i < last && places->at[i] >= start + least[0] && places->at[i] <= start + most[0]; i++) {
+                int64_t x = places->at[i] - start;
+                double square = is_lone ? along_x[x - least[0]] + along_y + along_z : sj_find_square(in->search, x, y, z);
+                if (!choose(of, square, all->areas[all->codes[i]]))
                     return SJ_NO_MEMORY;
+            }
             *next = i;
         }
     return SJ_FINE;
