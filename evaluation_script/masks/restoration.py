@@ -231,5 +231,6 @@ def _count_borders(labels: Array) -> Array:
 
 def undo_shift(pixels: Array, shift: Shift) -> Array:
     """Return a map that is moved back; the pixels at its edge fill what was outside."""
-    places = (np.clip(np.arange(side) + step, 0, side - 1) for side, step in zip(pixels.shape, shift))
-    return np.ascontiguousarray(pixels[np.ix_(*places)])
+    wider = np.pad(pixels, [(max(0, -step), max(0, step)) for step in shift], mode="edge")
+    begins = (max(0, step) for step in shift)
+    return np.ascontiguousarray(wider[tuple(slice(begin, begin + side) for begin, side in zip(begins, pixels.shape))])
