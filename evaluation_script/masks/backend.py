@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from functools import lru_cache
-from typing import Callable, Collection, Iterable, List, Optional, Tuple, Union
+from typing import Callable, Collection, Dict, Iterable, List, Optional, Tuple, Type, Union
 
 import numpy as np
 
@@ -43,6 +43,8 @@ from .stack import Array, Size, Stack, Stacks, crop, empty_labels, empty_stack, 
 Names = List[Optional[str]]
 #: The kernel keeps its memory for the next block up to this number of objects.
 _MOST_KEPT = 32
+#: The kernel's types of the pixels of a PNG, by depth and colour type, if it has more than a byte for each.
+_KINDS_OF_PNGS: Dict[Tuple[int, int], Type[np.generic]] = {(16, png.GREY): np.uint16, (8, png.RGB): np.uint32}
 #: The maximum number of characters of masks decoded together.
 _MOST_TOGETHER = 1 << 18
 #: The pair of the first and the second of two masks.
@@ -386,9 +388,11 @@ class CompiledBackend(NumpyBackend):
         self._spare = _Spare()
 
     def read_labels(self, data: bytes, size: Size) -> Array:
-        deep = png.sample_kind_of(data) == (16, png.GREY)
-        labels = self.kernel.read_png(data, size, np.uint16 if deep else np.uint8)
-        return super().read_labels(data, size) if labels is None else labels
+        kind = _KINDS_OF_PNGS.get(png.sample_kind_of(data), np.uint8)
+        labels = self.kernel.read_png(data, size, kind)
+        if labels is None:
+            return super().read_labels(data, size)
+        return png.labels_of_codes(labels) if kind is np.uint32 else labels
 
     def read_codes(self, data: bytes, size: Size) -> Array:
         codes = self.kernel.read_png(data, size, np.uint32)

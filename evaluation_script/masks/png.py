@@ -276,7 +276,7 @@ def _colour_table() -> tuple[Array, Array]:
 
 
 #: The greys of the DAVIS palette; images with only these greys are read by the palette.
-_PALETTE_GREYS = np.array([0, 64, 128, 191, 192, 255])
+_PALETTE_GREYS = bytes([0, 64, 128, 191, 192, 255])
 
 
 def merge_channels(codes: Array, remedy: str) -> Array:
@@ -290,16 +290,15 @@ def merge_channels(codes: Array, remedy: str) -> Array:
 def holds_equal_channels(data: bytes, size: Size) -> bool:
     """Return whether `read_labels` takes one channel of a colour PNG of this (height, width) for all."""
     _, image = _read_numbers(data, size)
-    return _channel_of(image) is not None
+    return _channel_of(_join_channels(image)) is not None
 
 
-def _channel_of(image: Array) -> Optional[Array]:
-    """Return one channel, if all are equal and hold a grey that the DAVIS palette lacks."""
-    red, green, blue = (image[..., channel] for channel in range(3))
-    if not (np.array_equal(red, green) and np.array_equal(red, blue)):
+def _channel_of(codes: Array) -> Optional[Array]:
+    """Return one channel of colours, if all are equal and hold a grey that the DAVIS palette lacks."""
+    labels = codes.astype(np.uint8)
+    if not np.array_equal(codes, labels * np.uint32(0x010101)):
         return None
-    present = np.flatnonzero(np.bincount(red.reshape(-1), minlength=256))
-    return None if np.isin(present, _PALETTE_GREYS).all() else red
+    return labels if labels.tobytes().translate(None, _PALETTE_GREYS) else None
 
 
 def _labels_of_colours(image: Array) -> Array:
@@ -307,19 +306,26 @@ def _labels_of_colours(image: Array) -> Array:
     if image.shape[2] == 4 and image[:, :, 3].min() < 255:
         y, x = np.argwhere(image[:, :, 3] < 255)[0]
         raise Flaw(f"is transparent at pixel ({x}, {y})", _SAVE_AGAIN)
-    if (channel := _channel_of(image)) is not None:
+    return labels_of_codes(_join_channels(image))
+
+
+def labels_of_codes(codes: Array) -> Array:
+    """Return the labels of colours, given as `read_codes` does, as `read_labels` does."""
+    if (channel := _channel_of(codes)) is not None:
         return channel
     colours, labels = _colour_table()
-    code = _join_channels(image)
-    index = np.searchsorted(colours, code)  # always in range: white is the highest code
-    if (unknown := colours[index] != code).any():
-        y, x = np.argwhere(unknown)[0]
+    pixels = codes.reshape(-1)
+    starts = np.flatnonzero(np.append(True, pixels[1:] != pixels[:-1]))  # neighbours mostly have the same colour
+    runs = pixels[starts]
+    index = np.searchsorted(colours, runs)  # always in range: white is the highest code
+    if (unknown := colours[index] != runs).any():
+        y, x = divmod(int(starts[unknown.argmax()]), codes.shape[1])
+        colour = tuple(int(codes[y, x]) >> bits & 0xFF for bits in (0, 8, 16))
         raise Flaw(
-            f"is a colour image whose pixel ({x}, {y}) has the colour "
-            f"{tuple(int(c) for c in image[y, x, :3])}, which is not the colour of a label",
+            f"is a colour image whose pixel ({x}, {y}) has the colour {colour}, which is not the colour of a label",
             _SAVE_AGAIN,
         )
-    return labels[index]
+    return np.repeat(labels[index], np.diff(starts, append=len(pixels))).reshape(codes.shape)
 
 
 def _join_channels(image: Array) -> Array:
