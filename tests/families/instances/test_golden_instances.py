@@ -109,9 +109,9 @@ def note_reads(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Return a list to which each pass over the records adds the images that it reads."""
     reads: list[Any] = []
 
-    def read(*given: Any) -> Any:
+    def read(*given: Any, **options: Any) -> Any:
         reads.append(given[-1])
-        return read_within_cap(*given)
+        return read_within_cap(*given, **options)
 
     monkeypatch.setattr(engine, "read_within_cap", read)
     return reads
