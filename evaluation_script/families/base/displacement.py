@@ -10,10 +10,8 @@ import math
 from typing import List, Sequence
 
 from ...files import quantity
-from .readings import MOVED, TIMES_MOVED, Reading, ReadingScores, describe_gain
+from .readings import MOVED, MOVED_BY, TIMES_MOVED, Reading, ReadingScores, describe_gain
 
-#: The name of the pixels along x and y, beside the scores as sent and moved back.
-MOVED_BY = "moved by"
 #: The minimum number of units that are moved by the same pixels, and by the same but for one; their minimum share of
 #: those tried, and the number of pixels from which they may differ by one.
 _FEWEST, _FEWEST_ABOUT, _SHARE, _FAR = 3, 5, 0.75, 3
@@ -26,8 +24,6 @@ def judge_shifts(scores: Sequence[ReadingScores], count: int, readings: Sequence
     """Return a suspicion if nearly all units with low scores are moved alike, and score more when moved back."""
     tried = [unit[MOVED] for unit in scores if MOVED in unit]
     moved = [(*unit[MOVED], *unit[MOVED_BY]) for unit in scores if MOVED_BY in unit]
-    if not moved:
-        return []
     (reading,) = (reading for reading in readings if reading.name == MOVED)
     x, y = (sorted(column)[len(moved) // 2] for column in list(zip(*moved))[2:])
     about, exactly = ([unit for unit in moved if max(abs(unit[2] - x), abs(unit[3] - y)) <= gap] for gap in (1, 0))

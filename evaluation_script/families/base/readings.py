@@ -296,8 +296,9 @@ _CHANGES = {_ROWS: run_lengths.turn_pixels, **{name: change for name, *_, change
 _LEAST_MEANT = 0.5
 
 
-#: The name of the reading of maps that are moved, and the minimum ratio of their scores.
-MOVED, TIMES_MOVED = "moved", 1.1
+#: The name of the reading of maps that are moved, that of the pixels along x and y beside its scores, and the minimum
+#: ratio of these.
+MOVED, MOVED_BY, TIMES_MOVED = "moved", "moved by", 1.1
 
 
 def list_rearrangements(

@@ -16,12 +16,12 @@ from ...masks.overlaps import LabelMap
 from ...masks.stack import Array
 from ...runner.parallel import Part
 from ...values import dataclass
-from .displacement import MOVED_BY, judge_shifts
 from .engine import CountingJob, Engine
 from .exchanged_units import UnitSamples, are_in_order, judge_exchanged_units
 from .family import Progress, ScoringRules, Values
 from .readings import (
     MOVED,
+    MOVED_BY,
     FirstMaps,
     Reading,
     ReadingScores,
@@ -230,7 +230,11 @@ def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family doe
     def suspect(counts: UnitAccumulator[Any]) -> List[str]:
         metric, tried, scores = counts.protocol.metrics[0], readings(counts.protocol), counts.reading_scores()
         units, count = [*scores.values()], len(counts.names)
-        explained = judge_readings(units, count, tried, metric) or judge_shifts(units, count, tried, metric)
+        explained = judge_readings(units, count, tried, metric)
+        if not explained and any(MOVED_BY in unit for unit in units):
+            from .displacement import judge_shifts  # few submissions need it
+
+            explained = judge_shifts(units, count, tried, metric)
         exchanged = judge_exchanged_units(scores, tried[0].noun) if tried else []
         if exchanged and not are_in_order(counts.names, scores):
             # A reading of neighbours explains few units.

@@ -15,9 +15,9 @@ from ...masks.overlaps import best_assignment
 from ...masks.run_lengths import turn_pixels
 from ...masks.similarity import count_shared
 from ...masks.stack import Array, Size, Stack, Stacks, empty_labels, labels_in, pack, stacks_of
-from ..base.displacement import MOVED_BY, judge_shifts
 from ..base.readings import (
     MOVED,
+    MOVED_BY,
     OVERALL_IOU,
     TIMES_MOVED,
     Reading,
@@ -493,11 +493,12 @@ def suspect(accumulator: SequenceAccumulator) -> List[str]:
     share = _SHARE_RESTORED if count >= _MANY else Reading.share
     restored = [replace(reading, share=share) for reading in _RESTORED]
     readings = [*_STEPS, *_list_readings(protocol), *restored]
-    explained = (
-        judge_readings(reading_scores, count, readings, OVERALL_IOU)
-        or judge_shifts(reading_scores, count, [_MOVED], OVERALL_IOU)
-        or judge_exchanged([counts.name for counts in all_counts], reading_scores)
-    )
+    explained = judge_readings(reading_scores, count, readings, OVERALL_IOU)
+    if not explained and any(MOVED_BY in scores for scores in reading_scores):
+        from ..base.displacement import judge_shifts  # few submissions need it
+
+        explained = judge_shifts(reading_scores, count, [_MOVED], OVERALL_IOU)
+    explained = explained or judge_exchanged([counts.name for counts in all_counts], reading_scores)
     if explained:
         return explained
     answered = [counts for counts in all_counts if counts.is_sent and counts.counts.size]

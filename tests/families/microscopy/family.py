@@ -39,7 +39,7 @@ REFUSALS = dict.fromkeys(UPLOADS, "Send one zip with a PNG or TIFF of labels for
 SLIPS: dict[str, tuple[str, Slip, str]] = {
     "one cell": ("cellpose-ap", pictures(lambda cells: (cells > 0) * np.uint16(1)), "no image has more than one label"),
     "no background": ("cellpose-ap", pictures(lambda cells: cells + np.uint16(1)), "no image has background, so each"),
-    "turned": ("cellpose-ap", pictures(lambda cells: np.roll(cells, 14, 0)), "none of 32 cells are matched"),
+    "turned": ("cellpose-ap", pictures(lambda cells: np.roll(cells, 14, 0)[:, ::-1]), "none of 32 cells are matched"),
     "no cells": ("cellpose-ap", pictures(lambda cells: cells * 0), "no image has a cell"),
 }  # fmt: skip
 EXAMPLES: dict[str, tuple[str, ...]] = {

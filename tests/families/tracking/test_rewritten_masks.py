@@ -30,13 +30,14 @@ def pad(pixels: Any, *, centered: bool) -> Any:
     return square[np.ix_(*(np.arange(side) * longest // side for side in SIZE))]
 
 
+CENTERED = partial(pad, centered=True)
 CHANGES: dict[str, Change] = {
     "run lengths look as if written row by row": lambda pixels: pixels.reshape(-1).reshape(SIZE[::-1]).T,
     "masks look mirrored, with left and right exchanged": lambda pixels: pixels[:, ::-1],
     "masks look upside down": lambda pixels: pixels[::-1],
     "masks look rotated by 180 degrees": lambda pixels: pixels[::-1, ::-1],
     "masks look reshaped from (width, height)": lambda pixels: pixels.T.reshape(SIZE),
-    "had been padded to squares: corrected": partial(pad, centered=True),
+    "had been padded to squares: corrected": CENTERED,
     "had been padded to squares at one side: corrected": partial(pad, centered=False),
 }
 
@@ -55,9 +56,9 @@ def rewrite(change: Change) -> Callable[[str], str]:
     return lambda text: rle.rearrange(text, SIZE, change)
 
 
-def write_burst(path: Path, rewritten: Callable[[str], str], tracks: int = 3) -> Path:
+def write_burst(path: Path, rewritten: Callable[[str], str], tracks: int = 3, sequences: int = SEQUENCES) -> Path:
     """Write sequences whose tracks have classes of their own."""
-    sequences = [
+    rows = [
         {
             "id": number, "height": SIZE[0], "width": SIZE[1], "seq_name": f"s{number}", "dataset": "D",
             "annotated_image_paths": [f"{frame:05d}.jpg" for frame in range(FRAMES)],
@@ -68,9 +69,9 @@ def write_burst(path: Path, rewritten: Callable[[str], str], tracks: int = 3) ->
                 for frame in range(FRAMES)
             ],
         }
-        for number in range(SEQUENCES)
+        for number in range(sequences)
     ]  # fmt: skip
-    path.write_text(json.dumps({"sequences": sequences, "categories": []}))
+    path.write_text(json.dumps({"sequences": rows, "categories": []}))
     return path
 
 
@@ -90,12 +91,15 @@ def rewritten_texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.parametrize("slip", CHANGES)
 def test_the_rearrangement_is_named_though_a_sequence_lacks_most_classes(slip: str, tmp_path: Path) -> None:
-    truth = write_burst(tmp_path / "truth.json", str)
-    sent = write_burst(tmp_path / "sent.json", rewrite(CHANGES[slip]))
+    truth = write_burst(tmp_path / "truth.json", str, sequences=4)
+    sent = write_burst(tmp_path / "sent.json", rewrite(CHANGES[slip]), sequences=4)
+    if CHANGES[slip] is CENTERED:  # of the two that are tried, one lies where such padding changes little
+        assert not [line for line in score(sent, truth, "burst").warnings if slip in line]
+        return
     (named,) = [line for line in score(sent, truth, "burst").warnings if slip in line]
     corrected = float(named.partition("HOTA would be ")[2][:4])
     assert corrected > (0.75 if "padded" in slip else 0.99)
-    assert "(tried on 2 of 3 sequences)" in named
+    assert "(tried on 2 of 4 sequences)" in named
 
 
 def test_few_frames_are_rewritten_and_only_as_samples_suggest(tmp_path: Path, rewritten_texts: list[str]) -> None:
