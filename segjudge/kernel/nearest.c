@@ -19,6 +19,8 @@
 #define VOXELS_PER_PLACE 64
 /* The number of queries in a large block from which on the blocks of their places are looked for together. */
 #define MANY 4
+/* The strips of blocks in a row of large ones. */
+#define STRIPS ((LARGE / SIDE) * (LARGE / SIDE))
 /* The blocks in a large one, and its voxels. */
 #define BLOCKS ((LARGE / SIDE) * (LARGE / SIDE) * (LARGE / SIDE))
 #define MOST_VOXELS (LARGE * LARGE * LARGE)
@@ -53,12 +55,6 @@ struct sj_blocks {
     group *blocks, *large;
     int64_t places_used, blocks_used, large_used, places_room, blocks_room, large_room;
 };
-
-static inline double square_of(int64_t step, double spacing)
-{
-    double length = (double)step * spacing;
-    return length * length;
-}
 
 static void widen(group *box, const int16_t *least, const int16_t *most, int is_first)
 {
@@ -161,14 +157,21 @@ static int add_large(sj_blocks *to, int64_t first)
     return 1;
 }
 
+/* Open the strips of the large blocks in a row; return their number. */
+static int64_t open_strips(strip *strips, const sj_list *of, int64_t front, int64_t top)
+{
+    int64_t count = 0;
+    for (int64_t z = front; z < smaller_of(front + LARGE, of->depth); z += SIDE)
+        for (int64_t y = top; y < smaller_of(top + LARGE, of->height); y += SIDE)
+            strips[count++] = open_strip(of, z, y);
+    return count;
+}
+
 /* Add the blocks of large ones in a row; return 0 without memory. */
 static int add_row(sj_blocks *to, const sj_list *places, int64_t front, int64_t top)
 {
-    strip strips[(LARGE / SIDE) * (LARGE / SIDE)];
-    int64_t count = 0;
-    for (int64_t z = front; z < smaller_of(front + LARGE, places->depth); z += SIDE)
-        for (int64_t y = top; y < smaller_of(top + LARGE, places->height); y += SIDE)
-            strips[count++] = open_strip(places, z, y);
+    strip strips[STRIPS];
+    int64_t count = open_strips(strips, places, front, top);
     for (int64_t left = 0; left < places->width; left += LARGE) {
         int64_t first = to->blocks_used;
         for (strip *each = strips; each < strips + count; each++)
@@ -219,7 +222,7 @@ static inline double measure(const sj_blocks *of, const voxel *one, const voxel 
 {
     double squares[3];
     for (int axis = 0; axis < 3; axis++)
-        squares[axis] = square_of(one->at[axis] - other->at[axis], of->spacing[axis]);
+        squares[axis] = sj_square_of(one->at[axis] - other->at[axis], of->spacing[axis]);
     return squares[0] + squares[1] + squares[2];
 }
 
@@ -491,11 +494,8 @@ static void answer_queries(sj_search *in, const block_queries *of, double *out)
 static void
 answer_row(sj_search *in, const sj_list *queries, int64_t front, int64_t top, block_queries *of, double *out)
 {
-    strip strips[(LARGE / SIDE) * (LARGE / SIDE)];
-    int64_t count = 0;
-    for (int64_t z = front; z < smaller_of(front + LARGE, queries->depth); z += SIDE)
-        for (int64_t y = top; y < smaller_of(top + LARGE, queries->height); y += SIDE)
-            strips[count++] = open_strip(queries, z, y);
+    strip strips[STRIPS];
+    int64_t count = open_strips(strips, queries, front, top);
     for (int64_t left = 0; left < queries->width; left += LARGE) {
         of->count = of->used = 0;
         for (strip *each = strips; each < strips + count; each++)

@@ -27,6 +27,13 @@ int64_t sj_count_blocks(const sj_blocks *blocks);
 /* Write the square of each query's distance to the nearest place, of which there must be one. */
 int sj_search_blocks(const sj_blocks *blocks, const sj_list *queries, double *out);
 
+/* Return the square of so many steps along an axis. */
+static inline double sj_square_of(int64_t steps, double spacing)
+{
+    double length = (double)steps * spacing;
+    return length * length;
+}
+
 /* A search for the places nearest to voxels of a box: its first and last positions along x, y and z. */
 typedef struct sj_search sj_search;
 

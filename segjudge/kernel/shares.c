@@ -360,10 +360,27 @@ typedef struct {
     int64_t next[LARGE][LARGE];
 } open_blocks;
 
+/* Return whether there is a block at a position along z, y and x, and it is open. */
+static inline int is_open(const surface *all, const open_blocks *in, const int64_t *at)
+{
+    return at[0] < all->blocks[0] && at[1] < all->blocks[1] && at[2] < all->blocks[2]
+        && in->flags[(at[0] * all->blocks[1] + at[1]) * all->blocks[2] + at[2]];
+}
+
+/* Write the first and last positions of a block's voxels along x, y and z. */
+static void take_block(const surface *all, const int64_t *at, int16_t *least, int16_t *most)
+{
+    const int64_t sides[3] = {all->places.depth, all->places.height, all->places.width};
+    for (int axis = 0; axis < 3; axis++) {
+        int64_t end = (at[axis] + 1) << all->bits;
+        least[2 - axis] = (int16_t)(at[axis] << all->bits);
+        most[2 - axis] = (int16_t)((end < sides[axis] ? end : sides[axis]) - 1);
+    }
+}
+
 /* Find the box of open blocks from one on along z, y and x, as many as a large block has; return whether there is any. */
 static int find_box(const surface *all, const open_blocks *in, const int64_t *from, int16_t *least, int16_t *most)
 {
-    const int64_t sides[3] = {all->places.depth, all->places.height, all->places.width};
     int64_t ends[3], at[3];
     int is_any = 0;
     for (int axis = 0; axis < 3; axis++)
@@ -371,23 +388,17 @@ static int find_box(const surface *all, const open_blocks *in, const int64_t *fr
     for (at[0] = from[0]; at[0] < ends[0]; at[0]++)
         for (at[1] = from[1]; at[1] < ends[1]; at[1]++)
             for (at[2] = from[2]; at[2] < ends[2]; at[2]++) {
-                if (!in->flags[(at[0] * all->blocks[1] + at[1]) * all->blocks[2] + at[2]])
+                if (!is_open(all, in, at))
                     continue;
+                int16_t first[3], last[3];
+                take_block(all, at, first, last);
                 for (int axis = 0; axis < 3; axis++) {
-                    int64_t start = at[axis] << all->bits, end = start + all->side;
-                    int64_t last = (end < sides[axis] ? end : sides[axis]) - 1;
-                    least[2 - axis] = (int16_t)(is_any && least[2 - axis] < start ? least[2 - axis] : start);
-                    most[2 - axis] = (int16_t)(is_any && most[2 - axis] > last ? most[2 - axis] : last);
+                    least[axis] = is_any && least[axis] < first[axis] ? least[axis] : first[axis];
+                    most[axis] = is_any && most[axis] > last[axis] ? most[axis] : last[axis];
                 }
                 is_any = 1;
             }
     return is_any;
-}
-
-static inline double square_of(int64_t steps, double spacing)
-{
-    double length = (double)steps * spacing;
-    return length * length;
 }
 
 /* Measure the places of a block, given its box. */
@@ -399,13 +410,13 @@ static int measure_block(const surface *all, open_blocks *in, const int16_t *lea
     sj_look_at(in->search, least, most);
     int is_lone = sj_find_lone(in->search, lone);
     for (int64_t x = least[0]; is_lone && x <= most[0]; x++)
-        along_x[x - least[0]] = square_of(x - lone[0], all->spacing[0]);
+        along_x[x - least[0]] = sj_square_of(x - lone[0], all->spacing[0]);
     for (int64_t z = least[2]; z <= most[2]; z++)
         for (int64_t y = least[1]; y <= most[1]; y++) {
             int64_t row = z * places->height + y, start = row * places->width, last = all->firsts[row + 1];
             int64_t *next = &in->next[z % LARGE][y % LARGE], i = find_place(places->at, *next, last, start + least[0]);
-            double along_y = is_lone ? square_of(y - lone[1], all->spacing[1]) : 0;
-            double along_z = is_lone ? square_of(z - lone[2], all->spacing[2]) : 0;
+            double along_y = is_lone ? sj_square_of(y - lone[1], all->spacing[1]) : 0;
+            double along_z = is_lone ? sj_square_of(z - lone[2], all->spacing[2]) : 0;
             for (; i < last && places->at[i] >= start + least[0] && places->at[i] <= start + most[0]; i++) {
                 int64_t x = places->at[i] - start;
                 double square = is_lone ? along_x[x - least[0]] + along_y + along_z : sj_find_square(in->search, x, y, z);
@@ -438,15 +449,9 @@ static int measure_row_of_blocks(const surface *all, open_blocks *in, int64_t z,
         sj_look_around(in->search, least, most);
         for (int64_t each = 0; status == SJ_FINE && each < step * step * step; each++) {
             int64_t at[3] = {z + each / (step * step), y + each / step % step, x + each % step};
-            if (at[0] >= all->blocks[0] || at[1] >= all->blocks[1] || at[2] >= all->blocks[2]
-                || !in->flags[(at[0] * all->blocks[1] + at[1]) * all->blocks[2] + at[2]])
+            if (!is_open(all, in, at))
                 continue;
-            const int64_t sides[3] = {places->depth, places->height, places->width};
-            for (int axis = 0; axis < 3; axis++) {
-                int64_t end = (at[axis] + 1) << all->bits;
-                least[2 - axis] = (int16_t)(at[axis] << all->bits);
-                most[2 - axis] = (int16_t)((end < sides[axis] ? end : sides[axis]) - 1);
-            }
+            take_block(all, at, least, most);
             status = measure_block(all, in, least, most, of);
         }
     }

@@ -17,23 +17,17 @@ static int compare_rays(const void *one, const void *another)
     return (nearer > farther) - (nearer < farther);
 }
 
-static inline double square_of(int64_t steps, double spacing)
-{
-    double length = (double)steps * spacing;
-    return length * length;
-}
-
 /* Return the square from which on places along an axis are not seen. */
 static inline double find_end(int64_t side, int64_t steps, double spacing)
 {
-    return side > steps + 1 ? square_of(steps + 1, spacing) : INFINITY;
+    return side > steps + 1 ? sj_square_of(steps + 1, spacing) : INFINITY;
 }
 
 /* Return the steps along an axis, of which the squares are below the end. */
 static int64_t count_steps(int64_t side, double spacing, double end)
 {
     int64_t steps = 0;
-    while (steps < STEPS && steps + 1 < side && square_of(steps + 1, spacing) < end)
+    while (steps < STEPS && steps + 1 < side && sj_square_of(steps + 1, spacing) < end)
         steps++;
     return steps;
 }
@@ -43,7 +37,7 @@ static void list_rays(sj_windows *of, const double *spacing)
 {
     for (int64_t z = -of->planes; z <= of->planes; z++)
         for (int64_t y = -of->rows; y <= of->rows; y++) {
-            double along_y = square_of(y, spacing[1]), along_z = square_of(z, spacing[2]);
+            double along_y = sj_square_of(y, spacing[1]), along_z = sj_square_of(z, spacing[2]);
             ptrdiff_t offset = (z * (of->height + 2 * of->rows) + y) * of->stride;
             if (along_y + along_z < of->end)
                 of->rays[of->count++] = (sj_ray){offset, 0, along_y, along_z, along_y + along_z, y & 1 || z & 1};
@@ -86,7 +80,7 @@ int sj_open_windows(sj_windows *of, const sj_list *places, const double *spacing
     for (int each = 0; each < 4; each++)
         of->end = ends[each] < of->end ? ends[each] : of->end;
     for (int step = 0; step <= SJ_REACH; step++)
-        of->along_x[step] = square_of(step, spacing[0]);
+        of->along_x[step] = sj_square_of(step, spacing[0]);
     of->along_x[SJ_REACH + 1] = INFINITY;
     of->rows = count_steps(places->height, spacing[1], of->end);
     of->planes = count_steps(places->depth, spacing[2], of->end);
