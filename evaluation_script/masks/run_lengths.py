@@ -498,9 +498,7 @@ def rearrange(text: str, size: Size, change: Callable[[Array], Array]) -> str:
     runs = runs_of(text, size[0] * size[1])
     values = (np.arange(len(runs)) % 2).astype(np.uint8)
     down = change(np.repeat(values, runs).reshape(size[::-1]).T).T.reshape(-1)
-    borders = np.flatnonzero(down[1:] != down[:-1]) + 1
-    lengths = np.diff(np.concatenate(([0], borders, [down.size]))).tolist()
-    return compress([0, *lengths] if down[:1].any() else lengths)
+    return encode_flags(down)
 
 
 def compress(runs: Iterable[int]) -> str:
