@@ -25,6 +25,8 @@ _BLOCK = 1 << 15
 _EVERY = 8
 #: The number of codes of the voxels around a corner.
 _CODES = 256
+#: More than the steps of computing with two sums.
+_MORE_STEPS = 64
 
 
 #: For several searches: the area of each block, and where the places of each row begin, with their number behind.
@@ -45,6 +47,14 @@ class WeightedSurface(NamedTuple):
     def is_short(self) -> bool:
         """Positions have 32 bits, codes 8."""
         return self.places.dtype == np.int32 and self.codes.dtype == np.uint8 and len(self.areas) == _CODES
+
+
+def bound_rounding(count: int) -> float:
+    """Return the share of the sum of so many areas by which rounding in two orders of adding may differ.
+
+    Each addition rounds by at most 2**-53 of the sum, and four sums are compared: totals, and those of nearer places.
+    """
+    return (count + _MORE_STEPS) * 2.0**-51
 
 
 class Surroundings(NamedTuple):

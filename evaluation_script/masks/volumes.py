@@ -12,7 +12,7 @@ from typing import Callable, Dict, Optional, Sequence, Tuple
 
 import numpy as np
 
-from .distances import SurfaceIndex, WeightedSurface
+from .distances import SurfaceIndex, WeightedSurface, bound_rounding
 from .stack import Array
 
 #: The statuses of functions.
@@ -25,8 +25,8 @@ _FIRST_PLACES, _MOST_AT_FIRST = 1 << 15, 1 << 20
 _PER_PLACE = 8
 #: The number of corners around a run of one voxel, of which speckle mostly consists.
 _PLACES_A_RUN = 8
-#: The bits of the sides of an index's blocks, and the share of an area by which rounding may differ.
-_BITS, _ROUNDING = 2, 1e-9
+#: The bits of the sides of an index's blocks.
+_BITS = 2
 #: The start of each run of voxels, the voxel after it, and its component.
 NamedRuns = Tuple[Array, Array, Array]
 
@@ -311,7 +311,8 @@ class VolumeKernel:
         share: float,
     ) -> Optional[float]:
         """Return the distance at which one share is reached; None if rounding could decide which place has it."""
-        squares = self.find_shares(surface, targets, shape, spacing, (share - _ROUNDING, share + _ROUNDING))
+        by = bound_rounding(len(surface.places) + (0 if surface.extras is None else len(surface.extras)))
+        squares = self.find_shares(surface, targets, shape, spacing, (share - by, share + by))
         return math.sqrt(squares[0]) if squares and squares[0] == squares[1] else None
 
 

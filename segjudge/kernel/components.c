@@ -74,13 +74,15 @@ static inline int32_t find_root(int32_t *roots, int32_t run)
     return run;
 }
 
-static inline void join(int32_t *roots, int32_t run, int32_t partner)
+/* Join the component of a root with that of a run; return the root of both. */
+static inline int32_t join(int32_t *roots, int32_t root, int32_t run)
 {
-    int32_t root = find_root(roots, run), root_of_partner = find_root(roots, partner);
-    if (root < root_of_partner)
-        roots[root_of_partner] = root;
-    else
-        roots[root] = root_of_partner;
+    if (roots[run] == root)
+        return root;
+    int32_t other = find_root(roots, run);
+    if (root < other)
+        return roots[other] = root;
+    return roots[root] = other;
 }
 
 /* Join each run with those that it meets in some rows behind it: by how many voxels it is moved to each, and by how
@@ -88,7 +90,8 @@ static inline void join(int32_t *roots, int32_t run, int32_t partner)
 INLINE void join_all(const runs *of, int is_wide, const int64_t *rows, int64_t count, int32_t *roots)
 {
     int64_t lowest[MOST_ROWS] = {0};
-    for (int64_t run = 0; run < of->count; run++)
+    for (int64_t run = 0; run < of->count; run++) {
+        int32_t root = find_root(roots, (int32_t)run);
         for (int64_t row = 0; row < count; row++) {
             int64_t start = number_at(of->starts, run, is_wide) + rows[2 * row] - rows[2 * row + 1];
             int64_t end = number_at(of->ends, run, is_wide) + rows[2 * row] + rows[2 * row + 1], partner = lowest[row];
@@ -96,8 +99,9 @@ INLINE void join_all(const runs *of, int is_wide, const int64_t *rows, int64_t c
                 partner++;
             lowest[row] = partner;
             for (; partner < of->count && number_at(of->starts, partner, is_wide) < end; partner++)
-                join(roots, (int32_t)run, (int32_t)partner);
+                root = join(roots, root, (int32_t)partner);
         }
+    }
 }
 
 /* Write the component of each run, from 0 in the order of their first runs. Rows are pairs of a step to a row behind

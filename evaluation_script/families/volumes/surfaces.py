@@ -19,7 +19,7 @@ import numpy as np
 
 from ...files.problems import Flaw
 from ...masks.backend import backend
-from ...masks.distances import WeightedSurface
+from ...masks.distances import WeightedSurface, bound_rounding
 from ...masks.stack import Array
 from ...runner.tuning import release_memory
 from ...values import NamedTuple
@@ -63,9 +63,9 @@ _MOST_RANKED = 1 << 12
 _MOST_AT_ONCE = 1 << 21
 #: The number of planes around few places in which their nearest targets are first looked for.
 _PLANES = 8
-#: The number of places above which they are divided into bins by distance before they are sorted, and the number of
-#: bins.
-_MOST_SORTED, _BINS = 1 << 20, 1 << 12
+#: The number of places above which they are divided into bins by distance before they are sorted, if it decides nothing
+#: in which order their weights are added, and otherwise; and the number of bins.
+_MOST_IN_ORDER, _MOST_SORTED, _BINS = 1 << 12, 1 << 20, 1 << 12
 
 
 class Surface(NamedTuple):
@@ -352,6 +352,10 @@ def _find_near_planes(surfaces: Tuple[Places, Places], step: float, tolerance: f
 def _distance_at(side: Surface, percent: float) -> float:
     """Return the distance within which this percentage of the weight lies."""
     total = side.total
+    if len(side.distances) > _MOST_IN_ORDER:
+        distance = _find_sure(side, percent / 100, total, (len(side.distances), 0.0))
+        if distance is not None:
+            return distance
     nearer, side = _narrow(side, percent / 100 * total)
     weights = side.weights
     order = np.lexsort((weights, side.distances))
@@ -360,17 +364,36 @@ def _distance_at(side: Surface, percent: float) -> float:
     return float(side.distances[order[index]])
 
 
-def _narrow(side: Surface, weight: float) -> Tuple[float, Surface]:
+def _find_sure(side: Surface, share: float, total: float, places: Tuple[int, float]) -> Optional[float]:
+    """Return the distance within which a share of a total weight lies; None if rounding could decide which one it is.
+
+    The side may lack nearer places: the number of all places and the weight of these are given.
+    """
+    count, nearer = places
+    by = bound_rounding(count)
+    more, side = _narrow(side, share * total - nearer, _MOST_IN_ORDER)
+    order, weights = np.argsort(side.distances, kind="stable"), side.weights
+    shares = np.append(0.0, np.cumsum(weights[order])) + (nearer + more)
+    shares /= total
+    lower, upper = np.searchsorted(shares, (share - by, share + by)).tolist()
+    if not 0 < lower <= upper < len(shares):
+        return None
+    lowest, highest = side.distances[order[[lower - 1, upper - 1]]].tolist()
+    return lowest if lowest == highest else None
+
+
+def _narrow(side: Surface, weight: float, most: int = _MOST_SORTED) -> Tuple[float, Surface]:
     """Return the weight of the nearest places, and the few next ones with which a total weight is reached."""
     nearer = 0.0
-    while len(side.distances) > _MOST_SORTED:
+    while len(side.distances) > most:
         lowest, highest = float(side.distances.min()), float(side.distances.max())
         if lowest == highest:
-            return nearer, side.choose(slice(0, 1))
+            return nearer, Surface(side.distances[:1], np.zeros(1, np.uint8), np.array([side.total]))
         bins, sums = np.empty(len(side.distances), np.int16), np.zeros(_BINS)
         for chunk in cut_list(len(bins)):
             bins[chunk] = (side.distances[chunk] - lowest) * ((_BINS - 1) / (highest - lowest))
-            np.add.at(sums, bins[chunk], side.choose(chunk).weights)  # one after another, in the order of places
+            # One after another, in the order of places; numpy adds fast by such indices.
+            np.add.at(sums, bins[chunk].astype(np.intp), side.choose(chunk).weights)
         chosen = min(int(np.searchsorted(nearer + np.cumsum(sums), weight)), _BINS - 1)
         nearer += add(sums[:chosen])
         side = side.choose(bins == chosen)
@@ -398,14 +421,16 @@ def distance_by_parts(truth: Places, parts: Sequence[Places], spacing: Spacing, 
     many, few, kernel, areas = parts[0], parts[1:], backend().kernel, list_areas(spacing)
     if kernel and few and MOST_MEASURED < len(many) <= _MOST_PLACES:
         squares = [_find_squares(places, truth, spacing) for places in few]
-        nearest = [_find_squares(truth, places, spacing) for places in parts]
+        # Many places of a truth are looked for once, few ones without a copy of all targets.
+        targets = [reduce(Places.merge, parts)] if len(truth) > MOST_MEASURED else parts
+        nearest = [_find_squares(truth, places, spacing) for places in targets]
         extras = [
             np.stack([side, areas.take(places.values)], axis=1)
             for side, places in zip(squares, few)
             if side is not None
         ]
         sides = [side for side in nearest if side is not None]
-        if len(extras) == len(few) and len(sides) == len(parts):
+        if len(extras) == len(few) and len(sides) == len(targets):
             surface = WeightedSurface(many.positions, many.values, areas, np.concatenate(extras), many.index(areas))
             distance = kernel.find_share(surface, truth.positions, many.shape, spacing, percent / 100)
             if distance is not None:
@@ -439,15 +464,7 @@ def _find_distance(places: Places, areas: Array, targets: Places, spacing: Spaci
     if len(places) > _MOST_SORTED:
         release_memory()
     side = Surface(_measure_places(measured, targets, spacing), measured.values, areas)
-    more, side = _narrow(side, share * total - nearer)
-    order, weights = np.argsort(side.distances, kind="stable"), side.weights
-    shares = np.append(0.0, np.cumsum(weights[order])) + (nearer + more)
-    shares /= total
-    lower, upper = np.searchsorted(shares, (share - ROUNDING, share + ROUNDING)).tolist()
-    if not 0 < lower <= upper < len(shares):
-        return None
-    lowest, highest = side.distances[order[[lower - 1, upper - 1]]].tolist()
-    return lowest if lowest == highest else None
+    return _find_sure(side, share, total, (len(places), nearer))
 
 
 def _find_squares(places: Places, targets: Places, spacing: Spacing) -> Optional[Array]:
