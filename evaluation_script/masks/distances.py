@@ -49,7 +49,7 @@ class WeightedSurface(NamedTuple):
         return self.places.dtype == np.int32 and self.codes.dtype == np.uint8 and len(self.areas) == _CODES
 
 
-def bound_rounding(count: int) -> float:
+def limit_rounding(count: int) -> float:
     """Return the share of the sum of so many areas by which rounding in two orders of adding may differ.
 
     Each addition rounds by at most 2**-53 of the sum, and four sums are compared: totals, and those of nearer places.

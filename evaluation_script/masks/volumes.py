@@ -12,7 +12,7 @@ from typing import Callable, Dict, Optional, Sequence, Tuple
 
 import numpy as np
 
-from .distances import SurfaceIndex, WeightedSurface, bound_rounding
+from .distances import SurfaceIndex, WeightedSurface, limit_rounding
 from .stack import Array
 
 #: The statuses of functions.
@@ -311,7 +311,7 @@ class VolumeKernel:
         share: float,
     ) -> Optional[float]:
         """Return the distance at which one share is reached; None if rounding could decide which place has it."""
-        by = bound_rounding(len(surface.places) + (0 if surface.extras is None else len(surface.extras)))
+        by = limit_rounding(len(surface.places) + (0 if surface.extras is None else len(surface.extras)))
         squares = self.find_shares(surface, targets, shape, spacing, (share - by, share + by))
         return math.sqrt(squares[0]) if squares and squares[0] == squares[1] else None
 

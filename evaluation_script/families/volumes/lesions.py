@@ -32,6 +32,7 @@ from .protocols import LesionRule, Tissue
 from .surfaces import (
     check_noise,
     check_specks,
+    cut_near,
     distance_by_parts,
     find_surface,
     flag_near,
@@ -340,29 +341,17 @@ def _share_of_sides(truth: Places, parts: Sequence[Places], spacing: Spacing) ->
     """
     totals = len(truth), sum(map(len, parts))
     check_noise(*totals)
-    near_sides = [_flag_near_parts(truth, parts, spacing, tolerance) for tolerance in _TOLERANCES]
-    flags = [sides for sides in near_sides if sides is not None]
+    truth, *parts = cut_near([truth, *parts], truth, spacing, _TOLERANCES[-1])
+    borders = truth, reduce(Places.merge, parts)
+    near = [flag_near(borders, spacing, tolerance) for tolerance in _TOLERANCES]
+    flags = [sides for sides in near if sides is not None]
     if len(flags) < len(_TOLERANCES):
-        borders, box = (truth, reduce(Places.merge, parts)), truth.box_within(_TOLERANCES[-1], spacing)
-        near = [border.within(box) for border in borders]
-        distances = measure_distances(near, spacing, _TOLERANCES[-1])
+        distances = measure_distances(borders, spacing, _TOLERANCES[-1])
         flags = [[side <= tolerance for side in distances] for tolerance in _TOLERANCES]
     half, whole = (
         add([np.count_nonzero(side) / total for side, total in zip(sides, totals)]) / (2 + 1e-8) for sides in flags
     )
     return half, whole
-
-
-def _flag_near_parts(
-    truth: Places, parts: Sequence[Places], spacing: Spacing, tolerance: float
-) -> Optional[List[Array]]:
-    """Return what `flag_near` does of a truth and of parts of a prediction, one after another."""
-    near = [flag_near((truth, border), spacing, tolerance) for border in parts]
-    pairs = [sides for sides in near if sides is not None]
-    if len(pairs) < len(near):
-        return None
-    true, predicted = zip(*pairs)
-    return [np.logical_or.reduce(true), np.concatenate(predicted)]
 
 
 class LesionScores(NamedTuple):

@@ -18,6 +18,8 @@ from .boxes import Box
 Spacing = Tuple[float, float, float]
 #: The number of voxels or places processed at once.
 _SLAB = 1 << 18
+#: The number of places for each row of a box from which on those in the box are looked up row by row.
+_PER_ROW = 4
 #: The bytes of a word, and the minimum number of bytes for each word that is not empty if words are to be listed first.
 _WORD, _MOST_FILLED = 8, 32
 
@@ -74,6 +76,29 @@ class Places:
             _, y, x = self.locate(places)
             inside[places] = (y >= box[1].start) & (y < box[1].stop) & (x >= box[2].start) & (x < box[2].stop)
         return self.choose(inside)
+
+    def cut_out(self, box: Box) -> Places:
+        """Return the places in a box, as those of a volume that has its size."""
+        shape = tuple(side.stop - side.start for side in box)
+        if shape == self.shape:
+            return self
+        depth, height, width = shape
+        chosen: Any = self.find_planes(box[0])
+        rows, offset = depth * height, box[2].start
+        if _PER_ROW * rows < chosen.stop - chosen.start:
+            planes, lines = np.arange(box[0].start, box[0].stop)[:, None], np.arange(box[1].start, box[1].stop)
+            starts = ((planes * self.shape[1] + lines) * self.shape[2] + offset).reshape(-1)
+            starts = starts.astype(self.positions.dtype)  # of another type, numpy would copy all positions
+            firsts = np.searchsorted(self.positions, starts)
+            lengths = np.searchsorted(self.positions, starts + starts.dtype.type(width)) - firsts
+            ends = np.cumsum(lengths)
+            chosen = np.arange(ends[-1]) + np.repeat(firsts - (ends - lengths), lengths)
+            positions = self.positions[chosen] - np.repeat(starts - np.arange(rows) * width, lengths)
+            return Places(shape, positions.astype(kind_of(shape)), self.values[chosen])
+        z, y, x = (axis.astype(np.int64) - side.start for axis, side in zip(self.locate(chosen), box))
+        inside = (y >= 0) & (y < height) & (x >= 0) & (x < width)
+        positions = ((z * height + y) * width + x)[inside]
+        return Places(shape, positions.astype(kind_of(shape)), self.values[chosen][inside])
 
     def crop(self, box: Box) -> Array:
         """Return 1 for each place, and 0 for other voxels, in a box that holds all places."""

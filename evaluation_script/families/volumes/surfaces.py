@@ -19,7 +19,7 @@ import numpy as np
 
 from ...files.problems import Flaw
 from ...masks.backend import backend
-from ...masks.distances import WeightedSurface, bound_rounding
+from ...masks.distances import WeightedSurface, limit_rounding
 from ...masks.stack import Array
 from ...runner.tuning import release_memory
 from ...values import NamedTuple
@@ -61,7 +61,8 @@ MOST_MEASURED = 1 << 14
 _MOST_RANKED = 1 << 12
 #: The number of places of a list that are measured at once.
 _MOST_AT_ONCE = 1 << 21
-#: The number of planes around few places in which their nearest targets are first looked for.
+#: The number of planes around few places, and as many millimetres along rows and columns, in which their nearest
+#: targets are first looked for.
 _PLANES = 8
 #: The number of places above which they are divided into bins by distance before they are sorted, if it decides nothing
 #: in which order their weights are added, and otherwise; and the number of bins.
@@ -299,9 +300,12 @@ def share_near(surfaces: Tuple[Places, Places], spacing: Spacing, tolerance: flo
     """Return NSD by the surfaces of truth and prediction; only places near both sides are measured."""
     areas = list_areas(spacing)
     total = add([sum_areas(side.values, areas) for side in surfaces])
-    near = flag_near(surfaces, spacing, tolerance)
+    if not all(map(len, surfaces)):
+        return 0.0
+    sides_near = cut_near(surfaces, min(surfaces, key=len), spacing, tolerance)
+    near = flag_near(sides_near, spacing, tolerance)
     if near is not None:
-        return add([sum_areas(side.values[flags], areas) for side, flags in zip(surfaces, near)]) / total
+        return add([sum_areas(side.values[flags], areas) for side, flags in zip(sides_near, near)]) / total
     truth, prediction = surfaces
     prediction = prediction.within(truth.box_within(tolerance, spacing))
     if not len(prediction):
@@ -311,7 +315,15 @@ def share_near(surfaces: Tuple[Places, Places], spacing: Spacing, tolerance: flo
     return add([side.choose(side.distances <= tolerance).total for side in sides]) / total
 
 
-def flag_near(surfaces: Tuple[Places, Places], spacing: Spacing, tolerance: float) -> Optional[List[Array]]:
+def cut_near(places: Sequence[Places], around: Places, spacing: Spacing, tolerance: float) -> List[Places]:
+    """Return lists of places of a volume in a box that holds all voxels at most this far from some, if it is small."""
+    box = around.box_within(tolerance, spacing)
+    if 2 * math.prod(side.stop - side.start for side in box) > math.prod(around.shape):
+        return list(places)  # not worth copies
+    return [each.cut_out(box) for each in places]
+
+
+def flag_near(surfaces: Sequence[Places], spacing: Spacing, tolerance: float) -> Optional[List[Array]]:
     """Return which places of each side are at most this far from the other, if the kernel can tell; a root decides."""
     kernel = backend().kernel
     if not kernel or not tolerance < math.inf:
@@ -321,32 +333,14 @@ def flag_near(surfaces: Tuple[Places, Places], spacing: Spacing, tolerance: floa
         limit = float(np.nextafter(limit, -np.inf))
     while math.sqrt(limit) <= tolerance:
         limit = float(np.nextafter(limit, np.inf))
-    flags: List[Array] = [np.zeros(len(side), bool) for side in surfaces]
-    planes = _find_near_planes(surfaces, spacing[2], tolerance)
-    if planes.start >= planes.stop:
-        return flags
-    spans = [side.find_planes(planes) for side in surfaces]
-    if sum(span.stop - span.start for span in spans) > sum(map(len, surfaces)) // 2:  # not worth copies
-        planes, spans = slice(0, surfaces[0].shape[0]), [slice(0, len(side)) for side in surfaces]
-    shape = planes.stop - planes.start, *surfaces[0].shape[1:]
-    start = planes.start * shape[1] * shape[2]
-    positions = [side.positions[span] - start if start else side.positions[span] for side, span in zip(surfaces, spans)]
-    for index, span in enumerate(spans):
-        near = kernel.flag_near(positions[index], positions[1 - index], shape, spacing, limit)
-        if near is None:
-            return None
-        flags[index][span] = near
-    return flags
-
-
-def _find_near_planes(surfaces: Tuple[Places, Places], step: float, tolerance: float) -> slice:
-    """Return the planes in which a surface may be at most this far from the other; none if one has no place."""
     if not all(map(len, surfaces)):
-        return slice(0, 0)
-    depth, height, width = surfaces[0].shape
-    starts, ends = ([int(side.positions[at]) // (height * width) for side in surfaces] for at in (0, -1))
-    reach = int(min(tolerance / step, depth)) + 1
-    return slice(max(0, max(starts) - reach), min(depth, min(ends) + 1 + reach))
+        return [np.zeros(len(side), bool) for side in surfaces]
+    near = [
+        kernel.flag_near(surfaces[index].positions, surfaces[1 - index].positions, surfaces[0].shape, spacing, limit)
+        for index in range(2)
+    ]
+    flags = [each for each in near if each is not None]
+    return flags if len(flags) == len(near) else None
 
 
 def _distance_at(side: Surface, percent: float) -> float:
@@ -370,7 +364,7 @@ def _find_sure(side: Surface, share: float, total: float, places: Tuple[int, flo
     The side may lack nearer places: the number of all places and the weight of these are given.
     """
     count, nearer = places
-    by = bound_rounding(count)
+    by = limit_rounding(count)
     more, side = _narrow(side, share * total - nearer, _MOST_IN_ORDER)
     order, weights = np.argsort(side.distances, kind="stable"), side.weights
     shares = np.append(0.0, np.cumsum(weights[order])) + (nearer + more)
@@ -382,10 +376,10 @@ def _find_sure(side: Surface, share: float, total: float, places: Tuple[int, flo
     return lowest if lowest == highest else None
 
 
-def _narrow(side: Surface, weight: float, most: int = _MOST_SORTED) -> Tuple[float, Surface]:
+def _narrow(side: Surface, weight: float, limit: int = _MOST_SORTED) -> Tuple[float, Surface]:
     """Return the weight of the nearest places, and the few next ones with which a total weight is reached."""
     nearer = 0.0
-    while len(side.distances) > most:
+    while len(side.distances) > limit:
         lowest, highest = float(side.distances.min()), float(side.distances.max())
         if lowest == highest:
             return nearer, Surface(side.distances[:1], np.zeros(1, np.uint8), np.array([side.total]))
@@ -468,18 +462,17 @@ def _find_distance(places: Places, areas: Array, targets: Places, spacing: Spaci
 
 
 def _find_squares(places: Places, targets: Places, spacing: Spacing) -> Optional[Array]:
-    """Return the squares of distances by the kernel, of few places by the planes around them if targets are near."""
-    kernel, plane, (depth, *rows) = backend().kernel, places.shape[1] * places.shape[2], places.shape
+    """Return the squares of distances by the kernel, of few places in a box around them if targets are near."""
+    kernel = backend().kernel
     if not kernel or len(places) > _MOST_AT_ONCE:
         return None
     if 0 < len(places) < len(targets) // 8:
-        ends = [int(places.positions[at]) // plane for at in (0, -1)]
-        planes = slice(max(0, ends[0] - _PLANES), min(depth, ends[1] + 1 + _PLANES))
-        span, offset = targets.find_planes(planes), places.positions.dtype.type(planes.start * plane)
-        lists = places.positions - offset, targets.positions[span] - offset
-        squares = kernel.find_squares(*lists, (planes.stop - planes.start, *rows), spacing)
-        # No target of other planes is as near.
-        if squares is not None and math.sqrt(squares.max()) < (1 - ROUNDING) * (_PLANES + 1) * spacing[2]:
+        reach = _PLANES * spacing[2]
+        box = places.box_within(reach, spacing)
+        few, near = places.cut_out(box), targets.cut_out(box)
+        squares = kernel.find_squares(few.positions, near.positions, few.shape, spacing)
+        # No target outside the box is as near.
+        if squares is not None and math.sqrt(squares.max()) < (1 - ROUNDING) * reach:
             return squares
     return kernel.find_squares(places.positions, targets.positions, places.shape, spacing)
 
