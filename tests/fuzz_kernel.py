@@ -196,13 +196,19 @@ def segments(generator: random.Random, kernel: Kernel) -> None:
     counts[generator.choice([1, 2])] = generator.choice([0, -1, 1, 1 << 16, 1 << 40])
     if counts[1] <= labels and counts[2] <= classes:
         cells, found = np.zeros((2, classes * labels), np.int64), np.zeros(2, np.int64)
+        tables = table, *counts[1:], labels, cells, found.ctypes.data
         out = np.zeros((count, 3), np.uint32), found, np.zeros((2, classes), np.int64)
         sizes = *counts[1:], 1, has_values, fewest
         size = generator.choice([4, 3])
         kernel.library.sj_segments(truth, size, None, 0, prediction, counts[0], table, *sizes, *cells, *out)
-        kernel.library.sj_points(
-            truth, size, prediction, counts[0], table, *counts[1:], labels, *cells, found.ctypes.data
-        )
+        kernel.library.sj_points(truth, size, prediction, counts[0], *tables)
+        with tempfile.TemporaryFile() as one, tempfile.TemporaryFile() as two:
+            for file, side in ((one, truth), (two, prediction)):
+                file.write(side.tobytes())
+                file.seek(generator.choice([0] * 9 + [1]))
+            kernel.library.sj_points_of_files(
+                generator.choice([one.fileno()] * 9 + [-1, 1 << 20]), two.fileno(), counts[0], *tables
+            )
 
 
 def maps(generator: random.Random, kernel: Kernel) -> None:

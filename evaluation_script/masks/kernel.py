@@ -158,7 +158,16 @@ class Kernel(VolumeKernel):
             return None
         cells, number = np.empty((2, shape[0] * shape[1]), np.int64), ctypes.c_int64(0)
         sides = (truth, truth.itemsize, prediction, truth.size, classes, len(classes), *shape)
-        status = self.library.sj_points(*sides, *cells, ctypes.byref(number))
+        status = self.library.sj_points(*sides, cells, ctypes.byref(number))
+        return cells[:, : number.value] if status == FINE else None
+
+    def count_points_of_files(
+        self, truth: int, prediction: int, points: int, classes: Array, shape: Size
+    ) -> Optional[Array]:
+        """Do what `count_points` does for two open files, each with four bytes for each point from its position on."""
+        cells, number = np.empty((2, shape[0] * shape[1]), np.int64), ctypes.c_int64(0)
+        sides = (truth, prediction, points, classes, len(classes), *shape)
+        status = self.library.sj_points_of_files(*sides, cells, ctypes.byref(number))
         return cells[:, : number.value] if status == FINE else None
 
     def match_segments(

@@ -1,9 +1,10 @@
-/* The points of a scan -> their numbers by true class and predicted label, in one pass.
+/* The points of a scan, in memory or in files -> their numbers by true class and predicted label, in one pass.
  *
  * A point's label is in the lower 16 bits of its number. */
 #include "points.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #define LABEL_END ((int64_t)1 << SJ_LABEL_BITS)
 #define MOST_CELLS ((int64_t)1 << 20)
@@ -12,6 +13,10 @@
 #define BLOCK 1024
 /* The cells that are examined together. */
 #define SKIPPED 8
+/* The bytes of a file that are read at once. */
+#define CHUNK ((int64_t)1 << 16)
+/* The space for them, and for one byte more. */
+#define ROOM (CHUNK + 64)
 
 /* Half of a cell's parts, of a size that processors scale an index by. */
 typedef struct {
@@ -36,18 +41,72 @@ static inline uint32_t label_at(const uint8_t *words, int64_t i)
     return (uint16_t)word;
 }
 
-/* Return whether the labels of a block are below their ends, by the signs of differences. */
-static int have_cells(const uint8_t *one, uint32_t end, const uint8_t *two, uint32_t other_end, int64_t count)
+/* The numbers of points by true label and predicted label. */
+typedef struct {
+    cell *cells, **rows; /* the row of each true label's class in the first half of the cells, then those in the other */
+    int64_t half;        /* the cells of a half */
+    int64_t end;         /* a power of two, below which each true label has a row */
+    int64_t count, columns;
+} table;
+
+/* Take memory for a table, which `close_table` frees in any case; return a status. Two rows follow those of classes: of
+ * points of no class, and of true labels that are rejected. */
+static int open_table(table *to, const uint16_t *classes, int64_t labels, int64_t count, int64_t columns)
+{
+    *to = (table){NULL, NULL, (count + 2) * columns, 1, count, columns};
+    while (to->end < labels)
+        to->end *= 2;
+    to->cells = calloc((size_t)(2 * to->half), sizeof *to->cells);
+    to->rows = malloc((size_t)(2 * to->end) * sizeof *to->rows);
+    if (!to->cells || !to->rows)
+        return SJ_NO_MEMORY;
+    for (int64_t i = 0; i < to->end; i++) {
+        int64_t row = i >= labels ? count + 1 : classes[i] < count ? classes[i] : count;
+        to->rows[i] = to->cells + row * columns;
+        to->rows[to->end + i] = to->rows[i] + to->half;
+    }
+    return SJ_FINE;
+}
+
+static void close_table(table *of)
+{
+    free(of->cells);
+    free(of->rows);
+}
+
+/* Return whether a table can have these sides. */
+static int may_open(const uint16_t *classes, int64_t labels, int64_t count, int64_t columns)
+{
+    return classes && labels >= 1 && labels <= LABEL_END && count >= 1 && count < LABEL_END && columns >= 1
+        && columns <= LABEL_END && (count + 1) * columns <= MOST_CELLS;
+}
+
+/* Return the bits that any label of a block has. */
+static uint32_t bits_of(const uint8_t *words, int64_t count)
+{
+    uint32_t bits = 0;
+    for (int64_t i = 0; i < count; i++)
+        bits |= label_at(words, i);
+    return bits;
+}
+
+/* Return whether the labels of a block are below their end: by their bits, or else by the signs of differences. */
+static int are_below(const uint8_t *words, uint32_t end, int64_t count)
 {
     uint32_t beyond = 0;
+    if (bits_of(words, count) < end)
+        return 1;
     for (int64_t i = 0; i < count; i++)
-        beyond |= (end - 1 - label_at(one, i)) | (other_end - 1 - label_at(two, i));
+        beyond |= end - 1 - label_at(words, i);
     return !(beyond >> 31);
 }
 
-/* Count the points of a block; `rows` has the start of each true label's row, in both halves of a cell's parts. */
-static void count_block(const uint8_t *one, const uint8_t *two, int64_t count, cell *const *rows, cell *const *more)
+/* Count the points of a block; return a status. */
+static int count_block(const table *to, const uint8_t *one, const uint8_t *two, int64_t count)
 {
+    if (bits_of(one, count) >= to->end || !are_below(two, (uint32_t)to->columns, count))
+        return SJ_BAD_DATA;
+    cell *const *rows = to->rows, *const *more = rows + to->end;
     int64_t i = 0;
     for (; i + LANES <= count; i += LANES) {
         rows[label_at(one, i)][label_at(two, i)].parts[0]++;
@@ -57,6 +116,19 @@ static void count_block(const uint8_t *one, const uint8_t *two, int64_t count, c
     }
     for (; i < count; i++)
         rows[label_at(one, i)][label_at(two, i)].parts[0]++;
+    return SJ_FINE;
+}
+
+/* Count points, whose numbers have so many bytes in the truth; return a status. */
+static int count_all(const table *to, const uint8_t *truth, int32_t size, const uint8_t *prediction, int64_t points)
+{
+    uint32_t copies[BLOCK];
+    int status = SJ_FINE;
+    for (int64_t at = 0, taken; at < points && status == SJ_FINE; at += taken) {
+        taken = points - at < BLOCK ? points - at : BLOCK;
+        status = count_block(to, words_of(truth, size, at, taken, copies), prediction + 4 * at, taken);
+    }
+    return status;
 }
 
 /* Return whether one of the next cells has points. */
@@ -70,58 +142,97 @@ static inline int has_points(const cell *cells)
     return any != 0;
 }
 
-/* Write the key and the points of each cell that has points; return their number. */
-static int64_t list_cells(const cell *cells, int64_t half, int64_t classes, int64_t labels, int64_t *keys, int64_t *sums)
+/* Return the points of a cell. */
+static inline int64_t sum_of(const table *from, const cell *one)
 {
-    int64_t count = 0;
-    for (int64_t class = 0; class < classes; class++, cells += labels)
-        for (int64_t label = 0; label < labels; label++) {
+    const uint32_t *parts = one->parts, *more = one[from->half].parts;
+    return (int64_t)parts[0] + parts[1] + more[0] + more[1];
+}
+
+/* Write the keys of the cells of classes that have points, then from `count * columns` on their points; return a status,
+ * for a true label that is rejected too. */
+static int list_cells(const table *from, int64_t *keys, int64_t *found)
+{
+    int64_t columns = from->columns, *sums = keys + from->count * columns, count = 0;
+    const cell *cells = from->cells, *rejected = cells + (from->count + 1) * columns;
+    for (int64_t label = 0; label < columns; label++)
+        if (sum_of(from, rejected + label))
+            return SJ_BAD_DATA;
+    for (int64_t class = 0; class < from->count; class++, cells += columns)
+        for (int64_t label = 0; label < columns; label++) {
             /* Most cells have none. */
-            while (label + SKIPPED <= labels && !has_points(cells + label) && !has_points(cells + half + label))
+            while (label + SKIPPED <= columns && !has_points(cells + label) && !has_points(cells + from->half + label))
                 label += SKIPPED;
-            if (label == labels)
+            if (label == columns)
                 break;
-            const uint32_t *one = cells[label].parts, *two = cells[half + label].parts;
-            int64_t sum = (int64_t)one[0] + one[1] + two[0] + two[1];
+            int64_t sum = sum_of(from, cells + label);
             if (sum)
                 keys[count] = sj_key(class, label), sums[count++] = sum;
         }
-    return count;
+    return *found = count, SJ_FINE;
 }
 
 /* Count points by true class and predicted label, and write the key and the points of each pair that has some.
  *
  * `classes` has the class of each label of the truth; points of no class are skipped. Predicted labels must be below
- * `columns`. There is space for `count * columns` keys. */
+ * `columns`. There is space for `count * columns` keys, and behind them for as many numbers of points. */
 SJ_EXPORT int sj_points(
     const uint8_t *truth, int32_t size, const uint8_t *prediction, int64_t points, const uint16_t *classes, int64_t labels,
-    int64_t count, int64_t columns, int64_t *keys, int64_t *sums, int64_t *found)
+    int64_t count, int64_t columns, int64_t *keys, int64_t *found)
 {
-    if (!truth || (size != 1 && size != 2 && size != 4) || !prediction || points < 1 || points > UINT32_MAX || !classes
-        || labels < 1 || labels > LABEL_END || count < 1 || count >= LABEL_END || columns < 1 || columns > LABEL_END
-        || (count + 1) * columns > MOST_CELLS || !keys || !sums || !found)
+    table to;
+    if (!truth || (size != 1 && size != 2 && size != 4) || !prediction || points < 1 || points > UINT32_MAX
+        || !may_open(classes, labels, count, columns) || !keys || !found)
         return SJ_BAD_CALL;
-    /* The last row is for points of no class. */
-    int64_t size_of_table = (count + 1) * columns;
-    cell *cells = calloc((size_t)(2 * size_of_table), sizeof *cells);
-    cell **rows = malloc((size_t)(2 * labels) * sizeof *rows);
-    uint32_t copies[BLOCK];
-    int status = cells && rows ? SJ_FINE : SJ_NO_MEMORY;
-    for (int64_t i = 0; i < labels && status == SJ_FINE; i++) {
-        rows[i] = cells + (classes[i] < count ? classes[i] : count) * columns;
-        rows[labels + i] = rows[i] + size_of_table;
-    }
-    for (int64_t at = 0, taken; at < points && status == SJ_FINE; at += taken) {
-        taken = points - at < BLOCK ? points - at : BLOCK;
-        const uint8_t *one = words_of(truth, size, at, taken, copies), *two = prediction + 4 * at;
-        if (have_cells(one, (uint32_t)labels, two, (uint32_t)columns, taken))
-            count_block(one, two, taken, rows, rows + labels);
-        else
-            status = SJ_BAD_DATA;
-    }
+    int status = open_table(&to, classes, labels, count, columns);
     if (status == SJ_FINE)
-        *found = list_cells(cells, size_of_table, count, columns, keys, sums);
-    free(cells);
-    free(rows);
+        status = count_all(&to, truth, size, prediction, points);
+    if (status == SJ_FINE)
+        status = list_cells(&to, keys, found);
+    close_table(&to);
+    return status;
+}
+
+/* Read bytes of an open file until there are enough, and at most so many; return their number, which is less at its
+ * end. */
+static int64_t read_bytes(int file, uint8_t *bytes, int64_t enough, int64_t most)
+{
+    int64_t at = 0;
+    for (ssize_t taken = 1; at < enough && taken > 0; at += taken > 0 ? taken : 0)
+        taken = read(file, bytes + at, (size_t)(most - at));
+    return at;
+}
+
+/* Count the points of two open files by chunks; return a status, also for files with fewer or more bytes. */
+static int count_files(const table *to, int truth, int prediction, int64_t points, uint8_t *one, uint8_t *two)
+{
+    int status = SJ_FINE;
+    for (int64_t rest = 4 * points, due; rest && status == SJ_FINE; rest -= due) {
+        due = rest < CHUNK ? rest : CHUNK;
+        int64_t most = due + (due == rest); /* no file has one byte more */
+        if (read_bytes(truth, one, due, most) != due || read_bytes(prediction, two, due, most) != due)
+            return SJ_BAD_DATA;
+        status = count_all(to, one, 4, two, due / 4);
+    }
+    return status;
+}
+
+/* Do what `sj_points` does for two open files, which have four bytes for each point and which are read from their positions on. */
+SJ_EXPORT int sj_points_of_files(
+    int32_t truth, int32_t prediction, int64_t points, const uint16_t *classes, int64_t labels, int64_t count,
+    int64_t columns, int64_t *keys, int64_t *found)
+{
+    table to = {0};
+    if (truth < 0 || prediction < 0 || points < 1 || points > UINT32_MAX || !may_open(classes, labels, count, columns)
+        || !keys || !found)
+        return SJ_BAD_CALL;
+    uint8_t *chunks = malloc(2 * ROOM);
+    int status = chunks ? open_table(&to, classes, labels, count, columns) : SJ_NO_MEMORY;
+    if (status == SJ_FINE)
+        status = count_files(&to, truth, prediction, points, chunks, chunks + ROOM);
+    if (status == SJ_FINE)
+        status = list_cells(&to, keys, found);
+    close_table(&to);
+    free(chunks);
     return status;
 }

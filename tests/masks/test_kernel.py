@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import zlib
+from contextlib import ExitStack
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Tuple
@@ -995,7 +996,7 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
 
     for name in (
         "sj_pack_png", "sj_pack_labels", "sj_read_png", "sj_compare", "sj_check_runs", "sj_mask_boxes", "sj_paint_runs", "sj_cover", "sj_encode", "sj_write_bits", "sj_count_inside", "sj_first_overlap", "sj_overlaps", "sj_records", "sj_draw",
-        "sj_join_frames", "sj_order", "sj_similar_pairs", "sj_box_overlaps", "sj_match", "sj_curves", "sj_label_pairs", "sj_small_pairs", "sj_label_table", "sj_points", "sj_segments", "sj_boundaries", "sj_survey",
+        "sj_join_frames", "sj_order", "sj_similar_pairs", "sj_box_overlaps", "sj_match", "sj_curves", "sj_label_pairs", "sj_small_pairs", "sj_label_table", "sj_points", "sj_points_of_files", "sj_segments", "sj_boundaries", "sj_survey",
         "sj_boxes", "sj_surface", "sj_border", "sj_grow_volume", "sj_run_surface", "sj_run_border", "sj_label_runs", "sj_find_blocks", "sj_components", "sj_run_boxes", "sj_name_within", "sj_touch", "sj_share_runs", "sj_find_runs", "sj_draw_runs", "sj_squares", "sj_near_places", "sj_share", "sj_index_surface", "sj_similarities", "sj_small_runs", "sj_groups", "sj_grow",
     ):  # fmt: skip
         for result in (0, -1, 1):
@@ -1012,7 +1013,11 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_label_pairs(None, 1, None, 1, 1, None, None, 1, None, None) == -1
     assert LOADED.sj_small_pairs(None, 1, None, 1, 1, None, None) == -1
     assert LOADED.sj_label_table(None, 1, None, 1, 1, 1, 1, None) == -1
-    assert LOADED.sj_points(None, 4, None, 1, None, 1, 1, 1, None, None, None) == -1
+    assert (
+        LOADED.sj_points(None, 4, None, 1, None, 1, 1, 1, None, None)
+        == LOADED.sj_points_of_files(-1, 0, 1, None, 1, 1, 1, None, None)
+        == -1
+    )
     assert LOADED.sj_segments(None, 4, None, 0, None, 1, None, 1, 1, 1, 0, 1, None, None, None, None, None) == -1
     assert LOADED.sj_boundaries(None, 1, 1, 1, 1, None) == -1
     assert LOADED.sj_boxes(None, 1, 1, 1, 1, 1, None, None) == -1
@@ -1617,6 +1622,37 @@ def test_points_are_counted_by_the_classes_of_their_labels(seed: int, switch: An
         odd[lot.integers(count)] = labels
         assert set(switch(lambda: backend().count_points(truth, values, classes, (8, labels)))) == {None}
         odd[:] = 0
+
+
+@pytest.mark.parametrize("points", [1, 1023, 16_384, 16_385, 40_000])
+def test_points_of_files_are_counted_if_the_files_have_their_number(points: int, tmp_path: Path) -> None:
+    lot, classes, shape = np.random.default_rng(points), np.arange(300, dtype=np.uint16) % 9, (8, 359)
+    sides = [lot.integers(0, end, points).astype(np.uint32) | np.uint32(7 << 16) for end in (300, 359)]
+
+    def count(*sides: Any) -> Any:
+        with ExitStack() as stack:
+            files = []
+            for side in sides:
+                (tmp_path / "points").write_bytes(side.tobytes())
+                files.append(stack.enter_context(Path(tmp_path / "points").open("rb")))
+                (tmp_path / "points").unlink()
+            return KERNEL.count_points_of_files(*(file.fileno() for file in files), points, classes, shape)
+
+    assert np.array_equal(count(*sides), NumpyBackend().count_points(*sides, classes, shape))
+    for number, end in enumerate((300, 359)):
+        for odd in (end, 511, 512, 65_535):
+            changed = [side.copy() for side in sides]
+            changed[number][lot.integers(points)] = odd
+            assert count(*changed) is None
+        for odd in (
+            sides[number][1:],
+            np.append(sides[number], np.uint32(1)),
+            np.frombuffer(sides[number].tobytes() + b"1", "u1"),
+        ):
+            assert count(*(odd if side == number else sides[side] for side in (0, 1))) is None
+    for number in (-1, 1 << 20):
+        with (tmp_path / "points").open("wb+") as file:
+            assert KERNEL.count_points_of_files(number, file.fileno(), points, classes, shape) is None
 
 
 # ── grey maps ───────────────────────────────────────────────────────────────

@@ -76,6 +76,10 @@ class ScanReader:
         """Return its points without a check of their labels."""
         return guard_reading(self._member, self._read)()
 
+    def open_plain(self) -> Optional[int]:
+        """Return the descriptor of its file, if that is no member of an archive and can be opened."""
+        return self._files.open_plain(self._member)
+
     def _read(self) -> LabelMap:
         return LabelMap(_read_values(self._files, self._member, self._points).reshape(1, self._points))
 
@@ -129,6 +133,12 @@ class ScanSubmission(FilesOfUnits):
             name = _name_scan([*above, *member.split("/")], "predictions")
             if name:
                 yield name, member
+
+    def open_plain(self, name: str, points: int) -> Optional[int]:
+        """Return the descriptor of a scan's only file, if that is no member of an archive and has the right size."""
+        member, *repeats = self._members[name]
+        fits = not repeats and not self.exchanges_halves and self.files.sizes[member] == _POINT * points
+        return self.files.open_plain(member) if fits else None
 
     def read(self, name: str, points: int, problems: Problems, *, checks_labels: bool = True) -> Optional[Array]:
         """Return the 32 bits of each point of a scan; None if its file has a problem."""
