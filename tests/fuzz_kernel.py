@@ -481,6 +481,8 @@ def runs(generator: random.Random, kernel: Kernel) -> None:
     sides, counts = [], []
     for _ in range(2):
         some = [sound(generator, 99) if generator.random() < 0.9 else text_of(generator) for _ in range(6)]
+        if not sides and generator.random() < 0.3:  # a mask of many parts, as noise has them
+            some[0] = "".join(generator.choices("01234O" + generator.choice(["", "P1", "~h", "0N"]), k=4000))
         text = np.frombuffer("".join(some).encode(), np.uint8).copy()  # bytes would end with one more
         stops = np.cumsum([len(item) for item in some])
         starts = np.append(0, stops[:-1])

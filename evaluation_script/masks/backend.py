@@ -241,6 +241,11 @@ class NumpyBackend:
             return None
         return rle.paint(texts, labels, pixels)
 
+    def draw_mask(self, text: str, pixels: int) -> Array:
+        """Return the pixels of a checked mask, eight in a byte."""
+        runs = rle.runs_of(text, pixels)
+        return np.packbits(np.repeat(np.arange(len(runs)) % 2 == 1, runs), bitorder="little")
+
     def draw_masks(self, texts: List[str], places: List[Array], pixels: int) -> List[Array]:
         """Return for each list of places in an image whether each checked, non-empty mask (rows) covers each place."""
         edges = rle.edges_of(texts)
@@ -516,6 +521,10 @@ class CompiledBackend(NumpyBackend):
         fits = all(len(text) <= limit and text.isascii() for text in texts)
         words = self.kernel.cover(texts, pixels) if fits else None
         return None if words is None else words.view(np.uint8)
+
+    def draw_mask(self, text: str, pixels: int) -> Array:
+        cover = self._cover([text], pixels)
+        return super().draw_mask(text, pixels) if cover is None else cover
 
     def draw_masks(self, texts: List[str], places: List[Array], pixels: int) -> List[Array]:
         # Short texts take less time than an image of pixels.

@@ -356,6 +356,65 @@ static const uint8_t *text_of(const masks *all, int64_t i)
     return all->text + all->starts[i];
 }
 
+/* Masks of which so many times as many characters as another's borders are read are compared with it while they are read. */
+#define FEW_BORDERS 4
+
+/* Parts that are looked at together. */
+#define STEP 8
+
+/* Return the pixels before a pixel of those before a batch and of its parts, given the pixels before each part. From
+ * `from` on, the first part that ends behind the pixel is looked for. */
+static inline int64_t count_before(const int64_t *borders, const int64_t *sums, int64_t parts, int64_t pixel, int64_t *from)
+{
+    int64_t each = *from;
+    while (each + STEP <= parts && borders[2 * (each + STEP) - 1] <= pixel)
+        each += STEP;
+    if (each + STEP <= parts) { /* without branches, which would be unpredictable */
+        const int64_t *ends = borders + 2 * each + 1;
+        for (int i = 0; i < STEP; i++)
+            each += ends[2 * i] <= pixel;
+    } else
+        while (each < parts && borders[2 * each + 1] <= pixel)
+            each++;
+    *from = each;
+    return sums[each] + (each < parts && borders[2 * each] < pixel ? pixel - borders[2 * each] : 0);
+}
+
+/* Count the pixels that a mask shares with others of few borders, in the order in which it is read; return whether what
+ * was read is valid. `next` has space for a number per mask. */
+static int count_along(
+    const pairs *some, const uint8_t *text, int64_t length, int64_t limit, const cover *covers, int64_t *next,
+    int64_t *shared)
+{
+    int64_t borders[SJ_BORDER_SPACE], sums[SJ_BORDER_SPACE / 2 + 1], size = 0, before = 0;
+    sj_runs runs;
+    memset(next, 0, (size_t)some->count * sizeof *next);
+    memset(shared, 0, (size_t)some->count * sizeof *shared);
+    if (!sj_open_runs(&runs, text, length))
+        return 0;
+    for (int more = 1; more;) {
+        more = runs.at < limit && (size = sj_take_borders(&runs, borders)) > 0;
+        if (size < 0)
+            return 0;
+        if (!more)
+            size = 0;
+        sums[0] = before;
+        for (int64_t i = 0; i < size / 2; i++)
+            sums[i + 1] = sums[i] + borders[2 * i + 1] - borders[2 * i];
+        before = sums[size / 2];
+        for (int64_t j = 0; j < some->count; j++) {
+            const cover *its = &covers[some->real[j] - some->lowest];
+            int64_t i = next[j], from = 0, end = size ? borders[size - 1] : INT64_MAX;
+            for (; i < 2 * its->count && its->parts[i] <= end; i++) {
+                int64_t pixels = count_before(borders, sums, size / 2, its->parts[i], &from);
+                shared[j] += i & 1 ? pixels : -pixels;
+            }
+            next[j] = i;
+        }
+    }
+    return 1;
+}
+
 /* Count the shared pixels of each pair; return 0 if the read part of a mask is invalid. */
 static int compare_group(
     const pairs *group, const masks *sent, const masks *real, cover *covers, int64_t *space, int64_t *sent_space,
@@ -374,16 +433,23 @@ static int compare_group(
     }
     int among = sent->text == real->text && sent->starts == real->starts; /* masks are compared with each other */
     for (int64_t i = 0, next; i < group->count; i = next) {
-        int64_t number = group->sent[i], limit = 0;
+        int64_t number = group->sent[i], limit = 0, borders = 0;
         cover mine = {NULL, 0};
         for (next = i; next < group->count && group->sent[next] == number; next++) {
-            int64_t end = end_of(&covers[group->real[next] - group->lowest]);
-            limit = end > limit ? end : limit;
+            const cover *its = &covers[group->real[next] - group->lowest];
+            int64_t end = end_of(its);
+            limit = end > limit ? end : limit, borders += 2 * its->count + 1;
         }
         if (among && number >= group->lowest && number <= group->highest)
             mine = covers[number - group->lowest];
         const uint8_t *text = text_of(sent, number);
         int64_t length = length_of(sent, number);
+        if (!mine.parts && borders <= length / FEW_BORDERS) {
+            pairs some = {group->sent + i, group->real + i, next - i, group->lowest, group->highest};
+            if (!count_along(&some, text, length, limit, covers, sent_space, shared + i))
+                return 0;
+            continue;
+        }
         /* Of a mask with many parts, the words take less space than these, and less time. */
         uint64_t *bits = !mine.parts && limit && limit / 64 < length ? (uint64_t *)sent_space : NULL;
         if (bits ? !take_bits(bits, text, length, limit, TURNS * (limit / 64 + 1) <= length)

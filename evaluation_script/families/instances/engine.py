@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, List, Optional, Tuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from ..base.engine import CountingJob, Engine
 from ..base.family import Progress, ScoringRules
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile
 from . import truth as instance_truth
-from .matching import cut_into_blocks, decode_counts, match_block, merge_counts
+from .matching import cut_into_blocks, decode_counts, find_targets, match_block, merge_counts
 from .metrics import InstanceAccumulator, InstanceReport
 from .protocols import InstanceProtocol
 from .records import KnownImages
@@ -119,7 +119,8 @@ class _OpenedRecords:
 
     @cached_property
     def _images(self) -> KnownImages:
-        return replace(self._truth.images, examples=choose_examples(self._truth, self._protocol))
+        find = lru_cache(maxsize=1)(partial(find_targets, self._truth, self._protocol))
+        return replace(self._truth.images, examples=choose_examples(self._truth, self._protocol), find_targets=find)
 
     def _make_accumulator(self, records: InstanceRecords) -> InstanceAccumulator:
         ids, categories = self._truth.images.ids.tolist(), self._truth.categories

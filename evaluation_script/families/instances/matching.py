@@ -20,7 +20,7 @@ from ...masks.stack import Array, places_of
 from ...values import dataclass
 from .keypoints import similarities
 from .protocols import AREAS, OCCLUSIONS, PER_IMAGE, THRESHOLDS, InstanceProtocol
-from .records import rank_in_group
+from .records import Targets, rank_in_group
 from .submission import InstanceRecords
 from .truth import InstanceTruth
 
@@ -192,7 +192,7 @@ def match_block(block: ImageBlock) -> InstanceCounts:
     images["image"], images["dropped"] = block.images, dropped
     if protocol.streets:
         return InstanceCounts(images, _judge_streets(block, records, annotations, rows), rows)
-    overlap = _overlap(block, records, annotations)
+    overlap = _once(_overlap(block, records, annotations))
     truth_table = _fill_in_matches(rows, instances, detections, overlap)
     if protocol.occlusion:  # the categories again, with other ranges
         occlusion_rows = rows.copy()
@@ -404,6 +404,28 @@ def _overlap(block: ImageBlock, indices: Array, annotations: Array, least: float
         return smaller_of_both(pairs, predicted, annotated, ious, wanted, protocol.boundary)
 
     return overlap
+
+
+def find_targets(truth: InstanceTruth, protocol: InstanceProtocol) -> Targets:
+    """Return the instances that masks may match."""
+    order = np.flatnonzero(truth.category >= 0)
+    count = len(truth.categories)
+    order = order[np.argsort(truth.image[order] * count + truth.category[order], kind="stable")]
+    crowd = truth.crowd[order] & protocol.crowds
+    keys = truth.image[order] * count + truth.category[order]
+    return Targets(keys, truth.pixels[order], crowd, count, float(_REACHED[0]))
+
+
+def _once(overlap: _Overlap) -> _Overlap:
+    """Return a function that computes the IoU of the same pairs once."""
+    computed: List[Array] = []
+
+    def look(pairs: Pairs) -> Array:
+        if not computed:
+            computed.append(overlap(pairs))
+        return computed[0]
+
+    return look
 
 
 @dataclass(frozen=True)

@@ -157,10 +157,8 @@ def choose_samples(ends: Array, height: int, area: int, frames: int) -> Array:
 def load_painter(text: str, pixels: int) -> Painter:
     """Return a function that draws samples of a mask at their places."""
     if len(text) >= _LONG_TEXT and pixels <= _MOST_PAINTED:
-        painted = backend().paint_masks([text], np.ones(1, np.uint8), pixels)
-        if painted is not None:
-            packed = np.packbits(painted, bitorder="little")
-            return lambda places: packed[places >> 3] >> (places & 7) & 1
+        packed = backend().draw_mask(text, pixels)
+        return lambda places: packed[places >> 3] >> (places & 7).astype(np.uint8) & 1
     return partial(draw_samples, np.cumsum(runs_of(text, pixels)))
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from functools import cached_property
 from itertools import chain
-from typing import Any, Dict, List, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from ...masks import polygons
 from ...masks import run_lengths as rle
 from ...masks.backend import backend
 from ...masks.detections import OTHER_BOX, WHOLE_BOX, RecordTable, Rings
+from ...masks.overlaps import PairGroups, similar_pairs
 from ...masks.run_lengths import MaskTexts, pack_texts
 from ...masks.stack import Array, places_of
 from ...values import NamedTuple, dataclass
@@ -72,6 +73,29 @@ class Examples(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Targets:
+    """The instances that records may match, by rising key."""
+
+    #: The index of the image times the number of categories, plus the index of the category.
+    keys: Array
+    pixels: Array
+    crowd: Array
+    categories: int
+    #: The least IoU of a match.
+    least: float
+
+    def may_match(self, image: Array, category: Array, pixels: Array) -> Array:
+        """Return which masks of so many pixels may match an instance of their image and category."""
+        keys = image * self.categories + category
+        low, high = (np.searchsorted(self.keys, keys, side=side) for side in ("left", "right"))
+        groups = PairGroups(np.arange(len(keys) + 1), low, np.where(category < 0, low, high))
+        pairs = similar_pairs(groups, pixels, self.pixels, self.crowd, self.least)
+        flags = np.zeros(len(keys), bool)
+        flags[pairs.prediction] = True
+        return flags
+
+
+@dataclass(frozen=True)
 class KnownImages:
     """The images and categories that the truth knows, sorted by id."""
 
@@ -84,6 +108,8 @@ class KnownImages:
     keypoints: int = 0
     #: Some instances to compare records with.
     examples: Optional[Examples] = None
+    #: Returns the instances to match records with, if records keep only masks that may match one.
+    find_targets: Optional[Callable[[], Targets]] = None
 
     @property
     def key(self) -> str:

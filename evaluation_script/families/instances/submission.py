@@ -60,6 +60,8 @@ _SAMPLE, _SPARE = 8, 0.25
 #: The length of the masks' texts from which they are joined one by one, and the number of records from which the memory
 #: of their parts is returned.
 _MUCH_TEXT, _MANY_RECORDS = 96 << 20, 600_000
+#: The characters per mask from which masks that match nothing are dropped.
+_LONG_MASK = 1 << 11
 #: The number of records beyond the cap that are kept before they are dropped.
 _MOST_BEYOND = 1 << 16
 #: The maximum number of groups of records that are counted one by one.
@@ -610,6 +612,9 @@ class _Checker:
         table: Tuple[Array, ...] = (columns.image, columns.category, columns.score, area, pixels, columns.boxes, points)
         if self._only is not None:
             table, masks = _take(table, masks, np.flatnonzero(np.isin(columns.image, self._only)))
+        if self.images.find_targets and len(masks.text) > _LONG_MASK * len(masks):
+            may_match = self.images.find_targets().may_match(table[0], table[1], table[4])
+            masks = MaskTexts(masks.text, masks.starts, np.where(may_match, masks.stops, masks.starts)).compact()
         self._part.columns.append(table)
         self._part.masks.append(masks)
 
