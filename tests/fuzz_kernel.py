@@ -254,6 +254,12 @@ def voxel_runs(generator: random.Random, kernel: Kernel) -> None:
     if all(0 <= start <= end for start, end in box):
         kernel.draw_runs(edges[::2], edges[1::2], (shape[1] + 1, shape[2] + 1), box)
     kernel.find_components(edges[::2], edges[1::2], rows)
+    width, plane = shape[2] + 1, (shape[1] + 1) * (shape[2] + 1)
+    grid = np.array([[width, 1], [plane - width, 1], [plane, 1], [plane + width, 1]])
+    runs = kernel.find_runs(mask.reshape(shape) > 127, 0, generator.choice([np.int32, np.int64]))
+    for each in (edges, edges[2 * generator.randrange(size) :], runs):
+        if each is not None:
+            kernel.find_components(each[::2], each[1::2], grid)
     for few in (edges, edges[: 2 * generator.choice([0, 1, 3])]):
         volume = [each.astype(np.int32) for each in (few[::2], few[1::2])], (shape[1] + 1, shape[2] + 1), box
         kernel.list_run_surface(*volume, generator.choice([0, 9, 1 << 40]))

@@ -20,9 +20,9 @@ FINE, FULL = 0, 2
 #: The types of numbers in a label map.
 MAPS = ("|u1", "<u2", "<u4")
 #: The initial space for places on a surface, at least and at most; it grows by a half.
-_FIRST_PLACES, _MOST_AT_FIRST = 1 << 15, 1 << 20
+_FIRST_PLACES, _MOST_AT_FIRST = 1 << 15, 1 << 22
 #: The voxels of a volume for each place in this space.
-_PER_PLACE = 8
+_PER_PLACE = 2
 #: The number of corners around a run of one voxel, of which speckle mostly consists.
 _PLACES_A_RUN = 8
 #: The bits of the sides of an index's blocks.

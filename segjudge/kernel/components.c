@@ -7,6 +7,9 @@
 /* The maximum number of rows beside a run that it may join, or touch. */
 #define MOST_ROWS 4
 #define MOST_TOUCHED 9
+/* The bits of a word, and the maximum number of words of a volume for each run if runs are joined by bits. */
+#define WORD 64
+#define WORDS_PER_RUN 2
 /* Eight voxels of a mask. */
 #define ONES ((uint64_t)0x0101010101010101u)
 /* Numbers have 32 or 64 bits, which is a constant for the compiler. */
@@ -104,6 +107,188 @@ INLINE void join_all(const runs *of, int is_wide, const int64_t *rows, int64_t c
     }
 }
 
+/* ── of noise ── */
+
+/* Rows of runs, whose ends are empty as every last row of a plane is, so that 26 neighbours meet in four rows; in pairs, as
+ * words of bits. */
+typedef struct {
+    int64_t width, height, pairs, words;
+} grid;
+
+/* Two planes of bits. Voxels of a pair of rows in both planes are neighbours if they are side by side, so they are runs of
+ * both: the bits where these start, and the number of the first one of each word. */
+typedef struct {
+    uint64_t *bits, *starts;
+    int32_t *firsts;
+} slab;
+
+/* Return whether rows are those of a grid whose words are not far more than the runs. */
+static int find_grid(const runs *of, int is_wide, const int64_t *rows, int64_t count, grid *in)
+{
+    if (count != MOST_ROWS || !of->count || !(rows[1] & rows[3] & rows[5] & rows[7]))
+        return 0;
+    int64_t width = rows[0], plane = rows[4], height = plane / width;
+    if (width < 2 || width > SJ_MOST_SIDE || height < 2 || height > SJ_MOST_SIDE || plane % width
+        || rows[2] != plane - width || rows[6] != plane + width)
+        return 0;
+    *in = (grid){width, height, (height + 1) / 2, width / WORD + 1};
+    int64_t depth = (number_at(of->ends, of->count - 1, is_wide) - 1) / plane + 1;
+    return depth <= SJ_MOST_SIDE && depth * height * in->words <= WORDS_PER_RUN * of->count;
+}
+
+static inline uint64_t *row_of(const grid *in, const slab *from, int64_t plane, int64_t row)
+{
+    return from->bits + ((plane & 1) * 2 * in->pairs + row) * in->words;
+}
+
+/* Return the number of the run of a pair of rows that has a voxel. */
+static inline int32_t number_of(const grid *in, const slab *from, int64_t pair, int64_t x)
+{
+    int64_t word = pair * in->words + x / WORD;
+    return from->firsts[word] + (int32_t)sj_ones(from->starts[word] & ~(uint64_t)0 >> (WORD - 1 - x % WORD)) - 1;
+}
+
+/* A row of bits, or two that are united, of a pair of rows. */
+typedef struct {
+    const slab *from;
+    int64_t pair;
+    const uint64_t *one, *two;
+} lane;
+
+/* Join the runs of two pairs of rows at some bits of a word, of which the first ones are so many steps away. */
+static inline void
+join_bits(const grid *in, int32_t *roots, const lane *of, const lane *to, int64_t word, uint64_t bits, int64_t step)
+{
+    for (; bits; bits &= bits - 1) {
+        int64_t x = WORD * word + __builtin_ctzll(bits);
+        int32_t run = number_of(in, of->from, of->pair, x + step), partner = number_of(in, to->from, to->pair, x);
+        if (roots[run] != roots[partner])
+            join(roots, find_root(roots, run), partner);
+    }
+}
+
+/* Join the runs of two pairs of rows whose bits are side by side, one step apart at most. */
+static void join_lanes(const grid *in, int32_t *roots, lane of, lane to)
+{
+    uint64_t before = 0, bits = of.one[0] | of.two[0];
+    for (int64_t word = 0; word < in->words; word++) {
+        uint64_t next = word + 1 < in->words ? of.one[word + 1] | of.two[word + 1] : 0, met = to.one[word] | to.two[word];
+        if (met) {
+            uint64_t same = met & bits, beside = met & ~bits;
+            join_bits(in, roots, &of, &to, word, same & ~(same << 1), 0);
+            join_bits(in, roots, &of, &to, word, beside & (bits << 1 | before), -1);
+            join_bits(in, roots, &of, &to, word, beside & (bits >> 1 | next << (WORD - 1)), 1);
+        }
+        before = bits >> (WORD - 1), bits = next;
+    }
+}
+
+/* Write the runs of two planes from one on as bits; return the first run behind them, -1 if an end of a row or plane is
+ * not empty. */
+INLINE int64_t read_slab(const runs *of, int is_wide, const grid *in, int64_t plane, int64_t run, slab *to)
+{
+    int64_t row = -1, end = (plane + 2) * in->height * in->width;
+    memset(to->bits, 0, (size_t)(4 * in->pairs * in->words) * sizeof *to->bits);
+    for (uint64_t *bits = NULL; run < of->count && number_at(of->starts, run, is_wide) < end; run++) {
+        int64_t start = number_at(of->starts, run, is_wide), stop = number_at(of->ends, run, is_wide);
+        if (row < 0 || start >= (row + 1) * in->width) {
+            row = start / in->width;
+            bits = row_of(in, to, row / in->height, row % in->height);
+        }
+        if (row % in->height == in->height - 1 || stop - row * in->width >= in->width)
+            return -1;
+        sj_set_bits(bits, start - row * in->width, stop - row * in->width);
+    }
+    return run;
+}
+
+/* Number the runs of pairs of rows from one on; return the next number. */
+static int32_t number_runs(const grid *in, slab *of, int32_t next)
+{
+    for (int64_t pair = 0; pair < in->pairs; pair++) {
+        uint64_t carried = 0;
+        for (int64_t word = 0; word < in->words; word++) {
+            uint64_t bits = 0;
+            for (int each = 0; each < 4; each++)
+                bits |= row_of(in, of, each & 1, 2 * pair + each / 2)[word];
+            int64_t at = pair * in->words + word;
+            of->starts[at] = bits & ~(bits << 1 | carried), of->firsts[at] = next;
+            next += (int32_t)sj_ones(of->starts[at]);
+            carried = bits >> (WORD - 1);
+        }
+    }
+    return next;
+}
+
+/* Join the runs of pairs of rows with those of the pairs before them, in these two planes and in the two before. */
+static void join_slab(const grid *in, const slab *before, const slab *of, int32_t *roots)
+{
+    for (int64_t pair = 0; pair < in->pairs; pair++) {
+        int64_t row = 2 * pair;
+#define LANE(slab, number, plane, row, other_plane, other_row) \
+        (lane){slab, number, row_of(in, slab, plane, row), row_of(in, slab, other_plane, other_row)}
+        if (pair)
+            join_lanes(in, roots, LANE(of, pair - 1, 0, row - 1, 1, row - 1), LANE(of, pair, 0, row, 1, row));
+        join_lanes(in, roots, LANE(before, pair, 1, row, 1, row + 1), LANE(of, pair, 0, row, 0, row + 1));
+        if (pair)
+            join_lanes(in, roots, LANE(before, pair - 1, 1, row - 1, 1, row - 1), LANE(of, pair, 0, row, 0, row));
+        if (pair + 1 < in->pairs)
+            join_lanes(in, roots, LANE(before, pair + 1, 1, row + 2, 1, row + 2), LANE(of, pair, 0, row + 1, 0, row + 1));
+#undef LANE
+    }
+}
+
+/* Write the number of a run of a pair of rows that holds each run, and join those that meet; return how many there are, -1
+ * if ends are not empty. */
+INLINE int32_t join_pairs(const runs *of, int is_wide, const grid *in, slab *slabs, int32_t *roots, int32_t *names)
+{
+    int64_t plane_length = in->height * in->width;
+    int32_t count = 0;
+    memset(slabs[1].bits, 0, (size_t)(4 * in->pairs * in->words) * sizeof *slabs[1].bits);
+    for (int64_t run = 0, plane = 0, turn = 0; run < of->count; plane += 2, turn ^= 1) {
+        int64_t end = read_slab(of, is_wide, in, plane, run, slabs + turn);
+        if (end < 0)
+            return -1;
+        int32_t next = number_runs(in, slabs + turn, count);
+        for (; count < next; count++)
+            roots[count] = count;
+        for (int64_t row = 0; run < end; run++) {
+            int64_t start = number_at(of->starts, run, is_wide) - plane * plane_length;
+            if (start < row * in->width || start >= (row + 1) * in->width)
+                row = start / in->width;
+            names[run] = number_of(in, slabs + turn, row % in->height / 2, start - row * in->width);
+        }
+        join_slab(in, slabs + !turn, slabs + turn, roots);
+    }
+    return count;
+}
+
+/* Write the component of each run of a grid; return SJ_FULL if ends are not empty. */
+static int join_grid(const runs *of, int is_wide, const grid *in, int32_t *names)
+{
+    int64_t words = in->pairs * in->words;
+    uint64_t *bits = malloc((size_t)(10 * words) * sizeof *bits);
+    int32_t *numbers = malloc((size_t)(2 * words + 2 * of->count) * sizeof *numbers), *roots = numbers + 2 * words;
+    slab slabs[2] = {{bits, bits + 8 * words, numbers}, {bits + 4 * words, bits + 9 * words, numbers + words}};
+    int32_t count = 0, components = 0;
+    int status = bits && numbers ? SJ_FINE : SJ_NO_MEMORY;
+    if (status == SJ_FINE) {
+        count = is_wide ? join_pairs(of, 1, in, slabs, roots, names) : join_pairs(of, 0, in, slabs, roots, names);
+        status = count < 0 ? SJ_FULL : SJ_FINE;
+        int32_t *of_roots = roots + of->count;
+        for (int32_t root = 0; root < count; root++)
+            of_roots[root] = -1;
+        for (int64_t run = 0; status == SJ_FINE && run < of->count; run++) {
+            int32_t root = find_root(roots, names[run]);
+            of_roots[root] = of_roots[root] < 0 ? components++ : of_roots[root];
+            names[run] = of_roots[root];
+        }
+    }
+    free(bits);
+    free(numbers);
+    return status;
+}
+
 /* Write the component of each run, from 0 in the order of their first runs. Rows are pairs of a step to a row behind
  * and of the voxels by which runs reach beyond their ends there. */
 SJ_EXPORT int sj_components(
@@ -115,6 +300,12 @@ SJ_EXPORT int sj_components(
         return SJ_BAD_CALL;
     if (!are_in_order(&all, size == 8))
         return SJ_BAD_DATA;
+    grid in;
+    if (find_grid(&all, size == 8, rows, row_count, &in)) {
+        int status = join_grid(&all, size == 8, &in, names);
+        if (status != SJ_FULL)
+            return status;
+    }
     for (int64_t run = 0; run < count; run++)
         names[run] = (int32_t)run;
     if (size == 8)

@@ -47,6 +47,21 @@ static inline int64_t sj_ones(uint64_t word)
     return (int64_t)((word * 0x0101010101010101u) >> 56);
 }
 
+/* Set the bits of a row from one to another. */
+static inline void sj_set_bits(uint64_t *row, int64_t from, int64_t to)
+{
+    int64_t word = from / 64, last = (to - 1) / 64;
+    uint64_t first_bits = ~(uint64_t)0 << from % 64, last_bits = ~(uint64_t)0 >> (63 - (to - 1) % 64);
+    if (word == last) {
+        row[word] |= first_bits & last_bits;
+        return;
+    }
+    row[word] |= first_bits;
+    while (++word < last)
+        row[word] = ~(uint64_t)0;
+    row[last] |= last_bits;
+}
+
 /* The end of a mask's run lengths: the last runs of background and of the object, and whether the very last is
  * background. */
 typedef struct {

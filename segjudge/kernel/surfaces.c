@@ -97,21 +97,6 @@ static int pack_row(const uint8_t *flags, int64_t words, uint64_t *bits)
     return any != 0;
 }
 
-/* Set the bits of a row from one to another. */
-static inline void set_bits(uint64_t *row, int64_t from, int64_t to)
-{
-    int64_t word = from / WORD, last = (to - 1) / WORD;
-    uint64_t first_bits = ~(uint64_t)0 << from % WORD, last_bits = ~(uint64_t)0 >> (WORD - 1 - (to - 1) % WORD);
-    if (word == last) {
-        row[word] |= first_bits & last_bits;
-        return;
-    }
-    row[word] |= first_bits;
-    while (++word < last)
-        row[word] = ~(uint64_t)0;
-    row[last] |= last_bits;
-}
-
 /* Write the runs of a plane as bits. */
 static void read_runs(const region *of, int64_t z, const space *in, uint64_t *plane, uint8_t *filled)
 {
@@ -127,7 +112,7 @@ static void read_runs(const region *of, int64_t z, const space *in, uint64_t *pl
     }
     for (int64_t y = 0; y < of->height && run < of->runs; y++, start += of->row_length)
         for (; run < of->runs && of->starts[run] < start + of->width; run++) {
-            set_bits(plane + (y + 1) * in->words, of->starts[run] - start, of->ends[run] - start);
+            sj_set_bits(plane + (y + 1) * in->words, of->starts[run] - start, of->ends[run] - start);
             filled[y + 1] = 1;
         }
 }
@@ -158,6 +143,35 @@ static void read_plane(const region *of, int64_t z, const space *in, int64_t num
     }
 }
 
+/* The code of a corner by the voxels to the left and right of it in four rows, as pairs of bits. */
+#define CODE(pairs) \
+    (((pairs) & 1) | ((pairs) >> 1 & 2) | ((pairs) >> 2 & 4) | ((pairs) >> 3 & 8) | ((pairs) & 2) << 3 | ((pairs) & 8) << 2 \
+     | ((pairs) & 32) << 1 | ((pairs) & 128))
+#define FOUR(pairs) CODE(pairs), CODE((pairs) + 1), CODE((pairs) + 2), CODE((pairs) + 3)
+#define MORE(pairs) FOUR(pairs), FOUR((pairs) + 4), FOUR((pairs) + 8), FOUR((pairs) + 12)
+#define MANY(pairs) MORE(pairs), MORE((pairs) + 16), MORE((pairs) + 32), MORE((pairs) + 48)
+static const uint8_t codes_of_pairs[256] = {MANY(0), MANY(64), MANY(128), MANY(192)};
+#undef CODE
+#undef FOUR
+#undef MORE
+#undef MANY
+
+/* List the corners at some bits of half a word, given the voxels from those to the left of them on in four rows. */
+static inline void list_half(corners *to, int64_t position, uint32_t bits, const uint64_t *rows)
+{
+    const uint64_t one = rows[0], two = rows[1], three = rows[2], four = rows[3];
+    int32_t *positions = to->positions + to->count;
+    uint8_t *codes = to->codes + to->count;
+    to->count += sj_ones(bits);
+    for (; bits; bits &= bits - 1) {
+        int bit = __builtin_ctz(bits);
+        uint32_t pairs = (uint32_t)(one >> bit & 3) | (uint32_t)(two >> bit & 3) << 2 | (uint32_t)(three >> bit & 3) << 4
+            | (uint32_t)(four >> bit & 3) << 6;
+        *positions++ = (int32_t)(position + bit);
+        *codes++ = codes_of_pairs[pairs];
+    }
+}
+
 /* List the corners at some bits of a word, given the voxels to the left and to the right of them in four rows. */
 static void list_corners(corners *to, int64_t position, uint64_t bits, const uint64_t *left, const uint64_t *right)
 {
@@ -165,13 +179,9 @@ static void list_corners(corners *to, int64_t position, uint64_t bits, const uin
         to->count += sj_ones(bits);
         return;
     }
-    for (; bits; bits &= bits - 1) {
-        int bit = __builtin_ctzll(bits), code = 0;
-        for (int part = 0; part < 4; part++)
-            code |= (int)(left[part] >> bit & 1) << part | (int)(right[part] >> bit & 1) << (part + 4);
-        to->positions[to->count] = (int32_t)(position + bit);
-        to->codes[to->count++] = (uint8_t)code;
-    }
+    const uint64_t upper[4] = {right[0] >> 31, right[1] >> 31, right[2] >> 31, right[3] >> 31};
+    list_half(to, position, (uint32_t)bits, left);
+    list_half(to, position + 32, (uint32_t)(bits >> 32), upper);
 }
 
 /* List the corners of a row between voxels that are not all alike, given the four rows of bits around them. */

@@ -110,6 +110,17 @@ def test_components_are_those_of_scipy(seed: int) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("share", [0.03, 0.1, 0.3, 0.7])
+def test_components_of_noise_are_those_of_scipy(share: float) -> None:
+    draw = np.random.default_rng(int(100 * share))
+    for shape in [(7, 9, 130), (1, 8, 64), (6, 1, 63), (2, 2, 65), (9, 5, 1)]:
+        mask = draw.random(shape) < share
+        wanted, count = ndimage.label(mask, np.ones((3, 3, 3)))
+        components = find_components(mask, 26)
+        assert components.total == count
+        np.testing.assert_array_equal(components.number(), wanted)
+
+
 def test_a_snake_and_many_specks_are_components_in_no_time() -> None:
     snake = np.zeros((41, 41, 41), bool)
     snake[::2, ::2] = True
