@@ -212,15 +212,9 @@ def _list_cells(accumulator: UnitAccumulator[ScanProtocol]) -> Tuple[Array, Arra
 
 def sum_confusion(accumulator: UnitAccumulator[ScanProtocol]) -> Array:
     """Return the confusion matrix of points: true classes (rows), predicted ones (columns), none last."""
-    protocol = accumulator.protocol
-    end = len(protocol.class_labels) + 1
-
-    def split_keys(keys: Array) -> Tuple[Array, Array]:
-        classes, labels = _split_keys(keys)
-        is_valid = labels.max(initial=0) < LABELS_END  # which the table tells otherwise
-        return classes, _index_classes(protocol)[labels] if is_valid else labels
-
-    return accumulator.add_up("confusion", partial(tabulate_cells, split_keys=split_keys, shape=(end, end)))
+    end = len(accumulator.protocol.class_labels) + 1
+    classes, labels, points = _list_cells(accumulator)
+    return tabulate(classes, _index_classes(accumulator.protocol)[labels], points, (end, end))
 
 
 def confuse_units(units: Sequence[UnitCounts], protocol: ScanProtocol) -> Iterator[Array]:

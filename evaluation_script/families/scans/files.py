@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 
 import numpy as np
 
@@ -34,11 +34,16 @@ _ENDING = ".label"
 _POINT = 4
 
 
-def _name_scan(path: List[str], folder: str) -> str:
-    """Return the name of the scan whose labels a path holds; "" for none."""
-    if len(path) < 3 or path[-2] != folder or not path[-1].lower().endswith(_ENDING):
-        return ""
-    return f"{path[-3]}/{path[-1][: -len(_ENDING)]}"
+def _name_scans(members: Iterable[str], above: List[str], kind: str) -> Iterator[Tuple[str, str]]:
+    """Yield the name of each scan and its member, in a folder of this kind; the folders `above` precede all members."""
+    sequences: Dict[str, str] = {}
+    for member in members:
+        folder, _, file = member.rpartition("/")
+        if folder not in sequences:
+            path = [*above, *folder.split("/")] if folder else above
+            sequences[folder] = f"{path[-2]}/" if len(path) > 1 and path[-1] == kind else ""
+        if sequences[folder] and file.lower().endswith(_ENDING):
+            yield sequences[folder] + file[: -len(_ENDING)], member
 
 
 def read_truth(path: str, subset: str = "") -> UnitTruth:
@@ -46,9 +51,8 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
     above = os.path.abspath(path).split(os.sep) if os.path.isdir(path) else []
     members: Dict[str, str] = {}
     files = open_dataset(path)
-    for member in sorted(files.sizes):
-        name = _name_scan([*above, *member.split("/")], "labels")
-        if name and members.setdefault(name, member) != member:
+    for name, member in _name_scans(sorted(files.sizes), above, "labels"):
+        if members.setdefault(name, member) != member:
             raise HostError(f"{path}: has the scan {name} twice, as {members[name]} and as {member}")
     split = subset or DEFAULT_SPLIT
     chosen = [name for name in members if name.partition("/")[0] in _SPLITS.get(split, (split,))]
@@ -129,10 +133,7 @@ class ScanSubmission(FilesOfUnits):
         is_bare = len(sequences) == 1 and not any("/" in member for member in members)
         # A single sequence needs no folder.
         above = [*sequences, "predictions"] if is_bare else []
-        for member in members:
-            name = _name_scan([*above, *member.split("/")], "predictions")
-            if name:
-                yield name, member
+        return _name_scans(members, above, "predictions")
 
     def open_plain(self, name: str, points: int) -> Optional[int]:
         """Return the descriptor of a scan's only file, if that is no member of an archive and has the right size."""
