@@ -235,6 +235,8 @@ class Components:
 
     def keep(self, flags: Array) -> Components:
         """Return the components whose flag is true, numbered anew."""
+        if flags.all():
+            return self
         names = (np.cumsum(flags, dtype=np.int32) - 1)[self.names]
         stays = flags[self.names]
         starts, ends, shape = self.runs
