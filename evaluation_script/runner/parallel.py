@@ -9,6 +9,7 @@ import threading
 import time
 import traceback
 from contextlib import closing, suppress
+from functools import partial
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -26,7 +27,6 @@ from typing import (
 
 from ..files.problems import Flaw, HostError, SubmissionError
 from ..values import dataclass
-from .supervisor import die_with_parent
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -270,9 +270,13 @@ class _Pool(Generic[_Result]):
 
     def _start(self, jobs: int, context: ForkContext, parent: int) -> None:
         """Start processes; raises OSError if no further one can be started."""
+        from .supervisor import die_with_parent  # one process does not need it
+
         for _ in range(jobs):
             reader, writer = context.Pipe(duplex=False)
-            child = context.Process(target=self._take_items, args=(writer, parent), daemon=True)
+            child = context.Process(
+                target=self._take_items, args=(writer, partial(die_with_parent, parent)), daemon=True
+            )
             try:
                 child.start()
             except OSError:
@@ -312,9 +316,9 @@ class _Pool(Generic[_Result]):
             os.close(self._tickets)
             self._tickets = -1
 
-    def _take_items(self, writer: Connection, parent: int) -> None:
+    def _take_items(self, writer: Connection, die_with_parent: Callable[[], None]) -> None:
         """Take items and send results, in a child."""
-        die_with_parent(parent)
+        die_with_parent()
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it too, and ends this process
         for number in (signal.SIGTERM, signal.SIGHUP):  # the parent's handlers would continue, or print a traceback
             if signal.getsignal(number) is not signal.SIG_IGN:

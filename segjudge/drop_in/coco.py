@@ -5,22 +5,31 @@ import copy
 import io
 import json
 import os
-import sys
 import threading
-import urllib
 from array import array
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from itertools import chain
 from operator import itemgetter
-from types import ModuleType
 from typing import Any
 
 from segjudge.evaluation_script.runner.tuning import without_collector
 from segjudge.system.errors import UsageError
+from segjudge.system.late_modules import late_imports
 
 with without_collector():  # modules are never freed, so collecting garbage would waste a tenth of this import
     import numpy as np
+
+#: Modules that are imported below, but needed only for downloads, zips and several processes, and functions that are
+#: taken from them. Loading them takes a fifth of this import, if numpy is loaded.
+_UNUSED = {
+    **dict.fromkeys(("gzip", "pathlib", "shutil", "signal", "traceback", "zipfile"), ()),
+    "urllib.request": ("urlretrieve",),
+}
+
+with without_collector(), late_imports(_UNUSED):
+    #: pycocotools' module, whose attributes programs may set, like those of its class.
+    INCUMBENT: Any = import_module("pycocotools.coco")
 
     from segjudge.evaluation_script.families.instances.annotation_columns import AnnotationColumns, read_annotations
     from segjudge.evaluation_script.families.instances.keypoints import extract_coordinates
@@ -33,42 +42,6 @@ with without_collector():  # modules are never freed, so collecting garbage woul
     from segjudge.evaluation_script.masks.run_lengths import compress, pack_texts
     from segjudge.evaluation_script.masks.stack import Array, places_of
 
-
-def _import_incumbent() -> Any:
-    """Import pycocotools' module, but load the HTTP client, half of its import, when its `download` is called."""
-    name = "urllib.request"
-    if name in sys.modules:
-        return import_module("pycocotools.coco")
-    late, lock = ModuleType(name), threading.Lock()
-
-    def retire() -> None:
-        with lock:
-            if sys.modules.get(name) is late:
-                del sys.modules[name]
-
-    def load(attribute: str) -> Any:
-        """Return an attribute of the module itself, also to a thread that imports it meanwhile."""
-        if attribute.startswith("__"):
-            raise AttributeError(attribute)
-        retire()
-        return getattr(import_module(name), attribute)
-
-    def retrieve(*arguments: Any, **options: Any) -> Any:
-        return load("urlretrieve")(*arguments, **options)
-
-    late.__dict__.update(__getattr__=load, urlretrieve=retrieve)
-    sys.modules[name] = late
-    # Only an import sets the package's attribute, and a thread may have imported this module instead.
-    vars(urllib).setdefault("request", late)
-    try:
-        return import_module("pycocotools.coco")
-    finally:
-        retire()
-
-
-#: pycocotools' module, and its class, whose attributes programs may set.
-with without_collector():
-    INCUMBENT = _import_incumbent()
 _Incumbent: Any = INCUMBENT.COCO
 #: Held while a thread creates attributes or holds back what pycocotools prints, which is one stream for all threads.
 _LOCK = threading.RLock()

@@ -40,6 +40,7 @@ with without_collector():  # as in `coco`
     )
     from segjudge.evaluation_script.families.instances.submission import InstanceRecords, check_records
     from segjudge.evaluation_script.families.instances.truth import InstanceTruth, truth_of
+    from segjudge.evaluation_script.masks.stack import places_of
 
 #: pycocotools' classes, whose attributes programs may set.
 _Incumbent: Any = incumbent.COCOeval
@@ -155,8 +156,10 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
         truth, records = self._find_sides() or self._read_sides(protocol)
         if protocol.keypoints:
             truth = replace(truth, keypoints=self._set_sigmas(truth))
-        images = np.flatnonzero(np.isin(truth.images.ids, np.array([*self.params.imgIds], np.int64)))
-        return cut_into_blocks(records, truth, protocol, images, 1)
+        places = places_of(truth.images.ids, np.array([*self.params.imgIds], np.int64))
+        compared = np.zeros(len(truth.images.ids), bool)  # np.isin would load numpy.ma for ids with gaps
+        compared[places[places >= 0]] = True
+        return cut_into_blocks(records, truth, protocol, np.flatnonzero(compared), 1)
 
     @property
     def _compared(self) -> str:

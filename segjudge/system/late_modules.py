@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from importlib import import_module
 from types import ModuleType
 
 TYPE_CHECKING = False  # loading `typing` takes as long as Python takes to start
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
 #: numpy's modules that write signatures and docstrings when they are loaded.
@@ -49,14 +49,14 @@ class LateModule(ModuleType):
     def __getattr__(self, name: str) -> Any:
         """Return a name of the module itself, also to a thread that imports it meanwhile."""
         if name in self._known:
-            self._join_package()
+            self.join_package()
             return self._known[name]
         if name.startswith("__") and (self._known or name not in _OF_IMPORTS):
             raise AttributeError(name)
         value = vars(self)[name] = _load_name(self.__name__, name)  # the next use of this name takes no call
         return value
 
-    def _join_package(self) -> None:
+    def join_package(self) -> None:
         """Become an attribute of the package, as a module that is loaded does: numpy searches `linalg` by it."""
         package, _, name = self.__name__.rpartition(".")
         if package in sys.modules:
@@ -66,6 +66,26 @@ class LateModule(ModuleType):
 def import_late(module: str, **names: Any) -> None:
     """Let imports of a module load it when they first use anything but `names`; without effect if it is loaded."""
     sys.modules.setdefault(module, LateModule(module, **names))
+
+
+@contextmanager
+def late_imports(modules: Mapping[str, Sequence[str]]) -> Iterator[None]:
+    """Let imports in a block load these modules on first use; imports after it load them at once.
+
+    The functions of each module that are given are taken without loading it, and load it when they are called.
+    """
+    late = [LateModule(name, **_stand_ins(name, *functions)) for name, functions in modules.items()]
+    for module in late:
+        package = module.__name__.rpartition(".")[0]
+        if package:
+            import_module(package)
+        if sys.modules.setdefault(module.__name__, module) is module:
+            module.join_package()
+    try:
+        yield
+    finally:
+        for module in late:
+            module.retire()
 
 
 class GenericHint:
