@@ -9,7 +9,7 @@ import numpy as np
 from ...files import name_list, quantity
 from ...masks.overlaps import best_assignment
 from ...masks.stack import Array
-from ...values.arithmetic import add, mean
+from ...values.arithmetic import add, add_rows, mean
 from .records import Examples
 
 #: The minimum number of people that tell, the share of them that must fit better in another order, and the maximum
@@ -88,10 +88,16 @@ def _find_nearest(examples: Examples, index: int, people: Array) -> Optional[Arr
     if not len(people) or np.count_nonzero(marked) < 2:
         return None
     true = examples.points[index][marked]
-    middles = [np.array([mean(axis) for axis in person.T]) for person in (true, *people)]
-    distances = _measure(np.array(middles[1:]) - middles[0])
+    middle, middles = (_find_middles(points) for points in (true[None], people))
+    distances = _measure(middles - middle)
     nearest = int(np.argmin(distances))
     return people[nearest] if distances[nearest] <= _SAME_PLACE * float(np.ptp(true, axis=0).max()) else None
+
+
+def _find_middles(people: Array) -> Array:
+    """Return the means of the points of each person."""
+    middles: Array = add_rows(people.transpose(0, 2, 1)) / people.shape[1]
+    return middles
 
 
 def _find_order(examples: Examples, nearest: List[Optional[Array]]) -> Array:

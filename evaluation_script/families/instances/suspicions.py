@@ -340,15 +340,15 @@ def _box_points(points: Array) -> Array:
 
 def _find_examples(image: Array, boxes: Array, examples: Tuple[Array, Array], reached: float) -> Array:
     """Return whether a box (by column) of the same image as each example has at least this IoU with it."""
-    holders, (x, y, width, height) = examples[0], examples[1].T
-    is_found = np.zeros(len(holders), bool)
-    for index in range(len(holders)):
-        start, top, across, down = boxes[:, image == holders[index]]
-        shared = np.maximum(np.minimum(start + across, x[index] + width[index]) - np.maximum(start, x[index]), 0)
-        shared *= np.maximum(np.minimum(top + down, y[index] + height[index]) - np.maximum(top, y[index]), 0)
-        union = across * down + width[index] * height[index] - shared
-        is_found[index] = bool((shared >= reached * union).any()) and bool(union.any())
-    return is_found
+    rows, index = np.nonzero(image[:, None] == examples[0])
+    (x, y, width, height), (start, top, across, down) = examples[1].T[:, index], boxes[:, rows]
+    shared = np.maximum(np.minimum(start + across, x + width) - np.maximum(start, x), 0)
+    shared *= np.maximum(np.minimum(top + down, y + height) - np.maximum(top, y), 0)
+    union = across * down + width * height - shared
+    reaches, has_extent = (
+        np.bincount(index[flags], minlength=len(examples[0])) for flags in (shared >= reached * union, union != 0)
+    )
+    return (reaches > 0) & (has_extent > 0)
 
 
 #: The minimum ratio of the detections whose category occurs in their image, by another numbering and by their own.
