@@ -1,4 +1,4 @@
-"""Suspicions about units whose masks fit the truth of other units, or a rearranged one.
+"""Suspicions about units whose masks fit the truth of other units, or a rearranged or moved one.
 
 The pixels that any mask of a few frames covers are compared at the cells of a grid over the frame.
 """
@@ -15,6 +15,7 @@ from ...masks.backend import backend
 from ...masks.stack import Array, Size
 from ...values import dataclass
 from ...values.arithmetic import mean
+from .displacement import STILL, Frames, compare_places
 from .readings import (
     LOW_FIT,
     OVERALL_IOU,
@@ -22,6 +23,7 @@ from .readings import (
     FirstMaps,
     ReadingScores,
     choose_compared,
+    choose_units,
     find_fit,
     judge_moved,
     judge_readings,
@@ -31,9 +33,8 @@ from .readings import (
     spread_evenly,
 )
 from .unit_counts import UnitCounts
+from .unit_truth import TruthFrame
 
-#: The size and the masks of some frames; frames of two units are compared in pairs.
-Frames = List[Tuple[Size, List[str]]]
 #: The size of some frames, and whether each cell of their grids is covered.
 _Cells = List[Tuple[Size, Array]]
 #: The number of cells along each side of the grid, and the maximum number of masks of a frame that are drawn.
@@ -43,6 +44,8 @@ _FITTING = 0.5
 #: The maximum number of units whose masks may fit several truths, the minimum, and their gain by chance, as a share of
 #: the possible one, and as a multiple.
 _MOST_COMPARED, _FEWEST, _BY_CHANCE, _TIMES_CHANCE = 32, 6, 0.06, 3.0
+#: The maximum number of units of which all may be moved; of more, a sample.
+_MOST_MOVED = 16
 _MASKS, _OTHERS, _FITS = "masks of ", "other units", "own unit"
 #: The place in run lengths of pixels as they are, and rearranged.
 _PLACES: Dict[str, Callable[[Array, Array, int, int], Array]] = {
@@ -56,10 +59,13 @@ class MaskSources:
     """Where the masks of units, by number, come from."""
 
     names: Sequence[str]
-    open_truth: Callable[[int], Frames]
-    open_prediction: Callable[[int], Frames]
+    #: They get the unit's frames too, if these are loaded.
+    open_truth: Callable[[int, Optional[List[TruthFrame]]], Frames]
+    open_prediction: Callable[[int, Optional[List[TruthFrame]]], Frames]
     #: Returns whether a counted unit fits its own truth; None without masks on both sides.
     judge_fit: Callable[[UnitCounts], Optional[bool]]
+    #: Returns whether its masks are so exact that they are hardly moved.
+    are_exact: Callable[[UnitCounts], bool]
     #: Whether units are also compared with their masks rearranged.
     rearranges: bool = False
 
@@ -69,7 +75,10 @@ class MaskSamples:
 
     def __init__(self, sources: MaskSources) -> None:
         self._sources = sources
-        self._chosen = self._choose(len(sources.names))
+        count = len(sources.names)
+        self._chosen = self._choose(count)
+        #: The units that may be moved.
+        self._moved = frozenset(range(count)) if count <= _MOST_MOVED else choose_units(count)
         self._truth: Dict[int, _Cells] = {}
 
     def _choose(self, count: int) -> FrozenSet[int]:
@@ -80,11 +89,24 @@ class MaskSamples:
         """Return whether a unit may be compared with others."""
         return number in self._chosen and len(self._sources.names) > 1
 
-    def look(self, number: int, counts: UnitCounts, _maps: FirstMaps) -> ReadingScores:
-        """Return the IoU of a doubtful unit with its own truth, and with another one that it fits much better."""
-        if self._sources.judge_fit(counts) is not False:
+    def look(self, number: int, counts: UnitCounts, maps: FirstMaps) -> ReadingScores:
+        """Return how well a unit's masks fit other truths, and whether they are moved."""
+        if self._sources.judge_fit(counts) is None:
             return {}
-        (predicted,) = _draw(self._sources.open_prediction(number))
+        moved: ReadingScores = {}
+        if number in self._moved and self._sources.are_exact(counts):
+            moved = STILL
+        elif number in self._moved:
+            moved = compare_places(
+                self._sources.open_truth(number, maps.frames), self._sources.open_prediction(number, maps.frames)
+            )
+        return {**self._compare_others(number, counts, maps), **moved}
+
+    def _compare_others(self, number: int, counts: UnitCounts, maps: FirstMaps) -> ReadingScores:
+        """Return the IoU of a doubtful unit with its own truth, and with another one that it fits much better."""
+        if self._sources.judge_fit(counts):
+            return {}
+        (predicted,) = _draw(self._sources.open_prediction(number, maps.frames))
         before = _measure(predicted, self._take(number))
         if before is None or before >= LOW_FIT:
             return {}
@@ -99,7 +121,7 @@ class MaskSamples:
 
     def _take(self, number: int) -> _Cells:
         if number not in self._truth:
-            (self._truth[number],) = _draw(self._sources.open_truth(number))
+            (self._truth[number],) = _draw(self._sources.open_truth(number, None))
         return self._truth[number]
 
 
@@ -109,13 +131,13 @@ class ScatteredSamples(MaskSamples):
     def _choose(self, count: int) -> FrozenSet[int]:
         return frozenset(spread_evenly(min(_MOST_COMPARED, count), count))
 
-    def look(self, number: int, counts: UnitCounts, _maps: FirstMaps) -> ReadingScores:
+    def _compare_others(self, number: int, counts: UnitCounts, maps: FirstMaps) -> ReadingScores:
         """Return a doubtful unit's IoU with its own truth and with others on average, and when rearranged."""
         fits = self._sources.judge_fit(counts)
-        if fits is None or fits:
-            return {_FITS: (_FITTING, 0.0)} if fits else {}
+        if fits:
+            return {_FITS: (_FITTING, 0.0)}
         names = [*_PLACES] if self._sources.rearranges else [""]
-        predicted, *changed = _draw(self._sources.open_prediction(number), names)
+        predicted, *changed = _draw(self._sources.open_prediction(number, maps.frames), names)
         truth = self._take(number)
         before, ious = _measure(predicted, truth), self._compare(number, predicted)
         if before is None or not ious:

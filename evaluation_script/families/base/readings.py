@@ -23,6 +23,7 @@ from ...values import dataclass
 
 if TYPE_CHECKING:
     from .few_masks import FrameMasks
+    from .unit_truth import TruthFrame
 
 
 @dataclass(frozen=True)
@@ -82,12 +83,14 @@ class FirstMaps:
         self._truth: Optional[LabelMap] = None
         self._prediction: Optional[Array] = None
         self._masks: Optional[Tuple[FrameMasks, FrameMasks, Size]] = None
+        #: The unit's frames, which take long to load; None before.
+        self.frames: Optional[List[TruthFrame]] = None
 
     def watch(self, unit: Any, submission: Any) -> Tuple[Any, Any]:
         """Return a unit and a submission whose `read` stores their first maps here; the truth's is not read again."""
 
         def load() -> Any:
-            frames = unit.load()
+            self.frames = frames = unit.load()
             return [*(replace(frame, read=partial(self._read_truth, frame.read)) for frame in frames[:1]), *frames[1:]]
 
         def read(*arguments: Any) -> Optional[Array]:

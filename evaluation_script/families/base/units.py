@@ -231,10 +231,11 @@ def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family doe
         metric, tried, scores = counts.protocol.metrics[0], readings(counts.protocol), counts.reading_scores()
         units, count = [*scores.values()], len(counts.names)
         explained = judge_readings(units, count, tried, metric)
-        if not explained and any(MOVED_BY in unit for unit in units):
+        moved = [reading for reading in tried if reading.open_moved]
+        if not explained and moved and any(MOVED_BY in unit for unit in units):
             from .displacement import judge_shifts  # few submissions need it
 
-            explained = judge_shifts(units, count, tried, metric)
+            explained = judge_shifts(units, count, moved[0], metric)
         exchanged = judge_exchanged_units(scores, tried[0].noun) if tried else []
         if exchanged and not are_in_order(counts.names, scores):
             # A reading of neighbours explains few units.

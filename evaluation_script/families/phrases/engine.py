@@ -12,11 +12,12 @@ from ...files import ArchiveLimits, quantity
 from ...masks.stack import Array
 from ...values import NamedTuple
 from ...values.arithmetic import mean
-from ..base.exchanged_masks import Frames, MaskSources, ScatteredSamples, judge_rearranged, judge_scattered
+from ..base.displacement import EXACT, EXACT_SHARE, Frames, judge_moved_masks
+from ..base.exchanged_masks import MaskSources, ScatteredSamples, judge_rearranged, judge_scattered
 from ..base.family import Values, mean_of_all
 from ..base.suspicions import is_nearly_none
 from ..base.unit_counts import stack_tables
-from ..base.units import Shapes, Unit, UnitAccumulator, UnitComparison, UnitCounts, UnitTruth, unit_engine
+from ..base.units import Shapes, TruthFrame, Unit, UnitAccumulator, UnitComparison, UnitCounts, UnitTruth, unit_engine
 from ..tracking.counting import ALPHAS, HOTA_FIELDS
 from . import counting
 from .counting import EPSILON, count_image, f1_of
@@ -206,6 +207,8 @@ def _count_unit(unit: Unit, submission: Union[PhraseSubmission, VideoPhraseSubmi
 
 #: The positions of the frames of videos that are compared.
 _COMPARED = (1, 8, 32)
+#: The position of the IoU of exact masks among the thresholds.
+_EXACT = int(np.searchsorted(counting.THRESHOLDS, EXACT))
 
 
 def _open_samples(submission: Union[PhraseSubmission, VideoPhraseSubmission]) -> ScatteredSamples:
@@ -213,15 +216,15 @@ def _open_samples(submission: Union[PhraseSubmission, VideoPhraseSubmission]) ->
     units = submission.truth.units
     chosen = _COMPARED if submission.protocol.videos else (0,)
 
-    def open_truth(number: int) -> Frames:
-        frames = units[number].load()
+    def open_truth(number: int, loaded: Optional[List[TruthFrame]]) -> Frames:
+        frames = loaded or units[number].load()
         if not submission.protocol.videos:
             return [(frames[0].size, [text for _, text, area in frames[0].rows[0] if area])]
         return [
             (frames[frame].size, [row[MASK] for row in frames[frame].rows]) for frame in chosen if frame < len(frames)
         ]
 
-    def open_prediction(number: int) -> Frames:
+    def open_prediction(number: int, _loaded: Optional[List[TruthFrame]]) -> Frames:
         (height, width), masks = units[number].facts["size"], submission.list_masks(units[number].name)
         texts = {frame: [text for shown, text in masks if shown == frame] for frame in chosen}
         return [((height, width), texts[frame]) for frame in chosen if frame < units[number].facts.get("frames", 1)]
@@ -230,7 +233,12 @@ def _open_samples(submission: Union[PhraseSubmission, VideoPhraseSubmission]) ->
         pair = counts.tables["pair"]
         return bool(pair[counting.FOUND][0]) if pair[counting.OBJECTS] and pair[counting.PREDICTIONS] else None
 
-    sources = MaskSources(submission.truth.item_names, open_truth, open_prediction, judge_fit, rearranges=True)
+    def are_exact(counts: UnitCounts) -> bool:
+        pair = counts.tables["pair"]
+        return bool(pair[counting.FOUND][_EXACT] >= EXACT_SHARE * pair[counting.OBJECTS])
+
+    names = submission.truth.item_names
+    sources = MaskSources(names, open_truth, open_prediction, judge_fit, are_exact, rearranges=True)
     return ScatteredSamples(sources)
 
 
@@ -245,7 +253,9 @@ def _suspect(accumulator: UnitAccumulator[PhraseProtocol]) -> List[str]:
     matched = totals[counting.FOUND][0]
     if not totals[counting.OBJECTS] or not is_nearly_none(matched, totals[counting.OBJECTS]):
         answers = _judge_answers(pairs[:, counting.OBJECTS] > 0, pairs[:, counting.PREDICTIONS] > 0)
-        return answers or judge_scattered(accumulator.reading_scores(), "pair", "Check the ids of the pairs")
+        scores = accumulator.reading_scores()
+        moved = judge_moved_masks(scores, "pair", len(accumulator.names))
+        return answers or moved or judge_scattered(scores, "pair", "Check the ids of the pairs")
     if not totals[counting.PREDICTIONS]:
         return [f"no prediction counts: only scores of at least {LEAST_SCORE} do"]
     hits, objects = totals[counting.ASSIGNED], totals[counting.OBJECTS]

@@ -14,7 +14,8 @@ from ...files import quantity
 from ...masks.backend import backend
 from ...masks.stack import Array
 from ...values.arithmetic import mean
-from ..base.exchanged_masks import Frames, MaskSources, ScatteredSamples, judge_scattered
+from ..base.displacement import EXACT, Frames, judge_moved_masks
+from ..base.exchanged_masks import MaskSources, ScatteredSamples, judge_scattered
 from ..base.family import Values
 from ..base.readings import Reading, list_neighbours, read_rewritten, switch
 from ..base.suspicions import is_nearly_none, judge_cover
@@ -180,27 +181,37 @@ _MOST_WRONG = 0.9
 
 #: The remedy of answers to other samples.
 _CHECK_IDS = "Check the ids of the answers"
+#: The IoU from which an answer fits its own target.
+_FITTING = 0.5
 
 
 def _open_samples(submission: ReferringSubmission) -> ScatteredSamples:
     """Return the answers and targets of all samples; those of an image's other samples may fit by confusion."""
     units = submission.truth.units
 
-    def open_target(number: int) -> Frames:
-        (frame,) = units[number].load()
+    def open_target(number: int, loaded: Optional[List[TruthFrame]]) -> Frames:
+        (frame,) = loaded or units[number].load()
         ((target, area, _),) = frame.rows
         return [(frame.size, [target] if area else [])]
 
-    def open_answer(number: int) -> Frames:
+    def open_answer(number: int, _loaded: Optional[List[TruthFrame]]) -> Frames:
         (height, width), name = units[number].facts["size"], units[number].name
         answer = submission.answer(name, (height, width))
         return [((height, width), [answer.text] if answer.area else [])]
 
-    def judge_fit(counts: UnitCounts) -> Optional[bool]:
+    def measure(counts: UnitCounts) -> Optional[float]:
         area, answered, shared = counts.tables["sample"][[TRUTH_AREA, ANSWER_AREA, SHARED]].tolist()
-        return 2 * shared >= area + answered - shared if area and answered else None
+        return shared / (area + answered - shared) if area and answered else None
 
-    return ScatteredSamples(MaskSources(submission.truth.item_names, open_target, open_answer, judge_fit))
+    def judge_fit(counts: UnitCounts) -> Optional[bool]:
+        iou = measure(counts)
+        return None if iou is None else iou >= _FITTING
+
+    def are_exact(counts: UnitCounts) -> bool:
+        return (measure(counts) or 0.0) >= EXACT
+
+    names = submission.truth.item_names
+    return ScatteredSamples(MaskSources(names, open_target, open_answer, judge_fit, are_exact))
 
 
 def _suspect(accumulator: UnitAccumulator[ReferringProtocol]) -> List[str]:
@@ -208,8 +219,9 @@ def _suspect(accumulator: UnitAccumulator[ReferringProtocol]) -> List[str]:
         return flags
     area, answered, shared = accumulator.stack("sample")[:, [TRUTH_AREA, ANSWER_AREA, SHARED]].sum(axis=0).tolist()
     if not area or not is_nearly_none(shared, area):
-        covering = judge_cover("masks", area, answered, shared)
-        return covering or judge_scattered(accumulator.reading_scores(), "sample", _CHECK_IDS)
+        scores = accumulator.reading_scores()
+        moved = judge_moved_masks(scores, "sample", len(accumulator.names))
+        return moved or judge_cover("masks", area, answered, shared) or judge_scattered(scores, "sample", _CHECK_IDS)
     if not answered:
         return ["all masks are empty: check the submission"]
     if not shared:

@@ -497,7 +497,7 @@ def suspect(accumulator: SequenceAccumulator) -> List[str]:
     if not explained and any(MOVED_BY in scores for scores in reading_scores):
         from ..base.displacement import judge_shifts  # few submissions need it
 
-        explained = judge_shifts(reading_scores, count, [_MOVED], OVERALL_IOU)
+        explained = judge_shifts(reading_scores, count, _MOVED, OVERALL_IOU)
     explained = explained or judge_exchanged([counts.name for counts in all_counts], reading_scores)
     if explained:
         return explained

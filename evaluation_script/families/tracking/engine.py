@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
 from ...files import inflect, name_list, quantity
 from ...masks.stack import Array
 from ...values.arithmetic import mean, power
-from ..base.exchanged_masks import Frames, MaskSamples, MaskSources, judge_masks
+from ..base.displacement import EXACT, EXACT_SHARE, Frames, judge_moved_masks
+from ..base.exchanged_masks import MaskSamples, MaskSources, judge_masks
 from ..base.family import Values
 from ..base.frame_order import read_orders
 from ..base.readings import Reading, read_rewritten_frames
@@ -155,7 +156,8 @@ def _judge_classes(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
 
 def _judge_exchange(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
     remedy = "Check seq_name" if accumulator.protocol.burst else "Check the names of the files"
-    return judge_masks(accumulator.reading_scores(), "sequence", remedy)
+    scores = accumulator.reading_scores()
+    return judge_masks(scores, "sequence", remedy) or judge_moved_masks(scores, "sequence", len(accumulator.names))
 
 
 def _judge_masks(clear: Array, near: float) -> List[str]:
@@ -219,6 +221,8 @@ def _suspect(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
 
 #: The share of objects that match from which a sequence is not compared with others.
 _MOST_MATCHED = 0.5
+#: The position of the similarity of exact masks among the alphas.
+_EXACT = int(np.searchsorted(ALPHAS, EXACT))
 
 
 def _open_samples(submission: TracksSubmission) -> MaskSamples:
@@ -232,19 +236,26 @@ def _open_samples(submission: TracksSubmission) -> MaskSamples:
             if all(frame.size)
         ]
 
-    def open_truth(number: int) -> Frames:
-        frames = submission.size_frames(units[number].name, units[number].load())
+    def load(number: int, loaded: Optional[List[TruthFrame]]) -> List[TruthFrame]:
+        return submission.size_frames(units[number].name, loaded or units[number].load())
+
+    def open_truth(number: int, loaded: Optional[List[TruthFrame]]) -> Frames:
+        frames = load(number, loaded)
         return choose(frames, [frame.rows for frame in choose_compared(frames)])
 
-    def open_prediction(number: int) -> Frames:
-        frames = submission.size_frames(units[number].name, units[number].load())
+    def open_prediction(number: int, loaded: Optional[List[TruthFrame]]) -> Frames:
+        frames = load(number, loaded)
         return choose(frames, submission.read_few(units[number].name, frames))
 
     def judge_fit(counts: UnitCounts) -> bool:
         matched, missed, *_ = counts.tables["clear"].sum(axis=0)
         return bool(matched >= _MOST_MATCHED * (matched + missed))
 
-    return MaskSamples(MaskSources(submission.truth.item_names, open_truth, open_prediction, judge_fit))
+    def are_exact(counts: UnitCounts) -> bool:
+        matches = counts.tables["hota"][:, 0].sum(axis=0)
+        return bool(matches[_EXACT] >= EXACT_SHARE * matches[_INEXACT])
+
+    return MaskSamples(MaskSources(submission.truth.item_names, open_truth, open_prediction, judge_fit, are_exact))
 
 
 def _list_readings(protocol: TracksProtocol) -> List[Reading]:

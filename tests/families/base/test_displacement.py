@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 
 from segjudge import score
+from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.displacement import MOVED_BY, judge_shifts
 from segjudge.evaluation_script.families.base.readings import read_rearranged
 from segjudge.evaluation_script.masks.restoration import find_shift, undo_shift
 from tests.families.base.test_other_readings import CELLS, IMAGE_MAPS, draw, save
-from tests.report.known_scenes import make_world
-from tests.report.test_known_faults import BENCHMARKS
+from tests.report.known_scenes import Video, make_world
+from tests.report.test_known_faults import BENCHMARKS, score_worlds
 
+#: Protocols whose masks are run lengths.
+WITH_MASKS = [name for name in BENCHMARKS if PROTOCOLS[name].family in {"phrases", "referring", "tracking"}]
 SLIP = "look moved by about this many pixels: "
 
 
@@ -63,19 +66,28 @@ def test_moved_maps_are_named(protocol: str, tmp_path: Path) -> None:
         assert [line for line in score(folder, tmp_path / "truth", protocol, jobs=2).warnings if SLIP in line] == lines
 
 
-@pytest.mark.parametrize("steps", [(0, 0), (5, 4)])
-def test_moved_masks_of_sequences_are_named(steps: tuple[int, int], tmp_path: Path) -> None:
-    benchmark, (down, across) = BENCHMARKS["davis2017"], steps
-    world = make_world(np.random.default_rng(4), 9, benchmark.frames, benchmark.kinds)
+def move_all(video: Video, kind: str, random: np.random.Generator) -> None:
+    """Move the objects of a video alike, each object in its own way, or none; `"cut"` objects touch the edge."""
+    for index, labels in enumerate(video.labels):
+        moved = move(labels, 4, 5) if kind == "moved" else np.zeros_like(labels)
+        for number in video.numbers() if kind == "inexact" else ():
+            moved[move(labels == number, *random.integers(-3, 4, 2))] = number
+        video.labels[index] = labels if kind == "right" else moved
+
+
+@pytest.mark.parametrize("kind", ["moved", "right", "inexact"])
+@pytest.mark.parametrize("protocol", ["davis2017", *WITH_MASKS])
+def test_moved_masks_are_named(protocol: str, kind: str, tmp_path: Path) -> None:
+    benchmark, random = BENCHMARKS[protocol], np.random.default_rng(4)
+    world = make_world(random, 9, benchmark.frames, benchmark.kinds)
     predicted = [video.copy() for video in world]
     for video in predicted:
-        video.labels = np.stack([move(frame, down, across) for frame in video.labels])
-    (tmp_path / "truth").mkdir()
-    truth = benchmark.publish(world, tmp_path / "truth")
-    (tmp_path / "results.zip").write_bytes(benchmark.send(predicted))
-    lines = [line for line in score(tmp_path / "results.zip", truth, "davis2017").warnings if SLIP in line]
-    assert len(lines) == any(steps)
-    assert all(f"masks {SLIP}{across} along x, {down} along y: corrected, the IoU over all" in line for line in lines)
+        move_all(video, kind, random)
+    lines = [line for line in score_worlds(protocol, world, predicted, tmp_path).warnings if SLIP in line]
+    assert len(lines) == (kind == "moved")
+    assert all(
+        f"masks {SLIP}5 along x, 4 along y: corrected, the IoU over all pixels would be 1.00" in line for line in lines
+    )
 
 
 @pytest.mark.parametrize(
@@ -92,5 +104,5 @@ def test_moved_masks_of_sequences_are_named(steps: tuple[int, int], tmp_path: Pa
 )
 def test_units_must_agree(steps: list[tuple[int, int] | None], is_named: bool) -> None:
     units = [{"moved": (0.5, 0.9), **({MOVED_BY: tuple(map(float, step))} if step else {})} for step in steps]
-    lines = judge_shifts(units, 24, read_rearranged("image", "maps"), "mIoU")  # type: ignore[arg-type]
+    lines = judge_shifts(units, 24, read_rearranged("image", "maps")[-1], "mIoU")  # type: ignore[arg-type]
     assert bool(lines) is is_named

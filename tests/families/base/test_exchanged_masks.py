@@ -10,6 +10,7 @@ import pycocotools.mask as coco
 import pytest
 
 from segjudge.evaluation_script.families.base.exchanged_masks import Frames, MaskSamples, MaskSources, judge_scattered
+from segjudge.evaluation_script.families.base.readings import FirstMaps
 from tests import backends
 from tests.backends import use_numpy
 
@@ -28,15 +29,15 @@ PARTS = [write(800, 900, 600, 400), write(800, 1100, 600, 400), write(800, 900, 
 
 
 def open_units(units: list[list[str]]) -> Any:
-    def open_unit(number: int) -> Frames:
+    def open_unit(number: int, _loaded: object) -> Frames:
         return [(SIZE, units[number])]
 
     return open_unit
 
 
 def look(masks: list[str]) -> dict[str, tuple[float, float]]:
-    sources = MaskSources(["a", "b"], open_units(TRUTH), open_units([masks, TRUTH[1]]), lambda _counts: False)
-    return dict(MaskSamples(sources).look(0, cast("Any", None), cast("Any", None)))
+    sources = MaskSources(["a", "b"], open_units(TRUTH), open_units([masks, TRUTH[1]]), *[lambda _counts: False] * 2)
+    return dict(MaskSamples(sources).look(0, cast("Any", None), FirstMaps()))
 
 
 @pytest.mark.parametrize("kernel", [False, pytest.param(True, marks=backends.needs_kernel)], ids=["numpy", "kernel"])

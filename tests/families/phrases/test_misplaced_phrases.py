@@ -78,7 +78,10 @@ MISTAKES: dict[str, tuple[str, Callable[[Objects, Any], Objects]]] = {
     "moved on": (_MOVED, lambda objects, _: objects[1:] + objects[:1]),
     "at random": (_MOVED, lambda objects, generator: [objects[pair] for pair in generator.permutation(PAIRS)]),
     "right": ("", lambda objects, _: objects),
-    "a pixel off": ("", change(lambda mask: np.roll(mask, 1, (0, 1)))),
+    "a pixel off": (
+        "masks look moved by about this many pixels: 1 along x, 1 along y",
+        change(lambda mask: np.roll(mask, 1, (0, 1))),
+    ),
     "half of them wrong": (
         "",
         lambda objects, generator: [
