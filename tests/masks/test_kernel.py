@@ -421,14 +421,14 @@ def test_overlaps_are_those_of_pycocotools(seed: int, switch: Any) -> None:
 def test_noisy_masks_overlap_smooth_ones_as_pixels_do(share: float, switch: Any) -> None:
     generator = np.random.default_rng(8)
     size, truth = (90, 120), np.zeros((5, 90, 120), bool)
-    for mask, (top, left, tall, wide) in zip(truth, generator.integers(1, (60, 80, 30, 40), (5, 4)), strict=True):
+    for mask, (top, left, tall, wide) in zip(truth, generator.integers(1, (60, 80, 30, 40), (5, 4))):
         mask[top : top + tall, left : left + wide] = True
     truth[3], truth[4] = False, True
     noisy = (generator.random((4, *size)) < share) ^ truth[:4]
     sides = [[rle.encode_flags(mask.T.reshape(-1)) for mask in masks] for masks in (noisy, truth)]
     sent, real = (
         Masks(pack_texts(texts), masks.sum(axis=(1, 2)), np.full((len(masks), 2), size))
-        for texts, masks in zip(sides, (noisy, truth), strict=True)
+        for texts, masks in zip(sides, (noisy, truth))
     )
     prediction, true = np.repeat(np.arange(4), 5), np.tile(np.arange(5), 4)
     shared = (noisy[prediction] & truth[true]).sum(axis=(1, 2))
