@@ -1,4 +1,4 @@
-"""Maps and masks that lie beside their truth, all by the same pixels, as after a crop or padding.
+"""Suspicions about maps and masks that are all moved by the same pixels, as after a crop or padding.
 
 A unit's first map shows by how many pixels. The unit is counted again with all of its maps moved back, and several
 units must agree. Masks in run lengths show it by their boxes, and few of their pixels are compared.

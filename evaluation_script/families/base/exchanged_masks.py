@@ -35,6 +35,8 @@ from .readings import (
 from .unit_counts import UnitCounts
 from .unit_truth import TruthFrame
 
+#: Returns masks of a unit, given its frames too if these are loaded.
+_Open = Callable[[int, Optional[List[TruthFrame]]], Frames]
 #: The size of some frames, and whether each cell of their grids is covered.
 _Cells = List[Tuple[Size, Array]]
 #: The number of cells along each side of the grid, and the maximum number of masks of a frame that are drawn.
@@ -56,12 +58,11 @@ _PLACES: Dict[str, Callable[[Array, Array, int, int], Array]] = {
 
 @dataclass(frozen=True)
 class MaskSources:
-    """Where the masks of units, by number, come from."""
+    """The functions that open and judge the masks of units, by number."""
 
     names: Sequence[str]
-    #: They get the unit's frames too, if these are loaded.
-    open_truth: Callable[[int, Optional[List[TruthFrame]]], Frames]
-    open_prediction: Callable[[int, Optional[List[TruthFrame]]], Frames]
+    open_truth: _Open
+    open_prediction: _Open
     #: Returns whether a counted unit fits its own truth; None without masks on both sides.
     judge_fit: Callable[[UnitCounts], Optional[bool]]
     #: Returns whether its masks are so exact that they are hardly moved.
@@ -91,22 +92,21 @@ class MaskSamples:
 
     def look(self, number: int, counts: UnitCounts, maps: FirstMaps) -> ReadingScores:
         """Return how well a unit's masks fit other truths, and whether they are moved."""
-        if self._sources.judge_fit(counts) is None:
+        sources, fits = self._sources, self._sources.judge_fit(counts)
+        if fits is None:
             return {}
-        moved: ReadingScores = {}
-        if number in self._moved and self._sources.are_exact(counts):
-            moved = STILL
-        elif number in self._moved:
-            moved = compare_places(
-                self._sources.open_truth(number, maps.frames), self._sources.open_prediction(number, maps.frames)
-            )
-        return {**self._compare_others(number, counts, maps), **moved}
+        may_be_moved = number in self._moved and not sources.are_exact(counts)
+        predicted = sources.open_prediction(number, maps.frames) if may_be_moved or not fits else []
+        scores = dict(STILL if number in self._moved else {})
+        if may_be_moved:
+            scores = compare_places(sources.open_truth(number, maps.frames), predicted)
+        return {**self._compare_others(number, predicted, fits=fits), **scores}
 
-    def _compare_others(self, number: int, counts: UnitCounts, maps: FirstMaps) -> ReadingScores:
+    def _compare_others(self, number: int, frames: Frames, *, fits: bool) -> ReadingScores:
         """Return the IoU of a doubtful unit with its own truth, and with another one that it fits much better."""
-        if self._sources.judge_fit(counts):
+        if fits:
             return {}
-        (predicted,) = _draw(self._sources.open_prediction(number, maps.frames))
+        (predicted,) = _draw(frames)
         before = _measure(predicted, self._take(number))
         if before is None or before >= LOW_FIT:
             return {}
@@ -131,13 +131,12 @@ class ScatteredSamples(MaskSamples):
     def _choose(self, count: int) -> FrozenSet[int]:
         return frozenset(spread_evenly(min(_MOST_COMPARED, count), count))
 
-    def _compare_others(self, number: int, counts: UnitCounts, maps: FirstMaps) -> ReadingScores:
+    def _compare_others(self, number: int, frames: Frames, *, fits: bool) -> ReadingScores:
         """Return a doubtful unit's IoU with its own truth and with others on average, and when rearranged."""
-        fits = self._sources.judge_fit(counts)
         if fits:
             return {_FITS: (_FITTING, 0.0)}
         names = [*_PLACES] if self._sources.rearranges else [""]
-        predicted, *changed = _draw(self._sources.open_prediction(number, maps.frames), names)
+        predicted, *changed = _draw(frames, names)
         truth = self._take(number)
         before, ious = _measure(predicted, truth), self._compare(number, predicted)
         if before is None or not ious:

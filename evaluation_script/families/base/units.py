@@ -79,7 +79,7 @@ _Measure = Callable[[UnitAccumulator[Any]], Values]
 
 @dataclass(frozen=True)
 class UnitComparison:
-    """What compares units with others, instead of their first maps."""
+    """A family's functions that compare units with others, instead of their first maps."""
 
     #: Returns the samples of a submission's units.
     open: Callable[[Any], Any]
@@ -227,22 +227,6 @@ def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family doe
     """
     counting = _Counting(count, measure_unit or values, readings, comparison)
 
-    def suspect(counts: UnitAccumulator[Any]) -> List[str]:
-        metric, tried, scores = counts.protocol.metrics[0], readings(counts.protocol), counts.reading_scores()
-        units, count = [*scores.values()], len(counts.names)
-        explained = judge_readings(units, count, tried, metric)
-        moved = [reading for reading in tried if reading.open_moved]
-        if not explained and moved and any(MOVED_BY in unit for unit in units):
-            from .displacement import judge_shifts  # few submissions need it
-
-            explained = judge_shifts(units, count, moved[0], metric)
-        exchanged = judge_exchanged_units(scores, tried[0].noun) if tried else []
-        if exchanged and not are_in_order(counts.names, scores):
-            # A reading of neighbours explains few units.
-            explained = judge_readings(units, count, [reading for reading in tried if not reading.few], metric)
-        explained = (comparison.judge(counts) if comparison else []) or explained or exchanged
-        return [*counts.suspicions, *(explained or suspicions(counts))]
-
     def report(split: str, counts: UnitAccumulator[Any]) -> Report:
         return Report(
             split,
@@ -253,7 +237,7 @@ def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family doe
             counts,
             len(counts.names),
             partial(counts.without_groups, values),
-            suspect(counts),
+            _suspect(counts, counting, suspicions),
         )
 
     return Engine(
@@ -266,6 +250,27 @@ def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family doe
         report,
         lambda counts: counts.check(shapes(counts.protocol, counts.facts), facts, signed, added),
     )
+
+
+def _suspect(
+    counts: UnitAccumulator[Any], counting: _Counting, suspicions: Callable[[UnitAccumulator[Any]], List[str]]
+) -> List[str]:
+    """Return the suspicions of a submission's files, then the mistake that explains low scores, or else others."""
+    comparison, tried = counting.comparison, counting.readings(counts.protocol)
+    metric, scores = counts.protocol.metrics[0], counts.reading_scores()
+    units, count = [*scores.values()], len(counts.names)
+    explained = judge_readings(units, count, tried, metric)
+    moved = [reading for reading in tried if reading.open_moved]
+    if not explained and moved and any(MOVED_BY in unit for unit in units):
+        from .displacement import judge_shifts  # few submissions need it
+
+        explained = judge_shifts(units, count, moved[0], metric)
+    exchanged = judge_exchanged_units(scores, tried[0].noun) if tried else []
+    if exchanged and not are_in_order(counts.names, scores):
+        # A reading of neighbours explains few units.
+        explained = judge_readings(units, count, [reading for reading in tried if not reading.few], metric)
+    explained = (comparison.judge(counts) if comparison else []) or explained or exchanged
+    return [*counts.suspicions, *(explained or suspicions(counts))]
 
 
 def _note_surplus(submission: UnitSubmission, truth: UnitTruth, *, strict: bool) -> List[str]:

@@ -308,6 +308,11 @@ def _annotations_of(block: ImageBlock) -> Array:
     truth, annotations = block.truth, block.annotation_indices[block.truth.category[block.annotation_indices] >= 0]
     if block.protocol.federated:
         annotations = annotations[truth.area[annotations] > 0]
+    return _sort_annotations(truth, annotations)
+
+
+def _sort_annotations(truth: InstanceTruth, annotations: Array) -> Array:
+    """Return annotations by image and category."""
     return annotations[np.lexsort((truth.category[annotations], truth.image[annotations]))]
 
 
@@ -408,12 +413,9 @@ def _overlap(block: ImageBlock, indices: Array, annotations: Array, least: float
 
 def find_targets(truth: InstanceTruth, protocol: InstanceProtocol) -> Targets:
     """Return the instances that masks may match."""
-    order = np.flatnonzero(truth.category >= 0)
-    count = len(truth.categories)
-    order = order[np.argsort(truth.image[order] * count + truth.category[order], kind="stable")]
-    crowd = truth.crowd[order] & protocol.crowds
-    keys = truth.image[order] * count + truth.category[order]
-    return Targets(keys, truth.pixels[order], crowd, count, float(_REACHED[0]))
+    rows, count = _sort_annotations(truth, np.flatnonzero(truth.category >= 0)), len(truth.categories)
+    keys = truth.image[rows] * count + truth.category[rows]
+    return Targets(keys, truth.pixels[rows], truth.crowd[rows] & protocol.crowds, count, float(_REACHED[0]))
 
 
 def _once(overlap: _Overlap) -> _Overlap:

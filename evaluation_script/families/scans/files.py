@@ -81,7 +81,7 @@ class ScanReader:
         return guard_reading(self._member, self._read)()
 
     def open_plain(self) -> Optional[int]:
-        """Return the descriptor of its file, if that is no member of an archive and can be opened."""
+        """Return the descriptor of its file; None in an archive, or if it cannot be opened."""
         return self._files.open_plain(self._member)
 
     def _read(self) -> LabelMap:
@@ -136,7 +136,7 @@ class ScanSubmission(FilesOfUnits):
         return _name_scans(members, above, "predictions")
 
     def open_plain(self, name: str, points: int) -> Optional[int]:
-        """Return the descriptor of a scan's only file, if that is no member of an archive and has the right size."""
+        """Return the descriptor of a scan's only file; None in an archive, or if its size is wrong."""
         member, *repeats = self._members[name]
         fits = not repeats and not self.exchanges_halves and self.files.sizes[member] == _POINT * points
         return self.files.open_plain(member) if fits else None

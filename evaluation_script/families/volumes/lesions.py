@@ -174,7 +174,7 @@ def find_lesions(
 
 
 class _TissueSource(NamedTuple):
-    """Where lesions of tissues are from: labels of both sides in a box, or a cache."""
+    """Labels of both sides in a box, and a cache of the lesions of tissues that are found in them."""
 
     labels: Tuple[Array, Array]
     box: str

@@ -78,7 +78,7 @@ class Places:
         return self.choose(inside)
 
     def cut_out(self, box: Box) -> Places:
-        """Return the places in a box, as those of a volume that has its size."""
+        """Return the places in a box, by their positions in a volume of its size."""
         shape = tuple(side.stop - side.start for side in box)
         if shape == self.shape:
             return self

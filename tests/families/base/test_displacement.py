@@ -67,7 +67,7 @@ def test_moved_maps_are_named(protocol: str, tmp_path: Path) -> None:
 
 
 def move_all(video: Video, kind: str, random: np.random.Generator) -> None:
-    """Move the objects of a video alike, each object in its own way, or none; `"cut"` objects touch the edge."""
+    """Move the objects of a video alike, each object in its own way, or none."""
     for index, labels in enumerate(video.labels):
         moved = move(labels, 4, 5) if kind == "moved" else np.zeros_like(labels)
         for number in video.numbers() if kind == "inexact" else ():
