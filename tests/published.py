@@ -65,8 +65,8 @@ def replaced(path: Path, old: str, new: str) -> None:
     path.write_text(path.read_text().replace(old, new))
 
 
-def upload(protocol: str, truth: Path) -> bytes:
-    """Return an upload that equals the truth, or a sample of the family's demo."""
+def upload(protocol: str, truth: Path, share: float = 0.05) -> bytes:
+    """Return an upload that equals the truth, or a sample of the family's demo, moved by a share of the width."""
     rules = PROTOCOLS[protocol]
     senders: dict[str, Callable[[Path], bytes]] = {name: row[0] for name, row in value_of(protocol, "UPLOADS").items()}
     senders |= value_of(protocol, "FURTHER_UPLOADS", {})
@@ -74,5 +74,5 @@ def upload(protocol: str, truth: Path) -> bytes:
     if sender:
         return senders[sender](truth)
     (split,) = engine_of(rules.family).read_published(str(truth), "", protocol).splits.values()
-    members = dict(tools_of(rules.family).make_sample([split], rules, 0.05))
+    members = dict(tools_of(rules.family).make_sample([split], rules, share))
     return zipped(members) if len(members) > 1 else next(iter(members.values()))
