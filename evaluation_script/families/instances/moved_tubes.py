@@ -1,0 +1,78 @@
+"""Suspicions about records of videos whose masks are all moved by the same pixels, as after a crop or padding.
+
+The frame in which an instance is largest is drawn, with the record that fits it best.
+"""
+
+from __future__ import annotations
+
+from typing import Callable, Dict, List, Tuple
+
+import numpy as np
+
+from ...masks.run_lengths import runs_of
+from ...masks.stack import Array, Size
+from ..base.displacement import EXACT, MOST_PIXELS, STILL, compare_covers, judge_moved_masks, may_be_moved
+from ..base.readings import ReadingScores
+from .orders import Tubes, choose_records, choose_samples, draw_samples, overlap
+from .records import KnownImages
+
+#: The height of frames, their pixels and their number.
+_Shape = Tuple[int, int, int]
+
+
+def judge_moved_tubes(images: KnownImages, take_video: Callable[[int], Tuple[Tubes, Array]]) -> List[str]:
+    """Return a warning if most videos' masks are moved alike; `take_video` returns a video's records and scores."""
+    examples = images.examples
+    if examples is None or examples.tubes is None or images.frames is None:
+        return []
+    scores: Dict[str, ReadingScores] = {}
+    videos = dict.fromkeys(examples.image.tolist())
+    for video in videos:
+        records, confidences = take_video(video)
+        frames, (height, width) = int(images.frames[video]), images.sizes[video].tolist()
+        shape = height, height * width // frames, frames
+        name = str(images.ids[video])
+        scores[name] = {}
+        for index in np.flatnonzero(examples.image == video).tolist():
+            alike = choose_records(records, confidences, int(examples.category[index]), height * width)
+            scores[name] = _compare(examples.tubes[index], [records[1][row] for row in alike.tolist()], shape)
+            if scores[name]:
+                break
+        if not may_be_moved([*scores.values()], len(videos)):
+            return []
+    return judge_moved_masks(scores, "video", len(images.ids))
+
+
+def _compare(truth: str, records: List[str], shape: _Shape) -> ReadingScores:
+    """Return the IoU of an instance with its record in one frame, as sent and moved back; empty without a record."""
+    height, area, frames = shape
+    ends = np.cumsum(runs_of(truth, area * frames))
+    places = choose_samples(ends, height, area, frames)
+    if not records or not len(places) or area > MOST_PIXELS:
+        return {}
+    frame = int(np.argmax(np.diff(_count_before(ends, np.arange(frames + 1) * area))))
+    labels = draw_samples(ends, places[frame])
+    drawn = [np.cumsum(runs_of(text, area * frames)) for text in records]
+    fits = [overlap(labels, draw_samples(record, places[frame])) for record in drawn]
+    if max(fits) >= EXACT:
+        return STILL
+    size = height, area // height
+    return compare_covers(*(_draw(mask, size, frame) for mask in (ends, drawn[int(np.argmax(fits))])))
+
+
+def _count_before(ends: Array, places: Array) -> Array:
+    """Return the number of pixels of a mask before each place, given the ends of its runs."""
+    lengths = np.diff(ends, prepend=0)
+    lengths[::2] = 0
+    counted: Array = np.interp(places, np.append(0, ends), np.append(0, np.cumsum(lengths)))
+    return counted
+
+
+def _draw(ends: Array, size: Size, frame: int) -> Array:
+    """Return the pixels of one frame of a mask."""
+    height, width = size
+    start, stop = frame * height * width, (frame + 1) * height * width
+    begin, end = np.searchsorted(ends, (start, stop), side="right").tolist()
+    lengths = np.diff(ends[begin:end], prepend=start, append=stop)
+    pixels = np.repeat((np.arange(begin, end + 1) & 1).astype(bool), lengths)
+    return pixels.reshape(width, height).T
