@@ -80,17 +80,23 @@ class _OpenedRecords:
 
     def _plan_mask_files(self, images: Array, progress: Progress) -> CountingJob:
         """Plan to read and match the mask files of one image at a time."""
-        from .mask_files import StreetSubmission, gather  # other benchmarks do not need it
+        from .mask_files import StreetSubmission, gather, judge_mask_files  # other benchmarks do not need it
 
         truth, protocol, rules = self._truth, self._protocol, self._rules
-        files = StreetSubmission(self._path, truth, protocol, rules.limits)
+        files = StreetSubmission(self._path, truth, protocol, rules.limits, self._images.examples)
 
         count = len(truth.images.ids)
         is_own = np.isin(np.arange(count), images).tolist()
         begun = iter(range(count))
 
         def match_image(index: int) -> Tuple[ReadImage, bytes]:
-            image = files.read(index, np.flatnonzero(truth.image == index), masked=is_own[index])
+            annotations = np.flatnonzero(truth.image == index)
+            if not is_own[index]:
+                image = files.read(index, masked=False)
+                if index in files.compared and not image.problems:
+                    image = image._replace(places=files.read(index, annotations).places)
+                return image, b""
+            image = files.read(index, annotations)
             if image.records is None:
                 return image, b""
             (block,) = cut_into_blocks(image.records, truth, protocol, np.array([index]), 1)
@@ -111,7 +117,8 @@ class _OpenedRecords:
         notes = gather([image for image, _ in results], files, rules.limits)
         counts = merge_counts([decode_counts(data) for _, data in results if data])
         ids, categories = truth.images.ids.tolist(), truth.categories
-        accumulator = InstanceAccumulator(protocol, ids, categories, notes, strict=rules.strict)
+        suspicions = judge_mask_files([image for image, _ in results], self._images)
+        accumulator = InstanceAccumulator(protocol, ids, categories, notes, suspicions, strict=rules.strict)
         return CountingJob(accumulator, lambda _number: counts.encode(), [1])
 
     def _read(self, only: Optional[Array], *, judged: bool = True) -> InstanceRecords:

@@ -20,12 +20,14 @@ from ...files.problems import Flaw, Problem, Problems, SubmissionError, inflect,
 from ...masks import png
 from ...masks.backend import backend
 from ...masks.files import is_coloured, note_channels
-from ...masks.run_lengths import join_texts, pack_texts, spans_of
+from ...masks.run_lengths import Spans, join_texts, pack_texts, spans_of
 from ...masks.stack import Array
 from ...values import NamedTuple
 from ..base.truth import TruthNames, compose
 from .protocols import InstanceProtocol
+from .records import Examples, KnownImages
 from .submission import InstanceRecords, describe_records
+from .suspicions import RecordForm
 from .truth import InstanceTruth
 
 _EXAMPLE = "masks/car_0.png 26 0.95"
@@ -74,12 +76,21 @@ class ReadImage(NamedTuple):
     shaded: int = 0
     #: The pixels of each record (rows) inside each annotation of its image, if the records have no masks.
     inside: Optional[Array] = None
+    #: The categories, scores and boxes of the records, if the image has examples of the truth.
+    places: Optional[Tuple[Array, Array, Array]] = None
 
 
 class StreetSubmission:
     """The texts and masks of a submission."""
 
-    def __init__(self, path: str, truth: InstanceTruth, protocol: InstanceProtocol, limits: ArchiveLimits) -> None:
+    def __init__(
+        self,
+        path: str,
+        truth: InstanceTruth,
+        protocol: InstanceProtocol,
+        limits: ArchiveLimits,
+        examples: Optional[Examples] = None,
+    ) -> None:
         self.images, self._protocol, self._limits, self._truth = truth.images, protocol, limits, truth
         self._categories = {category.id: index for index, category in enumerate(truth.categories)}
         self._files = open_files(path, replace(limits, send=_SEND, smaller=_SEND_FEWER))
@@ -96,6 +107,8 @@ class StreetSubmission:
                 image = next((start for start in starts if start in known_names), stem)
                 self._texts.setdefault(image, []).append(text)
         self._names = names
+        #: The images whose masks are compared with examples.
+        self.compared = frozenset([] if examples is None else examples.image.tolist())
         self._members = {_fold_ending(name): name for name in self._files.sizes}
         surplus = sorted(self._texts.keys() - set(names))
         pngs = [name for name in self._files.sizes if name.lower().endswith(".png")]
@@ -135,12 +148,10 @@ class StreetSubmission:
             raise Flaw(fault, "Send one text file for each image")
         size = tuple(self.images.sizes[image].tolist())
         rows: List[Tuple[str, int, float]] = []
-        encoded: Dict[str, Tuple[str, int]] = {}
-        inside: Dict[str, Array] = {}
-        spans, cells = None, 0 if annotations is None else len(annotations)
-        if annotations is not None:
-            spans = spans_of(self._truth.masks.take(annotations).unpack())
-        lines = stored = trained = unknown = shaded = 0
+        spans = None if annotations is None else spans_of(self._truth.masks.take(annotations).unpack())
+        masks = _ImageMasks(spans, is_compared=image in self.compared)
+        cells = 0 if annotations is None else len(annotations)
+        lines = stored = trained = unknown = 0
         for number, line in self._list_lines(texts[0]):
             lines += 1
             try:
@@ -154,20 +165,14 @@ class StreetSubmission:
                 continue
             rows.append((member, label, score))
             stored += _BYTES_OF_COUNT * cells
-            if member in encoded or not masked:
+            if member in masks.encoded or not masked:
                 continue
             try:
-                labels = self._read_mask(member, size)
-                if spans is None:
-                    encoded[member] = backend().encode_mask(labels)
-                else:
-                    inside[member], area = backend().count_inside(labels, spans)
-                    encoded[member] = "", area
-                shaded += _is_shaded(labels)
+                masks.add(member, self._read_mask(member, size))
             except Flaw as flaw:
-                encoded[member] = "", 0
+                masks.encoded[member] = "", 0
                 problems.add(flaw.as_problem(member))
-            stored += len(encoded[member][0])
+            stored += len(masks.encoded[member][0])
             if stored > _MOST_OF_IMAGE:
                 raise Flaw("names masks that take too much memory", "Save masks without noise, and fewer of them")
         if problems:
@@ -178,19 +183,21 @@ class StreetSubmission:
             return ReadImage(image, None, [], 0, lines, unknown, repeated, trained)
         if self._protocol.street_quirks:
             rows = list(chosen.values())
-        solid = [row for row in rows if encoded[row[0]][1]]  # the script skips empty masks too
+        solid = [row for row in rows if masks.encoded[row[0]][1]]  # the script skips empty masks too
+        members = [member for member, _, _ in solid]
         records = _make_records(
             [image] * len(solid),
             [self._categories[label] for _, label, _ in solid],
             [score for _, _, score in solid],
-            [encoded[member] for member, _, _ in solid],
+            [masks.encoded[member] for member in members],
             len(self.images.ids),
         )
-        pixels = [inside[row[0]] for row in solid if annotations is not None]
-        table = None if annotations is None else np.array(pixels).reshape(len(solid), cells)
+        inside = [] if annotations is None else [masks.inside[member] for member in members]
         return ReadImage(
-            image, records, [], 0, lines, unknown, repeated, trained, len(rows) - len(solid), shaded, table
-        )
+            image, records, [], 0, lines, unknown, repeated, trained, len(rows) - len(solid), masks.shaded,
+            None if annotations is None else np.array(inside).reshape(len(solid), cells),
+            masks.take_places(members, records),
+        )  # fmt: skip
 
     def _list_lines(self, text: str) -> Iterator[Tuple[int, str]]:
         """Yield the lines of a text file that are not blank, with their numbers."""
@@ -242,6 +249,46 @@ def _is_shaded(labels: Array) -> bool:
     return bool(((rows != 0) & (rows != rows.max(initial=0))).any())
 
 
+class _ImageMasks:
+    """The masks of an image by file: their run lengths, or only their pixels inside the annotations of these spans."""
+
+    def __init__(self, spans: Optional[Spans], *, is_compared: bool) -> None:
+        self._spans, self._is_compared = spans, is_compared
+        #: Run lengths, which are empty if there are spans, and pixels.
+        self.encoded: Dict[str, Tuple[str, int]] = {}
+        self.inside: Dict[str, Array] = {}
+        self._boxes: Dict[str, List[int]] = {}
+        self.shaded = 0
+
+    def add(self, member: str, labels: Array) -> None:
+        """Add a mask by the values of its file."""
+        if self._spans is None:
+            self.encoded[member] = backend().encode_mask(labels)
+        else:
+            self.inside[member], area = backend().count_inside(labels, self._spans)
+            self.encoded[member] = "", area
+        if self._is_compared:
+            self._boxes[member] = _find_box(labels)
+        self.shaded += _is_shaded(labels)
+
+    def take_places(self, members: List[str], records: InstanceRecords) -> Optional[Tuple[Array, Array, Array]]:
+        """Return the categories, scores and boxes of records, given by their files; None if they are not compared."""
+        if not self._is_compared:
+            return None
+        boxes = np.array([self._boxes[member] for member in members], float).reshape(-1, 4)
+        return records.category, records.score, boxes
+
+
+def _find_box(labels: Array) -> List[int]:
+    """Return the column and row where a mask begins, its width and height; 0 if it is empty."""
+    rows = np.flatnonzero(labels.any(axis=1))
+    if not len(rows):
+        return [0] * 4
+    top, height = int(rows[0]), int(rows[-1] - rows[0]) + 1
+    columns = np.flatnonzero(labels[top : top + height].any(axis=0))
+    return [int(columns[0]), top, int(columns[-1] - columns[0]) + 1, height]
+
+
 def _make_records(
     images: List[int], categories: List[int], scores: List[float], masks: List[Tuple[str, int]], count: int
 ) -> InstanceRecords:
@@ -285,6 +332,15 @@ def gather(read_images: Iterable[ReadImage], files: StreetSubmission, limits: Ar
         count = totals["repeated"]
         notes.append(f"{quantity(count, 'line')} {inflect(count, 'names', 'name')} a mask that an earlier line names")
     return notes
+
+
+def judge_mask_files(read_images: Iterable[ReadImage], images: KnownImages) -> List[str]:
+    """Return a warning if the masks of read images seem to have wrong positions or categories."""
+    form = RecordForm()
+    for read_image in sorted(read_images, key=lambda entry: entry.image):
+        if read_image.places is not None:
+            form.keep_boxes(read_image.image, *read_image.places)
+    return form.judge_places(images, "mask", remedy="Write the pixels of the whole image")
 
 
 def read_mask_files(

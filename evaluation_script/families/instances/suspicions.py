@@ -29,6 +29,8 @@ _BOX_ORDERS = ("[x1, y1, x2, y2]", "[center x, center y, width, height]", "[y, x
 _POINT_ORDERS = ("y and x",)
 #: The share that counts as nearly all, and the share above which boxes beyond their images are too many.
 _NEARLY_ALL, _TOO_MANY = 0.99, 0.05
+#: What to do about positions.
+_REMEDY = "Write pixels of the image that image_id names"
 #: A box ends far outside its image if it exceeds this part of the image's side.
 _FAR = 1.1
 
@@ -130,6 +132,12 @@ class RecordForm:
         labels = columns.image[chosen], columns.category[chosen], columns.score[chosen]
         self._near.append((*labels, boxes, points, texts))
 
+    def keep_boxes(self, image: int, category: Array, score: Array, boxes: Array) -> None:
+        """Keep the boxes of an image of examples, whose masks are not kept."""
+        count = len(boxes)
+        texts = MaskTexts(b"", np.zeros(count, np.int64), np.zeros(count, np.int64))
+        self._near.append((np.full(count, image), category, score, boxes, np.zeros((count, 0)), texts))
+
     def judge_twins(self, noun: str) -> List[str]:
         """Return a warning if nearly all of the records kept have a twin, also if all scores are equal."""
         parts = self._near or self._tubes
@@ -178,7 +186,7 @@ class RecordForm:
             or judge_moved_tubes(images, take_video)
         )
 
-    def judge_places(self, images: KnownImages, noun: str) -> List[str]:
+    def judge_places(self, images: KnownImages, noun: str, remedy: str = _REMEDY) -> List[str]:
         """Return a warning if the records seem to have wrong positions or images."""
         if images.examples is None:
             return []
@@ -187,6 +195,7 @@ class RecordForm:
             return _describe_elsewhere(0, len(holders)) if noun == "keypoint" else []
         image, category, score, predicted, points = (np.concatenate(column) for column in list(zip(*self._near))[:5])
         masks = join_texts([texts for *_, texts in self._near])
+        has_masks = noun == "mask" and bool(masks.text)
         reached = _REACHED_BY_POINTS if noun == "keypoint" else _REACHED
 
         def count_found(rows: Array, reading: _Place, reached: float) -> int:
@@ -197,7 +206,7 @@ class RecordForm:
         def draw_boxes(rows: Array, *, by_rows: bool = False) -> Array:
             """Give records that have a mask the box around it, of its runs along columns or along rows."""
             sizes = images.sizes[image[rows]]
-            if noun == "mask":
+            if has_masks:
                 around = backend().mask_boxes(masks.take(rows), sizes[:, ::-1] if by_rows else sizes)
                 predicted[rows] = around[:, [1, 0, 3, 2]] if by_rows else around
             return rows
@@ -214,7 +223,7 @@ class RecordForm:
                 boxes = _box_points(marked.reshape(len(marked), -1))
             right = count_found(rows, _AS_MEANT, reached)
         counts = [count_found(rows, reading, reached) for reading in readings]
-        if noun == "mask" and _TIMES_AS_MANY * right <= len(holders):
+        if has_masks and _TIMES_AS_MANY * right <= len(holders):
             counts, readings = (
                 [count_found(draw_boxes(rows, by_rows=True), _BY_ROWS, reached), *counts],
                 (_BY_ROWS, *readings),
@@ -233,8 +242,7 @@ class RecordForm:
             return moved or judge_exchanged_categories(images.examples, *categories) or elsewhere
         tried = f"{quantity(found_count, 'instance', len(holders))} tried"
         gain = f"corrected, {tried} would be found instead of {right:,}"
-        remedy = ENCODE_COLUMNS if reading is _BY_ROWS else "Write pixels of the image that image_id names"
-        return [f"{nouns} {reading[0]}: {gain}. {remedy}"]
+        return [f"{nouns} {reading[0]}: {gain}. {ENCODE_COLUMNS if reading is _BY_ROWS else remedy}"]
 
 
 #: The minimum share of records with a twin, and the minimum length of a mask that is not empty.
@@ -298,8 +306,6 @@ def choose_examples(truth: InstanceTruth, protocol: InstanceProtocol) -> Optiona
         from .orders import choose_tubes  # for videos alone
 
         return choose_tubes(truth)
-    if protocol.streets:
-        return None
     has_extent = truth.boxes[:, 2:].all(axis=1) if protocol.boxes or protocol.keypoints else truth.pixels > 0
     indices = np.flatnonzero(has_extent & ~truth.crowd & (truth.category >= 0))
     if len(indices) < _FEWEST:
