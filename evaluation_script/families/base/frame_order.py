@@ -155,8 +155,10 @@ def _translate(predicted: Array, truth: Array) -> Array:
 
 
 def is_telling(truth: Array, predicted: Array) -> bool:
-    """Return whether enough samples of the prediction are right in one of two frames that follow each other."""
-    return sum(_count_right(predicted[1:], truth[1:], truth[:-1])) >= _FEWEST_SAMPLES
+    """Return whether enough samples of the prediction are right in one of two frames that follow each other, without
+    the first and last ones, which other orders lack.
+    """
+    return sum(_count_right(predicted[2:-2], truth[2:-2], truth[1:-3])) >= _FEWEST_SAMPLES
 
 
 def compare_orders(truth: Array, predicted: Array) -> OrderScores:

@@ -19,9 +19,9 @@ from .records import Examples, KnownImages
 if TYPE_CHECKING:
     from .truth import InstanceTruth
 
-#: The maximum number of videos that are examined, of instances of each, of records compared with each, and of samples
-#: of a frame.
-_MOST_VIDEOS, _MOST_INSTANCES, _MOST_RECORDS, _SAMPLES = 8, 3, 6, 144
+#: The maximum number of videos that are examined, of instances of each, and of records compared with each; the number
+#: of samples of a frame, and of all frames of a short video.
+_MOST_VIDEOS, _MOST_INSTANCES, _MOST_RECORDS, _SAMPLES, _SAMPLES_OF_ALL = 8, 3, 6, 144, 6000
 #: The characters from which a mask is painted, which then takes less time than to read its runs, and the maximum
 #: number of pixels that are painted.
 _LONG_TEXT, _MOST_PAINTED = 1 << 16, 1 << 26
@@ -146,7 +146,7 @@ def choose_samples(ends: Array, height: int, area: int, frames: int) -> Array:
     columns, rows = np.divmod(borders, height)
     start, top = int(columns.min()), int(rows.min())
     across, down = int(columns.max()) + 1 - start, int(rows.max()) + 1 - top
-    step = max(1, across * down // _SAMPLES)
+    step = max(1, across * down // max(_SAMPLES, _SAMPLES_OF_ALL // frames))
     while gcd(step, down) > 1:
         step += 1
     numbers = np.arange(0, across * down, step)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -152,6 +153,21 @@ def test_another_order_is_named_at_every_door(slip: str, protocol: str, tmp_path
     assert score(results, truth, protocol, jobs=2).warnings == lines
     in_memory = warn_in_memory(truth, results, protocol)
     assert [warning.partition(": ")[2] for warning in in_memory if "tried" in warning] == [line.partition(": ")[2]]
+
+
+def draw_slowly(generator: np.random.Generator) -> Tube:
+    """Return the masks of a large object that moves by a pixel in three frames."""
+    y, x = generator.integers(2, 10, 2)
+    masks = np.zeros((FRAMES, HEIGHT, WIDTH), np.uint8)
+    for frame, mask in enumerate(masks):
+        mask[y : y + 30, x + frame // 3 : x + frame // 3 + 40] = 1
+    return list(masks)
+
+
+def test_slow_objects_in_short_videos_tell_the_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "draw", draw_slowly)
+    truth, results = write(tmp_path, late)
+    assert any(" belonged to the frame before its own: " in line for line in score(results, truth, "ovis").warnings)
 
 
 PLACES: dict[str, Callable[[Tube], Tube]] = {
