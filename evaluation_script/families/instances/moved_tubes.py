@@ -9,11 +9,12 @@ from typing import Callable, Dict, List, Tuple
 
 import numpy as np
 
+from ...masks.backend import backend
 from ...masks.run_lengths import runs_of
-from ...masks.stack import Array, Size
+from ...masks.stack import Array
 from ..base.displacement import EXACT, MOST_PIXELS, STILL, compare_covers, judge_moved_masks, may_be_moved
 from ..base.readings import ReadingScores
-from .orders import Tubes, choose_records, choose_samples, draw_samples, overlap
+from .orders import Tubes, choose_records, choose_samples, draw_samples, is_painted, load_painter, overlap
 from .records import KnownImages
 
 #: The height of frames, their pixels and their number.
@@ -52,12 +53,11 @@ def _compare(truth: str, records: List[str], shape: _Shape) -> ReadingScores:
         return {}
     frame = int(np.argmax(np.diff(_count_before(ends, np.arange(frames + 1) * area))))
     labels = draw_samples(ends, places[frame])
-    drawn = [np.cumsum(runs_of(text, area * frames)) for text in records]
-    fits = [overlap(labels, draw_samples(record, places[frame])) for record in drawn]
+    fits = [overlap(labels, load_painter(text, area * frames)(places[frame])) for text in records]
     if max(fits) >= EXACT:
         return STILL
-    size = height, area // height
-    return compare_covers(*(_draw(mask, size, frame) for mask in (ends, drawn[int(np.argmax(fits))])))
+    best = records[int(np.argmax(fits))]
+    return compare_covers(*(_draw(text, shape, frame) for text in (truth, best)))
 
 
 def _count_before(ends: Array, places: Array) -> Array:
@@ -68,11 +68,16 @@ def _count_before(ends: Array, places: Array) -> Array:
     return counted
 
 
-def _draw(ends: Array, size: Size, frame: int) -> Array:
+def _draw(text: str, shape: _Shape, frame: int) -> Array:
     """Return the pixels of one frame of a mask."""
-    height, width = size
-    start, stop = frame * height * width, (frame + 1) * height * width
-    begin, end = np.searchsorted(ends, (start, stop), side="right").tolist()
-    lengths = np.diff(ends[begin:end], prepend=start, append=stop)
-    pixels = np.repeat((np.arange(begin, end + 1) & 1).astype(bool), lengths)
-    return pixels.reshape(width, height).T
+    height, area, frames = shape
+    start, stop = frame * area, (frame + 1) * area
+    if is_painted(text, area * frames):
+        packed = backend().draw_mask(text, area * frames)[start >> 3 : (stop + 7) >> 3]
+        pixels = np.unpackbits(packed, bitorder="little")[start & 7 :][:area].view(bool)
+    else:
+        ends = np.cumsum(runs_of(text, area * frames))
+        begin, end = np.searchsorted(ends, (start, stop), side="right").tolist()
+        lengths = np.diff(ends[begin:end], prepend=start, append=stop)
+        pixels = np.repeat((np.arange(begin, end + 1) & 1).astype(bool), lengths)
+    return pixels.reshape(-1, height).T

@@ -154,9 +154,14 @@ def choose_samples(ends: Array, height: int, area: int, frames: int) -> Array:
     return np.arange(frames)[:, None] * area + places
 
 
+def is_painted(text: str, pixels: int) -> bool:
+    """Return whether a mask takes less time to paint than to read."""
+    return len(text) >= _LONG_TEXT and pixels <= _MOST_PAINTED
+
+
 def load_painter(text: str, pixels: int) -> Painter:
     """Return a function that draws samples of a mask at their places."""
-    if len(text) >= _LONG_TEXT and pixels <= _MOST_PAINTED:
+    if is_painted(text, pixels):
         packed = backend().draw_mask(text, pixels)
         return lambda places: packed[places >> 3] >> (places & 7).astype(np.uint8) & 1
     return partial(draw_samples, np.cumsum(runs_of(text, pixels)))

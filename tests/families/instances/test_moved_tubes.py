@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 
 from segjudge import score
+from segjudge.evaluation_script.families.instances import moved_tubes, orders
+from segjudge.evaluation_script.masks.run_lengths import compress
+from segjudge.masks.run_lengths import runs_of_mask
 from tests.families.instances.test_orders import HEIGHT, WIDTH, Tube, write
 
 SLIP = "masks look moved by about this many pixels: "
@@ -46,6 +49,16 @@ def test_moved_videos_are_named(steps: Any, described: str, noise: Any, tmp_path
     (line,) = list_moved(tmp_path, lambda tube: (noise or list)(move(*steps)(tube)))
     assert line.startswith(f"{SLIP}{described}: corrected, the IoU over all pixels would be ")
     assert line.endswith(" of 6 videos). Write the pixels of the whole image")
+
+
+@pytest.mark.parametrize("share", [0.001, 0.4], ids=["read", "painted"])
+def test_a_frame_is_drawn_as_its_runs_say(share: float) -> None:
+    height, width, frames = 91, 123, 13  # frames begin inside bytes
+    pixels = np.random.default_rng(2).random((frames, width, height)) < share
+    text = compress(runs_of_mask(pixels.reshape(1, -1)))
+    assert orders.is_painted(text, pixels.size) == (share == 0.4)
+    for frame in range(frames):
+        assert (moved_tubes._draw(text, (height, width * height, frames), frame) == pixels[frame].T).all()
 
 
 @pytest.mark.parametrize(
