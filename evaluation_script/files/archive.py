@@ -46,6 +46,8 @@ _CHECK = "Check it and its permissions"
 _NAME_FOLDER = "Name the folder that holds the files"
 #: Flags for opening files; without them, Windows would change line endings.
 _READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)
+#: The maximum size of a file that is read at once, so that its bytes are not copied.
+_MOST_AT_ONCE = 1 << 30
 #: The file in which Linux lists its file systems.
 _MOUNTS = "/proc/self/mountinfo"
 #: Virtual file systems of the kernel; those in memory (tmpfs) may contain user files.
@@ -178,7 +180,7 @@ class _FolderFiles(Files):
         try:
             file = self._open(name)
             try:
-                data = os.read(file, size + 1) if size < CHUNK_BYTES else b""
+                data = os.read(file, size + 1) if size < _MOST_AT_ONCE else b""
             finally:
                 os.close(file)
         except OSError as error:
@@ -643,6 +645,14 @@ class _JsonFile(Files):
 
     def _refuse(self, size: str) -> NoReturn:
         raise Flaw(f"is JSON of {size}; the limit is {size_text(self._limits.json_bytes)}", self._limits.smaller)
+
+    def read(self, name: str) -> bytes:
+        size = self.sizes[JSON_NAME]  # there is one
+        if self._gzipped or size > _MOST_AT_ONCE:
+            return super().read(name)
+        with open(self._path, "rb", buffering=0) as file:
+            data = file.read(size + 1)
+        return data if len(data) == size else super().read(name)
 
     def read_chunks(self, name: str) -> Iterator[bytes]:
         del name  # there is one

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Dict, Iterator, List, NoReturn, Set, Tuple, TypeVar, Union
+from typing import Any, Callable, Dict, Iterator, List, NoReturn, Optional, Set, Tuple, TypeVar, Union
 
 from ..values import dataclass
+from .long_texts import CutDocument, cut_texts
 from .problems import Flaw, Problems, printable, quantity
 
 #: Files that operating systems add to archives.
@@ -254,15 +255,21 @@ _FIGURES = bytes(48 if 48 <= byte < 58 else 32 for byte in range(256))
 #: The length from which digits are looked for at once, the length of the windows, and the maximum number of long
 #: fractions that are passed over.
 _FEW_BYTES, _WINDOW, _MOST_FRACTIONS = 1 << 10, 1 << 15, 100_000
+#: The number of commas up to which each number is looked at.
+_FEW_COMMAS = 16
 
 #: The approximate bytes of memory that JSON takes for each of these characters.
 _MEMORY_COSTS = {b"{": 240, b"[": 80, b",": 40, b'"': 30, b":": 60}
 _COSTLESS = bytes(byte for byte in range(256) if bytes([byte]) not in _MEMORY_COSTS)
+#: The maximum estimate of a character.
+_MOST_COST = 8 + max(_MEMORY_COSTS.values())
 
 
 def check_memory(text: Union[str, bytes], limit: int, remedy: str) -> None:
     """Raise a Flaw for JSON whose punctuation shows that it would exceed a memory limit."""
     data = text.encode() if isinstance(text, str) else text
+    if len(data) * _MOST_COST <= limit:
+        return
     estimate = len(data) * (2 if data.isascii() else 8)
     marks = data.translate(None, _COSTLESS)  # `count` would read each byte five times
     estimate += sum(cost * marks.count(mark) for mark, cost in _MEMORY_COSTS.items())
@@ -295,8 +302,14 @@ def read_json(data: bytes, limits: ArchiveLimits, example: str, digits: int = _L
 
     if len(data) > limits.json_bytes:
         raise Flaw(f"is larger than {size_text(limits.json_bytes)}", limits.smaller)
-    check_memory(data, limits.memory_bytes, limits.smaller)
-    check = parse_int if _may_hold_long_number(data, digits) else None
+    cut = cut_texts(data)
+    check_memory(cut.data, limits.memory_bytes - 2 * cut.length, limits.smaller)
+    check = parse_int if _holds_few_values(cut.data) or _may_hold_long_number(cut.data, digits) else None
+    if cut.texts:
+        try:
+            return _parse_cut(cut, check)
+        except (ValueError, RecursionError, Flaw):
+            pass  # the whole document tells where it is wrong
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -307,6 +320,26 @@ def read_json(data: bytes, limits: ArchiveLimits, example: str, digits: int = _L
         raise Flaw("is nested too deeply", f"Write {example}") from None
     except ValueError as error:
         raise Flaw(f"is not valid JSON ({printable(error)})", "Write it with a JSON library") from None
+
+
+def _parse_cut(document: CutDocument, parse_int: Optional[Callable[[str], int]]) -> object:
+    """Parse a document without its long texts, and return it with them."""
+
+    def make_object(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+        return unique_keys(document.restore(pairs))
+
+    text = document.data.decode("utf-8-sig")
+    return json.loads(text, object_pairs_hook=make_object, parse_constant=_refuse_constant, parse_int=parse_int)
+
+
+def _holds_few_values(data: bytes) -> bool:
+    """Return whether there are so few commas that a look at each number costs less than one at each character."""
+    position = -1
+    for _ in range(_FEW_COMMAS):
+        position = data.find(b",", position + 1)
+        if position < 0:
+            return True
+    return False
 
 
 def _may_hold_long_number(data: bytes, digits: int) -> bool:
