@@ -188,10 +188,15 @@ def smooth(pixels: Array) -> Array:
 def cut_square(pixels: Array, *, centered: bool) -> Array:
     """Return the part of pixels that shows the image, if it was padded to a square and then had its own size again."""
     for axis, side in enumerate(pixels.shape):
-        length = max(1, side * side // max(pixels.shape))
-        if length < side:
-            pixels = pixels.take((side - length) // 2 * centered + np.arange(side) * length // side, axis)
+        if side < max(pixels.shape):
+            pixels = pixels.take(cut_side(np.arange(side), side, max(pixels.shape), centered=centered), axis)
     return pixels
+
+
+def cut_side(places: Array, side: int, longest: int, *, centered: bool) -> Array:
+    """Return where places along a side are shown in a padded image, whose longest side is given."""
+    length = max(1, side * side // longest)
+    return (side - length) // 2 * centered + places * length // side
 
 
 #: The maximum number of rows or columns whose borders are counted, and of steps as a share of the side.

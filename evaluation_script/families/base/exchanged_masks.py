@@ -27,6 +27,7 @@ from .readings import (
     find_fit,
     judge_moved,
     judge_readings,
+    keep_place,
     least_fit,
     list_moved,
     read_rewritten,
@@ -51,7 +52,7 @@ _MOST_MOVED = 16
 _MASKS, _OTHERS, _FITS = "masks of ", "other units", "own unit"
 #: The place in run lengths of pixels as they are, and rearranged.
 _PLACES: Dict[str, Callable[[Array, Array, int, int], Array]] = {
-    "": lambda row, column, height, _: column * height + row,
+    "": keep_place,
     **PLACES,
 }
 

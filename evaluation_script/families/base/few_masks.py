@@ -21,19 +21,20 @@ _PLACES = 1000
 FrameMasks = List[List[Tuple[int, str]]]
 
 
-def measure_agreement(
-    truth: FrameMasks, predicted: FrameMasks, size: Size, changes: Sequence[Callable[[Array], Array]]
-) -> List[float]:
+#: Returns the place in run lengths of pixels (row, column) of frames (height, width).
+Place = Callable[[Array, Array, int, int], Array]
+
+
+def measure_agreement(truth: FrameMasks, predicted: FrameMasks, size: Size, changes: Sequence[Place]) -> List[float]:
     """Return the mean IoU of each true mask with the closest one of its frame and class, for each change of pixels."""
     texts, predicted_texts = ([text for masks in side for _, text in masks] for side in (truth, predicted))
     if not texts:
         return [0.0] * len(changes)
-    rows, columns = _choose_places(backend().mask_boxes(pack_texts(texts), np.array([size] * len(texts))))
     height, width = size
-    #: The position of each pixel in run lengths.
-    positions = np.arange(height * width).reshape(width, height).T
-    places = [change(positions)[rows][:, columns].reshape(-1) for change in changes]
-    (objects,) = backend().draw_masks(texts, [positions[rows][:, columns].reshape(-1)], height * width)
+    rows, columns = _choose_places(backend().mask_boxes(pack_texts(texts), np.array([size] * len(texts))))
+    grid = rows[:, None], columns
+    places = [change(*grid, height, width).reshape(-1) for change in changes]
+    (objects,) = backend().draw_masks(texts, [(grid[1] * height + grid[0]).reshape(-1)], height * width)
     are_comparable, agreements = _compare_labels(truth, predicted), []
     for masks in backend().draw_masks(predicted_texts, places, height * width):
         ious = _find_closest(objects, masks, are_comparable)

@@ -163,7 +163,7 @@ class FirstMaps:
             return {}
         from .few_masks import measure_agreement  # few submissions need it
 
-        changes = {"": _keep, **_CHANGES}
+        changes = {"": keep_place, **PLACES, **_MORE_PLACES}
         return dict(zip(changes, measure_agreement(*self._masks, list(changes.values()))))
 
     def improve_masks(self, name: str) -> bool:
@@ -219,10 +219,6 @@ def _number_labels(labels: Array) -> Array:
     order = np.sort(labels)
     ranks: Array = np.searchsorted(order[np.diff(order, prepend=-1) > 0], labels)
     return ranks
-
-
-def _keep(pixels: Array) -> Array:
-    return pixels
 
 
 def switch(attribute: str, *, value: object = True) -> Callable[[Any], Any]:
@@ -285,6 +281,26 @@ _REARRANGEMENTS: Tuple[Tuple[str, str, str, Callable[[Array], Array]], ...] = (
     ("halved", HALVED, RESIZE, lambda pixels: pixels[np.ix_(*(np.arange(side) // 2 for side in pixels.shape))]),
 )
 _ROWS = "rows"
+
+
+def keep_place(row: Array, column: Array, height: int, _width: int) -> Array:
+    """Return the place of pixels as they are."""
+    return column * height + row
+
+
+def _place_reshaped(row: Array, column: Array, height: int, width: int) -> Array:
+    old_row, old_column = np.divmod(column * height + row, width)
+    return old_column * height + old_row
+
+
+def _place_in_square(row: Array, column: Array, height: int, width: int, *, centered: bool) -> Array:
+    from ...masks.restoration import cut_side
+
+    longest = max(height, width)
+    rows, columns = (cut_side(*side, longest, centered=centered) for side in ((row, height), (column, width)))
+    return columns * height + rows
+
+
 #: The place in run lengths of pixels (row, column) of frames (height, width) that are rearranged, by these names.
 PLACES: Dict[str, Callable[[Array, Array, int, int], Array]] = {
     _ROWS: lambda row, column, _, width: row * width + column,
@@ -293,8 +309,12 @@ PLACES: Dict[str, Callable[[Array, Array, int, int], Array]] = {
     "rotated": lambda row, column, height, width: (width - 1 - column) * height + height - 1 - row,
     "halved": lambda row, column, height, _: column // 2 * height + row // 2,
 }
-#: The changes of pixels that undo rearrangements, also of run lengths along rows, by the name of the reading.
-_CHANGES = {_ROWS: run_lengths.turn_pixels, **{name: change for name, *_, change in _REARRANGEMENTS}}
+#: The same by all further names.
+_MORE_PLACES: Dict[str, Callable[[Array, Array, int, int], Array]] = {
+    "reshaped": _place_reshaped,
+    "square": partial(_place_in_square, centered=True),
+    "corner": partial(_place_in_square, centered=False),
+}
 #: The minimum score of rearranged masks, and of masks of other images, once corrected.
 _LEAST_MEANT = 0.5
 
@@ -480,16 +500,11 @@ def describe_neighbour(subject: str, noun: str, side: str) -> str:
     return f"{subject} looks as if it belonged to the {noun} {side} its own"
 
 
-def rearrange_mask(text: str, size: Size, change: Callable[[Array], Array]) -> str:
-    """Return the run lengths of the mask whose pixels (height, width) are changed."""
-    return backend().rearrange_mask(text, size, change)
-
-
 def read_rewritten(noun: str) -> List[Reading]:
-    """Return the readings of run lengths that are rewritten by the submission's `rewrite`."""
+    """Return the readings of run lengths whose pixels (height, width) the submission's `change` changes."""
 
     def open_changed(change: Callable[[Array], Array], submission: Any) -> Any:
-        return switch("rewrite", value=partial(rearrange_mask, change=change))(submission)
+        return switch("change", value=change)(submission)
 
     turned = read_turned(noun, partial(open_changed, run_lengths.turn_pixels))
     return [turned, *list_rearrangements(noun, open_changed)]

@@ -6,7 +6,7 @@ A sample's counts are the pixels of target, answer and intersection, without ign
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
 
@@ -36,7 +36,10 @@ def _count(unit: Unit, submission: ReferringSubmission) -> UnitCounts:
     """Count a sample."""
     (frame,) = unit.load()
     answer = submission.answer(unit.name, frame.size)
-    pixels = count_pixels(frame, answer.text, answer.area)
+    if answer.change:
+        pixels = _count_changed(frame, submission, answer.text, answer.change)
+    else:
+        pixels = count_pixels(frame, answer.text, answer.area)
     row = [unit.facts["group"], int(unit.facts["target"]), int(answer.is_withdrawn), *pixels]
     return UnitCounts(unit.name, {"sample": np.array(row, np.int64)})
 
@@ -47,6 +50,17 @@ def count_pixels(frame: TruthFrame, answer: str, answer_area: int) -> List[int]:
     count_shared = backend().count_shared_pixels
     counted = answer_area - (count_shared(answer, ignored) if ignored and answer_area else 0)
     return [area, counted, count_shared(answer, target) if area and counted else 0]
+
+
+def _count_changed(
+    frame: TruthFrame, submission: ReferringSubmission, answer: str, change: Callable[[Array], Array]
+) -> List[int]:
+    """Return the same with the pixels (height, width) of the answer changed."""
+    ((target, area, ignored),) = frame.rows
+    masks = [text for text in (ignored, target if area else "") if text]
+    answered, *shared = submission.count_changed(answer, frame.size, change, masks)
+    counted = answered - (shared[0] if ignored else 0)
+    return [area, counted, shared[-1] if area and counted else 0]
 
 
 def _overlaps_of(samples: Array, *, official: bool) -> Array:

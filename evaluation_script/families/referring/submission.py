@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import AbstractSet, Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import AbstractSet, Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -26,6 +25,7 @@ _EXAMPLES = {
     REASONSEG: f'{{"image": "...", {_MASK}}}',
 }
 _ENDINGS = (".jsonl", ".json")
+_Change = Callable[[Array], Array]
 #: The maximum length of a line, and of the lines checked at once.
 _LONGEST_LINE = 16 << 20
 _LINES_AT_ONCE = 2_000
@@ -39,6 +39,8 @@ class _Answer(NamedTuple):
     text: str
     area: int
     is_withdrawn: bool
+    #: Changes the pixels (height, width) of the mask, and so its area.
+    change: Optional[_Change] = None
 
 
 class ReferringSubmission(UnitSubmission):
@@ -48,8 +50,8 @@ class ReferringSubmission(UnitSubmission):
     protocol: ReferringProtocol
     #: Reads masks as their complement.
     inverts_masks = False
-    #: Rewrites the run lengths of a mask of this size, unless answers as they were sent fit too many targets.
-    rewrite: Optional[Callable[[str, Size], str]] = None
+    #: Changes the pixels (height, width) of masks, unless answers as they were sent fit too many targets.
+    change: Optional[_Change] = None
     #: Reads the answer to the sample that follows by this many in the truth.
     step = 0
     #: Reads the answers of samples beside each other as those that fit their targets best.
@@ -79,6 +81,8 @@ class ReferringSubmission(UnitSubmission):
         #: Whether samples have the answer to another one, and whether answers contradict a change of their pixels.
         self._confused: Dict[str, bool] = {}
         self._contradicted: Dict[object, bool] = {}
+        #: Masks that are compared in several ways, eight pixels in a byte.
+        self._drawn: Dict[str, Array] = {}
         self._numbers = reader.numbers
 
     def names(self) -> AbstractSet[str]:
@@ -95,13 +99,28 @@ class ReferringSubmission(UnitSubmission):
         if self.exchanges_answers:
             sample = self._find_fitting(sample, tuple(size))
         number = self._numbers[sample]
-        text, area = self._masks[number], int(self._area[number])
-        if self.inverts_masks:
-            text, area = backend().rearrange_mask(text, size, np.logical_not), size[0] * size[1] - area
-        if self.rewrite and not self._fits_another(sample, size) and not self._is_contradicted(self.rewrite):
-            text = self.rewrite(text, size)
-            area = int(backend().check_masks([text], np.array([size[0] * size[1]])).area[0])
-        return _Answer(text, area, bool(self._is_withdrawn[number]))
+        change: Optional[_Change] = np.logical_not if self.inverts_masks else None
+        if self.change and not self._fits_another(sample, size) and not self._is_contradicted(self.change):
+            change = self.change
+        return _Answer(self._masks[number], int(self._area[number]), bool(self._is_withdrawn[number]), change)
+
+    def count_changed(self, text: str, size: Size, change: _Change, masks: Sequence[str]) -> List[int]:
+        """Return the number of pixels of a mask of this size once it is changed, and of those in each of some masks."""
+        changed = change(self._draw(text, size).T).T
+        return [
+            int(np.count_nonzero(changed)),
+            *(int(np.count_nonzero(changed & self._draw(mask, size))) for mask in masks),
+        ]
+
+    def _draw(self, text: str, size: Size) -> Array:
+        """Return the pixels (width, height) of a mask."""
+        height, width = size
+        if text not in self._drawn:
+            if len(self._drawn) >= _MOST_DRAWN:
+                self._drawn.clear()
+            self._drawn[text] = backend().draw_mask(text, height * width)
+        flags = np.unpackbits(self._drawn[text], count=height * width, bitorder="little")
+        return flags.view(bool).reshape(width, height)
 
     def _list_nearby(self, sample: str, distance: int, size: Tuple[int, ...]) -> List[int]:
         """Return the samples near one whose images have its size, by their positions in the truth."""
@@ -114,13 +133,13 @@ class ReferringSubmission(UnitSubmission):
         ((target, area, _),) = self.truth.units[number].load()[0].rows
         return target, int(area)
 
-    def _measure_iou(self, target: Tuple[str, int], answer: int, text: str = "", least: float = 0.0) -> float:
-        """Return the IoU of a target with an answer, whose run lengths may be rewritten; 0 where it must be less."""
+    def _measure_iou(self, target: Tuple[str, int], answer: int, least: float = 0.0) -> float:
+        """Return the IoU of a target with an answer; 0 where it must be less."""
         true_text, true_area = target
         area = int(self._area[answer])
         if not area or not true_area or min(area, true_area) < least * max(area, true_area):
             return 0.0
-        shared: int = backend().count_shared_pixels(text or self._masks[answer], true_text)
+        shared: int = backend().count_shared_pixels(self._masks[answer], true_text)
         return shared / (area + true_area - shared)
 
     def _fits_another(self, sample: str, size: Size) -> bool:
@@ -133,17 +152,17 @@ class ReferringSubmission(UnitSubmission):
             )
         return self._confused[sample]
 
-    def _is_contradicted(self, rewrite: Callable[[str, Size], str]) -> bool:
-        """Return whether several answers fit their targets, and would not if they were rewritten."""
-        change = rewrite.keywords["change"] if isinstance(rewrite, partial) else rewrite
+    def _is_contradicted(self, change: _Change) -> bool:
+        """Return whether several answers fit their targets, and would not if they were changed."""
         if change not in self._contradicted:
             names, against, chosen = self.truth.item_names, 0, self._choose_some()
             limit = max(1, len(chosen) // _ONE_OF)
             for number in chosen:
                 answer, target = self._numbers[names[number]], self._load_target(number)
                 if self._measure_iou(target, answer, least=_FITTING) >= _FITTING:
-                    text = rewrite(self._masks[answer], tuple(self.truth.units[number].facts["size"]))
-                    against += self._measure_iou(target, answer, text) < _FITTING / 2
+                    size, area = tuple(self.truth.units[number].facts["size"]), int(self._area[answer])
+                    shared = self.count_changed(self._masks[answer], size, change, target[:1])[1]
+                    against += shared / (area + target[1] - shared) < _FITTING / 2
                 if against > limit:
                     break
             self._contradicted[change] = against > limit
@@ -195,6 +214,8 @@ class ReferringSubmission(UnitSubmission):
 _NEAR, _FAR, _FITTING, _NEARLY_ALL = 4, 12, 0.7, 0.85
 #: The maximum number of answers that are compared with their rewritten forms, and one of how many may contradict them.
 _MOST_COMPARED, _ONE_OF = 64, 20
+#: The maximum number of masks that stay drawn: an answer, its target and ignored pixels.
+_MOST_DRAWN = 3
 #: The minimum number of answers that fit the targets beside theirs alone, without those that fit theirs alone.
 _FEWEST_MOVED = 4
 

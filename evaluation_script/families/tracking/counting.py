@@ -6,6 +6,7 @@ similarities, one row per object.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
@@ -52,9 +53,10 @@ def count(unit: Unit, submission: TracksSubmission) -> UnitCounts:
     if submission.few_frames and not problems:
         frames, predictions = choose_frames(frames, predictions)
         predictions, area = submission.rewrite_masks(frames, predictions), None
-    masks = masks_of(frames, predictions, area)
+    if area is None:
+        area = measure_masks(frames, predictions)
     if not problems and not submission.protocol.burst:
-        check_disjoint(unit.name, frames, predictions, masks, problems)
+        check_disjoint(unit.name, frames, predictions, area, problems)
     if problems:
         return UnitCounts(unit.name, {}, problems.first, problems.count)
     if submission.samples is not None:
@@ -66,7 +68,7 @@ def count(unit: Unit, submission: TracksSubmission) -> UnitCounts:
         sides = [frame.rows for frame in few_frames], few_predictions
         objects, predicted = ([_list_classes(rows, submission.protocol) for rows in side] for side in sides)
         submission.first_maps.add_masks(objects, predicted, frames[0].size)
-    sequence = ComparedSequence(frames, (predictions, masks), submission.protocol, unit.facts)
+    sequence = ComparedSequence(frames, (predictions, area), submission.protocol, unit.facts)
     return UnitCounts(unit.name, sequence.tables(submission.classes))
 
 
@@ -103,40 +105,35 @@ class ComparedSequence:
     def __init__(
         self,
         frames: List[TruthFrame],
-        predictions: Tuple[List[Rows], Masks],
+        predictions: Tuple[List[Rows], Array],
         protocol: TracksProtocol,
         facts: Dict[str, Any],
     ) -> None:
-        (self._predictions, masks), self._protocol, self._facts = predictions, protocol, facts
+        (self._predictions, area), self._protocol, self._facts = predictions, protocol, facts
         self._objects = [frame.rows for frame in frames]
-        truth_masks = masks_of(frames, self._objects)
+        true_area = measure_masks(frames, self._objects)
         pairs = self._pairs = pair_up(_lengths(self._predictions), _lengths(self._objects))
-        nobody = np.zeros(len(truth_masks.area), bool)
-        shares = backend().mask_overlaps(pairs, masks, truth_masks, nobody)
-        areas = masks.area[pairs.prediction] + truth_masks.area[pairs.truth]
+        sides = (self._objects, true_area), (self._predictions, area)
+        shares, similarities = _compare_masks(frames, *sides, boxes=protocol.boxes)
+        areas = area[pairs.prediction] + true_area[pairs.truth]
         #: Pixels that each pair shares.
         self._shared = np.rint(shares * areas / (1 + shares))
-        similarities = (
-            backend().box_overlaps(pairs, _measure_boxes(masks), _measure_boxes(truth_masks), nobody)
-            if protocol.boxes
-            else shares
-        )
         parts = zip(_cut(similarities, pairs.bounds), self._predictions, self._objects)
         self._similarities = [
             table.reshape(len(predicted_rows), len(truth_rows)) for table, predicted_rows, truth_rows in parts
         ]
         #: The areas of both sides, the truth first: of all masks, and by frame.
-        self._areas, sides = (truth_masks.area, masks.area), (self._objects, self._predictions)
+        self._areas = true_area, area
         self._numbers, self._kinds = (
-            [np.array([row[column] for rows in side for row in rows], np.int64) for side in sides]
+            [np.array([row[column] for rows in side for row in rows], np.int64) for side, _ in sides]
             for column in (TRACK_ID, CATEGORY)
         )
         self._numbers_in, self._kinds_in = (
-            [_by_frame(values, rows) for values, rows in zip(columns, sides)]
+            [_by_frame(values, rows) for values, (rows, _) in zip(columns, sides)]
             for columns in (self._numbers, self._kinds)
         )
-        inside = np.bincount(pairs.prediction, self._shared * (self._kinds[0] == IGNORED)[pairs.truth], len(masks.area))
-        outside = inside / np.maximum(masks.area, 1) <= _MOST_IGNORED + _EPSILON
+        inside = np.bincount(pairs.prediction, self._shared * (self._kinds[0] == IGNORED)[pairs.truth], len(area))
+        outside = inside / np.maximum(area, 1) <= _MOST_IGNORED + _EPSILON
         #: The predictions that lie mostly outside ignored regions.
         self._outside = _by_frame(outside, self._predictions)
 
@@ -285,39 +282,100 @@ def _cut(values: Array, bounds: Array) -> List[Array]:
     return [values[start:end] for start, end in zip(stops, stops[1:])]
 
 
+def measure_masks(frames: List[TruthFrame], rows: List[Rows]) -> Array:
+    """Return the areas of the masks of all frames."""
+    texts = [row[MASK] for row in chain.from_iterable(rows)]
+    return backend().check_masks(texts, _list_sizes(frames, rows).prod(1)).area
+
+
+def _list_sizes(frames: List[TruthFrame], rows: List[Rows]) -> Array:
+    """Return the height and width of each mask."""
+    return np.repeat(np.array([frame.size for frame in frames], np.int64).reshape(-1, 2), _lengths(rows), axis=0)
+
+
 def masks_of(frames: List[TruthFrame], rows: List[Rows], area: Optional[Array] = None) -> Masks:
     """Return the masks of all frames in one list, with their areas computed if unknown."""
-    texts = [row[MASK] for frame_rows in rows for row in frame_rows]
-    frame_sizes = np.array([frame.size for frame in frames], np.int64).reshape(-1, 2)
-    sizes = np.repeat(frame_sizes, list(map(len, rows)), axis=0)
-    return Masks(pack_texts(texts), backend().check_masks(texts, sizes.prod(1)).area if area is None else area, sizes)
+    texts = pack_texts([row[MASK] for row in chain.from_iterable(rows)])
+    return Masks(texts, measure_masks(frames, rows) if area is None else area, _list_sizes(frames, rows))
 
 
-def check_disjoint(
-    name: str, frames: List[TruthFrame], predictions: List[Rows], masks: Masks, problems: Problems
-) -> None:
-    """Report the first frame in which two predictions share pixels."""
-    bounds = np.cumsum([0, *map(len, predictions)])
-    frame = backend().first_overlap(masks, bounds)
-    if frame == len(predictions):
-        return
-    prediction, partner = np.triu_indices(len(predictions[frame]), 1) + bounds[frame]
-    pairs = Pairs(prediction, partner, np.array([0, len(partner)]))
-    shares = backend().mask_overlaps(pairs, masks, masks, np.zeros(len(masks.area), bool))
-    pair = int(np.flatnonzero(shares)[0])
-    numbers = [row[TRACK_ID] for row in predictions[frame]]
-    track, other_track = numbers[prediction[pair] - bounds[frame]], numbers[partner[pair] - bounds[frame]]
-    subject = f"{printable(name)}, frame {frames[frame].name}"
-    problems.add(Problem(subject, f"tracks {track} and {other_track} share pixels", "Give each pixel to one track"))
+#: The maximum number of characters of masks that are compared together, unless a frame has more: memory that is used
+#: again costs less than new memory.
+_CHARACTERS = 1 << 20
 
 
-def _measure_boxes(masks: Masks) -> Array:
-    if masks.area.all():
+def _cut_frames(rows: List[Rows]) -> List[slice]:
+    """Return ranges of consecutive frames."""
+    starts, characters = [0], 0
+    for number, frame_rows in enumerate(rows):
+        length = sum(len(row[MASK]) for row in frame_rows)
+        if characters and characters + length > _CHARACTERS:
+            starts.append(number)
+            characters = 0
+        characters += length
+    return [slice(start, end) for start, end in zip(starts, [*starts[1:], len(rows)])]
+
+
+def _compare_masks(
+    frames: List[TruthFrame], truth: Tuple[List[Rows], Array], predicted: Tuple[List[Rows], Array], *, boxes: bool
+) -> Tuple[Array, Array]:
+    """Return the IoU of the masks of each pair of `pair_up`, and their similarity, which may be that of boxes.
+
+    Each side is the rows of all frames and the areas of their masks.
+    """
+    sides, nothing = (truth, predicted), np.zeros(0)
+    all_bounds = [np.cumsum([0, *map(len, rows)]) for rows, _ in sides]
+    # For pycocotools, a mask of runs without pixels lies beyond the image.
+    are_plain = [bool(area.all()) for _, area in sides]
+    shares, similarities = [nothing], [nothing]
+    for block in _cut_frames(predicted[0]):
+        true_masks, masks = (
+            masks_of(frames[block], rows[block], area[bounds[block.start] : bounds[block.stop]])
+            for (rows, area), bounds in zip(sides, all_bounds)
+        )
+        pairs = pair_up(_lengths(predicted[0][block]), _lengths(truth[0][block]))
+        nobody = np.zeros(len(true_masks.area), bool)
+        shares.append(backend().mask_overlaps(pairs, masks, true_masks, nobody))
+        if boxes:
+            true_boxes, predicted_boxes = (
+                _measure_boxes(side, is_plain=flag) for side, flag in zip((true_masks, masks), are_plain)
+            )
+            similarities.append(backend().box_overlaps(pairs, predicted_boxes, true_boxes, nobody))
+    joint_shares = np.concatenate(shares)
+    return joint_shares, np.concatenate(similarities) if boxes else joint_shares
+
+
+def _measure_boxes(masks: Masks, *, is_plain: bool) -> Array:
+    """Return the boxes of masks, as pycocotools does."""
+    if is_plain:
         return backend().mask_boxes(masks.texts, masks.sizes).astype(float)
-    from pycocotools.mask import toBbox  # for it, a mask of runs without pixels lies beyond the image
+    from pycocotools.mask import toBbox
 
     encodings = encode_masks(masks, np.arange(len(masks.area)))
     return np.asarray(toBbox(encodings) if encodings else [], float).reshape(-1, 4)
+
+
+def check_disjoint(
+    name: str, frames: List[TruthFrame], predictions: List[Rows], area: Array, problems: Problems
+) -> None:
+    """Report the first frame in which two predictions share pixels, given the areas of all masks."""
+    starts = np.cumsum([0, *map(len, predictions)])
+    for block in _cut_frames(predictions):
+        masks = masks_of(frames[block], predictions[block], area[starts[block.start] : starts[block.stop]])
+        bounds = starts[block.start : block.stop + 1] - starts[block.start]
+        frame = backend().first_overlap(masks, bounds)
+        if frame < len(bounds) - 1:
+            break
+    else:
+        return
+    prediction, partner = np.triu_indices(bounds[frame + 1] - bounds[frame], 1) + bounds[frame]
+    pairs = Pairs(prediction, partner, np.array([0, len(partner)]))
+    shares = backend().mask_overlaps(pairs, masks, masks, np.zeros(len(masks.area), bool))
+    pair = int(np.flatnonzero(shares)[0])
+    numbers = [row[TRACK_ID] for row in predictions[block][frame]]
+    track, other_track = numbers[prediction[pair] - bounds[frame]], numbers[partner[pair] - bounds[frame]]
+    subject = f"{printable(name)}, frame {frames[block][frame].name}"
+    problems.add(Problem(subject, f"tracks {track} and {other_track} share pixels", "Give each pixel to one track"))
 
 
 def _find_best_object(ious: Array, is_unmatched: Array, threshold: float) -> int:

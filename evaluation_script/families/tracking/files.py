@@ -201,8 +201,8 @@ class TracksSubmission(UnitSubmission):
     """The sequences of a submission."""
 
     noun = "sequence"
-    #: Rewrites the run lengths of a mask of this size.
-    rewrite: Optional[Callable[[str, Size], str]] = None
+    #: Changes the pixels (height, width) of masks.
+    change: Optional[Callable[[Array], Array]] = None
     #: Only few frames of each sequence are counted.
     few_frames = False
 
@@ -273,11 +273,11 @@ class TracksSubmission(UnitSubmission):
 
     def rewrite_masks(self, frames: List[TruthFrame], rows: List[Rows]) -> List[Rows]:
         """Return the masks as this reading of the submission takes them."""
-        rewrite = self.rewrite
-        if not rewrite:
+        change = self.change
+        if not change:
             return rows
         return [
-            [[*row[:MASK], rewrite(row[MASK], frame.size), *row[SCORE:]] for row in frame_rows]
+            [[*row[:MASK], backend().rearrange_mask(row[MASK], frame.size, change), *row[SCORE:]] for row in frame_rows]
             for frame, frame_rows in zip(frames, rows)
         ]
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from segjudge.evaluation_script.families.base.units import Rows, TruthFrame, no_pixels
-from segjudge.evaluation_script.families.tracking.counting import ComparedSequence, check_disjoint, masks_of
+from segjudge.evaluation_script.families.tracking.counting import ComparedSequence, check_disjoint, measure_masks
 from segjudge.evaluation_script.families.tracking.files import CATEGORY, SCORE, TRACK_ID, check_masks, keep_best_rows
 from segjudge.evaluation_script.families.tracking.protocols import DISTRACTORS, TracksProtocol
 from segjudge.evaluation_script.files.problems import Problems
@@ -53,9 +53,8 @@ class TracksInMemory(UnitsInMemory):
         with refuse_flaws(sequence):
             check_masks([truth_frame, truth_frame], [true_rows, predicted_rows])
         if not self.protocol.burst:
-            check_disjoint(
-                sequence, [truth_frame], [predicted_rows], masks_of([truth_frame], [predicted_rows]), problems
-            )
+            areas = measure_masks([truth_frame], [predicted_rows])
+            check_disjoint(sequence, [truth_frame], [predicted_rows], areas, problems)
         problems.raise_if_any()
         facts = {key: list(truth[key]) for key in _SEQUENCE_FACTS if key in truth} if isinstance(truth, Mapping) else {}
         return json.dumps([truth_frame.size, true_rows, predicted_rows, facts], separators=(",", ":")).encode()
@@ -121,9 +120,8 @@ class TracksInMemory(UnitsInMemory):
             ]
         of_unit = {key: frames_read[0][2].get(long, []) for long, key in _SEQUENCE_FACTS.items()}
         classes = [(name, number) for name, number in self.protocol.classes or facts["classes"]]
-        return ComparedSequence(truths, (predictions, masks_of(truths, predictions)), self.protocol, of_unit).tables(
-            classes
-        )
+        areas = measure_masks(truths, predictions)
+        return ComparedSequence(truths, (predictions, areas), self.protocol, of_unit).tables(classes)
 
 
 def _read_frame(data: bytes) -> tuple[TruthFrame, Rows, dict[str, Any]]:

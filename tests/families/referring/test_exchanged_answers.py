@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 
 from segjudge import score
+from segjudge.evaluation_script.families.base import readings
+from segjudge.evaluation_script.families.referring.submission import ReferringSubmission
+from segjudge.evaluation_script.masks.backend import backend
 from tests.published import rle
 
 SIZE, IMAGES = (30, 80), 12
@@ -120,3 +123,15 @@ def test_a_method_that_confuses_objects_has_its_answers_in_order(seed: int, tmp_
         target if generator.random() < 0.6 else image[generator.integers(4)] for image in targets for target in image
     ]
     assert not [line for line in answer(truth, answers, tmp_path) if "Check the ids" in line]
+
+
+def test_changed_answers_are_counted_as_if_they_were_rewritten() -> None:
+    generator, submission = np.random.default_rng(3), object.__new__(ReferringSubmission)
+    submission._drawn = {}
+    for size in ((30, 80), (80, 30), (7, 7), (1, 9)):
+        masks = [rle((generator.random(size) < share).astype(np.uint8))["counts"] for share in (0.1, 0.5, 0.9, 0.3)]
+        for _, _, _, change in readings._REARRANGEMENTS:
+            rewritten = backend().rearrange_mask(masks[0], size, change)
+            area = int(backend().check_masks([rewritten], np.array([size[0] * size[1]])).area[0])
+            shared = [backend().count_shared_pixels(rewritten, mask) for mask in masks[1:]]
+            assert submission.count_changed(masks[0], size, change, masks[1:]) == [area, *shared]

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from segjudge import score
-from segjudge.evaluation_script.families.base import readings
 from segjudge.evaluation_script.families.tracking import counting
 from segjudge.evaluation_script.masks import run_lengths as rle
+from segjudge.evaluation_script.masks.backend import NumpyBackend, backend
 
 SIZE, FRAMES, SEQUENCES = (60, 100), 9, 3
 MIRRORED = "masks look mirrored, with left and right exchanged: corrected, HOTA would be 1.00"
@@ -79,13 +79,13 @@ def write_burst(path: Path, rewritten: Callable[[str], str], tracks: int = 3, se
 def rewritten_texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the masks that a count rewrites."""
     texts: list[str] = []
-    rearrange = readings.rearrange_mask
+    rearrange = type(backend()).rearrange_mask
 
-    def note(text: str, size: tuple[int, int], change: Change) -> str:
+    def note(scorer: NumpyBackend, text: str, size: tuple[int, int], change: Change) -> str:
         texts.append(text)
-        return rearrange(text, size, change)
+        return rearrange(scorer, text, size, change)
 
-    monkeypatch.setattr(readings, "rearrange_mask", note)
+    monkeypatch.setattr(type(backend()), "rearrange_mask", note)
     return texts
 
 

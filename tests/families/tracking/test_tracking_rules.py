@@ -281,7 +281,7 @@ def sequence(protocol: str, frames: list[tuple[Any, Any]], **facts: list[int]) -
     sent = [rows(side) for _, side in frames]
     given = {"neg": [], "loose": [], **facts}
     return tracks_counting.ComparedSequence(
-        truth, (sent, tracks_counting.masks_of(truth, sent)), TRACKS_PROTOCOLS[protocol], given
+        truth, (sent, tracks_counting.measure_masks(truth, sent)), TRACKS_PROTOCOLS[protocol], given
     )
 
 
@@ -325,7 +325,10 @@ def test_a_similarity_is_the_iou_of_masks_or_of_the_boxes_around_them() -> None:
     sent = [[[1, 2, bar(0, WIDTH), 1.0]]]
     for protocol, number in (("burst", 0.2), ("burst-official", 1.0)):
         both = tracks_counting.ComparedSequence(
-            truth, (sent, tracks_counting.masks_of(truth, sent)), TRACKS_PROTOCOLS[protocol], {"neg": [], "loose": []}
+            truth,
+            (sent, tracks_counting.measure_masks(truth, sent)),
+            TRACKS_PROTOCOLS[protocol],
+            {"neg": [], "loose": []},
         )
         assert both.compare(2)[0].similarity.tolist() == [[close(number)]]
 
@@ -394,13 +397,13 @@ def test_the_first_frame_in_which_predictions_share_pixels_is_named() -> None:
         [[6, 2, bar(0, 5)], [7, 2, bar(0, 5)]],
     ]
     problems = Problems()
-    masks = tracks_counting.masks_of(frames, sent)
-    tracks_counting.check_disjoint("walk", frames, sent, masks, problems)
+    areas = tracks_counting.measure_masks(frames, sent)
+    tracks_counting.check_disjoint("walk", frames, sent, areas, problems)
     assert [str(problem) for problem in problems] == [
         "walk, frame 07: tracks 4 and 5 share pixels. Give each pixel to one track."
     ]
     fine = Problems()
-    tracks_counting.check_disjoint("walk", frames[:1], sent[:1], tracks_counting.masks_of(frames[:1], sent[:1]), fine)
+    tracks_counting.check_disjoint("walk", frames[:1], sent[:1], areas[:2], fine)
     assert not fine
 
 
@@ -431,3 +434,22 @@ def test_tracks_without_a_match_are_named() -> None:
     assert list_warnings([np.where(frame == 2001, 1001, 0) for frame in truth], truth, "mots") == [
         "there is no mask of any class that counts: check the numbers of the classes"
     ]
+
+
+@pytest.mark.parametrize("protocol", ["mots", "burst", "burst-official"])
+def test_frames_compared_a_few_at_a_time_give_the_same_counts(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = np.random.default_rng(5)
+    frames: list[tuple[Any, Any]] = []
+    for _ in range(7):
+        real = [(number, 2, 4 * number, int(draw.integers(1, 5))) for number in range(1, int(draw.integers(1, 5)))]
+        sent = [
+            (9 - number, 2, 4 * number, int(draw.integers(1, 5)), 0.5) for number in range(1, int(draw.integers(1, 5)))
+        ]
+        frames.append((real, sent))
+    whole, few = sequence(protocol, frames), []
+    for characters in (1, 12, 30):
+        monkeypatch.setattr(tracks_counting, "_CHARACTERS", characters)
+        few.append(sequence(protocol, frames))
+    for other in few:
+        for mine, theirs in zip(whole.compare(2), other.compare(2), strict=True):
+            np.testing.assert_array_equal(mine.similarity, theirs.similarity)
