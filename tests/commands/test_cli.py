@@ -382,7 +382,7 @@ _SHARP = str(ROOT / "examples/instances-dev/sharp.json")
         ("import segjudge", 1, 6, _SLOW | {"numpy", "argparse", "typing", "pathlib"}),
         ("main(['--help'])", 10, 47, _SLOW | {"numpy", "dataclasses", "json", "zipfile", "pathlib"}),
         ("main(['score', '--help'])", 33, 78, _SLOW | {"numpy"}),
-        (f"main(['score', {str(STRONG)!r}, '--phase', 'sequences-dev'])", 87, 158, _SCORING),
+        (f"main(['score', {str(STRONG)!r}, '--phase', 'sequences-dev'])", 88, 158, _SCORING),
         (f"main(['score', {str(STRONG)!r}, '--truth', {_TRUTHS[0]!r}, '--protocol', 'davis2017'])", 77, 150, _ON_TRUTH),
         (f"main(['score', {_SHARP!r}, '--truth', {_TRUTHS[1]!r}, '--protocol', 'places2017'])", 80, 151, _ON_TRUTH),
     ],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ...files import name_list, quantity
+from ...files import inflect, name_list, quantity
 from ...masks.overlaps import best_assignment
 from ...masks.stack import Array
 from ...values.arithmetic import add
@@ -222,6 +222,26 @@ def judge_cover(nouns: str, in_truth: float, in_prediction: float, shared: float
         return []
     larger = f"{nouns} cover the objects and {in_prediction / in_truth:,.0f} times as many pixels in all"
     return [f"{larger}: check the threshold, and that the background is 0"]
+
+
+#: The minimum number of units with truth that have no prediction, and their minimum share.
+_FEWEST_BLANK, _BLANK = 3, 1 / 3
+
+
+def judge_blank(noun: str, blank: List[str], total: int, truth: str, prediction: str) -> List[str]:
+    """Return a suspicion if many units, but not all, lack a prediction, given their names and the number with truth."""
+    if len(blank) < max(_FEWEST_BLANK, _BLANK * total) or len(blank) == total:
+        return []
+    scope = f"{quantity(len(blank), noun, total)} with {truth} {inflect(len(blank), 'has', 'have')} {prediction}"
+    return [f"{scope}: {name_list(blank)}. Check that the results of the whole split were written"]
+
+
+def judge_uniform(noun: str, names: Sequence[str], true: Array, predicted: Array) -> List[str]:
+    """Return the same suspicion about units with one predicted class alone, given the numbers of classes of each."""
+    is_varied = true >= _FEWEST
+    blank = [names[number] for number in np.flatnonzero(is_varied & (predicted == 1)).tolist()]
+    total = int(np.count_nonzero(is_varied))
+    return judge_blank(noun, blank, total, "several classes", "the same class in all scored places")
 
 
 def judge_unlabelled(noun: str, labelled: float, unlabelled: float) -> List[str]:

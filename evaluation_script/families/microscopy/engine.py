@@ -14,7 +14,7 @@ from ...masks.restoration import do_waver
 from ...masks.stack import Array
 from ..base.family import Values
 from ..base.readings import read_blended, read_compressed, read_neighbours, read_rearranged
-from ..base.suspicions import is_nearly_none
+from ..base.suspicions import is_nearly_none, judge_blank
 from ..base.units import Shapes, Unit, UnitAccumulator, count_by_image, unit_engine
 from .files import MicroscopySubmission, read_truth
 from .protocols import THRESHOLDS, MicroscopyProtocol
@@ -150,6 +150,10 @@ def _suspect(accumulator: UnitAccumulator[MicroscopyProtocol]) -> List[str]:
     if len(crowded) >= _FEWEST and (crowded[:, _PREDICTED] == _LAST_LABEL).all():
         scope = f"all {len(crowded):,} images with more than {_LAST_LABEL} cells have exactly {_LAST_LABEL} labels"
         return [f"{scope}: write 16-bit maps"]
+    names = [unit.name for unit in accumulator.complete_counts()]
+    has_cells = images[:, _IN_TRUTH] > 0
+    blank = [names[number] for number in np.flatnonzero(has_cells & (images[:, _PREDICTED] == 0)).tolist()]
+    lacking = judge_blank("image", blank, int(np.count_nonzero(has_cells)), "cells", "no predicted cell")
     matched = int(accumulator.stack("matches")[:, 0].sum())
     if is_nearly_none(matched, totals[_IN_TRUTH]):
         few = f"only {matched:,}" if matched else "none"
@@ -157,7 +161,7 @@ def _suspect(accumulator: UnitAccumulator[MicroscopyProtocol]) -> List[str]:
         return [
             f"{few} of {quantity(int(totals[_IN_TRUTH]), 'cell')} {inflect(matched, 'is', 'are')} matched: {remedy}"
         ]
-    return []
+    return lacking
 
 
 def _note_undefined(accumulator: UnitAccumulator[MicroscopyProtocol]) -> List[str]:

@@ -27,6 +27,7 @@ from ..base.suspicions import (
     judge_matches,
     judge_one_class,
     judge_pixels,
+    judge_uniform,
     judge_unlabelled,
 )
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile
@@ -194,7 +195,8 @@ def _suspect(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
         confusion = sum_confusion(accumulator.complete_counts(), void)[:-1]
         labelled, unlabelled = confusion[:, :-1], confusion[:, -1].sum()
         without = judge_unlabelled("pixel", labelled.sum(), unlabelled)
-        return without or [*judge_pixels(labelled), *(_judge_tubes(accumulator) or _judge_numbers(accumulator))]
+        coded = judge_pixels(labelled) or _judge_uniform(accumulator)
+        return without or [*coded, *(_judge_tubes(accumulator) or _judge_numbers(accumulator))]
     by_category = accumulator.stack("quality").sum(axis=0)[0]
     totals = by_category.sum(axis=0)
     matched, surplus, missed = (int(totals[field]) for field in (MATCHED, SURPLUS, MISSED))
@@ -205,7 +207,22 @@ def _suspect(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
             return exchanged
     unmatched = judge_matches("segment", matched + missed, matched + surplus, matched)
     in_truth, in_prediction = (by_category[:, [MATCHED, field]].sum(1) for field in (MISSED, SURPLUS))
-    return unmatched or judge_one_class("segment", in_truth, in_prediction) or _judge_numbers(accumulator)
+    uniform = unmatched or judge_one_class("segment", in_truth, in_prediction) or _judge_uniform(accumulator)
+    return uniform or _judge_numbers(accumulator)
+
+
+def _judge_uniform(accumulator: UnitAccumulator[PanopticProtocol]) -> List[str]:
+    """Return a suspicion if many images or videos have segments of one class alone."""
+    protocol, units = accumulator.protocol, accumulator.complete_counts()
+    if protocol.windows:
+        segments = accumulator.stack("quality")[:, 0]
+        sides = [segments[..., [MATCHED, column]].any(axis=-1) for column in (MISSED, SURPLUS)]
+    else:
+        void = len(accumulator.facts["categories"])
+        confusions = np.stack([sum_confusion([unit], void)[:-1, :-1] for unit in units])
+        sides = [confusions.any(axis=axis) for axis in (2, 1)]
+    true, predicted = (np.count_nonzero(side, axis=1) for side in sides)
+    return judge_uniform("video" if protocol.video else "image", [unit.name for unit in units], true, predicted)
 
 
 _EXCHANGED = Reading(

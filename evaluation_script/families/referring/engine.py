@@ -18,7 +18,7 @@ from ..base.displacement import EXACT, Frames, judge_moved_masks
 from ..base.exchanged_masks import MaskSources, ScatteredSamples, judge_scattered
 from ..base.family import Values
 from ..base.readings import Reading, list_neighbours, read_rewritten, switch
-from ..base.suspicions import is_nearly_none, judge_cover
+from ..base.suspicions import is_nearly_none, judge_blank, judge_cover
 from ..base.units import Shapes, TruthFrame, Unit, UnitAccumulator, UnitComparison, UnitCounts, unit_engine
 from .protocols import GREFCOCO, REFCOCO, ReferringProtocol
 from .submission import ReferringSubmission
@@ -235,12 +235,23 @@ def _suspect(accumulator: UnitAccumulator[ReferringProtocol]) -> List[str]:
     if not area or not is_nearly_none(shared, area):
         scores = accumulator.reading_scores()
         moved = judge_moved_masks(scores, "sample", len(accumulator.names))
-        return moved or judge_cover("masks", area, answered, shared) or judge_scattered(scores, "sample", _CHECK_IDS)
+        covering = moved or judge_cover("masks", area, answered, shared)
+        return covering or judge_scattered(scores, "sample", _CHECK_IDS) or _judge_blank(accumulator)
     if not answered:
         return ["all masks are empty: check the submission"]
     if not shared:
         return ["no mask overlaps its target: check which sample each belongs to"]
     return [f"masks cover only {shared:,} of {area:,} target pixels: check which sample each belongs to"]
+
+
+def _judge_blank(accumulator: UnitAccumulator[ReferringProtocol]) -> List[str]:
+    """Return a suspicion if the masks of many samples with a target are empty."""
+    samples = accumulator.stack("sample")
+    has_target = samples[:, TRUTH_AREA] > 0
+    blank = np.flatnonzero(has_target & (samples[:, ANSWER_AREA] == 0)).tolist()
+    names = [unit.name for unit in accumulator.complete_counts()]
+    count = int(np.count_nonzero(has_target))
+    return judge_blank("sample", [names[number] for number in blank], count, "a target", "an empty mask")
 
 
 _INVERTED = Reading(

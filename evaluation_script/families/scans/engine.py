@@ -24,6 +24,7 @@ from ..base.suspicions import (
     judge_agreement,
     judge_exchanged_classes,
     judge_matches,
+    judge_uniform,
     judge_unlabelled,
 )
 from ..base.unit_counts import cut_into_batches, tabulate_cells, units_of_cells
@@ -358,7 +359,17 @@ def _suspect(accumulator: UnitAccumulator[ScanProtocol]) -> List[str]:
         return []
     ids = [labels[0] for labels in protocol.class_labels]
     exchanged = judge_exchanged_classes(confusion[:, :-1], confusion.sum(axis=1), ids, "be right", "points")
-    return exchanged or judge_agreement(confusion, "point", "which scan each file belongs to")
+    disagreeing = exchanged or judge_agreement(confusion, "point", "which scan each file belongs to")
+    return disagreeing or _judge_uniform(accumulator)
+
+
+def _judge_uniform(accumulator: UnitAccumulator[ScanProtocol]) -> List[str]:
+    """Return a suspicion if all scored points of many scans have one label alone."""
+    units, sides = accumulator.complete_counts(), ([], [])  # type: Sequence[UnitCounts], Tuple[List[Array], List[Array]]
+    for confusion in confuse_units(units, accumulator.protocol):
+        for classes, axis in zip(sides, (2, 1)):
+            classes.append(np.count_nonzero(confusion.any(axis=axis), axis=1))
+    return judge_uniform("scan", [unit.name for unit in units], *map(np.concatenate, sides))
 
 
 def _percent(points: float, total: float) -> str:

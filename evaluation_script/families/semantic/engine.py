@@ -33,7 +33,7 @@ from ..base.readings import (
     read_turned,
     switch,
 )
-from ..base.suspicions import judge_pixels, judge_unlabelled
+from ..base.suspicions import judge_pixels, judge_uniform, judge_unlabelled
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile, TruthNames
 from ..base.unit_counts import cut_into_batches, join_cells, tabulate_cells, units_of_cells
 from ..base.units import (
@@ -520,7 +520,25 @@ def suspect(accumulator: UnitAccumulator[SemanticProtocol]) -> List[str]:
         table[:, _NO_CLASS] = 0
     if protocol.form == STUFF:
         table[:, 0] = 0
-    return judge_unlabelled("pixel", table.sum(), whole) or _judge_order(accumulator, table) or judge_pixels(table)
+    coded = judge_unlabelled("pixel", table.sum(), whole) or _judge_order(accumulator, table) or judge_pixels(table)
+    return coded or ([] if protocol.takes_missing else _judge_uniform(accumulator))
+
+
+def _judge_uniform(accumulator: UnitAccumulator[SemanticProtocol]) -> List[str]:
+    """Return a suspicion if many maps have one label alone."""
+    noun = "video" if accumulator.protocol.form == VIDEOS else "image"
+    names, tables = [unit.name for unit in accumulator.complete_counts()], _tabulate_labels(accumulator)
+    return judge_uniform(noun, names, *(np.count_nonzero(table, axis=1) for table in tables))
+
+
+def _tabulate_labels(accumulator: UnitAccumulator[SemanticProtocol]) -> List[Array]:
+    """Return the pixels of each label in each image or video, of the truth and the prediction."""
+    tables: Tuple[List[Array], List[Array]] = [], []
+    for batch, keys, pixels in cut_into_batches(accumulator.complete_counts()):
+        rows, shape = units_of_cells(batch), (len(batch), accumulator.protocol.refused_from)
+        for parts, labels in zip(tables, _split_labels(keys, accumulator.protocol)):
+            parts.append(tabulate(rows, labels, pixels, shape))
+    return list(map(np.concatenate, tables))
 
 
 def _judge_order(accumulator: UnitAccumulator[SemanticProtocol], table: Array) -> List[str]:
@@ -528,12 +546,7 @@ def _judge_order(accumulator: UnitAccumulator[SemanticProtocol], table: Array) -
     protocol, units = accumulator.protocol, accumulator.complete_counts()
     if protocol.form == VIDEOS or np.trace(table) > _MOST_RIGHT * table.sum():
         return []
-    tables: Tuple[List[Array], List[Array]] = [], []
-    for batch, keys, pixels in cut_into_batches(units):
-        rows, shape = units_of_cells(batch), (len(batch), protocol.refused_from)
-        for parts, labels in zip(tables, _split_labels(keys, protocol)):
-            parts.append(tabulate(rows, labels, pixels, shape))
-    true, predicted = map(np.concatenate, tables)
+    true, predicted = _tabulate_labels(accumulator)
     return judge_image_order([unit.name for unit in units], true, predicted)
 
 

@@ -31,7 +31,7 @@ from ..base.readings import (
     score_readings,
     spread_evenly,
 )
-from ..base.suspicions import is_nearly_none, judge_cover
+from ..base.suspicions import is_nearly_none, judge_blank, judge_cover
 from .counting import (
     SequenceAccumulator,
     SequenceCounts,
@@ -485,6 +485,13 @@ def _judge_numbers(answered: Iterable[SequenceCounts]) -> List[str]:
     return [f"{scope}, only one object has a mask: write each object's number into its pixels"]
 
 
+def _judge_blank(answered: List[SequenceCounts]) -> List[str]:
+    """Return a suspicion if many sequences have no mask in any frame."""
+    pixels = {counts.name: counts.counts.sum(axis=(0, 1, 3))[[_TRUTH, _PREDICTION]].tolist() for counts in answered}
+    blank = [name for name, (true, predicted) in pixels.items() if true and not predicted]
+    return judge_blank("sequence", blank, sum(true > 0 for true, _ in pixels.values()), "objects", "no mask")
+
+
 def suspect(accumulator: SequenceAccumulator) -> List[str]:
     """Return warnings if the masks of all sequences look like a mistake."""
     protocol, all_counts = accumulator.protocol, accumulator.all_counts()
@@ -520,6 +527,8 @@ def suspect(accumulator: SequenceAccumulator) -> List[str]:
         return covering
     if not (protocol.proposals or protocol.overlapping or is_one_mask(protocol)) and (lost := _judge_numbers(answered)):
         return lost
+    if blank := _judge_blank(answered):
+        return blank
     is_said_of_each = not shared and not protocol.overlapping and not protocol.salient
     if protocol.proposals or is_said_of_each or not is_nearly_none(shared, truth):
         return []

@@ -13,7 +13,7 @@ from ...files.problems import name_list, quantity
 from ...masks.stack import Array
 from ...values.arithmetic import mean
 from ..base.readings import Reading, ReadingScores, describe_gain, judge_readings, score_readings
-from ..base.suspicions import judge_cover
+from ..base.suspicions import judge_blank, judge_cover
 from ..base.units import UnitAccumulator, UnitCounts
 from .boxes import Boxes, count_by_planes, cover
 from .case_order import choose_step, judge_case_order
@@ -297,10 +297,18 @@ def suspect(accumulator: UnitAccumulator[VolumeProtocol]) -> List[str]:
     explained = judge_readings(scores, len(units), [*readings, *_SLIGHTLY_TURNED], _METRIC)
     explained = explained or judge_case_order(units) or _judge_turned(units)
     explained = explained or _list_missing(accumulator)
-    explained = explained or judge_cover("volumes", *voxels)
+    explained = explained or judge_cover("volumes", *voxels) or _judge_blank(units)
     if explained or voxels[2]:
         return explained
     return ["no predicted voxel has the label of the truth: check the labels, and which case each volume belongs to"]
+
+
+def _judge_blank(units: Sequence[UnitCounts]) -> List[str]:
+    """Return a suspicion if many cases have no predicted voxel."""
+    voxels = {unit.name: unit.tables["voxels"].sum(axis=0).tolist() for unit in units}
+    blank = [name for name, (true, predicted, _) in voxels.items() if true and not predicted]
+    total = sum(true > 0 for true, *_ in voxels.values())
+    return judge_blank("case", blank, total, "a region", "no predicted voxel")
 
 
 def _judge_turned(units: Sequence[UnitCounts]) -> List[str]:
