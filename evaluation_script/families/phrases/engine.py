@@ -251,17 +251,19 @@ def _suspect(accumulator: UnitAccumulator[PhraseProtocol]) -> List[str]:
     pairs = accumulator.stack("pair")
     totals = pairs.sum(axis=0)
     matched = totals[counting.FOUND][0]
+    scores = accumulator.reading_scores()
+    moved = judge_moved_masks(scores, "pair", len(accumulator.names))
+    elsewhere = moved or judge_scattered(scores, "pair", "Check the ids of the pairs")
     if not totals[counting.OBJECTS] or not is_nearly_none(matched, totals[counting.OBJECTS]):
         answers = _judge_answers(pairs[:, counting.OBJECTS] > 0, pairs[:, counting.PREDICTIONS] > 0)
-        scores = accumulator.reading_scores()
-        moved = judge_moved_masks(scores, "pair", len(accumulator.names))
-        return answers or moved or judge_scattered(scores, "pair", "Check the ids of the pairs")
+        return answers or elsewhere
     if not totals[counting.PREDICTIONS]:
         return [f"no prediction counts: only scores of at least {LEAST_SCORE} do"]
     hits, objects = totals[counting.ASSIGNED], totals[counting.OBJECTS]
     if not is_nearly_none(hits, objects):
         few = f"only {matched:,} of {objects:,} objects are" if matched else "not one object is"
-        return [f"{few} found at an IoU of {counting.THRESHOLDS[0]}, though masks overlap: check how masks are encoded"]
+        overlapping = f"{few} found at an IoU of {counting.THRESHOLDS[0]}, though masks overlap"
+        return elsewhere or [f"{overlapping}: check how masks are encoded, and the ids of the pairs"]
     if hits:
         few = f"only {hits:,} of {objects:,} objects share a pixel with a prediction for their phrase"
         return [f"{few}: check the ids of the pairs"]

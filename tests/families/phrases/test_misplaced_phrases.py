@@ -91,10 +91,12 @@ MISTAKES: dict[str, tuple[str, Callable[[Objects, Any], Objects]]] = {
 }
 
 
+#: With the second seed, none of the masks of other pairs reaches an IoU of 0.5.
+@pytest.mark.parametrize("seed", [5, 8])
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_misplaced_masks_are_named(mistake: str, tmp_path: Path) -> None:
+def test_misplaced_masks_are_named(mistake: str, seed: int, tmp_path: Path) -> None:
     named, spoil = MISTAKES[mistake]
-    generator = np.random.default_rng(5)
+    generator = np.random.default_rng(seed)
     objects = draw(generator)
     predicted = spoil(copy.deepcopy(objects), generator)
     lines = list_warnings(objects, predicted, tmp_path)
