@@ -303,9 +303,10 @@ def read_json(data: bytes, limits: ArchiveLimits, example: str, digits: int = _L
     if len(data) > limits.json_bytes:
         raise Flaw(f"is larger than {size_text(limits.json_bytes)}", limits.smaller)
     cut = cut_texts(data)
-    check_memory(cut.data, limits.memory_bytes - 2 * cut.length, limits.smaller)
-    check = parse_int if _holds_few_values(cut.data) or _may_hold_long_number(cut.data, digits) else None
-    if cut.texts:
+    parsed, room = (cut.data, limits.memory_bytes - 2 * cut.length) if cut else (data, limits.memory_bytes)
+    check_memory(parsed, room, limits.smaller)
+    check = parse_int if _holds_few_values(parsed) or _may_hold_long_number(parsed, digits) else None
+    if cut:
         try:
             return _parse_cut(cut, check)
         except (ValueError, RecursionError, Flaw):
@@ -334,6 +335,8 @@ def _parse_cut(document: CutDocument, parse_int: Optional[Callable[[str], int]])
 
 def _holds_few_values(data: bytes) -> bool:
     """Return whether there are so few commas that a look at each number costs less than one at each character."""
+    if len(data) < _FEW_BYTES:
+        return True
     position = -1
     for _ in range(_FEW_COMMAS):
         position = data.find(b",", position + 1)

@@ -5,7 +5,7 @@ A parser looks at each character several times. Here the quotes are found by one
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from ..values import NamedTuple
 
@@ -38,14 +38,13 @@ class CutDocument(NamedTuple):
         return [(key, texts.get(value, value) if type(value) is str else value) for key, value in pairs]
 
 
-def cut_texts(data: bytes) -> CutDocument:
-    """Return JSON without the long texts that are values of objects; as it is if it seems to have few.
+def cut_texts(data: bytes) -> Optional[CutDocument]:
+    """Return JSON without the long texts that are values of objects; None if it seems to have few.
 
     It is valid if and only if the document is.
     """
-    whole = CutDocument(data, {}, 0)
     if len(data) < _LEAST or not _seems_long(data):
-        return whole
+        return None
     chunks: List[bytes] = []
     texts: Dict[str, str] = {}
     copied, stop, length = 0, -1, 0
@@ -62,8 +61,8 @@ def cut_texts(data: bytes) -> CutDocument:
             texts[mark.decode()] = text
             copied, length = stop, length + len(text)
     chunks.append(data[copied:])
-    if any(_MARK in chunk or _ESCAPED in chunk for chunk in chunks[::2]):
-        return whole
+    if not texts or any(_MARK in chunk or _ESCAPED in chunk for chunk in chunks[::2]):
+        return None
     return CutDocument(b"".join(chunks), texts, length)
 
 

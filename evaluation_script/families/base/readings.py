@@ -256,6 +256,13 @@ def _smooth(pixels: Array) -> Array:
     return smooth(pixels)
 
 
+def _double(pixels: Array) -> Array:
+    """Return the upper left quarter at twice its size."""
+    for axis, side in enumerate(pixels.shape):
+        pixels = pixels.take(np.arange(side) // 2, axis)
+    return pixels
+
+
 _FLIPPED, _PADDED = "Undo the flip before you save", "Cut off the padding before you resize to the size of the image"
 #: The slip and the remedy of masks that fill a quarter of the frame.
 HALVED, RESIZE = "look half as wide and high, in the upper left corner", "Resize masks to the size of the image"
@@ -278,7 +285,7 @@ _REARRANGEMENTS: Tuple[Tuple[str, str, str, Callable[[Array], Array]], ...] = (
         _PADDED,
         partial(_cut_square, centered=False),
     ),
-    ("halved", HALVED, RESIZE, lambda pixels: pixels[np.ix_(*(np.arange(side) // 2 for side in pixels.shape))]),
+    ("halved", HALVED, RESIZE, _double),
 )
 _ROWS = "rows"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import AbstractSet, Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -28,6 +29,8 @@ _ENDINGS = (".jsonl", ".json")
 _Change = Callable[[Array], Array]
 #: The maximum length of a line, and of the lines checked at once.
 _LONGEST_LINE = 16 << 20
+#: The length of a long line.
+_LONG_LINE = 1 << 12
 _LINES_AT_ONCE = 2_000
 #: The number of bad lines after which reading ends.
 _MOST_PROBLEMS = 1_000
@@ -77,7 +80,9 @@ class ReferringSubmission(UnitSubmission):
         reader = _Reader(self.truth, self.protocol, self.limits, problems)
         reader.read(self.files.read_chunks(names[0]), names[0])
         problems.raise_if_any()
-        self._masks, self._area, self._is_withdrawn = reader.join()
+        self._area, self._is_withdrawn = reader.join()
+        #: The masks of batches, which are not joined because copies of long ones take time, and where these begin.
+        self._masks, self._starts = reader.masks, np.cumsum([0, *map(len, reader.masks)]).tolist()
         #: Whether samples have the answer to another one, and whether answers contradict a change of their pixels.
         self._confused: Dict[str, bool] = {}
         self._contradicted: Dict[object, bool] = {}
@@ -102,7 +107,12 @@ class ReferringSubmission(UnitSubmission):
         change: Optional[_Change] = np.logical_not if self.inverts_masks else None
         if self.change and not self._fits_another(sample, size) and not self._is_contradicted(self.change):
             change = self.change
-        return _Answer(self._masks[number], int(self._area[number]), bool(self._is_withdrawn[number]), change)
+        return _Answer(self._text_of(number), int(self._area[number]), bool(self._is_withdrawn[number]), change)
+
+    def _text_of(self, number: int) -> str:
+        """Return the mask of an answer."""
+        batch = bisect_right(self._starts, number) - 1
+        return self._masks[batch][number - self._starts[batch]]
 
     def count_changed(self, text: str, size: Size, change: _Change, masks: Sequence[str]) -> List[int]:
         """Return the number of pixels of a mask of this size once it is changed, and of those in each of some masks."""
@@ -139,7 +149,7 @@ class ReferringSubmission(UnitSubmission):
         area = int(self._area[answer])
         if not area or not true_area or min(area, true_area) < least * max(area, true_area):
             return 0.0
-        shared: int = backend().count_shared_pixels(self._masks[answer], true_text)
+        shared: int = backend().count_shared_pixels(self._text_of(answer), true_text)
         return shared / (area + true_area - shared)
 
     def _fits_another(self, sample: str, size: Size) -> bool:
@@ -161,7 +171,7 @@ class ReferringSubmission(UnitSubmission):
                 answer, target = self._numbers[names[number]], self._load_target(number)
                 if self._measure_iou(target, answer, least=_FITTING) >= _FITTING:
                     size, area = tuple(self.truth.units[number].facts["size"]), int(self._area[answer])
-                    shared = self.count_changed(self._masks[answer], size, change, target[:1])[1]
+                    shared = self.count_changed(self._text_of(answer), size, change, target[:1])[1]
                     against += shared / (area + target[1] - shared) < _FITTING / 2
                 if against > limit:
                     break
@@ -233,7 +243,8 @@ class _Reader:
         self._elsewhere = truth.elsewhere
         #: The number of each sample's answer.
         self.numbers: Dict[str, int] = {}
-        self._masks: List[MaskTexts] = []
+        #: The masks of each batch of lines.
+        self.masks: List[MaskTexts] = []
         self._areas: List[Array] = []
         self._is_withdrawn: List[Array] = []
 
@@ -289,9 +300,9 @@ class _Reader:
         checked = backend().check_masks(texts, pixels)
         for index in np.flatnonzero(checked.fault).tolist():
             self._problems.add(Problem(subjects[index], rle.FAULTS[int(checked.fault[index])], rle.WRITE_AGAIN))
-        start = sum(map(len, self._masks))
+        start = sum(map(len, self.masks))
         self.numbers.update(zip(samples, range(start, start + len(samples))))
-        self._masks.append(pack_texts(texts))
+        self.masks.append(pack_texts(texts))
         self._areas.append(checked.area)
         empty = (checked.area == 0) & self._has_flags
         self._is_withdrawn.append(
@@ -337,11 +348,10 @@ class _Reader:
             raise rle.other_size(mask_size, (height, width))
         return rle.text_of(counts, height * width)
 
-    def join(self) -> Tuple[MaskTexts, Array, Array]:
-        """Return all masks, their areas, and flags of withdrawn ones."""
+    def join(self) -> Tuple[Array, Array]:
+        """Return the areas of all masks, and flags of withdrawn ones."""
         nothing = np.zeros(0, np.int64)
         return (
-            rle.join_texts(self._masks),
             np.concatenate([nothing, *self._areas]),
             np.concatenate([nothing.astype(bool), *self._is_withdrawn]),
         )
@@ -352,7 +362,7 @@ def _cut_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
     waiting: List[bytes] = []
     length = 0
     for chunk in chunks:
-        *lines, remainder = chunk.split(b"\n")
+        *lines, remainder = _split_chunk(chunk)
         for line in lines:
             yield b"".join([*waiting, line])
             waiting, length = [], 0
@@ -361,3 +371,14 @@ def _cut_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
         if length > _LONGEST_LINE:
             raise Flaw("holds a line that does not end", "Write each sample on its own line")
     yield b"".join(waiting)
+
+
+def _split_chunk(chunk: bytes) -> List[bytes]:
+    """Return the lines of a chunk; where they are long, one is searched after the other, which takes less time."""
+    if chunk.find(b"\n", 0, _LONG_LINE) >= 0:
+        return chunk.split(b"\n")
+    lines, start = [], 0
+    while (end := chunk.find(b"\n", start)) >= 0:
+        lines.append(chunk[start:end])
+        start = end + 1
+    return [*lines, chunk[start:]]

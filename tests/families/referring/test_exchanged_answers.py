@@ -12,7 +12,7 @@ import pytest
 
 from segjudge import score
 from segjudge.evaluation_script.families.base import readings
-from segjudge.evaluation_script.families.referring.submission import ReferringSubmission
+from segjudge.evaluation_script.families.referring.submission import ReferringSubmission, _split_chunk
 from segjudge.evaluation_script.masks.backend import backend
 from tests.published import rle
 
@@ -135,3 +135,9 @@ def test_changed_answers_are_counted_as_if_they_were_rewritten() -> None:
             area = int(backend().check_masks([rewritten], np.array([size[0] * size[1]])).area[0])
             shared = [backend().count_shared_pixels(rewritten, mask) for mask in masks[1:]]
             assert submission.count_changed(masks[0], size, change, masks[1:]) == [area, *shared]
+
+
+def test_chunks_of_long_lines_are_split_like_others() -> None:
+    for line in (b"", b"a", b"x" * 4095, b"x" * 4096, b"x" * 9000):
+        for chunk in (line, line + b"\n", line + b"\nbc\n\n" + line, b"\n" + line):
+            assert _split_chunk(chunk) == chunk.split(b"\n")
