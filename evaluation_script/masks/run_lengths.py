@@ -267,23 +267,28 @@ def check_in_batches(texts: List[str], pixels: Array, check_batch: Optional[_Bat
     too_long = lengths > length_limit(pixels)
     if too_long.any():
         texts, lengths = ["" if flag else text for text, flag in zip(texts, too_long)], np.where(too_long, 0, lengths)
-    ends = np.cumsum(lengths)
-    start = 0
-    while start < len(texts):
-        reached = (ends[start - 1] if start else 0) + _CHARACTERS
-        stop = max(start + 1, int(np.searchsorted(ends, reached, side="right")))
-        batch = slice(start, stop)
+    for batch in _cut_batches(lengths):
         if check_batch:
             fault[batch], area[batch] = check_batch(texts[batch], pixels[batch])
-        elif lengths[start] > _CHARACTERS:
-            fault[start], area[start] = _check_long(texts[start], int(pixels[start]))
+        elif lengths[batch.start] > _CHARACTERS:
+            fault[batch], area[batch] = _check_long(texts[batch.start], int(pixels[batch.start]))
         else:
             fault[batch], area[batch] = _check_batch(texts[batch], pixels[batch])
-        start = stop
     if not all(map(str.isascii, texts)):
         fault[[index for index, mask in enumerate(texts) if not mask.isascii()]] = 1
     fault[too_long] = TOO_LONG
     return CheckedMasks(fault, area)
+
+
+def _cut_batches(lengths: Array) -> Iterator[slice]:
+    """Yield ranges of masks of these lengths that are decoded together: few characters, or one mask of more."""
+    ends = np.cumsum(lengths)
+    start = 0
+    while start < len(lengths):
+        reached = (ends[start - 1] if start else 0) + _CHARACTERS
+        stop = max(start + 1, int(np.searchsorted(ends, reached, side="right")))
+        yield slice(start, stop)
+        start = stop
 
 
 def _check_long(text: str, pixels: int) -> Tuple[int, int]:
@@ -453,6 +458,14 @@ def paint_spans(spans: Array, labels: Array, pixels: int) -> Array:
 
 def boxes_of(texts: List[str], sizes: Array) -> Array:
     """Return the boxes (x, y, width, height) around checked masks in images of these sizes; all 0 for empty ones."""
+    boxes = np.zeros((len(texts), 4), np.int64)
+    for batch in _cut_batches(np.fromiter(map(len, texts), np.int64, len(texts))):
+        boxes[batch] = _find_boxes(texts[batch], sizes[batch])
+    return boxes
+
+
+def _find_boxes(texts: List[str], sizes: Array) -> Array:
+    """Return the same of masks that are decoded together."""
     boxes = np.zeros((len(texts), 4), np.int64)
     nonempty = np.flatnonzero([bool(text) for text in texts])
     if not len(nonempty):
