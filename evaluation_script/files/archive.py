@@ -22,7 +22,7 @@ from dataclasses import replace
 from typing import Any, BinaryIO, Callable, Dict, FrozenSet, Iterator, NoReturn, Optional, Tuple, Union
 
 from ..values import NamedTuple
-from .inflate import MAGIC, STEP, InflatedStream, PositionedFile, inflate_member
+from .inflate import MAGIC, STEP, Inflated, InflatedStream, PositionedFile, inflate_member
 from .limits import (
     CHUNK_BYTES,
     FOLDER_MEMBERS,
@@ -248,8 +248,11 @@ class _ZipFiles(Files):
             self.sizes[name] = info.file_size
 
     def read(self, name: str) -> bytes:
+        return bytes(self.read_buffer(name))
+
+    def read_buffer(self, name: str) -> Inflated:
         whole = inflate_member(self._zip.fp, self._infos[name])
-        return super().read(name) if whole is None else bytes(whole)
+        return super().read(name) if whole is None else whole
 
     def read_chunks(self, name: str) -> Iterator[bytes]:
         info = self._infos[name]

@@ -37,6 +37,8 @@ _LARGEST_MEMBER = 16 << 20
 _LOCAL = struct.Struct("<4s22xHH")
 #: The usual bytes between a member's name and its data: times, user and group.
 _USUAL_EXTRA = 28
+#: Fewer bytes are read with the header and copied, which takes less time than a second call of the system.
+_COPIED = 1 << 14
 
 
 def inflate_stream(data: bytes, length: int, *, bare: bool = False) -> Optional[Inflated]:
@@ -81,7 +83,8 @@ def inflate_member(archive: Optional[IO[bytes]], info: zipfile.ZipInfo) -> Optio
         return None
     try:
         file, length = archive.fileno() if archive else -1, len(info.orig_filename)
-        data = read_at(file, _LOCAL.size + length + _USUAL_EXTRA + info.compress_size, info.header_offset)
+        ahead = info.compress_size if info.compress_size < _COPIED else 0
+        data = read_at(file, _LOCAL.size + length + _USUAL_EXTRA + ahead, info.header_offset)
         signature, name, extra = _LOCAL.unpack_from(data)
         start = _LOCAL.size + name + extra
         if signature != b"PK\x03\x04" or data[_LOCAL.size : start - extra].decode("ascii") != info.orig_filename:

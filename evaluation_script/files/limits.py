@@ -127,6 +127,10 @@ class Files:
     def read(self, name: str) -> bytes:
         return b"".join(self.read_chunks(name))
 
+    def read_buffer(self, name: str) -> Union[bytes, bytearray]:
+        """Return a file's bytes as they were inflated, without a copy."""
+        return self.read(name)
+
     def read_chunks(self, name: str) -> Iterator[bytes]:
         """Yield the bytes of a file in chunks."""
         raise NotImplementedError

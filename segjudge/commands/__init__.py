@@ -37,8 +37,8 @@ for _core, _kind in product(("core", "_core"), ("", "_scalars")):  # numpy 1 and
 import_late("inspect", cleandoc=answer_numpy("cleandoc", ""), signature=answer_numpy("signature", None))
 import_late("gettext", gettext=str, ngettext=choose_number)
 for _name in (
-    *("ast", "copy", "csv", "hashlib", "ipaddress", "json", "pathlib", "pickle", "platform", "shutil", "textwrap"),
-    *("traceback", "zipfile"),
+    *("ast", "bz2", "copy", "csv", "hashlib", "ipaddress", "json", "lzma", "pathlib", "pickle", "platform", "shutil"),
+    *("textwrap", "traceback", "zipfile"),
 ):
     import_late(_name)
 import_numpy_late()

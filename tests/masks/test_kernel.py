@@ -1645,6 +1645,24 @@ def test_points_are_counted_by_the_classes_of_their_labels(seed: int, switch: An
         odd[:] = 0
 
 
+@pytest.mark.parametrize("points", [511 * 1024, 511 * 1024 + 1, 1_200_007])
+def test_a_class_of_more_points_than_a_part_of_a_cell_holds_is_counted(points: int, tmp_path: Path) -> None:
+    classes, shape = np.arange(300, dtype=np.uint16) % 9, (8, 359)
+    truth, values = np.full(points, 3, np.uint32), np.full(points, 358, np.uint32)
+    truth[-5:], values[:9] = 2, 7
+    expected = [[2 << 16 | 358, 5], [3 << 16 | 7, 9], [3 << 16 | 358, points - 14]]
+    for kind in (np.uint8, np.uint16, np.uint32):
+        cells = KERNEL.count_points(truth.astype(kind), values, classes, shape)
+        assert cells is not None
+        assert cells.T.tolist() == expected
+    for side, name in ((truth, "truth"), (values, "values")):
+        (tmp_path / name).write_bytes(side.tobytes())
+    with (tmp_path / "truth").open("rb") as first, (tmp_path / "values").open("rb") as second:
+        cells = KERNEL.count_points_of_files(first.fileno(), second.fileno(), points, classes, shape)
+    assert cells is not None
+    assert cells.T.tolist() == expected
+
+
 @pytest.mark.parametrize("points", [1, 1023, 16_384, 16_385, 40_000])
 def test_points_of_files_are_counted_if_the_files_have_their_number(points: int, tmp_path: Path) -> None:
     lot, classes, shape = np.random.default_rng(points), np.arange(300, dtype=np.uint16) % 9, (8, 359)

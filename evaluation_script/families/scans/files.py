@@ -106,7 +106,7 @@ def _read_values(files: Files, member: str, points: int) -> Array:
         raise Flaw(
             f"holds {size_text}; the scan has {quantity(points, 'point')} of 4 bytes", "Send a label for every point"
         )
-    return np.frombuffer(files.read(member), "<u4")
+    return np.frombuffer(files.read_buffer(member), "<u4")
 
 
 def check_labels(values: Array) -> None:
