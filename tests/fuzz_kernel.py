@@ -295,7 +295,9 @@ def find_shares(generator: random.Random, kernel: Kernel, surface: WeightedSurfa
     if index is not None:
         kernel.find_share(surface._replace(blocks=index), *volume)
         for part in index[1:]:
-            part[generator.randrange(len(part))] += generator.choice([0, 1, -1, 1 << 20, -(1 << 31)])
+            number = generator.choice([0, 1, -1, 1 << 20, -(1 << 31)])
+            place = generator.randrange(len(part))
+            part[place : place + 1] += np.int64(number).astype(part.dtype)
         kernel.find_share(surface._replace(blocks=index), *volume)
 
 
@@ -325,6 +327,12 @@ def volumes(generator: random.Random, kernel: Kernel) -> None:
         find_shares(generator, kernel, surface, (scattered[1], wide[1:], spread, share))
     kernel.find_blocks(places, shape, generator.choice([0, 1, 2, 8, -1, 9]))
     kernel.find_blocks(places[::-1] - np.int32(1), shape, 2)
+    ends = [sorted((generator.randrange(side), generator.randrange(side) + 1)) for side in shape]
+    to = [generator.choice([0, 1, side, side + 2, 1 << 40]) for side in shape], [generator.choice([0, 0, 1, -1])] * 3
+    for listed in (places, places[::-1].copy(), places - np.int32(generator.choice([1, 1 << 30]))):
+        kernel.move_places(listed, codes[: len(listed)], shape, (ends, *to))
+        kernel.move_places(listed, codes[: len(listed)], shape, (ends, [side + 2 for side in shape], (1, 0, 2)))
+    kernel.sum_areas(codes, areas.astype(float), generator.choice([None, codes > 99]))
     kind = generator.choice(["<u1", "<u2", "<u4"])
     box = one.astype(kind)[
         generator.randrange(shape[0]) :, generator.randrange(shape[1]) :, generator.randrange(shape[2]) :
@@ -356,6 +364,8 @@ def volumes(generator: random.Random, kernel: Kernel) -> None:
         generator.choice([0, 1]),
         None,
         0,
+        None,
+        None,
         None,
         np.zeros(2),
     )

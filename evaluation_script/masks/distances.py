@@ -29,8 +29,9 @@ _CODES = 256
 _MORE_STEPS = 64
 
 
-#: For several searches: the area of each block, and where the places of each row begin, with their number behind.
-SurfaceIndex = Tuple[Array, Array]
+#: For several searches: the area of each block, where the places of each begin, with their number behind, and the voxel
+#: in the block and the code of each place.
+SurfaceIndex = Tuple[Array, Array, Array, Array]
 
 
 class WeightedSurface(NamedTuple):

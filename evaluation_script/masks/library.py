@@ -23,7 +23,7 @@ from .run_lengths import Spans, pack_texts
 from .stack import Array, Size, Stack
 
 #: The value that a library's `sj_abi` must return.
-_ABI = 45
+_ABI = 46
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library in this folder, beside a file with its checksum.
@@ -105,10 +105,12 @@ _SIGNATURES = {
     "sj_touch": "[] [] i4[] i8 [] [] i4[] i8 i4 i8[] i8 i8[] i8",
     "sj_share_runs": "[] [] i4[] i8 [] [] i4[] i8 i4 i8 i8[] i8[] i8 *",
     "sj_find_blocks": "i4[] i8 i8 i8 i8 i4 i4[]",
+    "sj_move_places": "i4[] u1[] i8 i8 i8 i8 i8[] i8[] i4[] u1[] i8 *",
+    "sj_sum_areas": "u1[] u1[] i8 f8[] f8[]",
     "sj_squares": "i4[] i8 i4[] i8 i8 i8 i8 f8[] f8[]",
     "sj_near_places": "i4[] i8 i4[] i8 i8 i8 i8 f8[] u1[]",
-    "sj_share": "i4[] u1[] i8 i4[] i8 i8 i8 i8 f8[] f8[] f8[] f8[] i8 f8[] i8 i4[] f8[]",
-    "sj_index_surface": "i4[] u1[] i8 i8 i8 i8 f8[] f8[] i8 i4[]",
+    "sj_share": "i4[] u1[] i8 i4[] i8 i8 i8 i8 f8[] f8[] f8[] f8[] i8 f8[] i8 i4[] u2[] u1[] f8[]",
+    "sj_index_surface": "i4[] u1[] i8 i8 i8 i8 f8[] f8[] i8 i4[] u2[] u1[]",
     "sj_check_runs": "* i8 i8[] i8 i8[] i1[] i8[]",
     "sj_mask_boxes": "* i8 i8[] i8 i8[] i8[]",
     "sj_paint_runs": "* i8 i8[] i8 u1[] i8 u1[]",
@@ -296,15 +298,18 @@ def _volumes(kernel: Kernel) -> _Answers:
     yield kernel.list_label_runs(mask * np.uint8(2), [1, 2], [0, 0, 2]), [[0, 13], [1, 14]]
     yield kernel.grow_volume(mask, 1), [[[1, 1], [1, 1]]] * 2
     yield kernel.grow_volume(mask[:1], 1), [[[1, 1], [1, 1]]]
-    places = np.arange(4, dtype=np.int32)
+    places, kinds, box = np.arange(4, dtype=np.int32), np.arange(6, 10, dtype=np.uint8), ((0, 1), (0, 2), (0, 1))
     yield kernel.find_blocks(places + np.int32(1), (2, 2, 3), 1), [0, 1, 0, 0]
+    yield kernel.move_places(places, kinds, (2, 2, 3), (box, (2, 2, 2), (0, 0, 1))), [[1, 3], [6, 9]]
+    yield kernel.sum_areas(kinds, np.arange(256.0)), 30.0
+    yield kernel.sum_areas(kinds, np.arange(256.0), places < 2), 13.0
     far = [3.0, 3.0016662039607267, 3.0066592756745814]
     yield kernel.find_distances(places, places[3:], (2, 2, 3), (0.1, 3.0, 5.0), np.inf), [*far, 0.0]
     yield kernel.flag_near(places, places[3:], (2, 2, 3), (0.1, 3.0, 5.0), 9.02), [True, True, False, True]
     # Of the same places, three of four are at most as far as the second.
     surface, volume = WeightedSurface(places, np.zeros(4, np.uint8), np.ones(256)), ((2, 2, 3), (0.1, 3.0, 5.0))
     index = kernel.index_surface(surface, volume[0])
-    yield index, [[4], [0, 3, 4, 4, 4]]
+    yield index, [[4], [0, 4], [0, 1, 2, 4], [0] * 4]
     surface = surface._replace(blocks=index)
     yield [kernel.find_share(surface, places[3:], *volume, share) for share in (0.7, 0.75)], [far[1], None]
     # With a fifth place, whose distance is 2, the third and the fourth of five.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import math
 from functools import partial
-from typing import Callable, Dict, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -21,12 +21,16 @@ FINE, FULL = 0, 2
 MAPS = ("|u1", "<u2", "<u4")
 #: The initial space for places on a surface, at least and at most; it grows by a half.
 _FIRST_PLACES, _MOST_AT_FIRST = 1 << 15, 1 << 22
+#: The number of places that are written at once, for which each row needs space.
+_AT_ONCE = 4
 #: The voxels of a volume for each place in this space.
 _PER_PLACE = 2
 #: The number of corners around a run of one voxel, of which speckle mostly consists.
 _PLACES_A_RUN = 8
 #: The bits of the sides of an index's blocks.
 _BITS = 2
+#: The number of codes of the voxels around a corner.
+_CODES = 256
 #: The start of each run of voxels, the voxel after it, and its component.
 NamedRuns = Tuple[Array, Array, Array]
 
@@ -80,7 +84,7 @@ class VolumeKernel:
         """Return what `find_surface` does of runs in a box, by starts and ends, a plane's rows and their length."""
         if not _are_short(edges):
             return None
-        room = max(_FIRST_PLACES, box[2][1] - box[2][0] + 1, _PLACES_A_RUN * len(edges[0]))
+        room = max(_FIRST_PLACES, box[2][1] - box[2][0] + _AT_ONCE, _PLACES_A_RUN * len(edges[0]))
         positions, codes = np.empty(room, np.int32), np.empty(room, np.uint8)
         surface = partial(self.library.sj_run_surface, *edges, len(edges[0]), *rows, np.array(box))
         status, count = _fill_lists(surface, (positions, codes), limit)
@@ -149,6 +153,36 @@ class VolumeKernel:
         blocks = np.zeros(len(places), np.int32)
         status = self.library.sj_find_blocks(places, len(places), *shape, bits, blocks)
         return blocks if status == FINE else None
+
+    def move_places(
+        self,
+        places: Array,
+        codes: Array,
+        shape: Tuple[int, ...],
+        to: Tuple[Sequence[Tuple[int, int]], Tuple[int, ...], Tuple[int, ...]],
+    ) -> Optional[Tuple[Array, Array]]:
+        """Return the places of a box as places of a volume of another shape, where the box begins at some voxel, and
+        their codes.
+        """
+        if places.dtype != np.int32 or codes.dtype != np.uint8:
+            return None
+        box, sides, corner = to
+        room, count = min(len(places), math.prod(end - start for start, end in box)), ctypes.c_int64(0)
+        target = np.empty(room, np.int32), np.empty(room, np.uint8)
+        volume = (places, codes, len(places), *shape, np.array(box), np.array([*sides, *corner]))
+        status = self.library.sj_move_places(*volume, *target, room, ctypes.byref(count))
+        if status != FINE:
+            return None
+        _resize(target, count.value)
+        return target
+
+    def sum_areas(self, codes: Array, areas: Array, flags: Optional[Array] = None) -> Optional[float]:
+        """Return the sum of the areas of codes, or of those with a flag, with the bits of `add_parts`."""
+        if codes.dtype != np.uint8 or len(areas) != _CODES or (flags is not None and flags.dtype != bool):
+            return None
+        total, chosen = np.zeros(1), None if flags is None else flags.view(np.uint8)
+        status = self.library.sj_sum_areas(codes, chosen, len(codes), areas, total)
+        return float(total[0]) if status == FINE else None
 
     def find_runs(self, mask: Array, offset: int, kind: type) -> Optional[Array]:
         """Return where the runs of a mask start and end, from the position of its first voxel on.
@@ -275,10 +309,11 @@ class VolumeKernel:
         cells, count = math.prod((side - 1 >> _BITS) + 1 for side in shape), len(surface.places)
         if not surface.is_short:
             return None
-        sums, firsts = np.empty(cells), np.empty(shape[0] * shape[1] + 1, np.int32)
+        sums, starts = np.empty(cells), np.empty(cells + 1, np.int32)
+        voxels, codes = np.empty(count, np.uint16), np.empty(count, np.uint8)
         places = surface.places, surface.codes, count, *shape, surface.areas
-        status = self.library.sj_index_surface(*places, sums, cells, firsts)
-        return (sums, firsts) if status == FINE else None
+        status = self.library.sj_index_surface(*places, sums, cells, starts, voxels, codes)
+        return (sums, starts, voxels, codes) if status == FINE else None
 
     def find_shares(
         self,
@@ -295,8 +330,12 @@ class VolumeKernel:
         if not surface.is_short or targets.dtype != np.int32:
             return None
         more = (None, 0) if surface.extras is None else (surface.extras, len(surface.extras))
-        sums, firsts = surface.blocks or (None, None)
-        index = sums, 0 if sums is None else len(sums), firsts
+        index: Tuple[Any, ...] = None, 0, None, None, None
+        if surface.blocks is not None:
+            sums, starts, voxels, codes = surface.blocks
+            if len(starts) != len(sums) + 1 or {len(voxels), len(codes)} != {len(surface.places)}:
+                return None
+            index = sums, len(sums), starts, voxels, codes
         squares, volume = np.zeros(2), (*shape, np.array(spacing), surface.areas, np.array(shares))
         places = surface.places, surface.codes, len(surface.places), targets, len(targets)
         status = self.library.sj_share(*places, *volume, *more, *index, squares)
@@ -318,7 +357,7 @@ class VolumeKernel:
 
 def _find_room(labels: Array) -> int:
     """Return the initial space for the places on a surface in a volume, at least for those of a row."""
-    return max(_FIRST_PLACES, int(labels.shape[2]) + 1, min(labels.size // _PER_PLACE, _MOST_AT_FIRST))
+    return max(_FIRST_PLACES, int(labels.shape[2]) + _AT_ONCE, min(labels.size // _PER_PLACE, _MOST_AT_FIRST))
 
 
 def _are_runs(*edges: Array) -> bool:

@@ -2,7 +2,7 @@
  *
  * That needs the distances of few places: if most are only a few steps away, those between two squares that a sample
  * shows; otherwise the distances of blocks of voxels bound those of all. Bounds may round, because they are widened;
- * distances that decide are exact. An index shows where the places of blocks are. */
+ * distances that decide are exact. An index has the places of each block side by side. */
 #include "windows.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@
  * so many times as many places as there are small blocks. */
 #define BITS 2
 #define MORE_BITS 3
-#define DENSE 2
+#define DENSE 8
 /* All places are measured if there are so many times as many targets as blocks. */
 #define MANY 4
 /* The side of boxes of blocks whose places are measured one after another. */
@@ -60,8 +60,10 @@ typedef struct {
     int bits;
     int64_t side, cells, blocks[3]; /* of blocks: their side, their number, and that along z, y and x */
     double half;                    /* the steps from a block's centre to its first voxel */
-    const double *sums;             /* an index: the area by block, and where each row's places begin */
-    const int32_t *firsts;
+    const double *sums; /* an index: the area by block, where its places begin, and their voxels in it and codes */
+    const int32_t *starts;
+    const uint16_t *voxels;
+    const uint8_t *block_codes;
     float *distances;               /* from the centres of blocks to the nearest target */
     double total, low, high;        /* of the area; and the areas that are looked for */
 } surface;
@@ -107,27 +109,62 @@ static void divide(surface *all, int bits)
     }
 }
 
-/* Write the index of places: the area of each block, and where each row's places begin, with their number behind; return
- * whether places are in order and inside the volume. */
-static int index_places(const surface *all, double *sums, int32_t *firsts)
+/* The first place of a row, the place behind its last one, and where the row starts; its first block; and its line in the
+ * voxels of blocks. */
+typedef struct {
+    int64_t first, last, block;
+    int32_t start, line;
+} place_row;
+
+/* Find the row of the place behind another row; return whether there is one. */
+static inline int next_row(const surface *all, place_row *row)
 {
     const sj_list *places = &all->places;
-    int64_t height = places->height, rows = places->depth * height, i = 0;
-    int32_t last = -1;
+    const int64_t last_bits = all->side - 1;
+    if (row->last == places->count)
+        return 0;
+    int64_t number = places->at[row->last] / places->width, z = number / places->height, y = number % places->height;
+    int64_t start = number * places->width, end = start + places->width, last = row->last;
+    while (last < places->count && places->at[last] < end)
+        last++;
+    *row = (place_row){row->last, last, ((z >> all->bits) * all->blocks[1] + (y >> all->bits)) * all->blocks[2],
+                       (int32_t)start, (int32_t)(((z & last_bits) << all->bits | (y & last_bits)) << all->bits)};
+    return 1;
+}
+
+/* Write the index of places: the area of each block; where the places of each begin, with their number behind; and of
+ * these places the voxel in the block and the code, in the order of the volume. Return whether places are in order and
+ * inside the volume. */
+static int index_places(
+    const surface *all, double *restrict sums, int32_t *restrict starts, uint16_t *restrict voxels, uint8_t *restrict codes)
+{
+    const sj_list *places = &all->places;
+    const int32_t *at = places->at, bits = all->bits, last_bits = (int32_t)all->side - 1;
+    const double *areas = all->areas;
+    int is_disordered = at[0] < 0 || at[places->count - 1] >= places->depth * places->height * places->width;
+    for (int64_t i = 1; i < places->count; i++)
+        is_disordered |= at[i] <= at[i - 1];
+    if (is_disordered)
+        return 0;
     memset(sums, 0, (size_t)all->cells * sizeof *sums);
-    for (int64_t row = 0; row < rows; row++) {
-        int64_t block = ((row / height >> all->bits) * all->blocks[1] + (row % height >> all->bits)) * all->blocks[2];
-        int32_t start = (int32_t)(row * places->width), end = start + (int32_t)places->width;
-        firsts[row] = (int32_t)i;
-        for (; i < places->count && places->at[i] < end; i++) {
-            if (places->at[i] <= last)
-                return 0;
-            last = places->at[i];
-            sums[block + ((last - start) >> all->bits)] += all->areas[all->codes[i]];
+    memset(starts, 0, (size_t)(all->cells + 1) * sizeof *starts);
+    for (place_row row = {0}; next_row(all, &row);)
+        for (int64_t i = row.first; i < row.last; i++) {
+            int64_t block = row.block + ((at[i] - row.start) >> bits);
+            starts[block]++, sums[block] += areas[all->codes[i]];
         }
+    for (int32_t block = 0, sum = 0; block <= all->cells; block++) {
+        int32_t count = starts[block];
+        starts[block] = sum, sum += count;
     }
-    firsts[rows] = (int32_t)i;
-    return i == places->count;
+    for (place_row row = {0}; next_row(all, &row);)
+        for (int64_t i = row.first; i < row.last; i++) {
+            int32_t x = at[i] - row.start, *start = starts + row.block + (x >> bits);
+            voxels[*start] = (uint16_t)(row.line | (x & last_bits)), codes[(*start)++] = all->codes[i];
+        }
+    memmove(starts + 1, starts, (size_t)all->cells * sizeof *starts);
+    starts[0] = 0;
+    return 1;
 }
 
 /* ── the distances of blocks ── */
@@ -339,25 +376,10 @@ static inline int choose(choice *of, double square, double area)
     return 1;
 }
 
-/* Return the first of some places, which are in order, from a position on. */
-static inline int64_t find_place(const int32_t *at, int64_t first, int64_t last, int64_t position)
-{
-    int64_t step = 1;
-    if (first == last || at[first] >= position)
-        return first;
-    for (; first + step < last && at[first + step] < position; step *= 2)
-        first += step;
-    for (; step; step /= 2)
-        first += first + step <= last && at[first + step - 1] < position ? step : 0;
-    return first;
-}
-
-/* Open blocks of a surface, the search for the nearest targets, and where the places of rows may begin that the current
- * blocks meet. */
+/* Open blocks of a surface, and the search for the nearest targets. */
 typedef struct {
     const uint8_t *flags;
     sj_search *search;
-    int64_t next[LARGE][LARGE];
 } open_blocks;
 
 /* Return whether there is a block at a position along z, y and x, and it is open. */
@@ -402,46 +424,36 @@ static int find_box(const surface *all, const open_blocks *in, const int64_t *fr
 }
 
 /* Measure the places of a block, given its box. */
-static int measure_block(const surface *all, open_blocks *in, const int16_t *least, const int16_t *most, choice *of)
+static int measure_block(const surface *all, const open_blocks *in, const int64_t *at, choice *of)
 {
-    const sj_list *places = &all->places;
-    double along_x[LARGE];
-    int16_t lone[3];
+    const int64_t bits = all->bits, last_bits = all->side - 1;
+    const int32_t *starts = all->starts + (at[0] * all->blocks[1] + at[1]) * all->blocks[2] + at[2];
+    double squares[3][LARGE];
+    int16_t least[3], most[3], lone[3];
+    if (starts[0] < 0 || starts[1] < starts[0] || starts[1] > all->places.count)
+        return SJ_BAD_DATA;
+    take_block(all, at, least, most);
     sj_look_at(in->search, least, most);
     int is_lone = sj_find_lone(in->search, lone);
-    for (int64_t x = least[0]; is_lone && x <= most[0]; x++)
-        along_x[x - least[0]] = sj_square_of(x - lone[0], all->spacing[0]);
-    for (int64_t z = least[2]; z <= most[2]; z++)
-        for (int64_t y = least[1]; y <= most[1]; y++) {
-            int64_t row = z * places->height + y, start = row * places->width, last = all->firsts[row + 1];
-            int64_t *next = &in->next[z % LARGE][y % LARGE], i = find_place(places->at, *next, last, start + least[0]);
-            double along_y = is_lone ? sj_square_of(y - lone[1], all->spacing[1]) : 0;
-            double along_z = is_lone ? sj_square_of(z - lone[2], all->spacing[2]) : 0;
-            for (; i < last && places->at[i] >= start + least[0] && places->at[i] <= start + most[0]; i++) {
-                int64_t x = places->at[i] - start;
-                double square = is_lone ? along_x[x - least[0]] + along_y + along_z : sj_find_square(in->search, x, y, z);
-                if (!choose(of, square, all->areas[all->codes[i]]))
-                    return SJ_NO_MEMORY;
-            }
-            *next = i;
-        }
+    for (int axis = 0; is_lone && axis < 3; axis++)
+        for (int64_t step = 0; step < all->side; step++)
+            squares[axis][step] = sj_square_of(least[axis] + step - lone[axis], all->spacing[axis]);
+    for (int32_t i = starts[0]; i < starts[1]; i++) {
+        int64_t x = all->voxels[i] & last_bits, y = all->voxels[i] >> bits & last_bits, z = all->voxels[i] >> 2 * bits & last_bits;
+        double square = is_lone ? squares[0][x] + squares[1][y] + squares[2][z]
+                                : sj_find_square(in->search, least[0] + x, least[1] + y, least[2] + z);
+        if (!choose(of, square, all->areas[all->block_codes[i]]))
+            return SJ_NO_MEMORY;
+    }
     return SJ_FINE;
 }
 
 /* Measure the places of open blocks in a row of large blocks. */
-static int measure_row_of_blocks(const surface *all, open_blocks *in, int64_t z, int64_t y, choice *of)
+static int measure_row_of_blocks(const surface *all, const open_blocks *in, int64_t z, int64_t y, choice *of)
 {
-    const sj_list *places = &all->places;
     const int64_t step = LARGE >> all->bits;
     int16_t least[3], most[3];
     int status = SJ_FINE;
-    for (int64_t plane = z * all->side; plane < (z + step) * all->side && plane < places->depth; plane++)
-        for (int64_t row = y * all->side; row < (y + step) * all->side && row < places->height; row++) {
-            const int32_t *first = all->firsts + plane * places->height + row;
-            if (first[0] < 0 || first[1] < first[0] || first[1] > places->count)
-                return SJ_BAD_DATA;
-            in->next[plane % LARGE][row % LARGE] = first[0];
-        }
     for (int64_t x = 0; status == SJ_FINE && x < all->blocks[2]; x += step) {
         const int64_t from[3] = {z, y, x};
         if (!find_box(all, in, from, least, most))
@@ -449,10 +461,8 @@ static int measure_row_of_blocks(const surface *all, open_blocks *in, int64_t z,
         sj_look_around(in->search, least, most);
         for (int64_t each = 0; status == SJ_FINE && each < step * step * step; each++) {
             int64_t at[3] = {z + each / (step * step), y + each / step % step, x + each % step};
-            if (!is_open(all, in, at))
-                continue;
-            take_block(all, at, least, most);
-            status = measure_block(all, in, least, most, of);
+            if (is_open(all, in, at))
+                status = measure_block(all, in, at, of);
         }
     }
     return status;
@@ -593,8 +603,8 @@ static int find_by_bounds(const surface *all, const sj_blocks *targets, double *
     return status;
 }
 
-/* Find the squares if most targets are far. */
-static int find_far(const surface *all, double *squares)
+/* Find the squares if most targets are far, given an index. */
+static int find_indexed(const surface *all, double *squares)
 {
     sj_list targets = all->targets;
     int32_t *firsts = malloc((size_t)(targets.depth * targets.height + 1) * sizeof *firsts);
@@ -607,6 +617,31 @@ static int find_far(const surface *all, double *squares)
     return status;
 }
 
+/* Find the squares if most targets are far; an index is made unless there is one. */
+static int find_far(surface *all, double *squares)
+{
+    if (!all->sums && all->places.count < DENSE * all->cells)
+        divide(all, MORE_BITS);
+    size_t cells = (size_t)all->cells, count = all->sums ? 0 : (size_t)all->places.count;
+    double *sums = malloc((all->sums ? 1 : cells) * sizeof *sums);
+    int32_t *starts = malloc((all->sums ? 1 : cells + 1) * sizeof *starts);
+    uint16_t *voxels = malloc(count * (sizeof *voxels + 1) + 1);
+    all->distances = malloc(cells * sizeof *all->distances);
+    int status = sums && starts && voxels && all->distances ? SJ_FINE : SJ_NO_MEMORY;
+    if (status == SJ_FINE && !all->sums) {
+        uint8_t *codes = (uint8_t *)(voxels + count);
+        status = index_places(all, sums, starts, voxels, codes) ? SJ_FINE : SJ_BAD_DATA;
+        all->sums = sums, all->starts = starts, all->voxels = voxels, all->block_codes = codes;
+    }
+    if (status == SJ_FINE)
+        status = find_indexed(all, squares);
+    free(sums);
+    free(starts);
+    free(voxels);
+    free(all->distances);
+    return status;
+}
+
 /* ── near targets ── */
 
 /* Find the squares between which the share probably lies, by a sample of places; return SJ_FULL if it is not near. */
@@ -615,12 +650,17 @@ static int sample_squares(
 {
     const sj_list *places = &all->places;
     int64_t step = (places->count + all->extra_count) / size + 1, count = 0;
+    int64_t end = places->depth * places->height * places->width;
     measured *items = malloc((size_t)((places->count + all->extra_count) / step + 2) * sizeof *items);
     sj_bit_row row = {0, NULL};
     double total = 0, sum = 0;
     if (!items)
         return SJ_NO_MEMORY;
     for (int64_t i = 0; i < places->count; i += step, count++) {
+        if (places->at[i] < 0 || places->at[i] >= end || (i && places->at[i] <= places->at[i - step])) {
+            free(items);
+            return SJ_BAD_DATA;
+        }
         sj_move(windows, places->at[i], &row);
         items[count] = (measured){sj_look(windows, &row, places->at[i]), all->areas[all->codes[i]]};
         total += items[count].area;
@@ -643,7 +683,7 @@ static int sample_squares(
 static int measure_near(const surface *all, sj_windows *windows, double least, double greatest, double *squares)
 {
     const sj_list *places = &all->places;
-    int64_t count = 0, counts[CODES] = {0};
+    int64_t count = 0, counts[CODES] = {0}, last = -1, end = places->depth * places->height * places->width;
     double nearer = 0;
     sj_bit_row row = {0, NULL};
     sj_near *near = malloc((size_t)(windows->count + SJ_AT_ONCE) * sizeof *near);
@@ -654,6 +694,11 @@ static int measure_near(const surface *all, sj_windows *windows, double least, d
         int64_t rows = sj_list_near(windows, near);
         sj_limit(windows, greatest);
         for (int64_t i = 0; i < places->count; i++) {
+            if (places->at[i] <= last || places->at[i] >= end) {
+                status = SJ_BAD_DATA;
+                break;
+            }
+            last = places->at[i];
             sj_move(windows, places->at[i], &row);
             if (sj_is_near(near, rows, &row, places->at[i])) {
                 counts[all->codes[i]]++;
@@ -668,7 +713,8 @@ static int measure_near(const surface *all, sj_windows *windows, double least, d
                 items[count++] = (measured){all->extras[2 * i], all->extras[2 * i + 1]};
         for (int code = 0; code < CODES; code++)
             nearer += (double)counts[code] * all->areas[code];
-        status = find_squares(items, count, nearer, all->low, all->high, squares);
+        if (status == SJ_FINE)
+            status = find_squares(items, count, nearer, all->low, all->high, squares);
     }
     free(near);
     free(items);
@@ -701,39 +747,38 @@ static int is_surface(const surface *all)
     return 1;
 }
 
-/* Write the index of a surface: the sum of the areas in each block, and where the places of each row begin, with their
- * number behind. */
+/* Write the index of a surface: the sum of the areas in each block, where the places of each begin, with their number
+ * behind, and the voxels in the block and the codes of all. */
 SJ_EXPORT int sj_index_surface(
     const int32_t *places, const uint8_t *codes, int64_t place_count, int64_t depth, int64_t height, int64_t width,
-    const double *areas, double *sums, int64_t cells, int32_t *firsts)
+    const double *areas, double *sums, int64_t cells, int32_t *starts, uint16_t *voxels, uint8_t *block_codes)
 {
     surface all = {.places = {depth, height, width, place_count, places, NULL}, .codes = codes, .areas = areas};
-    if (!is_surface(&all) || !sums || !firsts)
+    if (!is_surface(&all) || !sums || !starts || !voxels || !block_codes)
         return SJ_BAD_CALL;
     divide(&all, BITS);
     if (all.cells != cells)
         return SJ_BAD_CALL;
-    return index_places(&all, sums, firsts) ? SJ_FINE : SJ_BAD_DATA;
+    return index_places(&all, sums, starts, voxels, block_codes) ? SJ_FINE : SJ_BAD_DATA;
 }
 
-/* Find the squares of a surface whose numbers are checked and that has an index. */
-static int find_shares(surface *all, const double *shares, double *squares)
+/* Add the areas of all places; return whether they can be areas. */
+static int add_areas(surface *all)
 {
-    for (int64_t block = 0; block < all->cells; block++)
+    int64_t counts[CODES] = {0};
+    for (int64_t block = 0; all->sums && block < all->cells; block++)
         all->total += all->sums[block];
+    for (int64_t i = 0; !all->sums && i < all->places.count; i++)
+        counts[all->codes[i]]++;
+    for (int code = 0; code < CODES; code++)
+        all->total += (double)counts[code] * all->areas[code];
     for (int64_t i = 0; i < all->extra_count; i++)
         if (!(all->extras[2 * i] >= 0 && all->extras[2 * i] < INFINITY && all->extras[2 * i + 1] >= 0
               && all->extras[2 * i + 1] < GREATEST_AREA))
-            return SJ_BAD_DATA;
+            return 0;
         else
             all->total += all->extras[2 * i + 1];
-    if (!(all->total > 0))
-        return SJ_FULL;
-    all->low = shares[0] * all->total, all->high = shares[1] * all->total;
-    int status = find_near(all, (shares[0] + shares[1]) / 2, squares);
-    if (status == SJ_FULL)
-        status = all->targets.count > MANY * all->cells ? measure_all(all, squares) : find_far(all, squares);
-    return status;
+    return 1;
 }
 
 /* Write the squares of the distances to targets at which two shares of a surface's area are reached; the area of each
@@ -742,15 +787,16 @@ static int find_shares(surface *all, const double *shares, double *squares)
 SJ_EXPORT int sj_share(
     const int32_t *places, const uint8_t *codes, int64_t place_count, const int32_t *targets, int64_t target_count,
     int64_t depth, int64_t height, int64_t width, const double *spacing, const double *areas, const double *shares,
-    const double *extras, int64_t extra_count, const double *sums, int64_t cells, const int32_t *firsts, double *squares)
+    const double *extras, int64_t extra_count, const double *sums, int64_t cells, const int32_t *starts,
+    const uint16_t *voxels, const uint8_t *block_codes, double *squares)
 {
     surface all = {.places = {depth, height, width, place_count, places, NULL},
                    .targets = {depth, height, width, target_count, targets, NULL},
                    .codes = codes, .areas = areas, .spacing = spacing, .extras = extras, .extra_count = extra_count,
-                   .sums = sums, .firsts = firsts};
+                   .sums = sums, .starts = starts, .voxels = voxels, .block_codes = block_codes};
     if (!is_surface(&all) || !targets || !spacing || !shares || !squares || target_count < 1 || extra_count < 0
-        || extra_count >= INT32_MAX - place_count || (extra_count && !extras) || !sums != !firsts
-        || !(shares[0] > 0 && shares[0] <= shares[1] && shares[1] <= 1 + MARGIN))
+        || extra_count >= INT32_MAX - place_count || (extra_count && !extras) || !sums != !starts || !sums != !voxels
+        || !sums != !block_codes || !(shares[0] > 0 && shares[0] <= shares[1] && shares[1] <= 1 + MARGIN))
         return SJ_BAD_CALL;
     for (int axis = 0; axis < 3; axis++)
         if (!(spacing[axis] > LEAST_STEP && spacing[axis] < GREATEST_STEP))
@@ -758,20 +804,13 @@ SJ_EXPORT int sj_share(
     divide(&all, BITS);
     if (sums && cells != all.cells)
         return SJ_BAD_CALL;
-    if (!sums && place_count < DENSE * all.cells)
-        divide(&all, MORE_BITS);
-    double *new_sums = sums ? NULL : malloc((size_t)all.cells * sizeof *new_sums);
-    int32_t *new_firsts = sums ? NULL : malloc((size_t)(depth * height + 1) * sizeof *new_firsts);
-    all.distances = malloc((size_t)all.cells * sizeof *all.distances);
-    int status = all.distances && (sums || (new_sums && new_firsts)) ? SJ_FINE : SJ_NO_MEMORY;
-    if (status == SJ_FINE && !sums) {
-        all.sums = new_sums, all.firsts = new_firsts;
-        status = index_places(&all, new_sums, new_firsts) ? SJ_FINE : SJ_BAD_DATA;
-    }
-    if (status == SJ_FINE)
-        status = find_shares(&all, shares, squares);
-    free(new_sums);
-    free(new_firsts);
-    free(all.distances);
+    if (!add_areas(&all))
+        return SJ_BAD_DATA;
+    if (!(all.total > 0))
+        return SJ_FULL;
+    all.low = shares[0] * all.total, all.high = shares[1] * all.total;
+    int status = find_near(&all, (shares[0] + shares[1]) / 2, squares);
+    if (status == SJ_FULL)
+        status = target_count > MANY * all.cells ? measure_all(&all, squares) : find_far(&all, squares);
     return status;
 }

@@ -1,5 +1,4 @@
-/* A label map (z, y, x) or runs of voxels -> the corners on the surface of a region, or its border, as a list; and the
- * blocks of such places. A mask -> its border, and the mask after growing.
+/* A label map (z, y, x) or runs of voxels -> the corners on the surface of a region, or its border, as a list. A mask -> its border, and the mask after growing.
  *
  * Voxels of the region are bits of words, so that 64 corners are passed at once where all voxels around them are
  * alike. */
@@ -156,32 +155,34 @@ static const uint8_t codes_of_pairs[256] = {MANY(0), MANY(64), MANY(128), MANY(1
 #undef MORE
 #undef MANY
 
-/* List the corners at some bits of half a word, given the voxels from those to the left of them on in four rows. */
-static inline void list_half(corners *to, int64_t position, uint32_t bits, const uint64_t *rows)
-{
-    const uint64_t one = rows[0], two = rows[1], three = rows[2], four = rows[3];
-    int32_t *positions = to->positions + to->count;
-    uint8_t *codes = to->codes + to->count;
-    to->count += sj_ones(bits);
-    for (; bits; bits &= bits - 1) {
-        int bit = __builtin_ctz(bits);
-        uint32_t pairs = (uint32_t)(one >> bit & 3) | (uint32_t)(two >> bit & 3) << 2 | (uint32_t)(three >> bit & 3) << 4
-            | (uint32_t)(four >> bit & 3) << 6;
-        *positions++ = (int32_t)(position + bit);
-        *codes++ = codes_of_pairs[pairs];
-    }
-}
+/* The corners that are written at once, since a branch for each would often be wrong, and the room for those too many. */
+#define AT_ONCE 4
 
 /* List the corners at some bits of a word, given the voxels to the left and to the right of them in four rows. */
 static void list_corners(corners *to, int64_t position, uint64_t bits, const uint64_t *left, const uint64_t *right)
 {
-    if (!to->positions) {
-        to->count += sj_ones(bits);
+    const uint64_t one = left[0], two = left[1], three = left[2], four = left[3], last = (uint64_t)1 << (WORD - 1);
+    int32_t *positions = to->positions + to->count;
+    uint8_t *codes = to->codes + to->count;
+    to->count += sj_ones(bits);
+    if (!to->positions)
         return;
+    /* The last corner is also the one behind those that there are; its right voxels are in the next word. */
+    for (uint64_t rest = bits & ~last; rest; positions += AT_ONCE, codes += AT_ONCE)
+        for (int i = 0; i < AT_ONCE; i++, rest &= rest - 1) {
+            int bit = __builtin_ctzll(rest | last);
+            uint32_t pairs = (uint32_t)(one >> bit & 3) | (uint32_t)(two >> bit & 3) << 2 | (uint32_t)(three >> bit & 3) << 4
+                | (uint32_t)(four >> bit & 3) << 6;
+            positions[i] = (int32_t)(position + bit);
+            codes[i] = codes_of_pairs[pairs];
+        }
+    if (bits & last) {
+        uint32_t pairs = 0;
+        for (int part = 0; part < 4; part++)
+            pairs |= (uint32_t)(left[part] >> (WORD - 1) | right[part] >> (WORD - 1) << 1) << (2 * part);
+        to->positions[to->count - 1] = (int32_t)(position + WORD - 1);
+        to->codes[to->count - 1] = codes_of_pairs[pairs];
     }
-    const uint64_t upper[4] = {right[0] >> 31, right[1] >> 31, right[2] >> 31, right[3] >> 31};
-    list_half(to, position, (uint32_t)bits, left);
-    list_half(to, position + 32, (uint32_t)(bits >> 32), upper);
 }
 
 /* List the corners of a row between voxels that are not all alike, given the four rows of bits around them. */
@@ -220,7 +221,7 @@ static int64_t list_from(const region *of, const space *in, int64_t begun, corne
             };
             if (!(filled[y] | filled[y + 1] | also[y] | also[y + 1]))
                 continue;
-            if (to->positions && to->room - to->count < of->width + 1)
+            if (to->positions && to->room - to->count < of->width + AT_ONCE)
                 return z * rows + y;
             list_row(to, (z * rows + y) * (of->width + 1), around, in->words);
         }
@@ -276,29 +277,6 @@ SJ_EXPORT int sj_surface(
             of.lone = label, regions++;
     of.lone = regions == 1 ? of.lone : -1;
     return list_surface(&of, &to, begun, count);
-}
-
-/* Write the number of the block of each place, which is given by its position in a volume; the sides of blocks have
- * this many bits. */
-SJ_EXPORT int sj_find_blocks(
-    const int32_t *places, int64_t count, int64_t depth, int64_t height, int64_t width, int32_t bits, int32_t *blocks)
-{
-    if (!places || !blocks || count < 0 || !sj_is_volume(depth, height, width, INT32_MAX) || bits < 0 || bits > 8)
-        return SJ_BAD_CALL;
-    int32_t across = (int32_t)((width - 1) >> bits) + 1, down = (int32_t)((height - 1) >> bits) + 1;
-    int32_t end = (int32_t)(depth * height * width), start = 0, block = 0;
-    for (int64_t each = 0; each < count; each++) {
-        int32_t place = places[each];
-        if (place < 0 || place >= end)
-            return SJ_BAD_DATA;
-        if (!each || place < start || place - start >= width) {
-            int32_t row = place / (int32_t)width;
-            start = row * (int32_t)width;
-            block = ((row / (int32_t)height >> bits) * down + (row % (int32_t)height >> bits)) * across;
-        }
-        blocks[each] = block + ((place - start) >> bits);
-    }
-    return SJ_FINE;
 }
 
 /* ── masks ───────────────────────────────────────────────────────────────── */

@@ -1018,7 +1018,7 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
     for name in (
         "sj_pack_png", "sj_pack_labels", "sj_read_png", "sj_compare", "sj_check_runs", "sj_mask_boxes", "sj_paint_runs", "sj_cover", "sj_encode", "sj_write_bits", "sj_count_inside", "sj_first_overlap", "sj_overlaps", "sj_records", "sj_draw",
         "sj_join_frames", "sj_order", "sj_similar_pairs", "sj_box_overlaps", "sj_match", "sj_curves", "sj_label_pairs", "sj_small_pairs", "sj_label_table", "sj_points", "sj_points_of_files", "sj_segments", "sj_boundaries", "sj_survey",
-        "sj_boxes", "sj_surface", "sj_border", "sj_grow_volume", "sj_run_surface", "sj_run_border", "sj_label_runs", "sj_find_blocks", "sj_components", "sj_run_boxes", "sj_name_within", "sj_touch", "sj_share_runs", "sj_find_runs", "sj_draw_runs", "sj_squares", "sj_near_places", "sj_share", "sj_index_surface", "sj_similarities", "sj_small_runs", "sj_groups", "sj_grow",
+        "sj_boxes", "sj_surface", "sj_border", "sj_grow_volume", "sj_run_surface", "sj_run_border", "sj_label_runs", "sj_find_blocks", "sj_components", "sj_run_boxes", "sj_name_within", "sj_touch", "sj_share_runs", "sj_find_runs", "sj_draw_runs", "sj_move_places", "sj_sum_areas", "sj_squares", "sj_near_places", "sj_share", "sj_index_surface", "sj_similarities", "sj_small_runs", "sj_groups", "sj_grow",
     ):  # fmt: skip
         for result in (0, -1, 1):
             with pytest.raises(library.KernelError, match="self-test"):
@@ -1060,8 +1060,11 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_share_runs(None, None, None, 1, None, None, None, 1, 4, 1, None, None, 2, None) == -1
     assert LOADED.sj_squares(None, 1, None, 1, 1, 1, 1, None, None) == -1
     assert LOADED.sj_near_places(None, 1, None, 1, 1, 1, 1, None, None) == -1
-    assert LOADED.sj_share(None, None, 1, None, 1, 1, 1, 1, None, None, None, None, 0, None, 0, None, None) == -1
-    assert LOADED.sj_index_surface(None, None, 1, 1, 1, 1, None, None, 1, None) == -1
+    assert (
+        LOADED.sj_share(None, None, 1, None, 1, 1, 1, 1, None, None, None, None, 0, None, 0, None, None, None, None)
+        == -1
+    )
+    assert LOADED.sj_index_surface(None, None, 1, 1, 1, 1, None, None, 1, None, None, None) == -1
     assert LOADED.sj_check_runs(None, 1, None, 1, None, None, None) == -1
     assert LOADED.sj_mask_boxes(None, 1, None, 1, None, None) == -1
     assert LOADED.sj_paint_runs(None, 1, None, 1, None, 1, None) == -1
@@ -1176,6 +1179,33 @@ def test_arrays_of_other_kinds_and_sizes_than_the_kernel_takes_are_left_to_numpy
     assert switch(lambda: backend().compare([], ())) == ([], [])
     with pytest.raises(ValueError, match="^the kernel returned -1$"):
         KERNEL.overlaps(pack_texts(["1"]), pack_texts(["1"]), Pairs(np.array([0]), np.array([0]), np.array([0, 2])))
+
+
+def test_a_call_with_no_list_of_places_is_refused() -> None:
+    assert LOADED.sj_move_places(None, None, 1, 1, 1, 1, None, None, None, None, 1, None) == -1
+    assert LOADED.sj_sum_areas(None, None, 1, None, None) == -1
+
+
+def test_lists_of_places_of_other_kinds_are_left_to_numpy() -> None:
+    places, shape, weights = np.array([0, 3], np.int32), (1, 2, 2), np.ones(256)
+    box, codes = [(0, 1), (0, 2), (0, 2)], np.zeros(2, np.uint8)
+    assert KERNEL.move_places(places, codes, shape, (box, (2, 2, 2), (1, 0, 0))) is not None
+    for positions, kinds, to in (
+        (places.astype(int), codes, ((2, 2, 2), (1, 0, 0))),
+        (places, codes.astype(int), ((2, 2, 2), (1, 0, 0))),
+        (places, codes, ((2, 2, 2), (2, 0, 0))),
+        (places, codes, ((2, 2, 2), (0, 0, -1))),
+        (places, codes, ((2, 2, 0), (0, 0, 0))),
+    ):
+        assert KERNEL.move_places(positions, kinds, shape, (box, *to)) is None
+    assert KERNEL.move_places(places, codes, shape, ([(0, 2), *box[1:]], (2, 2, 2), (0, 0, 0))) is None
+    assert KERNEL.sum_areas(codes, weights) == 2
+    for kinds, areas, flags in (
+        (codes.astype(int), weights, None),
+        (codes, weights[1:], None),
+        (codes, weights, codes),
+    ):
+        assert KERNEL.sum_areas(kinds, areas, flags) is None
 
 
 def test_labels_stay_apart_in_a_frame_unless_they_are_merged() -> None:

@@ -14,7 +14,7 @@ from ...masks.stack import Array
 from ...runner.tuning import release_memory
 from ...values import NamedTuple
 from ...values.arithmetic import add
-from .boxes import Box, select_labels
+from .boxes import Box, cover, select_labels
 from .components import (
     Components,
     SharedComponents,
@@ -43,7 +43,7 @@ from .surfaces import (
 #: The maximum number of voxels in all boxes around a lesion of the truth and the lesions that meet it.
 _MOST_SEARCHED = 1 << 32
 #: The number of a prediction's runs above which memory that finding them freed is returned to the system.
-_MANY_RUNS = 1 << 18
+_MANY_RUNS = 1 << 21
 #: The maximum number of runs of a truth with fewer voxels per run.
 _MOST_SPECKS, _PER_RUN = 1 << 19, 1.5
 #: The voxels of a small box around lesions, and the number of such boxes whose measures are kept.
@@ -52,6 +52,8 @@ _SMALL, _MOST_ALIKE = 1_000, 10_000
 _MOST_CACHED = 1 << 22
 #: A prediction's surface is used for many lesions if it has this many voxels, so many times those beside it.
 _LARGE, _TIMES_LARGER = 1 << 14, 4
+#: A prediction of almost the box around all lesions, of which this many are measured, is looked at in that box by all.
+_ALMOST, _FEWEST_SHARED = 2, 3
 #: HD95, and the shares of both borders within 0.5 and 1 mm.
 _Measures = Tuple[float, Tuple[float, float]]
 #: The tolerances of BraTS' NSD in millimetres.
@@ -229,7 +231,7 @@ def match_lesions(sides: LesionSides, rule: LesionRule, spacing: Spacing, *, nsd
     counts = true.sizes * volume > rule.ignored
     places = np.searchsorted(meetings.true, np.arange(true.total + 1))
     boxes = _find_boxes(sides, meetings.predicted, places, counts)
-    surfaces, lesions = _LesionSurfaces(sides, spacing), []
+    surfaces, lesions = _LesionSurfaces(sides, spacing, boxes), []
     if len(predicted.names) > _MANY_RUNS:
         release_memory()
     numbers = zip(true.sizes.tolist(), both.tolist(), counts.tolist(), places.tolist(), places[1:].tolist())
@@ -267,8 +269,11 @@ def _find_boxes(sides: LesionSides, predicted: Array, places: Array, counts: Arr
 class _LesionSurfaces:
     """The surfaces of lesions; the last prediction's are cached, because it may meet several lesions."""
 
-    def __init__(self, sides: LesionSides, spacing: Spacing) -> None:
+    def __init__(self, sides: LesionSides, spacing: Spacing, boxes: Dict[int, Box]) -> None:
         self._lesions, self._spacing = sides, spacing
+        #: The box around all lesions.
+        self._outer = cover(boxes.values())
+        self._is_lone = len(boxes) < _FEWEST_SHARED
         self._key: Any = None
         #: By elements, and by border voxels if NSD is measured.
         self._kept: List[Places] = []
@@ -278,7 +283,7 @@ class _LesionSurfaces:
     def measure(self, lesion: int, meeting: Array, box: Box, *, nsd: bool) -> _Measures:
         """Return HD95 by elements, and NSD by border voxels, of a lesion and all predicted lesions that meet it."""
         true, predicted = self._lesions.true, self._lesions.predicted
-        if math.prod(side.stop - side.start for side in box) > _SMALL:
+        if _count(box) > _SMALL:
             return self._measure_box(np.array([lesion]), meeting, box, nsd=nsd)
         masks = np.stack([true.draw(np.array([lesion]), box), predicted.draw(meeting, box)])
         alike = masks.shape, masks.tobytes()
@@ -292,10 +297,13 @@ class _LesionSurfaces:
     def _measure_box(self, lesion: Array, meeting: Array, box: Box, *, nsd: bool) -> _Measures:
         true, predicted = self._lesions.true, self._lesions.predicted
         largest, small = self._split(meeting)
+        is_shared = not self._is_lone and _ALMOST * _count(predicted.box_around(largest)) > _count(self._outer)
+        box = self._outer if is_shared else box
         key = str(box), largest.tobytes()
         if key != self._key:
             self._key, self._kept = None, []  # frees the previous surfaces first
             self._kept = _find_surfaces_in(box, predicted, largest, nsd=nsd)
+            self._kept[0].is_shared = is_shared
             self._key = key
         more = [_find_surfaces_in(box, predicted, small, nsd=nsd)] if len(small) else []
         return self._measure_surfaces(_find_surfaces_in(box, true, lesion, nsd=nsd), self._kept, *more)
@@ -318,6 +326,11 @@ class _LesionSurfaces:
         check_specks(true[0])
         hd95 = distance_by_parts(true[0], elements, self._spacing, 95)
         return hd95, _share_of_sides(true[1], borders[0], self._spacing) if borders else (0.0, 0.0)
+
+
+def _count(box: Box) -> int:
+    """Return the voxels of a box."""
+    return math.prod(side.stop - side.start for side in box)
 
 
 def _find_surfaces_in(box: Box, components: Components, chosen: Array, *, nsd: bool) -> List[Places]:

@@ -29,6 +29,8 @@ class Places:
 
     def __init__(self, shape: Tuple[int, ...], positions: Array, values: Array) -> None:
         self.shape, self.positions, self.values = shape, positions, values
+        #: Several searches go through these places.
+        self.is_shared = False
         self._index: Optional[SurfaceIndex] = None
         self._areas: Optional[Array] = None
 
@@ -36,11 +38,11 @@ class Places:
         return len(self.positions)
 
     def index(self, areas: Array) -> Optional[SurfaceIndex]:
-        """Return the kernel's index of places by areas of their values, from the second call on."""
-        kernel, is_second = backend().kernel, self._areas is areas
-        if kernel and is_second and self._index is None:
+        """Return the kernel's index of places by areas of their values, if they are shared."""
+        kernel = backend().kernel
+        if kernel and self.is_shared and self._areas is not areas:
             self._index = kernel.index_surface(WeightedSurface(self.positions, self.values, areas), self.shape)
-        self._index, self._areas = self._index if is_second else None, areas
+            self._areas = areas
         return self._index
 
     def choose(self, chosen: Any) -> Places:
@@ -82,6 +84,9 @@ class Places:
         shape = tuple(side.stop - side.start for side in box)
         if shape == self.shape:
             return self
+        moved = self._move(box, (0, 0, 0), shape)
+        if moved is not None:
+            return moved
         depth, height, width = shape
         chosen: Any = self.find_planes(box[0])
         rows, offset = depth * height, box[2].start
@@ -111,12 +116,21 @@ class Places:
         """Return the places in a larger volume, in which this one begins after some steps along z, y and x."""
         if self.shape == shape:
             return self
+        moved = self._move(tuple(map(slice, (0, 0, 0), self.shape)), steps, shape)
+        if moved is not None:
+            return moved
         kind = kind_of(shape)
         positions: Array = np.empty(len(self), kind)
         for chunk in cut_list(len(self)):
             z, y, x = (axis.astype(kind) + kind(step) for axis, step in zip(self.locate(chunk), steps))
             positions[chunk] = (z * kind(shape[1]) + y) * kind(shape[2]) + x
         return Places(shape, positions, self.values)
+
+    def _move(self, box: Box, steps: Tuple[int, ...], shape: Tuple[int, ...]) -> Optional[Places]:
+        """Return the places of a box in another volume, in which the box begins after some steps, by the kernel."""
+        kernel, sides = backend().kernel, [(side.start, side.stop) for side in box]
+        moved = kernel.move_places(self.positions, self.values, self.shape, (sides, shape, steps)) if kernel else None
+        return None if moved is None else Places(shape, moved[0], moved[1])
 
     @cached_property
     def ends(self) -> List[Tuple[int, int]]:
@@ -145,8 +159,13 @@ def cut_list(length: int, step: int = 0) -> Iterator[slice]:
         yield slice(start, start + step)
 
 
-def sum_areas(kinds: Array, areas: Array) -> float:
-    """Return the sum of the areas of places, given their kinds."""
+def sum_areas(kinds: Array, areas: Array, flags: Optional[Array] = None) -> float:
+    """Return the sum of the areas of places, or of those with a flag, given their kinds."""
+    kernel = backend().kernel
+    total = kernel.sum_areas(kinds, areas, flags) if kernel else None
+    if total is not None:
+        return total
+    kinds = kinds if flags is None else kinds[flags]
     return add_parts(areas.take(kinds[chunk]) for chunk in cut_list(len(kinds)))
 
 

@@ -292,7 +292,7 @@ def measure_distances(places: Sequence[Places], spacing: Spacing, farthest: floa
 def share_within(sides: Sides, tolerance: float) -> float:
     """Return NSD: the share of both surfaces that is at most this far from the other."""
     total = sides.truth.total + sides.prediction.total
-    near = [side.choose(side.distances <= tolerance).total for side in sides]
+    near = [sum_areas(side.kinds, side.areas, side.distances <= tolerance) for side in sides]
     return (near[0] + near[1]) / total
 
 
@@ -305,7 +305,7 @@ def share_near(surfaces: Tuple[Places, Places], spacing: Spacing, tolerance: flo
     sides_near = cut_near(surfaces, min(surfaces, key=len), spacing, tolerance)
     near = flag_near(sides_near, spacing, tolerance)
     if near is not None:
-        return add([sum_areas(side.values[flags], areas) for side, flags in zip(sides_near, near)]) / total
+        return add([sum_areas(side.values, areas, flags) for side, flags in zip(sides_near, near)]) / total
     truth, prediction = surfaces
     prediction = prediction.within(truth.box_within(tolerance, spacing))
     if not len(prediction):
