@@ -403,11 +403,21 @@ def distance_by_places(surfaces: Tuple[Places, Places], spacing: Spacing, percen
     """Return `distance_by_weight` by both surfaces, most of whose places need no search if they are many."""
     truth, prediction = surfaces
     distance = _distance_of_places(prediction, truth, spacing, percent)
+    if distance and _is_within(truth, prediction, spacing, distance):
+        return distance
     if len(prediction) > MOST_MEASURED and not backend().kernel:
         _, greatest = BlockDistances(truth, prediction, spacing).find_bounds(list_areas(spacing), percent / 100)
         if greatest < distance:
             return distance
     return max(distance, _distance_of_places(truth, prediction, spacing, percent))
+
+
+def _is_within(truth: Places, prediction: Places, spacing: Spacing, distance: float) -> bool:
+    """Return whether any place of the prediction in the truth's box is this near to all of the truth."""
+    box = truth.box
+    lengths = [(side.stop - side.start) * step for side, step in zip(box, spacing[::-1])]
+    is_small = add([length * length for length in lengths]) < (1 - ROUNDING) * distance * distance
+    return is_small and len(prediction.cut_out(box)) > 0
 
 
 def distance_by_parts(truth: Places, parts: Sequence[Places], spacing: Spacing, percent: float) -> float:
