@@ -43,7 +43,7 @@ from .surfaces import (
 #: The maximum number of voxels in all boxes around a lesion of the truth and the lesions that meet it.
 _MOST_SEARCHED = 1 << 32
 #: The number of a prediction's runs above which memory that finding them freed is returned to the system.
-_MANY_RUNS = 1 << 21
+_MANY_RUNS = 1 << 18
 #: The maximum number of runs of a truth with fewer voxels per run.
 _MOST_SPECKS, _PER_RUN = 1 << 19, 1.5
 #: The voxels of a small box around lesions, and the number of such boxes whose measures are kept.
