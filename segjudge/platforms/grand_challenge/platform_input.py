@@ -99,14 +99,17 @@ def _lies_in(name: str, paths: list[str]) -> bool:
 
 def _make_folder(root: str, paths: dict[str, str]) -> str:
     """Return the address of a folder in which the scorers see only these files, by these names."""
+    scorers = importlib.import_module("evaluation_script.files")
     base = importlib.import_module("evaluation_script.files.archive").FolderElsewhere
-    methods = {"open_files": lambda _address, limits: _PickedFiles(paths, limits)}
+    # What picked files do not override, such as reading into a buffer, they do as others.
+    picked = type("PickedFiles", (_PickedFiles, scorers.limits.Files), {})
+    methods = {"open_files": lambda _address, limits: picked(paths, limits)}
     address: str = type("PickedFolder", (base,), methods)(root)
     return address
 
 
 class _PickedFiles:
-    """Some files by name, with the methods and checks of `evaluation_script.files.Files`."""
+    """Some files by name, with the checks of `evaluation_script.files.Files`, from which a class of these inherits."""
 
     def __init__(self, paths: dict[str, str], limits: Any) -> None:
         scorers: Any = importlib.import_module("evaluation_script.files")

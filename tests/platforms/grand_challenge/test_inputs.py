@@ -124,3 +124,13 @@ def test_an_upload_that_has_the_name_of_the_platforms_list_is_told_so(
     with pytest.raises(AssertionError):
         evaluation.score(partial(evaluations.upload, data=zipped({"inputs.json": data})))
     assert "a name that grand-challenge uses itself" in capsys.readouterr().err
+
+
+def test_picked_files_do_what_all_files_do(tmp_path: Path) -> None:
+    path = tmp_path / "000000.label"
+    path.write_bytes(b"1234")
+    folder: Any = platform_input._make_folder(str(tmp_path), {"08/000000.label": str(path)})
+    files = folder.open_files(limits.UNIT_LIMITS)
+    assert files.read_buffer("08/000000.label") == files.read("08/000000.label") == b"1234"
+    assert files.open_plain("08/000000.label") is None
+    files.close()
