@@ -14,7 +14,7 @@ from ...values.arithmetic import mean
 from ..base.family import Values
 from ..base.image_order import PLACES, judge_stacked_order
 from ..base.readings import FirstMaps, Reading, open_changed, read_neighbours, read_rearranged
-from ..base.suspicions import is_nearly_none, judge_cover
+from ..base.suspicions import is_nearly_none, judge_blank, judge_cover
 from ..base.units import Shapes, Unit, UnitAccumulator, count_by_image, unit_engine
 from . import counting
 from .counting import E_CURVE, F_CURVE, VALUES, count_map
@@ -90,14 +90,13 @@ _MOST_DICE = 0.8
 
 
 def _suspect(accumulator: UnitAccumulator[SaliencyProtocol]) -> List[str]:
-    images = accumulator.stack("image")
-    images = images[images[:, counting.TRUTH_AREA] > 0]
+    whole = accumulator.stack("image")
+    images = whole[whole[:, counting.TRUTH_AREA] > 0]
     area, bright, shared = images[:, [counting.TRUTH_AREA, counting.MAP_AREA, counting.SHARED]].sum(axis=0).tolist()
     if not len(images):
         return []
     if not bright:
         return [f"no map has a value above {counting.MIDDLE}: check that values reach from 0 to {VALUES - 1}"]
-    whole = accumulator.stack("image")
     error = mean(whole[find_scored(whole, accumulator.protocol), counting.ABSOLUTE_ERROR])
     if shared < _MOST_BRIGHT * area and error > _LEAST_ERROR:
         better = f"inverted, MAE would be {1 - error:.2f} instead of {error:.2f}"
@@ -109,7 +108,11 @@ def _suspect(accumulator: UnitAccumulator[SaliencyProtocol]) -> List[str]:
     if is_nearly_none(shared, area):
         few = f"only {shared:,.0f} of {area:,.0f} pixels of objects are" if shared else "no pixel of an object is"
         return [f"{few} bright in its map: check which image each map belongs to, and that objects are bright"]
-    return judge_cover("bright pixels of maps", area, bright, shared)
+    dark = np.flatnonzero((whole[:, counting.TRUTH_AREA] > 0) & (whole[:, counting.MAP_AREA] == 0)).tolist()
+    names = [unit.name for unit in accumulator.complete_counts()]
+    covering = judge_cover("bright pixels of maps", area, bright, shared)
+    no_value = f"no value above {counting.MIDDLE}"
+    return covering or judge_blank("image", [names[number] for number in dark], len(images), "an object", no_value)
 
 
 def _unwrap(values: Array) -> Array:
