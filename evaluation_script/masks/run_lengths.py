@@ -267,7 +267,7 @@ def check_in_batches(texts: List[str], pixels: Array, check_batch: Optional[_Bat
     too_long = lengths > length_limit(pixels)
     if too_long.any():
         texts, lengths = ["" if flag else text for text, flag in zip(texts, too_long)], np.where(too_long, 0, lengths)
-    for batch in _cut_batches(lengths):
+    for batch in cut_batches(lengths, _CHARACTERS):
         if check_batch:
             fault[batch], area[batch] = check_batch(texts[batch], pixels[batch])
         elif lengths[batch.start] > _CHARACTERS:
@@ -280,12 +280,12 @@ def check_in_batches(texts: List[str], pixels: Array, check_batch: Optional[_Bat
     return CheckedMasks(fault, area)
 
 
-def _cut_batches(lengths: Array) -> Iterator[slice]:
-    """Yield ranges of masks of these lengths that are decoded together: few characters, or one mask of more."""
+def cut_batches(lengths: Array, characters: int) -> Iterator[slice]:
+    """Yield ranges of masks of these lengths that are looked at together: few characters, or one mask of more."""
     ends = np.cumsum(lengths)
     start = 0
     while start < len(lengths):
-        reached = (ends[start - 1] if start else 0) + _CHARACTERS
+        reached = (ends[start - 1] if start else 0) + characters
         stop = max(start + 1, int(np.searchsorted(ends, reached, side="right")))
         yield slice(start, stop)
         start = stop
@@ -459,7 +459,7 @@ def paint_spans(spans: Array, labels: Array, pixels: int) -> Array:
 def boxes_of(texts: List[str], sizes: Array) -> Array:
     """Return the boxes (x, y, width, height) around checked masks in images of these sizes; all 0 for empty ones."""
     boxes = np.zeros((len(texts), 4), np.int64)
-    for batch in _cut_batches(np.fromiter(map(len, texts), np.int64, len(texts))):
+    for batch in cut_batches(np.fromiter(map(len, texts), np.int64, len(texts)), _CHARACTERS):
         boxes[batch] = _find_boxes(texts[batch], sizes[batch])
     return boxes
 

@@ -85,7 +85,7 @@ def compare_places(truth: Frames, predicted: Frames) -> ReadingScores:
 
 
 def _draw(texts: List[str], size: Size) -> Array:
-    """Return the pixels that any of some masks covers, without faulty ones."""
+    """Return the pixels (columns, rows) that any of some masks covers, without faulty ones."""
     pixels = size[0] * size[1]
     some = [text for text in texts if text][:_MOST_MASKS]
     faults = backend().check_masks(some, np.full(len(some), pixels)).fault.tolist()
@@ -94,31 +94,29 @@ def _draw(texts: List[str], size: Size) -> Array:
         if not fault:
             packed |= backend().draw_mask(text, pixels)[: len(packed)]
     drawn: Array = np.unpackbits(packed, count=pixels, bitorder="little").view(bool)
-    return drawn.reshape(size[::-1]).T
+    return drawn.reshape(size[::-1])
 
 
 def compare_covers(truth: Array, predicted: Array) -> ReadingScores:
-    """Return the IoU of the pixels (rows, columns) of masks as sent and moved back, and by how many pixels.
+    """Return the IoU of the pixels (columns, rows) of masks as sent and moved back, and by how many pixels.
 
     Empty if they lie elsewhere.
     """
-    shift = _find_step(truth, predicted, 1), _find_step(truth, predicted, 0)
-    sides, steps = (truth, predicted), shift
-    if not truth.flags.c_contiguous:  # maps in two orders of memory take many times as long
-        sides, steps = (truth.T, predicted.T), shift[::-1]
-    before, after = (_measure(sides[0], pixels) for pixels in (sides[1], undo_shift(sides[1], steps)))
+    x, y = (_find_step(truth, predicted, axis) for axis in (0, 1))
+    before, after = (_measure(truth, pixels) for pixels in (predicted, undo_shift(predicted, (x, y))))
     if after <= TIMES_MOVED * before:
         return STILL if before else {}
-    return {MOVED: (before, after), MOVED_BY: (float(shift[1]), float(shift[0]))}
+    return {MOVED: (before, after), MOVED_BY: (float(x), float(y))}
 
 
 def _find_step(truth: Array, predicted: Array, axis: int) -> int:
-    """Return by how many places the sums of pixels along an axis are moved: the smallest step of those that fit best.
+    """Return by how many places pixels are moved along an axis, by their sums along the other one: the smallest step of
+    those that fit best.
 
     Specks hide the borders of masks, but hardly change these sums.
     """
     true, sums = (
-        np.add.reduce(pixels.view(np.uint8), axis=axis, dtype=np.uint32).astype(np.int64)
+        np.add.reduce(pixels.view(np.uint8), axis=1 - axis, dtype=np.uint32).astype(np.int64)
         for pixels in (truth, predicted)
     )
     farthest = len(true) // _FARTHEST

@@ -228,8 +228,11 @@ def judge_cover(nouns: str, in_truth: float, in_prediction: float, shared: float
 _FEWEST_BLANK, _BLANK = 3, 1 / 3
 
 
-def judge_blank(noun: str, blank: List[str], total: int, truth: str, prediction: str) -> List[str]:
-    """Return a suspicion if many units, but not all, lack a prediction, given their names and the number with truth."""
+def judge_blank(noun: str, names: Sequence[str], flags: Tuple[Array, Array], truth: str, prediction: str) -> List[str]:
+    """Return a suspicion if many units with truth, but not all, lack a prediction; both have a flag for each unit."""
+    has_truth, is_blank = flags
+    total = int(np.count_nonzero(has_truth))
+    blank = [names[number] for number in np.flatnonzero(has_truth & is_blank).tolist()]
     if len(blank) < max(_FEWEST_BLANK, _BLANK * total) or len(blank) == total:
         return []
     scope = f"{quantity(len(blank), noun, total)} with {truth} {inflect(len(blank), 'has', 'have')} {prediction}"
@@ -238,10 +241,8 @@ def judge_blank(noun: str, blank: List[str], total: int, truth: str, prediction:
 
 def judge_uniform(noun: str, names: Sequence[str], true: Array, predicted: Array) -> List[str]:
     """Return the same suspicion about units with one predicted class alone, given the numbers of classes of each."""
-    is_varied = true >= _FEWEST
-    blank = [names[number] for number in np.flatnonzero(is_varied & (predicted == 1)).tolist()]
-    total = int(np.count_nonzero(is_varied))
-    return judge_blank(noun, blank, total, "several classes", "the same class in all scored places")
+    flags = true >= _FEWEST, predicted == 1
+    return judge_blank(noun, names, flags, "several classes", "the same class in all scored places")
 
 
 def judge_unlabelled(noun: str, labelled: float, unlabelled: float) -> List[str]:

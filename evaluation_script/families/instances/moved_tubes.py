@@ -69,7 +69,7 @@ def _count_before(ends: Array, places: Array) -> Array:
 
 
 def _draw(text: str, shape: _Shape, frame: int) -> Array:
-    """Return the pixels of one frame of a mask."""
+    """Return the pixels (columns, rows) of one frame of a mask."""
     height, area, frames = shape
     start, stop = frame * area, (frame + 1) * area
     if is_painted(text, area * frames):
@@ -80,4 +80,4 @@ def _draw(text: str, shape: _Shape, frame: int) -> Array:
         begin, end = np.searchsorted(ends, (start, stop), side="right").tolist()
         lengths = np.diff(ends[begin:end], prepend=start, append=stop)
         pixels = np.repeat((np.arange(begin, end + 1) & 1).astype(bool), lengths)
-    return pixels.reshape(-1, height).T
+    return pixels.reshape(-1, height)

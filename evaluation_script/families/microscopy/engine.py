@@ -150,10 +150,6 @@ def _suspect(accumulator: UnitAccumulator[MicroscopyProtocol]) -> List[str]:
     if len(crowded) >= _FEWEST and (crowded[:, _PREDICTED] == _LAST_LABEL).all():
         scope = f"all {len(crowded):,} images with more than {_LAST_LABEL} cells have exactly {_LAST_LABEL} labels"
         return [f"{scope}: write 16-bit maps"]
-    names = [unit.name for unit in accumulator.complete_counts()]
-    has_cells = images[:, _IN_TRUTH] > 0
-    blank = [names[number] for number in np.flatnonzero(has_cells & (images[:, _PREDICTED] == 0)).tolist()]
-    lacking = judge_blank("image", blank, int(np.count_nonzero(has_cells)), "cells", "no predicted cell")
     matched = int(accumulator.stack("matches")[:, 0].sum())
     if is_nearly_none(matched, totals[_IN_TRUTH]):
         few = f"only {matched:,}" if matched else "none"
@@ -161,7 +157,9 @@ def _suspect(accumulator: UnitAccumulator[MicroscopyProtocol]) -> List[str]:
         return [
             f"{few} of {quantity(int(totals[_IN_TRUTH]), 'cell')} {inflect(matched, 'is', 'are')} matched: {remedy}"
         ]
-    return lacking
+    names = [unit.name for unit in accumulator.complete_counts()]
+    flags = images[:, _IN_TRUTH] > 0, images[:, _PREDICTED] == 0
+    return judge_blank("image", names, flags, "cells", "no predicted cell")
 
 
 def _note_undefined(accumulator: UnitAccumulator[MicroscopyProtocol]) -> List[str]:

@@ -246,12 +246,9 @@ def _suspect(accumulator: UnitAccumulator[ReferringProtocol]) -> List[str]:
 
 def _judge_blank(accumulator: UnitAccumulator[ReferringProtocol]) -> List[str]:
     """Return a suspicion if the masks of many samples with a target are empty."""
-    samples = accumulator.stack("sample")
-    has_target = samples[:, TRUTH_AREA] > 0
-    blank = np.flatnonzero(has_target & (samples[:, ANSWER_AREA] == 0)).tolist()
-    names = [unit.name for unit in accumulator.complete_counts()]
-    count = int(np.count_nonzero(has_target))
-    return judge_blank("sample", [names[number] for number in blank], count, "a target", "an empty mask")
+    samples, names = accumulator.stack("sample"), [unit.name for unit in accumulator.complete_counts()]
+    flags = samples[:, TRUTH_AREA] > 0, samples[:, ANSWER_AREA] == 0
+    return judge_blank("sample", names, flags, "a target", "an empty mask")
 
 
 _INVERTED = Reading(

@@ -108,11 +108,10 @@ def _suspect(accumulator: UnitAccumulator[SaliencyProtocol]) -> List[str]:
     if is_nearly_none(shared, area):
         few = f"only {shared:,.0f} of {area:,.0f} pixels of objects are" if shared else "no pixel of an object is"
         return [f"{few} bright in its map: check which image each map belongs to, and that objects are bright"]
-    dark = np.flatnonzero((whole[:, counting.TRUTH_AREA] > 0) & (whole[:, counting.MAP_AREA] == 0)).tolist()
-    names = [unit.name for unit in accumulator.complete_counts()]
     covering = judge_cover("bright pixels of maps", area, bright, shared)
-    no_value = f"no value above {counting.MIDDLE}"
-    return covering or judge_blank("image", [names[number] for number in dark], len(images), "an object", no_value)
+    names = [unit.name for unit in accumulator.complete_counts()]
+    flags = whole[:, counting.TRUTH_AREA] > 0, whole[:, counting.MAP_AREA] == 0
+    return covering or judge_blank("image", names, flags, "an object", f"no value above {counting.MIDDLE}")
 
 
 def _unwrap(values: Array) -> Array:

@@ -520,15 +520,16 @@ def suspect(accumulator: UnitAccumulator[SemanticProtocol]) -> List[str]:
         table[:, _NO_CLASS] = 0
     if protocol.form == STUFF:
         table[:, 0] = 0
-    coded = judge_unlabelled("pixel", table.sum(), whole) or _judge_order(accumulator, table) or judge_pixels(table)
-    return coded or ([] if protocol.takes_missing else _judge_uniform(accumulator))
-
-
-def _judge_uniform(accumulator: UnitAccumulator[SemanticProtocol]) -> List[str]:
-    """Return a suspicion if many maps have one label alone."""
-    noun = "video" if accumulator.protocol.form == VIDEOS else "image"
-    names, tables = [unit.name for unit in accumulator.complete_counts()], _tabulate_labels(accumulator)
-    return judge_uniform(noun, names, *(np.count_nonzero(table, axis=1) for table in tables))
+    if unlabelled := judge_unlabelled("pixel", table.sum(), whole):
+        return unlabelled
+    names, (true, predicted) = [unit.name for unit in accumulator.complete_counts()], _tabulate_labels(accumulator)
+    is_right = np.trace(table) > _MOST_RIGHT * table.sum()
+    ordered = [] if protocol.form == VIDEOS or is_right else judge_image_order(names, true, predicted)
+    coded = ordered or judge_pixels(table)
+    if coded or protocol.takes_missing:
+        return coded
+    classes = (np.count_nonzero(side, axis=1) for side in (true, predicted))
+    return judge_uniform("video" if protocol.form == VIDEOS else "image", names, *classes)
 
 
 def _tabulate_labels(accumulator: UnitAccumulator[SemanticProtocol]) -> List[Array]:
@@ -539,15 +540,6 @@ def _tabulate_labels(accumulator: UnitAccumulator[SemanticProtocol]) -> List[Arr
         for parts, labels in zip(tables, _split_labels(keys, accumulator.protocol)):
             parts.append(tabulate(rows, labels, pixels, shape))
     return list(map(np.concatenate, tables))
-
-
-def _judge_order(accumulator: UnitAccumulator[SemanticProtocol], table: Array) -> List[str]:
-    """Return a suspicion if the maps of images look exchanged; the table has the labels of all pixels."""
-    protocol, units = accumulator.protocol, accumulator.complete_counts()
-    if protocol.form == VIDEOS or np.trace(table) > _MOST_RIGHT * table.sum():
-        return []
-    true, predicted = _tabulate_labels(accumulator)
-    return judge_image_order([unit.name for unit in units], true, predicted)
 
 
 def _list_readings(protocol: SemanticProtocol) -> List[Reading]:

@@ -487,9 +487,9 @@ def _judge_numbers(answered: Iterable[SequenceCounts]) -> List[str]:
 
 def _judge_blank(answered: List[SequenceCounts]) -> List[str]:
     """Return a suspicion if many sequences have no mask in any frame."""
-    pixels = {counts.name: counts.counts.sum(axis=(0, 1, 3))[[_TRUTH, _PREDICTION]].tolist() for counts in answered}
-    blank = [name for name, (true, predicted) in pixels.items() if true and not predicted]
-    return judge_blank("sequence", blank, sum(true > 0 for true, _ in pixels.values()), "objects", "no mask")
+    pixels = np.array([counts.counts.sum(axis=(0, 1, 3)) for counts in answered])
+    flags = pixels[:, _TRUTH] > 0, pixels[:, _PREDICTION] == 0
+    return judge_blank("sequence", [counts.name for counts in answered], flags, "objects", "no mask")
 
 
 def suspect(accumulator: SequenceAccumulator) -> List[str]:

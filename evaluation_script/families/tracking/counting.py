@@ -7,14 +7,14 @@ similarities, one row per object.
 from __future__ import annotations
 
 from itertools import chain
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 
 from ...files.problems import Problem, Problems, printable
 from ...masks.backend import backend
 from ...masks.overlaps import Pairs, best_assignment
-from ...masks.run_lengths import Masks, encode_masks, pack_texts
+from ...masks.run_lengths import Masks, cut_batches, encode_masks, pack_texts
 from ...masks.stack import Array
 from ...values import dataclass
 from ...values.arithmetic import add, mean
@@ -304,22 +304,15 @@ def masks_of(frames: List[TruthFrame], rows: List[Rows], area: Optional[Array] =
 _CHARACTERS = 1 << 20
 
 
-def _cut_frames(rows: List[Rows]) -> List[slice]:
-    """Return ranges of consecutive frames."""
-    starts, characters = [0], 0
-    for number, frame_rows in enumerate(rows):
-        length = sum(len(row[MASK]) for row in frame_rows)
-        if characters and characters + length > _CHARACTERS:
-            starts.append(number)
-            characters = 0
-        characters += length
-    return [slice(start, end) for start, end in zip(starts, [*starts[1:], len(rows)])]
+def _cut_frames(rows: List[Rows]) -> Iterator[slice]:
+    """Yield ranges of consecutive frames."""
+    return cut_batches(np.array([sum(len(row[MASK]) for row in frame) for frame in rows], np.int64), _CHARACTERS)
 
 
 def _compare_masks(
     frames: List[TruthFrame], truth: Tuple[List[Rows], Array], predicted: Tuple[List[Rows], Array], *, boxes: bool
 ) -> Tuple[Array, Array]:
-    """Return the IoU of the masks of each pair of `pair_up`, and their similarity, which may be that of boxes.
+    """Return for each pair of `pair_up` the IoU of its masks, and its similarity: that of its boxes with `boxes`.
 
     Each side is the rows of all frames and the areas of their masks.
     """

@@ -305,10 +305,9 @@ def suspect(accumulator: UnitAccumulator[VolumeProtocol]) -> List[str]:
 
 def _judge_blank(units: Sequence[UnitCounts]) -> List[str]:
     """Return a suspicion if many cases have no predicted voxel."""
-    voxels = {unit.name: unit.tables["voxels"].sum(axis=0).tolist() for unit in units}
-    blank = [name for name, (true, predicted, _) in voxels.items() if true and not predicted]
-    total = sum(true > 0 for true, *_ in voxels.values())
-    return judge_blank("case", blank, total, "a region", "no predicted voxel")
+    true, predicted, _ = np.array([unit.tables["voxels"].sum(axis=0) for unit in units]).T
+    flags = true > 0, predicted == 0
+    return judge_blank("case", [unit.name for unit in units], flags, "a region", "no predicted voxel")
 
 
 def _judge_turned(units: Sequence[UnitCounts]) -> List[str]:

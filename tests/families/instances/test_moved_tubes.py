@@ -58,7 +58,7 @@ def test_a_frame_is_drawn_as_its_runs_say(share: float) -> None:
     text = compress(runs_of_mask(pixels.reshape(1, -1)))
     assert orders.is_painted(text, pixels.size) == (share == 0.4)
     for frame in range(frames):
-        assert (moved_tubes._draw(text, (height, width * height, frames), frame) == pixels[frame].T).all()
+        assert (moved_tubes._draw(text, (height, width * height, frames), frame) == pixels[frame]).all()
 
 
 @pytest.mark.parametrize(
