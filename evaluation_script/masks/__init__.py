@@ -5,7 +5,8 @@ The most frequent operations have two implementations, numpy and the compiled ke
 `stack` has packed masks, the common type; `files` reads a sequence's masks; `png`, `tiff`, `run_lengths` and `polygons`
 are file formats; `similarity` compares masks (J and F), `overlaps` pairs of masks, boxes and labels (IoU, with
 assignment), `distances` masks with grey maps; `detections` matches detections with instances; `restoration` undoes what
-resizing, compression and padding do to label maps; `stream` encodes masks for pages.
+resizing, compression, padding and moving do to label maps, `stretches` what stretching does; `stream` encodes masks for
+pages.
 """
 
 __all__ = [
@@ -21,5 +22,6 @@ __all__ = [
     "similarity",
     "stack",
     "stream",
+    "stretches",
     "tiff",
 ]

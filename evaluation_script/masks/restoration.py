@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Tuple
+from typing import TYPE_CHECKING, Callable, Optional, Tuple
 
 import numpy as np
 
+from ..values import NamedTuple
 from .stack import Array
+
+if TYPE_CHECKING:
+    from .stretches import Stretch
 
 #: The maximum length of a blended run and of a speck, and the number of rows that are examined.
 _SHORT, _SPECK, _ROWS = 8, 3, 64
@@ -239,3 +243,48 @@ def undo_shift(pixels: Array, shift: Shift) -> Array:
     wider = np.pad(pixels, [(max(0, -step), max(0, step)) for step in shift], mode="edge")
     begins = (max(0, step) for step in shift)
     return np.ascontiguousarray(wider[tuple(slice(begin, begin + side) for begin, side in zip(begins, pixels.shape))])
+
+
+class Displacement(NamedTuple):
+    """By how many pixels maps are moved, or how they are stretched, along both axes of their arrays."""
+
+    shift: Shift = (0, 0)
+    stretch: Optional[Stretch] = None
+
+    def __bool__(self) -> bool:
+        return self.stretch is not None or any(self.shift)
+
+    def undo(self, pixels: Array) -> Array:
+        """Return pixels at their true places."""
+        if self.stretch is None:
+            return undo_shift(pixels, self.shift)
+        from .stretches import undo_stretch  # few submissions need it
+
+        return undo_stretch(pixels, self.stretch)
+
+    def transpose(self) -> Displacement:
+        """Return the displacement of transposed maps."""
+        return Displacement(self.shift[::-1], self.stretch and self.stretch[::-1])
+
+
+#: The agreement with the truth of moved maps from which they are not stretched, and the minimum gain of stretched ones.
+_FITTING, _CLEARLY = 0.75, 1.1
+
+
+def try_stretch(
+    moved: Displacement,
+    fit: float,
+    sides: Tuple[Array, Array],
+    measure: Callable[[Displacement], Optional[float]],
+) -> Displacement:
+    """Return a stretch by which a predicted map fits the true one clearly better than by a shift, or else the shift."""
+    if fit >= _FITTING:
+        return moved
+    from .stretches import Grids, find_stretch  # few submissions need it
+
+    grids = Grids(*sides)
+    stretch = find_stretch(grids.agree, grids.sift)
+    if stretch is None:
+        return moved
+    stretched = Displacement(stretch=stretch)
+    return stretched if (measure(stretched) or 0.0) > _CLEARLY * fit else moved

@@ -1,7 +1,7 @@
-"""Suspicions about maps and masks that are all moved by the same pixels, as after a crop or padding.
+"""Suspicions about maps and masks that are all moved by the same pixels or stretched alike, as after a crop or padding.
 
-A unit's first map shows by how many pixels. The unit is counted again with all of its maps moved back, and several
-units must agree. Masks in run lengths are drawn for one frame of a unit.
+A unit's first map shows by how many pixels, or how far from a side or the middle. The unit is counted again with all of
+its maps at their true places, and several units must agree. Masks in run lengths are drawn for one frame of a unit.
 """
 
 from __future__ import annotations
@@ -13,9 +13,20 @@ import numpy as np
 
 from ...files import quantity
 from ...masks.backend import backend
-from ...masks.restoration import undo_shift
+from ...masks.restoration import Displacement, try_stretch
 from ...masks.stack import Array, Size
-from .readings import MOVED, MOVED_BY, OVERALL_IOU, TIMES_MOVED, Reading, ReadingScores, describe_gain
+from .readings import (
+    MOVED,
+    MOVED_BY,
+    OVERALL_IOU,
+    STARTS_AT,
+    STRETCHED_BY,
+    TIMES_MOVED,
+    Reading,
+    ReadingScores,
+    describe_gain,
+    is_moved,
+)
 
 #: The size and the masks of some frames; frames of two units are compared in pairs.
 Frames = List[Tuple[Size, List[str]]]
@@ -26,6 +37,21 @@ _FEWEST, _FEWEST_ABOUT, _SHARE, _FAR = 3, 5, 0.75, 3
 #: The minimum score of maps that are moved back.
 _LEAST_MOVED = 0.5
 _REMEDY = "Write the pixels of the whole image"
+
+
+def note_displacement(displacement: Displacement) -> ReadingScores:
+    """Return what is noted of maps (height, width) that are moved or stretched."""
+    if displacement.stretch is None:
+        y, x = displacement.shift
+        return {MOVED_BY: (float(x), float(y))}
+    down, across = displacement.stretch
+    starts = [(1 - ratio) * anchor for ratio, anchor in (across, down)]
+    return {STRETCHED_BY: (across[0], down[0]), STARTS_AT: (starts[0], starts[1])}
+
+
+def judge_displacements(scores: Sequence[ReadingScores], count: int, reading: Reading, metric: str) -> List[str]:
+    """Return a suspicion if nearly all units with low scores are moved or stretched alike, and score more otherwise."""
+    return judge_shifts(scores, count, reading, metric) or judge_stretches(scores, count, reading, metric)
 
 
 def judge_shifts(scores: Sequence[ReadingScores], count: int, reading: Reading, metric: str) -> List[str]:
@@ -48,15 +74,49 @@ def judge_shifts(scores: Sequence[ReadingScores], count: int, reading: Reading, 
     return [f"{reading.slip} look moved by about this many pixels: {steps}: {gain}. {_REMEDY}"]
 
 
+#: The maximum difference of the ratios of units, and of the places of their frames' starts, the minimum share of alike
+#: units, what remains of what their scores lack at most, and the difference of a ratio from 1 that is named.
+_ALIKE, _SHARE_ALIKE, _REMAINS, _NAMED = (0.12, 0.12, 0.06, 0.06), 0.5, 0.45, 0.015
+UNDO_STRETCH = "Undo each crop and padding before you resize to the size of the image"
+
+
+def judge_stretches(scores: Sequence[ReadingScores], count: int, reading: Reading, metric: str) -> List[str]:
+    """Return the same suspicion about stretched units."""
+    tried = sum(MOVED in unit for unit in scores)
+    stretched = [(*unit[MOVED], *unit[STRETCHED_BY], *unit[STARTS_AT]) for unit in scores if STRETCHED_BY in unit]
+    if not stretched:
+        return []
+    middle = [sorted(column)[len(stretched) // 2] for column in list(zip(*stretched))[2:]]
+    alike = [unit for unit in stretched if all(abs(a - b) <= gap for a, b, gap in zip(unit[2:], middle, _ALIKE))]
+    if len(alike) < max(_FEWEST, _SHARE_ALIKE * tried):
+        return []
+    before, after = (math.fsum(column) / len(alike) for column in list(zip(*alike))[:2])
+    if after < _LEAST_MOVED or 1 - after > _REMAINS * (1 - before):
+        return []
+    scope = f"(tried on {quantity(len(alike), reading.noun, count)})"
+    gain = f"{describe_gain(reading.metric or metric, before, after)} {scope}"
+    return [f"{reading.slip} look {describe_ratios(*middle[:2])}: {gain}. {UNDO_STRETCH}"]
+
+
+def describe_ratios(across: float, down: float) -> str:
+    """Return the clause that compares widths and heights with the truth's."""
+    if abs(across - down) < _NAMED:
+        return f"about {(across + down) / 2:.2f} times as wide and high as the truth's"
+    sides = [
+        f"{ratio:.2f} times as {side}" for side, ratio in (("wide", across), ("high", down)) if abs(ratio - 1) >= _NAMED
+    ]
+    return f"about {' and '.join(sides)} as the truth's"
+
+
 def judge_moved_masks(scores: Mapping[str, ReadingScores], noun: str, count: int) -> List[str]:
     """Return the same suspicion about masks, by the scores of `compare_places`."""
     reading = Reading(MOVED, "masks", "", noun, lambda submission: submission)
-    return judge_shifts([*scores.values()], count, reading, OVERALL_IOU)
+    return judge_displacements([*scores.values()], count, reading, OVERALL_IOU)
 
 
 def may_be_moved(scores: Sequence[ReadingScores], count: int) -> bool:
     """Return whether enough of so many units can still be moved alike, by the scores of those looked at."""
-    still = sum(MOVED in unit and MOVED_BY not in unit for unit in scores)
+    still = sum(MOVED in unit and not is_moved(unit) for unit in scores)
     return still <= (1 - _SHARE) * count
 
 
@@ -98,15 +158,25 @@ def _draw(texts: List[str], size: Size) -> Array:
 
 
 def compare_covers(truth: Array, predicted: Array) -> ReadingScores:
-    """Return the IoU of the pixels (columns, rows) of masks as sent and moved back, and by how many pixels.
+    """Return the IoU of the pixels (columns, rows) of masks as sent and at their true places, and how they are moved.
 
     Empty if they lie elsewhere.
     """
-    x, y = (_find_step(truth, predicted, axis) for axis in (0, 1))
-    before, after = (_measure(truth, pixels) for pixels in (predicted, undo_shift(predicted, (x, y))))
-    if after <= TIMES_MOVED * before:
+
+    def measure(displacement: Displacement) -> float:
+        return _measure(truth, displacement.undo(predicted))
+
+    moved, before = (
+        Displacement((_find_step(truth, predicted, 0), _find_step(truth, predicted, 1))),
+        _measure(truth, predicted),
+    )
+    fit = measure(moved)
+    if fit <= TIMES_MOVED * before:
+        moved, fit = Displacement(), before
+    displacement = try_stretch(moved, fit, (truth, predicted), measure)
+    if not displacement:
         return STILL if before else {}
-    return {MOVED: (before, after), MOVED_BY: (float(x), float(y))}
+    return {MOVED: (before, measure(displacement)), **note_displacement(displacement.transpose())}
 
 
 def _find_step(truth: Array, predicted: Array, axis: int) -> int:

@@ -22,6 +22,7 @@ from ...masks.stack import Array, Size
 from ...values import dataclass
 
 if TYPE_CHECKING:
+    from ...masks.restoration import Displacement
     from .few_masks import FrameMasks
     from .unit_truth import TruthFrame
 
@@ -175,19 +176,24 @@ class FirstMaps:
         return after > max(_RELATED_MASKS, _MASK_GAIN * as_sent) and after >= _ABOUT_BEST * best
 
     @cached_property
-    def shift(self) -> Tuple[int, int]:
-        """By how many pixels along y and x the prediction is moved; 0 if it does not fit better when moved back."""
+    def displacement(self) -> Optional[Displacement]:
+        """How the prediction is moved or stretched; None if it does not fit better at its true place."""
         if self._truth is None or self._prediction is None or self._sample is None or self._prediction.ndim != 2:
-            return 0, 0
-        from ...masks.restoration import find_shift, undo_shift  # few submissions need it
+            return None
+        from ...masks.restoration import Displacement, find_shift, try_stretch  # few submissions need it
 
-        shift = find_shift(self._truth.numbers, self._prediction)
-        before, after = self.agreement, self.measure(partial(undo_shift, shift=shift))
-        return (0, 0) if before is None or after is None or after < max(_RELATED, _LESS_GAIN * before) else shift
+        sides = self._truth.numbers, self._prediction
+        moved = Displacement(find_shift(*sides))
+        before, after = self.agreement, self.measure(moved.undo)
+        if before is None or after is None:
+            return None
+        if after < max(_RELATED, _LESS_GAIN * before):
+            moved, after = Displacement(), before
+        return try_stretch(moved, after, sides, lambda displacement: self.measure(displacement.undo)) or None
 
     def are_moved(self) -> bool:
-        """Return whether the prediction seems to be moved."""
-        return any(self.shift)
+        """Return whether the prediction seems to be moved or stretched."""
+        return self.displacement is not None
 
     def are_blended(self) -> bool:
         """Return whether labels blend along the prediction's borders, and not along the truth's."""
@@ -326,9 +332,16 @@ _MORE_PLACES: Dict[str, Callable[[Array, Array, int, int], Array]] = {
 _LEAST_MEANT = 0.5
 
 
-#: The name of the reading of maps that are moved, that of the pixels along x and y beside its scores, and the minimum
-#: ratio of these.
-MOVED, MOVED_BY, TIMES_MOVED = "moved", "moved by", 1.1
+#: The name of the reading of maps that are moved or stretched, and the minimum ratio of its scores.
+MOVED, TIMES_MOVED = "moved", 1.1
+#: The names of what is noted beside these: the pixels along x and y, or the ratios along x and y, and the places of the
+#: frame's start in shares of its sides.
+MOVED_BY, STRETCHED_BY, STARTS_AT = "moved by", "stretched by", "starts at"
+
+
+def is_moved(scores: Mapping[str, Tuple[float, float]]) -> bool:
+    """Return whether the scores of a unit note how its maps are moved or stretched."""
+    return MOVED_BY in scores or STRETCHED_BY in scores
 
 
 def list_rearrangements(
@@ -371,9 +384,7 @@ def read_rearranged(noun: str, masks: str = "masks", times: float = Reading.time
 
 
 def _move_back(maps: FirstMaps, submission: Any) -> Any:
-    from ...masks.restoration import undo_shift
-
-    return open_changed(partial(undo_shift, shift=maps.shift), submission)
+    return open_changed(maps.displacement.undo, submission) if maps.displacement else submission
 
 
 def read_padded(noun: str, masks: str) -> Reading:

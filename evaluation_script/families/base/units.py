@@ -21,12 +21,12 @@ from .exchanged_units import UnitSamples, are_in_order, judge_exchanged_units
 from .family import Progress, ScoringRules, Values
 from .readings import (
     MOVED,
-    MOVED_BY,
     FirstMaps,
     Reading,
     ReadingScores,
     choose_few,
     choose_units,
+    is_moved,
     judge_readings,
     score_readings,
     switch,
@@ -147,9 +147,10 @@ class _Counting:
         reading_scores = score_readings(before, tried, score_otherwise)
         if reading_scores:
             reading_scores.update(score_few_frames())
-        if MOVED in reading_scores and any(maps.shift):
-            y, x = maps.shift
-            reading_scores[MOVED_BY] = float(x), float(y)
+        if MOVED in reading_scores and maps.displacement:
+            from .displacement import note_displacement  # few submissions need it
+
+            reading_scores.update(note_displacement(maps.displacement))
         if frames is not None and not counts.problem_count:
             reading_scores = {**reading_scores, **frames.compare()}
         if not counts.problem_count:
@@ -261,10 +262,10 @@ def _suspect(
     units, count = [*scores.values()], len(counts.names)
     explained = judge_readings(units, count, tried, metric)
     moved = [reading for reading in tried if reading.open_moved]
-    if not explained and moved and any(MOVED_BY in unit for unit in units):
-        from .displacement import judge_shifts  # few submissions need it
+    if not explained and moved and any(map(is_moved, units)):
+        from .displacement import judge_displacements
 
-        explained = judge_shifts(units, count, moved[0], metric)
+        explained = judge_displacements(units, count, moved[0], metric)
     exchanged = judge_exchanged_units(scores, tried[0].noun) if tried else []
     if exchanged and not are_in_order(counts.names, scores):
         # A reading of neighbours explains few units.

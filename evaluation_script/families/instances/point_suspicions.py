@@ -1,8 +1,8 @@
-"""Suspicions about keypoints in another order, moved alike, or measured from the corner of each person's box."""
+"""Suspicions about keypoints in another order or measured from boxes, and records all moved or stretched alike."""
 
 from __future__ import annotations
 
-from typing import List, Optional
+from typing import TYPE_CHECKING, List, Optional, Tuple
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from ...masks.overlaps import best_assignment
 from ...masks.stack import Array
 from ...values.arithmetic import add, add_rows, mean
 from .records import Examples
+
+if TYPE_CHECKING:
+    from ...masks.stretches import Stretch
 
 #: The minimum number of people that tell, the share of them that must fit better in another order, and the maximum
 #: ratio of the distances.
@@ -56,6 +59,57 @@ def judge_moved_boxes(examples: Examples, image: Array, boxes: Array, nouns: str
     cornered = examples._replace(points=true, marked=np.ones(true.shape[:2], bool))
     nearest = [_find_nearest(cornered, index, corners[image == holder]) for index, holder in enumerate(examples.image)]
     return _judge_offset(cornered, nearest, nouns, "corners")
+
+
+#: The maximum number of records of an image that are stretched, the minimum IoU at an instance, the share of instances
+#: that must have one then, and what remains of what their IoU lacks at most.
+_MOST_STRETCHED, _REACHED, _WOULD_REACH, _REMAINS = 128, 0.5, 0.6, 0.5
+
+
+def judge_stretched_boxes(
+    examples: Examples, true_boxes: Array, records: Tuple[Array, Array, Array, Array], nouns: str
+) -> List[str]:
+    """Return a warning if records would reach many more instances if all were stretched alike.
+
+    They are given by image, box, score and the size (height, width) of the image.
+    """
+    from ...masks.stretches import UNSTRETCHED, find_stretch  # few submissions need it, or what follows
+    from ..base.displacement import UNDO_STRETCH, describe_ratios
+
+    image, boxes, scores, sizes = records
+    ranked = np.argsort(-scores, kind="stable")
+    pairs = [ranked[image[ranked] == holder][:_MOST_STRETCHED] for holder in examples.image]
+    counts = np.array([len(rows) for rows in pairs])
+    rows = np.concatenate(pairs)
+    if not len(rows):
+        return []
+    starts, index = np.cumsum(counts) - counts, np.repeat(np.arange(len(counts)), counts)
+    true, frames = true_boxes[index], sizes[rows, ::-1]
+
+    def measure(stretch: Stretch) -> Array:
+        """Return the best IoU of each example's box with the boxes at their true places."""
+        ratios, anchors = np.array(stretch)[::-1].T
+        corners = (boxes[rows, :2] - (1 - ratios) * anchors * frames) / ratios
+        sides = boxes[rows, 2:] / ratios
+        ends = np.minimum(corners + sides, true[:, :2] + true[:, 2:])
+        both = np.maximum(ends - np.maximum(corners, true[:, :2]), 0)
+        shared = both[:, 0] * both[:, 1]
+        union = sides[:, 0] * sides[:, 1] + true[:, 2] * true[:, 3] - shared
+        ious = shared / np.where(union > 0, union, 1)
+        best = np.zeros(len(counts))
+        best[counts > 0] = np.maximum.reduceat(ious, starts[counts > 0])
+        return best
+
+    stretch = find_stretch(lambda stretches: np.array([mean(measure(stretch)) for stretch in stretches]))
+    if stretch is None:
+        return []
+    as_sent, otherwise = measure(UNSTRETCHED), measure(stretch)
+    before, after = (int(np.count_nonzero(ious >= _REACHED)) for ious in (as_sent, otherwise))
+    if after < max(_FEWEST, _WOULD_REACH * len(counts)) or 1 - mean(otherwise) > _REMAINS * (1 - mean(as_sent)):
+        return []
+    (down, _), (across, _) = stretch
+    gain = f"corrected, {quantity(after, 'instance', len(counts))} tried would be found instead of {before:,}"
+    return [f"{nouns} look {describe_ratios(across, down)}: {gain}. {UNDO_STRETCH}"]
 
 
 def _judge_order(examples: Examples, nearest: List[Optional[Array]]) -> List[str]:

@@ -13,7 +13,7 @@ from ...masks.stack import Array
 from ..base.readings import ENCODE_COLUMNS
 from ..base.suspicions import ScoreRange, judge_matches, judge_one_class
 from .category_suspicions import ADDED, FROM_0, FROM_1, SUBTRACTED, judge_exchanged_categories
-from .point_suspicions import find_other_sides, judge_moved_boxes, judge_points
+from .point_suspicions import find_other_sides, judge_moved_boxes, judge_points, judge_stretched_boxes
 from .protocols import InstanceProtocol
 from .records import Category, Examples, KnownImages, RecordColumns
 
@@ -219,8 +219,7 @@ class RecordForm:
         else:  # some boxes overlap even by a wrong reading, but they do not fit
             readings, reached = (_RESHAPED, _PADDED, _CORNERED), _FITTING
             if noun == "keypoint":
-                marked = np.where(images.examples.marked[..., None], images.examples.points, 0.0)
-                boxes = _box_points(marked.reshape(len(marked), -1))
+                boxes = _box_marked(images.examples)
             right = count_found(rows, _AS_MEANT, reached)
         counts = [count_found(rows, reading, reached) for reading in readings]
         if has_masks and _TIMES_AS_MANY * right <= len(holders):
@@ -239,7 +238,12 @@ class RecordForm:
                 if noun == "keypoint"
                 else judge_moved_boxes(images.examples, image[rows], predicted[rows], nouns)
             )
-            return moved or judge_exchanged_categories(images.examples, *categories) or elsewhere
+            stretched = []
+            if not moved and _TIMES_AS_MANY * right <= len(holders):
+                records = image[rows], predicted[rows], score[rows], images.sizes[image[rows]]
+                true = _box_marked(images.examples) if noun == "keypoint" else boxes
+                stretched = judge_stretched_boxes(images.examples, true, records, nouns)
+            return moved or stretched or judge_exchanged_categories(images.examples, *categories) or elsewhere
         tried = f"{quantity(found_count, 'instance', len(holders))} tried"
         gain = f"corrected, {tried} would be found instead of {right:,}"
         return [f"{nouns} {reading[0]}: {gain}. {ENCODE_COLUMNS if reading is _BY_ROWS else remedy}"]
@@ -348,6 +352,12 @@ def _box_points(points: Array) -> Array:
     starts = [np.where(has_place, axis, np.inf).min(axis=1) for axis in (x, y)]
     ends = [np.where(has_place, axis, -np.inf).max(axis=1) for axis in (x, y)]
     return np.stack((*starts, ends[0] - starts[0], ends[1] - starts[1]), axis=1)
+
+
+def _box_marked(examples: Examples) -> Array:
+    """Return the box around the marked points of each example."""
+    marked = np.where(examples.marked[..., None], examples.points, 0.0)
+    return _box_points(marked.reshape(len(marked), -1))
 
 
 def _find_examples(image: Array, boxes: Array, examples: Tuple[Array, Array], reached: float) -> Array:

@@ -278,7 +278,7 @@ class OpenedSequences:
                 return (dataclasses.replace(counts, reading_scores=looks) if looks else counts).encode()
             steps = FrameSteps(sequence, masks, self._protocol)
             counts = count_sequence(sequence, steps.masks, self._protocol, self._split, steps.add)
-            looks = look_at_sequence(sequence, masks, self._protocol, counts, steps.restored, steps.shift)
+            looks = look_at_sequence(sequence, masks, self._protocol, counts, steps.restored, steps.displacement)
             reading_scores = {**steps.score(), **looks, **samples.look(numbers[number], counts)}
             return dataclasses.replace(counts, reading_scores=reading_scores).encode()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from dataclasses import replace
 from functools import partial
-from typing import Callable, Dict, Iterable, List, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Callable, Dict, Iterable, List, Optional, Set, Tuple
 
 import numpy as np
 
@@ -17,11 +17,11 @@ from ...masks.similarity import count_shared
 from ...masks.stack import Array, Size, Stack, Stacks, empty_labels, labels_in, pack, stacks_of
 from ..base.readings import (
     MOVED,
-    MOVED_BY,
     OVERALL_IOU,
     TIMES_MOVED,
     Reading,
     ReadingScores,
+    is_moved,
     judge_readings,
     list_neighbours,
     list_rearrangements,
@@ -43,6 +43,9 @@ from .counting import (
 )
 from .exchanged import judge_exchanged
 from .protocols import SequenceProtocol
+
+if TYPE_CHECKING:
+    from ...masks.restoration import Displacement
 from .truth import Sequence, is_number
 
 #: The positions of true, predicted and shared pixels among the fields of counts.
@@ -236,6 +239,21 @@ def _draw_objects(stacks: Stacks, frame: int, size: Size) -> Array:
     return image
 
 
+def _find_displacement(truth: Stacks, predicted: Stacks, empty: Stack) -> Optional[Displacement]:
+    """Return how the masks of the frame in the middle are moved or stretched."""
+    from ...masks.restoration import Displacement, find_shift, try_stretch  # few submissions need it
+
+    middle = len(empty.words) // 2
+    true, drawn = (_draw_objects(masks, middle, empty.size) for masks in (truth, predicted))
+
+    def measure(displacement: Displacement) -> float:
+        is_drawn, is_true = displacement.undo(drawn) > 0, true > 0
+        return int(np.count_nonzero(is_true & is_drawn)) / max(1, int(np.count_nonzero(is_true | is_drawn)))
+
+    moved = Displacement(find_shift(true, drawn))
+    return try_stretch(moved, measure(moved), (true, drawn), measure) or None
+
+
 class _ReversedFrames(MaskFiles):
     """The masks of a sequence in reverse order."""
 
@@ -263,8 +281,8 @@ class FrameSteps:
         self._labels = _list_pairs(truth, protocol)
         self._frames = 0
         self._is_right = self._has_looked = False
-        #: By how many pixels along y and x the masks of a frame are moved.
-        self.shift: Tuple[int, int] = (0, 0)
+        #: How the masks of a frame are moved or stretched; None if they are not.
+        self.displacement: Optional[Displacement] = None
         #: Of the masks' own frames, then of each step.
         self._tables = [_make_table(self._labels) for _ in (0, *_OFFSETS)]
 
@@ -276,10 +294,7 @@ class FrameSteps:
                 self.restored = self.masks.judge(truth, empty)
             true, predicted_pixels, shared = counts[:, :, [_TRUTH, _PREDICTION, _SHARED]].sum(axis=(0, 1, 3)).tolist()
             if TIMES_MOVED * shared < true + predicted_pixels - shared:
-                from ...masks.restoration import find_shift  # few submissions need it
-
-                middle = len(empty.words) // 2
-                self.shift = find_shift(*(_draw_objects(masks, middle, empty.size) for masks in (truth, predicted)))
+                self.displacement = _find_displacement(truth, predicted, empty)
         end = len(empty.words) - 1
         if self._is_right or end < 2:
             return
@@ -360,7 +375,7 @@ def look_at_sequence(
     protocol: SequenceProtocol,
     counts: SequenceCounts,
     restored: List[Reading],
-    shift: Tuple[int, int],
+    displacement: Optional[Displacement],
 ) -> ReadingScores:
     """Return the scores of a sequence by other readings, also by those of restored or moved masks, if it is low."""
     if masks is None or counts.problem_count or not counts.counts.size:
@@ -395,20 +410,23 @@ def look_at_sequence(
         return _score_readings(truth, _RestoredImages(masks, change), protocol, [reading], own_score).get(reading.name)
 
     def score_moved(reading: Reading) -> Optional[float]:
-        from ...masks.restoration import undo_shift
-
-        moved = replace(reading, open=lambda _: partial(_redraw, partial(undo_shift, shift=shift)))
-        after = _score_readings(truth, masks, protocol, [moved], own_score) if any(shift) else {}
+        if displacement is None:
+            return own_score
+        moved = replace(reading, open=lambda _: partial(_redraw, displacement.undo))
+        after = _score_readings(truth, masks, protocol, [moved], own_score)
         return max(own_score, after.get(reading.name, 0.0))
 
     scores_moved = score_readings(score, [_MOVED], score_moved)
-    y, x = shift
-    is_better = any(after > before for before, after in scores_moved.values())
+    noted: ReadingScores = {}
+    if displacement and any(after > before for before, after in scores_moved.values()):
+        from ..base.displacement import note_displacement  # few submissions need it
+
+        noted = note_displacement(displacement)
     return {
         **score_readings(score, readings, lambda reading: score_all().get(reading.name)),
         **score_readings(score, restored, score_restored),
         **scores_moved,
-        **({MOVED_BY: (float(x), float(y))} if is_better else {}),
+        **noted,
     }
 
 
@@ -501,10 +519,10 @@ def suspect(accumulator: SequenceAccumulator) -> List[str]:
     restored = [replace(reading, share=share) for reading in _RESTORED]
     readings = [*_STEPS, *_list_readings(protocol), *restored]
     explained = judge_readings(reading_scores, count, readings, OVERALL_IOU)
-    if not explained and any(MOVED_BY in scores for scores in reading_scores):
-        from ..base.displacement import judge_shifts  # few submissions need it
+    if not explained and any(map(is_moved, reading_scores)):
+        from ..base.displacement import judge_displacements
 
-        explained = judge_shifts(reading_scores, count, _MOVED, OVERALL_IOU)
+        explained = judge_displacements(reading_scores, count, _MOVED, OVERALL_IOU)
     explained = explained or judge_exchanged([counts.name for counts in all_counts], reading_scores)
     if explained:
         return explained
