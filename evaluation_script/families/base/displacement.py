@@ -14,7 +14,7 @@ import numpy as np
 from ...files import quantity
 from ...masks.backend import backend
 from ...masks.restoration import Displacement, try_stretch
-from ...masks.stack import Array, Size
+from ...masks.stack import Array, Size, measure_iou
 from .readings import (
     MOVED,
     MOVED_BY,
@@ -164,11 +164,11 @@ def compare_covers(truth: Array, predicted: Array) -> ReadingScores:
     """
 
     def measure(displacement: Displacement) -> float:
-        return _measure(truth, displacement.undo(predicted))
+        return measure_iou(truth, displacement.undo(predicted))
 
     moved, before = (
         Displacement((_find_step(truth, predicted, 0), _find_step(truth, predicted, 1))),
-        _measure(truth, predicted),
+        measure_iou(truth, predicted),
     )
     fit = measure(moved)
     if fit <= TIMES_MOVED * before:
@@ -200,7 +200,3 @@ def _find_step(truth: Array, predicted: Array, axis: int) -> int:
     totals = squares[0][ends] - squares[0][begins] + squares[1][ends + steps] - squares[1][begins + steps]
     gaps = (totals - 2 * products) / (ends - begins)
     return int(steps[np.lexsort((np.abs(steps), gaps))[0]])
-
-
-def _measure(truth: Array, predicted: Array) -> float:
-    return int(np.count_nonzero(truth & predicted)) / max(1, int(np.count_nonzero(truth | predicted)))

@@ -14,7 +14,7 @@ from ...masks.files import LabelImages, MaskFiles, RequiredFrames, RunLengths
 from ...masks.overlaps import best_assignment
 from ...masks.run_lengths import turn_pixels
 from ...masks.similarity import count_shared
-from ...masks.stack import Array, Size, Stack, Stacks, empty_labels, labels_in, pack, stacks_of
+from ...masks.stack import Array, Size, Stack, Stacks, empty_labels, labels_in, measure_iou, pack, stacks_of
 from ..base.readings import (
     MOVED,
     OVERALL_IOU,
@@ -247,8 +247,7 @@ def _find_displacement(truth: Stacks, predicted: Stacks, empty: Stack) -> Option
     true, drawn = (_draw_objects(masks, middle, empty.size) for masks in (truth, predicted))
 
     def measure(displacement: Displacement) -> float:
-        is_drawn, is_true = displacement.undo(drawn) > 0, true > 0
-        return int(np.count_nonzero(is_true & is_drawn)) / max(1, int(np.count_nonzero(is_true | is_drawn)))
+        return measure_iou(true > 0, displacement.undo(drawn) > 0)
 
     moved = Displacement(find_shift(true, drawn))
     return try_stretch(moved, measure(moved), (true, drawn), measure) or None
