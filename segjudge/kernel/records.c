@@ -31,6 +31,15 @@ enum { NO_BOX, EMPTY_BOX, WHOLE_BOX, OTHER_BOX };
 #define OF_FRAME 3
 #define OF_TRACK 5
 
+/* The longest blanks after a comma that are expected, and the bytes that are read to find them. */
+#define LONGEST_GAP 16
+
+/* The blanks after the last comma of a list: their length, the two words that they begin, and the bits that they fill. */
+typedef struct {
+    int64_t length;
+    uint64_t words[2], filled[2];
+} gap;
+
 /* A key at this position of the last record, and its meaning. */
 typedef struct {
     int64_t start, end;
@@ -54,18 +63,20 @@ typedef struct {
     int64_t *odd; /* the numbers left to Python: their positions in the rows or numbers, and in the text */
     int64_t odd_room, odd_used;
     int64_t points; /* the numbers of a record's keypoints; -1 before the first */
+    gap blanks;
     guess guesses[MOST_KEYS];
     int taken, alike; /* the number of the last record's keys, and how many of this one's begin it alike */
 } source;
 
+static inline int is_blank(uint8_t one)
+{
+    return one == ' ' || one == '\n' || one == '\r' || one == '\t';
+}
+
 static inline void skip(source *from)
 {
-    while (from->at < from->length) {
-        uint8_t one = from->text[from->at];
-        if (one != ' ' && one != '\n' && one != '\r' && one != '\t')
-            return;
+    while (from->at < from->length && is_blank(from->text[from->at]))
         from->at++;
-    }
 }
 
 static inline int peek(const source *from)
@@ -273,6 +284,26 @@ static int take_column(source *from, int64_t *rows, int64_t *column)
     return 1;
 }
 
+/* Skip the blanks after a comma, which are usually those after the last one, in a text of at least sixteen bytes. */
+static inline const uint8_t *skip_gap(gap *last, const uint8_t *at, const uint8_t *end)
+{
+    if (!(((sj_load(at) ^ last->words[0]) & last->filled[0]) | ((sj_load(at + 8) ^ last->words[1]) & last->filled[1]))
+        && at[last->length] > ' ')
+        return at + last->length;
+    const uint8_t *stop = at;
+    while (stop < end && is_blank(*stop))
+        stop++;
+    if (stop - at < LONGEST_GAP) {
+        last->length = stop - at;
+        for (int i = 0; i < 2; i++) {
+            int64_t bytes = last->length - 8 * i;
+            last->words[i] = sj_load(at + 8 * i);
+            last->filled[i] = bytes >= 8 ? ~(uint64_t)0 : bytes > 0 ? ((uint64_t)1 << 8 * bytes) - 1 : 0;
+        }
+    }
+    return stop;
+}
+
 /* Read a number of up to seven characters and its sign, and the comma after it, without branches for each character, from
  * at least nine bytes; return the place of the comma, or NULL. */
 static inline const uint8_t *take_brief(const uint8_t *at, double *real)
@@ -307,13 +338,14 @@ static void take_briefs(source *from)
 {
     const uint8_t *at = from->text + from->at, *end = from->text + from->length;
     double *next = from->numbers + from->numbers_used, *stop = from->numbers + from->numbers_room;
-    while (next < stop && end - at > 10) {
+    gap blanks = from->blanks;
+    while (next < stop && end - at > 10 + LONGEST_GAP) {
         const uint8_t *comma = take_brief(at, next);
         if (!comma)
             break;
-        at = comma + 1 + (comma[1] == ' '), next++;
+        at = skip_gap(&blanks, comma + 1, end), next++;
     }
-    from->at = at - from->text, from->numbers_used = next - from->numbers;
+    from->at = at - from->text, from->numbers_used = next - from->numbers, from->blanks = blanks;
 }
 
 /* Append a list of numbers to those of polygons or keypoints. */
@@ -634,45 +666,44 @@ static int take_counts(source *from, int64_t *row)
     return !odd && from->written - row[COUNTS] <= LONGEST_TEXT;
 }
 
-/* Read a whole number of up to seven digits and the comma after it, the usual form, without branches for each digit;
- * return 0 without moving for others. */
-static inline int take_run(source *from, int64_t *run)
+/* Read a whole number of up to seven digits and the comma and blanks after it, the usual form, without branches for each
+ * digit; return where the next one begins, or NULL for others. */
+static inline const uint8_t *take_run(const uint8_t *at, const uint8_t *end, gap *blanks, int64_t *run)
 {
-    const uint8_t *at = from->text + from->at;
-    if (from->length - from->at < 11)
-        return 0;
+    if (end - at < 10 + LONGEST_GAP)
+        return NULL;
     uint64_t word = sj_load(at) ^ 0x3030303030303030u, beyond;
     int digits = count_digits(word, &beyond);
     if (!digits || digits > 7 || at[digits] != ',' || (digits > 1 && *at == '0'))
-        return 0;
+        return NULL;
     *run = join_digits(word, digits);
-    from->at += digits + 1 + (at[digits + 1] == ' ');
-    if (from->text[from->at] <= ' ')
-        skip(from);
-    return 1;
+    return skip_gap(blanks, at + digits + 1, end);
 }
 
 /* Write a list of run lengths as text; find their number, their sum, and the mask's area. */
 static int take_list(source *from, int64_t *row, int64_t *count, int64_t *sum)
 {
     sj_writer to = {from->masks + from->written, from->masks + from->letters, 0, {0, 0}};
-    int64_t run;
-    row[COUNTS] = from->written, row[AREA] = *count = *sum = 0;
+    const uint8_t *end = from->text + from->length;
+    gap blanks = from->blanks;
+    int64_t run, area = 0, all = 0;
     if (!take(from, '['))
         return 0;
-    for (int more = 1; more;) {
-        if (!take_run(from, &run)) {
+    for (const uint8_t *at = from->text + from->at; at;) {
+        const uint8_t *next = take_run(at, end, &blanks, &run);
+        if (!next) {
+            from->at = at - from->text;
             if (!take_whole(from, &run) || run < 0 || run > SJ_MOST_PIXELS)
                 return 0;
-            more = take(from, ',');
+            next = take(from, ',') ? from->text + from->at : NULL;
         }
-        row[AREA] += run & -(to.count & 1);
-        if (*sum > SJ_MOST_PIXELS || !sj_put_run(&to, run))
+        area += run & -(to.count & 1);
+        if (all > SJ_MOST_PIXELS || !sj_put_run(&to, run))
             return 0;
-        *sum += run;
+        all += run, at = next;
     }
-    *count = to.count, from->written = to.at - from->masks;
-    row[COUNTS_END] = from->written;
+    row[AREA] = area, *sum = all, *count = to.count, from->blanks = blanks;
+    row[COUNTS] = from->written, row[COUNTS_END] = from->written = to.at - from->masks;
     return take(from, ']') && from->written - row[COUNTS] <= LONGEST_TEXT;
 }
 
@@ -1057,7 +1088,7 @@ SJ_EXPORT int sj_records(
         if (rooms[i] < 0)
             return SJ_BAD_CALL;
     source from = {text, 0, length, shape, masks, 0, rooms[0], frames, rooms[1], 0, numbers, rooms[2], 0, rings, rooms[3], 0,
-                   odd, rooms[4], 0, -1, {{0, 0, 0}}, 0, 0};
+                   odd, rooms[4], 0, -1, {0, {0, 0}, {0, 0}}, {{0, 0, 0}}, 0, 0};
     memset(used, 0, 7 * sizeof *used);
     while (used[0] < most && take_record(&from, rows, rows + COLUMNS * used[0])
            && (take(&from, ',') || (shape == ANNOTATION && peek(&from) == ']'))) {
