@@ -71,10 +71,16 @@ _LESS_GAIN = 1.02
 _RELATED_MASKS, _MASK_GAIN, _ABOUT_BEST = 0.1, 1.5, 0.8
 
 
-def sample_pixels(labels: Array) -> Array:
-    """Return the labels of evenly spread pixels of a map."""
+def sample_pixels(labels: Array, *, oddly: bool = False) -> Array:
+    """Return the labels of evenly spread pixels of a map, optionally at an odd distance."""
     step = max(1, math.isqrt(labels.size // _SAMPLE))
+    step -= oddly and step % 2 == 0
     return np.ascontiguousarray(labels[::step, ::step])
+
+
+def keep_pixels(pixels: Array) -> Array:
+    """Return a map as it is."""
+    return pixels
 
 
 class FirstMaps:
@@ -128,17 +134,20 @@ class FirstMaps:
         height, width = self._prediction.shape
         return (height, width), sample_pixels(self._prediction)
 
-    def measure(self, change: Callable[[Array], Array] = lambda pixels: pixels) -> Optional[float]:
+    def measure(self, change: Callable[[Array], Array] = keep_pixels) -> Optional[float]:
         """Return the Rand index of the changed prediction, adjusted for chance; None where it is undefined."""
         return None if self._sample is None else self.compare(self._sample, change)
 
-    def compare(self, truth: Array, change: Callable[[Array], Array] = lambda pixels: pixels) -> Optional[float]:
+    def compare(self, truth: Array, change: Callable[[Array], Array] = keep_pixels) -> Optional[float]:
         """Return the same with the sampled labels of another truth."""
+        return self._compare(truth, change, oddly=False)
+
+    def _compare(self, truth: Array, change: Callable[[Array], Array], *, oddly: bool) -> Optional[float]:
         if self._sample is None or self._prediction is None or self._prediction.ndim != 2:
             return None
-        pairs = backend().count_label_pairs(LabelMap(truth), LabelMap(sample_pixels(change(self._prediction))))
-        groups = (np.arange(len(pairs.pixels)), *map(_number_labels, (pairs.truth, pairs.prediction)))
-        areas = (np.bincount(labels, pairs.pixels).astype(np.int64) for labels in groups)
+        predicted = sample_pixels(change(self._prediction), oddly=oddly)
+        pairs = backend().count_label_pairs(LabelMap(truth), LabelMap(predicted))
+        areas = (pairs.pixels, *(_sum_areas(labels, pairs.pixels) for labels in (pairs.truth, pairs.prediction)))
         both, of_truth, of_prediction = (int(np.square(pixels).sum()) for pixels in areas)
         by_chance, maximum = of_truth * of_prediction / (truth.size * truth.size), (of_truth + of_prediction) / 2
         return (both - by_chance) / (maximum - by_chance) if maximum > by_chance else None
@@ -148,9 +157,21 @@ class FirstMaps:
         """How well the maps agree as sent."""
         return self.measure()
 
+    @cached_property
+    def _is_uniform(self) -> bool:
+        """Whether all sampled pixels of the prediction have one label."""
+        if self.sample is None:
+            return False
+        _, labels = self.sample
+        return bool((labels == labels[0, 0]).all())
+
     def improve(self, change: Callable[[Array], Array]) -> bool:
         """Return whether a change of the prediction's pixels makes, or may make, the maps agree much better."""
-        before, after = self.agreement, self.measure(change)
+        if self._truth is not None and self._is_uniform:  # an even distance misses half of stripes
+            truth = sample_pixels(self._truth.numbers, oddly=True)
+            before, after = (self._compare(truth, undo, oddly=True) for undo in (keep_pixels, change))
+        else:
+            before, after = self.agreement, self.measure(change)
         return before is None or after is None or after > max(_RELATED, _GAIN * before)
 
     def add_masks(self, truth: FrameMasks, predicted: FrameMasks, size: Size) -> None:
@@ -220,11 +241,12 @@ class FirstMaps:
         return self.agreement is None or self.agreement < _UNRELATED
 
 
-def _number_labels(labels: Array) -> Array:
-    """Return the rank of each label among the distinct ones."""
-    order = np.sort(labels)
-    ranks: Array = np.searchsorted(order[np.diff(order, prepend=-1) > 0], labels)
-    return ranks
+def _sum_areas(labels: Array, pixels: Array) -> Array:
+    """Return the pixels of each distinct label."""
+    order = np.argsort(labels, kind="stable")
+    starts = np.flatnonzero(np.diff(labels[order], prepend=-1))
+    areas: Array = np.add.reduceat(pixels[order], starts)
+    return areas
 
 
 def switch(attribute: str, *, value: object = True) -> Callable[[Any], Any]:
@@ -641,6 +663,17 @@ def score_readings(
         return {}
     scores_otherwise = {reading.name: score_otherwise(reading) for reading in readings if score * reading.times < 1}
     return {name: (score, after) for name, after in scores_otherwise.items() if after is not None}
+
+
+def may_explain(reading: Reading, failures: Optional[Mapping[str, int]]) -> bool:
+    """Return whether a reading that is tried on few units may explain them, given how many scored no more by it."""
+    return failures is not None and failures.get(reading.name, 0) <= 1
+
+
+def note_failures(reading_scores: ReadingScores, failures: Dict[str, int]) -> None:
+    """Count the readings by which a unit scores no more."""
+    for name, (before, after) in reading_scores.items():
+        failures[name] = failures.get(name, 0) + (after <= before)
 
 
 def judge_readings(

@@ -28,6 +28,8 @@ from .readings import (
     choose_units,
     is_moved,
     judge_readings,
+    may_explain,
+    note_failures,
     score_readings,
     switch,
 )
@@ -108,8 +110,13 @@ class _Counting:
         reading_scores = {} if counts.problem_count else look(counts, maps)
         return replace(counts, reading_scores=reading_scores) if reading_scores else counts
 
-    def count_twice(self, unit: Unit, submission: UnitSubmission, look: _Look, *, few: bool) -> UnitCounts:
-        """Count a unit, also by other readings if its score is low; `few` omits readings that open other files."""
+    def count_twice(
+        self, unit: Unit, submission: UnitSubmission, look: _Look, failures: Optional[Dict[str, int]]
+    ) -> UnitCounts:
+        """Count a unit, also by other readings if its score is low.
+
+        `failures` counts by reading the units that score no more by it; None omits readings that open other files.
+        """
         readings, maps = self.readings(submission.protocol), FirstMaps()
         watched = submission
         if self.looks_at_maps(submission.protocol):
@@ -142,9 +149,11 @@ class _Counting:
             as_sent = score(self.count(unit, sampled)) if fitting else None
             return score_readings(as_sent, fitting, lambda reading: score(self.count(unit, reading.open(sampled))))
 
-        tried = [reading for reading in in_order if not (few and reading.few)]
+        tried = [reading for reading in in_order if not reading.few or may_explain(reading, failures)]
         before = score(counts) if tried else None
         reading_scores = score_readings(before, tried, score_otherwise)
+        if failures is not None:
+            note_failures(reading_scores, failures)
         if reading_scores:
             reading_scores.update(score_few_frames())
         if MOVED in reading_scores and maps.displacement:
@@ -184,12 +193,15 @@ class _OpenedUnits:
         by_all, comparison = choose_few(twice), self._counting.comparison
         samples: Any = comparison.open(self._submission) if comparison else UnitSamples(truth)
         compares = bool(comparison) or self._counting.looks_at_maps(rules.protocol)
+        failures: Dict[str, int] = {}
 
         def count(number: int) -> UnitCounts:
             unit, counting, index = units[number], self._counting, numbers[number]
             look = partial(samples.look, index)
             if index in twice:
-                return counting.count_twice(unit, self._submission, look, few=index not in by_all).detach()
+                return counting.count_twice(
+                    unit, self._submission, look, failures if index in by_all else None
+                ).detach()
             if compares and index in samples:
                 return counting.count_watched(unit, self._submission, look).detach()
             return counting.count(unit, self._submission).detach()
