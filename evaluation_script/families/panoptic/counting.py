@@ -163,7 +163,7 @@ def _count_segments(table: FrameTable, categories: int) -> Array:
         truth[:, CATEGORY].astype(int),
         prediction[:, CATEGORY].astype(int),
     )
-    ious = _compute_ious(truth, prediction, pairs)
+    ious = _compute_ious(truth, prediction, pairs, (truth_rows, predicted_rows))
     if table.boundaries is not None:
         ious = np.minimum(ious, _boundary_ious(pairs, table.boundaries))
     has_both = (truth_rows >= 0) & (predicted_rows >= 0)
@@ -189,9 +189,11 @@ def _count_segments(table: FrameTable, categories: int) -> Array:
     return counts
 
 
-def _compute_ious(truth: Array, prediction: Array, pairs: LabelPairs) -> Array:
-    """Return the IoU of each pair without void; 0 if a side is not a segment or the areas are impossible."""
-    truth_rows, predicted_rows = places_of(truth[:, ID], pairs.truth), places_of(prediction[:, ID], pairs.prediction)
+def _compute_ious(truth: Array, prediction: Array, pairs: LabelPairs, rows: Tuple[Array, Array]) -> Array:
+    """Return the IoU of each pair without void, given the rows of both segments; 0 if a side is not a segment or the
+    areas are impossible.
+    """
+    truth_rows, predicted_rows = rows
     inside = (pairs.truth == 0) & (predicted_rows >= 0)
     void = np.bincount(predicted_rows[inside], pairs.pixels[inside], len(prediction))
     ious = np.zeros(len(pairs.pixels))
@@ -208,7 +210,8 @@ def _boundary_ious(pairs: LabelPairs, boundaries: LabelPairs) -> Array:
     for ids in (boundaries.truth, boundaries.prediction):
         unique, areas = sum_by_key(ids, boundaries.pixels)
         sides.append(np.column_stack((unique, areas, areas, areas))[(unique != 0) & (unique != _INNER)])
-    ious = _compute_ious(sides[0], sides[1], boundaries)
+    segments = places_of(sides[0][:, ID], boundaries.truth), places_of(sides[1][:, ID], boundaries.prediction)
+    ious = _compute_ious(sides[0], sides[1], boundaries, segments)
     rows = places_of(boundaries.keys, pairs.keys)
     return np.where(rows >= 0, ious[rows], 0.0)
 
