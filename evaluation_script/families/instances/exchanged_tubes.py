@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from ...masks.stack import Array
 from ...values.arithmetic import mean
 from ..base.readings import LOW_FIT, find_fit, judge_moved, least_fit
 from .category_suspicions import judge_pairs
-from .orders import Painter, Tubes, choose_records, choose_samples, draw_samples, load_painter, overlap
+from .orders import Painter, Painters, TakeVideo, choose_records, choose_samples, draw_samples, overlap
 from .records import KnownImages
 
 #: The minimum IoU of the record of an instance.
@@ -22,12 +22,14 @@ class _Comparison:
     """The examples of the truth and the records of their videos, of any category."""
 
     def __init__(
-        self, shapes: Array, examples: Tuple[Array, Array, MaskTexts], take_video: Callable[[int], Tuple[Tubes, Array]]
+        self, shapes: Array, examples: Tuple[Array, Array, MaskTexts], take_video: TakeVideo, painters: Painters
     ) -> None:
-        self._shapes, self._take_video = shapes, take_video
+        self._shapes, self._take_video, self._load = shapes, take_video, painters.load
         self._video, self._category, self._tubes = examples
         #: What draws a record, by its video and its number there.
         self._painters: Dict[Tuple[int, int], Painter] = {}
+        #: Places in the box around an instance, and its samples there.
+        self._samples: Dict[int, Tuple[Array, Array]] = {}
 
     def list_alike(self, video: int, videos: List[int]) -> List[int]:
         """Return the other videos whose frames have the size and number of a video's."""
@@ -51,26 +53,27 @@ class _Comparison:
         """Yield the categories of a video's records with the highest scores, and their IoU with an instance."""
         height, width, frames = self._shapes[source].tolist()
         pixels = height * width
-        ends = np.cumsum(runs_of(self._tubes[index], pixels))
-        places = choose_samples(ends, height, pixels // frames, frames)
+        if index not in self._samples:  # frames of all sources have one size and number
+            ends = np.cumsum(runs_of(self._tubes[index], pixels))
+            places = choose_samples(ends, height, pixels // frames, frames)
+            self._samples[index] = places, draw_samples(ends, places)
+        places, labels = self._samples[index]
         if not places.size:
             return
-        labels, (records, scores) = draw_samples(ends, places), self._take_video(source)
+        records, scores = self._take_video(source)
         for row in choose_records(records, scores, category, pixels).tolist():
             if (source, row) not in self._painters:
-                self._painters[source, row] = load_painter(records[1][row], pixels)
+                self._painters[source, row] = self._load(source, row)
             yield int(records[0][row]), overlap(labels, self._painters[source, row](places))
 
 
-def judge_exchanged_tubes(images: KnownImages, take_video: Callable[[int], Tuple[Tubes, Array]]) -> List[str]:
-    """Return a warning if records have categories or videos that are exchanged for each other; `take_video` returns a
-    video's records and scores.
-    """
+def judge_exchanged_tubes(images: KnownImages, take_video: TakeVideo, painters: Painters) -> List[str]:
+    """Return a warning if records have categories or videos that are exchanged for each other."""
     examples = images.examples
     if examples is None or examples.tubes is None or images.frames is None:
         return []
     shapes = np.column_stack((images.sizes, images.frames))
-    comparison = _Comparison(shapes, (examples.image, examples.category, examples.tubes), take_video)
+    comparison = _Comparison(shapes, (examples.image, examples.category, examples.tubes), take_video, painters)
     videos = list(dict.fromkeys(examples.image.tolist()))
     doubtful = [video for video in videos if not comparison.reaches(video)]
     are_categories_doubtful = 2 * len(doubtful) >= len(videos)

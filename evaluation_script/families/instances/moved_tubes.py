@@ -5,24 +5,24 @@ The frame in which an instance is largest is drawn, with the record that fits it
 
 from __future__ import annotations
 
-from typing import Callable, Dict, List, Tuple
+from typing import Dict, List, Tuple
 
 import numpy as np
 
 from ...masks.backend import backend
-from ...masks.run_lengths import runs_of
+from ...masks.run_lengths import MaskTexts, runs_of
 from ...masks.stack import Array
 from ..base.displacement import EXACT, MOST_PIXELS, STILL, compare_covers, judge_moved_masks, may_be_moved
 from ..base.readings import ReadingScores
-from .orders import Tubes, choose_records, choose_samples, draw_samples, is_painted, load_painter, overlap
+from .orders import Painter, Painters, TakeVideo, choose_records, choose_samples, draw_samples, is_painted, overlap
 from .records import KnownImages
 
 #: The height of frames, their pixels and their number.
 _Shape = Tuple[int, int, int]
 
 
-def judge_moved_tubes(images: KnownImages, take_video: Callable[[int], Tuple[Tubes, Array]]) -> List[str]:
-    """Return a warning if most videos' masks are moved alike; `take_video` returns a video's records and scores."""
+def judge_moved_tubes(images: KnownImages, take_video: TakeVideo, painters: Painters) -> List[str]:
+    """Return a warning if most videos' masks are moved alike."""
     examples = images.examples
     if examples is None or examples.tubes is None or images.frames is None:
         return []
@@ -36,7 +36,8 @@ def judge_moved_tubes(images: KnownImages, take_video: Callable[[int], Tuple[Tub
         scores[name] = {}
         for index in np.flatnonzero(examples.image == video).tolist():
             alike = choose_records(records, confidences, int(examples.category[index]), height * width)
-            scores[name] = _compare(examples.tubes[index], [records[1][row] for row in alike.tolist()], shape)
+            drawn = {row: painters.load(video, row) for row in alike.tolist()}
+            scores[name] = _compare(examples.tubes[index], records[1], drawn, shape)
             if scores[name]:
                 break
         if not may_be_moved([*scores.values()], len(videos)):
@@ -44,19 +45,19 @@ def judge_moved_tubes(images: KnownImages, take_video: Callable[[int], Tuple[Tub
     return judge_moved_masks(scores, "video", len(images.ids))
 
 
-def _compare(truth: str, records: List[str], shape: _Shape) -> ReadingScores:
+def _compare(truth: str, masks: MaskTexts, drawn: Dict[int, Painter], shape: _Shape) -> ReadingScores:
     """Return the IoU of an instance with its record in one frame, as sent and moved back; empty without a record."""
     height, area, frames = shape
     ends = np.cumsum(runs_of(truth, area * frames))
     places = choose_samples(ends, height, area, frames)
-    if not records or not len(places) or area > MOST_PIXELS:
+    if not drawn or not len(places) or area > MOST_PIXELS:
         return {}
     frame = int(np.argmax(np.diff(_count_before(ends, np.arange(frames + 1) * area))))
     labels = draw_samples(ends, places[frame])
-    fits = [overlap(labels, load_painter(text, area * frames)(places[frame])) for text in records]
+    fits = [overlap(labels, painter(places[frame])) for painter in drawn.values()]
     if max(fits) >= EXACT:
         return STILL
-    best = records[int(np.argmax(fits))]
+    best = masks[[*drawn][int(np.argmax(fits))]]
     return compare_covers(*(_draw(text, shape, frame) for text in (truth, best)))
 
 

@@ -27,6 +27,8 @@ _MOST_VIDEOS, _MOST_INSTANCES, _MOST_RECORDS, _SAMPLES, _SAMPLES_OF_ALL = 8, 3, 
 _LONG_TEXT, _MOST_PAINTED = 1 << 16, 1 << 26
 #: The characters of the records compared with an instance, painted or read: noise makes masks a thousand times as long.
 _MOST_PAINTED_TEXT, _MOST_TEXT = 1 << 21, 1 << 18
+#: The memory of the masks that are kept drawn.
+_MOST_KEPT = 64 << 20
 #: The minimum IoU, in the best order, of the record of an instance, and the IoU above which no other record is tried.
 _FITTING, _BEST = 0.5, 0.8
 #: The minimum number of instances that another order explains, and the reverse one if it does not in each video; their
@@ -55,16 +57,49 @@ def choose_tubes(truth: InstanceTruth) -> Examples:
     return Examples(truth.image[chosen], boxes, category=truth.category[chosen], tubes=truth.masks.take(chosen))
 
 
-#: Draws samples of a mask, given their places.
-Painter = Callable[[Array], Array]
 #: The categories and masks of a video's instances or records.
 Tubes = Tuple[Array, MaskTexts]
+#: Returns the records of a video and their scores.
+TakeVideo = Callable[[int], Tuple[Tubes, Array]]
+#: Draws samples of a mask, given their places.
+Painter = Callable[[Array], Array]
 
 
-def _count_orders(truth: Tubes, records: Tubes, scores: Array, size: Tuple[int, int], frames: int) -> Array:
+class Painters:
+    """What draws the records of videos, kept because several judges draw the same ones."""
+
+    def __init__(self, images: KnownImages, take_video: TakeVideo) -> None:
+        self._images, self._take_video = images, take_video
+        self._kept: Dict[Tuple[int, int], Painter] = {}
+        self._room = _MOST_KEPT
+
+    def load(self, video: int, record: int) -> Painter:
+        """Return what draws a record of a video, given its number there."""
+        if (video, record) in self._kept:
+            return self._kept[video, record]
+        height, width = self._images.sizes[video].tolist()
+        (_, masks), _ = self._take_video(video)
+        text, pixels = masks[record], height * width
+        painter = load_painter(text, pixels)
+        size = pixels // 8 if is_painted(text, pixels) else 8 * len(text)
+        if size <= self._room:
+            self._kept[video, record] = painter
+            self._room -= size
+        return painter
+
+
+def _count_orders(
+    truth: Tubes,
+    records: Tubes,
+    scores: Array,
+    size: Tuple[int, int],
+    frames: int,
+    load: Callable[[int], Painter],
+) -> Array:
     """Return the number of instances of a video whose record can tell orders apart, and how many fit each other order.
 
-    `size` is the height and width of all frames side by side. Counting ends if too few fit another order.
+    `size` is the height and width of all frames side by side, and `load` returns what draws a record. Counting ends if
+    too few fit another order.
     """
     counts: Array = np.zeros(1 + len(_ORDERS), np.int64)
     pixels = size[0] * size[1]
@@ -81,7 +116,7 @@ def _count_orders(truth: Tubes, records: Tubes, scores: Array, size: Tuple[int, 
         best, best_labels = _FITTING, None
         for record in alike.tolist():
             if record not in painters:
-                painters[record] = load_painter(records[1][record], pixels)
+                painters[record] = load(record)
             drawn = painters[record](places)
             share = max(overlap(*sides) for sides in _pair_frames(labels, drawn))
             if share >= best:
@@ -96,14 +131,24 @@ def _count_orders(truth: Tubes, records: Tubes, scores: Array, size: Tuple[int, 
     return counts
 
 
-def count_orders_in(images: KnownImages, video: int, records: Tubes, scores: Array) -> Array:
+def count_orders_in(
+    images: KnownImages,
+    video: int,
+    records: Tubes,
+    scores: Array,
+    load: Optional[Callable[[int], Painter]] = None,
+) -> Array:
     """Return how many examples of a video have a record that tells orders apart, and how many fit each other order."""
     examples = images.examples
     if examples is None or examples.tubes is None or images.frames is None:
         return np.zeros(4, np.int64)
     within, (height, width) = np.flatnonzero(examples.image == video), images.sizes[video].tolist()
     truth = examples.category[within], examples.tubes.take(within)
-    return _count_orders(truth, records, scores, (height, width), int(images.frames[video]))
+
+    def load_record(record: int) -> Painter:
+        return load_painter(records[1][record], height * width)
+
+    return _count_orders(truth, records, scores, (height, width), int(images.frames[video]), load or load_record)
 
 
 def _explains(counts: Array) -> bool:
@@ -199,18 +244,19 @@ _PLACES: Tuple[_Places, ...] = (
 _WOULD_FIND, _TIMES_AS_MANY = 0.6, 2.0
 
 
-def judge_pixel_orders(images: KnownImages, tubes: Callable[[int], Tuple[Tubes, Array]]) -> List[str]:
-    """Return a warning if another order of pixels explains the masks; `tubes` returns a video's records and scores."""
+def judge_pixel_orders(images: KnownImages, take_video: TakeVideo, painters: Painters) -> List[str]:
+    """Return a warning if another order of pixels explains the masks."""
     examples = images.examples
     if examples is None or examples.tubes is None or images.frames is None:
         return []
     hits: Array = np.zeros(1 + len(_PLACES), np.int64)
     tried = 0
     for video in dict.fromkeys(examples.image.tolist()):
-        within, (records, scores) = np.flatnonzero(examples.image == video), tubes(video)
+        within, (records, scores) = np.flatnonzero(examples.image == video), take_video(video)
         (height, width), frames = images.sizes[video].tolist(), int(images.frames[video])
         truth = examples.category[within], examples.tubes.take(within)
-        counts = _count_places(truth, records, scores, (height, width // frames, frames))
+        shape, load = (height, width // frames, frames), partial(painters.load, video)
+        counts = _count_places(truth, records, scores, shape, load)
         tried, hits = tried + len(within), hits + counts
         if _TIMES_AS_MANY * hits[0] > tried:
             return []
@@ -223,10 +269,12 @@ def judge_pixel_orders(images: KnownImages, tubes: Callable[[int], Tuple[Tubes, 
     return [f"masks {slip}: {gain}. {remedy}"]
 
 
-def _count_places(truth: Tubes, records: Tubes, scores: Array, size: Tuple[int, int, int]) -> Array:
+def _count_places(
+    truth: Tubes, records: Tubes, scores: Array, size: Tuple[int, int, int], load: Callable[[int], Painter]
+) -> Array:
     """Return how many instances of a video are found by their records as sent, and in each other order of pixels.
 
-    `size` is the height and width of a frame, and the number of frames.
+    `size` is the height and width of a frame, and the number of frames; `load` returns what draws a record.
     """
     height, width, frames = size
     area, counts = height * width, np.zeros(1 + len(_PLACES), np.int64)  # type: int, Array
@@ -243,7 +291,7 @@ def _count_places(truth: Tubes, records: Tubes, scores: Array, size: Tuple[int, 
         by_order = [places, *(starts + order(row, column, height, width) for *_, order in _PLACES)]
         best: Array = np.zeros(len(by_order))
         for record in alike.tolist():
-            draw = load_painter(records[1][record], area * frames)
+            draw = load(record)
             best = np.maximum(best, [overlap(labels, draw(order)) for order in by_order])
             if best[0] >= _FITTING:
                 break

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 import numpy as np
@@ -168,7 +169,7 @@ class RecordForm:
             return []
         from .exchanged_tubes import judge_exchanged_tubes  # for videos alone
         from .moved_tubes import judge_moved_tubes
-        from .orders import count_orders_in, judge_orders, judge_pixel_orders
+        from .orders import Painters, count_orders_in, judge_orders, judge_pixel_orders
 
         image, category, score = (np.concatenate(columns) for columns in list(zip(*self._tubes))[:3])
         tubes = join_texts([texts for *_, texts in self._tubes])
@@ -177,13 +178,15 @@ class RecordForm:
             rows = np.flatnonzero(image == video)
             return (category[rows], tubes.take(rows)), score[rows]
 
-        videos = dict.fromkeys(images.examples.image.tolist())
-        in_order = judge_orders(count_orders_in(images, video, *take_video(video)) for video in videos)
+        videos, painters = dict.fromkeys(images.examples.image.tolist()), Painters(images, take_video)
+        in_order = judge_orders(
+            count_orders_in(images, video, *take_video(video), partial(painters.load, video)) for video in videos
+        )
         return (
             in_order
-            or judge_pixel_orders(images, take_video)
-            or judge_exchanged_tubes(images, take_video)
-            or judge_moved_tubes(images, take_video)
+            or judge_pixel_orders(images, take_video, painters)
+            or judge_exchanged_tubes(images, take_video, painters)
+            or judge_moved_tubes(images, take_video, painters)
         )
 
     def judge_places(self, images: KnownImages, noun: str, remedy: str = _REMEDY) -> List[str]:
