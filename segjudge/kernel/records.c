@@ -826,6 +826,16 @@ static int take_box(source *from, int64_t *rows, int64_t *row)
     return 1;
 }
 
+/* Skip an empty list, which stands for no mask; return whether it is there. */
+static int take_nothing(source *from)
+{
+    int64_t first = from->at;
+    if (take(from, '[') && take(from, ']'))
+        return 1;
+    from->at = first;
+    return 0;
+}
+
 static int take_checked_mask(source *from, int64_t *row)
 {
     int form = take_mask(from, row);
@@ -925,10 +935,11 @@ enum {
     AREAS_KEY = ID_KEY /* of tracks */
 };
 
-/* The keys of an annotation, whose area takes the place of a score: all of these, and a mask or keypoints with an area. */
+/* The keys of an annotation, whose area takes the place of a score: all of these, and a mask, or a box or keypoints with
+ * an area. */
 enum {
     ALWAYS = 1 << IMAGE_KEY | 1 << CATEGORY_KEY | 1 << ID_KEY, HAS_MASK = 1 << SHAPE_KEY,
-    HAS_POINTS = 1 << SCORE_KEY | 1 << POINTS_KEY
+    HAS_BOX = 1 << SCORE_KEY | 1 << BOX_KEY, HAS_POINTS = 1 << SCORE_KEY | 1 << POINTS_KEY
 };
 
 static int find_key(const source *from, int64_t start, int64_t end)
@@ -997,6 +1008,10 @@ static int take_value(source *from, int key, int64_t *rows, int64_t *row, int *s
     case POINTS_KEY:
         return take_true_points(from);
     }
+    if (is_annotation && take_nothing(from)) {
+        *seen &= ~HAS_MASK;
+        return 1;
+    }
     switch (from->shape) {
     case MASK:
     case ANNOTATION:
@@ -1016,11 +1031,12 @@ static int take_value(source *from, int key, int64_t *rows, int64_t *row, int *s
 static int close_annotation(source *from, int64_t *row, int seen)
 {
     int64_t *annotation = from->frames + OF_ANNOTATION * from->used;
-    if ((seen & ALWAYS) != ALWAYS || (!(seen & HAS_MASK) && (seen & HAS_POINTS) != HAS_POINTS))
+    int has_mask = (seen & HAS_MASK) != 0;
+    if ((seen & ALWAYS) != ALWAYS || (!has_mask && (seen & HAS_BOX) != HAS_BOX && (seen & HAS_POINTS) != HAS_POINTS))
         return 0;
     if (from->used && (annotation[-1] & 1 << POINTS_KEY) != (seen & 1 << POINTS_KEY))
         return 0;
-    if (!(seen & HAS_MASK))
+    if (!has_mask)
         row[COUNTS] = row[COUNTS_END] = from->written;
     annotation[OF_ANNOTATION - 1] = seen;
     from->used++;

@@ -275,7 +275,7 @@ class _Document:
             occlusion=self._read_column("hidden", -1),
             keypoints=keypoints,
             keypoint_fault=keypoint_fault,
-            masked=all("segmentation" in annotation for annotation in self._annotations),
+            masked=not any(map(_lacks_mask, self._annotations)),
             distances=self._read_distances(),
         )
 
@@ -364,7 +364,7 @@ class _Document:
         texts: List[str] = []
         outlines: Dict[int, List[Any]] = {}
         for annotation, size in zip(self._annotations, sizes.tolist()):
-            if "segmentation" not in annotation and {"keypoints", "area"} <= annotation.keys():
+            if _lacks_mask(annotation):
                 texts.append(compress_nothing(size[0] * size[1]))
                 continue
             segmentation = annotation["segmentation"]
@@ -397,6 +397,12 @@ class _Document:
         if key not in self._keys:
             return np.tile(np.array(missing, float), len(self._annotations))
         return np.array([annotation.get(key, missing) for annotation in self._annotations], float)
+
+
+def _lacks_mask(annotation: Dict[str, Any]) -> bool:
+    """Return whether an annotation has a box or keypoints with an area instead of a mask."""
+    has_shape = "keypoints" in annotation or bool(annotation.get("bbox"))
+    return has_shape and "area" in annotation and annotation.get("segmentation", []) == []
 
 
 def _videos_as_images(document: Dict[str, Any], notes: List[str]) -> Dict[str, Any]:

@@ -102,6 +102,37 @@ def test_usual_annotations_give_the_truth_of_the_json_parser(seed: int, monkeypa
     assert_equal(truths._read_by_kernel(text.encode(), "t"), truths.truth_of(json.loads(text), "t"))
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_annotations_with_a_box_and_an_area_need_no_mask(seed: int) -> None:
+    draw = random.Random(seed)
+    content = document(draw)
+    for row in content["annotations"]:
+        if draw.random() < 0.7:
+            row |= {"area": 2.5, "bbox": [1, 2, 3.25, 4]}
+            row["segmentation"] = []
+            if draw.random() < 0.5:
+                del row["segmentation"]
+    text = json.dumps(content, indent=draw.choice([None, 1]))
+    truth = truths._read_by_kernel(text.encode(), "t")
+    assert truth is not None
+    assert not truth.masked
+    assert_equal(truth, truths.truth_of(json.loads(text), "t"))
+
+
+@pytest.mark.parametrize(
+    "change", [{"area": None}, {"bbox": None}, {"area": 1, "bbox": []}, {"area": 1, "bbox": [1, 2]}]
+)
+def test_annotations_without_masks_lack_neither_area_nor_box(change: dict[str, Any]) -> None:
+    content = document(random.Random(1))
+    row = content["annotations"][3]
+    del row["segmentation"]
+    row |= {"area": 2.5, "bbox": [1, 2, 3, 4], **change}
+    for key in [key for key, value in change.items() if value is None]:
+        del row[key]
+    with pytest.raises(HostError):
+        truths.read_document(json.dumps(content).encode(), "t")
+
+
 #: A coordinate that stands in place of numbers that `json` never writes.
 PLACE = 16_777_215
 ODD = (

@@ -403,6 +403,16 @@ def test_masks_are_not_compared_where_there_are_none(tmp_path: Path) -> None:
     assert metrics(results, truth, "coco-box")["AP"] == pytest.approx(1)
 
 
+@pytest.mark.parametrize("masks", [{}, {"segmentation": []}], ids=["absent", "empty"])
+def test_boxes_are_compared_without_masks(masks: dict[str, Any], tmp_path: Path) -> None:
+    row = {"id": 1, "image_id": 1, "category_id": 1, "iscrowd": 0, "area": 2500, "bbox": [10, 10, 50, 50], **masks}
+    document = {**TRUTH, "categories": [{"id": 1, "name": "a"}], "annotations": [row]}
+    record = {"image_id": 1, "category_id": 1, "score": 1, "bbox": [10, 10, 50, 50]}
+    assert metrics(*write(tmp_path, document, [record]), "coco-box")["AP"] == pytest.approx(1)
+    with pytest.raises(HostError, match="has annotations without masks, which coco compares"):
+        metrics(*write(tmp_path, document, []), "coco")
+
+
 def test_keypoints_that_cannot_be_scored_do_not_concern_masks(tmp_path: Path) -> None:
     square = [[10, 10, 60, 10, 60, 60, 10, 60]]
     document = broken(keypoints=["a"], segmentation=square)
