@@ -7,11 +7,11 @@ from typing import Dict, Iterator, List, Optional, Tuple
 import numpy as np
 
 from ...masks.run_lengths import MaskTexts, runs_of
-from ...masks.stack import Array
+from ...masks.stack import Array, measure_iou
 from ...values.arithmetic import mean
 from ..base.readings import LOW_FIT, find_fit, judge_moved, least_fit
 from .category_suspicions import judge_pairs
-from .orders import Painter, Painters, TakeVideo, choose_records, choose_samples, draw_samples, overlap
+from .orders import Painter, Painters, TakeVideo, choose_records, choose_samples, draw_samples
 from .records import KnownImages
 
 #: The minimum IoU of the record of an instance.
@@ -64,7 +64,7 @@ class _Comparison:
         for row in choose_records(records, scores, category, pixels).tolist():
             if (source, row) not in self._painters:
                 self._painters[source, row] = self._load(source, row)
-            yield int(records[0][row]), overlap(labels, self._painters[source, row](places))
+            yield int(records[0][row]), measure_iou(labels, self._painters[source, row](places))
 
 
 def judge_exchanged_tubes(images: KnownImages, take_video: TakeVideo, painters: Painters) -> List[str]:

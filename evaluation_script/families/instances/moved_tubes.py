@@ -11,10 +11,10 @@ import numpy as np
 
 from ...masks.backend import backend
 from ...masks.run_lengths import MaskTexts, runs_of
-from ...masks.stack import Array
+from ...masks.stack import Array, measure_iou
 from ..base.displacement import EXACT, MOST_PIXELS, STILL, compare_covers, judge_moved_masks, may_be_moved
 from ..base.readings import ReadingScores
-from .orders import Painter, Painters, TakeVideo, choose_records, choose_samples, draw_samples, is_painted, overlap
+from .orders import Painter, Painters, TakeVideo, choose_records, choose_samples, draw_samples, is_painted
 from .records import KnownImages
 
 #: The height of frames, their pixels and their number.
@@ -54,7 +54,7 @@ def _compare(truth: str, masks: MaskTexts, drawn: Dict[int, Painter], shape: _Sh
         return {}
     frame = int(np.argmax(np.diff(_count_before(ends, np.arange(frames + 1) * area))))
     labels = draw_samples(ends, places[frame])
-    fits = [overlap(labels, painter(places[frame])) for painter in drawn.values()]
+    fits = [measure_iou(labels, painter(places[frame])) for painter in drawn.values()]
     if max(fits) >= EXACT:
         return STILL
     best = masks[[*drawn][int(np.argmax(fits))]]

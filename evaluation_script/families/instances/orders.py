@@ -11,7 +11,7 @@ import numpy as np
 from ...files import quantity
 from ...masks.backend import backend
 from ...masks.run_lengths import MaskTexts, runs_of
-from ...masks.stack import Array
+from ...masks.stack import Array, measure_iou
 from ..base.frame_order import REVERSED, REVERSED_SLIP, compare_orders, is_telling
 from ..base.readings import ENCODE_COLUMNS, HALVED, PLACES, RESIZE, describe_neighbour, spread_evenly
 from .records import Examples, KnownImages
@@ -118,7 +118,7 @@ def _count_orders(
             if record not in painters:
                 painters[record] = load(record)
             drawn = painters[record](places)
-            share = max(overlap(*sides) for sides in _pair_frames(labels, drawn))
+            share = max(measure_iou(*sides) for sides in _pair_frames(labels, drawn))
             if share >= best:
                 best, best_labels = share, drawn
             if best >= _BEST:
@@ -224,11 +224,6 @@ def _pair_frames(truth: Array, predicted: Array) -> List[Tuple[Array, Array]]:
     ]  # fmt: skip
 
 
-def overlap(truth: Array, predicted: Array) -> float:
-    """Return the IoU of samples."""
-    return int(np.count_nonzero(truth & predicted)) / max(1, int(np.count_nonzero(truth | predicted)))
-
-
 #: Another order of a frame's pixels: its slip, remedy, the minimum number of instances that it explains, and the places
 #: of pixels (row, column) of frames (height, width) in it. Objects of symmetric videos may fit mirrored ones by chance.
 _Places = Tuple[str, str, int, Callable[[Array, Array, int, int], Array]]
@@ -292,7 +287,7 @@ def _count_places(
         best: Array = np.zeros(len(by_order))
         for record in alike.tolist():
             draw = load(record)
-            best = np.maximum(best, [overlap(labels, draw(order)) for order in by_order])
+            best = np.maximum(best, [measure_iou(labels, draw(order)) for order in by_order])
             if best[0] >= _FITTING:
                 break
         counts += best >= _FITTING
