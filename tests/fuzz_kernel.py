@@ -301,6 +301,16 @@ def find_shares(generator: random.Random, kernel: Kernel, surface: WeightedSurfa
         kernel.find_share(surface._replace(blocks=index), *volume)
 
 
+def find_many_shares(generator: random.Random, kernel: Kernel, numbers: tuple) -> None:
+    """Find a share of a surface with so many places that a sample shows where it lies, in one of a hundred calls."""
+    if generator.random() < 0.01:
+        many = np.arange(generator.choice([1 << 15, 40_000]), dtype=np.int32)
+        many[generator.randrange(len(many)) :] += np.int32(generator.choice([0, 1, 900, 1 << 15]))
+        codes = np.resize(np.frombuffer(some_bytes(generator, 300), np.uint8), len(many))
+        surface = WeightedSurface(many, codes, np.arange(256.0))
+        find_shares(generator, kernel, surface, (many[:: generator.choice([7, 9000])], (60, 32, 40), *numbers))
+
+
 def volumes(generator: random.Random, kernel: Kernel) -> None:
     """Measure volumes of few or many places, with any spacing and some wrong sides."""
     shape = generator.choice([(1, 1, 1), (3, 40, 2), (2, 3, 90), tuple(generator.randrange(1, 12) for _ in range(3))])
@@ -400,6 +410,7 @@ def places(generator: random.Random, kernel: Kernel) -> None:
             codes = np.frombuffer(some_bytes(generator, len(one)), np.uint8)
             find_shares(generator, kernel, WeightedSurface(one, codes, np.arange(256.0)), (two, shape, spacing, 0.9))
         sides[0][generator.randrange(len(sides[0]))] = generator.choice([-1, 0, 5, 1 << 30, -(1 << 31)])
+    find_many_shares(generator, kernel, (spacing, generator.choice([0.3, 0.95, 1])))
 
 
 def boundaries(generator: random.Random, kernel: Kernel) -> None:

@@ -440,27 +440,27 @@ void sj_look_around(sj_search *in, const int16_t *least, const int16_t *most)
     keep_places(in, &box);
 }
 
-void sj_look_at(sj_search *in, const int16_t *least, const int16_t *most)
+void sj_find_target(sj_search *in, const int16_t *least, const int16_t *most, int16_t *place)
+{
+    voxel middle;
+    read_box(least, most, &middle);
+    search_boxes(in->of, &in->few, &middle, &in->nearest);
+    memcpy(place, in->of->places[in->nearest].at, 3 * sizeof *place);
+}
+
+int sj_look_at(sj_search *in, const int16_t *least, const int16_t *most)
 {
     voxel middle;
     group box = read_box(least, most, &middle);
-    search_boxes(in->of, &in->few, &middle, &in->nearest);
     in->fewer.count = 0;
     add_boxes(&in->few, compare_boxes(in->of, &in->few, in->of->places + in->nearest, &box), &in->fewer);
+    return in->fewer.count == 1 && in->fewer.lasts[0] == in->fewer.firsts[0] + 1;
 }
 
 double sj_find_square(sj_search *in, int64_t x, int64_t y, int64_t z)
 {
     voxel at = {{(int16_t)x, (int16_t)y, (int16_t)z}};
     return search_boxes(in->of, &in->fewer, &at, &in->nearest);
-}
-
-int sj_find_lone(const sj_search *in, int16_t *place)
-{
-    if (in->fewer.count != 1 || in->fewer.lasts[0] != in->fewer.firsts[0] + 1)
-        return 0;
-    memcpy(place, in->of->places[in->fewer.firsts[0]].at, 3 * sizeof *place);
-    return 1;
 }
 
 /* ── queries in a list ── */
@@ -484,6 +484,8 @@ static void answer_queries(sj_search *in, const block_queries *of, double *out)
         widen(&box, of->blocks[block].least, of->blocks[block].most, 0);
     sj_look_around(in, box.least, box.most);
     for (const group *block = of->blocks; block < of->blocks + of->count; block++) {
+        int16_t target[3];
+        sj_find_target(in, block->least, block->most, target);
         sj_look_at(in, block->least, block->most);
         for (int64_t query = block->first; query < block->last; query++)
             out[of->indices[query]] = search_boxes(in->of, &in->fewer, of->voxels + query, &in->nearest);

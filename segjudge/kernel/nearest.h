@@ -39,13 +39,14 @@ typedef struct sj_search sj_search;
 
 sj_search *sj_open_search(const sj_blocks *blocks);
 void sj_close_search(sj_search *in);
-/* Look at a box, and from then on at smaller boxes in it, each of which is looked at before its voxels. */
+/* Look at a box, and from then on at smaller boxes in it. */
 void sj_look_around(sj_search *in, const int16_t *least, const int16_t *most);
-void sj_look_at(sj_search *in, const int16_t *least, const int16_t *most);
+/* Write the position of the place that is nearest to the middle of a smaller box; then look at this box, and return whether
+ * that place is nearest to all of its voxels. */
+void sj_find_target(sj_search *in, const int16_t *least, const int16_t *most, int16_t *place);
+int sj_look_at(sj_search *in, const int16_t *least, const int16_t *most);
 /* Return the square of the distance from a voxel of the box to the nearest place. */
 double sj_find_square(sj_search *in, int64_t x, int64_t y, int64_t z);
-/* Return whether the same place is nearest to all voxels of the box, and write its position. */
-int sj_find_lone(const sj_search *in, int16_t *place);
 
 /* Find where the places of each row begin, with their number behind; return whether they are in order and inside the
  * volume. */

@@ -366,6 +366,33 @@ def test_a_share_of_a_surface_lies_within_the_distance_of_all_its_places(
             assert share is not None or not is_precise
 
 
+@pytest.mark.parametrize("misleads", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_sample_of_noise_shows_where_a_share_lies_or_an_index_does(
+    seed: int, misleads: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Places that a sample misses have most of the area, or all have the same."""
+    use(monkeypatch, BACKENDS[0])
+    draw, spacing = (
+        np.random.default_rng(seed),
+        [(1.0, 1.0, 1.0), (0.8, 0.8, 2.5), (3.0, 1.0, 0.5), (1.0, 1.5, 1.0)][seed],
+    )
+    noise, target = np.zeros((2, 50, 60, 70), np.uint8)
+    noise[draw.random(noise.shape) < 0.4] = 1
+    target[tuple(slice(start, start + 5) for start in draw.integers(0, 45, 3))] = 1
+    places, targets = list_places(noise), list_places(target)
+    assert len(places) > 2 * 32768
+    codes = np.zeros(len(places), np.uint8)
+    if misleads:
+        is_near = find_distances(places, targets, spacing) < 20
+        codes[is_near & (np.arange(len(places)) % 3 > 0)] = 1
+    surface = WeightedSurface(places.positions, codes, np.array([1.0, 99.0] + [0.0] * 254))
+    distances_of_all = find_distances(places, targets, spacing)
+    for percent in (3, 50, 95, 99.9):
+        wanted = surfaces._distance_at(Surface(distances_of_all, codes, surface.areas), percent)
+        assert BACKENDS[0].kernel.find_share(surface, targets.positions, places.shape, spacing, percent / 100) == wanted
+
+
 @pytest.mark.parametrize("seed", range(24))
 def test_thousands_of_scattered_places_are_as_far_as_numpy_measures(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The nearest places are a few steps away; where places are few, some are farther away than bits show."""
