@@ -269,6 +269,11 @@ def voxel_runs(generator: random.Random, kernel: Kernel) -> None:
     counts = kernel.count_label_runs(labels, listed)
     bounds = [0, *np.cumsum(list(counts.values()), dtype=int).tolist()] if counts is not None else [0]
     kernel.list_label_runs(labels, listed, bounds)
+    sides = [end for side in shape for end in (generator.choice([0, 0, 1]), side + generator.choice([0, 0, 1]))]
+    kernel.list_label_borders(
+        mask.reshape(shape), listed, [sides] * len(listed), bounds, corners=generator.random() < 0.5
+    )
+    kernel.measure_label_areas(mask.reshape(shape), listed, np.arange(256.0))
     bounds = [max(0, bound + generator.choice([0, -1, 1])) for bound in bounds]
     kernel.list_label_runs(labels, listed, bounds)
     kinds = generator.choice([1, 3, 300])

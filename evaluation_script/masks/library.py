@@ -23,7 +23,7 @@ from .run_lengths import Spans, pack_texts
 from .stack import Array, Size, Stack
 
 #: The value that a library's `sj_abi` must return.
-_ABI = 46
+_ABI = 47
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library in this folder, beside a file with its checksum.
@@ -97,6 +97,8 @@ _SIGNATURES = {
     "sj_run_surface": "i4[] i4[] i8 i8 i8 i8[] i4[] u1[] i8 * *",
     "sj_run_border": "i4[] i4[] i8 i8 i8 i8[] i4 i4[] i8 * *",
     "sj_label_runs": "[] i4 i8 i8 i8 i4[] i8 i8[] i8 i4[] i4[] i8",
+    "sj_label_borders": "u1[] i8 i8 i8 i4[] i8 i8[] i8 i4 i8[] i8[] i4[] i8",
+    "sj_label_areas": "u1[] i8 i8 i8 i4[] i8 f8[] i8 f8[] i8[] i8[]",
     "sj_find_runs": "u1[] i8 i8 i8 i8 [] i4 i8 *",
     "sj_draw_runs": "[] [] i4 i8 i8 i8 i8[] u1[]",
     "sj_components": "[] [] i4 i8 i8[] i8 i4[]",
@@ -186,7 +188,7 @@ def _load(path: str) -> ctypes.CDLL:
 def _answers_are_right(kernel: Kernel) -> bool:
     """Return whether the kernel passes its self-test."""
     try:
-        tests = (_frames, _labels, _maps, _volumes, _runs, _matches)
+        tests = (_frames, _labels, _maps, _labels_of_volumes, _volumes, _runs, _matches)
         return all(_as_lists(reply) == answer for answers in tests for reply, answer in answers(kernel))
     except Exception:  # noqa: BLE001 - whatever a library does that is not ours
         return False
@@ -278,6 +280,18 @@ def _maps(kernel: Kernel) -> _Answers:
     yield spread, [[1, 1, 1, 5, 5, 5, 5], [1, 1, 255, 5, 5, 5, 255]]
 
 
+def _labels_of_volumes(kernel: Kernel) -> _Answers:
+    # Two of eight voxels, which touch at a corner.
+    labels = np.zeros((2, 2, 2), np.uint8)
+    labels[0, 0, 0] = labels[1, 1, 1] = 2
+    yield kernel.count_label_runs(labels, [1, 2]) == {1: 0, 2: 2}, True
+    yield kernel.list_label_runs(labels, [1, 2], [0, 0, 2]), [[0, 13], [1, 14]]
+    borders = kernel.list_label_borders(labels, [1, 2], [[0] * 6, [0, 2] * 3], [0, 0, 2], corners=False)
+    yield borders, [[], [0, 7]]
+    listed = kernel.measure_label_areas(labels, [1, 2], np.arange(256.0))
+    yield listed, [[0.0, 510.0], [0, 15], [0, 2]]
+
+
 def _volumes(kernel: Kernel) -> _Answers:
     # Two of eight voxels, which touch at a corner, and their surface; places of two rows.
     mask = np.zeros((2, 2, 2), bool)
@@ -294,8 +308,6 @@ def _volumes(kernel: Kernel) -> _Answers:
     edges, box = list(np.array([[0, 13], [1, 14]], np.int32)), ((0, 2),) * 3
     yield kernel.list_run_surface(edges, (3, 3), box, 15), [15, corners, codes]
     yield kernel.list_run_border(edges, (3, 3), box), [0, 7]
-    yield kernel.count_label_runs(mask * np.uint8(2), [1, 2]) == {1: 0, 2: 2}, True
-    yield kernel.list_label_runs(mask * np.uint8(2), [1, 2], [0, 0, 2]), [[0, 13], [1, 14]]
     yield kernel.grow_volume(mask, 1), [[[1, 1], [1, 1]]] * 2
     yield kernel.grow_volume(mask[:1], 1), [[[1, 1], [1, 1]]]
     places, kinds, box = np.arange(4, dtype=np.int32), np.arange(6, 10, dtype=np.uint8), ((0, 1), (0, 2), (0, 1))

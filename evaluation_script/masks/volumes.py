@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import math
 from functools import partial
-from typing import Any, Callable, Dict, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -127,15 +127,46 @@ class VolumeKernel:
         is_fine = self._list_labels(labels, chosen, following, (starts, ends), bounds[-1])
         return (starts, ends) if is_fine and following.tolist() == list(bounds[1:]) else None
 
+    def list_label_borders(
+        self,
+        labels: Array,
+        chosen: Sequence[int],
+        boxes: Sequence[Sequence[int]],
+        bounds: Sequence[int],
+        *,
+        corners: bool,
+    ) -> Optional[List[Array]]:
+        """Return the border of each of some labels, in bytes, as `find_border` does in its box: from and to along z, y
+        and x. Each has at most as many positions as are between its bounds.
+        """
+        if labels.dtype != np.uint8 or not labels.size or not 0 < len(chosen) < _CODES:
+            return None
+        positions, totals, starts = np.empty(bounds[-1], np.int32), np.zeros(len(chosen), np.int64), np.array(bounds)
+        lists = np.array(boxes), len(chosen), 2 * corners, starts, totals, positions, bounds[-1]
+        status = self.library.sj_label_borders(labels, *labels.shape, *_number_labels(chosen), *lists)
+        ends = zip(bounds, totals.tolist())
+        return [positions[start : start + total] for start, total in ends] if status == FINE else None
+
+    def measure_label_areas(
+        self, labels: Array, chosen: Sequence[int], areas: Array
+    ) -> Optional[Tuple[Array, Array, Array]]:
+        """Return the area of the surface of each of some labels, in bytes, with the bits of `sum_areas`; the number of
+        its corners; and that of corners whose first voxel has the label.
+        """
+        if labels.dtype != np.uint8 or not labels.size or not 0 < len(chosen) < _CODES or len(areas) != _CODES:
+            return None
+        sums, counts, firsts = np.zeros(len(chosen)), np.zeros(len(chosen), np.int64), np.zeros(len(chosen), np.int64)
+        volume = (labels, *labels.shape, *_number_labels(chosen), areas)
+        status = self.library.sj_label_areas(*volume, len(chosen), sums, counts, firsts)
+        return (sums, counts, firsts) if status == FINE else None
+
     def _list_labels(
         self, labels: Array, chosen: Sequence[int], following: Array, edges: Tuple[Optional[Array], ...], room: int
     ) -> bool:
         """Write the runs of some labels, or count them; return whether that was possible."""
         if labels.dtype.str not in MAPS or not labels.size:
             return False
-        numbers: Array = np.full(max(chosen, default=0) + 1, -1, np.int32)
-        numbers[list(chosen)] = np.arange(len(chosen))
-        volume = (labels, labels.itemsize, *labels.shape, numbers, len(numbers))
+        volume = (labels, labels.itemsize, *labels.shape, *_number_labels(chosen))
         return bool(self.library.sj_label_runs(*volume, following, len(following), *edges, room) == FINE)
 
     def grow_volume(self, mask: Array, steps: int) -> Optional[Array]:
@@ -353,6 +384,13 @@ class VolumeKernel:
         by = limit_rounding(len(surface.places) + (0 if surface.extras is None else len(surface.extras)))
         squares = self.find_shares(surface, targets, shape, spacing, (share - by, share + by))
         return math.sqrt(squares[0]) if squares and squares[0] == squares[1] else None
+
+
+def _number_labels(chosen: Sequence[int]) -> Tuple[Array, int]:
+    """Return the index of each label among some, -1 for others, and how many labels that lists."""
+    numbers: Array = np.full(max(chosen, default=0) + 1, -1, np.int32)
+    numbers[list(chosen)] = np.arange(len(chosen))
+    return numbers, len(numbers)
 
 
 def _find_room(labels: Array) -> int:

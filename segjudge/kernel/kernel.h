@@ -17,7 +17,7 @@
 #define SJ_EXPORT __attribute__((visibility("default")))
 
 /* The version of the interface: raise it when a signature or the meaning of a result changes, also in library.py. */
-#define SJ_ABI 46
+#define SJ_ABI 47
 
 enum {
     SJ_FINE = 0,
@@ -61,6 +61,11 @@ static inline void sj_set_bits(uint64_t *row, int64_t from, int64_t to)
         row[word] = ~(uint64_t)0;
     row[last] |= last_bits;
 }
+
+/* The numbers of a block in numpy's sums. */
+#define SJ_ADDED 8192
+/* Return the sum of the areas of codes, of a block at most, with the bits of numpy's sum. */
+double sj_add_in_pairs(const uint8_t *codes, int64_t count, const double *areas);
 
 /* The end of a mask's run lengths: the last runs of background and of the object, and whether the very last is
  * background. */

@@ -7,8 +7,7 @@
 #endif
 
 #define CODES 256
-/* As numpy adds: blocks of so many numbers, halved down to short rows, which are added in so many lanes. */
-#define ADDED 8192
+/* As numpy adds: blocks are halved down to short rows, which are added in so many lanes. */
 #define ROW 128
 #define LANES 8
 
@@ -100,12 +99,11 @@ SJ_EXPORT int sj_move_places(
     return SJ_FINE;
 }
 
-/* Return the sum of the areas of codes with the bits of numpy's sum. */
-static double add_in_pairs(const uint8_t *codes, int64_t count, const double *areas)
+double sj_add_in_pairs(const uint8_t *codes, int64_t count, const double *areas)
 {
     if (count > ROW) {
         int64_t half = count / 2 - count / 2 % LANES;
-        return add_in_pairs(codes, half, areas) + add_in_pairs(codes + half, count - half, areas);
+        return sj_add_in_pairs(codes, half, areas) + sj_add_in_pairs(codes + half, count - half, areas);
     }
     double lanes[LANES] = {0}, sum = 0;
     int64_t i = 0;
@@ -123,18 +121,18 @@ static double add_in_pairs(const uint8_t *codes, int64_t count, const double *ar
  * another. */
 SJ_EXPORT int sj_sum_areas(const uint8_t *codes, const uint8_t *flags, int64_t count, const double *areas, double *sum)
 {
-    uint8_t chosen[ADDED];
+    uint8_t chosen[SJ_ADDED];
     int64_t used = 0;
     if (!codes || count < 0 || !areas || !sum)
         return SJ_BAD_CALL;
     *sum = 0;
-    for (int64_t i = 0; !flags && i < count; i += ADDED)
-        *sum += add_in_pairs(codes + i, count - i < ADDED ? count - i : ADDED, areas);
+    for (int64_t i = 0; !flags && i < count; i += SJ_ADDED)
+        *sum += sj_add_in_pairs(codes + i, count - i < SJ_ADDED ? count - i : SJ_ADDED, areas);
     for (int64_t i = 0; flags && i < count; i++) {
         chosen[used] = codes[i], used += flags[i] & 1;
-        if (used == ADDED)
-            *sum += add_in_pairs(chosen, used, areas), used = 0;
+        if (used == SJ_ADDED)
+            *sum += sj_add_in_pairs(chosen, used, areas), used = 0;
     }
-    *sum += add_in_pairs(chosen, used, areas);
+    *sum += sj_add_in_pairs(chosen, used, areas);
     return SJ_FINE;
 }

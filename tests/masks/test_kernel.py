@@ -1018,7 +1018,7 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
     for name in (
         "sj_pack_png", "sj_pack_labels", "sj_read_png", "sj_compare", "sj_check_runs", "sj_mask_boxes", "sj_paint_runs", "sj_cover", "sj_encode", "sj_write_bits", "sj_count_inside", "sj_first_overlap", "sj_overlaps", "sj_records", "sj_draw",
         "sj_join_frames", "sj_order", "sj_similar_pairs", "sj_box_overlaps", "sj_match", "sj_curves", "sj_label_pairs", "sj_small_pairs", "sj_label_table", "sj_points", "sj_points_of_files", "sj_segments", "sj_boundaries", "sj_survey",
-        "sj_boxes", "sj_surface", "sj_border", "sj_grow_volume", "sj_run_surface", "sj_run_border", "sj_label_runs", "sj_find_blocks", "sj_components", "sj_run_boxes", "sj_name_within", "sj_touch", "sj_share_runs", "sj_find_runs", "sj_draw_runs", "sj_move_places", "sj_sum_areas", "sj_squares", "sj_near_places", "sj_share", "sj_index_surface", "sj_similarities", "sj_small_runs", "sj_groups", "sj_grow",
+        "sj_boxes", "sj_surface", "sj_border", "sj_grow_volume", "sj_run_surface", "sj_run_border", "sj_label_runs", "sj_label_areas", "sj_label_borders", "sj_find_blocks", "sj_components", "sj_run_boxes", "sj_name_within", "sj_touch", "sj_share_runs", "sj_find_runs", "sj_draw_runs", "sj_move_places", "sj_sum_areas", "sj_squares", "sj_near_places", "sj_share", "sj_index_surface", "sj_similarities", "sj_small_runs", "sj_groups", "sj_grow",
     ):  # fmt: skip
         for result in (0, -1, 1):
             with pytest.raises(library.KernelError, match="self-test"):
@@ -1047,7 +1047,12 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_grow_volume(None, 1, 1, 1, 1, None) == -1
     assert LOADED.sj_run_surface(None, None, 1, 1, 1, None, None, None, 1, None, None) == -1
     assert LOADED.sj_run_border(None, None, 1, 1, 1, None, 0, None, 1, None, None) == -1
-    assert LOADED.sj_label_runs(None, 1, 1, 1, 1, None, 1, None, 1, None, None, 0) == -1
+    assert (
+        LOADED.sj_label_runs(None, 1, 1, 1, 1, None, 1, None, 1, None, None, 0)
+        == LOADED.sj_label_areas(None, 1, 1, 1, None, 1, None, 1, None, None, None)
+        == LOADED.sj_label_borders(None, 1, 1, 1, None, 1, None, 1, 0, None, None, None, 0)
+        == -1
+    )
     assert LOADED.sj_small_runs(None, 1, 1, 1, None, 1, None, 65, 0, 1, 1, None, None, 1, None) == -1
     assert LOADED.sj_groups(None, 1, 4, None, 4, None) == LOADED.sj_grow(None, 1, 1, 1, None, 1, None) == -1
     assert LOADED.sj_find_blocks(None, 1, 1, 1, 1, 2, None) == -1
@@ -1109,6 +1114,22 @@ def test_runs_and_labels_that_make_no_sense_are_left_to_numpy() -> None:
     assert KERNEL.count_label_runs(flags[None], [1]) is KERNEL.count_label_runs(bytes_[None, :0], [3]) is None
     for bounds in ([0, 1, 1], [0, 3, 3], [-1, 1, 1]):
         assert KERNEL.list_label_runs(bytes_[None], [3, 9], bounds) is None
+    whole = [0, 1, 0, 2, 0, 2]
+    assert KERNEL.list_label_borders(bytes_[None], [3], [whole], [0, 3], corners=True)[0].tolist() == [1, 2, 3]
+    for chosen, sides, bounds in (
+        ([3], whole, [0, 2]),
+        ([3], [0, 1, 0, 1, 0, 2], [0, 3]),
+        ([3], [0, 1, 0, 2, 1, 2], [0, 3]),
+        ([3], [0, 1, 0, 3, 0, 2], [0, 3]),
+        ([3], whole, [-1, 3]),
+        ([], whole, [0, 3]),
+    ):
+        assert KERNEL.list_label_borders(bytes_[None], chosen, [sides], bounds, corners=False) is None
+    assert KERNEL.list_label_borders(bytes_[None].astype(np.uint16), [3], [whole], [0, 3], corners=False) is None
+    areas = np.ones(256)
+    assert KERNEL.measure_label_areas(bytes_[None], [], areas) is None
+    assert KERNEL.measure_label_areas(bytes_[None], [3], areas[1:]) is None
+    assert KERNEL.measure_label_areas(bytes_[None].astype(np.uint16), [3], areas) is None
 
 
 def test_arrays_of_other_kinds_and_sizes_than_the_kernel_takes_are_left_to_numpy(switch: Any) -> None:

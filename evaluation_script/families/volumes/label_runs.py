@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Dict, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -48,6 +48,51 @@ class RegionRuns(NamedTuple):
         return None if positions is None else Places(shape, positions, np.ones(len(positions), np.uint8))
 
 
+class RegionBorder(NamedTuple):
+    """The border of a region in a box."""
+
+    places: Places
+
+
+class LabelBorders:
+    """The borders of labels of a volume; those of labels that come one after another are listed at once."""
+
+    def __init__(self, labels: Array, boxes: Dict[int, Box], voxels: Array, *, corners: bool) -> None:
+        """Store a volume, the box of each label in the order in which labels come, and the voxels of all labels."""
+        self._labels, self._boxes, self._voxels, self._corners = labels, boxes, voxels, corners
+        self._listed: Dict[int, Places] = {}
+
+    def find(self, label: int) -> Optional[RegionBorder]:
+        """Return the border of a label; None if it cannot be listed."""
+        if label not in self._boxes:
+            return None
+        if label not in self._listed:
+            self._listed = {}  # frees those of other labels
+            self._listed = self._list_from(label)
+        return RegionBorder(self._listed[label]) if label in self._listed else None
+
+    def _list_from(self, label: int) -> Dict[int, Places]:
+        """Return the borders of a label, and of the labels behind it while these have few voxels."""
+        order = list(self._boxes)
+        order = order[order.index(label) :]
+        order, bounds = choose_few(order, self._voxels[order], 2 * _MOST_AT_ONCE)
+        boxes, kernel = [self._boxes[each] for each in order], backend().kernel
+        ends = [[end for side in box for end in (side.start, side.stop)] for box in boxes]
+        listed = kernel.list_label_borders(self._labels, order, ends, bounds, corners=self._corners) if kernel else None
+        shapes = [tuple(side.stop - side.start for side in box) for box in boxes]
+        return {
+            each: Places(shape, positions, np.ones(len(positions), np.uint8))
+            for each, shape, positions in zip(order, shapes, listed or ())
+        }
+
+
+def choose_few(order: List[int], counts: Array, limit: int) -> Tuple[List[int], List[int]]:
+    """Return labels while they have few items, but at least one label, and where the items of each begin and end."""
+    ends = np.cumsum(counts)
+    few = order[: max(1, int(np.searchsorted(ends, limit)))]
+    return few, [0, *ends[: len(few)].tolist()]
+
+
 class LabelRuns:
     """The runs of labels of a volume; those of labels that come one after another are listed at once."""
 
@@ -69,9 +114,8 @@ class LabelRuns:
         """Return the runs of a label, and of the labels behind it while they are few."""
         order = list(self._counts)
         order = order[order.index(label) :]
-        ends = np.cumsum([self._counts[each] for each in order])
-        order = order[: max(1, int(np.searchsorted(ends, _MOST_AT_ONCE)))]
-        kernel, bounds = backend().kernel, [0, *ends[: len(order)].tolist()]
+        order, bounds = choose_few(order, np.array([self._counts[each] for each in order]), _MOST_AT_ONCE)
+        kernel = backend().kernel
         edges = kernel.list_label_runs(self._labels, order, bounds) if kernel else None
         if edges is None:
             return {}
@@ -80,11 +124,31 @@ class LabelRuns:
         return {each: Runs(edges[0][span], edges[1][span], shape) for each, span in zip(order, spans)}
 
 
+#: The labels of a side, of which runs or borders are listed.
+LabelLists = Union[LabelRuns, LabelBorders]
+
+
+def _are_scattered(labels: Array, boxes: Dict[int, Box]) -> bool:
+    """Return whether the boxes of labels have far more voxels in all than the volume."""
+    searched = sum(math.prod(side.stop - side.start for side in box) for box in boxes.values())
+    return bool(searched > _TIMES * labels.size)
+
+
+def find_label_borders(
+    sides: Sequence[Array], boxes: Dict[int, Box], voxels: Sequence[Array], *, corners: bool
+) -> Optional[Sequence[LabelBorders]]:
+    """Return the borders of labels on each side, given each label's box and each side's voxels by label; None if
+    searching boxes takes less time.
+    """
+    if not backend().kernel or any(side.itemsize > 1 for side in sides) or not _are_scattered(sides[0], boxes):
+        return None
+    return [LabelBorders(labels, boxes, counts, corners=corners) for labels, counts in zip(sides, voxels)]
+
+
 def find_label_runs(sides: Sequence[Array], boxes: Dict[int, Box]) -> Optional[Sequence[LabelRuns]]:
     """Return the runs of labels on each side, given the box of each label; None if searching boxes takes less time."""
-    searched = sum(math.prod(side.stop - side.start for side in box) for box in boxes.values())
     kernel, (depth, height, width) = backend().kernel, sides[0].shape
-    if not kernel or searched <= _TIMES * sides[0].size or depth * (height + 1) * (width + 1) >= _MOST_VOXELS:
+    if not kernel or not _are_scattered(sides[0], boxes) or depth * (height + 1) * (width + 1) >= _MOST_VOXELS:
         return None
     counts = [kernel.count_label_runs(labels, list(boxes)) for labels in sides]
     lists = [LabelRuns(labels, each) for labels, each in zip(sides, counts) if each is not None]

@@ -26,11 +26,12 @@ from ...masks.stack import Array
 from ...values.arithmetic import add
 from .boxes import Box, select_labels
 from .components import PairedComponents, SharedComponents, compare_components, pair_components
-from .label_runs import RegionRuns
+from .label_areas import LabelAreas
+from .label_runs import RegionBorder, RegionRuns
 from .lesions import LesionCache, LesionScores, find_lesions, match_lesions, score_lesions
 from .overlaps import Overlap, count_overlap
 from .places import Places, Spacing
-from .protocols import BEST, DISTANCES, IGNORED, LabelRegion, VolumeProtocol
+from .protocols import BEST, COMPONENTS, DISTANCES, IGNORED, LabelRegion, VolumeProtocol
 from .surfaces import (
     MOST_MEASURED,
     Sides,
@@ -72,6 +73,10 @@ class RegionOfCase:
         self.volume = volume
         #: The runs of both sides, if they are listed, which take less time than labels.
         self.runs: Optional[Sequence[RegionRuns]] = None
+        #: The borders of both sides, if they are listed.
+        self.listed_borders: Optional[Sequence[RegionBorder]] = None
+        #: The areas of surfaces by label, which take less time than surfaces.
+        self.areas: Optional[LabelAreas] = None
         #: The region's box, and the lesions of tissues in boxes of the case.
         self.box: Optional[Box] = None
         self.cache: Optional[LesionCache] = None
@@ -93,10 +98,11 @@ class RegionOfCase:
         return select_labels(self._labels[1], self.region.labels)
 
     @property
-    def _masks(self) -> Iterator[Union[Array, RegionRuns]]:
-        """The region's voxels in the truth, then in the prediction."""
-        if self.runs is not None:
-            yield from self.runs
+    def _masks(self) -> Iterator[Union[Array, RegionRuns, RegionBorder]]:
+        """The region's voxels in the truth, then in the prediction, or their borders."""
+        listed = self.runs or self.listed_borders
+        if listed:
+            yield from listed
             return
         yield self.truth
         yield self.prediction
@@ -127,6 +133,9 @@ class RegionOfCase:
     @cached_property
     def nsd(self) -> float:
         """NSD by elements, which needs no distances beyond its tolerance."""
+        share = self.areas.share_near(self.region.labels[0], self.region.tolerance) if self.areas else None
+        if share is not None:
+            return share
         if self._is_scattered or _BY_ELEMENTS.isdisjoint(self.protocol.measures):
             return share_near(self.surfaces, self.spacing, self.region.tolerance)
         return share_within(self.elements, self.region.tolerance)
@@ -232,8 +241,23 @@ class RegionOfCase:
 _BY_ELEMENTS = frozenset({"HD", "HD95", "ASSD", "MASD"})
 #: Measures of the distances between borders by six neighbours.
 _BY_BORDERS = frozenset({"NSD-border", "HD-border", "HD95-border", "HD95-pooled", "ASSD-border", "MASD-border"})
+#: Measures of borders, components or the distances of elements, which need more of surfaces than areas.
+_BY_LISTS = frozenset({*_BY_ELEMENTS, *_BY_BORDERS, *COMPONENTS, "HD95-border26"})
 #: Distances between borders, which are undefined if a side has no border.
 _AT_OPEN_ENDS = ("HD-border", "HD95-border", "ASSD-border", "MASD-border")
+
+
+def needs_only_borders(protocol: VolumeProtocol) -> bool:
+    """Return whether all measures of surfaces are by borders, among either six or 26 neighbours."""
+    by_borders = {"HD95-border26", *_BY_BORDERS}.intersection(protocol.measures)
+    is_alike = "HD95-border26" not in by_borders or len(by_borders) == 1
+    has_others = _BY_LISTS.difference(by_borders).intersection(protocol.measures) or "NSD" in protocol.measures
+    return bool(by_borders) and is_alike and not has_others and not protocol.has_open_ends
+
+
+def needs_only_areas(protocol: VolumeProtocol) -> bool:
+    """Return whether surfaces are needed for NSD alone."""
+    return "NSD" in protocol.measures and _BY_LISTS.isdisjoint(protocol.measures)
 
 
 def _crop(mask: Array, truth: Array, prediction: Array) -> Tuple[Array, Array]:

@@ -26,7 +26,7 @@ from ...values import NamedTuple
 from ...values.arithmetic import add, add_parts, interpolate, mean
 from .boxes import cut_slabs, select_labels
 from .distances import ROUNDING, BlockDistances, find_distances
-from .label_runs import RegionRuns
+from .label_runs import RegionBorder, RegionRuns
 from .places import Places, Spacing, cut_list, list_places, sum_areas
 
 #: For one set of corners (x, y, z) of each kind, the normals of its triangles, in eighths of a voxel's face. The table
@@ -201,7 +201,11 @@ def measure_surfaces(surfaces: Sequence[Places], spacing: Spacing, farthest: flo
 
 
 def measure_borders(
-    masks: Iterable[Union[Array, RegionRuns]], spacing: Spacing, *, open_ends: bool = False, corners: bool = False
+    masks: Iterable[Union[Array, RegionRuns, RegionBorder]],
+    spacing: Spacing,
+    *,
+    open_ends: bool = False,
+    corners: bool = False,
 ) -> Sides:
     """Return the border voxels of truth and prediction and their distances; `find_border` explains the options.
 
@@ -213,7 +217,7 @@ def measure_borders(
 
 
 def list_borders(
-    masks: Iterable[Union[Array, RegionRuns]], *, open_ends: bool = False, corners: bool = False
+    masks: Iterable[Union[Array, RegionRuns, RegionBorder]], *, open_ends: bool = False, corners: bool = False
 ) -> List[Places]:
     """Return the border voxels of truth and prediction; raises a Flaw if either is noise."""
     # `map` forgets each mask before the next one is made.
@@ -222,8 +226,12 @@ def list_borders(
     return borders
 
 
-def list_border(mask: Union[Array, RegionRuns], *, open_ends: bool = False, corners: bool = False) -> Places:
+def list_border(
+    mask: Union[Array, RegionRuns, RegionBorder], *, open_ends: bool = False, corners: bool = False
+) -> Places:
     """Return the voxels of a mask that `find_border` finds, as a list."""
+    if isinstance(mask, RegionBorder):
+        return mask.places
     if isinstance(mask, RegionRuns):
         border = mask.list_border(open_ends=open_ends, corners=corners)
         return border or list_border(mask.draw(), open_ends=open_ends, corners=corners)
@@ -273,11 +281,13 @@ def check_specks(truth: Places) -> None:
     if len(truth) <= _MOST_SPECKS:
         return
     # Each voxel is the first of the eight around one corner; those inside a mask count nowhere.
-    voxels = sum(int(np.count_nonzero(truth.values[chunk] & 1)) for chunk in cut_list(len(truth)))
-    if len(truth) > _PER_VOXEL * voxels:
-        fault = (
-            f"has a truth with a region of isolated voxels: {len(truth):,} places on the surface of {voxels:,} voxels"
-        )
+    check_voxels(len(truth), sum(int(np.count_nonzero(truth.values[chunk] & 1)) for chunk in cut_list(len(truth))))
+
+
+def check_voxels(places: int, voxels: int) -> None:
+    """Raise a Flaw if the voxels of a truth are isolated, given the places of its surface and their voxels."""
+    if places > max(_MOST_SPECKS, _PER_VOXEL * voxels):
+        fault = f"has a truth with a region of isolated voxels: {places:,} places on the surface of {voxels:,} voxels"
         raise Flaw(fault, "Check the labels of the truth, which look like noise")
 
 
@@ -296,10 +306,15 @@ def share_within(sides: Sides, tolerance: float) -> float:
     return (near[0] + near[1]) / total
 
 
-def share_near(surfaces: Tuple[Places, Places], spacing: Spacing, tolerance: float) -> float:
-    """Return NSD by the surfaces of truth and prediction; only places near both sides are measured."""
+def share_near(
+    surfaces: Tuple[Places, Places], spacing: Spacing, tolerance: float, total: Optional[float] = None
+) -> float:
+    """Return NSD by the surfaces of truth and prediction; only places near both sides are measured.
+
+    If the total area is given, surfaces may lack places that are not near.
+    """
     areas = list_areas(spacing)
-    total = add([sum_areas(side.values, areas) for side in surfaces])
+    total = add([sum_areas(side.values, areas) for side in surfaces]) if total is None else total
     if not all(map(len, surfaces)):
         return 0.0
     sides_near = cut_near(surfaces, min(surfaces, key=len), spacing, tolerance)

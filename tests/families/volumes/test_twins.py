@@ -14,6 +14,7 @@ from segjudge.evaluation_script.families.volumes import (
     boxes,
     components,
     distances,
+    label_areas,
     label_runs,
     lesions,
     measures,
@@ -228,6 +229,28 @@ def test_runs_of_labels_have_the_surfaces_and_borders_of_their_masks(
     assert lists[0].find(9) is None
 
 
+@pytest.mark.parametrize("corners", [False, True])
+@pytest.mark.parametrize("seed", range(12))
+def test_borders_of_labels_are_those_of_their_masks(seed: int, corners: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels are voxels or blocks, listed one by one or all at once."""
+    draw, step = np.random.default_rng(seed), [1, 2, 3][seed % 3]
+    monkeypatch.setattr(label_runs, "_MOST_AT_ONCE", int(draw.choice([1, 40, 1 << 21])))
+    monkeypatch.setattr(label_runs, "_TIMES", 0)
+    shape = draw.integers(1, 9, 3).tolist()
+    labels = np.kron(draw.choice([0, 1, 2, 250], shape, p=[0.4, *[0.2] * 3]), np.ones([step] * 3)).astype(np.uint8)
+    found = find_boxes(labels, 251)
+    use(monkeypatch, BACKENDS[0])
+    boxes = {label: found.box_of(label) for label in (1, 2, 250) if label in found.labels}
+    lists = label_runs.find_label_borders([labels], boxes, [found.voxels], corners=corners)
+    assert (lists is None) == (not boxes)
+    for label, box in boxes.items():
+        border, wanted = list_border(lists[0].find(label)), list_border(labels[box] == label, corners=corners)
+        assert border.shape == wanted.shape
+        assert are_same(unpack(border), unpack(wanted))
+    assert lists is None or lists[0].find(9) is None
+    assert label_runs.find_label_borders([labels.astype(np.uint16)], boxes, [found.voxels], corners=corners) is None
+
+
 @pytest.mark.parametrize("name", ["totalsegmentator", "toothfairy", "topcow", "volumes", "components"])
 def test_scattered_labels_are_measured_as_by_numpy(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel lists the runs of all labels, one of which only one side has."""
@@ -235,15 +258,44 @@ def test_scattered_labels_are_measured_as_by_numpy(name: str, monkeypatch: pytes
     sides = [draw.choice(12, (9, 8, 70), p=[0.45, *[0.05] * 11]).astype(np.uint8) for _ in range(2)]
     sides[0][sides[0] == 3] = 0
     monkeypatch.setattr(label_runs, "_MOST_AT_ONCE", 500)
-    find = label_runs.LabelRuns.find
-    monkeypatch.setattr(label_runs.LabelRuns, "find", lambda runs, label: listed.append(label) or find(runs, label))
+    monkeypatch.setattr(label_areas, "_TIMES", 0)
+    monkeypatch.setattr(label_areas, "_TIMES_NEAR", 1 << 20)
+    kind = label_runs.LabelBorders if name == "toothfairy" else label_runs.LabelRuns
+    find = kind.find
+    monkeypatch.setattr(kind, "find", lambda runs, label: listed.append(label) or find(runs, label))
 
     def measure() -> tuple[np.ndarray, ...]:
         tables = count_case(*sides, (1.0, 0.7, 2.0), VOLUME_PROTOCOLS[name])
         return tables["voxels"], tables["values"], tables["known"]
 
     compare(monkeypatch, measure)
-    assert listed.count(4) == 2
+    assert listed.count(4) == (0 if name == "totalsegmentator" else 2)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_areas_of_labels_are_those_of_their_surfaces(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels are single voxels or blocks, have one side or both, and rows have from one corner to many blocks of sums."""
+    draw, step = np.random.default_rng(seed), int([1, 1, 3][seed % 3])
+    shape = (*draw.integers(1, 30, 2).tolist(), int(draw.choice([1, 15, 16, 17, 64, 9000 // step])))
+    sides = [
+        np.kron(draw.integers(0, 1 + draw.integers(1, 9), shape), np.ones((1, 1, step))).astype(np.uint8) for _ in "ab"
+    ]
+    spacing = tuple(draw.choice([0.7, 1.0, 2.5], 3).tolist())
+    use(monkeypatch, BACKENDS[0])
+    monkeypatch.setattr(label_areas, "_TIMES", 0)
+    monkeypatch.setattr(label_areas, "_TIMES_NEAR", int(draw.choice([0, 1 << 20])))
+    monkeypatch.setattr(surfaces, "_MOST_SPECKS", 1 << 40)
+    boxes = [find_boxes(side, 256) for side in sides]
+    both = sorted(boxes[0].labels & boxes[1].labels)
+    tolerance = float(draw.choice([0.0, 1.0, 3.0]))
+    areas = label_areas.find_label_areas(
+        tuple(sides), {label: tuple(side.box_of(label) for side in boxes) for label in both}, spacing, tolerance
+    )
+    assert areas is not None or not both or label_areas._TIMES_NEAR == 0
+    for label in both if areas else ():
+        wanted = surfaces.share_near(surfaces.find_surfaces(tuple(sides), (label,)), spacing, tolerance)
+        assert areas.share_near(label, tolerance) == wanted
+    assert areas is None or areas.share_near(77, tolerance) is None
 
 
 @pytest.mark.parametrize("seed", range(16))
