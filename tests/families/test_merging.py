@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 
 from segjudge.evaluation_script.families import report_of
+from segjudge.evaluation_script.families.base import cell_batches
 from segjudge.evaluation_script.families.base.accumulator import decode_with
+from segjudge.evaluation_script.families.base.cell_batches import tabulate_groups
 from segjudge.evaluation_script.families.base.unit_counts import PackedUnits
 from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts, decode_unit
 from segjudge.evaluation_script.families.instances import metrics
@@ -22,6 +24,7 @@ from segjudge.evaluation_script.families.instances.matching import decode_counts
 from segjudge.evaluation_script.families.sequences.counting import FIELDS, CountedObject, SequenceCounts
 from segjudge.evaluation_script.families.sequences.counting import decode_counts as decode_sequence
 from segjudge.evaluation_script.files.problems import HostError, Problem, SubmissionError
+from segjudge.evaluation_script.masks.stack import Array
 from segjudge.testing.checks import describe_counts, empty_like
 from tests.families.contract import examples
 from tests.scoring.shares import IMAGES, TRUTH, write_instances, write_sequences
@@ -134,6 +137,47 @@ def test_counts_that_arrive_packed_are_those_that_arrive_singly() -> None:
     wrong = UnitCounts("h", {}, [Problem("h", "is wrong", "Correct it")], 1)
     with pytest.raises(SubmissionError, match="is wrong"):
         added("abc", [units["d"], wrong], "gfe").stack("table")
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 1 << 15])
+def test_cells_are_added_up_as_they_arrive(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores read packed cells; sums are equal whether units arrive packed, singly, with scores or repeated."""
+    monkeypatch.setattr(cell_batches, "_CELLS_AT_ONCE", at_once)
+    random, names = np.random.default_rng(5), [f"unit {number}" for number in range(30)]
+    tables = [random.integers(0, 6, (2, random.integers(0, 9))) * [[(1 << 33) + 1], [1]] for _ in names]
+    tables[4] = np.array([[5, 5, 5], [1, 2, 3]])
+    units = [UnitCounts(name, {"cells": table}).detach() for name, table in zip(names, tables)]
+
+    def split(keys: Array) -> tuple[Array, Array]:
+        return keys >> 33, keys & 7
+
+    def describe(accumulator: UnitAccumulator[str]) -> list[Any]:
+        same = np.zeros(len(names), bool)
+        for batch in accumulator.cells():
+            same[batch.numbers] = batch.have_one(split(batch.keys)[1])
+        sums = accumulator.without_groups(lambda part: {"sum": float((part.add_up_cells(split, (6, 8)) ** 2).sum())})
+        return [same.tolist(), accumulator.add_up_cells(split, (6, 8)).tolist(), sums["sum"].tolist()]
+
+    single = UnitAccumulator("rules", {}, names)
+    single.update_all(units)
+    expected = describe(single)
+    assert expected[0] == [table.shape[1] > 0 and len({*(table[0] & 7).tolist()}) == 1 for table in tables]
+    assert np.sum(expected[1]) == sum(table[1].sum() for table in tables)
+    scored = replace(units[9], reading_scores={"mirrored": (0.5, 0.75)})
+    for batches in ([range(30)], [range(20, 30), range(10), range(10, 20)], [range(15), range(10, 30)]):
+        packed = UnitAccumulator("rules", {}, names)
+        for numbers in batches:
+            counts = [scored if number == 9 else units[number] for number in numbers]
+            packed.update_all(pickle.loads(pickle.dumps(PackedUnits(list(numbers), counts))))
+        assert describe(packed) == expected
+        assert {**packed.state_dict(), names[9]: b""} == {**single.state_dict(), names[9]: b""}
+        assert describe(packed) == expected
+    packed = UnitAccumulator("rules", {}, names)
+    packed.update_all(PackedUnits(range(29), units[:29]))
+    with pytest.raises(HostError, match="1 unit not counted yet: unit 29"):
+        next(packed.cells())
+    with pytest.raises(ValueError, match="has counted a label that is rejected"):
+        single.add_groups("few", lambda all_: tabulate_groups(all_.cells(), all_.groups(), split, (5, 8)))
 
 
 def test_what_parts_say_of_a_sequence_is_joined() -> None:

@@ -3,11 +3,12 @@
 Families import these modules by name. `family` defines families and protocols, `truth` the interface of
 truths, `engine` how a family scores. `accumulator` has mergeable counts, `reports` scores with errors, `suspicions`
 and `readings` signs of mistakes. `units` implements all of these for families that count images, videos or
-sequences separately, with the counts of `unit_counts`.
+sequences separately, with the counts of `unit_counts` and the cells of `cell_batches`.
 """
 
 __all__ = [
     "accumulator",
+    "cell_batches",
     "displacement",
     "engine",
     "exchanged_masks",

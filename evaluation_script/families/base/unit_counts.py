@@ -12,7 +12,6 @@ from typing import (
     Callable,
     Collection,
     Dict,
-    Iterable,
     Iterator,
     List,
     Mapping,
@@ -26,18 +25,16 @@ from typing import (
 import numpy as np
 
 from ...files import Problem
-from ...masks.overlaps import tabulate
 from ...masks.stack import Array
 from ...values import dataclass
 from .accumulator import NamedAccumulator, NamedCounts, Rules, decode_with, problems_of
+from .cell_batches import CELLS, CellBatch, SplitKeys, batch_cells, has_cells, tabulate_groups
 from .family import Values
 from .readings import ReadingScores, decode_reading_scores, encode_reading_scores
 from .reports import deal_groups
 
 #: The longest header: names of tables and problems.
 _LONGEST_HEADER = 16 << 20
-#: The number of cells that are summed at a time: so many fit into a processor's cache.
-_CELLS_AT_ONCE = 1 << 15
 #: The types of numbers in a table, little-endian.
 _KINDS = frozenset({"<i8", "<f8"})
 _KIND_OF = {kind[1]: np.dtype(kind) for kind in _KINDS}
@@ -116,14 +113,20 @@ class PackedUnits:
         packed = list(compress(units, fits))
         #: The numbers of the units in tables.
         self.numbers = np.array(list(compress(numbers, fits)), np.int64)
-        #: The tables of equal shapes with the units first, the others flat.
+        #: The tables of equal shapes with the units first, those of cells unit by unit, the others flat.
         self.tables: Dict[str, Array] = {}
+        #: The number of cells of each unit; empty without a table of cells.
+        self._lengths: Array = np.zeros(0, np.int64)
         #: The shapes of flat tables, unit by unit.
         self._shapes: Dict[str, List[Tuple[int, ...]]] = {}
         for key, kind in usual:
             tables = [unit.tables[key] for unit in packed]
-            table = np.frombuffer(b"".join([table.tobytes() for table in tables]), f"<{kind}8")
             shapes = [table.shape for table in tables]
+            if key == CELLS and all(map(has_cells, shapes)):
+                self._lengths = np.array([columns for _, columns in shapes], np.int64)
+                self.tables[key] = np.concatenate(tables, axis=1)
+                continue
+            table = np.frombuffer(b"".join([table.tobytes() for table in tables]), f"<{kind}8")
             if shapes.count(shapes[0]) == len(shapes):
                 table = table.reshape(len(shapes), *shapes[0])
             else:
@@ -133,9 +136,14 @@ class PackedUnits:
         self.unlike = [unit for unit, is_packed in zip(units, fits) if not is_packed]
 
     @property
-    def is_stacked(self) -> bool:
-        """Return whether all units in tables have equal shapes."""
+    def stays_packed(self) -> bool:
+        """Return whether scores read the tables as they are: no shapes differ, except those of cells."""
         return bool(self.tables) and not self._shapes
+
+    def cut_cells(self) -> Iterator[CellBatch]:
+        """Yield the cells of all units, some units at a time."""
+        if len(self.numbers):
+            yield from CellBatch(self.numbers, self._lengths, *self.tables[CELLS]).cut()
 
     def __getstate__(self) -> Dict[str, Any]:
         """Return what is sent to another process, in 32 bits if they fit: it costs as much as counting small units."""
@@ -150,7 +158,10 @@ class PackedUnits:
         columns = []
         for key, table in self.tables.items():
             table.setflags(write=False)
-            if key in self._shapes:
+            if key == CELLS and len(self._lengths):
+                stops = np.cumsum(self._lengths).tolist()
+                columns.append([table[:, start:stop] for start, stop in zip([0, *stops], stops)])
+            elif key in self._shapes:
                 shapes = self._shapes[key]
                 stops = np.cumsum([math.prod(shape) for shape in shapes]).tolist()
                 columns.append(
@@ -174,8 +185,8 @@ def _narrow(table: Array) -> Array:
 
 
 def _widen(table: Array) -> Array:
-    """Return narrowed numbers in 64 bits again."""
-    return table.astype("<i8") if table.dtype.kind == "u" else table
+    """Return a received table in 64 bits, of numpy's own type: `np.add.at` takes long for an unpickled one."""
+    return table.astype("<i8") if table.dtype.kind == "u" else table.view(table.dtype.str)
 
 
 def decode_unit(data: bytes) -> UnitCounts:
@@ -227,7 +238,7 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
         self._stacks: Dict[str, Array] = {}
         #: The sums by name, and those of each group. Without a group: the accumulator of all units, and its number.
         self._sums: Dict[str, Array] = {}
-        self._sums_by_group: Dict[str, List[Array]] = {}
+        self._sums_by_group: Dict[str, Array] = {}
         self._left_out: Optional[Tuple[UnitAccumulator[Rules], int]] = None
         #: The counts of all units in the truth's order, once they are known to be complete.
         self._complete: Optional[List[UnitCounts]] = None
@@ -313,28 +324,53 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
     def add_up(self, key: str, tabulate: Callable[[Any], Array], table: str = "") -> Array:
         """Return a table of whole numbers that are sums over units; `key` identifies `tabulate`.
 
-        The total is the sum over groups, and the sum without a group lacks its own, so all scores read each unit once.
         `tabulate` gets counts, or the rows of a `table` that has the same shape in all units.
+        """
+
+        def tabulate_each(everything: UnitAccumulator[Rules]) -> Array:
+            groups, rows = everything.groups(), everything.stack(table) if table else None
+            chosen = [groups == number for number in range(int(groups.max(initial=0)) + 1)]
+            units = everything.complete_counts() if rows is None else []
+            return np.array([tabulate(_select(units, flags) if rows is None else rows[flags]) for flags in chosen])
+
+        return self.add_groups(key, tabulate_each)
+
+    def add_up_cells(self, split_keys: SplitKeys, shape: Tuple[int, int]) -> Array:
+        """Return the sums of all cells in a table of this shape; `split_keys` returns rows and columns of keys."""
+        return self.add_groups(
+            CELLS, lambda everything: tabulate_groups(everything.cells(), everything.groups(), split_keys, shape)
+        )
+
+    def add_groups(self, key: str, tabulate_each: Callable[[UnitAccumulator[Rules]], Array]) -> Array:
+        """Return the sum over units, given the function that returns the sums of each group.
+
+        The total is the sum over groups, and the sum without a group lacks its own, so all scores read each unit once.
         """
         if key not in self._sums:
             if self._left_out is None:
-                self._sums[key] = np.sum(self.add_up_groups(key, tabulate, table), axis=0)
+                self._sums[key] = self.groups_of(key, tabulate_each).sum(axis=0)
             else:
                 everything, number = self._left_out
-                own_sums = everything.add_up_groups(key, tabulate, table)[number]
-                self._sums[key] = everything.add_up(key, tabulate, table) - own_sums
+                own_sums = everything.groups_of(key, tabulate_each)[number]
+                self._sums[key] = everything.add_groups(key, tabulate_each) - own_sums
         return self._sums[key]
 
-    def add_up_groups(self, key: str, tabulate: Callable[[Any], Array], table: str) -> List[Array]:
-        """Return such a table for each group of units."""
+    def groups_of(self, key: str, tabulate_each: Callable[[UnitAccumulator[Rules]], Array]) -> Array:
+        """Return the sums of each group."""
         if key not in self._sums_by_group:
-            groups, rows = self.groups(), self.stack(table) if table else None
-            chosen = [groups == number for number in range(int(groups.max(initial=0)) + 1)]
-            units = self.complete_counts() if rows is None else []
-            self._sums_by_group[key] = [
-                tabulate(_select(units, flags) if rows is None else rows[flags]) for flags in chosen
-            ]
+            self._sums_by_group[key] = tabulate_each(self)
         return self._sums_by_group[key]
+
+    def cells(self) -> Iterator[CellBatch]:
+        """Yield the cells of all units, some units at a time, in any order."""
+        if self._packed and self._left_out is None:
+            self._refuse_incomplete()
+            for packed in self._packed:
+                yield from packed.cut_cells()
+            counted = self._counts
+            yield from batch_cells((number, counted[name]) for number, name in enumerate(self.names) if name in counted)
+        else:
+            yield from batch_cells(enumerate(self.complete_counts()))
 
     def update(self, counts: UnitCounts) -> None:
         if self._packed:
@@ -352,7 +388,7 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
             return
         names = [self.names[number] for number in batch.numbers.tolist()] if self._counts else []
         is_new = not self._is_packed[batch.numbers].any() and self._counts.keys().isdisjoint(names)
-        if not (batch.is_stacked and is_new):
+        if not (batch.stays_packed and is_new):
             super().update_all(batch.unpack(self.names))
         else:
             self._forget()
@@ -431,43 +467,6 @@ def stack_tables(units: Sequence[UnitCounts], key: str) -> Array:
     (shape,) = {table.shape for table in tables}
     # np.stack takes several times as long for many small tables.
     return np.concatenate(tables).reshape(len(tables), *shape)
-
-
-def cut_into_batches(units: Iterable[UnitCounts]) -> Iterator[Tuple[List[UnitCounts], Array, Array]]:
-    """Yield some units at a time, with the keys of all their cells and the sums of these."""
-    batch: List[UnitCounts] = []
-    cells = 0
-    for unit in units:
-        batch.append(unit)
-        cells += unit.tables["cells"].shape[1]
-        if cells >= _CELLS_AT_ONCE:
-            yield (batch, *join_cells(batch))
-            batch, cells = [], 0
-    if batch:
-        yield (batch, *join_cells(batch))
-
-
-def join_cells(units: List[UnitCounts]) -> Array:
-    """Return the keys of all units' cells, and their sums."""
-    return np.concatenate([counts.tables["cells"] for counts in units], axis=1)
-
-
-def units_of_cells(units: List[UnitCounts]) -> Array:
-    """Return the index of the unit of each joined cell."""
-    return np.repeat(np.arange(len(units)), [counts.tables["cells"].shape[1] for counts in units])
-
-
-def tabulate_cells(
-    units: Iterable[UnitCounts], split_keys: Callable[[Array], Tuple[Array, Array]], shape: Tuple[int, int]
-) -> Array:
-    """Return the sums of all units' cells in a table of this shape; `split_keys` returns rows and columns of keys."""
-    table = np.zeros(shape, np.int64)
-    for _, keys, sums in cut_into_batches(units):
-        rows, columns = split_keys(keys)
-        if rows.max(initial=0) >= shape[0] or columns.max(initial=0) >= shape[1]:
-            raise ValueError("has counted a label that is rejected")
-        table += tabulate(rows, columns, sums, shape)
-    return table
 
 
 def _select(entries: Sequence[_Entry], flags: Array) -> List[_Entry]:

@@ -6,8 +6,8 @@ A scan's counts are its points by true and predicted label, and the number and I
 from __future__ import annotations
 
 import os
-from functools import lru_cache, partial
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from functools import lru_cache
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ...masks.overlaps import LABEL_BITS, LABEL_MASK, LabelMap, SegmentRules, su
 from ...masks.stack import Array
 from ...values import NamedTuple
 from ...values.arithmetic import mean
+from ..base.cell_batches import CellBatch
 from ..base.family import Values
 from ..base.readings import Reading, switch
 from ..base.suspicions import (
@@ -27,7 +28,6 @@ from ..base.suspicions import (
     judge_uniform,
     judge_unlabelled,
 )
-from ..base.unit_counts import cut_into_batches, tabulate_cells, units_of_cells
 from ..base.units import Shapes, TruthFrame, Unit, UnitAccumulator, UnitCounts, unit_engine
 from .files import REMEDY, ScanReader, ScanSubmission, read_truth
 from .protocols import GROUPS, LABELS_END, QUALITIES, ScanProtocol
@@ -196,12 +196,18 @@ def _name_segments(values: Array, classes: Array, protocol: ScanProtocol) -> Arr
 def _sum_labels(accumulator: UnitAccumulator[ScanProtocol]) -> Array:
     """Return the points by true class (rows) and predicted label (columns)."""
     shape = len(accumulator.protocol.class_labels), LABELS_END
-    return accumulator.add_up("cells", partial(tabulate_cells, split_keys=_split_keys, shape=shape))
+    return accumulator.add_up_cells(_split_keys, shape)
 
 
 def _split_keys(keys: Array) -> Tuple[Array, Array]:
     """Return the true classes and predicted labels of cells."""
     return keys >> LABEL_BITS, keys & LABEL_MASK
+
+
+def find_classes(keys: Array, protocol: ScanProtocol) -> Tuple[Array, Array]:
+    """Return the true and predicted classes of cells; the number of classes for labels that are none."""
+    classes, labels = _split_keys(keys)
+    return classes, _index_classes(protocol)[labels]
 
 
 def _list_cells(accumulator: UnitAccumulator[ScanProtocol]) -> Tuple[Array, Array, Array]:
@@ -218,13 +224,13 @@ def sum_confusion(accumulator: UnitAccumulator[ScanProtocol]) -> Array:
     return tabulate(classes, _index_classes(accumulator.protocol)[labels], points, (end, end))
 
 
-def confuse_units(units: Sequence[UnitCounts], protocol: ScanProtocol) -> Iterator[Array]:
-    """Yield the matrices of some scans at a time."""
+def confuse_units(batches: Iterable[CellBatch], protocol: ScanProtocol) -> Iterator[Tuple[Array, Array]]:
+    """Yield the numbers of some scans at a time, and their matrices."""
     end = len(protocol.class_labels) + 1
-    for batch, keys, points in cut_into_batches(units):
-        classes, labels = _split_keys(keys)
-        rows, columns = units_of_cells(batch) * end + classes, _index_classes(protocol)[labels]
-        yield tabulate(rows, columns, points, (len(batch) * end, end)).reshape(-1, end, end)
+    for batch in batches:
+        true, predicted = find_classes(batch.keys, protocol)
+        tables = tabulate(batch.rows() * end + true, predicted, batch.sums, (len(batch.numbers) * end, end))
+        yield batch.numbers, tables.reshape(-1, end, end)
 
 
 class _ClassMeasures(NamedTuple):
@@ -291,7 +297,7 @@ def _measure_scan(accumulator: UnitAccumulator[ScanProtocol]) -> Values:
     protocol = accumulator.protocol
     if protocol.panoptic or protocol.reported >= 0:
         return _compute_metrics(accumulator)
-    ((confusion,),) = confuse_units(accumulator.complete_counts(), protocol)
+    ((_, (confusion,)),) = confuse_units(accumulator.cells(), protocol)
     measures = measure_classes(accumulator, confusion)
     return {protocol.metrics[0]: _average(measures.by_name["IoU"], measures.averaged)}
 
@@ -365,11 +371,14 @@ def _suspect(accumulator: UnitAccumulator[ScanProtocol]) -> List[str]:
 
 def _judge_uniform(accumulator: UnitAccumulator[ScanProtocol]) -> List[str]:
     """Return a suspicion if all scored points of many scans have one label alone."""
-    units, sides = accumulator.complete_counts(), ([], [])  # type: Sequence[UnitCounts], Tuple[List[Array], List[Array]]
-    for confusion in confuse_units(units, accumulator.protocol):
-        for classes, axis in zip(sides, (2, 1)):
-            classes.append(np.count_nonzero(confusion.any(axis=axis), axis=1))
-    return judge_uniform("scan", [unit.name for unit in units], *map(np.concatenate, sides))
+    protocol, names = accumulator.protocol, accumulator.names
+    if not any(batch.have_one(find_classes(batch.keys, protocol)[1]).any() for batch in accumulator.cells()):
+        return []
+    sides = np.zeros((2, len(names)), np.int64)
+    for numbers, confusion in confuse_units(accumulator.cells(), protocol):
+        for side, axis in zip(sides, (2, 1)):
+            side[numbers] = np.count_nonzero(confusion.any(axis=axis), axis=1)
+    return judge_uniform("scan", names, *sides)
 
 
 def _percent(points: float, total: float) -> str:

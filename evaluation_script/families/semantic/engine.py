@@ -21,6 +21,7 @@ from ...masks.files import holds_equal_channels, note_channels
 from ...masks.overlaps import SHIFT, LabelMap, sum_by_key, tabulate
 from ...masks.stack import Array, Size
 from ...values.arithmetic import add, mean
+from ..base.cell_batches import join_cells, units_of_cells
 from ..base.frame_order import read_orders
 from ..base.image_order import judge_image_order
 from ..base.readings import (
@@ -35,7 +36,6 @@ from ..base.readings import (
 )
 from ..base.suspicions import judge_pixels, judge_uniform, judge_unlabelled
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile, TruthNames
-from ..base.unit_counts import cut_into_batches, join_cells, tabulate_cells, units_of_cells
 from ..base.units import (
     PictureFiles,
     Shapes,
@@ -369,7 +369,7 @@ def sum_labels(accumulator: UnitAccumulator[SemanticProtocol]) -> Array:
     protocol = accumulator.protocol
     shape = (protocol.refused_from,) * 2
     split = partial(_split_labels, protocol=protocol)
-    return accumulator.add_up("cells", partial(tabulate_cells, split_keys=split, shape=shape))
+    return accumulator.add_up_cells(split, shape)
 
 
 def _split_labels(keys: Array, protocol: SemanticProtocol) -> Tuple[Array, Array]:
@@ -455,18 +455,19 @@ def _weigh_objects(units: List[UnitCounts], protocol: SemanticProtocol) -> List[
 
 def values(accumulator: UnitAccumulator[SemanticProtocol]) -> Dict[str, Optional[float]]:
     """Return the benchmark's metrics of all videos."""
-    protocol, units = describe_classes(accumulator.protocol, accumulator.facts), accumulator.complete_counts()
-    table = sum_confusion(accumulator)
+    protocol, table = describe_classes(accumulator.protocol, accumulator.facts), sum_confusion(accumulator)
     metrics = _measure_classes(table, protocol.averaged or protocol.classes)
     if protocol.grouping:
         means = _measure_classes(_group_table(table, protocol), len(protocol.groups))
         metrics.update({f"{name}-{protocol.grouping}": value for name, value in means.items()})
     if protocol.sizes:
-        for name, ious in zip(("iIoU", f"iIoU-{protocol.grouping}"), _weigh_objects(units, protocol)):
+        for name, ious in zip(
+            ("iIoU", f"iIoU-{protocol.grouping}"), _weigh_objects(accumulator.complete_counts(), protocol)
+        ):
             scored_ious = [iou for iou in ious if iou is not None]
             metrics[name] = mean(scored_ious) if scored_ious else None
     for length in protocol.windows:
-        in_both, in_truth = np.concatenate([counts.tables[f"VC{length}"] for counts in units]).T
+        in_both, in_truth = np.concatenate([counts.tables[f"VC{length}"] for counts in accumulator.complete_counts()]).T
         shares = in_both[in_truth > 0] / in_truth[in_truth > 0]
         metrics[f"VC{length}"] = mean(shares) if shares.size else None
     return {name: metrics[name] for name in protocol.metrics}
@@ -474,9 +475,8 @@ def values(accumulator: UnitAccumulator[SemanticProtocol]) -> Dict[str, Optional
 
 def tables(accumulator: UnitAccumulator[SemanticProtocol]) -> Dict[str, List[Dict[str, Any]]]:
     """Return a row per occurring class and group; None marks values outside the means."""
-    protocol, units = describe_classes(accumulator.protocol, accumulator.facts), accumulator.complete_counts()
-    table = sum_confusion(accumulator)
-    weighted = _weigh_objects(units, protocol) if protocol.sizes else [[], []]
+    protocol, table = describe_classes(accumulator.protocol, accumulator.facts), sum_confusion(accumulator)
+    weighted = _weigh_objects(accumulator.complete_counts(), protocol) if protocol.sizes else [[], []]
     classes = [
         {"id": label, "name": protocol.name_class(label) if protocol.names else str(label)} for label in protocol.labels
     ]
@@ -522,24 +522,27 @@ def suspect(accumulator: UnitAccumulator[SemanticProtocol]) -> List[str]:
         table[:, 0] = 0
     if unlabelled := judge_unlabelled("pixel", table.sum(), whole):
         return unlabelled
-    names, (true, predicted) = [unit.name for unit in accumulator.complete_counts()], _tabulate_labels(accumulator)
-    is_right = np.trace(table) > _MOST_RIGHT * table.sum()
-    ordered = [] if protocol.form == VIDEOS or is_right else judge_image_order(names, true, predicted)
+    names, is_right = accumulator.names, np.trace(table) > _MOST_RIGHT * table.sum()
+    ordered = []
+    if protocol.form != VIDEOS and not is_right:
+        ordered = judge_image_order(names, *_tabulate_labels(accumulator))
     coded = ordered or judge_pixels(table)
     if coded or protocol.takes_missing:
         return coded
-    classes = (np.count_nonzero(side, axis=1) for side in (true, predicted))
+    if not any(batch.have_one(split_keys(batch.keys)[1]).any() for batch in accumulator.cells()):
+        return []
+    classes = (np.count_nonzero(side, axis=1) for side in _tabulate_labels(accumulator))
     return judge_uniform("video" if protocol.form == VIDEOS else "image", names, *classes)
 
 
-def _tabulate_labels(accumulator: UnitAccumulator[SemanticProtocol]) -> List[Array]:
+def _tabulate_labels(accumulator: UnitAccumulator[SemanticProtocol]) -> Tuple[Array, Array]:
     """Return the pixels of each label in each image or video, of the truth and the prediction."""
-    tables: Tuple[List[Array], List[Array]] = [], []
-    for batch, keys, pixels in cut_into_batches(accumulator.complete_counts()):
-        rows, shape = units_of_cells(batch), (len(batch), accumulator.protocol.refused_from)
-        for parts, labels in zip(tables, _split_labels(keys, accumulator.protocol)):
-            parts.append(tabulate(rows, labels, pixels, shape))
-    return list(map(np.concatenate, tables))
+    true, predicted = tables = np.zeros((2, len(accumulator.names), accumulator.protocol.refused_from), np.int64)
+    for batch in accumulator.cells():
+        shape = len(batch.numbers), accumulator.protocol.refused_from
+        for table, labels in zip(tables, _split_labels(batch.keys, accumulator.protocol)):
+            table[batch.numbers] = tabulate(batch.rows(), labels, batch.sums, shape)
+    return true, predicted
 
 
 def _list_readings(protocol: SemanticProtocol) -> List[Reading]:

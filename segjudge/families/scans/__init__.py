@@ -64,13 +64,16 @@ class _ScanTools(UnitTools):
             measure_classes,
         )
 
-        protocol, units = accumulator.protocol, accumulator.complete_counts()
-        batches, confusions = [], []
-        for tables in confuse_units(units, protocol):
-            batches.append(np.stack([tables.sum(axis=2), tables.sum(axis=1), np.diagonal(tables, axis1=1, axis2=2)]))
-            confusions.append(tables.sum(axis=0))
-        measures = measure_classes(accumulator, np.sum(confusions, axis=0))
-        true_points, predicted_points, hits = np.concatenate(batches, axis=1)[..., :-1]
+        protocol, count = accumulator.protocol, len(accumulator.names)
+        end = len(protocol.class_labels) + 1
+        sums, confusion = np.zeros((3, count, end), np.int64), np.zeros((end, end), np.int64)
+        for numbers, tables in confuse_units(accumulator.cells(), protocol):
+            diagonals = np.diagonal(tables, axis1=1, axis2=2)
+            for target, source in zip(sums, (tables.sum(axis=2), tables.sum(axis=1), diagonals), strict=True):
+                target[numbers] = source
+            confusion += tables.sum(axis=0)
+        measures = measure_classes(accumulator, confusion)
+        true_points, predicted_points, hits = sums[..., :-1]
         if protocol.panoptic:
             table = accumulator.stack("segments")
             costs = [table[..., MATCHED] - table[..., IOU], table[..., SURPLUS] / 2, table[..., MISSED] / 2]
@@ -95,7 +98,7 @@ class _ScanTools(UnitTools):
         in_truth = true_points.any(axis=0)
         shares = np.where(divisor > 0, 0, np.where(in_truth, true_points, 1) / np.maximum(true_points.sum(axis=0), 1))
         losses[..., missing] += np.where(in_truth, shares, 0)
-        losses[..., -1] += np.where(in_truth, 0, shares / len(units))
+        losses[..., -1] += np.where(in_truth, 0, shares / count)
         losses *= (measures.averaged / max(int(measures.averaged.sum()), 1))[:, None]
         return UnitLosses(kinds, losses.sum(axis=1), losses.sum(axis=0)[measures.shown])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -52,10 +51,12 @@ def describe_classes(accumulator: UnitAccumulator[Any]) -> str:
     """Describe the causes that affect most classes; each class is one region per scan."""
     protocol, names = accumulator.protocol, tuple(accumulator.protocol.class_names)
     counts = CauseCounts("region", "scan", "points")
-    units = accumulator.complete_counts()
-    for unit, table in zip(units, chain.from_iterable(confuse_units(units, protocol)), strict=True):
-        seen, judged = _judge_table(table[:-1], protocol)
-        counts.add(unit.name, seen, judged, names)
+    tables = np.zeros((len(accumulator.names), len(names), len(names) + 1), np.int64)
+    for numbers, confusions in confuse_units(accumulator.cells(), protocol):
+        tables[numbers] = confusions[:, :-1]
+    for name, table in zip(accumulator.names, tables, strict=True):
+        seen, judged = _judge_table(table, protocol)
+        counts.add(name, seen, judged, names)
     return counts.describe()
 
 

@@ -8,11 +8,8 @@ from segjudge.evaluation_script.families.semantic.protocols import VIDEOS
 from segjudge.families.base.unit_tools import UnitLosses, UnitTools
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from segjudge.evaluation_script.families.base.reports import Report
-    from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts
-    from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
+    from segjudge.evaluation_script.families.base.units import UnitAccumulator
     from segjudge.evaluation_script.masks.stack import Array
     from segjudge.families.base.drawing import UnitPictures
     from segjudge.families.base.pictures import UnitPainter
@@ -50,9 +47,8 @@ class _SemanticTools(UnitTools):
         """Return the loss of the mean IoU: missing and surplus pixels of a class; the sum is 1 - mean."""
         import numpy as np
 
-        protocol, units = accumulator.protocol, accumulator.complete_counts()
-        classes = protocol.classes
-        missed, surplus, present = _sum_by_unit(units, protocol)
+        protocol, classes = accumulator.protocol, accumulator.protocol.classes
+        missed, surplus, present = _sum_by_unit(accumulator)
         union = present + surplus.sum(axis=0)
         averaged = union if protocol.averages_predicted else present
         seen = (averaged > 0) & (np.arange(classes) < (protocol.averaged or classes))
@@ -77,25 +73,24 @@ class _SemanticTools(UnitTools):
         return [make_confusion(names, table, "pixels", about)]
 
 
-def _sum_by_unit(units: Sequence[UnitCounts], protocol: SemanticProtocol) -> tuple[Array, Array, Array]:
+def _sum_by_unit(accumulator: UnitAccumulator[Any]) -> tuple[Array, Array, Array]:
     """Return the missed and the surplus pixels of each class by unit, and the true pixels of each class."""
     import numpy as np
 
-    from segjudge.evaluation_script.families.base.unit_counts import cut_into_batches, units_of_cells
     from segjudge.evaluation_script.families.semantic.engine import class_indices, split_keys
     from segjudge.evaluation_script.masks.overlaps import tabulate
 
+    protocol = accumulator.protocol
     end = protocol.classes + 1
-    wrong, present, start = np.zeros((2, len(units), end)), np.zeros(end, np.int64), 0
-    for batch, keys, pixels in cut_into_batches(units):
-        rows, stop = units_of_cells(batch), start + len(batch)
-        truth, prediction = (class_indices(labels, protocol) for labels in split_keys(keys))
+    wrong, present = np.zeros((2, len(accumulator.names), end)), np.zeros(end, np.int64)
+    for batch in accumulator.cells():
+        rows = batch.rows()
+        truth, prediction = (class_indices(labels, protocol) for labels in split_keys(batch.keys))
         is_right = truth == prediction
-        wrong_pixels = np.where(is_right, 0, pixels)
-        present += np.bincount(truth[is_right], pixels[is_right], end).astype(np.int64)
+        wrong_pixels = np.where(is_right, 0, batch.sums)
+        present += np.bincount(truth[is_right], batch.sums[is_right], end).astype(np.int64)
         for sums, side in zip(wrong, (truth, prediction), strict=True):
-            sums[start:stop] = tabulate(rows, side, wrong_pixels, (len(batch), end))
-        start = stop
+            sums[batch.numbers] = tabulate(rows, side, wrong_pixels, (len(batch.numbers), end))
     missed, surplus = wrong[:, :, :-1]
     return missed, surplus, present[:-1] + missed.sum(axis=0).astype(np.int64)
 

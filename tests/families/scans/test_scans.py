@@ -14,7 +14,7 @@ import pytest
 import segjudge
 from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS, engine_of
-from segjudge.evaluation_script.families.base import unit_counts
+from segjudge.evaluation_script.families.base import cell_batches
 from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts
 from segjudge.evaluation_script.families.scans.engine import MATCHED, _describe_segments, count_scan
 from segjudge.evaluation_script.families.scans.files import read_truth
@@ -79,7 +79,7 @@ def scored(tmp_path: Path, truth: Any, sent: Any, protocol: str) -> dict[str, An
     ],
 )
 def test_the_scripts_numbers_are_ours(case: str, part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unit_counts, "_CELLS_AT_ONCE", 7)  # large sets are summed in batches
+    monkeypatch.setattr(cell_batches, "_CELLS_AT_ONCE", 7)  # large sets are summed in batches
     protocol, published = OFFICIAL[part], read_truth(str(DATA / "truth"))
     for truth in (published, pack_units(published, tmp_path)):
         counts = count_units(DATA / case, truth, protocol)
@@ -200,7 +200,7 @@ def test_what_scans_and_classes_cost_sums_to_the_loss(
     protocol: str, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The sum holds if the truth lacks classes that the script averages, or has objects too small to count."""
-    monkeypatch.setattr(unit_counts, "_CELLS_AT_ONCE", 7 if share < 1 else 1 << 15)
+    monkeypatch.setattr(cell_batches, "_CELLS_AT_ONCE", 7 if share < 1 else 1 << 15)
     tools = tools_of("scans")
     assert isinstance(tools, UnitTools)
     truth = written(tmp_path / "truth", dict(tools.make_demo(PROTOCOLS[protocol])))
