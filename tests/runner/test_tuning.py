@@ -1,4 +1,4 @@
-"""Scoring reuses the memory that it frees."""
+"""Scoring reuses the memory that it frees, and searches no new objects for cycles."""
 
 from __future__ import annotations
 
@@ -44,3 +44,27 @@ def test_freed_blocks_are_kept_and_used_by_all_threads() -> None:
     assert int(kept) >= 30
     assert 38 <= int(grown) < 60
     assert rarely == "True"
+
+
+#: Prints how many objects are new to the collector after ten thousand were created, without frozen ones and with some,
+#: which stay frozen.
+_OBJECTS = """
+import gc
+from evaluation_script.runner.tuning import without_collector
+
+def create():
+    with without_collector():
+        objects = [[] for _ in range(10_000)]
+    return gc.get_count()[0] > 5_000
+
+gc.set_threshold(1_000_000)
+print(create(), gc.get_freeze_count(), gc.isenabled())
+gc.freeze()
+frozen = gc.get_freeze_count()
+print(create(), frozen > 0 and gc.get_freeze_count() == frozen)
+"""
+
+
+def test_objects_created_without_the_collector_are_not_searched_next() -> None:
+    done = subprocess.run([sys.executable, "-c", _OBJECTS], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["False 0 True", "True True"], done.stderr
