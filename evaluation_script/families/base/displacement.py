@@ -1,7 +1,7 @@
 """Suspicions about maps and masks that are all moved by the same pixels or stretched alike, as after a crop or padding.
 
-A unit's first map shows by how many pixels, or how far from a side or the middle. The unit is counted again with all of
-its maps at their true places, and several units must agree. Masks in run lengths are drawn for one frame of a unit.
+A unit's first map shows by how many pixels, or by which ratio from a side or the middle. The unit is counted again with
+all of its maps at their true places, and several units must agree. Masks in run lengths are drawn for one frame.
 """
 
 from __future__ import annotations
@@ -166,11 +166,8 @@ def compare_covers(truth: Array, predicted: Array) -> ReadingScores:
     def measure(displacement: Displacement) -> float:
         return measure_iou(truth, displacement.undo(predicted))
 
-    moved, before = (
-        Displacement((_find_step(truth, predicted, 0), _find_step(truth, predicted, 1))),
-        measure_iou(truth, predicted),
-    )
-    fit = measure(moved)
+    moved = Displacement((_find_step(truth, predicted, 0), _find_step(truth, predicted, 1)))
+    before, fit = measure_iou(truth, predicted), measure(moved)
     if fit <= TIMES_MOVED * before:
         moved, fit = Displacement(), before
     displacement = try_stretch(moved, fit, (truth, predicted), measure)
