@@ -102,9 +102,9 @@ MAKERS: dict[str, Maker] = {
 }
 #: The same for sets of some 10 CPU seconds, which are not compared with Dask.
 LARGE: dict[str, Maker] = {
-    "sa-co-gold": (gold, 85000),  # pairs
-    "semantic-kitti-official": (kitti, 16000),  # scans
-    "ade20k": (ade, 4000),  # images
+    "sa-co-gold": (gold, 180000),  # pairs
+    "semantic-kitti-official": (kitti, 48000),  # scans
+    "ade20k": (ade, 10000),  # images
 }
 HEAD = ["protocol", "one process", "two: main process", "children", "sooner", "two runs at once", "Dask / `--jobs 2`"]
 
