@@ -276,15 +276,19 @@ def try_stretch(
     fit: float,
     sides: Tuple[Array, Array],
     measure: Callable[[Displacement], Optional[float]],
-) -> Displacement:
-    """Return a stretch by which a predicted map fits the true one clearly better than by a shift, or else the shift."""
+) -> Tuple[Displacement, float]:
+    """Return a stretch by which a predicted map fits the true one clearly better than by a shift, or else the shift.
+
+    How well it fits then comes second.
+    """
     if fit >= _FITTING:
-        return moved
+        return moved, fit
     from .stretches import Grids, find_stretch  # few submissions need it
 
     grids = Grids(*sides)
     stretch = find_stretch(grids.agree, grids.sift)
     if stretch is None:
-        return moved
+        return moved, fit
     stretched = Displacement(stretch=stretch)
-    return stretched if (measure(stretched) or 0.0) > _CLEARLY * fit else moved
+    otherwise = measure(stretched) or 0.0
+    return (stretched, otherwise) if otherwise > _CLEARLY * fit else (moved, fit)

@@ -280,12 +280,12 @@ def check_in_batches(texts: List[str], pixels: Array, check_batch: Optional[_Bat
     return CheckedMasks(fault, area)
 
 
-def cut_batches(lengths: Array, characters: int) -> Iterator[slice]:
-    """Yield ranges of masks of these lengths that are looked at together: few characters, or one mask of more."""
+def cut_batches(lengths: Array, limit: int) -> Iterator[slice]:
+    """Yield ranges of masks, or of other items, of these lengths that are looked at together: few, or a longer one."""
     ends = np.cumsum(lengths)
     start = 0
     while start < len(lengths):
-        reached = (ends[start - 1] if start else 0) + characters
+        reached = (ends[start - 1] if start else 0) + limit
         stop = max(start + 1, int(np.searchsorted(ends, reached, side="right")))
         yield slice(start, stop)
         start = stop

@@ -105,8 +105,8 @@ class Grids:
         labels += true * shape[2]
         labels += (np.arange(shape[0]) * (shape[1] * shape[2]))[:, None, None]
         tables = np.bincount(labels.reshape(-1), minlength=shape[0] * shape[1] * shape[2]).reshape(shape)
-        counts = tables.reshape(shape[0], -1), tables.sum(axis=2), tables.sum(axis=1)
-        both, of_truth, of_prediction = map(_add_squares, counts)
+        both, of_prediction = _add_squares(tables.reshape(shape[0], -1)), _add_squares(tables.sum(axis=1))
+        of_truth = int(np.square(np.bincount(true.reshape(-1))).sum())
         by_chance, maximum = of_truth * of_prediction / (true.size * true.size), (of_truth + of_prediction) / 2
         possible = maximum - by_chance
         return np.where(possible > 0, (both - by_chance) / np.where(possible > 0, possible, 1), 0.0)

@@ -9,6 +9,7 @@ from typing import Callable, Dict, Iterable, Iterator, List, Protocol, Sequence,
 
 import numpy as np
 
+from ...masks.run_lengths import cut_batches
 from ...masks.stack import Array
 from ...values import NamedTuple
 
@@ -51,13 +52,10 @@ class CellBatch(NamedTuple):
 
     def cut(self) -> Iterator[CellBatch]:
         """Yield the same units, some at a time."""
-        stops, start = np.cumsum(self.lengths), 0
-        while start < len(stops):
-            cell = int(stops[start] - self.lengths[start])
-            stop = max(start + 1, int(np.searchsorted(stops, cell + _CELLS_AT_ONCE, "right")))
-            units, cells = slice(start, stop), slice(cell, int(stops[stop - 1]))
+        ends = np.append(0, np.cumsum(self.lengths)).tolist()
+        for units in cut_batches(self.lengths, _CELLS_AT_ONCE):
+            cells = slice(ends[units.start], ends[units.stop])
             yield CellBatch(self.numbers[units], self.lengths[units], self.keys[cells], self.sums[cells])
-            start = stop
 
 
 def has_cells(shape: Tuple[int, ...]) -> bool:

@@ -170,10 +170,10 @@ def compare_covers(truth: Array, predicted: Array) -> ReadingScores:
     before, fit = measure_iou(truth, predicted), measure(moved)
     if fit <= TIMES_MOVED * before:
         moved, fit = Displacement(), before
-    displacement = try_stretch(moved, fit, (truth, predicted), measure)
+    displacement, after = try_stretch(moved, fit, (truth, predicted), measure)
     if not displacement:
         return STILL if before else {}
-    return {MOVED: (before, measure(displacement)), **note_displacement(displacement.transpose())}
+    return {MOVED: (before, after), **note_displacement(displacement.transpose())}
 
 
 def _find_step(truth: Array, predicted: Array, axis: int) -> int:

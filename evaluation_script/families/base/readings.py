@@ -210,7 +210,8 @@ class FirstMaps:
             return None
         if after < max(_RELATED, _LESS_GAIN * before):
             moved, after = Displacement(), before
-        return try_stretch(moved, after, sides, lambda displacement: self.measure(displacement.undo)) or None
+        best, _ = try_stretch(moved, after, sides, lambda displacement: self.measure(displacement.undo))
+        return best or None
 
     def are_moved(self) -> bool:
         """Return whether the prediction seems to be moved or stretched."""

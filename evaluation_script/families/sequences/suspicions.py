@@ -250,7 +250,8 @@ def _find_displacement(truth: Stacks, predicted: Stacks, empty: Stack) -> Option
         return measure_iou(true > 0, displacement.undo(drawn) > 0)
 
     moved = Displacement(find_shift(true, drawn))
-    return try_stretch(moved, measure(moved), (true, drawn), measure) or None
+    best, _ = try_stretch(moved, measure(moved), (true, drawn), measure)
+    return best or None
 
 
 class _ReversedFrames(MaskFiles):

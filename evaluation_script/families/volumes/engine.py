@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import compress
 from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 import numpy as np
@@ -18,11 +19,11 @@ from .components import Runs
 from .files import VolumeSubmission, decode_geometry, read_labels, read_truth
 from .headers import ODDITIES
 from .label_areas import LabelAreas, find_label_areas
-from .label_runs import LabelLists, RegionBorder, RegionRuns, find_label_borders, find_label_runs
+from .label_runs import LabelLists, RegionRuns, find_label_borders, find_label_runs
 from .lesions import LesionCache
 from .measures import RegionOfCase, needs_only_areas, needs_only_borders
 from .overlaps import Overlap, count_pairs, find_overlap
-from .places import Spacing
+from .places import Places, Spacing
 from .protocols import COMPONENTS, LabelRegion, VolumeProtocol
 from .suspicions import find_true_labels, look_at_case, suspect
 from .voxels import LABELS_END, Volume
@@ -132,7 +133,8 @@ def count_case(
     keys = [(_keep_labels(region, sides), tissues.get(region.name)) for region in regions]
     pairs = count_pairs(truth, prediction, sides) if pairs is None else pairs
     sampled = list(map(SampledLabels, (truth, prediction)))
-    lone = [region for region in regions if _is_lone(region, sides, protocol)]
+    are_lone = [_is_lone(region, sides, protocol) for region in regions]
+    lone = list(compress(regions, are_lone))
     areas = _find_areas((truth, prediction), lone, sides, protocol, spacing)
     lists = None if areas else _list_labels((truth, prediction), lone, sides, protocol)
     cache = LesionCache()
@@ -150,8 +152,8 @@ def count_case(
         if pairs is not None and not region.is_cropped:
             overlap = find_overlap(pairs, sides, region.labels)
         case = RegionOfCase((truth[box], prediction[box]), spacing, protocol, region, truth.shape, overlap)
-        case.box, case.cache, case.areas = box, cache, areas if region in lone else None
-        _add_lists(case, lists if region in lone else None)
+        case.box, case.cache, case.areas = box, cache, areas if are_lone[index] else None
+        _add_lists(case, lists if are_lone[index] else None)
         voxels[index] = case.overlap
         rows.append([case.measure(measure) for measure in protocol.measures])
         del case  # with its surfaces, before the next region makes its own
@@ -213,7 +215,7 @@ def _list_labels(
 def _add_lists(case: RegionOfCase, lists: Optional[Sequence[LabelLists]]) -> None:
     """Add the borders or runs of a region on both sides, if they are listed."""
     listed = [each.find(case.region.labels[0]) for each in lists or ()]
-    borders = [each for each in listed if isinstance(each, RegionBorder)]
+    borders = [each for each in listed if isinstance(each, Places)]
     runs = [each for each in listed if isinstance(each, Runs)]
     if lists and len(borders) == len(lists):
         case.listed_borders = borders

@@ -12,7 +12,7 @@ from typing import Dict, Optional, Tuple
 from ...masks.backend import backend
 from ...masks.stack import Array
 from ...values.arithmetic import add
-from .boxes import Box, cover
+from .boxes import Box, count_voxels, cover
 from .places import Places, Spacing
 from .surfaces import check_noise, check_voxels, find_surface, list_areas, share_near
 
@@ -60,14 +60,9 @@ class LabelAreas:
         return find_surface(labels[tuple(voxels)], (label,)).cut_out(tuple(corners))
 
 
-def _count(box: Box) -> int:
-    """Return the voxels of a box."""
-    return math.prod(side.stop - side.start for side in box)
-
-
 def _find_smaller(boxes: Tuple[Box, Box]) -> Box:
     """Return the box with fewer voxels."""
-    return boxes[_count(boxes[1]) < _count(boxes[0])]
+    return boxes[count_voxels(boxes[1]) < count_voxels(boxes[0])]
 
 
 def find_label_areas(
@@ -79,7 +74,7 @@ def find_label_areas(
     size, more, near = labels[0].size, [2 * int(reach / step) + 4 for step in spacing[::-1]], 0
     if not backend().kernel or any(side.itemsize > 1 for side in labels) or not size:
         return None
-    if sum(_count(cover(sides)) for sides in boxes.values()) <= _TIMES * size:
+    if sum(count_voxels(cover(sides)) for sides in boxes.values()) <= _TIMES * size:
         return None
     for sides in boxes.values():
         near += math.prod(side.stop - side.start + by for side, by in zip(_find_smaller(sides), more))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from typing import Dict, List, Optional, Sequence, Tuple, Union
+from typing import Dict, Generic, List, Optional, Sequence, Tuple, TypeVar, Union
 
 import numpy as np
 
 from ...masks.backend import backend
 from ...masks.stack import Array
 from ...values import NamedTuple
-from .boxes import Box
+from .boxes import Box, count_voxels
 from .components import Runs, paint
 from .places import Places
 
@@ -48,33 +47,38 @@ class RegionRuns(NamedTuple):
         return None if positions is None else Places(shape, positions, np.ones(len(positions), np.uint8))
 
 
-class RegionBorder(NamedTuple):
-    """The border of a region in a box."""
-
-    places: Places
+_List = TypeVar("_List", Runs, Places)
 
 
-class LabelBorders:
-    """The borders of labels of a volume; those of labels that come one after another are listed at once."""
+class _ListsAhead(Generic[_List]):
+    """The lists of labels of a volume; those of labels that come one after another are made at once."""
+
+    def __init__(self, order: Sequence[int]) -> None:
+        """Store the labels in the order in which they come."""
+        self._order = list(order)
+        self._listed: Dict[int, _List] = {}
+
+    def find(self, label: int) -> Optional[_List]:
+        """Return the list of a label; None if it cannot be made."""
+        if label not in self._listed and label in self._order:
+            self._listed = {}  # frees those of other labels
+            self._listed = self._make_lists(self._order[self._order.index(label) :])
+        return self._listed.get(label)
+
+    def _make_lists(self, order: List[int]) -> Dict[int, _List]:
+        """Return the lists of the first of some labels, and of those behind it while they are short."""
+        raise NotImplementedError
+
+
+class LabelBorders(_ListsAhead[Places]):
+    """The borders of labels of a volume."""
 
     def __init__(self, labels: Array, boxes: Dict[int, Box], voxels: Array, *, corners: bool) -> None:
         """Store a volume, the box of each label in the order in which labels come, and the voxels of all labels."""
+        super().__init__([*boxes])
         self._labels, self._boxes, self._voxels, self._corners = labels, boxes, voxels, corners
-        self._listed: Dict[int, Places] = {}
 
-    def find(self, label: int) -> Optional[RegionBorder]:
-        """Return the border of a label; None if it cannot be listed."""
-        if label not in self._boxes:
-            return None
-        if label not in self._listed:
-            self._listed = {}  # frees those of other labels
-            self._listed = self._list_from(label)
-        return RegionBorder(self._listed[label]) if label in self._listed else None
-
-    def _list_from(self, label: int) -> Dict[int, Places]:
-        """Return the borders of a label, and of the labels behind it while these have few voxels."""
-        order = list(self._boxes)
-        order = order[order.index(label) :]
+    def _make_lists(self, order: List[int]) -> Dict[int, Places]:
         order, bounds = choose_few(order, self._voxels[order], 2 * _MOST_AT_ONCE)
         boxes, kernel = [self._boxes[each] for each in order], backend().kernel
         ends = [[end for side in box for end in (side.start, side.stop)] for box in boxes]
@@ -93,27 +97,15 @@ def choose_few(order: List[int], counts: Array, limit: int) -> Tuple[List[int], 
     return few, [0, *ends[: len(few)].tolist()]
 
 
-class LabelRuns:
-    """The runs of labels of a volume; those of labels that come one after another are listed at once."""
+class LabelRuns(_ListsAhead[Runs]):
+    """The runs of labels of a volume."""
 
     def __init__(self, labels: Array, counts: Dict[int, int]) -> None:
         """Store a volume, and the number of runs of each label, in the order in which labels come."""
+        super().__init__([*counts])
         self._labels, self._counts = labels, counts
-        self._listed: Dict[int, Runs] = {}
 
-    def find(self, label: int) -> Optional[Runs]:
-        """Return the runs of a label; None if they cannot be listed."""
-        if label not in self._counts:
-            return None
-        if label not in self._listed:
-            self._listed = {}  # frees those of other labels
-            self._listed = self._list_from(label)
-        return self._listed.get(label)
-
-    def _list_from(self, label: int) -> Dict[int, Runs]:
-        """Return the runs of a label, and of the labels behind it while they are few."""
-        order = list(self._counts)
-        order = order[order.index(label) :]
+    def _make_lists(self, order: List[int]) -> Dict[int, Runs]:
         order, bounds = choose_few(order, np.array([self._counts[each] for each in order]), _MOST_AT_ONCE)
         kernel = backend().kernel
         edges = kernel.list_label_runs(self._labels, order, bounds) if kernel else None
@@ -130,8 +122,7 @@ LabelLists = Union[LabelRuns, LabelBorders]
 
 def _are_scattered(labels: Array, boxes: Dict[int, Box]) -> bool:
     """Return whether the boxes of labels have far more voxels in all than the volume."""
-    searched = sum(math.prod(side.stop - side.start for side in box) for box in boxes.values())
-    return bool(searched > _TIMES * labels.size)
+    return sum(map(count_voxels, boxes.values())) > _TIMES * labels.size
 
 
 def find_label_borders(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import reduce
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
@@ -14,7 +13,7 @@ from ...masks.stack import Array
 from ...runner.tuning import release_memory
 from ...values import NamedTuple
 from ...values.arithmetic import add
-from .boxes import Box, cover, select_labels
+from .boxes import Box, count_voxels, cover, select_labels
 from .components import (
     Components,
     SharedComponents,
@@ -283,7 +282,7 @@ class _LesionSurfaces:
     def measure(self, lesion: int, meeting: Array, box: Box, *, nsd: bool) -> _Measures:
         """Return HD95 by elements, and NSD by border voxels, of a lesion and all predicted lesions that meet it."""
         true, predicted = self._lesions.true, self._lesions.predicted
-        if _count(box) > _SMALL:
+        if count_voxels(box) > _SMALL:
             return self._measure_box(np.array([lesion]), meeting, box, nsd=nsd)
         masks = np.stack([true.draw(np.array([lesion]), box), predicted.draw(meeting, box)])
         alike = masks.shape, masks.tobytes()
@@ -297,7 +296,9 @@ class _LesionSurfaces:
     def _measure_box(self, lesion: Array, meeting: Array, box: Box, *, nsd: bool) -> _Measures:
         true, predicted = self._lesions.true, self._lesions.predicted
         largest, small = self._split(meeting)
-        is_shared = not self._is_lone and _ALMOST * _count(predicted.box_around(largest)) > _count(self._outer)
+        is_shared = not self._is_lone and _ALMOST * count_voxels(predicted.box_around(largest)) > count_voxels(
+            self._outer
+        )
         box = self._outer if is_shared else box
         key = str(box), largest.tobytes()
         if key != self._key:
@@ -326,11 +327,6 @@ class _LesionSurfaces:
         check_specks(true[0])
         hd95 = distance_by_parts(true[0], elements, self._spacing, 95)
         return hd95, _share_of_sides(true[1], borders[0], self._spacing) if borders else (0.0, 0.0)
-
-
-def _count(box: Box) -> int:
-    """Return the voxels of a box."""
-    return math.prod(side.stop - side.start for side in box)
 
 
 def _find_surfaces_in(box: Box, components: Components, chosen: Array, *, nsd: bool) -> List[Places]:

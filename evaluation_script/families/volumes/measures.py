@@ -27,7 +27,7 @@ from ...values.arithmetic import add
 from .boxes import Box, select_labels
 from .components import PairedComponents, SharedComponents, compare_components, pair_components
 from .label_areas import LabelAreas
-from .label_runs import RegionBorder, RegionRuns
+from .label_runs import RegionRuns
 from .lesions import LesionCache, LesionScores, find_lesions, match_lesions, score_lesions
 from .overlaps import Overlap, count_overlap
 from .places import Places, Spacing
@@ -74,7 +74,7 @@ class RegionOfCase:
         #: The runs of both sides, if they are listed, which take less time than labels.
         self.runs: Optional[Sequence[RegionRuns]] = None
         #: The borders of both sides, if they are listed.
-        self.listed_borders: Optional[Sequence[RegionBorder]] = None
+        self.listed_borders: Optional[Sequence[Places]] = None
         #: The areas of surfaces by label, which take less time than surfaces.
         self.areas: Optional[LabelAreas] = None
         #: The region's box, and the lesions of tissues in boxes of the case.
@@ -98,7 +98,7 @@ class RegionOfCase:
         return select_labels(self._labels[1], self.region.labels)
 
     @property
-    def _masks(self) -> Iterator[Union[Array, RegionRuns, RegionBorder]]:
+    def _masks(self) -> Iterator[Union[Array, RegionRuns, Places]]:
         """The region's voxels in the truth, then in the prediction, or their borders."""
         listed = self.runs or self.listed_borders
         if listed:

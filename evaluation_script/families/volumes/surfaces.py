@@ -26,7 +26,7 @@ from ...values import NamedTuple
 from ...values.arithmetic import add, add_parts, interpolate, mean
 from .boxes import cut_slabs, select_labels
 from .distances import ROUNDING, BlockDistances, find_distances
-from .label_runs import RegionBorder, RegionRuns
+from .label_runs import RegionRuns
 from .places import Places, Spacing, cut_list, list_places, sum_areas
 
 #: For one set of corners (x, y, z) of each kind, the normals of its triangles, in eighths of a voxel's face. The table
@@ -201,7 +201,7 @@ def measure_surfaces(surfaces: Sequence[Places], spacing: Spacing, farthest: flo
 
 
 def measure_borders(
-    masks: Iterable[Union[Array, RegionRuns, RegionBorder]],
+    masks: Iterable[Union[Array, RegionRuns, Places]],
     spacing: Spacing,
     *,
     open_ends: bool = False,
@@ -217,7 +217,7 @@ def measure_borders(
 
 
 def list_borders(
-    masks: Iterable[Union[Array, RegionRuns, RegionBorder]], *, open_ends: bool = False, corners: bool = False
+    masks: Iterable[Union[Array, RegionRuns, Places]], *, open_ends: bool = False, corners: bool = False
 ) -> List[Places]:
     """Return the border voxels of truth and prediction; raises a Flaw if either is noise."""
     # `map` forgets each mask before the next one is made.
@@ -226,12 +226,10 @@ def list_borders(
     return borders
 
 
-def list_border(
-    mask: Union[Array, RegionRuns, RegionBorder], *, open_ends: bool = False, corners: bool = False
-) -> Places:
+def list_border(mask: Union[Array, RegionRuns, Places], *, open_ends: bool = False, corners: bool = False) -> Places:
     """Return the voxels of a mask that `find_border` finds, as a list."""
-    if isinstance(mask, RegionBorder):
-        return mask.places
+    if isinstance(mask, Places):
+        return mask
     if isinstance(mask, RegionRuns):
         border = mask.list_border(open_ends=open_ends, corners=corners)
         return border or list_border(mask.draw(), open_ends=open_ends, corners=corners)
