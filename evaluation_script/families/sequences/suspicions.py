@@ -510,9 +510,27 @@ def _judge_blank(answered: List[SequenceCounts]) -> List[str]:
     return judge_blank("sequence", [counts.name for counts in answered], flags, "objects", "no mask")
 
 
+#: The minimum number of unknown object numbers in a sequence of grey levels, and the minimum of the largest: white.
+_FEWEST_LEVELS, _WHITE = 128, 248
+
+
+def _judge_grey(answered: List[SequenceCounts]) -> List[str]:
+    """Return a warning if most sequences hold grey levels up to white instead of the numbers of a few objects."""
+    levels = [{int(label) for label in counts.unknown if is_number(label)} for counts in answered]
+    grey = [len(numbers) for numbers in levels if len(numbers) >= _FEWEST_LEVELS and _WHITE <= max(numbers) < _LABELS]
+    if 2 * len(grey) <= len(answered):
+        return []
+    scope = f"in {quantity(len(grey), 'sequence', len(answered))}, which hold up to {max(grey)} unknown object numbers"
+    remedy = "Apply a threshold, and write each object's number into its pixels, 0 elsewhere"
+    return [f"masks look like grey maps, such as probabilities, {scope}. {remedy}"]
+
+
 def suspect(accumulator: SequenceAccumulator) -> List[str]:
     """Return warnings if the masks of all sequences look like a mistake."""
     protocol, all_counts = accumulator.protocol, accumulator.all_counts()
+    answered = [counts for counts in all_counts if counts.is_sent and counts.counts.size]
+    if grey := _judge_grey(answered):
+        return grey
     reading_scores = [counts.reading_scores for counts in all_counts]
     count = len(accumulator.names)
     share = _SHARE_RESTORED if count >= _MANY else Reading.share
@@ -526,7 +544,6 @@ def suspect(accumulator: SequenceAccumulator) -> List[str]:
     explained = explained or judge_exchanged([counts.name for counts in all_counts], reading_scores)
     if explained:
         return explained
-    answered = [counts for counts in all_counts if counts.is_sent and counts.counts.size]
     totals = sum((counts.counts.sum(axis=(0, 1, 3)) for counts in answered), np.zeros(7, np.int64))
     truth, prediction, shared = totals[[_TRUTH, _PREDICTION, _SHARED]].tolist()
     large = [label for counts in answered for label in counts.unknown if is_number(label) and int(label) >= _LABELS]

@@ -113,6 +113,28 @@ def test_it_is_named_of_inexact_masks_too(slip: Callable[[Videos], Videos], vide
     assert re.fullmatch(SLIPS[slip], describe(videos, slip(roughen(videos, np.random.default_rng(1))), tmp_path))
 
 
+def fade(videos: Videos) -> Videos:
+    """Return the probability of any object as grey levels, that of a method which is unsure near borders."""
+    y, x = np.mgrid[-1:1:120j, -1:1:160j]
+    return {
+        name: [np.uint8(np.clip(255 * np.exp(-((x - k / 99) ** 2 + y**2)), 0, 255)) for k in range(len(frames))]
+        for name, frames in videos.items()
+    }
+
+
+def test_grey_maps_are_named_instead_of_object_numbers(videos: Videos, tmp_path: Path) -> None:
+    (line,) = [line for line in score(videos, fade(videos), tmp_path).warnings if "grey" in line]
+    assert line.startswith("val: masks look like grey maps, such as probabilities, in 3 of 3 sequences")
+    assert line.endswith("Apply a threshold, and write each object's number into its pixels, 0 elsewhere")
+
+
+def test_many_object_numbers_are_no_grey_levels(videos: Videos, tmp_path: Path) -> None:
+    """A method that numbers all regions of a frame begins with 1."""
+    regions = np.add.outer(16 * (np.arange(120) // 8), np.arange(160) // 10 + 1).astype(np.uint8)
+    warnings = score(videos, {name: [regions] * len(frames) for name, frames in videos.items()}, tmp_path).warnings
+    assert not any("grey" in line for line in warnings)
+
+
 def delay_by_one(videos: Videos) -> Videos:
     return {name: [frames[0], *frames[:-1]] for name, frames in videos.items()}
 
