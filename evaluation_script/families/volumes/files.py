@@ -181,6 +181,10 @@ class VolumeSubmission(FilesOfUnits):
             return f"Send predictions, not images of channels, and name them without {FIRST_CHANNEL}"
         if any(case + FIRST_CHANNEL in missing for case in surplus):
             return "The truth holds images of channels: use nnU-Net's labels, such as labelsTr, not imagesTr"
+        unmarked = sorted(member for member in self.files.sizes if _is_volume(member) and _stem(member) in missing)
+        if unmarked and not self._lists:
+            marks = " or ".join(LABEL_SUFFIXES)
+            return f"Some names end in {marks}, others, such as {name_list(unmarked[:1])}, do not: name all alike"
         if surplus:
             return f"Name each volume after its case, such as {name_list(missing[:1])}.nii.gz"
         return super().explain_missing(missing, surplus)

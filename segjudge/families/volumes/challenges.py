@@ -56,19 +56,23 @@ def _compress(data: bytes) -> bytes:
 
 
 def make_sample(truths: list[Any], _protocol: Any, share: float) -> Members:
-    """Yield sample predictions: the volumes of the truth, shifted along x by a share of their width.
+    """Yield sample predictions: the volumes of the truth, each slice shifted along x by a share of their width.
 
-    If the shift is not a whole number of voxels, some slices are shifted by one voxel more than others.
+    Slices are shifted to the right and left in turn, so that the volume does not look displaced. If the shift is not a
+    whole number of voxels, some slices are shifted by one voxel more than others.
     """
     for unit in [unit for truth in truths for unit in truth.units]:
         (frame,) = unit.load()
         geometry = decode_geometry(frame.rows)
         labels = read_labels(frame).reshape(geometry.shape[::-1])
-        step = shift_of(labels.shape[2], share)
-        further = round(max(0.0, labels.shape[2] * share - step) * len(labels))
+        width = labels.shape[2]
+        step = shift_of(width, share)
+        further = round(max(0.0, width * share - step) * len(labels))
         moved = np.zeros(labels.shape, np.uint8 if labels.max() < 256 else np.uint16)
-        moved[further:, :, step:] = labels[further:, :, : labels.shape[2] - step]
-        moved[:further, :, step + 1 :] = labels[:further, :, : max(0, labels.shape[2] - step - 1)]
+        for number, image in enumerate(labels):
+            distance = min(width, step + (number < further))
+            start = 0 if number % 2 else 2 * distance
+            moved[number] = np.pad(image, ((0, 0), (distance, distance)))[:, start : start + width]
         yield f"{unit.name}.nii.gz", encode_nifti(moved, geometry)
 
 

@@ -11,9 +11,11 @@ import pytest
 
 import segjudge
 from segjudge.evaluation_script.families.volumes import engine
+from segjudge.evaluation_script.families.volumes.files import read_truth
 from segjudge.evaluation_script.families.volumes.geometry import Geometry
+from segjudge.evaluation_script.families.volumes.protocols import VOLUME_PROTOCOLS
 from segjudge.evaluation_script.files.problems import SubmissionError
-from segjudge.families.volumes.challenges import encode_nifti
+from segjudge.families.volumes.challenges import encode_nifti, make_demo, make_sample
 from tests.builders import written, zipped
 from tests.families.volumes.volumes import DATA, read_golden
 
@@ -113,6 +115,26 @@ def test_missing_and_double_cases_are_rejected(tmp_path: Path, names: list[str],
     with pytest.raises(SubmissionError) as rejection:
         score(tmp_path, truth, {f"{name}.nii.gz": volume() for name in names}, "volumes")
     assert sentence in str(rejection.value)
+
+
+def test_names_with_and_without_a_suffix_in_one_upload_are_named(tmp_path: Path) -> None:
+    truth = {f"c{number}.nii.gz": volume() for number in range(2)}
+    results = {"c0-seg.nii.gz": volume(), "c1.nii.gz": volume()}
+    with pytest.raises(SubmissionError) as rejection:
+        score(tmp_path, truth, results, "volumes")
+    sentence = "Some names end in -seg or _seg, others, such as c1.nii.gz, do not: name all alike"
+    assert sentence in str(rejection.value)
+
+
+@pytest.mark.parametrize("share", [0.0012, 0.03], ids=["good", "poor"])
+def test_samples_of_a_new_challenge_do_not_look_moved(share: float, tmp_path: Path) -> None:
+    protocol = VOLUME_PROTOCOLS["kits23"]
+    truth = written(tmp_path / "truth", dict(make_demo(protocol)))
+    sample = dict(make_sample([read_truth(str(truth))], protocol, share))
+    archive = written(tmp_path, {"sample.zip": zipped(sample)}) / "sample.zip"
+    scores = segjudge.score(archive, truth, protocol.name)
+    assert 0.8 < scores.reports[0].values["Dice"] < 0.9
+    assert scores.warnings == []
 
 
 def test_surplus_cases_are_reported(tmp_path: Path) -> None:
