@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
+from itertools import chain
 from typing import AbstractSet, Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -25,6 +27,20 @@ _EXAMPLES = {
     GREFCOCO: f'{{"sent_id": 17, {_MASK}, "no_target": false}}',
     REASONSEG: f'{{"image": "...", {_MASK}}}',
 }
+#: The keys of results of other kinds, the more special first, and what they are.
+_OTHER_FORMS = (
+    ({"segments_info"}, "a list of panoptic segments"),
+    ({"video_id", "segmentations"}, "tracks of instances in videos"),
+    ({"image_id", "category_id", "keypoints"}, "detections of keypoints"),
+    ({"image_id", "category_id", "score"}, "detections of instances"),
+    ({"image_id", "category_id", "segmentation"}, "label maps in run lengths"),
+    ({"image_id", "segmentation", "score"}, "masks of phrases"),
+    ({"sent_id", "segmentation"}, "answers to referring expressions"),
+    ({"image", "segmentation"}, "answers to reasoning instructions"),
+)
+_KEY = re.compile(rb'"(\w+)"\s*:')
+#: The number of bytes that are searched for keys.
+_BEGINNING = 1 << 16
 _ENDINGS = (".jsonl", ".json")
 _Change = Callable[[Array], Array]
 #: The maximum length of a line, and of the lines checked at once.
@@ -78,7 +94,10 @@ class ReferringSubmission(UnitSubmission):
         self.used_files = {names[0]}
         problems = Problems()
         reader = _Reader(self.truth, self.protocol, self.limits, problems)
-        reader.read(self.files.read_chunks(names[0]), names[0])
+        chunks = self.files.read_chunks(names[0])
+        first = next(chunks, b"")
+        reader.refuse_other_form(first)
+        reader.read(chain([first], chunks), names[0])
         problems.raise_if_any()
         self._area, self._is_withdrawn = reader.join()
         #: The masks of batches, which are not joined because copies of long ones take time, and where these begin.
@@ -247,6 +266,13 @@ class _Reader:
         self.masks: List[MaskTexts] = []
         self._areas: List[Array] = []
         self._is_withdrawn: List[Array] = []
+
+    def refuse_other_form(self, data: bytes) -> None:
+        """Raise a Flaw if a file begins with records of another kind of results, and none of this one."""
+        keys = {key.decode() for key in _KEY.findall(data, 0, _BEGINNING)}
+        form = next((form for needed, form in _OTHER_FORMS if needed <= keys), "")
+        if form and self._key not in keys:
+            raise Flaw(f"looks like {form}, which this task does not score", f"Write {self._example} for each sample")
 
     def read(self, chunks: Iterable[bytes], member: str) -> None:
         """Read all lines."""
