@@ -94,7 +94,8 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
     phase = _name_phase(list(splits))
     annotations = f"annotations/{phase}.zip"
     os.rename(packed, os.path.join(folder, annotations))
-    sample = _write_samples(truths, protocol, os.path.join(folder, "examples", phase))
+    sample, further = _write_samples(truths, protocol, os.path.join(folder, "examples", phase))
+    notes += further
     pictures = tools.make_demo_pictures(protocol) if challenge.is_demo else ()
     photographs = _write_files(pictures, os.path.join(folder, "pictures", phase))
     metrics_of, further = _choose_boards(_select_metrics(sample, scorers, protocol), challenge)
@@ -138,15 +139,19 @@ def _name_phase(splits: list[str]) -> str:
     return splits[0] if len(splits) == 1 else "all"
 
 
-def _write_samples(truths: list[Any], protocol: FamilyProtocol, folder: str) -> str:
-    """Write samples made from the truth into a new folder; return the path of the best one."""
+def _write_samples(truths: list[Any], protocol: FamilyProtocol, folder: str) -> tuple[str, list[str]]:
+    """Write samples made from the truth into a new folder; return the path of the best one, and notes for the host."""
     os.makedirs(folder)
-    for name, share in _SAMPLES.items():
-        with zipfile.ZipFile(os.path.join(folder, f"{name}.zip"), "w") as archive:
+    paths = [os.path.join(folder, f"{name}.zip") for name in _SAMPLES]
+    for path, share in zip(paths, _SAMPLES.values(), strict=True):
+        with zipfile.ZipFile(path, "w") as archive:
             for member, data in tools_of(protocol.family).make_sample(truths, protocol, share):
                 form = zipfile.ZIP_STORED if member.endswith(".png") else zipfile.ZIP_DEFLATED
                 archive.writestr(packed_file.make_entry(member), data, form)
-    return os.path.join(folder, f"{next(iter(_SAMPLES))}.zip")
+    if len({Path(path).read_bytes() for path in paths}) == 1:
+        names = " and ".join(map(os.path.basename, paths))
+        return paths[0], [f"samples: {names} are equal: the truth is too small to move masks by several distances"]
+    return paths[0], []
 
 
 def _select_metrics(sample: str, scorers: list[Scorer], protocol: FamilyProtocol) -> dict[str, tuple[str, ...]]:

@@ -15,20 +15,23 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
+import numpy as np
 import pytest
 import yaml
 
 from segjudge.cli import main
 from segjudge.evaluation_script.families import FAMILIES, FOLDERS, PROTOCOLS
 from segjudge.evaluation_script.families.sequences.protocols import BESIDE
+from segjudge.evaluation_script.families.volumes.geometry import Geometry
 from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.evaluation_script.scoring import VERSION
 from segjudge.families import tools_of
+from segjudge.families.volumes.challenges import encode_nifti
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.trial import try_samples
 from segjudge.starting import lock, new_challenge
 from segjudge.starting.new_challenge import MOST_LABELS, _evalai_title, _plain_title, choose_labels
-from tests.builders import ROOT
+from tests.builders import ROOT, written
 from tests.commands.test_cli import of_davis
 from tests.families.contract import examples, merge_rows
 from tests.families.sequences.family import davis
@@ -383,6 +386,16 @@ def instances(path: Path, side: int) -> Path:
     }  # fmt: skip
     path.write_text(json.dumps(truth))
     return path
+
+
+def test_samples_of_a_tiny_truth_are_said_to_be_equal(tmp_path: Path, capsys: Any) -> None:
+    for width, is_tiny in ((8, True), (80, False)):
+        geometry = Geometry((width, 7, 6), (1.0, 1.0, 1.0), np.eye(4)[:3])
+        labels = np.zeros((6, 7, width), np.uint8)
+        labels[1:5, 2:5, 2:6] = 1
+        truth = written(tmp_path / f"truth-{width}", {"a.nii.gz": encode_nifti(labels, geometry)})
+        made(tmp_path / f"new-{width}", "volumes", truth)
+        assert ("samples: good.zip and poor.zip are equal: " in capsys.readouterr().err) == is_tiny
 
 
 @pytest.mark.long
