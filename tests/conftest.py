@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from .drawing import QUICK
 from .everything import FOLDER_VARIABLE, NEWER_FOLDERS, descendants, needs_toolkit
 
 HERE = Path(__file__).parent
@@ -368,10 +369,11 @@ def spread(cases: list[Any], most: int) -> list[Any]:
     return [cases[number * len(cases) // most + number % size] for number in range(most)]
 
 
-# A slow machine is not a failure; CI draws the same examples every time, so that it fails only because of changes.
+# A slow machine is not a failure. Quick tests and CI draw the same examples every time, so that they fail only because of
+# changes.
 settings.register_profile(
     "here",
-    derandomize=os.environ.get("CI", "").lower() in ("true", "bare"),
+    derandomize=QUICK or os.environ.get("CI", "").lower() in ("true", "bare"),
     suppress_health_check=[HealthCheck.too_slow],
     deadline=None,
     database=None,

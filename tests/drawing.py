@@ -7,9 +7,9 @@ import sys
 from hypothesis import settings
 
 #: Whether only the quick tests run.
-_QUICK = "not long" in sys.argv
+QUICK = "not long" in sys.argv
 
 
 def examples(count: int) -> settings:
-    """Draw this many random examples, a quarter in quick tests; each run draws others."""
-    return settings(max_examples=count // 4 if _QUICK else count)
+    """Draw this many random examples, a quarter in quick tests; a run of all tests draws others each time."""
+    return settings(max_examples=count // 4 if QUICK else count)

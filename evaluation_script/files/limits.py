@@ -31,7 +31,7 @@ _KINDS = (
 
 #: The maximum length of a path on any file system.
 _LONGEST_NAME = 4096
-_UNFIT = "[\x00-\x1f\x7f\ud800-\udfff]"
+_UNFIT = r"[\x00-\x1f\x7f\ud800-\udfff]"
 #: Matches a name of plain characters: without litter, hidden folders, drives and `..`.
 _is_plain = re.compile(r"(?:(?!__MACOSX/)[A-Za-z0-9_-]+/)*[A-Za-z0-9_-]+[.](?!db\Z|ini\Z)[A-Za-z0-9_-]+").fullmatch
 

@@ -34,7 +34,7 @@ _LINE_PART, _LINE_END, _ANSWER_PART, _ANSWER_END = b"s", b"S", b"a", b"A"
 _LONGEST = getattr(select, "PIPE_BUF", 512)
 _HEADER = 3
 #: Characters that move a cursor, hide text or cannot be encoded.
-_UNPRINTABLE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufff9-\ufffb]")
+_UNPRINTABLE = re.compile(r"[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufff9-\ufffb]")
 
 
 class _MessageSender:

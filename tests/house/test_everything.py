@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,10 +11,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import settings
 
 import segjudge as _toolkit  # noqa: F401 - not for the worker's interpreter
 from tests.builders import ROOT
 from tests.conftest import QUICK_CASES
+from tests.drawing import QUICK
 from tests.everything import (
     AT_ONCE,
     MEMORY,
@@ -245,6 +248,16 @@ def test_what_needs_the_toolkit_is_not_handed_to_the_workers_interpreter(
     arguments: list[str], older: list[str] | None
 ) -> None:
     assert for_worker(arguments) == older
+
+
+def test_quick_tests_have_no_dice() -> None:
+    """Generators have seeds, and hypothesis draws the same examples in quick runs."""
+    dice = re.compile(
+        r"default_rng\(\)|\bRandom\(\)|np\.random\.(?!default_rng)[a-z]+\(|\brandom\.rand(?:int|bytes|range)\("
+    )
+    for path in (ROOT / "tests").rglob("*.py"):
+        assert path == Path(__file__) or not dice.search(path.read_text(encoding="utf-8")), path
+    assert settings.default.derandomize or not QUICK
 
 
 def test_the_tests_of_whose_cases_few_are_quick_are_there() -> None:

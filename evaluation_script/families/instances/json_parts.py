@@ -22,7 +22,7 @@ from .records import EXAMPLE, Records
 
 SEND_FEWER = "Send fewer records (those with the highest scores), with compressed run lengths"
 #: The characters before and after the list.
-BLANKS, _PADDING = "\ufeff \r\n\t", " \r\n\t\0"
+BLANKS, _PADDING = chr(0xFEFF) + " \r\n\t", " \r\n\t\0"
 #: The border between two records of the list, which never occurs between the masks of a video's frames.
 _BORDER = re.compile(r"\}\s{0,99},\s{0,99}(?=\{)(?!\{\s{0,99}\"(?:size|counts)\")")
 #: The text before the first record of a non-empty list.
