@@ -18,6 +18,14 @@ from segjudge.evaluation_script.scoring import VERSION
 from tests.builders import ROOT
 
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+#: All files of the repository that can name an action.
+PINNING = [
+    ROOT / name
+    for name in subprocess.check_output(
+        ["git", "ls-files", "*.yml", "*.yaml", "*.yml.jinja"], cwd=ROOT, text=True
+    ).split()
+    if "uses:" in (ROOT / name).read_text(encoding="utf-8")
+]
 
 
 def test_the_version_stands_in_every_place_that_says_it() -> None:
@@ -37,9 +45,9 @@ def test_the_version_stands_in_every_place_that_says_it() -> None:
     assert {version for _, version in shown} == {VERSION}, shown
 
 
-def test_the_change_log_is_one_page_and_only_minor_versions_move_scores() -> None:
+def test_each_version_changes_one_page_and_only_minor_versions_move_scores() -> None:
     log = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert len(log.splitlines()) <= 120
+    assert max(len(section.splitlines()) for section in log.split("\n## ")) <= 120
     patches = [section for section in log.split("\n## ") if re.match(r"\d+\.\d+\.[1-9]", section)]
     assert [section.splitlines()[0] for section in patches if "### Scores" in section] == []
 
@@ -54,6 +62,14 @@ def test_the_tag_of_a_release_has_to_be_its_version(tmp_path: Path) -> None:
             ["bash", "-c", compared], cwd=ROOT, env={"GITHUB_REF_NAME": tag, "PATH": "/usr/bin:/bin"}, check=False
         )
         assert (done.returncode == 0) == fits, tag
+
+
+@pytest.mark.parametrize("path", PINNING, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_actions_of_other_owners_are_pinned_by_commit(path: Path) -> None:
+    used = re.findall(r"^\s*(?:- )?uses:\s*(\S.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    for action in used:
+        ours = action.startswith(("./", "OWNER/segjudge@"))
+        assert ours or re.fullmatch(r"[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+(: .+)?", action), action
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
