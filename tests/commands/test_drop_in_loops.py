@@ -1,7 +1,7 @@
 """Unchanged programs that evaluate by pycocotools, with the stand-ins installed.
 
 torchmetrics is the real package if it is installed.  The loops of Ultralytics 8.2 and RF-DETR 1.11 are written here
-after their published code: a validator's `eval_json`, and `CocoEvaluator`.
+after their published code: a validator's `eval_json`, and `CocoEvaluator`, which imports faster-coco-eval there.
 """
 
 from __future__ import annotations
