@@ -41,15 +41,15 @@ _ACCEPTED = re.compile(r"^[^#\n]*\bsegjudge\b.*?#\s*scores as of (\S+)", re.MULT
 #: A part of an address that fixes its content: a commit, a checksum.
 _PINNED = re.compile(r"git\+\S+@[0-9a-f]{40}(#\S*)?|\S+#sha256=[0-9a-f]{64}")
 _OPTIONS_THAT_INSTALL = ("-r", "--requirement", "-e", "--editable", "-i", "--index-url", "--extra-index-url")
-#: The form that names a wheel of the repository with its checksum, as pip reads it.
-_CARRIED = f"file:./{_WHEELS}/NAME.whl#sha256=…"
+#: The form that names a wheel of the repository with its checksum.
+_CARRIED = f"{_PROJECT}[serve] @ file:./{_WHEELS}/NAME.whl#sha256=…"
+_OLD_PIP = "# If pip calls the line above invalid, update it: python -m pip install --upgrade pip"
 
 
 def format_lock(source: str, folder: str, extra: str) -> str:
     """Return the lines that lock a git commit or a wheel, which is copied into the folder, with an extra.
 
-    Without a source, it is a wheel of the running Segjudge. pip ignores extras on the line of a wheel with a checksum,
-    so a second line for the same project names the extra.
+    Without a source, it is a wheel of the running Segjudge.
     """
     with_extra = f"{_PROJECT}[{extra}]"
     if "://" in source:
@@ -61,8 +61,7 @@ def format_lock(source: str, folder: str, extra: str) -> str:
     name, data = _read_wheel(source) if source else _pack_installation()
     os.makedirs(os.path.join(folder, _WHEELS))
     Path(folder, _WHEELS, name).write_bytes(data)
-    wheel = f"{_line_of(name, data)}  # scores as of {parse_wheel_filename(name)[1]}"
-    return f"{wheel}\n{with_extra}  # this wheel, with the packages that its commands need\n"
+    return f"{with_extra} @ {_line_of(name, data)}  # scores as of {parse_wheel_filename(name)[1]}\n{_OLD_PIP}\n"
 
 
 def plugin_lines(protocols: list[str], folder: str) -> str:
@@ -174,9 +173,7 @@ def _read_lines(root: str) -> list[_Line]:
 
 def check_lock(root: str) -> BundleProblems:
     """Yield a repository's requirements that cannot be installed or are not pinned."""
-    lines = _read_lines(root)
-    has_wheel = any(re.match(rf"(file:)?\S*\b{_PROJECT}-\d\S*\.whl", line.text) for line in lines)
-    for line in lines:
+    for line in _read_lines(root):
         address = line.text.partition(" @ ")[2] or line.text
         path = re.sub(r"^file:(//)?", "", address).partition("#")[0].split()[0]
         if line.text.startswith("-"):
@@ -187,16 +184,13 @@ def check_lock(root: str) -> BundleProblems:
                 )
         elif address.startswith("file:") or (path.endswith(".whl") and "://" not in address):
             yield from _check_wheel(root, line, path)
-        elif not (has_wheel and re.fullmatch(rf"{_PROJECT}\[[\w,-]+\]", line.text)):
+        else:
             yield from _check_package(line)
 
 
 def _check_wheel(root: str, line: _Line, path: str) -> BundleProblems:
-    has_name = line.text.partition(" @ ")[0] != line.text
-    if os.path.isabs(path) or has_name:
-        fault = f"names {path}, " + (
-            "which exists only on this machine" if os.path.isabs(path) else "and pip cannot read it"
-        )
+    if os.path.isabs(path):
+        fault = f"names {path}, which exists only on this machine"
         yield breaks_later(line.subject, fault, f"Put the wheel into {_WHEELS}/ and write {_CARRIED}")
         return
     try:
@@ -208,7 +202,9 @@ def _check_wheel(root: str, line: _Line, path: str) -> BundleProblems:
     expected = _line_of(os.path.basename(path), data).partition("#")[2]
     checksum = re.search(r"sha256[=:]([0-9a-f]+)", line.text)
     if checksum is None:
-        yield warning(line.subject, f"names {path} without its checksum", f"Write file:{path}#{expected}")
+        name = line.text.partition(" @ ")[0]
+        written = f"{name} @ file:{path}" if name != line.text else f"file:{path}"
+        yield warning(line.subject, f"names {path} without its checksum", f"Write {written}#{expected}")
     elif f"sha256={checksum[1]}" != expected:
         fault = f"has a different checksum than {path}, so pip rejects it"
         yield breaks_later(line.subject, fault, f"Restore the right wheel; if this one is intended, write #{expected}")

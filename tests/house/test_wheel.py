@@ -141,7 +141,7 @@ def test_a_challenge_starts_from_nothing_but_the_wheel(wheel: Path, fresh: Path,
     run_in(fresh, tmp_path, "new", "mine", "--demo")
     mine = tmp_path / "mine"
     (carried,) = (mine / "wheels").iterdir()
-    assert (mine / "requirements.txt").read_text().startswith(f"file:./wheels/{carried.name}#sha256=")
+    assert (mine / "requirements.txt").read_text().startswith(f"segjudge[serve] @ file:./wheels/{carried.name}#sha256=")
     with zipfile.ZipFile(carried) as ours, zipfile.ZipFile(wheel) as built:
         for name in [name for name in built.namelist() if not name.endswith(("/WHEEL", "/RECORD", "/top_level.txt"))]:
             assert ours.read(name) == built.read(name), name

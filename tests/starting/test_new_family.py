@@ -60,7 +60,9 @@ def test_it_is_a_repository_under_the_name_that_was_asked_for(plugin: Path) -> N
     )
     assert "class MySpotsProtocol:" in texts["segjudge_my_spots/upload/protocols.py"]
     assert "MY_SPOTS_PROTOCOLS" in texts["segjudge_my_spots/upload/__init__.py"]
-    assert texts["requirements.txt"].startswith(f"file:./wheels/segjudge-{VERSION}-py3-none-any.whl#sha256=")
+    assert texts["requirements.txt"].startswith(
+        f"segjudge[host] @ file:./wheels/segjudge-{VERSION}-py3-none-any.whl#sha256="
+    )
     assert check_upload(str(plugin / "segjudge_my_spots/upload"), "x") == []
     steps = yaml.safe_load(texts[".github/workflows/tests.yml"])["jobs"]["tests"]["steps"]
     assert [step["with"]["python-version"] for step in steps if "python" in step.get("uses", "")] == ["3.9", "3.11"]
