@@ -158,13 +158,8 @@ def labels(generator: random.Random, kernel: Kernel) -> None:
     sides = [
         argument for item in maps for argument in (item.ctypes.data, generator.choice([item.itemsize] * 9 + [1, 3]))
     ]
-    begun, results = (ctypes.c_int64(generator.choice([0] * 9 + [1, -1, 1 << 40])) for _ in range(2))
-    kernel.library.sj_label_pairs(
-        *sides, height * width, *(pair.ctypes.data for pair in pairs), room, ctypes.byref(begun), ctypes.byref(results)
-    )
-    kernel.small_pairs(*maps)
-    lists = np.zeros((3, height * width), np.int64)
-    kernel.library.sj_small_pairs(*sides, generator.choice([height * width, 0, 1 << 40]), lists, ctypes.byref(begun))
+    results = ctypes.byref(ctypes.c_int64(0))
+    kernel.library.sj_label_pairs(*sides, height * width, *(pair.ctypes.data for pair in pairs), room, results)
     shape = tuple(generator.choice([1, 2, 17, 256]) for _ in range(2))
     table = np.zeros(shape, np.int64)
     kernel.library.sj_label_table(*sides, height * width, *shape, table)
@@ -202,13 +197,6 @@ def segments(generator: random.Random, kernel: Kernel) -> None:
         size = generator.choice([4, 3])
         kernel.library.sj_segments(truth, size, None, 0, prediction, counts[0], table, *sizes, *cells, *out)
         kernel.library.sj_points(truth, size, prediction, counts[0], *tables)
-        with tempfile.TemporaryFile() as one, tempfile.TemporaryFile() as two:
-            for file, side in ((one, truth), (two, prediction)):
-                file.write(side.tobytes())
-                file.seek(generator.choice([0] * 9 + [1]))
-            kernel.library.sj_points_of_files(
-                generator.choice([one.fileno()] * 9 + [-1, 1 << 20]), two.fileno(), counts[0], *tables
-            )
 
 
 def maps(generator: random.Random, kernel: Kernel) -> None:

@@ -166,12 +166,6 @@ class _FolderFiles(Files):
         sides = (replace(side, send="", smaller="", backslash="") for side in (self._limits, limits))
         return len({*sides}) == 1 and not any("\\" in name for name in self._paths.values())
 
-    def open_plain(self, name: str) -> Optional[int]:
-        try:
-            return self._open(name)
-        except OSError:
-            return None
-
     def _open(self, name: str) -> int:
         return os.open(f"{self._root}/{self._paths[name]}", _READ)
 

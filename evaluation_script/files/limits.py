@@ -135,11 +135,6 @@ class Files:
         """Yield the bytes of a file in chunks."""
         raise NotImplementedError
 
-    def open_plain(self, name: str) -> int | None:
-        """Return the descriptor of a file outside archives, if it can be opened; the caller closes it."""
-        del name
-        return None
-
     def close(self) -> None:
         """Close the archive."""
 

@@ -467,11 +467,6 @@ class CompiledBackend(NumpyBackend):
         return super().compare(pairs, match) if counts is None else [Counts(*of_pair) for of_pair in counts]
 
     def count_label_pairs(self, truth: LabelMap, prediction: LabelMap) -> LabelPairs:
-        ordered = self.kernel.small_pairs(truth.numbers, prediction.numbers)
-        if ordered is not None:
-            if truth.labels is prediction.labels is None:
-                return LabelPairs(*ordered)
-            return sum_label_pairs(truth.labels_of(ordered[0]), prediction.labels_of(ordered[1]), ordered[2])
         pairs = self.kernel.label_pairs(truth.numbers, prediction.numbers)
         if pairs is None:
             return super().count_label_pairs(truth, prediction)

@@ -35,8 +35,6 @@ from .volumes import FINE, FULL, MAPS, VolumeKernel
 LABELS = 256
 #: The initial space for pairs of labels, which grows fourfold, and its maximum.
 _FIRST_PAIRS, _MOST_PAIRS = 1 << 18, 1 << 26
-#: The maximum number of pixels of a small map.
-_SMALL_MAP = 1 << 12
 #: The initial space for a mask's run lengths, beside one character per pixel; it grows eightfold.
 _FIRST_TEXT = 1 << 12
 #: The number of columns in a table of records.
@@ -118,26 +116,13 @@ class Kernel(VolumeKernel):
         if table is not None:
             cells = np.flatnonzero(table)  # a fraction of the time of nonzero
             return np.stack(np.divmod(cells, table.shape[1]), axis=1), table.reshape(-1)[cells]
-        labels, pixels = np.empty((_FIRST_PAIRS, 2), np.uint32), np.empty(_FIRST_PAIRS, np.int64)
+        room, count, status = _FIRST_PAIRS, ctypes.c_int64(0), FULL
         sides = (truth, truth.itemsize, prediction, prediction.itemsize, truth.size)
-        begun, count = ctypes.c_int64(0), ctypes.c_int64(0)
-        count_on = self.library.sj_label_pairs
-        status = count_on(*sides, labels, pixels, len(pixels), ctypes.byref(begun), ctypes.byref(count))
-        while status == FULL and 4 * len(pixels) <= _MOST_PAIRS:
-            labels, pixels = np.resize(labels, (4 * len(labels), 2)), np.resize(pixels, 4 * len(pixels))
-            status = count_on(*sides, labels, pixels, len(pixels), ctypes.byref(begun), ctypes.byref(count))
+        while status == FULL and room <= _MOST_PAIRS:
+            labels, pixels = np.empty((room, 2), np.uint32), np.empty(room, np.int64)
+            status = self.library.sj_label_pairs(*sides, labels, pixels, room, ctypes.byref(count))
+            room *= 4
         return (labels[: count.value], pixels[: count.value]) if status == FINE else None
-
-    def small_pairs(self, truth: Array, prediction: Array) -> Optional[Array]:
-        """Return the pairs of labels in small maps by rising labels: true ones, predicted ones, and their pixels."""
-        if truth.shape != prediction.shape or not 0 < truth.size <= _SMALL_MAP:
-            return None
-        if truth.dtype.str not in MAPS or prediction.dtype.str not in MAPS:
-            return None
-        pairs, number = np.empty((3, truth.size), np.int64), ctypes.c_int64(0)
-        sides = (truth, truth.itemsize, prediction, prediction.itemsize, truth.size)
-        status = self.library.sj_small_pairs(*sides, pairs, ctypes.byref(number))
-        return pairs[:, : number.value] if status == FINE else None
 
     def label_table(self, truth: Array, prediction: Array, shape: Tuple[int, int]) -> Optional[Array]:
         """Return how many pixels have each label of the truth (rows) and of the prediction; None if one is beyond."""
@@ -159,15 +144,6 @@ class Kernel(VolumeKernel):
         cells, number = np.empty((2, shape[0] * shape[1]), np.int64), ctypes.c_int64(0)
         sides = (truth, truth.itemsize, prediction, truth.size, classes, len(classes), *shape)
         status = self.library.sj_points(*sides, cells, ctypes.byref(number))
-        return cells[:, : number.value] if status == FINE else None
-
-    def count_points_of_files(
-        self, truth: int, prediction: int, points: int, classes: Array, shape: Size
-    ) -> Optional[Array]:
-        """Do what `count_points` does for two open files, each with four bytes for each point from its position on."""
-        cells, number = np.empty((2, shape[0] * shape[1]), np.int64), ctypes.c_int64(0)
-        sides = (truth, prediction, points, classes, len(classes), *shape)
-        status = self.library.sj_points_of_files(*sides, cells, ctypes.byref(number))
         return cells[:, : number.value] if status == FINE else None
 
     def match_segments(

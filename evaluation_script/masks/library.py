@@ -8,7 +8,6 @@ import os
 import struct
 import sys
 import zlib
-from contextlib import contextmanager
 from typing import Any, Callable, Iterator, Optional, Tuple
 
 import numpy as np
@@ -20,10 +19,10 @@ from .distances import WeightedSurface
 from .kernel import Kernel, PackedFrames
 from .overlaps import PairGroups, Pairs, SegmentRules
 from .run_lengths import Spans, pack_texts
-from .stack import Array, Size, Stack
+from .stack import Size, Stack
 
 #: The value that a library's `sj_abi` must return.
-_ABI = 47
+_ABI = 48
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library in this folder, beside a file with its checksum.
@@ -79,11 +78,9 @@ _SIGNATURES = {
     "sj_pack_labels": "* i8 * i8",
     "sj_compare": "u8[] i8[] i8 i8[] i8 i8 i8 i8 * i8 i8[]",
     "sj_read_png": "* i8 i8 i8 i4 []",
-    "sj_label_pairs": "[] i4 [] i4 i8 u4[] i8[] i8 * *",
-    "sj_small_pairs": "[] i4 [] i4 i8 i8[] *",
+    "sj_label_pairs": "[] i4 [] i4 i8 u4[] i8[] i8 *",
     "sj_label_table": "[] i4 [] i4 i8 i8 i8 i8[]",
     "sj_points": "[] i4 u4[] i8 u2[] i8 i8 i8 i8[] *",
-    "sj_points_of_files": "i4 i4 i8 u2[] i8 i8 i8 i8[] *",
     "sj_segments": "[] i4 u4[] i8 u4[] i8 u2[] i8 i8 i8 i4 i8 i8[] i8[] u4[] i8[] i8[]",
     "sj_boundaries": "u4[] i8 i8 i8 u4 u4[]",
     "sj_small_runs": "u8[] i8 i8 i8 i8[] i8 i8[] i8 i8 i8 i8 i8[] i8[] i8 *",
@@ -241,7 +238,6 @@ def _labels(kernel: Kernel) -> _Answers:
     square[0] = square[:, 0] = 0
     yield kernel.label_pairs(square.astype(np.uint8), square), [[[0, 0], [7, 7]], [7, 9]]
     yield kernel.label_pairs(square + np.uint32(9000), square), [[[9000, 0], [9007, 7]], [7, 9]]
-    yield kernel.small_pairs(square, square.astype(np.uint8)), [[0, 7], [0, 7], [7, 9]]
     yield kernel.label_table(square // 7, square[::-1], (2, 8)), [[4, *[0] * 6, 3], [3, *[0] * 6, 6]]
     # Five points of class 0 with an object number, of which three match, one of class 1, and one without class.
     points, rules = (
@@ -253,21 +249,7 @@ def _labels(kernel: Kernel) -> _Answers:
     cells = [[0, 1, 1 << 16 | 2], [4, 1, 1]]
     yield segments, [cells, [[0, 3, 3]], [[1, 1], [1, 1]]]
     yield kernel.count_points(points, answer, rules.classes, (2, 3)), cells
-    with _open(points) as truth, _open(answer) as prediction:
-        yield kernel.count_points_of_files(truth, prediction, points.size, rules.classes, (2, 3)), cells
     yield kernel.boundaries(square, 1, 9), [[0, 0, 0, 0], [0, 7, 7, 7], [0, 7, 9, 7], [0, 7, 7, 7]]
-
-
-@contextmanager
-def _open(numbers: Array) -> Iterator[int]:
-    """Open a file that holds a few numbers."""
-    reader, writer = os.pipe()
-    try:
-        os.write(writer, numbers.tobytes())
-        yield reader
-    finally:
-        os.close(writer)
-        os.close(reader)
 
 
 def _maps(kernel: Kernel) -> _Answers:

@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import zlib
-from contextlib import ExitStack
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Tuple
@@ -1017,7 +1016,7 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
 
     for name in (
         "sj_pack_png", "sj_pack_labels", "sj_read_png", "sj_compare", "sj_check_runs", "sj_mask_boxes", "sj_paint_runs", "sj_cover", "sj_encode", "sj_write_bits", "sj_count_inside", "sj_first_overlap", "sj_overlaps", "sj_records", "sj_draw",
-        "sj_join_frames", "sj_order", "sj_similar_pairs", "sj_box_overlaps", "sj_match", "sj_curves", "sj_label_pairs", "sj_small_pairs", "sj_label_table", "sj_points", "sj_points_of_files", "sj_segments", "sj_boundaries", "sj_survey",
+        "sj_join_frames", "sj_order", "sj_similar_pairs", "sj_box_overlaps", "sj_match", "sj_curves", "sj_label_pairs", "sj_label_table", "sj_points", "sj_segments", "sj_boundaries", "sj_survey",
         "sj_boxes", "sj_surface", "sj_border", "sj_grow_volume", "sj_run_surface", "sj_run_border", "sj_label_runs", "sj_label_areas", "sj_label_borders", "sj_find_blocks", "sj_components", "sj_run_boxes", "sj_name_within", "sj_touch", "sj_share_runs", "sj_find_runs", "sj_draw_runs", "sj_move_places", "sj_sum_areas", "sj_squares", "sj_near_places", "sj_share", "sj_index_surface", "sj_similarities", "sj_small_runs", "sj_groups", "sj_grow",
     ):  # fmt: skip
         for result in (0, -1, 1):
@@ -1031,14 +1030,9 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_pack_png(None, 0, None, 0) == LOADED.sj_pack_labels(None, 0, None, 0) == -1
     assert LOADED.sj_pack_png(ctypes.byref(kernel._Block()), 0, b"", 0) == -1
     assert LOADED.sj_read_png(None, 1, 1, 1, 1, None) == -1
-    assert LOADED.sj_label_pairs(None, 1, None, 1, 1, None, None, 1, None, None) == -1
-    assert LOADED.sj_small_pairs(None, 1, None, 1, 1, None, None) == -1
+    assert LOADED.sj_label_pairs(None, 1, None, 1, 1, None, None, 1, None) == -1
     assert LOADED.sj_label_table(None, 1, None, 1, 1, 1, 1, None) == -1
-    assert (
-        LOADED.sj_points(None, 4, None, 1, None, 1, 1, 1, None, None)
-        == LOADED.sj_points_of_files(-1, 0, 1, None, 1, 1, 1, None, None)
-        == -1
-    )
+    assert LOADED.sj_points(None, 4, None, 1, None, 1, 1, 1, None, None) == -1
     assert LOADED.sj_segments(None, 4, None, 0, None, 1, None, 1, 1, 1, 0, 1, None, None, None, None, None) == -1
     assert LOADED.sj_boundaries(None, 1, 1, 1, 1, None) == -1
     assert LOADED.sj_boxes(None, 1, 1, 1, 1, 1, None, None) == -1
@@ -1142,10 +1136,6 @@ def test_arrays_of_other_kinds_and_sizes_than_the_kernel_takes_are_left_to_numpy
     assert (
         KERNEL.label_pairs(bytes_.astype(np.int64), labels) is KERNEL.label_pairs(labels, bytes_.astype(">u2")) is None
     )
-    assert KERNEL.small_pairs(bytes_, labels) is not None
-    for side in (labels[:1], labels[:0], labels.astype(np.int64), labels | np.uint32(1 << 25)):
-        assert KERNEL.small_pairs(bytes_, side) is None
-    assert KERNEL.small_pairs(bytes_[:0], bytes_[:0]) is KERNEL.small_pairs(*[np.zeros((64, 65), np.uint8)] * 2) is None
     assert KERNEL.measure_surroundings(flags, bytes_, 0, 4) is not None
     for truth, values in ((bytes_, bytes_), (flags, labels), (flags, bytes_[:1]), (flags[:1], bytes_)):
         assert KERNEL.measure_surroundings(truth, values, 0, 4) is None
@@ -1602,28 +1592,12 @@ def test_label_maps_are_compared_as_numpy_compares_them(seed: int, switch: Any) 
     assert sum(by_kernel[2]) == size[0] * size[1]
 
 
-def test_nothing_that_was_counted_is_counted_again_where_room_is_made_for_more_pairs(
-    switch: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_pairs_than_there_is_room_for_at_first_are_counted(switch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel, "_FIRST_PAIRS", 4096)
     numbers = np.arange(5 * kernel._FIRST_PAIRS, dtype=np.uint32).reshape(1, -1)
     for pairs in switch(lambda: backend().count_label_pairs(LabelMap(numbers), LabelMap(numbers))):
         assert pairs.truth.tolist() == pairs.prediction.tolist() == numbers[0].tolist()
         assert pairs.pixels.tolist() == [1] * numbers.size
-    calls, counted = [], LOADED.sj_label_pairs
-
-    class Noting:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(LOADED, name)
-
-        def sj_label_pairs(self, *arguments: Any) -> int:
-            begun = arguments[-2]._obj
-            calls.append((begun.value, arguments[-3]))
-            return int(counted(*arguments))
-
-    assert kernel.Kernel(Noting()).label_pairs(numbers, numbers) is not None
-    assert calls == [(0, kernel._FIRST_PAIRS), (kernel._FIRST_PAIRS, 4 * kernel._FIRST_PAIRS),
-                     (4 * kernel._FIRST_PAIRS, 16 * kernel._FIRST_PAIRS)]  # fmt: skip
 
 
 def test_pairs_of_labels_beyond_all_room_are_left_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1694,55 +1668,6 @@ def test_points_are_counted_by_the_classes_of_their_labels(seed: int, switch: An
         odd[lot.integers(count)] = labels
         assert set(switch(lambda: backend().count_points(truth, values, classes, (8, labels)))) == {None}
         odd[:] = 0
-
-
-@pytest.mark.parametrize("points", [511 * 1024, 511 * 1024 + 1, 1_200_007])
-def test_a_class_of_more_points_than_a_part_of_a_cell_holds_is_counted(points: int, tmp_path: Path) -> None:
-    classes, shape = np.arange(300, dtype=np.uint16) % 9, (8, 359)
-    truth, values = np.full(points, 3, np.uint32), np.full(points, 358, np.uint32)
-    truth[-5:], values[:9] = 2, 7
-    expected = [[2 << 16 | 358, 5], [3 << 16 | 7, 9], [3 << 16 | 358, points - 14]]
-    for kind in (np.uint8, np.uint16, np.uint32):
-        cells = KERNEL.count_points(truth.astype(kind), values, classes, shape)
-        assert cells is not None
-        assert cells.T.tolist() == expected
-    for side, name in ((truth, "truth"), (values, "values")):
-        (tmp_path / name).write_bytes(side.tobytes())
-    with (tmp_path / "truth").open("rb") as first, (tmp_path / "values").open("rb") as second:
-        cells = KERNEL.count_points_of_files(first.fileno(), second.fileno(), points, classes, shape)
-    assert cells is not None
-    assert cells.T.tolist() == expected
-
-
-@pytest.mark.parametrize("points", [1, 1023, 16_384, 16_385, 40_000])
-def test_points_of_files_are_counted_if_the_files_have_their_number(points: int, tmp_path: Path) -> None:
-    lot, classes, shape = np.random.default_rng(points), np.arange(300, dtype=np.uint16) % 9, (8, 359)
-    sides = [lot.integers(0, end, points).astype(np.uint32) | np.uint32(7 << 16) for end in (300, 359)]
-
-    def count(*sides: Any) -> Any:
-        with ExitStack() as stack:
-            files = []
-            for side in sides:
-                (tmp_path / "points").write_bytes(side.tobytes())
-                files.append(stack.enter_context(Path(tmp_path / "points").open("rb")))
-                (tmp_path / "points").unlink()
-            return KERNEL.count_points_of_files(*(file.fileno() for file in files), points, classes, shape)
-
-    assert np.array_equal(count(*sides), NumpyBackend().count_points(*sides, classes, shape))
-    for number, end in enumerate((300, 359)):
-        for odd in (end, 511, 512, 65_535):
-            changed = [side.copy() for side in sides]
-            changed[number][lot.integers(points)] = odd
-            assert count(*changed) is None
-        for odd in (
-            sides[number][1:],
-            np.append(sides[number], np.uint32(1)),
-            np.frombuffer(sides[number].tobytes() + b"1", "u1"),
-        ):
-            assert count(*(odd if side == number else sides[side] for side in (0, 1))) is None
-    for number in (-1, 1 << 20):
-        with (tmp_path / "points").open("wb+") as file:
-            assert KERNEL.count_points_of_files(number, file.fileno(), points, classes, shape) is None
 
 
 # ── grey maps ───────────────────────────────────────────────────────────────

@@ -5,7 +5,6 @@ A scan's counts are its points by true and predicted label, and the number and I
 
 from __future__ import annotations
 
-import os
 from functools import lru_cache
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
@@ -62,32 +61,11 @@ def _count_unchecked(name: str, frame: TruthFrame, submission: ScanSubmission) -
     """Return the tables of a scan by the kernel, which checks labels itself; None if something is wrong."""
     if backend().kernel is None:
         return None
-    tables = _count_files(name, frame, submission)
-    if tables is not None:
-        return tables
     values = submission.read(name, frame.size[1], Problems(), checks_labels=False)
     if values is None:
         return None
     truth = frame.read.read_unchecked() if isinstance(frame.read, ScanReader) else frame.read()
     return _count_by_kernel(truth, values, submission.protocol)
-
-
-def _count_files(name: str, frame: TruthFrame, submission: ScanSubmission) -> Optional[Dict[str, Array]]:
-    """Return the tables of a scan whose plain files the kernel reads; None for others, or if something is wrong."""
-    kernel, rules, reader, points = backend().kernel, _describe_segments(submission.protocol), frame.read, frame.size[1]
-    if kernel is None or submission.protocol.panoptic or not isinstance(reader, ScanReader):
-        return None
-    truth, prediction = reader.open_plain(), submission.open_plain(name, points)
-    try:
-        if truth is None or prediction is None:
-            return None
-        shape = (rules.count_of_classes, LABELS_END)
-        cells = kernel.count_points_of_files(truth, prediction, points, rules.classes, shape)
-    finally:
-        for file in (truth, prediction):
-            if file is not None:
-                os.close(file)
-    return None if cells is None else {"cells": cells}
 
 
 def _count_by_kernel(truth: LabelMap, values: Array, protocol: ScanProtocol) -> Optional[Dict[str, Array]]:

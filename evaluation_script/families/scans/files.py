@@ -80,10 +80,6 @@ class ScanReader:
         """Return its points without a check of their labels."""
         return guard_reading(self._member, self._read)()
 
-    def open_plain(self) -> Optional[int]:
-        """Return the descriptor of its file; None in an archive, or if it cannot be opened."""
-        return self._files.open_plain(self._member)
-
     def _read(self) -> LabelMap:
         return LabelMap(_read_values(self._files, self._member, self._points).reshape(1, self._points))
 
@@ -134,12 +130,6 @@ class ScanSubmission(FilesOfUnits):
         # A single sequence needs no folder.
         above = [*sequences, "predictions"] if is_bare else []
         return _name_scans(members, above, "predictions")
-
-    def open_plain(self, name: str, points: int) -> Optional[int]:
-        """Return the descriptor of a scan's only file; None in an archive, or if its size is wrong."""
-        member, *repeats = self._members[name]
-        fits = not repeats and not self.exchanges_halves and self.files.sizes[member] == _POINT * points
-        return self.files.open_plain(member) if fits else None
 
     def read(self, name: str, points: int, problems: Problems, *, checks_labels: bool = True) -> Optional[Array]:
         """Return the 32 bits of each point of a scan; None if its file has a problem."""
