@@ -72,7 +72,8 @@ def main(arguments: list[str] | None = None) -> int:
     command_line, writes_stdout = _read_help(sys.argv[1:] if arguments is None else arguments), False
     try:
         try:
-            args = make_parser(command_line).parse_args(command_line)
+            parser = make_parser(command_line)
+            args = parser.parse_args(command_line)
         finally:
             sys.stdout.flush()  # the help is written while the parser exits
         be_quiet(args.quiet)
@@ -83,7 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
         if arguments is None and not writes_stdout:
             outlive_readers()
         with interruptible() if arguments is None else nullcontext():
-            check_files(values, args.example)
+            check_files(vars(args), parser.options, args.example)
             code: int = args.run(args)
             sys.stdout.flush()  # report unwritable output here, not while Python ends
         if arguments is None:
@@ -293,6 +294,7 @@ class _Parser(argparse.ArgumentParser):
         self.error(f"{fault}; did you mean {near}?" if near else f"{fault}; choose from {name_list(shown, len(shown))}")
 
     def error(self, message: str) -> NoReturn:
+        from segjudge.commands.other_names import OPTIONS
         from segjudge.evaluation_script.files.problems import nearest
         from segjudge.system.files import redact
 
@@ -302,7 +304,8 @@ class _Parser(argparse.ArgumentParser):
             names = [option[2:] for option in self.options if option.startswith("--")]
             options = [word[2:].partition("=")[0] for word in unknown if word.startswith("--")]
             near = next(filter(None, (nearest(option, names) for option in options)), "")
-            message += f"; did you mean --{near}?" if near else ""
+            ours = next(filter(None, map(OPTIONS.get, options)), "")
+            message += f"; here it is {ours}" if ours else f"; did you mean --{near}?" if near else ""
         typed = as_typed(self.prog)
         subject = f"{self.prog}:"
         if message.startswith(_LACKING) and (example := self.get_default("example")):
@@ -320,7 +323,7 @@ def _describe_needed(action: argparse.Action) -> str:
     return forms.get(str(action.nargs), f" {name}")
 
 
-def make_parser(arguments: list[str]) -> argparse.ArgumentParser:
+def make_parser(arguments: list[str]) -> _Parser:
     """Return the parser of the command among the words, or of the list of commands."""
     rows = {**COMMANDS, **EARLIER}
     name = arguments[0] if arguments and arguments[0] in rows else ""

@@ -17,6 +17,7 @@ from segjudge.system.files import BuiltFile, OutputFile, OutputFolder, make_fold
 from .drawing import IOU, Drawing
 from .shared import (
     DONE,
+    OTHER_TOOLS,
     OUTPUT,
     RARELY,
     Command,
@@ -195,13 +196,19 @@ def _add_compress_options(sub: argparse.ArgumentParser) -> None:
 def _add_convert_options(sub: argparse.ArgumentParser) -> None:
     add = sub.add_argument
     add("kind", nargs="?", default="places", choices=["places"], help="the format to convert (default: places)")
-    add("png_dir", nargs="?", type=InputPath, help="folder of PNGs; red is the category, green the instance")
-    add("out", nargs="?", type=OutputFile, help="the JSON to write")
+    add(
+        "png_dir",
+        nargs="?",
+        metavar="PNG_DIR",
+        type=InputPath,
+        help="folder of PNGs; red is the category, green the instance",
+    )
+    add("out", nargs="?", metavar="OUT", type=OutputFile, help="the JSON to write")
     add("--categories", metavar="FILE", type=InputPath, help=_CATEGORIES)
-    # The official converter's options work too; docs/participants.md describes them.
-    add("--ann_dir", type=InputPath, help=argparse.SUPPRESS)
-    add("--imgCatIdsFile", type=InputPath, help=argparse.SUPPRESS)
-    add("--output_json", type=OutputFile, help=argparse.SUPPRESS)
+    add = options_of(sub, OTHER_TOOLS)
+    add("--ann_dir", metavar="DIR", type=InputPath, help="PNG_DIR")
+    add("--imgCatIdsFile", metavar="FILE", type=InputPath, help="--categories FILE")
+    add("--output_json", metavar="FILE", type=OutputFile, help="OUT")
 
 
 def _add_demo_options(sub: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""The names of commands in other tools, and Segjudge's commands for them."""
+"""The names of commands and options in other tools, and Segjudge's for them."""
 
 from __future__ import annotations
 
@@ -41,6 +41,9 @@ _COMMANDS = {
     "version": (("show the version", "--version"),),
     "exit-codes": (("list the exit codes", "help --all"),),
 }
+
+#: Our options for those of other tools that differ more than in their spelling; `score` takes the others as they are.
+OPTIONS = {"lvos_path": "--truth PATH --protocol lvos"}
 
 
 def suggest_commands(name: str, program: str) -> list[str]:

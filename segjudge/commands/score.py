@@ -16,6 +16,7 @@ from segjudge.system.files import ARCHIVES, OutputFile, OutputFolder, check_outp
 from .shared import (
     DONE,
     FULL_PRECISION,
+    OTHER_TOOLS,
     OUTPUT,
     RARELY,
     SPEED,
@@ -299,7 +300,7 @@ def _add_score_options(sub: argparse.ArgumentParser) -> None:
 
 def _add_official_options(sub: argparse.ArgumentParser) -> None:
     """Add the options of davis2017-evaluation and of the Places 2017 script, each with its meaning here."""
-    add = options_of(sub, "options of other tools")
+    add = options_of(sub, OTHER_TOOLS)
     about = "--truth PATH; defaults to --protocol davis2017-unsupervised --subset val"
     add("--davis_path", metavar="PATH", type=InputPath, help=about)
     add("--results_path", metavar="PATH", type=InputPath, help="RESULTS")

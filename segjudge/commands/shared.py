@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Self, TextIO, TypeVar
 
@@ -51,6 +51,7 @@ def read_options(options: type[_Options], args: argparse.Namespace, **values: ob
 
 #: Titles of groups that several commands have.
 TRUTH, OUTPUT, SPEED, RARELY, GENERAL = "truth", "output", "speed", "rarely needed", "general"
+OTHER_TOOLS = "options of other tools"
 #: The help of `--json`.
 FULL_PRECISION = "write all numbers in full precision (- for stdout)"
 
@@ -172,21 +173,27 @@ class PhaseName(str):
     __slots__ = ()
 
 
-def check_files(values: Sequence[object], example: str) -> None:
+def check_files(arguments: Mapping[str, object], options: Sequence[str], example: str) -> None:
     """Raise UsageError for missing inputs and unwritable or harmful outputs, before any work.
 
-    All arguments are given; their types mark inputs and outputs.  The example helps users who typed a word in capitals
-    that stands for a path.
+    All arguments are given by name; their types mark inputs and outputs.  `options` are the command's, as typed.  The
+    example helps users who typed a word in capitals that stands for a path.
     """
     from segjudge.system.errors import UsageError
     from segjudge.system.files import OutputFile, check_outputs
 
-    outputs = [value for value in values if isinstance(value, OutputFile)]
-    if "-" in outputs and sys.__stdout__ is None:
+    values = [*arguments.values()]
+    outputs = {name: value for name, value in arguments.items() if isinstance(value, OutputFile) and value}
+    if "-" in outputs.values() and sys.__stdout__ is None:
         raise UsageError("- is stdout, which is closed; name a file")
-    outputs = [path for path in outputs if path and path != "-"]
+    outputs = {name: path for name, path in outputs.items() if path != "-"}
     if outputs:
-        check_outputs(outputs, [*_existing_inputs(values), *_files_of_bundle(values)])
+        spelled = {option.lstrip("-").replace("-", "_"): option for option in options}
+        check_outputs(
+            [*outputs.values()],
+            [*_existing_inputs(values), *_files_of_bundle(values)],
+            [spelled.get(name, "") for name in outputs],
+        )
     for path in [*_list_inputs(values), *(value for value in values if isinstance(value, BundlePath) and value)]:
         if "://" not in path and not os.path.lexists(os.path.expanduser(_path_of(path))):
             if path.isalpha() and path.isupper():

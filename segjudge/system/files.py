@@ -55,8 +55,8 @@ class OutputFolder(BuiltFile):
     __slots__ = ()
 
 
-def check_outputs(outputs: Sequence[str], inputs: Sequence[str]) -> None:
-    """Raise UsageError for outputs that are unwritable, overwrite inputs, or coincide."""
+def check_outputs(outputs: Sequence[str], inputs: Sequence[str], options: Sequence[str] = ()) -> None:
+    """Raise UsageError for outputs that are unwritable, overwrite inputs, or coincide; `options` name the outputs."""
     folders = [os.path.realpath(path) for path in outputs if isinstance(path, OutputFolder)]
     for index, path in enumerate(outputs):
         above = os.path.realpath(os.path.dirname(path) or ".")
@@ -67,7 +67,8 @@ def check_outputs(outputs: Sequence[str], inputs: Sequence[str]) -> None:
         try:
             _check_writable(path, makes_folders=above in folders or getattr(path, "makes_folders", False))
         except OSError as error:
-            raise UsageError(f"{error.filename}: cannot be written ({error.strerror})") from None
+            remedy = f"; choose another path with {options[index]}" if any(options[index : index + 1]) else ""
+            raise UsageError(f"{error.filename}: cannot be written ({error.strerror}){remedy}") from None
         if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
             continue  # a device or a pipe
         if any(_is_same(path, output) for output in outputs[:index]):

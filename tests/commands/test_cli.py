@@ -1044,6 +1044,10 @@ def test_an_unknown_command_gets_the_nearest_or_all(capsys: pytest.CaptureFixtur
         ),
         (["benchmarks", "--jsn"], "unrecognized arguments: --jsn; did you mean --json?"),
         (["report", "--imags=here"], "did you mean --images?"),
+        (
+            ["score", "--lvos_path", "x", "--results_path", "y"],
+            "unrecognized arguments: --lvos_path; here it is --truth PATH --protocol lvos",
+        ),
         (["run", "--phase", "val"], "unrecognized arguments: --phase\nSee segjudge run --help."),
     ],
 )

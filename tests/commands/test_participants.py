@@ -321,7 +321,8 @@ def test_what_cannot_be_written_is_said_before_anything_is_scored(
     for path in (taken, results / "dog/00000.png/below"):
         arguments = ["score", "/nowhere", "--truth", str(root), "--protocol", "davis2017", option, str(path)]
         assert main(arguments) == 2, "the results that are not there were not looked for"
-        assert re.fullmatch(r"segjudge: .*: cannot be written \(.*\)\n", capsys.readouterr().err)
+        sentence = rf"segjudge: .*: cannot be written \(.*\); choose another path with {option}\n"
+        assert re.fullmatch(sentence, capsys.readouterr().err)
 
 
 def test_a_folder_that_is_named_as_a_file_is_said(tmp_path: Path, capsys: Any) -> None:

@@ -182,7 +182,7 @@ def test_no_two_outputs_are_written_to_one_place(
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ([*SCORE, "--csv", "R.zip"], "R.zip: cannot be written (Not a directory)"),
+        ([*SCORE, "--csv", "R.zip"], "R.zip: cannot be written (Not a directory); choose another path with --csv"),
         ([*SCORE, "--json", "folder"], "folder: cannot be written (Is a directory)"),
         ([*SCORE, "--report", "none/x"], "none: cannot be written (No such file or directory)"),
         (["compare", "R.zip", "a=R.zip", "--truth", "T.zip", "--out", "folder"], "folder: cannot be written (Is a dir"),
@@ -194,6 +194,10 @@ def test_no_two_outputs_are_written_to_one_place(
         (["build", str(ROOT), "--out", "R.zip/x.zip"], "R.zip: cannot be written (Not a directory)"),
         (["show", "--truth", "T.zip", "--out", "R.zip/x"], "R.zip: cannot be written (Not a directory)"),
         (["schema", "--out", "R.zip/x"], "R.zip: cannot be written (Not a directory)"),
+        (
+            ["report", "R.zip", "--out", "none/x"],
+            "none: cannot be written (No such file or directory); choose another path with --out",
+        ),
         (["demo", "--out", "R.zip"], "R.zip: cannot be written (Not a directory)"),
         (["new", "R.zip/x", "--protocol", "davis2017", "--truth", "T.zip"], "R.zip: cannot be written (Not a dir"),
         (["interactive", "demo", "--out", "R.zip"], "R.zip: cannot be written (Not a directory)"),
@@ -257,9 +261,9 @@ def test_no_terminal_is_too_old() -> None:
 def test_a_bundle_that_is_none_of_evalais_is_an_input_too(tmp_path: Path) -> None:
     competition = tmp_path / "competition.zip"
     competition.write_bytes(zipped({"competition.yaml": b"title: x"}))
-    check_files([BundlePath(competition), OutputFolder(tmp_path / "pages")], "")
+    check_files({"bundle": BundlePath(competition), "pages": OutputFolder(tmp_path / "pages")}, [], "")
     with pytest.raises(segjudge.UsageError, match="would be overwritten"):
-        check_files([BundlePath(competition), OutputFile(competition)], "")
+        check_files({"bundle": BundlePath(competition), "out": OutputFile(competition)}, [], "")
 
 
 @pytest.mark.parametrize("command", ["report", "compare", "score"])

@@ -124,8 +124,10 @@ def sort_dataset(files: Files, root: str, layout: Layout, subset: str) -> Datase
         folder.notes.append(
             f"folders whose names begin with a dot are not read: {hidden}; rename folders that hold masks"
         )
-    unread_folders = [name for name in mask_folders if name != home]
-    if unread_folders:
+    others = {name: files for name, files in mask_folders.items() if name != home}
+    loose = {below[0] if below[1:] else f"the top of {root}" for below, _ in others.pop("", [])}
+    if others or loose:
+        unread_folders = [*others, *sorted(loose)]
         folder.notes.append(f"masks are read from {home or root}, not from {name_list(unread_folders)}")
     return folder
 
