@@ -22,6 +22,7 @@ from .shared import (
     RARELY,
     THEIRS,
     Command,
+    InputPath,
     add_bundle_options,
     arrange_groups,
     choose_bundle,
@@ -222,12 +223,12 @@ def _run(args: argparse.Namespace) -> int:
             if not passes(check_competition(target.path), _PLATFORM):
                 return OURS
             print(f"Checked: Codabench would accept {os.path.basename(target.path)}.\n", flush=True)
-            code = max(code, _score(target, worker, args.pages))
+            code = max(code, _score(target, worker, args.submission or [], args.pages))
     return code
 
 
-def _score(target: _Target, worker: ComputeWorker, pages: str) -> int:
-    """Score the samples of a competition, and print its leaderboard; their pages go into a folder, if any."""
+def _score(target: _Target, worker: ComputeWorker, submissions: list[str], pages: str) -> int:
+    """Score submissions in each phase, or else the samples, and print the leaderboard; write pages into a folder."""
     from segjudge.platforms.codabench.opened_competition import open_competition
     from segjudge.platforms.codabench.trial import CompetitionTrial
     from segjudge.report.tables import format_leaderboard
@@ -235,9 +236,11 @@ def _score(target: _Target, worker: ComputeWorker, pages: str) -> int:
     code, boards = DONE, dict[str, dict[str, dict[str, float]]]()
     with open_competition(target.path) as bundle:
         trial = CompetitionTrial(bundle, worker)
-        paths = _list_samples(target, trial, bundle)
+        names = [str(phase.get("name")) for _, phase in bundle.mappings("phases")]
+        paths = dict.fromkeys(names, submissions) if submissions else _list_samples(target, trial, bundle)
         if not any(paths.values()):
-            print(f"{os.path.basename(target.path)}: there are no samples, so nothing was scored\n")
+            fault = "there are no samples, so nothing was scored"
+            print(f"{os.path.basename(target.path)}: {fault}. Name a submission with --submission FILE.\n")
         for run_ in trial.run(paths):
             outcome = run_.outcome
             print(f"{run_}: {outcome.status} in {outcome.seconds:.2f} s", flush=True)
@@ -342,6 +345,8 @@ def _add_check_options(sub: argparse.ArgumentParser) -> None:
 def _add_run_options(sub: argparse.ArgumentParser) -> None:
     arrange_groups(sub, OUTPUT, _COMPETITION, KERNEL, RARELY)
     _add_common_options(sub)
+    about = "score this file in each phase, instead of the samples; may be repeated"
+    options_of(sub, _COMPETITION)("--submission", metavar="FILE", action="append", type=InputPath, help=about)
     about = "keep the pages of the samples (detailed results)"
     options_of(sub, OUTPUT)("--pages", metavar="FOLDER", type=OutputFolder, help=about)
     _add_python_option(sub)

@@ -121,6 +121,7 @@ check damaged --platform codabench --json
 check damaged/competition.yaml --platform codabench
 run mine --platform codabench --no-kernel --image me/image --pages pages
 run competitions/val.zip --platform codabench
+run competitions/val.zip --platform codabench --submission mine/examples/val/good.zip
 :there is no sandbox
 run damaged --platform codabench
 build own --platform grand-challenge --out methods

@@ -14,7 +14,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
@@ -28,7 +28,15 @@ from segjudge.system.files import temporary_folder
 from segjudge.system.processes import clean_environment
 from segjudge.system.sandbox import MEMORY, SCORER_PROCESSES, SCORER_TMPFS, scorer_command
 
-from .opened_competition import METADATA, OpenedCompetition, WorkerFailureError, find_command, unpack
+from .opened_competition import (
+    METADATA,
+    OpenedCompetition,
+    WorkerFailureError,
+    find_command,
+    list_names,
+    read_texts,
+    unpack,
+)
 from .pitfalls import find_written_columns
 from .scoring_program import ADDED, LOG, TOO_LARGE
 from .serializer_fields import TASK_FILES
@@ -298,6 +306,16 @@ class CompetitionTrial:
         with as_zip(path) as zipped:
             return self._worker.score(paths, zipped, self.columns, int(phase.get("execution_time_limit") or _LIMIT))
 
+    def _names_app(self, index: object) -> bool:
+        """Return whether another's program names the container's folder in its files."""
+        if index in self._written:  # ours takes its folders from the command
+            return False
+        path = self._bundle.path(self._tasks[index][1]["scoring_program"])
+        with suppress(WorkerFailureError, OSError):
+            names = [name for name in list_names(path) if name.endswith((".py", ".sh"))]
+            return any(f"{_APP}/" in text for text in read_texts(path, names).values())
+        return False
+
     def _problems(self, subject: str, name: str, index: object, outcome: ScoredSubmission) -> Iterator[BundleProblem]:
         task = f"{self._tasks[index][0]}.scoring_program"
         if outcome.status == FAILED:
@@ -306,6 +324,9 @@ class CompetitionTrial:
                 yield warning(f"{subject}.execution_time_limit", fault, "Let the program limit itself", 64)
             elif ADDED in outcome.output:
                 yield warning(task, "writes a file named metadata, a name that Codabench uses itself", "Rename it", 63)
+            elif not self._worker.is_boxed and self._names_app(index):
+                fault = f"{name} may fail because the program names {_APP}, a folder that exists only in the sandbox"
+                yield warning(task, fault, "Install bubblewrap (apt-get install bubblewrap), and run it again")
             return
         if not isinstance(outcome.written, dict):
             fault = f"{name} finishes without scores: its output is not an object"

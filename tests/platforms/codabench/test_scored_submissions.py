@@ -238,6 +238,8 @@ def tell(run: Any) -> list[str]:
 class Worker:
     """Gives one outcome, and notes its requests."""
 
+    is_boxed = True
+
     def __init__(self, made: ScoredSubmission) -> None:
         self.made = made
         self.asked: list[Any] = []
@@ -298,6 +300,34 @@ def test_a_sample_shows_problems_of_the_competition(made: ScoredSubmission, prob
         "P ← sample.txt",
         problems,
     )
+
+
+NAMES_APP = (
+    "warning: sample.txt may fail because the program names /app, a folder that exists only in the sandbox. {}".format(
+        "Install bubblewrap (apt-get install bubblewrap), and run it again."
+    )
+)
+IN_APP, OURS = "open('/app/input/ref/x')", zipped({"task.json": json.dumps({"columns": [{"key": "a"}]})})
+
+
+@pytest.mark.parametrize(
+    ("made", "is_boxed", "files", "problems"),
+    [
+        (ScoredSubmission(FAILED, "Child"), False, {"program.zip": zipped({"s.py": IN_APP})}, [NAMES_APP]),
+        (ScoredSubmission(FAILED, "Child"), True, {"program.zip": zipped({"s.py": IN_APP})}, []),
+        (ScoredSubmission(FAILED, "Child"), False, {"program.zip": zipped({"s.py": "x", "metadata": "command: x /app/input"})}, []),
+        (ScoredSubmission(FAILED, "Child"), False, {"program.zip": zipped({"s.py": IN_APP}), "truth.zip": OURS}, []),
+        (WHOLE, False, {"program.zip": zipped({"s.py": IN_APP})}, []),
+    ],
+    ids=["without a sandbox", "in the sandbox", "named by the command", "our program", "finished"],
+)  # fmt: skip
+def test_a_program_that_needs_the_sandbox_is_told_how_to_get_it(
+    made: ScoredSubmission, files: dict[str, Any], problems: list[str], *, is_boxed: bool
+) -> None:
+    competition, worker = open_trial(made, **files)
+    worker.is_boxed = is_boxed
+    (run,) = competition.run({"P": ["c/sample.txt"]})
+    assert tell(run) == problems
 
 
 MORE = {
