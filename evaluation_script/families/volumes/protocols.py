@@ -235,7 +235,7 @@ _VESSEL_LABELS = (*range(1, 13), 15)
 _ROWS = (
     VolumeProtocol(
         "volumes",
-        "Dice, NSD at 1 mm and HD95 by elements, per label; labels absent on both sides are ignored.",
+        "Dice, NSD at 1 mm and HD95 by elements, per label of any truth, over cases where either side has it.",
         reorders=True,
     ),
     _BRATS_2023,
