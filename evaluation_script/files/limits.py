@@ -70,6 +70,8 @@ class ArchiveLimits:
     backslash: str = SEPARATOR
     #: The endings of files with a compressed format that look like archives.
     compressed: Tuple[str, ...] = ()
+    #: The slug of the output of grand-challenge's jobs to read; if empty, their files decide.
+    socket: str = ""
     #: Remedies in the family's terms: the accepted files, and a smaller form than JSON.
     send: str = _SEND_ZIP
     smaller: str = _SEND_SMALLER

@@ -62,6 +62,8 @@ class Phase:
     #: The number of scoring processes, each within `memory`; 0: one per usable core.
     jobs: int = 1
     notify: Optional[Notify] = None
+    #: The slug of the output to score, if the algorithms on grand-challenge write several.
+    socket: str = ""
 
     @property
     def hidden(self) -> FrozenSet[str]:

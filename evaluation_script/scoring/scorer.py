@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import os
 from contextlib import closing, nullcontext
+from dataclasses import replace
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ..families import FAMILIES, PROTOCOLS, describe_unknown, engine_of
@@ -87,7 +88,7 @@ def phase_scorers(phase: Phase, truths: Mapping[str, SplitTruth], codename: str 
 
     If phase and annotation file have one split each, the truth's name does not matter.
     """
-    scorers = []
+    scorers, limits = [], replace(phase.limits, socket=phase.socket)
     for split in [split for split in phase.splits if codename in ("", split.codename)]:
         if split.codename in truths:
             truth = truths[split.codename]
@@ -96,7 +97,7 @@ def phase_scorers(phase: Phase, truths: Mapping[str, SplitTruth], codename: str 
         else:
             fault = f"the annotation file of {phase.codename} has no split {split.codename!r}"
             raise HostError(f"{fault}{name_hint(split.codename, truths)}")
-        rules = ScoringRules(_protocol_of(phase, split), phase.limits, strict=phase.strict, jobs=phase.jobs or cores())
+        rules = ScoringRules(_protocol_of(phase, split), limits, strict=phase.strict, jobs=phase.jobs or cores())
         scorers.append(Scorer(split.codename, truth, rules))
     return scorers
 

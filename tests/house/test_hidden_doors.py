@@ -198,11 +198,14 @@ def leave_codabench(mine: Path, folder: Path, way: Way) -> Iterator[str]:
 def leave_grand_challenge(mine: Path, folder: Path, way: Way) -> Iterator[str]:
     """Yield the output for grand-challenge's participants: the metrics, and the container's output."""
     code, output = run("build", mine, "--platform", "grand-challenge", "--out", folder / "gc")
-    assert (code == 0) == way.agrees, output
+    assert (code == 0) == (way.agrees and way.unset != "leaderboard_public"), output
     if code:
         assert not (folder / "gc").exists()
         return
     (built,) = (folder / "gc").iterdir()
+    settings = json.loads((built / "phase-settings.json").read_text())
+    is_published = {settings[name] for name in ("public", "auto_publish_new_results", "display_all_metrics")}
+    assert is_published == {way.unset != "is_public"}
     (folder / "input").mkdir()
     (folder / "output").mkdir()
     shutil.copy(SAMPLE, folder / "input")
@@ -210,7 +213,7 @@ def leave_grand_challenge(mine: Path, folder: Path, way: Way) -> Iterator[str]:
         [sys.executable, built / "evaluate.py", folder / "input", mine / "annotations", folder / "output"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    if not way.unset or way.hidden:  # of the other kind participants read about their own submissions
+    if way.hidden or way.unset != "is_public":  # what is not public only organisers read there
         yield from (done.stdout, done.stderr, *spill(folder / "output"))
 
 

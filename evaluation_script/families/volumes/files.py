@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
 import numpy as np
 
 from ...files.limits import ArchiveLimits, Files, read_json
-from ...files.problems import Flaw, Problems, SubmissionError, name_list, printable
+from ...files.problems import Flaw, Problems, SubmissionError, name_list, printable, quantity
 from ...masks.overlaps import LabelMap
 from ...masks.stack import Array
 from ..base.units import (
@@ -28,6 +28,7 @@ from ..base.units import (
     open_dataset,
 )
 from .geometry import Geometry, require_order
+from .headers import NO_SCALE
 from .protocols import LAYOUT, VolumeProtocol
 from .voxels import DETACHED, Volume, VolumeFile, ending_of, reorder_volume
 
@@ -46,6 +47,10 @@ _PREDICTIONS = "predictions.json"
 FIRST_CHANNEL = "_0000"
 #: The maximum length of an input image's name.
 _LONGEST_STEM = 255
+#: The maximum number of outputs whose faults a sentence lists.
+_MOST_REASONS = 4
+#: The case of each job, and its files by output.
+_Jobs = List[Tuple[str, Dict[str, List[str]]]]
 _EXAMPLE = '[{"pk": "JOB", "inputs": [{"image": {"name": "CASE.mha"}}], "outputs": [{"image": {"pk": "UUID"}}]}]'
 
 
@@ -172,8 +177,14 @@ class VolumeSubmission(FilesOfUnits):
     def read_upload(self) -> None:
         self._cases = {*self.truth.item_names, *self.truth.elsewhere}
         self._lists = {member for member in self.files.sizes if member.rpartition("/")[2] == _PREDICTIONS}
+        self._unscored: Set[str] = set()
+        self._choice = ""
         super().read_upload()
-        self.used_files = {*(self.used_files or ()), *self._lists}
+        self.used_files = {*(self.used_files or ()), *self._lists, *self._unscored}
+
+    @property
+    def notes(self) -> List[str]:
+        return [*([self._choice] if self._choice else []), *super().notes]
 
     def explain_missing(self, missing: List[str], surplus: List[str]) -> str:
         """Return the remedy; the names of nnU-Net's images end with the number of their channel."""
@@ -205,7 +216,19 @@ class VolumeSubmission(FilesOfUnits):
                 yield name, member
 
     def _pair_outputs(self, member: str) -> Iterator[Tuple[str, str]]:
-        """Yield the case and files of each job of grand-challenge: in the job's folder, or named as its images."""
+        """Yield the case and files of each job of grand-challenge, of one output if jobs have several."""
+        jobs = self._list_outputs(member)
+        several = any(len(outputs) > 1 for _, outputs in jobs)
+        socket = (self.limits.socket or self._choose_socket(jobs)) if several else ""
+        for case, outputs in jobs:
+            for slug, paths in outputs.items():
+                if slug == socket or len(outputs) == 1:
+                    yield from ((case, path) for path in paths)
+                else:
+                    self._unscored.update(paths)
+
+    def _list_outputs(self, member: str) -> _Jobs:
+        """Return each job's files by output: in the job's folder, or named as its images."""
         jobs = read_json(self.files.read(member), self.limits, _EXAMPLE, digits=40)
         root = member[: -len(_PREDICTIONS)]
         by_folder: Dict[str, List[str]] = {}
@@ -213,12 +236,14 @@ class VolumeSubmission(FilesOfUnits):
         for path in sorted(filter(_is_volume, self.files.sizes)):
             by_folder.setdefault(path.rpartition("/")[0], []).append(path)
             by_stem.setdefault(_stem(path), []).append(path)
-        named = set()
+        named, listed = set(), []
         try:
             if not isinstance(jobs, list):
                 raise TypeError
             for job in jobs:
                 case = self._find_case([_stem(entry["image"]["name"]) for entry in job["inputs"] if entry.get("image")])
+                outputs: Dict[str, List[str]] = {}
+                listed.append((case, outputs))
                 for entry in job["outputs"]:
                     socket = entry.get("socket") or entry.get("interface") or {}
                     folder = f"{root}{job.get('pk')}/output/{socket.get('relative_path')}"
@@ -227,13 +252,49 @@ class VolumeSubmission(FilesOfUnits):
                         if path in named:
                             raise Flaw(f"names {printable(path)} twice", "List each job and each output once")
                         named.add(path)
-                        yield case, path
+                        outputs.setdefault(str(socket.get("slug") or socket.get("relative_path")), []).append(path)
         except (TypeError, KeyError, ValueError, AttributeError):
             raise Flaw("has another form", f"Write {_EXAMPLE}") from None
         if not named:
             raise Flaw(
                 "names no volume that was sent", "Send the files of each job, such as JOB/output/images/SLUG/UUID.mha"
             )
+        return listed
+
+    def _choose_socket(self, jobs: _Jobs) -> str:
+        """Return the only output whose files have whole labels in the grids of the truths; raises a Flaw otherwise."""
+        flaws: Dict[str, str] = {}
+        units = {unit.name: unit for unit in self.truth.units}
+        for case, outputs in jobs:
+            for socket, paths in outputs.items():
+                for path in paths:
+                    flaws[socket] = flaws.get(socket) or self._find_misfit(
+                        units.get(self.truth_names.respell(case)), path
+                    )
+        fitting = [socket for socket in flaws if not flaws[socket]]
+        if len(fitting) == 1:
+            count = quantity(len(flaws), "output")
+            name = printable(fitting[0])
+            self._choice = f"jobs write {count}; only {name} has labels in the truth's grid, and was scored"
+            return fitting[0]
+        remedy = 'Organisers name one in phases.py: Phase(..., socket="SLUG"). Without a phase, remove the others'
+        if fitting:
+            raise Flaw(f"has jobs with several label maps in the truth's grid: {name_list(fitting)}", remedy)
+        reasons = "; ".join([f"{printable(socket)} {flaw}" for socket, flaw in flaws.items()][:_MOST_REASONS])
+        raise Flaw(f"has jobs with several outputs, none with labels in the truth's grid: {reasons}", remedy)
+
+    def _find_misfit(self, unit: Optional[Unit], member: str) -> str:
+        """Return why a file holds no labels in the grid of its case's truth; "" if it does, or there is no truth."""
+        try:
+            file = VolumeFile(member, self.files.sizes[member], self.files.read_chunks(member))
+            if unit is not None:
+                truth = decode_geometry(unit.load()[0].rows)
+                require_order(truth, file.geometry, reorders=self.protocol.reorders)
+            if file.header.kind.kind == "f" or file.header.scale != NO_SCALE:
+                file.read_labels()
+        except Flaw as flaw:
+            return flaw.fault
+        return ""
 
     def _find_case(self, stems: List[str]) -> str:
         """Return the case of input images: one may have several, such as `CASE_0000` and `CASE-t1c`."""

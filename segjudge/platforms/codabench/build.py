@@ -35,7 +35,13 @@ from segjudge.platforms.evalai.bundle.bundle_source import CONFIG, PHASES_FILE, 
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.platforms.evalai.bundle.phase_splits import MappedSplit, splits_of
 from segjudge.platforms.evalai.bundle.scorers import list_protocols
-from segjudge.platforms.evalai.bundle.secrecy import find_hidden_splits, is_set
+from segjudge.platforms.evalai.bundle.secrecy import (
+    explain_withheld_phase,
+    find_hidden_splits,
+    find_withheld_splits,
+    has_public_board,
+    is_published,
+)
 from segjudge.platforms.imports import find_imports
 from segjudge.platforms.rules.problems import mappings_in
 from segjudge.report.page import templates
@@ -220,10 +226,11 @@ def _build_all(source: _Source, out: str) -> list[BuiltCompetition]:
     phases = _collect_phases(config, source.scored, hidden=source.options.hidden)
     for phase in phases:
         if not phase.columns:
-            _note(source.notes, phase.codename, "is omitted, because all of its splits are hidden (--hidden keeps it)")
+            reason, _ = explain_withheld_phase(phase.config)
+            _note(source.notes, phase.codename, f"is omitted, because {reason} (--hidden keeps it)")
     competitions = _chain_phases([phase for phase in phases if phase.columns], source.notes)
     if not competitions:
-        remedy = "Set visibility: 3 and remove hidden=True for one, or name --hidden to keep hidden splits"
+        remedy = "Set leaderboard_public: True and visibility: 3, and remove hidden=True, for one, or name --hidden"
         raise HostError(f"no phase has a split that participants may see. {remedy}.")
     built = []
     for chain in competitions:
@@ -293,10 +300,11 @@ def _collect_phases(config: dict[str, Any], scored: Mapping[str, Phase], *, hidd
 def _make_phase(
     config: dict[str, Any], phase: dict[str, Any], scored: Phase | None, *, keeps_hidden: bool
 ) -> _DatedPhase:
-    hidden, has_board = find_hidden_splits(config, str(phase["codename"]), scored), is_set(phase, "leaderboard_public")
+    codename = str(phase["codename"])
+    hidden, withheld = (find(config, codename, scored) for find in (find_hidden_splits, find_withheld_splits))
     # A hidden column cannot rank.
     splits = sorted(splits_of(config, phase), key=lambda split: split.codename in hidden)
-    secret_splits = [split for split in splits if split.codename in hidden or not has_board]
+    secret_splits = [split for split in splits if split.codename in withheld]
     shown_splits = [split for split in splits if keeps_hidden or split not in secret_splits]
     columns: list[_BoardColumn] = []
     for split in shown_splits:
@@ -335,7 +343,7 @@ def _chain_phases(phases: Sequence[_DatedPhase], notes: Notes) -> list[_Chain]:
     for phase in sorted(phases, key=lambda phase: phase.start):
         for chain in competitions:
             latest = chain[-1]
-            same = latest.boards == phase.boards and _is_public(latest) == _is_public(phase)
+            same = latest.boards == phase.boards and is_published(latest.config) == is_published(phase.config)
             if not same or phase.start < latest.end:
                 continue
             if phase.start == latest.end:
@@ -347,10 +355,6 @@ def _chain_phases(phases: Sequence[_DatedPhase], notes: Notes) -> list[_Chain]:
             competitions.append([phase])
     order = {phase.codename: number for number, phase in enumerate(phases)}
     return sorted(competitions, key=lambda chain: order[chain[0].codename])
-
-
-def _is_public(phase: _DatedPhase) -> bool:
-    return is_set(phase.config, "is_public")
 
 
 def _collect_columns(chain: _Chain) -> list[_BoardColumn]:
@@ -421,7 +425,7 @@ def _leaderboard_entry(chain: _Chain) -> dict[str, Any]:
         "key": "main",
         "submission_rule": "Force_Best",
         "primary_index": 0,
-        "hidden": not all(is_set(phase.config, "leaderboard_public") for phase in chain),
+        "hidden": not all(has_public_board(phase.config) for phase in chain),
         "columns": [
             {
                 "title": column.key,
@@ -487,9 +491,9 @@ def _note_losses(config: dict[str, Any], chain: _Chain, notes: Notes) -> None:
         subject = phase.codename
         for key in [key for key in _LOST_OF_PHASE if phase.config.get(key)]:
             _note(notes, subject, f"{key} is omitted; {_LOST_OF_PHASE[key]}")
-        if not _is_public(phase):
+        if not is_published(phase.config):
             _note(notes, subject, "is not public, so its competition stays unpublished; push publishes none")
-        if not is_set(phase.config, "leaderboard_public"):
+        if not has_public_board(phase.config):
             _note(notes, subject, "only Codabench's page hides its leaderboard: the API shows it to anybody")
         if any(column.hidden for column in phase.columns):
             _note(notes, subject, "only Codabench's page hides its hidden columns: the API shows them to anybody")

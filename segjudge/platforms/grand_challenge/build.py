@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
@@ -19,6 +20,7 @@ from segjudge.platforms.evalai.bundle.build import build as build_for_evalai
 from segjudge.platforms.evalai.bundle.bundle_source import SCRIPT_FOLDER, BundleSource
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.platforms.evalai.bundle.phase_splits import splits_of
+from segjudge.platforms.evalai.bundle.secrecy import explain_withheld_phase, find_withheld_splits, is_published
 from segjudge.platforms.rules.problems import mappings_in
 from segjudge.system.errors import UsageError
 from segjudge.system.files import file_name, open_draft
@@ -28,6 +30,8 @@ from . import evaluate, platform_input
 _OUT = os.path.join("dist", "grand-challenge")
 #: The maximum characters of a JSON path and of a score's title in the form of a phase.
 _LONGEST_PATH, _LONGEST_TITLE = 255, 64
+#: The fields of that form that publish a phase, its results, and all of `metrics.json`; set by default.
+_PUBLISHING = ("public", "auto_publish_new_results", "display_all_metrics")
 _DOCKERFILE = """\
 # An evaluation method of grand-challenge.org:
 #   docker build --platform linux/amd64 -t evaluation . && docker save evaluation | gzip > evaluation.tar.gz
@@ -52,11 +56,11 @@ class BuiltMethod(NamedTuple):
 
 
 def build(source: BundleSource, out: str = "") -> dict[str, BuiltMethod]:
-    """Write a folder for each phase with a visible split; return the methods by folder."""
+    """Write a folder for each phase with a split to publish; return the methods by folder."""
     out = out or os.path.join(source.root, _OUT)
     phases = {phase.codename: phase for phase in source.phases()}
     written: dict[str, BuiltMethod] = {}
-    omitted: list[str] = []
+    omitted: dict[str, tuple[str, str]] = {}
     with tempfile.TemporaryDirectory(prefix="segjudge-") as temporary:
         built = source.archive or build_for_evalai(source.root, os.path.join(temporary, "bundle.zip")).path
         with Bundle(built, for_evalai=False) as bundle:
@@ -64,8 +68,9 @@ def build(source: BundleSource, out: str = "") -> dict[str, BuiltMethod]:
             refuse_annotations(bundle, phases.values())
             for configured in mappings_in(bundle.config, "challenge_phases"):
                 phase = phases[str(configured.get("codename"))]
-                if all(split.hidden for split in phase.splits):
-                    omitted.append(phase.codename)
+                withheld = find_withheld_splits(bundle.config, phase.codename, phase)
+                if all(split.codename in withheld for split in phase.splits):
+                    omitted[phase.codename] = explain_withheld_phase(configured)
                     continue
                 folder = os.path.join(out, file_name(phase.codename))
                 if os.path.isdir(folder) and "task.json" not in os.listdir(folder) and os.listdir(folder):
@@ -76,11 +81,10 @@ def build(source: BundleSource, out: str = "") -> dict[str, BuiltMethod]:
                 except OSError as error:
                     fault = f"{folder}: cannot be written ({error.strerror})"
                     raise HostError(f"{fault}; choose another path with --out") from None
-    if omitted and not written:
-        fault = "all of its splits are hidden, and participants may read metrics.json on grand-challenge"
-        raise HostError(f"{omitted[0]}: {fault}. Set visibility: 3 and remove hidden=True for one of them")
-    for name in omitted:
-        next(iter(written.values())).notes.append(f"{name} is omitted, because all of its splits are hidden")
+    for name, (reason, remedy) in omitted.items():
+        if not written:
+            raise HostError(f"{name}: {reason}, and everybody may read metrics.json on grand-challenge. {remedy}")
+        next(iter(written.values())).notes.append(f"{name} is omitted, because {reason}")
     return written
 
 
@@ -105,14 +109,25 @@ def _write(bundle: Bundle, configured: dict[str, Any], phase: Phase, folder: str
         path = Path(folder, name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-    data = bundle.read(phase.annotations)
-    with tarfile.open(os.path.join(folder, "ground_truth.tar.gz"), "w:gz") as archive:
-        member = tarfile.TarInfo(truth)
+    _write_truth(os.path.join(folder, "ground_truth.tar.gz"), truth, bundle.read(phase.annotations))
+    hidden = [split.codename for split in phase.splits if split.hidden]
+    notes = [f"{name} is hidden and therefore omitted: everybody may read metrics.json there" for name in hidden]
+    if not is_published(configured):
+        fault = "is not public, but grand-challenge publishes phases and results by default"
+        notes.append(f"{phase.codename} {fault}: clear {', '.join(_PUBLISHING)} in its form")
+    return BuiltMethod(settings["score_jsonpath"], notes)
+
+
+def _write_truth(path: str, name: str, data: bytes) -> None:
+    """Write a tarball of one file; the same file gives the same bytes, without a time."""
+    with (
+        open(path, "wb") as file,
+        gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w") as archive,
+    ):
+        member = tarfile.TarInfo(name)
         member.size, member.mode = len(data), 0o644
         archive.addfile(member, io.BytesIO(data))
-    hidden = [split.codename for split in phase.splits if split.hidden]
-    notes = [f"{name} is hidden and therefore omitted: participants may read metrics.json there" for name in hidden]
-    return BuiltMethod(settings["score_jsonpath"], notes)
 
 
 def _path_keys(names: Sequence[str], *reserved: str) -> dict[str, str]:
@@ -157,6 +172,7 @@ def _settings(
         "score_error_jsonpath": ranking["error_path"],
         "score_default_sort": ranking["order"],
         "extra_results_columns": more,
+        **dict.fromkeys(_PUBLISHING, is_published(configured)),
     }
 
 

@@ -150,10 +150,12 @@ class _PickedFiles:
 
 def _join_jobs(source: str, jobs: list[dict[str, Any]], codename: str, temporary: str) -> str:
     """Return the path of the jobs' output: their images, one JSON for all, or the content of the only job's ZIP."""
+    phase = importlib.import_module("evaluation_script.main").phase_named(codename)
     outputs: dict[str, str] = {}
     unpacked: dict[str, str] = {}
     images: dict[str, str] = {}
     try:
+        jobs = _choose_outputs(jobs, phase)
         for job in sorted(jobs, key=lambda job: str(job["pk"])):  # the list has no order of its own
             files, folder_files = _list_outputs(source, job)
             outputs.update(dict.fromkeys(files, str(job["pk"])))
@@ -161,23 +163,43 @@ def _join_jobs(source: str, jobs: list[dict[str, Any]], codename: str, temporary
             images.update(_list_images(source, job))
     except (KeyError, TypeError, AttributeError, ValueError):
         raise _refuse(f"{_JOBS} is not a list of jobs with their outputs.") from None
-    if images and _reads_jobs(codename):
+    reads_images = _reads_jobs(phase)
+    if images and reads_images:
         return _make_folder(source, {_JOBS: os.path.join(source, _JOBS), **images})
     if len(jobs) == 1 and unpacked:
         return _make_folder(source, unpacked)
+    is_json = bool(outputs) and not unpacked and all(path.endswith(".json") for path in outputs)
+    if reads_images and (is_json or len(outputs) != 1 or unpacked):
+        raise _refuse(
+            "The algorithm wrote no image. Write one label volume in each job, to a socket of the kind Segmentation."
+        )
     if len(outputs) == 1 and not unpacked:
         return next(iter(outputs))
-    limits = importlib.import_module("evaluation_script.main").phase_named(codename).limits
-    is_json = bool(outputs) and not unpacked and all(path.endswith(".json") for path in outputs)
-    if not is_json or sum(map(os.path.getsize, outputs)) > limits.json_bytes:
+    if not is_json or sum(map(os.path.getsize, outputs)) > phase.limits.json_bytes:
         raise _refuse("The algorithm must write one JSON file in each job, within the phase's limits.")
     out = os.path.join(temporary, "submission.json")
     try:
-        text = json.dumps(_join_documents(outputs, limits))
+        text = json.dumps(_join_documents(outputs, phase.limits))
     except RecursionError:
         raise _refuse("The JSON of the algorithm's jobs is nested too deeply.") from None
     Path(out).write_text(text, encoding="utf-8")
     return out
+
+
+def _choose_outputs(jobs: list[dict[str, Any]], phase: Any) -> list[dict[str, Any]]:
+    """Return the jobs with only their outputs of the phase's socket, if it names one."""
+    socket = getattr(phase, "socket", "")  # scorers of an earlier version have no such field
+    if not socket:
+        return jobs
+    slugs = {str(_socket_of(value).get("slug")) for job in jobs for value in job["outputs"]}
+    if socket not in slugs:
+        problems: Any = importlib.import_module("evaluation_script.files.problems")
+        fault = f"phases.py: {phase.codename} scores the output {socket}, but the jobs write"
+        raise problems.HostError(f"{fault} {problems.name_list(sorted(slugs))}. Correct its socket.")
+    return [
+        {**job, "outputs": [value for value in job["outputs"] if _socket_of(value).get("slug") == socket]}
+        for job in jobs
+    ]
 
 
 def _list_outputs(source: str, job: dict[str, Any]) -> tuple[list[str], dict[str, str]]:
@@ -216,11 +238,10 @@ def _list_images(source: str, job: dict[str, Any]) -> Iterator[tuple[str, str]]:
                 yield f"{name}/{inner_name}", path
 
 
-def _reads_jobs(codename: str) -> bool:
+def _reads_jobs(phase: Any) -> bool:
     """Return whether the phase's protocols read the list of jobs and their images themselves."""
     protocols = importlib.import_module("evaluation_script.families").PROTOCOLS
-    phase = importlib.import_module("evaluation_script.main").phase_named(codename)
-    return all(getattr(protocols[split.protocol], "reads_jobs", False) for split in phase.splits)
+    return all(getattr(protocols.get(split.protocol), "reads_jobs", False) for split in phase.splits)
 
 
 def _join_documents(outputs: dict[str, str], limits: Any) -> Any:

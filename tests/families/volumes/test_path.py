@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 import segjudge
 from segjudge.cli import main
 from segjudge.evaluation_script.families.volumes.protocols import VOLUME_PROTOCOLS
-from segjudge.evaluation_script.families.volumes.voxels import VolumeFile
+from segjudge.evaluation_script.families.volumes.voxels import Volume, VolumeFile
 from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.families.volumes.challenges import make_demo
 from tests.builders import written
@@ -111,9 +114,9 @@ def _mount(host: _Host, folder: Path, *, named: str = "{case}_0000.nii.gz", nest
     return written(folder, files)
 
 
-def _run_container(host: _Host, folder: Path) -> subprocess.CompletedProcess[str]:
+def _run_container(host: _Host, folder: Path, method: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run the container's entry with the files that the platform mounts."""
-    method = host.challenge / "out/val"
+    method = method or host.challenge / "out/val"
     for name in ("truth", "output"):
         (folder / name).mkdir()
     with tarfile.open(method / "ground_truth.tar.gz") as archive:
@@ -194,6 +197,78 @@ def test_damaged_lists_of_jobs_are_rejected(host: _Host, tmp_path: Path, change:
     with pytest.raises(SubmissionError) as rejection:
         segjudge.score(folder, host.truth, "volumes")
     assert sentence in str(rejection.value)
+
+
+def _add_output(folder: Path, slug: str, change: Callable[[Volume], Volume]) -> None:
+    """Add an image to the output of each job, made from its label map."""
+
+    def add(jobs: list[Any]) -> None:
+        for job in jobs:
+            (path,) = (folder / job["pk"] / "output" / _SLUG).iterdir()
+            data = path.read_bytes()
+            image = encode_metaimage(change(VolumeFile(path.name, len(data), [data]).read_labels()))
+            written(folder, {f"{job['pk']}/output/images/{slug}/{slug}.mha": image})
+            socket = {"slug": slug, "relative_path": f"images/{slug}", "kind": "Image"}
+            job["outputs"].append({"socket": socket, "image": {"name": "output.mha", "pk": slug}, "value": None})
+
+    _change_jobs(folder, add)
+
+
+def _as_heat(volume: Volume) -> Volume:
+    return volume._replace(labels=volume.labels.astype("<f4") / 2)
+
+
+def _crop(volume: Volume) -> Volume:
+    shape = volume.geometry.shape
+    return Volume(volume.geometry._replace(shape=(*shape[:2], shape[2] - 1)), volume.labels[:-1].copy(), ())
+
+
+@pytest.mark.parametrize("others", [{"heat": _as_heat}, {"low": _crop, "heat": _as_heat}], ids=", ".join)
+def test_of_several_outputs_the_only_label_map_in_the_truths_grid_is_scored(
+    others: dict[str, Callable[[Volume], Volume]], host: _Host, tmp_path: Path
+) -> None:
+    folder = _mount(host, tmp_path / "input")
+    (folder / "inputs.json").unlink()
+    for slug, change in others.items():
+        _add_output(folder, slug, change)
+    scores = segjudge.score(folder, host.truth, "volumes", strict=True)
+    assert scores.metrics == _score_files(host, tmp_path).metrics
+    sentence = "only organ-segmentation has labels in the truth's grid, and was scored"
+    assert f"jobs write {1 + len(others)} outputs; {sentence}" in " ".join(scores.warnings)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (_as_heat, r"several outputs, none with labels in the truth's grid: organ-segmentation is .*; more holds [01]\.5, which"),
+        (lambda volume: volume, r"several label maps in the truth's grid: organ-segmentation, more\. Organisers name one in"),
+    ],
+    ids=["no label map", "two label maps"],
+)  # fmt: skip
+def test_outputs_of_which_none_or_several_may_be_meant_are_named(
+    change: Callable[[Volume], Volume], sentence: str, host: _Host, tmp_path: Path
+) -> None:
+    folder = _mount(host, tmp_path / "input")
+    _add_output(folder, "more", change)
+    if change is _as_heat:
+        next(folder.glob(f"*/output/{_SLUG}/*.mha")).write_bytes(b"")
+    with pytest.raises(SubmissionError, match=sentence):
+        segjudge.score(folder, host.truth, "volumes")
+
+
+def test_the_container_scores_the_output_that_its_phase_names(host: _Host, tmp_path: Path) -> None:
+    folder = _mount(host, tmp_path / "input")
+    _add_output(folder, "draft", lambda volume: volume._replace(labels=np.zeros_like(volume.labels)))
+    method = tmp_path / "method"
+    shutil.copytree(host.challenge / "out/val", method)
+    phases = method / "evaluation_script/phases.py"
+    phases.write_text(phases.read_text().replace("codename=", 'socket="organ-segmentation", codename='))
+    done = _run_container(host, tmp_path, method)
+    assert done.returncode == 0, done.stderr
+    metrics = json.loads((tmp_path / "output/metrics.json").read_text())
+    (expected,) = _score_files(host, tmp_path).metrics.values()
+    assert {label: metrics["val"][label] for label in expected} == expected
+    assert "jobs write" not in str(metrics)
 
 
 def test_a_job_with_two_volumes_is_rejected(host: _Host, tmp_path: Path) -> None:

@@ -39,6 +39,10 @@ def measure_elements(truth: Any, prediction: Any, spacing: Any) -> Sides:
     return measure_surfaces([find_surface(mask) for mask in (truth, prediction)], spacing)
 
 
+#: MetaImage's names of types.
+_ELEMENTS = {"|u1": "MET_UCHAR", "<u2": "MET_USHORT", "<f4": "MET_FLOAT"}
+
+
 def encode_metaimage(volume: Volume) -> bytes:
     """Return a volume as grand-challenge stores it: a MetaImage with compressed data."""
     geometry = volume.geometry
@@ -49,7 +53,7 @@ def encode_metaimage(volume: Volume) -> bytes:
         "ObjectType": "Image", "NDims": 3, "BinaryData": True, "BinaryDataByteOrderMSB": False, "CompressedData": True,
         "TransformMatrix": join(affine[:, :3].T / np.reshape(geometry.spacing, (3, 1))), "Offset": join(affine[:, 3]),
         "ElementSpacing": join(geometry.spacing), "DimSize": join(geometry.shape),
-        "ElementType": "MET_UCHAR" if volume.labels.itemsize == 1 else "MET_USHORT", "ElementDataFile": "LOCAL",
+        "ElementType": _ELEMENTS[volume.labels.dtype.str], "ElementDataFile": "LOCAL",
     }  # fmt: skip
     header = "".join(f"{key} = {value}\n" for key, value in fields.items())
     return header.encode() + zlib.compress(volume.labels.tobytes())

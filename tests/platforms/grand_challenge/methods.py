@@ -44,12 +44,15 @@ _ANSWER: dict[str, Any] = {
 
 
 def _job(pk: str, *places: str) -> dict[str, Any]:
-    return {"pk": pk, "outputs": [{"socket": {"relative_path": place}} for place in places]}
+    return {"pk": pk, "outputs": [{"socket": {"relative_path": place, "slug": f"slug-of-{place}"}} for place in places]}
 
 
 #: Of a submission's files, and of the JSON of jobs.
 _LIMITS, _PHASE_LIMITS = replace(UNIT_LIMITS, members=2), replace(UNIT_LIMITS, json_bytes=99)
 _LIMIT = len(json.dumps([_job("a", "m.json")]))
+#: The phase of the calls, whose protocol reads images only if a call says so.
+_PHASE = SimpleNamespace(codename="p", limits=_PHASE_LIMITS, splits=[SimpleNamespace(protocol="masks")])
+_PROTOCOLS = {"masks": SimpleNamespace(), "volumes": SimpleNamespace(reads_jobs=True)}
 
 
 def _fail(kind: str, text: str) -> Any:
@@ -82,8 +85,13 @@ def _list_inputs(*places: str) -> str:
     return json.dumps([uploaded, *others, {"interface": 1}, {"socket": {"relative_path": 1}}])
 
 
-def _read_jobs(listed: Any, files: dict[str, Any] | None = None, **how: int) -> str:
-    with mock.patch.object(platform_input, "_LIST_BYTES", how.get("bytes", 1 << 20)):
+def _read_jobs(listed: Any, files: dict[str, Any] | None = None, **how: Any) -> str:
+    protocol = "volumes" if how.get("images") else "masks"
+    with (
+        mock.patch.object(platform_input, "_LIST_BYTES", how.get("bytes", 1 << 20)),
+        mock.patch.object(_PHASE, "splits", [SimpleNamespace(protocol=protocol)]),
+        mock.patch.object(_PHASE, "socket", how.get("socket", ""), create=True),
+    ):
         return _read_submission({"predictions.json": json.dumps(listed), "other.txt": "", **(files or {})})
 
 
@@ -126,9 +134,8 @@ def _list_calls() -> Iterator[str]:
         name: importlib.import_module(f"segjudge.{name}")
         for name in (f"evaluation_script.files{module}" for module in ("", ".archive", ".limits", ".problems"))
     }
-    phase = SimpleNamespace(limits=_PHASE_LIMITS, splits=[SimpleNamespace(protocol="masks")])
-    scorers = SimpleNamespace(phase_named=lambda codename: phase)
-    families = SimpleNamespace(PROTOCOLS={"masks": SimpleNamespace()})
+    scorers = SimpleNamespace(phase_named=lambda codename: _PHASE)
+    families = SimpleNamespace(PROTOCOLS=_PROTOCOLS)
     names = {
         "gc": evaluate, "answer": _ANSWER, "task": _TASK, "submission": _read_submission, "jobs": _read_jobs, "job": _job,
         "run": _run, "fail": _fail, "limit": _LIMIT,
@@ -140,6 +147,7 @@ def _list_calls() -> Iterator[str]:
         yield run_calls(read_session(FILE, "what a method reads and says"), names).rstrip("\n")
 
 
+_TRUTH = "ground_truth.tar.gz"
 #: Challenges that become evaluation methods.
 _METHODS = {
     "one phase": MINE,
@@ -152,6 +160,10 @@ _METHODS = {
 _METHODS["two phases, the first with hidden splits alone"] = put(
     _METHODS["two phases, and two splits"], "challenge_phase_splits.0.visibility", 1
 )
+_METHODS["two phases, the first without a public leaderboard"] = put(
+    TWO, "challenge_phases.0.leaderboard_public", False
+)
+_METHODS["a phase that is not public"] = put(MINE, "challenge_phases.0.is_public", False)
 _HIDDEN = TABLE.replace("(VAL,), seconds", '(PhaseSplit("val", "davis2017", LABELS, hidden=True),), seconds')
 
 
@@ -168,15 +180,20 @@ def _list_methods() -> Iterator[str]:
             Path("mine/challenge_config.yaml").write_bytes(write_yaml(config))
             Path("mine/evaluation_script/phases.py").write_text(_HIDDEN if "alone" in name else TABLE)
             yield name
-            for folder in build.build(find_bundle("mine"), "out"):
+            with mock.patch("time.time", return_value=0):
+                truths = {
+                    folder: Path(folder, _TRUTH).read_bytes() for folder in build.build(find_bundle("mine"), "out")
+                }
+            for folder in truths:
                 Path(folder, "left").write_text("")
             for folder, method in build.build(find_bundle("mine"), "out").items():  # over what was written before
+                assert Path(folder, _TRUTH).read_bytes() == truths[folder], "the same files give the same bytes"
                 yield f"    {folder}: {', '.join(method.notes) or 'nothing is left out'}"
                 yield f"        {' '.join(sorted(os.listdir(folder)))}"
                 for path in sorted(Path(folder).iterdir()):
                     if path.suffix == ".json":
                         yield from (f"        {path.name}: {line}" for line in path.read_text().splitlines())
-                with tarfile.open(Path(folder, "ground_truth.tar.gz")) as archive:
+                with tarfile.open(Path(folder, _TRUTH)) as archive:
                     yield from (f"        {member.name} {oct(member.mode)}" for member in archive)
         both = write_yaml(_METHODS["two phases, and two splits"])
         written(Path("mine"), {"challenge_config.yaml": both, "evaluation_script/phases.py": TABLE})
@@ -194,12 +211,17 @@ def _list_methods() -> Iterator[str]:
                 yield f"{out}: {len(build.build(find_bundle('mine'), out))} folders"
             except Exception as error:  # noqa: BLE001 - what is said is noted
                 yield f"{out}: {type(error).__name__}: {error}"
-        Path("mine/challenge_config.yaml").write_bytes(write_yaml(put(MINE, "challenge_phase_splits.0.visibility", 1)))
-        Path("mine/evaluation_script/phases.py").write_text(_HIDDEN)
-        try:
-            build.build(find_bundle("mine"), "hidden")
-        except Exception as error:  # noqa: BLE001 - likewise
-            yield f"hidden splits alone: {type(error).__name__}: {error}"
+        refused = {
+            "hidden splits alone": (put(MINE, "challenge_phase_splits.0.visibility", 1), _HIDDEN),
+            "no public leaderboard": (put(MINE, "challenge_phases.0.leaderboard_public", False), TABLE),
+        }
+        for name, (config, table) in refused.items():
+            written(Path("mine"), {"challenge_config.yaml": write_yaml(config), "evaluation_script/phases.py": table})
+            try:
+                build.build(find_bundle("mine"), "hidden")
+            except Exception as error:  # noqa: BLE001 - likewise
+                yield f"{name}: {type(error).__name__}: {error}"
+            assert not Path("hidden").exists()
         Path("mine/evaluation_script/phases.py").write_text(TABLE)
         odd = put(MINE, "challenge_phases.0.test_annotation_file", "truth.txt")
         Path("mine/challenge_config.yaml").write_bytes(write_yaml(odd))

@@ -39,20 +39,33 @@ def find_hidden_splits(config: dict[str, Any], codename: str, phase: Phase | Non
 
 def find_unpublished(config: dict[str, Any], codename: str, phase: Phase | None = None) -> frozenset[str]:
     """Return the splits of a phase whose scores are hidden from anonymous visitors."""
-    if all(_is_published(row) for row in _rows(config, codename)):
+    if all(map(is_published, _rows(config, codename))):
+        return find_withheld_splits(config, codename, phase)
+    return _find_splits(config, codename, phase)
+
+
+def find_withheld_splits(config: dict[str, Any], codename: str, phase: Phase | None = None) -> frozenset[str]:
+    """Return the splits of a phase whose scores no leaderboard shows to participants, published or not."""
+    if all(map(has_public_board, _rows(config, codename))):
         return find_hidden_splits(config, codename, phase)
-    shown, hidden = _list_shown(config, codename)
-    return shown | hidden | ({split.codename for split in phase.splits} if phase else set())
+    return _find_splits(config, codename, phase)
 
 
-def _is_published(configured: dict[str, Any]) -> bool:
-    """Return whether a phase of the YAML and its leaderboards are public; False without these keys."""
-    return all(is_set(configured, key) for key in ("is_public", "leaderboard_public"))
+def explain_withheld_phase(configured: dict[str, Any]) -> tuple[str, str]:
+    """Return why all splits of a phase are withheld, and the remedy."""
+    if not has_public_board(configured):
+        return "its leaderboard is not public", "Set leaderboard_public: True"
+    return "all of its splits are hidden", f"Set visibility: {_PUBLIC} and remove hidden=True for one of them"
 
 
-def is_set(configured: dict[str, Any], key: str) -> bool:
-    """Return whether a flag of a phase is set; as on EvalAI, it is unset by default."""
-    return as_flag(configured.get(key)) is True
+def is_published(configured: dict[str, Any]) -> bool:
+    """Return whether a phase of the YAML is public; as on EvalAI, it is not by default."""
+    return as_flag(configured.get("is_public")) is True
+
+
+def has_public_board(configured: dict[str, Any]) -> bool:
+    """Return whether the leaderboards of a phase of the YAML are public; they are not by default."""
+    return as_flag(configured.get("leaderboard_public")) is True
 
 
 def hide_splits(config: dict[str, Any], phases: Iterable[Phase]) -> tuple[Phase, ...]:
@@ -84,6 +97,13 @@ def check_secrecy(config: dict[str, Any], phases: Iterable[Phase]) -> None:
 def _hide_splits(phase: Phase, hidden: frozenset[str]) -> Phase:
     splits = tuple(replace(split, hidden=split.codename in hidden) for split in phase.splits)
     return replace(phase, splits=splits)
+
+
+def _find_splits(config: dict[str, Any], codename: str, phase: Phase | None) -> frozenset[str]:
+    """Return all splits of a phase, in the YAML or in `phases.py`."""
+    return frozenset().union(
+        *_list_shown(config, codename), [split.codename for split in phase.splits] if phase else []
+    )
 
 
 def _list_shown(config: dict[str, Any], codename: str) -> tuple[frozenset[str], frozenset[str]]:
