@@ -35,7 +35,7 @@ class Operator:
 
     def __init__(self, server: Rehearsal, folder: Path) -> None:
         self.folder = folder
-        self.queue = str(server.get("/api/challenges/challenge/1").json()["queue"])
+        self.queue = str(server.get("/api/challenges/challenge/1/").json()["queue"])
         self.environment = {
             **{key: value for key, value in os.environ.items() if not key.startswith(("SEGJUDGE_", "AWS_"))},
             "AUTH_TOKEN": server.people["host"]["token"],

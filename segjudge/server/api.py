@@ -8,6 +8,7 @@ import hashlib
 import math
 import mimetypes
 import os
+import re
 import shutil
 import tempfile
 import threading
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
@@ -111,12 +113,10 @@ _SMALL = BodyLimits()
 def _answer(
     method: str, route: str, *, check: Handler = require_user, limits: BodyLimits = _SMALL
 ) -> Callable[[Handler], Handler]:
-    """Register the handler of a route's method, with and without a final slash; `check` rejects unread bodies."""
+    """Register the handler of a route's method; `check` rejects unread bodies."""
 
     def register(handler: Handler) -> Handler:
-        endpoint = _ApiEndpoint(handler, check, limits)
-        for address in (route.rstrip("/"), route.rstrip("/") + "/"):
-            ROUTES.append(Route(address, endpoint.answer, methods=[method]))
+        ROUTES.append(Route(route, _ApiEndpoint(handler, check, limits).answer, methods=[method]))
         return handler
 
     return register
@@ -134,7 +134,9 @@ def _submission_json(request: UserRequest, number: int, *, host: bool = False) -
 
 
 @_answer("GET", routes.CHALLENGES)
-def _list_challenges(request: UserRequest, time: str, approved: str, published: str) -> JsonObject:  # noqa: ARG001
+def _list_challenges(request: UserRequest, time: str, approved: str, published: str) -> JsonObject:
+    if not re.fullmatch("[A-Za-z]+", time + approved + published):
+        raise HTTPException(404)  # another address, without its slash
     period, moment = time.lower(), request.services.clock()
     if period not in ("all", "past", "present", "future"):
         raise Refusal(406, "Wrong url pattern!")

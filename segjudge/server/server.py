@@ -19,8 +19,8 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -67,6 +67,7 @@ def create_app(services: Services, options: ServerOptions) -> ASGIApp:
     outages = dict.fromkeys((SQLAlchemyError, BusyError, OSError, MemoryError), _report_outage)
     handlers: Any = {Refusal: _refuse, 404: _answer_unrouted, 405: _answer_unrouted, 500: _report_defect, **outages}
     application = Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)
+    application.router.redirect_slashes = False
     application.state.services, application.state.throttle = services, api.Throttle(options.requests_per_minute)
     return application
 
@@ -113,11 +114,23 @@ async def _refuse(request: Request, refusal: Refusal) -> Response:
 
 
 def _answer_unrouted(request: Request, error: HTTPException) -> Response:
-    if request.url.path.startswith("/api/"):
-        message = "Not found." if error.status_code == 404 else f'Method "{request.method}" not allowed.'
-        return JSONResponse({"detail": message}, error.status_code)
+    """Redirect to an address with another final slash; like EvalAI's server, only add one to addresses of the API."""
+    is_api = request.url.path.startswith("/api/")
+    url = request.url.replace(path=f"{request.url.path}/" if is_api else request.url.path.rstrip("/"))
+    # Also 405 if a handler does not know an address that other methods have.
+    status = 405 if Match.PARTIAL in _match_routes(request, request.url.path) else error.status_code
+    if status == 404 and _match_routes(request, url.path) != {Match.NONE}:
+        return RedirectResponse(url, 301)
+    if is_api:
+        message = "Not found." if status == 404 else f'Method "{request.method}" not allowed.'
+        return JSONResponse({"detail": message}, status)
     request.scope["user"] = unless_away(partial(page_endpoints.find_user, request))
     return page_endpoints.render(request, "message.html", 404, title=_NOTHING, text="There is no such page.")
+
+
+def _match_routes(request: Request, path: str) -> set[Match]:
+    scope = {**request.scope, "path": path}
+    return {route.matches(scope)[0] for route in request.app.routes}
 
 
 async def _report_outage(request: Request, error: Exception) -> Response:

@@ -55,7 +55,7 @@ class Fleet:
 
     def __init__(self, server: Rehearsal, folder: Path, machines: dict[str, int], **environment: str) -> None:
         self._server, self._folder = server, folder
-        self._queue = server.get("/api/challenges/challenge/1").json()["queue"]
+        self._queue = server.get("/api/challenges/challenge/1/").json()["queue"]
         self._environment = environment
         self._alive: dict[tuple[str, int], subprocess.Popen[bytes]] = {}
         self._places = [(name, number) for name, count in machines.items() for number in range(count)]

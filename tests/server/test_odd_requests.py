@@ -50,7 +50,7 @@ HALF = '400 {"detail":"Text contains an incomplete character: \'\\\\ud800\'"}'
 @pytest.mark.parametrize(
     ("request_", "who", "options", "expected"),
     [
-        (f"GET /api/challenges/challenge/{10**30}", "", {}, '404 {"detail":"Not found."}'),
+        (f"GET /api/challenges/challenge/{10**30}/", "", {}, '404 {"detail":"Not found."}'),
         ("PUT /api/jobs/challenge/1/update_submission/", "host", {"json": UPDATE}, f'404 {{"error":"Submission {10**30} does not exist"}}'),
         (f"POST {LOGIN}", "", {"data": {"username": "x" * (4 << 10)}}, FIELD),
         (f"POST {LOGIN}", "", {"data": {"username": "x" * (5 << 10)}}, FIELD),

@@ -164,7 +164,7 @@ def test_an_outage_is_an_answer_and_one_line(
     lines, clock = written
     text = f"{sentence} Try again in {seconds} seconds." if seconds else sentence
     for path, shown in (
-        ("/api/challenges/challenge/1", json.dumps({"error": text}, separators=(",", ":"))),
+        ("/api/challenges/challenge/1/", json.dumps({"error": text}, separators=(",", ":"))),
         ("/challenges/1", f"{title} {text}"),
         ("/media/x/y", json.dumps({"error": text}, separators=(",", ":"))),
     ):
@@ -190,7 +190,7 @@ def test_only_outages_are_none(stage: Stage) -> None:
     assert unless_away(fail(BusyError("x"))) is None
     assert outcome(lambda: unless_away(fail(DEFECT))) == "ValueError: x"
     for error, shown in ((Refusal(400, {"detail": math.nan}), "{'detail': nan}"), (Refusal(409, {"detail": "\ud800ä"}), r"{'detail': '\\ud800\\xe4'}")):  # fmt: skip
-        assert ask(stage, "/api/challenges/challenge/1", error) == f'{error.status}  {{"error":"{shown}"}}'
+        assert ask(stage, "/api/challenges/challenge/1/", error) == f'{error.status}  {{"error":"{shown}"}}'
 
 
 # ── what works beside the server ────────────────────────────────────────────

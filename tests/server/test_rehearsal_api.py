@@ -105,14 +105,13 @@ def test_a_team_is_made_and_its_name_is_taken(server: Rehearsal) -> None:
 # ── looking ─────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("slash", ["", "/"])
-def test_paths_serve_with_and_without_a_slash(server: Rehearsal, slash: str) -> None:
-    challenge = server.get(f"/api/challenges/challenge/1{slash}").json()
+def test_a_challenge_and_its_phases_are_as_in_the_yaml(server: Rehearsal) -> None:
+    challenge = server.get("/api/challenges/challenge/1/").json()
     assert challenge["title"] == "Segjudge demo challenge"
     assert challenge["start_date"] == "2026-01-01T00:00:00Z"
     assert challenge["is_active"] is True
     assert "<p>" in challenge["description"]
-    phases = server.get(f"/api/challenges/challenge/1/challenge_phase{slash}").json()
+    phases = server.get("/api/challenges/challenge/1/challenge_phase").json()
     codenames = [phase["codename"] for phase in sorted(CONFIG["challenge_phases"], key=lambda phase: phase["id"])]
     assert codenames != CODENAMES
     assert [phase["codename"] for phase in phases["results"]] == codenames, "in the order of their ids"
@@ -140,7 +139,7 @@ def test_truth_is_shown_to_hosts_alone(server: Rehearsal) -> None:
 @pytest.mark.parametrize(
     ("path", "status", "body"),
     [
-        pytest.param("/api/challenges/challenge/99", 404, {"detail": "Challenge 99 does not exist"}, id="challenge"),
+        pytest.param("/api/challenges/challenge/99/", 404, {"detail": "Challenge 99 does not exist"}, id="challenge"),
         pytest.param("/api/challenges/challenge/99/challenge_phase/1", 406, {"error": "Challenge does not exist"}, id="phase"),
         pytest.param("/api/challenges/challenge/1/challenge_phase/99", 406, {"error": "Challenge phase 99 does not exist for challenge 1"}, id="of"),
         pytest.param("/api/challenges/challenge/phase/99/", 404, {"detail": "ChallengePhase 99 does not exist"}, id="alone"),
@@ -591,12 +590,12 @@ def test_odd_requests_get_a_sentence(server: Rehearsal, method: str, path: str, 
 @pytest.mark.long
 def test_sixty_requests_a_minute_and_no_more(tmp_path: Path) -> None:
     with Rehearsal(tmp_path / "data", ("--workers", "0")).start() as server:
-        answers = [server.get("/api/challenges/challenge/1", "aurora") for _ in range(61)]
+        answers = [server.get("/api/challenges/challenge/1/", "aurora") for _ in range(61)]
         assert [answer.status_code for answer in answers] == [200] * 60 + [429]
         wait = int(answers[-1].headers["Retry-After"])
         assert 1 <= wait <= 60
         assert answers[-1].json() == {"detail": f"Request was throttled. Expected available in {wait} seconds."}
-        assert server.get("/api/challenges/challenge/1", "host").status_code == 200, "another user"
+        assert server.get("/api/challenges/challenge/1/", "host").status_code == 200, "another user"
 
 
 # ── what was found by attacking it ──────────────────────────────────────────
@@ -696,7 +695,7 @@ def test_faults_are_real_and_change_nothing(tmp_path: Path) -> None:
     try:
         for _ in range(60):
             try:
-                answer = requests.get(f"{server.address}/api/challenges/challenge/1", timeout=60)
+                answer = requests.get(f"{server.address}/api/challenges/challenge/1/", timeout=60)
                 kind = "fine" if answer.headers["Content-Type"] == "application/json" else str(answer.status_code)
             except requests.ConnectionError as error:
                 kind = "reset" if "reset" in str(error).lower() or "aborted" in str(error).lower() else "half"

@@ -233,7 +233,7 @@ def test_no_odd_header_is_a_defect(closed: Rehearsal, header: str, value: str) -
         ("GET", "/"),
         ("POST", "/login"),
         ("POST", routes.LOGIN),
-        ("GET", "/api/challenges/challenge/1"),
+        ("GET", "/api/challenges/challenge/1/"),
     ):
         with socket.create_connection((host, int(port)), timeout=60) as connection:
             head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{header}: {value}\r\nConnection: close\r\n\r\n"

@@ -49,7 +49,7 @@ def test_it_listens_on_this_machine_alone(server: Rehearsal) -> None:
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8899", "127.0.0.1.evil.example", ""])
 def test_another_name_for_this_machine_is_refused(server: Rehearsal, host: str) -> None:
-    answer = server.get("/api/challenges/challenge/1", headers={"Host": host})
+    answer = server.get("/api/challenges/challenge/1/", headers={"Host": host})
     assert answer.status_code == 400
 
 

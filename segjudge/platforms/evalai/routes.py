@@ -1,11 +1,11 @@
-"""The paths of EvalAI's REST API, as its server and its official client write them."""
+"""The paths of EvalAI's REST API, with or without a final slash as in its server's URL table."""
 
 LOGIN = "/api/auth/login"
 AUTH_TOKEN = "/api/accounts/user/get_auth_token"  # noqa: S105 - a path
 
 # Challenges
 CHALLENGES = "/api/challenges/challenge/{time}/{approved}/{published}"
-CHALLENGE = "/api/challenges/challenge/{challenge:int}"
+CHALLENGE = "/api/challenges/challenge/{challenge:int}/"
 CHALLENGE_OF_QUEUE = "/api/challenges/challenge/queues/{queue}/"
 CHALLENGES_OF_HOST = "/api/challenges/challenge_host_team/{team:int}/challenge"
 CHALLENGES_OF_PARTICIPANT = "/api/participants/participant_team/{team:int}/challenge"

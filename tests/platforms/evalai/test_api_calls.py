@@ -505,7 +505,7 @@ def test_the_leaderboards_that_anybody_may_see_are_fetched(server: Server) -> No
     assert (empty.number, empty.name, empty.order, [*empty.rows]) == (4, " / ", "", [])
     assert "<title> / :  nobody yet</title>" in empty.draw_badge()
     paths = (
-        "challenges/challenge/9",
+        "challenges/challenge/9/",
         "challenges/9/challenge_phase_split",
         *(f"jobs/challenge_phase_split/{number}/leaderboard/" for number in (3, 4)),
     )
