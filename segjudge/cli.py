@@ -37,6 +37,7 @@ from segjudge.commands.shared import (
     say,
 )
 from segjudge.system.interrupts import STOPPED, end_by_signal, end_process, interruptible, leave_at_once
+from segjudge.system.options import as_number, as_whole
 from segjudge.system.streams import discard_unread, open_closed_streams, outlive_readers
 
 if TYPE_CHECKING:
@@ -249,6 +250,8 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"formatter_class": _Formatter, **options})
         self.color = False  # Python 3.14 would colour the help, older ones not
+        self.register("type", int, as_whole)
+        self.register("type", float, as_number)
 
     def _get_formatter(self) -> argparse.HelpFormatter:
         """Return the formatter of texts; argparse also makes one for each option, which needs no terminal's width."""
@@ -306,12 +309,11 @@ class _Parser(argparse.ArgumentParser):
             near = next(filter(None, (nearest(option, names) for option in options)), "")
             ours = next(filter(None, map(OPTIONS.get, options)), "")
             message += f"; here it is {ours}" if ours else f"; did you mean --{near}?" if near else ""
-        typed = as_typed(self.prog)
-        subject = f"{self.prog}:"
+        subject = f"{as_typed(self.prog)}:"
         if message.startswith(_LACKING) and (example := self.get_default("example")):
-            subject = f"{self.prog} needs"
+            subject = f"{as_typed(self.prog)} needs"
             message = f"{message.removeprefix(_LACKING)}, for example:\n  {as_typed(example)}"
-        self.exit(USAGE, redact(f"{subject} {message}\nSee {typed} --help.\n"))
+        self.exit(USAGE, redact(f"{subject} {message}\nSee --help.\n"))
 
 
 def _describe_needed(action: argparse.Action) -> str:

@@ -9,6 +9,22 @@ from collections.abc import Callable
 BUNDLE = "SEGJUDGE_BUNDLE"
 
 
+def as_whole(text: str) -> int:
+    """Read a whole number; the option type of `int`."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+
+
+def as_number(text: str) -> float:
+    """Read a number; the option type of `float`."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+
+
 def whole_number(least: int, largest: int) -> Callable[[str], int]:
     """Return the option type of a whole number within bounds."""
 

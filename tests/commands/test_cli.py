@@ -414,7 +414,8 @@ def test_commands_to_copy_name_run_sh_as_it_is_typed_in_the_current_folder(
             main(["validate"])
         message = capsys.readouterr().err
         assert f"to check a challenge: {script} check BUNDLE" in message
-        assert message.endswith(f"See {script} --help.\n")
+        assert message.startswith(f"{script}: there is no command 'validate'")
+        assert message.endswith("See --help.\n")
 
 
 def test_commands_start_numpy_without_docstrings_and_programs_with_them() -> None:
@@ -730,7 +731,7 @@ def test_a_server_listens_at_once_where_another_has_just_ended() -> None:
         (["score", "--protocol", "DAVIS2017"], "'DAVIS2017' does not exist; did you mean davis2017?"),
         (["scoer"], "there is no command 'scoer'; did you mean score?"),
         (["pack", "--layout", "davis", "--root", "x", "--out", "y"], "did you mean davis2017?"),
-        (["benchmarks", "--nonsense"], "unrecognized arguments: --nonsense\nSee segjudge benchmarks --help."),
+        (["benchmarks", "--nonsense"], "unrecognized arguments: --nonsense\nSee --help."),
         (["score", "{results}", "--phase", "sequence-dev"], f"{CODENAMES[-1]}. Did you mean sequences-dev?"),
         (
             ["score", "{results}", "--phase", "sequences-dev", "--split", "dve"],
@@ -1048,7 +1049,7 @@ def test_an_unknown_command_gets_the_nearest_or_all(capsys: pytest.CaptureFixtur
             ["score", "--lvos_path", "x", "--results_path", "y"],
             "unrecognized arguments: --lvos_path; here it is --truth PATH --protocol lvos",
         ),
-        (["run", "--phase", "val"], "unrecognized arguments: --phase\nSee segjudge run --help."),
+        (["run", "--phase", "val"], "unrecognized arguments: --phase\nSee --help."),
     ],
 )
 def test_an_option_that_there_is_not_gets_the_nearest(
