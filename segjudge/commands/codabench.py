@@ -56,6 +56,8 @@ class _Target:
     root: str
     #: The codenames of its phases, if this command built it.
     codenames: tuple[str, ...] = ()
+    #: The splits whose scores it shows to everybody, as PHASE/SPLIT.
+    published: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,23 +95,33 @@ class _Options:
         """Yield the competitions: the named one, or those built from an EvalAI bundle."""
         import tempfile
 
+        source = self.find_source()
+        if isinstance(source, _Target):
+            yield [source]
+            return
+        published = source.list_published()
+        with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+            yield [
+                _Target(
+                    competition.path,
+                    source.root,
+                    tuple(competition.codenames),
+                    tuple(name for name in published if name.partition("/")[0] in competition.codenames),
+                )
+                for competition in self.build(source, folder).competitions
+            ]
+
+    def find_source(self) -> _Target | BundleSource:
+        """Return the named competition, or the EvalAI bundle to build competitions from."""
         if self.path and self.bundle not in ("", self.path):
             choose_bundle(self.bundle, self.path)  # reports that there are two
         path = self.bundle or self.path
         if os.path.basename(path) == "competition.yaml":
             path = os.path.dirname(path) or os.curdir
         target = path or os.getcwd()
-        if _is_competition(target, named=bool(path)):
-            root = target if os.path.isdir(target) else os.path.dirname(os.path.abspath(target))
-            yield [_Target(target, root)]
-            return
-        source = choose_bundle(path)
-        with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
-            built = self.build(source, folder)
-            yield [
-                _Target(competition.path, source.root, tuple(competition.codenames))
-                for competition in built.competitions
-            ]
+        if not _is_competition(target, named=bool(path)):
+            return choose_bundle(path)
+        return _Target(target, target if os.path.isdir(target) else os.path.dirname(os.path.abspath(target)))
 
 
 def _is_competition(path: str, *, named: bool) -> bool:
@@ -275,7 +287,11 @@ def _push(args: argparse.Namespace) -> int:
     from segjudge.platforms.codabench.push import CodabenchAccount, CompetitionPush
 
     code, account = DONE, None if args.dry_run else CodabenchAccount.read()
-    with read_options(_Options, args).targets() as targets:
+    options = read_options(_Options, args)
+    source = options.find_source()
+    if account is not None and not isinstance(source, _Target):
+        _say_withdrawn(CompetitionPush(account, source.root), source)
+    with options.targets() as targets:
         for target in targets:
             if not passes(check_competition(target.path), _PLATFORM):
                 return OURS
@@ -283,14 +299,23 @@ def _push(args: argparse.Namespace) -> int:
             if account is None:
                 print(f"{os.path.basename(target.path)} would be uploaded, unless it already was.")
             else:
-                code = max(code, _upload(CompetitionPush(account, target.root), target.path, again=args.again))
+                code = max(code, _upload(CompetitionPush(account, target.root), target, again=args.again))
     return code
 
 
-def _upload(push: CompetitionPush, path: str, *, again: bool) -> int:
+def _say_withdrawn(push: CompetitionPush, source: BundleSource) -> None:
+    """Warn of uploaded competitions that show splits which the challenge hides now."""
+    for competition, withdrawn in push.find_withdrawn(source.list_published()):
+        fault = f"competition {competition.number} still shows the scores of {', '.join(withdrawn)}, now hidden"
+        doors = "Its leaderboard and Codabench's API serve them to everybody"
+        remedy = f"Delete the competition on its page, {push.page(competition)}, then push with --again"
+        say(f"warning: {fault}. {doors}. {remedy}.")
+
+
+def _upload(push: CompetitionPush, target: _Target, *, again: bool) -> int:
     from segjudge.platforms.codabench.push import NotUnpackedError
 
-    name = os.path.basename(path)
+    path, name = target.path, os.path.basename(target.path)
     earlier = None if again else push.find_last_upload(name)
     if earlier is not None and earlier.number:
         is_same = earlier.is_of(path)
@@ -301,7 +326,7 @@ def _upload(push: CompetitionPush, path: str, *, again: bool) -> int:
             )
         return DONE if is_same else OURS
     try:
-        competition = push.wait_for_outcome(name, earlier or push.upload(name, path))
+        competition = push.wait_for_outcome(name, earlier or push.upload(name, path, target.published))
     except NotUnpackedError as error:
         say(f"{name}: was rejected. Codabench: {str(error).strip()}")
         return OURS

@@ -58,8 +58,12 @@ def _run(args: argparse.Namespace) -> int:
         return _run_bundle(source, folder, Interpreter.for_worker(args.python, source.root))
 
 
+class _RefusedError(Exception):
+    """Raised for a bundle with errors, which are printed."""
+
+
 def _run_bundle(source: BundleSource, folder: str, python: Interpreter) -> int:
-    """Build the bundle (in `folder` if its own is read-only), check it, score the samples."""
+    """Check and build the bundle (in `folder` if its own is read-only), score the samples."""
     from segjudge.platforms.evalai.bundle.build import OUT, build
     from segjudge.platforms.evalai.bundle.check import check
     from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
@@ -68,12 +72,20 @@ def _run_bundle(source: BundleSource, folder: str, python: Interpreter) -> int:
     root, dist = source.root, os.path.join(source.root, os.path.dirname(OUT))
     writable = os.access(dist if os.path.isdir(dist) else root, os.W_OK)
     out = "" if writable else os.path.join(folder, os.path.basename(OUT))
-    built = None if source.archive else build(root, out, lenient=True)
+
+    def require_faultless(path: str) -> None:
+        if not _passes_whole(check(path), path):
+            raise _RefusedError
+
+    try:
+        built = None if source.archive else build(root, out, lenient=True, inspect=require_faultless)
+        if built is None:
+            require_faultless(source.archive)
+    except _RefusedError:
+        return OURS
     bundle = built.path if built else source.archive
     size = f"({os.path.getsize(bundle) / 1e3:,.0f} kB)"
     print(f"{'Built' if built else 'Opened'} {os.path.relpath(bundle)} {size}.", flush=True)
-    if not _passes_whole(check(bundle), bundle):
-        return OURS
     print("Checked: EvalAI would accept it.\n", flush=True)
     with Bundle(bundle) as opened:
         if opened.is_evaluated_elsewhere:
@@ -320,7 +332,7 @@ def _check(args: argparse.Namespace) -> int:
             problems += _try_bundle(source, path, args.python, not_checked)
         form = check_web_form(path)
     failed = has_errors(problems) or (args.strict and bool(problems))
-    code = OURS if _is_refused(problems) else TAKEN if failed else DONE
+    code = OURS if _is_refused(problems) or _leaks(problems) else TAKEN if failed else DONE
     if args.json:
         _print_json(problems, form, not_checked, failed=failed, kernel=built.kernel if built else None)
     else:
@@ -429,7 +441,9 @@ def _print_report(problems: list[BundleProblem], form: list[BundleProblem], not_
         print("EvalAI would reject this bundle.")
         return
     ways = "by push only" if form else "by push and by its web form"
-    if has_errors(problems):
+    if _leaks(problems):
+        print(f"EvalAI would accept this bundle {ways}, but it would publish hidden scores: see the errors above.")
+    elif has_errors(problems):
         print(f"EvalAI would accept this bundle {ways}, but the challenge would not work: see the errors above.")
     elif any(_QUICK in reason or INDEX_UNREACHED in reason for reason in not_checked):
         print(f"EvalAI's own rules would accept this bundle {ways}. The script itself was not run.")
@@ -448,6 +462,10 @@ def has_errors(problems: list[BundleProblem]) -> bool:
 
 def _is_refused(problems: list[BundleProblem]) -> bool:
     return any(problem.severity == ERROR and not problem.accepted for problem in problems)
+
+
+def _leaks(problems: list[BundleProblem]) -> bool:
+    return any(problem.leaks for problem in problems)
 
 
 def _printable(text: str) -> str:
@@ -495,9 +513,15 @@ def _push(args: argparse.Namespace) -> int:
 
     source = choose_bundle(args.bundle, args.path)
     how = _read_build(args, source)
-    root, account = source.root, EvalAISettings.read()
-    name = find_repository(args.repository or "", root)
-    process = ChallengePush(account, name)
+    root = source.root
+    try:
+        account = EvalAISettings.read()
+        name = find_repository(args.repository or "", root)
+        process = ChallengePush(account, name)
+    except HostError as error:
+        if not args.dry_run:
+            raise
+        return _show_push(source, how, str(error))
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         bundle = source.archive or _build_to_push(source, os.path.join(folder, "challenge_config.zip"), how)
         existing = process.fetch_challenge()
@@ -510,6 +534,7 @@ def _push(args: argparse.Namespace) -> int:
         try:
             say(f"{account.host}: {process.validate(bundle)}")
             if args.dry_run:
+                _print_members(bundle)
                 effect = f"update challenge {existing['id']}" if existing else "become a new challenge"
                 print(f"{name} would {effect}.")
                 return DONE
@@ -521,6 +546,20 @@ def _push(args: argparse.Namespace) -> int:
             config, scoring = opened.config, describe_scoring(opened)
     _note_push(root, name, config, scoring, process, challenge)
     _print_challenge(challenge, [str(phase.get("codename")) for phase in mappings_in(config, "challenge_phases")])
+    return DONE
+
+
+def _show_push(source: BundleSource, how: _Build, lacking: str) -> int:
+    """Check the bundle of a push and print its files, without EvalAI, for which a value is lacking."""
+    from segjudge.platforms.evalai.bundle.check import check
+
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+        bundle = source.archive or _build_to_push(source, os.path.join(folder, "challenge_config.zip"), how)
+        if not _passes_whole(check(bundle), bundle):
+            return OURS
+        _print_members(bundle)
+    print("A push would send this bundle. EvalAI was not asked to validate it.")
+    say(f"warning: a push needs more: {lacking}.")
     return DONE
 
 
@@ -617,7 +656,7 @@ def _add_push_options(sub: argparse.ArgumentParser) -> None:
     arrange_groups(sub, UPLOAD, VARIANT, KERNEL, RARELY)
     add_bundle_options(sub)
     add = options_of(sub, UPLOAD)
-    add("--dry-run", action="store_true", help="have EvalAI validate the bundle, then stop")
+    add("--dry-run", action="store_true", help="show what would be sent, have EvalAI validate it, then stop")
     about = "the challenge's repository (default: GITHUB_REPOSITORY, else the git remote)"
     add("--repository", metavar="OWNER/NAME", help=about)
     _add_variant_options(sub)

@@ -87,7 +87,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _rehearse(options: _Options) -> None:
-    from segjudge.platforms.evalai.bundle.agreement import check_agreement
+    from segjudge.platforms.evalai.bundle.agreement import check_agreement, check_splits_of
     from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
     from segjudge.server import first_run
     from segjudge.server.code_uploads import read_table
@@ -97,7 +97,7 @@ def _rehearse(options: _Options) -> None:
 
     clock = _choose_clock(options.date)
     source = choose_bundle(options.bundle, options.path)
-    source.check_secrecy()  # our scorers' files are shown unchanged
+    check_splits_of(source)  # our scorers' files are shown unchanged
     root = source.root
     scorer = _start_scorer(options, root)
     table = read_table(options.agents, sandbox=options.require_sandbox) if options.agents else None

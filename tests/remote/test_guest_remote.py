@@ -182,7 +182,7 @@ def test_the_form_is_read_from_the_first_name(signature: str, form: str, tmp_pat
     [
         ("return {'result': [{'val': {'A': 1}}]}", {"accuracies": [{"split": "val", "show_to_participant": True, "accuracies": {"A": 1}}]}),
         ("return {'result': [{'split': 'val', 'accuracies': {'A': 1}}]}", {"accuracies": [{"split": "val", "show_to_participant": True, "accuracies": {"A": 1}}]}),
-        ("return None", {"incident": "evaluate() returned None, not a dict with a result"}),
+        ("return None", {"incident": "evaluate() returned None, not a dict: write return {'result': ...}"}),
         ("return {'result': 5}", {"incident": "evaluate() returned a result that is a value of the kind int, not a list of splits"}),
         ("return {'result': [{'val': 3}]}", {"accuracies": [{"split": "val", "show_to_participant": True, "accuracies": 3}]}),
         ("return {}", {"incident": "evaluate() returned no result"}),

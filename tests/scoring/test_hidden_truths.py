@@ -75,36 +75,38 @@ def challenge(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-DISAGREEMENTS = {
-    **{f"visibility {value}": ("yaml", "visibility: 3", f"visibility: {value}") for value in ("1", "2", "'1'", "0")},
-    "no visibility": ("yaml", "visibility: 3", "about: 3"),
-    "phases.py alone": ("py", "LABELS),", "LABELS, hidden=True),"),
-    "another name": ("py", 'PhaseSplit("test-hard"', 'PhaseSplit("test-easy"'),
-    "another phase": ("py", 'codename="all"', 'codename="every"'),
+_HIDDEN = ("py", "LABELS),", "LABELS, hidden=True),")
+_UNMAPPED = ("py", 'PhaseSplit("test-hard"', 'PhaseSplit("test-dev", "davis2017", LABELS), PhaseSplit("test-hard"')
+#: What differs between the YAML and `phases.py` → the edits of the two files, and the exit code of EvalAI's `check`.
+DISAGREEMENTS: dict[str, tuple[tuple[tuple[str, str, str], ...], int]] = {
+    **{f"visibility {value}": ((("yaml", "visibility: 3", f"visibility: {value}"),), 3) for value in ("1", "2", "'1'")},
+    "visibility 0": ((("yaml", "visibility: 3", "visibility: 0"),), 3),
+    "visibility 0 of a hidden split": ((("yaml", "visibility: 3", "visibility: 0"), _HIDDEN), 3),
+    "no visibility": ((("yaml", "visibility: 3", "about: 3"),), 3),
+    "no visibility of a hidden split": ((("yaml", "visibility: 3", "about: 3"), _HIDDEN), 3),
+    "phases.py alone": ((_HIDDEN,), 3),
+    "another name": ((("py", 'PhaseSplit("test-hard"', 'PhaseSplit("test-easy"'),), 4),
+    "a split without a row": ((_UNMAPPED,), 4),
+    "another phase": ((("py", 'codename="all"', 'codename="every"'),), 4),
 }
-
-
-#: What `build` for EvalAI leaves to `check`, since no score is shown by it.
-_OF_NAMES = ("another name", "another phase")
 _FAULTS = (
     "shows the scores of test-hard|hides the scores of test-hard|its splits differ from the YAML's|lacks the phase all"
+    "|has no visibility|has the visibility 0"
 )
 
 
 @pytest.mark.parametrize("platform", ["evalai", "codabench", "grand-challenge"])
-@pytest.mark.parametrize("disagreement", DISAGREEMENTS.values(), ids=DISAGREEMENTS)
+@pytest.mark.parametrize(("edits", "code"), DISAGREEMENTS.values(), ids=DISAGREEMENTS)
 def test_what_the_yaml_hides_and_phases_py_shows_or_the_reverse_is_built_for_no_platform(
-    disagreement: tuple[str, str, str], platform: str, challenge: Path, tmp_path: Path, capsys: Any
+    edits: tuple[tuple[str, str, str], ...], code: int, platform: str, challenge: Path, tmp_path: Path, capsys: Any
 ) -> None:
     mine = tmp_path / "mine"
     shutil.copytree(challenge, mine)
-    kind, old, new = disagreement
-    path = mine / ("challenge_config.yaml" if kind == "yaml" else "evaluation_script/phases.py")
-    before, _, after = path.read_text().rpartition(old)
-    assert after
-    path.write_text(before + new + after)
-    if platform == "evalai" and disagreement in [DISAGREEMENTS[name] for name in _OF_NAMES]:
-        pytest.skip("`check` says so, and nothing is shown")
+    for kind, old, new in edits:
+        path = mine / ("challenge_config.yaml" if kind == "yaml" else "evaluation_script/phases.py")
+        before, _, after = path.read_text().rpartition(old)
+        assert after
+        path.write_text(before + new + after)
     arguments, out = (
         ["--platform", platform, "--bundle", str(mine)],
         tmp_path / ("out.zip" if platform == "evalai" else "out"),
@@ -114,6 +116,10 @@ def test_what_the_yaml_hides_and_phases_py_shows_or_the_reverse_is_built_for_no_
     for command in commands:
         assert main([*command, *arguments]) == 3
         assert re.search(_FAULTS, capsys.readouterr().err)
+    if platform == "evalai":
+        assert main(["check", "--quick", *arguments]) == code
+        assert main(["run", *arguments]) == 3
+        assert not (mine / "dist/challenge_config.zip").exists()
     assert not out.exists()
 
 

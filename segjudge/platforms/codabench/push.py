@@ -10,7 +10,7 @@ import json
 import os
 import time
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -85,6 +85,8 @@ class _PushedCompetition:
     digest: str
     #: The competition's number; 0 while it is being unpacked.
     number: int = 0
+    #: The splits whose scores it shows to everybody, as PHASE/SPLIT.
+    published: tuple[str, ...] = ()
 
     def is_of(self, path: str) -> bool:
         """Return whether a bundle is unchanged since the upload."""
@@ -116,7 +118,15 @@ class CompetitionPush:
             raise HostError(self._explain(error)) from None
         return pushed
 
-    def upload(self, name: str, path: str) -> _PushedCompetition:
+    def find_withdrawn(self, published: Sequence[str]) -> Iterator[tuple[_PushedCompetition, list[str]]]:
+        """Yield each uploaded competition with splits that are no longer published, and these splits."""
+        for name, row in self._state().get(self._account.host, {}).items():
+            withdrawn = [split for split in row.get("published", ()) if split not in published]
+            competition = self.find_last_upload(name) if withdrawn else None
+            if competition is not None and competition.number:
+                yield competition, withdrawn
+
+    def upload(self, name: str, path: str, published: Sequence[str] = ()) -> _PushedCompetition:
         """Upload a bundle, recording it first, so that none is uploaded twice."""
         file, size = os.path.basename(path), os.path.getsize(path)
         request = {"type": "competition_bundle", "file_name": file[-_LONGEST_NAME:], "file_size": size}
@@ -125,7 +135,7 @@ class CompetitionPush:
             target = self._client.call("POST", _DATA_SETS, json=request)
             self._send(str(target["sassy_url"]), path)
             answer = self._client.call("PUT", _COMPLETED, {"key": str(target["key"])}, json={})
-            pushed = _PushedCompetition(int(answer["status_id"]), _digest_of(path))
+            pushed = _PushedCompetition(int(answer["status_id"]), _digest_of(path), published=tuple(published))
         except ApiError as error:
             raise HostError(self._explain(error)) from None
         except (KeyError, TypeError, ValueError) as error:

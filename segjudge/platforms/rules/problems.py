@@ -26,6 +26,8 @@ class BundleProblem:
     severity: str = ERROR
     #: The server nevertheless accepts the bundle.
     accepted: bool = False
+    #: The challenge would publish hidden scores.
+    leaks: bool = False
     #: The server reports it only because of another problem, and no longer once that one is fixed.
     consequence: bool = False
     #: File, line and column of the YAML.
@@ -77,6 +79,11 @@ def warning(subject: str, fault: str, remedy: str, rule: int = 0) -> BundleProbl
 def breaks_later(subject: str, fault: str, remedy: str) -> BundleProblem:
     """Make a problem that the server accepts without a message and that breaks the challenge later."""
     return BundleProblem(subject, fault, remedy, accepted=True)
+
+
+def publishes_hidden(subject: str, fault: str, remedy: str) -> BundleProblem:
+    """Make a problem that the server accepts without a message and that publishes hidden scores."""
+    return BundleProblem(subject, fault, remedy, accepted=True, leaks=True)
 
 
 def crash(subject: str, fault: str, remedy: str, rule: int = 0) -> BundleProblem:

@@ -146,7 +146,12 @@ def test_the_token_is_shown_nowhere(server: Rehearsal, fork: Path) -> None:
 def test_a_dry_run_changes_nothing(server: Rehearsal, fork: Path) -> None:
     done = segjudge(fork, server, "push", "--dry-run", "--repository", "me/dry")
     assert done.returncode == 0
-    assert done.stdout == "me/dry would become a new challenge.\n"
+    assert "  challenge_config.yaml\n" in done.stdout
+    assert done.stdout.endswith("\nme/dry would become a new challenge.\n")
+    unnamed = segjudge(fork, server, "push", "--dry-run")
+    assert (unnamed.returncode, "  challenge_config.yaml\n" in unnamed.stdout) == (0, True)
+    assert unnamed.stdout.endswith("EvalAI was not asked to validate it.\n")
+    assert "warning: a push needs more: no repository is known" in unnamed.stderr
     assert "validated successfully" in done.stderr
     assert not (fork / ".segjudge").exists()
     assert "would become a new" in segjudge(fork, server, "push", "--dry-run", "--repository", "me/dry").stdout

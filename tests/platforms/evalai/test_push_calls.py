@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,6 +13,7 @@ import pytest
 
 from segjudge.platforms.evalai.bundle import push
 from segjudge.platforms.evalai.bundle.push import ChallengePush, RejectedError
+from segjudge.platforms.evalai.bundle.secrecy import find_withdrawn
 from segjudge.platforms.evalai.bundle.server_state import ServerState
 from segjudge.platforms.evalai.client import EvalAISettings
 from tests.calls import outcome
@@ -67,7 +69,7 @@ def test_the_state_of_a_challenge_is_the_servers(bundle: str, monkeypatch: pytes
     assert state == ServerState(
         f"challenge {number} of me/state on http://{HOST}", approved=True, phases=dict(enumerate(CODENAMES, 1)),
         leaderboards={1: LAKES["leaderboard"][0]["schema"]}, splits={1: ["Lakes", "lakes"], 2: ["Ponds", "ponds"]},
-        rows=SPLIT_ROWS, slugs=[f"lakes-{name}" for name in CODENAMES],
+        rows=SPLIT_ROWS, slugs=[f"lakes-{name}" for name in CODENAMES], published=[1],
     )  # fmt: skip
     last: Any = replace(state, rows=[["of the last push"]], scoring={"lakes": {"val": "davis2017, revision 1"}})
     assert made.fetch_state(last) == replace(state, scoring=last.scoring)
@@ -77,6 +79,30 @@ def test_the_state_of_a_challenge_is_the_servers(bundle: str, monkeypatch: pytes
     assert made.fetch_state(last) == last, "too many phase splits to ask for each"
     unknown = replace(state, leaderboards=ServerState("").leaderboards, splits={}, rows=[])
     assert (made.fetch_state(None), made.fetch_state(foreign)) == (unknown, unknown)
+
+
+def hide(split: bool) -> dict[str, Any]:
+    """Return the config with the split lakes of practice hidden, or with its phase's leaderboard."""
+    config = copy.deepcopy(LAKES)
+    (config["challenge_phase_splits"][0] if split else config["challenge_phases"][0]).update(
+        {"visibility": 1} if split else {"leaderboard_public": False}
+    )
+    return config
+
+
+@pytest.mark.parametrize(
+    ("split", "approved", "sentence"),
+    [
+        (True, False, "challenge_phase_splits[0].visibility: hides lakes of practice, which is public on EvalAI; teams keep its scores in their earlier results. Regard these scores as published; for secret scores, add a phase with another truth."),
+        (True, True, "challenge_phase_splits[0].visibility: hides lakes of practice, which stays public on EvalAI, because the challenge is approved. Ask EvalAI's staff to change the visibility."),
+        (False, True, "the phase practice: hides lakes of practice on EvalAI's pages only; its API still shows the public submissions to everybody. Set visibility: 1 in challenge_phase_splits[0], and hidden=True in phases.py."),
+    ],
+)  # fmt: skip
+def test_a_split_that_is_hidden_after_its_publication_is_named(split: bool, approved: bool, sentence: str) -> None:
+    state = ServerState.after_push(LAKES, source="here", approved=approved)
+    assert [*find_withdrawn(LAKES, state)] == [*find_withdrawn(hide(split), None)] == []
+    assert [*map(str, find_withdrawn(hide(split), state))] == [sentence]
+    assert [*find_withdrawn(hide(split), ServerState.after_push(hide(split), source="here"))] == []
 
 
 @pytest.mark.parametrize(

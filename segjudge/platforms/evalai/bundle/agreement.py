@@ -12,7 +12,7 @@ from segjudge.evaluation_script.scoring.phase import DETAILS, Phase, PhaseSplit
 from segjudge.platforms.rules.problems import BundleProblems, breaks_later, mappings_in, warning
 
 from .annotations import check_annotations
-from .bundle_source import PHASES_FILE, SCRIPT_FOLDER, read_phases
+from .bundle_source import PHASES_FILE, SCRIPT_FOLDER, BundleSource, read_phases
 from .opened_bundle import Bundle
 from .phase_splits import splits_of
 from .scorers import ScoredProtocol, list_protocols
@@ -127,6 +127,15 @@ def check_splits(config: dict[str, Any], phases: Iterable[Phase]) -> None:
     if problems:
         raise HostError("\n".join(problems))
     check_secrecy(config, script_phases.values())
+
+
+def check_splits_of(source: BundleSource) -> None:
+    """Raise `HostError` if a bundle's YAML and `phases.py` disagree on splits; `check` reports other faults."""
+    try:
+        phases, config = source.script_phases(), source.config()
+    except HostError:
+        return
+    check_splits(config, phases)
 
 
 def _check_metrics(

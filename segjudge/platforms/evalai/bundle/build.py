@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +25,7 @@ from segjudge.platforms.rules.fields import TRUE
 from segjudge.platforms.rules.problems import BundleProblem, BundleProblems, mappings_in
 from segjudge.system.files import zip_files
 
+from .agreement import check_splits_of
 from .bundle_source import CONFIG, PHASES_FILE, SCRIPT_FOLDER, BundleKind, BundleSource, find_bundle
 from .fields import CHALLENGE, DEFAULT_IMAGE, FILES, PHASE, SCRIPT
 from .opened_bundle import Bundle, escapes
@@ -66,13 +67,21 @@ class _BuiltBundle:
         return f" The bundle was built {self.about_kernel()}." if self.about_kernel() else ""
 
 
-def build(
-    root: str, out: str = "", variant: str = "", image: str = "", *, lenient: bool = False, kernel: bool = True
+def build(  # noqa: PLR0913 - what a bundle is built from, and when it is kept
+    root: str,
+    out: str = "",
+    variant: str = "",
+    image: str = "",
+    *,
+    lenient: bool = False,
+    kernel: bool = True,
+    inspect: Callable[[str], object] = lambda _path: None,
 ) -> _BuiltBundle:
     """Write the bundle below `dist/`; the same files give the same bytes.
 
     Without a variant, the config is copied unchanged. With `lenient`, missing files are skipped, so that `check` can
-    report them. The kernel is included if it was compiled for EvalAI's worker.
+    report them. The kernel is included if it was compiled for EvalAI's worker. If `inspect` raises an error about the
+    finished zip, nothing is written.
     """
     from .yaml_lines import parse_config
 
@@ -92,7 +101,7 @@ def build(
         if not lenient:
             _check_images(config, variant)
     if not lenient:
-        source.check_secrecy()
+        check_splits_of(source)
     names = {os.path.normpath(name): name for name in (*_list_named_files(config), *_list_host_script(source, config))}
     missing = {name: why for name in names if (why := _why_missing(root, name))}
     if missing and not lenient:
@@ -102,12 +111,14 @@ def build(
         raise HostError(f"{out}: is a file of the bundle and would be overwritten")
     try:
         os.makedirs(os.path.dirname(os.path.abspath(out)), exist_ok=True)
-        with replace_file(out) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as bundle:
-            add_member(bundle, source.config_name, text)
-            if os.path.isdir(os.path.join(root, SCRIPT_FOLDER)):
-                add_member(bundle, f"{SCRIPT_FOLDER}.zip", _script_zip(source, library, lenient=lenient))
-            for name in [name for name in names if name not in missing]:
-                add_member(bundle, name, _read_file(root, name))
+        with replace_file(out) as partial:
+            with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as bundle:
+                add_member(bundle, source.config_name, text)
+                if os.path.isdir(os.path.join(root, SCRIPT_FOLDER)):
+                    add_member(bundle, f"{SCRIPT_FOLDER}.zip", _script_zip(source, library, lenient=lenient))
+                for name in [name for name in names if name not in missing]:
+                    add_member(bundle, name, _read_file(root, name))
+            inspect(partial)
     except OSError as error:
         raise HostError(f"{out}: cannot be written ({error.strerror}); choose another path with --out") from None
     return _BuiltBundle(out, changes, library is not None if source.takes_kernel else None)

@@ -100,15 +100,11 @@ class BundleSource(NamedTuple):
                 raise HostError(f"{subject}: cannot be read ({error.strerror})") from None
         return read_phases(text, subject)
 
-    def check_secrecy(self) -> None:
-        """Raise `HostError` if the YAML and `phases.py` disagree on hidden splits; `check` reports other faults."""
-        from .secrecy import check_secrecy
+    def list_published(self) -> list[str]:
+        """Return the splits whose scores anonymous visitors see, as PHASE/SPLIT; raises `HostError`."""
+        from .secrecy import list_published
 
-        try:
-            phases, config = self.script_phases(), self.config()
-        except HostError:
-            return
-        check_secrecy(config, phases)
+        return list_published(self.config(), self.script_phases())
 
     def list_protocols(self) -> list[str]:
         """List the protocols of the bundle's phases; empty if `phases.py` is wrong, which `check` reports."""

@@ -30,6 +30,7 @@ from .fields import CHALLENGE, DEFAULT_IMAGE, IGNORED, ORDER, SCHEMA
 from .opened_bundle import Bundle, BundleRefusedError
 from .rules import CREATION, check_form_rules, check_server_rules
 from .script_rules import check_script
+from .secrecy import find_withdrawn
 from .server_state import REFERENCES, ServerState
 from .shared_rules import Entry
 from .validation import PHASE_SPLITS
@@ -51,6 +52,7 @@ def check(path: str, state: ServerState | None = None) -> list[BundleProblem]:
             problems += check_agreement(bundle)
             problems += check_rescoring(bundle, state)
             problems += _check_kept_truths(bundle, state)
+            problems += find_withdrawn(bundle.config, state)
             return [_locate(bundle, problem) for problem in problems]
     except BundleRefusedError as refused:
         return [refused.problem]

@@ -12,16 +12,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.platforms.rules.fields import as_flag
-from segjudge.platforms.rules.problems import BundleProblems, breaks_later, mappings_in
+from segjudge.platforms.rules.fields import as_flag, as_integer, validate
+from segjudge.platforms.rules.problems import BundleProblem, BundleProblems, mappings_in, publishes_hidden, warning
 
+from .fields import MAPPING
 from .phase_splits import splits_of
+from .server_state import REFERENCES, ServerState
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.scoring.phase import Phase
 
 #: The visibility of a split that everybody sees. EvalAI shows splits for "owner and host" only to hosts.
 _PUBLIC = "3"
+_ROWS = "challenge_phase_splits"
 
 
 def is_visible(visibility: object) -> bool:
@@ -58,6 +61,44 @@ def explain_withheld_phase(configured: dict[str, Any]) -> tuple[str, str]:
     return "all of its splits are hidden", f"Set visibility: {_PUBLIC} and remove hidden=True for one of them"
 
 
+def list_published(config: dict[str, Any], phases: Iterable[Phase]) -> list[str]:
+    """Return the splits whose scores anonymous visitors see, as PHASE/SPLIT."""
+    return [
+        f"{phase.codename}/{split.codename}"
+        for phase in phases
+        for split in phase.splits
+        if split.codename not in find_unpublished(config, phase.codename, phase)
+    ]
+
+
+def find_withdrawn(config: dict[str, Any], state: ServerState | None) -> BundleProblems:
+    """Yield a warning for each split that the server publishes and the YAML no longer does."""
+    if state is None:
+        return
+    published = {tuple(row[:3]) for row in state.rows if is_visible(row[3])}
+    phases = {as_integer(phase.get("id")): phase for phase in mappings_in(config, "challenge_phases")}
+    splits = {as_integer(split.get("id")): split.get("codename") for split in mappings_in(config, "dataset_splits")}
+    rows = config.get(_ROWS)
+    for index, row in enumerate(rows if isinstance(rows, list) else []):
+        ids = tuple(as_integer(row.get(key)) for key in REFERENCES) if isinstance(row, dict) else ()
+        if ids not in published or ids[1] not in phases:
+            continue
+        phase, split = phases[ids[1]], splits.get(ids[2])
+        name = f"{split} of {phase.get('codename')}"
+        if not is_visible(row.get("visibility")):
+            if state.approved:
+                fault = f"hides {name}, which stays public on EvalAI, because the challenge is approved"
+                remedy = "Ask EvalAI's staff to change the visibility"
+            else:
+                fault = f"hides {name}, which is public on EvalAI; teams keep its scores in their earlier results"
+                remedy = "Regard these scores as published; for secret scores, add a phase with another truth"
+            yield warning(f"{_ROWS}[{index}].visibility", fault, remedy)
+        elif ids[1] in state.published and not (is_published(phase) and has_public_board(phase)):
+            fault = f"hides {name} on EvalAI's pages only; its API still shows the public submissions to everybody"
+            remedy = f"Set visibility: 1 in {_ROWS}[{index}], and hidden=True in phases.py"
+            yield warning(f"the phase {phase.get('codename')}", fault, remedy)
+
+
 def is_published(configured: dict[str, Any]) -> bool:
     """Return whether a phase of the YAML is public; as on EvalAI, it is not by default."""
     return as_flag(configured.get("is_public")) is True
@@ -81,17 +122,28 @@ def find_disagreements(config: dict[str, Any], phase: Phase) -> BundleProblems:
         if split.codename in hidden and not split.hidden:
             fault = f"shows the scores of {split.codename}, but the visibility in the YAML hides them from participants"
             remedy = f'Write PhaseSplit("{split.codename}", …, hidden=True), or set visibility: 3'
-            yield breaks_later(subject, fault, remedy)
+            yield publishes_hidden(subject, fault, remedy)
         elif split.codename in shown and split.hidden:
             fault = f"hides the scores of {split.codename}, but visibility: 3 in the YAML shows them to everybody"
-            yield breaks_later(subject, fault, "Set visibility: 1 in the YAML, or remove hidden=True")
+            yield publishes_hidden(subject, fault, "Set visibility: 1 in the YAML, or remove hidden=True")
 
 
 def check_secrecy(config: dict[str, Any], phases: Iterable[Phase]) -> None:
-    """Raise `HostError` if the YAML and `phases.py` disagree on hidden splits."""
-    problems = [str(problem) for phase in phases for problem in find_disagreements(config, phase)]
-    if problems:
-        raise HostError("\n".join(problems))
+    """Raise `HostError` for unknown visibilities, and if the YAML and `phases.py` disagree on hidden splits."""
+    for find in (_find_unknown, find_disagreements):
+        if problems := [str(problem) for phase in phases for problem in find(config, phase)]:
+            raise HostError("\n".join(problems))
+
+
+def _find_unknown(config: dict[str, Any], phase: Phase) -> BundleProblems:
+    """Yield the visibilities that are missing or unknown, which EvalAI's rules name by their rows."""
+    for row in _rows(config, phase.codename):
+        for split in splits_of(config, row):
+            value = split.row.get("visibility")
+            if validate("visibility", value, MAPPING["visibility"]):
+                fault = "has no visibility" if value is None else f"has the visibility {value!r}"
+                remedy = "Write visibility: 1 to hide its scores from participants, or 3 to show them to everybody"
+                yield BundleProblem(f"the split {split.codename} of {phase.codename}", f"{fault} in the YAML", remedy)
 
 
 def _hide_splits(phase: Phase, hidden: frozenset[str]) -> Phase:

@@ -30,6 +30,9 @@ REFERENCES = {
 #: The other keys of a phase split; frozen once EvalAI's staff has approved the challenge.
 SPLIT_SETTINGS = ("visibility", "leaderboard_decimal_precision", "is_leaderboard_order_descending")
 
+#: The flags of a phase whose leaderboards everybody sees.
+PUBLIC_FLAGS = ("is_public", "leaderboard_public")
+
 
 @dataclass(frozen=True)
 class ServerState:
@@ -52,6 +55,8 @@ class ServerState:
     slugs: list[str] = field(default_factory=list)
     #: The ids of phases whose annotation files pushes do not replace, since they were uploaded with the evalai client.
     kept_truths: list[int] = field(default_factory=list)
+    #: The ids of phases whose flags are all of `PUBLIC_FLAGS`.
+    published: list[int] = field(default_factory=list)
     #: How the last push from here had each phase scored, as text by codename; the server does not know this.
     scoring: dict[str, str] = field(default_factory=dict)
 
@@ -83,6 +88,11 @@ class ServerState:
                 for number, phase in _by_id(config, "challenge_phases")
                 if as_flag(phase.get("annotations_uploaded_using_cli")) is True
             ],
+            published=[
+                number
+                for number, phase in _by_id(config, "challenge_phases")
+                if all(as_flag(phase.get(key)) is True for key in PUBLIC_FLAGS)
+            ],
             scoring=dict(scoring or {}),
         )
 
@@ -99,10 +109,20 @@ class ServerState:
             }
             rows, slugs = [[*row] for row in document["rows"]], [*document.get("slugs", [])]
             scoring = {str(codename): str(words) for codename, words in document.get("scoring", {}).items()}
-            kept_truths = [int(number) for number in document.get("kept_truths", [])]
+            kept_truths, published = (
+                [int(number) for number in document.get(key, [])] for key in ("kept_truths", "published")
+            )
             source, approved, fifo = str(document["source"]), bool(document["approved"]), document.get("fifo")
             return cls(
-                source, approved, **by_id, rows=rows, fifo=fifo, slugs=slugs, kept_truths=kept_truths, scoring=scoring
+                source,
+                approved,
+                **by_id,
+                rows=rows,
+                fifo=fifo,
+                slugs=slugs,
+                kept_truths=kept_truths,
+                published=published,
+                scoring=scoring,
             )
         except FileNotFoundError:
             return None

@@ -215,7 +215,7 @@ def _score_remote(script: _Script, request: Dict[str, Any]) -> Dict[str, Any]:
             traceback.print_exc(file=sys.__stderr__)
         return {"refused": str(error) or type(error).__name__}
     if not isinstance(returned, dict):
-        return {"incident": f"evaluate() returned {_kind(returned)}, not a dict with a result"}
+        return {"incident": f"evaluate() returned {_kind(returned)}, not a dict: write return {{'result': ...}}"}
     if "result" not in returned:
         reason = str(returned.get("stderr") or returned.get("error") or "").strip()
         return {"refused": reason} if reason else {"incident": "evaluate() returned no result"}
