@@ -37,7 +37,7 @@ from segjudge.commands.shared import (
     say,
 )
 from segjudge.system.interrupts import STOPPED, end_by_signal, end_process, interruptible, leave_at_once
-from segjudge.system.options import as_number, as_whole
+from segjudge.system.options import read_number, read_whole
 from segjudge.system.streams import discard_unread, open_closed_streams, outlive_readers
 
 if TYPE_CHECKING:
@@ -250,8 +250,8 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"formatter_class": _Formatter, **options})
         self.color = False  # Python 3.14 would colour the help, older ones not
-        self.register("type", int, as_whole)
-        self.register("type", float, as_number)
+        self.register("type", int, read_whole)
+        self.register("type", float, read_number)
 
     def _get_formatter(self) -> argparse.HelpFormatter:
         """Return the formatter of texts; argparse also makes one for each option, which needs no terminal's width."""

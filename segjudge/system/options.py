@@ -9,7 +9,7 @@ from collections.abc import Callable
 BUNDLE = "SEGJUDGE_BUNDLE"
 
 
-def as_whole(text: str) -> int:
+def read_whole(text: str) -> int:
     """Read a whole number; the option type of `int`."""
     try:
         return int(text)
@@ -17,7 +17,7 @@ def as_whole(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
 
 
-def as_number(text: str) -> float:
+def read_number(text: str) -> float:
     """Read a number; the option type of `float`."""
     try:
         return float(text)
