@@ -4,9 +4,8 @@
 
 #include "numbers.h"
 
-/* The borders of a batch, and the space for them. */
+/* The borders of a batch. */
 #define SJ_BORDERS 1024
-#define SJ_BORDER_SPACE (SJ_BORDERS + 16)
 
 /* A mask being read: the pixel behind the runs so far, the last run of each kind, whether the object's is the next. */
 typedef struct {

@@ -67,13 +67,6 @@ static inline void sj_set_bits(uint64_t *row, int64_t from, int64_t to)
 /* Return the sum of the areas of codes, of a block at most, with the bits of numpy's sum. */
 double sj_add_in_pairs(const uint8_t *codes, int64_t count, const double *areas);
 
-/* The end of a mask's run lengths: the last runs of background and of the object, and whether the very last is
- * background. */
-typedef struct {
-    int64_t background, object;
-    int open;
-} sj_ending;
-
 /* Characters of run lengths encode numbers: five bits each, counted from this character, lowest bits first. */
 #define SJ_FIRST_CHARACTER 48
 #define SJ_CONTINUED 0x20
@@ -137,8 +130,5 @@ static inline int sj_are_bounds(const int64_t *bounds, int64_t count, int64_t le
             return 0;
     return 1;
 }
-
-/* Return the fault of one mask's run lengths (0 for none), its area, and its end. */
-int8_t sj_check_mask(const uint8_t *text, int64_t length, int64_t pixels, int64_t *area, sj_ending *ending);
 
 #endif

@@ -1,5 +1,6 @@
 /* COCO's run lengths as text -> pixels, boxes, and overlaps of pairs and in groups. */
 #include "borders.h"
+#include "checks.h"
 
 #include <stdlib.h>
 
@@ -11,7 +12,7 @@
 /* Write a label to the pixels of a valid mask; return whether all of them were unlabelled. */
 static int paint_mask(const uint8_t *text, int64_t length, uint8_t label, uint8_t *out)
 {
-    int64_t borders[SJ_BORDER_SPACE], count;
+    int64_t borders[SJ_BORDERS], count;
     sj_runs runs;
     if (!sj_open_runs(&runs, text, length))
         return 0;
@@ -72,7 +73,7 @@ static inline void add_rows(extent *of, int64_t from, int64_t to)
 /* Write the box (x, y, width, height) around a mask's pixels in an image of this height; return whether it is valid. */
 static int find_box(const uint8_t *text, int64_t length, int64_t height, int64_t pixels, int64_t *box)
 {
-    int64_t borders[SJ_BORDER_SPACE], count, left = -1, end = 0;
+    int64_t borders[SJ_BORDERS], count, left = -1, end = 0;
     extent rows = {height, 0, height, 0};
     sj_runs runs;
     if (!sj_open_runs(&runs, text, length))
@@ -117,7 +118,7 @@ SJ_EXPORT int sj_mask_boxes(
  * `is_alone`. */
 static int add_mask(const uint8_t *text, int64_t length, uint64_t *bits, int64_t pixels, int is_alone)
 {
-    int64_t borders[SJ_BORDER_SPACE], count;
+    int64_t borders[SJ_BORDERS], count;
     uint64_t before = 0;
     sj_runs runs;
     if (!sj_open_runs(&runs, text, length))
@@ -189,7 +190,7 @@ typedef struct {
 /* List the parts of a mask, at least those that begin before `limit`. */
 static int take_cover(cover *out, int64_t *space, const uint8_t *text, int64_t length, int64_t limit)
 {
-    int64_t borders[SJ_BORDER_SPACE], count = 0;
+    int64_t borders[SJ_BORDERS], count = 0;
     sj_runs runs;
     out->parts = space, out->count = 0;
     if (!sj_open_runs(&runs, text, length))
@@ -286,66 +287,6 @@ static int look_at(pairs *group, const masks *sent, const masks *real, int64_t *
     return 1;
 }
 
-/* Borders change all pixels behind them in their words; several words for each 64 pixels take turns, because a change
- * waits for the one before in the same word. */
-#define TURNS 4
-
-static void turn_pixels(uint64_t *words, const int64_t *borders, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++)
-        words[TURNS * (borders[i] >> 6) + i % TURNS] ^= ~(uint64_t)0 << (borders[i] & 63);
-}
-
-/* Join the words that take turns, in their place; pixels that are set behind a word go on in the next. */
-static void join_turns(uint64_t *words, int64_t count)
-{
-    uint64_t carry = 0;
-    for (int64_t i = 0; i < count; i++) {
-        const uint64_t *turns = words + TURNS * i;
-        uint64_t word = turns[0] ^ turns[1] ^ turns[2] ^ turns[3] ^ -carry;
-        carry = word >> 63;
-        words[i] = word;
-    }
-}
-
-/* Set the bits of a mask's pixels before a limit, and clear all others; return whether what was read is valid. If it has
- * many borders, there is space for words that take turns. */
-static int take_bits(uint64_t *bits, const uint8_t *text, int64_t length, int64_t limit, int is_dense)
-{
-    int64_t borders[SJ_BORDER_SPACE], count = 0, words = limit / 64 + 1;
-    sj_runs runs;
-    memset(bits, 0, (size_t)(is_dense ? TURNS * words : words) * sizeof *bits);
-    if (!sj_open_runs(&runs, text, length))
-        return 0;
-    while (runs.at < limit && (count = sj_take_borders(&runs, borders)) > 0) {
-        while (count && borders[count - 2] >= limit)
-            count -= 2;
-        if (count && borders[count - 1] > limit)
-            borders[count - 1] = limit;
-        if (is_dense)
-            turn_pixels(bits, borders, count);
-        else
-            sj_set_parts(bits, borders, count);
-    }
-    if (is_dense)
-        join_turns(bits, words);
-    return count >= 0;
-}
-
-/* Return the number of bits of a mask that are set. */
-static int64_t count_bits(const uint64_t *bits, const cover *a)
-{
-    int64_t total = 0;
-    for (int64_t i = 0; i < a->count; i++) {
-        int64_t from = a->parts[2 * i], last = a->parts[2 * i + 1] - 1, word = from >> 6, end = last >> 6;
-        uint64_t mask = ~(uint64_t)0 << (from & 63);
-        for (; word < end; word++, mask = ~(uint64_t)0)
-            total += sj_ones(bits[word] & mask);
-        total += sj_ones(bits[word] & mask & ~(uint64_t)0 >> (63 - (last & 63)));
-    }
-    return total;
-}
-
 static int64_t end_of(const cover *a)
 {
     return a->count ? a->parts[2 * a->count - 1] : 0;
@@ -354,65 +295,6 @@ static int64_t end_of(const cover *a)
 static const uint8_t *text_of(const masks *all, int64_t i)
 {
     return all->text + all->starts[i];
-}
-
-/* Masks of which so many times as many characters as another's borders are read are compared with it while they are read. */
-#define FEW_BORDERS 4
-
-/* Parts that are looked at together. */
-#define STEP 8
-
-/* Return the pixels before a pixel of those before a batch and of its parts, given the pixels before each part. From
- * `from` on, the first part that ends behind the pixel is looked for. */
-static inline int64_t count_before(const int64_t *borders, const int64_t *sums, int64_t parts, int64_t pixel, int64_t *from)
-{
-    int64_t each = *from;
-    while (each + STEP <= parts && borders[2 * (each + STEP) - 1] <= pixel)
-        each += STEP;
-    if (each + STEP <= parts) { /* without branches, which would be unpredictable */
-        const int64_t *ends = borders + 2 * each + 1;
-        for (int i = 0; i < STEP; i++)
-            each += ends[2 * i] <= pixel;
-    } else
-        while (each < parts && borders[2 * each + 1] <= pixel)
-            each++;
-    *from = each;
-    return sums[each] + (each < parts && borders[2 * each] < pixel ? pixel - borders[2 * each] : 0);
-}
-
-/* Count the pixels that a mask shares with others of few borders, in the order in which it is read; return whether what
- * was read is valid. `next` has space for a number per mask. */
-static int count_along(
-    const pairs *some, const uint8_t *text, int64_t length, int64_t limit, const cover *covers, int64_t *next,
-    int64_t *shared)
-{
-    int64_t borders[SJ_BORDER_SPACE], sums[SJ_BORDER_SPACE / 2 + 1], size = 0, before = 0;
-    sj_runs runs;
-    memset(next, 0, (size_t)some->count * sizeof *next);
-    memset(shared, 0, (size_t)some->count * sizeof *shared);
-    if (!sj_open_runs(&runs, text, length))
-        return 0;
-    for (int more = 1; more;) {
-        more = runs.at < limit && (size = sj_take_borders(&runs, borders)) > 0;
-        if (size < 0)
-            return 0;
-        if (!more)
-            size = 0;
-        sums[0] = before;
-        for (int64_t i = 0; i < size / 2; i++)
-            sums[i + 1] = sums[i] + borders[2 * i + 1] - borders[2 * i];
-        before = sums[size / 2];
-        for (int64_t j = 0; j < some->count; j++) {
-            const cover *its = &covers[some->real[j] - some->lowest];
-            int64_t i = next[j], from = 0, end = size ? borders[size - 1] : INT64_MAX;
-            for (; i < 2 * its->count && its->parts[i] <= end; i++) {
-                int64_t pixels = count_before(borders, sums, size / 2, its->parts[i], &from);
-                shared[j] += i & 1 ? pixels : -pixels;
-            }
-            next[j] = i;
-        }
-    }
-    return 1;
 }
 
 /* Count the shared pixels of each pair; return 0 if the read part of a mask is invalid. */
@@ -433,32 +315,18 @@ static int compare_group(
     }
     int among = sent->text == real->text && sent->starts == real->starts; /* masks are compared with each other */
     for (int64_t i = 0, next; i < group->count; i = next) {
-        int64_t number = group->sent[i], limit = 0, borders = 0;
+        int64_t number = group->sent[i], limit = 0;
         cover mine = {NULL, 0};
         for (next = i; next < group->count && group->sent[next] == number; next++) {
-            const cover *its = &covers[group->real[next] - group->lowest];
-            int64_t end = end_of(its);
-            limit = end > limit ? end : limit, borders += 2 * its->count + 1;
+            int64_t end = end_of(&covers[group->real[next] - group->lowest]);
+            limit = end > limit ? end : limit;
         }
         if (among && number >= group->lowest && number <= group->highest)
             mine = covers[number - group->lowest];
-        const uint8_t *text = text_of(sent, number);
-        int64_t length = length_of(sent, number);
-        if (!mine.parts && borders <= length / FEW_BORDERS) {
-            pairs some = {group->sent + i, group->real + i, next - i, group->lowest, group->highest};
-            if (!count_along(&some, text, length, limit, covers, sent_space, shared + i))
-                return 0;
-            continue;
-        }
-        /* Of a mask with many parts, the words take less space than these, and less time. */
-        uint64_t *bits = !mine.parts && limit && limit / 64 < length ? (uint64_t *)sent_space : NULL;
-        if (bits ? !take_bits(bits, text, length, limit, TURNS * (limit / 64 + 1) <= length)
-                 : !mine.parts && !take_cover(&mine, sent_space, text, length, limit))
+        if (!mine.parts && !take_cover(&mine, sent_space, text_of(sent, number), length_of(sent, number), limit))
             return 0;
-        for (int64_t j = i; j < next; j++) {
-            const cover *its = &covers[group->real[j] - group->lowest];
-            shared[j] = bits ? count_bits(bits, its) : shared_by(&mine, its);
-        }
+        for (int64_t j = i; j < next; j++)
+            shared[j] = shared_by(&mine, &covers[group->real[j] - group->lowest]);
     }
     return 1;
 }

@@ -1,5 +1,5 @@
 /* The masks of a video's frames -> one wide mask with the frames side by side, since run lengths go down columns. */
-#include "kernel.h"
+#include "checks.h"
 
 /* Read one number of a checked text. */
 static const uint8_t *take_number(const uint8_t *at, int64_t *value)
