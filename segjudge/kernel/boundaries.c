@@ -9,11 +9,6 @@
 #define MOST_MASKS (1 << 18)
 #define MOST_WORDS ((int64_t)1 << 36)
 
-/* The distance of rows up to which most pixels that match find another one. */
-#define FEW_ROWS 3
-/* How many times as many pixels a dense boundary has as a sparse one. */
-#define FAR_MORE 8
-
 /* Words (frames, rows, across) at (top, left) of frames; left counts words. */
 typedef struct {
     const uint64_t *words;
@@ -35,7 +30,6 @@ typedef struct {
 typedef struct {
     int64_t reach;
     int64_t *low, *high;
-    int is_even; /* of a point's reach, symmetric, and nowhere wider than closer to the centre */
 } disk;
 
 static int inside(const stack *mask, int64_t frames, int64_t height, int64_t across)
@@ -215,61 +209,13 @@ static void join_rows(edge *out, int64_t reach)
     }
 }
 
-/* Unite three words of a row with themselves shifted by up to `step` pixels either way; step is 1 to 63. */
-static inline void widen(uint64_t words[3], int64_t step)
-{
-    for (int64_t done = 0; done < step;) {
-        int by = (int)smallest(2 * done + 1, step - done);
-        uint64_t left = words[0], middle = words[1], right = words[2];
-        words[0] = left | left << by | left >> by | middle << (WORD - by);
-        words[1] = middle | middle << by | middle >> by | left >> (WORD - by) | right << (WORD - by);
-        words[2] = right | right << by | right >> by | middle >> (WORD - by);
-        done += by;
-    }
-}
-
-/* Return the pixels of a word that have a pixel of a boundary within an even disk: rows are added from the centre's on,
- * and what is there so far is widened by the difference of the disk's widths. */
-static uint64_t near_even(const edge *other, int64_t row, int64_t x, const disk *near)
-{
-    uint64_t words[3] = {0, 0, 0};
-    const int64_t *half = near->high + near->reach;
-    for (int64_t distance = 0; distance <= near->reach; distance++) {
-        for (int64_t y = row - distance; y <= row + distance; y += distance ? 2 * distance : 1)
-            if (y >= 0 && y < other->rows && other->spans[2 * y] <= x + 1 && other->spans[2 * y + 1] >= x) {
-                const uint64_t *line = other->words + y * other->across;
-                for (int64_t i = 0; i < 3; i++)
-                    words[i] |= word_at(line, other->across, x - 1 + i);
-            }
-        int64_t step = distance < near->reach ? half[distance] - half[distance + 1] : half[distance];
-        if (step && (words[0] | words[1] | words[2]))
-            widen(words, step);
-    }
-    return words[1];
-}
-
-/* Whether one of two boundaries has far more pixels, as noisy ones have. */
-typedef enum { ALIKE, SPARSE_IN_DENSE, DENSE_IN_SPARSE } density;
-
-static density compare_density(const edge *one, const edge *other)
-{
-    if (other->pixels / FAR_MORE > one->pixels)
-        return SPARSE_IN_DENSE;
-    return one->pixels / FAR_MORE > other->pixels ? DENSE_IN_SPARSE : ALIKE;
-}
-
 /* Return which of the boundary's bits at a word have a pixel of the other boundary within the disk. */
-static uint64_t matched_bits(uint64_t bits, int64_t y, int64_t x, const edge *other, const disk *near, density of)
+static uint64_t matched_bits(uint64_t bits, int64_t y, int64_t x, const edge *other, const disk *near)
 {
     int64_t first = y - (other->top - near->reach), across = other->across, column = x - other->left;
-    if (of != SPARSE_IN_DENSE)
-        bits &= spread(other->near + first * across, across, column, -near->reach, near->reach);
+    bits &= spread(other->near + first * across, across, column, -near->reach, near->reach);
     uint64_t rest = bits;
-    if (rest && of == DENSE_IN_SPARSE && near->is_even)
-        return bits & near_even(other, y - other->top, column, near);
-    for (int64_t distance = 0; distance <= near->reach && rest; distance++) {
-        if (distance == FEW_ROWS && near->is_even)
-            return bits & ~(rest & ~near_even(other, y - other->top, column, near));
+    for (int64_t distance = 0; distance <= near->reach && rest; distance++)
         for (int side = 0; side < (distance ? 2 : 1) && rest; side++) {
             int64_t dy = side ? distance : -distance, row = y + dy - other->top;
             int64_t low = near->low[dy + near->reach], high = near->high[dy + near->reach];
@@ -279,7 +225,6 @@ static uint64_t matched_bits(uint64_t bits, int64_t y, int64_t x, const edge *ot
             if (column * WORD + WORD + high > span[0] * WORD && column * WORD + low < span[1] * WORD)
                 rest &= ~spread(other->words + row * across, across, column, low, high);
         }
-    }
     return bits & ~rest;
 }
 
@@ -289,8 +234,7 @@ static int64_t matched(const edge *one, edge *other, const disk *near)
     int64_t total = 0;
     if (!one->pixels || !other->pixels)
         return 0;
-    density of = compare_density(one, other);
-    if (!other->is_joined && of != SPARSE_IN_DENSE) {
+    if (!other->is_joined) {
         join_rows(other, near->reach);
         other->is_joined = 1;
     }
@@ -298,15 +242,13 @@ static int64_t matched(const edge *one, edge *other, const disk *near)
     int64_t above = one->top - other->top + near->reach; /* rows of `near` before the first row */
     int64_t first = largest(0, -above), last = smallest(one->rows, other->rows + 2 * near->reach - above), span[2];
     for (int64_t row = first; row < last; row++) {
-        span[0] = 0, span[1] = across;
-        if (of != SPARSE_IN_DENSE)
-            find_span(other->near + (above + row) * across, across, span);
+        find_span(other->near + (above + row) * across, across, span);
         int64_t from = largest(one->spans[2 * row], span[0] + right - aside);
         int64_t to = span[0] < span[1] ? smallest(one->spans[2 * row + 1], span[1] + right + aside) : from;
         for (int64_t x = from; x < to; x++) {
             uint64_t bits = one->words[row * one->across + x];
             if (bits)
-                total += sj_ones(matched_bits(bits, one->top + row, one->left + x, other, near, of));
+                total += sj_ones(matched_bits(bits, one->top + row, one->left + x, other, near));
         }
     }
     return total;
@@ -328,12 +270,6 @@ static int rows_of_disk(disk *near, const int32_t *columns, int64_t count)
             else
                 return 0;
         }
-    }
-    near->is_even = near->reach < WORD && near->high[near->reach] == near->reach;
-    for (int64_t dy = 0; dy <= near->reach; dy++) {
-        int64_t above = near->reach - dy, below = near->reach + dy, high = near->high[below];
-        near->is_even &= high >= 0 && near->low[below] == -high && near->low[above] == -high && near->high[above] == high
-            && (!dy || high <= near->high[below - 1]);
     }
     return 1;
 }
@@ -417,7 +353,7 @@ SJ_EXPORT int sj_compare(
             edges[i].words = at, edges[i].near = at + edge_words(&masks[i]), edges[i].spans = span;
             at = edges[i].near + near_words(&masks[i], reach), span += 2 * (masks[i].rows + 1);
         }
-        disk near = {reach, span, span + 2 * reach + 1, 0};
+        disk near = {reach, span, span + 2 * reach + 1};
         status = rows_of_disk(&near, columns, column_count) ? SJ_FINE : SJ_BAD_CALL;
         for (int64_t frame = 0; frame < frames && status == SJ_FINE; frame++) {
             for (int64_t i = 0; i < mask_count; i++)
