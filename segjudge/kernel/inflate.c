@@ -15,16 +15,9 @@
 /* The entries of literals that are decoded after each other before bits are loaded: of 56 bits, they leave those that
  * the next entry is looked up by. */
 #define MOST_ENTRIES 4
-/* Literals share entries if those with codes of at most this length have at least this share of all words of bits. */
-#define SHORT_CODE 5
-#define SHARE (1 << (SJ_LONGEST_CODE - 2))
-/* Fewer remaining bytes are inflated in less time than entries are joined. */
-#define WORTH_JOINING 2048
-
 /* An entry of a table: the bits of a code and its extra bits, the bits of the code << 8, a kind, a value << 16.
  *
- * Literals have their number instead of the bits of the code. A longer code has the position of its own part of the
- * table, and the bits that this looks up. */
+ * A longer code has the position of its own part of the table, and the bits that this looks up. */
 enum { LONGER = 1 << 13, OTHER = 1 << 14 /* the end of a block, or a longer code */, LITERAL = 1 << 15 };
 /* No symbol. */
 #define NONE (OTHER | 1u << 16)
@@ -38,7 +31,7 @@ static inline int code_bits_of(uint32_t entry) { return (int)(entry >> 8 & 15); 
 /* Return an entry whose code has these bits. */
 static inline uint32_t with_bits(uint32_t entry, int bits)
 {
-    return entry + (uint32_t)bits + ((uint32_t)(entry & LITERAL ? 1 : bits) << 8);
+    return entry + (uint32_t)bits + ((uint32_t)bits << 8);
 }
 
 static const uint16_t length_bases[LENGTHS] = {
@@ -127,20 +120,6 @@ static inline uint32_t longer_entry(const uint32_t *table, int bits, uint32_t en
     return table[(entry >> 16) + low_bits(word >> bits, code_bits_of(entry))];
 }
 
-/* Let two literals share an entry where both codes together are short enough, if there are many. */
-static void join_literals(uint32_t *table, const uint8_t *lengths)
-{
-    int share = 0;
-    for (int symbol = 0; symbol < END_OF_BLOCK; symbol++)
-        if (lengths[symbol] && lengths[symbol] <= SHORT_CODE)
-            share += 1 << (SJ_LONGEST_CODE - lengths[symbol]);
-    for (uint32_t slot = 1 << LITERAL_BITS; share >= SHARE && slot-- > 0;) { /* backwards, since lower slots are used */
-        uint32_t entry = table[slot], next = table[slot >> bits_of(entry)];
-        if (entry & next & LITERAL && bits_of(entry) + bits_of(next) <= LITERAL_BITS)
-            table[slot] = (entry & 0x00ffffff) + (next & 0x13f) + (next >> 16 << 24);
-    }
-}
-
 /* Load at least 56 bits, or all remaining bits followed by zeros. */
 static inline void refill(const uint8_t **in, const uint8_t *end, uint64_t *bits, int *count)
 {
@@ -204,8 +183,6 @@ static int read_codes(sj_inflater *stream)
         || !make_code(stream->literals, LITERAL_BITS, lengths, literals, literal_entry, 0)
         || !make_code(stream->distances, DISTANCE_BITS, lengths + literals, distances, distance_entry, 1))
         return 0;
-    if (stream->end - stream->in >= WORTH_JOINING)
-        join_literals(stream->literals, lengths);
     return 1;
 }
 
@@ -302,9 +279,7 @@ static int inflate_symbols(sj_inflater *stream, uint8_t *base, int64_t *at, int6
     while (out < stop && count >= 0) {
         if (entry & LITERAL) {
             for (int entries = 0; entries < MOST_ENTRIES && entry & LITERAL; entries++) {
-                uint16_t both = (uint16_t)(entry >> 16);
-                memcpy(out, &both, sizeof both);
-                out += code_bits_of(entry);
+                *out++ = (uint8_t)(entry >> 16);
                 bits >>= bits_of(entry);
                 count -= bits_of(entry);
                 entry = literals[low_bits(bits, LITERAL_BITS)];

@@ -5,21 +5,12 @@
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
-/* Instructions that not every x86-64 processor has; their functions are called if this one has them. */
-#if defined(__SSE2__) && defined(__x86_64__) && (defined(__clang__) || __GNUC__ > 4) && !defined(SJ_PLAIN)
-#define HAS_MORE
-#include <cpuid.h>
-#include <immintrin.h>
-#endif
-
 #define MOST_SIDE (1 << 24)
 /* png.py has the same number. */
 #define MOST_CHUNKS 4096
 #define ADLER 65521
 /* The bytes inflated at a time, in addition to the window and a row. */
 #define BATCH (3 << 16)
-/* Bytes of a row that are examined without looking for zeros in between. */
-#define SOME_BYTES 24
 /* Compiled once for each pixel size, which is then constant. */
 #define INLINE static inline __attribute__((always_inline))
 
@@ -29,11 +20,6 @@
 #define CRC_STEP 16
 
 static uint32_t crc_tables[CRC_STEP][256];
-
-#ifdef HAS_MORE
-/* Whether the processor multiplies polynomials, and pairs of bytes. */
-static int has_polynomials, has_pairs;
-#endif
 
 __attribute__((constructor)) static void prepare_checksums(void)
 {
@@ -45,11 +31,6 @@ __attribute__((constructor)) static void prepare_checksums(void)
     for (int i = 1; i < CRC_STEP; i++)
         for (int byte = 0; byte < 256; byte++)
             crc_tables[i][byte] = crc_tables[i - 1][byte] >> 8 ^ crc_tables[0][crc_tables[i - 1][byte] & 255];
-#ifdef HAS_MORE
-    unsigned a, b, flags = 0, d;
-    if (__get_cpuid(1, &a, &b, &flags, &d))
-        has_polynomials = flags >> 1 & 1, has_pairs = flags >> 9 & 1;
-#endif
 }
 
 /* Add bytes to a CRC, whose bits are not inverted at either end. */
@@ -67,49 +48,6 @@ static uint32_t add_to_crc(uint32_t crc, const uint8_t *bytes, int64_t count)
     for (; count; bytes++, count--)
         crc = crc >> 8 ^ crc_tables[0][(crc ^ *bytes) & 255];
     return crc;
-}
-
-#ifdef HAS_MORE
-/* Bytes that are folded side by side. */
-#define FOLDED 64
-
-/* Return 16 bytes with the same CRC as these, followed by as many as the powers stand for: two remainders of powers of x,
- * bits reversed and moved up by one. */
-__attribute__((target("pclmul"))) static inline __m128i fold(__m128i bytes, __m128i powers)
-{
-    return _mm_xor_si128(_mm_clmulepi64_si128(bytes, powers, 0x00), _mm_clmulepi64_si128(bytes, powers, 0x11));
-}
-
-/* Add at least 64 bytes to a CRC. */
-__attribute__((target("pclmul"))) static uint32_t fold_into_crc(uint32_t crc, const uint8_t *bytes, int64_t count)
-{
-    const __m128i far = _mm_set_epi64x(0x1c6e41596, 0x154442bd4); /* x ** (512 - 32) and x ** (512 + 32) */
-    const __m128i near = _mm_set_epi64x(0x0ccaa009e, 0x1751997d0); /* x ** (128 - 32) and x ** (128 + 32) */
-    __m128i lanes[FOLDED / 16], all;
-    uint8_t last[16];
-    for (int i = 0; i < FOLDED / 16; i++)
-        lanes[i] = _mm_loadu_si128((const __m128i *)(bytes + 16 * i));
-    lanes[0] = _mm_xor_si128(lanes[0], _mm_cvtsi32_si128((int)crc));
-    for (bytes += FOLDED, count -= FOLDED; count >= FOLDED; bytes += FOLDED, count -= FOLDED)
-        for (int i = 0; i < FOLDED / 16; i++)
-            lanes[i] = _mm_xor_si128(fold(lanes[i], far), _mm_loadu_si128((const __m128i *)(bytes + 16 * i)));
-    all = lanes[0];
-    for (int i = 1; i < FOLDED / 16; i++)
-        all = _mm_xor_si128(fold(all, near), lanes[i]);
-    for (; count >= 16; bytes += 16, count -= 16)
-        all = _mm_xor_si128(fold(all, near), _mm_loadu_si128((const __m128i *)bytes));
-    _mm_storeu_si128((__m128i *)last, all);
-    return add_to_crc(add_to_crc(0, last, sizeof last), bytes, count);
-}
-#endif
-
-static uint32_t crc32_of(const uint8_t *bytes, int64_t count)
-{
-#ifdef HAS_MORE
-    if (has_polynomials && count >= FOLDED)
-        return ~fold_into_crc(0xffffffffu, bytes, count);
-#endif
-    return ~add_to_crc(0xffffffffu, bytes, count);
 }
 
 /* Add 64 bytes, followed by `rest` more, to Adler's two sums: of the bytes, and of all partial sums. */
@@ -131,84 +69,11 @@ static inline void add_sums(uint64_t sums[2], const uint8_t *bytes, int64_t rest
     total = (uint32_t)_mm_cvtsi128_si32(_mm_add_epi32(weighted, _mm_shuffle_epi32(weighted, 0xb1)));
     sum = (uint32_t)_mm_cvtsi128_si32(_mm_add_epi32(plain, _mm_shuffle_epi32(plain, 0x4e)));
 #else
-    for (uint32_t i = 0; i < SJ_BLOCK; i++) {
-        sum += bytes[i];
-        total += (uint32_t)(uint16_t)((SJ_BLOCK - i) * bytes[i]);
-    }
+    for (uint32_t i = 0; i < SJ_BLOCK; i++)
+        sum += bytes[i], total += (SJ_BLOCK - i) * bytes[i];
 #endif
     sums[0] += sum;
     sums[1] += total + (uint64_t)rest * sum; /* wraps around: zeros follow the last byte */
-}
-
-/* The steps of 16 or 32 bytes that are added up at once: the sums of their columns fit 16 bits. */
-#define STEPS 256
-
-#ifdef HAS_MORE
-/* Add as many bytes to Adler's two sums as fit steps of 32; return their number. */
-__attribute__((target("ssse3"))) static int64_t add_pairs(uint64_t sums[2], const uint8_t *bytes, int64_t count)
-{
-    const __m128i zero = _mm_setzero_si128(), ones = _mm_set1_epi16(1);
-    const __m128i low = _mm_set_epi8(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16);
-    const __m128i high = _mm_add_epi8(low, _mm_set1_epi8(16));
-    int64_t done = 0;
-    while (count - done >= 32) {
-        int64_t steps = (count - done) / 32 < STEPS ? (count - done) / 32 : STEPS;
-        __m128i sum = zero, before = zero, weighted = zero; /* `before` adds the sums before each step */
-        for (int64_t end = done + 32 * steps; done < end; done += 32) {
-            __m128i one = _mm_loadu_si128((const __m128i *)(bytes + done));
-            __m128i two = _mm_loadu_si128((const __m128i *)(bytes + done + 16));
-            __m128i pairs = _mm_add_epi16(_mm_maddubs_epi16(one, high), _mm_maddubs_epi16(two, low));
-            before = _mm_add_epi32(before, sum);
-            sum = _mm_add_epi32(sum, _mm_add_epi32(_mm_sad_epu8(one, zero), _mm_sad_epu8(two, zero)));
-            weighted = _mm_add_epi32(weighted, _mm_madd_epi16(pairs, ones));
-        }
-        uint32_t parts[3][4];
-        _mm_storeu_si128((__m128i *)parts[0], sum);
-        _mm_storeu_si128((__m128i *)parts[1], before);
-        _mm_storeu_si128((__m128i *)parts[2], weighted);
-        sums[1] += 32 * ((uint64_t)steps * sums[0] + parts[1][0] + parts[1][2]);
-        for (int i = 0; i < 4; i++)
-            sums[1] += parts[2][i];
-        sums[0] += (uint64_t)parts[0][0] + parts[0][2];
-    }
-    return done;
-}
-#endif
-
-/* Add some bytes to Adler's two sums. */
-static void add_bytes(uint64_t sums[2], const uint8_t *bytes, int64_t count)
-{
-#ifdef HAS_MORE
-    int64_t done = has_pairs ? add_pairs(sums, bytes, count) : 0;
-    bytes += done, count -= done;
-#endif
-#ifdef __SSE2__
-    const __m128i zero = _mm_setzero_si128();
-    while (count >= 16) {
-        int64_t steps = count / 16 < STEPS ? count / 16 : STEPS;
-        __m128i sum = zero, before = zero, low = zero, high = zero; /* `before` adds the sums before each step */
-        for (int64_t i = 0; i < steps; i++) {
-            __m128i part = _mm_loadu_si128((const __m128i *)(bytes + 16 * i));
-            before = _mm_add_epi32(before, sum);
-            sum = _mm_add_epi32(sum, _mm_sad_epu8(part, zero));
-            low = _mm_add_epi16(low, _mm_unpacklo_epi8(part, zero));
-            high = _mm_add_epi16(high, _mm_unpackhi_epi8(part, zero));
-        }
-        uint32_t halves[2][4];
-        uint16_t columns[16];
-        _mm_storeu_si128((__m128i *)halves[0], sum);
-        _mm_storeu_si128((__m128i *)halves[1], before);
-        _mm_storeu_si128((__m128i *)columns, low);
-        _mm_storeu_si128((__m128i *)(columns + 8), high);
-        sums[1] += 16 * ((uint64_t)steps * sums[0] + halves[1][0] + halves[1][2]);
-        for (uint32_t i = 0; i < 16; i++)
-            sums[1] += (16 - i) * columns[i];
-        sums[0] += (uint64_t)halves[0][0] + halves[0][2];
-        bytes += 16 * steps, count -= 16 * steps;
-    }
-#endif
-    for (; count; bytes++, count--)
-        sums[1] += sums[0] += *bytes;
 }
 
 /* ── rows ── */
@@ -230,19 +95,10 @@ static int64_t take_last(uint8_t *last, const uint8_t *bytes, int64_t count)
 /* Return whether a block differs from another, or from zeros if there is none. */
 INLINE uint64_t differs(const uint8_t *bytes, const uint8_t *others)
 {
-#ifdef __SSE2__
-    __m128i any = _mm_setzero_si128();
-    for (int i = 0; i < SJ_BLOCK; i += 16) {
-        __m128i part = _mm_loadu_si128((const __m128i *)(bytes + i));
-        any = _mm_or_si128(any, others ? _mm_xor_si128(part, _mm_loadu_si128((const __m128i *)(others + i))) : part);
-    }
-    return _mm_movemask_epi8(_mm_cmpeq_epi8(any, _mm_setzero_si128())) != 0xffff;
-#else
     uint64_t any = 0;
     for (int i = 0; i < SJ_BLOCK; i += 8)
         any |= others ? sj_load(bytes + i) ^ sj_load(others + i) : sj_load(bytes + i);
     return any != 0;
-#endif
 }
 
 /* Mark the blocks of bytes that differ from others, or from zeros if there are none; return their number. */
@@ -306,95 +162,14 @@ INLINE void repeat_left(uint8_t *row, int64_t count, const int step)
         row[i] = row[i - step];
 }
 
-#ifdef __SSE2__
-/* Four bytes, of which a pixel has the first three or all. */
-INLINE __m128i load_pixel(const uint8_t *bytes)
-{
-    int32_t pixel;
-    memcpy(&pixel, bytes, sizeof pixel);
-    return _mm_cvtsi32_si128(pixel);
-}
-
-INLINE void store_pixel(uint8_t *bytes, __m128i pixel)
-{
-    int32_t word = _mm_cvtsi128_si32(pixel);
-    memcpy(bytes, &word, sizeof word);
-}
-
-/* Undo "Sub" for the first pixels of several channels; return their bytes. */
-INLINE int64_t add_left_pixels(uint8_t *row, const uint8_t *residuals, int64_t count, const int step)
-{
-    __m128i pixel = load_pixel(row - step);
-    int64_t i = 0;
-    if (step > 1)
-        for (; i + 4 <= count; i += step) {
-            pixel = _mm_add_epi8(pixel, load_pixel(residuals + i));
-            store_pixel(row + i, pixel);
-        }
-    return i;
-}
-
-/* Undo "Sub" for a few pixels of one channel; return their bytes. */
-INLINE int64_t add_left_block(uint8_t *row, const uint8_t *residuals, int64_t count, const int step)
-{
-    int64_t i = 0;
-    for (; step == 1 && i + 16 <= count && i < SJ_BLOCK; i += 16) {
-        __m128i sums = _mm_loadu_si128((const __m128i *)(residuals + i));
-        sums = _mm_add_epi8(sums, _mm_slli_si128(sums, 1));
-        sums = _mm_add_epi8(sums, _mm_slli_si128(sums, 2));
-        sums = _mm_add_epi8(sums, _mm_slli_si128(sums, 4));
-        sums = _mm_add_epi8(sums, _mm_slli_si128(sums, 8));
-        _mm_storeu_si128((__m128i *)(row + i), _mm_add_epi8(sums, _mm_set1_epi8((char)row[i - 1])));
-    }
-    return i;
-}
-
-/* Return PNG's Paeth prediction of the bytes of a pixel, as 16 bits each. */
-INLINE __m128i guess_pixel(__m128i left, __m128i up, __m128i corner)
-{
-    const __m128i zero = _mm_setzero_si128();
-    __m128i a = _mm_sub_epi16(up, corner), b = _mm_sub_epi16(left, corner), c = _mm_add_epi16(a, b);
-    a = _mm_max_epi16(a, _mm_sub_epi16(zero, a)), b = _mm_max_epi16(b, _mm_sub_epi16(zero, b));
-    c = _mm_max_epi16(c, _mm_sub_epi16(zero, c));
-    __m128i least = _mm_min_epi16(c, _mm_min_epi16(a, b));
-    __m128i is_left = _mm_cmpeq_epi16(least, a), is_up = _mm_andnot_si128(is_left, _mm_cmpeq_epi16(least, b));
-    __m128i either = _mm_or_si128(_mm_and_si128(is_left, left), _mm_and_si128(is_up, up));
-    return _mm_or_si128(either, _mm_andnot_si128(_mm_or_si128(is_left, is_up), corner));
-}
-
-/* Undo "Paeth" for a few pixels of several channels; return their bytes. */
-INLINE int64_t guess_pixels(uint8_t *row, const uint8_t *residuals, const uint8_t *above, int64_t count, const int step)
-{
-    if (step == 1)
-        return 0;
-    const __m128i zero = _mm_setzero_si128();
-    __m128i left = _mm_unpacklo_epi8(load_pixel(row - step), zero);
-    __m128i corner = _mm_unpacklo_epi8(load_pixel(above - step), zero);
-    int64_t i = 0;
-    for (; i + 4 <= count && i < SOME_BYTES; i += step) {
-        __m128i up = _mm_unpacklo_epi8(load_pixel(above + i), zero), guesses = guess_pixel(left, up, corner);
-        __m128i pixel = _mm_add_epi8(_mm_packus_epi16(guesses, guesses), load_pixel(residuals + i));
-        store_pixel(row + i, pixel);
-        left = _mm_unpacklo_epi8(pixel, zero), corner = up;
-    }
-    return i;
-}
-#else
-#define add_left_pixels(row, residuals, count, step) 0
-#define add_left_block(row, residuals, count, step) 0
-#define guess_pixels(row, residuals, above, count, step) 0
-#endif
-
 /* Undo "Sub". */
 INLINE void add_left(uint8_t *row, const uint8_t *residuals, int64_t count, const int step)
 {
-    for (int64_t i = add_left_pixels(row, residuals, count, step); i < count;) {
-        int64_t plain = zeros(residuals + i, count - i), end = i + 8 < count ? i + 8 : count;
+    for (int64_t i = 0; i < count;) {
+        int64_t plain = zeros(residuals + i, count - i), end = i + plain + 8 < count ? i + plain + 8 : count;
         repeat_left(row + i, plain, step);
-        i += plain ? plain : add_left_block(row + i, residuals + i, count - i, step);
-        if (!plain)
-            for (; i < end; i++)
-                row[i] = (uint8_t)(residuals[i] + row[i - step]);
+        for (i += plain; i < end; i++)
+            row[i] = (uint8_t)(residuals[i] + row[i - step]);
     }
 }
 
@@ -435,7 +210,7 @@ INLINE void add_guesses(uint8_t *row, const uint8_t *residuals, const uint8_t *a
             plain = constant(above + i, plain, step);
             repeat_left(row + i, plain, step);
         }
-        i += plain ? plain : guess_pixels(row + i, residuals + i, above + i, count - i, step);
+        i += plain;
         if (!plain)
             for (; i < end; i++)
                 row[i] = (uint8_t)(residuals[i] + guess(row[i - step], above[i], above[i - step]));
@@ -477,14 +252,11 @@ static int read_row(sj_png *png, const uint8_t *source)
         png->has_changed = sj_update_row(row, bytes, count, png->changed);
     if (filter || png->has_changed || !was_plain) {
         take_last(last, bytes, count);
-        int64_t marked = filter ? mark(png->changed, bytes, last, NULL, blocks) : blocks;
-        int is_sparse = 2 * marked <= blocks;
-        png->has_changed = filter ? marked != 0 : png->has_changed;
-        png->row_sums[0] = (uint64_t)filter, png->row_sums[1] = (uint64_t)(is_sparse ? filter * (count + 1) : filter);
-        if (!is_sparse)
-            add_bytes(png->row_sums, bytes, count);
-        else
-            EACH(block, png->changed, blocks)
+        if (filter)
+            png->has_changed = mark(png->changed, bytes, last, NULL, blocks) != 0;
+        png->row_sums[0] = (uint64_t)filter, png->row_sums[1] = (uint64_t)(filter * (count + 1));
+        for (int64_t block = 0; block < blocks; block++)
+            if (!filter || png->changed[block / 64] >> block % 64 & 1)
                 add_sums(png->row_sums, block_of(bytes, last, block, blocks), count - SJ_BLOCK * (block + 1));
     }
     if (filter == 2)
@@ -566,7 +338,7 @@ static int64_t find_pixels(sj_png *png, const uint8_t *data, int64_t length, con
         if (size > length - at - 12)
             return 0;
         int is_header = !memcmp(kind, "IHDR", 4), has_pixels = !memcmp(kind, "IDAT", 4);
-        if ((is_header || has_pixels) && crc32_of(kind, size + 4) != number_at(body + size))
+        if ((is_header || has_pixels) && ~add_to_crc(0xffffffffu, kind, size + 4) != number_at(body + size))
             return 0;
         if (is_header && (headers++ || size != 13 || !read_header(png, body)))
             return 0;
