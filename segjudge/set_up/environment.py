@@ -19,15 +19,13 @@ from contextlib import contextmanager, suppress
 
 CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 ENVIRONMENTS = os.path.join(CHECKOUT, ".environments")
+#: Its locks have the packages of each environment, and uv, by version and hash; `renew.sh` writes them.
+_LOCKS = "packaging/locks"
 #: The files that determine the content of an environment.
 _FILES = {
-    "toolkit": ("pyproject.toml", "evaluation_script/scoring/__init__.py"),  # the second has the version
-    "client": ("tests/client-pinned.txt", "tests/client-requirements.txt"),
-    "worker": (
-        "segjudge/platforms/evalai/bundle/worker-3.9.txt",
-        "evaluation_script/requirements.txt",
-        "tests/worker-requirements.txt",
-    ),
+    "toolkit": (f"{_LOCKS}/toolkit.txt", "pyproject.toml", "evaluation_script/scoring/__init__.py"),
+    "client": (f"{_LOCKS}/client.txt",),
+    "worker": (f"{_LOCKS}/worker.txt",),
 }
 #: The tag in names of bytecode of EvalAI's worker's Python.
 WORKER_TAG = "cpython-39"
@@ -66,7 +64,7 @@ except OSError:
 #: The code that lets the toolkit's environment import the checkout. The one of setuptools imports pathlib, and with it
 #: so much that Python takes twice as long to start.
 _FINDER = """
-from _frozen_importlib_external import PathFinder as _PathFinder
+from importlib.machinery import PathFinder as _PathFinder
 
 
 class _CheckoutFinder:
@@ -84,7 +82,6 @@ _PIP_SETTINGS = {
     "extra-index-url": "UV_INDEX",
     "find-links": "UV_FIND_LINKS",
     "trusted-host": "UV_INSECURE_HOST",
-    "constraint": "UV_CONSTRAINT",
     "timeout": "UV_HTTP_TIMEOUT",
     "default-timeout": "UV_HTTP_TIMEOUT",
     "retries": "UV_HTTP_RETRIES",
@@ -98,6 +95,7 @@ _EXCLUDED = (
     "UV_PROJECT_ENVIRONMENT",
 )  # fmt: skip
 _UNREACHED = r"Failed to fetch|error sending request|dns error|Retrying|NewConnectionError|ConnectTimeout"
+_REMEDY = "clone the repository into a folder of your own, and run it there"
 _PACKAGE = r"\s+[-+~] |Using Python|Bytecode"
 
 
@@ -154,11 +152,24 @@ class PythonEnvironment:
                         self._make(lock)
                     folder = self.ready_folder()
                     self._switch(folder)
-            except OSError:
-                if not folder:
-                    raise  # otherwise the checkout is read-only, and keeps its links
+            except OSError as error:
+                if not folder:  # otherwise the checkout is read-only, and keeps its links
+                    self._explain_closed_python(error)
+                    raise
         _sweep()
         return folder
+
+    def _explain_closed_python(self, error: OSError) -> None:
+        """Raise `SetUpError` if there is an environment, but this user may not run its Python."""
+        for folder in self.complete_folders():
+            python = os.path.realpath(f"{folder}/bin/python")
+            above = [str(path) for path in reversed(pathlib.Path(python).parents)]
+            closed = next(
+                (path for path in (*above, python) if os.path.lexists(path) and not os.access(path, os.X_OK)), ""
+            )
+            if closed:
+                what = f"{LINKS[self.kind]} runs {python}, which you may not: {closed} is closed to you"
+                raise SetUpError(f"{what}. Open it, or {_REMEDY}") from error
 
     def _extra_of_link(self) -> str:
         """Return the larger extra of the current and the new environment, so that no package is removed."""
@@ -194,12 +205,16 @@ class PythonEnvironment:
         return _IN_USE + (_FINDER.format(checkout=CHECKOUT) if self.kind == "toolkit" else "")
 
     def _installations(self) -> list[list[str]]:
-        if self.kind == "toolkit":  # with pip, which requirements of a challenge are tried with
-            return [["pip", "--editable", f"{CHECKOUT}[{self.extra or _SMALLEST}]"]]
-        files = [os.path.join(CHECKOUT, file) for file in _FILES[self.kind]]
-        if self.kind == "client":  # see the comments in these files
-            return [["--no-deps", "-r", files[0]], ["-r", files[1]]]
-        return [["pip", "-c", files[0], "-r", files[1], "-r", files[2]]]
+        lock, *files = (os.path.join(CHECKOUT, file) for file in _FILES[self.kind])
+        if self.kind != "toolkit":  # not the dependencies that the client names: see tests/client-pinned.txt
+            return [["--require-hashes", "--no-deps", "-r", lock]]
+        packages = ["-r", files[0], "--extra", self.extra or _SMALLEST]
+        # With pip, which requirements of a challenge are tried with; uv wants the version of what is named here.
+        pip = re.findall(r"^pip==\S+", pathlib.Path(lock).read_text(encoding="utf-8"), re.MULTILINE)
+        return [
+            ["--require-hashes", "-c", lock, *packages, *pip],
+            ["--build-constraints", lock, "--no-deps", "--editable", CHECKOUT],
+        ]
 
     def _switch(self, folder: str) -> None:
         """Point the link at the folder, in one step."""
@@ -308,17 +323,21 @@ class _Installer:
             self._variables.setdefault("UV_CACHE_DIR", os.path.join(os.path.dirname(folder), "cache"))
         self._uv = ""
         pip = self._pip(folder)
-        self._uv = next(
-            (path for path in (shutil.which("uv"), f"{folder}/bin/uv") if path and _prints(path, "--version")), ""
-        )
-        if not self._uv:
+        own, lock = f"{folder}/bin/uv", os.path.join(CHECKOUT, _LOCKS, "uv.txt")
+        with open(lock, encoding="utf-8") as lines:
+            version = lines.readline().split()[0].replace("==", " ")
+        if (path := shutil.which("uv")) and _prints(path, "--version"):
+            self._uv = path
+        elif f"{_prints(own, '--version')} ".startswith(f"{version} "):
+            self._uv = own
+        else:
             say("Downloading uv, which installs the packages…")
             if not pip:
                 raise SetUpError(
                     f"{self.python} has no pip and no venv; on Debian and Ubuntu: apt install python3-venv"
                 )
-            self.run([*pip, "install", "--quiet", "--upgrade", "--target", folder, "uv"])
-            self._uv = f"{folder}/bin/uv"
+            self.run([*pip, "install", "--quiet", "--upgrade", "--target", folder, "--require-hashes", "-r", lock])
+            self._uv = own
         self._locks = locks[:1]
         settings = _pip_settings(pip)
         self._variables |= _uv_settings(settings, self._variables)
@@ -434,11 +453,10 @@ def _prints(*command: str) -> str:
 def explain(error: OSError) -> str:
     """Return a sentence about a refusal of the system, with the remedy."""
     text = f"{error.filename or ENVIRONMENTS}: {error.strerror}, so the environment cannot be set up"
-    remedy = "clone the repository into a folder of your own, and run it there"
     if isinstance(error, PermissionError) and os.stat(CHECKOUT).st_uid != os.getuid():
-        return f"{text}. This checkout belongs to {_name_owner(CHECKOUT)}; {remedy}"
+        return f"{text}. This checkout belongs to {_name_owner(CHECKOUT)}; {_REMEDY}"
     if error.errno in (errno.EACCES, errno.EROFS):
-        return f"{text}. Make {CHECKOUT} readable and writable, or {remedy}"
+        return f"{text}. Make {CHECKOUT} readable and writable, or {_REMEDY}"
     return text
 
 

@@ -13,11 +13,14 @@ from pathlib import Path
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from segjudge.evaluation_script.scoring import VERSION
 from tests.builders import ROOT
 
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+#: The extras whose packages are locked; torch is larger than everything else together.
+EXTRAS = ("host", "serve", "interactive", "agents", "tables", "cluster", "aws")
 #: All files of the repository that can name an action.
 PINNING = [
     ROOT / name
@@ -70,6 +73,33 @@ def test_actions_of_other_owners_are_pinned_by_commit(path: Path) -> None:
     for action in used:
         ours = action.startswith(("./", "OWNER/segjudge@"))
         assert ours or re.fullmatch(r"[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+(: .+)?", action), action
+
+
+def test_locks_have_hashes_and_what_the_project_asks_for() -> None:
+    pins: dict[str, dict[str, list[str]]] = {}
+    for path in (ROOT / "packaging/locks").glob("*.txt"):
+        for block in path.read_text(encoding="utf-8").replace("\\\n", " ").splitlines():
+            line, *hashes = block.split(" --hash=")
+            assert hashes, block
+            assert all(re.fullmatch(r"sha256:[0-9a-f]{64} *", digest) for digest in hashes), block
+            requirement = Requirement(line)
+            assert re.fullmatch(r"==[\w.]+", str(requirement.specifier)), line
+            versions = pins.setdefault(path.stem, {}).setdefault(canonicalize_name(requirement.name), [])
+            versions.append(str(requirement.specifier)[2:])
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    asked = [
+        *extras["dependencies"],
+        *(line for name in (*EXTRAS, "test") for line in extras["optional-dependencies"][name]),
+    ]
+    for requirement in map(Requirement, asked):
+        if requirement.name != "segjudge":
+            versions = pins["toolkit"][canonicalize_name(requirement.name)]
+            assert any(requirement.specifier.contains(version, prereleases=True) for version in versions), requirement
+    worker = ROOT / "segjudge/platforms/evalai/bundle/worker-3.9.txt"
+    pinned = dict(re.findall(r"^([\w-]+)==(\S+)", worker.read_text(encoding="utf-8"), re.MULTILINE))
+    assert {name: versions for name, versions in pins["worker"].items() if name in pinned} == {
+        name: [pinned[name]] for name in pins["worker"] if name in pinned
+    }
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)

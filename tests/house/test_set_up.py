@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ensurepip
 import fcntl
+import hashlib
 import os
 import re
 import shutil
@@ -56,15 +57,26 @@ VERSION_FILE = "evaluation_script/scoring/__init__.py"
 MAIN = "import os, sys; print(os.path.realpath(sys.prefix)); import base_thing; print('base', base_thing.VERSION)\n"
 
 
-def wheel(folder: Path, name: str, version: str, needs: str = "") -> None:
+def wheel(folder: Path, name: str, version: str, needs: str = "") -> Path:
     module, info = name.replace("-", "_"), f"{name.replace('-', '_')}-{version}.dist-info"
-    with zipfile.ZipFile(folder / f"{module}-{version}-py3-none-any.whl", "w") as file:
+    path = folder / f"{module}-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as file:
         file.writestr(f"{module}/__init__.py", f"VERSION = '{version}'\n")
         file.writestr(f"{module}/late.py", "HERE = __file__\n")
         needed = f"Requires-Dist: {needs}\n" if needs else ""
         file.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needed}")
         file.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         file.writestr(f"{info}/RECORD", "")
+    return path
+
+
+def locked(*wheels: Path) -> str:
+    """Return the lines of a lock with these wheels."""
+    lines = []
+    for path in wheels:
+        name, version = path.name.split("-")[:2]
+        lines.append(f"{name}=={version} --hash=sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}\n")
+    return "".join(lines)
 
 
 def real_uv() -> str:
@@ -74,15 +86,17 @@ def real_uv() -> str:
     return path
 
 
-def uv_wheel(folder: Path) -> None:
+def uv_wheel(folder: Path) -> Path:
     """Write a wheel with a program, as in the package index."""
-    with zipfile.ZipFile(folder / "uv-1.0-py3-none-any.whl", "w") as file:
+    path = folder / "uv-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as file:
         program = zipfile.ZipInfo("uv-1.0.data/scripts/uv")
         program.external_attr = 0o100755 << 16
-        file.writestr(program, f'#!/bin/sh\nexec "{real_uv()}" "$@"\n')
+        file.writestr(program, f'#!/bin/sh\n[ "$1" = --version ] && echo uv 1.0 && exit\nexec "{real_uv()}" "$@"\n')
         file.writestr("uv-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: uv\nVersion: 1.0\n")
         file.writestr("uv-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         file.writestr("uv-1.0.dist-info/RECORD", "")
+    return path
 
 
 class Checkout:
@@ -92,13 +106,16 @@ class Checkout:
         self.folder, self.wheels, self.programs = folder / "a chéckout", folder / "wheels", folder / "programs"
         self.wheels.mkdir(parents=True)
         self.programs.mkdir()
+        locks = self.folder / "packaging/locks"
+        locks.mkdir(parents=True)
+        (locks / "uv.txt").write_text("uv==1.0\n")
         if has_uv:
             (self.programs / "uv").symlink_to(real_uv())
         else:
             program = self.programs / "uv"  # before this machine's, if it has one
             program.write_text("#!/bin/sh\nexit 1\n")
             program.chmod(0o755)
-            uv_wheel(self.wheels)
+            (locks / "uv.txt").write_text(locked(uv_wheel(self.wheels)))
         (self.folder / "segjudge").mkdir(parents=True)
         (self.folder / "segjudge/__init__.py").touch()
         (self.folder / "segjudge/__main__.py").write_text(MAIN)
@@ -113,10 +130,11 @@ class Checkout:
         (self.folder / "segjudge/system").mkdir()
         for module in ("__init__.py", "late_modules.py"):
             shutil.copy(ROOT / "segjudge/system" / module, self.folder / "segjudge/system")
-        wheel(self.wheels, "base-thing", "1.0")
-        wheel(self.wheels, "extra-thing", "1.0")
+        things = [wheel(self.wheels, name, "1.0") for name in ("base-thing", "extra-thing")]
         pip = next(Path(ensurepip.__file__).parent.glob("_bundled/pip-*.whl"))
         shutil.copy(pip, self.wheels)
+        self.lock = locks / "toolkit.txt"
+        self.lock.write_text(locked(*things, pip))
 
     def start(self, *arguments: str, **settings: str) -> Any:
         environment = {
@@ -196,6 +214,25 @@ def test_what_is_there_is_used_without_a_word(made: Checkout) -> None:
     output = made.run().splitlines()
     assert output[0] == str(made.current())
     assert len(output) == 2
+
+
+@pytest.mark.long
+def test_packages_with_another_content_than_locked_are_rejected(fresh: Checkout) -> None:
+    text = fresh.lock.read_text()
+    fresh.lock.write_text(re.sub(r"(base_thing\S* --hash=sha256:)\w{4}", r"\g<1>0000", text))
+    assert "Hash mismatch" in fresh.run(expected=3)
+    fresh.lock.write_text(re.sub("base_thing.*\n", "", text))
+    assert "no trusted hash" in fresh.run(expected=3)
+    assert fresh.environments() == []
+
+
+@pytest.mark.long
+def test_a_uv_of_another_version_than_locked_is_fetched_again(made: Checkout) -> None:
+    own = made.folder / ".environments/uv/bin/uv"
+    own.write_text("#!/bin/sh\necho uv 0.9\n")
+    (made.current() / "stamp").unlink()
+    assert "Downloading uv" in made.run()
+    assert "uv 1.0" in own.read_text()
 
 
 @pytest.mark.long

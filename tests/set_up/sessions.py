@@ -77,6 +77,9 @@ class _Session:
         for file in {name for names in environment._FILES.values() for name in names}:
             (self.checkout / file).parent.mkdir(parents=True, exist_ok=True)
             (self.checkout / file).write_text(file)
+        for name in ("uv", "pip"):
+            file = {"pip": "toolkit"}.get(name, name)
+            (self.checkout / f"packaging/locks/{file}.txt").write_text(f"{name}==1.0 --hash=sha256:00\n")
         (folder / "home/.cache").mkdir(parents=True)
         (folder / "programs").mkdir()
         self.write("hidden/uv", _UV)
@@ -211,7 +214,7 @@ def _play_making(session: _Session) -> None:
     session.play("the worker's, where no Python 3.9 is", _ensure("worker"))
     session.write("programs/python3.9", _PYTHON)
     session.age()
-    with open(session.checkout / "evaluation_script/requirements.txt", "a", encoding="utf-8") as file:
+    with open(session.checkout / "packaging/locks/worker.txt", "a", encoding="utf-8") as file:
         file.write("more")
     session.play("the worker's, with Python 3.9; the old one goes", _ensure("worker"), PYTHONDONTWRITEBYTECODE="1")
     session.play("the client's", _ensure("client"))
@@ -454,13 +457,13 @@ def _play_command(session: _Session) -> None:
         lambda: command.compile_bytecode(session.checkout / "segjudge", str(session.folder / "choosy")),
         PYTHONDONTWRITEBYTECODE="1",
     )
-    with open(session.checkout / "tests/client-pinned.txt", "a", encoding="utf-8") as file:
+    with open(session.checkout / "packaging/locks/client.txt", "a", encoding="utf-8") as file:
         file.write("more")
     session.play("found is not made", run("toolkit", "found:client", "--", "-m", "x"))
     session.write("fault", "error: Failed to fetch x\n")
     session.play("without what need not be", run("toolkit", "try:client", "--", "-m", "x"))
     session.play("but not without what must be", run("toolkit", "client", "--", "-m", "x"))
-    (session.checkout / "tests/client-pinned.txt").unlink()
+    (session.checkout / "packaging/locks/client.txt").unlink()
     session.play("a file is missing", run("toolkit", "client", "--", "-m", "x"))
     session.play("nor where it need not be", run("toolkit", "try:client", "--", "-m", "x"))
 
