@@ -77,7 +77,6 @@ COMMANDS = {
     "rehearse": _Row("rehearse", "Run EvalAI on this machine: API, pages and worker.", "serve"),
     "interactive": _Row("interactive", "Serve scribble sessions, run a method in one, plot its curve.", "interactive"),
     "arena": _Row("arena", "Run an agent against an environment, without containers."),
-    "completion": _Row("completion", "Print the completion script for bash, zsh or fish."),
     "schema": _Row("evalai", "Write the JSON Schema of challenge_config.yaml, for editors."),
 }
 #: Earlier names of commands, which still work but are not shown.
@@ -94,7 +93,7 @@ GROUPS = {
     "interactive methods and agents": ("interactive", "arena"),
 }
 #: The groups that only `help --all` shows.
-RARE = {"rarely used": ("completion", "demo", "schema")}
+RARE = {"rarely used": ("demo", "schema")}
 #: The commands that start, limit and stop other processes by calls that Windows lacks.
 UNIX = frozenset({"run", "build", "check", "push", "worker", "rehearse", "interactive", "arena"})
 #: Exit codes of all commands, with their meanings.

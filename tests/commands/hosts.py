@@ -187,10 +187,6 @@ run mine.zip
 run mine
 rehearse own --workers many
 rehearse lost
-completion bash
-completion fish
-completion zsh
-completion csh
 chekc
 score --trut x
 score a --truth

@@ -322,7 +322,7 @@ _WALKED, _OWN, _NONE = (
 BY_COMMAND = {
     **dict.fromkeys(("build", "check", "rehearse", "score"), _WALKED),
     **dict.fromkeys(("run", "merge", "compare", "rank", "report", "arena"), _OWN),
-    **dict.fromkeys(("new", "benchmarks", "pack", "compress", "demo", "completion", "schema", "interactive"), _NONE),
+    **dict.fromkeys(("new", "benchmarks", "pack", "compress", "demo", "schema", "interactive"), _NONE),
     "push": "uploads what `check` lets pass",
     "board": "walked in tests/server/test_boards.py",
     "worker": "reports what `remote worker` above returns, and of scorers of a host's own what test_guest_remote.py holds",
