@@ -86,12 +86,13 @@ def describe_cost(row: Row) -> str:
 def name_lowest(kind: str, values: Sequence[float | None], names: Sequence[object], metric: str) -> str:
     """Name the row of a table of this kind with the lowest value; "" if no row is below others."""
     named_values = [(value, name) for value, name in zip(values, names, strict=True) if value is not None]
-    lowest, name = min(named_values, default=(1.0, ""), key=lambda item: item[0])
+    sorted_rows = sorted(named_values, key=lambda item: item[0])
+    lowest = sorted_rows[0][0] if sorted_rows else 1.0
     alike = sum(value < lowest + LITTLE for value, _ in named_values)
     if alike == len(named_values):
         return ""
-    row = f"number {name}" if str(name).isdecimal() else printable(name)
-    named = f"{row} has" if alike == 1 else f"{row} and {alike - 1:,} more have"
+    rows = [f"number {name}" if str(name).isdecimal() else printable(name) for _, name in sorted_rows[:2]]
+    named = {1: f"{rows[0]} has", 2: f"{' and '.join(rows)} have"}.get(alike, f"{rows[0]} and {alike - 1:,} more have")
     return f"Of {len(named_values):,} {kind}, {named} the lowest {metric}, {format_number(lowest)}."
 
 

@@ -91,7 +91,7 @@ def test_the_worst_case_is_named_and_escaped() -> None:
     ("values", "sentence"),
     [
         ([0.5, 0.2, None], "Of 2 categories, b has the lowest AP, 0.200."),
-        ([0.5, 0.0, 0.0001], "Of 3 categories, b and 1 more have the lowest AP, 0.000."),
+        ([0.5, 0.0, 0.0001], "Of 3 categories, b and c have the lowest AP, 0.000."),
         ([1.0, 1.0, None], ""),
         ([0.5, None, None], ""),
         ([None, None, None], ""),

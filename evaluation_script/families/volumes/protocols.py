@@ -293,7 +293,7 @@ _ROWS = (
     ),
     VolumeProtocol(
         "kits23",
-        "KiTS 23: Dice and surface Dice of kidney and masses, masses, tumour; both empty 1.",
+        "KiTS 23: Dice and surface Dice of the regions kidney, mass (2, 3) and tumor (2); both empty 1.",
         ("Dice", "NSD"),
         (
             LabelRegion("kidney", (1, 2, 3), 1.0330772532390826),

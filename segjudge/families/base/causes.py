@@ -341,10 +341,16 @@ class CauseCounts:
     def _choose_causes(self) -> list[str]:
         """Return the two most expensive causes, or the only one."""
         costly = [
-            (cause, cost) for cause, cost in sorted(self.costs.items(), key=lambda item: -item[1]) if cost > _NONE
+            (cause, cost)
+            for cause, cost in sorted(self.costs.items(), key=lambda item: -item[1])
+            if cost > _NONE and self._has_sentence(cause)
         ]
         causes = [cause for cause, cost in costly if cost >= _ALSO * costly[0][1]]
         return [*causes[:1], *(cause for cause in causes[1:] if not self._is_same(causes[0], cause))][:2]
+
+    def _has_sentence(self, cause: str) -> bool:
+        """Return whether a cause has a number: a cost alone, such as that of a part, would be `0 of 4 segments`."""
+        return bool(self.counts[cause]) or cause == _MIRRORED
 
     def _is_same(self, cause: str, other_cause: str) -> bool:
         """Return whether segments of one class are too small where segments of another are too large."""

@@ -335,7 +335,7 @@ def _name_pairs(point_pairs: list[tuple[str, str]]) -> str:
     """Name the first two pairs of points, and count the others."""
     pairs = [f"{a} and {b}" for a, b in point_pairs]
     named = ", and ".join(pairs[:2])
-    return f"{named}, and {len(pairs) - 2} more pairs," if len(pairs) > 2 else named
+    return f"{named}, and {quantity(len(pairs) - 2, 'more pair')}," if len(pairs) > 2 else named
 
 
 def _count_people(count: int, total: int) -> str:

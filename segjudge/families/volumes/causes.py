@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from segjudge.evaluation_script.families.volumes.protocols import VolumeProtocol
-from segjudge.evaluation_script.files.problems import quantity
+from segjudge.evaluation_script.files.problems import inflect, quantity
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.families.base.causes import CauseCounts
+from segjudge.families.base.causes import CauseCounts, describe_share
 
 from .components import (
     INEXACT,
@@ -27,7 +27,7 @@ from .components import (
     WRONG_LABEL,
     JudgedRegion,
 )
-from .losses import name_label
+from .losses import name_label, overlaps
 
 #: The names of the causes in the sentences of all families.
 _CAUSES = {WRONG_LABEL: "wrong class", TOO_LITTLE: "too small", TOO_MUCH: "too large"}
@@ -38,6 +38,8 @@ _LESIONS = ("lesion", "GTV", "mass", "tumor")
 #: Predictions are displaced if their offset is at least this many voxels, in the same direction in this share of
 #: components.
 _DISPLACED, _ALIKE = 0.5, 0.75
+#: The minimum share of a label's voxels that are called another one if the label is.
+_MOST_OF_LABEL = 0.5
 #: The millimetres within which surfaces are near, and the percentage of near surfaces that is stated unless all are
 #: near.
 _NEAR, _MOST = 2.0, 95
@@ -56,7 +58,11 @@ def _name_component(protocol: VolumeProtocol) -> str:
 class VolumeCauses(CauseCounts):
     """Components by cause, of all examined cases."""
 
-    protocol: VolumeProtocol | None = None
+    protocol: VolumeProtocol = field(kw_only=True)
+    #: Labels of which only parts are called others, as in `confused_in`.
+    partly_confused_in: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
+    #: Predicted components that lie on another label.
+    wrong_predicted: int = 0
     #: Volumes of missed and of detected components, in cubic millimetres.
     missed_volumes: list[Array] = field(default_factory=list)
     found_volumes: list[Array] = field(default_factory=list)
@@ -70,7 +76,45 @@ class VolumeCauses(CauseCounts):
     def for_protocol(cls, protocol: VolumeProtocol) -> VolumeCauses:
         return cls(_name_component(protocol), "case", "voxels", protocol=protocol)
 
-    def add_region(self, case: str, judged: JudgedRegion, scale: float, spacing: Sequence[float]) -> None:
+    def add_labels(
+        self, case: str, regions: Sequence[JudgedRegion], pairs: Mapping[tuple[int, int], int], voxels: Array
+    ) -> None:
+        """Add the labels of a case that are called others, given the voxels by true and predicted label, and by label.
+
+        A label is called so if a component is, or most of its voxels; otherwise only a part of it. Regions may share
+        labels: one that has both labels hides the change, and one of several labels does not say which it is.
+        """
+        own = {region.region.labels[0] for region in regions if len(region.region.labels) == 1}
+        if overlaps(self.protocol):
+            for label in np.flatnonzero(voxels[1:]).tolist():
+                self.units_with.setdefault(name_label(label + 1, self.protocol), set()).add(case)
+        called, covered = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
+        for judged in regions:
+            labels, is_joint = judged.region.labels, len(judged.region.labels) > 1
+            for number, predicted in judged.called.items():
+                true = max(labels, key=lambda label: pairs.get((label, predicted), 0))
+                if judged.counted[number] and not (is_joint and true in own):
+                    called[true, predicted] += 1
+            for true in judged.covers.values():
+                predicted = max(labels, key=lambda label: pairs.get((true, label), 0))
+                if not (is_joint and predicted in own):
+                    covered[true, predicted] += 1
+        for pair, count in covered.items():
+            if pair not in called and pairs.get(pair, 0) >= _MOST_OF_LABEL * voxels[pair[0]]:
+                called[pair] = count
+        for (true, predicted), count in {**covered, **called}.items():
+            names = name_label(true, self.protocol), name_label(predicted, self.protocol)
+            cases = self.confused_in if (true, predicted) in called else self.partly_confused_in
+            cases.setdefault(names, Counter())[case] += count
+
+    def add_region(
+        self,
+        case: str,
+        judged: JudgedRegion,
+        scale: float,
+        spacing: Sequence[float],
+        pairs: Mapping[tuple[int, int], int],
+    ) -> None:
         """Add the components of a region; costs are scaled to what the region costs."""
         name, (kinds, predicted) = judged.region.name, judged.kinds
         self.cases.add(case)
@@ -78,6 +122,7 @@ class VolumeCauses(CauseCounts):
         if len(kinds):
             self.add_true(name, case, int(judged.counted.sum()))
         self.predicted += len(predicted)
+        self.wrong_predicted += len(judged.covers)
         self.predicted_classes[name] += len(predicted)
         for kind in np.unique(kinds[judged.counted].astype(str)).tolist():
             chosen = judged.counted & (kinds == kind)
@@ -86,11 +131,8 @@ class VolumeCauses(CauseCounts):
             chosen = predicted == kind
             count = int(chosen.sum()) if kind == SURPLUS else 0
             self._add(kind, name, count, float(judged.costs[1][chosen].sum()) * scale)
-        for number, label in judged.called.items():
-            if judged.counted[number] and self.protocol is not None:
-                pair = name, name_label(label, self.protocol)
-                self.confused_in.setdefault(pair, Counter())[case] += 1
         self._add_edges(judged, spacing)
+        self._add_named_voxels(judged, pairs)
         volumes = judged.sizes[0] * float(np.prod(spacing))
         self.missed_volumes.append(volumes[judged.counted & (kinds == MISSED)])
         self.found_volumes.append(volumes[judged.counted & np.isin(kinds, FOUND)])
@@ -120,6 +162,15 @@ class VolumeCauses(CauseCounts):
                     centres.append(np.array([axis.mean() for axis in places[::-1]]))
                 move = centres[1] - centres[0]
                 self.moves.append((move, move * np.array(spacing)))
+
+    def _add_named_voxels(self, judged: JudgedRegion, pairs: Mapping[tuple[int, int], int]) -> None:
+        """Add which labels the missing or extra voxels of a region have, if its components differ in these alone."""
+        labels, kinds = judged.region.labels, {*np.concatenate(judged.kinds).tolist()} - {RIGHT}
+        for kind, side in ((TOO_LITTLE, 0), (TOO_MUCH, 1)) if len(kinds) == 1 else ():
+            for pair, voxels in pairs.items():
+                if kind in kinds and pair[side] in labels and pair[1 - side] not in labels:
+                    names = self.pixels_of.setdefault(_CAUSES[kind], Counter())
+                    names[name_label(pair[1 - side], self.protocol)] += voxels
 
     def add_surfaces(self, distances: Sequence[Array]) -> None:
         """Add the distances between both surfaces of found components."""
@@ -164,6 +215,20 @@ class VolumeCauses(CauseCounts):
         """Name the region of most components of a cause, unless another has as many."""
         ranked = self.classes[cause].most_common(2)
         return "" if len(ranked) > 1 and ranked[0][1] == ranked[1][1] else super()._describe_class(cause)
+
+    def _has_sentence(self, cause: str) -> bool:
+        is_confused = bool(self.confused_in or self.partly_confused_in)
+        return super()._has_sentence(cause) or (cause == _CAUSES[WRONG_LABEL] and is_confused)
+
+    def _describe_confusion(self, some: str, verb: str) -> str:
+        if not self.counts[_CAUSES[WRONG_LABEL]]:  # of components that are larger
+            predicted = f"predicted {self.segment}"
+            some = describe_share(self.wrong_predicted, self.predicted, predicted)
+            verb = inflect(self.wrong_predicted, "is", "are")
+        if self.confused_in or not self.partly_confused_in:
+            return super()._describe_confusion(some, verb)
+        (name, called), cases = max(self.partly_confused_in.items(), key=lambda item: len(item[1]))
+        return f"part of {name} is called {called}{self._count_units(len(cases), self.units_with.get(name, set()))}"
 
     def _describe_missed(self) -> str:
         """Describe the volume below which all missed components lie, if most found ones are larger."""

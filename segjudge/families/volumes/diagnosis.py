@@ -197,6 +197,7 @@ def _examine_case(
     if mirrored:
         sums[MIRRORED] = sum(costs.values())
         causes.add_mirrored(case.name, mirrored, sums[MIRRORED])
+    pairs = _pair_labels(case)
     voxel, judged_case = float(np.prod(case.geometry.spacing)), judge_case(case, diagnosis.protocol, costs, mirrored)
     for judged, scale in zip(judged_case.regions, judged_case.scales, strict=True):
         if not mirrored and costs.get(judged.region.name, 0.0) and not scale:  # only by rounding
@@ -205,7 +206,7 @@ def _examine_case(
             for kind in np.unique(kinds.astype(str)).tolist():
                 sums[kind] = sums.get(kind, 0.0) + float(costs_of_side[kinds == kind].sum()) * scale
         if not mirrored:
-            causes.add_region(case.name, judged, scale, case.geometry.spacing)
+            causes.add_region(case.name, judged, scale, case.geometry.spacing, pairs)
             budget -= judged.numbers[0].size
             if budget >= 0:
                 causes.add_surfaces(_measure_found(judged, case.geometry))
@@ -214,12 +215,21 @@ def _examine_case(
         diagnosis.volumes.append(judged.sizes[0][judged.counted] * voxel)
         diagnosis.met.append(np.isin(judged.kinds[0][judged.counted], FOUND))
         diagnosis.lost.append(_sum_losses(judged)[judged.counted] * scale)
+    if not mirrored:
+        causes.add_labels(case.name, judged_case.regions, pairs, case.boxes[0].voxels)
     sums.pop(RIGHT, None)
     diagnosis.costs[case.name] = sums
     diagnosis.components += judged_case.components
     if paint is not None and judged_case.is_wrong:
         paint(judged_case)
     return budget
+
+
+def _pair_labels(case: OpenCase) -> dict[tuple[int, int], int]:
+    """Return the voxels by true and predicted label, where these differ and neither is 0."""
+    wrong = (case.truth != case.prediction) & (case.truth > 0) & (case.prediction > 0)
+    keys, voxels = np.unique(case.truth[wrong].astype(np.int64) << 32 | case.prediction[wrong], return_counts=True)
+    return {(key >> 32, key & 0xFFFFFFFF): count for key, count in zip(keys.tolist(), voxels.tolist(), strict=True)}
 
 
 def judge_case(case: OpenCase, protocol: VolumeProtocol, costs: dict[str, float], mirrored: str = "") -> JudgedCase:

@@ -21,9 +21,17 @@ def name_measure(protocol: VolumeProtocol) -> str:
 
 
 def name_label(label: int, protocol: VolumeProtocol) -> str:
-    """Return the name of the region with only this label; else the label's name."""
-    names = (region.name for region in protocol.regions if region.labels == (label,))
-    return next(names, f"label {label}")
+    """Return the name of the region with only this label; of others, the label and the smallest region that has it."""
+    regions = sorted((region for region in protocol.regions if label in region.labels), key=lambda row: len(row.labels))
+    if not regions:
+        return f"label {label}"
+    return regions[0].name if regions[0].labels == (label,) else f"label {label} ({regions[0].name})"
+
+
+def overlaps(protocol: VolumeProtocol) -> bool:
+    """Return whether regions of a protocol share labels, so that one may hide that labels are exchanged in another."""
+    labels = [label for region in protocol.regions for label in region.labels]
+    return len(labels) > len({*labels})
 
 
 def weigh_losses(accumulator: UnitAccumulator[VolumeProtocol]) -> Array:

@@ -38,6 +38,6 @@ SCENES = {
     "volumes": _as_volumes(
         {1: "label 1", 2: "label 2", 3: "label 3"}, (*_OF_VOLUMES, *CLASSES, "mirrored")
     ),
-    "brats-2023": _as_volumes({1: "label 1", 2: "label 2", 3: "ET"}),
+    "brats-2023": _as_volumes({1: "label 1 (TC)", 2: "label 2 (WT)", 3: "ET"}),
     "isles22": _as_volumes({1: "lesion"}),
 }  # fmt: skip
