@@ -430,7 +430,7 @@ def test_a_notebook_shows_comparisons_rankings_and_other_families(
         ROOT / "examples/instances-dev/coarse.json", ROOT / "annotations/instances-dev.zip", "places2017"
     )
     text = instances._repr_html_()
-    assert "AP at an IoU of one half would rise by" in text
+    assert "would raise AP at an IoU of .50 by" in text
     assert "aria-label" not in text, "kinds whose costs sum to nothing make no bar"
     assert "data:image" not in text
 

@@ -358,6 +358,31 @@ def test_exchanged_classes_of_different_frequency_are_named(protocol: str, tmp_p
     assert re.search(pattern_of("exchanged", BENCHMARKS[protocol]), cause, re.IGNORECASE), cause
 
 
+@pytest.mark.parametrize(
+    "protocol", ["davis2017", "coco", "cityscapes-instance", VIDEO_SEGMENTS, *MAPS[:1], "cellpose-ap"]
+)
+def test_a_shift_and_rough_edges_are_told_apart(protocol: str, tmp_path: Path) -> None:
+    for number, fault in enumerate(("shifted", "noise", "eroded", "dilated")):
+        (tmp_path / str(number)).mkdir()
+        cause = find_cause(score(protocol, [fault], tmp_path / str(number), 22))
+        assert ("displaced by about 3 px to the right: " in cause) is (fault == "shifted"), cause
+        assert ("displaced" in cause) is (fault == "shifted"), cause
+
+
+def test_instances_that_overlap_too_little_to_match_are_counted(tmp_path: Path) -> None:
+    """The bar has their loss as lost at .50, in a colour of no single kind of error."""
+    world, random = make_worlds("coco", 23)
+    predicted = [video.copy() for video in world]
+    for video in predicted:
+        FAULTS["shifted"].spoil(video, 9, random)
+    scores = score_worlds("coco", world, predicted, tmp_path)
+    verdict: Any = scores.make_page(PageOptions(), "").sections[0].values
+    assert re.search(r"displaced by about 9 px to the right, all with an IoU of \.50 or less", find_cause(scores))
+    styles = {name: style for name, _, style in verdict["bar"]}
+    assert styles["lost at .50"].split()[0] not in {*MISTAKES, "kept"}
+    assert "one half" not in str(verdict["sentences"])
+
+
 def test_each_benchmark_has_faults() -> None:
     assert len(BENCHMARKS) >= 24
     assert all(row.faults for row in BENCHMARKS.values())

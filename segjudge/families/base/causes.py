@@ -7,6 +7,7 @@ to its loss, if that is known. The sentence states only counts.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -61,6 +62,9 @@ _SHOWN = {RIGHT, PARTIAL, WRONG_CLASS, SWAPPED}
 _SHAPELESS = 0.75
 #: The name of a class in a map, whose score is a mean over classes: a region's size does not matter.
 _REGION = "region"
+#: Segments are displaced if this share of them moved alike, by at least so many pixels, with all edges: they differ by
+#: at most this share of the distance.
+_AGREEING, _LEAST_MOVE, _ALIKE = 0.75, 1.0, 0.25
 #: The cost below which every segment is correct.
 _NONE = 1e-9
 
@@ -126,8 +130,11 @@ class CauseCounts:
     elsewhere: list[tuple[tuple[str, str], tuple[str, str]]] = field(default_factory=list)
     #: The units whose predictions are mirrored, by the exchanged sides.
     mirrored: dict[str, set[str]] = field(default_factory=dict)
-    #: Segments that overlap a prediction too little to match.
-    partial: int = 0
+    #: Segments that overlap a prediction too little to match, by cause.
+    partial: Counter[str] = field(default_factory=Counter)
+    #: By how many pixels the left, right, top and bottom edges of inexact matches differ, where that is measured; NaN
+    #: at the border of the picture.
+    edges: list[tuple[float, float, float, float]] = field(default_factory=list)
     #: Pixels by cause: missing from matches, extra in them, and of the truth there.
     pixels: dict[str, list[float]] = field(default_factory=dict)
     #: The shares of a segment that are missing from its match, and of the match that are extra: their sums by cause.
@@ -256,9 +263,11 @@ class CauseCounts:
         cost = _lack_iou(*pixels)
         if cost <= _NONE:
             return FAULTS[RIGHT].name, 0.0
-        self.partial += kind == PARTIAL
         cost = (2.0 if self.one_to_one else cost) if kind == PARTIAL else self._weigh_cost(cost, match)
-        return self.judge_pixels(*pixels, is_object=bool(seen.truth.things[match.row])), cost
+        cause = self.judge_pixels(*pixels, is_object=bool(seen.truth.things[match.row]))
+        if kind == PARTIAL:
+            self.partial[cause] += 1
+        return cause, cost
 
     def _weigh_cost(self, lacking_iou: float, match: Match) -> float:
         """Return the cost of a match, given what its IoU lacks."""
@@ -541,7 +550,7 @@ class CauseCounts:
             beside = f" (stuff: {' and '.join(map(_percent, of_stuff))})"
             missed, surplus, area, predicted = objects
             lacks, wrong = 100 * missed / max(area, 1), 100 * surplus / max(predicted, 1)
-        start = f"{self._describe_class(cause)}: "
+        start = f"{self._describe_class(cause)}{self._describe_partial(cause)}: "
         if self.segment == _REGION and self.counts[cause] > 1:
             lacks, wrong = (100 * share / self.shares[cause][2] for share in self.shares[cause][:2])
             start, beside = f"{start}on average, ", ""
@@ -554,7 +563,16 @@ class CauseCounts:
             location = f"are {other_class}" if other_class else "lie outside"
             return f"{some} {verb} too large{start}{_percent(wrong)} of {of_prediction} {location}{beside}"
         sides = f"{_percent(lacks)} of {possessive} {element} are missing, {_percent(wrong)} are surplus{beside}"
-        return f"{some} {verb} inexact{start}{sides}"
+        move = find_move(self.edges)
+        about = f"displaced by about {describe_move(*move)}" if move else "inexact"
+        return f"{some} {verb} {about}{start}{sides}"
+
+    def _describe_partial(self, cause: str) -> str:
+        """Describe how many inexact segments the score does not match; "" if it matches all, or has no such rule."""
+        count = self.partial[cause] if self.one_to_one else 0
+        if not count:
+            return ""
+        return f", {'all' if count == self.counts[cause] > 1 else f'{count:,}'} with an IoU of .50 or less"
 
     def _name_wrong_class(self, cause: str) -> str:
         """Return the class that has most of the pixels that matches lack, or have wrongly; "" without one.
@@ -565,6 +583,61 @@ class CauseCounts:
         counts = self.object_pixels_of.get(cause, self.pixels_of.get(cause, Counter()))
         name, count = max(counts.items(), key=lambda item: item[1], default=("", 0))
         return name if count > _MOSTLY * pixels else ""
+
+
+def compare_edges(truth: Array, prediction: Array, size: Sequence[int]) -> tuple[float, float, float, float]:
+    """Return by how much two boxes (x, y, width, height) differ at their left, right, top and bottom edges.
+
+    An edge at the border of a picture of this height and width is NaN, because the picture may cut it.
+    """
+    edges = [(box[axis], box[axis] + box[axis + 2]) for box in (truth, prediction) for axis in (0, 1)]
+    moves = []
+    for axis, side in enumerate((size[1], size[0])):
+        for end, border in enumerate((0, side)):
+            places = edges[axis][end], edges[2 + axis][end]
+            moves.append(math.nan if border in places else float(places[1] - places[0]))
+    left, right, top, bottom = moves
+    return left, right, top, bottom
+
+
+def find_boxes(numbers: Array, count: int) -> Array:
+    """Return the box (x, y, width, height) of each number from 1 in a picture; of an absent number, zeros."""
+    boxes = np.zeros((count, 4), np.int64)
+    for axis in (0, 1):
+        is_present = np.zeros((numbers.shape[1 - axis], count + 1), bool)
+        places = np.arange(len(is_present))
+        is_present[places if axis == 0 else places[:, None], numbers] = True
+        firsts, ends = is_present.argmax(axis=0), len(is_present) - is_present[::-1].argmax(axis=0)
+        boxes[:, axis] = firsts[1:]
+        boxes[:, axis + 2] = np.where(is_present.any(axis=0), ends - firsts, 0)[1:]
+    return boxes
+
+
+def find_move(edges: Sequence[tuple[float, float, float, float]]) -> tuple[float, float] | None:
+    """Return the displacement to the right and down of segments whose edges all moved alike; None if few agree."""
+    if not edges:
+        return None
+    moves = np.ma.masked_invalid(np.array(edges))
+    moves = moves[moves.count(axis=1) > 1]
+    if 2 * len(moves) < len(edges):
+        return None
+    left, right, top, bottom = np.ma.median(moves, axis=0).filled(math.nan).tolist()
+    x, y = (left + right) / 2, (top + bottom) / 2
+    distance = math.hypot(x, y)
+    if not distance >= _LEAST_MOVE:
+        return None
+    agreeing = (np.abs(moves - [x, x, y, y]) <= max(_LEAST_MOVE / 2, _ALIKE * distance)).all(axis=1)
+    return (x, y) if agreeing.mean() >= _AGREEING else None
+
+
+def describe_move(x: float, y: float) -> str:
+    """Describe a displacement in pixels, without a side that is short beside the other."""
+    sides = (x, "to the right", "to the left"), (y, "down", "up")
+    return " and ".join(
+        f"{abs(pixels):.2g} px {ahead if pixels > 0 else back}"
+        for pixels, ahead, back in sides
+        if abs(pixels) > max(abs(x), abs(y)) / 5
+    )
 
 
 def describe_share(count: int, total: int, noun: str) -> str:

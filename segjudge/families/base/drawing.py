@@ -134,7 +134,8 @@ def describe_units(painter: UnitPainter, units: RankedUnits) -> str:
             continue
         if painted and pixels > _MOST_PIXELS:
             break
-        painted.append(_Painted(unit, _see_unit(painter, unit, frames, {})))
+        drawn = {0: fit_width(frames[0].size, _WIDTHS[0])}  # as on a page
+        painted.append(_Painted(unit, _see_unit(painter, unit, frames, drawn)))
         pixels += _count_pixels(frames)
     return _describe_causes(painter, units, painted)[0]
 

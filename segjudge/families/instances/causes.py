@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pycocotools.mask as coco
@@ -13,9 +13,26 @@ from segjudge.evaluation_script.families.instances.protocols import THRESHOLDS
 from segjudge.evaluation_script.files.problems import inflect, quantity
 from segjudge.evaluation_script.masks.run_lengths import flags
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.families.base.causes import INEXACT_CAUSES, CauseCounts, Match, describe_share, measure_ious
+from segjudge.families.base.causes import (
+    INEXACT_CAUSES,
+    CauseCounts,
+    Match,
+    compare_edges,
+    describe_move,
+    describe_share,
+    measure_ious,
+)
 from segjudge.families.base.pictures import SeenFrame, Side
-from segjudge.families.base.segments import FAULTS, RIGHT, SPLIT, SURPLUS, SWAPPED, JudgedSegments, judge_segments
+from segjudge.families.base.segments import (
+    FAULTS,
+    INEXACT,
+    RIGHT,
+    SPLIT,
+    SURPLUS,
+    SWAPPED,
+    JudgedSegments,
+    judge_segments,
+)
 from segjudge.families.instances.diagnosis import InstanceDiagnosis
 
 from .keypoints import KeypointFault, Shift, find_shift, list_faults
@@ -75,11 +92,18 @@ def explain_causes(diagnosis: InstanceDiagnosis) -> tuple[str, int]:
 class _InstanceCauses(CauseCounts):
     """Instances by cause; an inexact match costs the share of AP's thresholds that it does not reach."""
 
-    #: The compared IoU of the instances and the detections of a scene.
-    compared: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    #: The scene whose segments are added.
+    scene: JudgedScene | None = None
+
+    def _judge_match(self, kind: int, seen: SeenFrame, match: Match) -> tuple[str, float]:
+        cause, cost = super()._judge_match(kind, seen, match)
+        if cause == FAULTS[INEXACT].name and self.scene is not None:
+            self.edges.append(self.scene.compare_edges(match))
+        return cause, cost
 
     def _weigh_cost(self, lacking_iou: float, match: Match) -> float:
-        unreached = float(np.mean(np.array(THRESHOLDS) > self.compared[match.row, match.column]))
+        compared = 1.0 if self.scene is None else self.scene.compared[match.row, match.column]
+        unreached = float(np.mean(np.array(THRESHOLDS) > compared))
         return self.edge_weight * unreached + _LEAST_WEIGHT * lacking_iou
 
     def choose_image(self, costs: Mapping[int, Mapping[str, float]]) -> int:
@@ -106,6 +130,8 @@ class JudgedScene:
     def __init__(self, diagnosis: InstanceDiagnosis, image: int, rows: Array, columns: Array, pairs: Array) -> None:
         judged = diagnosis.judged
         self.image, self.name = image, diagnosis.name_image(image)
+        self._sides = [(side, diagnosis.protocol.boxes) for side in (judged.truth, judged.records)]
+        self._size = judged.truth.images.sizes[image].tolist()
         #: Indices of the diagnosis' instances and detections.
         self.rows, self.columns = rows, columns
         self.annotations, self.records = judged.annotation[rows], judged.record[columns]
@@ -132,12 +158,19 @@ class JudgedScene:
         )
         self.seen = SeenFrame(truth, prediction, shared, np.zeros(len(columns), bool), None)
 
+    def compare_edges(self, match: Match) -> tuple[float, float, float, float]:
+        """Return by how many pixels the edges of a match differ from those of its instance."""
+        boxes = []
+        for (side, has_boxes), number in zip(self._sides, (self.annotations[match.row], self.records[match.column])):
+            masks = [] if has_boxes else [{"size": self._size, "counts": side.masks[int(number)].encode()}]
+            boxes.append(side.boxes[number] if has_boxes else coco.toBbox(masks)[0])  # type: ignore[arg-type]
+        return compare_edges(boxes[0], boxes[1], self._size)
+
     def _compare_masks(self, diagnosis: InstanceDiagnosis) -> Array:
         """Return the IoU of all masks: instances (rows) and detections."""
         judged = diagnosis.judged
-        size = judged.truth.images.sizes[self.image].tolist()
         sides = [
-            [{"size": size, "counts": side.masks[number].encode()} for number in numbers.tolist()]
+            [{"size": self._size, "counts": side.masks[number].encode()} for number in numbers.tolist()]
             for side, numbers in ((judged.truth, self.annotations), (judged.records, self.records))
         ]
         ious: Array = coco.iou(*sides, [0] * len(sides[1]))  # type: ignore[call-arg, arg-type, assignment]
@@ -198,7 +231,7 @@ def _count_scene(counts: _InstanceCauses, scene: JudgedScene, diagnosis: Instanc
     if follows:
         name = f"video {scene.name}" if scene.name.isdigit() else scene.name
         counts.add_swaps(name, _find_exchanges(scene, judged, diagnosis))
-    counts.compared = scene.compared
+    counts.scene = scene
     counts.add(scene.name, seen, judged, names)
 
 
@@ -298,7 +331,7 @@ def _describe_keypoints(diagnosis: InstanceDiagnosis, mirrored: Mirrored | None)
     if shift:
         count = shift.found_people + shift.missed_people
         before, faults = faults.lost, list_faults(shift.righted)
-        costs[f"{_count_people(count, people)} are shifted by about {_describe_move(shift)}"] = (
+        costs[f"{_count_people(count, people)} are shifted by about {_describe_shift(shift)}"] = (
             max(before - faults.lost, 0.0) + 2 * shift.missed_people
         )
         missed, surplus = missed - shift.missed_people, surplus - shift.missed_people
@@ -318,17 +351,10 @@ def _describe_keypoints(diagnosis: InstanceDiagnosis, mirrored: Mirrored | None)
     return f"{text[0].upper()}{text[1:]}. {above}".rstrip()
 
 
-def _describe_move(shift: Shift) -> str:
-    """Describe a shift in pixels, without a side that is short beside the other."""
+def _describe_shift(shift: Shift) -> str:
     if shift.vector is None:
         return f"{shift.distance:.2g} px in different directions"
-    x, y = shift.vector
-    sides = (x, "to the right", "to the left"), (y, "down", "up")
-    return " and ".join(
-        f"{abs(pixels):.2g} px {ahead if pixels > 0 else back}"
-        for pixels, ahead, back in sides
-        if abs(pixels) > max(abs(x), abs(y)) / 5
-    )
+    return describe_move(*shift.vector)
 
 
 def _name_pairs(point_pairs: list[tuple[str, str]]) -> str:

@@ -40,6 +40,8 @@ _PACKAGE = "segjudge.families.instances"
 _MOST_CURVES = 12
 #: The side of charts, in the units of their drawing.
 _CHART = 100
+#: The part of the bar that is lost at an IoU of one half already, by errors of any kind.
+_AT_HALF = "lost at .50"
 #: The highlighted curves, by IoU.
 _MARKED = (0.5, 0.75)
 
@@ -101,7 +103,7 @@ def make_ap_bar(diagnosis: InstanceDiagnosis, report: Report) -> list[tuple[str,
     return [
         ("kept", value, "kept"),
         ("inexact", at_half - value, "inexact"),
-        ("unmatched", max(0.0, 1 - at_half), "missing over"),
+        (_AT_HALF, max(0.0, 1 - at_half), "lost"),
     ]
 
 
@@ -122,8 +124,8 @@ def _write_verdict(
     )
     if not kinds and at_half < 1 - LITTLE:
         kinds = (
-            f"Removing one kind of error alone would not raise AP at an {measure} of one half: "
-            "several kinds hide each other."
+            f"Correcting one kind of error alone would not raise AP at an {measure} of .50, because kinds hide each "
+            "other."
         )
     costs = [row["costs"] for row in costliest_categories]
     worst: Markup | str = ""
@@ -142,19 +144,19 @@ def _write_verdict(
         return verdict
     meanings = {
         "inexact": f"matched at an {measure} of .50, but not at all greater ones",
-        "unmatched": f"lost at an {measure} of .50",
+        _AT_HALF: f"missed, surplus, of the wrong category or with an {measure} below .50",
     }
     return add_bar(verdict, main, bar, meanings)
 
 
 def describe_rises(measure: str, costs: Mapping[str, float]) -> str:
-    """Describe the errors whose absence would raise AP most; "" if none would."""
+    """Describe the errors whose correction would raise AP most; "" if none would."""
     costly = sorted(((name, cost) for name, cost in costs.items() if cost >= LITTLE), key=lambda item: -item[1])
     if not costly:
         return ""
     (name, cost), *following = costly[:2]
-    second = "".join(f"; without {other_name}, by {other_cost:.3f}" for other_name, other_cost in following)
-    return f"Without {name}, AP at an {measure} of one half would rise by {cost:.3f}{second}."
+    second = "".join(f"; correcting all {other_name}, by {other_cost:.3f}" for other_name, other_cost in following)
+    return f"Correcting all {name} would raise AP at an {measure} of .50 by {cost:.3f}{second}."
 
 
 def _describe_inexact(protocol: InstanceProtocol, report: Report, at_half: float, inexact_cost: float) -> str:
@@ -184,11 +186,11 @@ def _list_costly(diagnosis: InstanceDiagnosis, report: Report) -> list[Row]:
 def _make_errors_section(diagnosis: InstanceDiagnosis) -> Section:
     costs, before = diagnosis.errors.costs(), diagnosis.errors.average(diagnosis.errors.precision)
     about = (
-        f"AP at an {diagnosis.protocol.measure} of one half is {before:.3f}. Each kind of TIDE shows how much AP would "
-        "rise without its errors. Kinds hide each other, so their sum is not the loss."
+        f"AP at an {diagnosis.protocol.measure} of .50 is {before:.3f}. Each kind of TIDE costs the AP that correcting "
+        "all its errors would gain. Kinds hide each other, so their sum is not the loss."
     )
     note = (
-        f"Without false detections it would rise by {costs['FalsePos']:.3f}, with every instance detected by "
+        f"Removing all false detections would raise it by {costs['FalsePos']:.3f}; detecting every instance, by "
         f"{costs['FalseNeg']:.3f}."
     )
     return make_kinds("Where AP is lost", diagnosis.list_kinds(), about, note)
@@ -271,7 +273,7 @@ def _make_confusion_section(diagnosis: InstanceDiagnosis) -> Section:
     table = count_confusions(diagnosis.judged, diagnosis.least)
     about = (
         "Detections at or above the best threshold, matched with instances of any category at an "
-        f"{diagnosis.protocol.measure} of one half. Click a cell to select its pictures."
+        f"{diagnosis.protocol.measure} of .50. Click a cell to select its pictures."
     )
     return make_confusion([*diagnosis.names, "nothing"], table, "detections", about, "instances")
 
@@ -282,4 +284,4 @@ def _describe_cut(diagnosis: InstanceDiagnosis, *, is_moved: bool) -> str:
     )
     unit = "video" if diagnosis.protocol.tubes else "image"
     order = f"the {unit} of the strip, then those with most mistakes" if is_moved else "most mistakes first"
-    return f"{subject}, matched at an {diagnosis.protocol.measure} of one half; {order}."
+    return f"{subject}, matched at an {diagnosis.protocol.measure} of .50; {order}."

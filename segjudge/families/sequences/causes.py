@@ -41,8 +41,10 @@ def describe_causes(sequences: list[SequenceLosses], misplaced: Mapping[str, Pla
     """
     causes = _SequenceCauses("mask", "sequence")
     for sequence in sequences:
-        if sequence.name in misplaced:
-            causes.add_misplaced(sequence, misplaced[sequence.name])
+        placement = misplaced.get(sequence.name, Placement())
+        causes.edges += placement.edges
+        if placement.owner or placement.mirrored or placement.offset:
+            causes.add_misplaced(sequence, placement)
             continue
         causes.add_swaps(sequence.name, _list_swaps(sequence))
         for losses in sequence.objects:

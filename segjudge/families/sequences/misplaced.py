@@ -1,4 +1,4 @@
-"""Sequences whose masks belong elsewhere: to another sequence, to the mirrored picture, or to another frame.
+"""Sequences whose masks belong elsewhere: to another sequence, to the mirrored picture, to another frame, or beside.
 
 A sequence is misplaced only if its masks fit there far better than where they were submitted.
 """
@@ -17,6 +17,7 @@ from segjudge.evaluation_script.families.sequences.protocols import SequenceProt
 from segjudge.evaluation_script.families.sequences.truth import VOID
 from segjudge.evaluation_script.masks.similarity import count_shared
 from segjudge.evaluation_script.masks.stack import WORD, Array, Size, Stack, Stacks, unpack, words_across
+from segjudge.families.base.causes import compare_edges, find_boxes, find_move
 from segjudge.families.base.mirrored import CERTAIN, TOP_AND_BOTTOM, WAYS
 
 #: The offsets in frames at which masks are compared with the truth.
@@ -40,13 +41,15 @@ _Masks = dict[str, Array]
 
 @dataclass(frozen=True)
 class Placement:
-    """The sequence, mirrored picture or later frames to which the masks of a sequence belong."""
+    """The sequence, mirrored picture or frames to which a sequence's masks belong, or how far they are displaced."""
 
     owner: str = ""
     #: The exchanged sides of a mirrored picture.
     mirrored: str = ""
     #: The number of frames; negative for late masks.
     offset: int = 0
+    #: By how many pixels the edges of displaced masks differ, as `compare_edges` returns them.
+    edges: tuple[tuple[float, float, float, float], ...] = ()
 
 
 @dataclass
@@ -57,6 +60,8 @@ class _Sample:
     frames: dict[str, tuple[_Masks, _Masks]] = field(default_factory=dict)
     #: By offset, the pixels shared with the truth that many frames later, and the pixels of either.
     fits: dict[int, Array] = field(default_factory=lambda: {offset: np.zeros(2) for offset in _OFFSETS})
+    #: The differences of the masks' edges in sampled frames.
+    edges: list[tuple[float, float, float, float]] = field(default_factory=list)
 
     def measure_fit(self, target: _Sample, mirrored: str = "") -> float:
         """Return the IoU of the predictions over all pixels, with the truth of another sequence; 0 if unknown."""
@@ -110,7 +115,8 @@ def find_placements(
     offset, count = max(Counter(offsets.values()).items(), key=lambda item: item[1], default=(0, 0))
     if offset and 2 * count > len(offsets):
         places |= {name: Placement(offset=offset) for name, shift in offsets.items() if shift == offset}
-    return places | certain
+    moved = {name: Placement(edges=tuple(sample.edges)) for name, sample in samples.items() if find_move(sample.edges)}
+    return moved | places | certain
 
 
 def _is_suspect(sequence: SequenceLosses) -> bool:
@@ -141,6 +147,8 @@ def _sample_sequence(scored: ScoredSequence, protocol: SequenceProtocol, *, toge
         for name in names:
             _add_fits(sample.fits, block.truth.get(name), block.predicted.get(name))
         rows = np.arange(-count % _EVERY, len(block.frames), _EVERY)
+        for name in names if not together else ():
+            sample.edges += _compare_masks(block.truth.get(name), block.predicted.get(name), rows)
         sides = [_shrink(side, block.size, rows, names, together=together) for side in (block.truth, block.predicted)]
         for row, number in enumerate(rows.tolist()):
             truth, prediction = ({name: masks[row] for name, masks in side.items()} for side in sides)
@@ -162,6 +170,19 @@ def _add_fits(fits: dict[int, Array], truth: Stack | None, prediction: Stack | N
         later, predicted = truth.frames(indices + offset), prediction.frames(indices)
         shared = count_shared(later, predicted)
         fits[offset] += int(shared.sum()), int((later.area + predicted.area - shared).sum())
+
+
+def _compare_masks(
+    truth: Stack | None, prediction: Stack | None, rows: Array
+) -> Iterator[tuple[float, float, float, float]]:
+    """Yield the differences of an object's edges in the frames of a block that have it on both sides."""
+    if truth is None or prediction is None:
+        return
+    for row in rows.tolist():
+        masks = truth.draw(row), prediction.draw(row)
+        if all(mask.any() for mask in masks):
+            boxes = [find_boxes(mask.astype(np.uint8), 1)[0] for mask in masks]
+            yield compare_edges(boxes[0], boxes[1], masks[0].shape)
 
 
 def _shrink(side: Stacks, size: Size, frames: Array, names: Sequence[str], *, together: bool) -> _Masks:

@@ -13,7 +13,7 @@ from segjudge.evaluation_script.families.base.unit_truth import TruthFrame, Unit
 from segjudge.evaluation_script.masks.overlaps import sum_by_key
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base import drawing
-from segjudge.families.base.causes import CauseCounts
+from segjudge.families.base.causes import CauseCounts, compare_edges, find_boxes, find_move
 from segjudge.families.base.painted import PaintedUnit
 from segjudge.families.base.pictures import SeenFrame, Side
 from segjudge.families.base.segments import (
@@ -514,3 +514,24 @@ def test_confused_classes_are_described(
     confusions: list[tuple[str, str, str]], true: dict[str, str], sentence: str
 ) -> None:
     assert confuse(*confusions, true=true) == sentence
+
+
+def test_segments_are_displaced_if_all_edges_of_most_moved_alike() -> None:
+    assert find_move([(3, 3, 0, 0)] * 3 + [(-2, 5, 1, 0)]) == (3, 0)
+    assert find_move([(3, 3, 0, 0), (-2, 5, 1, 0)]) is None
+    assert find_move([(-3, 3, -3, 3)] * 4) is None, "larger"
+    assert find_move([(0, -8, 0, 0)] * 4) is None, "cut"
+    assert find_move([(0.4, 0.4, 0, 0)] * 4) is None, "a rounding"
+    nan = float("nan")
+    assert find_move([(nan, 3, 0, 0), (3, nan, 0, nan)]) == (3, 0)
+    assert find_move([(nan, nan, nan, nan)] * 3 + [(3, 3, 0, 0)]) is None, "edges at borders say nothing"
+
+
+def test_edges_are_those_of_boxes_and_nothing_at_the_border() -> None:
+    picture = np.zeros((2, 10, 12), np.uint8)
+    picture[0, 2:6, 3:7] = picture[1, 1:5, 5:9] = 1
+    picture[:, 8:, :4] = 2
+    boxes = [find_boxes(side, 3) for side in picture]
+    assert boxes[0].tolist() == [[3, 2, 4, 4], [0, 8, 4, 2], [0, 0, 0, 0]]
+    assert compare_edges(boxes[0][0], boxes[1][0], (10, 12)) == (2, 2, -1, -1)
+    assert np.isnan(compare_edges(boxes[0][1], boxes[1][1], (10, 12))).tolist() == [True, False, False, True]
