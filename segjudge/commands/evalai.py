@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import tempfile
+import textwrap
 import zipfile
 from collections import Counter
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from .shared import (
     RARELY,
     TAKEN,
     THEIRS,
+    WIDTH,
     Command,
     add_bundle_options,
     arrange_groups,
@@ -101,7 +103,8 @@ def _run_bundle(source: BundleSource, folder: str, python: Interpreter) -> int:
     if built and not source.is_foreign:
         from segjudge.evaluation_script.masks.backend import backend
 
-        print(f"\nScored here by: {backend().about}.{built.describe_kernel()}")
+        scored_by = f"Scored here by: {backend().about}.{built.describe_kernel()}"
+        print("\n" + textwrap.fill(scored_by, look(otherwise=WIDTH).width, break_on_hyphens=False))
     return OURS if "incident" in log else THEIRS if failed else DONE
 
 
@@ -113,7 +116,7 @@ def _score_samples(worker: HostedWorker, root: str) -> int:
     from segjudge.platforms.evalai.bundle.trial import find_undefined_labels, find_unshown_scores
     from segjudge.report.tables import format_leaderboard
 
-    number = failed = 0
+    number, failed, shown = 0, 0, look(otherwise=WIDTH)
     for phase in sorted(worker.config["challenge_phases"], key=itemgetter("id")):
         codename = phase["codename"]
         hidden = find_hidden_splits(worker.config, str(codename))
@@ -141,7 +144,7 @@ def _score_samples(worker: HostedWorker, root: str) -> int:
             order, labels = board.schema["default_order_by"], board.schema["labels"]
             about = ", hidden from participants" if split in hidden else ""
             title, descending = f"{phase['name']} / {split}{about}", board.is_descending(order)
-            print("\n" + format_leaderboard(title, rows, labels, order, descending=descending, look=look()))
+            print("\n" + format_leaderboard(title, rows, labels, order, descending=descending, look=shown))
         print()
     return failed
 
@@ -178,11 +181,13 @@ def _describe_next_steps(source: BundleSource, codename: str) -> str:
     protocol = source.phase(codename).splits[0].protocol
     layout = layout_of(PROTOCOLS[protocol]) if protocol in PROTOCOLS else "LAYOUT"  # a plug-in may be only in the zip
     subset = " --subset val" if layout in list(OPTIONAL_LAYOUTS)[1:] else ""
-    truth = f"--layout {layout} --root DATA{subset} --out annotations/NAME.zip"
+    truth = f"--root DATA{subset} --out annotations/NAME.zip"
     return (
         f"Next{folder_hint}:\n"
-        f"  your annotations   {us} pack {truth}\n"
-        f"  your challenge     edit challenge_config.yaml and evaluation_script/phases.py, then {us} run again\n"
+        f"  your annotations   {us} pack --layout {layout} \\\n"
+        f"                       {truth}\n"
+        "  your challenge     edit challenge_config.yaml and evaluation_script/phases.py,\n"
+        f"                     then {us} run again\n"
         f"  your submission    {us} score RESULTS --phase {phase}\n"
         f"  everything         {us} rehearse --seed-demo: EvalAI on this machine\n"
         f"  upload             {us} push, with EVALAI_TOKEN and EVALAI_HOST_TEAM set"

@@ -21,6 +21,7 @@ from .shared import (
     PROGRAM,
     RARELY,
     TRUTH,
+    WIDTH,
     Command,
     InputPath,
     ProgressBar,
@@ -157,11 +158,11 @@ def _list_benchmarks(args: argparse.Namespace) -> int:
         ]  # fmt: skip
         print(json.dumps(rows, indent=1, ensure_ascii=False))
         return DONE
-    width, columns = max(map(len, PROTOCOLS)), look().width
+    width, columns = max(map(len, PROTOCOLS)), look(otherwise=WIDTH).width
     for name, family in FAMILIES.items():
         print(f"{name}:")
         for protocol in family.protocols.values():
-            print(_list_item(protocol.name, protocol.about, min(width, columns // 2) if columns else width, columns))
+            print(_list_item(protocol.name, protocol.about, min(width, columns // 3), columns))
     for fault in FAMILIES.faults:
         say(fault)
     print(f"\nTo describe one:\n  {program()} benchmarks NAME")
@@ -172,11 +173,11 @@ def _list_benchmarks(args: argparse.Namespace) -> int:
 def _describe_benchmark(name: str, *, as_json: bool) -> int:
     from segjudge.starting.benchmarks import describe_benchmark
 
-    benchmark, columns = describe_benchmark(PROTOCOLS[name]), look().width
+    benchmark, columns = describe_benchmark(PROTOCOLS[name]), look(otherwise=WIDTH).width
     if as_json:
         print(json.dumps(benchmark.as_json(), indent=1, ensure_ascii=False))
         return DONE
-    print(_list_item(name, benchmark.protocol.about, 0, columns).removeprefix("  "))
+    print(textwrap.fill(f"{name}  {benchmark.protocol.about}", columns - 1, subsequent_indent="    "))
     print("\nmetrics (the first one ranks):")
     width = max(len(metric.name) for metric in benchmark.metrics)
     for metric in benchmark.metrics:
@@ -199,11 +200,9 @@ def _describe_benchmark(name: str, *, as_json: bool) -> int:
 
 
 def _list_item(name: str, about: str, width: int, columns: int) -> str:
-    """Return a name and its description in two columns, wrapped to a width (0: unwrapped)."""
-    start = f"  {name:{width}}  "
-    if not columns:
-        return start + about
-    return textwrap.fill(about, columns - 1, initial_indent=start, subsequent_indent=" " * (width + 4))
+    """Return a name and its description in two columns, wrapped to a width."""
+    indent = " " * (width + 4)
+    return textwrap.fill(about, columns - 1, initial_indent=f"  {name:{width}}  ", subsequent_indent=indent)
 
 
 def _ask(question: str, option: str) -> str:

@@ -22,6 +22,7 @@ from .shared import (
     SPEED,
     THEIRS,
     TRUTH,
+    WIDTH,
     Command,
     InputPath,
     ProgressBar,
@@ -56,11 +57,10 @@ _NOTES, _RECORDS = (".txt", ".md"), (".json", ".json.gz")
 
 #: The default size of a page in megabytes.
 _BUDGET = 6
-#: The width of tables in files and pipes.
-_WIDTH = 80
 
 
 def _score(args: argparse.Namespace) -> int:
+    from segjudge.report.tables import check_columns
     from segjudge.scoring.scores import Scores
 
     reuse_memory()
@@ -76,6 +76,8 @@ def _score(args: argparse.Namespace) -> int:
         keeps_open=bool(args.report or args.save),
         is_identified=bool(args.json or args.report or args.save),
     )
+    if request.phase is None:
+        check_columns(request.protocol.name, args.columns, request.protocol.metrics)
     images = choice.choose_images(None) if args.report else ""
     hidden = choice.hide_splits() if args.results_yaml else frozenset[str]()
     _refuse_ignored(options, request, len(paths))
@@ -210,8 +212,10 @@ def _choose_outputs(args: argparse.Namespace, **more: Any) -> ScoreOutputs:
     if args.results_yaml and not re.fullmatch(r"[\w.-]+/[\w.-]+", args.hub_dataset, re.ASCII):
         fault = f"{args.hub_dataset!r} does not have that form" if args.hub_dataset else "by its name there"
         raise OptionError(f"results-yaml needs --hub-dataset OWNER/NAME, the data set on the hub: {fault}")
-    shown, files = look(choose_stream(args.json), _WIDTH), (args.json, args.csv, args.results_yaml)
-    return ScoreOutputs(*files, hub_dataset=args.hub_dataset, look=shown, all_metrics=args.all_metrics, **more)
+    shown, files = look(choose_stream(args.json), WIDTH), (args.json, args.csv, args.results_yaml)
+    return ScoreOutputs(
+        *files, hub_dataset=args.hub_dataset, look=shown, all_metrics=args.all_metrics, columns=args.columns, **more
+    )
 
 
 def _write(results: Scores | ScoredSubmissions, outputs: ScoreOutputs, page: str = "") -> int:
@@ -322,6 +326,7 @@ def _add_output_options(sub: argparse.ArgumentParser) -> None:
     add = options_of(sub, OUTPUT)
     about = "print all metrics, in several tables if one is too wide"
     add("--all-metrics", action="store_true", help=about)
+    add("--columns", metavar="A,B", type=names, default=(), help="print only these metrics, in this order")
     add("--json", metavar="FILE", type=OutputFile, help=FULL_PRECISION)
     add("--csv", metavar="DIR", type=OutputFolder, help="write CSV files; for sequences, in the official form")
     add = options_of(sub, RARELY)

@@ -54,6 +54,8 @@ TRUTH, OUTPUT, SPEED, RARELY, GENERAL = "truth", "output", "speed", "rarely need
 OTHER_TOOLS = "options of other tools"
 #: The help of `--json`.
 FULL_PRECISION = "write all numbers in full precision (- for stdout)"
+#: The width of tables and lists in files and pipes.
+WIDTH = 80
 
 
 def arrange_groups(sub: argparse.ArgumentParser, *titles: str) -> None:

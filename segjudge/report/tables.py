@@ -39,6 +39,8 @@ _SHOWN_FROM = 0.0005
 
 #: The numbers of terminals' styles.
 _STYLES = {"strong": 1, "faint": 2, "bad": 31, "good": 32, "warning": 33}
+#: The ends of metrics that stand behind the means of all measures if not all fit, and the title of those left out.
+_BEHIND, _HIDDEN = ("-Recall", "-Decay"), "Columns that --all-metrics shows: "
 #: The minimum length of a shortened name.
 _SHORTEST_NAME = 16
 
@@ -87,12 +89,6 @@ def _measure_columns(
     if look.width:
         lines = [[_shorten(row[0], max(_SHORTEST_NAME, look.width // 2)), *row[1:]] for row in lines]
     return lines, [max(map(len, column)) for column in zip(*lines, strict=True)]
-
-
-def _count_fitting(header: Sequence[str], rows: Sequence[Sequence[str]], look: Look) -> int:
-    """Return how many columns fit beside the names."""
-    widths = _measure_columns(header, rows, look)[1]
-    return _cut_columns(widths, look.width)[0].stop - 1
 
 
 def _format_columns(lines: list[list[str]], widths: list[int], columns: range, look: Look) -> str:
@@ -159,10 +155,13 @@ def first_metric(rows: list[Row]) -> str:
     return next((key for key, value in cells if key not in names and not isinstance(value, int)), "")
 
 
-def format_report(report: Report, *, compare: bool, look: Look = PLAIN, all_metrics: bool = True) -> str:
+def format_report(
+    report: Report, *, compare: bool, look: Look = PLAIN, all_metrics: bool = True, columns: Sequence[str] = ()
+) -> str:
     """Format a split's sequences and means; `compare` sets the field's published numbers below.
 
-    Without `all_metrics`, tables have the columns that fit, those of the protocol's first metrics before others.
+    Without `all_metrics` and named columns, tables have the columns that fit, those of the protocol's first metrics
+    before others.
     """
     kind, rows = next(iter(report.rows().items()))
     key, beside = key_of_rows(kind), FAMILIES[report.protocol.family].own_metrics
@@ -170,52 +169,98 @@ def format_report(report: Report, *, compare: bool, look: Look = PLAIN, all_metr
     lowest = first_metric(rows) or next(iter(metrics), "")
     order = {name: rank for rank, name in enumerate(report.protocol.metrics)}
     metrics.sort(key=lambda name: order.get(name, len(order)))
+    check_columns(report.protocol.name, columns, [*report.protocol.metrics, *metrics])
     note = ""
     if len(rows) > _MOST_ROWS:
         note = f"(the {_MOST_ROWS} lowest of {len(rows)} {kind} by {lowest}; --json holds all)\n"
         rows = sorted(rows, key=lambda row: math.inf if row[lowest] is None else row[lowest])[:_MOST_ROWS]
-    columns = [[row[key] for row in rows], *(format_column([row[metric] for row in rows]) for metric in metrics)]
-    body = list(map(list, zip(*columns, strict=True)))
-    header = [report.split, *metrics]
-    fitting = len(metrics) if all_metrics else _count_fitting(header, body, look)
-    head = format_table(header[: fitting + 1], [row[: fitting + 1] for row in body], look)
-    hidden = _format_list("Columns that --all-metrics shows: ", metrics[fitting:], look)
-    below = _format_means(report, compare=compare, look=look, all_metrics=all_metrics)
-    return f"{head}\n{hidden}{note}\n{below}".rstrip("\n")
+    cells = {metric: format_column([row[metric] for row in rows]) for metric in metrics}
+    body = _Columns(report.split, [str(row[key]) for row in rows], cells)
+    body, more = body.choose(look, columns, all_metrics=all_metrics)
+    hidden = _format_list(_HIDDEN, more, look)
+    below = _format_means(report, compare=compare, look=look, all_metrics=all_metrics, columns=columns)
+    return f"{body.format(look)}\n{hidden}{note}\n{below}".rstrip("\n")
 
 
-def _format_means(report: Report, *, compare: bool, look: Look, all_metrics: bool) -> str:
+def check_columns(protocol: str, columns: Sequence[str], metrics: Iterable[str]) -> None:
+    """Raise UsageError for a column that is no metric of a protocol."""
+    from segjudge.families import describe_unknown_metric
+
+    names = list(dict.fromkeys(metrics))
+    for column in columns:
+        if column not in names:
+            raise UsageError(f"--columns: {describe_unknown_metric(protocol, column, names)}")
+
+
+class _Columns(NamedTuple):
+    """A table of metrics: its title, the names of its rows, and the cells of each metric."""
+
+    title: str
+    names: list[str]
+    cells: Mapping[str, Sequence[str]]
+
+    def choose(self, look: Look, columns: Sequence[str], *, all_metrics: bool) -> tuple[_Columns, list[str]]:
+        """Return the table with the named columns, all, or those that fit, means first; and the names of the others."""
+        if columns:
+            return self._take([name for name in columns if name in self.cells]), []
+        metrics = list(self.cells)
+        if all_metrics or self.count_fitting(look) == len(metrics):
+            return self, []
+        metrics.sort(key=lambda name: name.endswith(_BEHIND))
+        fitting = self._take(metrics).count_fitting(look)
+        return self._take(metrics[:fitting]), metrics[fitting:]
+
+    def format(self, look: Look) -> str:
+        return format_table([self.title, *self.cells], self._list_rows(), look)
+
+    def _take(self, metrics: Sequence[str]) -> _Columns:
+        return self._replace(cells={metric: self.cells[metric] for metric in metrics})
+
+    def _list_rows(self) -> list[list[str]]:
+        return [[name, *(cells[row] for cells in self.cells.values())] for row, name in enumerate(self.names)]
+
+    def count_fitting(self, look: Look) -> int:
+        """Return how many columns fit beside the names."""
+        widths = _measure_columns([self.title, *self.cells], self._list_rows(), look)[1]
+        return _cut_columns(widths, look.width)[0].stop - 1
+
+
+def _format_means(report: Report, *, compare: bool, look: Look, all_metrics: bool, columns: Sequence[str]) -> str:
     """Format the protocol's metrics, their intervals, published scores, and additional statistics."""
-    names = list(report.protocol.metrics)
-    header = [f"{report.split}, all", *names]
-    rows = [["this submission", *(format_metric(report, name) for name in names)]]
+    names = [name for name in columns if name in report.protocol.metrics] or list(report.protocol.metrics)
     entries = find_published_numbers(report) if compare else []
-    for entry in entries:
-        values = entry["values"]
-        rows.append([entry["method"], *(format_number(values[name]) if name in values else "" for name in names)])
-    rows[1:1] = _format_intervals(report, look)
-    fitting = len(names) if all_metrics else _count_fitting(header, rows, look)
-    text = format_table(header[: fitting + 1], [row[: fitting + 1] for row in rows], look)
+    rows = [
+        ("this submission", {name: format_metric(report, name) for name in names}),
+        *_format_intervals(report, names, look),
+        *(
+            (entry["method"], {name: format_number(value) for name, value in entry["values"].items()})
+            for entry in entries
+        ),
+    ]
+    cells = {name: [texts.get(name, "") for _, texts in rows] for name in names}
+    table, more = _Columns(f"{report.split}, all", [row for row, _ in rows], cells).choose(
+        look, columns, all_metrics=all_metrics
+    )
+    text = table.format(look)
     if entries:
         datasets = ", ".join(dict.fromkeys(entry["dataset"] for entry in entries))
         text += f"\nPublished for {datasets}: {format_citations(entries)}"
-    more = [f"{name} {format_metric(report, name)}" for name in names[fitting:]]
-    text += "\n" + _format_list("More metrics: ", more, look)
-    beside = [f"{name} {format_number(report.values[name])}" for name in own_metrics(report)]
+    text += "\n" + _format_list("More metrics: ", [f"{name} {format_metric(report, name)}" for name in more], look)
+    beside = [] if columns else [f"{name} {format_number(report.values[name])}" for name in own_metrics(report)]
     return text + ("\n" if beside else "") + _format_list("Beyond the protocol: ", beside, look)
 
 
-def _format_intervals(report: Report, look: Look) -> list[list[str]]:
-    """Format the intervals of the protocol's metrics: in one row, or in two where the columns of one do not fit."""
-    names, intervals = list(report.protocol.metrics), report.intervals()
+def _format_intervals(report: Report, names: Sequence[str], look: Look) -> list[tuple[str, dict[str, str]]]:
+    """Format the intervals of metrics by name: in one row, or in two where the columns of one do not fit."""
+    intervals = report.intervals()
     if not intervals:
         return []
-    texts = {name: _format_interval(*interval) for name, interval in intervals.items()}
-    row = ["95 % interval", *(texts.get(name, "–") for name in names)]
-    if not look.width or _count_fitting([f"{report.split}, all", *names], [row], look) == len(names):
-        return [row]
+    texts = {name: _format_interval(*intervals[name]) if name in intervals else "–" for name in names}
+    table = _Columns(f"{report.split}, all", ["95 % interval"], {name: [text] for name, text in texts.items()})
+    if not look.width or table.count_fitting(look) == len(names):
+        return [("95 % interval", texts)]
     return [
-        [label, *(format_number(intervals[name][end]) if name in intervals else "–" for name in names)]
+        (label, {name: format_number(intervals[name][end]) if name in intervals else "–" for name in names})
         for end, label in enumerate(("95 % CI low", "95 % CI high"))
     ]
 
@@ -238,21 +283,23 @@ def format_submissions(
     look: Look = PLAIN,
     *,
     all_metrics: bool = True,
+    columns: Sequence[str] = (),
 ) -> str:
     """Format submissions by name: each one's metrics, or its fault."""
-    scored = [values for _, values in rows if not isinstance(values, str)]
-    columns = [format_column([values[metric] for values in scored]) for metric in metrics]
-    cells = zip(*columns, strict=True)
-    body = [[name, *([""] * len(metrics) if isinstance(values, str) else next(cells))] for name, values in rows]
-    header = [split, *metrics]
-    fitting = len(metrics) if all_metrics else _count_fitting(header, body, look)
-    lines = format_table(header[: fitting + 1], [row[: fitting + 1] for row in body], look).split("\n")
-    names, widths = _measure_columns(header, body, look)
+    cells = {metric: [""] * len(rows) for metric in metrics}
+    scored = [(index, values) for index, (_, values) in enumerate(rows) if not isinstance(values, str)]
+    for metric in metrics:
+        texts = format_column([values[metric] for _, values in scored])
+        for (index, _), text in zip(scored, texts, strict=True):
+            cells[metric][index] = text
+    whole = _Columns(split, [name for name, _ in rows], cells)
+    table, more = whole.choose(look, columns, all_metrics=all_metrics)
+    lines = table.format(look).split("\n")
+    names, widths = _measure_columns([split], [[name] for name, _ in rows], look)
     for number, (_, fault) in enumerate(rows, 1):
         if isinstance(fault, str):
             lines[number] = _format_fault(names[number][0].ljust(widths[0]), fault, look)
-    hidden = _format_list("Columns that --all-metrics shows: ", metrics[fitting:], look)
-    return "\n".join([*lines, hidden]).rstrip("\n")
+    return "\n".join([*lines, _format_list(_HIDDEN, more, look)]).rstrip("\n")
 
 
 def _format_fault(name: str, fault: str, look: Look) -> str:

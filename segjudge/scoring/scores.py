@@ -20,6 +20,7 @@ from segjudge.report.sentences import HIDDEN
 from segjudge.report.tables import (
     PLAIN,
     Look,
+    check_columns,
     format_means,
     format_number,
     format_report,
@@ -218,7 +219,7 @@ class Scores:
         withheld = [report.split for report in self.reports if report.split in outputs.hidden]
         results_yaml = _make_results_yaml(public, outputs.hub_dataset) if outputs.results_yaml else ""
         tables, csv, verdicts = list[tuple[FamilyProtocol, str]](), dict[str, str](), dict[str, str]()
-        style = dict[str, Any](look=outputs.look, all_metrics=outputs.all_metrics)
+        style = dict[str, Any](look=outputs.look, all_metrics=outputs.all_metrics, columns=outputs.columns)
         for report in self.reports:
             tools = tools_of(report.protocol.family)
             official = tools.format_official(report) if outputs.is_official else ""
@@ -382,8 +383,10 @@ class ScoredSubmissions(NamedTuple):
 
     def make_texts(self, outputs: ScoreOutputs) -> ScoreTexts:
         """Return the texts that a command prints and writes: tables, warnings, and the document of all submissions."""
-        tables, style = [], dict[str, Any](look=outputs.look, all_metrics=outputs.all_metrics)
+        tables = list[tuple[FamilyProtocol, str]]()
+        style = dict[str, Any](look=outputs.look, all_metrics=outputs.all_metrics, columns=outputs.columns)
         for split, protocol in self.protocols.items():
+            check_columns(protocol.name, outputs.columns, protocol.metrics)
             rows = [(name, values if isinstance(values, str) else values[split]) for name, values in self.rows]
             table = format_submissions(split, list(protocol.metrics), rows, **style) + "\n"
             tables.append((protocol, table))
@@ -410,6 +413,8 @@ class ScoreOutputs:
     look: Look = PLAIN
     #: Show metrics that do not fit below the table.
     all_metrics: bool = False
+    #: The only metrics of tables, in this order; all if empty.
+    columns: Sequence[str] = ()
     #: Show published numbers, for results on a truth that the user named.
     compares: bool = True
     #: Write tables like the script of Places 2017.

@@ -146,3 +146,37 @@ def test_the_truth_is_opened_once(monkeypatch: pytest.MonkeyPatch) -> None:
     truth = str(ANNOTATIONS / "sequences-dev.zip")
     assert main(["score", *paths, "--truth", truth, "--protocol", "davis2017"]) == 0
     assert opened == [truth]
+
+
+def test_a_table_that_is_too_wide_keeps_the_means_of_all_measures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copies = [tmp_path / f"{name}-of-the-method-with-a-long-name.zip" for name in ("first", "second")]
+    for path in copies:
+        shutil.copy(EXAMPLES / "sequences-dev/strong.zip", path)
+    arguments = ["score", *map(str, copies), "--phase", "sequences-dev"]
+
+    def print_header(*more: str) -> list[str]:
+        assert main([*arguments, *more]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert max(map(len, lines)) <= 80
+        return lines[0].split()
+
+    assert print_header() == ["dev", "J&F-Mean", "J-Mean", "F-Mean", "J-Recall"]
+    assert print_header("--columns", "F-Mean,J-Decay") == ["dev", "F-Mean", "J-Decay"]
+    assert main([*arguments, "--columns", "FMean"]) == 2
+    assert "--columns: davis2017 has no metric FMean, only" in capsys.readouterr().err
+
+
+def test_columns_are_named_for_one_submission_too(capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(EXAMPLES / "sequences-dev/strong.zip")
+    assert main(["score", path, "--phase", "sequences-dev", "--columns", "F-Mean,J-Mean"]) == 0
+    shown = capsys.readouterr().out
+    assert [line.split()[-2:] for line in shown.splitlines() if "-Mean" in line] == [["F-Mean", "J-Mean"]] * 2
+    assert "Beyond the protocol" not in shown
+
+
+def test_benchmarks_are_listed_in_eighty_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in ([], ["davis2017"], ["brats-2024-gli"]):
+        assert main(["benchmarks", *arguments]) == 0
+        assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
