@@ -7,7 +7,6 @@ import json
 import os
 import sys
 import tempfile
-import textwrap
 import zipfile
 from collections import Counter
 from dataclasses import dataclass
@@ -103,8 +102,7 @@ def _run_bundle(source: BundleSource, folder: str, python: Interpreter) -> int:
     if built and not source.is_foreign:
         from segjudge.evaluation_script.masks.backend import backend
 
-        scored_by = f"Scored here by: {backend().about}.{built.describe_kernel()}"
-        print("\n" + textwrap.fill(scored_by, look(otherwise=WIDTH).width, break_on_hyphens=False))
+        print(f"\nScored here by: {backend().about}.", built.describe_kernel().strip(), sep="\n")
     return OURS if "incident" in log else THEIRS if failed else DONE
 
 

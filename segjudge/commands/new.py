@@ -162,7 +162,7 @@ def _list_benchmarks(args: argparse.Namespace) -> int:
     for name, family in FAMILIES.items():
         print(f"{name}:")
         for protocol in family.protocols.values():
-            print(_list_item(protocol.name, protocol.about, min(width, columns // 3), columns))
+            print(_list_item(protocol.name, protocol.about, min(width, columns // 2), columns))
     for fault in FAMILIES.faults:
         say(fault)
     print(f"\nTo describe one:\n  {program()} benchmarks NAME")
