@@ -102,7 +102,7 @@ def _run_bundle(source: BundleSource, folder: str, python: Interpreter) -> int:
     if built and not source.is_foreign:
         from segjudge.evaluation_script.masks.backend import backend
 
-        print(f"\nScored here by: {backend().about}.", built.describe_kernel().strip(), sep="\n")
+        print(f"\nScored here by: {backend().about}." + built.describe_kernel().replace(" ", "\n", 1))
     return OURS if "incident" in log else THEIRS if failed else DONE
 
 
