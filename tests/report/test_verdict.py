@@ -99,4 +99,5 @@ def test_the_worst_case_is_named_and_escaped() -> None:
 )
 def test_the_lowest_row_is_named(values: list[float | None], sentence: str) -> None:
     assert name_lowest("categories", values, "abc", "AP") == sentence
-    assert name_lowest("categories", values, "103", "AP") == sentence.replace(", b", ", number 0")
+    numbered = sentence.replace(", b", ", number 0").replace("and c", "and number 3")
+    assert name_lowest("categories", values, "103", "AP") == numbered
