@@ -47,7 +47,7 @@ def load_scorers() -> None:
     Another worker that starts in the same temporary folder removes it (`../docs/operators.md`). Modules of plug-ins
     that are imported late are not imported here, because a plug-in's folder may hold anything.
     """
-    folders = ["families.base", "files", "masks", "runner", "scoring", "values"]
+    folders = ["doctor", "families.base", "files", "masks", "runner", "scoring", "values"]
     protocols = [split.protocol for phase in PHASES for split in phase.splits]
     for family in {PROTOCOLS[name].family for name in protocols if name in PROTOCOLS}:  # or the first submission tells
         engine_of(family)
@@ -132,7 +132,7 @@ def score_phase(
     totals: Dict[str, int] = {}
     for split, scorer in zip(phase.splits, scorers):
         begun = time.monotonic()
-        reports.append(scorer.score(submission, _progress(split, say, totals)))
+        reports.append(scorer.score(submission, _progress(split, say, totals), examines=not split.hidden))
         timings[split.codename] = time.monotonic() - begun
     answer = build_answer(phase, reports, timings)
     for split in phase.splits:  # not earlier: a rejection in one split means no score in any

@@ -169,6 +169,10 @@ class ObjectFolders(ObjectMasks):
         _report(faults, problems)
         return None if faults else stack
 
+    def read_values(self, label: str, frame: str, size: Size) -> Array:
+        """Return the values of an object's mask that `read_stack` could read."""
+        return backend().read_labels(self._files.read(self.members[label][frame]), size)
+
 
 class GreyFolders(ObjectFolders):
     """`sequence/object/00000.png`: one folder per object, whose pixel values matter."""

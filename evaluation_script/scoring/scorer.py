@@ -72,15 +72,37 @@ class Scorer:
         results: str,
         progress: Progress = ignore_progress,
         announce: Optional[Callable[[Accumulator[Any, Any]], object]] = None,
+        *,
+        examines: bool = True,
     ) -> Report:
         """Count all results and return their scores; raises SubmissionError with every problem.
 
-        `announce` is called with the counts before the scores are computed.
+        `announce` is called with the counts before the scores are computed. Unless it is told not to, the doctor
+        examines results that score low.
         """
-        counts = self.count(results, WHOLE, progress)
-        if announce is not None:
-            announce(counts)
-        return engine_of(self.truth.family).report(self.split, counts)
+        with closing(self.open(results)) as opened:
+            counts = self.count(opened, WHOLE, progress)
+            if announce is not None:
+                announce(counts)
+            report = engine_of(self.truth.family).report(self.split, counts)
+            if examines:
+                report.suspect(self._examine(opened, report))
+        return report
+
+    def _examine(self, opened: OpenedSubmission, report: Report) -> List[str]:
+        """Return what the doctor says of scored results; it never costs a score."""
+        examine, score = engine_of(self.truth.family).examine, report.values[self.rules.protocol.metrics[0]]
+        if examine is None:
+            return []
+        try:
+            examination = examine(opened)
+            if score is not None and score >= examination.good:
+                return []
+            from ..doctor.diagnosis import diagnose  # few results need it
+
+            return diagnose(examination)
+        except Exception:  # noqa: BLE001 - whatever cannot be sampled is scored all the same
+            return []
 
 
 def phase_scorers(phase: Phase, truths: Mapping[str, SplitTruth], codename: str = "") -> List[Scorer]:

@@ -18,7 +18,7 @@ from tests.families.contract import examples, merge_rows, value_of
 from tests.published import published
 
 #: What is said of samples, whose masks are shifted to the right.
-MOVED = re.compile(r" look moved by about (\d+ pixels|this many pixels: \d+) along x")
+MOVED = re.compile(r" look moved by (about (\d+ pixels|this many pixels: \d+)|-?\d+) along x")
 
 
 def score_samples(name: str, truth: str, folder: Path) -> list[Report]:

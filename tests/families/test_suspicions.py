@@ -65,7 +65,7 @@ def test_good_results_are_not_suspected(protocol: str, tmp_path: Path) -> None:
     assert [line for line in lines if not (is_moved and MOVED.search(line))] == []
 
 
-@pytest.mark.parametrize("slip", ["channels", "16 bits", "corners", "percent of phrases", "rows"])
+@pytest.mark.parametrize("slip", ["corners", "percent of phrases", "rows"])
 def test_parts_and_processes_say_the_same(slip: str, tmp_path: Path) -> None:
     protocol, change, message = SLIPS[slip]
     truth, data = publish(protocol, tmp_path)
@@ -161,8 +161,8 @@ def test_the_kit_tells_what_is_suspected_wrongly_or_not_at_all(tmp_path: Path) -
     (tmp_path / "inverted").mkdir()
     good, inverted = write(tmp_path, data), write(tmp_path / "inverted", change(data))
     holds = CHECKS["suspicions"]
-    holds(Case(protocol, truth, {"good": good}, slips={inverted: "inverted, MAE would be 0.00"}))
+    holds(Case(protocol, truth, {"good": good}, slips={inverted: "maps look inverted"}))
     with pytest.raises(AssertionError, match=r"upload\.zip: no warning says 'inverted': none"):
         holds(Case(protocol, truth, {"good": good}, slips={good: "inverted"}))
-    with pytest.raises(AssertionError, match="bad: gets an unexpected warning: val: maps are dark on objects"):
+    with pytest.raises(AssertionError, match="bad: gets an unexpected warning: val: maps look inverted"):
         holds(Case(protocol, truth, {"bad": inverted}))

@@ -177,7 +177,7 @@ def test_masks_import_no_family() -> None:
 
 def test_the_upload_shows_its_rooms_and_evaluate_alone() -> None:
     shown = {path.name for path in SCRIPT.iterdir() if path.name not in ("__pycache__", "phase_data")}
-    assert shown == TOP | {"families", "files", "masks", "runner", "scoring", "values"}
+    assert shown == TOP | {"doctor", "families", "files", "masks", "runner", "scoring", "values"}
     assert evaluation_script.__all__ == ["evaluate"]
 
 

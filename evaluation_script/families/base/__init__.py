@@ -14,7 +14,6 @@ __all__ = [
     "exchanged_masks",
     "family",
     "frame_order",
-    "image_order",
     "readings",
     "reports",
     "suspicions",

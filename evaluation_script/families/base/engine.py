@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Generic, List, Mapping, Optional, Protocol, Sequence, Type, TypeVar
 
+from ...doctor import Examination
 from ...runner.parallel import Part, list_results
 from ...values import dataclass
 from .accumulator import Accumulator
@@ -66,6 +67,8 @@ class Engine(Generic[_Truth, _Rules, _Counts]):
     load_losses: Optional[Callable[[], LossReader]] = None
     #: Reads the parts of a submission that need no truth, while a large truth is read; stops on request.
     read_ahead: Optional[Callable[[str, _Rules, ScoringRules, Callable[[], bool]], List[Any]]] = None
+    #: Shows an open submission to the doctor, which names likely slips; None if the family has nothing to show.
+    examine: Optional[Callable[[Any], Examination]] = None
     #: The number of parts per worker of a cluster: enough that no worker waits long for the last parts, and few enough
     #: that their starts cost little.
     parts_each: int = 2

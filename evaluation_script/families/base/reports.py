@@ -54,6 +54,12 @@ class Report:
         if empty:
             self.warnings.append(f"{split}: nothing to average for {', '.join(empty)}")
 
+    def suspect(self, lines: Collection[str]) -> None:
+        """Add suspicions that were found after scoring."""
+        suspicions = [f"{self.split}: {line}" for line in lines]
+        self.suspicions += suspicions
+        self.warnings += suspicions
+
     @property
     def in_groups(self) -> bool:
         """Return True if metrics can be computed without groups of units; otherwise they are means over objects."""

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Callable, Collection, Dict, List, Optional, Sequence
 
+from ...doctor import Examination, Sample
 from ...files import ArchiveLimits, Problem, Problems, SubmissionError, inflect, name_list, quantity
 from ...files.archive import UPLOAD
 from ...masks.overlaps import LabelMap
@@ -53,7 +54,8 @@ from .unit_truth import (
 __all__ = [
     "FilesOfUnits", "PictureFiles", "Rows", "Shapes", "TruthFrame", "Unit", "UnitAccumulator", "UnitComparison",
     "UnitCounts", "UnitNouns", "UnitSubmission", "UnitTruth", "choose_members", "count_by_image", "decode_unit",
-    "guard_reading", "no_pixels", "open_dataset", "png_frame", "read_units", "unit_engine", "write_units",
+    "guard_reading", "no_pixels", "open_dataset", "png_frame", "read_units", "score_samples", "unit_engine",
+    "write_units",
 ]  # fmt: skip
 
 
@@ -171,7 +173,9 @@ class _OpenedUnits:
     """A submission beside its truth."""
 
     def __init__(self, submission: UnitSubmission, truth: UnitTruth, counting: _Counting, rules: ScoringRules) -> None:
-        self._submission, self._truth, self._counting, self._rules = submission, truth, counting, rules
+        #: The open files.
+        self.submission = submission
+        self._truth, self._counting, self._rules = truth, counting, rules
         try:
             self._notes = _note_surplus(submission, truth, strict=rules.strict)
         except BaseException:
@@ -180,18 +184,18 @@ class _OpenedUnits:
 
     def close(self) -> None:
         """Close the submission's file."""
-        self._submission.close()
+        self.submission.close()
 
     def plan(self, share: Part, progress: Progress) -> CountingJob:
         truth, rules = self._truth, self._rules
-        notes, suspicions = self._notes, self._submission.suspicions
+        notes, suspicions = self._notes, self.submission.suspicions
         accumulator = UnitAccumulator(
             rules.protocol, truth.facts, truth.item_names, notes, suspicions, strict=rules.strict
         )
         numbers = share.select([unit.cost for unit in truth.units])
         units, twice = [truth.units[number] for number in numbers], choose_units(len(truth.units))
         by_all, comparison = choose_few(twice), self._counting.comparison
-        samples: Any = comparison.open(self._submission) if comparison else UnitSamples(truth)
+        samples: Any = comparison.open(self.submission) if comparison else UnitSamples(truth)
         compares = bool(comparison) or self._counting.looks_at_maps(rules.protocol)
         failures: Dict[str, int] = {}
 
@@ -199,12 +203,10 @@ class _OpenedUnits:
             unit, counting, index = units[number], self._counting, numbers[number]
             look = partial(samples.look, index)
             if index in twice:
-                return counting.count_twice(
-                    unit, self._submission, look, failures if index in by_all else None
-                ).detach()
+                return counting.count_twice(unit, self.submission, look, failures if index in by_all else None).detach()
             if compares and index in samples:
-                return counting.count_watched(unit, self._submission, look).detach()
-            return counting.count(unit, self._submission).detach()
+                return counting.count_watched(unit, self.submission, look).detach()
+            return counting.count(unit, self.submission).detach()
 
         def pack(items: List[int], counts: List[UnitCounts]) -> PackedUnits:
             return PackedUnits([numbers[item] for item in items], counts)
@@ -228,6 +230,7 @@ def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family doe
     added: Collection[str] = (),
     measure_unit: Optional[_Measure] = None,
     comparison: Optional[UnitComparison] = None,
+    examine: Optional[Callable[[Any], Examination]] = None,
 ) -> Engine[UnitTruth, Any, UnitAccumulator[Any]]:
     """Return the engine of a family from its functions for reading, counting and scoring.
 
@@ -237,6 +240,7 @@ def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family doe
     participants; neither rejects anything. `readings` are a protocol's alternative readings of a submission: the engine
     counts a few units again if their first metric is low, so that metric must rise with quality; `measure_unit` returns
     it for one unit, if `values` are means over classes that most units lack. `comparison` compares units with others.
+    `examine` shows a submission to the doctor, which names likely slips.
     """
     counting = _Counting(count, measure_unit or values, readings, comparison)
 
@@ -262,7 +266,22 @@ def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family doe
         ),
         report,
         lambda counts: counts.check(shapes(counts.protocol, counts.facts), facts, signed, added),
+        examine=None if examine is None else lambda opened: examine(opened.submission),
     )
+
+
+def score_samples(
+    protocol: Any,
+    facts: Dict[str, Any],
+    values: _Measure,
+    tabulate: Callable[[Sample], Dict[str, Array]],
+    samples: Sequence[Sample],
+) -> Optional[float]:
+    """Return the first metric of the doctor's samples, whose tables `tabulate` counts."""
+    accumulator: UnitAccumulator[Any] = UnitAccumulator(protocol, facts, [sample.name for sample in samples])
+    for sample in samples:
+        accumulator.update(UnitCounts(sample.name, tabulate(sample)))
+    return values(accumulator)[protocol.metrics[0]]
 
 
 def _suspect(

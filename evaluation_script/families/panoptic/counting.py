@@ -108,18 +108,7 @@ def count_frames(frames: Iterable[FrameTable], protocol: PanopticProtocol, thing
             if len(tables) >= length:
                 counts[row] += _count_segments(_join_frames(tables[-length:]), len(things))
     tubes = _measure_tubes(tables, things, protocol) if protocol.video and tables else {}
-    if protocol.video or not tables:
-        return {"quality": counts, **tubes}
-    return {
-        "quality": counts,
-        "sizes": np.stack([_sum_areas(side, len(things)) for side in (tables[0].truth, tables[0].prediction)]),
-    }
-
-
-def _sum_areas(segments: Array, categories: int) -> Array:
-    """Return the pixels of each category."""
-    areas = np.bincount(segments[:, CATEGORY].astype(np.int64), segments[:, AREA], categories)
-    return areas.astype(np.int64)
+    return {"quality": counts, **tubes}
 
 
 def count_frame(frame: TruthFrame, listed: PredictedFrame, pixels: Array, *, boundary: bool) -> FrameTable:

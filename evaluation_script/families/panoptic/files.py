@@ -231,6 +231,13 @@ def blank_frame(protocol: PanopticProtocol, things: List[bool]) -> PredictedFram
     return _CodedFrame("", {}, things) if protocol.classes else PredictedFrame("", {})
 
 
+def _look_up(ids: Array, categories: Dict[int, int]) -> Array:
+    """Return the category of each id, as an index; -1 without one."""
+    unique, places = np.unique(ids, return_inverse=True)
+    indices = np.array([categories.get(number, -1) for number in unique.tolist()], np.int64)
+    return indices[places.reshape(ids.shape)]
+
+
 class _PanopticSubmission(UnitSubmission):
     """The units of a submission, by the names that the truth gives them."""
 
@@ -324,13 +331,23 @@ class _PanopticSubmission(UnitSubmission):
         png.check_length(self.files.sizes[frame.member], size)
         return backend().read_codes(self.files.read(frame.member), size)
 
+    def map_truth(self, frame: TruthFrame) -> Array:
+        """Return the category of each true pixel, as an index; -1 without one."""
+        pixels = frame.read()
+        return _look_up(
+            pixels.labels_of(pixels.numbers), {int(row[0]): int(row[1]) for row in frame.rows if not row[2]}
+        )
+
+    def map_labels(self, frame: PredictedFrame, size: Size, ids: Array) -> Array:
+        """Return the id of the category of each predicted pixel."""
+        labels: Array = ids[_look_up(self.read(frame, size), frame.segments)]
+        return np.where(labels < 0, MOST_ID, labels)
+
 
 class _CodedSubmission(UnitSubmission):
     """The sequences of a submission, `SEQUENCE/FRAME.png`, under any other folders."""
 
     noun, send = "sequence", _SEND_CODED
-    #: Reads red as blue, and blue as red.
-    exchanges_channels = False
     protocol: PanopticProtocol
 
     def read_upload(self) -> None:
@@ -356,9 +373,22 @@ class _CodedSubmission(UnitSubmission):
 
     def read(self, frame: PredictedFrame, size: Size) -> Array:
         """Return the id of every pixel; raises a Flaw if it cannot be read."""
+        return join_ids(self._read_codes(frame, size), len(self.things))
+
+    def _read_codes(self, frame: PredictedFrame, size: Size) -> Array:
         png.check_length(self.files.sizes[frame.member], size)
-        codes = backend().read_codes(self.files.read(frame.member), size)
-        return join_ids(_exchange_channels(codes) if self.exchanges_channels else codes, len(self.things))
+        return backend().read_codes(self.files.read(frame.member), size)
+
+    def map_truth(self, frame: TruthFrame) -> Array:
+        """Return the category of each true pixel, as an index; -1 without one."""
+        pixels = frame.read()
+        numbers = pixels.labels_of(pixels.numbers).astype(np.int64)
+        return np.where(numbers > 0, (numbers & VOID) - 1, -1)
+
+    def map_labels(self, frame: PredictedFrame, size: Size, ids: Array) -> Array:
+        """Return the colour of each predicted pixel, whose red is its class."""
+        del ids
+        return self._read_codes(frame, size).astype(np.int64)
 
 
 AnySubmission = Union[_PanopticSubmission, _CodedSubmission]

@@ -13,7 +13,6 @@ from ...masks.distances import SQUARES
 from ...masks.stack import Array
 from ...values import NamedTuple
 from ...values.arithmetic import add, exp, mean
-from ..base.image_order import find_places
 from .protocols import SaliencyProtocol
 
 #: The number of values of a map; a pixel of a truth from the middle on belongs to the object.
@@ -60,8 +59,7 @@ def count_map(group: int, truth: Array, values: Array, protocol: SaliencyProtoco
         _measure_weighted(values, truth, levels) if area else 0.0,
         (add(counts[0] * levels) + add(counts[1] * (1 - levels))) / truth.size,
     ]
-    places = np.stack([find_places(truth), find_places(values > MIDDLE)])
-    return {"image": np.array(row, float), "curves": curves, "places": places}
+    return {"image": np.array(row, float), "curves": curves}
 
 
 def _count_corners(truth: Array, values: Array) -> _Histograms:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any, Dict, List
 
 import numpy as np
 
+from ...doctor import Examination, Sample, fit_greys
+from ...files.problems import Problems
 from ...masks.overlaps import LabelMap
 from ...masks.stack import Array
 from ...values.arithmetic import mean
 from ..base.family import Values
-from ..base.image_order import PLACES, judge_stacked_order
-from ..base.readings import FirstMaps, Reading, open_changed, read_neighbours, read_rearranged
-from ..base.suspicions import is_nearly_none, judge_blank, judge_cover
-from ..base.units import Shapes, Unit, UnitAccumulator, count_by_image, unit_engine
+from ..base.units import Shapes, Unit, UnitAccumulator, count_by_image, score_samples, unit_engine
 from . import counting
 from .counting import E_CURVE, F_CURVE, VALUES, count_map
 from .files import SaliencySubmission, read_truth
@@ -77,72 +75,28 @@ def _tables(accumulator: UnitAccumulator[SaliencyProtocol]) -> Dict[str, List[Di
 
 
 def _shapes(_protocol: SaliencyProtocol, _facts: Dict[str, Any]) -> Shapes:
-    return {"image": (counting.COLUMNS,), "curves": (2, VALUES), "places": (2, *PLACES)}
+    return {"image": (counting.COLUMNS,), "curves": (2, VALUES)}
 
 
-#: The minimum S of maps read in another way, and the minimum ratio, also of mirrored ones: background alone scores
-#: about half, and symmetric objects that are moved fit better if mirrored.
-_LEAST_S, _TIMES_S, _TIMES_MIRRORED = 0.75, 1.25, 1.4
-#: Maps are inverted if objects are at most this bright, and the error is at least this large.
-_MOST_BRIGHT, _LEAST_ERROR = 0.25, 2 / 3
-#: The Dice above which maps belong to their images.
-_MOST_DICE = 0.8
+def _examine(submission: SaliencySubmission) -> Examination:
+    """Return a submission as the doctor examines it."""
+    units, protocol, facts = submission.truth.units, submission.protocol, submission.truth.facts
 
+    def sample(number: int) -> List[Sample]:
+        unit, (frame,) = units[number], units[number].load()
+        values = submission.read(unit.name, frame.size, Problems())
+        return (
+            [] if values is None else [Sample(number, unit.name, [read_object(frame.read()).view(np.uint8)], [values])]
+        )
 
-def _suspect(accumulator: UnitAccumulator[SaliencyProtocol]) -> List[str]:
-    whole = accumulator.stack("image")
-    images = whole[whole[:, counting.TRUTH_AREA] > 0]
-    area, bright, shared = images[:, [counting.TRUTH_AREA, counting.MAP_AREA, counting.SHARED]].sum(axis=0).tolist()
-    if not len(images):
-        return []
-    if not bright:
-        return [f"no map has a value above {counting.MIDDLE}: check that values reach from 0 to {VALUES - 1}"]
-    error = mean(whole[find_scored(whole, accumulator.protocol), counting.ABSOLUTE_ERROR])
-    if shared < _MOST_BRIGHT * area and error > _LEAST_ERROR:
-        better = f"inverted, MAE would be {1 - error:.2f} instead of {error:.2f}"
-        return [f"maps are dark on objects and bright elsewhere; {better}: write objects bright, on black"]
-    if 2 * shared < _MOST_DICE * (area + bright):
-        exchanged = judge_stacked_order(accumulator, "places", "the places of objects")
-        if exchanged:
-            return exchanged
-    if is_nearly_none(shared, area):
-        few = f"only {shared:,.0f} of {area:,.0f} pixels of objects are" if shared else "no pixel of an object is"
-        return [f"{few} bright in its map: check which image each map belongs to, and that objects are bright"]
-    covering = judge_cover("bright pixels of maps", area, bright, shared)
-    names = [unit.name for unit in accumulator.complete_counts()]
-    flags = whole[:, counting.TRUTH_AREA] > 0, whole[:, counting.MAP_AREA] == 0
-    return covering or judge_blank("image", names, flags, "an object", f"no value above {counting.MIDDLE}")
+    def tabulate(sample: Sample) -> Dict[str, Array]:
+        values = np.clip(sample.prediction[0], 0, VALUES - 1).astype(np.uint8)
+        return count_map(units[sample.unit].facts["group"], sample.truth[0] > 0, values, protocol)
 
-
-def _unwrap(values: Array) -> Array:
-    """Return a map in which each pixel differs from its left neighbour by the shorter way round 256."""
-    steps = np.diff(values, axis=1, prepend=values[:, :1]).view(np.int8)
-    heights = np.cumsum(steps, axis=1, dtype=np.int16) + values[:, :1]
-    return np.clip(heights, 0, VALUES - 1).astype(np.uint8)
-
-
-def _are_wrapped(maps: FirstMaps) -> bool:
-    """Return whether some neighbours in a row are bright and black, but fewer than the pixels between both."""
-    values = maps.prediction
-    if values is None or values.ndim != 2 or values.dtype != np.uint8:
-        return False
-    between = np.count_nonzero((values > _BLACK) & (values < VALUES - 1 - _BLACK))
-    jumps = np.count_nonzero(np.abs(np.diff(values.astype(np.int16), axis=1)) > VALUES - 1 - _BLACK)
-    return bool(jumps and between > jumps)
-
-
-#: The greys at both ends that count as black and white, and the minimum ratio of S: other maps lose by this change.
-_BLACK, _TIMES_UNWRAPPED = 32, 1.05
-_WRAPPED = Reading(
-    "wrapped",
-    "bright values of maps look wrapped round to 0, as after * 256 and a cast to 8 bits",
-    "Multiply by 255, and clip to 0 and 255 before the cast",
-    "image",
-    partial(open_changed, _unwrap),
-    _LEAST_S,
-    _TIMES_UNWRAPPED,
-    fits=_are_wrapped,
-)
+    return Examination(
+        submission.truth.item_names, sample, frozenset({"pictures", "places", "units", "greys"}), "image", "maps",
+        "values", fit_greys, partial(score_samples, protocol, facts, _compute_metrics, tabulate), protocol.metrics[0],
+    )  # fmt: skip
 
 
 ENGINE = unit_engine(
@@ -152,14 +106,6 @@ ENGINE = unit_engine(
     _compute_metrics,
     _tables,
     _shapes,
-    _suspect,
     facts={"subsets": (str,)},
-    added=("places",),
-    readings=lambda _protocol: [
-        _WRAPPED,
-        *(
-            replace(reading, least=_LEAST_S)
-            for reading in (*read_rearranged("image", "maps", _TIMES_MIRRORED), *read_neighbours("maps", _TIMES_S))
-        ),
-    ],
+    examine=_examine,
 )

@@ -5,11 +5,12 @@ A scan's counts are its points by true and predicted label, and the number and I
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import numpy as np
 
+from ...doctor import Examination, Sample, fit_classes
 from ...files.problems import Problems, name_list
 from ...masks.backend import backend
 from ...masks.overlaps import LABEL_BITS, LABEL_MASK, LabelMap, SegmentRules, sum_by_key, tabulate
@@ -18,16 +19,7 @@ from ...values import NamedTuple
 from ...values.arithmetic import mean
 from ..base.cell_batches import CellBatch
 from ..base.family import Values
-from ..base.readings import Reading, switch
-from ..base.suspicions import (
-    is_better,
-    judge_agreement,
-    judge_exchanged_classes,
-    judge_matches,
-    judge_uniform,
-    judge_unlabelled,
-)
-from ..base.units import Shapes, TruthFrame, Unit, UnitAccumulator, UnitCounts, unit_engine
+from ..base.units import Shapes, TruthFrame, Unit, UnitAccumulator, UnitCounts, score_samples, unit_engine
 from .files import REMEDY, ScanReader, ScanSubmission, read_truth
 from .protocols import GROUPS, LABELS_END, QUALITIES, ScanProtocol
 
@@ -270,16 +262,6 @@ def _compute_metrics(accumulator: UnitAccumulator[ScanProtocol]) -> Values:
     return {metric: metrics[metric] for metric in protocol.metrics}
 
 
-def _measure_scan(accumulator: UnitAccumulator[ScanProtocol]) -> Values:
-    """Return the first metric of one scan."""
-    protocol = accumulator.protocol
-    if protocol.panoptic or protocol.reported >= 0:
-        return _compute_metrics(accumulator)
-    ((_, (confusion,)),) = confuse_units(accumulator.cells(), protocol)
-    measures = measure_classes(accumulator, confusion)
-    return {protocol.metrics[0]: _average(measures.by_name["IoU"], measures.averaged)}
-
-
 def _tables(accumulator: UnitAccumulator[ScanProtocol]) -> Dict[str, List[Dict[str, Any]]]:
     """Return a row per class that is averaged or occurs; without values if neither side has it."""
     names, measures = accumulator.protocol.class_names, measure_classes(accumulator)
@@ -314,62 +296,35 @@ def _note_unknown(accumulator: UnitAccumulator[ScanProtocol]) -> List[str]:
     return [f"{share} have labels that are not classes ({examples}) and count as missed. {REMEDY}"]
 
 
-def _suspect(accumulator: UnitAccumulator[ScanProtocol]) -> List[str]:
-    """Return warnings about the labels and segments of all scans."""
-    protocol = accumulator.protocol
-    true_labels, labels, points = _list_cells(accumulator)
-    total, right = points.sum(), points[_index_classes(protocol)[labels] == true_labels].sum()
-    for least in (1, 0):  # the development kit numbers classes from 1, many programs from 0
-        as_trained = points[labels == true_labels + least].sum()
-        if is_better(right, as_trained, total):
-            shares = f"{_percent(as_trained, total)} of the points would be right, not {_percent(right, total)}"
-            last = len(protocol.class_labels) - 1 + least
-            return [f"labels look like train ids from {least} to {last}: corrected, {shares}. {REMEDY}"]
-    if total and not right and (_index_classes(protocol)[labels] < len(protocol.class_labels)).any():
-        return [f"no point has the right class. {REMEDY}"]
-    is_class = _index_classes(protocol)[labels] < len(protocol.class_labels)
-    has_label = is_class | ~np.isin(labels, protocol.unscored)  # other labels have a message already
-    unlabelled = judge_unlabelled("point", points[has_label].sum(), total)
-    if unlabelled:
-        return unlabelled
-    if protocol.panoptic:
-        counts = accumulator.stack("segments").sum(axis=(0, 1))
-        matched, surplus, missed = (int(counts[column]) for column in (MATCHED, SURPLUS, MISSED))
-        unmatched = judge_matches("segment", matched + missed, matched + surplus, matched)
-        if unmatched:
-            return unmatched
-    confusion = sum_confusion(accumulator)
-    if 2 * confusion[:, -1].sum() > confusion.sum():  # labels of no class have a message already
-        return []
-    ids = [labels[0] for labels in protocol.class_labels]
-    exchanged = judge_exchanged_classes(confusion[:, :-1], confusion.sum(axis=1), ids, "be right", "points")
-    disagreeing = exchanged or judge_agreement(confusion, "point", "which scan each file belongs to")
-    return disagreeing or _judge_uniform(accumulator)
+def _examine(submission: ScanSubmission) -> Examination:
+    """Return a submission as the doctor examines it: true labels, and all 32 bits of predicted points."""
+    units, protocol = submission.truth.units, submission.protocol
+    ids = np.array([*(labels[0] for labels in protocol.class_labels), -1])
+    classes = ids[_index_classes(protocol)]
+
+    def sample(number: int) -> List[Sample]:
+        unit, (frame,) = units[number], units[number].load()
+        truth, values = frame.read(), submission.read(unit.name, frame.size[1], Problems())
+        if values is None:
+            return []
+        true_labels = truth.labels_of(truth.numbers).astype(np.int64) & LABEL_MASK
+        prediction = values.astype(np.int64).reshape(true_labels.shape)
+        labels = prediction & LABEL_MASK
+        prediction += np.where(classes[labels] < 0, labels, classes[labels]) - labels  # one label of each class
+        return [Sample(number, unit.name, [classes[true_labels]], [prediction], origin=truth)]
+
+    def tabulate(sample: Sample) -> Dict[str, Array]:
+        values = sample.prediction[0].reshape(-1)
+        values = np.where(values & LABEL_MASK < LABELS_END, values, 0).astype(np.uint32)
+        return count_scan(sample.origin, values, protocol)
+
+    return Examination(
+        submission.truth.item_names, sample, frozenset({"filled", "units", "labels", "halves"}), "scan", "scans",
+        fit=fit_classes, rescore=partial(score_samples, protocol, {}, _compute_metrics, tabulate),
+        metric=protocol.metrics[0], classes=tuple(ids[:-1].tolist()), label_bits=LABEL_BITS,
+    )  # fmt: skip
 
 
-def _judge_uniform(accumulator: UnitAccumulator[ScanProtocol]) -> List[str]:
-    """Return a suspicion if all scored points of many scans have one label alone."""
-    protocol, names = accumulator.protocol, accumulator.names
-    if not any(batch.have_one(find_classes(batch.keys, protocol)[1]).any() for batch in accumulator.cells()):
-        return []
-    sides = np.zeros((2, len(names)), np.int64)
-    for numbers, confusion in confuse_units(accumulator.cells(), protocol):
-        for side, axis in zip(sides, (2, 1)):
-            side[numbers] = np.count_nonzero(confusion.any(axis=axis), axis=1)
-    return judge_uniform("scan", names, *sides)
-
-
-def _percent(points: float, total: float) -> str:
-    return f"{100 * points / total:.0f} %"
-
-
-_EXCHANGED = Reading(
-    "halves",
-    "labels seem to be in the upper 16 bits",
-    "Write the label into the lower 16 bits, and the object number into the upper 16 bits",
-    "scan",
-    switch("exchanges_halves"),
-)
 ENGINE = unit_engine(
     read_truth,
     ScanSubmission,
@@ -377,9 +332,7 @@ ENGINE = unit_engine(
     _compute_metrics,
     _tables,
     _shapes,
-    _suspect,
     facts={},
-    readings=lambda _protocol: [_EXCHANGED],
+    examine=_examine,
     notes=_note_unknown,
-    measure_unit=_measure_scan,
 )

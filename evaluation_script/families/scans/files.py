@@ -119,8 +119,6 @@ class ScanSubmission(FilesOfUnits):
 
     noun, send = "scan", _SEND
     lacking, once = "has no file predictions/SCAN.label for any sequence", "Send each scan once"
-    #: Reads the upper 16 bits as labels, and the lower ones as numbers.
-    exchanges_halves = False
     protocol: ScanProtocol
 
     def pair_members(self) -> Iterator[Tuple[str, str]]:
@@ -138,11 +136,6 @@ class ScanSubmission(FilesOfUnits):
             values = _read_values(self.files, member, points)
             if checks_labels:
                 check_labels(values)
-            if not self.exchanges_halves:
-                return values
-            exchanged = values >> np.uint32(16) | values << np.uint32(16)
-            if checks_labels:
-                check_labels(exchanged)
-            return exchanged
+            return values
 
         return self.read_member(name, read_values, problems)

@@ -12,29 +12,17 @@ from typing import AbstractSet, Any, Dict, Iterable, Iterator, List, Mapping, Op
 
 import numpy as np
 
+from ...doctor import Examination, Sample, choose_frames, fit_classes
 from ...files.archive import open_files, truth_error
 from ...files.limits import HOST_LIMITS, ArchiveLimits, Files
 from ...files.problems import Flaw, HostError, Problems, SubmissionError, TruthFlaw, inflect, name_list, quantity
 from ...masks import png
 from ...masks.backend import backend
 from ...masks.files import holds_equal_channels, note_channels
-from ...masks.overlaps import SHIFT, LabelMap, sum_by_key, tabulate
+from ...masks.overlaps import SHIFT, LabelMap, sum_by_key
 from ...masks.stack import Array, Size
 from ...values.arithmetic import add, mean
 from ..base.cell_batches import join_cells, units_of_cells
-from ..base.frame_order import read_orders
-from ..base.image_order import judge_image_order
-from ..base.readings import (
-    Reading,
-    read_blended,
-    read_compressed,
-    read_neighbours,
-    read_padded,
-    read_rearranged,
-    read_turned,
-    switch,
-)
-from ..base.suspicions import judge_pixels, judge_uniform, judge_unlabelled
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile, TruthNames
 from ..base.units import (
     PictureFiles,
@@ -47,6 +35,7 @@ from ..base.units import (
     UnitTruth,
     open_dataset,
     png_frame,
+    score_samples,
     unit_engine,
 )
 from .protocols import CITYSCAPES, IMAGE_LAYOUTS, IMAGES, SEMANTIC_PROTOCOLS, STUFF, VIDEOS, SemanticProtocol
@@ -69,11 +58,6 @@ _NUMBERS = 1000
 _LABELS = 256
 #: The bits of the labels of numbered objects.
 _OBJECT_BITS = 16
-#: Large areas partly match even if run lengths are read along the wrong axis; a correct map never scores this many
-#: times more then. The same holds for mirrored maps, and for those of other images.
-_TIMES_TURNED = 1.5
-#: The share of pixels with the right class above which maps belong to their images.
-_MOST_RIGHT = 0.75
 
 
 # ── truths ──────────────────────────────────────────────────────────────────
@@ -292,16 +276,22 @@ def class_indices(labels: Array, protocol: SemanticProtocol) -> Array:
     return indices
 
 
+def _read_labels(frame: TruthFrame) -> Array:
+    """Return the label of each pixel of a true frame."""
+    truth = frame.read()
+    if truth.labels is None:
+        return truth.numbers
+    labels: Array = truth.labels.astype(np.min_scalar_type(int(truth.labels.max())))[truth.numbers]
+    return labels
+
+
 def count(unit: Unit, submission: AnySubmission) -> UnitCounts:
     """Count a video."""
     problems, frames = Problems(), unit.load()
 
     def maps() -> Iterator[Tuple[Array, Array]]:
         for frame in frames:
-            truth = frame.read()
-            labels = truth.numbers
-            if truth.labels is not None:
-                labels = truth.labels.astype(np.min_scalar_type(int(truth.labels.max())))[labels]
+            labels = _read_labels(frame)
             prediction = submission.read(unit.name, frame, labels, problems)
             if prediction is not None:
                 yield labels, prediction
@@ -506,64 +496,49 @@ def _shapes(protocol: SemanticProtocol, _facts: Dict[str, Any]) -> Shapes:
     return {"cells": (2, "n"), **{f"VC{length}": (str(length), 2) for length in protocol.windows}}
 
 
-def suspect(accumulator: UnitAccumulator[SemanticProtocol]) -> List[str]:
-    """Return warnings about the labels of all videos."""
-    protocol = accumulator.protocol
-    labels, table = np.arange(protocol.refused_from), sum_labels(accumulator).copy()
-    places, whole = class_indices(labels, protocol), table.sum()
-    is_class = places < len(table)
-    in_places = table[labels[is_class], places[is_class]].sum()
-    if protocol.chosen and 2 * in_places > whole > 2 * np.trace(table):
-        return [f"labels look like train ids, but the truth has ids: {_name_ids(protocol)}"]
-    # Substitutes for missing images, or for pixels outside all masks, reveal nothing about the labels.
-    if protocol.takes_missing:
-        table[:, _NO_CLASS] = 0
-    if protocol.form == STUFF:
-        table[:, 0] = 0
-    if unlabelled := judge_unlabelled("pixel", table.sum(), whole):
-        return unlabelled
-    names, is_right = accumulator.names, np.trace(table) > _MOST_RIGHT * table.sum()
-    ordered = []
-    if protocol.form != VIDEOS and not is_right:
-        ordered = judge_image_order(names, *_tabulate_labels(accumulator))
-    coded = ordered or judge_pixels(table)
-    if coded or protocol.takes_missing:
-        return coded
-    if not any(batch.have_one(split_keys(batch.keys)[1]).any() for batch in accumulator.cells()):
-        return []
-    classes = (np.count_nonzero(side, axis=1) for side in _tabulate_labels(accumulator))
-    return judge_uniform("video" if protocol.form == VIDEOS else "image", names, *classes)
+# ── the doctor ──────────────────────────────────────────────────────────────
 
 
-def _tabulate_labels(accumulator: UnitAccumulator[SemanticProtocol]) -> Tuple[Array, Array]:
-    """Return the pixels of each label in each image or video, of the truth and the prediction."""
-    true, predicted = tables = np.zeros((2, len(accumulator.names), accumulator.protocol.refused_from), np.int64)
-    for batch in accumulator.cells():
-        shape = len(batch.numbers), accumulator.protocol.refused_from
-        for table, labels in zip(tables, _split_labels(batch.keys, accumulator.protocol)):
-            table[batch.numbers] = tabulate(batch.rows(), labels, batch.sums, shape)
-    return true, predicted
+def _sample(submission: AnySubmission, number: int) -> List[Sample]:
+    """Return the maps of some frames of a video, or of an image; none if it is missing."""
+    unit, protocol = submission.truth.units[number], submission.protocol
+    frames = unit.load()
+    chosen = choose_frames(len(frames))
+    raw: List[Array] = []
+    predictions: List[Array] = []
+    for frame in [frames[index] for index in chosen]:
+        labels = _read_labels(frame)
+        prediction = submission.read(unit.name, frame, labels, Problems())
+        if prediction is None:
+            return []
+        raw.append(labels)
+        predictions.append(prediction)
+    truth = [_drop_void(labels, protocol) for labels in raw]
+    return [Sample(number, unit.name, truth, predictions, chosen, len(frames), origin=raw)]
 
 
-def _list_readings(protocol: SemanticProtocol) -> List[Reading]:
-    """Return the other readings by which a video or an image may score more."""
-    if protocol.form == VIDEOS:
-        return [
-            read_padded("video", "maps"),
-            read_blended("video", "maps"),
-            *read_compressed("video", "maps"),
-            *read_rearranged("video", "maps", _TIMES_TURNED),
-            *read_orders("video"),
-        ]
-    turned = [read_turned("image", switch("turns_runs"), _TIMES_TURNED)] if protocol.form == STUFF else []
-    return [
-        *turned,
-        read_padded("image", "maps"),
-        read_blended("image", "maps"),
-        *read_compressed("image", "maps"),
-        *read_rearranged("image", "maps", _TIMES_TURNED),
-        *read_neighbours("maps", _TIMES_TURNED),
-    ]
+def _drop_void(labels: Array, protocol: SemanticProtocol) -> Array:
+    """Return the labels of classes without object numbers, and -1 elsewhere."""
+    plain = drop_numbers(labels, protocol).astype(np.int64)
+    return np.where(class_indices(labels, protocol) < protocol.classes, plain, -1)
+
+
+def _examine(submission: AnySubmission) -> Examination:
+    """Return a submission as the doctor examines it."""
+    protocol = submission.protocol
+    plain = replace(protocol, windows=())
+
+    def tabulate(sample: Sample) -> Dict[str, Array]:
+        labels = [np.clip(prediction, 0, protocol.refused_from - 1) for prediction in sample.prediction]
+        return count_maps(zip(sample.origin, labels), len(labels), plain)
+
+    traits = {"pictures", "places", "filled", "units", "labels"}
+    traits |= {"frames"} if protocol.form == VIDEOS else {"runs"} if protocol.form == STUFF else set()
+    return Examination(
+        submission.truth.item_names, partial(_sample, submission), frozenset(traits), submission.noun, "maps",
+        fit=fit_classes, rescore=partial(score_samples, plain, submission.truth.facts, values, tabulate),
+        metric=protocol.metrics[0], classes=protocol.labels,
+    )  # fmt: skip
 
 
 ENGINE = replace(
@@ -574,9 +549,8 @@ ENGINE = replace(
         values,
         tables,
         _shapes,
-        suspect,
         facts={"categories": (int, str, str)},
-        readings=_list_readings,
+        examine=_examine,
     ),
     read_published=lambda path, subset, layout: AnnotationFile(
         {subset or DEFAULT_SPLIT: _read_published(path, subset, layout)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import field
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from ...masks.similarity import Counts, Region, boundary_similarity, diagonal_to
 from ...masks.stack import Array, Size, Stack, Stacks, empty_stack, join_stacks
 from ...values import NamedTuple, dataclass
 from ..base.accumulator import NamedAccumulator, NamedCounts, decode_with, problems_of
-from ..base.readings import ReadingScores, decode_reading_scores, encode_reading_scores
 from .protocols import LifespanRule, ObjectRule, SequenceProtocol
 from .truth import FOREGROUND, VOID, Ranges, Sequence, Split, flags_of, is_number, label_order, name_layer, ranges_of
 
@@ -64,8 +63,6 @@ class SequenceCounts(NamedCounts):
     problem_count: int = 0
     #: The objects whose masks have values other than 0 and 1, if values are compared.
     shaded: List[str] = field(default_factory=list)
-    #: Its scores by other readings, if it was examined again.
-    reading_scores: ReadingScores = field(default_factory=dict)
 
     @property
     def is_complete(self) -> bool:
@@ -106,14 +103,13 @@ class SequenceCounts(NamedCounts):
         return SequenceCounts(
             self.name, self.frames, self.objects, rows, tables[0], tables[1], unknown, proposals, self.is_sent,
             problems, max(count, len(problems)), sorted({*self.shaded, *added.shaded}),
-            {**self.reading_scores, **added.reading_scores},
         )  # fmt: skip
 
     def _head(self) -> Tuple[object, ...]:
         return self.name, self.frames, self.objects, self.is_sent, self.counts.shape[:3], self.strict.shape[:2]
 
     def _remarks(self) -> Tuple[object, ...]:
-        return self.unknown, self.proposals, self.problems, self.problem_count, self.shaded, self.reading_scores
+        return self.unknown, self.proposals, self.problems, self.problem_count, self.shaded
 
     def describe(self) -> Dict[str, object]:
         return {
@@ -128,7 +124,6 @@ class SequenceCounts(NamedCounts):
             "proposals": self.proposals,
             "sent": self.is_sent,
             **({"shaded": self.shaded} if self.shaded else {}),
-            **encode_reading_scores(self.reading_scores),
         }
 
     def numbers(self) -> Tuple[Array, ...]:
@@ -161,7 +156,7 @@ def _from_header(header: Dict[str, Any], data: bytes) -> SequenceCounts:
     proposals = [str(label) for label in header["proposals"]]
     return SequenceCounts(
         str(header["name"]), frames, objects, index, counts, strict, unknown, proposals, bool(header["sent"]),
-        problems, count, list(map(str, header.get("shaded", ()))), decode_reading_scores(header),
+        problems, count, list(map(str, header.get("shaded", ()))),
     )  # fmt: skip
 
 
@@ -248,13 +243,9 @@ def _lifespan(sequence: Sequence, name: str, protocol: SequenceProtocol) -> Arra
 
 
 def count_sequence(
-    truth: Sequence,
-    masks: Optional[MaskFiles],
-    protocol: SequenceProtocol,
-    split: Split,
-    watch: Optional[Callable[[Array, Stacks, Stacks, Stack], None]] = None,
+    truth: Sequence, masks: Optional[MaskFiles], protocol: SequenceProtocol, split: Split
 ) -> SequenceCounts:
-    """Return the counts of one sequence and the problems of its masks; `watch` gets the counts and masks of each block.
+    """Return the counts of one sequence and the problems of its masks.
 
     Memory holds one block of frames, and seven numbers per object and frame.
     """
@@ -277,8 +268,6 @@ def count_sequence(
             of_block = compare_masks(truth_masks, predictions, list(objects), protocol, empty)
             counts.append(of_block[0])
             strict.append(of_block[1])
-            if watch is not None:
-                watch(of_block[0], truth_masks, predictions, empty)
             if protocol.accuracy:
                 names = [truth.frames[frame] for frame in frames[indices]]
                 block = _PixelBlock(list(objects), of_block[0][:, 0], truth_masks, predictions, aside, empty.size)

@@ -6,11 +6,11 @@ name of a sequence. Sequences are independent and are read block by block, so me
 
 from __future__ import annotations
 
-import dataclasses
 from typing import AbstractSet, Collection, Dict, Iterable, List, Optional, Set
 
 import numpy as np
 
+from ...doctor import Examination
 from ...files import ArchiveLimits, Flaw, Problem, Problems, SubmissionError, inflect, name_list, quantity, read_json
 from ...files.archive import JSON_NAME, UPLOAD, open_files
 from ...masks.files import (
@@ -29,16 +29,14 @@ from ...masks.stack import Size
 from ...runner.parallel import Part
 from ..base.engine import CountingJob, Engine, LossReader
 from ..base.family import Progress, ScoringRules
-from ..base.readings import choose_units
 from ..base.truth import TruthNames
 from . import dataset as dataset_reader
 from . import truth as sequence_truth
 from .counting import SequenceAccumulator, Warnings, count_sequence, frames_to_read
-from .exchanged import SequenceSamples
+from .examination import examine
 from .layouts import layout_of
 from .metrics import SequenceReport, score_objects
 from .protocols import MissingRule, SequenceProtocol
-from .suspicions import FrameSteps, look_at_sequence, suspect
 from .truth import Sequence, SequencePair, Split
 
 #: The background of label images; run lengths may use it too.
@@ -262,25 +260,19 @@ class OpenedSequences:
         """Close the submission's file."""
         self._submission.close()
 
+    def examine(self) -> Examination:
+        """Return the submission as the doctor examines it."""
+        return examine(self.pairs, self._protocol)
+
     def plan(self, share: Part, progress: Progress) -> CountingJob:
         """Return the sequences of a part."""
         names, notes = [sequence.name for sequence, _ in self.pairs], self._warnings.entries
         accumulator = SequenceAccumulator(self._protocol, names, notes, strict=self._rules.strict)
         numbers = share.select([sequence.cost for sequence, _ in self.pairs])
-        pairs, twice = [self.pairs[number] for number in numbers], choose_units(len(self.pairs))
-        samples = SequenceSamples(self.pairs, self._protocol)
+        pairs = [self.pairs[number] for number in numbers]
 
         def count(number: int) -> bytes:
-            sequence, masks = pairs[number]
-            if numbers[number] not in twice:
-                counts = count_sequence(sequence, masks, self._protocol, self._split)
-                looks = samples.look(numbers[number], counts)
-                return (dataclasses.replace(counts, reading_scores=looks) if looks else counts).encode()
-            steps = FrameSteps(sequence, masks, self._protocol)
-            counts = count_sequence(sequence, steps.masks, self._protocol, self._split, steps.add)
-            looks = look_at_sequence(sequence, masks, self._protocol, counts, steps.restored, steps.displacement)
-            reading_scores = {**steps.score(), **looks, **samples.look(numbers[number], counts)}
-            return dataclasses.replace(counts, reading_scores=reading_scores).encode()
+            return count_sequence(*pairs[number], self._protocol, self._split).encode()
 
         costs, names = [sequence.cost for sequence, _ in pairs], [sequence.name for sequence, _ in pairs]
         return CountingJob(accumulator, count, costs, names)
@@ -401,10 +393,7 @@ def _load_losses() -> LossReader:
 
 
 def _report(split: str, counts: SequenceAccumulator) -> SequenceReport:
-    suspicions = suspect(counts)
-    return SequenceReport(
-        split, counts.protocol, *score_objects(counts, explained=bool(suspicions)), counts, suspicions
-    )
+    return SequenceReport(split, counts.protocol, *score_objects(counts), counts)
 
 
 ENGINE = Engine(
@@ -414,4 +403,5 @@ ENGINE = Engine(
     OpenedSequences,
     _report,
     load_losses=_load_losses,
+    examine=OpenedSequences.examine,
 )

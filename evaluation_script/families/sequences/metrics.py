@@ -173,18 +173,16 @@ def reappearance(j: Array, f_new: Array, f: Array, visible: Array) -> Values:
     return values
 
 
-def score_objects(accumulator: SequenceAccumulator, *, explained: bool = False) -> Tuple[List[ObjectScore], List[str]]:
-    """Return the score of every object, and warnings, without guesses about numbers if suspicions explain the score;
-    raises SubmissionError with every problem.
-    """
+def score_objects(accumulator: SequenceAccumulator) -> Tuple[List[ObjectScore], List[str]]:
+    """Return the score of every object, and warnings; raises SubmissionError with every problem."""
     accumulator.refuse_missing()
     protocol, problems, scores = accumulator.protocol, Problems(), []
     warnings = Warnings(accumulator.notes, strict=accumulator.strict, problems=problems)
     for counts in accumulator.all_counts():
         problems.extend(counts.problems, counts.problem_count)
         _warn(counts, protocol, problems, warnings)
-        if not explained and _miss_all(counts, protocol):
-            fault = "no mask overlaps the object with its number: check the object numbers"
+        if _miss_all(counts, protocol):
+            fault = "no mask overlaps the object with its number"
             warnings.note("numbers", Problem(counts.name, fault, ""))  # an assumption
         if not problems:
             proposals = _match_proposals(counts, protocol)
@@ -380,13 +378,10 @@ class SequenceReport(Report):
         scores: List[ObjectScore],
         warnings: List[str],
         counts: Optional[SequenceAccumulator] = None,
-        suspicions: Collection[str] = (),
     ) -> None:
         self._table = _ScoreTable(scores, protocol)
         leave_out = self._table.means_without_each
-        super().__init__(
-            split, protocol, self._table.means(), {}, warnings, counts, leave_out=leave_out, suspicions=suspicions
-        )
+        super().__init__(split, protocol, self._table.means(), {}, warnings, counts, leave_out=leave_out)
         self.scores = scores
 
     @property

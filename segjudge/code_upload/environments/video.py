@@ -113,7 +113,9 @@ class _VideoTask:
                 json.dump(self._answers, file)
             truths = self._choose_truths()
             scorers = phase_scorers(self._phase, truths)
-            result: Result = build_answer(self._phase, [scorer.score(path) for scorer in scorers], {})["result"]
+            result: Result = build_answer(self._phase, [scorer.score(path, examines=False) for scorer in scorers], {})[
+                "result"
+            ]
         return result
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.displacement import MOVED_BY, judge_shifts
 from segjudge.evaluation_script.families.base.readings import read_rearranged
 from segjudge.evaluation_script.masks.restoration import find_shift, undo_shift
-from tests.families.base.test_other_readings import CELLS, IMAGE_MAPS, draw, save
+from tests.families.base.test_other_readings import CELLS, draw, save
 from tests.report.known_scenes import Video, make_world
 from tests.report.test_known_faults import BENCHMARKS, score_worlds
 
@@ -46,7 +46,7 @@ def test_maps_without_borders_are_not_moved() -> None:
     assert find_shift(draw(1), np.zeros_like(draw(1))) == (0, 0)
 
 
-@pytest.mark.parametrize("protocol", [IMAGE_MAPS, CELLS])
+@pytest.mark.parametrize("protocol", [CELLS])
 def test_moved_maps_are_named(protocol: str, tmp_path: Path) -> None:
     images = [draw(number) for number in range(18)]
     (tmp_path / "truth").mkdir()
@@ -79,7 +79,7 @@ def move_all(video: Video, kind: str, random: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("kind", ["moved", "speckled", "right", "inexact"])
-@pytest.mark.parametrize("protocol", ["davis2017", *WITH_MASKS])
+@pytest.mark.parametrize("protocol", WITH_MASKS)
 def test_moved_masks_are_named(protocol: str, kind: str, tmp_path: Path) -> None:
     benchmark, random = BENCHMARKS[protocol], np.random.default_rng(4)
     world = make_world(random, 9, benchmark.frames, benchmark.kinds)

@@ -11,10 +11,7 @@ from segjudge import score
 from segjudge.evaluation_script.families.base import readings
 from segjudge.evaluation_script.families.base.exchanged_units import UnitSamples, judge_exchanged_units
 from segjudge.evaluation_script.families.base.unit_truth import Unit, UnitTruth
-from tests.families.base.test_other_readings import CELLS, IMAGE_MAPS, draw, save
-from tests.families.choices import VIDEO_SEGMENTS
-from tests.report.known_scenes import World, make_world
-from tests.report.test_known_faults import BENCHMARKS
+from tests.families.base.test_other_readings import CELLS, draw, save
 
 MESSAGE = "maps look exchanged among "
 
@@ -31,7 +28,7 @@ def list_lines(
     return [line for line in score(folder / "sent", folder / "truth", protocol, jobs=jobs).warnings if "look" in line]
 
 
-@pytest.mark.parametrize("protocol", [IMAGE_MAPS, CELLS])
+@pytest.mark.parametrize("protocol", [CELLS])
 @pytest.mark.parametrize(
     ("sources", "example"),
     [([1, 0, 2, 3, 4, 5], ", those of 000{} fit 001{}, those of 001{} fit 000{}: corrected, the agreement of segments would be 1.00 instead of"),
@@ -44,34 +41,6 @@ def test_exchanged_maps_are_named(sources: list[int], example: str, protocol: st
     assert MESSAGE + "images, " in line
     assert example.format(*[""] * 6) in line
     assert list_lines(protocol, images, [images[source] for source in sources], tmp_path, jobs=2) == [line]
-
-
-def test_two_of_many_images_are_compared_by_their_borders(tmp_path: Path) -> None:
-    images = [draw(number) for number in range(54)]
-    sent = {**dict(enumerate(images)), 10: images[32], 32: images[10]}
-    (line,) = list_lines(IMAGE_MAPS, images, [sent[number] for number in range(54)], tmp_path)
-    assert MESSAGE + "images, those of 010 fit 032, those of 032 fit 010: corrected, " in line
-
-
-def test_images_of_two_sizes_are_compared_with_those_of_their_own(tmp_path: Path) -> None:
-    images = [draw(number)[: None if number % 2 else -8] for number in range(4)]
-    (line,) = list_lines(IMAGE_MAPS, images, [images[source] for source in (2, 3, 0, 1)], tmp_path)
-    assert "those of 000 fit 002, those of 001 fit 003, those of 002 fit 000 and 1 more" in line
-
-
-def test_exchanged_videos_are_named(tmp_path: Path) -> None:
-    random, benchmark = np.random.default_rng(8), BENCHMARKS[VIDEO_SEGMENTS]
-    world: World = make_world(random, 4, benchmark.frames, benchmark.kinds)
-    for number, video in enumerate(world):
-        video.labels[:] = np.roll(video.labels, (23 * number, 31 * number), (1, 2))
-    predicted = [video.copy() for video in world]
-    predicted[1].labels, predicted[2].labels = predicted[2].labels, predicted[1].labels
-    (tmp_path / "truth").mkdir()
-    truth = benchmark.publish(world, tmp_path / "truth")
-    (tmp_path / "results.zip").write_bytes(benchmark.send(predicted))
-    lines = [line for line in score(tmp_path / "results.zip", truth, VIDEO_SEGMENTS).warnings if MESSAGE in line]
-    assert len(lines) == 1
-    assert "among videos, those of scene02 fit scene03, those of scene03 fit scene02: corrected, " in lines[0]
 
 
 def test_maps_of_a_poor_method_are_not_named(tmp_path: Path) -> None:
@@ -87,7 +56,7 @@ def test_maps_of_a_poor_method_are_not_named(tmp_path: Path) -> None:
             )
             for image in images
         ]
-        lines = list_lines(IMAGE_MAPS, images, predicted, tmp_path / str(seed))
+        lines = list_lines(CELLS, images, predicted, tmp_path / str(seed))
         assert not [line for line in lines if MESSAGE in line], seed
 
 

@@ -161,7 +161,7 @@ def test_ids_of_another_coding_are_noticed(tmp_path: Path) -> None:
     truth = write(tmp_path / "t", a=[step_png([[(number, 0) for number in (0, 1, 2, 8, 10, 13)]] * 4)])
     sent = write(tmp_path / "s", a=[step_png([[(number + 1, 0) for number in (0, 1, 2, 8, 10, 13)]] * 4)])
     (warning,) = segjudge.score(sent, truth, "kitti-step").warnings
-    assert "labels look as if 1 was added to each" in warning
+    assert "categories look 1 too high: corrected" in warning
 
 
 def test_every_missing_and_broken_frame_is_told_at_once(tmp_path: Path) -> None:

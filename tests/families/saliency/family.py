@@ -38,10 +38,10 @@ REFUSALS = dict.fromkeys(UPLOADS, "Send one zip with a grey PNG for each image, 
 
 
 SLIPS: dict[str, tuple[str, Slip, str]] = {
-    "inverted maps": ("sod", INVERTED, "inverted, MAE would be 0.00 instead of 1.00"),
-    "inverted maps, script": ("sod-official", INVERTED, "inverted, MAE would be 0.00 instead of 1.00"),
-    "black maps": ("sod", pictures(lambda grey: grey * 0), "no map has a value above 128"),
-    "white maps": ("sod", pictures(lambda grey: grey * 0 + np.uint8(200)), "bright pixels of maps cover the objects and 13 times as many pixels"),
+    "inverted maps": ("sod", INVERTED, "maps look inverted, dark on objects and bright elsewhere: corrected, S would be 1.00"),
+    "inverted maps, script": ("sod-official", INVERTED, "maps look inverted, dark on objects and bright elsewhere: corrected, S would be 1.00"),
+    "black maps": ("sod", pictures(lambda grey: grey * 0), "all places of the maps have the same value (0)"),
+    "white maps": ("sod", pictures(lambda grey: grey * 0 + np.uint8(200)), "all places of the maps have the same value (200)"),
 }  # fmt: skip
 OTHER_UNITS: dict[str, list[str]] = {
     "sod": ["DEMO-B"],

@@ -269,8 +269,8 @@ def test_what_is_no_grey_map_of_the_image_is_a_sentence(name: str, tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("sent", "message"),
-    [(disk(6) // 255, "no map has a value above 128: check that values reach from 0 to 255"),
-     (255 - disk(6), "maps are dark on objects and bright elsewhere; inverted, MAE would be 0.00 instead of 1.00")],
+    [(disk(6) // 255, "values of the maps look as if they reached from 0 to 1, not to 255: corrected, S would be 1.00"),
+     (255 - disk(6), "maps look inverted, dark on objects and bright elsewhere: corrected, S would be 1.00 instead of 0.00")],
 )  # fmt: skip
 def test_maps_that_are_numbered_or_inverted_are_said(sent: Any, message: str, tmp_path: Path) -> None:
     truth = folder(tmp_path / "t", {"a": disk(6)})

@@ -110,11 +110,11 @@ REFUSALS = {
 
 
 SLIPS: dict[str, tuple[str, Slip, str]] = {
-    "no class, ade20k": ("ade20k", NO_CLASS, "100 % of the scored pixels have labels that never occur in the truth (200)"),
-    "no class, bdd100k": ("bdd100k", NO_CLASS, "100 % of the scored pixels have labels that never occur in the truth (200)"),
-    "no label, bdd100k": ("bdd100k", pictures(lambda labels: labels * 0 + np.uint8(255)), "no scored pixel has a label"),
-    "from 0, ade20k": ("ade20k", pictures(lambda labels: labels - np.uint8(1)), "labels look as if 1 was subtracted from each"),
-    "shifted, cityscapes": ("cityscapes", pictures(lambda labels: labels - np.uint8(1)), "as if 1 was subtracted from each"),
+    "no class, ade20k": ("ade20k", NO_CLASS, "all places of the maps have the same value (200)"),
+    "no class, bdd100k": ("bdd100k", NO_CLASS, "all places of the maps have the same value (200)"),
+    "no label, bdd100k": ("bdd100k", pictures(lambda labels: labels * 0 + np.uint8(255)), "all places of the maps have the same value (255)"),
+    "from 0, ade20k": ("ade20k", pictures(lambda labels: labels - np.uint8(1)), "labels look 1 too low: corrected, mIoU would be 1.00"),
+    "shifted, cityscapes": ("cityscapes", pictures(lambda labels: labels - np.uint8(1)), "labels look 1 too low: corrected, IoU would be 1.00"),
     "mirrored videos, vspw": ("vspw", MIRRORED, "maps look mirrored, with left and right exchanged: corrected, mIoU would be 1.00"),
     "rows, coco-stuff": ("coco-stuff", turn_runs, "run lengths look as if written row by row: corrected, mIoU would be 1.00"),
 }  # fmt: skip

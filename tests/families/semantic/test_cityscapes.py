@@ -57,7 +57,6 @@ def test_every_number_is_the_scripts(case: str, kernel: bool, tmp_path: Path, mo
         values, tables = semantic.values(counts), semantic.tables(counts)
         assert list(values) == list(RULES.metrics)
         assert list(values.values())[:4] == pytest.approx([golden[name] for name in AVERAGES], abs=1e-12, rel=0)
-        assert bool(semantic.suspect(counts)) == (case == "train-ids")
         for table, metric, scores in (
             ("categories", "IoU", "classScores"), ("categories", "iIoU", "classInstScores"),
             ("groups", "IoU", "categoryScores"), ("groups", "iIoU", "categoryInstScores"),

@@ -191,21 +191,21 @@ def inverted_salience(data: bytes) -> bytes:
 
 
 SLIPS: dict[str, tuple[str, Slip, str]] = {
-    "16 bits": ("davis2017", pictures(lambda labels: labels.astype(np.uint16) * 257), "look 257 times too high"),
-    "byte order": ("davis2017", pictures(lambda labels: labels.astype(np.uint16) * 256), "look 256 times too high"),
-    "large numbers": ("davis2017", pictures(lambda labels: labels.astype(np.uint16) * 21_845), "others, 21845 for 1, 43690 for 2"),
-    "large numbers elsewhere": ("davis2017", pictures(lambda labels: np.roll(labels, 9, 0).astype(np.uint16) * 21_845), "hold numbers above 255 (21845, 43690)"),
+    "16 bits": ("davis2017", pictures(lambda labels: labels.astype(np.uint16) * 257), "look like another coding, such as 257 for 1, 514 for 2"),
+    "byte order": ("davis2017", pictures(lambda labels: labels.astype(np.uint16) * 256), "look like another coding, such as 256 for 1, 512 for 2"),
+    "large numbers": ("davis2017", pictures(lambda labels: labels.astype(np.uint16) * 21_845), "object numbers look like another coding, such as 21845 for 1, 43690 for 2"),
+    "large numbers elsewhere": ("davis2017", pictures(lambda labels: np.roll(labels, 9, 0).astype(np.uint16) * 21_845), "such as 21845 for 1, 43690 for 2: corrected, the IoU over all pixels would be 0.38"),
     "numbers from 0": ("davis2017", pictures(lambda labels: np.maximum(labels, 1) - np.uint8(1)), "look 1 too low"),
     "numbers from 2": ("davis2017", pictures(lambda labels: labels + np.uint8(1)), "look 1 too high"),
     "exchanged numbers": ("davis2017", pictures(lambda labels: np.array([0, 2, 1], np.uint8)[labels]), "object numbers look exchanged"),
-    "one number": ("davis2017", pictures(lambda labels: np.minimum(labels, np.uint8(1))), "with several objects, only one object has a mask"),
+    "one number": ("davis2017", pictures(lambda labels: np.minimum(labels, np.uint8(1))), "all masks have the label 1, though the truth has 2"),
     "mirrored": ("davis2017", MIRRORED, "masks look mirrored, with left and right exchanged: corrected, the IoU over all pixels would be 1.00"),
     "mirrored expressions": ("mevis", MIRRORED, "masks look mirrored"),
-    "empty masks": ("davis2017", pictures(lambda labels: labels * 0), "all object masks are empty"),
+    "empty masks": ("davis2017", pictures(lambda labels: labels * 0), "all masks are empty"),
     "inverted masks": ("mevis", INVERTED, "masks look inverted, with objects black"),
     "inverted, one object": ("ref-youtube-vos", INVERTED, "masks look inverted, with objects black"),
-    "white masks": ("davis2016", pictures(lambda labels: labels * 0 + np.uint8(255)), "masks cover the objects and 13 times as many pixels"),
-    "white expressions": ("mevis", pictures(lambda labels: labels * 0 + np.uint8(255)), "masks cover the objects and 31 times as many pixels"),
+    "white masks": ("davis2016", pictures(lambda labels: labels * 0 + np.uint8(255)), "all places of the masks have the same value (1)"),
+    "white expressions": ("mevis", pictures(lambda labels: labels * 0 + np.uint8(255)), "all places of the masks have the same value (1)"),
     "inverted salient masks": ("lvos-unsupervised-single", inverted_salience, "masks look inverted, with objects black"),
 }  # fmt: skip
 OTHER_UNITS: dict[str, list[str]] = {

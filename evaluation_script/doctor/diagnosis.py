@@ -1,0 +1,261 @@
+"""The diagnosis: it tries the table's slips on a sample, and names the best one if the signs are sure."""
+
+from __future__ import annotations
+
+from typing import Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+import numpy as np
+
+from ..files import quantity
+from .fits import count_pairs, fit_flags
+from .orders import EXCHANGED
+from .samples import Examination, Sample, choose_units, pool_frames, thin
+from .slip import Cure, Slip
+from .table import SLIPS
+
+#: The pixels of a frame that are compared while slips are tried.
+_PIXELS = 1 << 12
+#: The number of samples on which a slip is tried first, and the gain without which it is not tried on the others.
+_FIRST, _PROMISING = 3, 1.1
+#: The fit from which a sample shows no slip, and the share of the others that must fit better without it.
+_GOOD, _MOST = 0.9, 0.75
+#: The share of the misfit that remains at most where a slip clearly explains it.
+_CLEARLY = 0.5
+#: The fit up to which nothing matches.
+_NOTHING = 0.01
+#: Masks cover everything if they hold this share of the objects' pixels, and at least this many times as many in all.
+_NEARLY_ALL, _TIMES_AS_LARGE = 0.99, 4
+#: The minimum IoU of all objects together if they seem to have one label.
+_ALL_TOGETHER = 0.6
+#: The minimum number of labels that are grey levels, the minimum of the largest, and the number of all levels.
+_FEWEST_LEVELS, _WHITE, _LEVELS = 64, 248, 256
+#: The grey above which a pixel belongs to an object.
+_MIDDLE = 127
+#: The bits of labels that are shown as they were written.
+_LABEL_BITS = 16
+#: The tolerance for confidences outside 0 to 1.
+_ROUNDING = 1e-6
+
+
+class _Finding(NamedTuple):
+    """A slip whose signs are sure, with the samples that tell and their fit without it."""
+
+    slip: Slip
+    cure: Cure
+    told: List[int]
+    fit: float
+
+
+def diagnose(examination: Examination) -> List[str]:
+    """Return the sentence on the slip that explains low scores; empty if none surely does."""
+    samples = [sample for unit in choose_units(len(examination.names)) for sample in examination.sample(unit)]
+    samples = [sample for sample in samples if sample.truth]
+    if not samples:
+        return []
+    thinned = [_thin(sample) for sample in samples]
+    as_sent = [examination.measure(sample.truth, sample.prediction) for sample in thinned]
+    scores = _judge_scores(samples)
+    if sum(as_sent) >= _GOOD * len(samples):
+        return scores
+    constant = _judge_constant(examination, thinned)
+    if constant:
+        return [*scores, *constant]
+    findings = [_try(examination, slip, samples, as_sent) for slip in SLIPS if slip.traits <= examination.traits]
+    sure = [finding for finding in findings if finding is not None]
+    if not sure and EXCHANGED.traits <= examination.traits:
+        exchanged = _try(examination, EXCHANGED, samples, as_sent)
+        sure = [exchanged] if exchanged is not None else []
+    for finding in sorted(sure, key=lambda finding: -finding.fit - finding.cure.lead):
+        line = _describe(examination, finding, samples)
+        if line:
+            return [*scores, line]
+    whole = _judge_labels(examination, thinned) or _judge_cover(examination, thinned)
+    return [*scores, *(whole or _judge_nothing(examination, thinned, as_sent))]
+
+
+def _thin(sample: Sample) -> Sample:
+    truth, prediction = ([thin(frame, _PIXELS) for frame in side] for side in (sample.truth, sample.prediction))
+    return sample._replace(truth=truth, prediction=prediction)
+
+
+def _try(
+    examination: Examination, slip: Slip, samples: Sequence[Sample], as_sent: Sequence[float]
+) -> Optional[_Finding]:
+    """Return a slip as a finding if its signs are sure."""
+    is_long = len(samples) > 2 * _FIRST and slip is not EXCHANGED
+    first = slip.cure(examination, samples[:_FIRST]) if is_long and slip.times > 1 else None
+    if first is not None:
+        told, before, after = _compare(examination, samples[:_FIRST], first, as_sent)
+        if sum(after) < _PROMISING * sum(before):
+            return None
+    cure = slip.cure(examination, samples)
+    if cure is None:
+        return None
+    told, before, after = _compare(examination, samples, cure, as_sent)
+    doubtful = [pair for pair in zip(before, after) if pair[0] < _GOOD]
+    better = sum(new > old for old, new in doubtful)
+    if not doubtful or better < _MOST * len(doubtful):
+        return None
+    old, new = sum(before) / len(told), sum(after) / len(told)
+    rest = (1 - new) / max(1 - old, _NOTHING)
+    is_sure = new >= slip.least and (rest <= _CLEARLY or (new >= slip.times * old and rest <= slip.remains))
+    return _Finding(slip, cure, told, new) if is_sure else None
+
+
+def _compare(
+    examination: Examination, samples: Sequence[Sample], cure: Cure, as_sent: Sequence[float]
+) -> Tuple[List[int], List[float], List[float]]:
+    """Return the samples that a cure changes, and their fits before and after."""
+    told: List[int] = []
+    before: List[float] = []
+    after: List[float] = []
+    for number, (sample, frames) in enumerate(zip(samples, cure.predictions)):
+        places = [place for place, frame in enumerate(frames) if frame is not None]
+        if not places:
+            continue
+        truth = [thin(sample.truth[place], _PIXELS) for place in places]
+        if len(places) < len(sample.truth):
+            sent = examination.measure(truth, [thin(sample.prediction[place], _PIXELS) for place in places])
+        else:
+            sent = as_sent[number]
+        told.append(number)
+        before.append(sent)
+        after.append(examination.measure(truth, [thin(frames[place], _PIXELS) for place in places]))
+    return told, before, after
+
+
+def _describe(examination: Examination, finding: _Finding, samples: Sequence[Sample]) -> str:
+    """Return the sentence on a slip with the score of the samples without it; "" unless they score more."""
+    sides: List[List[Sample]] = [[], []]
+    for number in finding.told:
+        sample, frames = samples[number], finding.cure.predictions[number]
+        places = [place for place, frame in enumerate(frames) if frame is not None]
+        for side, prediction in zip(sides, (sample.prediction, frames)):
+            side.append(
+                sample._replace(
+                    truth=[sample.truth[place] for place in places],
+                    prediction=[prediction[place] for place in places],
+                    frames=[sample.frames[place] for place in places],
+                )
+            )
+    before, after = (_score(examination, side) for side in sides)
+    if before is None or after is None or after <= before:
+        return ""
+    slip, words = finding.slip, _words(examination, finding.cure.detail)
+    units = len({sample.unit for sample in sides[0]})
+    scope = f"(tried on {quantity(units, examination.noun, len(examination.names))})"
+    gain = f"corrected, {examination.metric} would be {after:.2f} instead of {before:.2f}"
+    return f"{slip.sentence.format(**words)}: {gain} {scope}. {slip.remedy.format(**words)}"
+
+
+def _words(examination: Examination, detail: str = "") -> Dict[str, str]:
+    return {"content": examination.content, "noun": examination.noun, "labels": examination.labels, "detail": detail}
+
+
+def _score(examination: Examination, samples: Sequence[Sample]) -> Optional[float]:
+    if examination.rescore is not None:
+        return examination.rescore(samples)
+    return sum(examination.measure(sample.truth, sample.prediction) for sample in samples) / len(samples)
+
+
+# ── what no change puts right ───────────────────────────────────────────────
+
+
+def _judge_scores(samples: Sequence[Sample]) -> List[str]:
+    """Return a sentence if confidences look like percentages or logits."""
+    scores = [np.asarray(sample.scores, float) for sample in samples if sample.scores is not None]
+    values = np.concatenate(scores) if scores else np.zeros(0)
+    outside = int(np.count_nonzero((values < -_ROUNDING) | (values > 1 + _ROUNDING)))
+    if not outside:
+        return []
+    least, most = float(values.min()), float(values.max())
+    is_percent = least >= 0 and 10 < most <= 100 and 2 * outside > len(values)
+    lie = f"{quantity(outside, 'score', len(values))} tried {'lies' if outside == 1 else 'lie'} outside of 0 to 1"
+    kind = "percentages" if is_percent else "logits"
+    return [f"{lie}, as {kind} do (all lie from {least:g} to {most:g}): write confidences from 0 to 1"]
+
+
+def _judge_constant(examination: Examination, samples: Sequence[Sample]) -> List[str]:
+    """Return a sentence if all predicted pixels have one value, or all pictures lack predictions."""
+    check = f"check the {examination.labels}"
+    if not isinstance(samples[0].truth[0], np.ndarray):
+        if any(len(frame.places) for sample in samples for frame in sample.prediction):
+            return []
+        return [f"there are no {examination.content} in {quantity(len(samples), examination.noun)} tried: {check}"]
+    true, predicted = _list_labels(examination, samples)
+    if len(predicted) != 1 or len(true) < 2:
+        return []
+    (label,) = predicted
+    if label == 0 and "masks" in examination.traits:
+        return [f"all {examination.content} are empty: {check}, and that the results were written"]
+    value = f" ({label})" if examination.label_bits > _LABEL_BITS else ""
+    return [f"all places of the {examination.content} have the same value{value}: {check}"]
+
+
+def _list_labels(examination: Examination, samples: Sequence[Sample]) -> Tuple[Set[int], Set[int]]:
+    true: Set[int] = set()
+    predicted: Set[int] = set()
+    for sample in samples:
+        pairs = count_pairs(sample.truth, [*map(examination.keep_labels, sample.prediction)])
+        true.update(pairs.true[pairs.table.any(axis=1)].tolist())
+        predicted.update(pairs.predicted[pairs.table.any(axis=0)].tolist())
+    return true, predicted
+
+
+def _judge_labels(examination: Examination, samples: Sequence[Sample]) -> List[str]:
+    """Return a sentence if all objects have one label, though the truth has several, or if labels are grey levels."""
+    if not {"masks", "labels"} <= examination.traits or not isinstance(samples[0].truth[0], np.ndarray):
+        return []
+    true, predicted = (side - {0} for side in _list_labels(examination, samples))
+    if len(predicted) >= _FEWEST_LEVELS and _WHITE <= max(predicted) < _LEVELS and len(true) < len(predicted) // 2:
+        remedy = "apply a threshold, and write each object's own label into its pixels, 0 elsewhere"
+        return [f"{examination.content} look like grey maps, such as probabilities: {remedy}"]
+    truth, prediction = pool_frames(samples)
+    if len(predicted) != 1 or len(true) < 2:
+        return []
+    if fit_flags([np.minimum(frame, 1) for frame in truth], prediction) < _ALL_TOGETHER:
+        return []
+    fault = f"all {examination.content} have the label {min(predicted)}, though the truth has {len(true)}"
+    return [f"{fault}: write each object's own label into its pixels"]
+
+
+def _judge_cover(examination: Examination, samples: Sequence[Sample]) -> List[str]:
+    """Return a sentence if masks cover nearly all pixels of objects, and many more."""
+    if not {"masks", "greys"} & examination.traits or not isinstance(samples[0].truth[0], np.ndarray):
+        return []
+    sums = np.zeros(3)
+    for sample in samples:
+        for truth, prediction in zip(sample.truth, sample.prediction):
+            bright = prediction > _MIDDLE if "greys" in examination.traits else prediction != 0
+            inside, filled = truth > 0, bright & (truth >= 0)
+            sums += np.count_nonzero(inside), np.count_nonzero(filled), np.count_nonzero(inside & filled)
+    true, predicted, shared = sums.tolist()
+    if not true or shared < _NEARLY_ALL * true or predicted < _TIMES_AS_LARGE * true:
+        return []
+    times = f"{predicted / true:,.0f} times as many pixels in all"
+    return [f"{examination.content} cover the objects and {times}: check the threshold, and that the background is 0"]
+
+
+def _judge_nothing(examination: Examination, samples: Sequence[Sample], as_sent: Sequence[float]) -> List[str]:
+    """Return a sentence if nothing matches, or classes match only as often as by chance."""
+    which = f"which {examination.noun} each belongs to"
+    if max(as_sent) <= _NOTHING:
+        tried = quantity(len(as_sent), examination.noun)
+        fault = f"nothing in the {examination.content} of {tried} tried matches the truth"
+        return [f"{fault}: check the {examination.labels}, and {which}"]
+    if not {"filled", "labels"} <= examination.traits:
+        return []
+    truth, prediction = pool_frames(samples)
+    pairs = count_pairs(truth, [*map(examination.keep_labels, prediction)])
+    total = max(1, int(pairs.table.sum()))
+    same = pairs.true[:, None] == pairs.predicted
+    right = int(pairs.table[same].sum()) / total
+    by_chance = float((np.outer(pairs.table.sum(axis=1), pairs.table.sum(axis=0)) * same).sum()) / total**2
+    if right > by_chance + _BEYOND_CHANCE * (1 - by_chance):
+        return []
+    shares = f"{100 * right:.0f} % of the compared places have the right class, as many as by chance"
+    return [f"{shares}: check the {examination.labels}, and {which}"]
+
+
+#: The share of what chance leaves up to which classes match as if by chance.
+_BEYOND_CHANCE = 0.02

@@ -1,0 +1,118 @@
+"""How well predictions agree with the truth, from 0 to 1."""
+
+from __future__ import annotations
+
+from typing import Any, List, NamedTuple
+
+import numpy as np
+
+from ..masks.stack import Array
+
+#: The labels below which pairs are counted without sorting.
+_SMALL = 512
+#: The minimum number of sampled pixels of a segment.
+_FEWEST = 4
+#: The distance of a keypoint, in sizes of the person, at which it counts less than half.
+_NEAR = 0.1
+
+
+class Pairs(NamedTuple):
+    """The pixels with each pair of a true label (row) and a predicted one (column), and these labels."""
+
+    table: Array
+    true: Array
+    predicted: Array
+
+
+def count_pairs(truth: List[Any], prediction: List[Any]) -> Pairs:
+    """Count the pixels of frames by both labels; those with a negative true label are left out."""
+    true, predicted = (np.concatenate([frame.reshape(-1) for frame in side]) for side in (truth, prediction))
+    kept = true >= 0
+    true, predicted = true[kept].astype(np.int64), predicted[kept].astype(np.int64)
+    sides = []
+    for labels in (true, predicted):
+        if labels.size and labels.min() >= 0 and labels.max() < _SMALL:
+            sides.append((np.arange(int(labels.max()) + 1), labels))
+        else:
+            names, codes = np.unique(labels, return_inverse=True)
+            sides.append((names, codes.reshape(-1)))
+    (rows, codes), (columns, other_codes) = sides
+    table = np.bincount(codes * len(columns) + other_codes, minlength=len(rows) * len(columns))
+    return Pairs(table.reshape(len(rows), len(columns)), rows, columns)
+
+
+def fit_masks(truth: List[Any], prediction: List[Any]) -> float:
+    """Return the IoU over all pixels of maps in which 0 is background."""
+    pairs = count_pairs(truth, prediction)
+    same = pairs.true[:, None] == pairs.predicted
+    same &= pairs.true[:, None] > 0
+    shared = int(pairs.table[same].sum())
+    both = int(pairs.table[pairs.true > 0].sum()) + int(pairs.table[:, pairs.predicted != 0].sum())
+    return shared / (both - shared) if both > shared else 1.0
+
+
+def fit_flags(truth: List[Any], prediction: List[Any]) -> float:
+    """Return the IoU over all pixels of masks, whose predicted pixels have any value but 0."""
+    return fit_masks(truth, [prediction != 0 for prediction in prediction])
+
+
+def fit_classes(truth: List[Any], prediction: List[Any]) -> float:
+    """Return the mean IoU of the classes of the truth."""
+    pairs = count_pairs(truth, prediction)
+    hits = (pairs.table * (pairs.true[:, None] == pairs.predicted)).sum(axis=1)
+    areas = pairs.table.sum(axis=1)
+    columns = dict(zip(pairs.predicted.tolist(), pairs.table.sum(axis=0).tolist()))
+    unions = areas + [columns.get(label, 0) for label in pairs.true.tolist()] - hits
+    present = areas > 0
+    return float((hits[present] / unions[present]).mean()) if present.any() else 1.0
+
+
+def fit_segments(truth: List[Any], prediction: List[Any]) -> float:
+    """Return the mean over true segments of the best IoU, whatever the numbers; 0 is background."""
+    pairs = count_pairs(truth, prediction)
+    inside = pairs.predicted != 0
+    areas, rows = pairs.table.sum(axis=1), pairs.true > 0
+    chosen = rows & (areas >= min(_FEWEST, int(areas[rows].max(initial=0)))) & (areas > 0)
+    if not chosen.any():
+        return 0.0 if pairs.table[:, inside].any() else 1.0
+    shared = pairs.table[chosen][:, inside]
+    unions = areas[chosen, None] + pairs.table[:, inside].sum(axis=0) - shared
+    return float((shared / np.maximum(unions, 1)).max(axis=1, initial=0).mean())
+
+
+def fit_greys(truth: List[Any], prediction: List[Any]) -> float:
+    """Return the soft IoU of grey values from 0 to 255 with objects of 1."""
+    sums = np.zeros(2)
+    for flags, values in zip(truth, prediction):
+        true, grey = flags > 0, np.clip(values, 0, 255) / 255
+        shared = float(grey[true].sum())
+        sums += shared, np.count_nonzero(true) + float(grey.sum()) - shared
+    return float(sums[0] / sums[1]) if sums[1] else 1.0
+
+
+def fit_boxes(truth: List[Any], prediction: List[Any]) -> float:
+    """Return the mean over true boxes of the best IoU of a box with their label."""
+    best: List[float] = []
+    for true, predicted in zip(truth, prediction):
+        starts, ends = (np.asarray(predicted.places, float)[:, :2] + [0, 0] for _ in range(2))
+        ends = starts + np.asarray(predicted.places, float)[:, 2:]
+        for (x, y, width, height), label in zip(true.places.tolist(), true.labels.tolist()):
+            sides = np.minimum(ends, [x + width, y + height]) - np.maximum(starts, [x, y])
+            shared = np.maximum(sides, 0).prod(axis=1)
+            areas = np.maximum(ends - starts, 0).prod(axis=1) + width * height
+            ious = shared / np.maximum(areas - shared, 1e-9) * (predicted.labels == label)
+            best.append(float(ious.max(initial=0)))
+    return sum(best) / len(best) if best else 1.0
+
+
+def fit_points(truth: List[Any], prediction: List[Any]) -> float:
+    """Return the mean over people of how near the best prediction's points lie, relative to the person's size."""
+    best: List[float] = []
+    for true, predicted in zip(truth, prediction):
+        for places, marked in zip(true.places, true.marked):
+            if marked.any():
+                size = max(1.0, float(np.ptp(places[marked], axis=0).max()))
+                distances = np.square(predicted.places[:, marked] - places[marked]).sum(axis=2)
+                near = np.exp(-distances / (2 * (_NEAR * size) ** 2)).mean(axis=1)
+                best.append(float(near.max(initial=0)))
+    return sum(best) / len(best) if best else 1.0

@@ -1,0 +1,128 @@
+"""Slips of order: frames that are late, early or reversed, and units or objects that are exchanged."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from ..files import name_list
+from .samples import Examination, Sample, choose_units, thin
+from .slip import Cure, Slip, shape_of
+
+_NAMES = "Check the numbers in the names of frames"
+#: The fit with their own truth below which units may be exchanged, the minimum fit with another one, and the maximum
+#: ratio of the fits with the second best truth and the best.
+_MISFIT, _FITTING, _SECOND = 0.4, 0.6, 0.75
+#: The maximum number of further units that are searched, their share of all, and the pixels of a frame.
+_MOST_FURTHER, _SHARE, _PIXELS = 24, 0.25, 1 << 10
+#: The share of exchanged units that must follow an order for it to be named.
+_ORDERLY = 0.75
+
+
+def _take_frames(source: Callable[[int, int], int]) -> Callable[[Examination, Sequence[Sample]], Optional[Cure]]:
+    """Return the cure that gives each frame the prediction of another one, by its position and the number of frames."""
+
+    def cure(_examination: Examination, samples: Sequence[Sample]) -> Optional[Cure]:
+        predictions: List[List[Any]] = []
+        for sample in samples:
+            shown: Dict[int, Any] = dict(zip(sample.frames, sample.prediction))
+            predictions.append([shown.get(source(frame, sample.total)) for frame in sample.frames])
+        return Cure(predictions)
+
+    return cure
+
+
+FRAME_SLIPS = [
+    Slip(
+        "each frame of the {content} looks as if it belonged to the frame before its own", _NAMES,
+        frozenset({"frames"}), _take_frames(lambda frame, _: frame + 1), times=math.inf,
+    ),
+    Slip(
+        "each frame of the {content} looks as if it belonged to the frame after its own", _NAMES,
+        frozenset({"frames"}), _take_frames(lambda frame, _: frame - 1), times=math.inf,
+    ),
+    Slip(
+        "the order of frames looks reversed", "Give the first frame's prediction the first frame's name",
+        frozenset({"frames"}), _take_frames(lambda frame, count: count - 1 - frame), times=1.2,
+    ),
+]  # fmt: skip
+
+
+class _Entry(NamedTuple):
+    """A sample, and its first frames with few pixels."""
+
+    sample: Sample
+    truth: List[Any]
+    prediction: List[Any]
+
+
+def find_exchanged(examination: Examination, samples: Sequence[Sample]) -> Optional[Cure]:
+    """Give units and objects the predictions of those whose truths they fit far better than their own."""
+    number_of_units = len(examination.names)
+    entries = list(map(_enter, samples))
+    pairs = _pair(examination, entries)
+    chosen = set(choose_units(number_of_units))
+    further = [number for number in range(number_of_units) if number not in chosen]
+    count = min(_MOST_FURTHER, len(further), int(_SHARE * number_of_units))
+    if len(pairs) < len(entries) and count and (pairs or len(entries) > 1):
+        step = max(1, len(further) // count)
+        more = [sample for number in further[::step][:count] for sample in examination.sample(number)]
+        entries += list(map(_enter, more))
+        pairs = _pair(examination, entries)
+    if len(pairs) < 2:
+        return None
+    # A truth outside the first samples is scored no less.
+    predictions = [[None] * len(sample.truth) for sample in samples]
+    own = {id(entry.sample): place for place, entry in enumerate(entries[: len(samples)])}
+    for source, target in pairs:
+        place = own.get(id(entries[target].sample))
+        if place is not None:
+            predictions[place] = entries[source].sample.prediction
+    moved = [(entries[source], entries[target]) for source, target in pairs]
+    return Cure(predictions, _describe(examination, moved))
+
+
+def _enter(sample: Sample) -> _Entry:
+    truth, prediction = ([thin(frame, _PIXELS) for frame in side[:2]] for side in (sample.truth, sample.prediction))
+    return _Entry(sample, truth, prediction)
+
+
+def _pair(examination: Examination, entries: List[_Entry]) -> List[Tuple[int, int]]:
+    """Return entries and those whose truth their predictions fit, each another one."""
+    pairs = []
+    for number, entry in enumerate(entries):
+        own = examination.measure(entry.truth, entry.prediction)
+        if own >= _MISFIT:
+            continue
+        alike = [
+            other
+            for other, target in enumerate(entries)
+            if [*map(shape_of, target.sample.truth[:2])] == [*map(shape_of, entry.sample.prediction[:2])]
+        ]
+        fits = {other: examination.measure(entries[other].truth, entry.prediction) for other in alike}
+        second, best = sorted([0.0, 0.0, *fits.values()])[-2:]
+        if best >= max(_FITTING, 2 * own) and second <= _SECOND * best:
+            pairs.append((number, max(fits, key=lambda other: fits[other])))
+    targets = [target for _, target in pairs]
+    return [pair for pair in pairs if targets.count(pair[1]) == 1]
+
+
+def _describe(examination: Examination, moved: Sequence[Tuple[_Entry, _Entry]]) -> str:
+    """Return how units are exchanged: by one, in pairs, in reverse order, or which for which."""
+    count, noun = len(examination.names), examination.noun
+    orders = (
+        (lambda unit: unit + 1, f"each looks as if it belonged to the {noun} after its own"),
+        (lambda unit: unit - 1, f"each looks as if it belonged to the {noun} before its own"),
+        (lambda unit: unit ^ 1, "each looks exchanged with the one beside it, in pairs"),
+        (lambda unit: count - 1 - unit, f"the order of {noun}s looks reversed"),
+    )
+    for follow, words in orders:
+        if count > 2 and sum(follow(a.sample.unit) == b.sample.unit for a, b in moved) >= _ORDERLY * len(moved):
+            return words
+    fits = name_list([f"those of {a.sample.name} fit {b.sample.name}" for a, b in moved], 3)
+    return f"some look exchanged, {fits}"
+
+
+EXCHANGED = Slip(
+    "{content}: {detail}", "Check which {noun} each of them belongs to", frozenset({"units"}), find_exchanged,
+)  # fmt: skip

@@ -1,0 +1,132 @@
+"""What a family shows to the doctor: samples of its units, and how well truth and prediction agree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+
+from ..masks.stack import Array, Size
+from .fits import fit_masks
+
+#: The number of units in a sample, dealt in runs of units that follow each other.
+MOST_UNITS, _RUN = 12, 3
+#: The maximum number of frames of a video in a sample.
+_MOST_FRAMES = 6
+
+
+class Boxes(NamedTuple):
+    """Boxes of a picture (x, y, width, height), each with its label."""
+
+    places: Array
+    labels: Array
+    size: Size
+
+
+class Points(NamedTuple):
+    """The keypoints of the people of a picture: x and y (people, points, 2), which of them are marked, and labels."""
+
+    places: Array
+    marked: Array
+    labels: Array
+    size: Size
+    #: The point on the other side of the body, for each point.
+    other_sides: Array
+
+
+class Sample(NamedTuple):
+    """The truth and the prediction of a unit, or of one of its objects, in some frames.
+
+    Each frame is `Boxes`, `Points` or a map: an array of labels, along two axes in pictures, three in volumes. Pixels
+    with a negative true label are not compared.
+    """
+
+    #: The number of its unit, and its own name.
+    unit: int
+    name: str
+    truth: List[Any]
+    prediction: List[Any]
+    #: The positions of these frames in the video, and the number of all its frames.
+    frames: Sequence[int] = (0,)
+    total: int = 1
+    #: The confidences of detections.
+    scores: Optional[Array] = None
+    #: Data of the family's own, for `Examination.rescore`.
+    origin: Any = None
+
+
+@dataclass(frozen=True)
+class Examination:
+    """A scored submission as the doctor examines it."""
+
+    #: The names of its units, in the truth's order.
+    names: Sequence[str]
+    #: Returns the samples of a unit, by its number: one, or one for each object if objects overlap.
+    sample: Callable[[int], Sequence[Sample]]
+    #: What the data are like, which decides the slips that are possible; `table.TRAITS` defines these words.
+    traits: FrozenSet[str]
+    #: The words for a unit, its predictions and their labels.
+    noun: str = "image"
+    content: str = "masks"
+    labels: str = "labels"
+    #: Returns from 0 to 1 how well predicted frames agree with true ones.
+    fit: Callable[[List[Any], List[Any]], float] = fit_masks
+    #: Returns the score of samples by the family's own counting; None uses the mean fit.
+    rescore: Optional[Callable[[Sequence[Sample]], Optional[float]]] = None
+    #: The name of that score.
+    metric: str = "the IoU over all pixels"
+    #: The labels of all classes in the order of their training ids, if the benchmark fixes them.
+    classes: Sequence[int] = ()
+    #: The number of low bits of a predicted pixel that hold its label, if others hold more.
+    label_bits: int = 64
+    #: The first metric from which results are not examined.
+    good: float = 0.8
+
+    def measure(self, truth: List[Any], prediction: List[Any]) -> float:
+        """Return the fit of frames, by their labels."""
+        return self.fit(truth, [self.keep_labels(frame) for frame in prediction])
+
+    def keep_labels(self, frame: Any) -> Any:
+        """Return the labels of a predicted frame, without its other bits."""
+        return (
+            frame & (1 << self.label_bits) - 1 if isinstance(frame, np.ndarray) and self.label_bits < _BITS else frame
+        )
+
+
+#: The bits of labels that are not cut.
+_BITS = 64
+
+
+def pool_frames(samples: Sequence[Sample]) -> Tuple[List[Any], List[Any]]:
+    """Return all true frames of samples, and all predicted ones."""
+    return [frame for sample in samples for frame in sample.truth], [
+        frame for sample in samples for frame in sample.prediction
+    ]
+
+
+def choose_units(count: int) -> List[int]:
+    """Return the units of a sample, spread evenly and symmetrically; neighbours show an order that is off by one."""
+    return _choose_runs(count, MOST_UNITS)
+
+
+def choose_frames(count: int) -> List[int]:
+    """Return the frames of a video that a sample holds, likewise; the first one is often given."""
+    return _choose_runs(count, _MOST_FRAMES)
+
+
+def _choose_runs(count: int, most: int) -> List[int]:
+    if count <= most:
+        return list(range(count))
+    runs = most // _RUN
+    starts = np.linspace(1, count - _RUN - 1, runs).astype(int)[: runs // 2]
+    first = [int(start) + step for start in starts for step in range(_RUN)]
+    return sorted({*first, *(count - 1 - number for number in first)})
+
+
+def thin(frame: Any, most: int) -> Any:
+    """Return a map with about so many pixels, evenly spread; other frames as they are."""
+    if not isinstance(frame, np.ndarray) or frame.size <= most:
+        return frame
+    step = max(1, int((frame.size / most) ** (1 / sum(side > 1 for side in frame.shape))))
+    return frame[tuple(slice(None, None, step | 1) for _ in frame.shape)]

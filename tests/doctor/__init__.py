@@ -1,0 +1,1 @@
+"""Tests of the doctor, with samples that need no files, and with the demo of each family."""
