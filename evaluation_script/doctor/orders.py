@@ -117,7 +117,7 @@ def _describe(examination: Examination, moved: Sequence[Tuple[_Entry, _Entry]]) 
         (lambda unit: count - 1 - unit, f"the order of {noun}s looks reversed"),
     )
     for follow, words in orders:
-        if count > 2 and sum(follow(a.sample.unit) == b.sample.unit for a, b in moved) >= _ORDERLY * len(moved):
+        if len(moved) > 2 and sum(follow(a.sample.unit) == b.sample.unit for a, b in moved) >= _ORDERLY * len(moved):
             return words
     fits = name_list([f"those of {a.sample.name} fit {b.sample.name}" for a, b in moved], 3)
     return f"some look exchanged, {fits}"
