@@ -68,7 +68,6 @@ typedef struct {
     int64_t y;
     uint64_t tail;                 /* the existing pixels of the last word */
     int count;                     /* the slots with pixels in this row or the one above */
-    uint8_t latest;                /* the latest label of the frame that was merged, or 0 */
     int32_t slots[LABELS];
     uint8_t is_listed[LABELS];
 } packer;
@@ -90,7 +89,7 @@ static int is_block(const sj_frames *all)
 static packer begin_frame(sj_frames *all, int64_t frame)
 {
     int64_t across = (all->width + WORD - 1) / WORD, step = all->frames * all->height * across;
-    packer one = {all, across, step, frame * all->height * across, 0, ~(uint64_t)0 >> (across * WORD - all->width), 0, 0, {0}, {0}};
+    packer one = {all, across, step, frame * all->height * across, 0, ~(uint64_t)0 >> (across * WORD - all->width), 0, {0}, {0}};
     memset(all->seen, 0, LABELS);
     return one;
 }
@@ -124,64 +123,6 @@ static inline void extend_box(packer *one, int32_t slot, int64_t from, int64_t t
     if (to > box[3]) box[3] = (int32_t)to;
 }
 
-/* Return flags of the labels among 64 that are not 0, and whether all of them are this label. */
-static uint64_t shown(const uint8_t *labels, uint8_t label, int *are_same)
-{
-#ifdef __SSE2__
-    const __m128i wanted = _mm_set1_epi8((char)label), zero = _mm_setzero_si128();
-    __m128i same = _mm_set1_epi8(-1);
-    uint64_t empty = 0;
-    for (int part = 0; part < 4; part++) {
-        __m128i sixteen = _mm_loadu_si128((const __m128i *)(labels + 16 * part)), none = _mm_cmpeq_epi8(sixteen, zero);
-        same = _mm_and_si128(same, _mm_or_si128(none, _mm_cmpeq_epi8(sixteen, wanted)));
-        empty |= (uint64_t)(uint32_t)_mm_movemask_epi8(none) << (16 * part);
-    }
-    *are_same = _mm_movemask_epi8(same) == 0xffff;
-#else
-    uint64_t empty = equal(labels, 0);
-    *are_same = !~(empty | equal(labels, label));
-#endif
-    return ~empty;
-}
-
-/* Set the bits of all labels except 0 in a row's marked words, from a column on; return 0 if no slot is free. */
-static int merge_words(packer *one, const uint8_t *row, uint64_t marks, int64_t first)
-{
-    sj_frames *all = one->all;
-    const uint64_t tail = one->tail;
-    int64_t from = one->across, to = 0, last = one->across - 1;
-    int32_t slot = all->slot_of[1];
-    uint64_t *words = slot < 0 ? NULL : all->words + slot * one->step + one->at, gaps = 0;
-    uint8_t latest = one->latest;
-    for (; marks; marks &= marks - 1) {
-        int64_t column = first + lowest(marks);
-        uint64_t valid = column == last ? tail : ~(uint64_t)0;
-        const uint8_t *labels = row + WORD * column;
-        int are_same;
-        uint64_t bits = shown(labels, latest, &are_same) & valid;
-        gaps |= bits ^ valid;
-        for (uint64_t rest = are_same ? 0 : bits & ~equal(labels, latest); rest; rest &= ~equal(labels, latest)) {
-            latest = labels[lowest(rest)];
-            all->seen[latest] = 1;
-        }
-        if (bits) {
-            if (!to && (slot = take_slot(one, 1)) < 0)
-                return 0;
-            if (!words)
-                words = all->words + slot * one->step + one->at;
-            from = to ? from : column, to = column + 1;
-        }
-        if (words)
-            words[column] = bits;
-    }
-    one->latest = latest;
-    if (gaps)
-        all->seen[0] = 1;
-    if (to)
-        extend_box(one, slot, from, to);
-    return 1;
-}
-
 /* Set the bits of the labels under a word, whose `valid` bits are pixels; return 0 if a label has no slot. */
 static int pack_word(packer *one, const uint8_t *labels, uint64_t valid, int64_t column)
 {
@@ -192,7 +133,7 @@ static int pack_word(packer *one, const uint8_t *labels, uint64_t valid, int64_t
     while (rest) {
         uint8_t label = labels[lowest(rest)];
         uint64_t bits = equal(labels, label) & valid;
-        int32_t slot = take_slot(one, label);
+        int32_t slot = take_slot(one, all->merged ? 1 : label);
         all->seen[label] = 1;
         if (slot < 0)
             return 0;
@@ -254,9 +195,7 @@ static int pack_row(packer *one, const uint8_t *row, const uint64_t *marks)
         uint64_t bits = one->y && marks ? marks[first / 64] : ~(uint64_t)0;
         if (one->across - first < 64)
             bits &= ((uint64_t)1 << (one->across - first)) - 1;
-        if (one->all->merged)
-            is_packed = is_packed && merge_words(one, row, bits, first);
-        else for (; bits && is_packed; bits &= bits - 1)
+        for (; bits && is_packed; bits &= bits - 1)
             is_packed = repack_word(one, row, first + lowest(bits));
     }
     end_row(one, is_packed);
