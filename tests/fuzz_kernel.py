@@ -729,8 +729,8 @@ def records(generator: random.Random, kernel: Kernel) -> None:
     if table is not None and table.rings is not None:
         kernel.draw(table.rings, np.array([(9, 11)] * len(table.rings)))
     data = np.frombuffer(changed.encode(), np.uint8).copy()  # bytes would end with one more
-    most, rooms = generator.randrange(5), np.array([generator.choice([0, 1, 3, 9, 90]) for _ in range(5)])
-    letters, frame_room, number_room, ring_room, odd_room = rooms.tolist()
+    most, rooms = generator.randrange(5), np.array([generator.choice([0, 1, 3, 9, 90]) for _ in range(4)])
+    letters, frame_room, number_room, ring_room = rooms.tolist()
     kernel.library.sj_records(
         data.ctypes.data,
         len(data),
@@ -741,9 +741,8 @@ def records(generator: random.Random, kernel: Kernel) -> None:
         np.zeros((frame_room, {4: 4, 6: 5}.get(shape, 3)), np.int64),
         np.zeros(number_room),
         np.zeros(ring_room, np.int64),
-        np.zeros((odd_room, 3), np.int64),
         rooms,
-        np.zeros(7, np.int64),
+        np.zeros(6, np.int64),
     )
 
 

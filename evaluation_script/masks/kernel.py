@@ -301,17 +301,16 @@ class Kernel(VolumeKernel):
             frames = np.empty((frame_room, {ANNOTATION: 4, TRACKS: 5}.get(each, 3)), np.int64)
             numbers, rings = np.empty(length // 2 + 1), np.zeros(length // 12 + 2, np.int64)
             ring_ends = rings[1:]
-            odd, used = np.empty((length // 64 + 8, 3), np.int64), np.zeros(7, np.int64)
-            rooms = np.array([len(masks), len(frames), len(numbers), len(ring_ends), len(odd)], np.int64)
+            rooms = np.array([len(masks), len(frames), len(numbers), len(ring_ends)], np.int64)
+            used = np.zeros(6, np.int64)
             status = self.library.sj_records(
-                data, length, each, len(rows), rows, masks, frames, numbers, ring_ends, odd, rooms, used
+                data, length, each, len(rows), rows, masks, frames, numbers, ring_ends, rooms, used
             )
             if status != FINE:
                 continue
-            count, end, frame_count, number_count, ring_count, odd_count, points = used.tolist()
+            count, end, frame_count, number_count, ring_count, points = used.tolist()
             # Copies, since otherwise the rows would keep the memory of all possible ones.
             rows = rows[:count].copy()
-            _read_odd(data, odd[:odd_count], rows.view(float).reshape(-1), numbers)
             table = _record_table(rows, masks, each, numbers[:number_count], rings[: ring_count + 1])
             if points >= 0 and each == ANNOTATION:  # the last annotation's points come first
                 table = replace(
@@ -414,15 +413,6 @@ class Kernel(VolumeKernel):
 
 def _text(characters: Array, length: int) -> bytes:
     return characters[:length].tobytes()
-
-
-def _read_odd(data: bytes, odd: Array, rows: Array, numbers: Array) -> None:
-    """Read numbers of many digits with Python: index i into `rows[i]`, negative i into `numbers[-1 - i]`."""
-    for index, start, stop in odd.tolist():
-        if index >= 0:
-            rows[index] = float(data[start:stop])
-        else:
-            numbers[-1 - index] = float(data[start:stop])
 
 
 def _record_table(rows: Array, masks: Array, shape: int, numbers: Array, rings: Array) -> RecordTable:

@@ -22,7 +22,7 @@ from .run_lengths import Spans, pack_texts
 from .stack import Size, Stack
 
 #: The value that a library's `sj_abi` must return.
-_ABI = 48
+_ABI = 49
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library in this folder, beside a file with its checksum.
@@ -119,7 +119,7 @@ _SIGNATURES = {
     "sj_count_inside": "u1[] i8 i8 i8[] i8[] i8 i8 i8[] *",
     "sj_first_overlap": "* i8 i8[] i8 i8[] i8[] i8 i8[]",
     "sj_overlaps": "* i8 i8[] i8[] i8 * i8 i8[] i8[] i8 i8[] i8[] i8 i8[] i8 i8[]",
-    "sj_records": "* i8 i4 i8 i8[] u1[] i8[] f8[] i8[] i8[] i8[] i8[]",
+    "sj_records": "* i8 i4 i8 i8[] u1[] i8[] f8[] i8[] i8[] i8[]",
     "sj_draw": "f8[] i8 i8[] i8 i8[] i8 i8[] u1[] i8 i8[] i8[]",
     "sj_join_frames": "* i8 i8[] i8 u1[] i8[] i8 i8[] i8 u1[] i8 i8[] i8[]",
     "sj_order": "f8[] i8[] i8 i8[]",

@@ -17,7 +17,7 @@
 #define SJ_EXPORT __attribute__((visibility("default")))
 
 /* The version of the interface: raise it when a signature or the meaning of a result changes, also in library.py. */
-#define SJ_ABI 48
+#define SJ_ABI 49
 
 enum {
     SJ_FINE = 0,

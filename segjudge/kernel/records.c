@@ -1,6 +1,7 @@
 /* JSON records and annotations of instances, in images or videos -> columns of whole numbers. */
-#include "kernel.h"
+#include "checks.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* The number of digits that always fit an int64, and that fit a uint64. */
@@ -31,21 +32,6 @@ enum { NO_BOX, EMPTY_BOX, WHOLE_BOX, OTHER_BOX };
 #define OF_FRAME 3
 #define OF_TRACK 5
 
-/* The longest blanks after a comma that are expected, and the bytes that are read to find them. */
-#define LONGEST_GAP 16
-
-/* The blanks after the last comma of a list: their length, the two words that they begin, and the bits that they fill. */
-typedef struct {
-    int64_t length;
-    uint64_t words[2], filled[2];
-} gap;
-
-/* A key at this position of the last record, and its meaning. */
-typedef struct {
-    int64_t start, end;
-    int key;
-} guess;
-
 typedef struct {
     const uint8_t *text;
     int64_t at, length;
@@ -60,12 +46,7 @@ typedef struct {
     int64_t numbers_room, numbers_used;
     int64_t *rings; /* the end of each ring's numbers */
     int64_t rings_room, rings_used;
-    int64_t *odd; /* the numbers left to Python: their positions in the rows or numbers, and in the text */
-    int64_t odd_room, odd_used;
     int64_t points; /* the numbers of a record's keypoints; -1 before the first */
-    gap blanks;
-    guess guesses[MOST_KEYS];
-    int taken, alike; /* the number of the last record's keys, and how many of this one's begin it alike */
 } source;
 
 static inline int is_blank(uint8_t one)
@@ -116,138 +97,46 @@ static int take_whole(source *from, int64_t *value)
 static const double tens[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                               1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
-/* The reciprocals of the powers of five, rounded down to 128 bits of which the first is set. */
-static const uint64_t fifths[28][2] = {
-    {0x8000000000000000u, 0x0000000000000000u}, {0xccccccccccccccccu, 0xccccccccccccccccu},
-    {0xa3d70a3d70a3d70au, 0x3d70a3d70a3d70a3u}, {0x83126e978d4fdf3bu, 0x645a1cac083126e9u},
-    {0xd1b71758e219652bu, 0xd3c36113404ea4a8u}, {0xa7c5ac471b478423u, 0x0fcf80dc33721d53u},
-    {0x8637bd05af6c69b5u, 0xa63f9a49c2c1b10fu}, {0xd6bf94d5e57a42bcu, 0x3d32907604691b4cu},
-    {0xabcc77118461cefcu, 0xfdc20d2b36ba7c3du}, {0x89705f4136b4a597u, 0x31680a88f8953030u},
-    {0xdbe6fecebdedd5beu, 0xb573440e5a884d1bu}, {0xafebff0bcb24aafeu, 0xf78f69a51539d748u},
-    {0x8cbccc096f5088cbu, 0xf93f87b7442e45d3u}, {0xe12e13424bb40e13u, 0x2865a5f206b06fb9u},
-    {0xb424dc35095cd80fu, 0x538484c19ef38c94u}, {0x901d7cf73ab0acd9u, 0x0f9d37014bf60a10u},
-    {0xe69594bec44de15bu, 0x4c2ebe687989a9b3u}, {0xb877aa3236a4b449u, 0x09befeb9fad487c2u},
-    {0x9392ee8e921d5d07u, 0x3aff322e62439fcfu}, {0xec1e4a7db69561a5u, 0x2b31e9e3d06c32e5u},
-    {0xbce5086492111aeau, 0x88f4bb1ca6bcf584u}, {0x971da05074da7beeu, 0xd3f6fc16ebca5e03u},
-    {0xf1c90080baf72cb1u, 0x5324c68b12dd6338u}, {0xc16d9a0095928a27u, 0x75b7053c0f178293u},
-    {0x9abe14cd44753b52u, 0xc4926a9672793542u}, {0xf79687aed3eec551u, 0x3a83ddbd83f52204u},
-    {0xc612062576589ddau, 0x95364afe032a819du}, {0x9e74d1b791e07e48u, 0x775ea264cf55347du}};
-
-/* Return a whole number above 0 divided by a power of ten up to 27, rounded once, to the nearest. */
-static double divide(uint64_t value, int64_t decimals)
+/* Skip digits; return whether there are any. */
+static int skip_digits(source *from)
 {
-    __extension__ typedef unsigned __int128 wide;
-    if (value <= (uint64_t)1 << 53 && decimals <= 22)
-        return (double)value / tens[decimals];
-    uint64_t divisor = 1, bits;
-    int zeros = __builtin_clzll(value);
-    int64_t figures = decimals ? (decimals * 1217359 >> 19) + 1 : 0; /* the bits of the power of five */
-    value <<= zeros;
-    /* The quotient, which is at most two units of its last bit too small. */
-    wide quotient = (wide)value * fifths[decimals][0] + (wide)((wide)value * fifths[decimals][1] >> 64);
-    int64_t exponent = 1 - figures - 64 - zeros - decimals;
-    int shift = quotient >> 127 ? 75 : 74;
-    uint64_t kept = (uint64_t)(quotient >> shift);
-    wide below = quotient - ((wide)kept << shift), half = (wide)1 << (shift - 1);
-    if (below == half || below == half - 1) { /* too close to the middle: divide exactly */
-        for (int64_t i = 0; i < decimals; i++)
-            divisor *= 5;
-        wide dividend = (wide)value << 64, exact = dividend / divisor;
-        int rest = exact * divisor != dividend;
-        exponent = -64 - zeros - decimals;
-        for (shift = 0; exact >> shift >> 53; shift++)
-            ;
-        kept = (uint64_t)(exact >> shift), below = exact - ((wide)kept << shift), half = (wide)1 << (shift - 1);
-        kept += below > half || (below == half && (rest || (kept & 1)));
-    } else
-        kept += below > half;
-    bits = (uint64_t)(1023 + exponent + shift) << 52;
-    double power, whole = (double)kept;
-    memcpy(&power, &bits, sizeof power);
-    return whole * power;
-}
-
-/* Read a number: compute it if it has few digits, else leave it to Python. `place` is its index in the rows, or from
- * -1 down in the numbers. */
-static int take_real(source *from, int64_t place, double *real)
-{
-    int64_t first = from->at, figures = 0, decimals = 0, power = 0;
-    uint64_t value = 0;
-    int negative = peek(from) == '-', is_whole = 1, is_odd = 0;
-    from->at += negative;
-    int64_t front = from->at;
-    for (int point = 0;; from->at++) {
-        int one = peek(from);
-        if (one >= '0' && one <= '9') {
-            figures += value || one != '0';
-            if (figures <= MOST_FIGURES)
-                value = 10 * value + (uint64_t)(one - '0');
-            decimals += point;
-        } else if (one == '.' && !point) {
-            if (from->at == front)
-                return 0;
-            point = 1, is_whole = 0;
-        } else
-            break;
-    }
-    if (from->at == front || from->text[from->at - 1] == '.')
-        return 0;
-    if (from->text[front] == '0' && from->at - front > 1 && from->text[front + 1] != '.')
-        return 0;
-    if (peek(from) == 'e' || peek(from) == 'E') {
+    int64_t first = from->at;
+    while (peek(from) >= '0' && peek(from) <= '9')
         from->at++;
-        int minus = peek(from) == '-';
-        from->at += minus || peek(from) == '+';
-        int64_t begin = from->at;
-        for (; peek(from) >= '0' && peek(from) <= '9'; from->at++)
-            power = power < 10000 ? 10 * power + (from->text[from->at] - '0') : power;
-        if (from->at == begin)
-            return 0;
-        power = minus ? -power : power, is_whole = 0;
-    }
-    if (from->at - first > LONGEST_NUMBER)
+    return from->at > first;
+}
+
+/* Read a number of any form, as Python does; return whether it is one, of not too many characters. */
+static int take_real(source *from, double *real)
+{
+    char copy[LONGEST_NUMBER + 1], *end;
+    int64_t first = from->at, is_whole = 1;
+    from->at += peek(from) == '-';
+    int64_t front = from->at;
+    if (!skip_digits(from) || (from->text[front] == '0' && from->at - front > 1))
         return 0;
-    decimals -= power;
-    if (figures > MOST_FIGURES) { /* between two numbers, which usually round to the same */
-        decimals -= figures - MOST_FIGURES;
-        is_odd = decimals < 1 || decimals > 27 || divide(value, decimals) != divide(value + 1, decimals);
-    } else if (decimals > 27)
-        is_odd = value != 0;
-    for (; !is_odd && value && decimals < 0; decimals++) {
-        is_odd = value > UINT64_MAX / 10;
-        value *= 10;
-    }
-    if (is_odd) {
-        if (from->odd_used == from->odd_room)
+    if (peek(from) == '.') {
+        from->at++, is_whole = 0;
+        if (!skip_digits(from))
             return 0;
-        int64_t *odd = from->odd + 3 * from->odd_used++;
-        odd[0] = place, odd[1] = first, odd[2] = from->at;
-        *real = 0;
-        return 1;
     }
-    *real = !value ? 0 : decimals > 0 ? divide(value, decimals) : (double)value;
-    if (negative && !(is_whole && !value))
-        *real = -*real;
-    return 1;
+    if (peek(from) == 'e' || peek(from) == 'E') {
+        from->at++, is_whole = 0;
+        from->at += peek(from) == '-' || peek(from) == '+';
+        if (!skip_digits(from))
+            return 0;
+    }
+    int64_t length = from->at - first;
+    if (length > LONGEST_NUMBER)
+        return 0;
+    memcpy(copy, from->text + first, (size_t)length);
+    copy[length] = 0;
+    *real = strtod(copy, &end);
+    *real = is_whole && !*real ? 0 : *real;
+    return end == copy + length; /* else the point of this process is another character */
 }
 
-/* Find how many of eight bytes, of which digits have become their values, are digits before the first other byte. The
- * bits of bytes that are no digits are right up to the first byte beyond ASCII. */
-static inline int count_digits(uint64_t word, uint64_t *beyond)
-{
-    *beyond = ((word + 0x7676767676767676u) | word) & 0x8080808080808080u;
-    return *beyond ? __builtin_ctzll(*beyond) / 8 : 8;
-}
-
-/* Return the number that the values of one to eight digits at the start of a word mean, without branches. */
-static inline int64_t join_digits(uint64_t word, int digits)
-{
-    word <<= 8 * (8 - digits);
-    word = 10 * word + (word >> 8); /* pairs of digits, in every second byte */
-    return (int64_t)(uint32_t)(((word & 0xff000000ffu) * 0xf424000000064u + ((word >> 16) & 0xff000000ffu) * 0x271000000001u) >> 32);
-}
-
-/* Read a number of up to nineteen figures without an exponent, the usual form; return 0 without moving for others. */
+/* Read a number of up to 53 bits without an exponent, the usual form; return 0 without moving for others. */
 static int take_short(source *from, double *real)
 {
     const uint8_t *at = from->text + from->at, *end = from->text + from->length;
@@ -265,9 +154,9 @@ static int take_short(source *from, double *real)
     }
     int64_t whole = (point ? point : at) - front, decimals = point ? at - point - 1 : 0;
     if (at == stop || *at == '.' || *at == 'e' || *at == 'E' || !whole || (point && !decimals)
-        || (*front == '0' && whole > 1) || whole + decimals - (*front == '0') > MOST_FIGURES)
+        || (*front == '0' && whole > 1) || whole + decimals - (*front == '0') > MOST_FIGURES || value > (uint64_t)1 << 53)
         return 0;
-    *real = value <= (uint64_t)1 << 53 ? (double)value / tens[decimals] : divide(value, decimals);
+    *real = (double)value / tens[decimals];
     if (negative && (point || value))
         *real = -*real;
     from->at = at - from->text;
@@ -275,77 +164,13 @@ static int take_short(source *from, double *real)
 }
 
 /* Read a number into a column of a row. */
-static int take_column(source *from, int64_t *rows, int64_t *column)
+static int take_column(source *from, int64_t *column)
 {
     double real;
-    if (!take_short(from, &real) && !take_real(from, column - rows, &real))
+    if (!take_short(from, &real) && !take_real(from, &real))
         return 0;
     memcpy(column, &real, sizeof real);
     return 1;
-}
-
-/* Skip the blanks after a comma, which are usually those after the last one, in a text of at least sixteen bytes. */
-static inline const uint8_t *skip_gap(gap *last, const uint8_t *at, const uint8_t *end)
-{
-    if (!(((sj_load(at) ^ last->words[0]) & last->filled[0]) | ((sj_load(at + 8) ^ last->words[1]) & last->filled[1]))
-        && at[last->length] > ' ')
-        return at + last->length;
-    const uint8_t *stop = at;
-    while (stop < end && is_blank(*stop))
-        stop++;
-    if (stop - at < LONGEST_GAP) {
-        last->length = stop - at;
-        for (int i = 0; i < 2; i++) {
-            int64_t bytes = last->length - 8 * i;
-            last->words[i] = sj_load(at + 8 * i);
-            last->filled[i] = bytes >= 8 ? ~(uint64_t)0 : bytes > 0 ? ((uint64_t)1 << 8 * bytes) - 1 : 0;
-        }
-    }
-    return stop;
-}
-
-/* Read a number of up to seven characters and its sign, and the comma after it, without branches for each character, from
- * at least nine bytes; return the place of the comma, or NULL. */
-static inline const uint8_t *take_brief(const uint8_t *at, double *real)
-{
-    int negative = *at == '-', decimals = 0;
-    at += negative;
-    uint64_t word = sj_load(at) ^ 0x3030303030303030u, beyond;
-    int whole = count_digits(word, &beyond), stop = whole;
-    if (!whole || whole > 7 || (whole > 1 && *at == '0'))
-        return NULL;
-    if (at[whole] == '.') {
-        uint64_t before = ((uint64_t)1 << 8 * whole) - 1;
-        word = (word & before) | (word >> 8 & ~before);
-        beyond &= beyond - 1;
-        if (!beyond)
-            return NULL;
-        stop = __builtin_ctzll(beyond) / 8, decimals = stop - whole - 1;
-        if (!decimals)
-            return NULL;
-    }
-    if (at[stop] != ',')
-        return NULL;
-    int64_t value = join_digits(word, whole + decimals);
-    *real = (double)value / tens[decimals];
-    if (negative && (decimals || value))
-        *real = -*real;
-    return at + stop;
-}
-
-/* Append the brief numbers that come next in a list. */
-static void take_briefs(source *from)
-{
-    const uint8_t *at = from->text + from->at, *end = from->text + from->length;
-    double *next = from->numbers + from->numbers_used, *stop = from->numbers + from->numbers_room;
-    gap blanks = from->blanks;
-    while (next < stop && end - at > 10 + LONGEST_GAP) {
-        const uint8_t *comma = take_brief(at, next);
-        if (!comma)
-            break;
-        at = skip_gap(&blanks, comma + 1, end), next++;
-    }
-    from->at = at - from->text, from->numbers_used = next - from->numbers, from->blanks = blanks;
 }
 
 /* Append a list of numbers to those of polygons or keypoints. */
@@ -354,11 +179,8 @@ static int take_numbers(source *from)
     if (!take(from, '['))
         return 0;
     do {
-        take_briefs(from);
-        skip(from);
-        if (from->numbers_used == from->numbers_room
-            || (!take_short(from, from->numbers + from->numbers_used)
-                && !take_real(from, -1 - from->numbers_used, from->numbers + from->numbers_used)))
+        double *next = from->numbers + from->numbers_used;
+        if (from->numbers_used == from->numbers_room || (!take_short(from, next) && !take_real(from, next)))
             return 0;
         from->numbers_used++;
     } while (take(from, ','));
@@ -398,7 +220,7 @@ static int take_word(source *from, const char *word)
 static int take_loose(source *from, int64_t *value, int is_crowd, int is_id)
 {
     double real;
-    int64_t first = from->at, odd = from->odd_used;
+    int64_t first = from->at;
     if (is_crowd && (take_word(from, "true") || take_word(from, "false"))) {
         *value = from->text[first] == 't';
         return 1;
@@ -410,7 +232,7 @@ static int take_loose(source *from, int64_t *value, int is_crowd, int is_id)
     if (take_whole(from, value))
         return 1;
     from->at = first;
-    if (!take_real(from, 0, &real) || from->odd_used != odd || !(real > -1e15 && real < 1e15))
+    if (!take_real(from, &real) || !(real > -1e15 && real < 1e15))
         return 0;
     *value = (int64_t)real;
     return (double)*value == real;
@@ -490,14 +312,7 @@ static int skip_text(source *from)
 static int skip_number(source *from)
 {
     double none;
-    if (take_short(from, &none))
-        return 1;
-    int64_t odd = from->odd_used, room = from->odd_room;
-    int64_t *place = from->odd, unused[3];
-    from->odd = unused, from->odd_used = 0, from->odd_room = 1;
-    int is_number = take_real(from, 0, &none);
-    from->odd = place, from->odd_used = odd, from->odd_room = room;
-    return is_number;
+    return take_short(from, &none) || take_real(from, &none);
 }
 
 /* The unread keys of an object; each may occur once. */
@@ -540,43 +355,20 @@ static int take_name(source *from, int64_t *start, int64_t *end)
     return 1;
 }
 
-/* Add a key; return whether it is new, which is known of `inherited` ones. */
-static int is_new(const source *from, keys *known, int64_t start, int64_t end, int inherited)
+/* Add a key; return whether it is new. */
+static int is_new(const source *from, keys *known, int64_t start, int64_t end)
 {
     const uint8_t *key = from->text + start;
     for (int64_t i = 0; i < end - start; i++)
         known->are_escaped |= key[i] == '\\', known->are_beyond |= key[i] > 0x7e;
     if (known->count == MOST_KEYS || (known->are_escaped && known->are_beyond))
         return 0;
-    for (int i = 0; !inherited && i < known->count; i++)
+    for (int i = 0; i < known->count; i++)
         if (known->bounds[i][1] - known->bounds[i][0] == end - start
             && !memcmp(from->text + known->bounds[i][0], key, (size_t)(end - start)))
             return 0;
     known->bounds[known->count][0] = start, known->bounds[known->count++][1] = end;
     return 1;
-}
-
-/* Skip the plain numbers of a list, each with its comma and a blank; return where the rest begins. */
-static const uint8_t *skip_plain_numbers(const uint8_t *at, const uint8_t *end)
-{
-    for (const uint8_t *one = at;; at = one) {
-        one += one < end && *one == '-';
-        const uint8_t *front = one;
-        while (one < end && (uint8_t)(*one - '0') < 10)
-            one++;
-        if (one == front || (*front == '0' && one - front > 1))
-            return at;
-        if (one < end && *one == '.') {
-            front = ++one;
-            while (one < end && (uint8_t)(*one - '0') < 10)
-                one++;
-            if (one == front)
-                return at;
-        }
-        if (one - at > LONGEST_NUMBER || one == end || *one++ != ',')
-            return at;
-        one += one < end && *one == ' ';
-    }
 }
 
 /* Skip any value that Python's parser accepts, including NaN. */
@@ -597,14 +389,10 @@ static int skip_value(source *from, int depth)
             from->at++;
             return 1;
         }
-        if (one == '[') {
-            from->at = skip_plain_numbers(from->text + from->at, from->text + from->length) - from->text;
-            skip(from);
-        }
         do {
             int64_t start, end;
             if (one == '{'
-                && (!take_name(from, &start, &end) || !is_new(from, &known, start, end, 0) || !take(from, ':')))
+                && (!take_name(from, &start, &end) || !is_new(from, &known, start, end) || !take(from, ':')))
                 return 0;
             if (!skip_value(from, depth + 1))
                 return 0;
@@ -666,43 +454,22 @@ static int take_counts(source *from, int64_t *row)
     return !odd && from->written - row[COUNTS] <= LONGEST_TEXT;
 }
 
-/* Read a whole number of up to seven digits and the comma and blanks after it, the usual form, without branches for each
- * digit; return where the next one begins, or NULL for others. */
-static inline const uint8_t *take_run(const uint8_t *at, const uint8_t *end, gap *blanks, int64_t *run)
-{
-    if (end - at < 10 + LONGEST_GAP)
-        return NULL;
-    uint64_t word = sj_load(at) ^ 0x3030303030303030u, beyond;
-    int digits = count_digits(word, &beyond);
-    if (!digits || digits > 7 || at[digits] != ',' || (digits > 1 && *at == '0'))
-        return NULL;
-    *run = join_digits(word, digits);
-    return skip_gap(blanks, at + digits + 1, end);
-}
-
 /* Write a list of run lengths as text; find their number, their sum, and the mask's area. */
 static int take_list(source *from, int64_t *row, int64_t *count, int64_t *sum)
 {
     sj_writer to = {from->masks + from->written, from->masks + from->letters, 0, {0, 0}};
-    const uint8_t *end = from->text + from->length;
-    gap blanks = from->blanks;
     int64_t run, area = 0, all = 0;
     if (!take(from, '['))
         return 0;
-    for (const uint8_t *at = from->text + from->at; at;) {
-        const uint8_t *next = take_run(at, end, &blanks, &run);
-        if (!next) {
-            from->at = at - from->text;
-            if (!take_whole(from, &run) || run < 0 || run > SJ_MOST_PIXELS)
-                return 0;
-            next = take(from, ',') ? from->text + from->at : NULL;
-        }
+    do {
+        if (!take_whole(from, &run) || run < 0 || run > SJ_MOST_PIXELS)
+            return 0;
         area += run & -(to.count & 1);
         if (all > SJ_MOST_PIXELS || !sj_put_run(&to, run))
             return 0;
-        all += run, at = next;
-    }
-    row[AREA] = area, *sum = all, *count = to.count, from->blanks = blanks;
+        all += run;
+    } while (take(from, ','));
+    row[AREA] = area, *sum = all, *count = to.count;
     row[COUNTS] = from->written, row[COUNTS_END] = from->written = to.at - from->masks;
     return take(from, ']') && from->written - row[COUNTS] <= LONGEST_TEXT;
 }
@@ -738,7 +505,7 @@ static int take_mask(source *from, int64_t *row)
             if (peek(from) == '[' ? !take_list(from, row, &listed, &sum) : !take_counts(from, row))
                 return 0;
         } else if (is_key(from, start, end, "size") || is_key(from, start, end, "counts")
-                   || !is_new(from, &known, start, end, 0) || !skip_value(from, 0))
+                   || !is_new(from, &known, start, end) || !skip_value(from, 0))
             return 0;
     } while (take(from, ','));
     if (seen != 3 || !take(from, '}') || row[HEIGHT] < 0 || row[WIDTH] < 0 || row[HEIGHT] > MOST_SIDE
@@ -784,23 +551,21 @@ static int take_points(source *from)
 /* Read an annotation's keypoints, and move them to the end of the numbers. */
 static int take_true_points(source *from)
 {
-    int64_t before = from->numbers_used, odd = from->odd_used;
+    int64_t before = from->numbers_used;
     if (!take_points(from))
         return 0;
     from->numbers_used = before, from->numbers_room -= from->points;
-    for (; odd < from->odd_used; odd++)
-        from->odd[3 * odd] -= from->numbers_room - before;
     memmove(from->numbers + from->numbers_room, from->numbers + before, (size_t)from->points * sizeof *from->numbers);
     return 1;
 }
 
 /* Read a box, or skip any other value. */
-static int take_box(source *from, int64_t *rows, int64_t *row)
+static int take_box(source *from, int64_t *row)
 {
-    int64_t first = from->at, odd = from->odd_used;
+    int64_t first = from->at;
     if (take(from, '[')) {
         int side = 0;
-        while (side < 4 && take_column(from, rows, row + LEFT + side)) {
+        while (side < 4 && take_column(from, row + LEFT + side)) {
             side++;
             if (side < 4 && !take(from, ','))
                 break;
@@ -810,7 +575,7 @@ static int take_box(source *from, int64_t *rows, int64_t *row)
             return 1;
         }
     }
-    from->at = first, from->odd_used = odd;
+    from->at = first;
     row[BOXED] = OTHER_BOX;
     if (!skip_value(from, 0))
         return 0;
@@ -960,27 +725,13 @@ static int find_key(const source *from, int64_t start, int64_t end)
     return OTHER_KEY;
 }
 
-/* Read a key and the colon after it; return its meaning, or -1. Records usually have their keys in the same order. */
-static int take_key(source *from, int place, int64_t *start, int64_t *end)
+/* Read a key and the colon after it; return its meaning, or -1. */
+static int take_key(source *from, int64_t *start, int64_t *end)
 {
-    guess *last = place < MOST_KEYS ? from->guesses + place : NULL;
-    int64_t length = last ? last->end - last->start : 0;
-    if (length && from->length - from->at > length + 2 && from->text[from->at] == '"'
-        && !memcmp(from->text + from->at + 1, from->text + last->start, (size_t)length + 1)) {
-        *start = from->at + 1, *end = *start + length;
-        from->at = *end + 1;
-        from->alike += from->alike == place && place < from->taken;
-        return take(from, ':') ? last->key : -1;
-    }
-    if (!take_name(from, start, end) || !take(from, ':'))
-        return -1;
-    int key = find_key(from, *start, *end);
-    if (last)
-        *last = (guess){*start, *end, key};
-    return key;
+    return take_name(from, start, end) && take(from, ':') ? find_key(from, *start, *end) : -1;
 }
 
-static int take_value(source *from, int key, int64_t *rows, int64_t *row, int *seen)
+static int take_value(source *from, int key, int64_t *row, int *seen)
 {
     if (key == OTHER_KEY)
         return skip_value(from, 0);
@@ -994,9 +745,9 @@ static int take_value(source *from, int key, int64_t *rows, int64_t *row, int *s
     case CATEGORY_KEY:
         return is_annotation ? take_loose(from, row + CATEGORY, 0, 0) : take_whole(from, row + CATEGORY);
     case SCORE_KEY:
-        return take_column(from, rows, row + SCORE);
+        return take_column(from, row + SCORE);
     case BOX_KEY:
-        return is_track ? take_presence(from, 4, 1, row + WIDTH) : take_box(from, rows, row);
+        return is_track ? take_presence(from, 4, 1, row + WIDTH) : take_box(from, row);
     case ID_KEY:
         if (is_track)
             return take_presence(from, 3, 0, row + HEIGHT);
@@ -1021,7 +772,7 @@ static int take_value(source *from, int key, int64_t *rows, int64_t *row, int *s
     case TRACKS:
         return take_frames(from, row);
     case BOX:
-        return take_box(from, rows, row) && row[BOXED] == WHOLE_BOX;
+        return take_box(from, row) && row[BOXED] == WHOLE_BOX;
     default:
         return take_points(from);
     }
@@ -1043,12 +794,11 @@ static int close_annotation(source *from, int64_t *row, int seen)
     return 1;
 }
 
-static int take_record(source *from, int64_t *rows, int64_t *row)
+static int take_record(source *from, int64_t *row)
 {
-    int seen = 0, place = 0;
+    int seen = 0;
     keys known;
     forget_keys(&known);
-    from->alike = 0;
     memset(row, 0, COLUMNS * sizeof *row);
     if (from->shape == ANNOTATION) {
         if (from->used == from->room)
@@ -1059,15 +809,14 @@ static int take_record(source *from, int64_t *rows, int64_t *row)
         return 0;
     do {
         int64_t start, end;
-        int key = take_key(from, place++, &start, &end);
-        if (key == OTHER_KEY && !is_new(from, &known, start, end, from->alike == place))
+        int key = take_key(from, &start, &end);
+        if (key == OTHER_KEY && !is_new(from, &known, start, end))
             return 0;
-        if (!take_value(from, key, rows, row, &seen))
+        if (!take_value(from, key, row, &seen))
             return 0;
     } while (take(from, ','));
     if (!take(from, '}'))
         return 0;
-    from->taken = place;
     if (from->shape == PAIR && !(seen & 1 << CATEGORY_KEY))
         row[CATEGORY] = INT64_MIN, seen |= 1 << CATEGORY_KEY;
     if (from->shape == FRAMES || from->shape == TRACKS)
@@ -1090,26 +839,26 @@ static int take_record(source *from, int64_t *rows, int64_t *row)
  * bits of its keys.  All have equally many keypoints or none, at the end of `numbers`, the last annotation's first.  The
  * end of the list may follow the last one.
  *
- * `rooms` limits the letters, frames, numbers, rings and odd numbers.  `used` gets the number of records; the position
- * of the rest, which is incomplete or unusual, and which Python's parser judges; the numbers of frames, numbers, rings
- * and odd numbers; and the numbers per record of keypoints.  Without any record, the result is SJ_BAD_DATA. */
+ * `rooms` limits the letters, frames, numbers and rings.  `used` gets the number of records; the position
+ * of the rest, which is incomplete or unusual, and which Python's parser judges; the numbers of frames, numbers and
+ * rings; and the numbers per record of keypoints.  Without any record, the result is SJ_BAD_DATA. */
 SJ_EXPORT int sj_records(
     const uint8_t *text, int64_t length, int32_t shape, int64_t most, int64_t *rows, uint8_t *masks, int64_t *frames,
-    double *numbers, int64_t *rings, int64_t *odd, const int64_t *rooms, int64_t *used)
+    double *numbers, int64_t *rings, const int64_t *rooms, int64_t *used)
 {
     if (!text || length < 0 || shape < MASK || shape > TRACKS || most < 0 || !rows || !masks || !frames || !numbers
-        || !rings || !odd || !rooms || !used)
+        || !rings || !rooms || !used)
         return SJ_BAD_CALL;
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 4; i++)
         if (rooms[i] < 0)
             return SJ_BAD_CALL;
     source from = {text, 0, length, shape, masks, 0, rooms[0], frames, rooms[1], 0, numbers, rooms[2], 0, rings, rooms[3], 0,
-                   odd, rooms[4], 0, -1, {0, {0, 0}, {0, 0}}, {{0, 0, 0}}, 0, 0};
-    memset(used, 0, 7 * sizeof *used);
-    while (used[0] < most && take_record(&from, rows, rows + COLUMNS * used[0])
+                   -1};
+    memset(used, 0, 6 * sizeof *used);
+    while (used[0] < most && take_record(&from, rows + COLUMNS * used[0])
            && (take(&from, ',') || (shape == ANNOTATION && peek(&from) == ']'))) {
         used[0]++, used[1] = from.at, used[2] = from.used, used[3] = from.numbers_used;
-        used[4] = from.rings_used, used[5] = from.odd_used, used[6] = from.points;
+        used[4] = from.rings_used, used[5] = from.points;
     }
     return used[0] ? SJ_FINE : SJ_BAD_DATA;
 }

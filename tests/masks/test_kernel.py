@@ -1080,7 +1080,7 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     sizes = 1, None, 1, 0, 1, None, 1, 1, 1, 1, 1
     assert LOADED.sj_curves(None, None, None, None, *sizes, None, None, None, 1, 1, 0, None, None, None, None) == -1
     assert LOADED.sj_similarities(None, None, 1, None, 1, None, None, None, None, None, 1, 1, None) == -1
-    assert LOADED.sj_records(None, 1, 0, 1, None, None, None, None, None, None, None, None) == -1
+    assert LOADED.sj_records(None, 1, 0, 1, None, None, None, None, None, None, None) == -1
     assert LOADED.sj_draw(None, 1, None, 1, None, 1, None, None, 1, None, None) == -1
     assert LOADED.sj_join_frames(None, 1, None, 1, None, None, 1, None, 1, None, 1, None, None) == -1
 
