@@ -62,7 +62,7 @@ case "${1:-run}" in
         ;;
 esac
 case "${*:-run} " in  # -P: do not import a folder named segjudge in the current folder
-    "rehearse "*" --agents"* | "rehearse "*" --database"*) enter 'toolkit[all]' try:worker -- -P -m segjudge "$@" ;;
+    "rehearse "*" --agents"*) enter 'toolkit[all]' try:worker -- -P -m segjudge "$@" ;;
     "rehearse "*) enter toolkit try:worker -- -P -m segjudge "$@" ;;
     "interactive "* | "arena "* | *" --agents"* | *" --plots"* | *" --scheduler"*) enter 'toolkit[all]' -- -P -m segjudge "$@" ;;
     "score "*://* | "report "*://* | "compare "*://* | "pack "*://*) enter 'toolkit[all]' -- -P -m segjudge "$@" ;;

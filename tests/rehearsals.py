@@ -26,7 +26,6 @@ from segjudge.platforms.evalai.bundle.build import build
 from segjudge.server.services import Services
 from segjudge.server.store import Store
 
-from . import postgres
 from .builders import ROOT, zipped
 
 FINAL = ("finished", "failed", "cancelled")
@@ -57,8 +56,6 @@ class Rehearsal:
     environment: dict[str, str] = field(default_factory=dict)
     #: SEED:RATE of the faults that calls of the API and the queue meet; "" for none.
     faults: str = ""
-    #: PostgreSQL's URL; without one SQLite is embedded, unless these tests are run on PostgreSQL.
-    database: str = ""
 
     def start(self, *more: str) -> Rehearsal:
         program = ["tests.faulty_rehearsal", self.faults] if self.faults else ["segjudge"]
@@ -66,10 +63,6 @@ class Rehearsal:
         self.log = open(self.data.parent / f"{self.data.name}.log", "ab")  # noqa: SIM115 - closed by stop()
         if self.bundle is not None or self.root != ROOT:
             command.append(str(self.bundle or self.root))
-        if not self.database and os.environ.get(postgres.VARIABLE):
-            self.database = postgres.new_database(os.environ[postgres.VARIABLE])
-        if self.database:
-            command += ["--database", self.database]
         environment = {**os.environ, **self.environment}
         environment["SEGJUDGE_WORKER_PYTHON"] = sys.executable
         self.process = subprocess.Popen(
@@ -127,7 +120,7 @@ class Rehearsal:
     @contextlib.contextmanager
     def store(self) -> Iterator[Store]:
         """Yield the server's database, read from outside."""
-        opened = Store(str(self.data), self.database)
+        opened = Store(str(self.data))
         try:
             yield opened
         finally:

@@ -252,7 +252,6 @@ _PURPOSES = {
     "cluster": "`--scheduler`; truths and results at URLs and in buckets",
     "torch": "the metric for training loops",
     "aws": "your own queue and bucket for the worker",
-    "postgres": "a rehearsal on PostgreSQL",
     "all": "everything but `torch`",
 }
 #: Extras that no page names: earlier names, and the tests' extra.

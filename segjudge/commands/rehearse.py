@@ -54,7 +54,6 @@ class _Options:
     path: str
     port: int
     data: str | None
-    database: str
     workers: int
     requests_per_minute: int
     visibility: float
@@ -81,7 +80,7 @@ def _run(args: argparse.Namespace) -> int:
     try:
         _rehearse(read_options(_Options, args))
     except Exception:
-        if not stopped.is_set():  # or it failed because it was stopped, as PostgreSQL's queries do
+        if not stopped.is_set():  # or it failed because it was stopped
             raise
     return DONE
 
@@ -106,10 +105,10 @@ def _rehearse(options: _Options) -> None:
     # Private data: tokens, truths, submissions.
     os.umask(0o077)
     if options.reset:
-        first_run.reset(folder, options.database)
+        first_run.reset(folder)
     with first_run.lock_folder(folder):
         hosts = {first_run.HOST_NAME, *(name for names in options.hosts for name in names.split(",") if name)}
-        services = Services(folder, options.visibility, hosts, options.database, clock)
+        services = Services(folder, options.visibility, hosts, clock)
         services.files.sweep()
         _introduce(first_run.create_people(services, hosts))
         with tempfile.TemporaryDirectory(prefix="segjudge-") as temporary:
@@ -287,7 +286,6 @@ def _add_options(sub: argparse.ArgumentParser) -> None:
     add("--require-sandbox", action="store_true", help="refuse to start without a sandbox for scripts and agents")
     add = options_of(sub, _SERVER)
     add("--data", metavar="DIR", help="the folder of the rehearsal's data (default: .segjudge/rehearsal)")
-    add("--database", metavar="URL", default="", help="use this PostgreSQL database instead of SQLite in --data")
     hosts = "users who may push challenges, besides `host`; new names get a login"
     add("--hosts", metavar="NAME[,NAME]", action="append", default=[], help=hosts)
     about = "limit per user (default: 60, as on EvalAI)"

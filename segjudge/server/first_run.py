@@ -20,10 +20,10 @@ from .accounts import HOST, PARTICIPANT
 from .actions import submitting
 from .actions.submitting import PhaseTarget
 from .services import Services
-from .store import DATABASE, drop_tables
+from .store import DATABASE
 from .wire import Refusal, format_date, format_moment, parse_moment
 
-#: The file that marks the folder of a server whose database is elsewhere, and its lock.
+#: The file that marks the folder of a server before it has a database, and its lock.
 _MARK, _LOCK = ".segjudge-rehearsal", "lock"
 HOST_NAME, HOST_TEAM = "host", "Hosts"
 _PARTICIPANTS = {"aurora": "Aurora", "borealis": "Borealis"}
@@ -40,12 +40,10 @@ class Person:
     team_id: int
 
 
-def reset(folder: str, database: str = "") -> None:
+def reset(folder: str) -> None:
     """Delete a server's data; rejects a folder that is not a server's."""
     _check_ours(folder, "so it is not emptied")
     hold_folder(folder, "rehearsal").close()
-    if database:
-        drop_tables(database)
     shutil.rmtree(os.path.realpath(folder), ignore_errors=True)
     if os.path.isdir(folder) and os.listdir(folder):
         raise HostError(f"{folder}: could not be emptied")

@@ -26,7 +26,7 @@ class _JsonText(TypeDecorator[Any]):
 
 
 class _PlainText(TypeDecorator[str]):
-    """Text without NUL characters, which PostgreSQL refuses even in a comparison."""
+    """Text without NUL characters, which EvalAI's PostgreSQL refuses even in a comparison."""
 
     impl = Text
     cache_ok = True

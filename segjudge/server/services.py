@@ -36,11 +36,10 @@ class Services:
         folder: str,
         visibility: float = VISIBILITY,
         hosts: Collection[str] = (),
-        database: str = "",
         clock: Callable[[], float] = time.time,
     ) -> None:
         """`clock` returns the current moment, which decides whether challenges and phases are open."""
-        self.store = Store(folder, database)
+        self.store = Store(folder)
         self.files = FileStore(self.store)
         self.accounts = Accounts(self.store, hosts)
         self.clock = clock

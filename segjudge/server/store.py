@@ -1,6 +1,6 @@
-"""The server's database, SQLite or PostgreSQL: its outages, connections, transactions, and every query.
+"""The server's database, SQLite: its outages, connections, transactions, and every query.
 
-An outage, such as an unreachable or locked database or a full disk, ends by itself and is not a defect.
+An outage, such as a locked database or a full disk, ends by itself and is not a defect.
 """
 
 import errno
@@ -28,14 +28,13 @@ from sqlalchemy import (
     literal,
     select,
 )
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError, PendingRollbackError
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError, PendingRollbackError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from segjudge.evaluation_script.files.packed import DISK_FULL
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.system.extras import make_error
 
 from .models import Base, ChallengePhase, ChallengePhaseSplit, LeaderboardData, LogLine, Setting, Submission, Team
 from .wire import JsonObject, Refusal, format_moment
@@ -49,11 +48,6 @@ Model = TypeVar("Model", bound=Base)
 _LOG = logging.getLogger("segjudge.server")
 #: Error numbers of temporary shortages on this machine, other than a full disk.
 _SHORT = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EROFS, errno.EIO})
-#: PostgreSQL's states: for a full disk; classes for a lost connection, too few resources, an operator's intervention, a
-#: system error; for a read-only server.
-_PG_FULL, _PG_CLASSES, _PG_READ_ONLY = "53100", ("08", "53", "57", "58"), "25006"
-#: PostgreSQL's state if a lock was not free in time.
-_PG_LOCKED = "55P03"
 #: SQLite's primary results: busy and locked; full; read-only, failing disk, cannot open.
 _SQLITE_LOCKED, _SQLITE_FULL, _SQLITE_AWAY = (5, 6), 13, (8, 10, 14)
 #: The seconds for which a repeated line is not logged.
@@ -98,24 +92,12 @@ def outage_of(error: BaseException) -> _Outage | None:
 
 
 def _outage_of_database(error: DBAPIError) -> _Outage | None:
-    cause = error.orig
-    if isinstance(cause, sqlite3.Error):
-        code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
-        if code == _SQLITE_FULL:
-            return _outage(_DISK, cause, 507)
-        if code in _SQLITE_LOCKED:
-            return _outage(_LOCKED, cause)
-        return _outage(NO_ANSWER, cause) if code in _SQLITE_AWAY else None
-    state = getattr(cause, "sqlstate", None) or ""
-    if state == _PG_FULL:
-        return _outage(_DISK, cause, 507)
-    if state == _PG_LOCKED:
-        return _outage(_LOCKED, cause)
-    # Without a state, there was no answer: no server, or an interrupted connection.
-    nobody = error.connection_invalidated or (not state and isinstance(error, (OperationalError, InterfaceError)))
-    if nobody or state.startswith(_PG_CLASSES) or state == _PG_READ_ONLY:
-        return _outage(NO_ANSWER, cause)
-    return None
+    code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
+    if code == _SQLITE_FULL:
+        return _outage(_DISK, error.orig, 507)
+    if code in _SQLITE_LOCKED:
+        return _outage(_LOCKED, error.orig)
+    return _outage(NO_ANSWER, error.orig) if code in _SQLITE_AWAY else None
 
 
 def _outage(sentence: str, cause: BaseException | None, status: int = 503) -> _Outage:
@@ -155,14 +137,8 @@ def write_line(text: str) -> None:
 DATABASE = "rehearsal.sqlite3"
 #: The option of a connection that writes.
 _WRITES = "segjudge_writes"
-#: The statements that make a transaction the only writer. The number is arbitrary, but no other program locks it.
-_EXCLUSIVE = {
-    "sqlite": ("BEGIN IMMEDIATE",),
-    "postgresql": ("SET LOCAL lock_timeout = '{seconds}s'", "SELECT pg_advisory_xact_lock(99188078)"),
-}
-#: The seconds until a writer learns that another one holds the database, and until anybody learns that no server
-#: answers.
-_WAIT_SECONDS, _ANSWER_SECONDS = 20, 10
+#: The seconds until a writer learns that another one holds the database.
+_WAIT_SECONDS = 20
 
 
 def _is_ours(connection: Connection) -> bool:
@@ -174,70 +150,27 @@ def _is_ours(connection: Connection) -> bool:
     return columns == {"key", "value"} and connection.scalar(query) is not None
 
 
-def drop_tables(database: str) -> None:
-    """Drop the server's tables from a database, and no others."""
-    url = _database_url("", database)
-    engine = _new_engine(url)
-    try:
-        with engine.begin() as connection:
-            if _is_ours(connection):
-                Base.metadata.drop_all(connection)
-    except DBAPIError as error:
-        raise HostError(f"{url.render_as_string()}: cannot be emptied ({str(error.orig).strip()})") from None
-    finally:
-        engine.dispose()
-
-
-def _database_url(folder: str, database: str) -> URL:
-    """Return the URL of a database, or of the one that is embedded in a folder."""
-    if not database:
-        return URL.create("sqlite", database=os.path.join(folder, DATABASE))
-    try:
-        url = make_url(database)
-    except ArgumentError:
-        raise HostError("--database: is not a URL such as postgresql://user:password@host/name") from None
-    if url.get_backend_name() not in _EXCLUSIVE:
-        raise HostError(f"--database {url.render_as_string()}: is neither PostgreSQL nor SQLite")
-    return url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url
-
-
-def _new_engine(url: URL) -> Engine:
+def _new_engine(path: str) -> Engine:
     """Return an engine; connections with the option `_WRITES` begin exclusive write transactions."""
-    sqlite = url.get_backend_name() == "sqlite"
-    limits = {"connect_timeout": _ANSWER_SECONDS, "tcp_user_timeout": 1000 * _WAIT_SECONDS}
-    if sqlite:
-        limits = {"timeout": _WAIT_SECONDS}
-    try:
-        # A page's request has a thread of its own, and each thread has at most one connection at a time.
-        engine = create_engine(
-            url,
-            pool_size=8,
-            max_overflow=64,
-            pool_timeout=_WAIT_SECONDS,
-            connect_args={key: value for key, value in limits.items() if key not in url.query},
-            pool_pre_ping=not sqlite,
-        )
-    except ImportError:
-        driver = url.get_driver_name()
-        if driver == "psycopg":
-            raise make_error("postgres", f"--database {url.get_backend_name()}://…", driver) from None
-        fault = f"--database: {driver}, the driver of {url.drivername}, is not installed"
-        raise HostError(f"{fault}; install it, or write postgresql:// to use psycopg") from None
-    exclusive = [statement.format(seconds=_WAIT_SECONDS) for statement in _EXCLUSIVE[url.get_backend_name()]]
+    # A page's request has a thread of its own, and each thread has at most one connection at a time.
+    engine = create_engine(
+        URL.create("sqlite", database=path),
+        pool_size=8,
+        max_overflow=64,
+        pool_timeout=_WAIT_SECONDS,
+        connect_args={"timeout": _WAIT_SECONDS},
+    )
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         if connection.get_execution_options().get(_WRITES):
-            for statement in exclusive:
-                connection.exec_driver_sql(statement)
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
 
-    if sqlite:
-
-        @event.listens_for(engine, "connect")
-        def connect(connection: sqlite3.Connection, _record: object) -> None:
-            connection.isolation_level = None  # `begin` starts transactions, not the driver
-            for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
-                connection.execute(f"PRAGMA {pragma}")
+    @event.listens_for(engine, "connect")
+    def connect(connection: sqlite3.Connection, _record: object) -> None:
+        connection.isolation_level = None  # `begin` starts transactions, not the driver
+        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
+            connection.execute(f"PRAGMA {pragma}")
 
     return engine
 
@@ -275,47 +208,40 @@ class _Deferred:
     run: Callable[[], None]
     #: Whether to run after a commit; otherwise after a rollback.
     committed: bool
-    #: Runs in the next transaction instead, if the outcome of this one is unknown.
-    check: Callable[[], None]
 
 
 class Store:
     """The database. Writes are exclusive and atomic."""
 
-    def __init__(self, folder: str, database: str = "") -> None:
-        """Open the database at a URL of SQLAlchemy's form, or else SQLite's file in the folder."""
+    def __init__(self, folder: str) -> None:
+        """Open the database in a folder, and create it if there is none."""
         self.folder = folder
         self._local = threading.local()
         self._lock = threading.Lock()
-        #: Checks of transactions whose connection was lost while they committed.
-        self._checks: list[Callable[[], None]] = []
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        url = _database_url(folder, database)
-        self.name = url.database if url.get_backend_name() == "sqlite" and url.database else url.render_as_string()
-        engine = _new_engine(url)
-        self._writing = engine.execution_options(**{_WRITES: True})
-        # SQLite's driver is already in autocommit: a read begins no transaction.
-        autocommit = url.get_backend_name() != "sqlite"
-        self._reading = engine.execution_options(isolation_level="AUTOCOMMIT") if autocommit else engine
+        self.name = os.path.join(folder, DATABASE)
+        self._reading = _new_engine(self.name)
+        self._writing = self._reading.execution_options(**{_WRITES: True})
         try:
-            self.secret = self._open_tables(os.path.realpath(folder) if database else "")
+            self.secret = self._open_tables()
         except BaseException as error:
             self.close()
             if not isinstance(error, DBAPIError):
                 raise
             raise HostError(f"{self.name}: cannot be used as a database ({str(error.orig).strip()})") from None
 
-    def _open_tables(self, folder: str) -> bytes:
+    def _open_tables(self) -> bytes:
         """Create the tables, or check those that exist; return the secret with which addresses are signed."""
         with self.write() as session:
             tables = set(inspect(session.connection()).get_table_names())
             if not tables:
                 Base.metadata.create_all(session.connection())
                 session.add(Setting(key="schema", value=str(SCHEMA)))
-                session.add(Setting(key="folder", value=folder))
                 session.add(Setting(key="secret", value=secrets.token_hex(32)))
             elif not _is_ours(session.connection()):
-                raise HostError(f"{self.name}: holds something other than a rehearsal. Name an empty database")
+                raise HostError(
+                    f"{self.name}: holds something other than a rehearsal. Name an empty folder with --data"
+                )
             settings = {setting.key: setting.value for setting in session.scalars(select(Setting))}
         version = int(settings.get("schema", 1))
         if version != SCHEMA:
@@ -323,11 +249,6 @@ class Store:
             raise HostError(
                 f"{self.name}: was made by {age} version of the rehearsal (schema {version}, this one has {SCHEMA}). "
                 f"Start over with --reset, which deletes what is stored, or {remedy} the version that made it"
-            )
-        if folder != settings["folder"]:
-            raise HostError(
-                f"{self.name}: belongs to the rehearsal in {settings['folder']}. Name that folder with --data, "
-                "or start over with --reset"
             )
         return bytes.fromhex(settings["secret"])
 
@@ -356,22 +277,11 @@ class Store:
         session.connection()  # begins here, so that no row is read before the lock
         actions: list[_Deferred] = []
         self._local.session, self._local.actions = session, actions
-        committing = committed = False
+        committed = False
         try:
-            while self._checks:  # the holder of the lock sees the last transaction's outcome
-                self._checks[-1]()
-                self._checks.pop()
             yield session
-            session.flush()
-            committing = True
             session.commit()
             committed = True
-        except DBAPIError as error:
-            if committing and error.connection_invalidated:
-                # Its outcome is unknown: the next transaction checks it, or the next start.
-                self._checks += [action.check for action in actions]
-                actions.clear()
-            raise
         finally:
             self._local.session = None
             reader: Session | None = getattr(self._local, "reader", None)
@@ -384,12 +294,9 @@ class Store:
                 if action.committed is committed:
                     action.run()
 
-    def run_after(self, run: Callable[[], None], *, committed: bool, check: Callable[[], None]) -> None:
-        """Defer an action outside the database until the open transaction is committed or rolled back.
-
-        If the connection is lost while it commits, `check` runs in the next transaction instead.
-        """
-        self._local.actions.append(_Deferred(run, committed, check))
+    def run_after(self, run: Callable[[], None], *, committed: bool) -> None:
+        """Defer an action outside the database until the open transaction is committed or rolled back."""
+        self._local.actions.append(_Deferred(run, committed))
 
     def change(self, model: type[Base], key: object, **values: object) -> None:
         with self.write() as session:

@@ -163,12 +163,7 @@ class FileStore:
         return os.path.join(self._folder, file_id)
 
     def _delete_after(self, file_id: str, *, committed: bool) -> None:
-        check = partial(self._delete_without_row, file_id)
-        self._store.run_after(partial(self._delete, file_id), committed=committed, check=check)
-
-    def _delete_without_row(self, file_id: str) -> None:
-        if self.row(file_id) is None:
-            self._delete(file_id)
+        self._store.run_after(partial(self._delete, file_id), committed=committed)
 
     def _delete(self, file_id: str) -> None:
         with suppress(OSError):

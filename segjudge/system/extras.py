@@ -29,10 +29,9 @@ MODULES = {
     "cluster": ("boto3", "distributed", "fsspec"),
     "torch": ("torch", "torchmetrics"),
     "aws": ("boto3",),
-    "postgres": ("psycopg",),
 }
 #: Extra → the extra that it contains.
-CONTAINED = {"serve": "host", "agents": "host", "aws": "host", "postgres": "serve"}
+CONTAINED = {"serve": "host", "agents": "host", "aws": "host"}
 _PROJECT = "segjudge"
 
 

@@ -52,7 +52,7 @@ BUILD = {"segjudge.kernel.wheels": {"setuptools"}}
 PACKAGES = {
     "PIL": "pillow", "cv2": "opencv-python-headless", "dateutil": "python-dateutil", "google.protobuf": "protobuf", "grpc": "grpcio",
     "grpc_health": "grpcio-health-checking", "multipart": "python-multipart", "python_multipart": "python-multipart",
-    "skimage": "scikit-image", "yaml": "pyyaml", "google": "protobuf", "psycopg": "psycopg",
+    "skimage": "scikit-image", "yaml": "pyyaml", "google": "protobuf",
 }  # fmt: skip
 #: Packages that others bring, by those; code imports both.
 BROUGHT = {"anyio": "starlette", "botocore": "boto3", "h11": "uvicorn", "markupsafe": "jinja2", "urllib3": "requests"}

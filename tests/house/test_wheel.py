@@ -183,7 +183,6 @@ def test_commands_of_a_plain_installation_need_no_extra() -> None:
         "gymnasium",
         "matplotlib",
         "pandas",
-        "psycopg",
         "skimage",
     )
     code = (

@@ -205,93 +205,36 @@ def test_files_that_come_too_late_are_not_kept(stage: Stage) -> None:
 
 # ── databases ───────────────────────────────────────────────────────────────
 
-POOL = {"pool_size": 8, "max_overflow": 64, "pool_timeout": 20}
-SQLITE = {**POOL, "connect_args": {"timeout": 20}, "pool_pre_ping": False}
-POSTGRES = {**POOL, "connect_args": {"connect_timeout": 10, "tcp_user_timeout": 20000}, "pool_pre_ping": True}
-MISSING = "MissingExtraError: --database postgresql://… needs the extra postgres (psycopg is not installed): the line for postgres"
-NO_DRIVER = "HostError: --database: psycopg2, the driver of postgresql+psycopg2, is not installed; install it, or write postgresql:// to use psycopg"
 
-
-@pytest.mark.parametrize(
-    ("url", "made", "options", "expected"),
-    [
-        ("", "sqlite:///folder/rehearsal.sqlite3", SQLITE, "LookupError: made"),
-        ("sqlite:///x.db", "sqlite:///x.db", SQLITE, "LookupError: made"),
-        ("sqlite:///x.db?timeout=1", "sqlite:///x.db?timeout=1", {**SQLITE, "connect_args": {}}, "LookupError: made"),
-        ("postgresql://me:secret@host/name", "postgresql+psycopg://me:***@host/name", POSTGRES, MISSING),
-        (
-            "postgresql://host/name?connect_timeout=3", "postgresql+psycopg://host/name?connect_timeout=3",
-            {**POSTGRES, "connect_args": {"tcp_user_timeout": 20000}}, MISSING,
-        ),
-        ("postgresql+psycopg2://host/name", "postgresql+psycopg2://host/name", POSTGRES, NO_DRIVER),
-        ("nonsense", "", {}, "HostError: --database: is not a URL such as postgresql://user:password@host/name"),
-        ("mysql://host/name", "", {}, "HostError: --database mysql://host/name: is neither PostgreSQL nor SQLite"),
-    ],
-)  # fmt: skip
-def test_a_url_is_a_database_with_timeouts(
-    url: str, made: str, options: dict[str, Any], expected: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[Any] = []
-
-    def create(url: Any, **options: Any) -> Any:
-        asked.append((url.render_as_string(), options))
-        raise ImportError("no driver") if "psycopg" in url.drivername else LookupError("made")
-
-    monkeypatch.setattr(store, "create_engine", create)
-    monkeypatch.setattr("segjudge.system.extras.install_line", "the line for {}{}".format)
-    assert outcome(lambda: store._new_engine(store._database_url("folder", url))) == expected
-    assert asked == ([(made, options)] if made else [])
-
-
-def test_a_database_belongs_to_one_folder_and_version(tmp_path: Path) -> None:
-    ours, theirs, data = tmp_path / "own.db", tmp_path / "other.db", str(tmp_path / "data")
-    with contextlib.closing(sqlite3.connect(theirs)) as db:
-        db.execute("CREATE TABLE kept (x)")
+def test_a_database_is_opened_by_its_version_only(tmp_path: Path) -> None:
+    data, start = str(tmp_path / "data"), "Start over with --reset, which deletes what is stored, or"
+    path = f"{data}/{store.DATABASE}"
     for _ in range(2):
-        store.Store(data, f"sqlite:///{ours}").close()
-    nowhere = tmp_path / "no/x.db"
-    cannot, start = "(unable to open database file)", "Start over with --reset, which deletes what is stored, or"
-    for folder, path, error in (
-        (
-            "elsewhere",
-            ours,
-            f"belongs to the rehearsal in {data}. Name that folder with --data, or start over with --reset",
-        ),
-        ("data", theirs, "holds something other than a rehearsal. Name an empty database"),
-        ("data", nowhere, f"cannot be used as a database {cannot}"),
-    ):
-        made = outcome(lambda folder=folder, path=path: store.Store(str(tmp_path / folder), f"sqlite:///{path}"))
-        assert made == f"HostError: {path}: {error}"
+        store.Store(data).close()
     for version, age, remedy in (
         (1, "an older", f"{start} use the version that made it"),
         (3, "a newer", f"{start} update segjudge to the version that made it"),
     ):
-        with contextlib.closing(sqlite3.connect(ours)) as db, db:
+        with contextlib.closing(sqlite3.connect(path)) as db, db:
             db.execute("UPDATE settings SET value = ? WHERE key = 'schema'", (version,))
         error = f"was made by {age} version of the rehearsal (schema {version}, this one has 2). {remedy}"
-        assert outcome(lambda: store.Store(data, f"sqlite:///{ours}")) == f"HostError: {ours}: {error}"
-    for path, tables in ((ours, []), (theirs, ["kept"])):
-        store.drop_tables(f"sqlite:///{path}")
-        with contextlib.closing(sqlite3.connect(path)) as db:
-            assert [row[0] for row in db.execute("SELECT name FROM sqlite_master")] == tables
-    error = f"HostError: sqlite:///{nowhere}: cannot be emptied {cannot}"
-    assert outcome(lambda: store.drop_tables(f"sqlite:///{nowhere}")) == error
+        assert outcome(lambda: store.Store(data)) == f"HostError: {path}: {error}"
+    (tmp_path / "no" / store.DATABASE).mkdir(parents=True)
+    error = "cannot be used as a database (unable to open database file)"
+    assert outcome(lambda: store.Store(str(tmp_path / "no"))) == f"HostError: {tmp_path}/no/{store.DATABASE}: {error}"
 
 
 @pytest.mark.parametrize(
     ("names", "removed"), [(["letter"], False), ([".segjudge-rehearsal", "letter"], True), (["lock"], True)]
 )
-def test_only_folders_of_rehearsals_are_removed(
-    names: list[str], removed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data, dropped = tmp_path / "data", list[str]()
+def test_only_folders_of_rehearsals_are_removed(names: list[str], removed: bool, tmp_path: Path) -> None:
+    data = tmp_path / "data"
     data.mkdir()
     for name in names:
         (data / name).touch()
-    monkeypatch.setattr(first_run, "drop_tables", dropped.append)
     error = f"HostError: {data}: holds something other than a rehearsal, so it is not emptied"
-    assert outcome(lambda: first_run.reset(str(data), "URL")) == (None if removed else error)
-    assert (data.exists(), dropped) == (not removed, ["URL"] if removed else [])
+    assert outcome(lambda: first_run.reset(str(data))) == (None if removed else error)
+    assert data.exists() is not removed
 
 
 def test_a_folder_that_stays_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

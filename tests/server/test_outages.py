@@ -15,7 +15,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from sqlalchemy.exc import IntegrityError, OperationalError, PendingRollbackError
+from sqlalchemy.exc import OperationalError, PendingRollbackError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from segjudge.server import background, store
@@ -34,13 +34,6 @@ def make_sqlite(code: int) -> OperationalError:
     cause = sqlite3.OperationalError("words of SQLite")
     cause.sqlite_errorcode = code
     return OperationalError("SELECT 1", {}, cause)
-
-
-def make_postgres(state: str, *, gone: bool = False, kind: type[Any] = OperationalError) -> Exception:
-    cause = Exception(f"state {state}\nmore")
-    cause.sqlstate = state  # type: ignore[attr-defined]
-    error: Exception = kind("SELECT 1", {}, cause, connection_invalidated=gone)
-    return error
 
 
 def fail(error: BaseException) -> Callable[..., Any]:
@@ -69,24 +62,15 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     [
         (BUSY, LOCKED, "others"),
         *((make_sqlite(code), LOCKED, WORDS) for code in (5, 6, 0x105)),
-        (make_postgres("55P03"), LOCKED, "state 55P03"),
         (PoolTimeout("x"), SILENT, "x"),
         (PendingRollbackError("x"), SILENT, "x"),
         *((make_sqlite(code), SILENT, WORDS) for code in (8, 10, 14)),
-        *(
-            (make_postgres(state), SILENT, f"state {state}")
-            for state in ("08006", "53300", "57P01", "58030", "25006", "")
-        ),
-        (make_postgres("42P01", gone=True), SILENT, "state 42P01"),
         (FULL_DATABASE, FULL, WORDS),
-        (make_postgres("53100"), FULL, "state 53100"),
         (OSError(errno.ENOSPC, "No space left on device"), FULL, "[Errno 28] No space left on device"),
         (OSError(errno.EDQUOT, "Quota exceeded"), FULL, "[Errno 122] Quota exceeded"),
         (OSError(errno.EMFILE, "Too many open files"), MACHINE, "[Errno 24] Too many open files"),
         (MemoryError(), MACHINE, "MemoryError"),
         (make_sqlite(1), None, ""),
-        (make_postgres("42P01"), None, ""),
-        (make_postgres("", kind=IntegrityError), None, ""),
         (OSError(errno.ENOENT, "x"), None, ""),
         (DEFECT, None, ""),
     ],
@@ -285,18 +269,15 @@ def test_actions_follow_a_transaction_however_it_ends(tmp_path: Path, monkeypatc
                 patched.setattr(store.Session, "commit", fail(commits))
             session.add(store.Setting(key=name, value=""))
             for end, committed in (("kept", True), ("undone", False)):
-                check: Callable[[], None] = lambda end=end: done.append(f"checks {end}")  # type: ignore[misc]  # noqa: E731
-                kept.run_after(lambda end=end: done.append(end), committed=committed, check=check)  # type: ignore[misc]
+                kept.run_after(lambda end=end: done.append(end), committed=committed)  # type: ignore[misc]
             if error:
                 raise error
 
     for name, options, raised, effects, is_stored in (
         ("good", {}, None, ["kept"], True),
         ("a defect", {"error": ValueError("x")}, "ValueError", ["undone"], False),
-        ("refused", {"commits": make_postgres("42P01")}, "OperationalError", ["undone"], False),
-        ("again", {"error": make_postgres("", gone=True)}, "OperationalError", ["undone"], False),
-        ("a connection gone", {"commits": make_postgres("", gone=True)}, "OperationalError", [], False),
-        ("later", {}, None, ["checks undone", "checks kept", "kept"], True),
+        ("refused", {"commits": make_sqlite(1)}, "OperationalError", ["undone"], False),
+        ("later", {}, None, ["kept"], True),
     ):
         made = outcome(lambda name=name, options=options: change(name, **options))  # type: ignore[arg-type]
         assert (made and made.partition(":")[0], done) == (raised, effects)

@@ -24,7 +24,6 @@ from segjudge.server.background import Background
 from segjudge.server.models import StoredFile, StoredMessage, Submission
 from segjudge.server.services import Services
 from segjudge.server.store import BusyError, outage_of
-from tests import postgres
 from tests.rehearsals import Rehearsal, waited
 from tests.server.test_rehearsal_stop import send, slow_bundle
 
@@ -228,41 +227,6 @@ def goes_on(server: Rehearsal, numbers: list[int]) -> None:
         assert rows == set(os.listdir(server.data / "files"))
     server.stop()
     assert "Traceback" not in server.errors()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("mode", ["fast", "immediate"])
-def test_postgresql_that_is_restarted_again_and_again_ends_nothing(tmp_path: Path, mode: str) -> None:
-    with postgres.running() as url:
-        server = rehearsal(tmp_path, database=postgres.new_database(url))
-        numbers: list[int] = []
-        for _ in range(4):
-            numbers += send(server, 3, 0.3)
-            with postgres.away(url, mode):
-                healthy(server, 503)
-                is_away(server, 503)
-            waited(lambda: server.get("/challenges/1").status_code == 200)
-        goes_on(server, numbers)
-
-
-@pytest.mark.long
-def test_postgresql_without_connections_left_is_away_for_a_while(tmp_path: Path) -> None:
-    import psycopg
-
-    with postgres.running(connections=15) as url:
-        name = postgres.new_database(url)
-        server = rehearsal(tmp_path, database=name)
-        numbers = list(send(server, 2, 0.3))
-        connections = []
-        with suppress(psycopg.OperationalError):
-            while True:
-                connections.append(psycopg.connect(name))
-        subject = [server.submit("aurora", b"0.5 0.1") for _ in range(3)]
-        assert {answer.status_code for answer in subject} <= {201, 503}
-        numbers += [answer.json()["id"] for answer in subject if answer.status_code == 201]
-        for connection in connections:
-            connection.close()
-        goes_on(server, numbers)
 
 
 @pytest.mark.long
