@@ -322,7 +322,9 @@ class _Installer:
         if not os.path.isdir(cache) or not os.access(cache, os.W_OK):
             self._variables.setdefault("UV_CACHE_DIR", os.path.join(os.path.dirname(folder), "cache"))
         self._uv = ""
-        pip = self._pip(folder)
+        pip = [self.python, "-I", "-m", "pip"]
+        if not _prints(*pip, "--version"):
+            pip = []
         own, lock = f"{folder}/bin/uv", os.path.join(CHECKOUT, _LOCKS, "uv.txt")
         with open(lock, encoding="utf-8") as lines:
             version = lines.readline().split()[0].replace("==", " ")
@@ -331,27 +333,15 @@ class _Installer:
         elif f"{_prints(own, '--version')} ".startswith(f"{version} "):
             self._uv = own
         else:
-            say("Downloading uv, which installs the packages…")
             if not pip:
-                raise SetUpError(
-                    f"{self.python} has no pip and no venv; on Debian and Ubuntu: apt install python3-venv"
-                )
+                raise SetUpError(f"{self.python} has no pip. Install uv or pip (on Debian, apt install python3-pip)")
+            say("Downloading uv, which installs the packages…")
             self.run([*pip, "install", "--quiet", "--upgrade", "--target", folder, "--require-hashes", "-r", lock])
             self._uv = own
         self._locks = locks[:1]
         settings = _pip_settings(pip)
         self._variables |= _uv_settings(settings, self._variables)
         self._options = ["--no-index"] if settings.get("no-index", "").lower() in {"1", "true", "yes", "on"} else []
-
-    def _pip(self, folder: str) -> list[str]:
-        """Return the interpreter's pip, else the pip of an environment that it creates; [] if neither works."""
-        folder_of_pip = os.path.join(os.path.dirname(folder), "pip")
-        for python in (self.python, f"{folder_of_pip}/bin/python"):
-            if _prints(python, "-I", "-m", "pip", "--version"):
-                return [python, "-I", "-m", "pip"]
-        subprocess.run([self.python, "-I", "-m", "venv", "--clear", folder_of_pip], capture_output=True, check=False)
-        python = f"{folder_of_pip}/bin/python"
-        return [python, "-I", "-m", "pip"] if _prints(python, "-I", "-m", "pip", "--version") else []
 
     def make(self, folder: str, python: str) -> None:
         managed = [] if os.sep in python else ["--managed-python"]
