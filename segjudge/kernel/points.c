@@ -16,7 +16,7 @@ SJ_EXPORT int sj_points(
     const uint8_t *truth, int32_t size, const uint8_t *prediction, int64_t points, const uint16_t *classes, int64_t labels,
     int64_t count, int64_t columns, int64_t *keys, int64_t *found)
 {
-    if (!truth || (size != 1 && size != 2 && size != 4) || !prediction || points < 1 || !classes || labels < 1
+    if (!truth || (size != 1 && size != 2 && size != 4) || !prediction || points < 1 || points > UINT32_MAX || !classes || labels < 1
         || labels > LABEL_END || count < 1 || count >= LABEL_END || columns < 1 || columns > LABEL_END
         || count * columns > MOST_CELLS || !keys || !found)
         return SJ_BAD_CALL;
