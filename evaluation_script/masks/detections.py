@@ -17,11 +17,7 @@ from .stack import Array
 
 def order_by_score(score: Array, group: Array) -> Array:
     """Return the order by rising group, then by falling score; ties keep their order."""
-    order: Array = np.argsort(-score, kind="stable")
-    digits = group - group.min(initial=0)
-    while digits.any():  # 16-bit numbers are sorted by counting
-        order = order[np.argsort((digits[order] & 0xFFFF).astype(np.uint16), kind="stable")]
-        digits >>= 16
+    order: Array = np.lexsort((-score, group))
     return order
 
 

@@ -242,70 +242,24 @@ class SegmentRules(NamedTuple):
 #: Labels are counted in a table if there are at most this many pairs, or a quarter as many as pixels; the second number
 #: limits its cells.
 _SMALL_TABLE, _MOST_CELLS = 1024, 1 << 20
-#: First, one of so many labels is examined.
-_SAMPLE_STEP = 509
-#: The number of pixels counted at once.
-_BLOCK = 1 << 20
-#: The bits of a key and its weight that are sorted as one number.
-_SORTED_BITS = 63
-#: So few keys cost less to sort by their order, in one call.
-_FEW_KEYS = 256
 
 
 def shape_of_table(truth: Array, prediction: Array) -> Optional[Tuple[int, int]]:
     """Return the shape of a table of all pairs of labels, by the greatest ones; None where it would be too large."""
     limit = min(max(_SMALL_TABLE, truth.size // 4), _MOST_CELLS)
-    # A few labels show that most tables are too large.
-    for step in (_SAMPLE_STEP, 1) if truth.size > _SAMPLE_STEP else (1,):
-        rows, columns = (int(side.reshape(-1)[::step].max()) + 1 for side in (truth, prediction))
-        if rows * columns > limit:
-            return None
-    return rows, columns
-
-
-def count_table(truth: Array, prediction: Array) -> Optional[Array]:
-    """Return how many pixels have each label of the truth (rows) and of the prediction; None if the table would be
-    sparse.
-    """
-    if not truth.size or truth.min() < 0 or prediction.min() < 0:
-        return None
-    shape = shape_of_table(truth, prediction)
-    if shape is None:
-        return None
-    counts = np.zeros(shape[0] * shape[1], np.int64)
-    for start in range(0, truth.size, _BLOCK):
-        keys = truth[start : start + _BLOCK].astype(np.int64)  # numpy 1 keeps bytes as bytes when multiplied
-        keys *= shape[1]
-        keys += prediction[start : start + _BLOCK]
-        counts += np.bincount(keys, minlength=len(counts))
-    return counts.reshape(shape)
+    rows, columns = (int(side.max()) + 1 for side in (truth, prediction))
+    return (rows, columns) if rows * columns <= limit else None
 
 
 def sum_by_key(keys: Array, weights: Array) -> Tuple[Array, Array]:
     """Return the distinct keys and the sums of their weights."""
     whole = np.asarray(weights).astype(np.int64)
-    if (keys[1:] > keys[:-1]).all():  # the table's counts
+    if (keys[1:] > keys[:-1]).all():  # or none
         return keys, whole
-    ordered, whole = _sort_both(keys, whole)
-    are_new = np.ones(len(ordered), bool)
-    np.not_equal(ordered[1:], ordered[:-1], out=are_new[1:])
-    if are_new.all():
-        return ordered, whole
-    starts = np.flatnonzero(are_new)
+    order = np.argsort(keys, kind="stable")
+    ordered, whole = keys[order], whole[order]
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
     return ordered[starts], np.add.reduceat(whole, starts)
-
-
-def _sort_both(keys: Array, weights: Array) -> Tuple[Array, Array]:
-    """Return keys in order, and their weights."""
-    are_few = len(keys) < _FEW_KEYS
-    bits = 0 if are_few else int(weights.max()).bit_length()
-    if are_few or min(keys.min(), weights.min()) < 0 or int(keys.max()).bit_length() + bits > _SORTED_BITS:
-        order = np.argsort(keys)
-        return keys[order], weights[order]
-    both = keys.astype(np.int64) << bits  # sorting numbers takes half as long as finding their order
-    both |= weights
-    both.sort()
-    return (both >> bits).astype(keys.dtype, copy=False), both & ((1 << bits) - 1)
 
 
 class LabelSums(NamedTuple):
@@ -318,13 +272,7 @@ class LabelSums(NamedTuple):
 
 def sum_by_label(labels: Array, pixels: Array) -> LabelSums:
     """Add up the pixels of one side's labels."""
-    if labels.size and labels.max() <= max(_SMALL_TABLE, 4 * labels.size) and labels.min() >= 0:
-        is_present = np.zeros(int(labels.max()) + 1, bool)
-        is_present[labels] = True
-        indices = (np.cumsum(is_present) - 1)[labels]
-        unique = np.flatnonzero(is_present)
-    else:
-        unique, indices = np.unique(labels, return_inverse=True)
+    unique, indices = np.unique(labels, return_inverse=True)
     return LabelSums(unique, np.bincount(indices, pixels, len(unique)).astype(np.int64), indices)
 
 

@@ -14,7 +14,7 @@ import pytest
 from segjudge.evaluation_script.masks import overlaps as instance_overlaps
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.backend import CompiledBackend, NumpyBackend, backend
-from segjudge.evaluation_script.masks.overlaps import Pairs, _keep_boundary, reach_of
+from segjudge.evaluation_script.masks.overlaps import LabelMap, Pairs, _keep_boundary, reach_of
 from segjudge.evaluation_script.masks.run_lengths import Masks, pack_texts
 from tests.backends import use
 from tests.builders import run_length_text
@@ -196,17 +196,19 @@ def test_a_boundary_is_what_lies_near_the_outside(seed: int) -> None:
 
 @pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.int32])
 @pytest.mark.parametrize("labels", [16, 17, 200])
-def test_a_table_of_labels_counts_every_pair_whatever_their_type(kind: Any, labels: int) -> None:
+def test_every_pair_of_labels_is_counted_whatever_their_type(kind: Any, labels: int) -> None:
     random = np.random.default_rng(labels)
     truth, prediction = (random.integers(0, labels, (410, 410)).astype(kind) for _ in range(2))
-    table = instance_overlaps.count_table(truth.ravel(), prediction.ravel())
+    pairs = NumpyBackend().count_label_pairs(LabelMap(truth), LabelMap(prediction))
     counted = np.zeros((labels, labels), int)
     np.add.at(counted, (truth.ravel(), prediction.ravel()), 1)
-    assert table is not None
-    assert table.tolist() == counted.tolist()
+    assert [column.tolist() for column in pairs] == [
+        *(side.tolist() for side in np.nonzero(counted)),
+        counted[counted > 0].tolist(),
+    ]
 
 
-#: Keys that fit beside their weights into one number, those that do not, and negative ones.
+#: Small, high, unsigned and negative keys, and keys in order.
 KEYS = {
     "small": np.array([7, 3, 7, 0, 3, 7]),
     "high": np.array([1 << 62, 5, 1 << 62, 0, 5, 1]),
