@@ -29,7 +29,7 @@ from pathlib import Path
 import numpy as np
 
 from segjudge.evaluation_script.masks.detections import CurveTables, CurveTask, OverlappingPairs, RankedBits, TrueSets
-from segjudge.evaluation_script.masks.distances import SQUARES, WeightedSurface
+from segjudge.evaluation_script.masks.distances import SQUARES
 from segjudge.evaluation_script.masks.kernel import _RECORD_COLUMNS, LABELS, Kernel, PackedFrames, _columns
 from segjudge.evaluation_script.masks.library import load
 from segjudge.evaluation_script.masks.overlaps import PairGroups, Pairs, SegmentRules
@@ -218,12 +218,10 @@ def maps(generator: random.Random, kernel: Kernel) -> None:
 
 
 def voxel_runs(generator: random.Random, kernel: Kernel) -> None:
-    """Find, draw, join and compare the runs of volumes, some of which are empty, in disorder or outside."""
+    """Find and join the runs of volumes, some of which are empty, in disorder or outside."""
     shape = generator.choice([(1, 1, 1), (3, 40, 2), (2, 3, 90), tuple(generator.randrange(1, 12) for _ in range(3))])
     size = shape[0] * shape[1] * shape[2]
-    mask, lengths, names, partners = (
-        np.frombuffer(some_bytes(generator, count), np.uint8) for count in (size, 2 * size, size, size)
-    )
+    mask, lengths = (np.frombuffer(some_bytes(generator, count), np.uint8) for count in (size, 2 * size))
     kernel.find_runs(
         mask.reshape(shape) > 0, generator.choice([0, 7, -1, 1 << 31]), generator.choice([np.int32, np.int64])
     )
@@ -238,9 +236,6 @@ def voxel_runs(generator: random.Random, kernel: Kernel) -> None:
             for _ in range(generator.choice([1, 4, 5, 9, 10]))
         ]
     )
-    box = tuple(sorted(generator.choice([0, 0, 1, side, side + 1, -1]) for _ in range(2)) for side in shape)
-    if all(0 <= start <= end for start, end in box):
-        kernel.draw_runs(edges[::2], edges[1::2], (shape[1] + 1, shape[2] + 1), box)
     kernel.find_components(edges[::2], edges[1::2], rows)
     width, plane = shape[2] + 1, (shape[1] + 1) * (shape[2] + 1)
     grid = np.array([[width, 1], [plane - width, 1], [plane, 1], [plane + width, 1]])
@@ -248,60 +243,6 @@ def voxel_runs(generator: random.Random, kernel: Kernel) -> None:
     for each in (edges, edges[2 * generator.randrange(size) :], runs):
         if each is not None:
             kernel.find_components(each[::2], each[1::2], grid)
-    for few in (edges, edges[: 2 * generator.choice([0, 1, 3])]):
-        volume = [each.astype(np.int32) for each in (few[::2], few[1::2])], (shape[1] + 1, shape[2] + 1), box
-        kernel.list_run_surface(*volume, generator.choice([0, 9, 1 << 40]))
-        kernel.list_run_border(*volume, **{str(generator.choice(["open_ends", "corners"])): generator.random() < 0.5})
-    labels = mask.astype(generator.choice(["<u1", "<u2", "<u4"])).reshape(shape)
-    listed = generator.sample(range(9), generator.choice([0, 1, 5]))
-    counts = kernel.count_label_runs(labels, listed)
-    bounds = [0, *np.cumsum(list(counts.values()), dtype=int).tolist()] if counts is not None else [0]
-    kernel.list_label_runs(labels, listed, bounds)
-    sides = [end for side in shape for end in (generator.choice([0, 0, 1]), side + generator.choice([0, 0, 1]))]
-    kernel.list_label_borders(
-        mask.reshape(shape), listed, [sides] * len(listed), bounds, corners=generator.random() < 0.5
-    )
-    kernel.measure_label_areas(mask.reshape(shape), listed, np.arange(256.0))
-    bounds = [max(0, bound + generator.choice([0, -1, 1])) for bound in bounds]
-    kernel.list_label_runs(labels, listed, bounds)
-    kinds = generator.choice([1, 3, 300])
-    names, partners = (each.astype(np.int32) % kinds for each in (names, partners))
-    ends = generator.choice([edges[1::2], edges[1::2] - edges.dtype.type(1)])
-    runs, inner = (edges[::2], edges[1::2], names - generator.choice([0, 0, 0, 1])), (edges[::2], ends, partners)
-    kernel.find_run_boxes(runs, (shape[1] + 1, generator.choice([0, 1, shape[2] + 1, 1 << 40])), kinds)
-    kernel.name_within(runs, *inner[:2])
-    kernel.name_within(inner, *runs[:2])
-    firsts = np.full(generator.choice([kinds, kinds, 1]), generator.choice([0, 1, 1 << 40]))
-    kernel.touch_neighbours(runs, inner, rows * np.array([generator.choice([1, -1, 1 << 39]), 1]), firsts)
-    kernel.share_runs(runs, inner, generator.choice([kinds, kinds, 1, 0, -1, 1 << 40]))
-    few = generator.choice([0, 1, size])
-    kernel.share_runs(inner, (runs[0][:few], runs[1][:few], runs[2][:few]), kinds)
-
-
-def find_shares(generator: random.Random, kernel: Kernel, surface: WeightedSurface, volume: tuple) -> None:
-    """Find a share of a surface, with and without extras and an index, which may be damaged."""
-    kernel.find_share(surface, *volume)
-    rows = [[generator.choice([0, 3, 1e9, -1, float("nan")]), generator.choice([0, 1, 9])] for _ in range(3)]
-    surface = surface._replace(extras=np.array(rows, float)[: generator.choice([0, 1, 3])])
-    kernel.find_share(surface, *volume)
-    index = kernel.index_surface(surface, volume[1])
-    if index is not None:
-        kernel.find_share(surface._replace(blocks=index), *volume)
-        for part in index[1:]:
-            number = generator.choice([0, 1, -1, 1 << 20, -(1 << 31)])
-            place = generator.randrange(len(part))
-            part[place : place + 1] += np.int64(number).astype(part.dtype)
-        kernel.find_share(surface._replace(blocks=index), *volume)
-
-
-def find_many_shares(generator: random.Random, kernel: Kernel, numbers: tuple) -> None:
-    """Find a share of a surface with so many places that a sample shows where it lies, in one of a hundred calls."""
-    if generator.random() < 0.01:
-        many = np.arange(generator.choice([1 << 15, 40_000]), dtype=np.int32)
-        many[generator.randrange(len(many)) :] += np.int32(generator.choice([0, 1, 900, 1 << 15]))
-        codes = np.resize(np.frombuffer(some_bytes(generator, 300), np.uint8), len(many))
-        surface = WeightedSurface(many, codes, np.arange(256.0))
-        find_shares(generator, kernel, surface, (many[:: generator.choice([7, 9000])], (60, 32, 40), *numbers))
 
 
 def volumes(generator: random.Random, kernel: Kernel) -> None:
@@ -311,37 +252,16 @@ def volumes(generator: random.Random, kernel: Kernel) -> None:
     one, two = (np.frombuffer(some_bytes(generator, size), np.uint8).reshape(shape) for _ in range(2))
     spacing = tuple(generator.choice([1, 0.3, 5, 1e-9, 1e9, 0, -1, float("nan"), float("inf")]) for _ in range(3))
     queries, places = (np.flatnonzero(side).astype(np.int32) for side in (one, two))
-    kernel.find_distances(queries, places, shape, tuple(generator.choice([1, 0.7, 3]) for _ in range(3)), float("inf"))
-    kernel.find_distances(queries, places, shape, spacing, generator.choice([0.1, 9, 1e300, -1, float("nan")]))
+    kernel.find_squares(queries, places, shape, tuple(generator.choice([1, 0.7, 3]) for _ in range(3)), float("inf"))
+    kernel.find_squares(queries, places, shape, spacing, generator.choice([0.1, 9, 1e300, -1, float("nan")]))
     wide = (2, generator.randrange(1, 30), generator.randrange(1, 30), generator.randrange(1, 90))
     counts = generator.choice([3, 100]), generator.choice([0, 1, 2, 9])
     voxels = wide[1] * wide[2] * wide[3]
     scattered = [np.unique(np.array([generator.randrange(voxels) for _ in range(count)], np.int32)) for count in counts]
-    kernel.find_distances(
+    kernel.find_squares(
         *scattered, wide[1:], tuple(generator.choice([1, 0.7, 3, 1e-9]) for _ in range(3)), float("inf")
     )
-    codes, areas = (np.frombuffer(some_bytes(generator, count), np.uint8) for count in (size, 256))
-    for spread in ((generator.choice([1, 0.7, 3]), generator.choice([1, 4]), 1), spacing):
-        share = generator.choice([0.3, 0.95, 0.999, 1, 0, float("nan")])
-        weights = areas.astype(float) * generator.choice([1, 1e-30, 1e29, float("nan"), -1])
-        surface = WeightedSurface(queries, codes[: len(queries)], weights)
-        find_shares(generator, kernel, surface, (places, shape, spread, share))
-        surface = WeightedSurface(scattered[0], np.resize(codes, len(scattered[0])), weights)
-        find_shares(generator, kernel, surface, (scattered[1], wide[1:], spread, share))
-    kernel.find_blocks(places, shape, generator.choice([0, 1, 2, 8, -1, 9]))
-    kernel.find_blocks(places[::-1] - np.int32(1), shape, 2)
-    ends = [sorted((generator.randrange(side), generator.randrange(side) + 1)) for side in shape]
-    to = [generator.choice([0, 1, side, side + 2, 1 << 40]) for side in shape], [generator.choice([0, 0, 1, -1])] * 3
-    for listed in (places, places[::-1].copy(), places - np.int32(generator.choice([1, 1 << 30]))):
-        kernel.move_places(listed, codes[: len(listed)], shape, (ends, *to))
-        kernel.move_places(listed, codes[: len(listed)], shape, (ends, [side + 2 for side in shape], (1, 0, 2)))
-    kernel.sum_areas(codes, areas.astype(float), generator.choice([None, codes > 99]))
-    kind = generator.choice(["<u1", "<u2", "<u4"])
-    box = one.astype(kind)[
-        generator.randrange(shape[0]) :, generator.randrange(shape[1]) :, generator.randrange(shape[2]) :
-    ]
-    chosen = generator.choice([(1,), (0,), (3, 4, 200), (1, 255), tuple(range(256))])
-    kernel.find_surface(box, chosen, generator.choice([0, 9, 1 << 40]))
+    kernel.find_surface(one > 0, generator.choice([0, 9, 1 << 40]))
     kernel.find_boxes(one.astype(generator.choice(["<u1", "<u2", "<u4"])), generator.choice([1, 2, 255, 256, 70_000]))
     sides = [*shape]
     sides[generator.randrange(3)] = generator.choice([0, -1, 1, 1 << 15, 1 << 40])
@@ -350,39 +270,11 @@ def volumes(generator: random.Random, kernel: Kernel) -> None:
     lists = [np.array([generator.randrange(-1, size + 1) for _ in range(4)], np.int32) for _ in range(2)]
     counts = [generator.choice([0, 1, 4, -1]) for _ in range(2)]
     kernel.library.sj_squares(lists[0], counts[0], lists[1], counts[1], *sides, np.ones(4), np.zeros(4))
-    kernel.library.sj_near_places(
-        lists[0], counts[0], lists[1], counts[1], *sides, np.full(4, 2.0), np.zeros(4, np.uint8)
-    )
-    kernel.library.sj_share(
-        lists[0],
-        np.zeros(4, np.uint8),
-        counts[0],
-        lists[1],
-        counts[1],
-        *sides,
-        np.ones(3),
-        np.ones(256),
-        np.array([0.6, generator.choice([0.6, 0.7, 0.5])]),
-        None,
-        generator.choice([0, 1]),
-        None,
-        0,
-        None,
-        None,
-        None,
-        np.zeros(2),
-    )
-    begun, count = (ctypes.c_int64(generator.choice([0, 0, 1, 5, -1])) for _ in range(2))
-    steps = (sides[1] * sides[2], sides[2])
-    room = generator.choice([0, 5, 40, 40])
-    kernel.library.sj_surface(
-        one.ctypes.data, generator.choice([1, 1, 0, 3]), *sides, *steps, np.array([0, 1, generator.choice([0, 1, 2])], np.uint8),
-        generator.choice([3, 2, 0]), np.zeros(40, np.int32), np.zeros(40, np.uint8), room, ctypes.byref(begun), ctypes.byref(count),
-    )  # fmt: skip
+    count, room = ctypes.c_int64(0), generator.choice([0, 5, 40, 40, -1])
+    kernel.library.sj_surface(one, *sides, np.zeros(40, np.int32), np.zeros(40, np.uint8), room, ctypes.byref(count))
     kernel.find_border(one > 0, **{str(generator.choice(["open_ends", "corners"])): generator.random() < 0.5})
-    kernel.grow_volume(one > 0, generator.choice([0, 1, 2, 5, -1]))
     kind = generator.choice([0, 1, 2, 3])
-    kernel.library.sj_border(one, *sides, kind, np.zeros(40, np.int32), room, ctypes.byref(begun), ctypes.byref(count))
+    kernel.library.sj_border(one, *sides, kind, np.zeros(40, np.int32), room, ctypes.byref(count))
     kernel.library.sj_boxes(one, generator.choice([1, 0, 3]), *sides, 256, np.zeros(256), np.zeros(6 * 256))
 
 
@@ -398,12 +290,8 @@ def places(generator: random.Random, kernel: Kernel) -> None:
     limit = generator.choice([0.1, 9, 70, 1e300, float("inf"), -1, float("nan")])
     for _ in range(2):
         for one, two in (sides, sides[::-1]):
-            kernel.find_distances(one, two, shape, spacing, limit)
-            kernel.flag_near(one, two, shape, spacing, limit)
-            codes = np.frombuffer(some_bytes(generator, len(one)), np.uint8)
-            find_shares(generator, kernel, WeightedSurface(one, codes, np.arange(256.0)), (two, shape, spacing, 0.9))
+            kernel.find_squares(one, two, shape, spacing, limit)
         sides[0][generator.randrange(len(sides[0]))] = generator.choice([-1, 0, 5, 1 << 30, -(1 << 31)])
-    find_many_shares(generator, kernel, (spacing, generator.choice([0.3, 0.95, 1])))
 
 
 def boundaries(generator: random.Random, kernel: Kernel) -> None:

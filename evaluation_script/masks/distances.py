@@ -1,5 +1,4 @@
-"""Distances in a grey map from an object's mask: the brightness around it, and the nearest values. And the surfaces of
-volumes, as the kernel takes them.
+"""Distances in a grey map from an object's mask: the brightness around it, and the nearest values.
 
 Distances are exact up to `REACH` pixels; greater ones count as `REACH`. Of equally near object pixels, the one in the
 leftmost column counts, then the upper one, as in SciPy.
@@ -9,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import isqrt
-from typing import Iterator, List, Optional, Tuple
+from typing import Iterator, List, Tuple
 
 import numpy as np
 
@@ -23,39 +22,6 @@ SQUARES = REACH * REACH + 1
 _BLOCK = 1 << 15
 #: The number of steps between checks whether all distances are known.
 _EVERY = 8
-#: The number of codes of the voxels around a corner.
-_CODES = 256
-#: More than the steps of computing with two sums.
-_MORE_STEPS = 64
-
-
-#: For several searches: the area of each block, where the places of each begin, with their number behind, and the voxel
-#: in the block and the code of each place.
-SurfaceIndex = Tuple[Array, Array, Array, Array]
-
-
-class WeightedSurface(NamedTuple):
-    """The places of a surface in the order of a volume, and their codes, which have areas."""
-
-    places: Array
-    codes: Array
-    areas: Array
-    #: More places, by the squares of their distances and their areas.
-    extras: Optional[Array] = None
-    blocks: Optional[SurfaceIndex] = None
-
-    @property
-    def is_short(self) -> bool:
-        """Positions have 32 bits, codes 8."""
-        return self.places.dtype == np.int32 and self.codes.dtype == np.uint8 and len(self.areas) == _CODES
-
-
-def limit_rounding(count: int) -> float:
-    """Return the share of the sum of so many areas by which rounding in two orders of adding may differ.
-
-    Each addition rounds by at most 2**-53 of the sum, and four sums are compared: totals, and those of nearer places.
-    """
-    return (count + _MORE_STEPS) * 2.0**-51
 
 
 class Surroundings(NamedTuple):

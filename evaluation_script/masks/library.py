@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import math
 import os
 import struct
 import sys
@@ -15,14 +14,13 @@ import numpy as np
 from ..files.inflate import crc32
 from . import png
 from .detections import BOX, POINTS, CurveTables, CurveTask, OverlappingPairs, RankedBits, TrueSets
-from .distances import WeightedSurface
 from .kernel import Kernel, PackedFrames
 from .overlaps import PairGroups, Pairs, SegmentRules
 from .run_lengths import Spans, pack_texts
 from .stack import Size, Stack
 
 #: The value that a library's `sj_abi` must return.
-_ABI = 49
+_ABI = 50
 #: `off`, or the path of the library to use.
 SETTING = "SEGJUDGE_KERNEL"
 #: The compiled library in this folder, beside a file with its checksum.
@@ -88,28 +86,11 @@ _SIGNATURES = {
     "sj_grow": "u8[] i8 i8 i8 i8[] i8 u8[]",
     "sj_survey": "u1[] u1[] i8 i8 u4 i4 i8[] i8 u1[]",
     "sj_boxes": "[] i4 i8 i8 i8 i8 i8[] i8[]",
-    "sj_surface": "* i4 i8 i8 i8 i8 i8 u1[] i8 i4[] u1[] i8 * *",
-    "sj_border": "u1[] i8 i8 i8 i4 i4[] i8 * *",
-    "sj_grow_volume": "u1[] i8 i8 i8 i8 u1[]",
-    "sj_run_surface": "i4[] i4[] i8 i8 i8 i8[] i4[] u1[] i8 * *",
-    "sj_run_border": "i4[] i4[] i8 i8 i8 i8[] i4 i4[] i8 * *",
-    "sj_label_runs": "[] i4 i8 i8 i8 i4[] i8 i8[] i8 i4[] i4[] i8",
-    "sj_label_borders": "u1[] i8 i8 i8 i4[] i8 i8[] i8 i4 i8[] i8[] i4[] i8",
-    "sj_label_areas": "u1[] i8 i8 i8 i4[] i8 f8[] i8 f8[] i8[] i8[]",
+    "sj_surface": "u1[] i8 i8 i8 i4[] u1[] i8 *",
+    "sj_border": "u1[] i8 i8 i8 i4 i4[] i8 *",
     "sj_find_runs": "u1[] i8 i8 i8 i8 [] i4 i8 *",
-    "sj_draw_runs": "[] [] i4 i8 i8 i8 i8[] u1[]",
     "sj_components": "[] [] i4 i8 i8[] i8 i4[]",
-    "sj_run_boxes": "[] [] i4[] i8 i4 i8 i8 i8 i8[]",
-    "sj_name_within": "[] [] i4[] i8 [] [] i8 i4 i4[]",
-    "sj_touch": "[] [] i4[] i8 [] [] i4[] i8 i4 i8[] i8 i8[] i8",
-    "sj_share_runs": "[] [] i4[] i8 [] [] i4[] i8 i4 i8 i8[] i8[] i8 *",
-    "sj_find_blocks": "i4[] i8 i8 i8 i8 i4 i4[]",
-    "sj_move_places": "i4[] u1[] i8 i8 i8 i8 i8[] i8[] i4[] u1[] i8 *",
-    "sj_sum_areas": "u1[] u1[] i8 f8[] f8[]",
     "sj_squares": "i4[] i8 i4[] i8 i8 i8 i8 f8[] f8[]",
-    "sj_near_places": "i4[] i8 i4[] i8 i8 i8 i8 f8[] u1[]",
-    "sj_share": "i4[] u1[] i8 i4[] i8 i8 i8 i8 f8[] f8[] f8[] f8[] i8 f8[] i8 i4[] u2[] u1[] f8[]",
-    "sj_index_surface": "i4[] u1[] i8 i8 i8 i8 f8[] f8[] i8 i4[] u2[] u1[]",
     "sj_check_runs": "* i8 i8[] i8 i8[] i1[] i8[]",
     "sj_mask_boxes": "* i8 i8[] i8 i8[] i8[]",
     "sj_paint_runs": "* i8 i8[] i8 u1[] i8 u1[]",
@@ -185,7 +166,7 @@ def _load(path: str) -> ctypes.CDLL:
 def _answers_are_right(kernel: Kernel) -> bool:
     """Return whether the kernel passes its self-test."""
     try:
-        tests = (_frames, _labels, _maps, _labels_of_volumes, _volumes, _runs, _matches)
+        tests = (_frames, _labels, _maps, _volumes, _runs, _matches)
         return all(_as_lists(reply) == answer for answers in tests for reply, answer in answers(kernel))
     except Exception:  # noqa: BLE001 - whatever a library does that is not ours
         return False
@@ -262,18 +243,6 @@ def _maps(kernel: Kernel) -> _Answers:
     yield spread, [[1, 1, 1, 5, 5, 5, 5], [1, 1, 255, 5, 5, 5, 255]]
 
 
-def _labels_of_volumes(kernel: Kernel) -> _Answers:
-    # Two of eight voxels, which touch at a corner.
-    labels = np.zeros((2, 2, 2), np.uint8)
-    labels[0, 0, 0] = labels[1, 1, 1] = 2
-    yield kernel.count_label_runs(labels, [1, 2]) == {1: 0, 2: 2}, True
-    yield kernel.list_label_runs(labels, [1, 2], [0, 0, 2]), [[0, 13], [1, 14]]
-    borders = kernel.list_label_borders(labels, [1, 2], [[0] * 6, [0, 2] * 3], [0, 0, 2], corners=False)
-    yield borders, [[], [0, 7]]
-    listed = kernel.measure_label_areas(labels, [1, 2], np.arange(256.0))
-    yield listed, [[0.0, 510.0], [0, 15], [0, 2]]
-
-
 def _volumes(kernel: Kernel) -> _Answers:
     # Two of eight voxels, which touch at a corner, and their surface; places of two rows.
     mask = np.zeros((2, 2, 2), bool)
@@ -281,52 +250,20 @@ def _volumes(kernel: Kernel) -> _Answers:
     yield kernel.find_boxes(mask * np.uint8(2), 3), [[0, 0, 2], [[0] * 6, [0] * 6, [0, 2] * 3]]
     corners = [0, 1, 3, 4, 9, 10, 12, 13, 14, 16, 17, 22, 23, 25, 26]
     codes = [128, 8, 32, 2, 64, 4, 16, 129, 8, 32, 2, 64, 4, 16, 1]
-    yield kernel.find_surface(mask, (1,), 15), [15, corners, codes]
-    yield kernel.find_surface(mask, (1,), 14), [15, [], []]
+    yield kernel.find_surface(mask, 15), [15, corners, codes]
+    yield kernel.find_surface(mask, 14), [15, [], []]
     # In two rows of three, all but the second voxel, whose row reaches both ends, have a neighbour outside.
     row = np.array([[[1, 1, 1], [0, 1, 0]]], bool)
     yield [kernel.find_border(row, open_ends=is_open) for is_open in (False, True)], [[0, 1, 2, 4], [0, 2, 4]]
     yield [kernel.find_border(np.ones((3, 3, 3), bool), corners=True)], [[*range(13), *range(14, 27)]]
-    edges, box = list(np.array([[0, 13], [1, 14]], np.int32)), ((0, 2),) * 3
-    yield kernel.list_run_surface(edges, (3, 3), box, 15), [15, corners, codes]
-    yield kernel.list_run_border(edges, (3, 3), box), [0, 7]
-    yield kernel.grow_volume(mask, 1), [[[1, 1], [1, 1]]] * 2
-    yield kernel.grow_volume(mask[:1], 1), [[[1, 1], [1, 1]]]
-    places, kinds, box = np.arange(4, dtype=np.int32), np.arange(6, 10, dtype=np.uint8), ((0, 1), (0, 2), (0, 1))
-    yield kernel.find_blocks(places + np.int32(1), (2, 2, 3), 1), [0, 1, 0, 0]
-    yield kernel.move_places(places, kinds, (2, 2, 3), (box, (2, 2, 2), (0, 0, 1))), [[1, 3], [6, 9]]
-    yield kernel.sum_areas(kinds, np.arange(256.0)), 30.0
-    yield kernel.sum_areas(kinds, np.arange(256.0), places < 2), 13.0
-    far = [3.0, 3.0016662039607267, 3.0066592756745814]
-    yield kernel.find_distances(places, places[3:], (2, 2, 3), (0.1, 3.0, 5.0), np.inf), [*far, 0.0]
-    yield kernel.flag_near(places, places[3:], (2, 2, 3), (0.1, 3.0, 5.0), 9.02), [True, True, False, True]
-    # Of the same places, three of four are at most as far as the second.
-    surface, volume = WeightedSurface(places, np.zeros(4, np.uint8), np.ones(256)), ((2, 2, 3), (0.1, 3.0, 5.0))
-    index = kernel.index_surface(surface, volume[0])
-    yield index, [[4], [0, 4], [0, 1, 2, 4], [0] * 4]
-    surface = surface._replace(blocks=index)
-    yield [kernel.find_share(surface, places[3:], *volume, share) for share in (0.7, 0.75)], [far[1], None]
-    # With a fifth place, whose distance is 2, the third and the fourth of five.
-    surface = surface._replace(extras=np.array([[4.0, 1.0]]))
-    shares = kernel.find_shares(surface, places[3:], *volume, (0.5, 0.7))
-    yield shares and list(map(math.sqrt, shares)), far[:2]
+    places = np.arange(4, dtype=np.int32)
+    yield kernel.find_squares(places, places[3:], (2, 2, 3), (0.5, 3.0, 5.0)), [9.0, 9.25, 10.0, 0.0]
+    yield kernel.find_squares(places, places[3:], (2, 2, 3), (0.5, 3.0, 5.0), 9.25), [9.0, np.inf, np.inf, 0.0]
     # In rows of four, the second run meets the third by a corner, and the first meets none.
     starts, ends = np.array([[0, 2, 7], [1, 3, 8]], np.int32)
     parts = [kernel.find_components(starts, ends, np.array([[4, reach]])) for reach in (0, 1)]
     yield parts, [[0, 1, 2], [0, 1, 1]]
-    boxes = kernel.find_run_boxes((starts, ends, np.array([0, 1, 1], np.int32)), (3, 4), 2)
-    yield boxes, [[0, 1, 0, 1, 0, 1], [0, 1, 0, 2, 2, 4]]
-    # Of two pixels the last lies in the third run; moved back by one, the first lies in the second run.
-    pixels, names = np.array([[3, 7], [4, 8]], np.int32), np.array([5, 4, 3], np.int32)
-    yield kernel.name_within((starts, ends, names), pixels[0, 1:], pixels[1, 1:]), [3]
-    yield kernel.name_within((starts, ends, names), *pixels), None
-    runs = (*pixels, np.array([1, 0], np.int32))
-    yield kernel.touch_neighbours(runs, (starts, ends, names), np.array([[-1, 0]]), np.array([9, 9])), [9, 4]
-    yield kernel.share_runs(runs, (starts, ends, names), 6), [[3], [1]]
-    flags = kernel.draw_runs(starts, ends, (3, 4), ((0, 1), (0, 2), (0, 4)))
-    yield flags, [[[1, 0, 1, 0], [0, 0, 0, 1]]]
-    if flags is not None:
-        yield kernel.find_runs(flags.view(bool), 15, np.int32), [15, 16, 17, 18, 23, 24]
+    yield kernel.find_runs(row, 15, np.int32), [15, 18, 20, 21]
 
 
 def _runs(kernel: Kernel) -> _Answers:

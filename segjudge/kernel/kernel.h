@@ -17,7 +17,7 @@
 #define SJ_EXPORT __attribute__((visibility("default")))
 
 /* The version of the interface: raise it when a signature or the meaning of a result changes, also in library.py. */
-#define SJ_ABI 49
+#define SJ_ABI 50
 
 enum {
     SJ_FINE = 0,
@@ -61,11 +61,6 @@ static inline void sj_set_bits(uint64_t *row, int64_t from, int64_t to)
         row[word] = ~(uint64_t)0;
     row[last] |= last_bits;
 }
-
-/* The numbers of a block in numpy's sums. */
-#define SJ_ADDED 8192
-/* Return the sum of the areas of codes, of a block at most, with the bits of numpy's sum. */
-double sj_add_in_pairs(const uint8_t *codes, int64_t count, const double *areas);
 
 /* Characters of run lengths encode numbers: five bits each, counted from this character, lowest bits first. */
 #define SJ_FIRST_CHARACTER 48

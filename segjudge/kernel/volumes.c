@@ -1,8 +1,8 @@
-/* Volumes (z, y, x) -> boxes of labels, distances between places.
+/* Label maps (z, y, x) -> the box of each label. Places of a volume -> the squared distance of each query to the nearest.
  *
  * The square of a distance is the least sum of squares of steps times the spacing, x and y first, then z, in 64
  * bits. Rounding keeps the order of sums, so the least sum has the same bits in any order of search. */
-#include "windows.h"
+#include "kernel.h"
 
 #include <float.h>
 #include <math.h>
@@ -13,32 +13,15 @@
 #endif
 
 #define MOST_VOXELS ((int64_t)1 << 31)
-#define FAR UINT8_MAX
-#define NOT_WRITTEN 2
 /* The number of columns transformed at once, limited by this number of squares of their voxels. */
 #define BLOCK 8
 #define MOST_SQUARES ((int64_t)1 << 22)
-#define CODES 256
-/* The number of queries from which on near places are first looked up in bits, which stops if after so many of them the
- * places of more than a share of queries are not near. */
-#define MANY 2048
-#define TRIED 512
-#define MOST_FAR 0.25
-/* The maximum lookups per query, and per voxel of columns with queries in planes with places; the transform takes as
- * long as these. The search stops early if its progress predicts more: after this part of all lookups and this share
- * of queries. */
+/* The lookups of a search that take as long as the transform of a voxel of columns with queries. */
 #define LOOKUPS 8
+/* The share of these lookups after which a search stops if its progress predicts more. */
 #define EARLY 0.125
-/* The lookups per query after which places in blocks are searched if they are few: as many as each query takes there,
- * and another one for so many large blocks. */
-#define AT_FIRST 64
-#define BLOCKS_A_LOOKUP 4
 /* A bound of the rounding error of two parabolas' crossing, in units in the last place. */
 #define MARGIN 64
-
-typedef struct {
-    int64_t depth, height, width;
-} shape;
 
 /* ── boxes ───────────────────────────────────────────────────────────────── */
 
@@ -49,44 +32,30 @@ static inline uint32_t label_of(const uint8_t *at, int size)
     return label;
 }
 
-/* Count the voxels of a run of a label, and widen its box. */
-static inline void count_run(
-    uint32_t label, int64_t z, int64_t y, int64_t start, int64_t end, int64_t *voxels, int64_t *boxes)
-{
-    int64_t *box = boxes + 6 * (int64_t)label;
-    if (!voxels[label])
-        box[0] = z, box[2] = y, box[3] = y + 1, box[4] = start, box[5] = end;
-    voxels[label] += end - start;
-    box[1] = z + 1;
-    box[2] = y < box[2] ? y : box[2], box[3] = y + 1 > box[3] ? y + 1 : box[3];
-    box[4] = start < box[4] ? start : box[4], box[5] = end > box[5] ? end : box[5];
-}
-
-/* A row of labels, whose size in bytes is a constant for the compiler. Bytes of words that are not alike are counted one
- * by one, which takes less time than finding where runs of noise end; label 0 is counted where it is among them. */
+/* Count the labels of a row, and widen their boxes; return whether all are below the end. The size of a label is a
+ * constant for the compiler. */
 static inline int read_row(
     const uint8_t *row, int size, int64_t z, int64_t y, int64_t width, int64_t labels, int64_t *voxels, int64_t *boxes)
 {
-    for (int64_t x = 0; x < width;) {
-        const uint8_t *at = row + x * size;
-        if (width - x >= 16 && !(sj_load(at) | sj_load(at + 8 * (size > 1)))) {
-            x += (size > 1 ? 16 : 8) / size;
+    for (int64_t x = 0, start; x < width;) {
+        if (width - x >= 8 && !sj_load(row + x * size)) {
+            x += 8 / size;
             continue;
         }
-        uint32_t label = label_of(at, size);
-        int64_t start = x;
-        if (size == 1 && labels > 255 && width - x >= 8 && sj_load(at) != label * 0x0101010101010101u) {
-            for (int64_t end = x + 8; x < end; x++)
-                count_run(row[x], z, y, x, x + 1, voxels, boxes);
-            continue;
-        }
-        while (x < width && label_of(row + x * size, size) == label)
+        uint32_t label = label_of(row + x * size, size);
+        for (start = x; x < width && label_of(row + x * size, size) == label;)
             x++;
         if (label >= labels)
             return 0;
         if (!label)
             continue;
-        count_run(label, z, y, start, x, voxels, boxes);
+        int64_t *box = boxes + 6 * (int64_t)label;
+        if (!voxels[label])
+            box[0] = z, box[2] = y, box[4] = start;
+        voxels[label] += x - start;
+        box[1] = z + 1;
+        box[2] = y < box[2] ? y : box[2], box[3] = y + 1 > box[3] ? y + 1 : box[3];
+        box[4] = start < box[4] ? start : box[4], box[5] = x > box[5] ? x : box[5];
     }
     return 1;
 }
@@ -109,21 +78,25 @@ SJ_EXPORT int sj_boxes(
             if (!fine)
                 return SJ_BAD_DATA;
         }
-    memset(voxels, 0, sizeof *voxels);
-    memset(boxes, 0, 6 * sizeof *boxes);
     return SJ_FINE;
 }
 
 /* ── distances ───────────────────────────────────────────────────────────── */
 
-/* A volume. For each voxel: the steps along x to the nearest place, or FAR; a row is written when it is first read, so
- * other rows take no memory. For each row: whether it has a place (0, 1, or NOT_WRITTEN), and its first query that has
- * no answer. For each x: whether it has queries. Also the squares of steps along x, y and z. */
+/* Positions in the order of a volume, and the first one of each row, behind all rows the count. */
 typedef struct {
-    shape of;
-    sj_list queries, places;
-    uint8_t *steps;
-    uint8_t *has_place, *has_query;
+    const int32_t *at;
+    int32_t *firsts;
+    int64_t count;
+} list;
+
+/* A volume. For each voxel of a row with places, the steps along x to the nearest; other rows take no memory. For each row,
+ * its first query without an answer; for each x, whether it has queries. Also the squares of steps along x, y and z. */
+typedef struct {
+    int64_t depth, height, width;
+    list queries, places;
+    uint16_t *steps;
+    uint8_t *has_query;
     int64_t first, last; /* the range of planes with places */
     int32_t *next;
     double spacing[3], *squares[3], limit; /* the square from which on no distance is needed */
@@ -131,54 +104,56 @@ typedef struct {
     double *out;
 } field;
 
+/* Find where each row begins in a list; return whether its positions are in order and inside the volume. */
+static int find_rows(list *of, int64_t rows, int64_t width)
+{
+    int64_t place = 0;
+    for (int64_t row = 0; row < rows; row++) {
+        of->firsts[row] = (int32_t)place;
+        for (int64_t end = (row + 1) * width; place < of->count && of->at[place] < end; place++)
+            if (of->at[place] < 0 || (place && of->at[place] <= of->at[place - 1]))
+                return 0;
+    }
+    of->firsts[rows] = (int32_t)place;
+    return place == of->count;
+}
+
+static inline int has_place(const field *all, int64_t row)
+{
+    return all->places.firsts[row] < all->places.firsts[row + 1];
+}
+
 /* Write the steps to the nearest place along a row with places. */
 static void write_row(field *all, int64_t row)
 {
-    int64_t width = all->of.width;
+    int64_t width = all->width;
     const int32_t *place = all->places.at + all->places.firsts[row], *end = all->places.at + all->places.firsts[row + 1];
-    uint8_t *steps = all->steps + row * width;
-    all->has_place[row] = 1;
-    for (int64_t x = 0, before = -FAR, behind = *place - row * width; x < width; x++) {
+    uint16_t *steps = all->steps + row * width;
+    for (int64_t x = 0, before = -width, behind = *place - row * width; x < width; x++) {
         if (x > behind) {
             before = behind;
-            behind = ++place < end ? *place - row * width : width + FAR;
+            behind = ++place < end ? *place - row * width : 2 * width;
         }
-        int64_t way = x - before < behind - x ? x - before : behind - x;
-        steps[x] = (uint8_t)(way < FAR ? way : FAR);
+        steps[x] = (uint16_t)(x - before < behind - x ? x - before : behind - x);
     }
-}
-
-/* Return the steps to the nearest place of a row if they are FAR or more; nearer voxels of the row know it. */
-static int64_t count_far_steps(const uint8_t *steps, int64_t width, int64_t x)
-{
-    for (int64_t way = FAR - 1; way < width; way += FAR - 1) {
-        int64_t before = x >= way ? steps[x - way] : FAR, behind = x + way < width ? steps[x + way] : FAR;
-        if (before < FAR || behind < FAR)
-            return way + (before < behind ? before : behind);
-    }
-    return width;
 }
 
 static inline double square_along_row(const field *all, int64_t row, int64_t x)
 {
-    const uint8_t *steps = all->steps + row * all->of.width;
-    return all->squares[0][steps[x] < FAR ? steps[x] : count_far_steps(steps, all->of.width, x)];
+    return all->squares[0][all->steps[row * all->width + x]];
 }
 
 /* Search a plane for a nearer place, the nearest rows first. */
 static double search_plane(field *all, int64_t plane, int64_t y, int64_t x, double rest, double best)
 {
-    uint8_t *has_place = all->has_place + plane * all->of.height;
-    for (int64_t step = 0; step <= y || step < all->of.height - y; step++) {
+    for (int64_t step = 0; step <= y || step < all->height - y; step++) {
         double square = all->squares[1][step];
         if (square + rest >= best)
             break;
         all->lookups++;
         for (int64_t row = y - step, turn = 0; turn < 1 + (step > 0); turn++, row = y + step)
-            if (row >= 0 && row < all->of.height && has_place[row]) {
-                if (has_place[row] == NOT_WRITTEN)
-                    write_row(all, plane * all->of.height + row);
-                double sum = square_along_row(all, plane * all->of.height + row, x) + square + rest;
+            if (row >= 0 && row < all->height && has_place(all, plane * all->height + row)) {
+                double sum = square_along_row(all, plane * all->height + row, x) + square + rest;
                 best = sum < best ? sum : best;
             }
     }
@@ -188,44 +163,33 @@ static double search_plane(field *all, int64_t plane, int64_t y, int64_t x, doub
 static double search(field *all, int64_t z, int64_t y, int64_t x)
 {
     double best = all->limit;
-    for (int64_t step = 0; step <= z || step < all->of.depth - z; step++) {
+    for (int64_t step = 0; step <= z || step < all->depth - z; step++) {
         double rest = all->squares[2][step];
         if (rest >= best)
             break;
         all->lookups++;
         if (z >= step)
             best = search_plane(all, z - step, y, x, rest, best);
-        if (step && z + step < all->of.depth)
+        if (step && z + step < all->depth)
             best = search_plane(all, z + step, y, x, rest, best);
     }
     return best;
 }
 
-/* Return the lookups that take as long as the transform. */
-static double count_lookups(const field *all)
+/* Answer the queries one by one; return whether that took less time than the transform. */
+static int search_all(field *all)
 {
     int64_t columns = 0;
-    for (int64_t x = 0; x < all->of.width; x++)
+    for (int64_t x = 0; x < all->width; x++)
         columns += all->has_query[x];
-    double lines = (double)all->of.height * (double)columns, planes = (double)(all->last - all->first);
-    return LOOKUPS * (lines * (planes > 1 ? planes : 1) + (double)all->queries.count);
-}
-
-/* Answer the queries one by one; return whether that needed no more than the allowed lookups. */
-static int search_all(field *all, double most)
-{
-    const sj_list *queries = &all->queries;
-    int64_t rows = all->of.depth * all->of.height;
-    all->lookups = 0;
-    for (int64_t row = 0; row < rows; row++) {
-        double share = (double)queries->firsts[row] / (double)queries->count;
-        for (int64_t query = queries->firsts[row]; query < queries->firsts[row + 1]; query++) {
+    double most = LOOKUPS * ((double)(all->height * columns) * (double)(all->last - all->first) + (double)all->queries.count);
+    for (int64_t row = 0; row < all->depth * all->height; row++)
+        for (int64_t query = all->queries.firsts[row]; query < all->queries.firsts[row + 1]; query++) {
+            double share = (double)query / (double)all->queries.count;
             if ((double)all->lookups > most * (EARLY + (1 - EARLY) * share))
                 return 0;
-            int64_t x = queries->at[query] - row * all->of.width;
-            all->out[query] = search(all, row / all->of.height, row % all->of.height, x);
+            all->out[query] = search(all, row / all->height, row % all->height, all->queries.at[query] - row * all->width);
         }
-    }
     return 1;
 }
 
@@ -318,11 +282,11 @@ typedef struct {
 /* Mark the queries of columns; all before them have answers. */
 static void mark_queries(field *all, block *of)
 {
-    int64_t depth = all->of.depth, height = all->of.height;
+    int64_t depth = all->depth, height = all->height;
     memset(of->any_marks, 0, (size_t)height);
     for (int64_t z = 0; z < depth; z++)
         for (int64_t y = 0; y < height; y++) {
-            int64_t row = z * height + y, query = all->next[row], first = row * all->of.width + of->first;
+            int64_t row = z * height + y, query = all->next[row], first = row * all->width + of->first;
             int mark = 0;
             for (; query < all->queries.firsts[row + 1] && all->queries.at[query] < first + of->count; query++)
                 mark |= 1 << (all->queries.at[query] - first);
@@ -334,15 +298,15 @@ static void mark_queries(field *all, block *of)
 /* Measure the voxels of columns in each plane with places, where other planes have queries. */
 static void transform_planes(field *all, block *of)
 {
-    int64_t depth = all->of.depth, height = all->of.height;
+    int64_t depth = all->depth, height = all->height;
     line along_y = {height, 0, height, of->any_marks, 0};
     for (int64_t z = all->first; z < all->last; z++) {
         int64_t rows = 0;
         for (int64_t y = 0; y < height; y++) {
-            int has_place = all->has_place[z * height + y];
+            int is_filled = has_place(all, z * height + y);
             for (int64_t x = 0; x < of->count; x++)
-                of->values[x * height + y] = has_place ? square_along_row(all, z * height + y, of->first + x) : INFINITY;
-            rows += has_place;
+                of->values[x * height + y] = is_filled ? square_along_row(all, z * height + y, of->first + x) : INFINITY;
+            rows += is_filled;
         }
         for (int64_t x = 0; x < of->count; x++) {
             double *squares = of->squares + x * height * depth + z;
@@ -361,7 +325,7 @@ static void transform_planes(field *all, block *of)
 /* Answer the queries of columns, in each row in the order of x. */
 static void transform_columns(field *all, block *of)
 {
-    int64_t depth = all->of.depth, height = all->of.height;
+    int64_t depth = all->depth, height = all->height;
     mark_queries(all, of);
     transform_planes(all, of);
     for (int64_t y = 0; y < height; y++) {
@@ -383,7 +347,7 @@ static void transform_columns(field *all, block *of)
 
 static int transform_all(field *all)
 {
-    int64_t depth = all->of.depth, height = all->of.height, width = all->of.width, rows = depth * height;
+    int64_t depth = all->depth, height = all->height, width = all->width, rows = depth * height;
     int64_t longest = depth > height ? depth : height, most = MOST_SQUARES / rows;
     most = most < 1 ? 1 : most < BLOCK ? most : BLOCK;
     most = most < width ? most : width;
@@ -397,9 +361,6 @@ static int transform_all(field *all)
         of.lower.starts = of.sums + longest;
         for (int64_t i = 0; i < most * rows; i++)
             numbers[i] = INFINITY;
-        for (int64_t row = 0; row < rows; row++)
-            if (all->has_place[row] == NOT_WRITTEN)
-                write_row(all, row);
         for (; of.first < width; of.first += most) {
             of.count = width - of.first < most ? width - of.first : most;
             if (memchr(all->has_query + of.first, 1, (size_t)of.count))
@@ -413,133 +374,43 @@ static int transform_all(field *all)
     return status;
 }
 
-/* Answer all queries in the fastest way: one by one while places are near, else by blocks if these are few, or by the
+/* Prepare a volume whose rows are known, and answer its queries, one by one while places are near, else by the
  * transform. */
-static int answer_all(field *all)
-{
-    double count = (double)all->queries.count, most = count_lookups(all), few = AT_FIRST * count;
-    if (few < most && search_all(all, few))
-        return SJ_FINE;
-    if (few < most) {
-        sj_blocks *blocks = sj_are_few(&all->places) ? sj_make_blocks(&all->places, all->spacing) : NULL;
-        double lookups = blocks ? few + count * (double)sj_count_blocks(blocks) / BLOCKS_A_LOOKUP : most;
-        int status = lookups < most ? sj_search_blocks(blocks, &all->queries, all->out) : SJ_FULL;
-        sj_free_blocks(blocks);
-        if (status != SJ_FULL)
-            return status;
-    }
-    return search_all(all, most) ? SJ_FINE : transform_all(all);
-}
-
-/* Prepare a volume whose rows are known, and answer its queries; the caller owns the tables. */
 static int measure_field(field *all)
 {
-    int64_t rows = all->of.depth * all->of.height, width = all->of.width;
-    const int64_t sides[3] = {width, all->of.height, all->of.depth};
+    int64_t rows = all->depth * all->height, width = all->width;
+    const int64_t sides[3] = {width, all->height, all->depth};
     for (int axis = 0; axis < 3; axis++)
         for (int64_t step = 0; step < sides[axis]; step++) {
             double length = (double)step * all->spacing[axis];
             all->squares[axis][step] = length * length;
         }
+    all->first = all->depth, all->last = 0;
     for (int64_t row = 0; row < rows; row++) {
         all->next[row] = all->queries.firsts[row];
         for (int64_t query = all->next[row]; query < all->queries.firsts[row + 1]; query++)
             all->has_query[all->queries.at[query] - row * width] = 1;
-        all->has_place[row] = all->places.firsts[row] < all->places.firsts[row + 1] ? NOT_WRITTEN : 0;
-        all->first = all->has_place[row] && all->first > row / all->of.height ? row / all->of.height : all->first;
-        all->last = all->has_place[row] ? row / all->of.height + 1 : all->last;
+        if (!has_place(all, row))
+            continue;
+        write_row(all, row);
+        all->first = all->first < row / all->height ? all->first : row / all->height;
+        all->last = row / all->height + 1;
     }
-    int status = answer_all(all);
+    int status = search_all(all) ? SJ_FINE : transform_all(all);
     for (int64_t query = 0; query < all->queries.count; query++)
         all->out[query] = all->out[query] < all->limit ? all->out[query] : INFINITY;
     return status;
 }
 
-static int is_list(const sj_list *list)
-{
-    return list->at && list->count >= 0 && list->count < INT32_MAX
-        && sj_is_volume(list->depth, list->height, list->width, INT32_MAX - 1);
-}
-
-/* Answer the queries of a volume whose numbers are checked. */
-static int measure_all(field *all)
-{
-    int64_t rows = all->of.depth * all->of.height, width = all->of.width;
-    double *squares = malloc((size_t)(width + all->of.height + all->of.depth) * sizeof *squares);
-    int32_t *firsts = malloc((size_t)(3 * rows + 2) * sizeof *firsts);
-    all->steps = malloc((size_t)(rows * width) * sizeof *all->steps);
-    all->has_place = malloc((size_t)rows);
-    all->has_query = calloc((size_t)width, 1);
-    int status = SJ_NO_MEMORY;
-    if (squares && firsts && all->steps && all->has_place && all->has_query) {
-        all->squares[0] = squares, all->squares[1] = squares + width, all->squares[2] = squares + width + all->of.height;
-        all->next = firsts + 2 * rows + 2;
-        int are_in_order = sj_find_rows(&all->queries, firsts) && sj_find_rows(&all->places, firsts + rows + 1);
-        status = are_in_order ? measure_field(all) : SJ_BAD_DATA;
-    }
-    free(squares);
-    free(firsts);
-    free(all->steps);
-    free(all->has_place);
-    free(all->has_query);
-    return status;
-}
-
-/* Answer the queries whose nearest place is only a few steps away, and mark others by -1; count the others, which are
- * all if they are many. */
-static int measure_near(const field *all, int64_t *far)
-{
-    const sj_list *queries = &all->queries;
-    int64_t voxels = all->of.depth * all->of.height * all->of.width, count = 0, i = 0;
-    sj_windows windows;
-    sj_bit_row row = {0, NULL};
-    int status = sj_open_windows(&windows, &all->places, all->spacing, all->limit);
-    for (; status == SJ_FINE && i < queries->count && (i < TRIED || (double)count <= MOST_FAR * (double)i); i++) {
-        int32_t query = queries->at[i];
-        if (query < 0 || query >= voxels || (i && query <= queries->at[i - 1])) {
-            status = SJ_BAD_DATA;
-            break;
-        }
-        sj_move(&windows, query, &row);
-        double square = sj_look(&windows, &row, query);
-        int is_near = square < windows.end;
-        all->out[i] = is_near ? square : windows.end < all->limit ? -1 : INFINITY;
-        count += !is_near && windows.end < all->limit;
-    }
-    *far = i < queries->count ? queries->count : count;
-    sj_close_windows(&windows);
-    return status;
-}
-
-/* Answer the queries that are marked by -1, of which the number is given. */
-static int measure_far(const field *all, int64_t far)
-{
-    int32_t *queries = malloc((size_t)far * sizeof *queries);
-    double *squares = malloc((size_t)far * sizeof *squares);
-    int status = queries && squares ? SJ_FINE : SJ_NO_MEMORY;
-    if (status == SJ_FINE) {
-        field some = *all;
-        int64_t count = 0;
-        for (int64_t i = 0; i < all->queries.count; i++)
-            if (all->out[i] < 0)
-                queries[count++] = all->queries.at[i];
-        some.queries.at = queries, some.queries.count = count, some.out = squares;
-        status = measure_all(&some);
-        for (int64_t i = 0, each = 0; status == SJ_FINE && i < all->queries.count; i++)
-            if (all->out[i] < 0)
-                all->out[i] = squares[each++];
-    }
-    free(queries);
-    free(squares);
-    return status;
-}
-
+/* Write the square of each query's distance to the nearest place, infinite if none is nearer than a limit; both are
+ * positions in a volume, in its order. The limit, a square, follows the spacing along x, y and z. */
 SJ_EXPORT int sj_squares(
     const int32_t *queries, int64_t query_count, const int32_t *places, int64_t place_count, int64_t depth,
     int64_t height, int64_t width, const double *spacing, double *out)
 {
-    field all = {{depth, height, width}, {depth, height, width, query_count, queries, NULL}, {depth, height, width, place_count, places, NULL}, NULL, NULL, NULL, depth, 0, NULL, {0, 0, 0}, {NULL, NULL, NULL}, 0, 0, out};
-    if (!spacing || !out || !is_list(&all.queries) || !is_list(&all.places))
+    field all = {.depth = depth, .height = height, .width = width, .queries = {queries, NULL, query_count}, .places = {places, NULL, place_count}, .out = out};
+    if (!queries || !places || query_count < 0 || place_count < 0 || query_count >= INT32_MAX || place_count >= INT32_MAX
+        || !sj_is_volume(depth, height, width, INT32_MAX - 1) || !spacing || !out || !(spacing[3] > 0))
         return SJ_BAD_CALL;
     for (int axis = 0; axis < 3; axis++) {
         all.spacing[axis] = spacing[axis];
@@ -547,15 +418,25 @@ SJ_EXPORT int sj_squares(
             return SJ_BAD_CALL;
     }
     all.limit = spacing[3];
-    if (!(all.limit > 0))
-        return SJ_BAD_CALL;
     for (int64_t query = 0; !place_count && query < query_count; query++)
         out[query] = INFINITY;
     if (!place_count || !query_count)
         return SJ_FINE;
-    int64_t far = query_count;
-    int status = query_count < MANY ? SJ_FINE : measure_near(&all, &far);
-    if (status != SJ_FINE || !far)
-        return status;
-    return far == query_count ? measure_all(&all) : measure_far(&all, far);
+    int64_t rows = depth * height;
+    double *squares = malloc((size_t)(width + height + depth) * sizeof *squares);
+    int32_t *firsts = malloc((size_t)(3 * rows + 2) * sizeof *firsts);
+    all.steps = malloc((size_t)(rows * width) * sizeof *all.steps);
+    all.has_query = calloc((size_t)width, 1);
+    int status = SJ_NO_MEMORY;
+    if (squares && firsts && all.steps && all.has_query) {
+        all.squares[0] = squares, all.squares[1] = squares + width, all.squares[2] = squares + width + height;
+        all.queries.firsts = firsts, all.places.firsts = firsts + rows + 1, all.next = firsts + 2 * rows + 2;
+        int are_in_order = find_rows(&all.queries, rows, width) && find_rows(&all.places, rows, width);
+        status = are_in_order ? measure_field(&all) : SJ_BAD_DATA;
+    }
+    free(squares);
+    free(firsts);
+    free(all.steps);
+    free(all.has_query);
+    return status;
 }

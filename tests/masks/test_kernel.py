@@ -45,7 +45,6 @@ from segjudge.evaluation_script.masks import kernel, library, stream
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.backend import NumpyBackend, backend
 from segjudge.evaluation_script.masks.detections import BOX, MASK, NO_CATEGORY, PAIR, POINTS, TrueSets
-from segjudge.evaluation_script.masks.distances import WeightedSurface
 from segjudge.evaluation_script.masks.files import LabelImages, ObjectFolders, SalientImages
 from segjudge.evaluation_script.masks.overlaps import LabelMap, PairGroups, Pairs, reach_of
 from segjudge.evaluation_script.masks.polygons import outlines
@@ -1017,7 +1016,7 @@ def test_a_library_that_answers_wrongly_is_left_alone(monkeypatch: pytest.Monkey
     for name in (
         "sj_pack_png", "sj_pack_labels", "sj_read_png", "sj_compare", "sj_check_runs", "sj_mask_boxes", "sj_paint_runs", "sj_cover", "sj_encode", "sj_write_bits", "sj_count_inside", "sj_first_overlap", "sj_overlaps", "sj_records", "sj_draw",
         "sj_join_frames", "sj_order", "sj_similar_pairs", "sj_box_overlaps", "sj_match", "sj_curves", "sj_label_pairs", "sj_label_table", "sj_points", "sj_segments", "sj_boundaries", "sj_survey",
-        "sj_boxes", "sj_surface", "sj_border", "sj_grow_volume", "sj_run_surface", "sj_run_border", "sj_label_runs", "sj_label_areas", "sj_label_borders", "sj_find_blocks", "sj_components", "sj_run_boxes", "sj_name_within", "sj_touch", "sj_share_runs", "sj_find_runs", "sj_draw_runs", "sj_move_places", "sj_sum_areas", "sj_squares", "sj_near_places", "sj_share", "sj_index_surface", "sj_similarities", "sj_small_runs", "sj_groups", "sj_grow",
+        "sj_boxes", "sj_surface", "sj_border", "sj_components", "sj_find_runs", "sj_squares", "sj_similarities", "sj_small_runs", "sj_groups", "sj_grow",
     ):  # fmt: skip
         for result in (0, -1, 1):
             with pytest.raises(library.KernelError, match="self-test"):
@@ -1036,34 +1035,13 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_segments(None, 4, None, 0, None, 1, None, 1, 1, 1, 0, 1, None, None, None, None, None) == -1
     assert LOADED.sj_boundaries(None, 1, 1, 1, 1, None) == -1
     assert LOADED.sj_boxes(None, 1, 1, 1, 1, 1, None, None) == -1
-    assert LOADED.sj_surface(None, 1, 1, 1, 1, 1, 1, None, 1, None, None, 1, None, None) == -1
-    assert LOADED.sj_border(None, 1, 1, 1, 0, None, 1, None, None) == -1
-    assert LOADED.sj_grow_volume(None, 1, 1, 1, 1, None) == -1
-    assert LOADED.sj_run_surface(None, None, 1, 1, 1, None, None, None, 1, None, None) == -1
-    assert LOADED.sj_run_border(None, None, 1, 1, 1, None, 0, None, 1, None, None) == -1
-    assert (
-        LOADED.sj_label_runs(None, 1, 1, 1, 1, None, 1, None, 1, None, None, 0)
-        == LOADED.sj_label_areas(None, 1, 1, 1, None, 1, None, 1, None, None, None)
-        == LOADED.sj_label_borders(None, 1, 1, 1, None, 1, None, 1, 0, None, None, None, 0)
-        == -1
-    )
+    assert LOADED.sj_surface(None, 1, 1, 1, None, None, 1, None) == -1
+    assert LOADED.sj_border(None, 1, 1, 1, 0, None, 1, None) == -1
     assert LOADED.sj_small_runs(None, 1, 1, 1, None, 1, None, 65, 0, 1, 1, None, None, 1, None) == -1
     assert LOADED.sj_groups(None, 1, 4, None, 4, None) == LOADED.sj_grow(None, 1, 1, 1, None, 1, None) == -1
-    assert LOADED.sj_find_blocks(None, 1, 1, 1, 1, 2, None) == -1
     assert LOADED.sj_find_runs(None, 1, 1, 1, 0, None, 4, 1, None) == -1
-    assert LOADED.sj_draw_runs(None, None, 4, 1, 1, 1, None, None) == -1
     assert LOADED.sj_components(None, None, 4, 1, None, 1, None) == -1
-    assert LOADED.sj_run_boxes(None, None, None, 1, 4, 1, 1, 1, None) == -1
-    assert LOADED.sj_name_within(None, None, None, 1, None, None, 1, 4, None) == -1
-    assert LOADED.sj_touch(None, None, None, 1, None, None, None, 1, 4, None, 1, None, 1) == -1
-    assert LOADED.sj_share_runs(None, None, None, 1, None, None, None, 1, 4, 1, None, None, 2, None) == -1
     assert LOADED.sj_squares(None, 1, None, 1, 1, 1, 1, None, None) == -1
-    assert LOADED.sj_near_places(None, 1, None, 1, 1, 1, 1, None, None) == -1
-    assert (
-        LOADED.sj_share(None, None, 1, None, 1, 1, 1, 1, None, None, None, None, 0, None, 0, None, None, None, None)
-        == -1
-    )
-    assert LOADED.sj_index_surface(None, None, 1, 1, 1, 1, None, None, 1, None, None, None) == -1
     assert LOADED.sj_check_runs(None, 1, None, 1, None, None, None) == -1
     assert LOADED.sj_mask_boxes(None, 1, None, 1, None, None) == -1
     assert LOADED.sj_paint_runs(None, 1, None, 1, None, 1, None) == -1
@@ -1085,47 +1063,6 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
     assert LOADED.sj_join_frames(None, 1, None, 1, None, None, 1, None, 1, None, 1, None, None) == -1
 
 
-def test_runs_and_labels_that_make_no_sense_are_left_to_numpy() -> None:
-    bytes_, flags = np.array([[0, 3], [3, 3]], np.uint8), np.array([[0, 1], [1, 1]], bool)
-    edges, box = [np.array([4, 8], np.int32), np.array([5, 9], np.int32)], ((0, 2), (1, 2), (0, 3))
-    assert KERNEL.list_run_surface(edges[:1] * 2, (3, 4), box, 9) is None
-    assert KERNEL.list_run_border(edges, (1, 4), box) is None
-    for changed, sides in (
-        ([edges[0], edges[1].astype(int)], box),
-        ([edges[0], edges[1][1:]], box),
-        ([edges[0], edges[1] + np.int32(4)], box),
-        (edges[::-1], box),
-        (edges, ((0, 2), (1, 2), (1, 3))),
-        (edges, ((0, 2), (2, 3), (0, 3))),
-        (edges, ((0, 2), (1, 1), (0, 3))),
-        (edges, ((0, 2), (1, 2), (0, 5))),
-    ):
-        assert KERNEL.list_run_surface(changed, (3, 4), sides, 9) is None
-        assert KERNEL.list_run_border(changed, (3, 4), sides) is None
-    assert KERNEL.list_run_border([edges[0] - np.int32(4), edges[1] - np.int32(4)], (2, 4), box) is None
-    assert KERNEL.list_run_border(edges, (3, 4), box, open_ends=True, corners=True) is None
-    assert KERNEL.count_label_runs(bytes_[None], [3, 9]) == {3: 2, 9: 0}
-    assert KERNEL.count_label_runs(flags[None], [1]) is KERNEL.count_label_runs(bytes_[None, :0], [3]) is None
-    for bounds in ([0, 1, 1], [0, 3, 3], [-1, 1, 1]):
-        assert KERNEL.list_label_runs(bytes_[None], [3, 9], bounds) is None
-    whole = [0, 1, 0, 2, 0, 2]
-    assert KERNEL.list_label_borders(bytes_[None], [3], [whole], [0, 3], corners=True)[0].tolist() == [1, 2, 3]
-    for chosen, sides, bounds in (
-        ([3], whole, [0, 2]),
-        ([3], [0, 1, 0, 1, 0, 2], [0, 3]),
-        ([3], [0, 1, 0, 2, 1, 2], [0, 3]),
-        ([3], [0, 1, 0, 3, 0, 2], [0, 3]),
-        ([3], whole, [-1, 3]),
-        ([], whole, [0, 3]),
-    ):
-        assert KERNEL.list_label_borders(bytes_[None], chosen, [sides], bounds, corners=False) is None
-    assert KERNEL.list_label_borders(bytes_[None].astype(np.uint16), [3], [whole], [0, 3], corners=False) is None
-    areas = np.ones(256)
-    assert KERNEL.measure_label_areas(bytes_[None], [], areas) is None
-    assert KERNEL.measure_label_areas(bytes_[None], [3], areas[1:]) is None
-    assert KERNEL.measure_label_areas(bytes_[None].astype(np.uint16), [3], areas) is None
-
-
 def test_arrays_of_other_kinds_and_sizes_than_the_kernel_takes_are_left_to_numpy(switch: Any) -> None:
     bytes_, labels, flags = (np.array([[0, 3], [3, 3]], kind) for kind in (np.uint8, np.uint32, bool))
     assert KERNEL.boundaries(labels, 1, 9) is not None
@@ -1141,33 +1078,15 @@ def test_arrays_of_other_kinds_and_sizes_than_the_kernel_takes_are_left_to_numpy
         assert KERNEL.measure_surroundings(truth, values, 0, 4) is None
     volume = flags[None]
     assert KERNEL.find_boxes(volume, 2) is KERNEL.find_boxes(labels[None], 3) is None
-    assert KERNEL.find_surface(volume, (1,), 9) is not None
-    for array in (labels.astype(np.int64), labels.T, labels[:0]):
-        assert KERNEL.find_surface(array[None], (1,), 9) is None
+    assert KERNEL.find_surface(volume, 9) is not None
     for array in (labels[None], volume[:, :0]):
-        assert KERNEL.find_border(array) is KERNEL.grow_volume(array, 1) is None
+        assert KERNEL.find_surface(array, 9) is KERNEL.find_border(array) is KERNEL.find_runs(array, 0, int) is None
+    assert KERNEL.find_border(volume, open_ends=True, corners=True) is None
+    edges = np.array([[0, 3], [1, 4]])
+    for starts, ends in ((edges[0], edges[1].astype(np.int32)), (edges[0].astype(float),) * 2, edges[::-1]):
+        assert KERNEL.find_components(starts, ends, np.array([[2, 0]])) is None
     places, shape = np.array([0, 3], np.int32), (1, 2, 2)
-    assert KERNEL.find_distances(places, places, shape, (1, 1, 1), 9) is not None
-    assert KERNEL.flag_near(places, places, shape, (1, 1, 1), 9) is not None
-    surface = WeightedSurface(places, np.zeros(2, np.uint8), np.ones(256))
-    assert KERNEL.find_share(surface, places, shape, (1, 1, 1), 0.4) == 0
-    index = KERNEL.index_surface(surface, shape)
-    assert index is not None
-    for changed_index in ((index[0][1:], *index[1:]), (index[0][:0], *index[1:])):
-        indexed = surface._replace(blocks=changed_index)
-        assert KERNEL.find_share(indexed, places, shape, (1, 1, 1), 0.4) is None
-    for extra in (-1.0, np.nan, np.inf):
-        for row in ([extra, 1], [1, extra]):
-            extras = surface._replace(extras=np.array([row]))
-            assert KERNEL.find_share(extras, places, shape, (1, 1, 1), 0.4) is None
-    weights = surface.areas
-    for areas, share in ((weights[1:], 0.4), (-weights, 0.4), (weights * np.nan, 0.4), (weights, 0), (weights, 2)):
-        assert KERNEL.find_share(surface._replace(areas=areas), places, shape, (1, 1, 1), share) is None
-        if share == 0.4:
-            assert KERNEL.index_surface(surface._replace(areas=areas), shape) is None
-    assert (
-        KERNEL.find_blocks(places.astype(int), shape, 2) is KERNEL.find_blocks(places + np.int32(1), shape, 2) is None
-    )
+    assert KERNEL.find_squares(places, places, shape, (1, 1, 1), 9) is not None
     for changed, spacing in (
         (places + np.int32(1), 1),
         (places[::-1], 1),
@@ -1176,13 +1095,8 @@ def test_arrays_of_other_kinds_and_sizes_than_the_kernel_takes_are_left_to_numpy
         (places, 0),
         (places, float("nan")),
     ):
-        assert KERNEL.find_distances(places, changed, shape, (1, 1, spacing), 9) is None
-        assert KERNEL.flag_near(places, changed, shape, (1, 1, spacing), 9) is None
-        assert KERNEL.find_share(surface, changed, shape, (1, 1, spacing), 0.4) is None
-        if spacing == 1:
-            assert KERNEL.flag_near(changed, places, shape, (1, 1, 1), 9) is None
-            assert KERNEL.find_share(surface._replace(places=changed), places, shape, (1, 1, 1), 0.4) is None
-            assert KERNEL.index_surface(surface._replace(places=changed), shape) is None
+        assert KERNEL.find_squares(places, changed, shape, (1, 1, spacing), 9) is None
+        assert spacing != 1 or KERNEL.find_squares(changed, places, shape, (1, 1, 1), 9) is None
     mask, stack = stack_of(bytes_ > 0), stack_of(np.ones((2, 3), bool))
     assert KERNEL.compare([(mask, mask)], ((0, 0, 0),)) is not None
     for pairs in ([(mask, stack)], [(mask, mask), (stack, stack)], [(mask, stack_of(bytes_ > 0, bytes_ > 0))], []):
@@ -1190,33 +1104,6 @@ def test_arrays_of_other_kinds_and_sizes_than_the_kernel_takes_are_left_to_numpy
     assert switch(lambda: backend().compare([], ())) == ([], [])
     with pytest.raises(ValueError, match="^the kernel returned -1$"):
         KERNEL.overlaps(pack_texts(["1"]), pack_texts(["1"]), Pairs(np.array([0]), np.array([0]), np.array([0, 2])))
-
-
-def test_a_call_with_no_list_of_places_is_refused() -> None:
-    assert LOADED.sj_move_places(None, None, 1, 1, 1, 1, None, None, None, None, 1, None) == -1
-    assert LOADED.sj_sum_areas(None, None, 1, None, None) == -1
-
-
-def test_lists_of_places_of_other_kinds_are_left_to_numpy() -> None:
-    places, shape, weights = np.array([0, 3], np.int32), (1, 2, 2), np.ones(256)
-    box, codes = [(0, 1), (0, 2), (0, 2)], np.zeros(2, np.uint8)
-    assert KERNEL.move_places(places, codes, shape, (box, (2, 2, 2), (1, 0, 0))) is not None
-    for positions, kinds, to in (
-        (places.astype(int), codes, ((2, 2, 2), (1, 0, 0))),
-        (places, codes.astype(int), ((2, 2, 2), (1, 0, 0))),
-        (places, codes, ((2, 2, 2), (2, 0, 0))),
-        (places, codes, ((2, 2, 2), (0, 0, -1))),
-        (places, codes, ((2, 2, 0), (0, 0, 0))),
-    ):
-        assert KERNEL.move_places(positions, kinds, shape, (box, *to)) is None
-    assert KERNEL.move_places(places, codes, shape, ([(0, 2), *box[1:]], (2, 2, 2), (0, 0, 0))) is None
-    assert KERNEL.sum_areas(codes, weights) == 2
-    for kinds, areas, flags in (
-        (codes.astype(int), weights, None),
-        (codes, weights[1:], None),
-        (codes, weights, codes),
-    ):
-        assert KERNEL.sum_areas(kinds, areas, flags) is None
 
 
 def test_labels_stay_apart_in_a_frame_unless_they_are_merged() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Dict, Iterator, List, Tuple, Union
+from typing import Any, Dict, Iterator, List, Tuple
 
 import numpy as np
 
@@ -45,10 +45,6 @@ class Runs(NamedTuple):
         return len(self.starts)
 
 
-#: The voxels of a mask, or its runs.
-Mask = Union[Array, Runs]
-
-
 def _spread(words: Array, axis: int) -> Array:
     """Return a packed mask (words across, z, y) and its neighbours along z or y."""
     spread = words.copy()
@@ -62,10 +58,6 @@ def grow(mask: Array, steps: int) -> Array:
     """Return a mask after this many steps to 18 neighbours."""
     if not steps:
         return mask
-    kernel = backend().kernel
-    grown = kernel.grow_volume(mask, steps) if kernel else None
-    if grown is not None:
-        return grown
     width = mask.shape[2]
     packed = pack(np.pad(mask, ((0, 0), (0, 0), (0, -width % WORD))))
     words = np.ascontiguousarray(packed.transpose(2, 0, 1))
@@ -94,11 +86,8 @@ def _grow_slabs(mask: Array, steps: int) -> Iterator[Tuple[int, Array]]:
             yield slab.start + inner.start, planes[inner]
 
 
-def find_runs(mask: Mask, limit: int = 1 << 31, steps: int = 0) -> Runs:
+def find_runs(mask: Array, limit: int = 1 << 31, steps: int = 0) -> Runs:
     """Return the runs of a mask after growing; raises a Flaw if there are more than a limit."""
-    if isinstance(mask, Runs):
-        _check_limit(mask.total, limit)
-        return mask
     depth, height, width = mask.shape
     shape = depth, height + 1, width + 1
     plane = shape[1] * shape[2]
@@ -131,7 +120,7 @@ def _find_edges(planes: Array, offset: int, kind: Any) -> Array:
     return (np.flatnonzero(values[1:] != values[:-1]) + offset).astype(kind)
 
 
-def find_true_runs(truth: Mask, steps: int = 0) -> Runs:
+def find_true_runs(truth: Array, steps: int = 0) -> Runs:
     """Return the runs of a truth after growing; raises a Flaw if it is noise."""
     try:
         return find_runs(truth, _MOST_TRUE_RUNS, steps)
@@ -222,16 +211,8 @@ class Components:
 
     def name_within(self, runs: Runs) -> Components:
         """Return the components of a smaller mask, each of whose runs lies in one of these components."""
-        kernel = backend().kernel
-        names = kernel.name_within(self.named_runs, runs.starts, runs.ends) if kernel else None
-        if names is None:
-            names = self.names[np.searchsorted(self.runs.ends, runs.starts, side="right")]
+        names = self.names[np.searchsorted(self.runs.ends, runs.starts, side="right")]
         return Components(runs, names, self.total)
-
-    @property
-    def named_runs(self) -> Tuple[Array, Array, Array]:
-        """The runs and their components."""
-        return self.runs.starts, self.runs.ends, self.names
 
     def keep(self, flags: Array) -> Components:
         """Return the components whose flag is true, numbered anew."""
@@ -273,10 +254,7 @@ class Components:
     @cached_property
     def ends(self) -> Array:
         """The start and end of each component along z, y and x."""
-        (_, height, width), kernel = self.runs.shape, backend().kernel
-        boxes = kernel.find_run_boxes(self.named_runs, (height, width), self.total) if kernel else None
-        if boxes is not None:
-            return boxes
+        _, height, width = self.runs.shape
         starts = self.runs.starts[self._order]
         places = starts // (height * width), starts // width % height, starts % width
         stops = (*places[:2], self.runs.ends[self._order] % width - 1)
@@ -308,10 +286,8 @@ class Components:
             is_chosen = np.zeros(self.total, bool)
             is_chosen[chosen] = True
             order = np.flatnonzero(is_chosen[self.names[span]])
-        runs, kernel = Runs(starts[span][order], ends[span][order], shape), backend().kernel
-        sides = tuple((side.start, side.stop) for side in box)
-        drawn = kernel.draw_runs(runs.starts, runs.ends, shape[1:], sides) if kernel else None
-        return (drawn if drawn is not None else paint(runs, np.ones(runs.total, np.int8), box)).view(bool)
+        runs = Runs(starts[span][order], ends[span][order], shape)
+        return paint(runs, np.ones(runs.total, np.int8), box).view(bool)
 
     def number(self) -> Array:
         """Return the number of each voxel's component (z, y, x), from 1; 0 outside."""
@@ -377,9 +353,8 @@ class SharedComponents(NamedTuple):
 
 def share_components(true: Components, predicted: Components) -> SharedComponents:
     """Return the components of a truth and a prediction, and the pairs that share voxels."""
-    width, kernel = max(1, predicted.total), backend().kernel
-    listed = kernel.share_runs(true.named_runs, predicted.named_runs, width) if kernel else None
-    pairs, counts = _add_up(*(listed or _list_shared(true, predicted, width)))
+    width = max(1, predicted.total)
+    pairs, counts = _add_up(*_list_shared(true, predicted, width))
     return SharedComponents(true.sizes, predicted.sizes, pairs // width, pairs % width, counts)
 
 
@@ -398,28 +373,17 @@ def _list_shared(true: Components, predicted: Components, width: int) -> Tuple[A
 
 def group_by_touch(components: Components, neighbours: Components) -> Array:
     """Return a group for each component: those that touch the same first neighbour, by 18, are together."""
-    firsts: Array = np.arange(neighbours.total, neighbours.total + components.total)
+    least: Array = np.arange(neighbours.total, neighbours.total + components.total)
     _, height, width = components.runs.shape
     half = [((plane * height + row) * width, reach) for plane, row, reach in _ROWS[18]]
-    rows, kernel = [(0, 1), *half, *((-offset, reach) for offset, reach in half)], backend().kernel
-    sides = components.named_runs, neighbours.named_runs
-    least = kernel.touch_neighbours(*sides, np.array(rows), firsts) if kernel else None
-    if least is None:
-        least = _touch(components, neighbours, rows, firsts)
+    for offset, reach in ((0, 1), *half, *((-offset, reach) for offset, reach in half)):
+        for runs, partners in _pair_runs(components.runs, neighbours.runs, offset, reach):
+            np.minimum.at(least, components.names[runs].astype(np.intp), neighbours.names[partners].astype(np.int64))
     groups: Array = np.unique(least, return_inverse=True)[1].astype(np.int32)
     return groups
 
 
-def _touch(components: Components, neighbours: Components, rows: List[Tuple[int, int]], firsts: Array) -> Array:
-    """Return the least of a first number of each component and of the neighbours that it touches in some rows."""
-    least = firsts.copy()
-    for offset, reach in rows:
-        for runs, partners in _pair_runs(components.runs, neighbours.runs, offset, reach):
-            np.minimum.at(least, components.names[runs].astype(np.intp), neighbours.names[partners].astype(np.int64))
-    return least
-
-
-def compare_components(truth: Mask, prediction: Mask, neighbours: int) -> SharedComponents:
+def compare_components(truth: Array, prediction: Array, neighbours: int) -> SharedComponents:
     """Return the components of two masks by 6, 18 or 26 neighbours; raises a Flaw if one is noise."""
     true = name_components(find_true_runs(truth), neighbours)
     predicted = name_components(find_runs(prediction, limit_runs(true.runs)), neighbours)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import compress
-from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 import numpy as np
 
@@ -15,15 +14,12 @@ from ..base.family import Values
 from ..base.units import Shapes, Unit, UnitAccumulator, UnitCounts, unit_engine
 from .boxes import Box, Boxes, cover, find_boxes
 from .case_order import SampledLabels, find_ends, sample_labels
-from .components import Runs
 from .files import VolumeSubmission, decode_geometry, read_labels, read_truth
 from .headers import ODDITIES
-from .label_areas import LabelAreas, find_label_areas
-from .label_runs import LabelLists, RegionRuns, find_label_borders, find_label_runs
 from .lesions import LesionCache
-from .measures import RegionOfCase, needs_only_areas, needs_only_borders
+from .measures import RegionOfCase
 from .overlaps import Overlap, count_pairs, find_overlap
-from .places import Places, Spacing
+from .places import Spacing
 from .protocols import COMPONENTS, LabelRegion, VolumeProtocol
 from .suspicions import find_true_labels, look_at_case, suspect
 from .voxels import LABELS_END, Volume
@@ -133,10 +129,6 @@ def count_case(
     keys = [(_keep_labels(region, sides), tissues.get(region.name)) for region in regions]
     pairs = count_pairs(truth, prediction, sides) if pairs is None else pairs
     sampled = list(map(SampledLabels, (truth, prediction)))
-    are_lone = [_is_lone(region, sides, protocol) for region in regions]
-    lone = list(compress(regions, are_lone))
-    areas = _find_areas((truth, prediction), lone, sides, protocol, spacing)
-    lists = None if areas else _list_labels((truth, prediction), lone, sides, protocol)
     cache = LesionCache()
     for index, region in enumerate(regions):
         same = keys.index(keys[index])
@@ -152,8 +144,7 @@ def count_case(
         if pairs is not None and not region.is_cropped:
             overlap = find_overlap(pairs, sides, region.labels)
         case = RegionOfCase((truth[box], prediction[box]), spacing, protocol, region, truth.shape, overlap)
-        case.box, case.cache, case.areas = box, cache, areas if are_lone[index] else None
-        _add_lists(case, lists if are_lone[index] else None)
+        case.box, case.cache = box, cache
         voxels[index] = case.overlap
         rows.append([case.measure(measure) for measure in protocol.measures])
         del case  # with its surfaces, before the next region makes its own
@@ -171,56 +162,6 @@ def count_case(
         "strays": strays,
         "oddities": np.zeros(0, np.int64),
     }
-
-
-def _has_runs(region: LabelRegion, protocol: VolumeProtocol) -> bool:
-    """Return whether a region may be measured by the runs of its label."""
-    return len(region.labels) == 1 and not region.is_cropped and not protocol.tissues_of(region)
-
-
-def _is_lone(region: LabelRegion, sides: Tuple[Boxes, Boxes], protocol: VolumeProtocol) -> bool:
-    """Return whether a region is a label that both sides have, and may be measured by its runs."""
-    return _has_runs(region, protocol) and all(side.voxels[region.labels[0]] for side in sides)
-
-
-def _find_areas(
-    labels: Tuple[Array, Array],
-    regions: Sequence[LabelRegion],
-    sides: Tuple[Boxes, Boxes],
-    protocol: VolumeProtocol,
-    spacing: Spacing,
-) -> Optional[LabelAreas]:
-    """Return the areas of labels on both sides if these suffice, and adding them up at once saves time."""
-    if not needs_only_areas(protocol) or not regions:
-        return None
-    boxes = {
-        region.labels[0]: (sides[0].box_of(region.labels[0]), sides[1].box_of(region.labels[0])) for region in regions
-    }
-    spacing = (protocol.voxel,) * 3 if protocol.voxel else spacing
-    return find_label_areas(labels, boxes, spacing, max(region.tolerance for region in regions))
-
-
-def _list_labels(
-    labels: Tuple[Array, Array], regions: Sequence[LabelRegion], sides: Tuple[Boxes, Boxes], protocol: VolumeProtocol
-) -> Optional[Sequence[LabelLists]]:
-    """Return the borders of labels on both sides, or their runs, if that saves time."""
-    boxes = {region.labels[0]: find_region_box(region, sides, labels[0].shape, protocol) for region in regions}
-    lists: Optional[Sequence[LabelLists]] = None
-    if needs_only_borders(protocol):
-        voxels = [side.voxels for side in sides]
-        lists = find_label_borders(labels, boxes, voxels, corners="HD95-border26" in protocol.measures)
-    return lists or find_label_runs(labels, boxes)
-
-
-def _add_lists(case: RegionOfCase, lists: Optional[Sequence[LabelLists]]) -> None:
-    """Add the borders or runs of a region on both sides, if they are listed."""
-    listed = [each.find(case.region.labels[0]) for each in lists or ()]
-    borders = [each for each in listed if isinstance(each, Places)]
-    runs = [each for each in listed if isinstance(each, Runs)]
-    if lists and len(borders) == len(lists):
-        case.listed_borders = borders
-    elif lists and len(runs) == len(lists) and case.box:
-        case.runs = [RegionRuns(each, case.box) for each in runs]
 
 
 def _keep_labels(region: LabelRegion, sides: Tuple[Boxes, Boxes]) -> LabelRegion:

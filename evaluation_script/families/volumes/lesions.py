@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from functools import reduce
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from ...files.problems import Flaw
-from ...masks.backend import backend
 from ...masks.stack import Array
-from ...runner.tuning import release_memory
 from ...values import NamedTuple
 from ...values.arithmetic import add
-from .boxes import Box, count_voxels, cover, select_labels
+from .boxes import Box, select_labels
 from .components import (
     Components,
     SharedComponents,
@@ -26,35 +23,16 @@ from .components import (
     share_components,
 )
 from .overlaps import Overlap
-from .places import Places, Spacing
+from .places import Spacing
 from .protocols import LesionRule, Tissue
-from .surfaces import (
-    check_noise,
-    check_specks,
-    cut_near,
-    distance_by_parts,
-    find_surface,
-    flag_near,
-    list_border,
-    measure_distances,
-)
+from .surfaces import distance_by_weight, find_surfaces, list_borders, measure_surfaces
 
 #: The maximum number of voxels in all boxes around a lesion of the truth and the lesions that meet it.
 _MOST_SEARCHED = 1 << 32
-#: The number of a prediction's runs above which memory that finding them freed is returned to the system.
-_MANY_RUNS = 1 << 18
 #: The maximum number of runs of a truth with fewer voxels per run.
 _MOST_SPECKS, _PER_RUN = 1 << 19, 1.5
-#: The voxels of a small box around lesions, and the number of such boxes whose measures are kept.
-_SMALL, _MOST_ALIKE = 1_000, 10_000
 #: The number of runs of lesions in a cache.
 _MOST_CACHED = 1 << 22
-#: A prediction's surface is used for many lesions if it has this many voxels, so many times those beside it.
-_LARGE, _TIMES_LARGER = 1 << 14, 4
-#: A prediction of almost the box around all lesions, of which this many are measured, is looked at in that box by all.
-_ALMOST, _FEWEST_SHARED = 2, 3
-#: HD95, and the shares of both borders within 0.5 and 1 mm.
-_Measures = Tuple[float, Tuple[float, float]]
 #: The tolerances of BraTS' NSD in millimetres.
 _TOLERANCES = (0.5, 1.0)
 
@@ -230,17 +208,15 @@ def match_lesions(sides: LesionSides, rule: LesionRule, spacing: Spacing, *, nsd
     counts = true.sizes * volume > rule.ignored
     places = np.searchsorted(meetings.true, np.arange(true.total + 1))
     boxes = _find_boxes(sides, meetings.predicted, places, counts)
-    surfaces, lesions = _LesionSurfaces(sides, spacing, boxes), []
-    if len(predicted.names) > _MANY_RUNS:
-        release_memory()
+    lesions = []
     numbers = zip(true.sizes.tolist(), both.tolist(), counts.tolist(), places.tolist(), places[1:].tolist())
     for number, (size, voxels, is_counted, start, stop) in enumerate(numbers):
         meeting = meetings.predicted[start:stop]
         overlap = Overlap(size, int(predicted.sizes[meeting].sum()), int(voxels))
+        hd95, shares = rule.penalty, (0.0, 0.0)
         if number in boxes:
-            hd95, shares = surfaces.measure(number, meeting, boxes[number], nsd=nsd)
-        else:
-            hd95, shares = rule.penalty, (0.0, 0.0)
+            masks = true.draw(np.array([number]), boxes[number]), predicted.draw(meeting, boxes[number])
+            hd95, shares = _measure_masks(*masks, spacing, nsd=nsd)
         lesions.append(Lesion(is_counted, len(meeting) > 0, overlap, hd95, shares))
     return Lesions(lesions, np.delete(predicted.sizes, meetings.predicted).tolist())
 
@@ -265,102 +241,22 @@ def _find_boxes(sides: LesionSides, predicted: Array, places: Array, counts: Arr
     return {lesion: tuple(map(slice, row[::2], row[1::2])) for lesion, row in rows}
 
 
-class _LesionSurfaces:
-    """The surfaces of lesions; the last prediction's are cached, because it may meet several lesions."""
+def _measure_masks(
+    truth: Array, prediction: Array, spacing: Spacing, *, nsd: bool
+) -> Tuple[float, Tuple[float, float]]:
+    """Return HD95 by elements, and BraTS' NSD at 0.5 and 1 mm by border voxels, if it is wanted.
 
-    def __init__(self, sides: LesionSides, spacing: Spacing, boxes: Dict[int, Box]) -> None:
-        self._lesions, self._spacing = sides, spacing
-        #: The box around all lesions.
-        self._outer = cover(boxes.values())
-        self._is_lone = len(boxes) < _FEWEST_SHARED
-        self._key: Any = None
-        #: By elements, and by border voxels if NSD is measured.
-        self._kept: List[Places] = []
-        #: The measures of small lesions by both masks, many of which are alike if lesions are many.
-        self._measured: Dict[Tuple[Tuple[int, ...], bytes], _Measures] = {}
-
-    def measure(self, lesion: int, meeting: Array, box: Box, *, nsd: bool) -> _Measures:
-        """Return HD95 by elements, and NSD by border voxels, of a lesion and all predicted lesions that meet it."""
-        true, predicted = self._lesions.true, self._lesions.predicted
-        if count_voxels(box) > _SMALL:
-            return self._measure_box(np.array([lesion]), meeting, box, nsd=nsd)
-        masks = np.stack([true.draw(np.array([lesion]), box), predicted.draw(meeting, box)])
-        alike = masks.shape, masks.tobytes()
-        if alike not in self._measured:
-            if len(self._measured) == _MOST_ALIKE:
-                self._measured.clear()
-            surfaces = [_find_surfaces(mask, nsd=nsd) for mask in masks]
-            self._measured[alike] = self._measure_surfaces(*surfaces)
-        return self._measured[alike]
-
-    def _measure_box(self, lesion: Array, meeting: Array, box: Box, *, nsd: bool) -> _Measures:
-        true, predicted = self._lesions.true, self._lesions.predicted
-        largest, small = self._split(meeting)
-        is_shared = not self._is_lone and _ALMOST * count_voxels(predicted.box_around(largest)) > count_voxels(
-            self._outer
-        )
-        box = self._outer if is_shared else box
-        key = str(box), largest.tobytes()
-        if key != self._key:
-            self._key, self._kept = None, []  # frees the previous surfaces first
-            self._kept = _find_surfaces_in(box, predicted, largest, nsd=nsd)
-            self._kept[0].is_shared = is_shared
-            self._key = key
-        more = [_find_surfaces_in(box, predicted, small, nsd=nsd)] if len(small) else []
-        return self._measure_surfaces(_find_surfaces_in(box, true, lesion, nsd=nsd), self._kept, *more)
-
-    def _split(self, meeting: Array) -> Tuple[Array, Array]:
-        """Return the largest of some predictions and the others, or all and none if it is not far larger.
-
-        Specks that touch one another meet many lesions, each beside others that are small. Components do not touch, so
-        that each has the surface that it has beside the others.
-        """
-        sizes = self._lesions.predicted.sizes[meeting]
-        is_largest = np.arange(len(meeting)) == sizes.argmax()
-        if not backend().kernel or int(sizes.max()) < max(_LARGE, _TIMES_LARGER * int(sizes[~is_largest].sum())):
-            return meeting, meeting[:0]
-        return meeting[is_largest], meeting[~is_largest]
-
-    def _measure_surfaces(self, true: List[Places], *predicted: List[Places]) -> _Measures:
-        elements, *borders = zip(*predicted)
-        check_noise(len(true[0]), sum(map(len, elements)))
-        check_specks(true[0])
-        hd95 = distance_by_parts(true[0], elements, self._spacing, 95)
-        return hd95, _share_of_sides(true[1], borders[0], self._spacing) if borders else (0.0, 0.0)
-
-
-def _find_surfaces_in(box: Box, components: Components, chosen: Array, *, nsd: bool) -> List[Places]:
-    """Return the surface of some components in a box around them, and their border voxels if NSD is measured."""
-    inner = components.box_around(chosen)
-    steps, sides = zip(*((side.start - outer.start, outer.stop - outer.start) for side, outer in zip(inner, box)))
-    elements, *borders = _find_surfaces(components.draw(chosen, inner), nsd=nsd)
-    corners = tuple(side + 1 for side in sides)
-    return [elements.move(steps, corners), *(border.move(steps, sides) for border in borders)]
-
-
-def _find_surfaces(mask: Array, *, nsd: bool) -> List[Places]:
-    """Return a mask's surface, and its border voxels if NSD is measured."""
-    return [find_surface(mask), *([list_border(mask)] if nsd else [])]
-
-
-def _share_of_sides(truth: Places, parts: Sequence[Places], spacing: Spacing) -> Tuple[float, float]:
-    """Return BraTS' NSD at 0.5 and 1 mm: the mean of both borders' shares, with its small constant.
-
-    The prediction's border is in parts. Only surfaces this near to the lesion are measured.
+    This NSD is the mean of both borders' shares, with the scripts' small constant.
     """
-    totals = len(truth), sum(map(len, parts))
-    check_noise(*totals)
-    truth, *parts = cut_near([truth, *parts], truth, spacing, _TOLERANCES[-1])
-    borders = truth, reduce(Places.merge, parts)
-    near = [flag_near(borders, spacing, tolerance) for tolerance in _TOLERANCES]
-    flags = [sides for sides in near if sides is not None]
-    if len(flags) < len(_TOLERANCES):
-        distances = measure_distances(borders, spacing, _TOLERANCES[-1])
-        flags = [[side <= tolerance for side in distances] for tolerance in _TOLERANCES]
+    hd95 = distance_by_weight(measure_surfaces(find_surfaces((truth, prediction)), spacing), 95)
+    if not nsd:
+        return hd95, (0.0, 0.0)
+    borders = [side.distances for side in measure_surfaces(list_borders((truth, prediction)), spacing, _TOLERANCES[-1])]
     half, whole = (
-        add([np.count_nonzero(side) / total for side, total in zip(sides, totals)]) / (2 + 1e-8) for sides in flags
+        add([np.count_nonzero(side <= tolerance) / len(side) for side in borders]) / (2 + 1e-8)
+        for tolerance in _TOLERANCES
     )
-    return half, whole
+    return hd95, (half, whole)
 
 
 class LesionScores(NamedTuple):

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Callable, Dict, Iterator, Optional, Tuple
 
 import numpy as np
 
@@ -26,30 +26,21 @@ from ...masks.stack import Array
 from ...values.arithmetic import add
 from .boxes import Box, select_labels
 from .components import PairedComponents, SharedComponents, compare_components, pair_components
-from .label_areas import LabelAreas
-from .label_runs import RegionRuns
 from .lesions import LesionCache, LesionScores, find_lesions, match_lesions, score_lesions
 from .overlaps import Overlap, count_overlap
-from .places import Places, Spacing
-from .protocols import BEST, COMPONENTS, DISTANCES, IGNORED, LabelRegion, VolumeProtocol
+from .places import Spacing
+from .protocols import BEST, DISTANCES, IGNORED, LabelRegion, VolumeProtocol
 from .surfaces import (
-    MOST_MEASURED,
     Sides,
-    check_specks,
-    distance_by_places,
     distance_by_side,
-    distance_by_side_of_places,
     distance_by_weight,
     distance_pooled,
-    distance_pooled_of_places,
     find_surfaces,
-    list_borders,
     mean_by_side,
     mean_of_both,
     mean_pooled,
     measure_borders,
     measure_surfaces,
-    share_near,
     share_within,
 )
 
@@ -71,12 +62,6 @@ class RegionOfCase:
     ) -> None:
         """Store both sides' labels in the region's box of a volume of this shape; none if the overlap is known."""
         self.volume = volume
-        #: The runs of both sides, if they are listed, which take less time than labels.
-        self.runs: Optional[Sequence[RegionRuns]] = None
-        #: The borders of both sides, if they are listed.
-        self.listed_borders: Optional[Sequence[Places]] = None
-        #: The areas of surfaces by label, which take less time than surfaces.
-        self.areas: Optional[LabelAreas] = None
         #: The region's box, and the lesions of tissues in boxes of the case.
         self.box: Optional[Box] = None
         self.cache: Optional[LesionCache] = None
@@ -98,84 +83,30 @@ class RegionOfCase:
         return select_labels(self._labels[1], self.region.labels)
 
     @property
-    def _masks(self) -> Iterator[Union[Array, RegionRuns, Places]]:
-        """The region's voxels in the truth, then in the prediction, or their borders."""
-        listed = self.runs or self.listed_borders
-        if listed:
-            yield from listed
-            return
+    def _masks(self) -> Iterator[Array]:
+        """The region's voxels in the truth, then in the prediction."""
         yield self.truth
         yield self.prediction
 
     def _compare(self, neighbours: int) -> SharedComponents:
         """Return the components of the truth and of the prediction by some neighbours."""
-        if self.runs is not None:
-            return compare_components(self.runs[0].runs, self.runs[1].runs, neighbours)
         return compare_components(self.truth, self.prediction, neighbours)
 
     @cached_property
-    def surfaces(self) -> Tuple[Places, Places]:
-        """The surfaces of the truth and of the prediction by elements."""
-        surfaces = find_surfaces(self._labels, self.region.labels, self.runs)
-        check_specks(surfaces[0])
-        return surfaces
-
-    @cached_property
     def elements(self) -> Sides:
-        return measure_surfaces(self.surfaces, self.spacing)
-
-    @property
-    def _is_scattered(self) -> bool:
-        """Most places need no distance: they are many, and no measure averages over them."""
-        is_averaged = not _BY_ELEMENTS.intersection(self.protocol.measures) <= {"HD95"}
-        return not is_averaged and max(map(len, self.surfaces)) > MOST_MEASURED
-
-    @cached_property
-    def nsd(self) -> float:
-        """NSD by elements, which needs no distances beyond its tolerance."""
-        share = self.areas.share_near(self.region.labels[0], self.region.tolerance) if self.areas else None
-        if share is not None:
-            return share
-        if self._is_scattered or _BY_ELEMENTS.isdisjoint(self.protocol.measures):
-            return share_near(self.surfaces, self.spacing, self.region.tolerance)
-        return share_within(self.elements, self.region.tolerance)
-
-    @cached_property
-    def hd95(self) -> float:
-        """HD95 by elements."""
-        if self._is_scattered:
-            return distance_by_places(self.surfaces, self.spacing, 95)
-        return distance_by_weight(self.elements, 95)
+        """The elements of both surfaces; for NSD alone, no distances beyond its tolerance are measured."""
+        farthest = self.region.tolerance if _BY_ELEMENTS.isdisjoint(self.protocol.measures) else math.inf
+        return measure_surfaces(find_surfaces(self._masks), self.spacing, farthest)
 
     @cached_property
     def borders(self) -> Sides:
+        """The borders of both sides, by six neighbours."""
         return measure_borders(self._masks, self.spacing, open_ends=self.protocol.has_open_ends)
 
     @cached_property
-    def hd95_by_corners(self) -> float:
-        """HD95 by borders of 26 neighbours."""
-        return distance_by_side_of_places(list_borders(self._masks, corners=True), self.spacing, 95)
-
-    @cached_property
-    def hd95_by_border(self) -> float:
-        """HD95 by borders."""
-        if self._is_lone("HD95-border"):
-            return distance_by_side_of_places(self._list_borders(), self.spacing, 95)
-        return distance_by_side(self.borders, 95)
-
-    @cached_property
-    def hd95_pooled(self) -> float:
-        """HD95 by both borders together."""
-        if self._is_lone("HD95-pooled"):
-            return distance_pooled_of_places(self._list_borders(), self.spacing, 95)
-        return distance_pooled(self.borders, 95)
-
-    def _is_lone(self, name: str) -> bool:
-        """Return whether no other measure needs the distances of borders."""
-        return _BY_BORDERS.intersection(self.protocol.measures) == {name} and not self.protocol.has_open_ends
-
-    def _list_borders(self) -> List[Places]:
-        return list_borders(self._masks, open_ends=self.protocol.has_open_ends)
+    def borders_by_corners(self) -> Sides:
+        """The borders of both sides, by 26 neighbours."""
+        return measure_borders(self._masks, self.spacing, corners=True)
 
     @cached_property
     def pairs(self) -> PairedComponents:
@@ -239,25 +170,8 @@ class RegionOfCase:
 
 #: Distances between elements of surfaces.
 _BY_ELEMENTS = frozenset({"HD", "HD95", "ASSD", "MASD"})
-#: Measures of the distances between borders by six neighbours.
-_BY_BORDERS = frozenset({"NSD-border", "HD-border", "HD95-border", "HD95-pooled", "ASSD-border", "MASD-border"})
-#: Measures of borders, components or the distances of elements, which need more of surfaces than areas.
-_BY_LISTS = frozenset({*_BY_ELEMENTS, *_BY_BORDERS, *COMPONENTS, "HD95-border26"})
 #: Distances between borders, which are undefined if a side has no border.
 _AT_OPEN_ENDS = ("HD-border", "HD95-border", "ASSD-border", "MASD-border")
-
-
-def needs_only_borders(protocol: VolumeProtocol) -> bool:
-    """Return whether all measures of surfaces are by borders, among either six or 26 neighbours."""
-    by_borders = {"HD95-border26", *_BY_BORDERS}.intersection(protocol.measures)
-    is_alike = "HD95-border26" not in by_borders or len(by_borders) == 1
-    has_others = _BY_LISTS.difference(by_borders).intersection(protocol.measures) or "NSD" in protocol.measures
-    return bool(by_borders) and is_alike and not has_others and not protocol.has_open_ends
-
-
-def needs_only_areas(protocol: VolumeProtocol) -> bool:
-    """Return whether surfaces are needed for NSD alone."""
-    return "NSD" in protocol.measures and _BY_LISTS.isdisjoint(protocol.measures)
 
 
 def _crop(mask: Array, truth: Array, prediction: Array) -> Tuple[Array, Array]:
@@ -277,7 +191,7 @@ def _dice(case: RegionOfCase) -> float:
 def _nsd(case: RegionOfCase) -> float:
     if _dice(case) < case.protocol.least_dice:
         return 0.0
-    return case.nsd
+    return share_within(case.elements, case.region.tolerance)
 
 
 def _false_negative_volume(case: RegionOfCase) -> Optional[float]:
@@ -332,14 +246,14 @@ _OF_PAIRS: Dict[str, Callable[[RegionOfCase], float]] = {
     "RAVD": _relative_volume_error,
     "NSD": _nsd,
     "HD": lambda case: distance_by_weight(case.elements, 100),
-    "HD95": lambda case: case.hd95,
+    "HD95": lambda case: distance_by_weight(case.elements, 95),
     "ASSD": lambda case: mean_of_both(case.elements),
     "MASD": lambda case: mean_by_side(case.elements),
     "NSD-border": lambda case: share_within(case.borders, case.region.tolerance),
     "HD-border": lambda case: distance_by_side(case.borders, 100),
-    "HD95-border": lambda case: case.hd95_by_border,
-    "HD95-pooled": lambda case: case.hd95_pooled,
-    "HD95-border26": lambda case: case.hd95_by_corners,
+    "HD95-border": lambda case: distance_by_side(case.borders, 95),
+    "HD95-pooled": lambda case: distance_pooled(case.borders, 95),
+    "HD95-border26": lambda case: distance_by_side(case.borders_by_corners, 95),
     "ASSD-border": lambda case: mean_pooled(case.borders),
     "MASD-border": lambda case: mean_by_side(case.borders),
     "PQ": lambda case: case.pairs.sq * case.pairs.rq,

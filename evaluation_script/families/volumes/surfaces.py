@@ -10,24 +10,19 @@ Distances lead to the nearest place of the other surface.
 
 from __future__ import annotations
 
-import math
-from functools import lru_cache, partial, reduce
+from functools import lru_cache
 from itertools import permutations, product
-from typing import Any, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Iterable, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from ...files.problems import Flaw
 from ...masks.backend import backend
-from ...masks.distances import WeightedSurface, limit_rounding
 from ...masks.stack import Array
-from ...runner.tuning import release_memory
-from ...values import NamedTuple
-from ...values.arithmetic import add, add_parts, interpolate, mean
-from .boxes import cut_slabs, select_labels
-from .distances import ROUNDING, BlockDistances, find_distances
-from .label_runs import RegionRuns
-from .places import Places, Spacing, cut_list, list_places, sum_areas
+from ...values.arithmetic import add, add_parts, mean
+from .boxes import cut_slabs
+from .distances import find_distances
+from .places import Places, Spacing, cut_list, list_places
 
 #: For one set of corners (x, y, z) of each kind, the normals of its triangles, in eighths of a voxel's face. The table
 #: is from DeepMind's surface-distance (Apache-2.0).
@@ -49,24 +44,14 @@ _KINDS: Tuple[Tuple[str, str], ...] = (
 _CODES = 256
 #: The maximum number of places on a prediction's surface, absolutely and as a multiple of the truth's.
 _MOST_PLACES, _NOISE = 1 << 23, 16
-#: More places than a surface has.
-_ALL = 1 << 62
 #: The maximum number of places on a truth's surface.
 _MOST_TRUE_PLACES = 1 << 25
 #: The maximum number of places on a truth's surface if it has more than this many per voxel, as isolated voxels have.
 _MOST_SPECKS, _PER_VOXEL = 1 << 20, 4
-#: The number of places above which bounds first choose those to measure.
-MOST_MEASURED = 1 << 14
-#: The number of places of a border up to which all are measured.
-_MOST_RANKED = 1 << 12
-#: The number of places of a list that are measured at once.
-_MOST_AT_ONCE = 1 << 21
-#: The number of planes around few places, and as many millimetres along rows and columns, in which their nearest
-#: targets are first looked for.
-_PLANES = 8
-#: The number of places above which they are divided into bins by distance before they are sorted, if it decides nothing
-#: in which order their weights are added, and otherwise; and the number of bins.
-_MOST_IN_ORDER, _MOST_SORTED, _BINS = 1 << 12, 1 << 20, 1 << 12
+#: Each addition rounds by at most 2**-53 of the sum, and four sums are compared: totals, and those of nearer places.
+_ROUNDING = 2.0**-51
+#: The number of bins by distance, of which one or few are sorted.
+_BINS = 1 << 12
 
 
 class Surface(NamedTuple):
@@ -78,20 +63,11 @@ class Surface(NamedTuple):
     kinds: Array
     areas: Array
 
-    def choose(self, chosen: Any) -> Surface:
-        """Return some places of the surface."""
-        return Surface(self.distances[chosen], self.kinds[chosen], self.areas)
-
     @property
     def weights(self) -> Array:
         """The weight of each place, which takes eight times the memory of its kind."""
         weights: Array = self.areas.take(self.kinds)
         return weights
-
-    @property
-    def parts(self) -> Iterator[Surface]:
-        """The surface in parts of few places."""
-        return map(self.choose, cut_list(len(self.kinds)))
 
     @property
     def total(self) -> float:
@@ -101,7 +77,9 @@ class Surface(NamedTuple):
     @property
     def moment(self) -> float:
         """The sum of all distances, each times its weight."""
-        return add_parts(surface.distances * surface.weights for surface in self.parts)
+        return add_parts(
+            self.distances[chunk] * self.areas.take(self.kinds[chunk]) for chunk in cut_list(len(self.kinds))
+        )
 
 
 class Sides(NamedTuple):
@@ -137,41 +115,38 @@ def list_areas(spacing: Spacing) -> Array:
     return areas
 
 
-def find_surface(labels: Array, chosen: Tuple[int, ...] = (1,)) -> Places:
-    """Return the corners on the surface of some labels, each with a code of the eight voxels around it.
+def sum_areas(kinds: Array, areas: Array) -> float:
+    """Return the sum of the areas of places, given their kinds."""
+    return add_parts(areas.take(kinds[chunk]) for chunk in cut_list(len(kinds)))
 
-    The outside of the volume is background; corners inside a region are not on its surface.
+
+def find_surface(mask: Array) -> Places:
+    """Return the corners on the surface of a mask, each with a code of the eight voxels around it.
+
+    The outside of the volume is background; corners inside the mask are not on its surface.
     """
-    return _list_surface(labels, chosen, _ALL)[1]
+    return _list_surface(mask, mask.size << 3)[1]
 
 
-def find_surfaces(
-    labels: Tuple[Array, Array], chosen: Tuple[int, ...], runs: Optional[Sequence[RegionRuns]] = None
-) -> Tuple[Places, Places]:
-    """Return the surfaces of labels in the truth and in the prediction; raises a Flaw if either is noise.
-
-    Those of runs, if they are given, take less time.
-    """
-
-    def list_side(side: int, limit: int) -> Tuple[int, Places]:
-        listed = runs[side].list_surface(limit) if runs else None
-        return listed or _list_surface(labels[side], chosen, limit)
-
-    true, truth = list_side(0, _MOST_TRUE_PLACES)
+def find_surfaces(masks: Iterable[Array]) -> Tuple[Places, Places]:
+    """Return the surfaces of the truth and of the prediction; raises a Flaw if either is noise."""
+    sides = iter(masks)  # which makes each mask after the other's surface is listed
+    true, truth = _list_surface(next(sides), _MOST_TRUE_PLACES)
     check_noise(true, 0)
-    predicted, prediction = list_side(1, max(_MOST_PLACES, _NOISE * true))
+    predicted, prediction = _list_surface(next(sides), max(_MOST_PLACES, _NOISE * true))
     check_noise(true, predicted)
+    check_specks(truth)
     return truth, prediction
 
 
-def _list_surface(labels: Array, chosen: Tuple[int, ...], limit: int) -> Tuple[int, Places]:
-    """Return how many places the surface of some labels has, and the places unless they exceed a limit."""
-    kernel, shape = backend().kernel, tuple(side + 1 for side in labels.shape)
-    listed = kernel.find_surface(labels, chosen, limit) if kernel else None
+def _list_surface(mask: Array, limit: int) -> Tuple[int, Places]:
+    """Return how many places the surface of a mask has, and the places unless they exceed a limit."""
+    kernel, shape = backend().kernel, tuple(side + 1 for side in mask.shape)
+    listed = kernel.find_surface(mask, limit) if kernel else None
     if listed is not None:
         count, positions, values = listed
         return count, Places(shape, positions, values)
-    codes = _find_codes(select_labels(labels, chosen))
+    codes = _find_codes(mask)
     count = int(np.count_nonzero(codes))
     return count, list_places(codes if count <= limit else codes[:0])
 
@@ -193,46 +168,16 @@ def _find_codes(mask: Array) -> Array:
     return codes
 
 
-def measure_surfaces(surfaces: Sequence[Places], spacing: Spacing, farthest: float = np.inf) -> Sides:
-    """Return the elements of both surfaces and their distances, infinite beyond the farthest."""
-    areas = list_areas(spacing)
-    distances = measure_distances(surfaces, spacing, farthest)
-    return Sides(*(Surface(side, places.values, areas) for side, places in zip(distances, surfaces)))
-
-
-def measure_borders(
-    masks: Iterable[Union[Array, RegionRuns, Places]],
-    spacing: Spacing,
-    *,
-    open_ends: bool = False,
-    corners: bool = False,
-) -> Sides:
-    """Return the border voxels of truth and prediction and their distances; `find_border` explains the options.
-
-    With open ends, a mask has no border where it touches a face of the volume: the outside is not background.
-    """
-    borders, areas = list_borders(masks, open_ends=open_ends, corners=corners), np.ones(1)
-    distances = measure_distances(borders, spacing)
-    return Sides(*(Surface(side, np.zeros(len(side), np.uint8), areas) for side in distances))
-
-
-def list_borders(
-    masks: Iterable[Union[Array, RegionRuns, Places]], *, open_ends: bool = False, corners: bool = False
-) -> List[Places]:
+def list_borders(masks: Iterable[Array], *, open_ends: bool = False, corners: bool = False) -> Tuple[Places, Places]:
     """Return the border voxels of truth and prediction; raises a Flaw if either is noise."""
     # `map` forgets each mask before the next one is made.
-    borders = list(map(partial(list_border, open_ends=open_ends, corners=corners), masks))
-    check_noise(*map(len, borders))
-    return borders
+    truth, prediction = (list_border(mask, open_ends=open_ends, corners=corners) for mask in masks)
+    check_noise(len(truth), len(prediction))
+    return truth, prediction
 
 
-def list_border(mask: Union[Array, RegionRuns, Places], *, open_ends: bool = False, corners: bool = False) -> Places:
+def list_border(mask: Array, *, open_ends: bool = False, corners: bool = False) -> Places:
     """Return the voxels of a mask that `find_border` finds, as a list."""
-    if isinstance(mask, Places):
-        return mask
-    if isinstance(mask, RegionRuns):
-        border = mask.list_border(open_ends=open_ends, corners=corners)
-        return border or list_border(mask.draw(), open_ends=open_ends, corners=corners)
     kernel = backend().kernel
     positions = kernel.find_border(mask, open_ends=open_ends, corners=corners) if kernel else None
     if positions is not None:
@@ -276,22 +221,40 @@ def check_noise(true: int, predicted: int) -> None:
 
 def check_specks(truth: Places) -> None:
     """Raise a Flaw if the voxels of a truth, given its surface, are isolated."""
-    if len(truth) <= _MOST_SPECKS:
+    places = len(truth)
+    if places <= _MOST_SPECKS:
         return
     # Each voxel is the first of the eight around one corner; those inside a mask count nowhere.
-    check_voxels(len(truth), sum(int(np.count_nonzero(truth.values[chunk] & 1)) for chunk in cut_list(len(truth))))
-
-
-def check_voxels(places: int, voxels: int) -> None:
-    """Raise a Flaw if the voxels of a truth are isolated, given the places of its surface and their voxels."""
-    if places > max(_MOST_SPECKS, _PER_VOXEL * voxels):
+    voxels = sum(int(np.count_nonzero(truth.values[chunk] & 1)) for chunk in cut_list(places))
+    if places > _PER_VOXEL * voxels:
         fault = f"has a truth with a region of isolated voxels: {places:,} places on the surface of {voxels:,} voxels"
         raise Flaw(fault, "Check the labels of the truth, which look like noise")
 
 
-def measure_distances(places: Sequence[Places], spacing: Spacing, farthest: float = np.inf) -> List[Array]:
-    """Return the distances from each side's places to the other side's; infinite beyond the farthest."""
-    return [find_distances(places[index], places[1 - index], spacing, farthest) for index in range(2)]
+def measure_surfaces(
+    surfaces: Sequence[Places], spacing: Spacing, farthest: float = np.inf, areas: Optional[Array] = None
+) -> Sides:
+    """Return both surfaces with their distances, infinite beyond the farthest, and areas by the values of places.
+
+    By default, these are the areas of elements.
+    """
+    areas = list_areas(spacing) if areas is None else areas
+    return Sides(
+        *(
+            Surface(find_distances(side, other, spacing, farthest), side.values, areas)
+            for side, other in zip(surfaces, surfaces[::-1])
+        )
+    )
+
+
+def measure_borders(
+    masks: Iterable[Array], spacing: Spacing, *, open_ends: bool = False, corners: bool = False
+) -> Sides:
+    """Return the border voxels of truth and prediction and their distances; `find_border` explains the options.
+
+    With open ends, a mask has no border where it touches a face of the volume: the outside is not background.
+    """
+    return measure_surfaces(list_borders(masks, open_ends=open_ends, corners=corners), spacing, areas=np.ones(2))
 
 
 # ── metrics ─────────────────────────────────────────────────────────────────
@@ -299,221 +262,37 @@ def measure_distances(places: Sequence[Places], spacing: Spacing, farthest: floa
 
 def share_within(sides: Sides, tolerance: float) -> float:
     """Return NSD: the share of both surfaces that is at most this far from the other."""
-    total = sides.truth.total + sides.prediction.total
-    near = [sum_areas(side.kinds, side.areas, side.distances <= tolerance) for side in sides]
-    return (near[0] + near[1]) / total
-
-
-def share_near(
-    surfaces: Tuple[Places, Places], spacing: Spacing, tolerance: float, total: Optional[float] = None
-) -> float:
-    """Return NSD by the surfaces of truth and prediction; only places near both sides are measured.
-
-    If the total area is given, surfaces may lack places that are not near.
-    """
-    areas = list_areas(spacing)
-    total = add([sum_areas(side.values, areas) for side in surfaces]) if total is None else total
-    if not all(map(len, surfaces)):
-        return 0.0
-    sides_near = cut_near(surfaces, min(surfaces, key=len), spacing, tolerance)
-    near = flag_near(sides_near, spacing, tolerance)
-    if near is not None:
-        return add([sum_areas(side.values, areas, flags) for side, flags in zip(sides_near, near)]) / total
-    truth, prediction = surfaces
-    prediction = prediction.within(truth.box_within(tolerance, spacing))
-    if not len(prediction):
-        return 0.0
-    truth = truth.within(prediction.box_within(tolerance, spacing))
-    sides = measure_surfaces((truth, prediction), spacing, tolerance)
-    return add([side.choose(side.distances <= tolerance).total for side in sides]) / total
-
-
-def cut_near(places: Sequence[Places], around: Places, spacing: Spacing, tolerance: float) -> List[Places]:
-    """Return lists of places of a volume in a box that holds all voxels at most this far from some, if it is small."""
-    box = around.box_within(tolerance, spacing)
-    if 2 * math.prod(side.stop - side.start for side in box) > math.prod(around.shape):
-        return list(places)  # not worth copies
-    return [each.cut_out(box) for each in places]
-
-
-def flag_near(surfaces: Sequence[Places], spacing: Spacing, tolerance: float) -> Optional[List[Array]]:
-    """Return which places of each side are at most this far from the other, if the kernel can tell; a root decides."""
-    kernel = backend().kernel
-    if not kernel or not tolerance < math.inf:
-        return None
-    limit = tolerance * tolerance
-    while math.sqrt(limit) > tolerance:
-        limit = float(np.nextafter(limit, -np.inf))
-    while math.sqrt(limit) <= tolerance:
-        limit = float(np.nextafter(limit, np.inf))
-    if not all(map(len, surfaces)):
-        return [np.zeros(len(side), bool) for side in surfaces]
-    near = [
-        kernel.flag_near(surfaces[index].positions, surfaces[1 - index].positions, surfaces[0].shape, spacing, limit)
-        for index in range(2)
-    ]
-    flags = [each for each in near if each is not None]
-    return flags if len(flags) == len(near) else None
+    near = [sum_areas(side.kinds[side.distances <= tolerance], side.areas) for side in sides]
+    return (near[0] + near[1]) / (sides.truth.total + sides.prediction.total)
 
 
 def _distance_at(side: Surface, percent: float) -> float:
     """Return the distance within which this percentage of the weight lies."""
-    total = side.total
-    if len(side.distances) > _MOST_IN_ORDER:
-        distance = _find_sure(side, percent / 100, total, (len(side.distances), 0.0))
-        if distance is not None:
-            return distance
-    nearer, side = _narrow(side, percent / 100 * total)
-    weights = side.weights
+    lowest, highest = float(side.distances.min()), float(side.distances.max())
+    if not lowest < highest:
+        return lowest
+    # Bins leave few places to sort. In whichever order weights are added, their sums differ by rounding alone.
+    share, weights, total = percent / 100, side.weights, side.total
+    around = share + np.array([-1, 1]) * len(weights) * _ROUNDING
+    bins = ((side.distances - lowest) * (_BINS / (highest - lowest))).astype(np.int32)
+    sums = np.bincount(bins, weights)
+    first, last = np.minimum(np.searchsorted(np.cumsum(sums) / total, around), _BINS).tolist()
+    chosen = np.flatnonzero((bins >= first) & (bins <= last))
+    order = chosen[np.argsort(side.distances[chosen])]
+    shares = (add(sums[:first]) + np.cumsum(weights[order])) / total
+    ends = np.minimum(np.searchsorted(shares, around), len(order) - 1)
+    lower, upper = side.distances[order[ends]].tolist()
+    if lower == upper:
+        return float(lower)
+    # Rounding decides: equal distances are added in the order of their weights.
     order = np.lexsort((weights, side.distances))
-    shares = (nearer + np.cumsum(weights[order])) / total
-    index = min(int(np.searchsorted(shares, percent / 100)), len(shares) - 1)
+    index = min(int(np.searchsorted(np.cumsum(weights[order]) / total, share)), len(order) - 1)
     return float(side.distances[order[index]])
-
-
-def _find_sure(side: Surface, share: float, total: float, places: Tuple[int, float]) -> Optional[float]:
-    """Return the distance within which a share of a total weight lies; None if rounding could decide which one it is.
-
-    The side may lack nearer places: the number of all places and the weight of these are given.
-    """
-    count, nearer = places
-    by = limit_rounding(count)
-    more, side = _narrow(side, share * total - nearer, _MOST_IN_ORDER)
-    order, weights = np.argsort(side.distances, kind="stable"), side.weights
-    shares = np.append(0.0, np.cumsum(weights[order])) + (nearer + more)
-    shares /= total
-    lower, upper = np.searchsorted(shares, (share - by, share + by)).tolist()
-    if not 0 < lower <= upper < len(shares):
-        return None
-    lowest, highest = side.distances[order[[lower - 1, upper - 1]]].tolist()
-    return lowest if lowest == highest else None
-
-
-def _narrow(side: Surface, weight: float, limit: int = _MOST_SORTED) -> Tuple[float, Surface]:
-    """Return the weight of the nearest places, and the few next ones with which a total weight is reached."""
-    nearer = 0.0
-    while len(side.distances) > limit:
-        lowest, highest = float(side.distances.min()), float(side.distances.max())
-        if lowest == highest:
-            return nearer, Surface(side.distances[:1], np.zeros(1, np.uint8), np.array([side.total]))
-        bins, sums = np.empty(len(side.distances), np.int16), np.zeros(_BINS)
-        for chunk in cut_list(len(bins)):
-            bins[chunk] = (side.distances[chunk] - lowest) * ((_BINS - 1) / (highest - lowest))
-            # One after another, in the order of places; numpy adds fast by such indices.
-            np.add.at(sums, bins[chunk].astype(np.intp), side.choose(chunk).weights)
-        chosen = min(int(np.searchsorted(nearer + np.cumsum(sums), weight)), _BINS - 1)
-        nearer += add(sums[:chosen])
-        side = side.choose(bins == chosen)
-    return nearer, side
 
 
 def distance_by_weight(sides: Sides, percent: float) -> float:
     """Return HD or HD95 by elements: the larger distance of both sides within which a percentage of the area lies."""
     return max(_distance_at(side, percent) for side in sides)
-
-
-def distance_by_places(surfaces: Tuple[Places, Places], spacing: Spacing, percent: float) -> float:
-    """Return `distance_by_weight` by both surfaces, most of whose places need no search if they are many."""
-    truth, prediction = surfaces
-    distance = _distance_of_places(prediction, truth, spacing, percent)
-    if distance and _is_within(truth, prediction, spacing, distance):
-        return distance
-    if len(prediction) > MOST_MEASURED and not backend().kernel:
-        _, greatest = BlockDistances(truth, prediction, spacing).find_bounds(list_areas(spacing), percent / 100)
-        if greatest < distance:
-            return distance
-    return max(distance, _distance_of_places(truth, prediction, spacing, percent))
-
-
-def _is_within(truth: Places, prediction: Places, spacing: Spacing, distance: float) -> bool:
-    """Return whether any place of the prediction in the truth's box is this near to all of the truth."""
-    box = truth.box
-    lengths = [(side.stop - side.start) * step for side, step in zip(box, spacing[::-1])]
-    is_small = add([length * length for length in lengths]) < (1 - ROUNDING) * distance * distance
-    return is_small and len(prediction.cut_out(box)) > 0
-
-
-def distance_by_parts(truth: Places, parts: Sequence[Places], spacing: Spacing, percent: float) -> float:
-    """Return `distance_by_places` of a truth and of parts of a prediction, of which the first one has most places."""
-    many, few, kernel, areas = parts[0], parts[1:], backend().kernel, list_areas(spacing)
-    if kernel and few and MOST_MEASURED < len(many) <= _MOST_PLACES:
-        squares = [_find_squares(places, truth, spacing) for places in few]
-        # Many places of a truth are looked for once, few ones without a copy of all targets.
-        targets = [reduce(Places.merge, parts)] if len(truth) > MOST_MEASURED else parts
-        nearest = [_find_squares(truth, places, spacing) for places in targets]
-        extras = [
-            np.stack([side, areas.take(places.values)], axis=1)
-            for side, places in zip(squares, few)
-            if side is not None
-        ]
-        sides = [side for side in nearest if side is not None]
-        if len(extras) == len(few) and len(sides) == len(targets):
-            surface = WeightedSurface(many.positions, many.values, areas, np.concatenate(extras), many.index(areas))
-            distance = kernel.find_share(surface, truth.positions, many.shape, spacing, percent / 100)
-            if distance is not None:
-                distances = np.sqrt(np.minimum.reduce(sides))
-                return max(distance, _distance_at(Surface(distances, truth.values, areas), percent))
-    return distance_by_places((truth, reduce(Places.merge, parts)), spacing, percent)
-
-
-def _distance_of_places(places: Places, targets: Places, spacing: Spacing, percent: float) -> float:
-    """Return the distance to targets within which a percentage of the area of places lies."""
-    areas = list_areas(spacing)
-    if len(places) > MOST_MEASURED:
-        distance = _find_distance(places, areas, targets, spacing, percent)
-        if distance is not None:
-            return distance
-    distances = _measure_places(places, targets, spacing)
-    return _distance_at(Surface(distances, places.values, areas), percent)
-
-
-def _find_distance(places: Places, areas: Array, targets: Places, spacing: Spacing, percent: float) -> Optional[float]:
-    """Return the same by measuring only places that may lie there; None if rounding could decide which one does."""
-    share, kernel = percent / 100, backend().kernel
-    if kernel and len(places) <= _MOST_PLACES:
-        surface = WeightedSurface(places.positions, places.values, areas, blocks=places.index(areas))
-        distance = kernel.find_share(surface, targets.positions, places.shape, spacing, share)
-        if distance is not None:
-            return distance
-    total = sum_areas(places.values, areas)
-    chosen, nearer = BlockDistances(places, targets, spacing).choose(areas, share)
-    measured = places.choose(chosen)
-    if len(places) > _MOST_SORTED:
-        release_memory()
-    side = Surface(_measure_places(measured, targets, spacing), measured.values, areas)
-    return _find_sure(side, share, total, (len(places), nearer))
-
-
-def _find_squares(places: Places, targets: Places, spacing: Spacing) -> Optional[Array]:
-    """Return the squares of distances by the kernel, of few places in a box around them if targets are near."""
-    kernel = backend().kernel
-    if not kernel or len(places) > _MOST_AT_ONCE:
-        return None
-    if 0 < len(places) < len(targets) // 8:
-        reach = _PLANES * spacing[2]
-        box = places.box_within(reach, spacing)
-        few, near = places.cut_out(box), targets.cut_out(box)
-        squares = kernel.find_squares(few.positions, near.positions, few.shape, spacing)
-        # No target outside the box is as near.
-        if squares is not None and math.sqrt(squares.max()) < (1 - ROUNDING) * reach:
-            return squares
-    return kernel.find_squares(places.positions, targets.positions, places.shape, spacing)
-
-
-def _measure_places(places: Places, targets: Places, spacing: Spacing) -> Array:
-    """Return the distances of places to the nearest target; few places are compared with nearby targets only."""
-    squares = _find_squares(places, targets, spacing)
-    if squares is not None:
-        return np.sqrt(squares)
-    if not 0 < len(places) < len(targets) or backend().kernel:
-        return np.concatenate(
-            [
-                find_distances(places.choose(portion), targets, spacing)
-                for portion in cut_list(max(1, len(places)), _MOST_AT_ONCE)
-            ]
-        )
-    near = targets.within(places.box_within(BlockDistances(places, targets, spacing).greatest, spacing))
-    return find_distances(places, near, spacing)
 
 
 def distance_by_side(sides: Sides, percent: float) -> float:
@@ -524,35 +303,6 @@ def distance_by_side(sides: Sides, percent: float) -> float:
 def distance_pooled(sides: Sides, percent: float) -> float:
     """Return HD or HD95 by borders: the percentile of the distances of both sides together, interpolated."""
     return float(np.percentile(np.concatenate([side.distances for side in sides]), percent))
-
-
-def distance_by_side_of_places(borders: Sequence[Places], spacing: Spacing, percent: float) -> float:
-    """Return `distance_by_side` by both borders, most of whose places need no search if they are many."""
-    sides = (borders[0], borders[1]), (borders[1], borders[0])
-    return max(_find_percentile(*side, spacing, percent, pooled=False) for side in sides)
-
-
-def distance_pooled_of_places(borders: Sequence[Places], spacing: Spacing, percent: float) -> float:
-    """Return `distance_pooled` by both borders, most of whose places need no search if they are many."""
-    targets, places = sorted(borders, key=len)
-    return _find_percentile(places, targets, spacing, percent, pooled=True)
-
-
-def _find_percentile(places: Places, targets: Places, spacing: Spacing, percent: float, *, pooled: bool) -> float:
-    """Return a percentile of the distances of places to targets, interpolated, or of those of both sides together."""
-    total, kernel = len(places) + pooled * len(targets), backend().kernel
-    if kernel and len(targets) and _MOST_RANKED < len(places) <= _MOST_PLACES:
-        rank, volume = (total - 1) * (percent / 100), (places.shape, spacing)
-        shares = (int(rank) + 0.5) / total, (min(int(rank) + 1, total - 1) + 0.5) / total
-        squares = kernel.find_squares(targets.positions, places.positions, *volume) if pooled else np.zeros(0)
-        extras = None if squares is None else np.stack([squares, np.ones(len(squares))], axis=1)
-        surface = WeightedSurface(places.positions, np.zeros(len(places), np.uint8), np.ones(_CODES), extras)
-        pair = kernel.find_shares(surface, targets.positions, *volume, shares)
-        if pair is not None and extras is not None:
-            return interpolate(math.sqrt(pair[0]), math.sqrt(pair[1]), rank - int(rank))
-    distances = [find_distances(places, targets, spacing)]
-    distances += [find_distances(targets, places, spacing)] if pooled else []
-    return float(np.percentile(np.concatenate(distances), percent))
 
 
 def mean_pooled(sides: Sides) -> float:

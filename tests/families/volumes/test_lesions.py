@@ -12,9 +12,7 @@ from scipy import ndimage
 
 from segjudge.evaluation_script.families.volumes import boxes as boxes_room
 from segjudge.evaluation_script.families.volumes import components as components_room
-from segjudge.evaluation_script.families.volumes import distances as distances_room
 from segjudge.evaluation_script.families.volumes import lesions as lesions_room
-from segjudge.evaluation_script.families.volumes import places as places_room
 from segjudge.evaluation_script.families.volumes import surfaces as surfaces_room
 from segjudge.evaluation_script.families.volumes.boxes import cover, find_boxes
 from segjudge.evaluation_script.families.volumes.components import compare_components, find_components, grow
@@ -25,17 +23,10 @@ from segjudge.evaluation_script.families.volumes.lesions import (
     score_lesions,
 )
 from segjudge.evaluation_script.families.volumes.protocols import VOLUME_PROTOCOLS
-from segjudge.evaluation_script.families.volumes.surfaces import (
-    distance_by_places,
-    distance_by_weight,
-    find_surface,
-    measure_surfaces,
-)
 from segjudge.evaluation_script.files.problems import Flaw
 from segjudge.evaluation_script.masks.backend import NumpyBackend
 from tests.backends import use
 from tests.families.volumes.volumes import read_golden, read_pair
-from tests.shared import needs_shared
 
 GOLDEN = read_golden("brats")["cases"]
 NOISE = "Check the labels of the truth, which look like noise"
@@ -107,18 +98,6 @@ def test_components_are_those_of_scipy(seed: int) -> None:
         steps = int(draw.integers(1, 4))
         structure = ndimage.generate_binary_structure(3, 2)
         np.testing.assert_array_equal(grow(mask, steps), ndimage.binary_dilation(mask, structure, iterations=steps))
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("share", [0.03, 0.1, 0.3, 0.7])
-def test_components_of_noise_are_those_of_scipy(share: float) -> None:
-    draw = np.random.default_rng(int(100 * share))
-    for shape in [(7, 9, 130), (1, 8, 64), (6, 1, 63), (2, 2, 65), (9, 5, 1)]:
-        mask = draw.random(shape) < share
-        wanted, count = ndimage.label(mask, np.ones((3, 3, 3)))
-        components = find_components(mask, 26)
-        assert components.total == count
-        np.testing.assert_array_equal(components.number(), wanted)
 
 
 def test_a_snake_and_many_specks_are_components_in_no_time() -> None:
@@ -236,84 +215,6 @@ def test_a_truth_of_isolated_voxels_is_named_as_the_cause(name: str, monkeypatch
         assert count_case(organ, prediction, spacing, row)["known"].any()
 
 
-@needs_shared
-def test_lesions_have_the_same_surfaces_however_few_voxels_are_listed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    truth, prediction = (volume.labels for volume in read_pair("brats", CASES[0]))
-    row = VOLUME_PROTOCOLS["brats-2024-ped"]
-    whole = count_case(truth, prediction, (1.0, 1.0, 1.5), row)
-    monkeypatch.setattr(places_room, "_SLAB", 100)
-    by_slabs = count_case(truth, prediction, (1.0, 1.0, 1.5), row)
-    assert whole["values"].any()
-    assert whole["values"].tobytes() == by_slabs["values"].tobytes()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("share", [0, 0.001, 0.02, 0.5, 1])
-def test_places_are_the_bytes_other_than_0_however_many_there_are(share: float) -> None:
-    draw = np.random.default_rng(7)
-    for length in (0, 1, 7, 8, 9, 63, 1000, 100_003):
-        codes = np.where(draw.random(length + 3) < share, draw.integers(1, 256, length + 3), 0).astype(np.uint8)
-        for start in (0, 3):
-            some = codes[start : start + length]
-            assert places_room.find_filled(some).tolist() == np.flatnonzero(some).tolist()
-
-
-def test_places_in_a_box_are_those_of_the_volume_around_it() -> None:
-    draw = np.random.default_rng(2)
-    inner = draw.integers(0, 3, (3, 4, 5)).astype(np.uint8)
-    outer = np.pad(inner, ((2, 0), (1, 3), (0, 4)))
-    moved, wanted = places_room.list_places(inner).move((2, 1, 0), outer.shape), places_room.list_places(outer)
-    assert moved.shape == wanted.shape
-    assert (moved.positions.tolist(), moved.values.tolist()) == (wanted.positions.tolist(), wanted.values.tolist())
-
-
-def test_hd95_is_the_same_however_few_places_bounds_choose(monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, NumpyBackend())  # the kernel has bounds of its own
-    monkeypatch.setattr(surfaces_room, "MOST_MEASURED", 0)
-    monkeypatch.setattr(places_room, "_SLAB", 50)
-    monkeypatch.setattr(surfaces_room, "_MOST_AT_ONCE", 100)
-    draw, answers, searched = np.random.default_rng(8), [], []
-
-    def note(*arguments: Any) -> Any:
-        answers.append(find_distance(*arguments))
-        return answers[-1]
-
-    def choose(*arguments: Any) -> Any:
-        chosen = choose_places(*arguments)
-        searched.append(chosen[0].mean())
-        return chosen
-
-    find_distance, choose_places = surfaces_room._find_distance, distances_room.BlockDistances.choose
-    monkeypatch.setattr(surfaces_room, "_find_distance", note)
-    monkeypatch.setattr(distances_room.BlockDistances, "choose", choose)
-    for _ in range(200):
-        shape, spacing = draw.integers(3, 24, 3), tuple(draw.choice([0.3, 0.8, 1.0, 3.0], 3))
-        masks = np.zeros((2, *shape), bool)
-        for mask, total in zip(masks, draw.integers(1, 4, 2)):
-            for _ in range(total):
-                corner = [int(draw.integers(0, side)) for side in shape]
-                sides = [int(draw.integers(1, 1 + side)) for side in shape]
-                mask[tuple(slice(start, start + side) for start, side in zip(corner, sides))] = True
-        surfaces = find_surface(masks[0]), find_surface(masks[1])
-        for percent in (50, 95):
-            wanted = distance_by_weight(measure_surfaces(surfaces, spacing), percent)
-            assert distance_by_places(surfaces, spacing, percent) == wanted
-    # Both ways are taken: bounds choose few places, and rounding may decide, as for faces of equal areas.
-    assert min(searched) < 0.2
-    assert 0 < answers.count(None) < len(answers) / 2
-
-
-def test_a_share_between_equal_distances_needs_no_further_search() -> None:
-    masks = np.zeros((2, 7, 7, 21), bool)
-    masks[0, 3, 3, 10] = masks[1, 3, 3, [4, 16]] = True
-    truth, dots = map(find_surface, masks)
-    areas, spacing = surfaces_room.list_areas((1.0, 1.0, 1.0)), (1.0, 1.0, 1.0)
-    assert len(dots) == 16
-    for place in range(1, 16):  # of 8 corners each, four are 5 mm from the truth's nearest corner, and four 6 mm
-        distance = surfaces_room._find_distance(dots, areas, truth, spacing, 100 * place / 16)
-        assert distance == (None if place == 8 else 5.0 if place < 8 else 6.0)
-
-
 def test_a_prediction_that_meets_many_lesions_in_large_boxes_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     truth, filled = np.zeros((9, 9, 30), np.uint8), np.ones((9, 9, 30), np.uint8)
     truth[4, 2:7, 2:28:8] = 3
@@ -321,7 +222,7 @@ def test_a_prediction_that_meets_many_lesions_in_large_boxes_is_rejected(monkeyp
     monkeypatch.setattr(lesions_room, "_MOST_SEARCHED", 4 * filled.size)
     assert count_case(truth, filled, (1.0, 1.0, 1.0), row)["values"][0, 0] > 0
     monkeypatch.setattr(lesions_room, "_MOST_SEARCHED", 4 * filled.size - 1)
-    monkeypatch.setattr(lesions_room._LesionSurfaces, "measure", None)  # no lesion is measured first
+    monkeypatch.setattr(lesions_room, "_measure_masks", None)  # no lesion is measured first
     with pytest.raises(Flaw, match="touch many true ones: the boxes around them have more than 9,719 voxels in all"):
         count_case(truth, filled, (1.0, 1.0, 1.0), row)
 
