@@ -13,7 +13,7 @@ import numpy as np
 
 from ...masks.backend import backend
 from ...masks.stack import Array
-from .boxes import cover, cut_slabs
+from .boxes import Box, cover, cut_slabs
 from .places import Places, Spacing, cut_list
 
 #: The lookups per voxel of a box that take as long as its transform, and those that take as long as a call of numpy.
@@ -64,7 +64,7 @@ def _find_squares(queries: Places, places: Places, spacing: Spacing, limit: floa
     steps = _count_steps(places.crop(box))
     squares = [np.square(np.arange(side) * step) for side, step in zip(steps.shape[::-1], spacing)]
     squares[0] = np.append(squares[0], np.inf)
-    answers, left = np.empty(len(queries)), []
+    answers, unanswered = np.empty(len(queries)), []
     for chunk in cut_list(len(queries)):
         some = queries.choose(chunk)
         z, rows, x = (axis - axis.dtype.type(side.start) for axis, side in zip(some.locate(), box))
@@ -72,10 +72,10 @@ def _find_squares(queries: Places, places: Places, spacing: Spacing, limit: floa
         indices = np.arange(chunk.start, chunk.start + len(some), dtype=z.dtype)
         best = np.minimum(squares[0].take(steps.reshape(-1).take(voxels)), limit)
         lookups = _LOOKUPS * steps.size * len(some) // len(queries)
-        left.append(_search(_Queries(indices, voxels, rows, best), steps, squares, lookups, answers))
-    unanswered = _Queries(*map(np.concatenate, zip(*left)))
-    if len(unanswered.indices):
-        _transform(unanswered, steps, squares, answers)
+        unanswered.append(_search(_Queries(indices, voxels, rows, best), steps, squares, lookups, answers))
+    indices = np.concatenate(unanswered)
+    if len(indices):
+        _transform(indices, queries, box, steps, squares, answers)
     answers[answers >= limit] = np.inf
     return answers
 
@@ -109,8 +109,8 @@ def _list_rows(squares: List[Array], nearest: float, end: float) -> Iterator[Tup
     yield from zip(sums[planes, rows][order].tolist(), rows[order].tolist(), planes[order].tolist())
 
 
-def _search(queries: _Queries, steps: Array, squares: List[Array], most: int, answers: Array) -> _Queries:
-    """Answer queries by rows in the order of their distance; return those left after the most lookups."""
+def _search(queries: _Queries, steps: Array, squares: List[Array], most: int, answers: Array) -> Array:
+    """Answer queries by rows as near as they are; return the indices of those left after too many lookups."""
     _, y, z = squares
     lookups, nearest = 0, 0.0
     end = _NEAR * float(max(y[1:2].max(initial=0), z[1:2].max(initial=0)))
@@ -121,14 +121,15 @@ def _search(queries: _Queries, steps: Array, squares: List[Array], most: int, an
                 answers[queries.indices] = queries.best
                 queries = queries.choose(is_open)
             if not len(queries.indices) or lookups > most:
-                return queries
+                answers[queries.indices] = queries.best
+                return queries.indices
             for step_z in {plane, -plane}:
                 for step_y in {row, -row}:
                     lookups += len(queries.indices) + _CALL
                     _look_up(queries, steps, squares, (step_z, step_y))
         nearest, end = end, 4 * end
     answers[queries.indices] = queries.best
-    return queries.choose(np.zeros(0, np.int64))
+    return queries.indices[:0]
 
 
 def _look_up(queries: _Queries, steps: Array, squares: List[Array], by: Tuple[int, int]) -> None:
@@ -148,13 +149,14 @@ def _look_up(queries: _Queries, steps: Array, squares: List[Array], by: Tuple[in
 # ── all at once ─────────────────────────────────────────────────────────────
 
 
-def _transform(queries: _Queries, steps: Array, squares: List[Array], answers: Array) -> None:
-    """Answer queries from the least squares in all planes with places, first along y, then along z."""
+def _transform(indices: Array, queries: Places, box: Box, steps: Array, squares: List[Array], answers: Array) -> None:
+    """Improve the answers to some queries by the least squares in all planes of a box, first along y, then along z."""
     depth, height, width = steps.shape
     planes = np.flatnonzero([(plane < width).any() for plane in steps])
-    x = queries.voxels % width
+    x = queries.positions[indices] % queries.shape[2] - box[2].start
     order = np.argsort(x, kind="stable")
-    x = x[order]
+    indices, x = indices[order], x[order]
+    del order  # a large list, as all of queries
     columns, at_once = np.unique(x), max(1, _SLAB // (depth * height))
     for start in range(0, len(columns), at_once):
         some = columns[start : start + at_once]
@@ -164,10 +166,9 @@ def _transform(queries: _Queries, steps: Array, squares: List[Array], answers: A
         lines: Array = np.full((len(some), height, depth), np.inf)
         lines[:, :, planes] = along_y.reshape(len(planes), len(some), height).transpose(1, 2, 0)
         least = _find_least_sums(lines.reshape(-1, depth), squares[2]).reshape(lines.shape)
-        answered = queries.choose(order[chosen])
-        z = answered.voxels // (height * width)
-        squares_there = least[np.searchsorted(some, x[chosen]), answered.rows, z]
-        answers[answered.indices] = np.minimum(answered.best, squares_there)
+        z, y, _ = queries.choose(indices[chosen]).locate()
+        reached = least[np.searchsorted(some, x[chosen]), y - box[1].start, z - box[0].start]
+        answers[indices[chosen]] = np.minimum(answers[indices[chosen]], reached)
 
 
 def _find_least_sums(values: Array, squares: Array) -> Array:

@@ -272,19 +272,21 @@ def _distance_at(side: Surface, percent: float) -> float:
     if not lowest < highest:
         return lowest
     # Bins leave few places to sort. In whichever order weights are added, their sums differ by rounding alone.
-    share, weights, total = percent / 100, side.weights, side.total
-    around = share + np.array([-1, 1]) * len(weights) * _ROUNDING
-    bins = ((side.distances - lowest) * (_BINS / (highest - lowest))).astype(np.int32)
-    sums = np.bincount(bins, weights)
+    share, total, bins = percent / 100, side.total, np.empty(len(side.kinds), np.int16)
+    around, sums = share + np.array([-1, 1]) * len(bins) * _ROUNDING, np.zeros(_BINS + 1)
+    for chunk in cut_list(len(bins)):
+        bins[chunk] = (side.distances[chunk] - lowest) * (_BINS / (highest - lowest))
+        sums += np.bincount(bins[chunk], side.areas.take(side.kinds[chunk]), _BINS + 1)
     first, last = np.minimum(np.searchsorted(np.cumsum(sums) / total, around), _BINS).tolist()
     chosen = np.flatnonzero((bins >= first) & (bins <= last))
     order = chosen[np.argsort(side.distances[chosen])]
-    shares = (add(sums[:first]) + np.cumsum(weights[order])) / total
+    shares = (add(sums[:first]) + np.cumsum(side.areas.take(side.kinds[order]))) / total
     ends = np.minimum(np.searchsorted(shares, around), len(order) - 1)
     lower, upper = side.distances[order[ends]].tolist()
     if lower == upper:
         return float(lower)
     # Rounding decides: equal distances are added in the order of their weights.
+    weights = side.weights
     order = np.lexsort((weights, side.distances))
     index = min(int(np.searchsorted(np.cumsum(weights[order]) / total, share)), len(order) - 1)
     return float(side.distances[order[index]])
