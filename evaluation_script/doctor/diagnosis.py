@@ -9,7 +9,7 @@ import numpy as np
 from ..files import quantity
 from .fits import count_pairs, fit_flags
 from .orders import EXCHANGED
-from .samples import Examination, Sample, choose_units, pool_frames, thin
+from .samples import Examination, Sample, choose_units, keep_frames, pool_frames, thin
 from .slip import Cure, Slip
 from .table import SLIPS
 
@@ -38,68 +38,88 @@ _ROUNDING = 1e-6
 
 
 class _Finding(NamedTuple):
-    """A slip whose signs are sure, with the samples that tell and their fit without it."""
+    """A slip whose signs are sure: without it, the mean fit of the samples that tell, and their fit as sent."""
 
     slip: Slip
     cure: Cure
     told: List[int]
     fit: float
+    fit_as_sent: float
+
+
+class _Samples(NamedTuple):
+    """The samples of a submission: all of their frames with few pixels, and the frame in the middle of each."""
+
+    thinned: List[Sample]
+    middle: List[Sample]
 
 
 def diagnose(examination: Examination) -> List[str]:
     """Return the sentence on the slip that explains low scores; empty if none surely does."""
-    samples = [sample for unit in choose_units(len(examination.names)) for sample in examination.sample(unit)]
-    samples = [sample for sample in samples if sample.truth]
-    if not samples:
+    samples = _take(examination)
+    thinned = samples.thinned
+    if not thinned:
         return []
-    thinned = [_thin(sample) for sample in samples]
-    as_sent = [examination.measure(sample.truth, sample.prediction) for sample in thinned]
-    scores = _judge_scores(samples)
-    if sum(as_sent) >= _GOOD * len(samples):
+    as_sent = _fit_as_sent(examination, thinned)
+    scores = _judge_scores(thinned)
+    if sum(as_sent) >= _GOOD * len(thinned):
         return scores
     constant = _judge_constant(examination, thinned)
     if constant:
         return [*scores, *constant]
-    findings = [_try(examination, slip, samples, as_sent) for slip in SLIPS if slip.traits <= examination.traits]
-    sure = [finding for finding in findings if finding is not None]
+    of_middle = _fit_as_sent(examination, samples.middle)
+    sure = []
+    for slip in [slip for slip in SLIPS if slip.traits <= examination.traits]:
+        chosen, fits = (samples.middle, of_middle) if slip.whole else (thinned, as_sent)
+        sure += _try(examination, slip, chosen, fits)
     if not sure and EXCHANGED.traits <= examination.traits:
-        exchanged = _try(examination, EXCHANGED, samples, as_sent)
-        sure = [exchanged] if exchanged is not None else []
-    for finding in sorted(sure, key=lambda finding: -finding.fit - finding.cure.lead):
-        line = _describe(examination, finding, samples)
-        if line:
-            return [*scores, line]
+        sure = _try(examination, EXCHANGED, thinned, as_sent)
+    if sure:
+        best = max(sure, key=lambda finding: finding.fit + finding.cure.lead)
+        return [*scores, _describe(examination, best, samples)]
     whole = _judge_labels(examination, thinned) or _judge_cover(examination, thinned)
     return [*scores, *(whole or _judge_nothing(examination, thinned, as_sent))]
 
 
+def _take(examination: Examination) -> _Samples:
+    samples = _Samples([], [])
+    for unit in choose_units(len(examination.names)):
+        for sample in examination.sample(unit):
+            if sample.truth:
+                samples.thinned.append(_thin(sample))
+                samples.middle.append(keep_frames(sample, sample.prediction, [len(sample.truth) // 2]))
+    return samples
+
+
 def _thin(sample: Sample) -> Sample:
     truth, prediction = ([thin(frame, _PIXELS) for frame in side] for side in (sample.truth, sample.prediction))
-    return sample._replace(truth=truth, prediction=prediction)
+    return sample._replace(truth=truth, prediction=prediction, origin=None)
 
 
-def _try(
-    examination: Examination, slip: Slip, samples: Sequence[Sample], as_sent: Sequence[float]
-) -> Optional[_Finding]:
+def _fit_as_sent(examination: Examination, samples: Sequence[Sample]) -> List[float]:
+    return [examination.measure(sample.truth, sample.prediction) for sample in map(_thin, samples)]
+
+
+def _try(examination: Examination, slip: Slip, samples: Sequence[Sample], as_sent: Sequence[float]) -> List[_Finding]:
     """Return a slip as a finding if its signs are sure."""
     is_long = len(samples) > 2 * _FIRST and slip is not EXCHANGED
     first = slip.cure(examination, samples[:_FIRST]) if is_long and slip.times > 1 else None
     if first is not None:
-        told, before, after = _compare(examination, samples[:_FIRST], first, as_sent)
+        _, before, after = _compare(examination, samples[:_FIRST], first, as_sent)
         if sum(after) < _PROMISING * sum(before):
-            return None
+            return []
     cure = slip.cure(examination, samples)
     if cure is None:
-        return None
+        return []
     told, before, after = _compare(examination, samples, cure, as_sent)
     doubtful = [pair for pair in zip(before, after) if pair[0] < _GOOD]
     better = sum(new > old for old, new in doubtful)
     if not doubtful or better < _MOST * len(doubtful):
-        return None
+        return []
     old, new = sum(before) / len(told), sum(after) / len(told)
     rest = (1 - new) / max(1 - old, _NOTHING)
     is_sure = new >= slip.least and (rest <= _CLEARLY or (new >= slip.times * old and rest <= slip.remains))
-    return _Finding(slip, cure, told, new) if is_sure else None
+    return [_Finding(slip, cure, told, new, old)] if is_sure else []
 
 
 def _compare(
@@ -111,51 +131,43 @@ def _compare(
     after: List[float] = []
     for number, (sample, frames) in enumerate(zip(samples, cure.predictions)):
         places = [place for place, frame in enumerate(frames) if frame is not None]
-        if not places:
-            continue
-        truth = [thin(sample.truth[place], _PIXELS) for place in places]
-        if len(places) < len(sample.truth):
-            sent = examination.measure(truth, [thin(sample.prediction[place], _PIXELS) for place in places])
-        else:
+        if places:
+            told.append(number)
+            cured = _thin(keep_frames(sample, frames, places))
             sent = as_sent[number]
-        told.append(number)
-        before.append(sent)
-        after.append(examination.measure(truth, [thin(frames[place], _PIXELS) for place in places]))
+            if len(places) < len(frames):
+                kept = _thin(keep_frames(sample, sample.prediction, places))
+                sent = examination.measure(kept.truth, kept.prediction)
+            before.append(sent)
+            after.append(examination.measure(cured.truth, cured.prediction))
     return told, before, after
 
 
-def _describe(examination: Examination, finding: _Finding, samples: Sequence[Sample]) -> str:
-    """Return the sentence on a slip with the score of the samples without it; "" unless they score more."""
-    sides: List[List[Sample]] = [[], []]
-    for number in finding.told:
-        sample, frames = samples[number], finding.cure.predictions[number]
-        places = [place for place, frame in enumerate(frames) if frame is not None]
-        for side, prediction in zip(sides, (sample.prediction, frames)):
-            side.append(
-                sample._replace(
-                    truth=[sample.truth[place] for place in places],
-                    prediction=[prediction[place] for place in places],
-                    frames=[sample.frames[place] for place in places],
-                )
-            )
-    before, after = (_score(examination, side) for side in sides)
-    if before is None or after is None or after <= before:
-        return ""
+def _describe(examination: Examination, finding: _Finding, samples: _Samples) -> str:
+    """Return the sentence on a slip with the score of the samples without it."""
+    metric, before, after = examination.agreement, finding.fit_as_sent, finding.fit
     slip, words = finding.slip, _words(examination, finding.cure.detail)
-    units = len({sample.unit for sample in sides[0]})
+    again = _score_again(examination, slip, samples.middle) if examination.rescore is not None else None
+    if again is not None:
+        metric, before, after = (examination.metric, *again)
+    units = len({samples.thinned[number].unit for number in finding.told})
     scope = f"(tried on {quantity(units, examination.noun, len(examination.names))})"
-    gain = f"corrected, {examination.metric} would be {after:.2f} instead of {before:.2f}"
+    gain = f"corrected, {metric} would be {after:.2f} instead of {before:.2f}"
     return f"{slip.sentence.format(**words)}: {gain} {scope}. {slip.remedy.format(**words)}"
+
+
+def _score_again(examination: Examination, slip: Slip, samples: Sequence[Sample]) -> Optional[Tuple[float, float]]:
+    """Return the score of a frame of each sample as sent and without a slip, if it needs no other frames or units."""
+    cure = slip.cure(examination, samples) if slip is not EXCHANGED else None
+    if cure is None or examination.rescore is None or any(frame is None for (frame,) in cure.predictions):
+        return None
+    cured = [sample._replace(prediction=frames) for sample, frames in zip(samples, cure.predictions)]
+    before, after = examination.rescore(samples), examination.rescore(cured)
+    return None if before is None or after is None or after <= before else (before, after)
 
 
 def _words(examination: Examination, detail: str = "") -> Dict[str, str]:
     return {"content": examination.content, "noun": examination.noun, "labels": examination.labels, "detail": detail}
-
-
-def _score(examination: Examination, samples: Sequence[Sample]) -> Optional[float]:
-    if examination.rescore is not None:
-        return examination.rescore(samples)
-    return sum(examination.measure(sample.truth, sample.prediction) for sample in samples) / len(samples)
 
 
 # ── what no change puts right ───────────────────────────────────────────────

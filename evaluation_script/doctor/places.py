@@ -22,11 +22,11 @@ _ORDER = "write [x, y, width, height] in pixels"
 #: The difference of opposite bars of padding, as a share of the side.
 _UNEVEN = 0.02
 #: The maximum number of labels whose places are compared, and the minimum step that counts as moved.
-_MOST_LABELS, _LEAST_STEP = 12, 2
+_MOST_LABELS, _LEAST_STEP = 6, 2
 #: The grey above which a pixel belongs to an object.
 _MIDDLE = 127
 #: The number of pixels that are counted to find a step.
-_SAMPLED = 1 << 17
+_SAMPLED = 1 << 15
 
 
 # ── mirrored and turned ─────────────────────────────────────────────────────
@@ -51,9 +51,9 @@ def _flip(sentence: str, axes: Tuple[int, ...]) -> Slip:
     return Slip(sentence, _FLIPPED, frozenset({"pictures"}), change_frames(changes))
 
 
-def _redraw(sentence: str, remedy: str, change: Change, *traits: str) -> Slip:
+def _redraw(sentence: str, remedy: str, change: Change, *traits: str, whole: bool = False) -> Slip:
     """Return the slip of maps that a change of each puts right."""
-    return Slip(sentence, remedy, frozenset(traits or {"pictures"}), change_frames({np.ndarray: change}))
+    return Slip(sentence, remedy, frozenset(traits or {"pictures"}), change_frames({np.ndarray: change}), whole=whole)
 
 
 _MIRRORED = [
@@ -67,11 +67,11 @@ _REORDERED = [
     _redraw("{content} look rotated by 90 degrees", _TURNED, lambda pixels: np.rot90(pixels, 3)),
     _redraw(
         "{content} look reshaped from (width, height) to (height, width)", "Transpose arrays instead of reshaping them",
-        lambda pixels: pixels.reshape(pixels.shape[::-1]).T,
+        lambda pixels: pixels.reshape(pixels.shape[::-1]).T, whole=True,
     ),
     _redraw(
         "run lengths look as if written row by row", "Encode np.asfortranarray(mask), column by column",
-        lambda pixels: pixels.T.reshape(pixels.shape), "pictures", "runs",
+        lambda pixels: pixels.T.reshape(pixels.shape), "pictures", "runs", whole=True,
     ),
 ]  # fmt: skip
 
@@ -155,7 +155,7 @@ def _list_volume_slips() -> List[Slip]:
     slips.append(
         _redraw(
             "{content} look reshaped from (x, y, z) to (z, y, x)", "Transpose arrays instead of reshaping them",
-            lambda volume: volume.reshape(volume.shape[::-1]).transpose(2, 1, 0), "volumes",
+            lambda volume: volume.reshape(volume.shape[::-1]).transpose(2, 1, 0), "volumes", whole=True,
         )
     )  # fmt: skip
     return slips
@@ -289,6 +289,6 @@ PLACE_SLIPS = [
     *_NOTATIONS,
     Slip(
         "{content} look moved by {detail}", "Undo the crop, padding or offset before you save", frozenset({"places"}),
-        _cure_moved, least=0.75, times=math.inf,
+        _cure_moved, least=0.75, times=math.inf, whole=True,
     ),
 ]  # fmt: skip

@@ -52,7 +52,7 @@ class Sample(NamedTuple):
     total: int = 1
     #: The confidences of detections.
     scores: Optional[Array] = None
-    #: Data of the family's own, for `Examination.rescore`.
+    #: Data of the family's own for each frame, for `Examination.rescore`.
     origin: Any = None
 
 
@@ -72,10 +72,11 @@ class Examination:
     labels: str = "labels"
     #: Returns from 0 to 1 how well predicted frames agree with true ones.
     fit: Callable[[List[Any], List[Any]], float] = fit_masks
-    #: Returns the score of samples by the family's own counting; None uses the mean fit.
+    #: Returns the score of samples of a frame each by the family's own counting; without it, the mean fit is stated.
     rescore: Optional[Callable[[Sequence[Sample]], Optional[float]]] = None
-    #: The name of that score.
-    metric: str = "the IoU over all pixels"
+    #: The names of that score, and of the fit.
+    metric: str = ""
+    agreement: str = "the IoU over all pixels"
     #: The labels of all classes in the order of their training ids, if the benchmark fixes them.
     classes: Sequence[int] = ()
     #: The number of low bits of a predicted pixel that hold its label, if others hold more.
@@ -96,6 +97,13 @@ class Examination:
 
 #: The bits of labels that are not cut.
 _BITS = 64
+
+
+def keep_frames(sample: Sample, prediction: Sequence[Any], places: Sequence[int]) -> Sample:
+    """Return a sample with another prediction, and only with these of its frames."""
+    lists = (sample.truth, prediction, sample.frames, sample.origin)
+    truth, kept, frames, origin = ([side[place] for place in places] if side is not None else None for side in lists)
+    return sample._replace(truth=truth, prediction=kept, frames=frames, origin=origin)
 
 
 def pool_frames(samples: Sequence[Sample]) -> Tuple[List[Any], List[Any]]:
@@ -125,8 +133,9 @@ def _choose_runs(count: int, most: int) -> List[int]:
 
 
 def thin(frame: Any, most: int) -> Any:
-    """Return a map with about so many pixels, evenly spread; other frames as they are."""
+    """Return a map with about so many pixels, spread evenly and symmetrically; other frames as they are."""
     if not isinstance(frame, np.ndarray) or frame.size <= most:
         return frame
-    step = max(1, int((frame.size / most) ** (1 / sum(side > 1 for side in frame.shape))))
-    return frame[tuple(slice(None, None, step | 1) for _ in frame.shape)]
+    step = max(1, int((frame.size / most) ** (1 / sum(side > 1 for side in frame.shape)))) | 1
+    # A copy: a view would keep the whole frame in memory.
+    return np.ascontiguousarray(frame[tuple(slice((side - 1) % step // 2, None, step) for side in frame.shape)])

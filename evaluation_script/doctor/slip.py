@@ -40,6 +40,8 @@ class Slip(NamedTuple):
     least: float = 0.5
     times: float = 1.5
     remains: float = 0.67
+    #: Whether the change needs every pixel of a frame; then one frame of each sample is tried.
+    whole: bool = False
 
 
 def change_frames(changes: Mapping[type, Change]) -> FindCure:

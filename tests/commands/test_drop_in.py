@@ -373,7 +373,7 @@ def golden(name: str) -> Any:
 
 @pytest.mark.long
 @needs_shared
-@pytest.mark.filterwarnings("ignore:.*object numbers look 1 too high")  # of one sequence, whose objects are exchanged
+@pytest.mark.filterwarnings("ignore:.*object numbers look exchanged")  # of one sequence, whose objects are exchanged
 @pytest.mark.parametrize("task", ["semi-supervised", "unsupervised"])
 def test_davis_evaluation_returns_the_dictionary_of_davis2017(task: str, real: Any, tmp_path: Path) -> None:
     semi = task == "semi-supervised"
@@ -433,7 +433,7 @@ def test_benchmark_scores_each_pair_of_folders(tmp_path: Path, capsys: pytest.Ca
 
 @pytest.mark.long
 @needs_shared
-@pytest.mark.filterwarnings("ignore:.*object numbers look 1 too high")  # of two sequences, whose objects are exchanged
+@pytest.mark.filterwarnings("ignore:.*object numbers look exchanged")  # of two sequences, whose objects are exchanged
 def test_benchmark_returns_and_writes_what_vos_benchmark_does(real: Any, capsys: pytest.CaptureFixture[str]) -> None:
     root, sent = str(real[0] / "Annotations/480p"), real[1]
     expected = golden("B_vosb")

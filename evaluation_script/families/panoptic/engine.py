@@ -139,7 +139,7 @@ def _examine(submission: AnySubmission) -> Examination:
     traits |= {"colours", "units"} if protocol.classes else set()
     return Examination(
         submission.truth.item_names, sample, frozenset(traits), submission.noun, "maps", "categories", fit_classes,
-        metric="the mean IoU of categories", label_bits=8 if protocol.classes else 64,
+        agreement="the mean IoU of categories", label_bits=8 if protocol.classes else 64,
     )  # fmt: skip
 
 

@@ -95,7 +95,8 @@ def _examine(submission: SaliencySubmission) -> Examination:
 
     return Examination(
         submission.truth.item_names, sample, frozenset({"pictures", "places", "units", "greys"}), "image", "maps",
-        "values", fit_greys, partial(score_samples, protocol, facts, _compute_metrics, tabulate), protocol.metrics[0],
+        "values", fit_greys, partial(score_samples, protocol, facts, _compute_metrics, tabulate),
+        protocol.metrics[0], "the soft IoU",
     )  # fmt: skip
 
 

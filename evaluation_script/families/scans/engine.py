@@ -311,17 +311,18 @@ def _examine(submission: ScanSubmission) -> Examination:
         prediction = values.astype(np.int64).reshape(true_labels.shape)
         labels = prediction & LABEL_MASK
         prediction += np.where(classes[labels] < 0, labels, classes[labels]) - labels  # one label of each class
-        return [Sample(number, unit.name, [classes[true_labels]], [prediction], origin=truth)]
+        return [Sample(number, unit.name, [classes[true_labels]], [prediction], origin=[truth])]
 
     def tabulate(sample: Sample) -> Dict[str, Array]:
         values = sample.prediction[0].reshape(-1)
         values = np.where(values & LABEL_MASK < LABELS_END, values, 0).astype(np.uint32)
-        return count_scan(sample.origin, values, protocol)
+        return count_scan(sample.origin[0], values, protocol)
 
     return Examination(
         submission.truth.item_names, sample, frozenset({"filled", "units", "labels", "halves"}), "scan", "scans",
         fit=fit_classes, rescore=partial(score_samples, protocol, {}, _compute_metrics, tabulate),
-        metric=protocol.metrics[0], classes=tuple(ids[:-1].tolist()), label_bits=LABEL_BITS,
+        metric=protocol.metrics[0], agreement="the mean IoU of classes",
+        classes=tuple(ids[:-1].tolist()), label_bits=LABEL_BITS,
     )  # fmt: skip
 
 

@@ -519,7 +519,7 @@ def _sample(submission: AnySubmission, number: int) -> List[Sample]:
 
 def _drop_void(labels: Array, protocol: SemanticProtocol) -> Array:
     """Return the labels of classes without object numbers, and -1 elsewhere."""
-    plain = drop_numbers(labels, protocol).astype(np.int64)
+    plain = drop_numbers(labels, protocol).astype(np.int32)
     return np.where(class_indices(labels, protocol) < protocol.classes, plain, -1)
 
 
@@ -537,7 +537,7 @@ def _examine(submission: AnySubmission) -> Examination:
     return Examination(
         submission.truth.item_names, partial(_sample, submission), frozenset(traits), submission.noun, "maps",
         fit=fit_classes, rescore=partial(score_samples, plain, submission.truth.facts, values, tabulate),
-        metric=protocol.metrics[0], classes=protocol.labels,
+        metric=protocol.metrics[0], agreement="the mean IoU of classes", classes=protocol.labels,
     )  # fmt: skip
 
 

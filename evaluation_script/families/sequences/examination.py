@@ -99,7 +99,7 @@ def _draw(protocol: SequenceProtocol, name: str, picture: _Picture) -> Tuple[Arr
 
 def _paint(stacks: Stacks, frame: int, size: Size) -> Array:
     names: Dict[str, int] = {}
-    labels = np.zeros(size, np.int64)
+    labels = np.zeros(size, np.int32)
     for label, stack in stacks.items():
         number = int(label) if is_number(label) else names.setdefault(label, _FIRST_NAME + len(names))
         labels[stack.draw(frame)] = number
