@@ -221,7 +221,11 @@ def test_one_mirrored_sequence_of_many_is_certain_from_a_fit_on(
 
     def sample(sequence: Any, _protocol: object, *, together: bool) -> Any:
         fits = {way: righted_fit} if sequence.truth.name == "bird" else {}
-        return SimpleNamespace(measure_fit=lambda _truth, mirrored="": fits.get(mirrored, 0.1), find_offset=lambda: 0)
+
+        def measure_fit(_truth: object, mirrored: str = "") -> float:
+            return fits.get(mirrored, 0.1)
+
+        return SimpleNamespace(measure_fit=measure_fit, find_offset=lambda: 0, edges=[])
 
     monkeypatch.setattr(misplaced, "_sample_sequence", sample)
     poor = SimpleNamespace(score=SimpleNamespace(j=np.array([0.1])), pixels=(9, 9, 1))
