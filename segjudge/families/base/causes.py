@@ -7,9 +7,8 @@ to its loss, if that is known. The sentence states only counts.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from segjudge.evaluation_script.files.problems import inflect, quantity
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.evaluation_script.values import NamedTuple
+from segjudge.families.base.moves import Edges, describe_move, find_move
 from segjudge.families.base.pictures import SeenFrame
 from segjudge.families.base.segments import (
     FAULTS,
@@ -35,12 +35,10 @@ from segjudge.families.base.segments import (
     JudgedSegments,
 )
 
+#: Causes of whole predictions: another unit's, mirrored, or of other frames.
+_ELSEWHERE, MIRRORED, OFFSET = "elsewhere", "mirrored", "offset"
 #: A detection of an already detected object.
 _REPEATED = "repeated"
-#: Segments of a unit whose prediction belongs to another unit.
-_ELSEWHERE = "elsewhere"
-#: Segments of a unit whose prediction is mirrored.
-_MIRRORED = "mirrored"
 #: Causes of what the IoU of a match lacks.
 INEXACT_CAUSES = _TOO_SMALL, _TOO_LARGE, _BOTH = "too small", "too large", FAULTS[INEXACT].name
 #: A mask is too small if its missing pixels are this many times its extra ones, and too large in the opposite case.
@@ -49,8 +47,8 @@ _LOPSIDED = 3
 _ALSO = 0.15
 #: A second pair of confused classes is named if it has at least this share of the first one's segments.
 _BESIDE = 0.3
-#: The maximum number of classes in a list.
-_MOST_NAMES = 3
+#: The maximum numbers of classes in a list, and of objects.
+_MOST_NAMES, _MOST_OBJECTS = 3, 2
 #: The share above which a pair of classes or objects represents all.
 _MOSTLY = 0.5
 #: The class with the most segments of a cause is named if its segments have the cause this many times as often as
@@ -62,9 +60,6 @@ _SHOWN = {RIGHT, PARTIAL, WRONG_CLASS, SWAPPED}
 _SHAPELESS = 0.75
 #: The name of a class in a map, whose score is a mean over classes: a region's size does not matter.
 _REGION = "region"
-#: Segments are displaced if this share of them moved alike, by at least so many pixels, with all edges: they differ by
-#: at most this share of the distance.
-_AGREEING, _LEAST_MOVE, _ALIKE = 0.75, 1.0, 0.25
 #: The cost below which every segment is correct.
 _NONE = 1e-9
 
@@ -111,6 +106,9 @@ class CauseCounts:
     one_to_one: bool = False
     #: Segments are whole tracks, whose shape is wrong wherever they are swapped.
     whole_tracks: bool = False
+    #: The part of a match's missing IoU that the score loses, and the differences of its edges, in the present frame.
+    weigh: Callable[[Match, float], float] | None = None
+    compare: Callable[[Match], Edges] | None = None
     segments: int = 0
     predicted: int = 0
     costs: dict[str, float] = field(default_factory=dict)
@@ -128,13 +126,15 @@ class CauseCounts:
     swapped: dict[tuple[str, str], _Place] = field(default_factory=dict)
     #: The names of a unit and of the unit whose prediction it has, with their phrases or expressions.
     elsewhere: list[tuple[tuple[str, str], tuple[str, str]]] = field(default_factory=list)
-    #: The units whose predictions are mirrored, by the exchanged sides.
-    mirrored: dict[str, set[str]] = field(default_factory=dict)
+    #: The units whose whole predictions have a cause, by cause and its description, such as the exchanged sides.
+    whole: dict[str, dict[str, set[str]]] = field(default_factory=dict)
+    #: The objects with a cause, by unit and number, where objects are followed.
+    objects: dict[str, Counter[tuple[str, str]]] = field(default_factory=dict)
     #: Segments that overlap a prediction too little to match, by cause.
     partial: Counter[str] = field(default_factory=Counter)
     #: By how many pixels the left, right, top and bottom edges of inexact matches differ, where that is measured; NaN
     #: at the border of the picture.
-    edges: list[tuple[float, float, float, float]] = field(default_factory=list)
+    edges: list[Edges] = field(default_factory=list)
     #: Pixels by cause: missing from matches, extra in them, and of the truth there.
     pixels: dict[str, list[float]] = field(default_factory=dict)
     #: The shares of a segment that are missing from its match, and of the match that are extra: their sums by cause.
@@ -165,7 +165,7 @@ class CauseCounts:
             column = partners.get(row, -1)
             match = Match(row, column, tuple(shown_row for shown_row in shown.get(column, []) if shown_row != row))
             cause, cost = self._judge_match(PARTIAL if row in near else kind, seen, match)
-            self._note(cause, cost, name)
+            self.note(cause, cost, name)
             if cause in {FAULTS[WRONG_CLASS].name, FAULTS[SWAPPED].name} and self._has_shape(
                 seen, judged, match, shown
             ):
@@ -189,7 +189,7 @@ class CauseCounts:
                 self.predicted += 1
                 self.predicted_classes[name] += 1
             if kind == SURPLUS and column not in explained:
-                self._note(FAULTS[SURPLUS].name, 1.0, name)
+                self.note(FAULTS[SURPLUS].name, 1.0, name)
             if kind == MERGED and self.one_to_one:
                 self.costs[FAULTS[MERGED].name] = self.costs.get(FAULTS[MERGED].name, 0.0) + 1
 
@@ -238,21 +238,29 @@ class CauseCounts:
         self.counts[_ELSEWHERE] += 1
         self.costs[_ELSEWHERE] = self.costs.get(_ELSEWHERE, 0.0) + (true + predicted if cost is None else cost)
 
-    def add_mirrored(self, unit: str, sides: str, cost: float) -> None:
-        """Add a unit whose prediction has two sides exchanged, at this cost; its segments are added separately."""
-        self.mirrored.setdefault(sides, set()).add(unit)
-        self.costs[_MIRRORED] = self.costs.get(_MIRRORED, 0.0) + cost
+    def add_whole(self, cause: str, unit: str, about: str, cost: float) -> None:
+        """Add a unit whose whole prediction is mirrored or shifted in time, and how; its segments are added apart."""
+        self.whole.setdefault(cause, {}).setdefault(about, set()).add(unit)
+        self.note(cause, cost)
 
     def add_repeated(self, name: str) -> None:
         """Add a prediction of this class that repeats a better one."""
         self.predicted += 1
         self.predicted_classes[name] += 1
-        self._note(_REPEATED, 1.0, name)
+        self.note(_REPEATED, 1.0, name)
 
-    def _note(self, cause: str, cost: float, name: str) -> None:
+    def note(self, cause: str, cost: float, name: str = "", count: int = 1) -> None:
+        """Add segments of a class with a cause, and their cost."""
         self.costs[cause] = self.costs.get(cause, 0.0) + cost
-        self.counts[cause] += 1
-        self.classes.setdefault(cause, Counter())[name] += 1
+        self.counts[cause] += count
+        if count:
+            self.classes.setdefault(cause, Counter())[name] += count
+
+    def note_object(self, cause: str, count: int, cost: float, owner: tuple[str, str]) -> None:
+        """Add masks of an object, named by unit and number, if they cost something."""
+        if count and cost:
+            self.note(cause, cost, count=count)
+            self.objects.setdefault(cause, Counter())[owner] += count
 
     def _judge_match(self, kind: int, seen: SeenFrame, match: Match) -> tuple[str, float]:
         """Return the cause of a true segment's loss, and its amount."""
@@ -263,15 +271,15 @@ class CauseCounts:
         cost = _lack_iou(*pixels)
         if cost <= _NONE:
             return FAULTS[RIGHT].name, 0.0
-        cost = (2.0 if self.one_to_one else cost) if kind == PARTIAL else self._weigh_cost(cost, match)
-        cause = self.judge_pixels(*pixels, is_object=bool(seen.truth.things[match.row]))
         if kind == PARTIAL:
-            self.partial[cause] += 1
+            cost = 2.0 if self.one_to_one else cost
+        else:
+            cost = self.edge_weight * (cost if self.weigh is None else self.weigh(match, cost))
+        cause = self.judge_pixels(*pixels, is_object=bool(seen.truth.things[match.row]))
+        self.partial[cause] += kind == PARTIAL
+        if cause == FAULTS[INEXACT].name and self.compare is not None:
+            self.edges.append(self.compare(match))
         return cause, cost
-
-    def _weigh_cost(self, lacking_iou: float, match: Match) -> float:
-        """Return the cost of a match, given what its IoU lacks."""
-        return lacking_iou * self.edge_weight
 
     def subtract_costs(self, before: Mapping[str, float]) -> dict[str, float]:
         """Return the costs by cause that were added to those before."""
@@ -294,7 +302,7 @@ class CauseCounts:
         if not _NONE < cost <= _SHAPELESS:
             return ""
         cause = self.judge_pixels(*pixels, is_object=bool(seen.truth.things[row]))
-        self._note(cause, cost * self.edge_weight, name)
+        self.note(cause, cost * self.edge_weight, name)
         return cause
 
     def judge_pixels(
@@ -359,7 +367,23 @@ class CauseCounts:
 
     def _has_sentence(self, cause: str) -> bool:
         """Return whether a cause has a number: a cost alone, such as that of a part, would be `0 of 4 segments`."""
-        return bool(self.counts[cause]) or cause == _MIRRORED
+        return bool(self.counts[cause])
+
+    def choose_unit(self, costs: Mapping[int, Mapping[str, float]]) -> int:
+        """Return the unit whose own first cause is the first of all, and costs most; -1 without a cause.
+
+        Inexact segments are seen best in a unit without other causes.
+        """
+        causes = self._choose_causes()[:1]
+
+        def weigh(unit: int, cause: str) -> tuple[bool, bool, float]:
+            own_costs = costs[unit]
+            own_cost = own_costs.get(cause, 0.0)
+            others = [cost for other, cost in own_costs.items() if other not in {cause, *INEXACT_CAUSES}]
+            is_alone = cause not in INEXACT_CAUSES or not any(others)
+            return own_cost >= max(own_costs.values(), default=0.0), is_alone, own_cost
+
+        return max(costs, key=lambda unit: weigh(unit, causes[0]), default=-1) if causes else -1
 
     def _is_same(self, cause: str, other_cause: str) -> bool:
         """Return whether segments of one class are too small where segments of another are too large."""
@@ -374,34 +398,30 @@ class CauseCounts:
         return len(names) == 2 and all(names)
 
     def _finds_all(self) -> bool:
-        faults = (MISSED, SURPLUS, WRONG_CLASS, MERGED, SPLIT)
-        return not self.partial and not any(self.counts[FAULTS[kind].name] for kind in faults)
+        lost = (cause for cause, count in self.counts.items() if count and not CAUSES[cause].is_found)
+        return not self.partial.total() and not any(lost) and not self.objects.get(FAULTS[SWAPPED].name)
 
     def _describe_cause(self, cause: str) -> str:
-        number, some = self.counts[cause], self._count_some(cause)
-        verb = inflect(number, "is", "are")
-        if cause == FAULTS[WRONG_CLASS].name:
-            return self._describe_confusion(some, verb)
-        if cause == FAULTS[SWAPPED].name:
-            return self._describe_swaps(some, verb)
-        if cause == FAULTS[SURPLUS].name:
-            predicted = describe_share(number, self.predicted, f"predicted {self.segment}")
-            return f"{predicted} {inflect(number, 'matches', 'match')} nothing{self._describe_class(cause)}"
-        if cause == _REPEATED:
-            predicted = describe_share(number, self.predicted, f"predicted {self.segment}")
-            return f"{predicted} {inflect(number, 'repeats', 'repeat')} another one{self._describe_class(cause)}"
-        if cause in INEXACT_CAUSES:
-            return self._describe_inexact(cause, some, verb)
-        if cause == _ELSEWHERE:
-            return self._describe_elsewhere()
-        if cause == _MIRRORED:
-            return self._describe_mirrored()
-        about = {
-            FAULTS[MISSED].name: "missed",
-            FAULTS[MERGED].name: "merged with another one",
-            FAULTS[SPLIT].name: "split into several predictions",
-        }[cause]
-        return f"{some} {verb} {about}{self._describe_class(cause)}"
+        """Describe a cause as its row of the table does."""
+        row, number = CAUSES[cause], self.counts[cause]
+        some, verb = self._count_some(cause), inflect(number, "is", "are")
+        if row.describe is not None:
+            return row.describe(self, cause, some, verb)
+        if row.does:
+            noun = f"predicted {self.segment}"
+            some = describe_share(number, self.predicted, noun) if self.predicted else quantity(number, noun)
+            return f"{some} {row.does[number > 1]}{self._describe_owners(cause)}"
+        return f"{some} {verb} {row.about}{self._describe_owners(cause)}"
+
+    def _describe_owners(self, cause: str) -> str:
+        """Name the class or the objects that have a cause, in parentheses; "" if they are many."""
+        named = self._describe_class(cause)
+        objects = sorted(self.objects.get(cause, ()), key=lambda owner: (len(owner[1]), owner[1]))
+        units = {unit for unit, _ in objects}
+        if named or len(units) != 1 or len(objects) > _MOST_OBJECTS or len(self.units) < 2:
+            return named
+        names = " and ".join(name for _, name in objects)
+        return f" ({inflect(len(objects), 'object', 'objects')} {names} of {units.pop()})"
 
     def _count_some(self, cause: str) -> str:
         return describe_share(self.counts[cause], self.segments, self.segment)
@@ -411,7 +431,9 @@ class CauseCounts:
         is_query = any(name.startswith("“") for name in self.units_with)  # other units ask for something else
         if len(self.units_with) < 2 and not is_query:
             return ""
-        total, (name, count) = self.counts[cause], self.classes[cause].most_common(1)[0]
+        total, ((name, count), *others) = self.counts[cause], self.classes[cause].most_common(2)
+        if others and others[0][1] == count:
+            return ""
         named = f"class {name}" if name.isdigit() else name
         if count == total:
             return f" ({named})" if total == 1 else f" (all {named})"
@@ -420,7 +442,7 @@ class CauseCounts:
         is_typical = count / max(among[name], 1) >= _OFTENER * (total - count) / rest_count
         return f" (mostly {named})" if count >= _MOSTLY * total and is_typical else ""
 
-    def _describe_confusion(self, some: str, verb: str) -> str:
+    def describe_confusion(self, _cause: str, some: str, verb: str) -> str:
         if not self.confused_in:
             return f"{some} {verb} of the wrong class"
         total = sum(units.total() for units in self.confused_in.values())
@@ -505,16 +527,17 @@ class CauseCounts:
             f" in {count:,} of {quantity(total, self.unit)}" if total > 1 else f" in the only {self.unit} that has it"
         )
 
-    def _describe_swaps(self, some: str, verb: str) -> str:
+    def describe_swaps(self, cause: str, some: str, verb: str) -> str:
         if not self.swapped:
-            return f"{some} {verb} on a different track than in most frames"
+            another = f"another object{self._describe_owners(cause)}"
+            return f"{some} {verb} on {another if self.objects else 'a different track than in most frames'}"
         (name, owner), swap = next(iter(self.swapped.items()))
         start = f"from frame {swap.frame} of {swap.unit}"
         if (owner, name) in self.swapped:
             return f"{name} and {owner} exchange their tracks {start} ({some} {verb} swapped)"
         return f"{name} has the track of {owner} {start} ({some} {verb} swapped)"
 
-    def _describe_elsewhere(self) -> str:
+    def describe_elsewhere(self, _cause: str, _some: str, _verb: str) -> str:
         """Describe whose predictions units have: two queries that are exchanged, or any other unit's."""
         queries = Counter(tuple(sorted((unit[1], owner[1]))) for unit, owner in self.elsewhere)
         (query, other_query), count = queries.most_common(1)[0]
@@ -527,16 +550,22 @@ class CauseCounts:
         verb = inflect(len(self.elsewhere), "has", "have")
         return f"{some} {verb} the prediction of another {self.unit} ({unit} that of {owner})"
 
-    def _describe_mirrored(self) -> str:
-        sides, units = self._choose_mirrored()
-        return f"{sides} are exchanged in {describe_share(len(units), len(self.units), self.unit)}"
+    def _describe_whole(self, cause: str) -> tuple[str, str]:
+        """Return what most units with a cause of whole predictions have, and how many these are."""
+        about, units = max(self.whole[cause].items(), key=lambda item: len(item[1]))
+        return about, describe_share(len(units), len(self.units), self.unit)
 
-    def _choose_mirrored(self) -> tuple[str, set[str]]:
-        """Return the sides that are exchanged in most units, and those units."""
-        return max(self.mirrored.items(), key=lambda item: len(item[1]))
+    def describe_mirrored(self, cause: str, _some: str, _verb: str) -> str:
+        return "{} are exchanged in {}".format(*self._describe_whole(cause))
 
-    def _describe_inexact(self, cause: str, some: str, verb: str) -> str:
+    def describe_late(self, cause: str, _some: str, _verb: str) -> str:
+        about, units = self._describe_whole(cause)
+        return f"the masks of {units} are {about}"
+
+    def describe_inexact(self, cause: str, some: str, verb: str) -> str:
         """Describe inexact segments and the shares of their pixels, separately for objects and stuff if both occur."""
+        if cause not in self.pixels:
+            return f"{some} {verb} inexact"
         missed, surplus, area, predicted = pixels = self.pixels[cause]
         objects = self.object_pixels.get(cause, pixels)
         lacks, wrong = 100 * missed / max(area, 1), 100 * surplus / max(predicted, 1)
@@ -563,9 +592,13 @@ class CauseCounts:
             location = f"are {other_class}" if other_class else "lie outside"
             return f"{some} {verb} too large{start}{_percent(wrong)} of {of_prediction} {location}{beside}"
         sides = f"{_percent(lacks)} of {possessive} {element} are missing, {_percent(wrong)} are surplus{beside}"
+        move = self._describe_move()
+        return f"{some} {verb} {f'displaced by about {move}' if move else 'inexact'}{start}{sides}"
+
+    def _describe_move(self) -> str:
+        """Describe the displacement of inexact segments; "" if few agree on one."""
         move = find_move(self.edges)
-        about = f"displaced by about {describe_move(*move)}" if move else "inexact"
-        return f"{some} {verb} {about}{start}{sides}"
+        return describe_move(*move) if move else ""
 
     def _describe_partial(self, cause: str) -> str:
         """Describe how many inexact segments the score does not match; "" if it matches all, or has no such rule."""
@@ -585,59 +618,38 @@ class CauseCounts:
         return name if count > _MOSTLY * pixels else ""
 
 
-def compare_edges(truth: Array, prediction: Array, size: Sequence[int]) -> tuple[float, float, float, float]:
-    """Return by how much two boxes (x, y, width, height) differ at their left, right, top and bottom edges.
+class Cause(NamedTuple):
+    """A row of the table of causes: how its sentence is made of the counts."""
 
-    An edge at the border of a picture of this height and width is NaN, because the picture may cut it.
-    """
-    edges = [(box[axis], box[axis] + box[axis + 2]) for box in (truth, prediction) for axis in (0, 1)]
-    moves = []
-    for axis, side in enumerate((size[1], size[0])):
-        for end, border in enumerate((0, side)):
-            places = edges[axis][end], edges[2 + axis][end]
-            moves.append(math.nan if border in places else float(places[1] - places[0]))
-    left, right, top, bottom = moves
-    return left, right, top, bottom
+    #: What its segments are, or what one and several of its predictions do, unless a function describes it.
+    about: str = ""
+    does: tuple[str, str] | None = None
+    #: Takes the counts, the cause, the number of its segments in words, and `is` or `are`.
+    describe: Callable[[CauseCounts, str, str, str], str] | None = None
+    #: Whether its segments are found.
+    is_found: bool = False
 
 
-def find_boxes(numbers: Array, count: int) -> Array:
-    """Return the box (x, y, width, height) of each number from 1 in a picture; of an absent number, zeros."""
-    boxes = np.zeros((count, 4), np.int64)
-    for axis in (0, 1):
-        is_present = np.zeros((numbers.shape[1 - axis], count + 1), bool)
-        places = np.arange(len(is_present))
-        is_present[places if axis == 0 else places[:, None], numbers] = True
-        firsts, ends = is_present.argmax(axis=0), len(is_present) - is_present[::-1].argmax(axis=0)
-        boxes[:, axis] = firsts[1:]
-        boxes[:, axis + 2] = np.where(is_present.any(axis=0), ends - firsts, 0)[1:]
-    return boxes
-
-
-def find_move(edges: Sequence[tuple[float, float, float, float]]) -> tuple[float, float] | None:
-    """Return the displacement to the right and down of segments whose edges all moved alike; None if few agree."""
-    if not edges:
-        return None
-    moves = np.ma.masked_invalid(np.array(edges))
-    moves = moves[moves.count(axis=1) > 1]
-    if 2 * len(moves) < len(edges):
-        return None
-    left, right, top, bottom = np.ma.median(moves, axis=0).filled(math.nan).tolist()
-    x, y = (left + right) / 2, (top + bottom) / 2
-    distance = math.hypot(x, y)
-    if not distance >= _LEAST_MOVE:
-        return None
-    agreeing = (np.abs(moves - [x, x, y, y]) <= max(_LEAST_MOVE / 2, _ALIKE * distance)).all(axis=1)
-    return (x, y) if agreeing.mean() >= _AGREEING else None
-
-
-def describe_move(x: float, y: float) -> str:
-    """Describe a displacement in pixels, without a side that is short beside the other."""
-    sides = (x, "to the right", "to the left"), (y, "down", "up")
-    return " and ".join(
-        f"{abs(pixels):.2g} px {ahead if pixels > 0 else back}"
-        for pixels, ahead, back in sides
-        if abs(pixels) > max(abs(x), abs(y)) / 5
-    )
+#: All causes by name, of all families.
+CAUSES = {
+    FAULTS[RIGHT].name: Cause("right", is_found=True),
+    FAULTS[MISSED].name: Cause("missed"),
+    FAULTS[SURPLUS].name: Cause(does=("matches nothing", "match nothing")),
+    FAULTS[MERGED].name: Cause("merged with another one"),
+    FAULTS[SPLIT].name: Cause("split into several predictions"),
+    FAULTS[WRONG_CLASS].name: Cause(describe=lambda counts, *words: counts.describe_confusion(*words)),
+    FAULTS[SWAPPED].name: Cause(describe=CauseCounts.describe_swaps, is_found=True),
+    _REPEATED: Cause(does=("repeats another one", "repeat another one"), is_found=True),
+    **dict.fromkeys(INEXACT_CAUSES, Cause(describe=CauseCounts.describe_inexact, is_found=True)),
+    _ELSEWHERE: Cause(describe=CauseCounts.describe_elsewhere, is_found=True),
+    MIRRORED: Cause(describe=CauseCounts.describe_mirrored, is_found=True),
+    OFFSET: Cause(describe=CauseCounts.describe_late, is_found=True),
+    # of objects that are followed through frames
+    "late": Cause("missed after the return of the object"),
+    "drift": Cause("lost on the background"),
+    "ghost": Cause(does=("shows an absent object", "show an absent object")),
+    "confused": Cause("mixed with a neighbour"),
+}
 
 
 def describe_share(count: int, total: int, noun: str) -> str:

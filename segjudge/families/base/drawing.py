@@ -25,7 +25,7 @@ from segjudge.report.colours import GROUND
 from segjudge.report.page import PageOptions, Section, make_confusion
 from segjudge.report.player import PictureFolder, Still, decode_picture, make_player, picture_room
 
-from .causes import CauseCounts
+from .causes import MIRRORED, CauseCounts
 from .mirrored import FEWEST_FITTING, FITTING, FITTING_SEVERAL, SUSPECT, TOP_AND_BOTTOM, MirrorSearch
 from .painted import PaintedUnit
 from .pictures import UnitPainter, fit_width
@@ -173,7 +173,7 @@ def _count_causes(
         if unit.name in mirrored:
             way, righted = mirrored[unit.name]
             gain = righted.measure_fit() - painting.measure_fit()
-            counts.add_mirrored(painter.describe(unit), way, gain * sum(painting.count_segments()))
+            counts.add_whole(MIRRORED, painter.describe(unit), way, gain * sum(painting.count_segments()))
             righted.count_causes(counts, names)
         elif unit.name in owners:
             sides = [(painter.describe(side), painter.describe_query(side)) for side in (unit, owners[unit.name])]

@@ -11,7 +11,8 @@ import numpy as np
 
 from segjudge.evaluation_script.masks.stack import Array, Size
 from segjudge.evaluation_script.masks.stream import MaskStream
-from segjudge.families.base.causes import CauseCounts, compare_edges, find_boxes
+from segjudge.families.base.causes import CauseCounts
+from segjudge.families.base.moves import Edges, compare_edges, find_boxes
 from segjudge.families.base.segments import (
     FAULTS,
     INEXACT,
@@ -106,7 +107,7 @@ class PaintedUnit:
         #: The object that each track mostly follows, by the track's name, if objects are distinguished.
         self._followed: dict[str, str] = {}
         #: The differences of the edges of inexact matches in the first frame, as `compare_edges` returns them.
-        self._edges: list[tuple[float, float, float, float]] = []
+        self._edges: list[Edges] = []
         #: Faults that have a colour in the packed pictures.
         self.shown: set[int] = set()
 
@@ -489,7 +490,7 @@ def _pairs_of(frame: _JudgedFrame, *, things: bool) -> Iterator[tuple[Any, Any]]
             yield frame.seen.truth.keys[row], frame.seen.prediction.keys[column]
 
 
-def _measure_edges(seen: SeenFrame, judged: JudgedSegments, size: Size) -> Iterator[tuple[float, float, float, float]]:
+def _measure_edges(seen: SeenFrame, judged: JudgedSegments, size: Size) -> Iterator[Edges]:
     """Yield by how many pixels the edges of inexact matches differ, if the frame is drawn."""
     if seen.maps is None:
         return

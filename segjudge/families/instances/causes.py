@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import numpy as np
 import pycocotools.mask as coco
@@ -14,18 +13,16 @@ from segjudge.evaluation_script.files.problems import inflect, quantity
 from segjudge.evaluation_script.masks.run_lengths import flags
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.causes import (
-    INEXACT_CAUSES,
+    MIRRORED,
     CauseCounts,
     Match,
-    compare_edges,
-    describe_move,
     describe_share,
     measure_ious,
 )
+from segjudge.families.base.moves import Edges, compare_edges, describe_move
 from segjudge.families.base.pictures import SeenFrame, Side
 from segjudge.families.base.segments import (
     FAULTS,
-    INEXACT,
     RIGHT,
     SPLIT,
     SURPLUS,
@@ -69,14 +66,14 @@ def explain_causes(diagnosis: InstanceDiagnosis) -> tuple[str, int]:
     if diagnosis.protocol.keypoints:
         return _describe_keypoints(righted, mirrored), -1
     unit = "video" if diagnosis.protocol.tubes else "image"
-    counts, scope = _InstanceCauses("instance", unit, edge_weight=2.0, one_to_one=True, whole_tracks=True), ""
+    counts, scope = CauseCounts("instance", unit, edge_weight=2.0, one_to_one=True, whole_tracks=True), ""
     if len(images) < len(diagnosis.counts.right):
         scope = f"In the {len(images):,} {unit}s with most mistakes, "
     costs: dict[int, dict[str, float]] = {}
     if mirrored:
         for image, gain in mirrored.gains.items():
             before = dict(counts.costs)
-            counts.add_mirrored(diagnosis.name_image(image), mirrored.way, gain)
+            counts.add_whole(MIRRORED, diagnosis.name_image(image), mirrored.way, gain)
             costs[image] = counts.subtract_costs(before)
     for number, scene in enumerate(list_scenes(righted, images)):
         before = dict(counts.costs)
@@ -85,43 +82,7 @@ def explain_causes(diagnosis: InstanceDiagnosis) -> tuple[str, int]:
     sentence = counts.describe(scope)
     surplus = counts.counts[FAULTS[SURPLUS].name]
     drawable = {image: by_cause for image, by_cause in costs.items() if diagnosis.image_costs[image] > 0}
-    return f"{sentence} {_describe_scores(righted) if surplus else ''}".rstrip(), counts.choose_image(drawable)
-
-
-@dataclass
-class _InstanceCauses(CauseCounts):
-    """Instances by cause; an inexact match costs the share of AP's thresholds that it does not reach."""
-
-    #: The scene whose segments are added.
-    scene: JudgedScene | None = None
-
-    def _judge_match(self, kind: int, seen: SeenFrame, match: Match) -> tuple[str, float]:
-        cause, cost = super()._judge_match(kind, seen, match)
-        if cause == FAULTS[INEXACT].name and self.scene is not None:
-            self.edges.append(self.scene.compare_edges(match))
-        return cause, cost
-
-    def _weigh_cost(self, lacking_iou: float, match: Match) -> float:
-        compared = 1.0 if self.scene is None else self.scene.compared[match.row, match.column]
-        unreached = float(np.mean(np.array(THRESHOLDS) > compared))
-        return self.edge_weight * unreached + _LEAST_WEIGHT * lacking_iou
-
-    def choose_image(self, costs: Mapping[int, Mapping[str, float]]) -> int:
-        """Return the image whose own first cause is the first of all, and costs most; -1 without a cause.
-
-        Inexact instances are seen best in an image without other causes.
-        """
-        cause = self._choose_causes()[:1]
-
-        def weigh(image: int) -> tuple[bool, bool, float]:
-            by_cause = costs[image]
-            other_costs = [
-                cost for other_cause, cost in by_cause.items() if other_cause not in {*cause, *INEXACT_CAUSES}
-            ]
-            leads = by_cause.get(cause[0], 0.0) >= max(by_cause.values(), default=0.0)
-            return leads, cause[0] not in INEXACT_CAUSES or not any(other_costs), by_cause.get(cause[0], 0.0)
-
-        return max(costs, key=weigh, default=-1) if cause else -1
+    return f"{sentence} {_describe_scores(righted) if surplus else ''}".rstrip(), counts.choose_unit(drawable)
 
 
 class JudgedScene:
@@ -158,7 +119,12 @@ class JudgedScene:
         )
         self.seen = SeenFrame(truth, prediction, shared, np.zeros(len(columns), bool), None)
 
-    def compare_edges(self, match: Match) -> tuple[float, float, float, float]:
+    def weigh(self, match: Match, lacking_iou: float) -> float:
+        """Return the share of AP's thresholds that a match does not reach, and a little of what its IoU lacks."""
+        unreached = float(np.mean(np.array(THRESHOLDS) > self.compared[match.row, match.column]))
+        return unreached + _LEAST_WEIGHT * lacking_iou
+
+    def compare_edges(self, match: Match) -> Edges:
         """Return by how many pixels the edges of a match differ from those of its instance."""
         boxes = []
         for (side, has_boxes), number in zip(self._sides, (self.annotations[match.row], self.records[match.column])):
@@ -219,7 +185,7 @@ def list_scenes(diagnosis: InstanceDiagnosis, images: list[int]) -> Iterator[Jud
             yield JudgedScene(diagnosis, image, np.sort(own_numbers[0]), np.sort(own_numbers[1]), own_numbers[2])
 
 
-def _count_scene(counts: _InstanceCauses, scene: JudgedScene, diagnosis: InstanceDiagnosis, *, follows: bool) -> None:
+def _count_scene(counts: CauseCounts, scene: JudgedScene, diagnosis: InstanceDiagnosis, *, follows: bool) -> None:
     seen, names = scene.seen, tuple(diagnosis.names)
     names = names if len(names) > 1 else ()
     judged = judge_segments(
@@ -231,7 +197,7 @@ def _count_scene(counts: _InstanceCauses, scene: JudgedScene, diagnosis: Instanc
     if follows:
         name = f"video {scene.name}" if scene.name.isdigit() else scene.name
         counts.add_swaps(name, _find_exchanges(scene, judged, diagnosis))
-    counts.scene = scene
+    counts.weigh, counts.compare = scene.weigh, scene.compare_edges
     counts.add(scene.name, seen, judged, names)
 
 

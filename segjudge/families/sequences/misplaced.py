@@ -17,8 +17,8 @@ from segjudge.evaluation_script.families.sequences.protocols import SequenceProt
 from segjudge.evaluation_script.families.sequences.truth import VOID
 from segjudge.evaluation_script.masks.similarity import count_shared
 from segjudge.evaluation_script.masks.stack import WORD, Array, Size, Stack, Stacks, unpack, words_across
-from segjudge.families.base.causes import compare_edges, find_boxes, find_move
 from segjudge.families.base.mirrored import CERTAIN, TOP_AND_BOTTOM, WAYS
+from segjudge.families.base.moves import Edges, compare_edges, find_boxes, find_move
 
 #: The offsets in frames at which masks are compared with the truth.
 _OFFSETS = range(-4, 5)
@@ -49,7 +49,7 @@ class Placement:
     #: The number of frames; negative for late masks.
     offset: int = 0
     #: By how many pixels the edges of displaced masks differ, as `compare_edges` returns them.
-    edges: tuple[tuple[float, float, float, float], ...] = ()
+    edges: tuple[Edges, ...] = ()
 
 
 @dataclass
@@ -61,7 +61,7 @@ class _Sample:
     #: By offset, the pixels shared with the truth that many frames later, and the pixels of either.
     fits: dict[int, Array] = field(default_factory=lambda: {offset: np.zeros(2) for offset in _OFFSETS})
     #: The differences of the masks' edges in sampled frames.
-    edges: list[tuple[float, float, float, float]] = field(default_factory=list)
+    edges: list[Edges] = field(default_factory=list)
 
     def measure_fit(self, target: _Sample, mirrored: str = "") -> float:
         """Return the IoU of the predictions over all pixels, with the truth of another sequence; 0 if unknown."""
@@ -172,9 +172,7 @@ def _add_fits(fits: dict[int, Array], truth: Stack | None, prediction: Stack | N
         fits[offset] += int(shared.sum()), int((later.area + predicted.area - shared).sum())
 
 
-def _compare_masks(
-    truth: Stack | None, prediction: Stack | None, rows: Array
-) -> Iterator[tuple[float, float, float, float]]:
+def _compare_masks(truth: Stack | None, prediction: Stack | None, rows: Array) -> Iterator[Edges]:
     """Yield the differences of an object's edges in the frames of a block that have it on both sides."""
     if truth is None or prediction is None:
         return

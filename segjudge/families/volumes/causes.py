@@ -70,7 +70,6 @@ class VolumeCauses(CauseCounts):
     moves: list[tuple[Array, Array]] = field(default_factory=list)
     #: Distances between the surfaces of detected components; None if not all were measured.
     distances: list[Array] | None = field(default_factory=list)
-    cases: set[str] = field(default_factory=set)
 
     @classmethod
     def for_protocol(cls, protocol: VolumeProtocol) -> VolumeCauses:
@@ -117,7 +116,6 @@ class VolumeCauses(CauseCounts):
     ) -> None:
         """Add the components of a region; costs are scaled to what the region costs."""
         name, (kinds, predicted) = judged.region.name, judged.kinds
-        self.cases.add(case)
         self.units.add(case)
         if len(kinds):
             self.add_true(name, case, int(judged.counted.sum()))
@@ -126,25 +124,19 @@ class VolumeCauses(CauseCounts):
         self.predicted_classes[name] += len(predicted)
         for kind in np.unique(kinds[judged.counted].astype(str)).tolist():
             chosen = judged.counted & (kinds == kind)
-            self._add(kind, name, int(chosen.sum()), float(judged.costs[0][chosen].sum()) * scale)
+            if kind != RIGHT:
+                cost = float(judged.costs[0][chosen].sum()) * scale
+                self.note(_CAUSES.get(kind, kind), cost, name, int(chosen.sum()))
         for kind in np.unique(predicted.astype(str)).tolist():
             chosen = predicted == kind
-            count = int(chosen.sum()) if kind == SURPLUS else 0
-            self._add(kind, name, count, float(judged.costs[1][chosen].sum()) * scale)
+            if kind != RIGHT:
+                cost = float(judged.costs[1][chosen].sum()) * scale
+                self.note(_CAUSES.get(kind, kind), cost, name, int(chosen.sum()) if kind == SURPLUS else 0)
         self._add_edges(judged, spacing)
         self._add_named_voxels(judged, pairs)
         volumes = judged.sizes[0] * float(np.prod(spacing))
         self.missed_volumes.append(volumes[judged.counted & (kinds == MISSED)])
         self.found_volumes.append(volumes[judged.counted & np.isin(kinds, FOUND)])
-
-    def _add(self, kind: str, name: str, count: int, cost: float) -> None:
-        if kind == RIGHT:
-            return
-        cause = _CAUSES.get(kind, kind)
-        self.costs[cause] = self.costs.get(cause, 0.0) + cost
-        if count:
-            self.counts[cause] += count
-            self.classes.setdefault(cause, Counter())[name] += count
 
     def _add_edges(self, judged: JudgedRegion, spacing: Sequence[float]) -> None:
         """Add the voxels of found components, and the displacement of moved ones."""
@@ -181,9 +173,9 @@ class VolumeCauses(CauseCounts):
         """Discard the distances, since not all surfaces are measured."""
         self.distances = None
 
-    def add_mirrored(self, unit: str, sides: str, cost: float) -> None:
-        super().add_mirrored(unit, sides, cost)
-        self.cases.add(unit)
+    def add_whole(self, cause: str, unit: str, about: str, cost: float) -> None:
+        super().add_whole(cause, unit, about, cost)
+        self.units.add(unit)
 
     # ── words ──
 
@@ -196,37 +188,29 @@ class VolumeCauses(CauseCounts):
         if worst not in {MISSED, SURPLUS, "wrong class"}:
             is_named = "missed" in text or not self.counts[MISSED]
             return text if is_named else f"{text[:-1]}; {self._describe_cause(MISSED)}."
-        elsewhere = self._describe_surfaces()
-        return f"{text[:-1]}; {elsewhere}." if elsewhere and ";" not in text else text
+        elsewhere = self._describe_surfaces() if text and ";" not in text else ""
+        return f"{text[:-1]}; {elsewhere}." if elsewhere else text
 
     def _describe_cause(self, cause: str) -> str:
         text = super()._describe_cause(cause)
         text += self._describe_missed() if cause == MISSED else ""
-        unmirrored = len(self.cases.difference(*self.mirrored.values()))
-        if cause == MIRRORED or not self.mirrored or not unmirrored:
+        mirrored = self.whole.get(MIRRORED, {})
+        unmirrored = len(self.units.difference(*mirrored.values()))
+        if cause == MIRRORED or not mirrored or not unmirrored:
             return text
         return f"in the other {quantity(unmirrored, self.unit) if unmirrored > 1 else self.unit}, {text}"
-
-    def _describe_mirrored(self) -> str:
-        sides, cases = self._choose_mirrored()
-        return f"{sides} are exchanged in {len(cases):,} of {quantity(len(self.cases), self.unit)}"
-
-    def _describe_class(self, cause: str) -> str:
-        """Name the region of most components of a cause, unless another has as many."""
-        ranked = self.classes[cause].most_common(2)
-        return "" if len(ranked) > 1 and ranked[0][1] == ranked[1][1] else super()._describe_class(cause)
 
     def _has_sentence(self, cause: str) -> bool:
         is_confused = bool(self.confused_in or self.partly_confused_in)
         return super()._has_sentence(cause) or (cause == _CAUSES[WRONG_LABEL] and is_confused)
 
-    def _describe_confusion(self, some: str, verb: str) -> str:
+    def describe_confusion(self, cause: str, some: str, verb: str) -> str:
         if not self.counts[_CAUSES[WRONG_LABEL]]:  # of components that are larger
             predicted = f"predicted {self.segment}"
             some = describe_share(self.wrong_predicted, self.predicted, predicted)
             verb = inflect(self.wrong_predicted, "is", "are")
         if self.confused_in or not self.partly_confused_in:
-            return super()._describe_confusion(some, verb)
+            return super().describe_confusion(cause, some, verb)
         (name, called), cases = max(self.partly_confused_in.items(), key=lambda item: len(item[1]))
         return f"part of {name} is called {called}{self._count_units(len(cases), self.units_with.get(name, set()))}"
 
@@ -253,11 +237,6 @@ class VolumeCauses(CauseCounts):
         near = _round_up(float(np.percentile(distances, _MOST)))
         return f"elsewhere {_MOST} % of surfaces within {near:.12g} mm" if near else ""
 
-    def _describe_inexact(self, cause: str, some: str, verb: str) -> str:
-        text = super()._describe_inexact(cause, some, verb)
-        move = self._describe_move() if cause == INEXACT else ""
-        return text.replace(f"{verb} inexact", f"{verb} displaced{move}", 1) if move else text
-
     def _describe_move(self) -> str:
         """Describe the displacement of predictions along an axis, if most move in one direction."""
         if not self.moves:
@@ -268,7 +247,7 @@ class VolumeCauses(CauseCounts):
         aligned_share = np.mean(voxels[:, axis] * np.sign(middle[axis]) >= _DISPLACED)
         if abs(middle[axis]) < _DISPLACED or aligned_share < _ALIKE:
             return ""
-        return f" by about {abs(float(np.median(millimetres[:, axis]))):.2g} mm along {'xyz'[axis]}"
+        return f"{abs(float(np.median(millimetres[:, axis]))):.2g} mm along {'xyz'[axis]}"
 
 
 def _round_up(value: float) -> float:

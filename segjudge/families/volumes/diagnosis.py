@@ -196,7 +196,7 @@ def _examine_case(
     sums: dict[str, float] = {}
     if mirrored:
         sums[MIRRORED] = sum(costs.values())
-        causes.add_mirrored(case.name, mirrored, sums[MIRRORED])
+        causes.add_whole(MIRRORED, case.name, mirrored, sums[MIRRORED])
     pairs = _pair_labels(case)
     voxel, judged_case = float(np.prod(case.geometry.spacing)), judge_case(case, diagnosis.protocol, costs, mirrored)
     for judged, scale in zip(judged_case.regions, judged_case.scales, strict=True):

@@ -13,7 +13,8 @@ from segjudge.evaluation_script.families.base.unit_truth import TruthFrame, Unit
 from segjudge.evaluation_script.masks.overlaps import sum_by_key
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base import drawing
-from segjudge.families.base.causes import CauseCounts, compare_edges, find_boxes, find_move
+from segjudge.families.base.causes import MIRRORED, CauseCounts
+from segjudge.families.base.moves import compare_edges, find_boxes, find_move
 from segjudge.families.base.painted import PaintedUnit
 from segjudge.families.base.pictures import SeenFrame, Side
 from segjudge.families.base.segments import (
@@ -414,9 +415,9 @@ def test_units_elsewhere_repeated_and_mirrored_predictions_cost_as_much_as_they_
         counts.add_repeated("dog")
     assert (counts.predicted, counts.predicted_classes["dog"], list(counts.costs.values())) == (5, 2, [5.25, 2.0])
     before = dict(counts.costs)
-    counts.add_mirrored("a", "left and right", 0.5)
-    counts.add_mirrored("b", "left and right", 0.25)
-    assert counts.mirrored == {"left and right": {"a", "b"}}
+    counts.add_whole(MIRRORED, "a", "left and right", 0.5)
+    counts.add_whole(MIRRORED, "b", "left and right", 0.25)
+    assert counts.whole == {MIRRORED: {"left and right": {"a", "b"}}}
     assert list(counts.subtract_costs(before).values()) == [0, 0, 0.75]
 
 
@@ -449,7 +450,7 @@ def test_costs_are_scaled_to_the_loss_of_a_unit() -> None:
     before = dict(counts.costs)
     counts.scale_costs(before, 0.5)
     assert counts.costs == before
-    counts.add_mirrored("a", "left and right", 3)
+    counts.add_whole(MIRRORED, "a", "left and right", 3)
     counts.add_repeated("odd")
     counts.scale_costs(before, 0)
     assert list(counts.subtract_costs(before).values()) == [0, 0, 0, 3, 1]
@@ -490,7 +491,7 @@ def confuse(*confusions: tuple[str, str, str], true: dict[str, str]) -> str:
             counts.add_true(name, unit)
     for name, called, units in confusions:
         for unit in units:
-            counts._note("wrong class", 1.0, name)
+            counts.note("wrong class", 1.0, name)
             counts.confused_in.setdefault((name, called), Counter())[unit] += 1
     return counts.describe()
 
