@@ -2,8 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from .runner import tuning  # noqa: F401 - it comes before numpy
-
 __all__ = ["evaluate"]
 
 if TYPE_CHECKING or not __name__.startswith("segjudge."):  # EvalAI's worker reports failures here

@@ -25,7 +25,7 @@ _CODES = {SettingsError: 2, StartError: 3, TokenRefusedError: 4}
 def main(arguments: list[str] | None = None) -> int:
     open_closed_streams()
     parser = argparse.ArgumentParser(prog="remote_challenge_evaluation", description=__doc__)
-    add_worker_options(parser)
+    add_worker_options(lambda title: parser.add_argument_group(title).add_argument)
     args = parser.parse_args(arguments)
     if args.print:
         sys.stdout.write(render_file(args.print))

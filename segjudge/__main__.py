@@ -1,20 +1,27 @@
-"""`python -m segjudge` is the command line, as is the script `segjudge`, which imports `main` from here."""
+"""`python -m segjudge` is the command line, as is the script `segjudge`; both call `main`."""
 
-import _signal  # type: ignore[import-not-found] # built in, so that importing it takes no time
 import gc
+import os
+import signal
 
-# Modules are no garbage: Python would search them 50 times, which takes a twentieth of a start.
-gc.set_threshold(100_000)
 
-if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:  # until `leave_at_once`, end without a traceback
-    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
-from .system.bytecode import avoid_partial_bytecode  # noqa: E402 - see above
+def main() -> int:
+    """Prepare the process, run the command that was typed, and return the exit code."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # until `leave_at_once`, end without a traceback
+    # Modules are no garbage: Python would search them 50 times, which takes a twentieth of a start.
+    gc.set_threshold(100_000)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts in half the time with one thread
+    from .system.bytecode import avoid_partial_bytecode
 
-avoid_partial_bytecode()
-from .system.interrupts import leave_at_once  # noqa: E402 - its bytecode may be written in part, too
+    avoid_partial_bytecode()
+    from .system.interrupts import leave_at_once  # its bytecode may be written in part, too
 
-leave_at_once()
-from .cli import main  # noqa: E402 - a signal may come while it is imported
+    leave_at_once()
+    from .cli import main as run_command  # a signal may come while it is imported
+
+    return run_command()
+
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -5,46 +5,35 @@ Start-up time matters: only the module of the running command is imported, and e
 
 from __future__ import annotations
 
-# It makes other modules wait until they are used, such as argparse's translations.
-from segjudge.commands import COMMANDS, EARLIER, EVALAI, EXIT_CODES, GROUPS, PLATFORMS, RARE, UNIX
-
-# isort: split
 import argparse
 import gc
 import os
-import shutil
 import signal
 import sys
 from contextlib import nullcontext, suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
+from segjudge.commands import COMMANDS, EARLIER, EVALAI, EXIT_CODES, GROUPS, PLATFORMS, RARE, UNIX
+from segjudge.commands.parser import PROGRAM, CommandParser, fill
 from segjudge.commands.shared import (
     DONE,
     GENERAL,
     OURS,
-    PROGRAM,
     THEIRS,
     USAGE,
     add_help_option,
     add_quiet_option,
-    as_typed,
     be_quiet,
     check_files,
     mention,
-    options_of,
-    program,
     say,
 )
-from segjudge.system.interrupts import STOPPED, end_by_signal, end_process, interruptible, leave_at_once
-from segjudge.system.options import read_number, read_whole
+from segjudge.system.interrupts import STOPPED, end_by_signal, interruptible, leave_at_once
 from segjudge.system.streams import discard_unread, open_closed_streams, outlive_readers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    from _typeshed import SupportsWrite
+    from collections.abc import Callable
 
     from segjudge.commands.shared import Command
 
@@ -89,7 +78,6 @@ def main(arguments: list[str] | None = None) -> int:
             code: int = args.run(args)
             sys.stdout.flush()  # report unwritable output here, not while Python ends
         if arguments is None:
-            end_process(code)
             gc.freeze()  # end Python without searching all imported objects for cycles
     except KeyboardInterrupt as error:
         say(STOPPED)
@@ -220,122 +208,16 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-class _Formatter(argparse.HelpFormatter):
-    """A formatter that does not break names at hyphens."""
-
-    def _split_lines(self, text: str, width: int) -> list[str]:
-        import textwrap
-
-        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
-
-
-#: The beginning of argparse's message about an unknown option.
-_UNKNOWN = "unrecognized arguments: "
-#: The beginning of argparse's message about missing arguments.
-_LACKING = "the following arguments are required: "
-#: The width of texts that are not shown.
-_ANY_WIDTH = 80
-#: The maximum number of choices that a sentence about an unknown one lists, and how many it shows of more.
-_MOST_CHOICES, _FIRST_CHOICES = 24, 4
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are sentences that suggest the nearest name."""
-
-    #: The options of the command that was typed.
-    options: Sequence[str] = ()
-    #: Whether its texts are shown.
-    is_shown = False
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**{"formatter_class": _Formatter, **options})
-        self.color = False  # Python 3.14 would colour the help, older ones not
-        self.register("type", int, read_whole)
-        self.register("type", float, read_number)
-
-    def _get_formatter(self) -> argparse.HelpFormatter:
-        """Return the formatter of texts; argparse also makes one for each option, which needs no terminal's width."""
-        return super()._get_formatter() if self.is_shown else _Formatter(self.prog, width=_ANY_WIDTH)
-
-    def format_usage(self) -> str:
-        self.is_shown = True
-        return super().format_usage()
-
-    def format_help(self) -> str:
-        """Return the help: an example, the usage without optional options, then the groups of options."""
-        self.is_shown = True
-        self.usage = self.usage or f"%(prog)s [options]{''.join(map(_describe_needed, self._actions))}"
-        return f"example:\n  {self.get_default('example')}\n\n{super().format_help()}"
-
-    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
-        """Write the help; argparse ignores that it cannot be written."""
-        (file or sys.stdout).write(self.format_help())
-
-    def _check_value(self, action: argparse.Action, value: object) -> None:
-        if action.choices is not None and value not in action.choices:
-            from segjudge.evaluation_script.files.problems import name_list, near_hint
-
-            names = [*map(str, action.choices)]
-            if {"score", "report"} <= {*names}:
-                self._refuse_command(str(value))
-            hint, are_few = near_hint(value, names), len(names) <= _MOST_CHOICES
-            if are_few or not hint:
-                listing = name_list(names, _MOST_CHOICES if are_few else _FIRST_CHOICES)
-                hint += f" Choose from {listing}" if hint else f"; choose from {listing}"
-            faults = "".join(f"\n{fault}" for fault in getattr(action.choices, "faults", ()))
-            raise argparse.ArgumentError(action, f"{value!r} does not exist{hint}{faults}")
-
-    def _refuse_command(self, name: str) -> NoReturn:
-        """Reject an unknown command, and name the most similar one."""
-        from segjudge.commands.other_names import suggest_commands
-        from segjudge.evaluation_script.files.problems import name_list, nearest
-
-        fault, shown = f"there is no command {name!r}", [each for names in GROUPS.values() for each in names]
-        if lines := suggest_commands(name, program()):
-            self.error("\n".join([f"{fault}; you may mean", *lines]))
-        near = nearest(name, [*shown, *(each for names in RARE.values() for each in names)])
-        self.error(f"{fault}; did you mean {near}?" if near else f"{fault}; choose from {name_list(shown, len(shown))}")
-
-    def error(self, message: str) -> NoReturn:
-        from segjudge.commands.other_names import OPTIONS
-        from segjudge.evaluation_script.files.problems import nearest
-        from segjudge.system.files import redact
-
-        if message.startswith(_UNKNOWN):
-            unknown = message.removeprefix(_UNKNOWN).split()
-            # Without the dashes, which make all options similar.
-            names = [option[2:] for option in self.options if option.startswith("--")]
-            options = [word[2:].partition("=")[0] for word in unknown if word.startswith("--")]
-            near = next(filter(None, (nearest(option, names) for option in options)), "")
-            ours = next(filter(None, map(OPTIONS.get, options)), "")
-            message += f"; here it is {ours}" if ours else f"; did you mean --{near}?" if near else ""
-        subject = f"{as_typed(self.prog)}:"
-        if message.startswith(_LACKING) and (example := self.get_default("example")):
-            subject = f"{as_typed(self.prog)} needs"
-            message = f"{message.removeprefix(_LACKING)}, for example:\n  {as_typed(example)}"
-        self.exit(USAGE, redact(f"{subject} {message}\nSee --help.\n"))
-
-
-def _describe_needed(action: argparse.Action) -> str:
-    """Return the words of an argument in the usage; empty for an optional one."""
-    name = str(action.metavar or action.dest.upper())
-    if action.option_strings:
-        return f" {action.option_strings[-1]} {name}" if action.required else ""
-    forms = {"?": f" [{name}]", "*": f" [{name} ...]", "+": f" {name} ...", argparse.PARSER: f" {name} ..."}
-    return forms.get(str(action.nargs), f" {name}")
-
-
-def make_parser(arguments: list[str]) -> _Parser:
+def make_parser(arguments: list[str]) -> CommandParser:
     """Return the parser of the command among the words, or of the list of commands."""
     rows = {**COMMANDS, **EARLIER}
     name = arguments[0] if arguments and arguments[0] in rows else ""
     listing = "" if name else _list_commands(all_of_them=_ALL in arguments)
-    parser = _Parser(
+    parser = CommandParser(
         prog=PROGRAM,
         usage=f"{PROGRAM} COMMAND ...   (or --help, --version)",
-        description=_wrap(_ABOUT) if listing else _ABOUT,
+        description=fill(_ABOUT),
         epilog=listing,
-        formatter_class=argparse.RawDescriptionHelpFormatter if listing else _Formatter,
         add_help=False,
     )
     parser.set_defaults(example=_EXAMPLE)
@@ -350,7 +232,7 @@ def make_parser(arguments: list[str]) -> _Parser:
     platforms = {EVALAI: rows[name], **{key: table[name] for key, table in PLATFORMS.items() if name in table}}
     platform = _platform(arguments) if len(platforms) > 1 else EVALAI
     row = platforms.get(platform, rows[name])
-    sub = commands.add_parser(name, help=row.about, description=row.about, epilog=_CODES, add_help=False)
+    sub = commands.add_parser(name, help=row.about, description=fill(row.about), epilog=fill(_CODES), add_help=False)
     if name in UNIX and not hasattr(os, "fork"):
         from segjudge.system.errors import UsageError
 
@@ -361,11 +243,11 @@ def make_parser(arguments: list[str]) -> _Parser:
     command.add_options(sub)
     if len(platforms) > 1:
         about = "%(choices)s (default: evalai)"
-        options_of(sub, GENERAL)("--platform", metavar="NAME", choices=list(platforms), default=EVALAI, help=about)
+        sub.options_of(GENERAL)("--platform", metavar="NAME", choices=list(platforms), default=EVALAI, help=about)
     add_quiet_option(sub)
     add_help_option(sub)
     parser.prog = sub.prog  # this parser reports an unknown option; that one lists the known ones
-    parser.options = sub.options = _list_options(sub)
+    parser.options = sub.options = sub.list_options()
     return parser
 
 
@@ -385,35 +267,23 @@ def _with_extra(
     return run_with_extra
 
 
-def _list_options(parser: argparse.ArgumentParser) -> list[str]:
-    """Return the shown options of a command and of its actions."""
-    shown = [action for action in parser._actions if action.help != argparse.SUPPRESS]  # noqa: SLF001 - there is no other list
-    within = [each for action in shown if isinstance(action.choices, dict) for each in action.choices.values()]
-    parsers = [each for each in within if isinstance(each, argparse.ArgumentParser)]
-    options = [option for action in shown for option in action.option_strings]
-    return [*options, *(option for each in parsers for option in _list_options(each))]
-
-
 def _list_commands(*, all_of_them: bool) -> str:
     """Return the list of commands by group; with all of them, also the exit codes."""
     column = 2 + max(map(len, COMMANDS)) + 2
     lines = []
     for title, names in {**GROUPS, **(RARE if all_of_them else {})}.items():
         lines.append(f"\n{title}:")
-        lines += [_wrap(COMMANDS[name].about, f"  {name:{column - 2}}") for name in names]
+        lines += [_list_row(name, COMMANDS[name].about, column) for name in names]
     if all_of_them:
-        lines += ["\nexit codes:", *(_wrap(meaning, f"  {code:<{column - 2}}") for code, meaning in EXIT_CODES.items())]
+        lines += ["\nexit codes:", *(_list_row(str(code), meaning, column) for code, meaning in EXIT_CODES.items())]
     hint = "" if all_of_them else f" {PROGRAM} help --all lists rare commands and exit codes."
     ending = f"{PROGRAM} COMMAND --help shows an example and the options.{hint}"
-    return "\n".join([*lines, "", _wrap(ending)])
+    return "\n".join([*lines, "", fill(ending)])
 
 
-def _wrap(text: str, start: str = "") -> str:
-    """Return text wrapped to the terminal, indented under its start."""
-    import textwrap
-
-    width = max(40, shutil.get_terminal_size().columns - 2)
-    return textwrap.fill(text, width, initial_indent=start, subsequent_indent=" " * len(start))
+def _list_row(name: str, about: str, column: int) -> str:
+    """Return a row of a list, whose second column begins here."""
+    return f"  {name}".ljust(column) + fill(about, column).replace("\n", "\n" + " " * column)
 
 
 def _platform(arguments: list[str]) -> str:

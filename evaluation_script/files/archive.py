@@ -19,9 +19,8 @@ import zipfile
 import zlib
 from collections import Counter
 from dataclasses import replace
-from typing import Any, BinaryIO, Callable, Dict, FrozenSet, Iterator, NoReturn, Optional, Tuple, Union
+from typing import BinaryIO, Callable, Dict, FrozenSet, Iterator, NamedTuple, NoReturn, Optional, Tuple, Union
 
-from ..values import NamedTuple
 from .inflate import MAGIC, STEP, Inflated, InflatedStream, PositionedFile, inflate_member
 from .limits import (
     CHUNK_BYTES,
@@ -37,6 +36,7 @@ from .limits import (
     kind_of,
     size_text,
 )
+from .packed import find_table
 from .problems import Flaw, HostError, Problem, Problems, SubmissionError, explain_damage, printable
 
 #: Device and inode of a folder.
@@ -193,9 +193,8 @@ class _FolderFiles(Files):
             raise Flaw(f"cannot be read ({error.strerror})", _CHECK) from None
 
 
-_END, _END64, _LOCATOR = b"PK\x05\x06", b"PK\x06\x06", b"PK\x06\x07"
-_END_SIZE, _END64_SIZE, _LOCATOR_SIZE, _LOCAL_SIZE = 22, 56, 20, 30
-_LONGEST_COMMENT = 1 << 16
+#: The size of a member's own header.
+_LOCAL_SIZE = 30
 #: The maximum bytes of an entry in the table of contents.
 _LONGEST_ENTRY = 400
 _UTF_8 = 0x800
@@ -273,28 +272,14 @@ class _ZipFiles(Files):
 
 def _check_table(file: BinaryIO, limits: ArchiveLimits) -> int:
     """Raise a Flaw for a huge table of contents before zipfile reads it; return the file's size."""
-    length = file.seek(0, os.SEEK_END)
-    start = max(0, length - _LONGEST_COMMENT - _END_SIZE - _LOCATOR_SIZE - _END64_SIZE)
-    file.seek(start)
-    tail = file.read()
-    position = tail.rfind(_END)
-    if position < 0 or position + _END_SIZE > len(tail):
-        raise Flaw("is a zip that was cut off: its table of contents is missing", PACK_AGAIN)
-    count, size = struct.unpack_from("<HI", tail, position + 10)
-    if tail[: max(0, position - _LOCATOR_SIZE) + 4].endswith(_LOCATOR):  # zipfile follows it regardless of the numbers
-        position -= _LOCATOR_SIZE + _END64_SIZE
-        if position < 0 or not tail.startswith(_END64, position):
-            raise Flaw("is a damaged zip: its table of contents cannot be found", PACK_AGAIN)
-        count, size = struct.unpack_from("<QQ", tail, position + 32)
-    if size > start + position:
-        raise Flaw("is a damaged zip: its table of contents is larger than the file", PACK_AGAIN)
+    table = find_table(file)
     too_many = Flaw(f"holds more than {limits.members:,} files", SEND_LESS)
-    if count > limits.members or size > _LONGEST_ENTRY * limits.members:
+    if table.entries > limits.members or table.size > _LONGEST_ENTRY * limits.members:
         raise too_many
-    file.seek(start + position - size)
-    if file.read(size).count(b"PK\x01\x02") > limits.members:  # more entries than the record admits
+    file.seek(table.start)
+    if file.read(table.size).count(b"PK\x01\x02") > limits.members:  # more entries than the record admits
         raise too_many
-    return length
+    return file.seek(0, os.SEEK_END)
 
 
 def _find_flaw(info: zipfile.ZipInfo, size: int) -> Flaw | None:
@@ -546,17 +531,9 @@ class ListedFolder(FolderElsewhere):
     @classmethod
     def list_files(cls, path: str, limits: ArchiveLimits) -> ListedFolder:
         """List the files of a folder; raises SubmissionError for problems."""
-        return cls.from_files(path, _FolderFiles(path, limits))
-
-    @classmethod
-    def from_files(cls, path: str, files: _FolderFiles) -> ListedFolder:
-        """Return a folder with these files."""
         folder = cls(path)
-        folder._files = files
+        folder._files = _FolderFiles(path, limits)
         return folder
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ListedFolder.from_files, (str(self), self._files)
 
     def open_files(self, limits: ArchiveLimits) -> Files:
         return self._files if self._files.allows(limits) else _FolderFiles(str(self), limits)

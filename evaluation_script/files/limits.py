@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, List, NoReturn, Optional, Set, Tuple, TypeVar, Union
 
-from ..values import dataclass
 from .long_texts import CutDocument, cut_texts
 from .problems import Flaw, Problems, printable, quantity
 

@@ -5,9 +5,7 @@ A parser looks at each character several times. Here the quotes are found by one
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Tuple
-
-from ..values import NamedTuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 #: The minimum length of a text that is cut out, and of a document whose texts are.
 _LONG, _LEAST = 1 << 10, 1 << 22

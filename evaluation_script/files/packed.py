@@ -11,10 +11,11 @@ import struct
 import zipfile
 import zlib
 from contextlib import contextmanager, suppress
-from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Tuple, Type, Union
+from typing import Any, BinaryIO, Dict, Iterator, List, NamedTuple, Optional, Tuple, Type, Union
 
 from .inflate import Inflated, PositionedFile, inflate_member
-from .problems import HostError, explain_damage
+from .limits import PACK_AGAIN
+from .problems import Flaw, HostError, explain_damage
 
 FORMAT = "segjudge truth 1"
 MANIFEST = "manifest.json"
@@ -41,6 +42,10 @@ _START = rf'\s*{{\s*"format":\s*"[^"\\]*",\s*"{FAMILY_KEY}":\s*"([a-z_]+)",'.enc
 #: the name, of further fields and of a comment, and the member's position.
 _ENTRY = struct.Struct("<4s6xH4x3L3H8xL")
 _SIGNATURE = b"PK\1\2"
+#: The records at the end of a zip, and their sizes without the comment.
+_END, _END64, _LOCATOR = b"PK\5\6", b"PK\6\6", b"PK\6\7"
+_END_SIZE, _END64_SIZE, _LOCATOR_SIZE = 22, 56, 20
+_LONGEST_COMMENT = 1 << 16
 #: Where an entry states the lengths of its name, of its further fields and of its comment, in two bytes each.
 _LENGTHS = range(28, 34)
 #: The number of bytes from which the entries of a table are searched together.
@@ -100,15 +105,41 @@ def make_entry(name: str) -> zipfile.ZipInfo:
     return info
 
 
+class ZipTable(NamedTuple):
+    """Where a zip's table of contents lies, and how many entries the zip claims."""
+
+    start: int
+    size: int
+    entries: int
+
+
+def find_table(file: BinaryIO) -> ZipTable:
+    """Find a zip's table of contents as zipfile does; raises a Flaw if the zip is cut off or damaged."""
+    length = file.seek(0, os.SEEK_END)
+    start = max(0, length - _LONGEST_COMMENT - _END_SIZE - _LOCATOR_SIZE - _END64_SIZE)
+    file.seek(start)
+    tail = file.read()
+    position = tail.rfind(_END)
+    if position < 0 or position + _END_SIZE > len(tail):
+        raise Flaw("is a zip that was cut off: its table of contents is missing", PACK_AGAIN)
+    count, size = struct.unpack_from("<HI", tail, position + 10)
+    if tail[: max(0, position - _LOCATOR_SIZE) + 4].endswith(_LOCATOR):  # zipfile follows it regardless of the numbers
+        position -= _LOCATOR_SIZE + _END64_SIZE
+        if position < 0 or not tail.startswith(_END64, position):
+            raise Flaw("is a damaged zip: its table of contents cannot be found", PACK_AGAIN)
+        count, size = struct.unpack_from("<QQ", tail, position + 32)
+    if size > start + position:
+        raise Flaw("is a damaged zip: its table of contents is larger than the file", PACK_AGAIN)
+    return ZipTable(start + position - size, size, count)
+
+
 def table_of(path: str) -> bytes:
     """Return a zip's table of contents: names, sizes and checksums; empty for other files."""
-    with open(path, "rb") as file:
-        end = zipfile._EndRecData(file)  # type: ignore[attr-defined]  # noqa: SLF001 - as zipfile finds it
-        if not end:
-            return b""
-        size, stop = end[5], end[9] - (76 if end[0] == b"PK\6\6" else 0)
-        file.seek(max(0, stop - size))
-        return file.read(size)
+    with open(path, "rb") as file, suppress(Flaw):
+        table = find_table(file)
+        file.seek(table.start)
+        return file.read(table.size)
+    return b""
 
 
 def _read_manifest(source: Source) -> Dict[str, Any]:

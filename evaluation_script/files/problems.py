@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Iterable, Iterator
-
-from ..values import NamedTuple
+from typing import Iterable, Iterator, NamedTuple
 
 #: The maximum number of shown problems; more are counted.
 _MOST_SHOWN = 20

@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 import threading
 from functools import lru_cache
-from typing import Callable, Collection, Dict, Iterable, List, Optional, Tuple, Type, Union
+from typing import Callable, Collection, Dict, Iterable, List, NamedTuple, Optional, Tuple, Type, Union
 
 import numpy as np
 
 from ..files import Files, Flaw, Problem
-from ..values import NamedTuple
 from . import detections, overlaps, png
 from . import run_lengths as rle
 from .detections import Candidates, CurveTables, CurveTask, RecordTable, Rings, TrueSets

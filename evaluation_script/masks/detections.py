@@ -7,11 +7,11 @@ a choice, or there are crowds, the loop runs in Python.
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional, Tuple
+from dataclasses import dataclass
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
-from ..values import NamedTuple, dataclass
 from .stack import Array
 
 
@@ -119,8 +119,7 @@ def _pack_bits(flags: Array) -> Array:
     return words
 
 
-@dataclass(frozen=True)
-class TrueSets:
+class TrueSets(NamedTuple):
     """Annotated sets of keypoints, with the data that their similarity needs."""
 
     #: x and y (annotations, points, 2), whether each is marked, and the sigmas (annotations, points).
@@ -155,8 +154,7 @@ class RankedBits(NamedTuple):
         return true, counted
 
 
-@dataclass(frozen=True)
-class CurveTask:
+class CurveTask(NamedTuple):
     """The curves to draw: of each category in ranges of areas up to caps, leaving out each group of detections."""
 
     #: The detections of all categories, one category after the other, and where each begins and the last ends.
@@ -185,8 +183,7 @@ class CurveTask:
         return RankedBits(*columns, score), self.group[members]
 
 
-@dataclass(frozen=True)
-class CurveTables:
+class CurveTables(NamedTuple):
     """The results of curves by row, category, group and threshold; values without instances stay as they were."""
 
     #: For each recall or averaged, and the recall reached.

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import isqrt
-from typing import Iterator, List, Tuple
+from typing import Iterator, List, NamedTuple, Tuple
 
 import numpy as np
 
-from ..values import NamedTuple
 from .stack import Array
 
 REACH = 255

@@ -11,11 +11,10 @@ import os
 from functools import lru_cache, partial
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
-from typing import Callable, List, Optional, Tuple
+from typing import Callable, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
-from ..values import NamedTuple
 from .run_lengths import Masks, decode, runs_of
 from .stack import Array
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import List, Optional, Tuple
+from typing import List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
 from ..files import Flaw, kind_of
 from ..files.inflate import crc32, repack_stored
-from ..values import NamedTuple
 from .stack import Array, Size
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"

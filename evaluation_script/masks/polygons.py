@@ -7,12 +7,11 @@ take 80 kB.
 from __future__ import annotations
 
 from itertools import chain
-from typing import Any, List
+from typing import Any, List, NamedTuple
 
 import numpy as np
 
 from ..files.problems import Flaw
-from ..values import NamedTuple
 from .detections import Rings
 from .stack import Array
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Callable, Optional, Tuple
+from typing import TYPE_CHECKING, Callable, NamedTuple, Optional, Tuple
 
 import numpy as np
 
-from ..values import NamedTuple
 from .stack import Array
 
 if TYPE_CHECKING:

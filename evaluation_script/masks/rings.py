@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, List, TypeVar
+from typing import Any, List, TypeVar
 
 from .detections import Rings
 from .stack import Array
-
-if TYPE_CHECKING:
-    from pycocotools import _EncodedRLE
 
 Item = TypeVar("Item")
 
@@ -40,7 +37,7 @@ def mask_of(rings: List[Any], height: int, width: int) -> str:
     return counts if isinstance(counts, str) else counts.decode("ascii")
 
 
-def _unite(masks: List[_EncodedRLE]) -> _EncodedRLE:
+def _unite(masks: List[Any]) -> Any:
     """Return the union of these masks; a single ring is its own union."""
     import pycocotools.mask as coco
 

@@ -6,15 +6,17 @@ relative to the run before last. `MaskTexts` holds many masks as one text with b
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from operator import sub
 from typing import (
-    TYPE_CHECKING,
+    Any,
     Callable,
     Iterable,
     Iterator,
     List,
+    NamedTuple,
     Optional,
     Sequence,
     Tuple,
@@ -25,11 +27,7 @@ from typing import (
 import numpy as np
 
 from ..files import Flaw, printable
-from ..values import NamedTuple, dataclass
 from .stack import WORD, Array, Size, empty_labels
-
-if TYPE_CHECKING:
-    from pycocotools import _EncodedRLE
 
 _Pixels = TypeVar("_Pixels", int, Array)
 
@@ -115,7 +113,7 @@ class Masks(NamedTuple):
     empty_runs: bool = False
 
 
-def encode_masks(masks: Masks, indices: Array) -> List[_EncodedRLE]:
+def encode_masks(masks: Masks, indices: Array) -> List[Any]:
     """Return some of the masks in pycocotools' form."""
     texts = [masks.texts[index] for index in indices.tolist()]
     sizes = masks.sizes[indices].tolist()

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import math
 from functools import cached_property, lru_cache
-from typing import Dict, Optional, Tuple
+from typing import Dict, NamedTuple, Optional, Tuple
 
 import numpy as np
 
-from ..values import NamedTuple
 from .stack import WORD, Array, Size, Stack, ones, overlap, pad
 
 #: The maximum distance of matching boundary pixels, as a fraction of the image's diagonal.

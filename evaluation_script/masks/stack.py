@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 import numpy as np
-
-from ..values import NamedTuple
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike

@@ -14,13 +14,12 @@ from contextlib import suppress
 from functools import lru_cache
 from importlib import import_module
 from itertools import repeat
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, NamedTuple, Tuple
 
 import numpy as np
 
 from ..files import Flaw, kind_of, quantity
 from ..files.inflate import inflate_stream
-from ..values import NamedTuple
 from .stack import Array, Size
 
 _WIDTH, _HEIGHT, _BITS, _COMPRESSION, _SAMPLES, _PLANES = 256, 257, 258, 259, 277, 284

@@ -7,8 +7,8 @@ import os
 import signal
 import threading
 import time
-import traceback
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import (
     TYPE_CHECKING,
@@ -26,7 +26,6 @@ from typing import (
 )
 
 from ..files.problems import Flaw, HostError, SubmissionError
-from ..values import dataclass
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -332,6 +331,8 @@ class _Pool(Generic[_Result]):
             except BrokenPipeError:
                 raise
             except Exception as error:  # noqa: BLE001 - raised again where it is received
+                import traceback  # few parts fail
+
                 writer.send(error if isinstance(error, _RAISED) else RuntimeError(traceback.format_exc()))
 
     def _send_results(self, writer: Connection) -> None:

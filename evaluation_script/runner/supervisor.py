@@ -41,10 +41,18 @@ _ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP"
 #: More than the bytes of a process's `stat`, whose name has at most 64.
 _STATE_BYTES = 4096
 _HAS_PROC = os.path.exists("/proc/self/stat")
-# Loaded now: if another thread held the loader's lock, a forked child could never get it.
-_prctl: Optional[Callable[..., int]] = None
-with suppress(OSError, AttributeError, TypeError):  # macOS has no prctl; Windows cannot load the program itself
-    _prctl = ctypes.CDLL(None).prctl
+
+
+def _find_prctl() -> Optional[Callable[..., int]]:
+    """Return Linux's `prctl`; None where it is missing, as on macOS, or cannot be loaded, as on Windows."""
+    with suppress(OSError, AttributeError, TypeError):
+        function: Callable[..., int] = ctypes.CDLL(None).prctl
+        return function
+    return None
+
+
+#: Found on import: if another thread held the loader's lock, a forked child could never get it.
+_PRCTL = _find_prctl()
 
 
 def die_with_parent(parent: int) -> None:
@@ -130,8 +138,8 @@ def _do_nothing(*_: object) -> None:
 
 
 def _set_option(option: int, value: int) -> None:
-    if _prctl is not None:
-        _prctl(option, value)
+    if _PRCTL is not None:
+        _PRCTL(option, value)
 
 
 def _start(job: _Job, leash: int) -> Tuple[int, int]:

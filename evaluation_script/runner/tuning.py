@@ -1,28 +1,17 @@
-"""The setup of a scoring process: one thread, and reuse of memory.
-
-While numpy is loaded, OpenBLAS starts a thread per core, which takes half of numpy's start; scoring needs no linear
-algebra. This applies only to programs that start with this package: others may have loaded numpy already, or need the
-threads.
-"""
+"""The setup of a scoring process: reuse of memory, and fewer searches for cycles."""
 
 from __future__ import annotations
 
 import ctypes
 import gc
-import os
-import sys
 from contextlib import contextmanager, suppress
 from typing import Iterator
 
-_THREADS = "OPENBLAS_NUM_THREADS"
 #: Parameters of glibc's `mallopt`, and the size in bytes up to which freed blocks are kept.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 _KEPT, _LARGEST_KEPT = 256 << 20, 64 << 20
 #: The number of new objects after which Python searches them for cycles.
 _GARBAGE = 1_000_000
-
-if "numpy" not in sys.modules and not __name__.startswith("segjudge."):
-    os.environ.setdefault(_THREADS, "1")
 
 
 def reuse_memory() -> None:

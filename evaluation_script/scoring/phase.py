@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import FrozenSet, Optional, Tuple
 
 from ..files.limits import ArchiveLimits
-from ..values import dataclass
 
 #: The values of `Phase.detail`.
 DETAILS = ("means", "sequences", "all")

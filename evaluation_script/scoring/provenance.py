@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
-from contextlib import suppress
-from dataclasses import fields
-from importlib import import_module
+from dataclasses import asdict
 from typing import Any, Dict, FrozenSet, Iterator, Mapping, Tuple
 
 from ..families import PROTOCOLS
@@ -18,20 +15,6 @@ from . import VERSION
 
 #: The number of bytes read at a time.
 _CHUNK = 1 << 20
-#: Python's modules with a SHA-256 of its own, since 3.12 and before; loading OpenSSL's takes 3 ms.
-_LIGHT_MODULES = ("_sha2", "_sha256")
-#: From this number of bytes on, OpenSSL saves more than that.
-_LONG = 1 << 18
-
-
-def digest_text(text: bytes) -> str:
-    """Return the SHA-256 of some bytes."""
-    if len(text) < _LONG and "_hashlib" not in sys.modules:
-        for name in _LIGHT_MODULES:
-            with suppress(ImportError):
-                digest: str = import_module(name).sha256(text).hexdigest()
-                return digest
-    return hashlib.sha256(text).hexdigest()
 
 
 def digest_of(path: str) -> str:
@@ -42,10 +25,10 @@ def digest_of(path: str) -> str:
     """
     if os.path.isdir(path):
         lines = "".join([f"{name}\0{size}\n" for name, size in _list_sizes(path)])
-        return f"folder:{digest_text(lines.encode('utf-8', 'surrogateescape'))}"
+        return f"folder:{hashlib.sha256(lines.encode('utf-8', 'surrogateescape')).hexdigest()}"
     table = table_of(path)
     if table:
-        return f"zip:{digest_text(table)}"
+        return f"zip:{hashlib.sha256(table).hexdigest()}"
     digest = hashlib.sha256()
     with open(path, "rb") as stream:
         while chunk := stream.read(_CHUNK):
@@ -94,8 +77,7 @@ def _measure_file(entry: os.DirEntry[str]) -> int:
 
 def numbers_of(limits: ArchiveLimits) -> Dict[str, int]:
     """Return the numbers of limits, without their sentences."""
-    values = {field.name: getattr(limits, field.name) for field in fields(limits)}  # `asdict` would load `copy`
-    return {name: value for name, value in values.items() if isinstance(value, int)}
+    return {name: value for name, value in asdict(limits).items() if isinstance(value, int)}
 
 
 def provenance(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import os
 from contextlib import closing, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ..families import FAMILIES, PROTOCOLS, describe_unknown, engine_of
@@ -20,7 +20,6 @@ from ..families.base.truth import AnnotationFile, SplitTruth
 from ..files import HostError, name_hint
 from ..files.packed import family_of
 from ..runner.parallel import WHOLE, Part, batches_of_processes, cores
-from ..values import dataclass
 from .phase import Phase, PhaseSplit
 from .provenance import digest_of
 

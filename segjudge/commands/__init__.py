@@ -5,14 +5,7 @@ gives each command two functions: one adds options to a parser; the other turns 
 returns the exit code.
 """
 
-import os
-import sys
-from itertools import product
-from types import ModuleType
 from typing import NamedTuple
-
-from segjudge.system.bytecode import avoid_partial_bytecode
-from segjudge.system.late_modules import answer_numpy, choose_number, import_late, import_numpy_late
 
 __all__ = [
     "COMMANDS",
@@ -26,23 +19,6 @@ __all__ = [
     "other_names",
     "shared",
 ]
-
-# Commands are programs of their own.  numpy starts in half the time with one thread, and without its docstrings, which
-# no command shows: writing them takes 12 of the 172 ms of CPU of a short score.  Its modules that would are empty here.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-for _core, _kind in product(("core", "_core"), ("", "_scalars")):  # numpy 1 and numpy 2
-    _name = f"numpy.{_core}._add_newdocs{_kind}"
-    sys.modules.setdefault(_name, ModuleType(_name))
-# Others are imported by numpy, argparse and our rooms, but not used by a short score: they would take 40 of 160 ms.
-import_late("inspect", cleandoc=answer_numpy("cleandoc", ""), signature=answer_numpy("signature", None))
-import_late("gettext", gettext=str, ngettext=choose_number)
-for _name in (
-    *("ast", "bz2", "copy", "csv", "hashlib", "ipaddress", "json", "lzma", "pathlib", "pickle", "platform", "shutil"),
-    *("textwrap", "traceback", "zipfile"),
-):
-    import_late(_name)
-import_numpy_late()
-avoid_partial_bytecode()
 
 
 class _Row(NamedTuple):

@@ -16,15 +16,14 @@ from segjudge.system.files import OutputFile, open_output
 from segjudge.system.options import whole_number
 from segjudge.system.sandbox import MEMORY, PROCESSES, ProcessLimits
 
+from .parser import CommandParser
 from .shared import (
     DONE,
     OUTPUT,
     Command,
     InputPath,
     add_bundle_options,
-    arrange_groups,
     choose_bundle,
-    options_of,
     read_options,
     say,
     seconds,
@@ -170,11 +169,11 @@ def _print_scores(result: list[dict[str, dict[str, float]]]) -> None:
                 print(f"  {name:<{width}} {value:.4f}")
 
 
-def _add_options(sub: argparse.ArgumentParser) -> None:
+def _add_options(sub: CommandParser) -> None:
     about = "the agent: a Python file, or a command and its arguments after --"
     sub.add_argument("agent", nargs="*", metavar="AGENT", help=about)
-    arrange_groups(sub, _ENVIRONMENT, OUTPUT, _STATIC, _LIMITS)
-    add = options_of(sub, _ENVIRONMENT)
+    sub.arrange_groups(_ENVIRONMENT, OUTPUT, _STATIC, _LIMITS)
+    add = sub.options_of(_ENVIRONMENT)
     about = "a registered Gymnasium environment (default: %(default)s)"
     add("--env", metavar="ID", default="segjudge/VideoObjectSegmentation-v0", help=about)
     about = "the truth for Segjudge's own environments: a dataset or a packed annotation file"
@@ -186,13 +185,13 @@ def _add_options(sub: argparse.ArgumentParser) -> None:
     about = "number of episodes, if the environment only gives rewards (default: 1)"
     add("--episodes", metavar="N", type=whole_number(1, 10_000), default=1, help=about)
     add("--seed", metavar="N", type=int, default=0, help="the seed of the first episode (default: 0)")
-    options_of(sub, OUTPUT)("--result", metavar="FILE", type=OutputFile, help="write the result as JSON")
-    add = options_of(sub, _STATIC)
+    sub.options_of(OUTPUT)("--result", metavar="FILE", type=OutputFile, help="write the result as JSON")
+    add = sub.options_of(_STATIC)
     add("--static", action="store_true", help="run static code upload: the command writes submission.json")
     add("--data", metavar="DIR", type=InputPath, help="the folder that the platform mounts at /dataset")
     about = "how often, in seconds, the platform looks for submission.json (default: 1; EvalAI: 300)"
     add("--look-every", type=seconds, default=1.0, metavar="SECONDS", help=about)
-    add = options_of(sub, _LIMITS)
+    add = sub.options_of(_LIMITS)
     about = "time limit of the whole run (default: 3600)"
     add("--seconds", metavar="SECONDS", type=seconds, default=ProcessLimits.seconds, help=about)
     about = "memory of the agent and all its processes (default: %(default)s)"

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from segjudge.system.files import OutputFolder, make_folder, open_output
 
-from .shared import DONE, OUTPUT, Command, options_of, say
+from .parser import CommandParser
+from .shared import DONE, OUTPUT, Command, say
 
 if TYPE_CHECKING:
     from segjudge.platforms.evalai.boards import Board
@@ -25,10 +26,10 @@ _INTERVALS = (
 _HIDDEN = "Hidden results"
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
+def _add_options(parser: CommandParser) -> None:
     about = "the challenge's number on the server; EVALAI_HOST sets the server"
     parser.add_argument("challenge", type=int, metavar="CHALLENGE", help=about)
-    add = options_of(parser, OUTPUT)
+    add = parser.options_of(OUTPUT)
     about = "the folder for index.html, and for the CSV and badge of each leaderboard"
     add("--out", metavar="FOLDER", type=OutputFolder, required=True, help=about)
     about = "include hidden leaderboards, read with EVALAI_TOKEN; do not publish these files"

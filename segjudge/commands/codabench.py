@@ -15,6 +15,7 @@ from segjudge.system.errors import UsageError
 from segjudge.system.files import OutputFolder, file_name, make_folder
 
 from .evalai import CHECKS, KERNEL, UPLOAD, add_kernel_options, fetch_kernel, has_errors, passes, print_problems
+from .parser import CommandParser
 from .shared import (
     DONE,
     OURS,
@@ -24,10 +25,8 @@ from .shared import (
     Command,
     InputPath,
     add_bundle_options,
-    arrange_groups,
     choose_bundle,
     look,
-    options_of,
     read_options,
     say,
     say_version,
@@ -334,9 +333,9 @@ def _upload(push: CompetitionPush, target: _Target, *, again: bool) -> int:
     return DONE
 
 
-def _add_common_options(sub: argparse.ArgumentParser) -> None:
+def _add_common_options(sub: CommandParser) -> None:
     add_bundle_options(sub)
-    add = options_of(sub, _COMPETITION)
+    add = sub.options_of(_COMPETITION)
     add("--hidden", action="store_true", help="keep splits that participants must not see, hidden on Codabench too")
     add("--samples", action="store_true", help="offer your samples for download as starting kits")
     add("--queue", metavar="UUID", help="your own queue (default: the public one, which allows 600 s)")
@@ -345,42 +344,42 @@ def _add_common_options(sub: argparse.ArgumentParser) -> None:
     add_kernel_options(sub, about, "score with numpy (default)")
 
 
-def _add_python_option(sub: argparse.ArgumentParser) -> None:
+def _add_python_option(sub: CommandParser) -> None:
     about = "the interpreter to use instead of the image (default: this one)"
-    options_of(sub, RARELY)("--python", metavar="PROGRAM", help=about)
+    sub.options_of(RARELY)("--python", metavar="PROGRAM", help=about)
 
 
-def _add_build_options(sub: argparse.ArgumentParser) -> None:
-    arrange_groups(sub, OUTPUT, _COMPETITION, KERNEL, RARELY)
+def _add_build_options(sub: CommandParser) -> None:
+    sub.arrange_groups(OUTPUT, _COMPETITION, KERNEL, RARELY)
     _add_common_options(sub)
     about = "the folder for the zips (default: dist/codabench)"
-    options_of(sub, OUTPUT)("--out", metavar="FOLDER", type=OutputFolder, help=about)
+    sub.options_of(OUTPUT)("--out", metavar="FOLDER", type=OutputFolder, help=about)
 
 
-def _add_check_options(sub: argparse.ArgumentParser) -> None:
-    arrange_groups(sub, CHECKS, OUTPUT, _COMPETITION, KERNEL, RARELY)
+def _add_check_options(sub: CommandParser) -> None:
+    sub.arrange_groups(CHECKS, OUTPUT, _COMPETITION, KERNEL, RARELY)
     _add_common_options(sub)
-    add = options_of(sub, CHECKS)
+    add = sub.options_of(CHECKS)
     add("--quick", action="store_true", help="skip the samples")
     add("--strict", action="store_true", help="fail on warnings, for CI")
-    options_of(sub, OUTPUT)("--json", action="store_true", help="print the problems as JSON")
+    sub.options_of(OUTPUT)("--json", action="store_true", help="print the problems as JSON")
     _add_python_option(sub)
 
 
-def _add_run_options(sub: argparse.ArgumentParser) -> None:
-    arrange_groups(sub, OUTPUT, _COMPETITION, KERNEL, RARELY)
+def _add_run_options(sub: CommandParser) -> None:
+    sub.arrange_groups(OUTPUT, _COMPETITION, KERNEL, RARELY)
     _add_common_options(sub)
     about = "score this file in each phase, instead of the samples; may be repeated"
-    options_of(sub, _COMPETITION)("--submission", metavar="FILE", action="append", type=InputPath, help=about)
+    sub.options_of(_COMPETITION)("--submission", metavar="FILE", action="append", type=InputPath, help=about)
     about = "keep the pages of the samples (detailed results)"
-    options_of(sub, OUTPUT)("--pages", metavar="FOLDER", type=OutputFolder, help=about)
+    sub.options_of(OUTPUT)("--pages", metavar="FOLDER", type=OutputFolder, help=about)
     _add_python_option(sub)
 
 
-def _add_push_options(sub: argparse.ArgumentParser) -> None:
-    arrange_groups(sub, UPLOAD, _COMPETITION, KERNEL, RARELY)
+def _add_push_options(sub: CommandParser) -> None:
+    sub.arrange_groups(UPLOAD, _COMPETITION, KERNEL, RARELY)
     _add_common_options(sub)
-    add = options_of(sub, UPLOAD)
+    add = sub.options_of(UPLOAD)
     add("--dry-run", action="store_true", help="check the competitions, then stop")
     add("--again", action="store_true", help="upload an existing competition a second time, as a new one")
 

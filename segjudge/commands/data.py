@@ -15,20 +15,8 @@ from segjudge.system.errors import OptionError, UsageError
 from segjudge.system.files import BuiltFile, OutputFile, OutputFolder, make_folder, open_output
 
 from .drawing import IOU, Drawing
-from .shared import (
-    DONE,
-    OTHER_TOOLS,
-    OUTPUT,
-    RARELY,
-    Command,
-    InputPath,
-    ProgressBar,
-    arrange_groups,
-    choose_bundle,
-    options_of,
-    program,
-    say,
-)
+from .parser import CommandParser, program
+from .shared import DONE, OTHER_TOOLS, OUTPUT, RARELY, Command, InputPath, ProgressBar, choose_bundle, say
 from .truths import TruthChoice, add_truth_choice
 
 #: The ending for which `pack` writes a JSON instead of an annotation file, and the layout that allows it.
@@ -155,24 +143,24 @@ def _make_demo(args: argparse.Namespace) -> int:
 # ── options ─────────────────────────────────────────────────────────────────
 
 
-def _add_pack_options(sub: argparse.ArgumentParser) -> None:
-    arrange_groups(sub, _DATASET, OUTPUT, RARELY)
-    add = options_of(sub, _DATASET)
+def _add_pack_options(sub: CommandParser) -> None:
+    sub.arrange_groups(_DATASET, OUTPUT, RARELY)
+    add = sub.options_of(_DATASET)
     add("--root", required=True, metavar="PATH", type=InputPath, help="the dataset's folder or zip")
     add("--layout", required=True, choices=LAYOUTS, metavar="LAYOUT", help="its file layout: %(choices)s")
     add("--subset", default="", metavar="LIST", help="the dataset's list of sequences, e.g. val")
-    add = options_of(sub, OUTPUT)
+    add = sub.options_of(OUTPUT)
     about = f"the annotation file to write, FILE.zip; for Places-style PNGs also FILE{_JSON}, COCO's format"
     add("--out", required=True, metavar="FILE", type=BuiltFile, help=about)
     about = "add the dataset to FILE as a split of this name"
     add("--split", default="", metavar="NAME", help=about)
-    add = options_of(sub, RARELY)
+    add = sub.options_of(RARELY)
     add("--categories", metavar="FILE", type=InputPath, help=_CATEGORIES)
     about = "file that lists the unseen sequences or categories"
     add("--unseen", metavar="FILE", default="", type=InputPath, help=about)
 
 
-def _add_show_options(sub: argparse.ArgumentParser) -> None:
+def _add_show_options(sub: CommandParser) -> None:
     add = sub.add_argument
     add("results", nargs="?", metavar="RESULTS", type=InputPath, help="the detections; omit them to draw the truth")
     add_truth_choice(sub, "COCO's JSON, a packed file, or Places-style PNGs", _SHOWN_PROTOCOL)
@@ -183,17 +171,17 @@ def _add_show_options(sub: argparse.ArgumentParser) -> None:
     add("--out", required=True, metavar="FOLDER", type=OutputFolder, help="the folder for index.html and the pictures")
 
 
-def _add_compress_options(sub: argparse.ArgumentParser) -> None:
+def _add_compress_options(sub: CommandParser) -> None:
     about = "the results: a folder or archive of PNGs, or JSON"
     sub.add_argument("results", metavar="RESULTS", type=InputPath, help=about)
-    add = options_of(sub, OUTPUT)
+    add = sub.options_of(OUTPUT)
     about = "NAME.json.gz writes run lengths of objects, NAME.zip writes PNGs"
     add("--out", required=True, metavar="FILE", type=OutputFile, help=about)
     about = "the benchmark that will read the file; refuses run lengths that it cannot read"
     add("--protocol", choices=PROTOCOLS, metavar="NAME", help=about)
 
 
-def _add_convert_options(sub: argparse.ArgumentParser) -> None:
+def _add_convert_options(sub: CommandParser) -> None:
     add = sub.add_argument
     add("kind", nargs="?", default="places", choices=["places"], help="the format to convert (default: places)")
     add(
@@ -205,14 +193,14 @@ def _add_convert_options(sub: argparse.ArgumentParser) -> None:
     )
     add("out", nargs="?", metavar="OUT", type=OutputFile, help="the JSON to write")
     add("--categories", metavar="FILE", type=InputPath, help=_CATEGORIES)
-    add = options_of(sub, OTHER_TOOLS)
+    add = sub.options_of(OTHER_TOOLS)
     add("--ann_dir", metavar="DIR", type=InputPath, help="PNG_DIR")
     add("--imgCatIdsFile", metavar="FILE", type=InputPath, help="--categories FILE")
     add("--output_json", metavar="FILE", type=OutputFile, help="OUT")
 
 
-def _add_demo_options(sub: argparse.ArgumentParser) -> None:
-    add = options_of(sub, OUTPUT)
+def _add_demo_options(sub: CommandParser) -> None:
+    add = sub.options_of(OUTPUT)
     about = "the folder to write (default: the challenge in the current folder, else the checkout)"
     add("--out", metavar="FOLDER", type=OutputFolder, help=about)
     frames = "write only the pictures of the sequences, for agents"

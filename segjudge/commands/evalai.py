@@ -19,6 +19,7 @@ from segjudge.platforms.rules.problems import ERROR, WARNING, BundleProblem
 from segjudge.system.errors import OptionError, UsageError
 from segjudge.system.files import BuiltFile, OutputFile, open_output
 
+from .parser import CommandParser, program
 from .shared import (
     DONE,
     OURS,
@@ -29,12 +30,8 @@ from .shared import (
     WIDTH,
     Command,
     add_bundle_options,
-    arrange_groups,
     choose_bundle,
-    group_of,
     look,
-    options_of,
-    program,
     read_options,
     say,
     say_version,
@@ -611,54 +608,54 @@ def _print_challenge(challenge: PushedChallenge, codenames: list[str]) -> None:
 # ── options ─────────────────────────────────────────────────────────────────
 
 
-def _add_run_options(sub: argparse.ArgumentParser) -> None:
+def _add_run_options(sub: CommandParser) -> None:
     add_bundle_options(sub)
     about = "the Python to use as EvalAI's worker (default: .venv-worker, else this one)"
-    options_of(sub, RARELY)("--python", metavar="PROGRAM", help=about)
+    sub.options_of(RARELY)("--python", metavar="PROGRAM", help=about)
 
 
-def _add_build_options(sub: argparse.ArgumentParser) -> None:
-    arrange_groups(sub, OUTPUT, VARIANT, KERNEL, RARELY)
+def _add_build_options(sub: CommandParser) -> None:
+    sub.arrange_groups(OUTPUT, VARIANT, KERNEL, RARELY)
     add_bundle_options(sub)
     about = "the zip to write (default: dist/challenge_config.zip)"
-    options_of(sub, OUTPUT)("--out", metavar="FILE", type=BuiltFile, help=about)
+    sub.options_of(OUTPUT)("--out", metavar="FILE", type=BuiltFile, help=about)
     _add_variant_options(sub)
     add_kernel_options(sub, "download the kernel's compiler for EvalAI's worker if it is missing")
 
 
-def _add_variant_options(sub: argparse.ArgumentParser) -> None:
+def _add_variant_options(sub: CommandParser) -> None:
     """Add the options that say how the challenge runs on EvalAI."""
-    add = options_of(sub, VARIANT)
+    add = sub.options_of(VARIANT)
     add("--variant", metavar="VARIANT", choices=VARIANTS, help="%(choices)s (default: from the YAML)")
     about = "with code-upload: the image of your environment in a registry"
     add("--environment-image", metavar="IMAGE", help=about)
 
 
-def add_kernel_options(sub: argparse.ArgumentParser, about: str, about_none: str = _NO_KERNEL) -> None:
+def add_kernel_options(sub: CommandParser, about: str, about_none: str = _NO_KERNEL) -> None:
     """Add the exclusive options `--kernel` and `--no-kernel`."""
-    add = group_of(sub, KERNEL).add_mutually_exclusive_group().add_argument
+    add = sub.options_of(KERNEL, exclusive=True)
     add("--kernel", action="store_true", help=about)
     add("--no-kernel", action="store_true", help=about_none)
 
 
-def _add_check_options(sub: argparse.ArgumentParser) -> None:
-    arrange_groups(sub, CHECKS, OUTPUT, VARIANT, RARELY)
+def _add_check_options(sub: CommandParser) -> None:
+    sub.arrange_groups(CHECKS, OUTPUT, VARIANT, RARELY)
     add_bundle_options(sub)
-    add = options_of(sub, CHECKS)
+    add = sub.options_of(CHECKS)
     add("--quick", action="store_true", help="do not import the script, run pip or score the samples")
     add("--strict", action="store_true", help="fail on warnings, for CI")
-    options_of(sub, OUTPUT)("--json", action="store_true", help="print the problems as JSON")
-    add = options_of(sub, VARIANT)
+    sub.options_of(OUTPUT)("--json", action="store_true", help="print the problems as JSON")
+    add = sub.options_of(VARIANT)
     add("--variant", metavar="VARIANT", choices=VARIANTS, help="check this variant of the bundle: %(choices)s")
     add("--starter", action="store_true", help="check and list the files that EvalAI's own starter would upload")
     about = "the Python to use as EvalAI's worker (default: this one)"
-    options_of(sub, RARELY)("--python", metavar="PROGRAM", help=about)
+    sub.options_of(RARELY)("--python", metavar="PROGRAM", help=about)
 
 
-def _add_push_options(sub: argparse.ArgumentParser) -> None:
-    arrange_groups(sub, UPLOAD, VARIANT, KERNEL, RARELY)
+def _add_push_options(sub: CommandParser) -> None:
+    sub.arrange_groups(UPLOAD, VARIANT, KERNEL, RARELY)
     add_bundle_options(sub)
-    add = options_of(sub, UPLOAD)
+    add = sub.options_of(UPLOAD)
     add("--dry-run", action="store_true", help="show what would be sent, have EvalAI validate it, then stop")
     about = "the challenge's repository (default: GITHUB_REPOSITORY, else the git remote)"
     add("--repository", metavar="OWNER/NAME", help=about)
@@ -666,9 +663,9 @@ def _add_push_options(sub: argparse.ArgumentParser) -> None:
     add_kernel_options(sub, "include the compiled kernel (default)")
 
 
-def _add_schema_options(sub: argparse.ArgumentParser) -> None:
+def _add_schema_options(sub: CommandParser) -> None:
     about = "the file to write (default: docs/challenge_config.schema.json)"
-    options_of(sub, OUTPUT)("--out", metavar="FILE", type=OutputFile, help=about)
+    sub.options_of(OUTPUT)("--out", metavar="FILE", type=OutputFile, help=about)
 
 
 COMMANDS = {

@@ -7,18 +7,8 @@ import os
 
 from segjudge.system.files import OutputFolder
 
-from .shared import (
-    DONE,
-    OUTPUT,
-    RARELY,
-    Command,
-    add_bundle_options,
-    arrange_groups,
-    choose_bundle,
-    options_of,
-    say,
-    say_version,
-)
+from .parser import CommandParser
+from .shared import DONE, OUTPUT, RARELY, Command, add_bundle_options, choose_bundle, say, say_version
 
 
 def _build(args: argparse.Namespace) -> int:
@@ -35,11 +25,11 @@ def _build(args: argparse.Namespace) -> int:
     return DONE
 
 
-def _add_build_options(sub: argparse.ArgumentParser) -> None:
-    arrange_groups(sub, OUTPUT, RARELY)
+def _add_build_options(sub: CommandParser) -> None:
+    sub.arrange_groups(OUTPUT, RARELY)
     add_bundle_options(sub)
     about = "the folder to write (default: dist/grand-challenge)"
-    options_of(sub, OUTPUT)("--out", metavar="FOLDER", type=OutputFolder, help=about)
+    sub.options_of(OUTPUT)("--out", metavar="FOLDER", type=OutputFolder, help=about)
 
 
 COMMANDS = {"build": Command(_add_build_options, _build, "segjudge build my-challenge --platform grand-challenge")}

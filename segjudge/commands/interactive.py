@@ -17,6 +17,7 @@ from segjudge.system.errors import UsageError
 from segjudge.system.files import OutputFolder
 from segjudge.system.options import whole_number
 
+from .parser import CommandParser, fill, program
 from .shared import (
     DONE,
     OUTPUT,
@@ -25,10 +26,7 @@ from .shared import (
     ProgressBar,
     add_help_option,
     add_quiet_option,
-    arrange_groups,
     listen,
-    options_of,
-    program,
     read_options,
     say,
     seconds,
@@ -278,53 +276,59 @@ class _Action(NamedTuple):
     """An action of the command: its help, its options, the function that runs it."""
 
     about: str
-    add_options: Callable[[argparse.ArgumentParser], None]
+    add_options: Callable[[CommandParser], None]
     run: Callable[[argparse.Namespace], int]
     #: The line that begins the action's help.
     example: str
 
 
-def _add_options(sub: argparse.ArgumentParser) -> None:
+#: The column at which the descriptions of actions begin.
+_ABOUT_COLUMN = 14
+
+
+def _add_options(sub: CommandParser) -> None:
     actions = sub.add_subparsers(required=True, metavar="ACTION")
     for name, action in _ACTIONS.items():
-        parser = actions.add_parser(name, help=action.about, description=action.about, add_help=False)
+        parser = actions.add_parser(
+            name, help=fill(action.about, _ABOUT_COLUMN), description=fill(action.about), add_help=False
+        )
         parser.set_defaults(action=action.run, example=action.example)
         action.add_options(parser)
         add_quiet_option(parser, within=True)
         add_help_option(parser)
 
 
-def _add_run_options(sub: argparse.ArgumentParser) -> None:
+def _add_run_options(sub: CommandParser) -> None:
     about = "your method, called with sequence, scribbles, new_sequence and images"
     sub.add_argument("model", metavar="MODULE:FUNCTION", help=about)
-    arrange_groups(sub, _DATASET, OUTPUT, _SESSION, _SERVER)
+    sub.arrange_groups(_DATASET, OUTPUT, _SESSION, _SERVER)
     _add_session_options(sub, required=False)
-    add = options_of(sub, OUTPUT)
+    add = sub.options_of(OUTPUT)
     add("--out", metavar="FOLDER", default=".", type=OutputFolder, help="the folder for the report (default: here)")
     add("--steps", action="store_true", help="keep scribbles and masks of each interaction for `plot`")
     add("--resume", action="store_true", help="continue the newest unfinished report in FOLDER")
-    add = options_of(sub, _SERVER)
+    add = sub.options_of(_SERVER)
     add("--host", metavar="URL", help="run against this server, which sets subset, order and limits")
     add("--user-key", metavar="KEY", help=f"your key on the server (default: the variable {_USER_KEY})")
 
 
-def _add_demo_options(sub: argparse.ArgumentParser) -> None:
-    add = options_of(sub, OUTPUT)
+def _add_demo_options(sub: CommandParser) -> None:
+    add = sub.options_of(OUTPUT)
     add("--out", metavar="FOLDER", required=True, type=OutputFolder, help="the folder to write")
     add("--seed", metavar="N", type=int, default=DEMO_SEED, help="the seed of the videos (default: %(default)s)")
 
 
-def _add_plot_options(sub: argparse.ArgumentParser) -> None:
+def _add_plot_options(sub: CommandParser) -> None:
     about = "the CSV report of a session; NAME= sets the name in the legend"
     sub.add_argument("reports", nargs="+", type=InputPath, metavar="[NAME=]REPORT", help=about)
     out = "the folder for curves.png, curves.svg and index.html"
-    options_of(sub, OUTPUT)("--out", metavar="FOLDER", required=True, type=OutputFolder, help=out)
+    sub.options_of(OUTPUT)("--out", metavar="FOLDER", required=True, type=OutputFolder, help=out)
     _add_dataset_options(sub, required=False)
 
 
-def _add_session_options(sub: argparse.ArgumentParser, *, required: bool) -> None:
+def _add_session_options(sub: CommandParser, *, required: bool) -> None:
     _add_dataset_options(sub, required=required)
-    add = options_of(sub, _SESSION)
+    add = sub.options_of(_SESSION)
     about = "interactions per sample (default: 5)"
     add("--max-nb-interactions", metavar="N", type=whole_number(0, 16), default=5, help=about)
     add("--max-time", metavar="SECONDS", type=seconds, help="time limit for each object of a sample")
@@ -332,10 +336,10 @@ def _add_session_options(sub: argparse.ArgumentParser, *, required: bool) -> Non
     add("--metric", default="J_AND_F", choices=["J", "F", "J_AND_F"], help=about)
 
 
-def _add_dataset_options(sub: argparse.ArgumentParser, *, required: bool) -> None:
+def _add_dataset_options(sub: CommandParser, *, required: bool) -> None:
     from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS
 
-    add = options_of(sub, _DATASET)
+    add = sub.options_of(_DATASET)
     root = "the root of DAVIS; with --layout another dataset or a packed annotation file"
     add("--root", metavar="PATH", required=required, type=InputPath, help=root)
     add("--subset", metavar="LIST", default="val", help="the list or split of sequences (default: val)")
@@ -345,18 +349,18 @@ def _add_dataset_options(sub: argparse.ArgumentParser, *, required: bool) -> Non
     add("--draw", type=whole_number(0, 100), default=0, metavar="SETS", help=about)
 
 
-def _add_serve_options(sub: argparse.ArgumentParser) -> None:
-    arrange_groups(sub, _DATASET, _SERVER, _SESSION, _LIMITS)
+def _add_serve_options(sub: CommandParser) -> None:
+    sub.arrange_groups(_DATASET, _SERVER, _SESSION, _LIMITS)
     _add_session_options(sub, required=True)
-    options_of(sub, _SESSION)("--shuffle", action="store_true", help="shuffle the samples of each session")
-    add = options_of(sub, _SERVER)
+    sub.options_of(_SESSION)("--shuffle", action="store_true", help="shuffle the samples of each session")
+    add = sub.options_of(_SERVER)
     add("--users", required=True, type=InputPath, metavar="FILE", help="file with a line `name key` for each user")
     about = "the folder of the sessions (default: %(default)s)"
     add("--data", metavar="DIR", default=os.path.join(".segjudge", "interactive"), help=about)
     add("--bind", metavar="ADDRESS", default=_LOOPBACK, help=f"the address to listen on (default: {_LOOPBACK})")
     about = f"the port to listen on (default: {_PORT}; 0: any free port)"
     add("--port", metavar="N", type=whole_number(0, 65535), default=_PORT, help=about)
-    add = options_of(sub, _LIMITS)
+    add = sub.options_of(_LIMITS)
     about = "maximum unfinished sessions per user (default: 4)"
     add("--sessions", metavar="N", type=whole_number(1, 1000), default=4, help=about)
     about = "maximum number of sessions, in total, in which a user may submit masks of one sequence (default: 5)"

@@ -12,6 +12,7 @@ from segjudge.system.errors import OptionError, UsageError
 from segjudge.system.files import OutputFile, OutputFolder, name_of, open_output
 from segjudge.system.options import whole_number
 
+from .parser import CommandParser
 from .shared import (
     DONE,
     FULL_PRECISION,
@@ -24,12 +25,10 @@ from .shared import (
     InputPath,
     add_jobs_option,
     add_page_options,
-    arrange_groups,
     choose_stream,
     look,
     mention,
     names,
-    options_of,
     say,
     write_html,
 )
@@ -134,25 +133,25 @@ def _name_results(text: str) -> tuple[str, str]:
     return name or name_of(path).partition(".")[0], path
 
 
-def _add_page(sub: argparse.ArgumentParser, about: str) -> None:
+def _add_page(sub: CommandParser, about: str) -> None:
     """Add the option that writes a page: `--report`, as in `score`, or `--out`."""
-    options_of(sub, OUTPUT)("--report", "--out", dest="out", metavar="FILE", type=OutputFile, help=about)
+    sub.options_of(OUTPUT)("--report", "--out", dest="out", metavar="FILE", type=OutputFile, help=about)
 
 
-def _add_compare_options(sub: argparse.ArgumentParser) -> None:
+def _add_compare_options(sub: CommandParser) -> None:
     about = "the results of one method; NAME=RESULTS names it"
     sub.add_argument("results", nargs="+", type=InputPath, metavar="RESULTS", help=about)
-    arrange_groups(sub, TRUTH, OUTPUT, _PUBLISHING, SPEED, RARELY)
+    sub.arrange_groups(TRUTH, OUTPUT, _PUBLISHING, SPEED, RARELY)
     truth = "the ground truth: a dataset or a packed annotation file; omit it if RESULTS are files of `score --save`"
     add_truth_choice(sub, truth)
-    options_of(sub, TRUTH)("--split", metavar="NAME", help="the split to compare")
-    add = options_of(sub, OUTPUT)
+    sub.options_of(TRUTH)("--split", metavar="NAME", help="the split to compare")
+    add = sub.options_of(OUTPUT)
     add("--metric", metavar="METRIC", help=_METRIC)
     add("--kinds", action="store_true", help="list the kinds of failure and how much each costs")
     _add_page(sub, "write a page of the sequences and frames that differ")
     add_page_options(sub)
     add("--json", metavar="FILE", type=OutputFile, help=FULL_PRECISION)
-    add = options_of(sub, _PUBLISHING)
+    add = sub.options_of(_PUBLISHING)
     about = "write Markdown: changes by kind of failure, and cases that flipped, from the first method to the last"
     add("--markdown", metavar="FILE", type=OutputFile, help=about)
     about = "exit with 4 if the last method gains less than this over the first; -0.005 allows a loss of 0.005"
@@ -224,24 +223,24 @@ def _write_text(text: str, path: str) -> None:
     mention(f"Wrote {path}")
 
 
-def _add_rank_options(sub: argparse.ArgumentParser) -> None:
+def _add_rank_options(sub: CommandParser) -> None:
     about = (
         "files of `score --json` or `score --save`, one for each method (NAME=FILE names it), or one CSV table with "
         "the columns algorithm, case, value and optionally task"
     )
     sub.add_argument("scores", nargs="+", type=InputPath, metavar="SCORES", help=about)
-    arrange_groups(sub, _RANKING, OUTPUT, RARELY)
-    add = options_of(sub, _RANKING)
+    sub.arrange_groups(_RANKING, OUTPUT, RARELY)
+    add = sub.options_of(_RANKING)
     add("--metric", metavar="METRIC", help=_METRIC)
     add("--split", metavar="NAME", help="the split to rank by")
     choices = [*METHODS, CHALLENGE]
     add("--method", metavar="METHOD", default=METHODS[0], choices=choices, help="%(choices)s (default: %(default)s)")
     add("--smaller", action="store_true", help="with a CSV table: lower values are better")
-    add = options_of(sub, OUTPUT)
+    add = sub.options_of(OUTPUT)
     _add_page(sub, "write a page with tables and significant differences")
     add("--plots", metavar="DIR", type=OutputFolder, help="write plots as SVG and PNG")
     add("--json", metavar="FILE", type=OutputFile, help=FULL_PRECISION)
-    add = options_of(sub, RARELY)
+    add = sub.options_of(RARELY)
     about = "with test-then-rank: the correction for multiple tests (default: none)"
     add("--adjustment", default="none", choices=["none", "holm"], help=about)
     add("--average-ties", action="store_true", help="give tied methods the mean of their ranks")

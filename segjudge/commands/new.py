@@ -15,10 +15,10 @@ from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS, describe_un
 from segjudge.system.errors import UsageError
 from segjudge.system.files import OutputFolder
 
+from .parser import PROGRAM, CommandParser, program
 from .shared import (
     DONE,
     OUTPUT,
-    PROGRAM,
     RARELY,
     TRUTH,
     WIDTH,
@@ -26,11 +26,8 @@ from .shared import (
     InputPath,
     ProgressBar,
     add_truth_options,
-    arrange_groups,
     choose_bundle,
     look,
-    options_of,
-    program,
     read_source,
     say,
 )
@@ -221,21 +218,21 @@ def _ask(question: str, option: str) -> str:
     return answer
 
 
-def _add_new_options(sub: argparse.ArgumentParser) -> None:
+def _add_new_options(sub: CommandParser) -> None:
     about = "the folder to write; it must be empty or missing"
     sub.add_argument("folder", nargs="?", metavar="FOLDER", type=OutputFolder, help=about)
-    arrange_groups(sub, TRUTH, OUTPUT, RARELY)
-    add = options_of(sub, TRUTH)
+    sub.arrange_groups(TRUTH, OUTPUT, RARELY)
+    add = sub.options_of(TRUTH)
     add("--protocol", choices=PROTOCOLS, metavar="NAME", help=_BENCHMARK)
     add("--truth", metavar="PATH", type=InputPath, help=_TRUTH)
     add("--demo", action="store_true", help=f"use a small synthetic truth (default benchmark: {_DEMO})")
-    options_of(sub, OUTPUT)("--build", action="store_true", help=_BUILD)
+    sub.options_of(OUTPUT)("--build", action="store_true", help=_BUILD)
     _add_choices(sub)
     about = "write a plug-in with a new family of this name instead of a challenge"
-    options_of(sub, RARELY)("--family", metavar="NAME", help=about)
+    sub.options_of(RARELY)("--family", metavar="NAME", help=about)
 
 
-def _add_host_options(sub: argparse.ArgumentParser) -> None:
+def _add_host_options(sub: CommandParser) -> None:
     add = sub.add_argument
     add("protocol", choices=PROTOCOLS, metavar="NAME", help=_BENCHMARK)
     add("--truth", required=True, metavar="PATH", type=InputPath, help=_TRUTH)
@@ -244,19 +241,19 @@ def _add_host_options(sub: argparse.ArgumentParser) -> None:
     _add_choices(sub)
 
 
-def _add_list_options(sub: argparse.ArgumentParser) -> None:
+def _add_list_options(sub: CommandParser) -> None:
     about = "the benchmark to describe: its metrics, files of truth and submission, web page, and commands to copy"
     sub.add_argument("name", nargs="?", choices=PROTOCOLS, metavar="NAME", help=about)
-    options_of(sub, OUTPUT)("--json", action="store_true", help="print JSON, with metrics and revisions")
+    sub.options_of(OUTPUT)("--json", action="store_true", help="print JSON, with metrics and revisions")
 
 
-def _add_choices(sub: argparse.ArgumentParser) -> None:
-    options_of(sub, OUTPUT)("--title", metavar="TEXT", default="", help="the challenge's title (default: from FOLDER)")
+def _add_choices(sub: CommandParser) -> None:
+    sub.options_of(OUTPUT)("--title", metavar="TEXT", default="", help="the challenge's title (default: from FOLDER)")
     about = "put all metrics on the leaderboard (default: the first ones, at most seven)"
-    options_of(sub, OUTPUT)("--all-metrics", action="store_true", help=about)
+    sub.options_of(OUTPUT)("--all-metrics", action="store_true", help=about)
     add_truth_options(sub, "the benchmark's own")
     scores = "the Segjudge that scores: a wheel, or the git URL of a commit (default: this one)"
-    options_of(sub, RARELY)("--segjudge", metavar="FROM", default="", help=scores)
+    sub.options_of(RARELY)("--segjudge", metavar="FROM", default="", help=scores)
 
 
 COMMANDS = {

@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING
 from segjudge.system.errors import UsageError
 from segjudge.system.options import whole_number
 
+from .parser import CommandParser
 from .shared import (
     DONE,
     RARELY,
     Command,
     InputPath,
     add_bundle_options,
-    arrange_groups,
     choose_bundle,
     listen,
-    options_of,
     read_options,
     say,
     seconds,
@@ -265,16 +264,16 @@ def _describe_workers(scorer: JobScorer, workers: Workers, number: int) -> str:
     return text if workers.is_limited else text + "CPU is not limited here; EvalAI has half a core.\n"
 
 
-def _add_options(sub: argparse.ArgumentParser) -> None:
-    arrange_groups(sub, _DAILY, _SCORING, _SERVER, RARELY)
+def _add_options(sub: CommandParser) -> None:
+    sub.arrange_groups(_DAILY, _SCORING, _SERVER, RARELY)
     add_bundle_options(sub)
-    add = options_of(sub, _DAILY)
+    add = sub.options_of(_DAILY)
     add("--seed-demo", action="store_true", help="submit the samples of examples/ at the start")
     add("--port", metavar="N", type=whole_number(0, 65535), default=_PORT, help=_PORT_HELP)
     about = "open and close challenges and phases as if today were DATE, in UTC"
     add("--now", dest="date", metavar="DATE", help=about)
     add("--reset", action="store_true", help="delete the data of earlier rehearsals and start over")
-    add = options_of(sub, _SCORING)
+    add = sub.options_of(_SCORING)
     about = "number of workers (default: 1, as on EvalAI; 0: none)"
     add("--workers", metavar="N", type=whole_number(0, 64), default=1, help=about)
     about = "time limit of a submission (default: 900)"
@@ -284,7 +283,7 @@ def _add_options(sub: argparse.ArgumentParser) -> None:
     about = "agents.toml, which lists the images of code uploads to run on this machine"
     add("--agents", type=InputPath, metavar="TABLE", help=about)
     add("--require-sandbox", action="store_true", help="refuse to start without a sandbox for scripts and agents")
-    add = options_of(sub, _SERVER)
+    add = sub.options_of(_SERVER)
     add("--data", metavar="DIR", help="the folder of the rehearsal's data (default: .segjudge/rehearsal)")
     hosts = "users who may push challenges, besides `host`; new names get a login"
     add("--hosts", metavar="NAME[,NAME]", action="append", default=[], help=hosts)

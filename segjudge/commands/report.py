@@ -9,6 +9,7 @@ from segjudge.system.errors import OptionError, UsageError
 from segjudge.system.files import OutputFile, OutputFolder, name_of
 
 from .drawing import IOU, Drawing
+from .parser import CommandParser
 from .shared import (
     DONE,
     OUTPUT,
@@ -19,9 +20,7 @@ from .shared import (
     InputPath,
     add_jobs_option,
     add_page_options,
-    arrange_groups,
     names,
-    options_of,
     write_html,
 )
 from .truths import OF_TRUTHS, TruthChoice, add_truth_choice
@@ -95,21 +94,21 @@ def _read_stored(path: str | None) -> tuple[Mapping[str, object], str]:
     return (result, "") if "result" in result else ({}, f" ({path}: has no result)")
 
 
-def _add_options(sub: argparse.ArgumentParser) -> None:
+def _add_options(sub: CommandParser) -> None:
     results = "the predicted masks: a folder, zip, tar(.gz) or JSON; omit them to show the truth"
     sub.add_argument("results", nargs="?", metavar="RESULTS", type=InputPath, help=results)
-    arrange_groups(sub, TRUTH, OUTPUT, _DRAWING, SPEED, RARELY)
+    sub.arrange_groups(TRUTH, OUTPUT, _DRAWING, SPEED, RARELY)
     truth = "the ground truth: a dataset or a packed annotation file; omit it if RESULTS is a stored result"
     add_truth_choice(sub, truth)
-    add = options_of(sub, TRUTH)
+    add = sub.options_of(TRUTH)
     add("--split", metavar="NAME", help="report only this split")
     add("--sequences", metavar="A,B", type=names, help="report only these sequences, images or cases")
     add("--region", metavar="NAME", help="score and show only this region or label of volumes, such as ET or 3")
-    add = options_of(sub, OUTPUT)
+    add = sub.options_of(OUTPUT)
     add("--out", default=_PAGE, metavar="FILE", type=OutputFile, help=f"the page to write (default: {_PAGE})")
     add_page_options(sub)
     add("--title", metavar="TEXT", help="the page's title (default: the name of the results)")
-    add = options_of(sub, _DRAWING)
+    add = sub.options_of(_DRAWING)
     about = "write a PNG of every image with truth and detections (instances), or only the player (other families)"
     add("--draw", metavar="FOLDER", type=OutputFolder, help=about)
     add("--iou", metavar="IOU", type=float, help=f"minimum IoU of a correct detection (default: {IOU:g})")

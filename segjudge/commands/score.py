@@ -13,6 +13,7 @@ from segjudge.evaluation_script.runner.tuning import reuse_memory
 from segjudge.system.errors import OptionError, UsageError
 from segjudge.system.files import ARCHIVES, OutputFile, OutputFolder, check_outputs, make_folder, open_output
 
+from .parser import CommandParser, as_typed
 from .shared import (
     DONE,
     FULL_PRECISION,
@@ -27,13 +28,10 @@ from .shared import (
     InputPath,
     ProgressBar,
     add_jobs_option,
-    arrange_groups,
-    as_typed,
     choose_stream,
     look,
     mention,
     names,
-    options_of,
     say,
     write_html,
 )
@@ -274,25 +272,25 @@ def _part_number(text: str) -> tuple[int, int]:
     return int(number), int(count)
 
 
-def _add_score_options(sub: argparse.ArgumentParser) -> None:
+def _add_score_options(sub: CommandParser) -> None:
     about = "the predicted masks: a folder, zip, tar(.gz) or JSON; several, or a folder of them, are rows of a table"
     sub.add_argument("results", nargs="*", metavar="RESULTS", type=InputPath, help=about)
-    arrange_groups(sub, TRUTH, OUTPUT, SPEED, RARELY)
+    sub.arrange_groups(TRUTH, OUTPUT, SPEED, RARELY)
     add_truth_choice(sub, "the ground truth: a dataset as published (folder or zip), or a packed annotation file")
-    add = options_of(sub, TRUTH)
+    add = sub.options_of(TRUTH)
     add("--split", metavar="NAME", help="score only this split")
     add("--sequences", metavar="A,B", type=names, help="score only these sequences")
-    options_of(sub, OUTPUT)("--report", metavar="FILE", type=OutputFile, help="write an HTML page of failures")
+    sub.options_of(OUTPUT)("--report", metavar="FILE", type=OutputFile, help="write an HTML page of failures")
     _add_output_options(sub)
     about = "save the counts, so that `compare` and `rank` need no truth; keep the file as private as the truth"
-    options_of(sub, OUTPUT)("--save", metavar="FILE", type=OutputFile, help=about)
+    sub.options_of(OUTPUT)("--save", metavar="FILE", type=OutputFile, help=about)
     add_jobs_option(sub)
-    add = options_of(sub, SPEED)
+    add = sub.options_of(SPEED)
     add("--scheduler", metavar="ADDRESS", help="score on a Dask cluster, e.g. tcp://HOST:8786")
     about = "count only part K of N, for `merge`; needs --out"
     add("--part", dest="chosen_part", type=_part_number, metavar="K/N", help=about)
     add("--out", metavar="FILE", type=OutputFile, help="with --part: the file to write")
-    add = options_of(sub, RARELY)
+    add = sub.options_of(RARELY)
     add("--strict", action="store_true", help="treat warnings as errors")
     about = "instances: limit the detections per image or per image and category"
     add("--cap", choices=["image", "category"], help=about)
@@ -302,9 +300,9 @@ def _add_score_options(sub: argparse.ArgumentParser) -> None:
     _add_official_options(sub)
 
 
-def _add_official_options(sub: argparse.ArgumentParser) -> None:
+def _add_official_options(sub: CommandParser) -> None:
     """Add the options of davis2017-evaluation and of the Places 2017 script, each with its meaning here."""
-    add = options_of(sub, OTHER_TOOLS)
+    add = sub.options_of(OTHER_TOOLS)
     about = "--truth PATH; defaults to --protocol davis2017-unsupervised --subset val"
     add("--davis_path", metavar="PATH", type=InputPath, help=about)
     add("--results_path", metavar="PATH", type=InputPath, help="RESULTS")
@@ -316,20 +314,20 @@ def _add_official_options(sub: argparse.ArgumentParser) -> None:
     add("--imgCatIdsFile", metavar="FILE", type=InputPath, help="--categories FILE")
 
 
-def _add_merge_options(sub: argparse.ArgumentParser) -> None:
+def _add_merge_options(sub: CommandParser) -> None:
     about = "all parts of one run, in any order"
     sub.add_argument("parts", nargs="+", metavar="PART", type=InputPath, help=about)
     _add_output_options(sub)
 
 
-def _add_output_options(sub: argparse.ArgumentParser) -> None:
-    add = options_of(sub, OUTPUT)
+def _add_output_options(sub: CommandParser) -> None:
+    add = sub.options_of(OUTPUT)
     about = "print all metrics, in several tables if one is too wide"
     add("--all-metrics", action="store_true", help=about)
     add("--columns", metavar="A,B", type=names, default=(), help="print only these metrics, in this order")
     add("--json", metavar="FILE", type=OutputFile, help=FULL_PRECISION)
     add("--csv", metavar="DIR", type=OutputFolder, help="write CSV files; for sequences, in the official form")
-    add = options_of(sub, RARELY)
+    add = sub.options_of(RARELY)
     add("--results-yaml", metavar="FILE", type=OutputFile, help="write the .eval_results file of model hubs")
     add("--hub-dataset", metavar="OWNER/NAME", default="", help="with --results-yaml: the dataset's name on the hub")
 

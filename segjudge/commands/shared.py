@@ -12,7 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Self, TextIO, TypeVar
 
-from segjudge.system.options import BUNDLE, whole_number
+from segjudge.system.options import whole_number
+
+from .parser import CommandParser, as_typed
 
 if TYPE_CHECKING:
     import socket
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from segjudge.platforms.evalai.bundle.bundle_source import BundleSource
     from segjudge.report.tables import Look
 
-PROGRAM = "segjudge"
 #: Exit codes, which `EXIT_CODES` describes.
 DONE, THEIRS, USAGE, OURS = 0, 1, 2, 3
 #: The exit code that only `check` has: EvalAI would accept the bundle, but it would not work, or has warnings with
@@ -34,7 +35,7 @@ _Options = TypeVar("_Options")
 class Command(NamedTuple):
     """A command: its options, its function, its example."""
 
-    add_options: Callable[[argparse.ArgumentParser], object]
+    add_options: Callable[[CommandParser], object]
     #: Returns the exit code. Only this function gets the namespace.
     run: Callable[[argparse.Namespace], int]
     #: The line that begins the command's help, as a user types it.
@@ -58,23 +59,6 @@ FULL_PRECISION = "write all numbers in full precision (- for stdout)"
 WIDTH = 80
 
 
-def arrange_groups(sub: argparse.ArgumentParser, *titles: str) -> None:
-    """Create the groups of a command's help in the order in which the help shows them."""
-    for title in titles:
-        sub.add_argument_group(title)
-
-
-def group_of(sub: argparse.ArgumentParser, title: str) -> argparse._ArgumentGroup:
-    """Return the group of a title; the first use creates the group."""
-    groups = {group.title: group for group in sub._action_groups}  # noqa: SLF001 - argparse has no other list of them
-    return groups.get(title) or sub.add_argument_group(title)
-
-
-def options_of(sub: argparse.ArgumentParser, title: str) -> Callable[..., argparse.Action]:
-    """Return the function that adds an option to the group of a title."""
-    return group_of(sub, title).add_argument
-
-
 class _Verbosity:
     """The verbosity of this process."""
 
@@ -85,15 +69,15 @@ def be_quiet(quiet: bool) -> None:  # noqa: FBT001 - the option's value
     _Verbosity.quiet = quiet
 
 
-def add_quiet_option(sub: argparse.ArgumentParser, *, within: bool = False) -> None:
+def add_quiet_option(sub: CommandParser, *, within: bool = False) -> None:
     """Add `--quiet`; an action `within` a command keeps the value that was given before the action."""
     default, about = argparse.SUPPRESS if within else False, "print only results, warnings and errors"
-    options_of(sub, GENERAL)("--quiet", action="store_true", default=default, help=about)
+    sub.options_of(GENERAL)("--quiet", action="store_true", default=default, help=about)
 
 
-def add_help_option(sub: argparse.ArgumentParser) -> None:
+def add_help_option(sub: CommandParser) -> None:
     """Add `-h` to a parser created without it, as its last option."""
-    options_of(sub, GENERAL)("-h", "--help", action="help", help="show this help and exit")
+    sub.options_of(GENERAL)("-h", "--help", action="help", help="show this help and exit")
 
 
 def say(text: str, style: str = "") -> None:
@@ -137,21 +121,6 @@ def look(stream: TextIO | None = None, otherwise: int = 0) -> Look:
     stream = stream or sys.stdout
     width = shutil.get_terminal_size().columns if stream is not None and stream.isatty() else otherwise
     return Look(width, _has_colour(stream))
-
-
-def program(folder: str = os.curdir) -> str:
-    """Return the command that started this program, as it is typed in a folder."""
-    checkout = os.environ.get(BUNDLE)
-    if not checkout:
-        return PROGRAM
-    from segjudge.system.extras import format_script_path
-
-    return format_script_path(os.path.join(checkout, "run.sh"), folder)
-
-
-def as_typed(line: str) -> str:
-    """Return a command line as it is typed in this folder."""
-    return line.replace(PROGRAM, program(), 1)
 
 
 # ── inputs and outputs ──────────────────────────────────────────────────────
@@ -267,13 +236,13 @@ def write_html(text: str, path: str, verdicts: Sequence[str] = ()) -> None:
 # ── the bundle ──────────────────────────────────────────────────────────────
 
 
-def add_bundle_options(sub: argparse.ArgumentParser, *, positional: bool = True) -> None:
+def add_bundle_options(sub: CommandParser, *, positional: bool = True) -> None:
     """Add `--bundle`, and the positional argument that means the same."""
     about = "the challenge: its folder, YAML or built zip (default: the current folder, else the checkout)"
     if positional:
         sub.add_argument("path", metavar="BUNDLE", type=BundlePath, nargs="?", default="", help=about)
         about = "the same as BUNDLE"
-    options_of(sub, RARELY if positional else GENERAL)(
+    sub.options_of(RARELY if positional else GENERAL)(
         "--bundle", metavar="PATH", type=BundlePath, default="", help=about
     )
 
@@ -341,12 +310,12 @@ def seconds(text: str) -> float:
     return number
 
 
-def add_truth_options(sub: argparse.ArgumentParser, usual_layout: str = "recognised") -> None:
+def add_truth_options(sub: CommandParser, usual_layout: str = "recognised") -> None:
     """Add the options that describe a published truth, for `read_source`."""
     from segjudge.families import OPTIONAL_LAYOUTS
 
-    options_of(sub, TRUTH)("--subset", metavar="LIST", default="", help="the dataset's list of sequences, e.g. val")
-    add = options_of(sub, RARELY)
+    sub.options_of(TRUTH)("--subset", metavar="LIST", default="", help="the dataset's list of sequences, e.g. val")
+    add = sub.options_of(RARELY)
     layout = f"the file layout of the dataset (default: {usual_layout})"
     add("--layout", default="", choices=OPTIONAL_LAYOUTS, metavar="LAYOUT", help=layout)
     unseen = "file that lists the unseen sequences or categories"
@@ -362,22 +331,22 @@ def read_source(args: argparse.Namespace, truth: str) -> TruthSource:
     return TruthSource(truth, args.layout, args.subset, args.unseen, args.categories)
 
 
-def add_jobs_option(sub: argparse.ArgumentParser) -> None:
+def add_jobs_option(sub: CommandParser) -> None:
     """Add `--jobs`, the number of processes that score."""
 
     def jobs(text: str) -> int | str:
         return text if text == "auto" else whole_number(1, 256)(text)
 
     about = "number of scoring processes, or auto: one per core if that is faster"
-    options_of(sub, SPEED)("--jobs", metavar="N", type=jobs, help=about)
+    sub.options_of(SPEED)("--jobs", metavar="N", type=jobs, help=about)
 
 
-def add_page_options(sub: argparse.ArgumentParser) -> None:
+def add_page_options(sub: CommandParser) -> None:
     """Add the options of commands that write a page, for `make_page_options`."""
     about = "the dataset's pictures, drawn under the masks (default with --phase: pictures/PHASE of the challenge)"
-    options_of(sub, OUTPUT)("--images", metavar="DIR", type=InputPath, help=about)
+    sub.options_of(OUTPUT)("--images", metavar="DIR", type=InputPath, help=about)
     size = "size limit of the page in megabytes; a smaller page has fewer pictures and coarser masks (default: 6)"
-    options_of(sub, RARELY)("--budget", type=whole_number(1, 500), default=6, metavar="MB", help=size)
+    sub.options_of(RARELY)("--budget", type=whole_number(1, 500), default=6, metavar="MB", help=size)
 
 
 class ProgressBar:

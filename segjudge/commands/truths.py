@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from segjudge.evaluation_script.families import PROTOCOLS
-from segjudge.evaluation_script.values import NamedTuple
 from segjudge.system.errors import OptionError, UsageError
 
-from .shared import (
-    PROGRAM,
-    RARELY,
-    TRUTH,
-    InputPath,
-    PhaseName,
-    ProgressBar,
-    add_truth_options,
-    mention,
-    options_of,
-    program,
-)
+from .parser import PROGRAM, CommandParser, program
+from .shared import RARELY, TRUTH, InputPath, PhaseName, ProgressBar, add_truth_options, mention
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.family import FamilyProtocol
@@ -204,9 +192,9 @@ class TruthChoice(NamedTuple):
         return {name: choose_sequences(truth, self.sequences, rules) for name, truth in chosen.items()}
 
 
-def add_truth_choice(sub: argparse.ArgumentParser, truth: str, protocol: str = _DEFAULT_PROTOCOL) -> None:
+def add_truth_choice(sub: CommandParser, truth: str, protocol: str = _DEFAULT_PROTOCOL) -> None:
     """Add the options of `TruthChoice` except split, sequences and jobs, which some commands lack."""
-    add = options_of(sub, TRUTH)
+    add = sub.options_of(TRUTH)
     add("--truth", type=InputPath, metavar="PATH", help=truth)
     about = f"the benchmark whose rules score; `{PROGRAM} benchmarks` lists them (default: {protocol})"
     add("--protocol", choices=PROTOCOLS, metavar="NAME", help=about)
@@ -214,7 +202,7 @@ def add_truth_choice(sub: argparse.ArgumentParser, truth: str, protocol: str = _
     about = "instead of --truth: score as this phase of the challenge in the current folder"
     add("--phase", type=PhaseName, metavar="CODENAME", help=about)
     about = "with --phase: use this annotation file instead of the phase's own"
-    options_of(sub, RARELY)("--annotations", type=InputPath, metavar="FILE", help=about)
+    sub.options_of(RARELY)("--annotations", type=InputPath, metavar="FILE", help=about)
 
 
 def _change_rules(protocol: FamilyProtocol, cap: str | None, quirk: str | None) -> FamilyProtocol:

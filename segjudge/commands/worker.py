@@ -45,4 +45,4 @@ def _run(args: argparse.Namespace) -> int:
     return DONE
 
 
-COMMANDS = {"worker": Command(add_worker_options, _run, "segjudge worker --check")}
+COMMANDS = {"worker": Command(lambda sub: add_worker_options(sub.options_of), _run, "segjudge worker --check")}

@@ -8,43 +8,31 @@ import os
 import threading
 from array import array
 from collections.abc import Iterator, Sequence
-from importlib import import_module
 from itertools import chain
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
+from pycocotools import coco
+
+from segjudge.evaluation_script.families.instances.annotation_columns import AnnotationColumns, read_annotations
+from segjudge.evaluation_script.families.instances.keypoints import extract_coordinates
+from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
+from segjudge.evaluation_script.families.instances.records import LARGEST_SIDE, UNUSUAL, KnownImages
+from segjudge.evaluation_script.families.instances.submission import InstanceRecords, check_json
+from segjudge.evaluation_script.families.instances.truth import InstanceTruth, truth_of, truth_of_columns
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
+from segjudge.evaluation_script.masks.backend import backend
+from segjudge.evaluation_script.masks.run_lengths import compress, pack_texts
+from segjudge.evaluation_script.masks.stack import Array, places_of
 from segjudge.evaluation_script.runner.tuning import without_collector
 from segjudge.system.errors import UsageError
-from segjudge.system.late_modules import late_imports
 
-with without_collector():  # modules are never freed, so collecting garbage would waste a tenth of this import
-    import numpy as np
-
-#: Modules that are imported below, but needed only for downloads, zips and several processes, and functions that are
-#: taken from them. Loading them takes a fifth of this import, if numpy is loaded.
-_UNUSED = {
-    **dict.fromkeys(("gzip", "pathlib", "shutil", "signal", "traceback", "zipfile"), ()),
-    "urllib.request": ("urlretrieve",),
-}
-
-with without_collector(), late_imports(_UNUSED):
-    #: pycocotools' module, whose attributes programs may set, like those of its class.
-    INCUMBENT: Any = import_module("pycocotools.coco")
-
-    from segjudge.evaluation_script.families.instances.annotation_columns import AnnotationColumns, read_annotations
-    from segjudge.evaluation_script.families.instances.keypoints import extract_coordinates
-    from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
-    from segjudge.evaluation_script.families.instances.records import LARGEST_SIDE, UNUSUAL, KnownImages
-    from segjudge.evaluation_script.families.instances.submission import InstanceRecords, check_json
-    from segjudge.evaluation_script.families.instances.truth import InstanceTruth, truth_of, truth_of_columns
-    from segjudge.evaluation_script.files.problems import HostError, SubmissionError
-    from segjudge.evaluation_script.masks.backend import backend
-    from segjudge.evaluation_script.masks.run_lengths import compress, pack_texts
-    from segjudge.evaluation_script.masks.stack import Array, places_of
-
+#: pycocotools' module, whose attributes programs may set, like those of its class.
+INCUMBENT: Any = coco
 _Incumbent: Any = INCUMBENT.COCO
-#: Held while a thread creates attributes or holds back what pycocotools prints, which is one stream for all threads.
-_LOCK = threading.RLock()
+#: The lock of each process: a forked child cannot release one that a thread of its parent holds.
+_LOCKS: dict[int, threading.RLock] = {}
 #: Attributes that are created when they are first read.
 _LATE = ("dataset", "anns", "imgToAnns", "catToImgs", "imgs", "cats")
 #: The protocols that read detections, by what is compared.
@@ -59,20 +47,15 @@ _FIRST_RECORD = 1 << 16
 NOT_OURS = (*UNUSUAL, UsageError, SubmissionError, HostError, ArithmeticError)
 
 
-def _renew_lock() -> None:
-    """Replace the lock in a forked process, in which no thread would release it."""
-    global _LOCK  # noqa: PLW0603 - as `random` and `logging` do it
-    _LOCK = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)
+def _locked() -> threading.RLock:
+    """Return the lock to hold while creating attributes or holding back what pycocotools prints on its one stream."""
+    return _LOCKS.setdefault(os.getpid(), threading.RLock())
 
 
 @contextlib.contextmanager
 def hold_output() -> Iterator[None]:
     """Discard what is printed, for one thread at a time: the stream of two would not return to its place."""
-    with _LOCK, contextlib.redirect_stdout(io.StringIO()):
+    with _locked(), contextlib.redirect_stdout(io.StringIO()):
         yield
 
 
@@ -118,7 +101,7 @@ class COCO(_Incumbent):  # type: ignore[misc]
         """Create an attribute on first use."""
         if name not in _LATE:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        with _LOCK:
+        with _locked():
             if name not in vars(self):  # another thread may have created it meanwhile
                 self._create(name)
         return vars(self)[name]
@@ -156,14 +139,14 @@ class COCO(_Incumbent):  # type: ignore[misc]
     def hide_annotations(self) -> Any:
         """Return all but the annotations, for pycocotools."""
         bare = _Incumbent()
-        with _LOCK:
+        with _locked():
             source = vars(self).get("dataset", self._document)
         bare.dataset, bare.imgs = {key: rows for key, rows in source.items() if key != "annotations"}, self.imgs
         return bare
 
     def list_rows(self, key: str) -> list[dict[str, Any]]:
         """Return the dataset's `images` or `categories`."""
-        with _LOCK:
+        with _locked():
             if "dataset" in vars(self):
                 rows: list[dict[str, Any]] = self.dataset[key]
                 return rows
@@ -207,7 +190,7 @@ class COCO(_Incumbent):  # type: ignore[misc]
 
         Return None if a program has seen them. Raises one of `NOT_OURS` if pycocotools must read keypoints.
         """
-        with _LOCK:
+        with _locked():
             if "dataset" in vars(self) or self._detections is not None:
                 return None
             if kind not in self._columns:
@@ -235,7 +218,7 @@ class COCO(_Incumbent):  # type: ignore[misc]
 
     def find_records(self, truth: Any, kind: str) -> InstanceRecords | None:
         """Return the detections as arrays; None if the program has changed or seen them, or Python must read them."""
-        with _LOCK:
+        with _locked():
             return self._find_records(truth, kind)
 
     def _find_records(self, truth: Any, kind: str) -> InstanceRecords | None:

@@ -6,41 +6,39 @@ import os
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+from pycocotools import cocoeval as incumbent
+
+from segjudge.drop_in.coco import (
+    COCO,
+    INCUMBENT,
+    NOT_OURS,
+    PROTOCOLS,
+    clear_masks,
+    hold_output,
+    read_rows,
+    truth_of_points,
+)
+from segjudge.evaluation_script.families.instances.keypoints import TrueKeypoints
+from segjudge.evaluation_script.families.instances.matching import (
+    ImageBlock,
+    InstanceCounts,
+    cut_into_blocks,
+    match_block,
+    merge_counts,
+)
+from segjudge.evaluation_script.families.instances.metrics import RECALLS, MatchedDetections
+from segjudge.evaluation_script.families.instances.protocols import (
+    AREAS,
+    INSTANCE_PROTOCOLS,
+    THRESHOLDS,
+    InstanceProtocol,
+)
+from segjudge.evaluation_script.families.instances.submission import InstanceRecords, check_records
+from segjudge.evaluation_script.families.instances.truth import InstanceTruth, truth_of
+from segjudge.evaluation_script.masks.stack import places_of
 from segjudge.evaluation_script.runner.tuning import without_collector
 from segjudge.system.errors import UsageError
-
-with without_collector():  # as in `coco`
-    import numpy as np
-    from pycocotools import cocoeval as incumbent
-
-    from segjudge.drop_in.coco import (
-        COCO,
-        INCUMBENT,
-        NOT_OURS,
-        PROTOCOLS,
-        clear_masks,
-        hold_output,
-        read_rows,
-        truth_of_points,
-    )
-    from segjudge.evaluation_script.families.instances.keypoints import TrueKeypoints
-    from segjudge.evaluation_script.families.instances.matching import (
-        ImageBlock,
-        InstanceCounts,
-        cut_into_blocks,
-        match_block,
-        merge_counts,
-    )
-    from segjudge.evaluation_script.families.instances.metrics import RECALLS, MatchedDetections
-    from segjudge.evaluation_script.families.instances.protocols import (
-        AREAS,
-        INSTANCE_PROTOCOLS,
-        THRESHOLDS,
-        InstanceProtocol,
-    )
-    from segjudge.evaluation_script.families.instances.submission import InstanceRecords, check_records
-    from segjudge.evaluation_script.families.instances.truth import InstanceTruth, truth_of
-    from segjudge.evaluation_script.masks.stack import places_of
 
 #: pycocotools' classes, whose attributes programs may set.
 _Incumbent: Any = incumbent.COCOeval

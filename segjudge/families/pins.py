@@ -7,9 +7,9 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from segjudge.evaluation_script.families import PROTOCOLS, describe_unknown
-from segjudge.evaluation_script.values import NamedTuple
 from segjudge.families.plugin_files import find_plugins
 from segjudge.system.plugins import GROUP, list_other_versions
 

@@ -7,7 +7,6 @@ import itertools
 import math
 import time
 from collections.abc import Callable
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,13 +17,6 @@ from segjudge.evaluation_script.masks.stack import Array
 
 from .masks import as_ids, batched_jaccard, object_ids
 from .scribbles import MOST_POINTS, ScribbleLine, Scribbles, bezier_curve
-
-try:
-    from skimage.morphology._skeletonize_various_cy import (  # type: ignore[import-not-found,unused-ignore]
-        _skeletonize_loop as _loop,
-    )
-except ImportError:  # scikit-image may rename private functions
-    _loop = None
 
 #: The factor by which the radius shrinks until some of the region remains.
 _SHRINK = 0.9
@@ -139,42 +131,8 @@ class _LegacyTies(np.random.Generator):
 
 
 def _thin_to_skeleton(mask: Array) -> Array:
-    return _thin_mask(np.pad(mask, 1))[1:-1, 1:-1]
-
-
-def _thin_mask(mask: Array) -> Array:
-    """Thin a mask as scikit-image's `medial_axis`, using only its inner loop if it can be imported.
-
-    `medial_axis` takes 8 ms per call for a table, more than the rest for a region of usual size.
-    """
-    if _loop is None:
-        axis: Array = medial_axis(mask, rng=_LegacyTies())  # type: ignore[no-untyped-call]
-        return axis
-    result = np.ascontiguousarray(mask, dtype=np.uint8)
-    rows, columns = (np.ascontiguousarray(indices, dtype=np.intp) for indices in np.nonzero(mask))
-    # Nearest to the outside first, then those with the most neighbours, then in the old order of ties.
-    ties = np.random.RandomState(0).permutation(np.arange(len(rows)))
-    neighbours = ndimage.convolve(result, _EIGHT, mode="constant")[rows, columns]
-    distance = ndimage.distance_transform_edt(mask)[rows, columns]
-    order = np.lexsort((ties, 9 - neighbours.astype(int), distance)).astype(np.int32)
-    _loop(result, rows, columns, order, _list_patterns_to_keep())
-    return result.astype(bool)
-
-
-@lru_cache(maxsize=1)
-def _list_patterns_to_keep() -> Array:
-    """Return for each pattern of neighbours whether the pixel stays as an end or connection."""
-
-    def components(pattern: Array) -> int:
-        return int(ndimage.label(pattern, structure=_EIGHT)[1])
-
-    stays = np.zeros(512, dtype=np.uint8)
-    for number in range(512):
-        pattern = (number >> np.arange(9) & 1).reshape(3, 3)
-        without = pattern.copy()
-        without[1, 1] = 0
-        stays[number] = pattern[1, 1] and (pattern.sum() < 3 or components(pattern) != components(without))
-    return stays
+    axis: Array = medial_axis(np.pad(mask, 1), rng=_LegacyTies())  # type: ignore[no-untyped-call]
+    return axis[1:-1, 1:-1]
 
 
 def _find_longest_paths(skeleton: Array, min_nodes: int) -> list[Array]:

@@ -9,9 +9,6 @@ from pathlib import Path
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
-sys.path.append(str(Path(__file__).resolve().parents[2]))  # setuptools reads only this file, regardless of its folder
-from segjudge.kernel.compiling import CompileError, compile_local
-
 
 class BuildWithKernel(build_py):
     """A build command that compiles the kernel into the copied package if there is a compiler."""
@@ -24,6 +21,9 @@ class BuildWithKernel(build_py):
         if os.environ.get("SEGJUDGE_KERNEL") == "off":
             sys.stderr.write("without the kernel: SEGJUDGE_KERNEL is off\n")
         elif not self.editable_mode:
+            sys.path.append(str(Path(__file__).resolve().parents[2]))  # setuptools reads only this file
+            from segjudge.kernel.compiling import CompileError, compile_local
+
             try:
                 compile_local(Path(self.build_lib, "segjudge", "evaluation_script"))
             except CompileError as error:

@@ -8,12 +8,11 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS, folder_of
 from segjudge.evaluation_script.families.base.reports import Report, Row, bounds_of
 from segjudge.evaluation_script.files.problems import printable
-from segjudge.evaluation_script.values import NamedTuple
 from segjudge.system.arguments import Kind
 from segjudge.system.errors import UsageError
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal
@@ -29,7 +29,6 @@ from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.runner.parallel import Meanwhile, Part, cores, results_of_processes
 from segjudge.evaluation_script.scoring.provenance import numbers_of, provenance
 from segjudge.evaluation_script.scoring.scorer import Scorer, is_packed, phase_scorers
-from segjudge.evaluation_script.values import dataclass
 from segjudge.families import tools_of
 from segjudge.families.truths import TruthSource, open_truth
 from segjudge.report.sentences import HIDDEN

@@ -6,11 +6,10 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Self
+from typing import NamedTuple, Self
 
 from segjudge.evaluation_script.files import SubmissionError, printable
 from segjudge.evaluation_script.files.archive import JSON_NAME, UPLOAD
-from segjudge.evaluation_script.values import NamedTuple
 from segjudge.system.addresses import address_of
 
 #: The upload as the subject of a problem, and a single JSON file as its place.

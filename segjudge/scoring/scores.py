@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.family import FamilyProtocol, Values
 from segjudge.evaluation_script.families.base.reports import Report, Row
 from segjudge.evaluation_script.files import name_list
-from segjudge.evaluation_script.values import NamedTuple, dataclass
 from segjudge.families import describe_unknown_metric, tools_of
 from segjudge.report.sentences import HIDDEN
 from segjudge.report.tables import (
@@ -399,8 +399,7 @@ class ScoredSubmissions(NamedTuple):
 # ── texts and files of commands ─────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
-class ScoreOutputs:
+class ScoreOutputs(NamedTuple):
     """The texts and files that a command needs of results."""
 
     #: The file of the document, or "-"; the folder of CSV files; the file of model hubs.
@@ -464,14 +463,12 @@ def cases_of(report: Report) -> dict[str, Any] | None:
 
 def _groups_of(reports: Iterable[Report]) -> dict[str, dict[str, object]]:
     """Return, by split, the metrics per group, if not means over objects, and the column that identifies cases."""
-    from segjudge.evaluation_script.scoring.provenance import digest_text
-
     groups: dict[str, dict[str, object]] = {}
     for report in reports:
         cases = cases_of(report)
         if cases is not None:
             values = {metric: sums.tolist() for metric, (sums, _) in report.sums(()).items()}
-            digest = digest_text(json.dumps(cases, sort_keys=True).encode())
+            digest = hashlib.sha256(json.dumps(cases, sort_keys=True).encode()).hexdigest()
             groups[report.split] = {"cases": digest, "values": values}
     return groups
 

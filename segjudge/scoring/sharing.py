@@ -144,15 +144,12 @@ def _with_absolute_paths(request: ScoreRequest) -> ScoreRequest:
 
 def _pool_of(executor: Executor | DaskClient) -> tuple[Executor, Callable[[], int]]:
     """Return an executor, and how to count its workers."""
-    client = getattr(executor, "_client", None)  # Dask's executor has one
-    if not isinstance(executor, Executor):
-        if not hasattr(executor, "get_executor"):
-            raise UsageError("the executor is neither from concurrent.futures nor a Dask client")
-        client, executor = executor, executor.get_executor(pure=False)
-    if client is not None:
-        return executor, lambda: sum(client.nthreads().values())
-    workers = getattr(executor, "_max_workers", 0)
-    return executor, lambda: int(workers) or cores()
+    if isinstance(executor, Executor):
+        return executor, cores  # it does not say how many workers it has
+    if not hasattr(executor, "get_executor"):
+        raise UsageError("the executor is neither from concurrent.futures nor a Dask client")
+    client = executor
+    return client.get_executor(pure=False), lambda: sum(client.nthreads().values())
 
 
 def _receive_parts(

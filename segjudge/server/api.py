@@ -21,7 +21,6 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, Response
-from starlette.routing import Route
 
 from segjudge.platforms.evalai import routes
 from segjudge.platforms.evalai.bundle.opened_bundle import UPLOAD_BYTES
@@ -48,12 +47,12 @@ from .models import (
     UploadPart,
     User,
 )
-from .services import BodyLimits, Endpoint, Handler, UserRequest, require_user, services_of
+from .services import BodyLimits, Endpoint, Handler, NumberedRoute, UserRequest, require_user, services_of
 from .stored_files import MEDIA, PART, PUSH_PREFIX, text_to_sign
 from .submissions import STATUSES
 from .wire import JsonObject, Refusal, format_moment, make_storable, parse_moment
 
-ROUTES: list[Route] = []
+ROUTES: list[NumberedRoute] = []
 _WINDOW, _ANONYMOUS = 60.0, 100
 _NOT_VALID = {
     "detail": "Given token not valid for any token type",
@@ -116,7 +115,7 @@ def _answer(
     """Register the handler of a route's method; `check` rejects unread bodies."""
 
     def register(handler: Handler) -> Handler:
-        ROUTES.append(Route(route, _ApiEndpoint(handler, check, limits).answer, methods=[method]))
+        ROUTES.append(NumberedRoute(route, _ApiEndpoint(handler, check, limits).answer, methods=[method]))
         return handler
 
     return register
@@ -587,7 +586,7 @@ async def _put_part(request: Request) -> Response:
     return Response(status_code=200, headers={"ETag": f'"{tag.hexdigest()}"'})
 
 
-ROUTES += [Route(MEDIA, _download, methods=["GET"]), Route(PART, _put_part, methods=["PUT"])]
+ROUTES += [NumberedRoute(MEDIA, _download, methods=["GET"]), NumberedRoute(PART, _put_part, methods=["PUT"])]
 
 
 # ── remote and code-upload workers ──────────────────────────────────────────

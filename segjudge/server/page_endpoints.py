@@ -22,7 +22,7 @@ from starlette.staticfiles import StaticFiles
 from segjudge.report.page import keep_percents, read_styles
 
 from .models import Challenge, User
-from .services import BodyLimits, Endpoint, Handler, UserRequest, services_of
+from .services import BodyLimits, Endpoint, Handler, NumberedRoute, UserRequest, services_of
 from .submissions import OPEN
 from .wire import Refusal, format_moment
 
@@ -142,7 +142,7 @@ def answer(
     """Register the handler of an address's method; `check` rejects before a form is read."""
 
     def register(handler: Handler) -> Handler:
-        ROUTES.append(Route(path, _PageEndpoint(handler, check, limits).answer, methods=[method]))
+        ROUTES.append(NumberedRoute(path, _PageEndpoint(handler, check, limits).answer, methods=[method]))
         return handler
 
     return register

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
-from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.routing import Match, Route
 from starlette.types import Scope
 
 from .accounts import Accounts
@@ -26,6 +26,9 @@ from .store import Store
 from .stored_files import FileStore
 from .submissions import VISIBILITY, MessageQueues, Submissions
 from .wire import JsonObject, Refusal
+
+#: The end of the numbers in addresses, which the database can hold.
+_NUMBERS_END = 10**18
 
 
 class Services:
@@ -67,14 +70,16 @@ def services_of(request: Request) -> Services:
     return services
 
 
-class _Number(IntegerConvertor):
-    """A number that the database can hold."""
+class NumberedRoute(Route):
+    """A route whose numbers are those that the database can hold."""
 
-    regex = "[0-9]{1,18}"
-
-
-# Here, since every module with routes imports this one.
-register_url_convertor("int", _Number())
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        try:
+            match, child_scope = super().matches(scope)
+        except ValueError:  # more digits than Python reads
+            return Match.NONE, {}
+        numbers = [value for value in child_scope.get("path_params", {}).values() if isinstance(value, int)]
+        return (match, child_scope) if max(numbers, default=0) < _NUMBERS_END else (Match.NONE, {})
 
 
 # ── requests ────────────────────────────────────────────────────────────────

@@ -8,10 +8,4 @@ current nor in use is removed later.
 It needs only Python 3.11 or newer: `run.sh` and `tests/everything.py` call `main`.
 """
 
-from segjudge.system.late_modules import import_late
-
 __all__ = ["main"]
-
-# Only installations use these modules, which take half of the time of a start that needs none.
-for _name in ("glob", "pathlib", "pwd", "re", "shutil", "subprocess"):
-    import_late(_name)

@@ -312,8 +312,7 @@ class _Installer:
 
     def __init__(self, folder: str, locks: tuple[int, ...]) -> None:
         self._locks = locks
-        base = str(getattr(sys, "_base_executable", "") or sys.executable)
-        self.python = base if os.access(base, os.X_OK) else sys.executable
+        self.python = os.path.realpath(sys.executable)
         self._variables = {name: value for name, value in os.environ.items() if name not in _EXCLUDED}
         self._variables |= {"PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
         cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
@@ -392,7 +391,7 @@ def _worker_python() -> str:
     """Return the path of a Python 3.9, else "3.9", which uv then downloads."""
     roots = [glob.escape(root) for root in (os.path.expanduser("~/.pyenv"), os.environ.get("PYENV_ROOT")) if root]
     installed = [path for root in roots for path in glob.glob(os.path.join(root, "versions", "3.9.*", "bin", "python"))]
-    code = "import sys; print(sys._base_executable if sys.version_info[:2] == (3, 9) else '')"
+    code = "import os, sys; print(os.path.realpath(sys.executable) if sys.version_info[:2] == (3, 9) else '')"
     for candidate in [shutil.which("python3.9") or "", *installed]:
         path = candidate and _prints(candidate, "-I", "-c", code)
         if path and _prints(path, "-I", "-c", code):

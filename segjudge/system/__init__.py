@@ -4,8 +4,8 @@ The contract is these modules, imported by name, because a command should load o
 and ends children, `bounds` limits their resources, `sandbox` isolates them, `interrupts` ends a command. `files` writes
 whole files, `addresses` reads remote ones, `network` limits exchanges and schedules retries. `errors` are the toolkit's
 errors, `extras` the optional packages, `arguments` checks arguments of public functions, `options` parses those of
-command lines, `plugins` finds families of other distributions, `streams` opens closed standard streams, `late_modules`
-delays imports, and `bytecode` keeps Python from writing partial bytecode.
+command lines, `plugins` finds families of other distributions, `streams` opens closed standard streams, and `bytecode`
+keeps Python from writing partial bytecode.
 """
 
 import os
@@ -20,7 +20,6 @@ __all__ = [
     "extras",
     "files",
     "interrupts",
-    "late_modules",
     "network",
     "options",
     "plugins",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
-from segjudge.evaluation_script.values import NamedTuple
 from segjudge.system.errors import ArgumentTypeError, ArgumentValueError
 
 

@@ -6,7 +6,6 @@ import atexit
 import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -111,19 +110,6 @@ def end_by_signal(number: int) -> int:
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
     return 128 + number
-
-
-def end_process(code: int) -> None:
-    """End this process without freeing its objects one by one, which takes 4 of 110 ms of a short score.
-
-    Returns if threads still run, or if a profiler or debugger waits for the end.
-    """
-    if threading.active_count() > 1 or sys.getprofile() or sys.gettrace() or sys.flags.inspect:
-        return
-    atexit._run_exitfuncs()  # noqa: SLF001 - there is no other way to run them now
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    os._exit(code)
 
 
 def _list_signals() -> list[signal.Signals]:

@@ -151,10 +151,16 @@ class _Adapter(HTTPAdapter):
         note = self._note
 
         class Connection(pool.ConnectionCls):  # type: ignore[misc]
-            def _new_conn(self) -> socket.socket:
-                connected: socket.socket = super()._new_conn()
-                note(connected)
+            @property
+            def sock(self) -> socket.socket | None:
+                connected: socket.socket | None = self.__dict__.get("sock")
                 return connected
+
+            @sock.setter
+            def sock(self, connected: socket.socket | None) -> None:
+                if connected is not None and self.sock is None:  # not once TLS wraps it
+                    note(connected)
+                self.__dict__["sock"] = connected
 
         pool.ConnectionCls = Connection
         return pool

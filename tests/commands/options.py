@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from segjudge.commands import COMMANDS, PLATFORMS
+from segjudge.commands.parser import CommandParser
 
 FILE = Path(__file__).with_name("options.txt")
 #: Values tried on each function that reads a text, in addition to its bounds.
@@ -32,7 +33,7 @@ def list_options() -> str:
     }
     lines = list[str]()
     for title, module in rows.items():
-        parser = argparse.ArgumentParser(add_help=False)
+        parser = CommandParser(add_help=False)
         import_module(f"segjudge.commands.{module}").COMMANDS[title.partition(" ")[0]].add_options(parser)
         lines += _list_parser(title, parser)
     lines = [

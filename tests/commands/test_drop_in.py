@@ -6,7 +6,6 @@ import contextlib
 import copy
 import io
 import json
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -641,73 +640,6 @@ def test_a_program_may_fill_its_list_of_boxes_anew(change: Any, tmp_path: Path) 
         numbers.append([run.stats.tolist(), sorted(detections.anns)])
     assert numbers[0] == numbers[1]
     assert numbers[0][0][0] > 0
-
-
-def test_the_client_of_downloads_is_loaded_by_the_first_one(tmp_path: Path) -> None:
-    (tmp_path / "from").write_text("a picture")
-    code = """
-import sys
-from pathlib import Path
-from segjudge.drop_in.coco import COCO
-assert not {"http.client", "urllib.request"} & sys.modules.keys()
-coco = COCO()
-coco.dataset = {"images": [{"id": 1, "file_name": "to", "coco_url": Path("from").resolve().as_uri()}]}
-coco.createIndex()
-coco.download(".")
-import urllib.request
-assert urllib.request.urlopen and Path("to").read_text() == "a picture"
-"""
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
-
-
-def test_modules_that_no_comparison_needs_are_not_loaded(tmp_path: Path) -> None:
-    paths = [Path(path) for path in files_of(*small(8, "both"), tmp_path)]
-    truth, sent = (json.loads(path.read_text()) for path in paths)
-    for rows, key in ((truth["images"], "id"), (truth["annotations"], "image_id"), (sent, "image_id")):
-        for row in rows:
-            row[key] = 1000 * row[key] ** 3  # ids with gaps, as COCO's
-    for path, content in zip(paths, (truth, sent), strict=True):
-        path.write_text(json.dumps(content))
-    code = """
-import sys
-from segjudge.drop_in.coco import COCO
-from segjudge.drop_in.cocoeval import COCOeval
-late = {"gzip", "pathlib", "shutil", "traceback", "urllib.request", "zipfile"}
-assert not late & sys.modules.keys(), late & sys.modules.keys()
-coco = COCO(sys.argv[1])
-run = COCOeval(coco, coco.loadRes(sys.argv[2]), sys.argv[3])
-run.evaluate()
-assert not run.accumulate() and run.eval["precision"].max() > 0
-assert not (late | {"numpy.ma"}) & sys.modules.keys(), (late | {"numpy.ma"}) & sys.modules.keys()
-import gzip, pathlib, shutil, signal, traceback, zipfile
-assert all(type(module) is type(sys) for module in (gzip, pathlib, shutil, signal, traceback, zipfile))
-from segjudge.evaluation_script.files.packed import family_of
-assert family_of(sys.argv[1]) == ""
-"""
-    for kind in ("bbox", "segm"):
-        subprocess.run([sys.executable, "-c", code, *paths, kind], check=True)
-
-
-def test_a_thread_may_import_the_client_of_downloads_while_pycocotools_is_imported(tmp_path: Path) -> None:
-    code = """
-import importlib, sys, threading
-import_module, modules = importlib.import_module, []
-def import_in_a_thread():
-    import urllib.request
-    modules.append(urllib.request)
-def import_slowly(name, *package):
-    if name == "pycocotools.coco":
-        thread = threading.Thread(target=import_in_a_thread)
-        thread.start()
-        thread.join()
-    return import_module(name, *package)
-importlib.import_module = import_slowly
-import segjudge.drop_in.coco
-import urllib.request
-assert len(modules) == 1 and modules[0].Request is urllib.request.Request
-assert sys.modules["urllib.request"] is urllib.request is not modules[0]
-"""
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
 
 
 @pytest.mark.long

@@ -9,6 +9,7 @@ from importlib import import_module
 import pytest
 
 from segjudge.commands import COMMANDS, PLATFORMS
+from segjudge.commands.parser import CommandParser
 from tests import calls
 from tests.commands import drop_ins, interactions, options, rehearsals
 
@@ -45,7 +46,7 @@ def list_unexplained() -> list[str]:
     for name, command in (
         row for module in modules for row in import_module(f"segjudge.commands.{module}").COMMANDS.items()
     ):
-        parser = argparse.ArgumentParser(add_help=False)
+        parser = CommandParser(add_help=False)
         command.add_options(parser)
         unexplained += [f"{name} {action.dest}" for action in _list_actions(parser) if not action.help]
     return unexplained

@@ -226,15 +226,15 @@ def test_images_merge_in_any_order_and_with_repeats_and_contradictions_are_refus
     changed = counts.detections.copy()
     changed["score"][0] += 0.5
     with pytest.raises(ValueError, match="matched twice, with different results"):
-        total.update(replace(counts, detections=changed))
+        total.update(counts._replace(detections=changed))
     dropped = counts.images.copy()
     dropped["dropped"][0] += 1
     with pytest.raises(ValueError, match="matched twice, with different results"):
-        total.update(replace(counts, images=dropped))
+        total.update(counts._replace(images=dropped))
     changed["category"][-1] = 3
     for part, fault in (
-        (replace(counts, detections=changed), "it is for images or categories that this split lacks"),
-        (replace(counts, images=counts.images[:0]), "has rows for images that it does not hold"),
+        (counts._replace(detections=changed), "it is for images or categories that this split lacks"),
+        (counts._replace(images=counts.images[:0]), "has rows for images that it does not hold"),
     ):
         with pytest.raises(ValueError, match=f"^{fault}$"):
             empty_like(whole).load_state_dict({"0": part.encode()})
@@ -263,11 +263,11 @@ def test_blocks_of_images_are_loaded_as_they_were_saved_and_their_detections_che
     counts = decode_instances(state["1"])
     for rows in (counts.detections[::-1], np.repeat(counts.detections, 2)):
         with pytest.raises(ValueError, match="^has rows out of order$"):
-            loaded.load_state_dict({"1": replace(counts, detections=rows).encode()})
+            loaded.load_state_dict({"1": counts._replace(detections=rows).encode()})
     endless = counts.detections.copy()
     endless["score"][0] = np.inf
     with pytest.raises(ValueError, match="^has scores that are not finite$"):
-        loaded.load_state_dict({"1": replace(counts, detections=endless).encode()})
+        loaded.load_state_dict({"1": counts._replace(detections=endless).encode()})
 
 
 def test_a_score_after_other_counts_came_is_of_these() -> None:

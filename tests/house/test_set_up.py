@@ -128,8 +128,7 @@ class Checkout:
             ROOT / "segjudge/set_up", self.folder / "segjudge/set_up", ignore=shutil.ignore_patterns("__pycache__")
         )
         (self.folder / "segjudge/system").mkdir()
-        for module in ("__init__.py", "late_modules.py"):
-            shutil.copy(ROOT / "segjudge/system" / module, self.folder / "segjudge/system")
+        shutil.copy(ROOT / "segjudge/system/__init__.py", self.folder / "segjudge/system")
         things = [wheel(self.wheels, name, "1.0") for name in ("base-thing", "extra-thing")]
         pip = next(Path(ensurepip.__file__).parent.glob("_bundled/pip-*.whl"))
         shutil.copy(pip, self.wheels)

@@ -183,17 +183,6 @@ def test_the_line_of_a_ring_goes_all_the_way_around() -> None:
 
 
 @pytest.mark.long
-def test_both_ways_to_a_skeleton_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    masks = np.load(HERE / "robot/masks.npz")
-    for name in [name for name in masks if name.endswith("__gt")][:12]:
-        mask = masks[name].squeeze() == 1
-        quick = robot_module._thin_to_skeleton(mask)
-        with monkeypatch.context() as without:
-            without.setattr(robot_module, "_loop", None)
-            assert np.array_equal(robot_module._thin_to_skeleton(mask), quick), name
-
-
-@pytest.mark.long
 def test_most_lines_are_the_originals_to_the_pixel() -> None:
     index, inside, masks = (
         output("robot/index.json"),

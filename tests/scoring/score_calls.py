@@ -39,15 +39,12 @@ class Pool(Executor):
 
     def __init__(
         self,
-        workers: int = 0,
         fails: dict[int, int] | None = None,
         error: BaseException | None = None,
         refuses: Exception | None = None,
     ) -> None:
         self._fails, self._error, self._refuses = dict(fails or {}), error or OSError("a disk"), refuses
         self.calls: list[Any] = []
-        if workers:
-            self._max_workers = workers
 
     def submit(self, work: Any, /, *arguments: Any, **_: Any) -> Future[Any]:
         if self._refuses:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,7 @@ from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks.backend import NumpyBackend, backend
 from segjudge.evaluation_script.scoring import VERSION
-from segjudge.evaluation_script.scoring.provenance import digest_of, digest_text, provenance
+from segjudge.evaluation_script.scoring.provenance import digest_of, provenance
 from segjudge.evaluation_script.scoring.scorer import TruthCache
 from tests.backends import use
 from tests.data import ROOT
@@ -44,16 +43,6 @@ def test_a_zip_is_what_its_table_says_and_other_files_are_their_bytes(tmp_path: 
     before = digest_of(str(tmp_path / "folder"))
     (tmp_path / "folder/a/0.png").write_bytes(b"0")
     assert before != digest_of(str(tmp_path / "folder"))
-
-
-@pytest.mark.parametrize("length", [0, 9, 1 << 18, (1 << 18) + 1])
-def test_short_and_long_texts_have_their_sha_256_with_and_without_openssl(
-    length: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = b"x" * length
-    assert digest_text(text) == hashlib.sha256(text).hexdigest()
-    monkeypatch.delitem(sys.modules, "_hashlib", raising=False)
-    assert digest_text(text) == hashlib.sha256(text).hexdigest()
 
 
 def test_the_digest_of_a_folder_is_that_of_its_names_and_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

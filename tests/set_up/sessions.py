@@ -112,7 +112,7 @@ class _Session:
             patch.object(command, "CHECKOUT", str(self.checkout)),
             patch.object(command, "_compile_kernel", lambda: None),
             patch.object(command, "mark_in_use", lambda folder: print(f"in use: {folder}", file=output)),
-            patch.object(sys, "_base_executable", str(self.folder / "python")),
+            patch.object(sys, "executable", str(self.folder / "python")),
             patch.object(ssl, "get_default_verify_paths", lambda: ("/certificates", None)),
             patch.object(time, "monotonic", lambda: next(seconds)),
             patch.object(

@@ -5,13 +5,12 @@ The table `cells` of a unit has two rows: the keys of its cells, which are pairs
 
 from __future__ import annotations
 
-from typing import Callable, Dict, Iterable, Iterator, List, Protocol, Sequence, Tuple
+from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Protocol, Sequence, Tuple
 
 import numpy as np
 
 from ...masks.run_lengths import cut_batches
 from ...masks.stack import Array
-from ...values import NamedTuple
 
 #: The name of the table.
 CELLS = "cells"

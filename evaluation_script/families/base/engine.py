@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Callable, Dict, Generic, List, Mapping, Optional, Protocol, Sequence, Type, TypeVar
 
 from ...doctor import Examination
 from ...runner.parallel import Part, list_results
-from ...values import dataclass
 from .accumulator import Accumulator
 from .family import Progress, ScoringRules
 from .reports import Report

@@ -5,7 +5,7 @@ The pixels that any mask of a few frames covers are compared at the cells of a g
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
@@ -13,7 +13,6 @@ import numpy as np
 from ...files import quantity
 from ...masks.backend import backend
 from ...masks.stack import Array, Size
-from ...values import dataclass
 from ...values.arithmetic import mean
 from .displacement import STILL, Frames, compare_places
 from .readings import (

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import Field
+from dataclasses import Field, dataclass
 from typing import Any, Callable, ClassVar, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
 
 from ...files import ArchiveLimits
-from ...values import dataclass
 
 #: Metric -> value; None if there is nothing to average.
 Values = Dict[str, Optional[float]]

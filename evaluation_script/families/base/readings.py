@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Callable, Collection, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
@@ -19,7 +19,6 @@ from ...masks import run_lengths
 from ...masks.backend import backend
 from ...masks.overlaps import LabelMap
 from ...masks.stack import Array, Size
-from ...values import dataclass
 
 if TYPE_CHECKING:
     from ...masks.restoration import Displacement

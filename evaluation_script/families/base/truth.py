@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import abc
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Dict, Generic, Iterable, List, Mapping, TypeVar
 
 from ...files import LETTER, ArchiveLimits, inflect, name_list, quantity
-from ...values import dataclass
 
 #: The default split of a published dataset.
 DEFAULT_SPLIT = "val"

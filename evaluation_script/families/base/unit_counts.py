@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import math
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import compress
 from typing import (
     Any,
@@ -26,7 +26,6 @@ import numpy as np
 
 from ...files import Problem
 from ...masks.stack import Array
-from ...values import dataclass
 from .accumulator import NamedAccumulator, NamedCounts, Rules, decode_with, problems_of
 from .cell_batches import CELLS, CellBatch, SplitKeys, batch_cells, has_cells, tabulate_groups
 from .family import Values
@@ -58,24 +57,6 @@ class UnitCounts(NamedCounts):
     #: Its scores by other readings, if it was examined again.
     reading_scores: ReadingScores = field(default_factory=dict)
 
-    def __init__(  # as the decorator's, in a third of the time: there may be a hundred thousand units
-        self,
-        name: str,
-        tables: Dict[str, Array],
-        problems: Optional[List[Problem]] = None,
-        problem_count: int = 0,
-        reading_scores: Optional[ReadingScores] = None,
-    ) -> None:
-        values = self.__dict__
-        values["name"], values["tables"] = name, tables
-        values["problems"], values["problem_count"] = [] if problems is None else problems, problem_count
-        values["reading_scores"] = {} if reading_scores is None else reading_scores
-
-    def __reduce__(self) -> Tuple[Callable[..., UnitCounts], Tuple[Any, ...]]:
-        """Return how to unpickle the counts: numpy's own way takes several times as long for a small table."""
-        tables = [(key, table.dtype.str, table.shape, table.tobytes()) for key, table in self.tables.items()]
-        return _restore_unit, (self.name, tables, self.problems, self.problem_count, self.reading_scores)
-
     def describe(self) -> Dict[str, object]:
         tables = {key: [f"<{table.dtype.kind}8", *table.shape] for key, table in self.tables.items()}
         return {"tables": tables, **encode_reading_scores(self.reading_scores)}
@@ -93,13 +74,6 @@ class UnitCounts(NamedCounts):
             tables[key] = detached = np.array(table, kind, order="C")
             detached.flags.writeable = False
         return UnitCounts(self.name, tables, self.problems, self.problem_count, self.reading_scores)
-
-
-def _restore_unit(name: str, tables: List[Tuple[str, str, Tuple[int, ...], bytes]], *remarks: Any) -> UnitCounts:
-    """Return pickled counts."""
-    return UnitCounts(
-        name, {key: np.frombuffer(data, kind).reshape(shape) for key, kind, shape, data in tables}, *remarks
-    )
 
 
 class PackedUnits:
@@ -145,14 +119,6 @@ class PackedUnits:
         if len(self.numbers):
             yield from CellBatch(self.numbers, self._lengths, *self.tables[CELLS]).cut()
 
-    def __getstate__(self) -> Dict[str, Any]:
-        """Return what is sent to another process, in 32 bits if they fit: it costs as much as counting small units."""
-        return {**self.__dict__, "tables": {key: _narrow(table) for key, table in self.tables.items()}}
-
-    def __setstate__(self, state: Dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.tables = {key: _widen(table) for key, table in self.tables.items()}
-
     def unpack(self, names: Sequence[str]) -> Iterator[UnitCounts]:
         """Yield the counts in the tables, given the names of the truth's units."""
         columns = []
@@ -176,17 +142,6 @@ class PackedUnits:
 def _kinds_of(unit: UnitCounts) -> Tuple[Tuple[str, str], ...]:
     """Return the names and kinds of a unit's tables."""
     return tuple((key, table.dtype.kind) for key, table in unit.tables.items())
-
-
-def _narrow(table: Array) -> Array:
-    """Return whole numbers in 32 bits if they fit."""
-    fits = table.dtype.kind == "i" and table.size > 0 and table.min() >= 0 and table.max() < 1 << 32
-    return table.astype(np.uint32) if fits else table
-
-
-def _widen(table: Array) -> Array:
-    """Return a received table in 64 bits, of numpy's own type: `np.add.at` takes long for an unpickled one."""
-    return table.astype("<i8") if table.dtype.kind == "u" else table.view(table.dtype.str)
 
 
 def decode_unit(data: bytes) -> UnitCounts:

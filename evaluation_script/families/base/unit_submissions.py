@@ -5,13 +5,12 @@ from __future__ import annotations
 import abc
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, AbstractSet, Any, Callable, Dict, Iterable, List, Optional, Tuple
+from typing import TYPE_CHECKING, AbstractSet, Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from ...files import ArchiveLimits, Files, Flaw, HostError, Problems, SubmissionError, name_list, printable, quantity
 from ...files.archive import UPLOAD, open_files
 from ...files.limits import read_json
 from ...masks.stack import Array
-from ...values import NamedTuple
 from .truth import DEFAULT_SPLIT, TruthNames, compose
 from .unit_truth import UnitTruth
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Callable, Dict, FrozenSet, List, Optional, Tuple, TypeVar
 
@@ -33,7 +33,6 @@ from ...masks import png
 from ...masks.overlaps import LabelMap
 from ...masks.stack import Array, Size
 from ...runner.tuning import without_collector
-from ...values import dataclass
 from .truth import SplitTruth
 
 #: The rows of a frame, one per segment or track: JSON values in the family's own form.

@@ -6,7 +6,7 @@ the truth of units, the files of a submission, and the counts of units with thei
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Callable, Collection, Dict, List, Optional, Sequence
 
@@ -16,7 +16,6 @@ from ...files.archive import UPLOAD
 from ...masks.overlaps import LabelMap
 from ...masks.stack import Array
 from ...runner.parallel import Part
-from ...values import dataclass
 from .engine import CountingJob, Engine
 from .exchanged_units import UnitSamples, are_in_order, judge_exchanged_units
 from .family import Progress, ScoringRules, Values

@@ -6,7 +6,7 @@ and, for lineages, complete tracks, fractions of tracks, divisions, cell cycles 
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from ...files.problems import Flaw, HostError, Problems, name_list
 from ...masks.backend import backend
 from ...masks.overlaps import LabelMap, LabelPairs, sum_by_label, sum_label_pairs
 from ...masks.stack import Array
-from ...values import NamedTuple
 from ...values.arithmetic import add
 from ..base.family import Values, mean_of_all
 from ..base.readings import read_rearranged

@@ -10,7 +10,7 @@ from __future__ import annotations
 import codecs
 import os
 import re
-from typing import AbstractSet, Any, Dict, List, Optional, Tuple
+from typing import AbstractSet, Any, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from ...files.problems import Flaw, HostError, Problem, Problems, name_list, pri
 from ...masks import tiff
 from ...masks.overlaps import LabelMap
 from ...masks.stack import Array, Size
-from ...values import NamedTuple
 from ..base.units import TruthFrame, Unit, UnitSubmission, UnitTruth, guard_reading, open_dataset
 from .protocols import LAYOUT, CellProtocol
 

@@ -12,7 +12,7 @@ from codecs import getincrementaldecoder
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -32,7 +32,6 @@ from ...masks.detections import (
 )
 from ...masks.run_lengths import MaskTexts, join_texts
 from ...masks.stack import Array
-from ...values import NamedTuple
 from .keypoints import PointColumns
 
 _LIST = re.compile(rb'"annotations"[ \t\n\r]*:[ \t\n\r]*\[')

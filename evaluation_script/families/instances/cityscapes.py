@@ -8,12 +8,12 @@ instances that are too small or too far away.
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from dataclasses import dataclass
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from ...masks.stack import Array
-from ...values import NamedTuple, dataclass
 from ...values.arithmetic import add, mean
 from .protocols import STREET_METRICS
 

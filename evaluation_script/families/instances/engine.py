@@ -100,7 +100,7 @@ class _OpenedRecords:
             if image.records is None:
                 return image, b""
             (block,) = cut_into_blocks(image.records, truth, protocol, np.array([index]), 1)
-            return image._replace(records=None, inside=None), match_block(replace(block, inside=image.inside)).encode()
+            return image._replace(records=None, inside=None), match_block(block._replace(inside=image.inside)).encode()
 
         try:
             results = list(

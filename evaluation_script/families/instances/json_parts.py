@@ -12,12 +12,11 @@ import json
 import re
 from contextlib import contextmanager
 from itertools import chain, islice
-from typing import Any, AnyStr, Generator, Iterator, List, NoReturn, Optional, Pattern, Tuple
+from typing import Any, AnyStr, Generator, Iterator, List, NamedTuple, NoReturn, Optional, Pattern, Tuple
 
 from ...files.limits import CHUNK_BYTES, check_memory, unique_keys
 from ...files.problems import Flaw
 from ...masks.backend import backend
-from ...values import dataclass
 from .records import EXAMPLE, Records
 
 SEND_FEWER = "Send fewer records (those with the highest scores), with compressed run lengths"
@@ -48,8 +47,7 @@ _NEAR_THE_END = 64
 _DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 
 
-@dataclass(frozen=True)
-class JsonPart:
+class JsonPart(NamedTuple):
     """Some of the records, and their length in characters."""
 
     records: Records

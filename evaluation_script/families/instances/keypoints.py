@@ -7,8 +7,9 @@ point's sigma, the spread among annotators.
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Dict, List
+from typing import Any, Dict, List, NamedTuple
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from ...masks.backend import backend
 from ...masks.detections import TrueSets
 from ...masks.overlaps import Pairs
 from ...masks.stack import Array
-from ...values import NamedTuple, dataclass
 from ...values.arithmetic import exp
 
 #: COCO's constants for people: nose, eyes, ears, shoulders, elbows, wrists, hips, knees, ankles.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 from dataclasses import replace
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from ...masks.backend import backend
 from ...masks.files import is_coloured, note_channels
 from ...masks.run_lengths import Spans, join_texts, pack_texts, spans_of
 from ...masks.stack import Array
-from ...values import NamedTuple
 from ..base.truth import TruthNames, compose
 from .protocols import InstanceProtocol
 from .records import Examples, KnownImages

@@ -7,8 +7,8 @@ Scores depend only on the resulting counts. Their bytes are the format that proc
 from __future__ import annotations
 
 import struct
-from dataclasses import field, replace
-from typing import Callable, Dict, List, Optional, Sequence, Tuple
+from dataclasses import dataclass, field, replace
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from ...masks.detections import Candidates, OverlappingPairs, TrueSets
 from ...masks.overlaps import PairGroups, Pairs, smaller_of_both
 from ...masks.run_lengths import Masks
 from ...masks.stack import Array, places_of
-from ...values import dataclass
 from .keypoints import similarities
 from .protocols import AREAS, OCCLUSIONS, PER_IMAGE, THRESHOLDS, InstanceProtocol
 from .records import Targets, rank_in_group
@@ -48,8 +47,7 @@ _TABLES = (IMAGE, TRUTH, DETECTION)
 _KEYS: Tuple[Tuple[str, ...], ...] = (("image",), ("image", "category"), ("image", "category", "rank"))
 
 
-@dataclass(frozen=True)
-class InstanceCounts:
+class InstanceCounts(NamedTuple):
     """The matches in some images, as tables sorted by image, category and rank."""
 
     images: Array
@@ -132,8 +130,7 @@ def _is_rising(table: Array, keys: Sequence[str]) -> bool:
     return not undecided.any()
 
 
-@dataclass(frozen=True)
-class ImageBlock:
+class ImageBlock(NamedTuple):
     """Some images, and the indices of their records and annotations."""
 
     images: Array
@@ -200,7 +197,7 @@ def match_block(block: ImageBlock) -> InstanceCounts:
         hidden = replace(
             instances, area=truth.occlusion[annotations], ranges=np.array(list(OCCLUSIONS.values()), float)
         )
-        shown = replace(detections, area=np.full(len(records), np.nan))
+        shown = detections._replace(area=np.full(len(records), np.nan))
         counted = _fill_in_matches(occlusion_rows, hidden, shown, overlap)
         counted["category"] += count
         rows, truth_table = (
@@ -277,8 +274,7 @@ def _fill_in_matches(rows: Array, instances: Instances, detections: Detections, 
     return _truth_rows(instances.image, instances.category, instances.flag_ignored())
 
 
-@dataclass(frozen=True)
-class ClosePairs:
+class ClosePairs(NamedTuple):
     """Records within the cap by image and falling score, annotations, and the pairs of both that overlap."""
 
     records: Array
@@ -296,7 +292,7 @@ def find_close_pairs(block: ImageBlock, threshold: float) -> ClosePairs:
     records = records[backend().order_by_score(block.records.score[records], image[records])]
     detections = _select_detections(block, records, rank_in_group(image[records]))
     instances = replace(_select_instances(block, annotations), category=np.zeros(len(annotations), np.int64))
-    pairs = _similar_pairs(instances, replace(detections, category=np.zeros(len(records), np.int64)), threshold)
+    pairs = _similar_pairs(instances, detections._replace(category=np.zeros(len(records), np.int64)), threshold)
     iou = _overlap(block, records, annotations, threshold)(pairs)
     close = OverlappingPairs(pairs.prediction, pairs.truth, iou).select(iou >= threshold)
     excused = np.zeros(len(records), bool) if detections.excused is None else detections.excused
@@ -347,7 +343,7 @@ def _select_detections(block: ImageBlock, indices: Array, rank: Array) -> Detect
     if not protocol.federated:
         return detections
     pairs = detections.image * len(truth.categories) + detections.category
-    return replace(detections, excused=np.isin(pairs, truth.coverage.inexhaustive))
+    return detections._replace(excused=np.isin(pairs, truth.coverage.inexhaustive))
 
 
 def _apply_cap(block: ImageBlock, annotations: Array) -> Tuple[Array, Array, Array]:
@@ -451,8 +447,7 @@ class Instances:
         return np.array([self.crowd | (self.area < low) | (self.area > high) for low, high in self.ranges])
 
 
-@dataclass(frozen=True)
-class Detections:
+class Detections(NamedTuple):
     """The detections of a submission, by image, category and falling score."""
 
     image: Array

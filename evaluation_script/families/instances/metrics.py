@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import field
-from typing import TYPE_CHECKING, Any, Collection, Dict, List, Optional, Sequence, Tuple, Union
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Collection, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from ...masks.backend import backend
 from ...masks.detections import CurveTables, CurveTask, RankedBits
 from ...masks.stack import Array
 from ...runner.parallel import results_of_threads
-from ...values import dataclass
 from ...values.arithmetic import mean
 from ..base.accumulator import Accumulator
 from ..base.reports import Report, deal_groups
@@ -243,8 +242,7 @@ class InstanceReport(Report):
         )
 
 
-@dataclass(frozen=True)
-class _Curves:
+class _Curves(NamedTuple):
     """Precision (thresholds, recalls, categories, areas, caps) and the recall reached; -1 without truth.
 
     The scores at which recalls are reached have the shape of precision, or are empty.

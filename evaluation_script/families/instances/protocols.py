@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, Dict, Tuple
-
-from ...values import dataclass
 
 #: The minimum IoU of a match: .50, .55, … .95, as numpy divides the range.
 THRESHOLDS = tuple(0.5 + step * ((0.95 - 0.5) / 9) for step in range(10))

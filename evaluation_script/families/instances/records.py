@@ -11,9 +11,10 @@ empty, which pycocotools rejects.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any, Callable, Dict, List, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
@@ -25,7 +26,6 @@ from ...masks.detections import OTHER_BOX, WHOLE_BOX, RecordTable, Rings
 from ...masks.overlaps import PairGroups, similar_pairs
 from ...masks.run_lengths import MaskTexts, pack_texts
 from ...masks.stack import Array, places_of
-from ...values import NamedTuple, dataclass
 from .keypoints import check_points, extents_of, extract_coordinates, read_points
 
 EXAMPLE = '[{"image_id": 1, "category_id": 1, "segmentation": {"size": [h, w], "counts": "..."}, "score": 0.9}, ...]'
@@ -45,8 +45,7 @@ LARGEST_SIDE = 1 << 24
 UNUSUAL = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, Flaw)
 
 
-@dataclass(frozen=True)
-class Category:
+class Category(NamedTuple):
     """One of the truth's categories."""
 
     id: int
@@ -72,8 +71,7 @@ class Examples(NamedTuple):
     names: Tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Targets:
+class Targets(NamedTuple):
     """The instances that records may match, by rising key."""
 
     #: The index of the image times the number of categories, plus the index of the category.
@@ -145,8 +143,7 @@ def rank_in_group(group: Array) -> Array:
     return ranks
 
 
-@dataclass(frozen=True)
-class RecordColumns:
+class RecordColumns(NamedTuple):
     """Some records as columns, each of the right type."""
 
     #: Index of the image.
@@ -349,8 +346,7 @@ def _check_types(values: List[Any], *types: type) -> None:
         raise TypeError
 
 
-@dataclass(frozen=True)
-class _Tubes:
+class _Tubes(NamedTuple):
     """The wide masks of some instances."""
 
     masks: MaskTexts

@@ -10,7 +10,7 @@ import dataclasses
 import math
 from contextlib import suppress
 from copy import copy
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from itertools import chain, islice
 from operator import itemgetter
@@ -29,7 +29,6 @@ from ...masks.run_lengths import MaskTexts, join_texts
 from ...masks.stack import Array
 from ...runner.parallel import results_of_processes, results_of_threads
 from ...runner.tuning import release_memory, without_collector
-from ...values import dataclass
 from ..base.family import ScoringRules
 from .json_parts import SEND_FEWER, JsonPart, NotCutError, cut_json, cut_raw_json
 from .protocols import PER_IMAGE, InstanceProtocol

@@ -5,10 +5,9 @@ Videos of YouTube-VIS and OVIS are read as images as wide as all of their frames
 
 from __future__ import annotations
 
-import gzip
 import json
 import zipfile
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import repeat
 from typing import Any, Dict, Iterable, List, Optional, Set, Tuple, Union
 
@@ -31,7 +30,6 @@ from ...masks.polygons import polygon_masks
 from ...masks.run_lengths import MaskTexts, pack_texts
 from ...masks.stack import Array, places_of
 from ...runner.tuning import without_collector
-from ...values import dataclass
 from ...values.arithmetic import mean
 from ..base.truth import SplitTruth
 from .annotation_columns import AnnotationColumns, compress_nothing, read_annotations
@@ -125,7 +123,11 @@ def read(path: str, split: str = "val") -> Dict[str, InstanceTruth]:
             data = plain.read()
         if data.startswith(_ZIP):
             raise HostError(f"{path}: is a zip that was cut off: its table of contents is missing. Create it again")
-        return {split: read_document(gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data, path)}
+        if data.startswith(b"\x1f\x8b"):
+            import gzip  # few truths are compressed so
+
+            data = gzip.decompress(data)
+        return {split: read_document(data, path)}
     except list_damages() as error:
         raise HostError(
             f"{path}: cannot be read ({getattr(error, 'strerror', None) or explain_damage(error)})"

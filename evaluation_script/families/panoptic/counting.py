@@ -6,7 +6,8 @@ these tables.
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+from dataclasses import dataclass
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -14,7 +15,6 @@ from ...files.problems import Flaw, Problems
 from ...masks.backend import backend
 from ...masks.overlaps import SHIFT, LabelMap, LabelPairs, reach_of, sum_by_key, sum_by_label, sum_label_pairs
 from ...masks.stack import Array, places_of
-from ...values import NamedTuple, dataclass
 from ...values.arithmetic import add
 from ..base.units import TruthFrame, Unit, UnitCounts
 from .files import AnySubmission, PredictedFrame, is_unnumbered

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import dataclass
 from typing import AbstractSet, Any, Dict, List, Optional, Tuple, Union
 
 import numpy as np
@@ -20,7 +21,6 @@ from ...masks import png
 from ...masks.backend import backend
 from ...masks.overlaps import LabelPairs, sum_by_key
 from ...masks.stack import Array, Size
-from ...values import dataclass
 from ..base.truth import DEFAULT_SPLIT
 from ..base.units import (
     PictureFiles,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, Dict, List, Tuple
-
-from ...values import dataclass
 
 #: The layouts of published truths.
 IMAGE_LAYOUT, VIDEO_LAYOUT, CODED_LAYOUT = "coco-panoptic", "vipseg", "step"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any, Dict, List, Optional, Sequence, Union
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
 
 from ...files import ArchiveLimits, quantity
 from ...masks.stack import Array
-from ...values import NamedTuple
 from ...values.arithmetic import mean
 from ..base.displacement import EXACT, EXACT_SHARE, Frames, judge_moved_masks
 from ..base.exchanged_masks import MaskSources, ScatteredSamples, judge_rearranged, judge_scattered

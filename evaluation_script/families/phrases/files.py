@@ -11,8 +11,9 @@ import json
 import math
 import os
 import re
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -35,7 +36,6 @@ from ...masks.detections import EMPTY_BOX, NO_BOX, NO_CATEGORY, PAIR, WHOLE_BOX,
 from ...masks.run_lengths import Masks, MaskTexts, pack_texts
 from ...masks.stack import Array, Size, places_of
 from ...runner.tuning import without_collector
-from ...values import NamedTuple, dataclass
 from ..base.units import TruthFrame, Unit, UnitTruth, no_pixels
 from ..instances.annotation_columns import AnnotationColumns, read_annotations
 from ..instances.records import UNUSUAL, is_finite

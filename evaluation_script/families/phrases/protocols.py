@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar, Dict, Tuple
-
-from ...values import dataclass
 
 #: The layouts of published truths: pairs of pictures, and of videos.
 PICTURES_LAYOUT, VIDEOS_LAYOUT = "sa-co", "sa-co-veval"

@@ -7,6 +7,7 @@ absent. A submission is a list of tracks.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 import numpy as np
@@ -17,7 +18,6 @@ from ...masks.backend import backend
 from ...masks.detections import FRAMES, TRACKS, RecordTable
 from ...masks.run_lengths import Masks, MaskTexts, pack_texts
 from ...masks.stack import Array, Size
-from ...values import dataclass
 from ..base.units import Rows, TruthFrame, Unit, UnitTruth, no_pixels
 from ..instances.records import is_finite
 from .protocols import VIDEOS_LAYOUT, PhraseProtocol

@@ -7,12 +7,11 @@ clipped first, which changes their slope slightly.
 
 from __future__ import annotations
 
-from typing import List, Sequence, Tuple
+from typing import List, NamedTuple, Sequence, Tuple
 
 import numpy as np
 
 from ...masks.stack import Array, Size
-from ...values import NamedTuple
 
 Point = Tuple[int, int]
 

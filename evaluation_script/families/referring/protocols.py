@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar, Dict, Tuple
-
-from ...values import dataclass
 
 #: The layouts of truths, which are the forms of protocols.
 REFCOCO, GREFCOCO, REASONSEG = "refcoco", "grefcoco", "reasonseg"

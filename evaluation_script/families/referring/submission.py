@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from itertools import chain
-from typing import AbstractSet, Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import AbstractSet, Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from ...masks.overlaps import best_assignment
 from ...masks.run_lengths import MaskTexts, pack_texts
 from ...masks.stack import Array, Size
 from ...runner.tuning import without_collector
-from ...values import NamedTuple
 from ..base.units import UnitSubmission, UnitTruth
 from .protocols import GREFCOCO, REASONSEG, ReferringProtocol
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Dict, List, Tuple
+from typing import Dict, List, NamedTuple, Tuple
 
 import numpy as np
 
 from ...masks.backend import backend
 from ...masks.distances import SQUARES
 from ...masks.stack import Array
-from ...values import NamedTuple
 from ...values.arithmetic import add, exp, mean
 from .protocols import SaliencyProtocol
 

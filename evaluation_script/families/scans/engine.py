@@ -6,7 +6,7 @@ A scan's counts are its points by true and predicted label, and the number and I
 from __future__ import annotations
 
 from functools import lru_cache, partial
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from ...files.problems import Problems, name_list
 from ...masks.backend import backend
 from ...masks.overlaps import LABEL_BITS, LABEL_MASK, LabelMap, SegmentRules, sum_by_key, tabulate
 from ...masks.stack import Array
-from ...values import NamedTuple
 from ...values.arithmetic import mean
 from ..base.cell_batches import CellBatch
 from ..base.family import Values

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar, Dict, List, Tuple
-
-from ...values import dataclass
 
 #: The layout of published truths.
 LAYOUT = "semantic-kitti"

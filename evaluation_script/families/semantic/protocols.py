@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, Dict, Sequence, Tuple
-
-from ...values import dataclass
 
 #: The layouts of truths and results: a folder of frames per video, or a PNG per image. Cityscapes' truth numbers
 #: objects, and a result's name only begins with its image's.

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import field
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
+from dataclasses import dataclass, field
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from ...masks.backend import backend
 from ...masks.files import GreyFolders, MaskFiles, ObjectMasks, SalientImages
 from ...masks.similarity import Counts, Region, boundary_similarity, diagonal_tolerance, disk, fractional_disk, reach
 from ...masks.stack import Array, Size, Stack, Stacks, empty_stack, join_stacks
-from ...values import NamedTuple, dataclass
 from ..base.accumulator import NamedAccumulator, NamedCounts, decode_with, problems_of
 from .protocols import LifespanRule, ObjectRule, SequenceProtocol
 from .truth import FOREGROUND, VOID, Ranges, Sequence, Split, flags_of, is_number, label_order, name_layer, ranges_of

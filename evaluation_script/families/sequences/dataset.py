@@ -7,7 +7,7 @@ Objects are numbers in label images, folders, or expressions: as run lengths (Me
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Set, Tuple, Union
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from ...files.problems import (
 from ...masks import png
 from ...masks.files import LabelImages, MaskFiles, ObjectFolders, RunLengths
 from ...masks.stack import Array, FoldedStack, Size, Stack, Stacks, join_stacks, layers_of
-from ...values import NamedTuple
 from ..base.family import Progress, ignore_progress
 from ..base.truth import AnnotationFile
 from .layouts import (

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import field
-from typing import Any, Dict, Iterable, List, Tuple
+from dataclasses import dataclass, field
+from typing import Any, Dict, Iterable, List, NamedTuple, Tuple
 
 from ...files.limits import Files
 from ...files.problems import HostError, name_list
-from ...values import NamedTuple, dataclass
 from ..base.truth import TruthNames
 from .protocols import YOUTUBE_UNSEEN
 

@@ -9,6 +9,7 @@ import base64
 import json
 import math
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 import numpy as np
@@ -21,7 +22,6 @@ from ...masks.similarity import Region, count_shared, reach
 from ...masks.stack import WORD, Array, Size, Stack, Stacks, add_stacks, empty_stack, join_stacks, ones, spread_rows
 from ...masks.stream import MaskStream, width_for
 from ...runner.parallel import results_of_processes
-from ...values import dataclass
 from ...values.arithmetic import mean
 from .counting import is_one_mask, prepare_masks
 from .metrics import ObjectScore, SequenceReport

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Callable, Collection, Dict, FrozenSet, List, Optional, Tuple
+from typing import Callable, Collection, Dict, FrozenSet, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from ...files.problems import Problem, Problems, name_list, printable, quantity
 from ...masks.overlaps import best_proposals
 from ...masks.similarity import Counts, boundary_similarity, region_similarity
 from ...masks.stack import Array
-from ...values import NamedTuple
 from ...values.arithmetic import add
 from ..base.family import Values
 from ..base.reports import Report, Row

@@ -5,11 +5,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import ClassVar, Dict, Tuple
-
-from ...values import dataclass
 
 
 class ObjectRule(Enum):

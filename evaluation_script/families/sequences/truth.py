@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import (
     Any,
     Callable,
@@ -20,6 +20,7 @@ from typing import (
     Iterable,
     Iterator,
     List,
+    NamedTuple,
     Optional,
     Set,
     Tuple,
@@ -42,7 +43,6 @@ from ...files.packed import (
 from ...files.problems import HostError, quantity
 from ...masks.files import MaskFiles
 from ...masks.stack import Array, Size, Stack, Stacks
-from ...values import NamedTuple, dataclass
 from ..base.truth import AnnotationFile, SplitTruth, TruthNames
 from .protocols import SequenceProtocol
 

@@ -6,6 +6,7 @@ similarities, one row per object.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
@@ -16,7 +17,6 @@ from ...masks.backend import backend
 from ...masks.overlaps import Pairs, best_assignment
 from ...masks.run_lengths import Masks, cut_batches, encode_masks, pack_texts
 from ...masks.stack import Array
-from ...values import dataclass
 from ...values.arithmetic import add, mean
 from ..base.readings import spread_evenly
 from ..base.units import Rows, TruthFrame, Unit, UnitCounts

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, Dict, Tuple
-
-from ...values import dataclass
 
 #: The layouts of published truths.
 MOTS_LAYOUT, BURST_LAYOUT = "mots", "burst"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Iterable, Iterator, List, Set, Tuple
+from typing import Iterable, Iterator, List, NamedTuple, Set, Tuple
 
 import numpy as np
 
 from ...masks.backend import backend
 from ...masks.stack import Array
-from ...values import NamedTuple
 
 #: From and to (exclusive) along z, y and x.
 Box = Tuple[slice, ...]

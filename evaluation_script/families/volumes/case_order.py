@@ -6,13 +6,12 @@ import math
 from collections import Counter
 from functools import partial
 from itertools import count
-from typing import Dict, Iterator, List, Sequence, Set, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Sequence, Set, Tuple
 
 import numpy as np
 
 from ...files.problems import name_list, quantity
 from ...masks.stack import Array
-from ...values import NamedTuple
 from ...values.arithmetic import interpolate, mean
 from ..base.units import UnitCounts
 from .boxes import Box, Boxes, count_by_planes, cover, select_labels

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
 import numpy as np
 
 from ...files.problems import Flaw
 from ...masks.backend import backend
 from ...masks.stack import WORD, Array, pack, spread_rows, unpack
-from ...values import NamedTuple
 from ...values.arithmetic import mean
 from .boxes import Box, cut_slabs
 

@@ -7,13 +7,12 @@ fastest.
 from __future__ import annotations
 
 from itertools import permutations, product
-from typing import List, Optional, Tuple
+from typing import List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
 from ...files.problems import Flaw
 from ...masks.stack import Array
-from ...values import NamedTuple
 
 #: Numbers of voxels along x, y and z.
 Shape = Tuple[int, int, int]

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import math
 import struct
-from typing import Callable, Dict, List, Optional, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
 from ...files.problems import Flaw, printable
 from ...masks.stack import Array
-from ...values import NamedTuple
 from .geometry import AXES, Geometry, Shape, check_spacing, fits, make_geometry, place_by_directions
 
 #: The maximum number of voxels of a volume.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from ...files.problems import Flaw
 from ...masks.stack import Array
-from ...values import NamedTuple
 from ...values.arithmetic import add
 from .boxes import Box, select_labels
 from .components import (

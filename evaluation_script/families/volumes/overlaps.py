@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Optional, Tuple
+from typing import NamedTuple, Optional, Tuple
 
 import numpy as np
 
 from ...masks.backend import backend
 from ...masks.stack import Array
-from ...values import NamedTuple
 from .boxes import Boxes, cut_slabs
 
 #: The maximum number of pairs of labels in a table.

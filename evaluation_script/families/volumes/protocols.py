@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import ClassVar, Dict, Mapping, Optional, Tuple
-
-from ...values import NamedTuple, dataclass
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Dict, Mapping, NamedTuple, Optional, Tuple
 
 LAYOUT = "volumes"
 
@@ -109,7 +107,7 @@ class VolumeProtocol:
     #: The regions; if empty, each label of the truth.
     regions: Tuple[LabelRegion, ...] = ()
     #: The values of measures by overlap and distance.
-    empties: EmptyValues = EmptyValues()
+    empties: EmptyValues = field(default_factory=EmptyValues)
     #: Labels that volumes may contain although no region does.
     unscored: Tuple[int, ...] = ()
     #: Regions that means over regions exclude.

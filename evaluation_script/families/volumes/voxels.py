@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 import zlib
-from typing import Callable, Iterable, Iterator, Tuple
+from typing import Callable, Iterable, Iterator, NamedTuple, Tuple
 
 import numpy as np
 
 from ...files.inflate import MAGIC, STEP
 from ...files.problems import Flaw
 from ...masks.stack import Array
-from ...values import NamedTuple
 from .geometry import Geometry, Order
 from .headers import NO_SCALE, REORDERED, ROUNDED, Read, VolumeHeader, read_metaimage, read_nifti, read_nrrd
 

@@ -7,8 +7,7 @@ benchmarks` links a protocol's page. Texts are Markdown, with links relative to 
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-from segjudge.evaluation_script.values import NamedTuple
+from typing import NamedTuple
 
 __all__ = ["BenchmarkEntry", "FamilyEntry", "MemoryForm"]
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from segjudge.evaluation_script.files.problems import inflect, quantity
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.evaluation_script.values import NamedTuple
 from segjudge.families.base.moves import Edges, describe_move, find_move
 from segjudge.families.base.pictures import SeenFrame
 from segjudge.families.base.segments import (

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, Uni
 from segjudge.evaluation_script.files.problems import HostError, inflect
 from segjudge.evaluation_script.masks.stack import Array, Size
 from segjudge.evaluation_script.masks.stream import bytes_in_page
-from segjudge.evaluation_script.values import NamedTuple
 from segjudge.families.base.segments import FAULTS, INEXACT, MISSED, RIGHT, SURPLUS, SWAPPED
 from segjudge.report.colours import GROUND
 from segjudge.report.page import PageOptions, Section, make_confusion

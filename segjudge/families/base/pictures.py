@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.overlaps import LabelMap, LabelPairs, Pairs, sum_by_key
 from segjudge.evaluation_script.masks.run_lengths import Masks, runs_of
 from segjudge.evaluation_script.masks.stack import Array, Size, places_of
-from segjudge.evaluation_script.values import NamedTuple
 from segjudge.families.base.segments import JudgedSegments
 from segjudge.masks.run_lengths import mirror_mask
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from segjudge.evaluation_script.families.base.truth import DEFAULT_SPLIT, AnnotationFile
 from segjudge.evaluation_script.files.problems import HostError, inflect
-from segjudge.evaluation_script.values import NamedTuple
 from segjudge.system.files import make_folder
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.evaluation_script.values import NamedTuple
 from segjudge.report.colours import style_of_kind
 
 #: The verdicts on a segment; 0 is unjudged.

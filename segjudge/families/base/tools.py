@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
-from segjudge.evaluation_script.values import NamedTuple, dataclass
 from segjudge.system.errors import OptionError, UsageError
 
 if TYPE_CHECKING:
@@ -88,8 +87,7 @@ class MethodCosts:
     measure: str = ""
 
 
-@dataclass(frozen=True)
-class FilmChoice:
+class FilmChoice(NamedTuple):
     """The choice of a sequence, its frames and the style of drawing."""
 
     #: The sequence and the number of columns; by default frames with the largest loss.

@@ -9,11 +9,10 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from segjudge.evaluation_script.files.problems import printable, quantity
-from segjudge.evaluation_script.values import dataclass
 from segjudge.families.base.tools import Facts, FamilyTools, MethodCosts
 
 if TYPE_CHECKING:

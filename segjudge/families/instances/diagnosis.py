@@ -6,7 +6,7 @@ The kinds of errors are TIDE's.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -21,7 +21,6 @@ from segjudge.evaluation_script.families.instances.submission import InstanceRec
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
 from segjudge.evaluation_script.masks.detections import OverlappingPairs
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.evaluation_script.values import dataclass
 from segjudge.families.base.tools import ScoringInputs
 from segjudge.system.errors import UsageError
 

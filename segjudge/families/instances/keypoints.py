@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,7 +11,6 @@ from segjudge.evaluation_script.families.base.reports import Row
 from segjudge.evaluation_script.families.instances.keypoints import TrueKeypoints, point_similarities
 from segjudge.evaluation_script.masks.detections import TrueSets
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.evaluation_script.values import NamedTuple, dataclass
 from segjudge.families.instances.diagnosis import InstanceDiagnosis
 
 #: The minimum OKS of a detection that shows a person, even inexactly.
@@ -218,7 +218,7 @@ def _place_points(diagnosis: InstanceDiagnosis, keypoints: TrueKeypoints, people
     count = similarity.shape[1]
     for step in range(1, count):  # each point of the detection with the person's next points, cyclically
         turned = np.roll(np.arange(count), -step)
-        turned_sets = replace(sets, points=sets.points[:, turned], sigmas=sets.sigmas[:, turned])
+        turned_sets = sets._replace(points=sets.points[:, turned], sigmas=sets.sigmas[:, turned])
         alike = point_similarities(predicted, turned_sets, people.annotation)
         marked = keypoints.marked[people.annotation][:, turned]
         alike = np.where(marked, alike, 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,6 @@ from segjudge.evaluation_script.families.instances.submission import check_recor
 from segjudge.evaluation_script.families.instances.truth import truth_of
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.evaluation_script.values import dataclass
 from segjudge.families.base.memory import (
     CountedFrames,
     MemoryDoor,

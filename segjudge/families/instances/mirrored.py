@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from segjudge.evaluation_script.families.instances.submission import InstanceRecords
 from segjudge.evaluation_script.masks.run_lengths import pack_texts
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.evaluation_script.values import NamedTuple
 from segjudge.families.base.mirrored import LEFT_AND_RIGHT, SUSPECT, TOP_AND_BOTTOM, WAYS, MirrorSearch, fits_mirrored
 from segjudge.masks.run_lengths import mirror_mask
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pycocotools.mask as coco
@@ -17,14 +18,10 @@ from segjudge.evaluation_script.families.instances.submission import InstanceRec
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
 from segjudge.evaluation_script.files.packed import replace_file
 from segjudge.evaluation_script.masks import run_lengths as rle
-from segjudge.evaluation_script.values import dataclass
 from segjudge.report.colours import GROUND, MISSING, OBJECTS, RIGHT, SURPLUS
 from segjudge.report.page import ReportPage, Section, render_page
 from segjudge.report.player import read_picture
 from segjudge.system.files import make_folder, open_output
-
-if TYPE_CHECKING:
-    from pycocotools import _EncodedRLE
 
 # ── every image ─────────────────────────────────────────────────────────────
 
@@ -119,8 +116,8 @@ def _match_by_overlap(
     iou: float,
 ) -> dict[int, int]:
     """Return the match of each detection: the best free instance of its category."""
-    detected: list[_EncodedRLE] = [{"size": size, "counts": records.masks[index]} for index in detections]
-    annotated: list[_EncodedRLE] = [{"size": size, "counts": truth.masks[index]} for index in instances]
+    detected: list[Any] = [{"size": size, "counts": records.masks[index]} for index in detections]
+    annotated: list[Any] = [{"size": size, "counts": truth.masks[index]} for index in instances]
     overlaps = np.reshape(coco.iou(detected, annotated, [0] * len(annotated)), (len(detected), len(annotated)))
     overlaps[records.category[detections][:, None] != truth.category[instances]] = -1
     matches: dict[int, int] = {}

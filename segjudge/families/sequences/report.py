@@ -6,7 +6,7 @@ import base64
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from markupsafe import Markup
@@ -33,7 +33,6 @@ from segjudge.evaluation_script.families.sequences.metrics import SequenceReport
 from segjudge.evaluation_script.families.sequences.truth import VOID, Split, label_order
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks.stream import MaskStream, bytes_in_page, width_for
-from segjudge.evaluation_script.values import dataclass
 from segjudge.families.base.segments import find_runs
 from segjudge.families.base.tools import MethodCosts, ScoredMethod, ScoringInputs
 from segjudge.report import player

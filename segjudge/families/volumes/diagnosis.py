@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from segjudge.evaluation_script.families.volumes.surfaces import measure_borders
 from segjudge.evaluation_script.families.volumes.voxels import LABELS_END
 from segjudge.evaluation_script.files.problems import Problems
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.evaluation_script.values import NamedTuple
 from segjudge.families.base.tools import ScoringInputs
 
 from .causes import FOUND, VolumeCauses

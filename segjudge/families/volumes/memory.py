@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,6 @@ from segjudge.evaluation_script.families.volumes.protocols import COMPONENTS, DI
 from segjudge.evaluation_script.families.volumes.voxels import WHOLE, Volume, gather_labels, reorder_volume
 from segjudge.evaluation_script.files.problems import Flaw, Problems, inflect, name_list
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.evaluation_script.values import NamedTuple
 from segjudge.families.base.memory import SamplesInMemory, read_array, refusal, refuse_flaws
 from segjudge.system.errors import UsageError
 

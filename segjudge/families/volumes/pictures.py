@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import permutations, zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
@@ -18,7 +18,6 @@ from segjudge.evaluation_script.families.volumes.protocols import LabelRegion
 from segjudge.evaluation_script.files.problems import inflect
 from segjudge.evaluation_script.masks.stack import Array, Size
 from segjudge.evaluation_script.masks.stream import MaskStream, bytes_in_page
-from segjudge.evaluation_script.values import NamedTuple
 from segjudge.families.base.pictures import sample_rows_and_columns
 from segjudge.report.colours import style_of_kind
 from segjudge.report.page import PageOptions, Section

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from segjudge.evaluation_script.families.volumes.voxels import LABELS_END, Volum
 from segjudge.evaluation_script.files.limits import Files
 from segjudge.evaluation_script.files.problems import Flaw, HostError, SubmissionError, inflect, name_list, printable
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.evaluation_script.values import NamedTuple
 
 #: KiTS' name of a scan in its case's folder.
 _LONE_NAME = "imaging"

@@ -88,6 +88,7 @@ def main() -> None:
         signal.signal(signal.SIGALRM, stop)
         signal.alarm(task["seconds"])
         sys.path.append(os.path.join(_FOLDER, PACKAGES))
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts in half the time with one thread
         script = importlib.import_module("evaluation_script")
         annotations = os.path.join(source, "ref", task["annotations"])
         answer = script.evaluate(annotations, _find_submission(source), task["phase"], submission_metadata={})

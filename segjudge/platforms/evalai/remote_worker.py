@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from segjudge.system import IMPORT_ROOT
@@ -21,19 +21,19 @@ _TEMPLATES = {
 }
 
 
-def add_worker_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the worker, to `segjudge worker` and to the program itself."""
-    add = parser.add_argument_group("daily").add_argument
+def add_worker_options(options_of: Callable[[str], Callable[..., object]]) -> None:
+    """Add the options of `segjudge worker` and of the program itself, by the function that adds to a group."""
+    add = options_of("daily")
     add("--check", action="store_true", help="verify settings, token and truth; change nothing")
     add("--once", action="store_true", help="score the waiting submissions, then stop")
     add("--jobs", metavar="N", type=whole_number(1, 256), default=1, help="number of scoring processes (default: 1)")
-    add = parser.add_argument_group("challenge").add_argument
+    add = options_of("challenge")
     bundle = "the challenge: its folder, YAML or built zip (default: the current folder, else the checkout)"
     add("--bundle", metavar="PATH", help=bundle)
     add("--evaluate", metavar="FILE", help="the file with your own evaluate()")
     add("--python", metavar="PROGRAM", help="the interpreter for your own evaluate() (default: this one)")
     files = "print a systemd unit, a Dockerfile or a compose file for the challenge in this folder"
-    add = parser.add_argument_group("deployment").add_argument
+    add = options_of("deployment")
     add("--print", choices=tuple(_TEMPLATES), help=files)
 
 
