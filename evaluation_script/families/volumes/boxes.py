@@ -35,11 +35,6 @@ class Boxes(NamedTuple):
         return tuple(slice(*ends) for ends in zip(starts, stops))
 
 
-def count_voxels(box: Box) -> int:
-    """Return the number of voxels in a box."""
-    return math.prod(side.stop - side.start for side in box)
-
-
 def cut_slabs(shape: Tuple[int, ...], times: int = 1) -> Iterator[slice]:
     """Yield slices of planes with few voxels, or so many times as many."""
     step = max(1, times * _SLAB // max(1, math.prod(shape[1:])))

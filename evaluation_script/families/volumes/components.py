@@ -265,14 +265,6 @@ class Components:
         ends: Array = np.stack(sides, axis=1) + np.array([0, 1, 0, 1, 0, 1])
         return ends
 
-    def box_around(self, chosen: Array) -> Box:
-        """Return the box of some components."""
-        if len(chosen) == 1:
-            z, last_z, y, last_y, x, last_x = self.ends[chosen[0]].tolist()
-            return slice(z, last_z), slice(y, last_y), slice(x, last_x)
-        ends = self.ends[chosen]
-        return tuple(map(slice, ends[:, ::2].min(axis=0).tolist(), ends[:, 1::2].max(axis=0).tolist()))
-
     def draw(self, chosen: Array, box: Box) -> Array:
         """Return the mask of some components in a box around them."""
         starts, ends, shape = self.runs
