@@ -144,8 +144,8 @@ def _stretch_flags(frame: Any) -> Any:
     return frame * 255 if np.max(frame, initial=0) == 1 else frame
 
 
-def _slip(sentence: str, remedy: str, change: Callable[[Any], Any], *traits: str, **signs: float) -> Slip:
-    return Slip(sentence, remedy, frozenset(traits), change_frames({np.ndarray: change}), **signs)
+def _slip(sentence: str, remedy: str, change: Callable[[Any], Any], *traits: str) -> Slip:
+    return Slip(sentence, remedy, frozenset(traits), change_frames({np.ndarray: change}))
 
 
 LABEL_SLIPS = [

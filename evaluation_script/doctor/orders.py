@@ -110,7 +110,7 @@ def _pair(examination: Examination, entries: List[_Entry]) -> List[Tuple[int, in
 def _describe(examination: Examination, moved: Sequence[Tuple[_Entry, _Entry]]) -> str:
     """Return how units are exchanged: by one, in pairs, in reverse order, or which for which."""
     count, noun = len(examination.names), examination.noun
-    orders = (
+    orders: Tuple[Tuple[Callable[[int], int], str], ...] = (
         (lambda unit: unit + 1, f"each looks as if it belonged to the {noun} after its own"),
         (lambda unit: unit - 1, f"each looks as if it belonged to the {noun} before its own"),
         (lambda unit: unit ^ 1, "each looks exchanged with the one beside it, in pairs"),

@@ -159,7 +159,7 @@ def _select_metrics(sample: str, scorers: list[Scorer], protocol: FamilyProtocol
     metrics_of = {}
     for scorer in scorers:
         try:
-            values = scorer.score(sample).values
+            values = scorer.score(sample, examines=False).values
         except SubmissionError as error:
             raise HostError(f"the samples made from this truth cannot be scored: {error}") from None
         metrics_of[scorer.split] = tuple(metric for metric in protocol.metrics if values[metric] is not None)

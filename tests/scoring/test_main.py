@@ -69,7 +69,8 @@ def test_it_works_with_streams_that_only_write_and_flush(monkeypatch: pytest.Mon
 
 def test_progress_is_told_in_twenty_lines_and_time_is_taken_of_each_split(monkeypatch: pytest.MonkeyPatch) -> None:
     def scores(total: int) -> Any:
-        def score(_: str, progress: Any) -> str:
+        def score(_: str, progress: Any, *, examines: bool) -> str:
+            assert examines == (total != 3), "b is hidden"
             for number in range(total):
                 progress(f"video {number}", number, total)
             if total:
