@@ -94,34 +94,42 @@ def list_benchmarks() -> str:
 def _describe_family(family: DocumentedFamily) -> Iterator[str]:
     entry = family.entry
     yield f"## {entry.title}"
-    hosted = "with a wheel" if family.family.needs_packages else "yes"
     yield format_table(
-        ("benchmark", "protocols", "equals", "Codabench"),
-        [(_link_page(row), name_all(row.protocols), row.evaluator, hosted) for row in entry.benchmarks],
+        ("benchmark", "protocols", "equals"),
+        [(_link_page(row), name_all(row.protocols), row.evaluator) for row in entry.benchmarks],
     )
     yield f"### Files: {entry.title}"
-    yield format_table(
-        ("benchmark", "`--layout`", "`--root` or `--truth`", "submission"),
-        [(row.title, _name_layouts(row), row.truth, row.submission) for row in entry.benchmarks],
-    )
+    files = _merge_rows([(row.title, _name_layouts(row), row.truth, row.submission) for row in entry.benchmarks])
+    yield format_table(("benchmark", "`--layout`", "`--root` or `--truth`", "submission"), files)
     name = family.limits
     endings = name_all(family.tools.upload_types.split(", "))
-    yield f"Uploads end in {endings}. Their [limits](#limits) are `{name}`."
+    wheel = " On Codabench, the scoring program installs compiled packages." if family.family.needs_packages else ""
+    yield f"Uploads end in {endings}. Their [limits](#limits) are `{name}`.{wheel}"
     yield f"### Protocols: {entry.title}"
     rules = [(f"`{row.name}`", row.about, f"`{row.metrics[0]}`") for row in family.protocols]
     yield format_table(("protocol", "rule", "ranks by"), rules)
     if entry.columns:
         cells = [(f"`{row.name}`", *entry.cells[row.name]) for row in family.protocols]
-        yield format_table(("protocol", *entry.columns), cells)
+        yield format_table(("protocols", *entry.columns), _merge_rows(cells))
     if entry.notes:
         yield entry.notes.strip()
     yield f"### Metrics: {entry.title}"
-    yield format_table(("metric", "meaning", "values", "protocols"), _describe_metrics(family))
+    yield format_table(("metric", "meaning"), _describe_metrics(family))
     if entry.memory:
         yield f"### In memory: {entry.title}"
-        yield format_table(("kind", "`score_arrays` takes", "`update` takes"), entry.memory)
-    if entry.arrays:
-        yield entry.arrays.strip()
+        forms = [
+            f"- **{form.kind[:1].upper()}{form.kind[1:]}:** `score_arrays` takes {form.whole}; `update` {form.update}."
+            for form in entry.memory
+        ]
+        yield "\n".join([*forms, *filter(None, [entry.arrays.strip()])])
+
+
+def _merge_rows(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Join the first cells of rows whose other cells are equal."""
+    merged = dict[tuple[str, ...], list[str]]()
+    for name, *cells in rows:
+        merged.setdefault(tuple(cells), []).append(name)
+    return [(", ".join(names), *cells) for cells, names in merged.items()]
 
 
 def _link_page(row: BenchmarkEntry) -> str:
@@ -129,16 +137,16 @@ def _link_page(row: BenchmarkEntry) -> str:
 
 
 def _name_layouts(row: BenchmarkEntry) -> str:
-    return name_all(list(dict.fromkeys(layout_of(PROTOCOLS[name]) for name in row.protocols)))
+    """Return the layouts of a benchmark; "" if each protocol has a layout of its own name."""
+    layouts = {name: layout_of(PROTOCOLS[name]) for name in row.protocols}
+    return "" if all(name == layout for name, layout in layouts.items()) else name_all(sorted({*layouts.values()}))
 
 
 class MetricRow(NamedTuple):
-    """A row of a table of metrics: their names, one meaning, and the protocols that have them."""
+    """A row of a table of metrics: their names, and one meaning with the values."""
 
     names: str
     meaning: str
-    values: str
-    protocols: str
 
 
 #: The values of most metrics, which the page states once.
@@ -154,7 +162,7 @@ _LIMITED = {
 
 def _describe_metrics(family: DocumentedFamily) -> list[MetricRow]:
     """Return a row per metric; metrics that limit others to the same objects share one row."""
-    tools, rows = family.tools, dict[tuple[str, str], MetricRow]()
+    tools, rows = family.tools, dict[str, MetricRow]()
     beside = [*family.family.own_metrics, *tools.other_metrics]
     names = dict.fromkeys([*(name for row in family.protocols for name in row.metrics), *beside])
     metrics = [
@@ -163,15 +171,15 @@ def _describe_metrics(family: DocumentedFamily) -> list[MetricRow]:
     known = {metric.about.removesuffix("; mean over regions"): metric.describe_values() for metric in metrics}
     for name, metric in zip(names, metrics, strict=True):
         check_meaning(metric, family)
-        lacking = [] if name in beside else [row.name for row in family.protocols if name not in row.metrics]
-        protocols, values = _name_protocols(lacking, family.protocols), metric.describe_values()
+        values = metric.describe_values()
         limit = _find_limit(metric, known)
-        if limit and (row := rows.get((limit, protocols))):
-            rows[limit, protocols] = row._replace(names=f"{row.names}, `{name}`")
+        if limit and (row := rows.get(limit)):
+            rows[limit] = row._replace(names=f"{row.names}, `{name}`")
         elif limit:
-            rows[limit, protocols] = MetricRow(f"`{name}`", f"the same{limit}", "", protocols)
+            rows[limit] = MetricRow(f"`{name}`", f"the same{limit}")
         else:
-            rows[name, protocols] = MetricRow(f"`{name}`", metric.about, "" if values == _SHARE else values, protocols)
+            meaning = metric.about if values == _SHARE else f"{metric.about} ({values})"
+            rows[name] = MetricRow(f"`{name}`", meaning)
     return list(rows.values())
 
 
@@ -182,14 +190,6 @@ def _find_limit(metric: Metric, known: Mapping[str, str]) -> str:
         if match and known.get(match["base"]) == metric.describe_values():
             return mark + match["limit"]
     return ""
-
-
-def _name_protocols(lacking: Sequence[str], rows: Sequence[FamilyProtocol]) -> str:
-    """Return the protocols that have a metric, or the ones that lack it if they are fewer."""
-    if not lacking:
-        return "all"
-    having = [row.name for row in rows if row.name not in lacking]
-    return name_all(having) if len(having) <= len(lacking) else f"all but {name_all(lacking)}"
 
 
 def check_meaning(metric: Metric, family: DocumentedFamily) -> None:

@@ -4,13 +4,10 @@ from segjudge.families.base.benchmarks import BenchmarkEntry, FamilyEntry, Memor
 
 _COCO = "COCO's JSON with annotations"
 _RECORDS = "a JSON list of detections with masks"
-_BY_CATEGORY = "100 masks per image and category"
-_USUAL, _UNMATCHED = "counts like any other", "cannot match"
-_OF_VIDEOS = ("100 instances per video and category", _UNMATCHED)
-_OF_LVIS = ("300 masks per image, over all categories", _UNMATCHED)
-_OF_STREETS = ("none: text files list the PNGs of masks", _USUAL)
 _NOTES = """\
-- In `./run.sh score`, `--cap image|category` and `--id-zero-quirk on|off` override the last two columns.
+- `coco-official` and `coco-boundary` have the cap of `coco`, `coco-keypoints-official` that of `coco-keypoints`, and
+  Cityscapes none. `score --cap image|category` overrides it.
+- Unless the rule says otherwise, an annotation with id 0 counts like any other; `--id-zero-quirk on|off` overrides it.
 """
 _ARRAYS = """\
 - Pass columns, as detection models return them: `labels`, `masks`, `scores`; in the truth also `iscrowd` and `area`;
@@ -59,25 +56,8 @@ ENTRY = FamilyEntry(
             "a JSON list of instances, with a mask or `null` per frame",
         ),
     ),
-    ("cap", "annotation with id 0"),
-    {
-        "places2017": ("255 masks per image, over all categories (the task's text)", _USUAL),
-        "places2017-official": ("255 masks per image and category (its script)", _UNMATCHED),
-        "coco": (_BY_CATEGORY, _USUAL),
-        "coco-official": (_BY_CATEGORY, _UNMATCHED),
-        "coco-box": ("100 boxes per image and category", _USUAL),
-        "coco-boundary": (_BY_CATEGORY, _USUAL),
-        "coco-keypoints": ("20 sets of keypoints per image and category", _USUAL),
-        "coco-keypoints-official": ("20 sets of keypoints per image and category", _UNMATCHED),
-        "lvis": _OF_LVIS,
-        "lvis-boundary": _OF_LVIS,
-        "cityscapes-instance": _OF_STREETS,
-        "cityscapes-instance-official": _OF_STREETS,
-        "youtube-vis-2019": _OF_VIDEOS,
-        "youtube-vis-2021": _OF_VIDEOS,
-        "youtube-vis-2022": _OF_VIDEOS,
-        "ovis": _OF_VIDEOS,
-    },
+    (),
+    {},
     _NOTES,
     (
         MemoryForm("instances in images", "a list of images, or a mapping", "an image, `None`, its instances"),
