@@ -58,7 +58,7 @@ _BUDGET = 6
 
 
 def _score(args: argparse.Namespace) -> int:
-    from segjudge.report.tables import check_columns
+    from segjudge.families import check_columns
     from segjudge.scoring.scores import Scores
 
     reuse_memory()
@@ -75,7 +75,7 @@ def _score(args: argparse.Namespace) -> int:
         is_identified=bool(args.json or args.report or args.save),
     )
     if request.phase is None:
-        check_columns(request.protocol.name, args.columns, request.protocol.metrics)
+        check_columns(request.protocol, args.columns)
     images = choice.choose_images(None) if args.report else ""
     hidden = choice.hide_splits() if args.results_yaml else frozenset[str]()
     _refuse_ignored(options, request, len(paths))

@@ -16,6 +16,7 @@ from segjudge.evaluation_script.families import FAMILIES, FOLDERS, LAYOUTS, PROT
 from segjudge.evaluation_script.families.base.family import FamilyProtocol
 from segjudge.evaluation_script.files.problems import name_hint, nearest, printable
 from segjudge.families.base.tools import FamilyTools
+from segjudge.system.errors import UsageError
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.families.base.reports import Report
@@ -104,6 +105,13 @@ def describe_unknown_metric(protocol: str, metric: object, metrics: Iterable[str
         alike = [name for name in names if _letters_of(name).startswith(letters)]
         hint += f"; did you mean {printable(min(alike, key=len))}?" if alike else ""
     return f"{printable(protocol)} has no metric {printable(metric)}{hint}"
+
+
+def check_columns(protocol: FamilyProtocol, columns: Iterable[str]) -> None:
+    """Raise UsageError for a column that is no metric of a protocol."""
+    for column in columns:
+        if column not in protocol.metrics:
+            raise UsageError(f"--columns: {describe_unknown_metric(protocol.name, column, protocol.metrics)}")
 
 
 def _letters_of(name: str) -> str:

@@ -168,7 +168,6 @@ def format_report(
     lowest = first_metric(rows) or next(iter(metrics), "")
     order = {name: rank for rank, name in enumerate(report.protocol.metrics)}
     metrics.sort(key=lambda name: order.get(name, len(order)))
-    check_columns(report.protocol.name, columns, [*report.protocol.metrics, *metrics])
     note = ""
     if len(rows) > _MOST_ROWS:
         note = f"(the {_MOST_ROWS} lowest of {len(rows)} {kind} by {lowest}; --json holds all)\n"
@@ -179,16 +178,6 @@ def format_report(
     hidden = _format_list(_HIDDEN, more, look)
     below = _format_means(report, compare=compare, look=look, all_metrics=all_metrics, columns=columns)
     return f"{body.format(look)}\n{hidden}{note}\n{below}".rstrip("\n")
-
-
-def check_columns(protocol: str, columns: Sequence[str], metrics: Iterable[str]) -> None:
-    """Raise UsageError for a column that is no metric of a protocol."""
-    from segjudge.families import describe_unknown_metric
-
-    names = list(dict.fromkeys(metrics))
-    for column in columns:
-        if column not in names:
-            raise UsageError(f"--columns: {describe_unknown_metric(protocol, column, names)}")
 
 
 class _Columns(NamedTuple):

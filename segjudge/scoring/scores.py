@@ -15,12 +15,11 @@ from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.family import FamilyProtocol, Values
 from segjudge.evaluation_script.families.base.reports import Report, Row
 from segjudge.evaluation_script.files import name_list
-from segjudge.families import describe_unknown_metric, tools_of
+from segjudge.families import check_columns, describe_unknown_metric, tools_of
 from segjudge.report.sentences import HIDDEN
 from segjudge.report.tables import (
     PLAIN,
     Look,
-    check_columns,
     format_means,
     format_number,
     format_report,
@@ -221,6 +220,7 @@ class Scores:
         tables, csv, verdicts = list[tuple[FamilyProtocol, str]](), dict[str, str](), dict[str, str]()
         style = dict[str, Any](look=outputs.look, all_metrics=outputs.all_metrics, columns=outputs.columns)
         for report in self.reports:
+            check_columns(report.protocol, outputs.columns)
             tools = tools_of(report.protocol.family)
             official = tools.format_official(report) if outputs.is_official else ""
             table = official or format_report(report, compare=outputs.compares, **style) + "\n"
@@ -386,7 +386,7 @@ class ScoredSubmissions(NamedTuple):
         tables = list[tuple[FamilyProtocol, str]]()
         style = dict[str, Any](look=outputs.look, all_metrics=outputs.all_metrics, columns=outputs.columns)
         for split, protocol in self.protocols.items():
-            check_columns(protocol.name, outputs.columns, protocol.metrics)
+            check_columns(protocol, outputs.columns)
             rows = [(name, values if isinstance(values, str) else values[split]) for name, values in self.rows]
             table = format_submissions(split, list(protocol.metrics), rows, **style) + "\n"
             tables.append((protocol, table))
