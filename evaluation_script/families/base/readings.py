@@ -232,10 +232,6 @@ class FirstMaps:
 
         return is_compressed(self._prediction)
 
-    def are_related(self) -> bool:
-        """Return whether the maps may show the same scene, perhaps with other labels."""
-        return self.agreement is None or self.agreement > _RELATED
-
     def are_unrelated(self) -> bool:
         """Return whether the maps may show different scenes."""
         return self.agreement is None or self.agreement < _UNRELATED
@@ -407,36 +403,6 @@ def read_rearranged(noun: str, masks: str = "masks", times: float = Reading.time
 
 def _move_back(maps: FirstMaps, submission: Any) -> Any:
     return open_changed(maps.displacement.undo, submission) if maps.displacement else submission
-
-
-def read_padded(noun: str, masks: str) -> Reading:
-    """Return the reading of maps in which only bars around the image are unlabelled."""
-    slip = f"{masks} look as if their images had been padded with bars"
-    return Reading(
-        "padded", slip, "Cut off the bars before you resize to the size of the image", noun,
-        partial(open_changed, _cut_bars), _LEAST_MEANT, _TIMES_PADDED,
-        fits=partial(FirstMaps.improve, change=_cut_bars),
-    )  # fmt: skip
-
-
-#: The minimum ratio of the scores of maps without bars, and the difference of opposite bars, as a share of the side.
-_TIMES_PADDED, _UNEVEN = 1.25, 0.02
-
-
-def _cut_bars(pixels: Array) -> Array:
-    """Return the pixels between equal bars of one value, stretched to the whole map."""
-    sides = (pixels[[0, -1]], pixels[:, [0, -1]])
-    if not any((side == pixels[0, 0]).all() for side in sides):
-        return pixels
-    is_filled = pixels != pixels[0, 0]
-    places = []
-    for axis, side in enumerate(pixels.shape):
-        filled = np.flatnonzero(is_filled.any(axis=1 - axis))
-        start, end = (int(filled[0]), int(filled[-1]) + 1) if len(filled) else (0, side)
-        if abs(start - (side - end)) > 1 + _UNEVEN * side:
-            return pixels
-        places.append(start + np.arange(side) * (end - start) // side)
-    return pixels[np.ix_(*places)] if is_filled.ndim == 2 and not is_filled[0].all() else pixels
 
 
 def read_blended(noun: str, masks: str) -> Reading:

@@ -6,7 +6,7 @@ These follow from the counts of all units; `readings` has those that need a seco
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, List, Sequence, Tuple
 
 import numpy as np
 
@@ -26,98 +26,12 @@ _WOULD_BE_RIGHT, _RIGHT = 0.5, 0.4
 #: The minimum share of the pixels for a label to count as evidence of a coding, the minimum number of such labels, and
 #: the minimum of Cohen's kappa with that coding.
 _LEAST, _FEWEST, _EXPLAINED = 0.01, 2, 0.2
-#: The minimum share of the pixels to which the best coding gives another label, for an added number to be named.
-_ABOUT_BEST = 0.75
-#: Cohen's kappa up to which labels agree as if by chance.
-_BEYOND_CHANCE = 0.02
 _CHECK = "check the numbers of the classes"
-
-
-def judge_pixels(table: Array) -> List[str]:
-    """Return warnings about labels, given a pixel table by true label (rows) and predicted label."""
-    total = int(table.sum())
-    if not total:
-        return []
-    # Background may have the right label in another coding too, and most of the pixels.
-    rare = table.copy()
-    rare[table.sum(axis=1).argmax()] = 0
-    stay = _find_meant(table)
-    for cells, scope in ((table, ""), (rare, " outside the most frequent class")):
-        coded = _judge_coding(cells, stay) or _judge_unknown(cells, table.sum(axis=1) == 0, scope)
-        if coded:
-            return coded
-    if not np.trace(table):
-        return [f"no pixel has the right class: {_CHECK}, and which image each map belongs to"]
-    classes = int(np.count_nonzero(table.sum(axis=1)))
-    if np.flatnonzero(table.sum(axis=0)).tolist() == [0, 1] and classes >= _FEWEST_BESIDE_FLAGS:
-        return [f"all scored pixels have the label 0 or 1, though the truth has {classes:,} classes: {_CHECK}"]
-    return judge_agreement(table, "pixel", "which image each map belongs to")
-
-
-#: The number of true classes from which labels of 0 and 1 alone seem to be flags.
-_FEWEST_BESIDE_FLAGS = 4
-
-
-def _judge_coding(table: Array, stay: Array) -> List[str]:
-    """Return a warning if another coding explains the labels, given those that mostly stand for themselves."""
-    total = int(table.sum())
-    shift = _shift(table, stay, total)
-    if shift is not None:
-        return [f"labels look as if {abs(shift)} was {'added to' if shift > 0 else 'subtracted from'} each: {_CHECK}"]
-    rows, columns, _ = _match_codings(table, stay, total)
-    examples = name_list([f"{column} for {row}" for row, column in zip(rows.tolist(), columns.tolist())])
-    return [f"labels look like another encoding, such as {examples}: {_CHECK}"] if len(rows) else []
-
-
-def _judge_unknown(table: Array, absent: Array, scope: str) -> List[str]:
-    """Return a warning if most pixels have labels that are absent from the truth."""
-    unknown, total = np.where(absent, table.sum(axis=0), 0), int(table.sum())
-    if unknown.sum() <= _WOULD_BE_RIGHT * total:
-        return []
-    labels = np.argsort(-unknown, kind="stable")[: np.count_nonzero(unknown)]
-    examples = name_list(list(map(str, labels.tolist())))
-    share = f"{100 * unknown.sum() / total:.0f} % of the scored pixels{scope}"
-    return [f"{share} have labels that never occur in the truth ({examples}): {_CHECK}"]
-
-
-def judge_agreement(table: Array, noun: str, check: str) -> List[str]:
-    """Return a warning if all labels have one class, or if no more pixels or points are right than by chance.
-
-    The table has a row for each true class and a column for each predicted one.
-    """
-    true, predicted, total = table.sum(axis=1), table.sum(axis=0), float(table.sum())
-    classes = int(np.count_nonzero(true))
-    if classes < _FEWEST:
-        return []
-    if np.count_nonzero(predicted) == 1:
-        return [_describe_one_class(f"scored {noun}", classes)]
-    right, by_chance = np.trace(table) / total, math.fsum((true / total * (predicted / total)).tolist())
-    if right - by_chance > _BEYOND_CHANCE * (1 - by_chance):
-        return []
-    shares = f"{100 * right:.0f} % of the scored {noun}s have the right class, as many as by chance"
-    return [f"{shares}: check {check}, and the order of {noun}s"]
 
 
 def is_better(right: float, would_be_right: float, total: float) -> bool:
     """Return whether another reading would match so many more items that it was probably meant."""
     return right < _RIGHT * would_be_right and would_be_right > _WOULD_BE_RIGHT * total
-
-
-def _shift(table: Array, stay: Array, total: int) -> Optional[int]:
-    """Return the offset that was added to each label, if it explains most labels, and about as many as any coding."""
-    count = len(table)
-    rows, columns = np.nonzero(table)
-    sums = np.bincount(columns - rows + count, table[rows, columns], 2 * count)
-    shift = int(sums.argmax()) - count
-    shifted = columns - rows == shift
-    telling = np.count_nonzero(_are_evidence(table, rows[shifted], columns[shifted], stay, total))
-    explains = telling >= _FEWEST and _explains(table, rows[shifted], columns[shifted], total)
-    if not explains:
-        return None
-    matched_rows, matched_columns = best_assignment(table)
-    moved = matched_rows != matched_columns
-    best = table[matched_rows[moved], matched_columns[moved]].sum()
-    return shift if sums.max() >= _ABOUT_BEST * best else None
 
 
 def _explains(table: Array, rows: Array, columns: Array, total: int) -> bool:
@@ -237,17 +151,6 @@ def judge_blank(noun: str, names: Sequence[str], flags: Tuple[Array, Array], tru
         return []
     scope = f"{quantity(len(blank), noun, total)} with {truth} {inflect(len(blank), 'has', 'have')} {prediction}"
     return [f"{scope}: {name_list(blank)}. Check that the results of the whole split were written"]
-
-
-def judge_uniform(noun: str, names: Sequence[str], true: Array, predicted: Array) -> List[str]:
-    """Return the same suspicion about units with one predicted class alone, given the numbers of classes of each."""
-    flags = true >= _FEWEST, predicted == 1
-    return judge_blank(noun, names, flags, "several classes", "the same class in all scored places")
-
-
-def judge_unlabelled(noun: str, labelled: float, unlabelled: float) -> List[str]:
-    """Return a suspicion if no scored pixel has a label."""
-    return [] if labelled or not unlabelled else [f"no scored {noun} has a label: {_CHECK}"]
 
 
 # ── scores of detections ────────────────────────────────────────────────────

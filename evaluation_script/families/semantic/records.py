@@ -67,18 +67,16 @@ def _make_unit(name: str, size: Size, masks: _Masks) -> Unit:
     return Unit(name, 1, lambda: [TruthFrame(name, size, [], read)])
 
 
-def _paint_labels(masks: _Masks, size: Size, *, by_rows: bool = False) -> Array:
-    """Return the label of each pixel, 0 for none; raises a Flaw for malformed or overlapping masks.
-
-    Run lengths go down the columns, or, if wrongly encoded, along the rows.
-    """
+def _paint_labels(masks: _Masks, size: Size) -> Array:
+    """Return the label of each pixel, 0 for none; raises a Flaw for malformed or overlapping masks."""
     texts = _list_texts([mask for _, mask in masks], size)
     pixels = None
     if texts and all(texts):
         pixels = backend().paint_masks(texts, np.array([label for label, _ in masks], np.uint8), size[0] * size[1])
     if pixels is None:
         pixels = _paint_each(masks, size)
-    return pixels.reshape(size) if by_rows else np.ascontiguousarray(pixels.reshape(size[1], size[0]).T)
+    labels: Array = np.ascontiguousarray(pixels.reshape(size[1], size[0]).T)
+    return labels
 
 
 def _list_texts(masks: List[Any], size: Size) -> List[str]:
@@ -129,8 +127,6 @@ class StuffSubmission(UnitSubmission):
     """The records of a JSON by image."""
 
     noun, send = "image", _SEND
-    #: Reads runs along the rows.
-    turns_runs = False
     protocol: SemanticProtocol
 
     def read_upload(self) -> None:
@@ -168,7 +164,7 @@ class StuffSubmission(UnitSubmission):
     def read(self, image: str, frame: TruthFrame, truth: Array, problems: Problems) -> Optional[Array]:
         """Return the labels of an image; None if it has problems."""
         try:
-            return _paint_labels(self._masks[image], frame.size, by_rows=self.turns_runs)
+            return _paint_labels(self._masks[image], frame.size)
         except Flaw as flaw:
             problems.add(flaw.as_problem(f"image {image}"))
             return None
