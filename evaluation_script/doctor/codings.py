@@ -33,17 +33,24 @@ def _find_coding(examination: Examination, samples: Sequence[Sample]) -> Optiona
     shared = shared[shared > 0]
     moved = (true != predicted) & (shared >= _TELLING * table.sum())
     if "masks" in examination.traits:
-        moved &= true > 0  # only objects tell
-    codes = list(zip(predicted[moved].tolist(), true[moved].tolist()))
+        moved &= (true > 0) & (predicted != 0)  # only objects tell
+    shift = examination.label_shift
+    codes = list(zip((predicted[moved] - shift).tolist(), (true[moved] - shift).tolist()))
     seen = int(np.count_nonzero(pairs.true[rows] > 0)) if "masks" in examination.traits else len(rows)
     if len(codes) < min(2, max(1, seen - 1)):
         return None
     meanings = dict(zip(predicted.tolist(), true.tolist()))
-    are_known = {written for written, _ in codes} <= {*pairs.true[rows].tolist(), *examination.classes}
+    if "masks" in examination.traits:
+        meanings[0] = 0
+    are_known = {written for written, _ in codes} <= {*(pairs.true[rows] - shift).tolist(), *examination.classes}
     recode, keep = _recode(meanings), examination.keep_labels
-    predictions = [
-        [frame - keep(frame) + recode(keep(frame)) for frame in map(_widen, sample.prediction)] for sample in samples
-    ]
+
+    def rewrite(frame: Any) -> Any:
+        if not isinstance(frame, np.ndarray):
+            return frame._replace(labels=recode(frame.labels))
+        return frame - keep(_widen(frame)) + recode(keep(frame))
+
+    predictions = [[*map(rewrite, sample.prediction)] for sample in samples]
     return Cure(predictions, _describe(examination, codes, are_known=are_known))
 
 

@@ -65,6 +65,7 @@ def diagnose(examination: Examination) -> List[str]:
     if sum(as_sent) >= _GOOD * len(thinned):
         return scores
     constant = _judge_constant(examination, thinned)
+    constant = constant and _judge_constant(examination, samples.middle)  # with the pixels of small masks
     if constant:
         return [*scores, *constant]
     of_middle = _fit_as_sent(examination, samples.middle)
@@ -227,8 +228,9 @@ def _judge_labels(examination: Examination, samples: Sequence[Sample]) -> List[s
         return []
     if fit_flags([np.minimum(frame, 1) for frame in truth], prediction) < _ALL_TOGETHER:
         return []
-    fault = f"all {examination.content} have the label {min(predicted)}, though the truth has {len(true)}"
-    return [f"{fault}: write each object's own label into its pixels"]
+    label = min(predicted) - examination.label_shift
+    fault = f"all {examination.content} have the label {label}, though the truth has {len(true)}"
+    return [f"{fault}: give each object its own label"]
 
 
 def _judge_cover(examination: Examination, samples: Sequence[Sample]) -> List[str]:

@@ -12,6 +12,8 @@ from ..masks.stack import Array
 _SMALL = 512
 #: The minimum number of sampled pixels of a segment.
 _FEWEST = 4
+#: The minimum IoU of a box with the true one that it stands for.
+_REACHED = 0.5
 #: The distance of a keypoint, in sizes of the person, at which it counts less than half.
 _NEAR = 0.1
 
@@ -25,8 +27,11 @@ class Pairs(NamedTuple):
 
 
 def count_pairs(truth: List[Any], prediction: List[Any]) -> Pairs:
-    """Count the pixels of frames by both labels; those with a negative true label are left out."""
-    true, predicted = (np.concatenate([frame.reshape(-1) for frame in side]) for side in (truth, prediction))
+    """Count the pixels of maps, or the boxes that overlap, by both labels; negative true labels are left out."""
+    if isinstance(truth[0], np.ndarray):
+        true, predicted = (np.concatenate([frame.reshape(-1) for frame in side]) for side in (truth, prediction))
+    else:
+        true, predicted = _pair_boxes(truth, prediction)
     kept = true >= 0
     true, predicted = true[kept].astype(np.int64), predicted[kept].astype(np.int64)
     sides = []
@@ -39,6 +44,30 @@ def count_pairs(truth: List[Any], prediction: List[Any]) -> Pairs:
     (rows, codes), (columns, other_codes) = sides
     table = np.bincount(codes * len(columns) + other_codes, minlength=len(rows) * len(columns))
     return Pairs(table.reshape(len(rows), len(columns)), rows, columns)
+
+
+def _pair_boxes(truth: List[Any], prediction: List[Any]) -> Array:
+    """Return the labels of true boxes and of the boxes that overlap them best, whatever their label."""
+    pairs = [np.zeros((0, 2), np.int64)]
+    for true, predicted in zip(truth, prediction):
+        ious = _overlap(true, predicted)
+        rows = np.flatnonzero(ious.max(axis=1, initial=0) >= _REACHED)
+        if len(rows):
+            pairs.append(np.column_stack([true.labels[rows], predicted.labels[ious[rows].argmax(axis=1)]]))
+    return np.concatenate(pairs).T
+
+
+def _overlap(truth: Any, prediction: Any) -> Array:
+    """Return the IoU of each true box (row) with each predicted one."""
+    (starts, ends), (other_starts, other_ends) = (
+        (places[:, None, :2], places[:, None, :2] + places[:, None, 2:])
+        for places in (np.asarray(side.places, float) for side in (truth, prediction))
+    )
+    other_starts, other_ends = other_starts[:, 0], other_ends[:, 0]
+    shared = np.maximum(np.minimum(ends, other_ends) - np.maximum(starts, other_starts), 0).prod(axis=2)
+    areas = [np.maximum(last - first, 0).prod(axis=-1) for first, last in ((starts, ends), (other_starts, other_ends))]
+    ious: Array = shared / np.maximum(areas[0] + areas[1] - shared, 1e-9)
+    return ious
 
 
 def fit_masks(truth: List[Any], prediction: List[Any]) -> float:
@@ -94,14 +123,8 @@ def fit_boxes(truth: List[Any], prediction: List[Any]) -> float:
     """Return the mean over true boxes of the best IoU of a box with their label."""
     best: List[float] = []
     for true, predicted in zip(truth, prediction):
-        starts, ends = (np.asarray(predicted.places, float)[:, :2] + [0, 0] for _ in range(2))
-        ends = starts + np.asarray(predicted.places, float)[:, 2:]
-        for (x, y, width, height), label in zip(true.places.tolist(), true.labels.tolist()):
-            sides = np.minimum(ends, [x + width, y + height]) - np.maximum(starts, [x, y])
-            shared = np.maximum(sides, 0).prod(axis=1)
-            areas = np.maximum(ends - starts, 0).prod(axis=1) + width * height
-            ious = shared / np.maximum(areas - shared, 1e-9) * (predicted.labels == label)
-            best.append(float(ious.max(initial=0)))
+        ious = _overlap(true, predicted) * (true.labels[:, None] == predicted.labels)
+        best += ious.max(axis=1, initial=0).tolist()
     return sum(best) / len(best) if best else 1.0
 
 

@@ -6,15 +6,15 @@ import math
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..files import name_list
-from .samples import Examination, Sample, choose_units, thin
+from .samples import Examination, Sample, choose_further, thin
 from .slip import Cure, Slip, shape_of
 
 _NAMES = "Check the numbers in the names of frames"
 #: The fit with their own truth below which units may be exchanged, the minimum fit with another one, and the maximum
 #: ratio of the fits with the second best truth and the best.
 _MISFIT, _FITTING, _SECOND = 0.4, 0.6, 0.75
-#: The maximum number of further units that are searched, their share of all, and the pixels of a frame.
-_MOST_FURTHER, _SHARE, _PIXELS = 24, 0.25, 1 << 10
+#: The pixels of a frame that are compared.
+_PIXELS = 1 << 10
 #: The share of exchanged units that must follow an order for it to be named.
 _ORDERLY = 0.75
 
@@ -58,15 +58,11 @@ class _Entry(NamedTuple):
 
 def find_exchanged(examination: Examination, samples: Sequence[Sample]) -> Optional[Cure]:
     """Give units and objects the predictions of those whose truths they fit far better than their own."""
-    number_of_units = len(examination.names)
+    further = choose_further(len(examination.names))
     entries = list(map(_enter, samples))
     pairs = _pair(examination, entries)
-    chosen = set(choose_units(number_of_units))
-    further = [number for number in range(number_of_units) if number not in chosen]
-    count = min(_MOST_FURTHER, len(further), int(_SHARE * number_of_units))
-    if len(pairs) < len(entries) and count and (pairs or len(entries) > 1):
-        step = max(1, len(further) // count)
-        more = [sample for number in further[::step][:count] for sample in examination.sample(number)]
+    if len(pairs) < len(entries) and further and (pairs or len(entries) > 1):
+        more = [sample for number in further for sample in examination.sample(number)]
         entries += list(map(_enter, more))
         pairs = _pair(examination, entries)
     if len(pairs) < 2:

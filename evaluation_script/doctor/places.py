@@ -16,7 +16,7 @@ from .slip import Change, Cure, Slip, change_frames, shape_of
 _FLIPPED = "Undo the flip before you save"
 _TURNED = "Write rows and columns in the order of the image"
 _PADDED = "Cut off the padding before you resize to the size of the image"
-_RESIZED = "Resize masks to the size of the whole image"
+_RESIZED = "Resize {content} to the size of the whole image"
 _PIXELS = "Write pixels of the whole image"
 _ORDER = "write [x, y, width, height] in pixels"
 #: The difference of opposite bars of padding, as a share of the side.
@@ -32,8 +32,12 @@ _SAMPLED = 1 << 15
 # ── mirrored and turned ─────────────────────────────────────────────────────
 
 
-def _flip(sentence: str, axes: Tuple[int, ...]) -> Slip:
-    """Return the slip of frames that are mirrored along axes: 0 is y, 1 is x."""
+def _exchange_sides(points: Points) -> Points:
+    return points._replace(places=points.places[:, points.other_sides])
+
+
+def _flip(sentence: str, axes: Tuple[int, ...], name: Optional[Callable[[Points], Points]] = None) -> Slip:
+    """Return the slip of frames that are mirrored along axes: 0 is y, 1 is x; `name` names points anew."""
 
     def flip_boxes(boxes: Boxes) -> Boxes:
         places = np.array(boxes.places, float)
@@ -45,10 +49,13 @@ def _flip(sentence: str, axes: Tuple[int, ...]) -> Slip:
         places = np.array(points.places, float)
         for axis in axes:
             places[..., 1 - axis] = points.size[axis] - 1 - places[..., 1 - axis]
-        return points._replace(places=places)
+        points = points._replace(places=places)
+        return name(points) if name else points
 
     changes: Dict[type, Change] = {np.ndarray: partial(np.flip, axis=axes), Boxes: flip_boxes, Points: flip_points}
-    return Slip(sentence, _FLIPPED, frozenset({"pictures"}), change_frames(changes))
+    return Slip(
+        sentence, _FLIPPED, frozenset({"pictures"}), change_frames({Points: flip_points} if name else changes)
+    )  # fmt: skip
 
 
 def _redraw(sentence: str, remedy: str, change: Change, *traits: str, whole: bool = False) -> Slip:
@@ -60,6 +67,7 @@ _MIRRORED = [
     _flip("{content} look mirrored, with left and right exchanged", (1,)),
     _flip("{content} look upside down", (0,)),
     _flip("{content} look rotated by 180 degrees", (0, 1)),
+    _flip("{content} look mirrored, as if found in mirrored images", (1,), _exchange_sides),
 ]
 _REORDERED = [
     _redraw("{content} look transposed, with rows and columns exchanged", _TURNED, lambda pixels: pixels.T),
@@ -89,6 +97,22 @@ def _take(place: Callable[[Array, int, int, int], Array], pixels: Array) -> Arra
     return taken
 
 
+def _resize(sentence: str, remedy: str, place: Callable[[Any, float, float, float], Any]) -> Slip:
+    """Return the slip of frames that were resized: where a right place along an axis lies, given the image's sides."""
+
+    def write_back(frame: Any) -> Any:
+        longest, shortest = max(frame.size), min(frame.size)
+        origins = [place(0.0, side, longest, shortest) for side in frame.size[::-1]]
+        scales = [place(1.0, side, longest, shortest) - start for side, start in zip(frame.size[::-1], origins)]
+        if isinstance(frame, Points):
+            return frame._replace(places=(frame.places - origins) / scales)
+        starts, sides = (frame.places[:, :2] - origins) / scales, frame.places[:, 2:] / scales
+        return frame._replace(places=np.hstack([starts, sides]))
+
+    changes: Dict[type, Change] = {np.ndarray: partial(_take, place), Boxes: write_back, Points: write_back}
+    return Slip(sentence, remedy, frozenset({"pictures"}), change_frames(changes))
+
+
 def _cut_bars(pixels: Array) -> Array:
     """Return the pixels between equal bars of one value, stretched to the whole map."""
     filled = pixels != pixels[0, 0]
@@ -103,34 +127,34 @@ def _cut_bars(pixels: Array) -> Array:
 
 
 _RESIZED_SLIPS = [
-    _redraw(
+    _resize(
         "{content} look as if their images had been padded to squares", _PADDED,
-        partial(_take, lambda place, side, longest, _: (place + (longest - side) / 2) * side / longest),
+        lambda place, side, longest, _: (place + (longest - side) / 2) * side / longest,
     ),
-    _redraw(
+    _resize(
         "{content} look as if their images had been padded to squares at one side", _PADDED,
-        partial(_take, lambda place, side, longest, _: place * side / longest),
+        lambda place, side, longest, _: place * side / longest,
     ),
     _redraw("{content} look as if their images had been padded with bars", _PADDED, _cut_bars, "pictures", "filled"),
-    _redraw(
+    _resize(
         "{content} look as if their images had been cropped to squares", _RESIZED,
-        partial(_take, lambda place, side, _, shortest: (place - (side - shortest) / 2) * side / shortest),
+        lambda place, side, _, shortest: (place - (side - shortest) / 2) * side / shortest,
     ),
-    _redraw(
+    _resize(
         "{content} look half as wide and high, in the upper left corner", _RESIZED,
-        partial(_take, lambda place, *_: place / 2),
+        lambda place, *_: place / 2,
     ),
-    _redraw(
+    _resize(
         "{content} look half as wide and high, in the middle", _RESIZED,
-        partial(_take, lambda place, side, *_: place / 2 + side / 4),
+        lambda place, side, *_: place / 2 + side / 4,
     ),
-    _redraw(
+    _resize(
         "{content} look twice as wide and high as their images", _RESIZED,
-        partial(_take, lambda place, *_: place * 2),
+        lambda place, *_: place * 2,
     ),
-    _redraw(
+    _resize(
         "{content} look as if made of the middle of their images", _RESIZED,
-        partial(_take, lambda place, side, *_: place * 2 - side / 2),
+        lambda place, side, *_: place * 2 - side / 2,
     ),
 ]  # fmt: skip
 
@@ -277,7 +301,7 @@ _NOTATIONS = [
     Slip(
         "keypoints look as if left and right were exchanged", "Write the points in the order of the truth",
         frozenset({"pictures"}),
-        change_frames({Points: lambda points: points._replace(places=points.places[:, points.other_sides])}), times=1.2,
+        change_frames({Points: _exchange_sides}), times=1.2,
     ),
 ]  # fmt: skip
 

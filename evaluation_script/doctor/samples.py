@@ -12,6 +12,8 @@ from .fits import fit_masks
 
 #: The number of units in a sample, dealt in runs of units that follow each other.
 MOST_UNITS, _RUN = 12, 3
+#: The maximum number of further units that are searched for exchanged ones, and their share of all.
+_MOST_FURTHER, _SHARE = 24, 0.25
 #: The maximum number of frames of a video in a sample.
 _MOST_FRAMES = 6
 
@@ -79,6 +81,8 @@ class Examination:
     agreement: str = "the IoU over all pixels"
     #: The labels of all classes in the order of their training ids, if the benchmark fixes them.
     classes: Sequence[int] = ()
+    #: What each label of maps is above the one that was written, if the truth has a label 0 beside the background.
+    label_shift: int = 0
     #: The number of low bits of a predicted pixel that hold its label, if others hold more.
     label_bits: int = 64
     #: The first metric from which results are not examined.
@@ -116,6 +120,18 @@ def pool_frames(samples: Sequence[Sample]) -> Tuple[List[Any], List[Any]]:
 def choose_units(count: int) -> List[int]:
     """Return the units of a sample, spread evenly and symmetrically; neighbours show an order that is off by one."""
     return _choose_runs(count, MOST_UNITS)
+
+
+def choose_further(count: int) -> List[int]:
+    """Return the units that are searched for exchanged ones beside the sample."""
+    others = sorted({*range(count)} - {*choose_units(count)})
+    further = min(_MOST_FURTHER, len(others), int(_SHARE * count))
+    return others[:: max(1, len(others) // max(1, further))][:further]
+
+
+def choose_sampled(count: int) -> List[int]:
+    """Return all units that may be sampled."""
+    return sorted({*choose_units(count), *choose_further(count)})
 
 
 def choose_frames(count: int) -> List[int]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, List, Optional, Tuple
 
 import numpy as np
 
+from ...doctor import Examination, choose_sampled
 from ...masks.backend import backend
 from ...masks.stack import Array
 from ...runner.parallel import WHOLE, Part, results_of_processes, results_of_threads
@@ -15,16 +16,19 @@ from ..base.engine import CountingJob, Engine
 from ..base.family import Progress, ScoringRules
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile
 from . import truth as instance_truth
+from .examination import examine, list_images
 from .matching import cut_into_blocks, decode_counts, find_targets, match_block, merge_counts
 from .metrics import InstanceAccumulator, InstanceReport
 from .protocols import InstanceProtocol
 from .records import KnownImages
 from .submission import InstanceRecords, count_passes, read_ahead, read_at_once, read_within_cap
-from .suspicions import choose_examples
 from .truth import InstanceTruth
 
 if TYPE_CHECKING:
-    from .mask_files import ReadImage
+    from .mask_files import ReadImage, StreetSubmission
+
+
+_NONE = np.zeros(0, np.int64)
 
 
 class _OpenedRecords:
@@ -32,6 +36,9 @@ class _OpenedRecords:
 
     def __init__(self, path: str, truth: InstanceTruth, protocol: InstanceProtocol, rules: ScoringRules) -> None:
         self._path, self._truth, self._protocol, self._rules = path, truth, protocol, rules
+        #: The mask files, or some of the records, for the doctor.
+        self._files: Optional[StreetSubmission] = None
+        self._kept: List[InstanceRecords] = []
 
     def plan(self, share: Part, progress: Progress) -> CountingJob:
         """Read the records of a part of the images; they are matched in blocks."""
@@ -48,6 +55,8 @@ class _OpenedRecords:
                 if records is None:
                     return self._plan_passes(np.array_split(images, passes))
         records = records or self._read(only)
+        if share == WHOLE:
+            self._keep(records)
         accumulator = self._make_accumulator(records)
         blocks = cut_into_blocks(records, truth, protocol, images, rules.jobs)
         if rules.jobs > 1 and backend().lets_threads_run:
@@ -72,7 +81,8 @@ class _OpenedRecords:
         accumulator = self._make_accumulator(records_of_part[0])
 
         def count(number: int) -> bytes:
-            records = records_of_part.pop(number, None) or self._read(parts[number], judged=False)
+            records = records_of_part.pop(number, None) or self._read(parts[number])
+            self._keep(records)
             blocks = cut_into_blocks(records, truth, protocol, parts[number], 1)
             return merge_counts(list(map(match_block, blocks))).encode()
 
@@ -80,62 +90,72 @@ class _OpenedRecords:
 
     def _plan_mask_files(self, images: Array, progress: Progress) -> CountingJob:
         """Plan to read and match the mask files of one image at a time."""
-        from .mask_files import StreetSubmission, gather, judge_mask_files  # other benchmarks do not need it
+        from .mask_files import StreetSubmission, gather  # other benchmarks do not need it
 
         truth, protocol, rules = self._truth, self._protocol, self._rules
-        files = StreetSubmission(self._path, truth, protocol, rules.limits, self._images.examples)
-
+        files = self._files = StreetSubmission(self._path, truth, protocol, rules.limits)
         count = len(truth.images.ids)
         is_own = np.isin(np.arange(count), images).tolist()
         begun = iter(range(count))
 
         def match_image(index: int) -> Tuple[ReadImage, bytes]:
-            annotations = np.flatnonzero(truth.image == index)
             if not is_own[index]:
-                image = files.read(index, masked=False)
-                if index in files.compared and not image.problems:
-                    image = image._replace(places=files.read(index, annotations).places)
-                return image, b""
-            image = files.read(index, annotations)
+                return files.read(index, masked=False), b""
+            image = files.read(index, np.flatnonzero(truth.image == index))
             if image.records is None:
                 return image, b""
             (block,) = cut_into_blocks(image.records, truth, protocol, np.array([index]), 1)
             return image._replace(records=None, inside=None), match_block(block._replace(inside=image.inside)).encode()
 
-        try:
-            results = list(
-                results_of_processes(
-                    match_image,
-                    [1] * count,
-                    rules.jobs,
-                    lambda _: progress("masks", next(begun), count),
-                    rules.most_jobs,
-                )
+        results = list(
+            results_of_processes(
+                match_image,
+                [1] * count,
+                rules.jobs,
+                lambda _: progress("masks", next(begun), count),
+                rules.most_jobs,
             )
-        finally:
-            files.close()
+        )
         notes = gather([image for image, _ in results], files, rules.limits)
         counts = merge_counts([decode_counts(data) for _, data in results if data])
         ids, categories = truth.images.ids.tolist(), truth.categories
-        suspicions = judge_mask_files([image for image, _ in results], self._images)
-        accumulator = InstanceAccumulator(protocol, ids, categories, notes, suspicions, strict=rules.strict)
+        accumulator = InstanceAccumulator(protocol, ids, categories, notes, strict=rules.strict)
         return CountingJob(accumulator, lambda _number: counts.encode(), [1])
 
-    def _read(self, only: Optional[Array], *, judged: bool = True) -> InstanceRecords:
-        return read_within_cap(self._path, self._images, self._protocol, self._rules, only, judged=judged)
+    def _read(self, only: Optional[Array]) -> InstanceRecords:
+        return read_within_cap(self._path, self._images, self._protocol, self._rules, only)
+
+    def _keep(self, records: InstanceRecords) -> None:
+        """Keep the records of the images that the doctor may examine."""
+        images = list_images(self._truth, self._protocol)
+        chosen = [images[number] for number in choose_sampled(len(images))]
+        self._kept.append(records.take(np.flatnonzero(np.isin(records.image, chosen))))
+
+    def examine(self) -> Examination:
+        """Return the submission as the doctor examines it, after counting."""
+        files = self._files
+
+        def read(image: int) -> Optional[InstanceRecords]:
+            if files is not None:
+                return files.read(image).records
+            parts = [records for records in self._kept if (records.image == image).any()]
+            return parts[0].take(np.flatnonzero(parts[0].image == image)) if parts else self._kept[0].take(_NONE)
+
+        return examine(self._truth, self._protocol, read)
 
     @cached_property
     def _images(self) -> KnownImages:
         find = lru_cache(maxsize=1)(partial(find_targets, self._truth, self._protocol))
-        return replace(self._truth.images, examples=choose_examples(self._truth, self._protocol), find_targets=find)
+        return replace(self._truth.images, find_targets=find)
 
     def _make_accumulator(self, records: InstanceRecords) -> InstanceAccumulator:
         ids, categories = self._truth.images.ids.tolist(), self._truth.categories
-        notes, suspicions = records.warnings, records.suspicions
-        return InstanceAccumulator(self._protocol, ids, categories, notes, suspicions, strict=self._rules.strict)
+        return InstanceAccumulator(self._protocol, ids, categories, records.warnings, strict=self._rules.strict)
 
     def close(self) -> None:
-        """Do nothing: no file is held open."""
+        """Close the mask files; a JSON file is read at once."""
+        if self._files is not None:
+            self._files.close()
 
 
 ENGINE = Engine(
@@ -145,5 +165,6 @@ ENGINE = Engine(
     _OpenedRecords,
     InstanceReport,
     read_ahead=read_ahead,
+    examine=_OpenedRecords.examine,
     parts_each=1,
 )

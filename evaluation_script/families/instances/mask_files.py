@@ -24,9 +24,7 @@ from ...masks.run_lengths import Spans, join_texts, pack_texts, spans_of
 from ...masks.stack import Array
 from ..base.truth import TruthNames, compose
 from .protocols import InstanceProtocol
-from .records import Examples, KnownImages
 from .submission import InstanceRecords, describe_records
-from .suspicions import RecordForm
 from .truth import InstanceTruth
 
 _EXAMPLE = "masks/car_0.png 26 0.95"
@@ -75,21 +73,12 @@ class ReadImage(NamedTuple):
     shaded: int = 0
     #: The pixels of each record (rows) inside each annotation of its image, if the records have no masks.
     inside: Optional[Array] = None
-    #: The categories, scores and boxes of the records, if the image has examples of the truth.
-    places: Optional[Tuple[Array, Array, Array]] = None
 
 
 class StreetSubmission:
     """The texts and masks of a submission."""
 
-    def __init__(
-        self,
-        path: str,
-        truth: InstanceTruth,
-        protocol: InstanceProtocol,
-        limits: ArchiveLimits,
-        examples: Optional[Examples] = None,
-    ) -> None:
+    def __init__(self, path: str, truth: InstanceTruth, protocol: InstanceProtocol, limits: ArchiveLimits) -> None:
         self.images, self._protocol, self._limits, self._truth = truth.images, protocol, limits, truth
         self._categories = {category.id: index for index, category in enumerate(truth.categories)}
         self._files = open_files(path, replace(limits, send=_SEND, smaller=_SEND_FEWER))
@@ -106,8 +95,6 @@ class StreetSubmission:
                 image = next((start for start in starts if start in known_names), stem)
                 self._texts.setdefault(image, []).append(text)
         self._names = names
-        #: The images whose masks are compared with examples.
-        self.compared = frozenset([] if examples is None else examples.image.tolist())
         self._members = {_fold_ending(name): name for name in self._files.sizes}
         surplus = sorted(self._texts.keys() - set(names))
         pngs = [name for name in self._files.sizes if name.lower().endswith(".png")]
@@ -148,7 +135,7 @@ class StreetSubmission:
         size = tuple(self.images.sizes[image].tolist())
         rows: List[Tuple[str, int, float]] = []
         spans = None if annotations is None else spans_of(self._truth.masks.take(annotations).unpack())
-        masks = _ImageMasks(spans, is_compared=image in self.compared)
+        masks = _ImageMasks(spans)
         cells = 0 if annotations is None else len(annotations)
         lines = stored = trained = unknown = 0
         for number, line in self._list_lines(texts[0]):
@@ -195,7 +182,6 @@ class StreetSubmission:
         return ReadImage(
             image, records, [], 0, lines, unknown, repeated, trained, len(rows) - len(solid), masks.shaded,
             None if annotations is None else np.array(inside).reshape(len(solid), cells),
-            masks.take_places(members, records),
         )  # fmt: skip
 
     def _list_lines(self, text: str) -> Iterator[Tuple[int, str]]:
@@ -251,12 +237,11 @@ def _is_shaded(labels: Array) -> bool:
 class _ImageMasks:
     """The masks of an image by file: their run lengths, or only their pixels inside the annotations of these spans."""
 
-    def __init__(self, spans: Optional[Spans], *, is_compared: bool) -> None:
-        self._spans, self._is_compared = spans, is_compared
+    def __init__(self, spans: Optional[Spans]) -> None:
+        self._spans = spans
         #: Run lengths, which are empty if there are spans, and pixels.
         self.encoded: Dict[str, Tuple[str, int]] = {}
         self.inside: Dict[str, Array] = {}
-        self._boxes: Dict[str, List[int]] = {}
         self.shaded = 0
 
     def add(self, member: str, labels: Array) -> None:
@@ -266,26 +251,7 @@ class _ImageMasks:
         else:
             self.inside[member], area = backend().count_inside(labels, self._spans)
             self.encoded[member] = "", area
-        if self._is_compared:
-            self._boxes[member] = _find_box(labels)
         self.shaded += _is_shaded(labels)
-
-    def take_places(self, members: List[str], records: InstanceRecords) -> Optional[Tuple[Array, Array, Array]]:
-        """Return the categories, scores and boxes of records, given by their files; None if they are not compared."""
-        if not self._is_compared:
-            return None
-        boxes = np.array([self._boxes[member] for member in members], float).reshape(-1, 4)
-        return records.category, records.score, boxes
-
-
-def _find_box(labels: Array) -> List[int]:
-    """Return the column and row where a mask begins, its width and height; 0 if it is empty."""
-    rows = np.flatnonzero(labels.any(axis=1))
-    if not len(rows):
-        return [0] * 4
-    top, height = int(rows[0]), int(rows[-1] - rows[0]) + 1
-    columns = np.flatnonzero(labels[top : top + height].any(axis=0))
-    return [int(columns[0]), top, int(columns[-1] - columns[0]) + 1, height]
 
 
 def _make_records(
@@ -331,15 +297,6 @@ def gather(read_images: Iterable[ReadImage], files: StreetSubmission, limits: Ar
         count = totals["repeated"]
         notes.append(f"{quantity(count, 'line')} {inflect(count, 'names', 'name')} a mask that an earlier line names")
     return notes
-
-
-def judge_mask_files(read_images: Iterable[ReadImage], images: KnownImages) -> List[str]:
-    """Return a warning if the masks of read images seem to have wrong positions or categories."""
-    form = RecordForm()
-    for read_image in sorted(read_images, key=lambda entry: entry.image):
-        if read_image.places is not None:
-            form.keep_boxes(read_image.image, *read_image.places)
-    return form.judge_places(images, "mask", remedy="Write the pixels of the whole image")
 
 
 def read_mask_files(

@@ -18,8 +18,8 @@ from ..base.accumulator import Accumulator
 from ..base.reports import Report, deal_groups
 from .matching import InstanceCounts, decode_counts, merge_counts
 from .protocols import AREAS, FREQUENCIES, OCCLUSIONS, THRESHOLDS, InstanceProtocol
-from .records import NO_RECORDS, Category
-from .suspicions import ELSEWHERE, SENT_AGAIN, judge_detections, judge_unchecked, match_few
+from .records import Category
+from .suspicions import judge_detections
 
 if TYPE_CHECKING:
     from .cityscapes import StreetCurves
@@ -60,7 +60,6 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         images: List[int],
         categories: List[Category],
         notes: Sequence[str] = (),
-        suspicions: Sequence[str] = (),
         *,
         strict: bool = False,
     ) -> None:
@@ -71,8 +70,6 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         self.jobs = 1
         #: The notes from before matching.
         self.notes = list(notes)
-        #: Suspicions about the records.
-        self.suspicions = list(suspicions)
         self._parts: List[InstanceCounts] = []
         #: The part that contains each image; -1 for none.
         self._part_of = np.full(len(images), -1)
@@ -85,13 +82,11 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
     ) -> InstanceAccumulator:
         categories = [Category(int(number), str(name), str(often)) for number, name, often in description["categories"]]
         images, notes = list(map(int, description["images"])), list(map(str, description["notes"]))
-        suspicions = list(map(str, description.get("suspicions", ())))
-        return cls(protocol, images, categories, notes, suspicions, strict=strict)
+        return cls(protocol, images, categories, notes, strict=strict)
 
     def describe(self) -> Dict[str, Any]:
         categories = [[category.id, category.name, category.frequency] for category in self.categories]
-        suspicions = {"suspicions": self.suspicions} if self.suspicions else {}
-        return {"images": self.images, "categories": categories, "notes": self.notes, **suspicions}
+        return {"images": self.images, "categories": categories, "notes": self.notes}
 
     def update(self, counts: InstanceCounts) -> None:
         images = counts.images["image"]
@@ -152,17 +147,7 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
             problem = f"your file: {'; '.join(warnings)}. Scoring is strict. Omit everything that is not scored."
             raise SubmissionError(problem)
         counts = self.join_parts()
-        of_records = self.suspicions
-        if any(line.endswith(ELSEWHERE) for line in of_records) and not match_few(counts.truth, counts.detections):
-            of_records = [line for line in of_records if not line.endswith(ELSEWHERE)]
-        explained = any(not line.endswith(SENT_AGAIN) for line in of_records)
-        judged = judge_detections(counts.truth, counts.detections, self.categories, self.protocol, explained=explained)
-        warns_of_repeats = any(line.endswith(SENT_AGAIN) for line in judged)  # of all detections, not of those tried
-        suspicions = [
-            *(line for line in of_records if not (warns_of_repeats and line.endswith(SENT_AGAIN))),
-            *judged,
-            *([] if NO_RECORDS in self.notes else judge_unchecked(counts.truth, counts.detections, self.protocol)),
-        ]
+        suspicions = judge_detections(counts.truth, counts.detections, len(self.categories), self.protocol)
         if self.protocol.streets:
             from .cityscapes import list_categories, sum_up  # other benchmarks do not need it
 

@@ -54,23 +54,6 @@ class Category(NamedTuple):
     frequency: str = ""
 
 
-class Examples(NamedTuple):
-    """Some instances of the truth: the indices of their images, their boxes and their keypoints, if any."""
-
-    image: Array
-    boxes: Array
-    #: x and y (instances, points, 2), and whether each point is marked (instances, points).
-    points: Array = np.zeros((0, 0, 2))
-    marked: Array = np.zeros((0, 0), bool)
-    #: For each point, the one on the other side, or itself.
-    other_sides: Array = np.zeros(0, np.int64)
-    #: The categories of instances, and the masks of those in videos.
-    category: Array = np.zeros(0, np.int64)
-    tubes: Optional[MaskTexts] = None
-    #: What the points are called.
-    names: Tuple[str, ...] = ()
-
-
 class Targets(NamedTuple):
     """The instances that records may match, by rising key."""
 
@@ -104,8 +87,6 @@ class KnownImages:
     frames: Optional[Array] = None
     #: The number of keypoints of each instance, if any.
     keypoints: int = 0
-    #: Some instances to compare records with.
-    examples: Optional[Examples] = None
     #: Returns the instances to match records with, if records keep only masks that may match one.
     find_targets: Optional[Callable[[], Targets]] = None
 

@@ -47,7 +47,6 @@ from .records import (
     rank_in_group,
     read_columns,
 )
-from .suspicions import RecordForm
 
 #: The number of bad records after which reading ends.
 _MOST_PROBLEMS = 1000
@@ -95,8 +94,13 @@ class InstanceRecords:
     #: The number of each image's records beyond the cap.
     dropped: Array
     warnings: List[str]
-    #: Suspicions about all records.
-    suspicions: List[str] = field(default_factory=list)
+
+    def take(self, indices: Array) -> InstanceRecords:
+        """Return some of the records as copies, independent of the rest."""
+        columns = self.image, self.category, self.score, self.area, self.pixels, self.boxes, self.points
+        image, category, score, area, pixels, boxes, points = (column[indices] for column in columns)
+        masks = self.masks.take(indices).compact()
+        return InstanceRecords(image, category, score, area, pixels, masks, boxes, points, self.dropped, [])
 
 
 def read_records(path: str, images: KnownImages, protocol: InstanceProtocol, limits: ArchiveLimits) -> InstanceRecords:
@@ -110,17 +114,12 @@ def read_within_cap(
     protocol: InstanceProtocol,
     rules: ScoringRules,
     only: Optional[Array] = None,
-    *,
-    judged: bool = True,
 ) -> InstanceRecords:
     """Read and check a submission, keeping records within the cap; raises SubmissionError with every problem.
 
-    With `only` (rising indices of images), all records are checked, but only those of these images are returned. They
-    are `judged` once: if they are read again, suspicions are known.
+    With `only` (rising indices of images), all records are checked, but only those of these images are returned.
     """
-    return _read(
-        path, _Checker(images, protocol, only, capped=True, judged=judged), rules.limits, rules.jobs, rules.ahead
-    )
+    return _read(path, _Checker(images, protocol, only, capped=True), rules.limits, rules.jobs, rules.ahead)
 
 
 def read_at_once(
@@ -132,7 +131,7 @@ def read_at_once(
     """
     if protocol.boxes or protocol.keypoints:
         return None
-    if _estimate_bytes(path, _Checker(images, protocol, judged=False), rules.limits) * (1 + _SPARE) > _BYTES_OF_PASS:
+    if _estimate_bytes(path, _Checker(images, protocol), rules.limits) * (1 + _SPARE) > _BYTES_OF_PASS:
         return None
     try:
         return _read(path, _Checker(images, protocol, only, capped=True, most_bytes=_BYTES_OF_PASS), rules.limits)
@@ -213,8 +212,8 @@ def check_records(records: List[Any], images: KnownImages, protocol: InstancePro
 
 
 def check_json(data: bytes, images: KnownImages, protocol: InstanceProtocol) -> InstanceRecords:
-    """Read and check records from JSON in memory, without suspicions; raises SubmissionError or a Flaw."""
-    checker = _Checker(images, protocol, judged=False)
+    """Read and check records from JSON in memory; raises SubmissionError or a Flaw."""
+    checker = _Checker(images, protocol)
     return _join_parts(_check_json(data, checker), checker, ArchiveLimits(records=_LONG_ENOUGH))
 
 
@@ -249,7 +248,6 @@ class _CheckedPart:
     unknown: int = 0
     #: The cost of drawing their polygons.
     drawn: int = 0
-    form: RecordForm = field(default_factory=RecordForm)
     #: Index among these records, image, fault, remedy.
     problems: List[Tuple[int, object, str, str]] = field(default_factory=list)
     #: Whether the first record has a non-empty box.
@@ -348,7 +346,6 @@ def _join_parts(parts: Iterator[_CheckedPart], checker: _Checker, limits: Archiv
     sound_parts: List[_CheckedPart] = []
     kind = "video" if protocol.tubes else "image"
     count = length = boxed = unknown = drawn = stored = memory = 0
-    form = RecordForm()
     most_held = _MOST_BEYOND
     with without_collector():  # half the time of parsing
         for checked in parts:
@@ -360,7 +357,6 @@ def _join_parts(parts: Iterator[_CheckedPart], checker: _Checker, limits: Archiv
                 break
             count, length = count + checked.count, length + checked.length
             boxed, unknown, drawn = boxed + checked.boxed, unknown + checked.unknown, drawn + checked.drawn
-            form.join(checked.form)
             if count > limits.records:
                 raise Flaw(f"holds more than {limits.records:,} records", "Send fewer, those with the highest scores")
             _check_drawn(drawn, length)
@@ -386,14 +382,7 @@ def _join_parts(parts: Iterator[_CheckedPart], checker: _Checker, limits: Archiv
     warnings = describe_records(unknown, count, boxed if shape else 0, shape, skipped)
     beyond = np.concatenate([np.zeros(0, np.int64), *(images for checked in sound_parts for images in checked.beyond)])
     dropped = np.bincount(beyond, minlength=len(checker.images.ids))
-    noun = "box" if protocol.boxes else "keypoint" if protocol.keypoints else "mask"
-    suspicions = (
-        form.judge(points=protocol.keypoints)
-        or form.judge_places(checker.images, noun)
-        or form.judge_orders(checker.images)
-        or form.judge_twins(noun)
-    )
-    return InstanceRecords(image, category, score, area, pixels, masks, boxes, points, dropped, warnings, suspicions)
+    return InstanceRecords(image, category, score, area, pixels, masks, boxes, points, dropped, warnings)
 
 
 def _take_masks(checked_parts: List[_CheckedPart]) -> MaskTexts:
@@ -473,7 +462,7 @@ def describe_records(
 class _Checker:
     """A checker that keeps the records of some or all images, optionally only those within the cap.
 
-    Records that are not judged raise no suspicion about their form. Reading ends if they take more than `most_bytes`.
+    Reading ends if they take more than `most_bytes`.
     """
 
     def __init__(
@@ -483,11 +472,10 @@ class _Checker:
         only: Optional[Array] = None,
         *,
         capped: bool = False,
-        judged: bool = True,
         most_bytes: Optional[int] = None,
     ) -> None:
         self.images, self.protocol, self._only, self._example = images, protocol, only, _example_of(protocol)
-        self._judged, self.most_bytes = judged, most_bytes
+        self.most_bytes = most_bytes
         # Other conditions for counting a record of LVIS are unknown here.
         self._capped = capped and (protocol.cap == PER_IMAGE or not protocol.federated)
         self._points = images.keypoints if protocol.keypoints else 0
@@ -600,12 +588,8 @@ class _Checker:
             fault = rle.FAULTS[int(columns.checked.fault[index])]
             self._part.problems.append((offset + index, image, fault, rle.WRITE_AGAIN))
         self._part.unknown += int(np.count_nonzero(columns.category < 0))
-        if self._judged and (self.protocol.boxes or self._points):  # boxes of records with masks only state areas
-            self._part.form.add(columns, self.images)
         if self._part.problems:
             return
-        if self._judged:
-            self._part.form.keep_near(columns, masks, self.images)
         area = pixels if columns.own_area is None else columns.own_area
         points = np.zeros((len(area), 0)) if columns.points is None else columns.points
         table: Tuple[Array, ...] = (columns.image, columns.category, columns.score, area, pixels, columns.boxes, points)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,18 +17,11 @@ from segjudge.evaluation_script.families.instances.matching import (
     merge_counts,
 )
 from segjudge.evaluation_script.families.instances.metrics import InstanceAccumulator
-from segjudge.evaluation_script.families.instances.orders import (
-    choose_tubes,
-    choose_videos,
-    count_orders_in,
-    judge_orders,
-)
 from segjudge.evaluation_script.families.instances.protocols import InstanceProtocol
 from segjudge.evaluation_script.families.instances.records import Category
 from segjudge.evaluation_script.families.instances.submission import check_records, describe_records
 from segjudge.evaluation_script.families.instances.truth import truth_of
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.memory import (
     CountedFrames,
     MemoryDoor,
@@ -45,9 +38,8 @@ from .streets import CATEGORIES
 _Record = dict[str, Any]
 #: Columns of detection models, by COCO's keys.
 _COLUMNS = {"labels": "category_id", "scores": "score", "iscrowd": "iscrowd", "area": "area", "ids": "id"}
-#: The numbers of categories, of records with unknown categories, and of records; of videos also of instances by the
-#: order of frames that they fit.
-_HEAD, _ORDERS = "<III", "<4I"
+#: The numbers of categories, of records with unknown categories, and of records.
+_HEAD = "<III"
 #: The facts of a truth about a whole image.
 _IMAGE_FACTS = ("height", "width", "neg_category_ids", "not_exhaustive_category_ids")
 
@@ -84,10 +76,6 @@ class InstancesInMemory(MemoryDoor):
         ids = [category.id for category in instances.categories]
         unknown = int((detections.category < 0).sum())
         head = struct.pack(f"{_HEAD}{len(ids)}q", len(ids), unknown, len(records), *ids)
-        if self.protocol.tubes:
-            images = replace(instances.images, examples=choose_tubes(instances))
-            orders = count_orders_in(images, 0, (detections.category, detections.masks), detections.score)
-            head = struct.pack(_ORDERS, *orders.tolist()) + head
         (block,) = cut_into_blocks(detections, instances, self.protocol, np.arange(1), 1)
         return head + match_block(block).encode()
 
@@ -171,22 +159,13 @@ class InstancesInMemory(MemoryDoor):
                     return (int(height), int(width)), length
         return (1, 1), length
 
-    def _decode(self, data: bytes) -> _ImageCounts:
-        """Return the counts of an image or a video; raises ValueError for malformed bytes."""
-        start = struct.calcsize(_ORDERS) if self.protocol.tubes else 0
-        if len(data) < start:
-            raise ValueError("has no orders")
-        counts = _decode_image(data[start:])
-        orders = np.array(struct.unpack_from(_ORDERS, data), np.int64) if start else counts.orders
-        return replace(counts, orders=orders)
-
     def check(self, data: bytes) -> None:
-        if self._decode(data).counts.images["image"].tolist() != [0]:
+        if _decode_image(data).counts.images["image"].tolist() != [0]:
             raise ValueError("is not the matching of one image")
 
     def accumulate(self, frames: CountedFrames) -> InstanceAccumulator:
         # Files have images in the order of their ids, whatever the order of their list.
-        image_tables = [self._decode(data) for name in sort_by_number(frames) for data in frames[name].values()]
+        image_tables = [_decode_image(data) for name in sort_by_number(frames) for data in frames[name].values()]
         rows = self._list_categories() or [
             {"id": number, "name": str(number)}
             for number in sorted({number for image_counts in image_tables for number in image_counts.ids})
@@ -208,9 +187,7 @@ class InstancesInMemory(MemoryDoor):
             sum(image_counts.unknown for image_counts in image_tables),
             sum(image_counts.records for image_counts in image_tables),
         )
-        chosen = sorted(choose_videos(len(image_tables))) if self.protocol.tubes else []
-        suspicions = judge_orders(image_tables[number].orders for number in chosen)
-        accumulator = InstanceAccumulator(self.protocol, list(range(len(image_tables))), categories, notes, suspicions)
+        accumulator = InstanceAccumulator(self.protocol, list(range(len(image_tables))), categories, notes)
         accumulator.update(merge_counts(merged))
         return accumulator
 
@@ -223,7 +200,6 @@ class _ImageCounts:
     unknown: int
     records: int
     counts: InstanceCounts
-    orders: Array = field(default_factory=lambda: np.zeros(4, np.int64))
 
 
 def _decode_image(data: bytes) -> _ImageCounts:
