@@ -87,7 +87,7 @@ def name_all(names: Sequence[str]) -> str:
 
 
 def list_benchmarks() -> str:
-    """Return one section per family: its benchmarks, files, protocols, metrics, limits and arrays."""
+    """Return one section per family: its benchmarks, files, protocols, limits, further metrics and arrays."""
     return "\n\n".join("\n\n".join(_describe_family(family)) for family in list_families())
 
 
@@ -113,8 +113,9 @@ def _describe_family(family: DocumentedFamily) -> Iterator[str]:
         yield format_table(("protocols", *entry.columns), _merge_rows(cells))
     if entry.notes:
         yield entry.notes.strip()
-    yield f"### Metrics: {entry.title}"
-    yield format_table(("metric", "meaning"), _describe_metrics(family))
+    if beside := _describe_metrics(family):
+        yield "Every protocol of this section also has these metrics:"
+        yield format_table(("metric", "meaning"), beside)
     if entry.memory:
         yield f"### In memory: {entry.title}"
         forms = [
@@ -142,54 +143,18 @@ def _name_layouts(row: BenchmarkEntry) -> str:
     return "" if all(name == layout for name, layout in layouts.items()) else name_all(sorted({*layouts.values()}))
 
 
-class MetricRow(NamedTuple):
-    """A row of a table of metrics: their names, and one meaning with the values."""
-
-    names: str
-    meaning: str
-
-
-#: The values of most metrics, which the page states once.
-_SHARE = "0 to 1, higher is better"
-#: Meanings with a limit to some objects, such as "WT: Dice", "Dice (car)" and "Dice, over static expressions", and the
-#: mark before the limit.
-_LIMITED = {
-    re.compile(r"(?P<limit>[^:,]+): (?P<base>.+)"): ": ",
-    re.compile(r"(?P<base>.+) \((?P<limit>[^()]+)\)"): ": ",
-    re.compile(r"(?P<base>.+), (?P<limit>(?:over|while|after) .+)"): ", ",
-}
-
-
-def _describe_metrics(family: DocumentedFamily) -> list[MetricRow]:
-    """Return a row per metric; metrics that limit others to the same objects share one row."""
-    tools, rows = family.tools, dict[str, MetricRow]()
-    beside = [*family.family.own_metrics, *tools.other_metrics]
+def _describe_metrics(family: DocumentedFamily) -> list[tuple[str, str]]:
+    """Return the metrics beside those of the protocols; raises LookupError for any metric without a meaning."""
+    tools = family.tools
+    beside = list(dict.fromkeys([*family.family.own_metrics, *tools.other_metrics]))
     names = dict.fromkeys([*(name for row in family.protocols for name in row.metrics), *beside])
-    metrics = [
-        Metric(name, tools.describe_metric(name), tools.prefers_smaller(name), tools.bounds_of(name)) for name in names
-    ]
-    known = {metric.about.removesuffix("; mean over regions"): metric.describe_values() for metric in metrics}
-    for name, metric in zip(names, metrics, strict=True):
+    metrics = {
+        name: Metric(name, tools.describe_metric(name), tools.prefers_smaller(name), tools.bounds_of(name))
+        for name in names
+    }
+    for metric in metrics.values():
         check_meaning(metric, family)
-        values = metric.describe_values()
-        limit = _find_limit(metric, known)
-        if limit and (row := rows.get(limit)):
-            rows[limit] = row._replace(names=f"{row.names}, `{name}`")
-        elif limit:
-            rows[limit] = MetricRow(f"`{name}`", f"the same{limit}")
-        else:
-            meaning = metric.about if values == _SHARE else f"{metric.about} ({values})"
-            rows[name] = MetricRow(f"`{name}`", meaning)
-    return list(rows.values())
-
-
-def _find_limit(metric: Metric, known: Mapping[str, str]) -> str:
-    """Return how a metric limits another one with the same values; "" if it limits none."""
-    for pattern, mark in _LIMITED.items():
-        match = pattern.fullmatch(metric.about)
-        if match and known.get(match["base"]) == metric.describe_values():
-            return mark + match["limit"]
-    return ""
+    return [(f"`{name}`", f"{metrics[name].about} ({metrics[name].describe_values()})") for name in beside]
 
 
 def check_meaning(metric: Metric, family: DocumentedFamily) -> None:
