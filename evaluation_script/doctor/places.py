@@ -196,8 +196,8 @@ def _correlate(truth: Array, prediction: Array, axis: int) -> Array:
     labels, areas = np.unique(true[true > 0], return_counts=True)
     fits = np.zeros(2 * len(true) - 1)
     for label in labels[np.argsort(-areas)][:_MOST_LABELS]:
-        profiles = [np.count_nonzero(side == label, axis=1).astype(float) for side in (predicted, true)]
-        fits += np.correlate(*profiles, "full")
+        profile, true_profile = (np.count_nonzero(side == label, axis=1).astype(float) for side in (predicted, true))
+        fits += np.correlate(profile, true_profile, "full")
     return fits / max(1.0, float(fits.max(initial=0)))
 
 

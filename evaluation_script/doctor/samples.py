@@ -105,8 +105,9 @@ _BITS = 64
 
 def keep_frames(sample: Sample, prediction: Sequence[Any], places: Sequence[int]) -> Sample:
     """Return a sample with another prediction, and only with these of its frames."""
-    lists = (sample.truth, prediction, sample.frames, sample.origin)
-    truth, kept, frames, origin = ([side[place] for place in places] if side is not None else None for side in lists)
+    truth, kept = ([side[place] for place in places] for side in (sample.truth, prediction))
+    frames = [sample.frames[place] for place in places]
+    origin = None if sample.origin is None else [sample.origin[place] for place in places]
     return sample._replace(truth=truth, prediction=kept, frames=frames, origin=origin)
 
 
