@@ -37,7 +37,8 @@ def _find_coding(examination: Examination, samples: Sequence[Sample]) -> Optiona
     shift = examination.label_shift
     codes = list(zip((predicted[moved] - shift).tolist(), (true[moved] - shift).tolist()))
     seen = int(np.count_nonzero(pairs.true[rows] > 0)) if "masks" in examination.traits else len(rows)
-    if len(codes) < min(2, max(1, seen - 1)):
+    is_one = "masks" in examination.traits and np.count_nonzero(pairs.predicted[columns] > 0) == 1 < seen
+    if is_one or len(codes) < min(2, max(1, seen - 1)):
         return None
     meanings = dict(zip(predicted.tolist(), true.tolist()))
     if "masks" in examination.traits:
@@ -129,10 +130,11 @@ _MANY_GREYS = 16
 
 
 def _number_alike(_examination: Examination, samples: Sequence[Sample]) -> Optional[Cure]:
-    """Give each predicted segment the number of the true one that it covers best in its frame."""
-    predictions = []
+    """Give each predicted segment the number of the true one that it covers best in its frame, if most change it."""
+    predictions, seen, kept = [], 0, 0
     for sample in samples:
         frames = []
+        last: Dict[int, int] = {}
         for truth, prediction in zip(sample.truth, sample.prediction):
             pairs = count_pairs([truth], [prediction])
             rows, columns = np.flatnonzero(pairs.true > 0), np.flatnonzero(pairs.predicted != 0)
@@ -140,10 +142,18 @@ def _number_alike(_examination: Examination, samples: Sequence[Sample]) -> Optio
             meanings = {0: 0}
             if table.size:
                 places, others = best_assignment(table)
-                meanings.update(zip(pairs.predicted[columns][others].tolist(), pairs.true[rows][places].tolist()))
+                numbers, objects = pairs.predicted[columns][others].tolist(), pairs.true[rows][places].tolist()
+                meanings.update(zip(numbers, objects))
+                seen += sum(item in last for item in objects)
+                kept += sum(last.get(item) == number for item, number in zip(objects, numbers))
+                last.update(zip(objects, numbers))
             frames.append(_recode(meanings)(prediction))
         predictions.append(frames)
-    return Cure(predictions)
+    return Cure(predictions) if kept <= _KEPT * seen else None
+
+
+#: The share of objects with the number that they had before, up to which objects are numbered anew in each frame.
+_KEPT = 0.25
 
 
 def _stretch_flags(frame: Any) -> Any:

@@ -19,6 +19,8 @@ _PIXELS = 1 << 12
 _FIRST, _PROMISING = 3, 1.1
 #: The fit from which a sample shows no slip, and the share of the others that must fit better without it.
 _GOOD, _MOST = 0.9, 0.75
+#: The same share where a weak method confuses objects, such as the left one and the right one.
+_NEARLY_MOST = 0.9
 #: The share of the misfit that remains at most where a slip clearly explains it.
 _CLEARLY = 0.5
 #: The fit up to which nothing matches.
@@ -56,6 +58,11 @@ class _Samples(NamedTuple):
 
 def diagnose(examination: Examination) -> List[str]:
     """Return the sentence on the slip that explains low scores; empty if none surely does."""
+    lines = _diagnose(examination)
+    return lines if lines or examination.otherwise is None else diagnose(examination.otherwise)
+
+
+def _diagnose(examination: Examination) -> List[str]:
     samples = _take(examination)
     thinned = samples.thinned
     if not thinned:
@@ -114,9 +121,9 @@ def _try(examination: Examination, slip: Slip, samples: Sequence[Sample], as_sen
     if cure is None:
         return []
     told, before, after = _compare(examination, samples, cure, as_sent)
-    doubtful = [pair for pair in zip(before, after) if pair[0] < _GOOD]
+    doubtful = [pair for pair in zip(before, after) if min(pair) < _GOOD]
     better = sum(new > old for old, new in doubtful)
-    if not doubtful or better < _MOST * len(doubtful):
+    if not doubtful or better < (_NEARLY_MOST if "questions" in examination.traits else _MOST) * len(doubtful):
         return []
     old, new = sum(before) / len(told), sum(after) / len(told)
     rest = (1 - new) / max(1 - old, _NOTHING)

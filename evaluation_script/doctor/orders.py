@@ -17,6 +17,8 @@ _MISFIT, _FITTING, _SECOND = 0.4, 0.6, 0.75
 _PIXELS = 1 << 10
 #: The share of exchanged units that must follow an order for it to be named.
 _ORDERLY = 0.75
+#: The minimum number of exchanged answers, without two for each right one, if a weak method confuses objects.
+_FEWEST = 4
 
 
 def _take_frames(source: Callable[[int, int], int]) -> Callable[[Examination, Sequence[Sample]], Optional[Cure]]:
@@ -65,7 +67,7 @@ def find_exchanged(examination: Examination, samples: Sequence[Sample]) -> Optio
         more = [sample for number in further for sample in examination.sample(number)]
         entries += list(map(_enter, more))
         pairs = _pair(examination, entries)
-    if len(pairs) < 2:
+    if len(pairs) < (_FEWEST + 2 * _count_right(examination, entries) if "questions" in examination.traits else 2):
         return None
     # A truth outside the first samples is scored no less.
     predictions = [[None] * len(sample.truth) for sample in samples]
@@ -81,6 +83,10 @@ def find_exchanged(examination: Examination, samples: Sequence[Sample]) -> Optio
 def _enter(sample: Sample) -> _Entry:
     truth, prediction = ([thin(frame, _PIXELS) for frame in side[:2]] for side in (sample.truth, sample.prediction))
     return _Entry(sample, truth, prediction)
+
+
+def _count_right(examination: Examination, entries: Sequence[_Entry]) -> int:
+    return sum(examination.measure(entry.truth, entry.prediction) >= _FITTING for entry in entries)
 
 
 def _pair(examination: Examination, entries: List[_Entry]) -> List[Tuple[int, int]]:

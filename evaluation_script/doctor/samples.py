@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, FrozenSet, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
+from ..masks.backend import backend
 from ..masks.stack import Array, Size
 from .fits import fit_masks
 
@@ -87,6 +88,8 @@ class Examination:
     label_bits: int = 64
     #: The first metric from which results are not examined.
     good: float = 0.8
+    #: The same units by other labels, examined if these show no slip.
+    otherwise: Optional[Examination] = None
 
     def measure(self, truth: List[Any], prediction: List[Any]) -> float:
         """Return the fit of frames, by their labels."""
@@ -147,6 +150,19 @@ def _choose_runs(count: int, most: int) -> List[int]:
     starts = np.linspace(1, count - _RUN - 1, runs).astype(int)[: runs // 2]
     first = [int(start) + step for start in starts for step in range(_RUN)]
     return sorted({*first, *(count - 1 - number for number in first)})
+
+
+def paint(masks: Iterable[Tuple[int, str]], size: Size) -> Array:
+    """Return a map with the labels of checked run lengths; small masks lie on large ones."""
+    height, width = size
+    drawn = [
+        (label, np.unpackbits(backend().draw_mask(text, height * width), count=height * width, bitorder="little") > 0)
+        for label, text in masks
+    ]
+    labels = np.zeros(height * width, np.int64)
+    for label, flags in sorted(drawn, key=lambda mask: -np.count_nonzero(mask[1])):
+        labels[flags] = label
+    return labels.reshape(width, height).T
 
 
 def thin(frame: Any, most: int) -> Any:

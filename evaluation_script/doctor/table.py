@@ -23,6 +23,7 @@ TRAITS: Dict[str, str] = {
     "greys": "predictions hold confidences from 0 to 255, and the truth 0 and 1",
     "colours": "predicted labels are three bytes, red lowest",
     "halves": "predicted labels are 32 bits, with the label in the lower half",
+    "questions": "units of one picture ask for different objects of it, which a weak method confuses",
     "runs": "masks are written as run lengths",
 }
 

@@ -121,6 +121,11 @@ def mirrored(text: str, size: tuple[int, int] = published.SIZE) -> str:
     return mirror_mask(text, size)
 
 
+def moved(text: str, size: tuple[int, int] = published.SIZE, step: int = 20) -> str:
+    """Return the run lengths of a mask that is moved to the right, and enters again at the left."""
+    return rle.rearrange(text, size, lambda pixels: np.roll(pixels, step, 1))
+
+
 def turned(text: str, size: tuple[int, int] = published.SIZE) -> str:
     """Return the run lengths of a mask along its rows."""
     height, width = size

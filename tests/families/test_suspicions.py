@@ -65,7 +65,7 @@ def test_good_results_are_not_suspected(protocol: str, tmp_path: Path) -> None:
     assert [line for line in lines if not (is_moved and MOVED.search(line))] == []
 
 
-@pytest.mark.parametrize("slip", ["percent", "percent of phrases", "rows"])
+@pytest.mark.parametrize("slip", ["percent", "percent of phrases", "percent of tracks"])
 def test_parts_and_processes_say_the_same(slip: str, tmp_path: Path) -> None:
     protocol, change, message = SLIPS[slip]
     truth, data = publish(protocol, tmp_path)

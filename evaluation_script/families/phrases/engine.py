@@ -8,15 +8,13 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
 
-from ...files import ArchiveLimits, quantity
+from ...doctor import Examination, Sample, choose_frames, fit_flags, paint
+from ...files import ArchiveLimits
 from ...masks.stack import Array
 from ...values.arithmetic import mean
-from ..base.displacement import EXACT, EXACT_SHARE, Frames, judge_moved_masks
-from ..base.exchanged_masks import MaskSources, ScatteredSamples, judge_rearranged, judge_scattered
 from ..base.family import Values, mean_of_all
-from ..base.suspicions import is_nearly_none
 from ..base.unit_counts import stack_tables
-from ..base.units import Shapes, TruthFrame, Unit, UnitAccumulator, UnitComparison, UnitCounts, UnitTruth, unit_engine
+from ..base.units import Shapes, Unit, UnitAccumulator, UnitCounts, UnitTruth, unit_engine
 from ..tracking.counting import ALPHAS, HOTA_FIELDS
 from . import counting
 from .counting import EPSILON, count_image, f1_of
@@ -188,14 +186,15 @@ def _shapes(protocol: PhraseProtocol, _facts: Dict[str, Any]) -> Shapes:
     return {**video, "others": ("o", counting.COLUMNS), "teta": ("v", TETA_COLUMNS)} if protocol.official else video
 
 
-def _open_submission(
-    path: str, truth: UnitTruth, protocol: PhraseProtocol, limits: ArchiveLimits
-) -> Union[PhraseSubmission, VideoPhraseSubmission]:
+AnySubmission = Union[PhraseSubmission, VideoPhraseSubmission]
+
+
+def _open_submission(path: str, truth: UnitTruth, protocol: PhraseProtocol, limits: ArchiveLimits) -> AnySubmission:
     """Open the predictions for pictures, or the tracks for videos."""
     return (VideoPhraseSubmission if protocol.videos else PhraseSubmission)(path, truth, protocol, limits)
 
 
-def _count_unit(unit: Unit, submission: Union[PhraseSubmission, VideoPhraseSubmission]) -> UnitCounts:
+def _count_unit(unit: Unit, submission: AnySubmission) -> UnitCounts:
     """Count a pair."""
     return (
         count_video(unit, submission)
@@ -204,84 +203,28 @@ def _count_unit(unit: Unit, submission: Union[PhraseSubmission, VideoPhraseSubmi
     )
 
 
-#: The positions of the frames of videos that are compared.
-_COMPARED = (1, 8, 32)
-#: The position of the IoU of exact masks among the thresholds.
-_EXACT = int(np.searchsorted(counting.THRESHOLDS, EXACT))
+def _judge_scores(accumulator: UnitAccumulator[PhraseProtocol]) -> List[str]:
+    """Return a warning if no score is high enough to count."""
+    objects, predictions = accumulator.stack("pair")[:, [counting.OBJECTS, counting.PREDICTIONS]].sum(axis=0).tolist()
+    return [f"no prediction counts: only scores of at least {LEAST_SCORE} do"] if objects and not predictions else []
 
 
-def _open_samples(submission: Union[PhraseSubmission, VideoPhraseSubmission]) -> ScatteredSamples:
-    """Return the masks of all pairs; those of an image's other phrases may fit by confusion."""
-    units = submission.truth.units
-    chosen = _COMPARED if submission.protocol.videos else (0,)
+def _examine(submission: AnySubmission) -> Examination:
+    """Return a submission as the doctor examines it: the masks of pairs with objects and predictions, united."""
+    units = [unit for unit in submission.truth.units if unit.cost > unit.facts.get("frames", 1)]
+    videos = submission.protocol.videos
 
-    def open_truth(number: int, loaded: Optional[List[TruthFrame]]) -> Frames:
-        frames = loaded or units[number].load()
-        if not submission.protocol.videos:
-            return [(frames[0].size, [text for _, text, area in frames[0].rows[0] if area])]
-        return [
-            (frames[frame].size, [row[MASK] for row in frames[frame].rows]) for frame in chosen if frame < len(frames)
-        ]
+    def sample(number: int) -> List[Sample]:
+        unit, frames = units[number], units[number].load()
+        chosen, masks = choose_frames(len(frames)), submission.list_masks(units[number].name)
+        rows = [frames[place].rows if videos else next(filter(None, frames[place].rows)) for place in chosen]
+        truth = [paint([(1, row[MASK]) for row in of_frame], frames[0].size) for of_frame in rows]
+        prediction = [paint([(1, text) for frame, text in masks if frame == place], frames[0].size) for place in chosen]
+        is_told = masks and any(labels.any() for labels in truth)
+        return [Sample(number, unit.name, truth, prediction, chosen, len(frames))] if is_told else []
 
-    def open_prediction(number: int, _loaded: Optional[List[TruthFrame]]) -> Frames:
-        (height, width), masks = units[number].facts["size"], submission.list_masks(units[number].name)
-        texts = {frame: [text for shown, text in masks if shown == frame] for frame in chosen}
-        return [((height, width), texts[frame]) for frame in chosen if frame < units[number].facts.get("frames", 1)]
-
-    def judge_fit(counts: UnitCounts) -> Optional[bool]:
-        pair = counts.tables["pair"]
-        return bool(pair[counting.FOUND][0]) if pair[counting.OBJECTS] and pair[counting.PREDICTIONS] else None
-
-    def are_exact(counts: UnitCounts) -> bool:
-        pair = counts.tables["pair"]
-        return bool(pair[counting.FOUND][_EXACT] >= EXACT_SHARE * pair[counting.OBJECTS])
-
-    names = submission.truth.item_names
-    sources = MaskSources(names, open_truth, open_prediction, judge_fit, are_exact, rearranges=True)
-    return ScatteredSamples(sources)
-
-
-def _judge_places(accumulator: UnitAccumulator[PhraseProtocol]) -> List[str]:
-    return judge_rearranged(accumulator.reading_scores(), "pair", len(accumulator.names))
-
-
-def _suspect(accumulator: UnitAccumulator[PhraseProtocol]) -> List[str]:
-    """Return warnings about the predictions of all pairs."""
-    pairs = accumulator.stack("pair")
-    totals = pairs.sum(axis=0)
-    matched = totals[counting.FOUND][0]
-    scores = accumulator.reading_scores()
-    moved = judge_moved_masks(scores, "pair", len(accumulator.names))
-    elsewhere = moved or judge_scattered(scores, "pair", "Check the ids of the pairs")
-    if not totals[counting.OBJECTS] or not is_nearly_none(matched, totals[counting.OBJECTS]):
-        answers = _judge_answers(pairs[:, counting.OBJECTS] > 0, pairs[:, counting.PREDICTIONS] > 0)
-        return answers or elsewhere
-    if not totals[counting.PREDICTIONS]:
-        return [f"no prediction counts: only scores of at least {LEAST_SCORE} do"]
-    hits, objects = totals[counting.ASSIGNED], totals[counting.OBJECTS]
-    if not is_nearly_none(hits, objects):
-        few = f"only {matched:,} of {objects:,} objects are" if matched else "not one object is"
-        overlapping = f"{few} found at an IoU of {counting.THRESHOLDS[0]}, though masks overlap"
-        return elsewhere or [f"{overlapping}: check how masks are encoded, and the ids of the pairs"]
-    if hits:
-        few = f"only {hits:,} of {objects:,} objects share a pixel with a prediction for their phrase"
-        return [f"{few}: check the ids of the pairs"]
-    return ["no prediction shares a pixel with an object of its phrase: check the ids of the pairs"]
-
-
-#: The minimum number of pairs with objects, and without.
-_FEWEST = 5
-
-
-def _judge_answers(has_objects: Array, has_predictions: Array) -> List[str]:
-    """Return a warning if pairs without objects have predictions more often than those with objects."""
-    positive, negative = int(np.count_nonzero(has_objects)), int(np.count_nonzero(~has_objects))
-    right = int(np.count_nonzero(has_objects & has_predictions))
-    wrong = int(np.count_nonzero(~has_objects & has_predictions))
-    if min(positive, negative) < _FEWEST or right * negative >= wrong * positive:
-        return []
-    shares = f"{quantity(right, 'pair', positive)} with objects, and {wrong:,} of {negative:,} without"
-    return [f"predictions are for {shares}: check the ids of the pairs"]
+    traits = {"pictures", "places", "units", "masks", "binary", "runs", "questions"} | ({"frames"} if videos else set())
+    return Examination([unit.name for unit in units], sample, frozenset(traits), "pair", labels="ids", fit=fit_flags)
 
 
 ENGINE = unit_engine(
@@ -291,8 +234,8 @@ ENGINE = unit_engine(
     _compute_metrics,
     _tables,
     _shapes,
-    _suspect,
+    _judge_scores,
     facts={"subsets": (str,), "listed": (int, int)},
     signed=("phrase", "tracks", "teta"),
-    comparison=UnitComparison(_open_samples, _judge_places),
+    examine=_examine,
 )

@@ -8,12 +8,12 @@ from typing import AbstractSet, Any, ClassVar, Iterable, List, Optional, Sequenc
 
 import numpy as np
 
+from ...doctor.samples import choose_units
 from ...files import ArchiveLimits, Flaw, Problem, Problems, inflect, quantity
 from ...masks.detections import RecordTable
 from ...masks.run_lengths import MaskTexts
 from ...masks.stack import Array
 from ...runner.tuning import without_collector
-from ..base.readings import choose_units
 from ..base.suspicions import ScoreRange
 from ..base.units import UnitSubmission, UnitTruth
 from ..instances.json_parts import cut_json
@@ -46,12 +46,12 @@ class PairSubmission(UnitSubmission):
 
     @abc.abstractmethod
     def list_masks(self, pair: str) -> List[Tuple[int, str]]:
-        """Return the frames and run lengths of the masks for a pair."""
+        """Return the frames and run lengths of the counted masks of a pair."""
 
     def _judge_twins(self) -> List[str]:
         """Return a suspicion if nearly all masks of some pairs coincide with another of their pair."""
         names, masks, repeats = self.truth.item_names, 0, 0
-        for number in sorted(choose_units(len(names))):
+        for number in choose_units(len(names)):
             pair_masks = self.list_masks(names[number])
             numbers = Counter(pair_masks)
             masks += len(pair_masks)

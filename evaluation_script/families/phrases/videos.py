@@ -20,7 +20,7 @@ from ...masks.run_lengths import Masks, MaskTexts, pack_texts
 from ...masks.stack import Array, Size
 from ..base.units import Rows, TruthFrame, Unit, UnitTruth, no_pixels
 from ..instances.records import is_finite
-from .protocols import VIDEOS_LAYOUT, PhraseProtocol
+from .protocols import LEAST_SCORE, VIDEOS_LAYOUT, PhraseProtocol
 from .records import MOST_PROBLEMS, PairSubmission, RecordReader
 
 _EXAMPLE = (
@@ -180,8 +180,9 @@ class VideoPhraseSubmission(PairSubmission):
         self.phrases = {unit.facts["category"] for unit in truth.units if unit.facts["crowds"]}
 
     def list_masks(self, pair: str) -> List[Tuple[int, str]]:
-        numbers = range(*self._tracks.mask_bounds[pair])
-        return [(int(self._tracks.frame[number]), self._tracks.masks[number]) for number in numbers]
+        tracks, scores = self.tracks(pair, (0, 0))
+        counted = np.flatnonzero(scores[tracks.track] >= LEAST_SCORE).tolist()
+        return [(int(tracks.frame[number]), tracks.masks.texts[number]) for number in counted]
 
     def tracks(self, pair: str, size: Size) -> Tuple[Tracks, Array]:
         """Return the tracks of a pair in their order, and their scores."""

@@ -5,21 +5,18 @@ A sample's counts are the pixels of target, answer and intersection, without ign
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Callable, Dict, List, Optional
+from functools import partial
+from typing import Any, Dict, List, Optional
 
 import numpy as np
 
+from ...doctor import Examination, Sample, fit_flags, paint
 from ...files import quantity
 from ...masks.backend import backend
 from ...masks.stack import Array
 from ...values.arithmetic import mean
-from ..base.displacement import EXACT, Frames, judge_moved_masks
-from ..base.exchanged_masks import MaskSources, ScatteredSamples, judge_scattered
 from ..base.family import Values
-from ..base.readings import Reading, list_neighbours, read_rewritten, switch
-from ..base.suspicions import is_nearly_none, judge_blank, judge_cover
-from ..base.units import Shapes, TruthFrame, Unit, UnitAccumulator, UnitComparison, UnitCounts, unit_engine
+from ..base.units import Shapes, TruthFrame, Unit, UnitAccumulator, UnitCounts, score_samples, unit_engine
 from .protocols import GREFCOCO, REFCOCO, ReferringProtocol
 from .submission import ReferringSubmission
 from .truth import read_truth
@@ -35,11 +32,8 @@ _EPSILON = 1e-5
 def _count(unit: Unit, submission: ReferringSubmission) -> UnitCounts:
     """Count a sample."""
     (frame,) = unit.load()
-    answer = submission.answer(unit.name, frame.size)
-    if answer.change:
-        pixels = _count_changed(frame, submission, answer.text, answer.change)
-    else:
-        pixels = count_pixels(frame, answer.text, answer.area)
+    answer = submission.answer(unit.name)
+    pixels = count_pixels(frame, answer.text, answer.area)
     row = [unit.facts["group"], int(unit.facts["target"]), int(answer.is_withdrawn), *pixels]
     return UnitCounts(unit.name, {"sample": np.array(row, np.int64)})
 
@@ -50,17 +44,6 @@ def count_pixels(frame: TruthFrame, answer: str, answer_area: int) -> List[int]:
     count_shared = backend().count_shared_pixels
     counted = answer_area - (count_shared(answer, ignored) if ignored and answer_area else 0)
     return [area, counted, count_shared(answer, target) if area and counted else 0]
-
-
-def _count_changed(
-    frame: TruthFrame, submission: ReferringSubmission, answer: str, change: Callable[[Array], Array]
-) -> List[int]:
-    """Return the same with the pixels (height, width) of the answer changed."""
-    ((target, area, ignored),) = frame.rows
-    masks = [text for text in (ignored, target if area else "") if text]
-    answered, *shared = submission.count_changed(answer, frame.size, change, masks)
-    counted = answered - (shared[0] if ignored else 0)
-    return [area, counted, shared[-1] if area and counted else 0]
 
 
 def _overlaps_of(samples: Array, *, official: bool) -> Array:
@@ -153,13 +136,6 @@ def _compute_metrics(accumulator: UnitAccumulator[ReferringProtocol]) -> Values:
     return {metric: metrics[metric] for metric in protocol.metrics}
 
 
-def _measure_sample(accumulator: UnitAccumulator[ReferringProtocol]) -> Values:
-    """Return the first metric of a sample; None without a target and a mask, which no other reading changes."""
-    metric = accumulator.protocol.metrics[0]
-    (sample,) = accumulator.stack("sample")
-    return {metric: _compute_metrics(accumulator)[metric] if sample[TRUTH_AREA] and sample[ANSWER_AREA] else None}
-
-
 def _tables(accumulator: UnitAccumulator[ReferringProtocol]) -> Dict[str, List[Dict[str, Any]]]:
     """Return a row per kind of query, and one with all metrics of all samples."""
     protocol, samples = accumulator.protocol, accumulator.stack("sample")
@@ -177,8 +153,11 @@ def _shapes(_protocol: ReferringProtocol, _facts: Dict[str, Any]) -> Shapes:
     return {"sample": (_COLUMNS,)}
 
 
-def _judge_flags(samples: Array) -> List[str]:
+def _judge_flags(accumulator: UnitAccumulator[ReferringProtocol]) -> List[str]:
     """Return a suspicion if no_target contradicts the truth for nearly all samples, or holds for all."""
+    if accumulator.protocol.form != GREFCOCO:
+        return []
+    samples = accumulator.stack("sample")
     has_target, is_withdrawn = samples[:, TARGET] > 0, samples[:, WITHDRAWN] > 0
     wrong, count = int((has_target == is_withdrawn).sum()), len(samples)
     if has_target.any() and not has_target.all() and wrong > _MOST_WRONG * count:
@@ -193,100 +172,32 @@ def _judge_flags(samples: Array) -> List[str]:
 _MOST_WRONG = 0.9
 
 
-#: The remedy of answers to other samples.
-_CHECK_IDS = "Check the ids of the answers"
-#: The IoU from which an answer fits its own target.
-_FITTING = 0.5
+# ── the doctor ──────────────────────────────────────────────────────────────
 
 
-def _open_samples(submission: ReferringSubmission) -> ScatteredSamples:
-    """Return the answers and targets of all samples; those of an image's other samples may fit by confusion."""
-    units = submission.truth.units
+def _examine(submission: ReferringSubmission) -> Examination:
+    """Return a submission as the doctor examines it: the answers to samples with a target."""
+    protocol, units = submission.protocol, [unit for unit in submission.truth.units if unit.facts["target"]]
 
-    def open_target(number: int, loaded: Optional[List[TruthFrame]]) -> Frames:
-        (frame,) = loaded or units[number].load()
-        ((target, area, _),) = frame.rows
-        return [(frame.size, [target] if area else [])]
+    def sample(number: int) -> List[Sample]:
+        (frame,) = units[number].load()
+        ((target, area, ignored),) = frame.rows
+        truth = paint([(1, target), *([(-1, ignored)] if ignored else [])], frame.size)
+        answer = paint([(1, submission.answer(units[number].name).text)], frame.size)
+        return [Sample(number, units[number].name, [truth], [answer])] if area else []
 
-    def open_answer(number: int, _loaded: Optional[List[TruthFrame]]) -> Frames:
-        (height, width), name = units[number].facts["size"], units[number].name
-        answer = submission.answer(name, (height, width))
-        return [((height, width), [answer.text] if answer.area else [])]
+    def tabulate(sample: Sample) -> Dict[str, Array]:
+        (truth,), (prediction,) = sample.truth, sample.prediction
+        target, answer = truth > 0, (prediction != 0) & (truth >= 0)
+        pixels = [int(np.count_nonzero(flags)) for flags in (target, answer, target & answer)]
+        return {"sample": np.array([0, 1, 0, *pixels], np.int64)}
 
-    def measure(counts: UnitCounts) -> Optional[float]:
-        area, answered, shared = counts.tables["sample"][[TRUTH_AREA, ANSWER_AREA, SHARED]].tolist()
-        return shared / (area + answered - shared) if area and answered else None
-
-    def judge_fit(counts: UnitCounts) -> Optional[bool]:
-        iou = measure(counts)
-        return None if iou is None else iou >= _FITTING
-
-    def are_exact(counts: UnitCounts) -> bool:
-        return (measure(counts) or 0.0) >= EXACT
-
-    names = submission.truth.item_names
-    return ScatteredSamples(MaskSources(names, open_target, open_answer, judge_fit, are_exact))
-
-
-def _suspect(accumulator: UnitAccumulator[ReferringProtocol]) -> List[str]:
-    if accumulator.protocol.form == GREFCOCO and (flags := _judge_flags(accumulator.stack("sample"))):
-        return flags
-    area, answered, shared = accumulator.stack("sample")[:, [TRUTH_AREA, ANSWER_AREA, SHARED]].sum(axis=0).tolist()
-    if not area or not is_nearly_none(shared, area):
-        scores = accumulator.reading_scores()
-        moved = judge_moved_masks(scores, "sample", len(accumulator.names))
-        covering = moved or judge_cover("masks", area, answered, shared)
-        return covering or judge_scattered(scores, "sample", _CHECK_IDS) or _judge_blank(accumulator)
-    if not answered:
-        return ["all masks are empty: check the submission"]
-    if not shared:
-        return ["no mask overlaps its target: check which sample each belongs to"]
-    return [f"masks cover only {shared:,} of {area:,} target pixels: check which sample each belongs to"]
-
-
-def _judge_blank(accumulator: UnitAccumulator[ReferringProtocol]) -> List[str]:
-    """Return a suspicion if the masks of many samples with a target are empty."""
-    samples, names = accumulator.stack("sample"), [unit.name for unit in accumulator.complete_counts()]
-    flags = samples[:, TRUTH_AREA] > 0, samples[:, ANSWER_AREA] == 0
-    return judge_blank("sample", names, flags, "a target", "an empty mask")
-
-
-_INVERTED = Reading(
-    "inverted",
-    "masks look inverted",
-    "Encode the pixels of the target, not the background",
-    "sample",
-    switch("inverts_masks"),
-    least=0.4,
-)
-
-
-_NEIGHBOURS = list_neighbours(
-    "each answer",
-    "sample",
-    _CHECK_IDS,
-    lambda step, submission: switch("step", value=step)(submission),
-    least=0.5,
-    times=2.0,
-)
-_EXCHANGED = Reading(
-    "exchanged",
-    "answers look exchanged between neighbouring samples",
-    _CHECK_IDS,
-    "sample",
-    switch("exchanges_answers"),
-    least=0.7,
-    share=0.75,
-)
-_TURNED, *_MIRRORED = read_rewritten("sample")
-#: Samples without target are right by any reading, and sentences often share their target with those beside them.
-_READINGS = [
-    _INVERTED,
-    _TURNED,
-    *(replace(reading, share=0.25) for reading in _MIRRORED),
-    *(replace(reading, share=0.17) for reading in _NEIGHBOURS),
-    _EXCHANGED,
-]
+    traits = frozenset({"pictures", "places", "units", "masks", "binary", "runs", "questions"})
+    return Examination(
+        [unit.name for unit in units], sample, traits, "sample", labels="ids", fit=fit_flags,
+        rescore=partial(score_samples, protocol, submission.truth.facts, _compute_metrics, tabulate),
+        metric=protocol.metrics[0],
+    )  # fmt: skip
 
 
 ENGINE = unit_engine(
@@ -296,9 +207,7 @@ ENGINE = unit_engine(
     _compute_metrics,
     _tables,
     _shapes,
-    _suspect,
+    _judge_flags,
     facts={"subsets": (str,)},
-    readings=lambda _protocol: _READINGS,
-    measure_unit=_measure_sample,
-    comparison=UnitComparison(_open_samples, lambda _counts: []),
+    examine=_examine,
 )

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from itertools import chain
-from typing import AbstractSet, Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import AbstractSet, Any, Dict, Iterable, Iterator, List, NamedTuple, Tuple
 
 import numpy as np
 
 from ...files import CHUNK_BYTES, ArchiveLimits, Flaw, HostError, Problem, Problems, printable, quantity, read_json
 from ...masks import run_lengths as rle
 from ...masks.backend import backend
-from ...masks.overlaps import best_assignment
 from ...masks.run_lengths import MaskTexts, pack_texts
 from ...masks.stack import Array, Size
 from ...runner.tuning import without_collector
@@ -41,7 +40,6 @@ _KEY = re.compile(rb'"(\w+)"\s*:')
 #: The number of bytes that are searched for keys.
 _BEGINNING = 1 << 16
 _ENDINGS = (".jsonl", ".json")
-_Change = Callable[[Array], Array]
 #: The maximum length of a line, and of the lines checked at once.
 _LONGEST_LINE = 16 << 20
 #: The length of a long line.
@@ -57,8 +55,6 @@ class _Answer(NamedTuple):
     text: str
     area: int
     is_withdrawn: bool
-    #: Changes the pixels (height, width) of the mask, and so its area.
-    change: Optional[_Change] = None
 
 
 class ReferringSubmission(UnitSubmission):
@@ -66,14 +62,6 @@ class ReferringSubmission(UnitSubmission):
 
     noun = "sample"
     protocol: ReferringProtocol
-    #: Reads masks as their complement.
-    inverts_masks = False
-    #: Changes the pixels (height, width) of masks, unless answers as they were sent fit too many targets.
-    change: Optional[_Change] = None
-    #: Reads the answer to the sample that follows by this many in the truth.
-    step = 0
-    #: Reads the answers of samples beside each other as those that fit their targets best.
-    exchanges_answers = False
 
     def __init__(self, path: str, truth: UnitTruth, protocol: ReferringProtocol, limits: ArchiveLimits) -> None:
         if protocol.form == GREFCOCO and protocol.official and not any(unit.facts["target"] for unit in truth.units):
@@ -101,151 +89,17 @@ class ReferringSubmission(UnitSubmission):
         self._area, self._is_withdrawn = reader.join()
         #: The masks of batches, which are not joined because copies of long ones take time, and where these begin.
         self._masks, self._starts = reader.masks, np.cumsum([0, *map(len, reader.masks)]).tolist()
-        #: Whether samples have the answer to another one, and whether answers contradict a change of their pixels.
-        self._confused: Dict[str, bool] = {}
-        self._contradicted: Dict[object, bool] = {}
-        #: Masks that are compared in several ways, eight pixels in a byte.
-        self._drawn: Dict[str, Array] = {}
         self._numbers = reader.numbers
 
     def names(self) -> AbstractSet[str]:
         return self._numbers.keys()
 
-    def answer(self, sample: str, size: Size) -> _Answer:
-        """Return the answer to a sample with a picture of this size."""
-        if self.step and not self._is_step_contradicted(self.step):
-            names = self.truth.item_names
-            number_in_truth = (names.index(sample) + self.step) % len(names)
-            sample = names[number_in_truth]
-            if tuple(self.truth.units[number_in_truth].facts["size"]) != tuple(size):
-                return _Answer(rle.compress([size[0] * size[1]]), 0, is_withdrawn=False)
-        if self.exchanges_answers:
-            sample = self._find_fitting(sample, tuple(size))
+    def answer(self, sample: str) -> _Answer:
+        """Return the answer to a sample."""
         number = self._numbers[sample]
-        change: Optional[_Change] = np.logical_not if self.inverts_masks else None
-        if self.change and not self._fits_another(sample, size) and not self._is_contradicted(self.change):
-            change = self.change
-        return _Answer(self._text_of(number), int(self._area[number]), bool(self._is_withdrawn[number]), change)
-
-    def _text_of(self, number: int) -> str:
-        """Return the mask of an answer."""
         batch = bisect_right(self._starts, number) - 1
-        return self._masks[batch][number - self._starts[batch]]
-
-    def count_changed(self, text: str, size: Size, change: _Change, masks: Sequence[str]) -> List[int]:
-        """Return the number of pixels of a mask of this size once it is changed, and of those in each of some masks."""
-        changed = change(self._draw(text, size).T).T
-        return [
-            int(np.count_nonzero(changed)),
-            *(int(np.count_nonzero(changed & self._draw(mask, size))) for mask in masks),
-        ]
-
-    def _draw(self, text: str, size: Size) -> Array:
-        """Return the pixels (width, height) of a mask."""
-        height, width = size
-        if text not in self._drawn:
-            if len(self._drawn) >= _MOST_DRAWN:
-                self._drawn.clear()
-            self._drawn[text] = backend().draw_mask(text, height * width)
-        flags = np.unpackbits(self._drawn[text], count=height * width, bitorder="little")
-        return flags.view(bool).reshape(width, height)
-
-    def _list_nearby(self, sample: str, distance: int, size: Tuple[int, ...]) -> List[int]:
-        """Return the samples near one whose images have its size, by their positions in the truth."""
-        units, position = self.truth.units, self.truth.item_names.index(sample)
-        numbers = range(max(0, position - distance), min(len(units), position + distance + 1))
-        return [number for number in numbers if tuple(units[number].facts["size"]) == size]
-
-    def _load_target(self, number: int) -> Tuple[str, int]:
-        """Return the run lengths and the area of the target of a sample."""
-        ((target, area, _),) = self.truth.units[number].load()[0].rows
-        return target, int(area)
-
-    def _measure_iou(self, target: Tuple[str, int], answer: int, least: float = 0.0) -> float:
-        """Return the IoU of a target with an answer; 0 where it must be less."""
-        true_text, true_area = target
-        area = int(self._area[answer])
-        if not area or not true_area or min(area, true_area) < least * max(area, true_area):
-            return 0.0
-        shared: int = backend().count_shared_pixels(self._text_of(answer), true_text)
-        return shared / (area + true_area - shared)
-
-    def _fits_another(self, sample: str, size: Size) -> bool:
-        """Return whether the answer to a sample fits the target of another one nearby, as of a confused method."""
-        if sample not in self._confused:
-            position, answer = self.truth.item_names.index(sample), self._numbers[sample]
-            nearby = [number for number in self._list_nearby(sample, _FAR, tuple(size)) if number != position]
-            self._confused[sample] = any(
-                self._measure_iou(self._load_target(number), answer, least=_FITTING) >= _FITTING for number in nearby
-            )
-        return self._confused[sample]
-
-    def _is_contradicted(self, change: _Change) -> bool:
-        """Return whether several answers fit their targets, and would not if they were changed."""
-        if change not in self._contradicted:
-            names, against, chosen = self.truth.item_names, 0, self._choose_some()
-            limit = max(1, len(chosen) // _ONE_OF)
-            for number in chosen:
-                answer, target = self._numbers[names[number]], self._load_target(number)
-                if self._measure_iou(target, answer, least=_FITTING) >= _FITTING:
-                    size, area = tuple(self.truth.units[number].facts["size"]), int(self._area[answer])
-                    shared = self.count_changed(self._text_of(answer), size, change, target[:1])[1]
-                    against += shared / (area + target[1] - shared) < _FITTING / 2
-                if against > limit:
-                    break
-            self._contradicted[change] = against > limit
-        return self._contradicted[change]
-
-    def _choose_some(self) -> range:
-        """Return evenly spread samples whose answers are compared with their targets."""
-        count = len(self.truth.units)
-        return range(0, count, max(1, count // _MOST_COMPARED))
-
-    def _is_step_contradicted(self, step: int) -> bool:
-        """Return whether answers fit the targets of their samples about as often as of those before by a step."""
-        if step not in self._contradicted:
-            names, balance, answers = self.truth.item_names, 0, self._numbers
-            for number in self._choose_some():
-                target, beside = self._load_target(number), names[(number + step) % len(names)]
-                pair = answers[names[number]], answers[beside]
-                fit, moved = (self._measure_iou(target, answer, least=_FITTING / 2) for answer in pair)
-                balance += (fit < _FITTING / 2 and moved >= _FITTING) - (moved < _FITTING / 2 and fit >= _FITTING)
-            self._contradicted[step] = balance < _FEWEST_MOVED
-        return self._contradicted[step]
-
-    def _find_fitting(self, sample: str, size: Tuple[int, ...]) -> str:
-        """Return the sample whose answer fits a sample's target, if answers and targets nearby match nearly all."""
-        names = self.truth.item_names
-        position = names.index(sample)
-        near, far = (self._list_nearby(sample, distance, size) for distance in (_NEAR, _FAR))
-        if len(near) <= _NEAR:
-            return sample
-        rows, columns = self._match(near, far)
-        if len(rows) < _NEARLY_ALL * len(near) or len(self._match(far, near)[0]) < _NEARLY_ALL * len(near):
-            return sample
-        return names[far[columns[rows.index(near.index(position))]]] if near.index(position) in rows else sample
-
-    def _match(self, samples: List[int], sources: List[int]) -> Tuple[List[int], List[int]]:
-        """Return the targets of samples with a fitting answer of their own, and these answers, among those given."""
-        overlaps = np.zeros((len(samples), len(sources)))
-        answers = [self._numbers[self.truth.item_names[source]] for source in sources]
-        for row, number in enumerate(samples):
-            target = self._load_target(number)
-            overlaps[row] = [self._measure_iou(target, answer, least=_FITTING) for answer in answers]
-        rows, columns = best_assignment(overlaps)
-        fits = overlaps[rows, columns] >= _FITTING
-        return rows[fits].tolist(), columns[fits].tolist()
-
-
-#: The numbers of samples on either side of one whose targets and answers are compared with each other, the IoU of an
-#: answer that fits, and the share of targets with an answer, and of answers with a target.
-_NEAR, _FAR, _FITTING, _NEARLY_ALL = 4, 12, 0.7, 0.85
-#: The maximum number of answers that are compared with their rewritten forms, and one of how many may contradict them.
-_MOST_COMPARED, _ONE_OF = 64, 20
-#: The maximum number of masks that stay drawn: an answer, its target and ignored pixels.
-_MOST_DRAWN = 3
-#: The minimum number of answers that fit the targets beside theirs alone, without those that fit theirs alone.
-_FEWEST_MOVED = 4
+        text = self._masks[batch][number - self._starts[batch]]
+        return _Answer(text, int(self._area[number]), bool(self._is_withdrawn[number]))
 
 
 class _Reader:

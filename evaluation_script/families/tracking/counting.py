@@ -18,7 +18,6 @@ from ...masks.overlaps import Pairs, best_assignment
 from ...masks.run_lengths import Masks, cut_batches, encode_masks, pack_texts
 from ...masks.stack import Array
 from ...values.arithmetic import add, mean
-from ..base.readings import spread_evenly
 from ..base.units import Rows, TruthFrame, Unit, UnitCounts
 from .files import CATEGORY, IGNORED, MASK, SCORE, TRACK_ID, TracksSubmission
 from .protocols import TracksProtocol
@@ -28,8 +27,6 @@ _EPSILON = float(np.finfo(float).eps)
 ALPHAS = np.arange(0.05, 0.99, 0.05)
 #: The minimum similarity of matches for CLEAR and identity metrics.
 _THRESHOLD = 0.5
-#: The share of matches of their class from which masks are not compared across classes.
-_MOST_RIGHT = 0.25
 #: A prediction is ignored if more than this share of it lies in ignored regions.
 _MOST_IGNORED = 0.5
 #: The thresholds over which AP is the mean.
@@ -48,46 +45,13 @@ CLEAR_FIELDS = ("matched", "missed", "surplus", "switches", "similarity", "ident
 def count(unit: Unit, submission: TracksSubmission) -> UnitCounts:
     """Count a sequence."""
     problems, frames = Problems(), submission.size_frames(unit.name, unit.load())
-    area: Optional[Array]
     predictions, area = submission.masks(unit.name, frames, problems)
-    if submission.few_frames and not problems:
-        frames, predictions = choose_frames(frames, predictions)
-        predictions, area = submission.rewrite_masks(frames, predictions), None
-    if area is None:
-        area = measure_masks(frames, predictions)
     if not problems and not submission.protocol.burst:
         check_disjoint(unit.name, frames, predictions, area, problems)
     if problems:
         return UnitCounts(unit.name, {}, problems.first, problems.count)
-    if submission.samples is not None:
-        sides = [frame.rows for frame in frames], predictions
-        truth_texts, texts = ([[row[MASK] for row in rows] for rows in side] for side in sides)
-        submission.samples.add_masks(truth_texts, texts, frames[0].size)
-    if submission.first_maps is not None:
-        few_frames, few_predictions = choose_frames(frames, predictions)
-        sides = [frame.rows for frame in few_frames], few_predictions
-        objects, predicted = ([_list_classes(rows, submission.protocol) for rows in side] for side in sides)
-        submission.first_maps.add_masks(objects, predicted, frames[0].size)
     sequence = ComparedSequence(frames, (predictions, area), submission.protocol, unit.facts)
     return UnitCounts(unit.name, sequence.tables(submission.classes))
-
-
-def _list_classes(rows: Rows, protocol: TracksProtocol) -> List[Tuple[int, str]]:
-    """Return the class and the run lengths of each mask, without ignored regions."""
-    return [(row[CATEGORY], row[MASK]) for row in rows if protocol.burst or row[CATEGORY] != IGNORED]
-
-
-#: The maximum number of frames whose masks are rewritten, and of their masks.
-_MOST_FRAMES, _MOST_MASKS = 4, 60
-
-
-def choose_frames(frames: List[TruthFrame], predictions: List[Rows]) -> Tuple[List[TruthFrame], List[Rows]]:
-    """Return few frames, evenly spread, that have objects and predictions."""
-    shown = [index for index, rows in enumerate(predictions) if rows and frames[index].rows]
-    chosen = [shown[index] for index in spread_evenly(min(_MOST_FRAMES, len(shown)), len(shown))]
-    masks = np.cumsum([len(predictions[index]) for index in chosen])
-    chosen = chosen[: max(1, int(np.count_nonzero(masks <= _MOST_MASKS)))]
-    return [frames[index] for index in chosen], [predictions[index] for index in chosen]
 
 
 @dataclass(frozen=True)
@@ -143,30 +107,11 @@ class ComparedSequence:
         present = [(index, category) for index, (_, category) in enumerate(classes) if category in categories]
         compared = [self.compare(category) for _, category in present]
         tables = {"classes": np.array([index for index, _ in present], np.int64), **count_categories(compared)}
-        filled = [(kinds != IGNORED).any() for kinds in self._kinds_in[0]]
-        empty = [has_objects and not rows for has_objects, rows in zip(filled, self._predictions)]
-        tables["frames"] = np.array([sum(filled), sum(empty)], np.int64)
         if self._protocol.burst:
             tables["objects"] = np.array([self._number_tracks(0, category)[1] for _, category in present], np.int64)
             matched = [self.match_tracks(index, category) for index, category in present]
             tables["tracks"] = np.concatenate([np.zeros((0, 4)), *matched])
-        hits, missed = tables["clear"].sum(axis=0)[:2].tolist()
-        tables["confused"] = self._count_confused(hits, missed)
         return tables
-
-    def _count_confused(self, hits: float, missed: float) -> Array:
-        """Return rows of a true class, the class of the closest masks (0 for none), and their number, if few match."""
-        if self._protocol.exemplar or hits >= _MOST_RIGHT * (hits + missed):
-            return np.zeros((0, 3), np.int64)
-        pairs: Dict[Tuple[int, int], int] = {}
-        for similarity, true, predicted in zip(self._similarities, *self._kinds_in):
-            closest = similarity.argmax(axis=0).tolist() if len(similarity) else [0] * len(true)
-            for index, (kind, row) in enumerate(zip(true.tolist(), closest)):
-                if kind != IGNORED or self._protocol.burst:
-                    is_near = len(similarity) and similarity[row, index] >= _THRESHOLD
-                    pair = kind, int(predicted[row]) if is_near else 0
-                    pairs[pair] = pairs.get(pair, 0) + 1
-        return np.array([(*pair, count) for pair, count in sorted(pairs.items())], np.int64).reshape(-1, 3)
 
     def compare(self, category: int) -> List[ComparedFrame]:
         """Return the frames of a category without ignored predictions."""

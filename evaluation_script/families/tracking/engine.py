@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, Dict, List, Optional, Tuple
+from functools import lru_cache, partial
+from typing import Any, Dict, List, Tuple
 
 import numpy as np
 
-from ...files import inflect, name_list, quantity
-from ...masks.stack import Array
-from ...values.arithmetic import mean, power
-from ..base.displacement import EXACT, EXACT_SHARE, Frames, judge_moved_masks
-from ..base.exchanged_masks import MaskSamples, MaskSources, judge_masks
+from ...doctor import Examination, Sample, choose_frames, fit_segments, paint
+from ...masks.stack import Array, Size
+from ...values.arithmetic import mean
 from ..base.family import Values
-from ..base.frame_order import read_orders
-from ..base.readings import Reading, read_rewritten_frames
-from ..base.suspicions import ScoreRange, judge_exchanged_classes, judge_matches, judge_one_class
-from ..base.units import Rows, Shapes, TruthFrame, UnitAccumulator, UnitComparison, UnitCounts, unit_engine
+from ..base.suspicions import ScoreRange
+from ..base.units import Rows, Shapes, TruthFrame, UnitAccumulator, unit_engine
 from .counting import ALPHAS, CLEAR_FIELDS, HOTA_FIELDS, TRACK_THRESHOLDS, average_precisions, count, measure_hota
-from .files import CATEGORY, IGNORED, MASK, TracksSubmission, choose_compared, read_truth
+from .files import CATEGORY, IGNORED, MASK, SCORE, TRACK_ID, TracksSubmission, read_truth
 from .protocols import BURST, CLEAR, COMMON, HOTA, TracksProtocol
 
 #: The dataset's facts about all sequences, and the types in a row.
@@ -95,12 +91,6 @@ def values(accumulator: UnitAccumulator[TracksProtocol]) -> Values:
     }
 
 
-def _measure_sequence(accumulator: UnitAccumulator[TracksProtocol]) -> Values:
-    """Return HOTA over the masks of all classes, most of which a sequence lacks."""
-    (counts,) = accumulator.complete_counts()
-    return {"HOTA": mean(measure_hota(counts.tables["hota"].sum(axis=0))["HOTA"])}
-
-
 def tables(accumulator: UnitAccumulator[TracksProtocol]) -> Dict[str, List[Dict[str, Any]]]:
     """Return a row for each category."""
     return {
@@ -116,156 +106,63 @@ def _shapes(protocol: TracksProtocol, _facts: Dict[str, Any]) -> Shapes:
         "classes": ("n",),
         "hota": ("n", len(HOTA_FIELDS), len(ALPHAS)),
         "clear": ("n", len(CLEAR_FIELDS)),
-        "frames": (2,),
-        "confused": ("c", 3),
     }
     return {**table_shapes, "objects": ("n",), "tracks": ("t", 4)} if protocol.burst else table_shapes
 
 
-#: The first fields of CLEAR.
-_MATCHED, _MISSED, _SURPLUS = range(3)
-#: Objects seem numbered anew in each frame if at least this number and this share of matches change their track.
-_FEWEST_SWITCHES, _MOST_SWITCHES = 10, 0.75
-#: The minimum number of masks that tell classes apart.
-_FEWEST_MASKS = 20
-#: Frames seem to be missing if at least this number and this share of those with objects have no mask.
-_FEWEST_EMPTY, _MOST_EMPTY = 5, 1 / 3
-#: The number of sequences without a mask that are expected by chance, from which they do not seem to be missing.
-_BY_CHANCE = 0.05
-#: The position of the similarity of inexact masks among the alphas, and the share of such masks that show where
-#: objects are, so that neither classes nor images are wrong.
-_INEXACT, _MOST_INEXACT = 4, 0.5
-#: The minimum number of surplus masks of the only class, as a share of the missed objects of other classes.
-_SHARE_OF_OTHERS = 0.5
-
-
-def _judge_classes(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
-    """Return a suspicion if classes stand for each other in sequences where few masks match one of their class."""
-    none = np.zeros((0, 3), np.int64)
-    of_each = [counts.tables.get("confused", none) for counts in accumulator.complete_counts()]
-    rows = np.concatenate([none, *of_each])
-    ids = sorted({*rows[:, :2].reshape(-1).tolist()} - {0})
-    if 2 * sum(map(bool, map(len, of_each))) < len(of_each) or rows[:, 2].sum() < _FEWEST_MASKS:
-        return []
-    true, predicted = (np.searchsorted(ids, rows[:, column]) for column in (0, 1))
-    shared, is_near = np.zeros((len(ids), len(ids)), np.int64), rows[:, 1] > 0
-    np.add.at(shared, (true[is_near], predicted[is_near]), rows[is_near, 2])
-    counts = np.bincount(true, rows[:, 2], len(ids)).astype(np.int64)
-    return judge_exchanged_classes(shared, counts, ids, "have their class", "masks tried")
-
-
-def _judge_exchange(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
-    remedy = "Check seq_name" if accumulator.protocol.burst else "Check the names of the files"
-    scores = accumulator.reading_scores()
-    return judge_masks(scores, "sequence", remedy) or judge_moved_masks(scores, "sequence", len(accumulator.names))
-
-
-def _judge_masks(clear: Array, near: float) -> List[str]:
-    """Return a suspicion about all masks, given the counts of CLEAR by class and the matches of inexact masks too."""
-    objects, masks = (clear[:, _MATCHED] + clear[:, column] for column in (_MISSED, _SURPLUS))
-    if near >= max(1, _MOST_INEXACT * masks.sum()):
-        unmatched = []
-    else:
-        unmatched = judge_matches("mask", int(objects.sum()), int(masks.sum()), int(clear[:, _MATCHED].sum()))
-    # A method that only finds one class has no masks of objects of others.
-    missed = clear[masks == 0, _MISSED].sum()
-    covers = clear[:, _SURPLUS].sum() >= _SHARE_OF_OTHERS * missed
-    return unmatched or (judge_one_class("mask", objects, masks) if covers else [])
-
-
-def _judge_gaps(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
-    """Return a suspicion if sequences or frames seem to be missing."""
-    by_sequence = {counts.name: counts.tables["clear"].sum(axis=0) for counts in accumulator.complete_counts()}
-    blank = {name for name, clear in by_sequence.items() if clear[_MISSED] and not clear[[_MATCHED, _SURPLUS]].any()}
-    shown = [clear[:2] for name, clear in by_sequence.items() if name not in blank]
-    matched, missed = np.sum(shown, axis=0).tolist() if shown else (0.0, 0.0)
-    if not matched:
-        return []
-    frames = {counts.name: counts.tables["frames"].tolist() for counts in accumulator.complete_counts()}
-    lacking = []
-    for name in accumulator.names:
-        # A method that misses many objects may miss all of a sequence that has few.
-        together = math.ceil(by_sequence[name][_MISSED] / max(1, frames[name][0])) if name in blank else 0
-        if together and power(missed / (matched + missed), together) * len(accumulator.names) < _BY_CHANCE:
-            lacking.append(name)
-    # In one of BURST's many short sequences, a tracker may find nothing.
-    if lacking and (not accumulator.protocol.burst or 3 * len(lacking) >= len(accumulator.names)):
-        have = inflect(len(lacking), "has", "have")
-        subject = f"{quantity(len(lacking), 'sequence')} {have} no mask of a class that counts: {name_list(lacking)}"
-        return [f"{subject}. Send the masks of all sequences"]
-    filled, empty = np.sum([pair for name, pair in frames.items() if name not in blank], axis=0).tolist()
-    if empty >= max(_FEWEST_EMPTY, _MOST_EMPTY * filled):
-        return [f"{empty:,} of {filled:,} frames with objects have no mask: send the masks of all frames"]
-    return []
-
-
-def _suspect(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
-    by_class, near = np.zeros((len(_list_classes(accumulator)), len(CLEAR_FIELDS))), 0.0
-    for counts in accumulator.complete_counts():
-        by_class[counts.tables["classes"]] += counts.tables["clear"]
-        near += float(counts.tables["hota"][:, 0, _INEXACT].sum())
-    matched, _, _, switches = map(int, by_class.sum(axis=0)[:4])
-    suspicions = _judge_classes(accumulator) or _judge_masks(by_class, near)
-    suspicions += _judge_gaps(accumulator)
-    if switches >= _FEWEST_SWITCHES and switches > _MOST_SWITCHES * matched:
-        changes = (
-            f"{switches:,} of {matched:,} matched masks have a different track number than their object had before"
-        )
-        suspicions.append(f"{changes}: give an object the same number in all frames")
+def _judge_scores(accumulator: UnitAccumulator[TracksProtocol]) -> List[str]:
+    """Return a warning about confidences of tracks outside of 0 to 1, which AP only orders."""
+    scores = ScoreRange()
     if accumulator.protocol.burst:
-        scores = ScoreRange()
         scores.add(np.concatenate([counts.tables["tracks"][:, 1] for counts in accumulator.complete_counts()]))
-        suspicions += scores.judge()
-    return suspicions
+    return scores.judge()
 
 
-#: The share of objects that match from which a sequence is not compared with others.
-_MOST_MATCHED = 0.5
-#: The position of the similarity of exact masks among the alphas.
-_EXACT = int(np.searchsorted(ALPHAS, EXACT))
+# ── the doctor ──────────────────────────────────────────────────────────────
 
 
-def _open_samples(submission: TracksSubmission) -> MaskSamples:
-    """Return the masks of few frames of all sequences."""
-    units = submission.truth.units
+def _examine(submission: TracksSubmission) -> Examination:
+    """Return a submission as the doctor examines it: by categories, or by track ids where these belong to the truth."""
+    units, protocol = submission.truth.units, submission.protocol
 
-    def choose(frames: List[TruthFrame], rows: List[Rows]) -> Frames:
-        return [
-            (frame.size, [row[MASK] for row in frame_rows if row[CATEGORY] != IGNORED])
-            for frame, frame_rows in zip(choose_compared(frames), rows)
-            if all(frame.size)
-        ]
+    @lru_cache(maxsize=None)
+    def read(number: int) -> Tuple[int, List[int], List[Tuple[TruthFrame, Rows]]]:
+        """Return the number of frames of a sequence, and the positions, truth and masks of some."""
+        frames = submission.size_frames(units[number].name, units[number].load())
+        rows, chosen = submission.read_rows(units[number].name, frames), choose_frames(len(frames))
+        return len(frames), chosen, [(frames[place], _choose_masks(frames[place], rows[place])) for place in chosen]
 
-    def load(number: int, loaded: Optional[List[TruthFrame]]) -> List[TruthFrame]:
-        return submission.size_frames(units[number].name, loaded or units[number].load())
+    def sample(column: int, first: int, number: int) -> List[Sample]:
+        count, chosen, frames = read(number)
 
-    def open_truth(number: int, loaded: Optional[List[TruthFrame]]) -> Frames:
-        frames = load(number, loaded)
-        return choose(frames, [frame.rows for frame in choose_compared(frames)])
+        def draw(rows: Rows, size: Size) -> Array:
+            is_void = [row[CATEGORY] == IGNORED and not protocol.burst for row in rows]
+            return paint([(-1 if void else first + row[column], row[MASK]) for row, void in zip(rows, is_void)], size)
 
-    def open_prediction(number: int, loaded: Optional[List[TruthFrame]]) -> Frames:
-        frames = load(number, loaded)
-        return choose(frames, submission.read_few(units[number].name, frames))
+        truth = [draw(frame.rows, frame.size) for frame, _ in frames]
+        prediction = [np.maximum(draw(rows, frame.size), 0) for frame, rows in frames]
+        is_empty = not any((labels > 0).any() for labels in truth)
+        return [] if is_empty else [Sample(number, units[number].name, truth, prediction, chosen, count)]
 
-    def judge_fit(counts: UnitCounts) -> bool:
-        matched, missed, *_ = counts.tables["clear"].sum(axis=0)
-        return bool(matched >= _MOST_MATCHED * (matched + missed))
+    by_tracks = Examination(
+        submission.truth.item_names, partial(sample, TRACK_ID, 1), frozenset({"tracks"}), "sequence", fit=fit_segments,
+        agreement="the mean IoU of tracks",
+    )  # fmt: skip
+    column, labels, otherwise = (
+        (TRACK_ID, "track ids", None) if protocol.exemplar else (CATEGORY, "category ids", by_tracks)
+    )
+    traits = frozenset({"pictures", "places", "frames", "units", "masks", "labels", "runs"})
+    return Examination(
+        submission.truth.item_names, partial(sample, column, 0), traits, "sequence", labels=labels, otherwise=otherwise
+    )
 
-    def are_exact(counts: UnitCounts) -> bool:
-        matches = counts.tables["hota"][:, 0].sum(axis=0)
-        return bool(matches[_EXACT] >= EXACT_SHARE * matches[_INEXACT])
 
-    return MaskSamples(MaskSources(submission.truth.item_names, open_truth, open_prediction, judge_fit, are_exact))
-
-
-def _list_readings(protocol: TracksProtocol) -> List[Reading]:
-    """Return the other readings by which a sequence may score more; exemplars belong to the truth."""
-    rewritten = [] if protocol.exemplar else read_rewritten_frames("sequence")
-    return [*rewritten, *read_orders("sequence", "each mask", "Check the frame of each mask")]
+def _choose_masks(frame: TruthFrame, rows: Rows) -> Rows:
+    """Return the masks of a frame; of those with scores the best ones, as many as there are objects."""
+    has_scores = any(len(row) > SCORE for row in rows)
+    return sorted(rows, key=lambda row: -row[SCORE])[: len(frame.rows)] if has_scores else rows
 
 
 ENGINE = unit_engine(
-    read_truth, TracksSubmission, count, values, tables, _shapes, _suspect, _FACTS, {"tracks"},
-    readings=_list_readings, measure_unit=_measure_sequence, added={"confused"},
-    comparison=UnitComparison(_open_samples, _judge_exchange),
+    read_truth, TracksSubmission, count, values, tables, _shapes, _judge_scores, _FACTS, {"tracks"}, examine=_examine,
 )  # fmt: skip

@@ -11,7 +11,7 @@ import json
 import os
 import re
 from dataclasses import replace
-from typing import AbstractSet, Any, Callable, Dict, List, Match, Optional, Set, Tuple, TypeVar
+from typing import AbstractSet, Any, Callable, Dict, List, Match, Optional, Set, Tuple
 
 import numpy as np
 
@@ -23,8 +23,6 @@ from ...masks.backend import backend
 from ...masks.stack import Array, Size
 from ..base.units import Rows, TruthFrame, Unit, UnitSubmission, UnitTruth, guard_reading, no_pixels
 from .protocols import BURST_LAYOUT, DISTRACTORS, MERGED, MOTS_LAYOUT, TracksProtocol
-
-_Each = TypeVar("_Each")
 
 #: Columns of a mask: the number of its track, its category, its run lengths, its score.
 TRACK_ID, CATEGORY, MASK, SCORE = range(4)
@@ -201,11 +199,6 @@ class TracksSubmission(UnitSubmission):
     """The sequences of a submission."""
 
     noun = "sequence"
-    #: Changes the pixels (height, width) of masks.
-    change: Optional[Callable[[Array], Array]] = None
-    #: Only few frames of each sequence are counted.
-    few_frames = False
-
     protocol: TracksProtocol
 
     @property
@@ -219,8 +212,6 @@ class TracksSubmission(UnitSubmission):
             (name, number) for name, number in self.protocol.classes or facts["classes"]
         ]
         self._merged = dict(facts.get("merged", []))
-        #: The masks of the last sequence that may be compared with other ones.
-        self._compared: Dict[str, List[Rows]] = {}
         self._sequences = self._read_documents() if self.protocol.burst else self._find_texts()
 
     def names(self) -> AbstractSet[str]:
@@ -250,36 +241,22 @@ class TracksSubmission(UnitSubmission):
 
     def masks(self, name: str, frames: List[TruthFrame], problems: Problems) -> Tuple[List[Rows], Array]:
         """Return the checked masks of each frame of the truth, and their areas; records problems."""
-        entry = self._sequences[name]
-        subject = name if self.protocol.burst else entry
         try:
-            read: Callable[..., List[Rows]] = self._read_burst_masks if self.protocol.burst else self._read_mots_masks
-            rows = read(entry, frames)
+            rows = self.read_rows(name, frames)
             if sum(map(len, rows)) > _MOST_MASKS:
                 raise Flaw(f"has more than {_MOST_MASKS:,} masks", "Send fewer masks")
             if len({row[TRACK_ID] for frame_rows in rows for row in frame_rows}) > _MOST_TRACKS:
                 raise Flaw(f"has more than {_MOST_TRACKS:,} tracks", "Send fewer tracks")
             area = check_masks(frames, rows)
         except Flaw as flaw:
-            problems.add(flaw.as_problem(subject))
+            problems.add(flaw.as_problem(name if self.protocol.burst else self._sequences[name]))
             return [[] for _ in frames], np.zeros(0, np.int64)
-        self._compared.clear()
-        self._compared[name] = choose_compared(rows)
         return rows, area
 
-    def read_few(self, name: str, frames: List[TruthFrame]) -> List[Rows]:
-        """Return the masks of the frames that `choose_compared` chooses."""
-        return self._compared.get(name) or choose_compared(self.masks(name, frames, Problems())[0])
-
-    def rewrite_masks(self, frames: List[TruthFrame], rows: List[Rows]) -> List[Rows]:
-        """Return the masks as this reading of the submission takes them."""
-        change = self.change
-        if not change:
-            return rows
-        return [
-            [[*row[:MASK], backend().rearrange_mask(row[MASK], frame.size, change), *row[SCORE:]] for row in frame_rows]
-            for frame, frame_rows in zip(frames, rows)
-        ]
+    def read_rows(self, name: str, frames: List[TruthFrame]) -> List[Rows]:
+        """Return the masks of each frame of the truth, unchecked."""
+        read: Callable[..., List[Rows]] = self._read_burst_masks if self.protocol.burst else self._read_mots_masks
+        return read(self._sequences[name], frames)
 
     def size_frames(self, name: str, frames: List[TruthFrame]) -> List[TruthFrame]:
         """Return the frames of a sequence at their size, which a truth of KITTI without masks leaves to predictions."""
@@ -349,15 +326,6 @@ class TracksSubmission(UnitSubmission):
                 raise Flaw(f"track {key} has no category in track_category_ids", f"Write {_EXAMPLE}")
             rows.append([int(key), self._merged.get(category, category), counts, float(score)])
         return keep_best_rows(rows)
-
-
-#: The positions of the frames whose masks are compared with other sequences.
-_COMPARED = (1, 8, 32)
-
-
-def choose_compared(of_frames: List[_Each]) -> List[_Each]:
-    """Return what belongs to the frames that are compared with other sequences."""
-    return [of_frames[number] for number in _COMPARED if number < len(of_frames)]
 
 
 def keep_best_rows(rows: Rows) -> Rows:

@@ -26,7 +26,7 @@ class ReferringPainter(UnitPainter):
             ((target, area, ignored),) = frame.rows
             answer, answered, shared = "", 0, 0
             if self._submission is not None:
-                text, pixels, is_withdrawn, _ = self._submission.answer(unit.name, frame.size)
+                text, pixels, is_withdrawn = self._submission.answer(unit.name)
                 if pixels and not is_withdrawn:
                     answer, (_, answered, shared) = text, count_pixels(frame, text, pixels)
             maps = None

@@ -9,7 +9,7 @@ from typing import Any, Callable
 from segjudge.evaluation_script.families.phrases.protocols import PHRASE_PROTOCOLS
 from tests import published
 from tests.builders import written
-from tests.families.slips import Slip, records, turned
+from tests.families.slips import Slip, mirrored, records, turned
 from tests.published import FRAMES, SIZE, frames, rle
 
 
@@ -105,6 +105,13 @@ def turn_runs(record: dict[str, Any]) -> None:
     record["segmentation"] = {**mask, "counts": turned(mask["counts"])}
 
 
+def mirror_track(record: dict[str, Any]) -> None:
+    """Exchange left and right in each frame of a track."""
+    record["segmentations"] = [
+        mask and {**mask, "counts": mirrored(mask["counts"])} for mask in record["segmentations"]
+    ]
+
+
 def twice(data: bytes) -> bytes:
     """Send all records twice."""
     return json.dumps(json.loads(data) * 2).encode()
@@ -114,6 +121,7 @@ SLIPS: dict[str, tuple[str, Slip, str]] = {
     "percent of phrases": ("sa-co-gold", records(lambda record: record.update(score=90)), "as percentages do"),
     "phrases twice": ("sa-co-gold", twice, "masks tried coincide with another one of their pair: send each once"),
     "tracks of phrases twice": ("sa-co-veval", twice, "masks tried coincide with another one of their pair: send each once"),
+    "mirrored tracks of phrases": ("sa-co-veval", records(mirror_track), "masks look mirrored"),
     "rows of phrases": ("sa-co-gold", records(turn_runs), "run lengths look as if written row by row"),
 }  # fmt: skip
 JSON_TRUTHS = {"sa-co-veval": "saco_veval_toy_test.json"}

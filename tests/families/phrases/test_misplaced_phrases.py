@@ -69,7 +69,7 @@ def halve(mask: Array) -> Array:
     return small
 
 
-_MOVED = "heck the ids of the pairs"
+_MOVED = "Check which pair each of them belongs to"
 MISTAKES: dict[str, tuple[str, Callable[[Objects, Any], Objects]]] = {
     "mirrored": ("masks look mirrored", change(lambda mask: mask[:, ::-1])),
     "upside down": ("masks look upside down", change(lambda mask: mask[::-1])),
@@ -78,10 +78,8 @@ MISTAKES: dict[str, tuple[str, Callable[[Objects, Any], Objects]]] = {
     "moved on": (_MOVED, lambda objects, _: objects[1:] + objects[:1]),
     "at random": (_MOVED, lambda objects, generator: [objects[pair] for pair in generator.permutation(PAIRS)]),
     "right": ("", lambda objects, _: objects),
-    "a pixel off": (
-        "masks look moved by about this many pixels: 1 along x, 1 along y",
-        change(lambda mask: np.roll(mask, 1, (0, 1))),
-    ),
+    "a pixel off": ("", change(lambda mask: np.roll(mask, 1, (0, 1)))),
+    "moved": ("masks look moved by 3 along x and 2 along y", change(lambda mask: np.roll(mask, (2, 3), (0, 1)))),
     "half of them wrong": (
         "",
         lambda objects, generator: [

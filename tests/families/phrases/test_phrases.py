@@ -14,7 +14,7 @@ import pytest
 
 import segjudge
 from segjudge.cli import main as cli
-from segjudge.evaluation_script.families.phrases import engine, files
+from segjudge.evaluation_script.families.phrases import files
 from segjudge.evaluation_script.families.phrases.files import read_truth
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.masks.backend import NumpyBackend
@@ -611,21 +611,3 @@ def test_a_truth_without_negatives_or_with_odd_annotators_says_so(tmp_path: Path
     notes = " ".join(read_truth(str(tmp_path)).notes)
     for note in ("1 mask without pixels", "every pair has objects", "not listed by every annotator"):
         assert note in notes
-
-
-@pytest.mark.parametrize(
-    ("right", "wrong", "expected"),
-    [
-        ("0 of 6", "1 of 5", ["predictions are for 0 of 6 pairs with objects, and 1 of 5 without: check the ids of the pairs"]),
-        ("3 of 6", "3 of 5", ["predictions are for 3 of 6 pairs with objects, and 3 of 5 without: check the ids of the pairs"]),
-        ("3 of 6", "2 of 5", []),
-        ("3 of 6", "3 of 6", []),
-        ("1 of 4", "5 of 5", []),
-        ("1 of 5", "4 of 4", []),
-    ],
-)  # fmt: skip
-def test_predictions_mostly_for_absent_phrases_are_a_warning(right: str, wrong: str, expected: list[str]) -> None:
-    sides = [tuple(map(int, side.split(" of "))) for side in (right, wrong)]
-    has_objects = np.repeat([True, False], [count for _, count in sides])
-    has_predictions = np.concatenate([np.arange(count) < predicted for predicted, count in sides])
-    assert engine._judge_answers(has_objects, has_predictions) == expected

@@ -478,7 +478,7 @@ def test_a_submission_of_which_nothing_counts_or_fits_is_told_why(small_truth: s
 
     assert "no prediction counts: only scores of at least 0.5 do" in warnings("a.json", [changed(score=0.1)])
     astray = changed(segmentations=[encode(mask) for mask in tube(14, 18)])
-    assert "no prediction shares a pixel with an object of its phrase" in warnings("b.json", [astray])
+    assert "nothing in the masks of 1 pair tried matches the truth" in warnings("b.json", [astray])
     assert "nothing" not in warnings("c.json", [GOOD])
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from segjudge.evaluation_script.families.referring.protocols import REFERRING_PROTOCOLS
 from segjudge.evaluation_script.masks import run_lengths
 from tests import published
-from tests.families.slips import Slip, answers, lines, mirrored, turned
+from tests.families.slips import Slip, answers, lines, mirrored, moved, turned
 
 #: The truth of a new challenge: the benchmarks publish Python's pickles, which Segjudge never reads.
 PUBLISHED = {name: partial(published.write_demo, name) for name in REFERRING_PROTOCOLS}
@@ -26,11 +26,12 @@ def write_flags(answers: list[dict[str, Any]], *, opposite: bool) -> list[dict[s
 
 SLIPS: dict[str, tuple[str, Slip, str]] = {
     "rows of answers": ("reasonseg", answers(turned), "run lengths look as if written row by row"),
-    "mirrored answers": ("reasonseg", answers(mirrored), "masks look mirrored"),
-    "inverted answers": ("refcoco", answers(lambda text, size: run_lengths.rearrange(text, size, np.logical_not)), "masks look inverted: corrected, oIoU would be"),
+    "mirrored answers": ("reasonseg", answers(lambda text, size: mirrored(moved(text, size, -8), size)), "masks look mirrored"),
+    "inverted answers": ("refcoco", answers(lambda text, size: run_lengths.rearrange(moved(text, size, -8), size, np.logical_not)), "masks look inverted, with objects black: corrected, oIoU would be 1.00"),
     "opposite flags": ("grefcoco", lines(partial(write_flags, opposite=True)), "no_target contradicts the truth for"),
     "all withdrawn": ("grefcoco", lines(partial(write_flags, opposite=False)), "no_target is true for all"),
-    "white answers": ("refcoco", answers(lambda _, size: run_lengths.compress([0, size[0] * size[1]])), "masks cover the objects and 22 times as many pixels"),
+    "moved answers": ("refcoco", lambda data: data, "masks look moved by 8 along x (in pixels): corrected, oIoU would be"),
+    "white answers": ("refcoco", answers(lambda _, size: run_lengths.compress([0, size[0] * size[1]])), "all places of the masks have the same value (1)"),
 }  # fmt: skip
 JSON_TRUTHS = {"reasonseg": "000002.json", "refcoco": "instances.json"}
 EXAMPLES: dict[str, tuple[str, ...]] = {
