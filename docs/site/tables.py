@@ -101,10 +101,8 @@ def _describe_family(family: DocumentedFamily) -> Iterator[str]:
     yield f"### Files: {entry.title}"
     files = _merge_rows([(row.title, _name_layouts(row), row.truth, row.submission) for row in entry.benchmarks])
     yield format_table(("benchmark", "`--layout`", "`--root` or `--truth`", "submission"), files)
-    name = family.limits
-    endings = name_all(family.tools.upload_types.split(", "))
-    wheel = " On Codabench, the scoring program installs compiled packages." if family.family.needs_packages else ""
-    yield f"Uploads end in {endings}. Their [limits](#limits) are `{name}`.{wheel}"
+    if notes := [*_describe_uploads(family)]:
+        yield " ".join(notes)
     yield f"### Protocols: {entry.title}"
     rules = [(f"`{row.name}`", row.about, f"`{row.metrics[0]}`") for row in family.protocols]
     yield format_table(("protocol", "rule", "ranks by"), rules)
@@ -123,6 +121,20 @@ def _describe_family(family: DocumentedFamily) -> Iterator[str]:
             for form in entry.memory
         ]
         yield "\n".join([*forms, *filter(None, [entry.arrays.strip()])])
+
+
+#: The endings of uploads and the limits of most families, which the page states once.
+_ENDINGS, _LIMITS = ".zip, .json, .gz, .tar", "UNIT_LIMITS"
+
+
+def _describe_uploads(family: DocumentedFamily) -> Iterator[str]:
+    """Return sentences on uploads that differ from most families'."""
+    if family.tools.upload_types != _ENDINGS:
+        yield f"Uploads end in {name_all(family.tools.upload_types.split(', '))}."
+    if family.limits != _LIMITS:
+        yield f"[Limits](#limits) are `{family.limits}`."
+    if family.family.needs_packages:
+        yield "On Codabench, the scoring program installs compiled packages."
 
 
 def _merge_rows(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:

@@ -6,7 +6,7 @@ _MASKS = "`SEQUENCE/FRAME.png`, or one JSON file of run lengths"
 _DAVIS = "folder with `Annotations/480p` and `ImageSets`, or plain `SEQUENCE/FRAME.png`"
 _EXPRESSIONS = "`VIDEO/EXPRESSION/FRAME.png`, or one JSON file of run lengths"
 _BACKGROUND, _OBJECT, _IGNORED = "background", "an object", "ignored"
-_OF_EXPRESSIONS = ("all listed frames", "the expressions", _OBJECT)
+_OF_EXPRESSIONS = ("the expressions", _OBJECT)
 _NOTES = """\
 - No evaluator of `mose` and `youtube-vos` is public, so both are assumptions, and their output says so.
 - `lvos` reads the unseen sequences from `unseen_videos.txt` in the dataset's root, or from `--unseen FILE`.
@@ -73,21 +73,21 @@ ENTRY = FamilyEntry(
             "`anno_0/VIDEO/FRAME.png` to `anno_3/VIDEO/FRAME.png`, or one JSON file",
         ),
     ),
-    ("frames", "objects", "255 in the truth"),
+    ("objects", "255 in the truth"),
     {
-        "davis2016": ("all but first and last", "every label but 0, as one object", "foreground"),
-        "davis2017": ("all but first and last", "1 to the largest number of the first frame", _BACKGROUND),
-        "davis2017-unsupervised": ("all", "as `davis2017`; at most 20 proposals, matched", _IGNORED),
-        "lvos": ("each object's lifespan, except its ends", "objects of the meta file", _BACKGROUND),
-        "lvos-unsupervised": ("each object's lifespan", "at most 20 proposals, matched", _BACKGROUND),
-        "lvos-unsupervised-single": ("each object's lifespan", "each against one salient mask", _BACKGROUND),
-        "vost": ("all but first and last", "as `davis2017`", _BACKGROUND),
-        "vos-benchmark": ("all but first and last, from first appearance", "all present", _OBJECT),
-        "vos-benchmark-all-frames": ("from first appearance", "all present", _OBJECT),
-        "sav": ("as `vos-benchmark`, per object", "the object folders", _OBJECT),
-        "mosev2": ("all but first and last", "objects of the first frame", _BACKGROUND),
-        "mose": ("all but first and last", "objects of the first frame", _BACKGROUND),
-        "youtube-vos": ("each object's lifespan, except its first frame", "objects of the meta file", _BACKGROUND),
+        "davis2016": ("every label but 0, as one object", "foreground"),
+        "davis2017": ("1 to the largest number of the first frame", _BACKGROUND),
+        "davis2017-unsupervised": ("as `davis2017`; at most 20 proposals, matched", _IGNORED),
+        "lvos": ("objects of the meta file", _BACKGROUND),
+        "lvos-unsupervised": ("at most 20 proposals, matched", _BACKGROUND),
+        "lvos-unsupervised-single": ("each against one salient mask", _BACKGROUND),
+        "vost": ("as `davis2017`", _BACKGROUND),
+        "vos-benchmark": ("all present", _OBJECT),
+        "vos-benchmark-all-frames": ("all present", _OBJECT),
+        "sav": ("the object folders", _OBJECT),
+        "mosev2": ("objects of the first frame", _BACKGROUND),
+        "mose": ("objects of the first frame", _BACKGROUND),
+        "youtube-vos": ("objects of the meta file", _BACKGROUND),
         "mevis": _OF_EXPRESSIONS,
         "mevis-official": _OF_EXPRESSIONS,
         "mevis-v2": _OF_EXPRESSIONS,
@@ -96,8 +96,8 @@ ENTRY = FamilyEntry(
         "long-rvos-official": _OF_EXPRESSIONS,
         "revos": _OF_EXPRESSIONS,
         "revos-official": _OF_EXPRESSIONS,
-        "ref-davis17": ("all, of four results", "as `davis2017-unsupervised`", _IGNORED),
-        "ref-davis17-strict": ("all, of four results", "1 to the largest number of the first frame", _IGNORED),
+        "ref-davis17": ("as `davis2017-unsupervised`", _IGNORED),
+        "ref-davis17-strict": ("1 to the largest number of the first frame", _IGNORED),
     },
     _NOTES,
     (MemoryForm("masks in videos", "a video, or a mapping from names to videos", "a sequence, a frame, its masks"),),
