@@ -15,6 +15,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -94,13 +95,10 @@ def list_benchmarks() -> str:
 def _describe_family(family: DocumentedFamily) -> Iterator[str]:
     entry = family.entry
     yield f"## {entry.title}"
-    yield format_table(
-        ("benchmark", "protocols", "equals"),
-        [(_link_page(row), name_all(row.protocols), row.evaluator) for row in entry.benchmarks],
-    )
-    yield f"### Files: {entry.title}"
-    files = _merge_rows([(row.title, _name_layouts(row), row.truth, row.submission) for row in entry.benchmarks])
-    yield format_table(("benchmark", "`--layout`", "`--root` or `--truth`", "submission"), files)
+    rows = [
+        (_link_page(row), _name_protocols(row), row.evaluator, row.truth, row.submission) for row in entry.benchmarks
+    ]
+    yield format_table(("benchmark", "protocols", "equals", "`--root` or `--truth`", "submission"), _mark_same(rows))
     if notes := [*_describe_uploads(family)]:
         yield " ".join(notes)
     yield f"### Protocols: {entry.title}"
@@ -149,10 +147,20 @@ def _link_page(row: BenchmarkEntry) -> str:
     return f"[{row.title}](benchmarks/{row.page})" if row.page else row.title
 
 
-def _name_layouts(row: BenchmarkEntry) -> str:
-    """Return the layouts of a benchmark; "" if each protocol has a layout of its own name."""
+def _name_protocols(row: BenchmarkEntry) -> str:
+    """Return the protocols of a benchmark, and the layouts that are not named like their protocols."""
     layouts = {name: layout_of(PROTOCOLS[name]) for name in row.protocols}
-    return "" if all(name == layout for name, layout in layouts.items()) else name_all(sorted({*layouts.values()}))
+    others = sorted({layout for name, layout in layouts.items() if name != layout})
+    return name_all(row.protocols) + (f" (layout {name_all(others)})" if others else "")
+
+
+def _mark_same(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Replace the last two cells of a row by "the same" where the row above has the same."""
+    marked = list(rows[:1])
+    for above, row in pairwise(rows):
+        cells = ("the same" if cell == old else cell for old, cell in zip(above[-2:], row[-2:], strict=True))
+        marked.append((*row[:-2], *cells))
+    return marked
 
 
 def _describe_metrics(family: DocumentedFamily) -> list[tuple[str, str]]:
