@@ -7,6 +7,7 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 import numpy as np
 
 from ..files import quantity
+from ..masks.stack import Array
 from .fits import count_pairs, fit_flags
 from .orders import EXCHANGED
 from .samples import Examination, Sample, choose_units, keep_frames, pool_frames, thin
@@ -70,7 +71,7 @@ def _diagnose(examination: Examination) -> List[str]:
     as_sent = _fit_as_sent(examination, thinned)
     scores = _judge_scores(thinned)
     if sum(as_sent) >= _GOOD * len(thinned):
-        return scores
+        return [*scores, *_judge_numbers(examination, samples.middle)]
     constant = _judge_constant(examination, thinned)
     constant = constant and _judge_constant(examination, samples.middle)  # with the pixels of small masks
     if constant:
@@ -85,7 +86,8 @@ def _diagnose(examination: Examination) -> List[str]:
     if sure:
         best = max(sure, key=lambda finding: finding.fit + finding.cure.lead)
         return [*scores, _describe(examination, best, samples)]
-    whole = _judge_labels(examination, thinned) or _judge_cover(examination, thinned)
+    whole = _judge_labels(examination, thinned) or _judge_numbers(examination, samples.middle)
+    whole = whole or _judge_cover(examination, thinned)
     return [*scores, *(whole or _judge_nothing(examination, thinned, as_sent))]
 
 
@@ -241,14 +243,52 @@ def _judge_labels(examination: Examination, samples: Sequence[Sample]) -> List[s
     return [f"{fault}: give each object its own label"]
 
 
+def _judge_numbers(examination: Examination, samples: Sequence[Sample]) -> List[str]:
+    """Return a sentence if the background has a number, or objects share numbers."""
+    if "segments" not in examination.traits:
+        return []
+    true_counts: List[int] = []
+    predicted: List[Array] = []
+    wide = covered = 0
+    for sample in samples:
+        truth, prediction = (thin(side[0], _NUMBERED).reshape(-1) for side in (sample.truth, sample.prediction))
+        true_counts.append(len(np.unique(truth[truth > 0])))
+        predicted.append(np.unique(prediction[prediction != 0]))
+        outside = prediction[truth == 0]
+        if len(outside) >= _WIDE * len(truth):
+            wide += 1
+            covered += 2 * int(np.unique(outside[outside != 0], return_counts=True)[1].max(initial=0)) > len(outside)
+    if covered and covered >= _GOOD * wide:
+        scope = f"in {quantity(covered, examination.noun, wide)} tried one number covers most of the background"
+        return [f"{scope}: write 0 where there is no object"]
+    crowded = [numbers for count, numbers in zip(true_counts, predicted) if count > _LAST_BYTE]
+    if len(crowded) > 1 and all(int(numbers.max(initial=0)) == _LAST_BYTE for numbers in crowded):
+        scope = f"{len(crowded):,} {examination.noun}s tried with more than {_LAST_BYTE} objects"
+        return [f"no number is above {_LAST_BYTE} in {scope}: write maps of 16 bits"]
+    most = max(map(len, predicted))
+    if not 0 < most <= _FEW_NUMBERS or sum(true_counts) <= most * most * len(samples):
+        return []
+    truth, prediction = pool_frames(samples)
+    if fit_flags([np.minimum(frame, 1) for frame in truth], prediction) < _ALL_TOGETHER:
+        return []
+    fault = f"no {examination.noun} tried has more than {quantity(most, 'number')}, though the truth has up to"
+    return [f"{fault} {max(true_counts):,} objects: give each object its own number"]
+
+
+#: The pixels of a frame whose numbers are listed, the minimum share of a wide background, the last number of 8 bits,
+#: and how many numbers suggest classes, such as cell and outline.
+_NUMBERED, _WIDE, _LAST_BYTE, _FEW_NUMBERS = 1 << 18, 0.25, 255, 2
+
+
 def _judge_cover(examination: Examination, samples: Sequence[Sample]) -> List[str]:
     """Return a sentence if masks cover nearly all pixels of objects, and many more."""
-    if not {"masks", "greys"} & examination.traits or not isinstance(samples[0].truth[0], np.ndarray):
+    traits = examination.traits
+    if not {"masks", "greys"} & traits or "segments" in traits or not isinstance(samples[0].truth[0], np.ndarray):
         return []
     sums = np.zeros(3)
     for sample in samples:
         for truth, prediction in zip(sample.truth, sample.prediction):
-            bright = prediction > _MIDDLE if "greys" in examination.traits else prediction != 0
+            bright = prediction > _MIDDLE if "greys" in traits else prediction != 0
             inside, filled = truth > 0, bright & (truth >= 0)
             sums += np.count_nonzero(inside), np.count_nonzero(filled), np.count_nonzero(inside & filled)
     true, predicted, shared = sums.tolist()

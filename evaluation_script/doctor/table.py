@@ -20,6 +20,7 @@ TRAITS: Dict[str, str] = {
     "binary": "labels are 0 and 1",
     "labels": "a label means the same in all units",
     "tracks": "a number follows an object through the frames of its video, and means nothing else",
+    "segments": "each object has a number of its own in its frame, whichever",
     "greys": "predictions hold confidences from 0 to 255, and the truth 0 and 1",
     "colours": "predicted labels are three bytes, red lowest",
     "halves": "predicted labels are 32 bits, with the label in the lower half",

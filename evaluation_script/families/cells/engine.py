@@ -10,14 +10,13 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 
 import numpy as np
 
+from ...doctor import Examination, Sample, choose_frames, fit_segments
 from ...files.problems import Flaw, HostError, Problems, name_list
 from ...masks.backend import backend
 from ...masks.overlaps import LabelMap, LabelPairs, sum_by_label, sum_label_pairs
 from ...masks.stack import Array
 from ...values.arithmetic import add
 from ..base.family import Values, mean_of_all
-from ..base.readings import read_rearranged
-from ..base.suspicions import is_nearly_none
 from ..base.units import Shapes, TruthFrame, Unit, UnitAccumulator, UnitCounts, unit_engine
 from .files import BEGIN, END, LABEL, PARENT, CellSubmission, judge_frame, name_labels, read_truth, subtract_labels
 from .protocols import TOLERANCES, CellProtocol
@@ -501,21 +500,6 @@ def _shapes(_protocol: CellProtocol, _facts: Dict[str, Any]) -> Shapes:
     }
 
 
-def _suspect(accumulator: UnitAccumulator[CellProtocol]) -> List[str]:
-    """Return warnings about all sequences together."""
-    units = accumulator.complete_counts()
-    missed, surplus, markers, merged = (
-        int(sum(unit.tables["graph"][column] for unit in units)) for column in (FN, FP, _MARKERS, NS)
-    )
-    matched = markers - missed
-    if not markers or not is_nearly_none(matched, markers):
-        return []
-    if not max(matched - merged, 0) + surplus:
-        return ["there is no cell in any frame: write a label for each cell, and 0 elsewhere"]
-    few = f"only {matched:,} of {markers:,} cells of the truth are" if matched else "not one cell of the truth is"
-    return [f"{few} covered by a predicted cell for more than half: check the order of frames, and the places of cells"]
-
-
 def _note_undefined(accumulator: UnitAccumulator[CellProtocol]) -> List[str]:
     """Return a note about the sequences without LNK."""
     without = [unit.name for unit in accumulator.complete_counts() if not unit.tables["graph"][_EDGES]]
@@ -526,6 +510,34 @@ def _note_undefined(accumulator: UnitAccumulator[CellProtocol]) -> List[str]:
     )
 
 
+def _examine(submission: CellSubmission) -> Examination:
+    """Return a submission as the doctor examines it: some frames, along z, y and x if any sequence has slices."""
+    units = submission.truth.units
+    are_volumes = any(unit.facts["slices"] > 1 for unit in units)
+
+    def sample(number: int) -> List[Sample]:
+        unit, problems = units[number], Problems()
+        frames, slices = unit.load()[: unit.cost], unit.facts["slices"]
+        _, members = submission.open_sequence(unit, problems)
+        if problems:
+            return []
+        chosen = choose_frames(len(frames))
+        truth, prediction = [], []
+        for frame in chosen:
+            height, width = frames[frame].size
+            shape = (slices, height // slices, width) if are_volumes else (height, width)
+            labels = frames[frame].read()
+            truth.append(labels.labels_of(labels.numbers).reshape(shape))
+            prediction.append(submission.read(members[frame], (height // slices, width), slices).reshape(shape))
+        return [Sample(number, unit.name, truth, prediction, chosen, len(frames))]
+
+    traits = {"places", "frames", "units", "masks", "segments", "volumes" if are_volumes else "pictures"}
+    return Examination(
+        submission.truth.item_names, sample, frozenset(traits), submission.noun, "cells",
+        fit=fit_segments, agreement="the mean IoU of true cells",
+    )  # fmt: skip
+
+
 ENGINE = unit_engine(
     read_truth,
     CellSubmission,
@@ -533,8 +545,7 @@ ENGINE = unit_engine(
     _compute_metrics,
     _tables,
     _shapes,
-    _suspect,
     facts={},
     notes=_note_undefined,
-    readings=lambda _protocol: read_rearranged("sequence"),
+    examine=_examine,
 )

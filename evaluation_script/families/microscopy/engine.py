@@ -3,39 +3,29 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, Dict, List, Tuple
 
 import numpy as np
 
-from ...files.problems import inflect, name_list, quantity
+from ...doctor import Examination, Sample, fit_segments
+from ...files.problems import Problems, inflect, name_list, quantity
 from ...masks.backend import backend
 from ...masks.overlaps import LabelMap, LabelPairs, sum_by_label
-from ...masks.restoration import do_waver
 from ...masks.stack import Array
 from ..base.family import Values
-from ..base.readings import read_blended, read_compressed, read_neighbours, read_rearranged
-from ..base.suspicions import is_nearly_none, judge_blank
-from ..base.units import Shapes, Unit, UnitAccumulator, count_by_image, unit_engine
+from ..base.units import Shapes, Unit, UnitAccumulator, count_by_image, score_samples, unit_engine
 from .files import MicroscopySubmission, read_truth
 from .protocols import THRESHOLDS, MicroscopyProtocol
 
-#: The columns of `image`: the numbers of true and predicted cells, whether any pixel is background, pairs of cells that
-#: share a pixel, whether the true background is wide, and whether a single predicted cell covers most of it.
-_IN_TRUTH, _PREDICTED, _TRUTH_BACKGROUND, _PREDICTED_BACKGROUND, _SHARING, _WIDE, _COVERED = range(7)
-_COLUMNS = 7
-#: The minimum share of a wide background, and the share of such images that cells must cover before the background
-#: looks numbered.
-_WIDE_SHARE, _NEARLY_ALL = 0.25, 0.9
-#: The numbers of labels that suggest classes, such as cell and outline, instead of cells.
-_FEW_LABELS = {1: "one label", 2: "2 labels"}
-#: The highest label of 8-bit maps, and the minimum number of images that reach it.
-_LAST_LABEL, _FEWEST = 255, 2
+#: The columns of `image`: the numbers of true and predicted cells, and whether any pixel is background.
+_IN_TRUTH, _PREDICTED, _TRUTH_BACKGROUND, _PREDICTED_BACKGROUND = range(4)
+_COLUMNS = 4
 
 
 def count_image(truth: LabelMap, labels: Array) -> Dict[str, Array]:
     """Return the tables of an image."""
-    tables = count_pairs(backend().count_label_pairs(truth, LabelMap(labels)))
-    return {**tables, "waver": np.array([do_waver(labels)], np.int64)}
+    return count_pairs(backend().count_label_pairs(truth, LabelMap(labels)))
 
 
 def count_pairs(pairs: LabelPairs) -> Dict[str, Array]:
@@ -54,19 +44,8 @@ def count_pairs(pairs: LabelPairs) -> Dict[str, Array]:
         near = ious >= threshold
         partners = sum(np.count_nonzero(np.bincount(cells_of[near])) for cells_of in (rows, columns))
         matches.append(partners - np.count_nonzero(near))
-    is_wide, is_covered = _judge_background(pairs)
-    has_background = (true == 0).sum(), (predicted == 0).sum()
-    counts = [np.count_nonzero(true), np.count_nonzero(predicted), *has_background, len(ious), is_wide, is_covered]
+    counts = [np.count_nonzero(true), np.count_nonzero(predicted), (true == 0).sum(), (predicted == 0).sum()]
     return {"image": np.array(counts, np.int64), "matches": np.array(matches, np.int64)}
-
-
-def _judge_background(pairs: LabelPairs) -> Tuple[bool, bool]:
-    """Return whether an image has much true background, and whether a single predicted cell covers most of it."""
-    is_background = pairs.truth == 0
-    background = int(pairs.pixels[is_background].sum())
-    is_wide = background > 0 and background >= _WIDE_SHARE * int(pairs.pixels.sum())
-    largest = int(pairs.pixels[is_background & (pairs.prediction > 0)].max(initial=0))
-    return is_wide, is_wide and 2 * largest > background
 
 
 def list_mistakes(accumulator: UnitAccumulator[MicroscopyProtocol]) -> Tuple[Array, Array, Array]:
@@ -119,47 +98,7 @@ def _tables(accumulator: UnitAccumulator[MicroscopyProtocol]) -> Dict[str, List[
 
 def _shapes(_protocol: MicroscopyProtocol, _facts: Dict[str, Any]) -> Shapes:
     """Return the shapes of an image's counts."""
-    return {"image": (_COLUMNS,), "matches": (len(THRESHOLDS),), "waver": (1,)}
-
-
-def _suspect(accumulator: UnitAccumulator[MicroscopyProtocol]) -> List[str]:
-    """Return suspicions about all images together."""
-    images = accumulator.stack("image")
-    totals = images.sum(axis=0)
-    if not totals[_IN_TRUTH]:
-        return []
-    if not totals[_PREDICTED]:
-        return ["no image has a cell: check that cells are numbered from 1"]
-    if not totals[_SHARING]:
-        return ["no cell overlaps a prediction: check which image each belongs to"]
-    labels = int(images[:, _PREDICTED].max())
-    if totals[_IN_TRUTH] > labels * labels * len(images) and labels in _FEW_LABELS:
-        return [f"no image has more than {_FEW_LABELS[labels]}: check that each cell has its own number"]
-    if not totals[_PREDICTED_BACKGROUND] and 2 * totals[_TRUTH_BACKGROUND] > len(images):
-        return ["no image has background, so each has one cell too many: write 0 where there is no cell"]
-    wavering = sum(int(unit.tables["waver"][0]) for unit in accumulator.complete_counts() if "waver" in unit.tables)
-    if 2 * wavering > len(images):
-        cause = "most labels lie scattered in specks beside similar labels, as after JPEG compression or interpolation"
-        scope = f"in {wavering:,} of {quantity(len(images), 'image')}"
-        return [f"{scope}, {cause}: write labels as PNG at once, and resize them by nearest neighbour"]
-    covered, wide = int(totals[_COVERED]), int(totals[_WIDE])
-    if covered and covered >= _NEARLY_ALL * wide:
-        scope = quantity(covered, "image", wide)
-        return [f"in {scope} a single cell covers most of the background: write 0 where there is no cell"]
-    crowded = images[images[:, _IN_TRUTH] > _LAST_LABEL]
-    if len(crowded) >= _FEWEST and (crowded[:, _PREDICTED] == _LAST_LABEL).all():
-        scope = f"all {len(crowded):,} images with more than {_LAST_LABEL} cells have exactly {_LAST_LABEL} labels"
-        return [f"{scope}: write 16-bit maps"]
-    matched = int(accumulator.stack("matches")[:, 0].sum())
-    if is_nearly_none(matched, totals[_IN_TRUTH]):
-        few = f"only {matched:,}" if matched else "none"
-        remedy = "check which image each belongs to, and that rows and columns are not exchanged"
-        return [
-            f"{few} of {quantity(int(totals[_IN_TRUTH]), 'cell')} {inflect(matched, 'is', 'are')} matched: {remedy}"
-        ]
-    names = [unit.name for unit in accumulator.complete_counts()]
-    flags = images[:, _IN_TRUTH] > 0, images[:, _PREDICTED] == 0
-    return judge_blank("image", names, flags, "cells", "no predicted cell")
+    return {"image": (_COLUMNS,), "matches": (len(THRESHOLDS),)}
 
 
 def _note_undefined(accumulator: UnitAccumulator[MicroscopyProtocol]) -> List[str]:
@@ -181,6 +120,30 @@ def _note_undefined(accumulator: UnitAccumulator[MicroscopyProtocol]) -> List[st
     return notes
 
 
+def _examine(submission: MicroscopySubmission) -> Examination:
+    """Return a submission as the doctor examines it."""
+    units, protocol = submission.truth.units, submission.protocol
+
+    def sample(number: int) -> List[Sample]:
+        unit, (frame,) = units[number], units[number].load()
+        prediction = submission.read(unit.name, frame.size, Problems())
+        if prediction is None:
+            return []
+        truth = frame.read()
+        return [Sample(number, unit.name, [truth.labels_of(truth.numbers)], [prediction])]
+
+    def tabulate(sample: Sample) -> Dict[str, Array]:
+        truth, prediction = (np.ascontiguousarray(side[0], np.int64) for side in (sample.truth, sample.prediction))
+        return count_image(LabelMap(truth), prediction)
+
+    return Examination(
+        submission.truth.item_names, sample, frozenset({"pictures", "places", "units", "masks", "segments"}),
+        submission.noun, "maps", fit=fit_segments,
+        rescore=partial(score_samples, protocol, {}, _compute_metrics, tabulate), metric=protocol.metrics[0],
+        agreement="the mean IoU of true cells",
+    )  # fmt: skip
+
+
 ENGINE = unit_engine(
     read_truth,
     MicroscopySubmission,
@@ -188,14 +151,7 @@ ENGINE = unit_engine(
     _compute_metrics,
     _tables,
     _shapes,
-    _suspect,
     facts={},
     notes=_note_undefined,
-    added=("waver",),
-    readings=lambda _protocol: [
-        read_blended("image", "maps"),
-        *read_compressed("image", "maps"),
-        *read_rearranged("image", "maps"),
-        *read_neighbours("maps"),
-    ],
+    examine=_examine,
 )

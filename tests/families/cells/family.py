@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from pathlib import Path
 from typing import Any, Callable
 
 from segjudge.evaluation_script.families.cells.protocols import CELL_PROTOCOLS
+from segjudge.evaluation_script.masks import tiff
 from segjudge.masks.tiff import encode_tiff
 from tests import published
 from tests.builders import written, zipped
+from tests.families.slips import Slip
 from tests.published import FRAMES, frames
 
 
@@ -42,6 +46,27 @@ UPLOAD_OF_OTHERS = ""
 REFUSALS = dict.fromkeys(
     UPLOADS, "Send one zip with 01_RES/mask000.tif and so on, and 01_RES/res_track.txt, for each sequence"
 )
+
+
+def change_masks(change: Callable[[Any], Any]) -> Slip:
+    """Change the labels of each TIFF of a zip."""
+
+    def slip(data: bytes) -> bytes:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+        size = tiff.size_of(next(member for name, member in members.items() if name.endswith(".tif")))[1:]
+        return zipped({
+            name: encode_tiff(change(tiff.read_labels(member, size))[None]) if name.endswith(".tif") else member
+            for name, member in members.items()
+        })  # fmt: skip
+
+    return slip
+
+
+SLIPS: dict[str, tuple[str, Slip, str]] = {
+    "mirrored frames": ("ctc", change_masks(lambda cells: cells[:, ::-1].copy()), "cells look mirrored, with left and right exchanged"),
+    "turned frames": ("ctc-official", change_masks(lambda cells: cells[::-1, ::-1].copy()), "cells look rotated by 180 degrees"),
+}  # fmt: skip
 OTHER_UNITS: dict[str, list[str]] = {
     "ctc": ["02_GT", "03_GT"],
 }

@@ -10,7 +10,7 @@ import numpy as np
 from segjudge.evaluation_script.families.microscopy.protocols import MICROSCOPY_PROTOCOLS
 from tests import published
 from tests.builders import png, written, zipped
-from tests.families.slips import Slip, pictures
+from tests.families.slips import MIRRORED, Slip, pictures
 from tests.published import frames
 
 
@@ -37,10 +37,11 @@ REFUSALS = dict.fromkeys(UPLOADS, "Send one zip with a PNG or TIFF of labels for
 
 
 SLIPS: dict[str, tuple[str, Slip, str]] = {
-    "one cell": ("cellpose-ap", pictures(lambda cells: (cells > 0) * np.uint16(1)), "no image has more than one label"),
-    "no background": ("cellpose-ap", pictures(lambda cells: cells + np.uint16(1)), "no image has background, so each"),
-    "turned": ("cellpose-ap", pictures(lambda cells: np.roll(cells, 14, 0)[:, ::-1]), "none of 32 cells are matched"),
-    "no cells": ("cellpose-ap", pictures(lambda cells: cells * 0), "no image has a cell"),
+    "one cell": ("cellpose-ap", pictures(lambda cells: (cells > 0) * np.uint16(1)), "no image tried has more than 1 number"),
+    "no background": ("cellpose-ap", pictures(lambda cells: cells + np.uint16(1)), "one number covers most of the background"),
+    "turned cells": ("cellpose-ap", pictures(lambda cells: cells[::-1, ::-1]), "maps look rotated by 180 degrees"),
+    "mirrored cells": ("cellpose-ap", MIRRORED, "maps look mirrored, with left and right exchanged: corrected, AP50 would be 1.00"),
+    "no cells": ("cellpose-ap", pictures(lambda cells: cells * 0), "all maps are empty"),
 }  # fmt: skip
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "pages": ("cellpose-ap",),
