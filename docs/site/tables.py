@@ -88,12 +88,13 @@ def name_all(names: Sequence[str]) -> str:
 
 
 def list_benchmarks() -> str:
-    """Return one section per family: its benchmarks, files, protocols, limits, further metrics and arrays."""
+    """Return one section per family: its benchmarks, files, protocols, limits and arrays."""
     return "\n\n".join("\n\n".join(_describe_family(family)) for family in list_families())
 
 
 def _describe_family(family: DocumentedFamily) -> Iterator[str]:
     entry = family.entry
+    _check_meanings(family)
     yield f"## {entry.title}"
     rows = [
         (_link_page(row), _name_protocols(row), row.evaluator, row.truth, row.submission) for row in entry.benchmarks
@@ -109,9 +110,6 @@ def _describe_family(family: DocumentedFamily) -> Iterator[str]:
         yield format_table(("protocols", *entry.columns), _merge_rows(cells))
     if entry.notes:
         yield entry.notes.strip()
-    if beside := _describe_metrics(family):
-        yield "Every protocol of this section also has these metrics:"
-        yield format_table(("metric", "meaning"), beside)
     if entry.memory:
         yield f"### In memory: {entry.title}"
         forms = [
@@ -163,18 +161,13 @@ def _mark_same(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     return marked
 
 
-def _describe_metrics(family: DocumentedFamily) -> list[tuple[str, str]]:
-    """Return the metrics beside those of the protocols; raises LookupError for any metric without a meaning."""
-    tools = family.tools
-    beside = list(dict.fromkeys([*family.family.own_metrics, *tools.other_metrics]))
-    names = dict.fromkeys([*(name for row in family.protocols for name in row.metrics), *beside])
-    metrics = {
-        name: Metric(name, tools.describe_metric(name), tools.prefers_smaller(name), tools.bounds_of(name))
-        for name in names
-    }
-    for metric in metrics.values():
-        check_meaning(metric, family)
-    return [(f"`{name}`", f"{metrics[name].about} ({metrics[name].describe_values()})") for name in beside]
+def _check_meanings(family: DocumentedFamily) -> None:
+    """Raise LookupError for a metric without a meaning."""
+    tools, beside = family.tools, [*family.family.own_metrics, *family.tools.other_metrics]
+    for name in dict.fromkeys([*(name for row in family.protocols for name in row.metrics), *beside]):
+        check_meaning(
+            Metric(name, tools.describe_metric(name), tools.prefers_smaller(name), tools.bounds_of(name)), family
+        )
 
 
 def check_meaning(metric: Metric, family: DocumentedFamily) -> None:
@@ -223,8 +216,11 @@ def summarize_limits() -> str:
 
 def list_writers() -> str:
     """Return the pictures, records and archives that other programs write and Segjudge reads."""
-    rows = [(row.program, f"`{row.call}`", row.ending, READERS[row.kind][0], row.note) for row in WRITERS]
-    return format_table(("program", "call", "ending", "read as", "remark"), rows)
+    calls = dict[tuple[str, ...], list[str]]()
+    for row in WRITERS:
+        calls.setdefault((row.program, row.ending, READERS[row.kind][0], row.note), []).append(f"`{row.call}`")
+    rows = [(program, ", ".join(names), *cells) for (program, *cells), names in calls.items()]
+    return format_table(("program", "calls", "ending", "read as", "remark"), rows)
 
 
 #: The purpose of each extra.
