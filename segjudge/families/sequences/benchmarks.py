@@ -8,7 +8,6 @@ _EXPRESSIONS = "`VIDEO/EXPRESSION/FRAME.png`, or one JSON file of run lengths"
 _BACKGROUND, _OBJECT, _IGNORED = "background", "an object", "ignored"
 _OF_EXPRESSIONS = ("the expressions", _OBJECT)
 _NOTES = """\
-- No evaluator of `mose` and `youtube-vos` is public, so both are assumptions, and their output says so.
 - `lvos` reads the unseen sequences from `unseen_videos.txt` in the dataset's root, or from `--unseen FILE`.
 - `youtube-vos` has its 26 unseen categories built in; `--unseen FILE` replaces them.
 """
