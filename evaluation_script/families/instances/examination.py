@@ -64,14 +64,14 @@ def examine(truth: InstanceTruth, protocol: InstanceProtocol, read: ReadImage) -
         frames, shape = choose_frames(count), (height, width // count, count)
         void = np.full(len(annotations), -1)
         void[is_counted[annotations]] = labels
-        maps = [
+        true_maps, predicted_maps = (
             _paint(texts, painted, areas, shape, frames)
             for texts, painted, areas in (
                 (truth.masks.take(annotations), void, truth.pixels[annotations]),
                 (records.masks.take(chosen), written, records.pixels[chosen]),
             )
-        ]
-        return [Sample(number, name, *maps, frames, count)]
+        )
+        return [Sample(number, name, true_maps, predicted_maps, frames, count)]
 
     traits = {"pictures", "places", "units", "labels"}
     fit, content, agreement = fit_masks, "masks", "the IoU over all pixels"
