@@ -17,8 +17,6 @@ _SHORT, _SPECK, _ROWS = 8, 3, 64
 _NEARLY_ALL = 0.9
 #: The distance of the farthest pixels of a median.
 _REACH = 2
-#: The number of labels of 16 bits.
-_SHORT_LABELS = 1 << 16
 #: The side of JPEG's blocks.
 _BLOCK = 8
 #: The minimum number of borders, the minimum share of blended runs among borders and among short runs between two
@@ -27,10 +25,6 @@ _FEWEST_BORDERS, _BLENDED, _ORDERED, _TIMES_BLENDED = 50, 0.1, 0.6, 4.0
 #: The minimum share of specks among runs, and the minimum ratio of the blocks with several labels between JPEG's blocks
 #: to those of JPEG.
 _SPECKLED, _TIMES_UNEVEN = 0.25, 1.4
-
-#: Labels waver if a map has at least so many, most of them cover at most this share of their boxes, and at least this
-#: share of the steps beside specks are small: at most this share of the labels' number, or the last number.
-_FEWEST_LABELS, _SCATTERED, _SMALL_STEPS, _SMALL_SHARE, _SMALL = 32, 0.03, 0.2, 1 / 32, 2
 
 
 def _find_runs(pixels: Array) -> Tuple[Array, Array, Array]:
@@ -92,42 +86,6 @@ def is_compressed(prediction: Array) -> bool:
         return False
     uneven, uneven_between = count_uneven_blocks(prediction)
     return uneven_between >= max(_FEWEST_BORDERS, _TIMES_UNEVEN * uneven)
-
-
-def do_waver(pixels: Array) -> bool:
-    """Return whether the labels of many objects lie scattered in specks beside similar labels.
-
-    JPEG and interpolation do this; noise puts any label into specks, and too many small objects are not scattered.
-    """
-    rows = _choose_rows(pixels)
-    starts, lengths, values = _find_runs(rows)
-    is_speck = lengths <= _SPECK
-    if len(starts) - len(rows) < _FEWEST_BORDERS or np.count_nonzero(is_speck) < _SPECKLED * len(starts):
-        return False
-    beside = (is_speck[1:] | is_speck[:-1]) & (starts[1:] % rows.shape[1] > 0)
-    if values.max() < _SHORT_LABELS:  # sorted in a fraction of the time
-        ranks: Array = np.cumsum(np.bincount(values) > 0)[values]
-        values = values.astype(np.uint16)
-    else:
-        ranks = np.unique(values, return_inverse=True)[1] + 1
-    count = int(ranks.max())
-    steps = np.abs(np.diff(ranks))[beside]
-    if np.count_nonzero(steps <= max(_SMALL, count * _SMALL_SHARE)) < _SMALL_STEPS * len(steps):
-        return False
-    order = np.argsort(values, kind="stable")
-    ordered = values[order]
-    firsts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-    firsts = firsts[ordered[firsts] > 0]
-    if len(firsts) < _FEWEST_LABELS:
-        return False
-    order, firsts = order[firsts[0] :], firsts - firsts[0]
-    down, across = starts[order] // rows.shape[1], starts[order] % rows.shape[1]
-    areas = np.add.reduceat(lengths[order], firsts)
-    heights, widths = (
-        np.maximum.reduceat(ends, firsts) - np.minimum.reduceat(begins, firsts)
-        for begins, ends in ((down, down + 1), (across, across + lengths[order]))
-    )
-    return int(np.count_nonzero(areas <= _SCATTERED * heights * widths)) * 2 > len(firsts)
 
 
 def sharpen(pixels: Array) -> Array:

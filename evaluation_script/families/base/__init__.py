@@ -11,7 +11,6 @@ __all__ = [
     "cell_batches",
     "displacement",
     "engine",
-    "exchanged_masks",
     "family",
     "frame_order",
     "readings",

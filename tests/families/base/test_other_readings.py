@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from segjudge import score
 from segjudge.evaluation_script.families.base import readings
@@ -65,7 +63,7 @@ def test_the_reading_that_fits_is_named(slip: str, protocol: str, tmp_path: Path
         lines = score(tmp_path / "results.zip", tmp_path / "truth", protocol).warnings
         named = [line for line in lines if slip in line]
         assert len(named) == is_named
-        assert all(" would be 1.00 instead of 0." in line and "(tried on 3 of 9 images)" in line for line in named)
+        assert all(" would be 1.00 instead of 0." in line and "(tried on 9 of 9 images)" in line for line in named)
 
 
 def test_the_image_is_cut_from_its_square() -> None:
@@ -75,23 +73,6 @@ def test_the_image_is_cut_from_its_square() -> None:
     assert restoration.cut_square(squeezed, centered=True).tolist() == np.repeat(squeezed[1:3], 2, axis=0).tolist()
     assert restoration.cut_square(squeezed, centered=False).tolist() == np.repeat(squeezed[:2], 2, axis=0).tolist()
     assert restoration.cut_square(tall, centered=True).tolist() == tall.tolist()
-
-
-def compress(image: Any, quality: int = 75) -> Any:
-    stream = io.BytesIO()
-    Image.fromarray(image).save(stream, "JPEG", quality=quality)
-    return np.array(Image.open(stream))
-
-
-def test_numbered_cells_that_were_compressed_are_named(tmp_path: Path) -> None:
-    images = {f"{number:03d}_masks.png": np.kron(draw(number) * 7, np.ones((3, 3), np.uint8)) for number in range(3)}
-    (tmp_path / "truth").mkdir()
-    for name, image in images.items():
-        (tmp_path / "truth" / name).write_bytes(png(image))
-    for spoil, is_named in ((compress, True), (lambda image: image, False)):
-        (tmp_path / "results.zip").write_bytes(zipped({name: png(spoil(image)) for name, image in images.items()}))
-        lines = score(tmp_path / "results.zip", tmp_path / "truth", CELLS).warnings
-        assert any("as after JPEG compression: corrected, AP50 would be" in line for line in lines) == is_named
 
 
 def test_labels_of_short_runs_become_the_nearest_others() -> None:
