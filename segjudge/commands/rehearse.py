@@ -85,7 +85,8 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _rehearse(options: _Options) -> None:
-    from segjudge.platforms.evalai.bundle.agreement import check_agreement, check_splits_of
+    from segjudge.platforms.evalai.bundle.agreed_splits import check_splits_of
+    from segjudge.platforms.evalai.bundle.agreement import check_agreement
     from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
     from segjudge.server import first_run
     from segjudge.server.code_uploads import read_table

@@ -27,7 +27,7 @@ from segjudge.evaluation_script.scoring.phase import Phase
 from segjudge.families.pins import describe_missing
 from segjudge.families.plugin_files import read_toolkits
 from segjudge.kernel.compiling import CompileError, cache_folder, run_pip
-from segjudge.platforms.evalai.bundle.agreement import check_splits
+from segjudge.platforms.evalai.bundle.agreed_splits import check_splits
 from segjudge.platforms.evalai.bundle.annotations import refuse_annotations
 from segjudge.platforms.evalai.bundle.build import build as build_for_evalai
 from segjudge.platforms.evalai.bundle.build import list_samples

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
-from segjudge.platforms.evalai.bundle.agreement import check_splits
+from segjudge.platforms.evalai.bundle.agreed_splits import check_splits
 from segjudge.platforms.evalai.bundle.annotations import refuse_annotations
 from segjudge.platforms.evalai.bundle.build import build as build_for_evalai
 from segjudge.platforms.evalai.bundle.bundle_source import SCRIPT_FOLDER, BundleSource

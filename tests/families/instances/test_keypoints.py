@@ -454,7 +454,7 @@ def test_the_report_says_where_points_lie(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     assert main(["report", str(results), "--truth", str(truth), "--protocol", SAFE, "--out", str(page)]) == 0
     text = page.read_text()
-    assert "AP at an OKS of one half" in text
+    assert "AP at an OKS of .50" in text
     assert 'id="keypoints"' in text
 
 

@@ -11,12 +11,13 @@ from segjudge.evaluation_script.files.problems import HostError, name_hint
 from segjudge.evaluation_script.scoring.phase import DETAILS, Phase, PhaseSplit
 from segjudge.platforms.rules.problems import BundleProblems, breaks_later, mappings_in, warning
 
+from .agreed_splits import find_other_splits
 from .annotations import check_annotations
-from .bundle_source import PHASES_FILE, SCRIPT_FOLDER, BundleSource, read_phases
+from .bundle_source import PHASES_FILE, SCRIPT_FOLDER, read_phases
 from .opened_bundle import Bundle
 from .phase_splits import splits_of
 from .scorers import ScoredProtocol, list_protocols
-from .secrecy import check_secrecy, find_disagreements
+from .secrecy import find_disagreements
 from .server_state import ServerState
 
 
@@ -98,7 +99,7 @@ def _check_phase(
         yield breaks_later(subject, f"has report={phase.report!r}", "Write True or False")
     yield from _check_notification(subject, phase)
     schemas = {split.codename: split.schema for split in splits_of(bundle.config, configured)}
-    yield from _check_names(bundle.config, configured, phase)
+    yield from find_other_splits(bundle.config, configured, phase)
     yield from find_disagreements(bundle.config, phase)
     for split in phase.splits:
         yield from _check_metrics(subject, split, schemas.get(split.codename, {}), protocols)
@@ -106,36 +107,6 @@ def _check_phase(
         yield breaks_later(subject, f"reads {phase.annotations}, not the file of the YAML", "Make them agree")
     else:
         yield from check_annotations(bundle, phase)
-
-
-def _check_names(config: dict[str, Any], configured: dict[str, Any], phase: Phase) -> BundleProblems:
-    names = [*dict.fromkeys(split.codename for split in splits_of(config, configured))]
-    if {*names} != {split.codename for split in phase.splits}:
-        fault = f"its splits differ from the YAML's ({', '.join(names)})"
-        yield breaks_later(f"phases.py, {phase.codename}", fault, "Make them agree")
-
-
-def check_splits(config: dict[str, Any], phases: Iterable[Phase]) -> None:
-    """Raise `HostError` if `phases.py` lacks a phase of the YAML, or has or hides other splits."""
-    script_phases = {phase.codename: phase for phase in phases}
-    problems: list[str] = []
-    for configured in mappings_in(config, "challenge_phases"):
-        codename = str(configured.get("codename"))
-        if codename not in script_phases:
-            raise HostError(f"{SCRIPT_FOLDER}/{PHASES_FILE}: lacks the phase {codename}; run `segjudge check`")
-        problems += map(str, _check_names(config, configured, script_phases[codename]))
-    if problems:
-        raise HostError("\n".join(problems))
-    check_secrecy(config, script_phases.values())
-
-
-def check_splits_of(source: BundleSource) -> None:
-    """Raise `HostError` if a bundle's YAML and `phases.py` disagree on splits; `check` reports other faults."""
-    try:
-        phases, config = source.script_phases(), source.config()
-    except HostError:
-        return
-    check_splits(config, phases)
 
 
 def _check_metrics(

@@ -25,7 +25,7 @@ from segjudge.platforms.rules.fields import TRUE
 from segjudge.platforms.rules.problems import BundleProblem, BundleProblems, mappings_in
 from segjudge.system.files import zip_files
 
-from .agreement import check_splits_of
+from .agreed_splits import check_splits_of
 from .bundle_source import CONFIG, PHASES_FILE, SCRIPT_FOLDER, BundleKind, BundleSource, find_bundle
 from .fields import CHALLENGE, DEFAULT_IMAGE, FILES, PHASE, SCRIPT
 from .opened_bundle import Bundle, escapes
