@@ -21,7 +21,7 @@ from segjudge.cli import main
 from segjudge.evaluation_script.files import archive
 from segjudge.evaluation_script.files.limits import UNIT_LIMITS
 from segjudge.platforms.grand_challenge import build, evaluate, platform_input
-from tests.answers import fold
+from tests.answers import fold, join_json
 from tests.builders import ROOT, written, zipped
 from tests.calls import read_session, run_calls
 from tests.platforms.damages import GOLDEN, new_folder, put, write_yaml
@@ -192,7 +192,7 @@ def _list_methods() -> Iterator[str]:
                 yield f"        {' '.join(sorted(os.listdir(folder)))}"
                 for path in sorted(Path(folder).iterdir()):
                     if path.suffix == ".json":
-                        yield from (f"        {path.name}: {line}" for line in path.read_text().splitlines())
+                        yield from (f"        {path.name}: {line}" for line in join_json(path.read_text()).splitlines())
                 with tarfile.open(Path(folder, _TRUTH)) as archive:
                     yield from (f"        {member.name} {oct(member.mode)}" for member in archive)
         both = write_yaml(_METHODS["two phases, and two splits"])
