@@ -519,6 +519,8 @@ def _sample(submission: AnySubmission, number: int) -> List[Sample]:
 
 def _drop_void(labels: Array, protocol: SemanticProtocol) -> Array:
     """Return the labels of classes without object numbers, and -1 elsewhere."""
+    if labels.dtype == np.uint8 and labels.size > _LABELS:
+        return _drop_void(np.arange(_LABELS, dtype=np.uint8), protocol).astype(np.int16)[labels]
     plain = drop_numbers(labels, protocol).astype(np.int32)
     return np.where(class_indices(labels, protocol) < protocol.classes, plain, -1)
 

@@ -99,10 +99,12 @@ def _draw(protocol: SequenceProtocol, name: str, picture: _Picture) -> Tuple[Arr
 
 def _paint(stacks: Stacks, frame: int, size: Size) -> Array:
     names: Dict[str, int] = {}
-    labels = np.zeros(size, np.int32)
-    for label, stack in stacks.items():
-        number = int(label) if is_number(label) else names.setdefault(label, _FIRST_NAME + len(names))
-        labels[stack.draw(frame)] = number
+    numbers = [
+        int(label) if is_number(label) else names.setdefault(label, _FIRST_NAME + len(names)) for label in stacks
+    ]
+    labels = np.zeros(size, np.min_scalar_type(-1 - max(numbers, default=0)))  # small, with room for void
+    for number, stack in zip(numbers, stacks.values()):
+        np.copyto(labels, number, where=stack.draw(frame))
     return labels
 
 
