@@ -23,7 +23,6 @@ import time
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -509,7 +508,7 @@ def _draw_curves(kernel: Kernel, generator: random.Random, ranked: RankedBits, t
             (True, CurveTables(recall.copy(), recall)),
         ):
             with suppress(ValueError):
-                kernel.curves(replace(task, averaged=averaged), chosen, tables)
+                kernel.curves(task._replace(averaged=averaged), chosen, tables)
 
 
 def matches(generator: random.Random, kernel: Kernel) -> None:
