@@ -90,13 +90,14 @@ typedef struct {
     int64_t count;
 } list;
 
-/* A volume. For each voxel of a row with places, the steps along x to the nearest; other rows take no memory. For each row,
- * its first query without an answer; for each x, whether it has queries. Also the squares of steps along x, y and z. */
+/* A volume. For each voxel of an open row, one with places that was looked at, the steps along x to the nearest; other
+ * rows take no memory. For each row, its first query without an answer; for each x, whether it has queries. Also the
+ * squares of steps along x, y and z. */
 typedef struct {
     int64_t depth, height, width;
     list queries, places;
     uint16_t *steps;
-    uint8_t *has_query;
+    uint8_t *has_query, *is_open;
     int64_t first, last; /* the range of planes with places */
     int32_t *next;
     double spacing[3], *squares[3], limit; /* the square from which on no distance is needed */
@@ -138,6 +139,16 @@ static void write_row(field *all, int64_t row)
     }
 }
 
+/* Return whether a row has places; the first look writes the steps to them. */
+static inline int open_row(field *all, int64_t row)
+{
+    if (!has_place(all, row))
+        return 0;
+    if (!all->is_open[row])
+        write_row(all, row);
+    return all->is_open[row] = 1;
+}
+
 static inline double square_along_row(const field *all, int64_t row, int64_t x)
 {
     return all->squares[0][all->steps[row * all->width + x]];
@@ -152,7 +163,7 @@ static double search_plane(field *all, int64_t plane, int64_t y, int64_t x, doub
             break;
         all->lookups++;
         for (int64_t row = y - step, turn = 0; turn < 1 + (step > 0); turn++, row = y + step)
-            if (row >= 0 && row < all->height && has_place(all, plane * all->height + row)) {
+            if (row >= 0 && row < all->height && open_row(all, plane * all->height + row)) {
                 double sum = square_along_row(all, plane * all->height + row, x) + square + rest;
                 best = sum < best ? sum : best;
             }
@@ -303,7 +314,7 @@ static void transform_planes(field *all, block *of)
     for (int64_t z = all->first; z < all->last; z++) {
         int64_t rows = 0;
         for (int64_t y = 0; y < height; y++) {
-            int is_filled = has_place(all, z * height + y);
+            int is_filled = open_row(all, z * height + y);
             for (int64_t x = 0; x < of->count; x++)
                 of->values[x * height + y] = is_filled ? square_along_row(all, z * height + y, of->first + x) : INFINITY;
             rows += is_filled;
@@ -392,7 +403,6 @@ static int measure_field(field *all)
             all->has_query[all->queries.at[query] - row * width] = 1;
         if (!has_place(all, row))
             continue;
-        write_row(all, row);
         all->first = all->first < row / all->height ? all->first : row / all->height;
         all->last = row / all->height + 1;
     }
@@ -426,9 +436,10 @@ SJ_EXPORT int sj_squares(
     double *squares = malloc((size_t)(width + height + depth) * sizeof *squares);
     int32_t *firsts = malloc((size_t)(3 * rows + 2) * sizeof *firsts);
     all.steps = malloc((size_t)(rows * width) * sizeof *all.steps);
-    all.has_query = calloc((size_t)width, 1);
+    all.has_query = calloc((size_t)(width + rows), 1);
     int status = SJ_NO_MEMORY;
     if (squares && firsts && all.steps && all.has_query) {
+        all.is_open = all.has_query + width;
         all.squares[0] = squares, all.squares[1] = squares + width, all.squares[2] = squares + width + height;
         all.queries.firsts = firsts, all.places.firsts = firsts + rows + 1, all.next = firsts + 2 * rows + 2;
         int are_in_order = find_rows(&all.queries, rows, width) && find_rows(&all.places, rows, width);

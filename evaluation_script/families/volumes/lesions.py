@@ -22,12 +22,12 @@ from .components import (
     share_components,
 )
 from .overlaps import Overlap
-from .places import Spacing
+from .places import Places, Spacing
 from .protocols import LesionRule, Tissue
-from .surfaces import distance_by_weight, find_surfaces, list_borders, measure_surfaces
+from .surfaces import check_noise, distance_by_weight, find_surfaces, list_border, measure_surfaces
 
 #: The maximum number of voxels in all boxes around a lesion of the truth and the lesions that meet it.
-_MOST_SEARCHED = 1 << 32
+_MOST_SEARCHED = 1 << 29
 #: The maximum number of runs of a truth with fewer voxels per run.
 _MOST_SPECKS, _PER_RUN = 1 << 19, 1.5
 #: The number of runs of lesions in a cache.
@@ -207,15 +207,18 @@ def match_lesions(sides: LesionSides, rule: LesionRule, spacing: Spacing, *, nsd
     counts = true.sizes * volume > rule.ignored
     places = np.searchsorted(meetings.true, np.arange(true.total + 1))
     boxes = _find_boxes(sides, meetings.predicted, places, counts)
-    lesions = []
+    lesions: List[Lesion] = []
+    drawn: Optional[_DrawnLesions] = None
     numbers = zip(true.sizes.tolist(), both.tolist(), counts.tolist(), places.tolist(), places[1:].tolist())
     for number, (size, voxels, is_counted, start, stop) in enumerate(numbers):
         meeting = meetings.predicted[start:stop]
         overlap = Overlap(size, int(predicted.sizes[meeting].sum()), int(voxels))
         hd95, shares = rule.penalty, (0.0, 0.0)
         if number in boxes:
-            masks = true.draw(np.array([number]), boxes[number]), predicted.draw(meeting, boxes[number])
-            hd95, shares = _measure_masks(*masks, spacing, nsd=nsd)
+            if drawn is None or not drawn.shows(meeting, boxes[number]):
+                drawn = _DrawnLesions(predicted, meeting, boxes[number])
+            truth = true.draw(np.array([number]), boxes[number])
+            hd95, shares = _measure_masks(truth, drawn, spacing, nsd=nsd)
         lesions.append(Lesion(is_counted, len(meeting) > 0, overlap, hd95, shares))
     return Lesions(lesions, np.delete(predicted.sizes, meetings.predicted).tolist())
 
@@ -240,17 +243,37 @@ def _find_boxes(sides: LesionSides, predicted: Array, places: Array, counts: Arr
     return {lesion: tuple(map(slice, row[::2], row[1::2])) for lesion, row in rows}
 
 
+class _DrawnLesions:
+    """Predicted lesions in a box, whose surface and border are listed once for all true lesions that they meet."""
+
+    def __init__(self, predicted: Components, chosen: Array, box: Box) -> None:
+        self._chosen, self._box = chosen, box
+        self.mask = predicted.draw(chosen, box)
+        self.surface: Optional[Places] = None
+        self.border: Optional[Places] = None
+
+    def shows(self, chosen: Array, box: Box) -> bool:
+        """Whether these are the lesions, and this is the box."""
+        return self._box == box and np.array_equal(self._chosen, chosen)
+
+
 def _measure_masks(
-    truth: Array, prediction: Array, spacing: Spacing, *, nsd: bool
+    truth: Array, drawn: _DrawnLesions, spacing: Spacing, *, nsd: bool
 ) -> Tuple[float, Tuple[float, float]]:
     """Return HD95 by elements, and BraTS' NSD at 0.5 and 1 mm by border voxels, if it is wanted.
 
     This NSD is the mean of both borders' shares, with the scripts' small constant.
     """
-    hd95 = distance_by_weight(measure_surfaces(find_surfaces((truth, prediction)), spacing), 95)
+    surfaces = find_surfaces((truth, drawn.mask), drawn.surface)
+    drawn.surface = surfaces[1]
+    hd95 = distance_by_weight(measure_surfaces(surfaces, spacing), 95)
     if not nsd:
         return hd95, (0.0, 0.0)
-    borders = [side.distances for side in measure_surfaces(list_borders((truth, prediction)), spacing, _TOLERANCES[-1])]
+    if drawn.border is None:
+        drawn.border = list_border(drawn.mask)
+    edges = list_border(truth), drawn.border
+    check_noise(*map(len, edges))
+    borders = [side.distances for side in measure_surfaces(edges, spacing, _TOLERANCES[-1])]
     half, whole = (
         add([np.count_nonzero(side <= tolerance) / len(side) for side in borders]) / (2 + 1e-8)
         for tolerance in _TOLERANCES

@@ -128,12 +128,13 @@ def find_surface(mask: Array) -> Places:
     return _list_surface(mask, mask.size << 3)[1]
 
 
-def find_surfaces(masks: Iterable[Array]) -> Tuple[Places, Places]:
-    """Return the surfaces of the truth and of the prediction; raises a Flaw if either is noise."""
+def find_surfaces(masks: Iterable[Array], listed: Optional[Places] = None) -> Tuple[Places, Places]:
+    """Return the surfaces of the truth and of the prediction, unless it is listed; raises a Flaw if either is noise."""
     sides = iter(masks)  # which makes each mask after the other's surface is listed
     true, truth = _list_surface(next(sides), _MOST_TRUE_PLACES)
     check_noise(true, 0)
-    predicted, prediction = _list_surface(next(sides), max(_MOST_PLACES, _NOISE * true))
+    limit = max(_MOST_PLACES, _NOISE * true)
+    predicted, prediction = _list_surface(next(sides), limit) if listed is None else (len(listed), listed)
     check_noise(true, predicted)
     check_specks(truth)
     return truth, prediction
