@@ -86,8 +86,6 @@ class Examination:
     label_shift: int = 0
     #: The number of low bits of a predicted pixel that hold its label, if others hold more.
     label_bits: int = 64
-    #: The first metric from which results are not examined.
-    good: float = 0.8
     #: The same units by other labels, examined if these show no slip.
     otherwise: Optional[Examination] = None
 

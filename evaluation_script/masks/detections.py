@@ -285,7 +285,7 @@ NO_CATEGORY = -(1 << 63)
 HAS_AREA, HAS_MASK, HAS_BOX, HAS_CROWD, HAS_MARKED, HAS_POINTS = (1 << bit for bit in (2, 3, 4, 6, 7, 8))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Rings:
     """The rings of polygon masks, one after the other."""
 
@@ -299,7 +299,7 @@ class Rings:
         return len(self.masks) - 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class RecordTable:
     """Records of the usual form, read without the JSON parser, one row each.
 

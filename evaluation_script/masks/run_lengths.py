@@ -53,7 +53,7 @@ FAULTS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class MaskTexts:
     """Masks by index, stored as one text and two numbers each."""
 

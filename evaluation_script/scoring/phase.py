@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import FrozenSet, Optional, Tuple
+from typing import FrozenSet, NamedTuple, Optional, Tuple
 
 from ..files.limits import ArchiveLimits
 
@@ -25,8 +25,7 @@ class PhaseSplit:
     hidden: bool = False
 
 
-@dataclass(frozen=True)
-class Notify:
+class Notify(NamedTuple):
     """The rule of notifications: always, or when a metric reaches a value."""
 
     split: str = ""

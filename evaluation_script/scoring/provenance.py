@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from dataclasses import asdict
 from typing import Any, Dict, FrozenSet, Iterator, Mapping, Tuple
@@ -23,6 +22,8 @@ def digest_of(path: str) -> str:
     A zip is identified by its table of contents (names, sizes, checksums, dates), a folder by names and sizes, any
     other file by its bytes; this is fast compared with scoring.
     """
+    import hashlib  # which loads OpenSSL
+
     if os.path.isdir(path):
         lines = "".join([f"{name}\0{size}\n" for name, size in _list_sizes(path)])
         return f"folder:{hashlib.sha256(lines.encode('utf-8', 'surrogateescape')).hexdigest()}"

@@ -23,6 +23,9 @@ from ..runner.parallel import WHOLE, Part, batches_of_processes, cores
 from .phase import Phase, PhaseSplit
 from .provenance import digest_of
 
+#: The first value of a protocol's first metric from which results are not examined.
+_GOOD = 0.8
+
 
 @dataclass(frozen=True)
 class Scorer:
@@ -91,15 +94,12 @@ class Scorer:
     def _examine(self, opened: OpenedSubmission, report: Report) -> List[str]:
         """Return what the doctor says of scored results; it never costs a score."""
         examine, score = engine_of(self.truth.family).examine, report.values[self.rules.protocol.metrics[0]]
-        if examine is None:
+        if examine is None or (score is not None and score >= _GOOD):
             return []
         try:
-            examination = examine(opened)
-            if score is not None and score >= examination.good:
-                return []
             from ..doctor.diagnosis import diagnose  # few results need it
 
-            return diagnose(examination)
+            return diagnose(examine(opened))
         except Exception:  # noqa: BLE001 - whatever cannot be sampled is scored all the same
             return []
 

@@ -22,7 +22,7 @@ _UNKNOWN = "unrecognized arguments: "
 #: The beginning of argparse's message about missing arguments.
 _LACKING = "the following arguments are required: "
 #: The beginning of argparse's message about a value that is no choice.
-_NO_CHOICE = re.compile(r"argument (.+?): invalid choice: (.+?) \(choose from ", re.DOTALL)
+_NO_CHOICE = r"(?s)argument (.+?): invalid choice: (.+?) \(choose from "
 #: The maximum number of choices that a sentence about an unknown one lists, and how many it shows of more.
 _MOST_CHOICES, _FIRST_CHOICES = 24, 4
 #: The column at which the help of options begins.
@@ -103,7 +103,7 @@ class CommandParser(argparse.ArgumentParser):
             near = next(filter(None, (nearest(option, names) for option in options)), "")
             ours = next(filter(None, map(OPTIONS.get, options)), "")
             message += f"; here it is {ours}" if ours else f"; did you mean --{near}?" if near else ""
-        elif fault := _NO_CHOICE.match(message):
+        elif fault := re.match(_NO_CHOICE, message):
             message = self._describe_choice(*fault.groups())
         subject = f"{as_typed(self.prog)}:"
         if message.startswith(_LACKING) and (example := self.get_default("example")):

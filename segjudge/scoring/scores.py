@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -52,7 +51,7 @@ def load(path: str | os.PathLike[str]) -> Scores:
     return Scores(*merge_parts([path]), costs=read_costs(path), name=read_name(path))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Scores:
     """The scores of results, split by split; a value is None if there is nothing to average."""
 
@@ -468,6 +467,8 @@ def _groups_of(reports: Iterable[Report]) -> dict[str, dict[str, object]]:
         cases = cases_of(report)
         if cases is not None:
             values = {metric: sums.tolist() for metric, (sums, _) in report.sums(()).items()}
+            import hashlib  # which loads OpenSSL
+
             digest = hashlib.sha256(json.dumps(cases, sort_keys=True).encode()).hexdigest()
             groups[report.split] = {"cases": digest, "values": values}
     return groups

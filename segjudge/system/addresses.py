@@ -6,7 +6,6 @@ needed files are read. Credentials are this machine's own.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import pathlib
 from collections.abc import Iterator, Sequence
@@ -94,6 +93,8 @@ def digest_of(path: str) -> str:
     """Return a digest that identifies a local or remote file or folder."""
     if not isinstance(path, RemoteFolder):
         return provenance.digest_of(path)
+    import hashlib  # which loads OpenSSL
+
     digest = hashlib.sha256()
     for name, size in path.sizes.items():
         digest.update(f"{name}\0{size}\n".encode("utf-8", "surrogateescape"))
@@ -183,6 +184,8 @@ def _report_errors(address: str, missing: type[Exception] = HostError) -> Iterat
 
 
 def _fetch_once(address: str, information: dict[str, Any]) -> _FetchedFile:
+    import hashlib  # which loads OpenSSL
+
     try:
         import fcntl
     except ImportError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import io
 import os
 import pathlib
@@ -143,6 +142,8 @@ def file_name(name: str) -> str:
     safe_name = re.sub(r"^\.|[^\w &+,=@.()-]", lambda match: _escape(match[0]), name)
     if len(safe_name.encode()) <= _NAME_BYTES:
         return safe_name
+    import hashlib  # which loads OpenSSL
+
     head = safe_name.encode()[: _NAME_BYTES - 17].decode(errors="ignore")
     return f"{head}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 

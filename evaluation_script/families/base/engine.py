@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Generic, List, Mapping, Optional, Protocol, Sequence, Type, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    Generic,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Protocol,
+    Sequence,
+    Type,
+    TypeVar,
+)
 
-from ...doctor import Examination
 from ...runner.parallel import Part, list_results
 from .accumulator import Accumulator
 from .family import Progress, ScoringRules
 from .reports import Report
 from .truth import AnnotationFile, SplitTruth
 
+if TYPE_CHECKING:
+    from ...doctor import Examination
 
-@dataclass(frozen=True)
-class CountingJob:
+
+class CountingJob(NamedTuple):
     """The items to count in one part of a submission; any process may count them, in any order."""
 
     #: The accumulator of this job's counts; empty at first.
@@ -47,7 +62,7 @@ _Counts = TypeVar("_Counts", bound=Accumulator[Any, Any])
 LossReader = Callable[[Any, Any, int, int], Dict[str, Any]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Engine(Generic[_Truth, _Rules, _Counts]):
     """Scores the benchmarks of a family."""
 

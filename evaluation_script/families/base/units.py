@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Callable, Collection, Dict, List, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Collection, Dict, List, Optional, Sequence
 
-from ...doctor import Examination, Sample
 from ...files import ArchiveLimits, Problem, Problems, SubmissionError, inflect, name_list, quantity
 from ...files.archive import UPLOAD
 from ...masks.overlaps import LabelMap
@@ -49,6 +48,9 @@ from .unit_truth import (
     read_units,
     write_units,
 )
+
+if TYPE_CHECKING:
+    from ...doctor import Examination, Sample
 
 __all__ = [
     "FilesOfUnits", "PictureFiles", "Rows", "Shapes", "TruthFrame", "Unit", "UnitAccumulator", "UnitComparison",

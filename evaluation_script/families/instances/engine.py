@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, List, Optional, Tuple
 
 import numpy as np
 
-from ...doctor import Examination, choose_sampled
 from ...masks.backend import backend
 from ...masks.stack import Array
 from ...runner.parallel import WHOLE, Part, results_of_processes, results_of_threads
@@ -16,7 +15,6 @@ from ..base.engine import CountingJob, Engine
 from ..base.family import Progress, ScoringRules
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile
 from . import truth as instance_truth
-from .examination import examine, list_images
 from .matching import cut_into_blocks, decode_counts, find_targets, match_block, merge_counts
 from .metrics import InstanceAccumulator, InstanceReport
 from .protocols import InstanceProtocol
@@ -25,6 +23,7 @@ from .submission import InstanceRecords, count_passes, read_ahead, read_at_once,
 from .truth import InstanceTruth
 
 if TYPE_CHECKING:
+    from ...doctor import Examination
     from .mask_files import ReadImage, StreetSubmission
 
 
@@ -127,12 +126,17 @@ class _OpenedRecords:
 
     def _keep(self, records: InstanceRecords) -> None:
         """Keep the records of the images that the doctor may examine."""
+        from ...doctor import choose_sampled
+        from .examination import list_images
+
         images = list_images(self._truth, self._protocol)
         chosen = [images[number] for number in choose_sampled(len(images))]
         self._kept.append(records.take(np.flatnonzero(np.isin(records.image, chosen))))
 
     def examine(self) -> Examination:
         """Return the submission as the doctor examines it, after counting."""
+        from .examination import examine  # few results need it
+
         files = self._files
 
         def read(image: int) -> Optional[InstanceRecords]:

@@ -6,11 +6,10 @@ name of a sequence. Sequences are independent and are read block by block, so me
 
 from __future__ import annotations
 
-from typing import AbstractSet, Collection, Dict, Iterable, List, Optional, Set
+from typing import TYPE_CHECKING, AbstractSet, Collection, Dict, Iterable, List, Optional, Set
 
 import numpy as np
 
-from ...doctor import Examination
 from ...files import ArchiveLimits, Flaw, Problem, Problems, SubmissionError, inflect, name_list, quantity, read_json
 from ...files.archive import JSON_NAME, UPLOAD, open_files
 from ...masks.files import (
@@ -33,11 +32,13 @@ from ..base.truth import TruthNames
 from . import dataset as dataset_reader
 from . import truth as sequence_truth
 from .counting import SequenceAccumulator, Warnings, count_sequence, frames_to_read
-from .examination import examine
 from .layouts import layout_of
 from .metrics import SequenceReport, score_objects
 from .protocols import MissingRule, SequenceProtocol
 from .truth import Sequence, SequencePair, Split
+
+if TYPE_CHECKING:
+    from ...doctor import Examination
 
 #: The background of label images; run lengths may use it too.
 _BACKGROUND = "0"
@@ -262,6 +263,8 @@ class OpenedSequences:
 
     def examine(self) -> Examination:
         """Return the submission as the doctor examines it."""
+        from .examination import examine  # few results need it
+
         return examine(self.pairs, self._protocol)
 
     def plan(self, share: Part, progress: Progress) -> CountingJob:

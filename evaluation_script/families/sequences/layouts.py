@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
 from typing import Any, Dict, Iterable, List, NamedTuple, Tuple
 
 from ...files.limits import Files
@@ -91,8 +90,7 @@ _Masks = Dict[str, Dict[str, Dict[str, str]]]
 _Facts = Dict[str, Any]
 
 
-@dataclass(frozen=True)
-class DatasetFolder:
+class DatasetFolder(NamedTuple):
     """The files of a dataset, sorted by what they hold."""
 
     files: Files
@@ -100,7 +98,7 @@ class DatasetFolder:
     masks: _Masks
     #: Sequence → frames of its video.
     pictures: Dict[str, List[str]]
-    notes: List[str] = field(default_factory=list)
+    notes: List[str]
 
 
 def sort_dataset(files: Files, root: str, layout: Layout, subset: str) -> DatasetFolder:
@@ -117,7 +115,9 @@ def sort_dataset(files: Files, root: str, layout: Layout, subset: str) -> Datase
     if not mask_folders:
         raise HostError(f"{root}: holds no PNG masks")
     home = _choose_mask_folder(sorted(mask_folders), layout, subset)
-    folder = DatasetFolder(files, root, _sort_masks(mask_folders[home], 3 if layout.object_folders else 2), pictures)
+    folder = DatasetFolder(
+        files, root, _sort_masks(mask_folders[home], 3 if layout.object_folders else 2), pictures, []
+    )
     if files.hidden_folders:
         hidden = name_list(sorted(files.hidden_folders))
         folder.notes.append(

@@ -7,7 +7,6 @@ protocols: any protocol can read any truth.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import zipfile
 from dataclasses import dataclass, field, replace
@@ -249,6 +248,8 @@ def write(path: str, splits: Dict[str, Split]) -> None:
 
 
 def _write_sequence(archive: zipfile.ZipFile, split: str, sequence: Sequence) -> Dict[str, Any]:
+    import hashlib  # which loads OpenSSL
+
     digest, labels = hashlib.sha256(), [*sequence.objects, *sequence.aside]
     for index in range(len(sequence.blocks)):
         data = _pack_block({**sequence.read_block(index), **sequence.read_aside(index)}, labels)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
 from segjudge.system.errors import OptionError, UsageError
@@ -64,21 +64,20 @@ class ScoredMethod(NamedTuple):
     provenance: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class MethodCosts:
+class MethodCosts(NamedTuple):
     """The costs of failures by method and kind, and the sections that show them."""
 
     #: The costs by method, then by kind.
     costs: Mapping[str, Mapping[str, float]]
     #: Further columns of the table of methods, and their cells by method.
     columns: Sequence[str] = ()
-    cells: Mapping[str, Sequence[object]] = field(default_factory=dict)
+    cells: Mapping[str, Sequence[object]] = MappingProxyType({})
     #: For each method, the parts of its bar: what is correct and the cost of each kind (name, share, style).
-    bars: Mapping[str, Sequence[tuple[str, float, str]]] = field(default_factory=dict)
+    bars: Mapping[str, Sequence[tuple[str, float, str]]] = MappingProxyType({})
     #: For each sequence its name, its stream, and the values of the first two methods.
     points: Sequence[tuple[str, str, float, float]] = ()
     #: For each method, the sentence on its most expensive causes.
-    causes: Mapping[str, str] = field(default_factory=dict)
+    causes: Mapping[str, str] = MappingProxyType({})
     #: The sections after the section on methods.
     sections: Sequence[Section] = ()
     #: The package with the styles of the bars.
