@@ -22,6 +22,5 @@ __all__ = [
     "similarity",
     "stack",
     "stream",
-    "stretches",
     "tiff",
 ]

@@ -16,7 +16,7 @@ __all__ = [
     "PLATFORMS",
     "RARE",
     "UNIX",
-    "other_names",
+    "parser",
     "shared",
 ]
 

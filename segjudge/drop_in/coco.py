@@ -47,7 +47,7 @@ _FIRST_RECORD = 1 << 16
 NOT_OURS = (*UNUSUAL, UsageError, SubmissionError, HostError, ArithmeticError)
 
 
-def _locked() -> threading.RLock:
+def _lock() -> threading.RLock:
     """Return the lock to hold while creating attributes or holding back what pycocotools prints on its one stream."""
     return _LOCKS.setdefault(os.getpid(), threading.RLock())
 
@@ -55,7 +55,7 @@ def _locked() -> threading.RLock:
 @contextlib.contextmanager
 def hold_output() -> Iterator[None]:
     """Discard what is printed, for one thread at a time: the stream of two would not return to its place."""
-    with _locked(), contextlib.redirect_stdout(io.StringIO()):
+    with _lock(), contextlib.redirect_stdout(io.StringIO()):
         yield
 
 
@@ -101,7 +101,7 @@ class COCO(_Incumbent):  # type: ignore[misc]
         """Create an attribute on first use."""
         if name not in _LATE:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        with _locked():
+        with _lock():
             if name not in vars(self):  # another thread may have created it meanwhile
                 self._create(name)
         return vars(self)[name]
@@ -139,14 +139,14 @@ class COCO(_Incumbent):  # type: ignore[misc]
     def hide_annotations(self) -> Any:
         """Return all but the annotations, for pycocotools."""
         bare = _Incumbent()
-        with _locked():
+        with _lock():
             source = vars(self).get("dataset", self._document)
         bare.dataset, bare.imgs = {key: rows for key, rows in source.items() if key != "annotations"}, self.imgs
         return bare
 
     def list_rows(self, key: str) -> list[dict[str, Any]]:
         """Return the dataset's `images` or `categories`."""
-        with _locked():
+        with _lock():
             if "dataset" in vars(self):
                 rows: list[dict[str, Any]] = self.dataset[key]
                 return rows
@@ -190,7 +190,7 @@ class COCO(_Incumbent):  # type: ignore[misc]
 
         Return None if a program has seen them. Raises one of `NOT_OURS` if pycocotools must read keypoints.
         """
-        with _locked():
+        with _lock():
             if "dataset" in vars(self) or self._detections is not None:
                 return None
             if kind not in self._columns:
@@ -218,7 +218,7 @@ class COCO(_Incumbent):  # type: ignore[misc]
 
     def find_records(self, truth: Any, kind: str) -> InstanceRecords | None:
         """Return the detections as arrays; None if the program has changed or seen them, or Python must read them."""
-        with _locked():
+        with _lock():
             return self._find_records(truth, kind)
 
     def _find_records(self, truth: Any, kind: str) -> InstanceRecords | None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "OPTIONAL_LAYOUTS",
     "FamilyTools",
+    "check_columns",
     "describe_direction",
     "describe_metrics",
     "describe_unknown_metric",

@@ -147,7 +147,7 @@ def _weaken_map(frame: Any, how: str, draw: np.random.Generator) -> Any:
         )
     if how == "ragged":
         steps = draw.integers(-5, 6, frame.shape[0])
-        return np.stack([np.roll(row, step, -1) for row, step in zip(frame, steps, strict=True)])
+        return np.stack([np.roll(row, step, -1) for row, step in zip(frame, steps)])
     if how == "speckled":
         noise = draw.random(frame.shape) < draw.uniform(0.2, 0.6)
         return np.where(noise, draw.permutation(frame.reshape(-1)).reshape(frame.shape), frame)

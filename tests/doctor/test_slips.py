@@ -50,8 +50,8 @@ def resize(place: Callable[[Any, int, int], Any]) -> Slip:
 
     def change(frame: Any) -> Any:
         places = [place(np.arange(side) + 0.5, side, max(SIZE)).astype(int) for side in frame.shape]
-        inside = [(axis >= 0) & (axis < side) for axis, side in zip(places, frame.shape, strict=True)]
-        taken = frame[np.ix_(*(np.clip(axis, 0, side - 1) for axis, side in zip(places, frame.shape, strict=True)))]
+        inside = [(axis >= 0) & (axis < side) for axis, side in zip(places, frame.shape)]
+        taken = frame[np.ix_(*(np.clip(axis, 0, side - 1) for axis, side in zip(places, frame.shape)))]
         return np.where(np.logical_and.outer(*inside), taken, 0)
 
     return frames(change)

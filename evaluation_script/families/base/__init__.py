@@ -9,10 +9,8 @@ sequences separately, with the counts of `unit_counts` and the cells of `cell_ba
 __all__ = [
     "accumulator",
     "cell_batches",
-    "displacement",
     "engine",
     "family",
-    "frame_order",
     "readings",
     "reports",
     "suspicions",

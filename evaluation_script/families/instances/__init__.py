@@ -12,7 +12,7 @@ from .protocols import INSTANCE_PROTOCOLS
 
 __all__ = [
     "FAMILY", "annotation_columns", "cityscapes", "json_parts", "keypoints", "mask_files", "matching", "metrics",
-    "orders", "protocols", "records", "submission", "truth",
+    "protocols", "records", "submission", "truth",
 ]  # fmt: skip
 
 FAMILY = Family(

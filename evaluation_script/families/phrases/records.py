@@ -8,7 +8,7 @@ from typing import AbstractSet, Any, ClassVar, Iterable, List, Optional, Sequenc
 
 import numpy as np
 
-from ...doctor.samples import choose_units
+from ...doctor import choose_units
 from ...files import ArchiveLimits, Flaw, Problem, Problems, inflect, quantity
 from ...masks.detections import RecordTable
 from ...masks.run_lengths import MaskTexts
