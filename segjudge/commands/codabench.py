@@ -289,7 +289,8 @@ def _push(args: argparse.Namespace) -> int:
     options = read_options(_Options, args)
     source = options.find_source()
     if account is not None and not isinstance(source, _Target):
-        _say_withdrawn(CompetitionPush(account, source.root), source)
+        for warning in CompetitionPush(account, source.root).describe_withdrawn(source.list_published()):
+            say(warning)
     with options.targets() as targets:
         for target in targets:
             if not passes(check_competition(target.path), _PLATFORM):
@@ -300,15 +301,6 @@ def _push(args: argparse.Namespace) -> int:
             else:
                 code = max(code, _upload(CompetitionPush(account, target.root), target, again=args.again))
     return code
-
-
-def _say_withdrawn(push: CompetitionPush, source: BundleSource) -> None:
-    """Warn of uploaded competitions that show splits which the challenge hides now."""
-    for competition, withdrawn in push.find_withdrawn(source.list_published()):
-        fault = f"competition {competition.number} still shows the scores of {', '.join(withdrawn)}, now hidden"
-        doors = "Its leaderboard and Codabench's API serve them to everybody"
-        remedy = f"Delete the competition on its page, {push.page(competition)}, then push with --again"
-        say(f"warning: {fault}. {doors}. {remedy}.")
 
 
 def _upload(push: CompetitionPush, target: _Target, *, again: bool) -> int:

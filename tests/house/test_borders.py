@@ -37,6 +37,7 @@ USED_FROM_OUTSIDE = {
 TESTED_FROM_OUTSIDE = {
     "describe_counts": "how the kit compares counts, bit by bit",
     "empty_like": "what the kit merges counts into",
+    "encode_nifti": "what tests of `new` write a tiny case with",
     "rings": "what draws polygons, which may cost no more than a limit",
     "_lzw": "what the kit makes hostile pictures with, which the reader of TIFF meets",
     "_tiff": "the same",

@@ -118,13 +118,16 @@ class CompetitionPush:
             raise HostError(self._explain(error)) from None
         return pushed
 
-    def find_withdrawn(self, published: Sequence[str]) -> Iterator[tuple[_PushedCompetition, list[str]]]:
-        """Yield each uploaded competition with splits that are no longer published, and these splits."""
+    def describe_withdrawn(self, published: Sequence[str]) -> Iterator[str]:
+        """Yield a warning for each uploaded competition that shows splits which are no longer published."""
         for name, row in self._state().get(self._account.host, {}).items():
             withdrawn = [split for split in row.get("published", ()) if split not in published]
             competition = self.find_last_upload(name) if withdrawn else None
             if competition is not None and competition.number:
-                yield competition, withdrawn
+                fault = f"competition {competition.number} still shows the scores of {', '.join(withdrawn)}, now hidden"
+                doors = "Its leaderboard and Codabench's API serve them to everybody"
+                remedy = f"Delete the competition on its page, {self.page(competition)}, then push with --again"
+                yield f"warning: {fault}. {doors}. {remedy}."
 
     def upload(self, name: str, path: str, published: Sequence[str] = ()) -> _PushedCompetition:
         """Upload a bundle, recording it first, so that none is uploaded twice."""
