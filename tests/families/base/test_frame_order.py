@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from segjudge import score
 from segjudge.evaluation_script.families.base.frame_order import FrameSamples, compare_orders, read_orders
 from segjudge.evaluation_script.families.base.readings import judge_readings
 from segjudge.evaluation_script.masks.run_lengths import compress
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.masks.run_lengths import runs_of_mask
+from tests.report.known_scenes import make_world
+from tests.report.test_known_faults import BENCHMARKS
 
 FRAMES = 12
 ORDERS: dict[str, Callable[[Array], Array]] = {
@@ -92,6 +96,29 @@ def test_no_order_explains_weak_methods(method: str) -> None:
         predicted = WEAK[method](truth)
         rough = np.where(generator.random(truth.shape) < 0.1, 1 - predicted, predicted)
         assert list_orders(truth, predicted) == list_orders(truth, rough) == []
+
+
+@pytest.mark.parametrize("protocol", ["burst"])
+def test_another_order_is_named_beside_the_score(protocol: str, tmp_path: Path) -> None:
+    benchmark = BENCHMARKS[protocol]
+    world = make_world(np.random.default_rng(3), 2, FRAMES, benchmark.kinds)
+    for video in world:
+        for k in range(FRAMES):
+            video.labels[k] = np.roll(video.labels[k], (k, 2 * k), (0, 1))
+    (tmp_path / "truth").mkdir()
+    truth = benchmark.publish(world, tmp_path / "truth")
+    for name, change in {"": lambda frames: frames, **ORDERS}.items():
+        predicted = [video.copy() for video in world]
+        for video in predicted:
+            video.labels = change(video.labels)
+        data = benchmark.send(predicted)
+        results = tmp_path / f"results.{'zip' if data[:2] == b'PK' else 'json'}"
+        results.write_bytes(data)
+        lines = [line for line in score(results, truth, protocol).warnings if " look" in line]
+        assert len(lines) == bool(name)
+        assert all(f"{name.rstrip(': ')}: corrected, " in line for line in lines)
+        assert all(" would be 1.00 instead of 0." in line and "(tried on 2 of 2 " in line for line in lines)
+        assert [line for line in score(results, truth, protocol, jobs=2).warnings if " look" in line] == lines
 
 
 @pytest.mark.parametrize(("frames", "objects"), [(12, 40), (100, 1), (100, 9)])
