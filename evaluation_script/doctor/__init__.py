@@ -5,9 +5,9 @@ unit; `table.SLIPS` lists the slips, `diagnosis.diagnose` tries them.
 """
 
 from .fits import fit_boxes, fit_classes, fit_flags, fit_greys, fit_masks, fit_points, fit_segments
-from .samples import Boxes, Examination, Points, Sample, choose_frames, choose_sampled, choose_units, paint
+from .samples import Examination, PictureBoxes, Points, Sample, choose_frames, choose_sampled, choose_units, paint
 
 __all__ = [
-    "Boxes", "Examination", "Points", "Sample", "choose_frames", "choose_sampled", "choose_units", "diagnosis",
+    "Examination", "PictureBoxes", "Points", "Sample", "choose_frames", "choose_sampled", "choose_units", "diagnosis",
     "fit_boxes", "fit_classes", "fit_flags", "fit_greys", "fit_masks", "fit_points", "fit_segments", "paint",
 ]  # fmt: skip

@@ -27,9 +27,9 @@ def _find_coding(examination: Examination, samples: Sequence[Sample]) -> Optiona
     if not len(rows) or max(len(rows), len(columns)) > _MOST_LABELS:
         return None
     table = pairs.table[np.ix_(rows, columns)]
-    places, others = best_assignment(table)
-    shared = table[places, others]
-    true, predicted = pairs.true[rows][places][shared > 0], pairs.predicted[columns][others][shared > 0]
+    matched_rows, matched_columns = best_assignment(table)
+    shared = table[matched_rows, matched_columns]
+    true, predicted = pairs.true[rows][matched_rows][shared > 0], pairs.predicted[columns][matched_columns][shared > 0]
     shared = shared[shared > 0]
     moved = (true != predicted) & (shared >= _TELLING * table.sum())
     if "masks" in examination.traits:
@@ -96,10 +96,10 @@ def _describe(examination: Examination, codes: Sequence[Any], *, are_known: bool
     usual = max(steps, key=steps.count)
     if steps.count(usual) >= _USUAL * len(steps):
         return f"look {abs(usual):,} too {'high' if usual > 0 else 'low'}"
-    places = {label: place for place, label in enumerate(examination.classes)}
-    for first in (0, 1):
-        if sum(places.get(meant, -2) + first == written for written, meant in codes) >= _USUAL * len(codes):
-            return f"look like training ids from {first}"
+    places = {label: index for index, label in enumerate(examination.classes)}
+    for origin in (0, 1):
+        if sum(places.get(meant, -2) + origin == written for written, meant in codes) >= _USUAL * len(codes):
+            return f"look like training ids from {origin}"
     examples = name_list([f"{written} for {meant}" for written, meant in codes], 3)
     return f"look {'exchanged' if are_known else 'like another coding'}, such as {examples}"
 
@@ -131,7 +131,7 @@ _MANY_GREYS = 16
 
 def _number_alike(_examination: Examination, samples: Sequence[Sample]) -> Optional[Cure]:
     """Give each predicted segment the number of the true one that it covers best in its frame, if most change it."""
-    predictions, seen, kept = [], 0, 0
+    predictions, seen, steady = [], 0, 0
     for sample in samples:
         frames = []
         last: Dict[int, int] = {}
@@ -141,15 +141,18 @@ def _number_alike(_examination: Examination, samples: Sequence[Sample]) -> Optio
             table = pairs.table[np.ix_(rows, columns)]
             meanings = {0: 0}
             if table.size:
-                places, others = best_assignment(table)
-                numbers, objects = pairs.predicted[columns][others].tolist(), pairs.true[rows][places].tolist()
+                matched_rows, matched_columns = best_assignment(table)
+                numbers, objects = (
+                    pairs.predicted[columns][matched_columns].tolist(),
+                    pairs.true[rows][matched_rows].tolist(),
+                )
                 meanings.update(zip(numbers, objects))
                 seen += sum(item in last for item in objects)
-                kept += sum(last.get(item) == number for item, number in zip(objects, numbers))
+                steady += sum(last.get(item) == number for item, number in zip(objects, numbers))
                 last.update(zip(objects, numbers))
             frames.append(_recode(meanings)(prediction))
         predictions.append(frames)
-    return Cure(predictions) if kept <= _KEPT * seen else None
+    return Cure(predictions) if steady <= _KEPT * seen else None
 
 
 #: The share of objects with the number that they had before, up to which objects are numbered anew in each frame.

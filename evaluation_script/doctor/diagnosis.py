@@ -40,12 +40,12 @@ _LABEL_BITS = 16
 _ROUNDING = 1e-6
 
 
-class _Finding(NamedTuple):
+class _Diagnosis(NamedTuple):
     """A slip whose signs are sure: without it, the mean fit of the samples that tell, and their fit as sent."""
 
     slip: Slip
     cure: Cure
-    told: List[int]
+    changed: List[int]
     fit: float
     fit_as_sent: float
 
@@ -84,7 +84,7 @@ def _diagnose(examination: Examination) -> List[str]:
     if not sure and EXCHANGED.traits <= examination.traits:
         sure = _try(examination, EXCHANGED, thinned, as_sent)
     if sure:
-        best = max(sure, key=lambda finding: finding.fit + finding.cure.lead)
+        best = max(sure, key=lambda diagnosis: diagnosis.fit + diagnosis.cure.lead)
         return [*scores, _describe(examination, best, samples)]
     whole = _judge_labels(examination, thinned) or _judge_numbers(examination, samples.middle)
     whole = whole or _judge_cover(examination, thinned)
@@ -97,8 +97,8 @@ def _take(examination: Examination) -> _Samples:
         for sample in examination.sample(unit):
             if sample.truth:
                 samples.thinned.append(_thin(sample))
-                place = (1 + unit % 3) * len(sample.truth) // 4  # masks that drift are moved otherwise in each
-                samples.middle.append(keep_frames(sample, sample.prediction, [place]))
+                position = (1 + unit % 3) * len(sample.truth) // 4  # masks that drift are moved otherwise in each
+                samples.middle.append(keep_frames(sample, sample.prediction, [position]))
     return samples
 
 
@@ -111,57 +111,57 @@ def _fit_as_sent(examination: Examination, samples: Sequence[Sample]) -> List[fl
     return [examination.measure(sample.truth, sample.prediction) for sample in map(_thin, samples)]
 
 
-def _try(examination: Examination, slip: Slip, samples: Sequence[Sample], as_sent: Sequence[float]) -> List[_Finding]:
+def _try(examination: Examination, slip: Slip, samples: Sequence[Sample], as_sent: Sequence[float]) -> List[_Diagnosis]:
     """Return a slip as a finding if its signs are sure."""
     is_long = len(samples) > 2 * _FIRST and slip is not EXCHANGED
-    first = slip.cure(examination, samples[:_FIRST]) if is_long and slip.times > 1 else None
-    if first is not None:
-        _, before, after = _compare(examination, samples[:_FIRST], first, as_sent)
+    early_cure = slip.cure(examination, samples[:_FIRST]) if is_long and slip.times > 1 else None
+    if early_cure is not None:
+        _, before, after = _compare(examination, samples[:_FIRST], early_cure, as_sent)
         if sum(after) < _PROMISING * sum(before):
             return []
     cure = slip.cure(examination, samples)
     if cure is None:
         return []
-    told, before, after = _compare(examination, samples, cure, as_sent)
+    changed, before, after = _compare(examination, samples, cure, as_sent)
     doubtful = [pair for pair in zip(before, after) if min(pair) < _GOOD]
     better = sum(new > old for old, new in doubtful)
     if not doubtful or better < (_NEARLY_MOST if "questions" in examination.traits else _MOST) * len(doubtful):
         return []
-    old, new = sum(before) / len(told), sum(after) / len(told)
-    rest = (1 - new) / max(1 - old, _NOTHING)
-    is_sure = new >= slip.least and (rest <= _CLEARLY or (new >= slip.times * old and rest <= slip.remains))
-    return [_Finding(slip, cure, told, new, old)] if is_sure else []
+    old, new = sum(before) / len(changed), sum(after) / len(changed)
+    loss = (1 - new) / max(1 - old, _NOTHING)
+    is_sure = new >= slip.least and (loss <= _CLEARLY or (new >= slip.times * old and loss <= slip.remains))
+    return [_Diagnosis(slip, cure, changed, new, old)] if is_sure else []
 
 
 def _compare(
     examination: Examination, samples: Sequence[Sample], cure: Cure, as_sent: Sequence[float]
 ) -> Tuple[List[int], List[float], List[float]]:
     """Return the samples that a cure changes, and their fits before and after."""
-    told: List[int] = []
+    changed: List[int] = []
     before: List[float] = []
     after: List[float] = []
     for number, (sample, frames) in enumerate(zip(samples, cure.predictions)):
-        places = [place for place, frame in enumerate(frames) if frame is not None]
+        places = [position for position, frame in enumerate(frames) if frame is not None]
         if places:
-            told.append(number)
+            changed.append(number)
             cured = _thin(keep_frames(sample, frames, places))
-            sent = as_sent[number]
+            fit_as_sent = as_sent[number]
             if len(places) < len(frames):
-                kept = _thin(keep_frames(sample, sample.prediction, places))
-                sent = examination.measure(kept.truth, kept.prediction)
-            before.append(sent)
+                unchanged = _thin(keep_frames(sample, sample.prediction, places))
+                fit_as_sent = examination.measure(unchanged.truth, unchanged.prediction)
+            before.append(fit_as_sent)
             after.append(examination.measure(cured.truth, cured.prediction))
-    return told, before, after
+    return changed, before, after
 
 
-def _describe(examination: Examination, finding: _Finding, samples: _Samples) -> str:
+def _describe(examination: Examination, diagnosis: _Diagnosis, samples: _Samples) -> str:
     """Return the sentence on a slip with the score of the samples without it."""
-    metric, before, after = examination.agreement, finding.fit_as_sent, finding.fit
-    slip, words = finding.slip, _words(examination, finding.cure.detail)
+    metric, before, after = examination.agreement, diagnosis.fit_as_sent, diagnosis.fit
+    slip, words = diagnosis.slip, _words(examination, diagnosis.cure.detail)
     again = _score_again(examination, slip, samples.middle) if examination.rescore is not None else None
     if again is not None:
         metric, before, after = (examination.metric, *again)
-    units = len({samples.thinned[number].unit for number in finding.told})
+    units = len({samples.thinned[number].unit for number in diagnosis.changed})
     scope = f"(tried on {quantity(units, examination.noun, len(examination.names))})"
     gain = f"corrected, {metric} would be {after:.2f} instead of {before:.2f}"
     return f"{slip.sentence.format(**words)}: {gain} {scope}. {slip.remedy.format(**words)}"
@@ -191,11 +191,11 @@ def _judge_scores(samples: Sequence[Sample]) -> List[str]:
     outside = int(np.count_nonzero((values < -_ROUNDING) | (values > 1 + _ROUNDING)))
     if not outside:
         return []
-    least, most = float(values.min()), float(values.max())
-    is_percent = least >= 0 and 10 < most <= 100 and 2 * outside > len(values)
+    lowest, highest = float(values.min()), float(values.max())
+    is_percent = lowest >= 0 and 10 < highest <= 100 and 2 * outside > len(values)
     lie = f"{quantity(outside, 'score', len(values))} tried {'lies' if outside == 1 else 'lie'} outside of 0 to 1"
     kind = "percentages" if is_percent else "logits"
-    return [f"{lie}, as {kind} do (all lie from {least:g} to {most:g}): write confidences from 0 to 1"]
+    return [f"{lie}, as {kind} do (all lie from {lowest:g} to {highest:g}): write confidences from 0 to 1"]
 
 
 def _judge_constant(examination: Examination, samples: Sequence[Sample]) -> List[str]:
@@ -265,13 +265,13 @@ def _judge_numbers(examination: Examination, samples: Sequence[Sample]) -> List[
     if len(crowded) > 1 and all(int(numbers.max(initial=0)) == _LAST_BYTE for numbers in crowded):
         scope = f"{len(crowded):,} {examination.noun}s tried with more than {_LAST_BYTE} objects"
         return [f"no number is above {_LAST_BYTE} in {scope}: write maps of 16 bits"]
-    most = max(map(len, predicted))
-    if not 0 < most <= _FEW_NUMBERS or sum(true_counts) <= most * most * len(samples):
+    number_count = max(map(len, predicted))
+    if not 0 < number_count <= _FEW_NUMBERS or sum(true_counts) <= number_count * number_count * len(samples):
         return []
     truth, prediction = pool_frames(samples)
     if fit_flags([np.minimum(frame, 1) for frame in truth], prediction) < _ALL_TOGETHER:
         return []
-    fault = f"no {examination.noun} tried has more than {quantity(most, 'number')}, though the truth has up to"
+    fault = f"no {examination.noun} tried has more than {quantity(number_count, 'number')}, though the truth has up to"
     return [f"{fault} {max(true_counts):,} objects: give each object its own number"]
 
 

@@ -18,7 +18,7 @@ _REACHED = 0.5
 _NEAR = 0.1
 
 
-class Pairs(NamedTuple):
+class ValuePairs(NamedTuple):
     """The pixels with each pair of a true label (row) and a predicted one (column), and these labels."""
 
     table: Array
@@ -26,14 +26,14 @@ class Pairs(NamedTuple):
     predicted: Array
 
 
-def count_pairs(truth: List[Any], prediction: List[Any]) -> Pairs:
+def count_pairs(truth: List[Any], prediction: List[Any]) -> ValuePairs:
     """Count the pixels of maps, or the boxes that overlap, by both labels; negative true labels are left out."""
     if isinstance(truth[0], np.ndarray):
         true, predicted = (np.concatenate([frame.reshape(-1) for frame in side]) for side in (truth, prediction))
     else:
         true, predicted = _pair_boxes(truth, prediction)
-    kept = true >= 0
-    true, predicted = true[kept].astype(np.int64), predicted[kept].astype(np.int64)
+    is_compared = true >= 0
+    true, predicted = true[is_compared].astype(np.int64), predicted[is_compared].astype(np.int64)
     sides = []
     for labels in (true, predicted):
         if labels.size and labels.min() >= 0 and labels.max() < _SMALL:
@@ -43,7 +43,7 @@ def count_pairs(truth: List[Any], prediction: List[Any]) -> Pairs:
             sides.append((names, codes.reshape(-1)))
     (rows, codes), (columns, other_codes) = sides
     table = np.bincount(codes * len(columns) + other_codes, minlength=len(rows) * len(columns))
-    return Pairs(table.reshape(len(rows), len(columns)), rows, columns)
+    return ValuePairs(table.reshape(len(rows), len(columns)), rows, columns)
 
 
 def _pair_boxes(truth: List[Any], prediction: List[Any]) -> Array:
@@ -65,7 +65,7 @@ def _overlap(truth: Any, prediction: Any) -> Array:
     )
     other_starts, other_ends = other_starts[:, 0], other_ends[:, 0]
     shared = np.maximum(np.minimum(ends, other_ends) - np.maximum(starts, other_starts), 0).prod(axis=2)
-    areas = [np.maximum(last - first, 0).prod(axis=-1) for first, last in ((starts, ends), (other_starts, other_ends))]
+    areas = [np.maximum(stop - start, 0).prod(axis=-1) for start, stop in ((starts, ends), (other_starts, other_ends))]
     ious: Array = shared / np.maximum(areas[0] + areas[1] - shared, 1e-9)
     return ious
 

@@ -71,11 +71,11 @@ def find_exchanged(examination: Examination, samples: Sequence[Sample]) -> Optio
         return None
     # A truth outside the first samples is scored no less.
     predictions = [[None] * len(sample.truth) for sample in samples]
-    own = {id(entry.sample): place for place, entry in enumerate(entries[: len(samples)])}
+    indices = {id(entry.sample): index for index, entry in enumerate(entries[: len(samples)])}
     for source, target in pairs:
-        place = own.get(id(entries[target].sample))
-        if place is not None:
-            predictions[place] = entries[source].sample.prediction
+        index = indices.get(id(entries[target].sample))
+        if index is not None:
+            predictions[index] = entries[source].sample.prediction
     moved = [(entries[source], entries[target]) for source, target in pairs]
     return Cure(predictions, _describe(examination, moved))
 
@@ -93,18 +93,18 @@ def _pair(examination: Examination, entries: List[_Entry]) -> List[Tuple[int, in
     """Return entries and those whose truth their predictions fit, each another one."""
     pairs = []
     for number, entry in enumerate(entries):
-        own = examination.measure(entry.truth, entry.prediction)
-        if own >= _MISFIT:
+        own_fit = examination.measure(entry.truth, entry.prediction)
+        if own_fit >= _MISFIT:
             continue
         alike = [
-            other
-            for other, target in enumerate(entries)
+            candidate
+            for candidate, target in enumerate(entries)
             if [*map(shape_of, target.sample.truth[:2])] == [*map(shape_of, entry.sample.prediction[:2])]
         ]
-        fits = {other: examination.measure(entries[other].truth, entry.prediction) for other in alike}
+        fits = {candidate: examination.measure(entries[candidate].truth, entry.prediction) for candidate in alike}
         second, best = sorted([0.0, 0.0, *fits.values()])[-2:]
-        if best >= max(_FITTING, 2 * own) and second <= _SECOND * best:
-            pairs.append((number, max(fits, key=lambda other: fits[other])))
+        if best >= max(_FITTING, 2 * own_fit) and second <= _SECOND * best:
+            pairs.append((number, max(fits, key=lambda candidate: fits[candidate])))
     targets = [target for _, target in pairs]
     return [pair for pair in pairs if targets.count(pair[1]) == 1]
 

@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 
 from ..masks.stack import Array
-from .samples import Boxes, Examination, Points, Sample
+from .samples import Examination, PictureBoxes, Points, Sample
 from .slip import Change, Cure, Slip, change_frames, shape_of
 
 _FLIPPED = "Undo the flip before you save"
@@ -39,7 +39,7 @@ def _exchange_sides(points: Points) -> Points:
 def _flip(sentence: str, axes: Tuple[int, ...], name: Optional[Callable[[Points], Points]] = None) -> Slip:
     """Return the slip of frames that are mirrored along axes: 0 is y, 1 is x; `name` names points anew."""
 
-    def flip_boxes(boxes: Boxes) -> Boxes:
+    def flip_boxes(boxes: PictureBoxes) -> PictureBoxes:
         places = np.array(boxes.places, float)
         for axis in axes:
             places[:, 1 - axis] = boxes.size[axis] - places[:, 1 - axis] - places[:, 3 - axis]
@@ -52,7 +52,11 @@ def _flip(sentence: str, axes: Tuple[int, ...], name: Optional[Callable[[Points]
         points = points._replace(places=places)
         return name(points) if name else points
 
-    changes: Dict[type, Change] = {np.ndarray: partial(np.flip, axis=axes), Boxes: flip_boxes, Points: flip_points}
+    changes: Dict[type, Change] = {
+        np.ndarray: partial(np.flip, axis=axes),
+        PictureBoxes: flip_boxes,
+        Points: flip_points,
+    }
     return Slip(
         sentence, _FLIPPED, frozenset({"pictures"}), change_frames({Points: flip_points} if name else changes)
     )  # fmt: skip
@@ -87,29 +91,29 @@ _REORDERED = [
 # ── padded, cropped and resized ─────────────────────────────────────────────
 
 
-def _take(place: Callable[[Array, int, int, int], Array], pixels: Array) -> Array:
+def _take(point: Callable[[Array, int, int, int], Array], pixels: Array) -> Array:
     """Return the pixels whose places along each axis follow from place, side, longest and shortest side."""
     longest, shortest = max(pixels.shape), min(pixels.shape)
     places = [
-        np.clip(place(np.arange(side) + 0.5, side, longest, shortest).astype(int), 0, side - 1) for side in pixels.shape
+        np.clip(point(np.arange(side) + 0.5, side, longest, shortest).astype(int), 0, side - 1) for side in pixels.shape
     ]
-    taken: Array = pixels[np.ix_(*places)]
-    return taken
+    sampled: Array = pixels[np.ix_(*places)]
+    return sampled
 
 
-def _resize(sentence: str, remedy: str, place: Callable[[Any, float, float, float], Any]) -> Slip:
+def _resize(sentence: str, remedy: str, point: Callable[[Any, float, float, float], Any]) -> Slip:
     """Return the slip of frames that were resized: where a right place along an axis lies, given the image's sides."""
 
     def write_back(frame: Any) -> Any:
         longest, shortest = max(frame.size), min(frame.size)
-        origins = [place(0.0, side, longest, shortest) for side in frame.size[::-1]]
-        scales = [place(1.0, side, longest, shortest) - start for side, start in zip(frame.size[::-1], origins)]
+        origins = [point(0.0, side, longest, shortest) for side in frame.size[::-1]]
+        scales = [point(1.0, side, longest, shortest) - start for side, start in zip(frame.size[::-1], origins)]
         if isinstance(frame, Points):
             return frame._replace(places=(frame.places - origins) / scales)
         starts, sides = (frame.places[:, :2] - origins) / scales, frame.places[:, 2:] / scales
         return frame._replace(places=np.hstack([starts, sides]))
 
-    changes: Dict[type, Change] = {np.ndarray: partial(_take, place), Boxes: write_back, Points: write_back}
+    changes: Dict[type, Change] = {np.ndarray: partial(_take, point), PictureBoxes: write_back, Points: write_back}
     return Slip(sentence, remedy, frozenset({"pictures"}), change_frames(changes))
 
 
@@ -129,32 +133,32 @@ def _cut_bars(pixels: Array) -> Array:
 _RESIZED_SLIPS = [
     _resize(
         "{content} look as if their images had been padded to squares", _PADDED,
-        lambda place, side, longest, _: (place + (longest - side) / 2) * side / longest,
+        lambda point, side, longest, _: (point + (longest - side) / 2) * side / longest,
     ),
     _resize(
         "{content} look as if their images had been padded to squares at one side", _PADDED,
-        lambda place, side, longest, _: place * side / longest,
+        lambda point, side, longest, _: point * side / longest,
     ),
     _redraw("{content} look as if their images had been padded with bars", _PADDED, _cut_bars, "pictures", "filled"),
     _resize(
         "{content} look as if their images had been cropped to squares", _RESIZED,
-        lambda place, side, _, shortest: (place - (side - shortest) / 2) * side / shortest,
+        lambda point, side, _, shortest: (point - (side - shortest) / 2) * side / shortest,
     ),
     _resize(
         "{content} look half as wide and high, in the upper left corner", _RESIZED,
-        lambda place, *_: place / 2,
+        lambda point, *_: point / 2,
     ),
     _resize(
         "{content} look half as wide and high, in the middle", _RESIZED,
-        lambda place, side, *_: place / 2 + side / 4,
+        lambda point, side, *_: point / 2 + side / 4,
     ),
     _resize(
         "{content} look twice as wide and high as their images", _RESIZED,
-        lambda place, *_: place * 2,
+        lambda point, *_: point * 2,
     ),
     _resize(
         "{content} look as if made of the middle of their images", _RESIZED,
-        lambda place, side, *_: place * 2 - side / 2,
+        lambda point, side, *_: point * 2 - side / 2,
     ),
 ]  # fmt: skip
 
@@ -227,13 +231,13 @@ def _find_steps_of_places(pairs: Sequence[Tuple[Any, Any]]) -> List[int]:
 
 def _find_middles(frame: Any) -> Array:
     places = np.asarray(frame.places, float)
-    middles: Array = places[:, :2] + places[:, 2:] / 2 if isinstance(frame, Boxes) else places.mean(axis=1)
+    middles: Array = places[:, :2] + places[:, 2:] / 2 if isinstance(frame, PictureBoxes) else places.mean(axis=1)
     return middles
 
 
 def _move(steps: Sequence[int], frame: Any) -> Any:
     """Return a frame whose places are moved back by these steps along its axes."""
-    if isinstance(frame, Boxes):
+    if isinstance(frame, PictureBoxes):
         return frame._replace(places=frame.places - [steps[1], steps[0], 0, 0])
     if isinstance(frame, Points):
         return frame._replace(places=frame.places - [steps[1], steps[0]])
@@ -271,10 +275,12 @@ _NEAR, _LEAD = 6, 0.03
 # ── notations of boxes and points ───────────────────────────────────────────
 
 
-def _rewrite(sentence: str, change: Callable[[Array, Any], Array], kind: type = Boxes) -> Slip:
+def _rewrite(sentence: str, change: Callable[[Array, Any], Array], kind: type = PictureBoxes) -> Slip:
     """Return the slip of boxes or points in another notation, given the change of their places and size."""
     changes: Dict[type, Change] = {kind: lambda frame: frame._replace(places=change(frame.places, frame.size))}
-    remedy = _ORDER[0].upper() + _ORDER[1:] if kind is Boxes else "Write x, y and a flag for each point, in pixels"
+    remedy = (
+        _ORDER[0].upper() + _ORDER[1:] if kind is PictureBoxes else "Write x, y and a flag for each point, in pixels"
+    )
     return Slip(sentence, remedy, frozenset({"pictures"}), change_frames(changes))
 
 

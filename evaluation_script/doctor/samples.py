@@ -19,7 +19,7 @@ _MOST_FURTHER, _SHARE = 24, 0.25
 _MOST_FRAMES = 6
 
 
-class Boxes(NamedTuple):
+class PictureBoxes(NamedTuple):
     """Boxes of a picture (x, y, width, height), each with its label."""
 
     places: Array
@@ -41,8 +41,8 @@ class Points(NamedTuple):
 class Sample(NamedTuple):
     """The truth and the prediction of a unit, or of one of its objects, in some frames.
 
-    Each frame is `Boxes`, `Points` or a map: an array of labels, along two axes in pictures, three in volumes. Pixels
-    with a negative true label are not compared.
+    Each frame is `PictureBoxes`, `Points` or a map: an array of labels, along two axes in pictures, three in volumes.
+    Pixels with a negative true label are not compared.
     """
 
     #: The number of its unit, and its own name.
@@ -106,10 +106,10 @@ _BITS = 64
 
 def keep_frames(sample: Sample, prediction: Sequence[Any], places: Sequence[int]) -> Sample:
     """Return a sample with another prediction, and only with these of its frames."""
-    truth, kept = ([side[place] for place in places] for side in (sample.truth, prediction))
-    frames = [sample.frames[place] for place in places]
-    origin = None if sample.origin is None else [sample.origin[place] for place in places]
-    return sample._replace(truth=truth, prediction=kept, frames=frames, origin=origin)
+    truth, predicted = ([side[position] for position in places] for side in (sample.truth, prediction))
+    frames = [sample.frames[position] for position in places]
+    origin = None if sample.origin is None else [sample.origin[position] for position in places]
+    return sample._replace(truth=truth, prediction=predicted, frames=frames, origin=origin)
 
 
 def pool_frames(samples: Sequence[Sample]) -> Tuple[List[Any], List[Any]]:
@@ -126,9 +126,9 @@ def choose_units(count: int) -> List[int]:
 
 def choose_further(count: int) -> List[int]:
     """Return the units that are searched for exchanged ones beside the sample."""
-    others = sorted({*range(count)} - {*choose_units(count)})
-    further = min(_MOST_FURTHER, len(others), int(_SHARE * count))
-    return others[:: max(1, len(others) // max(1, further))][:further]
+    units = sorted({*range(count)} - {*choose_units(count)})
+    further = min(_MOST_FURTHER, len(units), int(_SHARE * count))
+    return units[:: max(1, len(units) // max(1, further))][:further]
 
 
 def choose_sampled(count: int) -> List[int]:
@@ -141,13 +141,13 @@ def choose_frames(count: int) -> List[int]:
     return _choose_runs(count, _MOST_FRAMES)
 
 
-def _choose_runs(count: int, most: int) -> List[int]:
-    if count <= most:
+def _choose_runs(count: int, limit: int) -> List[int]:
+    if count <= limit:
         return list(range(count))
-    runs = most // _RUN
+    runs = limit // _RUN
     starts = np.linspace(1, count - _RUN - 1, runs).astype(int)[: runs // 2]
-    first = [int(start) + step for start in starts for step in range(_RUN)]
-    return sorted({*first, *(count - 1 - number for number in first)})
+    opening = [int(start) + step for start in starts for step in range(_RUN)]
+    return sorted({*opening, *(count - 1 - number for number in opening)})
 
 
 def paint(masks: Iterable[Tuple[int, str]], size: Size) -> Array:
@@ -163,10 +163,10 @@ def paint(masks: Iterable[Tuple[int, str]], size: Size) -> Array:
     return labels.reshape(width, height).T
 
 
-def thin(frame: Any, most: int) -> Any:
+def thin(frame: Any, limit: int) -> Any:
     """Return a map with about so many pixels, spread evenly and symmetrically; other frames as they are."""
-    if not isinstance(frame, np.ndarray) or frame.size <= most:
+    if not isinstance(frame, np.ndarray) or frame.size <= limit:
         return frame
-    step = max(1, int((frame.size / most) ** (1 / sum(side > 1 for side in frame.shape)))) | 1
+    step = max(1, int((frame.size / limit) ** (1 / sum(side > 1 for side in frame.shape)))) | 1
     # A copy: a view would keep the whole frame in memory.
     return np.ascontiguousarray(frame[tuple(slice((side - 1) % step // 2, None, step) for side in frame.shape)])

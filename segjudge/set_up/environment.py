@@ -324,19 +324,19 @@ class _Installer:
         pip = [self.python, "-I", "-m", "pip"]
         if not _prints(*pip, "--version"):
             pip = []
-        own, lock = f"{folder}/bin/uv", os.path.join(CHECKOUT, _LOCKS, "uv.txt")
+        own_uv, lock = f"{folder}/bin/uv", os.path.join(CHECKOUT, _LOCKS, "uv.txt")
         with open(lock, encoding="utf-8") as lines:
             version = lines.readline().split()[0].replace("==", " ")
         if (path := shutil.which("uv")) and _prints(path, "--version"):
             self._uv = path
-        elif f"{_prints(own, '--version')} ".startswith(f"{version} "):
-            self._uv = own
+        elif f"{_prints(own_uv, '--version')} ".startswith(f"{version} "):
+            self._uv = own_uv
         else:
             if not pip:
                 raise SetUpError(f"{self.python} has no pip. Install uv or pip (on Debian, apt install python3-pip)")
             say("Downloading uv, which installs the packages…")
             self.run([*pip, "install", "--quiet", "--upgrade", "--target", folder, "--require-hashes", "-r", lock])
-            self._uv = own
+            self._uv = own_uv
         self._locks = locks[:1]
         settings = _pip_settings(pip)
         self._variables |= _uv_settings(settings, self._variables)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from segjudge.evaluation_script.doctor import (
-    Boxes,
     Examination,
+    PictureBoxes,
     Points,
     Sample,
     fit_boxes,
@@ -79,7 +79,7 @@ def draw_truth(kind: str, draw: np.random.Generator) -> Frames:
             people = places[:, None, :2] + BODY * places[:, None, 2:]
             labels = np.arange(4) % 2 + 1
             units.append([
-                Boxes(places, labels, SIZE) if kind == "boxes"
+                PictureBoxes(places, labels, SIZE) if kind == "boxes"
                 else Points(people, np.ones(people.shape[:2], bool), labels, SIZE, SIDES)
             ])  # fmt: skip
         else:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script.doctor import Boxes, Points
+from segjudge.evaluation_script.doctor import PictureBoxes, Points
 from segjudge.evaluation_script.doctor.diagnosis import diagnose
 from segjudge.evaluation_script.doctor.table import SLIPS, TRAITS
 from tests.doctor.scenes import SIDES, SIZE, Frames, change_each, draw_truth, examine, weaken
@@ -28,7 +28,7 @@ def flip(*axes: int) -> Slip:
             return np.flip(frame, axes)
         places = np.array(frame.places, float)
         for axis in axes:
-            size = places[:, 3 - axis] if isinstance(frame, Boxes) else 1
+            size = places[:, 3 - axis] if isinstance(frame, PictureBoxes) else 1
             places[..., 1 - axis] = SIZE[axis] - size - places[..., 1 - axis]
         return frame._replace(places=places)
 
@@ -39,7 +39,7 @@ def move(*steps: int) -> Slip:
     def change(frame: Any) -> Any:
         if isinstance(frame, np.ndarray):
             return np.roll(frame, steps[: frame.ndim], range(frame.ndim))
-        step = [*steps[1::-1], 0, 0] if isinstance(frame, Boxes) else steps[1::-1]
+        step = [*steps[1::-1], 0, 0] if isinstance(frame, PictureBoxes) else steps[1::-1]
         return frame._replace(places=frame.places + step)
 
     return frames(change)
@@ -171,4 +171,4 @@ def test_rows_need_traits_that_are_defined() -> None:
 
 
 def test_points_and_boxes_are_frames_of_their_own() -> None:
-    assert Points._fields[0] == Boxes._fields[0] == "places"
+    assert Points._fields[0] == PictureBoxes._fields[0] == "places"

@@ -6,7 +6,7 @@ from typing import Callable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ...doctor import Boxes, Examination, Points, Sample, choose_frames, fit_boxes, fit_masks, fit_points
+from ...doctor import Examination, PictureBoxes, Points, Sample, choose_frames, fit_boxes, fit_masks, fit_points
 from ...masks.run_lengths import MaskTexts, runs_of
 from ...masks.stack import Array
 from .protocols import InstanceProtocol
@@ -58,8 +58,8 @@ def examine(truth: InstanceTruth, protocol: InstanceProtocol, read: ReadImage) -
             marked = np.ones(places.shape[:2], bool)
             return [Sample(number, name, [people], [Points(places, marked, written, size, sides)])]
         if protocol.boxes:
-            sent = Boxes(records.boxes[chosen], written, (height, width))
-            return [Sample(number, name, [Boxes(truth.boxes[true], labels, (height, width))], [sent])]
+            predicted_boxes = PictureBoxes(records.boxes[chosen], written, (height, width))
+            return [Sample(number, name, [PictureBoxes(truth.boxes[true], labels, (height, width))], [predicted_boxes])]
         count = 1 if truth.images.frames is None else int(truth.images.frames[image])
         frames, shape = choose_frames(count), (height, width // count, count)
         void = np.full(len(annotations), -1)
@@ -91,9 +91,11 @@ def examine(truth: InstanceTruth, protocol: InstanceProtocol, read: ReadImage) -
 
 def _choose_records(records: InstanceRecords, count: int) -> Array:
     """Return about so many records of known categories with the highest scores."""
-    known = np.flatnonzero(records.category >= 0)
-    scores = np.sort(records.score[known])[::-1]
-    chosen: Array = known[records.score[known] >= scores[min(count, len(scores)) - 1]] if len(known) else known
+    candidates = np.flatnonzero(records.category >= 0)
+    scores = np.sort(records.score[candidates])[::-1]
+    chosen: Array = (
+        candidates[records.score[candidates] >= scores[min(count, len(scores)) - 1]] if len(candidates) else candidates
+    )
     return chosen[:_MOST_RECORDS]
 
 

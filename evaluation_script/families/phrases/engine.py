@@ -217,11 +217,13 @@ def _examine(submission: AnySubmission) -> Examination:
     def sample(number: int) -> List[Sample]:
         unit, frames = units[number], units[number].load()
         chosen, masks = choose_frames(len(frames)), submission.list_masks(units[number].name)
-        rows = [frames[place].rows if videos else next(filter(None, frames[place].rows)) for place in chosen]
+        rows = [frames[position].rows if videos else next(filter(None, frames[position].rows)) for position in chosen]
         truth = [paint([(1, row[MASK]) for row in of_frame], frames[0].size) for of_frame in rows]
-        prediction = [paint([(1, text) for frame, text in masks if frame == place], frames[0].size) for place in chosen]
-        is_told = masks and any(labels.any() for labels in truth)
-        return [Sample(number, unit.name, truth, prediction, chosen, len(frames))] if is_told else []
+        prediction = [
+            paint([(1, text) for frame, text in masks if frame == position], frames[0].size) for position in chosen
+        ]
+        has_masks = masks and any(labels.any() for labels in truth)
+        return [Sample(number, unit.name, truth, prediction, chosen, len(frames))] if has_masks else []
 
     traits = {"pictures", "places", "units", "masks", "binary", "runs", "questions"} | ({"frames"} if videos else set())
     return Examination([unit.name for unit in units], sample, frozenset(traits), "pair", labels="ids", fit=fit_flags)

@@ -82,9 +82,9 @@ class ReferringSubmission(UnitSubmission):
         problems = Problems()
         reader = _Reader(self.truth, self.protocol, self.limits, problems)
         chunks = self.files.read_chunks(names[0])
-        first = next(chunks, b"")
-        reader.refuse_other_form(first)
-        reader.read(chain([first], chunks), names[0])
+        head = next(chunks, b"")
+        reader.refuse_other_form(head)
+        reader.read(chain([head], chunks), names[0])
         problems.raise_if_any()
         self._area, self._is_withdrawn = reader.join()
         #: The masks of batches, which are not joined because copies of long ones take time, and where these begin.

@@ -41,7 +41,7 @@ def _sample(pairs: Sequence[SequencePair], protocol: SequenceProtocol, number: i
     if masks is None:
         return []
     scored = list_frames(sequence, protocol)
-    chosen = [int(scored[place]) for place in choose_frames(len(scored))]
+    chosen = [int(scored[position]) for position in choose_frames(len(scored))]
     pictures = _read(sequence, masks, chosen)
     if pictures is None or not chosen:
         return []
@@ -80,7 +80,9 @@ def _read(sequence: TrueSequence, masks: MaskFiles, frames: List[int]) -> Option
         if predicted is None or problems:
             return None
         truth = sequence.read_block(index)
-        pictures += [(truth, predicted, frame - block.start, place, block.size) for place, frame in enumerate(inside)]
+        pictures += [
+            (truth, predicted, frame - block.start, position, block.size) for position, frame in enumerate(inside)
+        ]
     return pictures
 
 

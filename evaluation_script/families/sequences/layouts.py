@@ -123,10 +123,10 @@ def sort_dataset(files: Files, root: str, layout: Layout, subset: str) -> Datase
         folder.notes.append(
             f"folders whose names begin with a dot are not read: {hidden}; rename folders that hold masks"
         )
-    others = {name: files for name, files in mask_folders.items() if name != home}
-    loose = {below[0] if below[1:] else f"the top of {root}" for below, _ in others.pop("", [])}
-    if others or loose:
-        unread_folders = [*others, *sorted(loose)]
+    other_folders = {name: files for name, files in mask_folders.items() if name != home}
+    loose = {below[0] if below[1:] else f"the top of {root}" for below, _ in other_folders.pop("", [])}
+    if other_folders or loose:
+        unread_folders = [*other_folders, *sorted(loose)]
         folder.notes.append(f"masks are read from {home or root}, not from {name_list(unread_folders)}")
     return folder
 

@@ -130,14 +130,18 @@ def _examine(submission: TracksSubmission) -> Examination:
         """Return the number of frames of a sequence, and the positions, truth and masks of some."""
         frames = submission.size_frames(units[number].name, units[number].load())
         rows, chosen = submission.read_rows(units[number].name, frames), choose_frames(len(frames))
-        return len(frames), chosen, [(frames[place], _choose_masks(frames[place], rows[place])) for place in chosen]
+        return (
+            len(frames),
+            chosen,
+            [(frames[position], _choose_masks(frames[position], rows[position])) for position in chosen],
+        )
 
-    def sample(column: int, first: int, number: int) -> List[Sample]:
+    def sample(column: int, offset: int, number: int) -> List[Sample]:
         count, chosen, frames = read(number)
 
         def draw(rows: Rows, size: Size) -> Array:
             is_void = [row[CATEGORY] == IGNORED and not protocol.burst for row in rows]
-            return paint([(-1 if void else first + row[column], row[MASK]) for row, void in zip(rows, is_void)], size)
+            return paint([(-1 if void else offset + row[column], row[MASK]) for row, void in zip(rows, is_void)], size)
 
         truth = [draw(frame.rows, frame.size) for frame, _ in frames]
         prediction = [np.maximum(draw(rows, frame.size), 0) for frame, rows in frames]

@@ -109,7 +109,7 @@ def _list_rows(squares: List[Array], nearest: float, end: float) -> Iterator[Tup
     yield from zip(sums[planes, rows][order].tolist(), rows[order].tolist(), planes[order].tolist())
 
 
-def _search(queries: _Queries, steps: Array, squares: List[Array], most: int, answers: Array) -> Array:
+def _search(queries: _Queries, steps: Array, squares: List[Array], lookup_limit: int, answers: Array) -> Array:
     """Answer queries by rows as near as they are; return the indices of those left after too many lookups."""
     _, y, z = squares
     lookups, nearest = 0, 0.0
@@ -120,7 +120,7 @@ def _search(queries: _Queries, steps: Array, squares: List[Array], most: int, an
             if not is_open.all():
                 answers[queries.indices] = queries.best
                 queries = queries.choose(is_open)
-            if not len(queries.indices) or lookups > most:
+            if not len(queries.indices) or lookups > lookup_limit:
                 answers[queries.indices] = queries.best
                 return queries.indices
             for step_z in {plane, -plane}:

@@ -43,14 +43,14 @@ class Places:
     @property
     def box(self) -> Box:
         """The box that holds all places, of which there must be one."""
-        ends = [[(int(axis.min()), int(axis.max()) + 1) for axis in part.locate()] for part in self.parts]
+        ends = [[(int(axis.min()), int(axis.max()) + 1) for axis in chunk.locate()] for chunk in self.parts]
         return tuple(slice(min(side)[0], max(stop for _, stop in side)) for side in zip(*ends))
 
     def crop(self, box: Box) -> Array:
         """Return whether each voxel of a box that holds all places is one."""
         flags: Array = np.zeros([side.stop - side.start for side in box], bool)
-        for part in self.parts:
-            flags[tuple(axis - side.start for axis, side in zip(part.locate(), box))] = True
+        for chunk in self.parts:
+            flags[tuple(axis - side.start for axis, side in zip(chunk.locate(), box))] = True
         return flags
 
 

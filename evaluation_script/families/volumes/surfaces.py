@@ -242,8 +242,8 @@ def measure_surfaces(
     areas = list_areas(spacing) if areas is None else areas
     return Sides(
         *(
-            Surface(find_distances(side, other, spacing, farthest), side.values, areas)
-            for side, other in zip(surfaces, surfaces[::-1])
+            Surface(find_distances(side, opposite, spacing, farthest), side.values, areas)
+            for side, opposite in zip(surfaces, surfaces[::-1])
         )
     )
 
@@ -278,10 +278,10 @@ def _distance_at(side: Surface, percent: float) -> float:
     for chunk in cut_list(len(bins)):
         bins[chunk] = (side.distances[chunk] - lowest) * (_BINS / (highest - lowest))
         sums += np.bincount(bins[chunk], side.areas.take(side.kinds[chunk]), _BINS + 1)
-    first, last = np.minimum(np.searchsorted(np.cumsum(sums) / total, around), _BINS).tolist()
-    chosen = np.flatnonzero((bins >= first) & (bins <= last))
+    start, end = np.minimum(np.searchsorted(np.cumsum(sums) / total, around), _BINS).tolist()
+    chosen = np.flatnonzero((bins >= start) & (bins <= end))
     order = chosen[np.argsort(side.distances[chosen])]
-    shares = (add(sums[:first]) + np.cumsum(side.areas.take(side.kinds[order]))) / total
+    shares = (add(sums[:start]) + np.cumsum(side.areas.take(side.kinds[order]))) / total
     ends = np.minimum(np.searchsorted(shares, around), len(order) - 1)
     lower, upper = side.distances[order[ends]].tolist()
     if lower == upper:

@@ -379,8 +379,8 @@ class CauseCounts:
         def weigh(unit: int, cause: str) -> tuple[bool, bool, float]:
             own_costs = costs[unit]
             own_cost = own_costs.get(cause, 0.0)
-            others = [cost for other, cost in own_costs.items() if other not in {cause, *INEXACT_CAUSES}]
-            is_alone = cause not in INEXACT_CAUSES or not any(others)
+            rival_costs = [cost for rival, cost in own_costs.items() if rival not in {cause, *INEXACT_CAUSES}]
+            is_alone = cause not in INEXACT_CAUSES or not any(rival_costs)
             return own_cost >= max(own_costs.values(), default=0.0), is_alone, own_cost
 
         return max(costs, key=lambda unit: weigh(unit, causes[0]), default=-1) if causes else -1
@@ -431,8 +431,8 @@ class CauseCounts:
         is_query = any(name.startswith("“") for name in self.units_with)  # other units ask for something else
         if len(self.units_with) < 2 and not is_query:
             return ""
-        total, ((name, count), *others) = self.counts[cause], self.classes[cause].most_common(2)
-        if others and others[0][1] == count:
+        total, ((name, count), *rivals) = self.counts[cause], self.classes[cause].most_common(2)
+        if rivals and rivals[0][1] == count:
             return ""
         named = f"class {name}" if name.isdigit() else name
         if count == total:

@@ -28,8 +28,8 @@ def compare_edges(truth: Array, prediction: Array, size: Sequence[int]) -> Edges
         for end, border in enumerate((0, side)):
             places = edges[axis][end], edges[2 + axis][end]
             moves.append(math.nan if border in places else float(places[1] - places[0]))
-    left, right, top, bottom = moves
-    return left, right, top, bottom
+    left_move, right_move, top_move, bottom_move = moves
+    return left_move, right_move, top_move, bottom_move
 
 
 def find_boxes(numbers: Array, count: int) -> Array:
@@ -53,9 +53,11 @@ def find_move(edges: Sequence[Edges]) -> tuple[float, float] | None:
     moves = moves[np.isfinite(moves).sum(axis=1) > 1]
     if not len(moves) or 2 * len(moves) < len(edges):
         return None
-    known = [column[np.isfinite(column)] for column in moves.T]
-    left, right, top, bottom = (float(np.median(column)) if len(column) else math.nan for column in known)
-    x, y = (left + right) / 2, (top + bottom) / 2
+    finite_moves = [column[np.isfinite(column)] for column in moves.T]
+    left_move, right_move, top_move, bottom_move = (
+        float(np.median(column)) if len(column) else math.nan for column in finite_moves
+    )
+    x, y = (left_move + right_move) / 2, (top_move + bottom_move) / 2
     distance = math.hypot(x, y)
     if not distance >= _LEAST_MOVE:
         return None

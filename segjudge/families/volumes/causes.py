@@ -83,7 +83,7 @@ class VolumeCauses(CauseCounts):
         A label is called so if a component is, or most of its voxels; otherwise only a part of it. Regions may share
         labels: one that has both labels hides the change, and one of several labels does not say which it is.
         """
-        own = {region.region.labels[0] for region in regions if len(region.region.labels) == 1}
+        lone_labels = {region.region.labels[0] for region in regions if len(region.region.labels) == 1}
         if overlaps(self.protocol):
             for label in np.flatnonzero(voxels[1:]).tolist():
                 self.units_with.setdefault(name_label(label + 1, self.protocol), set()).add(case)
@@ -92,11 +92,11 @@ class VolumeCauses(CauseCounts):
             labels, is_joint = judged.region.labels, len(judged.region.labels) > 1
             for number, predicted in judged.called.items():
                 true = max(labels, key=lambda label: pairs.get((label, predicted), 0))
-                if judged.counted[number] and not (is_joint and true in own):
+                if judged.counted[number] and not (is_joint and true in lone_labels):
                     called[true, predicted] += 1
             for true in judged.covers.values():
                 predicted = max(labels, key=lambda label: pairs.get((true, label), 0))
-                if not (is_joint and predicted in own):
+                if not (is_joint and predicted in lone_labels):
                     covered[true, predicted] += 1
         for pair, count in covered.items():
             if pair not in called and pairs.get(pair, 0) >= _MOST_OF_LABEL * voxels[pair[0]]:
