@@ -259,8 +259,7 @@ class UnitTools(FamilyTools, ABC):
         player = [pictures.player] if pictures else []
         causes = {method.name: self.explain_failures(method.inputs, method.report)[1] for method in methods}
         _, losses_of_first = measured[methods[0].name]
-        return replace(
-            compared,
+        return compared._replace(
             bars={name: self.make_bar(losses.totals()) for name, (_, losses) in measured.items()},
             measure=self.name_measure(methods[0].report.protocol, losses_of_first.kinds),
             causes=causes,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from segjudge.evaluation_script.files.problems import quantity
@@ -121,7 +120,7 @@ class _InstanceTools(FamilyTools):
                 drawn[method.name] = diagnosis
         compared = self.tabulate_costs(methods, costs)
         pictures = make_compared_sections(drawn, methods[0].report.split, options) if drawn else []
-        return replace(compared, bars=bars, causes=causes, sections=[*pictures, *compared.sections])
+        return compared._replace(bars=bars, causes=causes, sections=[*pictures, *compared.sections])
 
     def make_columns(self, report: Report) -> Mapping[str, Callable[[], Columns]]:
         from .tables import list_curves, list_images
