@@ -136,6 +136,7 @@ def fit_points(truth: List[Any], prediction: List[Any]) -> float:
             if marked.any():
                 size = max(1.0, float(np.ptp(places[marked], axis=0).max()))
                 distances = np.square(predicted.places[:, marked] - places[marked]).sum(axis=2)
-                near = np.exp(-distances / (2 * (_NEAR * size) ** 2)).mean(axis=1)
+                reach = _NEAR * size
+                near = np.exp(-distances / (2 * reach * reach)).mean(axis=1)
                 best.append(float(near.max(initial=0)))
     return sum(best) / len(best) if best else 1.0

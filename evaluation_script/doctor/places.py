@@ -174,16 +174,16 @@ def _list_volume_slips() -> List[Slip]:
     for axes in flips:
         listed = " and ".join(filter(None, [", ".join(axes[:-1]), axes[-1]]))
         change = partial(np.flip, axis=tuple("zyx".index(axis) for axis in axes))
-        slips.append(_redraw(f"{{content}} look mirrored along {listed}", _AXES, change, "volumes"))
+        slips.append(_redraw(f"{{content}} look mirrored along {listed}", _AXES, change, "voxels"))
     for names, order in (("x and y", (0, 2, 1)), ("x and z", (2, 1, 0)), ("y and z", (1, 0, 2))):
-        slips.append(_redraw(f"{names} look exchanged", _AXES, partial(np.transpose, axes=order), "volumes"))
+        slips.append(_redraw(f"{names} look exchanged", _AXES, partial(np.transpose, axes=order), "voxels"))
     for turns in (1, 3):
         change = partial(np.rot90, k=turns, axes=(1, 2))
-        slips.append(_redraw("slices look rotated by 90 degrees", _AXES, change, "volumes"))
+        slips.append(_redraw("slices look rotated by 90 degrees", _AXES, change, "voxels"))
     slips.append(
         _redraw(
             "{content} look reshaped from (x, y, z) to (z, y, x)", "Transpose arrays instead of reshaping them",
-            lambda volume: volume.reshape(volume.shape[::-1]).transpose(2, 1, 0), "volumes", whole=True,
+            lambda volume: volume.reshape(volume.shape[::-1]).transpose(2, 1, 0), "voxels", whole=True,
         )
     )  # fmt: skip
     return slips

@@ -11,7 +11,7 @@ from .slip import Slip
 
 TRAITS: Dict[str, str] = {
     "pictures": "frames are maps along rows and columns, boxes, or points of pictures",
-    "volumes": "frames are maps along z, y and x",
+    "voxels": "frames are maps along z, y and x",
     "places": "places along each axis matter, so predictions may be moved",
     "filled": "nearly all pixels have a class",
     "frames": "units are videos",

@@ -43,7 +43,7 @@ _COMMANDS = {
 }
 
 #: Our options for those of other tools that differ more than in their spelling; `score` takes the others as they are.
-OPTIONS = {"lvos_path": "--truth PATH --protocol lvos"}
+OPTIONS = {"lvos_path": "--truth PATH --protocol NAME"}
 
 
 def suggest_commands(name: str, program: str) -> list[str]:

@@ -64,12 +64,13 @@ def write_part(  # noqa: PLR0913 - what a part holds
     *,
     strict: bool | None = None,
     costs: Mapping[str, Mapping[str, float]] | None = None,
+    slips: Mapping[str, list[str]] | None = None,
     results: ResultsName | None = None,
 ) -> None:
     """Write the counts of a part; equal counts give equal bytes.
 
-    All splits have the same protocol and strictness. `costs` gives, by split, the cost of each kind of failure, which
-    does not follow from counts. `results` is the name of the results in warnings.
+    All splits have the same protocol and strictness. `costs` gives, by split, the cost of each kind of failure, and
+    `slips` what the doctor says; neither follows from counts. `results` is the name of the results in warnings.
     """
     template = next(iter(splits.values()))
     states = [accumulator.state_dict() for accumulator in splits.values()]
@@ -89,6 +90,7 @@ def write_part(  # noqa: PLR0913 - what a part holds
         "splits": [{"name": name, **accumulator.describe()} for name, accumulator in splits.items()],
         "members": [list(state) for state in states],
         **({"costs": costs} if costs else {}),
+        **({"slips": slips} if slips else {}),
         **({"results": results} if results else {}),
     }
     with replace_file(path) as partial, zipfile.ZipFile(partial, "w") as archive:
@@ -114,7 +116,8 @@ def save(
     if not has_known_rules(protocol):
         raise UsageError(f"the rules of {name} were changed; only scores by its own rules can be saved")
     counts = {report.split: report.counts for report in reports if report.counts is not None}
-    write_part(path, WHOLE, counts, notes, provenance, strict=False, costs=costs, results=results)
+    slips = {report.split: report.slips for report in reports if report.slips}
+    write_part(path, WHOLE, counts, notes, provenance, strict=False, costs=costs, slips=slips, results=results)
 
 
 def has_known_rules(protocol: FamilyProtocol) -> bool:
@@ -161,6 +164,16 @@ def merge_parts(paths: Iterable[str]) -> _Merged:
     protocols = {report.split: report.protocol for report in reports}
     notes = [str(note) for note in template["notes"]]
     return reports, notes, {**provenance(protocols, *origin), "version": template["version"]}
+
+
+def read_slips(path: str) -> dict[str, list[str]]:
+    """Read what the doctor said by split; empty if it said nothing."""
+    with _open(path) as archive:
+        slips = _read_manifest(archive, path).get("slips", {})
+    try:
+        return {split: [str(line) for line in lines] for split, lines in slips.items()}
+    except (AttributeError, TypeError):
+        raise UsageError(f"{path}: has a manifest that cannot be read. Score it again") from None
 
 
 def read_costs(path: str) -> dict[str, dict[str, float]]:

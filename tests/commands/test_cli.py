@@ -955,7 +955,7 @@ def test_an_unknown_command_gets_the_nearest_or_all(capsys: pytest.CaptureFixtur
         (["report", "--imags=here"], "did you mean --images?"),
         (
             ["score", "--lvos_path", "x", "--results_path", "y"],
-            "unrecognized arguments: --lvos_path; here it is --truth PATH --protocol lvos",
+            "unrecognized arguments: --lvos_path; here it is --truth PATH --protocol NAME",
         ),
         (["run", "--phase", "val"], "unrecognized arguments: --phase\nSee --help."),
     ],

@@ -36,7 +36,7 @@ KINDS: dict[str, tuple[str, Callable[..., float]]] = {
     "greys": ("pictures places units greys", fit_greys),
     "boxes": ("pictures places units", fit_boxes),
     "points": ("pictures places units", fit_points),
-    "volumes": ("volumes places units masks labels", fit_masks),
+    "voxels": ("voxels places units masks labels", fit_masks),
 }
 Frames = list[list[Any]]
 
@@ -72,7 +72,7 @@ def draw_truth(kind: str, draw: np.random.Generator) -> Frames:
         count = int(draw.integers(2, 4))
         if kind == "classes":
             units.append([draw_classes(draw)])
-        elif kind == "volumes":
+        elif kind == "voxels":
             units.append([np.stack(draw_objects(draw, 12, count))])
         elif kind in ("boxes", "points"):
             places = np.column_stack([draw.uniform(2, 24, (4, 2)), draw.uniform(6, 14, (4, 2))])

@@ -383,7 +383,9 @@ BUNDLE = "segjudge/platforms/evalai/bundle"
 VISIBILITY_READERS = {
     f"{BUNDLE}/secrecy.py",  # decides
     f"{BUNDLE}/bundle_source.py",  # asks it
-    *(f"{BUNDLE}/{name}.py" for name in ("agreement", "annotations", "fields", "server_state")),  # compare
+    *(
+        f"{BUNDLE}/{name}.py" for name in ("agreed_splits", "agreement", "annotations", "fields", "server_state")
+    ),  # compare
     *(f"segjudge/platforms/{name}/build.py" for name in ("codabench", "grand_challenge")),  # refuse disagreements
     "segjudge/platforms/evalai/boards.py",  # asks `is_visible`
     *(f"segjudge/server/{name}.py" for name in ("accounts", "actions/reading", "actions/hosting")),  # ask it too

@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script.masks import run_lengths
 from segjudge.kernel import compiling
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.set_up import main as set_up
@@ -77,7 +76,7 @@ def library_of(folder: Path, names: list[str], *flags: str) -> ctypes.CDLL:
 
 
 @needs_compiler
-@pytest.mark.parametrize("flag", ["-U__SSE2__", "-DSJ_PLAIN"])
+@pytest.mark.parametrize("flag", ["-U__SSE2__"])
 def test_pictures_are_read_alike_without_instructions_of_some_processors(flag: str, tmp_path: Path) -> None:
     libraries = [library_of(tmp_path, ["colours.c", "inflate.c", "png.c"], *flags) for flags in ([], [flag])]
     statuses = []
@@ -96,59 +95,6 @@ def test_pictures_are_read_alike_without_instructions_of_some_processors(flag: s
         assert results[0] == results[1]
         statuses.append(results[0][0])
     assert statuses.count(0) > 40
-
-
-def look_at(kernel: ctypes.CDLL, text: bytes, runs: list[int]) -> list[object]:
-    """Return the box and the image of a valid mask, and the pixels that it shares with one of long runs."""
-    pixels, partner = max(1, sum(runs)), run_lengths.compress([sum(runs) // 3, sum(runs) - sum(runs) // 3]).encode()
-    height = next(side for side in (40, 7, 2, 1) if pixels % side == 0)
-    sizes, box, image = (
-        np.array([height, pixels // height], np.int64),
-        np.zeros(4, np.int64),
-        np.zeros(pixels, np.uint8),
-    )
-    bounds, label, none = (np.array(values, np.int64) for values in ([0, len(text)], [1], [0, 1]))
-    stops, shared = np.array([0, len(partner)], np.int64), np.zeros(1, np.int64)
-    address = [ctypes.c_void_p(array.ctypes.data) for array in (bounds, sizes, box, label, image, stops, none, shared)]
-    length, one, far = ctypes.c_int64(len(text)), ctypes.c_int64(1), ctypes.c_int64(len(partner))
-    statuses = [
-        kernel.sj_mask_boxes(text, length, address[0], one, *address[1:3]),
-        kernel.sj_paint_runs(text, length, address[0], one, address[3], ctypes.c_int64(pixels), address[4]),
-    ]
-    sides = [(words, size, starts, ctypes.c_void_p(starts.value + 8), one) for words, size, starts in (
-        (text, length, address[0]), (partner, far, address[5]),
-    )]  # fmt: skip
-    for pair in (sides, sides[::-1]):
-        groups = address[6], address[6], one, address[6], one, address[7]
-        statuses.append((kernel.sj_overlaps(*pair[0], *pair[1], *groups), int(shared[0])))
-    assert statuses[2][1] == image[sum(runs) // 3 :].sum()
-    return [*statuses, box.tolist(), image.tobytes()]
-
-
-@needs_compiler
-def test_run_lengths_are_checked_alike_without_instructions_of_some_processors(tmp_path: Path) -> None:
-    libraries = [
-        library_of(tmp_path, ["borders.c", "checks.c", "numbers.c", "runs.c"], *flags) for flags in ([], ["-DSJ_PLAIN"])
-    ]
-    draw, faults = random.Random(2), []
-    for number in range(1200):
-        high = draw.choice([4, 40, 600, 1 << 16])
-        runs = [draw.randrange(1, high) for _ in range(draw.randrange(200) if number % 50 else 4000)]
-        text = run_lengths.compress(runs).encode()
-        if text and draw.random() < 0.5:
-            place = draw.randrange(len(text))
-            text = text[:place] + bytes([draw.randrange(47, 114)]) + text[place + 1 :]
-        bounds, pixels = np.array([0, len(text)], np.int64), np.array([sum(runs)], np.int64)
-        results = []
-        for kernel in libraries:
-            fault, area = np.zeros(1, np.int8), np.zeros(1, np.int64)
-            given = [ctypes.c_void_p(array.ctypes.data) for array in (bounds, pixels, fault, area)]
-            length, one = ctypes.c_int64(len(text)), ctypes.c_int64(1)
-            assert kernel.sj_check_runs(text, length, given[0], one, *given[1:]) == 0
-            results.append((int(fault[0]), int(area[0]), *([] if fault[0] else look_at(kernel, text, runs))))
-        assert results[0] == results[1]
-        faults.append(results[0][0])
-    assert set(faults) == {0, 1, 2, 3, 4}
 
 
 @needs_compiler

@@ -46,6 +46,8 @@ class Report:
         self.counts = counts
         #: The protocol's metrics and additional ones.
         self.values = values
+        #: The slips that the doctor names, which do not follow from the counts.
+        self.slips: List[str] = []
         #: Warnings about suspected slips. They never reject a submission.
         self.suspicions = [f"{split}: {line}" for line in suspicions]
         self.warnings = [*(f"{split}: {line}" for line in warnings), *self.suspicions]
@@ -55,7 +57,8 @@ class Report:
             self.warnings.append(f"{split}: nothing to average for {', '.join(empty)}")
 
     def suspect(self, lines: Collection[str]) -> None:
-        """Add suspicions that were found after scoring."""
+        """Add suspicions that do not follow from counts."""
+        self.slips = [*lines]
         suspicions = [f"{self.split}: {line}" for line in lines]
         self.suspicions += suspicions
         self.warnings += suspicions

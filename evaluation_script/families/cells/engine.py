@@ -531,7 +531,7 @@ def _examine(submission: CellSubmission) -> Examination:
             prediction.append(submission.read(members[frame], (height // slices, width), slices).reshape(shape))
         return [Sample(number, unit.name, truth, prediction, chosen, len(frames))]
 
-    traits = {"places", "frames", "units", "masks", "segments", "volumes" if are_volumes else "pictures"}
+    traits = {"places", "frames", "units", "masks", "segments", "voxels" if are_volumes else "pictures"}
     return Examination(
         submission.truth.item_names, sample, frozenset(traits), submission.noun, "cells",
         fit=fit_segments, agreement="the mean IoU of true cells",

@@ -495,9 +495,9 @@ def test_people_are_shifted_together_if_most_offsets_are_within_a_quarter() -> N
 @pytest.mark.parametrize(
     ("average", "at_half", "parts"),
     [
-        (0.25, 0.75, [("kept", 0.25, "kept"), ("inexact", 0.5, "inexact"), ("unmatched", 0.25, "missing over")]),
-        (0.25, None, [("kept", 0.25, "kept"), ("inexact", 0.125, "inexact"), ("unmatched", 0.625, "missing over")]),
-        (0.5, 0.5, [("kept", 0.5, "kept"), ("inexact", 0.0, "inexact"), ("unmatched", 0.5, "missing over")]),
+        (0.25, 0.75, [("kept", 0.25, "kept"), ("inexact", 0.5, "inexact"), ("lost at .50", 0.25, "lost")]),
+        (0.25, None, [("kept", 0.25, "kept"), ("inexact", 0.125, "inexact"), ("lost at .50", 0.625, "lost")]),
+        (0.5, 0.5, [("kept", 0.5, "kept"), ("inexact", 0.0, "inexact"), ("lost at .50", 0.5, "lost")]),
         (0.5, 0.25, []),
         (None, 0.5, []),
     ],

@@ -436,5 +436,5 @@ def test_frames_compared_a_few_at_a_time_give_the_same_counts(protocol: str, mon
         monkeypatch.setattr(tracks_counting, "_CHARACTERS", characters)
         few.append(sequence(protocol, frames))
     for other in few:
-        for mine, theirs in zip(whole.compare(2), other.compare(2), strict=True):
+        for mine, theirs in zip(whole.compare(2), other.compare(2)):
             np.testing.assert_array_equal(mine.similarity, theirs.similarity)
