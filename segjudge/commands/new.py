@@ -174,7 +174,11 @@ def _describe_benchmark(name: str, *, as_json: bool) -> int:
     if as_json:
         print(json.dumps(benchmark.as_json(), indent=1, ensure_ascii=False))
         return DONE
-    print(textwrap.fill(f"{name}  {benchmark.protocol.about}", columns - 1, subsequent_indent="    "))
+    print(
+        textwrap.fill(
+            f"{name}  {benchmark.protocol.about}", columns - 1, subsequent_indent="    ", break_on_hyphens=False
+        )
+    )
     print("\nmetrics (the first one ranks):")
     width = max(len(metric.name) for metric in benchmark.metrics)
     for metric in benchmark.metrics:
@@ -199,7 +203,9 @@ def _describe_benchmark(name: str, *, as_json: bool) -> int:
 def _list_item(name: str, about: str, width: int, columns: int) -> str:
     """Return a name and its description in two columns, wrapped to a width."""
     indent = " " * (width + 4)
-    return textwrap.fill(about, columns - 1, initial_indent=f"  {name:{width}}  ", subsequent_indent=indent)
+    return textwrap.fill(
+        about, columns - 1, initial_indent=f"  {name:{width}}  ", subsequent_indent=indent, break_on_hyphens=False
+    )
 
 
 def _ask(question: str, option: str) -> str:

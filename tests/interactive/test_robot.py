@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from types import SimpleNamespace
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -137,9 +136,6 @@ def test_in_a_large_mask_the_kernel_has_a_limit(kernel: float, most: float, poin
     large[40:50, 30:34] = False
     (line,) = robot.InteractiveScribblesRobot(kernel, most).paths(large)
     assert (len(line), line[0].tolist(), line[points // 3].tolist(), line[-1].tolist()) == (points, *path)
-    with mock.patch.object(robot, "_loop", None):
-        (plain,) = robot.InteractiveScribblesRobot(kernel, most).paths(large)
-    assert np.array_equal(line, plain), "without the compiled loop"
 
 
 #: The points of lines in `duo`, as (column, row) / (60, 40): around the ring (moved by so many columns) and in the cross.

@@ -68,7 +68,7 @@ def test_published_numbers_stand_beside_the_sequences_that_they_are_of_and_no_ot
     for chosen, is_shown in ((names, True), (names[1:], False), ([*names, "mine"], False), (["a", "b"], False)):
         arrays = dict.fromkeys(chosen, mask)
         (report,) = score_arrays(arrays, arrays, protocol).reports
-        text = _format_means(report, compare=True, look=PLAIN, all_metrics=True)
+        text = _format_means(report, compare=True, look=PLAIN, all_metrics=True, columns=())
         assert ("\nXMem " in text) == is_shown
         assert (f"\nPublished for {dataset}: " in text) == is_shown
         assert ("hkchengrex/XMem f3b841d, docs/RESULTS.md" in text) == is_shown
