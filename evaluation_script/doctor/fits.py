@@ -7,6 +7,7 @@ from typing import Any, List, NamedTuple
 import numpy as np
 
 from ..masks.stack import Array
+from ..values.arithmetic import exp, mean
 
 #: The labels below which pairs are counted without sorting.
 _SMALL = 512
@@ -93,7 +94,7 @@ def fit_classes(truth: List[Any], prediction: List[Any]) -> float:
     columns = dict(zip(pairs.predicted.tolist(), pairs.table.sum(axis=0).tolist()))
     unions = areas + [columns.get(label, 0) for label in pairs.true.tolist()] - hits
     present = areas > 0
-    return float((hits[present] / unions[present]).mean()) if present.any() else 1.0
+    return mean(hits[present] / unions[present]) if present.any() else 1.0
 
 
 def fit_segments(truth: List[Any], prediction: List[Any]) -> float:
@@ -106,7 +107,7 @@ def fit_segments(truth: List[Any], prediction: List[Any]) -> float:
         return 0.0 if pairs.table[:, inside].any() else 1.0
     shared = pairs.table[chosen][:, inside]
     unions = areas[chosen, None] + pairs.table[:, inside].sum(axis=0) - shared
-    return float((shared / np.maximum(unions, 1)).max(axis=1, initial=0).mean())
+    return float(mean((shared / np.maximum(unions, 1)).max(axis=1, initial=0)))
 
 
 def fit_greys(truth: List[Any], prediction: List[Any]) -> float:
@@ -137,6 +138,6 @@ def fit_points(truth: List[Any], prediction: List[Any]) -> float:
                 size = max(1.0, float(np.ptp(places[marked], axis=0).max()))
                 distances = np.square(predicted.places[:, marked] - places[marked]).sum(axis=2)
                 reach = _NEAR * size
-                near = np.exp(-distances / (2 * reach * reach)).mean(axis=1)
+                near = exp(-distances / (2 * reach * reach)).mean(axis=1)
                 best.append(float(near.max(initial=0)))
     return sum(best) / len(best) if best else 1.0

@@ -158,7 +158,8 @@ def merge_parts(paths: Iterable[str]) -> _Merged:
     name = _name_of(template, first_path) or ResultsName(UPLOAD, holds_files=True)
     with name.put_into_errors():
         reports = _make_reports(template, accumulators)
-    for report in reports:
+    for report, lines in zip(reports, _read_slips(template, first_path, reports), strict=True):
+        report.suspect(lines)
         report.warnings[:] = map(name.put_into, report.warnings)
     origin = template["truth"], template["predictions"], " and ".join(sorted(counted_by)), template["limits"]
     protocols = {report.split: report.protocol for report in reports}
@@ -166,12 +167,10 @@ def merge_parts(paths: Iterable[str]) -> _Merged:
     return reports, notes, {**provenance(protocols, *origin), "version": template["version"]}
 
 
-def read_slips(path: str) -> dict[str, list[str]]:
-    """Read what the doctor said by split; empty if it said nothing."""
-    with _open(path) as archive:
-        slips = _read_manifest(archive, path).get("slips", {})
+def _read_slips(manifest: dict[str, Any], path: str, reports: list[Report]) -> list[list[str]]:
+    """Return what the doctor said of each split when the scores were saved."""
     try:
-        return {split: [str(line) for line in lines] for split, lines in slips.items()}
+        return [[str(line) for line in manifest.get("slips", {}).get(report.split, ())] for report in reports]
     except (AttributeError, TypeError):
         raise UsageError(f"{path}: has a manifest that cannot be read. Score it again") from None
 

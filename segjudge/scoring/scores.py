@@ -44,15 +44,11 @@ _OF_RESULTS = ("notes", "suspicions")
 
 def load(path: str | os.PathLike[str]) -> Scores:
     """Return the scores that `save` wrote; raises UsageError if they cannot be read."""
-    from segjudge.scoring.parts import merge_parts, read_costs, read_name, read_slips
+    from segjudge.scoring.parts import merge_parts, read_costs, read_name
 
     check_arguments(PATH, path=path)
     path = os.fspath(path)
-    reports, notes, provenance = merge_parts([path])
-    slips = read_slips(path)
-    for report in reports:
-        report.suspect(slips.get(report.split, []))
-    return Scores(reports, notes, provenance, costs=read_costs(path), name=read_name(path))
+    return Scores(*merge_parts([path]), costs=read_costs(path), name=read_name(path))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

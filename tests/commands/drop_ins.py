@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,8 @@ def _lay(root: str, below: str, videos: Any, files: Any = ()) -> None:
 
 def _show(call: Any, *arguments: Any, **options: Any) -> str:
     """Return the output and the value."""
-    with contextlib.redirect_stdout(io.StringIO()) as output:
+    with contextlib.redirect_stdout(io.StringIO()) as output, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the toy masks look late
         result = call(*arguments, **options)
     return f"{output.getvalue()}{result!r}"
 

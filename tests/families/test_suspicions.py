@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 
 from segjudge import compare, rank, score
 from segjudge.evaluation_script.families import PROTOCOLS, report_of
-from segjudge.evaluation_script.families.base import units
 from segjudge.evaluation_script.families.base.readings import choose_units, judge_readings, read_neighbours
 from segjudge.evaluation_script.families.base.suspicions import ScoreRange, is_nearly_none
 from segjudge.evaluation_script.main import evaluate_phase
@@ -105,17 +103,6 @@ def test_a_hidden_split_says_nothing_and_strict_refuses_nobody(
         result = evaluate_phase(phase, str(truth), str(results))["submission_result"]
         assert any(message in line for line in result["warnings"]) == (not hidden)
         assert (message in capfd.readouterr().out) == (not hidden)
-
-
-@pytest.mark.parametrize(("chosen", "is_named"), [(range(99), True), ((), False)], ids=["all", "none"])
-def test_only_chosen_units_are_read_in_other_ways(
-    chosen: Iterable[int], is_named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    protocol, change, message = SLIPS["rows"]
-    truth, data = publish(protocol, tmp_path)
-    monkeypatch.setattr(units, "choose_units", lambda _count: frozenset(chosen))
-    lines = suspicions(truth, write(tmp_path, change(data)), protocol)
-    assert any(message in line for line in lines) == is_named
 
 
 def test_few_units_are_looked_at_again() -> None:

@@ -393,7 +393,7 @@ def test_samples_of_a_tiny_truth_are_said_to_be_equal(tmp_path: Path, capsys: An
         labels = np.zeros((6, 7, width), np.uint8)
         labels[1:5, 2:5, 2:6] = 1
         truth = written(tmp_path / f"truth-{width}", {"a.nii.gz": encode_nifti(labels, geometry)})
-        made(tmp_path / f"new-{width}", "volumes", truth)
+        made(tmp_path / f"new-{width}", "msd", truth)
         assert ("samples: good.zip and poor.zip are equal: " in capsys.readouterr().err) == is_tiny
 
 
