@@ -201,7 +201,7 @@ def _correlate(truth: Array, prediction: Array, axis: int) -> Array:
     fits = np.zeros(2 * len(true) - 1)
     for label in labels[np.argsort(-areas)][:_MOST_LABELS]:
         profile, true_profile = (np.count_nonzero(side == label, axis=1).astype(float) for side in (predicted, true))
-        fits += np.correlate(profile, true_profile, "full")
+        fits += np.correlate(profile - profile.mean(), true_profile - true_profile.mean(), "full")
     return fits / max(1.0, float(fits.max(initial=0)))
 
 
