@@ -17,6 +17,8 @@ _MISFIT, _FITTING, _SECOND = 0.4, 0.6, 0.75
 _PIXELS = 1 << 10
 #: The share of exchanged units that must follow an order for it to be named.
 _ORDERLY = 0.75
+#: What another order counts more than a movement, which explains it as well if everything moves alike.
+_LEAD = 0.05
 #: The minimum number of exchanged answers, without two for each right one, if a weak method confuses objects.
 _FEWEST = 4
 
@@ -29,7 +31,7 @@ def _take_frames(source: Callable[[int, int], int]) -> Callable[[Examination, Se
         for sample in samples:
             shown: Dict[int, Any] = dict(zip(sample.frames, sample.prediction))
             predictions.append([shown.get(source(frame, sample.total)) for frame in sample.frames])
-        return Cure(predictions)
+        return Cure(predictions, lead=_LEAD)
 
     return cure
 
