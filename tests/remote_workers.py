@@ -76,11 +76,6 @@ class Operator:
             db.row_factory = sqlite3.Row
             return [dict(row) for row in db.execute("SELECT * FROM jobs ORDER BY submission")]
 
-    def worker_number(self, key: str) -> float:
-        with closing(sqlite3.connect(self.folder / "machine/journal.sqlite3")) as db, db:
-            row = db.execute("SELECT value FROM numbers WHERE key = ?", (key,)).fetchone()
-        return float(row[0]) if row else 0.0
-
     def journal(self, sql: str, *values: Any) -> None:
         with closing(sqlite3.connect(self.folder / "machine/journal.sqlite3")) as db, db:
             db.execute(sql, values)

@@ -202,6 +202,13 @@ def test_every_answer_of_a_hosts_evaluate_has_a_sentence(body: str, expected: di
     assert {key: answer.get(key) for key in expected} == expected
 
 
+def test_an_evaluate_that_can_no_longer_be_loaded_is_an_incident(tmp_path: Path) -> None:
+    answer = scored("import nothing_there", tmp_path / "evaluate.py")
+    assert answer["incident"].startswith(
+        "the scorer cannot be loaded (ModuleNotFoundError: No module named 'nothing_there'"
+    )
+
+
 def test_numbers_of_numpy_are_plain_and_hidden_splits_are_not_shown(tmp_path: Path) -> None:
     text = """
         import numpy as np

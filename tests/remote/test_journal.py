@@ -22,8 +22,10 @@ from segjudge.remote_challenge_evaluation.journal import (
     Journal,
     JournalError,
     UnusableError,
+    _journal_errors,
 )
 from tests.builders import ROOT
+from tests.calls import outcome
 from tests.rehearsals import waited
 
 #: Claims a submission in a process of its own, says so, and lives until its input ends.
@@ -130,6 +132,18 @@ def test_a_result_is_sent_before_anything_else_is_begun(journal: Journal) -> Non
     assert (job.submission, job.report) == (2, {"accuracies": []})
 
 
+def test_a_finished_job_is_repeated_five_times(journal: Journal) -> None:
+    for _ in range(6):
+        job = journal.claim(1, "", 7, again=True)
+        assert job is not None
+        journal.finish(job, "finished")
+    assert journal.claim(1, "", 7, again=True) is None
+    job = journal.claim(2, "", 7)
+    assert job is not None
+    journal.finish(job, "given up")
+    assert journal.claim(2, "", 7, again=True) is None
+
+
 def test_what_is_put_off_waits(journal: Journal) -> None:
     job = journal.claim(1, "", 7)
     assert job is not None
@@ -200,8 +214,9 @@ def test_a_journal_of_another_version_is_left_alone(tmp_path: Path, version: int
     with closing(sqlite3.connect(tmp_path / "journal.sqlite3")) as db:
         db.execute(f"PRAGMA user_version = {version}")
     before = (tmp_path / "journal.sqlite3").read_bytes()
-    with pytest.raises(UnusableError, match="written by another version"):
+    with pytest.raises(UnusableError, match="written by another version") as raised:
         Journal(str(tmp_path))
+    assert Journal.problem_in(str(tmp_path)) == str(raised.value)
     assert (tmp_path / "journal.sqlite3").read_bytes() == before
     assert os.listdir(tmp_path / "locks") == ["opening"], "and nobody holds a place"
 
@@ -226,6 +241,7 @@ def test_a_damaged_journal_is_set_aside_and_kept(name: str, tmp_path: Path) -> N
     damaged = GARBAGE[name](path.read_bytes())
     path.write_bytes(damaged)
     output: list[str] = []
+    assert "is damaged" in Journal.problem_in(str(tmp_path))
     journal = Journal(str(tmp_path), say=output.append)
     assert journal.claim(1, "", 7) is not None
     journal.close()
@@ -248,13 +264,41 @@ def test_one_that_is_damaged_under_a_worker_is_opened_anew(journal: Journal, tmp
     assert journal.claim(1, "", 7) is not None
 
 
-def test_one_that_was_replaced_is_followed(journal: Journal, tmp_path: Path) -> None:
+def test_one_that_was_replaced_is_followed(tmp_path: Path) -> None:
+    output: list[str] = []
+    journal = Journal(str(tmp_path), say=output.append)
     journal.claim(1, "", 7)
     for path in tmp_path.glob("journal.sqlite3*"):
         path.unlink()
-    journal.file.follow_replacement()
+    for _ in range(2):
+        journal.file.follow_replacement()
+    assert output == [f"{tmp_path}/journal.sqlite3 was replaced; the worker now uses the new one"]
     assert journal.state_of(1, "") == ""
     assert journal.claim(1, "", 7) is not None
+    journal.close()
+
+
+WRITTEN = "JournalError: f/journal.sqlite3 cannot be written or read (it went wrong). Is the disk full, or read-only?"
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (None, WRITTEN),
+        (sqlite3.SQLITE_FULL, WRITTEN),
+        (sqlite3.SQLITE_NOTADB | 256, "DamagedError: f/journal.sqlite3 is damaged (it went wrong)"),
+        (sqlite3.SQLITE_BUSY | 512, "JournalError: f/journal.sqlite3 is locked by another program (it went wrong)"),
+    ],
+)
+def test_errors_of_the_database_are_sentences(code: int | None, expected: str) -> None:
+    def fail() -> None:
+        with _journal_errors("f"):
+            error = sqlite3.OperationalError("it went wrong")
+            if code is not None:
+                error.sqlite_errorcode = code
+            raise error
+
+    assert outcome(fail) == expected
 
 
 def test_a_lock_of_another_program_is_waited_for_and_the_watch_is_asked(journal: Journal, tmp_path: Path) -> None:

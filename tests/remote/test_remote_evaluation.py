@@ -244,12 +244,6 @@ def test_a_result_that_the_server_would_refuse_is_not_sent(result: Any, message:
         check_accuracies(result, LABELS)
 
 
-def test_both_shapes_say_the_same() -> None:
-    result = for_rest([{"dev": {"J": 0.5}}, {"test": {"J": 0.25}}])
-    assert [entry["split"] for entry in result] == ["dev", "test"]
-    assert check_accuracies(result[:1], LABELS) == result[:1]
-
-
 def test_participants_are_not_shown_hidden_splits() -> None:
     """EvalAI writes the accuracies of visible splits into a submission's result file."""
     result = for_rest([{"dev": {"J": 0.5}}, {"test": {"J": 0.25}}], {"test"})

@@ -19,7 +19,7 @@ import pytest
 
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.remote_challenge_evaluation import __main__ as program
-from segjudge.remote_challenge_evaluation import challenge, scorer_process, worker_loop
+from segjudge.remote_challenge_evaluation import challenge, worker_loop
 from segjudge.remote_challenge_evaluation.services import TokenRefusedError
 from segjudge.remote_challenge_evaluation.settings import SettingsError, StartError, WorkerSettings
 from segjudge.system.network import StoppedError
@@ -266,12 +266,6 @@ def test_arguments_start_one_worker_or_several(
     assert begun == ([loop] if loop else [])
 
 
-def test_the_dockerfile_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert program.main(["--print", "dockerfile"]) == 0
-    line = "# The remote worker as an image, with the wheels that `segjudge new` put into wheels/:"
-    assert capsys.readouterr().out.splitlines()[0] == line
-
-
 # ── challenges ──────────────────────────────────────────────────────────────
 
 METRICS = ["J&F-Mean", "J-Mean", "J-Recall", "J-Decay", "F-Mean", "F-Recall", "F-Decay"]
@@ -370,78 +364,3 @@ def test_a_challenge_that_cannot_be_scored_says_what_is_missing(bundles: dict[st
         with pytest.raises(SystemExit) as exits:
             describe(folder, **choice)
         assert str(exits.value) == f"{folder}/{error}"
-
-
-def test_the_truth_of_a_phase_has_a_name_or_that_of_the_phase(bundles: dict[str, str], folder: Path) -> None:
-    (folder / "none").mkdir()
-    for name, truths, expected in (
-        ("x/y.zip", "truths", ["y.zip", "y.zip"]),
-        ("", "truths", ["", "test.zip"]),
-        (None, "truths", ["", "test.zip"]),  # two files are named as dev
-        (None, "none", ["", ""]),
-        (None, "nowhere", ["", ""]),
-    ):
-        names = [challenge._annotation_name(name, codename, str(folder / truths)) for codename in ("dev", "test")]
-        assert names == expected
-
-
-def test_truths_that_cannot_be_read_are_problems(folder: Path) -> None:
-    chosen: Any = {"bundle": "", "annotations": str(folder / "truths"), "evaluate": ""}
-    phases = [SimpleNamespace(codename=name, annotations=f"annotations/{name}.zip") for name in ("c", "a", "d", "b")]
-    facts = [challenge.HostError("a truth"), "b's", ZeroDivisionError("x"), "d's"]
-    with (
-        mock.patch.object(challenge, "_phases_of", return_value=phases),
-        mock.patch.object(challenge, "_annotation_facts", side_effect=facts),
-    ):
-        read: Any = challenge._read_annotations(chosen)
-    assert read["facts"] == ["annotations of b: b's", "annotations of d: d's"]
-    problems = ["a.zip: a truth", "c.zip: cannot be read (ZeroDivisionError: x)"]
-    assert read["problems"] == [f"{folder}/truths/{problem}" for problem in problems]
-    splits = [
-        SimpleNamespace(split=name, truth=SimpleNamespace(read_through=lambda name=name: f"of {name}")) for name in "ab"
-    ]
-    phase: Any = phases[0]
-    with (
-        mock.patch("segjudge.evaluation_script.main.open_truth", return_value="opened") as opened,
-        mock.patch("segjudge.evaluation_script.scoring.scorer.phase_scorers", return_value=splits) as scorers,
-    ):
-        assert challenge._annotation_facts(phase, "truth.zip") == "a of a, b of b"
-    assert (opened.call_args, scorers.call_args) == (mock.call("truth.zip", phase), mock.call(phase, "opened"))
-
-
-NOT_LOADED = "StartError: the scorers cannot be loaded (the process ended with exit code {}):\na fault"
-
-
-@pytest.mark.parametrize(
-    ("code", "output", "expected"),
-    [
-        (0, '{"a": 1}', {"a": 1}),
-        (0, "[1]", NOT_LOADED.format(0)),
-        (0, "x", NOT_LOADED.format(0)),
-        (1, '{"a": 1}', NOT_LOADED.format(1)),
-    ],
-)
-def test_scorers_are_described_by_a_process(
-    code: int, output: str, expected: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    child, script = (
-        scorer_process.Child,
-        f"import sys; print({output!r}); sys.stderr.write('a fault'); sys.exit({code})",
-    )
-    command = [sys.executable, "-c", script]
-    monkeypatch.setattr(scorer_process, "Child", lambda _, *more, **named: child(command, *more, **named))
-    choice: Any = {}
-    assert outcome(lambda: scorer_process._describe("s", str(folder), choice, lambda: None)) == expected
-
-
-def test_problems_of_truths_end_the_start() -> None:
-    choice: Any = {}
-    for problems, expected in ((["a", "b"], "StartError: a\nb"), ([], ["c"])):
-        described = {"problems": problems, "facts": ["c"]}
-        with mock.patch.object(scorer_process, "_describe", return_value=described) as describing:
-            assert outcome(lambda: scorer_process.read_annotations("f", choice)) == expected
-            assert scorer_process.read_phases("f", choice) == described
-        assert [call.args[:3] for call in describing.call_args_list] == [
-            ("annotations", "f", {}),
-            ("describe", "f", {}),
-        ]

@@ -19,7 +19,7 @@ from segjudge.remote_challenge_evaluation.scorer_process import ScoringOutcome
 from .days import EIGHT, GOOD, Day, start_day
 
 SCORED, DONE = "runs, message deleted, downloads, scores", "is finished, reported finished"
-TWICE, GONE = "downloads again (2 times)", "the submission's file could not be fetched"
+GONE = "the submission's file could not be fetched"
 LEFT = ["annotations/dev.zip", "machine/journal.sqlite3", "machine/locks/opening"]
 LATE = "its submissions wait for a worker that knows it. Update the bundle and restart the worker (and to the hook)"
 LABELS = (

@@ -148,16 +148,6 @@ def test_further_processes_start_once_they_pay(seconds: float, costs: list[int],
     assert [number for number, process in results if process == ours] == [*range(alone)]
 
 
-def test_one_process_continues_where_no_other_may_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    def forbidden() -> int:
-        raise PermissionError(1, "no")
-
-    monkeypatch.setattr(os, "fork", forbidden)
-    monkeypatch.setattr(parallel, "_TRIAL", 0)
-    monkeypatch.setattr(parallel, "_WORTH_SHARING", 0)
-    assert list(results_of_processes(str, [1] * 4, 1, lambda _: None, 2)) == ["0", "1", "2", "3"]
-
-
 @pytest.mark.parametrize("jobs", [1, 2, 9])
 def test_threads_give_results_in_order_whether_or_not_others_may_be_started(
     jobs: int, monkeypatch: pytest.MonkeyPatch
@@ -220,12 +210,6 @@ def test_one_process_works_meanwhile_until_it_is_done_or_nobody_waits_any_more(m
     alone.close()
     for end in (*begins, *ends):
         os.close(end)
-
-
-def test_more_items_than_tickets_are_all_done() -> None:
-    started: list[int] = []
-    results = list(results_of_processes(lambda number: b"%d" % number, [1] * 5000, 3, started.append))
-    assert sorted(map(int, results)) == list(range(5000)) == sorted(started)
 
 
 def test_shares_cost_about_the_same() -> None:

@@ -6,29 +6,17 @@ No page is made.
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from markupsafe import Markup
-
-from segjudge.evaluation_script.files.problems import HostError, SubmissionError
-from segjudge.platforms.evalai.bundle.bundle_source import read_phases, script_files
-from segjudge.report.page import VERDICT, ReportPage, Section
-from segjudge.server import report_pages, report_program
 from segjudge.server.actions import reading
 from segjudge.server.models import Challenge, ChallengePhase, ChallengePhaseSplit, StoredFile, Submission
-from segjudge.server.report_pages import HOSTS, PageOrder
-from segjudge.server.report_program import COMPARED, FULL, LEVELS, STORED
+from segjudge.server.report_pages import PageOrder
+from segjudge.server.report_program import LEVELS
 from segjudge.server.submissions import SplitScores
-from segjudge.server.wire import Refusal
-from segjudge.system.processes import ExitCode
-from tests.rehearsals import bundle_with, many
 
 from .scenario import bundle_of, config_of
 from .staged import Stage
@@ -105,12 +93,10 @@ def write_readers(folder: Path) -> str:
     with Stage(folder, own_bundle(folder, "all")) as stage:
         play = _Play(stage)
         _play_reports(play, folder)
-        _play_pages(play, folder)
     (folder / "other").mkdir()
     (folder / "other/lakes.zip").write_bytes(bundle_of(config_of("Lakes", remote_evaluation=True)))
     with Stage(folder / "other", folder / "other/lakes.zip") as stage:
         _play_withheld(play, stage)
-    _play_program(play, folder)
     text = "\n".join(play.lines).replace(str(folder), "FOLDER")
     return re.sub(r"\b[0-9a-f]{32,64}\b", "ID", text) + "\n"
 
@@ -194,97 +180,6 @@ def _play_reports(play: _Play, folder: Path) -> None:
     )
 
 
-def _play_pages(play: _Play, folder: Path) -> None:
-    """Note the outcome of orders."""
-    play.note("\n# Orders\n")
-    pages, clock = play.services.report_pages, SimpleNamespace(now=0.0)
-    file = play.services.files.keep(b"script", "a.b.zip", "script")
-    orders = [
-        PageOrder(STORED, 1, {"script": file}, {"result": "text"}, {"title": str(number), "images": str(folder)})
-        for number in range(4)
-    ]
-    with patch.object(report_pages, "time", SimpleNamespace(monotonic=lambda: clock.now)):
-        with patch.object(pages, "_make_product", lambda _order: '{"page": "page"}'):
-            play.note(
-                f"ordered {[pages.find_or_order(orders[0], 5), pages.find_or_order(orders[1], 5), pages.find_or_order(orders[1], HOSTS)]}"
-            )
-            play.note(f"under way for {list(pages._under_way.values())}")
-            pages._turn()
-            pages._turn()
-            play.note(
-                f"found {[getattr(pages.find_or_order(order, 5), 'page', None) for order in orders[:3]]}, under way for {list(pages._under_way.values())}"
-            )
-            pages._turn()
-        for error in (Refusal(404, "refused"), ValueError("defect"), OSError(28, "full")):
-            with patch.object(pages, "_make_product", side_effect=error):
-                pages.find_or_order(orders[3], 6)
-                try:
-                    pages._turn()
-                except OSError as raised:
-                    play.note(f"raises {raised}")
-            for moment in (299.0, 1.0):
-                clock.now += moment
-                try:
-                    play.note(f"after {error!r}: {pages.find_or_order(orders[3], 6)}")
-                except Refusal as refusal:
-                    play.note(f"after {error!r}: {refusal.status} {refusal}")
-            pages._under_way.clear()
-            while not pages._orders.empty():
-                pages._orders.get()
-        play.note(f"log {play.services.store.log_lines(1)}")
-    for title, run in {
-        "a page": {"output": '{"page": "page"}'}, "another film": {"output": '{"split_summaries": {"dev": {"verdict": [], "film": [["1", "http://a"]]}}}'}, "levels": {"output": "{}"}, "late": {"code": None}, "refused": {"code": ExitCode(10), "output": "why " * 2000},
-        "no page": {"output": "x", "errors": "last words"}, "beyond a bound": {"code": ExitCode(-9), "excess": "it took too much"}, "failed": {"code": ExitCode(1)},
-    }.items():  # fmt: skip
-        play.note(
-            f"{title}: {_run(play, orders[0], {'code': ExitCode(0), 'output': '', 'errors': '', 'excess': '', **run})}"
-        )
-    _play_room(play)
-
-
-def _run(play: _Play, order: PageOrder, run: dict[str, Any]) -> str:
-    pages = play.services.report_pages
-
-    shown = ""
-
-    def bounded(arguments: list[str], bounds: Any, seconds: float, size: int, **options: Any) -> Any:
-        folder = Path(options["folder"])
-        files = {path.name: path.read_text() for path in sorted(folder.iterdir())}
-        nonlocal shown
-        shown = f"{arguments}, {bounds.memory >> 20} MB, {bounds.processes > 0}, {bounds.tmpfs}, {seconds} s, {size >> 20} MB, TMPDIR {options['environment']['TMPDIR']}, {'PYTHONPATH' in options['environment']}, {files}"
-        shown = shown.replace(str(folder), "WORKING")
-        options["check"]()
-        return SimpleNamespace(**run)
-
-    with (
-        patch.object(report_pages, "run_bounded", bounded), patch.object(report_pages.sys, "executable", "python"),
-        patch.object(report_pages.sandbox, "find_sandbox", lambda: "bwrap" if run["output"] == "{}" else None),
-        patch.object(report_pages.sandbox, "agent_command", lambda box, words, folder, mounts, hidden, limits: [box, *words, str(mounts), str(hidden), str(limits.seconds)]),
-    ):  # fmt: skip
-        try:
-            outcome = repr(pages._make_product(order))[:60]
-        except (Refusal, ValueError) as error:
-            status = getattr(error, "status", "no status")
-            outcome = f"{type(error).__name__} {status} {len(str(error))} {str(error)[:60]!r}"
-        play.note(f"runs {shown}") if f"runs {shown}" not in play.lines else None
-        return outcome
-
-
-def _play_room(play: _Play) -> None:
-    """Note that the most recently read pages stay."""
-    pages, folder = play.services.report_pages, Path(play.services.report_pages._folder)
-    shutil.rmtree(folder)
-    folder.mkdir()
-    with patch.object(report_pages, "_KEPT_BYTES", 10):
-        for moment, name in enumerate(("a", "b", "c", "d")):
-            pages._write_page(name, "1234")
-            os.utime(folder / name, (moment, moment))
-            if name == "b":
-                os.utime(folder / "a", (100, 100))
-            play.note(f"kept {sorted(path.name for path in folder.iterdir())}")
-    play.note(f"read {[pages._read(name) for name in ('a', 'b')]}")
-
-
 def _play_withheld(play: _Play, stage: Stage) -> None:
     play.note("\n# What a script of a host's own writes, where a split is hidden\n")
     services = stage.services
@@ -324,85 +219,6 @@ def _play_withheld(play: _Play, stage: Stage) -> None:
     for path in ("/challenges/1/leaderboard", "/challenges/1/leaderboard/1"):
         answer = stage.browse("GET", path)
         play.note(f"{path}: {answer.status_code} {re.findall('<(?:h1|h2|p)>([^<]*)<', answer.text)}")
-
-
-def _play_program(play: _Play, folder: Path) -> None:
-    """Call the program that makes pages in this process."""
-    play.note("\n# The program\n")
-    path = bundle_with(folder, many)
-    working = folder / "working"
-    working.mkdir()
-    shutil.unpack_archive(path, folder / "bundle", "zip")
-    shutil.copy(folder / "bundle/evaluation_script.zip", working / "script.zip")
-    (working / "result").write_text("no result")
-    for order in (
-        {"kind": LEVELS, "script": "script.zip"}, {"kind": STORED, "result": "result", "title": "T"},
-        {"kind": "full", "script": "script.zip", "phase": "gone", "submission": "x", "truth": "y", "title": "T", "images": ""},
-    ):  # fmt: skip
-        play.note(f"{order['kind']}: {_ask_program(working, order)}")
-    (working / "stored").write_text(json.dumps({"result": [{"lakes": {"Score": 0.5}}]}))
-    stored = _ask_program(working, {"kind": STORED, "result": "stored", "title": "T"})
-    play.note(f"a stored result: {stored[:26]!r} {re.findall('<title>.*?</title>', stored)}")
-
-    def page(images: str, title: str = "") -> str:
-        if images == "odd":
-            raise HostError("they are of something else")
-        return f"page with {images!r} {title}"
-
-    def make(options: Any, title: str) -> ReportPage:
-        verdict = Section(VERDICT, "Verdict", {"sentences": [Markup("<b>AP is 0.5.</b>"), "1 < 2."]}, split="dev")
-        return ReportPage(page(options.images, title), [verdict])
-
-    def prepare(path: str, phase: Any, truth: str) -> Any:
-        os.write(1, b"what a host's table prints\n")
-        play.note(f"scores {path} as {phase.codename} on {truth}")
-        return SimpleNamespace(score=lambda: SimpleNamespace(reports=[SimpleNamespace(split="dev")], make_page=make))
-
-    def compare(methods: dict[str, Any], split: str) -> Any:
-        play.note(f"compares {[*methods]} on {split}")
-        return SimpleNamespace(page=page)
-
-    phase = read_phases((script_files((working / "script.zip").read_bytes()))["phases.py"], "phases.py")[1].codename
-    full = {
-        "kind": FULL,
-        "script": "script.zip",
-        "phase": phase,
-        "truth": "y",
-        "title": "T",
-        "images": "pictures",
-        "submission": "x",
-    }
-    sides = {f"{side}_name": f"method of {side}" for side in report_program.SIDES} | {
-        side: f"{side}.zip" for side in report_program.SIDES
-    }
-    with (
-        patch("segjudge.scoring.request.prepare_phase", prepare),
-        patch("segjudge.analysis.comparison.compare", compare),
-        patch("segjudge.report.page.render_page", lambda page: page.title),
-        patch("segjudge.scoring.notebook.draw_worst", lambda *parts: [{"title": "a", "pictures": [("1", parts[-1])]}]),
-    ):
-        for images in ("pictures", "odd"):
-            play.note(f"full: {_ask_program(working, {**full, 'images': images})}")
-            play.note(
-                f"compared: {_ask_program(working, {**full, **sides, 'kind': COMPARED, 'split': 'dev', 'images': images})}"
-            )
-    with patch("segjudge.scoring.request.prepare_phase", side_effect=SubmissionError("a problem")):
-        play.note(f"a problem: {_ask_program(working, full)}")
-
-
-def _ask_program(folder: Path, order: dict[str, str]) -> str:
-    (folder / report_program.ORDER).write_text(json.dumps(order))
-    start_folder, stdout = os.getcwd(), os.dup(1)
-    os.chdir(folder)
-    try:
-        with open(folder / "output", "w") as output:
-            os.dup2(output.fileno(), 1)
-            code = report_program.main()
-    finally:
-        os.dup2(stdout, 1)
-        os.close(stdout)
-        os.chdir(start_folder)
-    return f"{code} {(folder / 'output').read_text()}"
 
 
 if __name__ == "__main__":

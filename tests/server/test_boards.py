@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import re
 import threading
 import time
 from collections.abc import Iterator
@@ -16,7 +15,6 @@ import uvicorn
 from segjudge.cli import main
 from segjudge.commands.shared import listen
 from segjudge.platforms.evalai.boards import Board
-from segjudge.server.models import ChallengePhaseSplit, LeaderboardData, Submission, Team
 from segjudge.server.server import LOOPBACK, make_server_config
 from segjudge.server.submissions import SplitScores
 from segjudge.server.wire import parse_moment
@@ -142,27 +140,3 @@ def test_pages_show_moments_to_the_second(stage: Stage) -> None:
     shown = datetime.datetime.fromtimestamp(int(submitted), datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")
     page = stage.browse("GET", "/submissions/1", "host").text
     assert f"<dt>Submitted</dt><dd>{shown} UTC</dd>" in page
-
-
-def test_a_long_board_links_to_the_page_of_ones_own_row(stage: Stage) -> None:
-    own_team, split = int(stage.people["aurora"]["team"]), 1
-    with stage.services.store.write() as session:
-        board = stage.services.store.require(ChallengePhaseSplit, split)
-        for place in range(104):
-            team = Team(id=own_team if place == 102 else 1000 + place, kind="participant", created_by=1)
-            if place != 102:
-                team.team_name = f"Crowd {place:03d}"
-                session.add(team)
-                session.flush()
-            sent = Submission(phase_id=board.phase_id, team_id=team.id, created_by=1, status="finished", is_public=True)
-            sent.submitted_at = place
-            session.add(sent)
-            session.flush()
-            result = dict.fromkeys(board.labels, 0.5 - place / 1000)
-            session.add(LeaderboardData(submission_id=sent.id, phase_split_id=split, result=result))
-    path = f"/challenges/1/leaderboard/{split}"
-    text = stage.browse("GET", path, "aurora").text
-    assert re.findall(r'page=(\d+)#mine">Your row: rank (\d+) of (\d+)<', text) == [("2", "104", "105")]
-    own_page, beyond = (stage.browse("GET", f"{path}?page={number}", "aurora").text for number in (2, 3))
-    assert ('id="mine"' in text, 'id="mine"' in own_page) == (False, True)
-    assert beyond == own_page, "the last page stands for those beyond it"

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -164,12 +163,6 @@ def test_a_write_that_fails_leaves_nothing(services: Services) -> None:
     assert services.store.count(Team) == teams
 
 
-def test_of_a_long_file_the_end_can_be_read(services: Services) -> None:
-    number = services.files.keep(b"begins\n" + b"x" * (1 << 17) + b"\nends", "stderr.txt", "stderr_file")
-    assert services.files.text(number).startswith("begins")
-    assert services.files.text(number, from_end=True).splitlines()[-1] == "ends"
-
-
 def test_a_write_sees_its_own_changes_and_others_see_them_afterwards(services: Services) -> None:
     def seen() -> bool:
         return services.accounts.find_user("new") is not None
@@ -222,19 +215,6 @@ def test_what_failed_or_was_cancelled_uses_up_no_limit(services: Services, statu
     assert submitting.count_remaining(services, team, services.store.phases(1)[0]) == left
 
 
-@pytest.mark.parametrize(("visibility", "participant"), [(1, 0), (2, 0), (3, 1)])
-def test_a_splits_scores_are_for_those_whom_its_visibility_names(
-    services: Services, visibility: int, participant: int
-) -> None:
-    phase = services.store.phases(1)[0]
-    (split,) = services.store.splits_of(phase.id)
-    services.store.change(ChallengePhaseSplit, split.id, visibility=visibility)
-    for name, count in (("host", 1), ("aurora", participant)):
-        user = services.accounts.find_user(name)
-        assert len(services.accounts.visible_splits(user, phase)) == count
-        assert services.accounts.may_see_board(user, phase, services.store.splits_of(phase.id)[0]) is bool(count)
-
-
 # ── clocks and folders ──────────────────────────────────────────────────────
 
 
@@ -262,15 +242,6 @@ def test_a_bundle_from_elsewhere_is_another_challenge(services: Services, bundle
     assert first_run.create_challenge(services, bundle, str(tmp_path / "other"), str(tmp_path)) == (2, True)
     assert services.submissions.challenge_of(services.submissions.get(number)).id == 1
     assert services.submissions.count_statuses(2) == {}
-
-
-def test_own_submissions_are_listed_of_a_phase_of_the_challenge_alone(
-    services: Services, bundle: str, tmp_path: Path
-) -> None:
-    first_run.create_challenge(services, bundle, str(tmp_path / "other"), str(tmp_path))
-    with pytest.raises(Refusal, match="Challenge Phase does not exist"):
-        submitting.require_target(services, PhaseTarget(2, services.store.phases(1)[0].id))
-    assert submitting.require_target(services, PhaseTarget(2, services.store.phases(2)[0].id))[0].id == 2
 
 
 # ── versions ────────────────────────────────────────────────────────────────
@@ -315,26 +286,3 @@ def test_a_database_of_something_else_is_left_alone(store: Store) -> None:
     assert (
         str(caught.value) == f"{store.name}: holds something other than a rehearsal. Name an empty folder with --data"
     )
-
-
-@pytest.mark.parametrize("fails", [False, True])
-def test_deferred_actions_see_the_end_of_their_transaction(store: Store, fails: bool) -> None:
-    seen: list[tuple[str, bool, bool]] = []
-
-    def note(name: str) -> Callable[[], None]:
-        def run() -> None:
-            seen.append((name, session.in_transaction(), store.get(Setting, "a key") is not None))
-
-        return run
-
-    def work() -> None:
-        session.add(Setting(key="a key", value="new"))
-        session.flush()
-        for committed in (True, False):
-            store.run_after(note(str(committed)), committed=committed)
-        if fails:
-            raise Refusal(400, {"error": "not today"})
-
-    with suppress(Refusal), store.write() as session:
-        work()
-    assert seen == [("False", False, False) if fails else ("True", False, True)]

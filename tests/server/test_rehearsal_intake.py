@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import http.client
 import json
 import re
 import socket
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from segjudge.platforms.evalai import routes
-from segjudge.server import server as web_server
-from tests.rehearsals import Rehearsal, private, started, waited
+from tests.rehearsals import Rehearsal, private, started
 
 
 @pytest.fixture(scope="module")
@@ -91,20 +88,6 @@ def test_a_refusal_is_read_by_who_sent_a_little(closed: Rehearsal) -> None:
     for _ in range(20):
         answer = closed.call("POST", path, files=files)
         assert answer.status_code == 401
-
-
-@pytest.mark.long
-def test_heads_that_never_end_are_given_up(closed: Rehearsal, monkeypatch: pytest.MonkeyPatch) -> None:
-    host, port = closed.address.removeprefix("http://").split(":")
-    connections = [socket.create_connection((host, int(port)), timeout=60) for _ in range(100)]
-    try:
-        for item in connections:
-            item.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ")
-        assert closed.get("/challenges/1").status_code == 200, "others are served meanwhile"
-        waited(lambda: connections[0].recv(1) == b"", 60)
-    finally:
-        for item in connections:
-            item.close()
 
 
 # ── odd texts and numbers ───────────────────────────────────────────────────
@@ -253,45 +236,6 @@ def test_a_forms_odd_charset_is_no_defect(closed: Rehearsal, charset: str) -> No
 
 
 # ── slow bodies ─────────────────────────────────────────────────────────────
-
-
-class _Sender:
-    """Sends a byte at each turn of the loop, or none."""
-
-    def __init__(self, *, silent: bool) -> None:
-        self.silent, self.sent = silent, 0
-
-    async def receive(self) -> Any:
-        await asyncio.sleep(3600 if self.silent else 0)
-        self.sent += 1
-        return {"type": "http.request", "body": b"x", "more_body": True}
-
-
-def given_up(sender: _Sender, *, stopping: bool = False) -> bool:
-    """Return whether the server abandons an endless body."""
-
-    async def taken() -> bool:
-        scope = {"type": "http", "headers": [(b"content-length", b"1000000")]}
-        app = web_server._Body(scope, sender.receive, lambda: stopping)
-        while True:
-            if (await app.receive())["type"] == "http.disconnect":
-                return True
-
-    return asyncio.run(asyncio.wait_for(taken(), 60))
-
-
-@pytest.mark.parametrize("silent", [True, False], ids=["silent", "dripping"])
-def test_a_body_that_does_not_come_is_given_up(monkeypatch: pytest.MonkeyPatch, silent: bool) -> None:
-    monkeypatch.setattr(web_server, "_TICK", 0.05)
-    monkeypatch.setattr(web_server, "_SILENCE_SECONDS", 0.3)
-    monkeypatch.setattr(web_server, "_PACED_AFTER", 0.3)
-    monkeypatch.setattr(web_server, "_PACE", 10**9)
-    assert given_up(_Sender(silent=silent))
-
-
-@pytest.mark.long
-def test_a_body_is_given_up_when_the_server_ends() -> None:
-    assert given_up(_Sender(silent=True), stopping=True)
 
 
 @pytest.mark.long

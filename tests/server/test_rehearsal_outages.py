@@ -16,13 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
+from sqlalchemy.exc import OperationalError
 
 from segjudge.server import store
-from segjudge.server.background import Background
-from segjudge.server.models import StoredFile, StoredMessage, Submission
+from segjudge.server.models import StoredFile, Submission
 from segjudge.server.services import Services
-from segjudge.server.store import BusyError, outage_of
 from tests.rehearsals import Rehearsal, waited
 from tests.server.test_rehearsal_stop import send, slow_bundle
 
@@ -43,93 +41,6 @@ def services(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Servic
     made = Services(str(tmp_path / "data"))
     yield made
     made.store.close()
-
-
-def sqlite_error(code: int, text: str) -> DBAPIError:
-    cause = sqlite3.OperationalError(text)
-    cause.sqlite_errorcode = code
-    return OperationalError("", {}, cause)
-
-
-@pytest.mark.parametrize(
-    ("error", "status"),
-    [
-        pytest.param(sqlite_error(5, "database is locked"), 503, id="locked"),
-        pytest.param(sqlite_error(13, "database or disk is full"), 507, id="full"),
-        pytest.param(sqlite_error(10 | 3 << 8, "disk I/O error"), 503, id="a failing disk"),
-        pytest.param(sqlite_error(1, "no such table: x"), None, id="no table"),
-        pytest.param(IntegrityError("", {}, sqlite3.IntegrityError("UNIQUE")), None, id="a row that is there"),
-        pytest.param(OSError(errno.ENOSPC, "no space"), 507, id="no space"),
-        pytest.param(OSError(errno.EDQUOT, "quota"), 507, id="quota"),
-        pytest.param(OSError(errno.EMFILE, "files"), 503, id="too many files"),
-        pytest.param(FileNotFoundError(errno.ENOENT, "gone"), None, id="a file that is gone"),
-        pytest.param(BusyError("writers"), 503, id="writers"),
-        pytest.param(ZeroDivisionError(), None, id="a defect"),
-    ],
-)
-def test_an_outage_is_told_from_a_defect(error: Exception, status: int | None) -> None:
-    outage = outage_of(error)
-    assert (outage.status if outage else None) == status
-
-
-def test_a_loop_waits_for_the_database_and_goes_on(services: Services, caplog: Any) -> None:
-    turns: list[int] = []
-
-    class Sender(Background):
-        def turn(self) -> bool:
-            turns.append(len(turns))
-            services.queue.send("queue", {"submission_pk": len(turns)})
-            return False
-
-    sender = Sender(services.store, "sender")
-    sender._add(sender.turn)
-    sender.start()
-    waited(lambda: services.store.count(StoredMessage))
-    with locked(services.store.folder):
-        waited(lambda: sender.loops[0].trouble)
-        before = len(turns)
-        waited(lambda: len(turns) > before + 1)
-        assert sender.alive
-    sent = services.store.count(StoredMessage)
-    waited(lambda: services.store.count(StoredMessage) > sent and not sender.loops[0].trouble)
-    sender.stop()
-    assert [line.partition("Z ")[2][:12] for line in caplog.messages] == ["sender waits", "sender conti"]
-
-
-def test_what_a_turn_must_store_is_stored_when_the_database_is_back(services: Services) -> None:
-    class Sender(Background):
-        def turn(self) -> bool:
-            self._stop.set() if services.store.count(StoredMessage) else began.set()
-            self._retry_during_outages(lambda: services.queue.send("queue", {}))
-            return False
-
-    began, sender = threading.Event(), Sender(services.store, "sender")
-    sender._add(sender.turn)
-    with locked(services.store.folder):
-        sender.start()
-        began.wait(30)
-        waited(lambda: sender.loops[0].trouble)
-    waited(lambda: services.store.count(StoredMessage))
-    sender.stop()
-
-
-def test_a_defect_ends_no_loop_even_where_the_log_cannot_be_written(services: Services, caplog: Any) -> None:
-    class Failing(Background):
-        def turn(self) -> bool:
-            raise ZeroDivisionError("of ours")
-
-        def close(self) -> None:
-            raise ZeroDivisionError("at the end")
-
-    failing = Failing(services.store, "a loop")
-    failing._add(failing.turn, failing.close)
-    with locked(services.store.folder):
-        failing.start()
-        waited(lambda: "of ours" in caplog.text)
-        assert failing.alive
-    waited(lambda: any("of ours" in line for line in services.store.log_lines(0)))
-    failing.stop()
-    assert any("at the end" in line for line in services.store.log_lines(0))
 
 
 def test_an_upload_that_cannot_be_stored_leaves_no_file(services: Services) -> None:

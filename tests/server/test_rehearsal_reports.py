@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -24,7 +23,7 @@ from segjudge.server.wire import Refusal
 from segjudge.system import sandbox
 from tests.browser import chromium, fresh_page, needs_chromium
 from tests.builders import ROOT, files_of, raw_png, zipped
-from tests.rehearsals import SCRIPT, Rehearsal, bundle_with, edit_phases, many, waited
+from tests.rehearsals import Rehearsal, bundle_with, edit_phases, many, waited
 
 needs_bwrap = pytest.mark.skipif(sandbox.find_sandbox() is None, reason="BWRAP DOES NOT WORK HERE: install bubblewrap")
 DEV, TEST, INSTANCES = 1, 2, 3
@@ -110,92 +109,6 @@ def test_where_the_truth_is_public_its_team_sees_the_hosts_page(
 
 
 @pytest.mark.long
-def test_of_a_submission_on_no_leaderboard_another_team_is_refused_and_who_has_no_name_logs_in(
-    server: Rehearsal, people: dict[str, requests.Session]
-) -> None:
-    number = scored(server, STRONG, DEV, is_public="false")
-    report(server, people["host"], number)
-    refused = report(server, people["borealis"], number)
-    assert refused.status_code == 403
-    assert FULL not in refused.text
-    assert requests.get(f"{server.address}/submissions/{number}/report", timeout=60).url.endswith(
-        f"/login?next=/submissions/{number}/report"
-    )
-    assert report(server, people["host"], 10**6).status_code == 404
-
-
-@pytest.mark.long
-def test_where_the_truth_is_public_everybody_opens_the_reports_of_leaderboards_and_compares_them(
-    server: Rehearsal, people: dict[str, requests.Session]
-) -> None:
-    number, team_report = scored(server, STRONG, DEV), int(server.submit("borealis", STRONG, DEV).json()["id"])
-    assert server.settled(team_report)["status"] == "finished"
-    split = server.get("/api/challenges/1/challenge_phase_split", "host").json()[0]["id"]
-    path = f"/leaderboard/{split}/compare?submission={team_report}&submission={number}"
-
-    def look(who: requests.Session) -> tuple[int, str]:
-        answers = waited(lambda: [it for it in [who.get(server.address + path, timeout=60)] if WAITING not in it.text])
-        return answers[0].status_code, answers[0].text
-
-    seen, visitor = report(server, people["host"], number).text, requests.Session()
-    for reader in (people["borealis"], visitor):
-        assert below_links(report(server, reader, number).text) == below_links(seen)
-    team = server.people["aurora"]["team"]
-    boards = [f"{server.address}/challenges/1/{page}" for page in (f"teams/{team}", f"leaderboard/{split}")]
-
-    def links(reader: requests.Session, board: str) -> bool:
-        shown = number if "teams" in board else r"\d+"  # an earlier one of the team may be as good
-        return re.search(f'href="/submissions/{shown}/report"', reader.get(board, timeout=60).text) is not None
-
-    assert all(waited(partial(links, reader, board)) for reader in (people["borealis"], visitor) for board in boards)
-    waited(lambda: "Every mask is found" in visitor.get(boards[1], timeout=60).text)
-    picture = r'<img src="data:image/[^"]+" alt="[^"]+, frame \d+: correct pixels and mistakes">'
-    mine = f"{server.address}/challenges/1/submissions"
-    assert re.search(picture, visitor.get(boards[1], timeout=60).text)
-    assert re.search(picture, people["aurora"].get(mine, timeout=60).text)
-    for reader in (people["borealis"], visitor):
-        code, text = look(reader)
-        assert (code, "Where they differ" in text or "compared" in text) == (200, True)
-        assert f'<a href="/challenges/1/leaderboard/{split}">' in text, "the way back"
-    assert people["borealis"].get(f"{server.address}/submissions/{number}", timeout=60).status_code == 403
-    own = waited(
-        lambda: re.findall(
-            r'<p class="verdict">.*', people["aurora"].get(f"{server.address}/submissions/{number}").text
-        )
-    )
-    assert "J&amp;F-Mean is 0.933. Every mask is found, but 31 of 87 masks are inexact" in own[0]
-    server.call(
-        "PATCH",
-        f"/api/jobs/challenges/1/submissions/{number}/update_submission_meta/",
-        "host",
-        json={"is_public": False},
-    )
-    assert report(server, people["borealis"], number).status_code == 403, "on no leaderboard"
-    assert "/login" in report(server, visitor, number).url
-    assert look(people["borealis"])[0] == 403
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("file", "phase"), [(SECRET, TEST), (COARSE, INSTANCES)])
-def test_where_the_truth_is_hidden_a_baseline_stays_its_teams(
-    server: Rehearsal, people: dict[str, requests.Session], file: Path, phase: int
-) -> None:
-    number = scored(server, file, phase)
-    mark(server, number)
-    refused = report(server, people["borealis"], number)
-    assert (refused.status_code, FULL in refused.text) == (403, False)
-    board = f"{server.address}/challenges/1/teams/{server.people['aurora']['team']}"
-    assert f"/submissions/{number}/report" not in people["borealis"].get(board, timeout=60).text
-
-
-def mark(server: Rehearsal, number: int) -> None:
-    """Mark a submission as a baseline, or unmark it."""
-    path = f"/api/jobs/challenges/1/submissions/{number}/update_submission_meta/"
-    is_baseline = server.get(f"/api/jobs/submission/{number}", "host").json()["is_baseline"]
-    assert server.call("PATCH", path, "host", json={"is_baseline": not is_baseline}).status_code == 200
-
-
-@pytest.mark.long
 def test_of_a_phase_with_a_hidden_split_the_team_sees_what_was_left_for_it(
     server: Rehearsal, people: dict[str, requests.Session]
 ) -> None:
@@ -242,77 +155,7 @@ def test_a_level_that_is_taken_back_holds_for_pages_that_are_there(
         server.push(own_bundle(tmp_path, "all"), repository=config)
 
 
-def below_links(page: str) -> str:
-    """Return the page without the links above it, which depend on the reader."""
-    return page[page.index("<header") :]
-
-
 # ── of which submissions there is none ──────────────────────────────────────
-
-
-@pytest.mark.long
-def test_a_submission_that_failed_has_none(server: Rehearsal, people: dict[str, requests.Session]) -> None:
-    number = server.submit("aurora", b"no archive").json()["id"]
-    assert server.settled(number)["status"] == "failed"
-    answer = report(server, people["host"], number)
-    assert answer.status_code == 404
-    assert "There is no report: the status of this submission is failed." in answer.text
-    assert (
-        f"/submissions/{number}/report"
-        not in people["aurora"].get(f"{server.address}/submissions/{number}", timeout=60).text
-    )
-
-
-def remote(config: Any) -> None:
-    config.update(remote_evaluation=True, title="Remote")
-    for phase in config["challenge_phases"]:
-        del phase["test_annotation_file"]
-
-
-def code(config: Any) -> None:
-    config.update(is_docker_based=True, title="Code")
-    for phase in config["challenge_phases"]:
-        phase.update(environment_image="an/image")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("change", "script", "file", "sentence"),
-    [
-        pytest.param(remote, None, STRONG, "the truth of this phase is not on this server", id="remote"),
-        pytest.param(code, None, b'{"submitted_image_uri": "a"}', "this submission is code", id="code"),
-        pytest.param(
-            lambda config: config.update(title="Foreign", remote_evaluation=True),
-            {"__init__.py": SCRIPT},
-            STRONG,
-            "this challenge has its own scorers",
-            id="foreign",
-        ),
-    ],
-)
-def test_where_none_can_be_made_a_sentence_says_why(
-    server: Rehearsal,
-    people: dict[str, requests.Session],
-    tmp_path: Path,
-    change: Any,
-    script: Any,
-    file: Any,
-    sentence: str,
-) -> None:
-    answer = server.push(bundle_with(tmp_path, change, script), repository=f"me/{tmp_path.name}")
-    assert answer.status_code == 201, answer.text
-    listed = server.get(f"/api/challenges/challenge_host_team/{server.people['host']['team']}/challenge", "host").json()
-    challenge = next(item["id"] for item in listed["results"] if item["github_repository"] == f"me/{tmp_path.name}")
-    joined = f"/api/challenges/challenge/{challenge}/participant_team/{server.people['aurora']['team']}"
-    assert server.call("POST", joined, "aurora").status_code == 201
-    phase = server.get(f"/api/challenges/{challenge}/phases/", "host").json()[0]["id"]
-    sent = server.submit("aurora", file, phase, challenge)
-    assert sent.status_code == 201, sent.text
-    number = sent.json()["id"]
-    finish(server, number, challenge)
-    refused = report(server, people["host"], number)
-    assert refused.status_code == 404
-    assert sentence in refused.text
 
 
 def finish(server: Rehearsal, number: int, challenge: int = 1) -> None:
@@ -461,27 +304,12 @@ def test_a_script_that_takes_too_much_is_ended(
     assert pages._store.worker_folders() == [], "its folder is gone"
 
 
-@pytest.mark.long
-def test_a_team_that_orders_much_holds_up_no_other(pages: ReportPages) -> None:
-    many_orders = [ordered(pages, levels(f"\nimport time; time.sleep(1)\n# {k}")) for k in range(4)]
-    assert [pages.find_or_order(order, team=7) for order in many_orders] == [None] * 4
-    assert waited(partial(pages.find_or_order, ordered(pages, levels()), HOSTS))
-    assert pages.find_or_order(many_orders[1], team=7) is None, "not begun before the hosts' order"
-    assert waited(partial(pages.find_or_order, many_orders[1], 7))
-
-
 def test_a_stop_ends_what_is_under_way(pages: ReportPages) -> None:
     assert pages.find_or_order(ordered(pages, levels("\nimport time; time.sleep(600)\n")), HOSTS) is None
     waited(pages._store.worker_folders)
     pages.stop()
     assert not pages._threads[0].is_alive()
     assert pages._store.worker_folders() == []
-
-
-@pytest.mark.long
-def test_what_a_script_prints_is_no_page(pages: ReportPages) -> None:
-    order = ordered(pages, levels("\nprint('<!doctype html>mine')\n"))
-    assert "sequences-dev" in waited(partial(pages.find_or_order, order, HOSTS)).levels
 
 
 def test_a_damaged_answer_is_made_again(pages: ReportPages) -> None:
@@ -501,20 +329,6 @@ def test_a_page_that_failed_is_ordered_again_only_by_readers(
     assert pages._under_way == {}
     assert pages.find_or_order(order, HOSTS) is None
     assert list(pages._under_way) == [order.key]
-
-
-@pytest.mark.long
-def test_pages_that_nobody_read_for_long_make_room(pages: ReportPages, monkeypatch: pytest.MonkeyPatch) -> None:
-    orders = [ordered(pages, levels(f"\n# {k}\n")) for k in range(3)]
-    for order in orders[:2]:
-        waited(partial(pages.find_or_order, order, HOSTS))
-    sizes = [(Path(pages._folder) / order.key).stat().st_size for order in orders[:2]]
-    monkeypatch.setattr(report_pages, "_KEPT_BYTES", sum(sizes))
-    time.sleep(0.02)
-    assert pages.find_or_order(orders[0], HOSTS) is not None, "read again, and so the second is the oldest"
-    waited(partial(pages.find_or_order, orders[2], HOSTS))
-    kept = {path.name for path in Path(pages._folder).iterdir()}
-    assert kept == {orders[0].key, orders[2].key}
 
 
 # ── in a browser ────────────────────────────────────────────────────────────

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from segjudge.cli import main
-from segjudge.server import leaderboards
 from segjudge.server.leaderboards import Comparisons, history_of
 from tests.browser import chromium, fresh_page, needs_chromium
 from tests.builders import png, zipped
@@ -147,10 +146,6 @@ def test_a_single_score_has_no_picture(history: list[tuple[int, float, float]]) 
     assert drawn(*history) is None
 
 
-def test_equal_scores_of_one_moment_have_a_place() -> None:
-    assert drawn((1, 100.0, 0.5), (2, 100.0, 0.5)).marks == [(0.5, 196.0)]
-
-
 # ── what the hosts' files say ───────────────────────────────────────────────
 
 ORIGIN = {"protocols": {"val": {"name": "davis2017", "revision": 1}}, "truth": "zip:1"}
@@ -219,12 +214,3 @@ def test_submissions_that_were_not_scored_alike_are_not_compared(changes: dict[s
 def test_files_that_are_not_ours_compare_nothing(text: str, tmp_path: Path) -> None:
     assert compared(tmp_path, {1: document(1), 2: text}).startswith("the files of submission 2 do not give J&F-Mean")
     assert compared(tmp_path, {1: document(1), 2: document(2)}, split="other").startswith("the files of submission 1 ")
-
-
-def test_files_of_the_largest_size_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    documents = {number: document(number) for number in (1, 2)}
-    largest = max(len(json.dumps(text)) for text in documents.values())
-    monkeypatch.setattr(leaderboards, "_BYTES", largest)
-    assert compared(tmp_path, documents).cases == 10
-    monkeypatch.setattr(leaderboards, "_BYTES", largest - 1)
-    assert "do not give J&F-Mean" in compared(tmp_path, documents)

@@ -20,7 +20,7 @@ from segjudge.masks.demo import write_frames
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.server.models import LeaderboardData, StoredMessage, Submission
 from tests.builders import ROOT
-from tests.rehearsals import Rehearsal, bundle_with, waited, without_sandbox
+from tests.rehearsals import Rehearsal, bundle_with, waited
 
 #: Scores what a submission says, and takes its time.
 SCRIPT = b"""
@@ -127,19 +127,6 @@ def test_what_is_scored_at_a_stop_is_scored_at_the_next_start(tmp_path: Path, st
 
 
 @pytest.mark.long
-def test_without_a_sandbox_too(tmp_path: Path) -> None:
-    server = rehearsal(tmp_path, "--workers", "2", environment=without_sandbox(tmp_path / "bin")).start()
-    assert "No sandbox" in server.errors()
-    wanted = send(server, 3, 0.7)
-    for _ in range(2):
-        waited(lambda: running(server, wanted))
-        stopped(server, ctrl_c(2))
-        server.start()
-    scored(server, wanted)
-    stopped(server, once(signal.SIGTERM))
-
-
-@pytest.mark.long
 def test_a_stop_while_the_script_is_loaded(tmp_path: Path) -> None:
     loading = b"import time\ntime.sleep(1.5)\n" + SCRIPT
     server = rehearsal(tmp_path, "--workers", "1")
@@ -194,24 +181,6 @@ def test_an_upload_in_flight_breaks_off_and_nothing_else(tmp_path: Path) -> None
 
 
 # ── cancelling ──────────────────────────────────────────────────────────────
-
-
-@pytest.mark.long
-def test_a_cancelled_submission_is_left_and_never_scored(tmp_path: Path) -> None:
-    server = rehearsal(tmp_path, "--workers", "1").start()
-    (first,) = send(server, 1, 60)
-    waited(lambda: status(server, first) == "running")
-    path = f"/api/jobs/challenges/1/submissions/{first}/update_submission_meta/"
-    assert server.call("PATCH", path, "aurora", json={"status": "cancelled"}).status_code == 200
-    after = send(server, 2, 0.1)
-    scored(server, after)
-    assert status(server, first) == "cancelled"
-    split = server.get("/api/challenges/1/challenge_phase_split").json()[0]["id"]
-    rows = server.get(f"/api/jobs/challenge_phase_split/{split}/leaderboard/", "host").json()["results"]
-    assert first not in [row["submission__id"] for row in rows]
-    stopped(server, once(signal.SIGTERM))
-    with server.store() as store:
-        assert not store.exists(LeaderboardData.submission_id == first)
 
 
 # ── code uploads ────────────────────────────────────────────────────────────

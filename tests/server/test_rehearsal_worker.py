@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -154,21 +152,6 @@ def test_what_fails_on_evalai_fails_here(server: Rehearsal, challenge: Any, word
     assert done["submission_result_file"] is None
 
 
-def test_a_result_that_is_missing_fails_in_silence(server: Rehearsal, challenge: Any) -> None:
-    done = ended(server, challenge, "empty")
-    assert done["status"] == "failed"
-    assert server.text(done["stderr_file"]) == "to stderr\n"
-
-
-def rows(server: Rehearsal, challenge: Any) -> list[Any]:
-    split = server.get(f"/api/challenges/{challenge['id']}/challenge_phase_split").json()[0]["id"]
-    return list(server.get(f"/api/jobs/challenge_phase_split/{split}/leaderboard/").json()["results"])
-
-
-def test_numpys_float64_is_a_number(server: Rehearsal, challenge: Any) -> None:
-    assert ended(server, challenge, "float64")["status"] == "finished"
-
-
 def test_the_second_submission_meets_the_first_ones_process(server: Rehearsal, challenge: Any) -> None:
     first, second = (server.text(ended(server, challenge, "fine")["stdout_file"]).split() for _ in range(2))
     assert int(second[1]) == int(first[1]) + 1
@@ -186,56 +169,9 @@ def test_very_much_output_is_cut(server: Rehearsal, challenge: Any) -> None:
     assert text.endswith("[the rest is cut off here]\n")
 
 
-@pytest.mark.long
-def test_a_stop_ends_what_runs_and_leaves_nothing_running(tmp_path: Path) -> None:
-    running = Rehearsal(tmp_path / "data", ("--workers", "2", "--requests-per-minute", "10000")).start()
-    script = {"__init__.py": b"def evaluate(*a, **k):\n    while True: pass\n"}
-    running.push(bundle_with(tmp_path, lambda config: config.update(title="Busy"), script), repository="me/busy")
-    row = entered(running, "Busy")
-    for _ in range(2):
-        running.submit("aurora", b"x", row["phase"], row["id"])
-    waited(lambda: len(children(running)) == 2)
-    time.sleep(1)
-    left = children(running)
-    running.stop()
-    assert not [pid for pid in left if os.path.exists(f"/proc/{pid}")]
-    assert not [name for name in os.listdir(running.data) if name.startswith("worker-")]
-
-
 def children(server: Rehearsal) -> list[int]:
     path = Path(f"/proc/{server.process.pid}/task")
     return [int(pid) for task in path.iterdir() for pid in (task / "children").read_text().split()]
-
-
-@pytest.mark.long
-def test_a_killed_process_costs_a_redelivery_and_nothing_else(server: Rehearsal, challenge: Any) -> None:
-    number = server.submit("aurora", b"slow", challenge["phase"], challenge["id"]).json()["id"]
-    waited(lambda: server.get(f"/api/jobs/submission/{number}", "host").json()["status"] == "running")
-    time.sleep(0.5)
-    for pid in children(server):
-        os.kill(pid, signal.SIGKILL)
-    assert server.settled(number)["status"] == "finished"
-
-
-@pytest.mark.long
-def test_a_processor_is_shared_or_the_rehearsal_says_so(server: Rehearsal, challenge: Any) -> None:
-    done = ended(server, challenge, "cpu")
-    used = float(server.text(done["stdout_file"]).split("cpu")[1])
-    if "CPU is not limited here; EvalAI has half a core." not in server.output:
-        assert used < 2.2, "half a core for two seconds, and the time before"
-
-
-@pytest.mark.long
-def test_a_new_script_takes_effect_at_once(server: Rehearsal, tmp_path: Path) -> None:
-    for value in (b"1.0", b"2.0"):
-        script = {"__init__.py": b"def evaluate(*a, **k): return {'result': [{'dev': {'J&F-Mean': " + value + b"}}]}\n"}
-        server.push(
-            bundle_with(tmp_path, lambda config: config.update(title="Renewed"), script), repository="me/renewed"
-        )
-        row = entered(server, "Renewed")
-        sent = server.submit("aurora", b"x", row["phase"], row["id"], is_public="true").json()
-        server.settled(sent["id"])
-    assert rows(server, row)[0]["result"][0] == 2.0
 
 
 @pytest.mark.long

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,39 +16,7 @@ from tests.calls import outcome
 
 from .test_sandbox_commands import NO_SANDBOX
 
-_FILES = {
-    (1, "status"): b"Name:\tx\nVmRSS:\t 900 kB\nRssAnon:\t 100 kB\nVmSwap:\t  20 kB\nThreads:\t3\n",
-    (2, "status"): b"RssAnon:\t 50 kB\nThreads:\t1\n",
-    (1, "smaps_rollup"): b"Rss: 900 kB\nPss_Anon:      70 kB\nSwapPss:       5 kB\n",
-    (1, "maps"): (
-        b"1000-3000 rw-s 00001000 00:01 77 /dev/zero (deleted)\n1000-9000 rw-s 0 00:01 78 /dev/shm/a (deleted)\n"
-        b"1000-9000 rw-s 0 08:01 5 /usr/lib/x\n"
-    ),
-    (2, "maps"): b"1000-2000 rw-s 0 00:01 77 /dev/zero (deleted)\nf000-f800 rw-s 0 00:01 79 /SYSV0 (deleted)\n",
-}  # fmt: skip
 MEMORY, DISK, MB = TreeBounds(memory=5 << 20), TreeBounds(disk=3 << 20), 1 << 20
-
-
-def _state(inode: int, *, blocks: int = 8, links: int = 0, device: int = 1, kind: int = stat.S_IFREG) -> Any:
-    return SimpleNamespace(st_dev=device, st_ino=inode, st_blocks=blocks, st_nlink=links, st_mode=kind)
-
-
-def test_memory_is_read_from_the_files_of_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounds, "_read", lambda pid, name: _FILES.get((pid, name), b""))
-    monkeypatch.setattr(bounds, "_open_files", lambda pid, beginning="": iter([_state(1)]))  # a memfd
-    assert bounds._private_bytes([1, 2, 3]) == ((100 + 20 + 50) << 10, 4)
-    assert bounds._exact_private_bytes([1, 2, 3]) == (70 + 5 + 50) << 10
-    assert bounds._nameless_bytes([1, 2], ()) == 4096 + 0x3000 + 0x8000 + 0x800
-    assert bounds._nameless_bytes([1, 2], ("/dev/shm",)) == 4096 + 0x3000 + 0x800
-
-
-def test_files_without_names_take_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    of_first = [_state(1), _state(2, blocks=16)]
-    opened = {1: of_first, 2: [_state(1), _state(3, links=1), _state(4, device=9), _state(5, kind=stat.S_IFIFO)]}
-    monkeypatch.setattr(bounds, "_open_files", lambda pid, beginning="": iter(opened[pid]))
-    monkeypatch.setattr(os, "stat", lambda _path: SimpleNamespace(st_dev=1))
-    assert bounds._bytes_of_removed([1, 2], [str(tmp_path)]) == (8 + 16) * 512
-    assert bounds._bytes_of_removed([1, 2], []) == 0
 
 
 def test_a_folder_takes_its_blocks_and_its_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,15 +36,6 @@ def test_a_folder_takes_its_blocks_and_its_names(tmp_path: Path, monkeypatch: py
             outcome(lambda: bounds._disk_bytes([str(tree)], 1 << 40))
             == "PermissionError: [Errno 13] Permission denied: 'tree'"
         )
-
-
-def test_mounts_count_where_processes_have_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    space = SimpleNamespace(f_blocks=10, f_bfree=4, f_frsize=100, f_files=7, f_ffree=5)
-    monkeypatch.setattr(os, "stat", lambda path: SimpleNamespace(st_dev=1, st_ino=2 if path == "/proc/2/root/" else 1))
-    monkeypatch.setattr(os, "statvfs", lambda path: space if path == "/proc/2/root/tmp" else None)
-    assert bounds._tmpfs_bytes([2, 1], ["/tmp"]) == 2648
-    assert bounds._tmpfs_bytes([1], ["/tmp"]) == 0
-    assert bounds._tmpfs_bytes([2], []) == 0
 
 
 @pytest.mark.parametrize(

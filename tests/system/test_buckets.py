@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -127,39 +126,6 @@ def test_addresses_of_a_bucket_are_files_and_folders(
 
 
 # ── the cache ───────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(
-    ("size", "files"),
-    [(100, ["lock", "middle", "new", "old"]), (500, ["lock", "new"]), (900, ["lock"]), (1100, ["lock"])],
-)
-def test_the_oldest_files_make_room(
-    size: int, files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for age, name in enumerate(("new", "middle", "old", "half.partial", "lock")):
-        (tmp_path / name).write_bytes(b"x" * 300)
-        os.utime(tmp_path / name, (1000 - age, 1000 - age))
-    monkeypatch.setenv("SEGJUDGE_CACHE", str(tmp_path))
-    monkeypatch.setenv("SEGJUDGE_CACHE_GB", "1e-6")
-    full = (
-        f"UsageError: https://x.test/y: 1 kB do not fit into the cache {tmp_path}, which may hold 1 kB and has 0 bytes in use; "
-        "SEGJUDGE_CACHE_GB sets how much"
-    )
-    assert outcome(lambda: addresses._make_room(tmp_path, size, ADDRESS)) == (full if size > 1000 else None)
-    assert sorted(path.name for path in tmp_path.iterdir()) == files
-
-
-def test_variables_set_the_bound_and_the_folder_of_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SEGJUDGE_CACHE_GB", "much")
-    assert outcome(addresses._cache_bytes) == "UsageError: SEGJUDGE_CACHE_GB is a number of gigabytes, not 'much'"
-    monkeypatch.delenv("SEGJUDGE_CACHE_GB")
-    monkeypatch.delenv("SEGJUDGE_CACHE", raising=False)
-    assert addresses._cache_bytes() == 50_000_000_000
-    monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
-    assert str(addresses._cache()) == "/caches/segjudge/fetched"
-    monkeypatch.setenv("XDG_CACHE_HOME", "")
-    monkeypatch.setenv("HOME", "/home")
-    assert str(addresses._cache()) == "/home/.cache/segjudge/fetched"
 
 
 @pytest.mark.parametrize(

@@ -203,19 +203,6 @@ last = Last()
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_an_alarm_that_comes_while_python_ends_changes_nothing() -> None:
-    done = run("""
-class Last:
-    def __del__(self):
-        ours(signal.SIGALRM)
-ours = signal.raise_signal
-leave_at_once()
-signal.signal(signal.SIGALRM, lambda *_: None)
-last = Last()
-""")
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_before_anything_is_begun_a_signal_ends_it_at_once(number: int) -> None:
     # Whoever started the tests may ignore it, as `nohup` does.
@@ -336,15 +323,3 @@ def test_a_disk_that_is_full_is_a_sentence(dataset: Path, tmp_path: Path) -> Non
     assert output == f"segjudge: {out}: cannot be written (File too large)\n"
     assert out.read_bytes() == b"of before"
     assert os.listdir(tmp_path) == ["truth.zip"]
-
-
-def test_what_is_written_to_a_device_or_through_a_link_stays_one(tmp_path: Path) -> None:
-    (tmp_path / "real.json").write_text("{}")
-    (tmp_path / "link.json").symlink_to("real.json")
-    arguments = ["score", str(STRONG), "--phase", "sequences-dev", "--json"]
-    done = subprocess.run([*COMMAND, *arguments, "/dev/null"], capture_output=True, check=False, cwd=ROOT)
-    assert done.returncode == 0
-    assert not os.path.isfile("/dev/null")
-    subprocess.run([*COMMAND, *arguments, str(tmp_path / "link.json")], capture_output=True, check=True, cwd=ROOT)
-    assert (tmp_path / "link.json").is_symlink()
-    assert json.loads((tmp_path / "real.json").read_text())

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from segjudge.system import network, processes
-from segjudge.system.processes import ExitCode
 from tests.calls import outcome
 
 
@@ -123,17 +122,6 @@ def test_pauses_double_up_to_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
         assert [next(growing) for _ in pauses] == pauses
 
 
-def test_connections_end_also_if_they_begin_after_the_end() -> None:
-    connections, ends = network._Connections(), list[str]()
-    handle = SimpleNamespace(shutdown=lambda _how: ends.append("shuts"), close=lambda: ends.append("closes"))
-    connected: Any = SimpleNamespace(dup=lambda: handle)
-    connections._note(connected)
-    assert not ends
-    connections.shut()
-    connections._note(connected)
-    assert ends == ["shuts", "closes"] * 2
-
-
 # ── children ────────────────────────────────────────────────────────────────
 
 
@@ -143,32 +131,3 @@ def test_a_stream_is_a_pipe_only_if_it_was_asked_for() -> None:
         error = "ValueError: the stream was not opened as a pipe"
         assert outcome(lambda name=name: getattr(child, name)) == error
     child.end()
-
-
-def test_a_supervisor_has_a_minute_to_report() -> None:
-    waits: list[float | None] = []
-    silent: Any = SimpleNamespace(_control=SimpleNamespace(settimeout=waits.append, makefile=fail(TimeoutError())))
-    assert not processes.Child._start_report(silent)
-    assert waits == [60.0, None]
-
-
-@pytest.mark.parametrize(
-    ("code", "sentence", "is_signal"),
-    [
-        (0, "ended with exit code 0", False),
-        (3, "ended with exit code 3", False),
-        (-9, "was killed by SIGKILL", True),
-        (-99, "was killed by signal 99", True),
-    ],
-)
-def test_an_exit_code_has_a_sentence(code: int, sentence: str, is_signal: bool) -> None:
-    assert (ExitCode(code).sentence, ExitCode(code).is_signal) == (sentence, is_signal)
-
-
-def test_a_clean_environment_has_the_path_and_the_named_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [*processes.os.environ]:
-        monkeypatch.delenv(name)
-    for name, value in {"HOME": "/home", "OTHER": "x", "PATH": "/bin", "SECRET": "y"}.items():
-        monkeypatch.setenv(name, value)
-    environment = processes.clean_environment("OTHER", "NONE", A="1", HOME="/mine")
-    assert environment == {"PATH": "/bin", "OTHER": "x", "A": "1", "HOME": "/mine"}

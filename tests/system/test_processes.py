@@ -14,11 +14,7 @@ from pathlib import Path
 import pytest
 
 from segjudge.evaluation_script.runner import supervisor
-from segjudge.platforms.evalai.hosted_worker import process as hosted_process
-from segjudge.platforms.evalai.hosted_worker.folder import WorkerFolder
-from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
-from segjudge.system import processes, sandbox
-from segjudge.system.bounds import ResourceGroup
+from segjudge.system import processes
 from segjudge.system.processes import Child, ExitCode, Streams, clean_environment
 from tests.builders import ROOT
 from tests.endings import is_gone
@@ -99,12 +95,6 @@ def test_streams_environment_and_folder_are_the_commands(tmp_path: Path) -> None
     assert os.read(reader, 9) == b"", "nobody else holds it"
     os.close(reader)
     assert done(child) == 1
-
-
-def test_its_number_is_that_of_the_command() -> None:
-    child = python("print(os.getpid(), flush=True)")
-    assert int(child.output.readline()) == child.pid
-    assert done(child) == 0
 
 
 def test_a_stream_that_the_command_closes_is_closed() -> None:
@@ -279,11 +269,6 @@ def _stopped() -> None:
     raise KeyError
 
 
-def test_a_group_bounds_nothing_that_was_not_asked_for() -> None:
-    with contextlib.closing(ResourceGroup(processes=64)) as group:
-        assert [kind for kind in ("cpu", "memory") if group.holds_bound(kind)] == []
-
-
 def test_how_it_died_is_said() -> None:
     assert [ExitCode(code).sentence for code in (0, 7, -9, -64)] == [
         "ended with exit code 0", "ended with exit code 7", "was killed by SIGKILL", "was killed by SIGRTMAX"
@@ -305,31 +290,3 @@ def test_elsewhere_than_on_linux_the_group_is_ended(monkeypatch: pytest.MonkeyPa
         assert end(child) == (-9 if end is Child.end else 0)
         assert is_gone(left)
         child.close_streams()
-
-
-@pytest.mark.parametrize(
-    ("code", "number"), [("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 0), (None, 2)]
-)
-def test_a_start_that_is_killed_is_told_from_a_start_that_fails(
-    code: str | None, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = WorkerFolder()
-    try:
-        if code:
-            (tmp_path / "supervisor.py").write_text(code)
-            monkeypatch.setattr(processes, "_SUPERVISOR", str(tmp_path / "supervisor.py"))
-        monkeypatch.setattr(hosted_process, "_enclose", lambda *_: ["/nowhere/python"])
-        with pytest.raises(hosted_process.DiedError) as caught:
-            hosted_process.WorkerProcess(Interpreter(sys.executable, "", ()), folder, 1, hosted_process.WorkerTerms())
-        assert caught.value.killed is (number == 0)
-    finally:
-        folder.remove()
-
-
-@pytest.mark.parametrize("status", [0, 1])
-def test_a_sandbox_forbids_namespaces_if_its_program_can(status: int, tmp_path: Path) -> None:
-    program = tmp_path / "sandbox"
-    program.write_text(f"#!/bin/sh\nexit {status}\n")
-    program.chmod(0o755)
-    command = sandbox.agent_command(str(program), ["true"], str(tmp_path), [], [], sandbox.ProcessLimits())
-    assert ("--disable-userns" in command) == (status == 0)

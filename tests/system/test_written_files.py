@@ -12,17 +12,6 @@ from segjudge.system.files import BuiltFile, OutputFolder
 from tests.calls import outcome
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("plain.png", "plain.png"), (".hidden", "%2Ehidden"), ("a/b", "a%2Fb"), ("ä", "ä"), ("..", "%2E."), ("a\nb", "a%0Ab"), ("", ""),
-        ("x" * 120, "x" * 120), ("x" * 121, f"{'x' * 103}-79072a47bfaa54e6"), ("ä" * 60, "ä" * 60), ("a b&c+d,e=f@g.(h)-_",) * 2,
-    ],
-)  # fmt: skip
-def test_any_text_is_the_name_of_a_file(name: str, expected: str) -> None:
-    assert files.file_name(name) == expected
-
-
 def test_a_path_has_the_name_of_its_end() -> None:
     paths = ("/a/b/", "a/../c", "https://u:p@h/x/y.zip?k=1#f", "s3://b/c/")
     assert [files.name_of(path) for path in paths] == ["b", "c", "y.zip", "c"]
@@ -110,20 +99,6 @@ def test_a_draft_removes_those_of_killed_processes(folder: Path) -> None:
     with files._lock_draft(str(folder / ".new-occupied")):
         draft("draft")
     assert sorted(path.name for path in folder.glob(".*")) == [".new-empty___", ".new-occupied", ".new-yours"]
-
-
-def test_a_folder_too_deep_for_python_is_removed_by_the_system(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ran: list[Any] = []
-
-    def fail(*_: object, **_options: object) -> None:
-        raise RecursionError
-
-    monkeypatch.setattr(files.shutil, "rmtree", fail)
-    monkeypatch.setattr("subprocess.run", lambda words, **options: ran.append((words, options)))
-    files.remove_folder("full")
-    files.remove_folder("gone")
-    quiet = {"check": False, "stderr": -3, "stdout": -3}
-    assert ran == [(["chmod", "-R", "u+rwx", "full"], quiet), (["rm", "-rf", "--", "full"], quiet)]
 
 
 def test_one_process_holds_a_folder(folder: Path) -> None:
