@@ -82,7 +82,7 @@ class _Options:
             source,
             out,
             CodabenchOptions(
-                self.image or CodabenchOptions.image, self.queue or "", self.hidden, self.kernel, self.samples
+                self.image or CodabenchOptions.image, self.queue or "", self.hidden, not self.no_kernel, self.samples
             ),
         )
         for text, codenames in built.notes.items():
@@ -332,8 +332,7 @@ def _add_common_options(sub: CommandParser) -> None:
     add("--samples", action="store_true", help="offer your samples for download as starting kits")
     add("--queue", metavar="UUID", help="your own queue (default: the public one, which allows 600 s)")
     add("--image", metavar="IMAGE", help="the Docker image that scores (default: the one with Python 3.12)")
-    about = "include the compiled kernel in the scoring program; downloads its compiler once"
-    add_kernel_options(sub, about, "score with numpy (default)")
+    add_kernel_options(sub)
 
 
 def _add_python_option(sub: CommandParser) -> None:

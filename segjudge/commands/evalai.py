@@ -256,13 +256,14 @@ def _refuse_built(source: BundleSource, option: str) -> None:
 
 
 def fetch_kernel(source: BundleSource) -> None:
-    """Compile the kernel for EvalAI's worker; its compiler is fetched the first time."""
+    """Compile the kernel for EvalAI's worker unless there is one; its compiler is fetched the first time."""
     from segjudge.kernel.compiling import CompileError, compile_for_worker, find_for_worker
 
     if not source.takes_kernel:
         raise OptionError("kernel: works only with Segjudge's own scorers, and this bundle has others")
-    if find_for_worker() is None:
-        say("Compiling the kernel for EvalAI's worker; its compiler is downloaded once (100 MB) …")
+    if find_for_worker() is not None:
+        return
+    say("Compiling the kernel for EvalAI's worker; its compiler is downloaded once (100 MB) …")
     try:
         compile_for_worker()
     except CompileError as error:
@@ -286,8 +287,6 @@ def _write_schema(args: argparse.Namespace) -> int:
 
 #: The groups of options that several platforms' commands have.
 CHECKS, KERNEL, UPLOAD, VARIANT = "checks", "kernel", "upload", "variant"
-#: The help of `--no-kernel` if the kernel is included by default.
-_NO_KERNEL = "omit the compiled kernel; numpy scores instead"
 #: The checks that `--quick` skips.
 _QUICK = "whether the script can be imported, the requirements install and the samples score (--quick)"
 
@@ -620,7 +619,7 @@ def _add_build_options(sub: CommandParser) -> None:
     about = "the zip to write (default: dist/challenge_config.zip)"
     sub.options_of(OUTPUT)("--out", metavar="FILE", type=BuiltFile, help=about)
     _add_variant_options(sub)
-    add_kernel_options(sub, "download the kernel's compiler for EvalAI's worker if it is missing")
+    add_kernel_options(sub)
 
 
 def _add_variant_options(sub: CommandParser) -> None:
@@ -631,11 +630,11 @@ def _add_variant_options(sub: CommandParser) -> None:
     add("--environment-image", metavar="IMAGE", help=about)
 
 
-def add_kernel_options(sub: CommandParser, about: str, about_none: str = _NO_KERNEL) -> None:
+def add_kernel_options(sub: CommandParser) -> None:
     """Add the exclusive options `--kernel` and `--no-kernel`."""
     add = sub.options_of(KERNEL, exclusive=True)
-    add("--kernel", action="store_true", help=about)
-    add("--no-kernel", action="store_true", help=about_none)
+    add("--kernel", action="store_true", help="require the compiled kernel; downloads its compiler if there is none")
+    add("--no-kernel", action="store_true", help="omit the compiled kernel; numpy scores instead")
 
 
 def _add_check_options(sub: CommandParser) -> None:
@@ -660,7 +659,7 @@ def _add_push_options(sub: CommandParser) -> None:
     about = "the challenge's repository (default: GITHUB_REPOSITORY, else the git remote)"
     add("--repository", metavar="OWNER/NAME", help=about)
     _add_variant_options(sub)
-    add_kernel_options(sub, "include the compiled kernel (default)")
+    add_kernel_options(sub)
 
 
 def _add_schema_options(sub: CommandParser) -> None:

@@ -6,6 +6,7 @@ The standard library alone is imported: `./run.sh` compiles before any environme
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import pathlib
 import shutil
@@ -21,7 +22,8 @@ PLACE = "masks"
 _FLAGS = ("-std=c99", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra")
 COMPILERS = ["cc", "gcc", "clang"]
 #: The system of EvalAI's worker, and a target for any Linux of the last ten years.
-WORKER_SYSTEM, _WORKER_TARGET = "linux-x86_64", "x86_64-linux-gnu.2.17"
+WORKER_SYSTEM, _GLIBC = "linux-x86_64", 17
+_WORKER_TARGET = f"x86_64-linux-gnu.2.{_GLIBC}"
 ZIG = "ziglang==0.13.0"
 _CHECKSUM = ".sha256"
 #: The seconds after which a compiler counts as hung.
@@ -176,18 +178,39 @@ def _worker_library() -> Library:
 
 
 def find_for_worker() -> Library | None:
-    """Return the worker's library if it is current, without a download."""
-    library = _worker_library()
-    return library if library.is_current(_zig_command()) else None
+    """Return a current library for the worker, without a download; None if there is none.
 
-
-def compile_for_worker() -> Library:
-    """Compile the kernel for EvalAI's worker; ziglang (100 MB) is fetched from the package index the first time."""
+    It is the one that ziglang compiled, else that of this installation, else a new one if ziglang is installed.
+    """
     library = _worker_library()
     if library.is_current(_zig_command()):
         return library
-    packages = cache_folder() / ZIG.replace("==", "-")
-    if not (packages / "ziglang").is_dir():
+    own = Library(os.path.join(os.path.dirname(SOURCES), "evaluation_script", PLACE), WORKER_SYSTEM)
+    if own.is_current(COMPILERS[:1]) and _suits_worker(own.path.read_bytes()):
+        return own
+    if importlib.util.find_spec("ziglang") or (_zig_packages() / "ziglang").is_dir():
+        with suppress(CompileError):
+            return compile_for_worker()
+    return None
+
+
+def _suits_worker(library: bytes) -> bool:
+    """Return whether a library needs no newer glibc than the worker's."""
+    needed = (name.partition(b"\0")[0] for name in library.split(b"GLIBC_2.")[1:])
+    return all(int(version.partition(b".")[0]) <= _GLIBC for version in needed)
+
+
+def _zig_packages() -> pathlib.Path:
+    return cache_folder() / ZIG.replace("==", "-")
+
+
+def compile_for_worker() -> Library:
+    """Compile the kernel for EvalAI's worker by ziglang, which is fetched (100 MB) if it is not installed."""
+    library = _worker_library()
+    if library.is_current(_zig_command()):
+        return library
+    packages = _zig_packages()
+    if not (importlib.util.find_spec("ziglang") or (packages / "ziglang").is_dir()):
         run_pip(packages, ["install", "--quiet", "--no-deps", ZIG, "--target"])
     library.compile(_zig_command(), PYTHONPATH=str(packages), ZIG_GLOBAL_CACHE_DIR=str(cache_folder() / "zig"))
     return library

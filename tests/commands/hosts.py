@@ -614,6 +614,8 @@ _ROOT = str(Path(__file__).resolve().parents[2])
 _OTHERWISE = {
     r"\b\d{1,3}\.\d\d s\b": "N s",
     r"\b[\d.,]+ (kB|MB)\b": r"N \1",
+    r"with(out)? kernel( \(`segjudge build --kernel` compiles it\))?": "with or without kernel",
+    r'("kernel"): (true|false)': r"\1: …",
     r"segjudge-[0-9a-z_]{8}\b": "segjudge-TEMPORARY",
     r"(\S-rehearsal-)[0-9a-f]{8}": r"\1ID",
     r"(?m)^ *[~^]+\n": "",

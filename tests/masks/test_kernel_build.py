@@ -134,13 +134,29 @@ def test_no_compiler_is_no_failure(tmp_path: Path) -> None:
 # ── in the bundle ───────────────────────────────────────────────────────────
 
 
-def test_a_build_fetches_nothing_and_says_that_it_is_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("library", "suits"),
+    [
+        (b"", True),
+        (b"\0GLIBC_2.2.5\0GLIBC_2.14\0", True),
+        (b"GLIBC_2.17\0", True),
+        (b"\0GLIBC_2.14\0GLIBC_2.34\0", False),
+    ],
+)
+def test_a_build_takes_the_kernel_of_this_installation_if_the_worker_can_load_it_and_fetches_nothing(
+    library: bytes, suits: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "kernel").mkdir()
+    monkeypatch.setattr(compiling, "SOURCES", str(tmp_path / "kernel"))
+    own = compiling.Library(tmp_path / "evaluation_script/masks", compiling.WORKER_SYSTEM)
+    own.folder.mkdir(parents=True)
+    own.path.write_bytes(library)
+    own.checksum.write_text("\n".join(compiling._checksums(own.path, ["cc"])))
     built = build(str(ROOT), str(tmp_path / "bundle.zip"))
-    assert "without kernel" in str(built)
-    names = script_of(built.path, tmp_path)
-    assert "masks/kernel.py" in names
-    assert not [name for name in names if ".so" in name], "what was compiled for this machine is not for the worker"
+    assert str(built).endswith(", with kernel") == suits
+    names = script_of(built.path, tmp_path / "script")
+    assert ({LIBRARY, f"{LIBRARY}.sha256"} <= set(names)) == suits == any(".so" in name for name in names)
     assert not (tmp_path / "cache").exists()
 
 
@@ -148,11 +164,10 @@ def test_a_build_fetches_nothing_and_says_that_it_is_without(tmp_path: Path, mon
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a cache with the kernel for EvalAI's worker; its compiler comes from the package index."""
     folder = tmp_path_factory.mktemp("cache")
-    command = [sys.executable, "-m", "segjudge", "build", "--kernel", "--out", str(folder / "first.zip")]
-    variables = {**os.environ, "XDG_CACHE_HOME": str(folder)}
-    done = subprocess.run(command, env=variables, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith("with kernel\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder))
+        compiling.compile_for_worker()
+        build(str(ROOT), str(folder / "first.zip"))
     return folder
 
 
@@ -167,7 +182,6 @@ def test_the_workers_kernel_is_the_same_wherever_it_is_compiled(
     (tmp_path / "segjudge").mkdir()
     (tmp_path / "segjudge" / packages).symlink_to(cache / "segjudge" / packages)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert compiling.find_for_worker() is None
     second = compiling.compile_for_worker()
     assert second.path.read_bytes() == first.path.read_bytes()
     assert str(cache).encode() not in first.path.read_bytes()

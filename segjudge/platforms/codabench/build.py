@@ -33,14 +33,12 @@ from segjudge.platforms.evalai.bundle.build import build as build_for_evalai
 from segjudge.platforms.evalai.bundle.build import list_samples
 from segjudge.platforms.evalai.bundle.bundle_source import CONFIG, PHASES_FILE, BundleSource
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
-from segjudge.platforms.evalai.bundle.phase_splits import MappedSplit, splits_of
+from segjudge.platforms.evalai.bundle.phase_splits import MappedSplit, has_public_board, is_published, splits_of
 from segjudge.platforms.evalai.bundle.scorers import list_protocols
 from segjudge.platforms.evalai.bundle.secrecy import (
     explain_withheld_phase,
     find_hidden_splits,
     find_withheld_splits,
-    has_public_board,
-    is_published,
 )
 from segjudge.platforms.imports import find_imports
 from segjudge.platforms.rules.problems import mappings_in
@@ -152,8 +150,8 @@ class CodabenchOptions:
     queue: str = ""
     #: Keep hidden splits as columns that Codabench's page hides.
     hidden: bool = False
-    #: Put the kernel into the scoring program. It is compiled on demand, regardless of the machine's cache.
-    kernel: bool = False
+    #: Put the kernel into the scoring program, if there is one.
+    kernel: bool = True
     #: Offer the samples for download; most samples are derived from the truth.
     samples: bool = False
 
@@ -165,10 +163,13 @@ class BuiltCompetition:
     path: str
     title: str
     codenames: list[str]
+    #: Whether its scorers have the kernel, in words; "" if that is not known.
+    about_kernel: str = ""
 
     def __str__(self) -> str:
-        size = os.path.getsize(self.path) / 1e3
-        return f"{os.path.relpath(self.path)} ({size:,.0f} kB): {', '.join(self.codenames)}"
+        size = f"({os.path.getsize(self.path) / 1e3:,.0f} kB)"
+        about = ", ".join(filter(None, [size, self.about_kernel]))
+        return f"{os.path.relpath(self.path)} {about}: {', '.join(self.codenames)}"
 
 
 @dataclass(frozen=True)
@@ -191,6 +192,7 @@ class _Source:
     scored: Mapping[str, Phase]
     script: Mapping[str, bytes]
     notes: Notes
+    about_kernel: str
 
 
 def build(bundle: BundleSource, out: str = "", options: CodabenchOptions | None = None) -> BuiltCompetitions:
@@ -201,13 +203,14 @@ def build(bundle: BundleSource, out: str = "", options: CodabenchOptions | None 
     phases = {phase.codename: phase for phase in bundle.phases()}
     script_phases = bundle.script_phases()
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
-        path = bundle.archive
+        path, about_kernel = bundle.archive, ""
         if not path:
-            path = build_for_evalai(bundle.root, os.path.join(folder, "bundle.zip"), kernel=options.kernel).path
+            built = build_for_evalai(bundle.root, os.path.join(folder, "bundle.zip"), kernel=options.kernel)
+            path, about_kernel = built.path, built.about_kernel()
         try:
             with Bundle(path, for_evalai=False) as opened:
                 check_splits(opened.config, script_phases)
-                source = _Source(bundle.root, opened, options, phases, opened.read_script(), notes)
+                source = _Source(bundle.root, opened, options, phases, opened.read_script(), notes, about_kernel)
                 return BuiltCompetitions(_build_all(source, out), notes)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise HostError(
@@ -243,7 +246,7 @@ def _build_all(source: _Source, out: str) -> list[BuiltCompetition]:
                 Path(partial).write_bytes(zip_files(_collect_files(source, chain, title)))
         except OSError as error:
             raise HostError(f"{path}: cannot be written ({error.strerror})") from None
-        built.append(BuiltCompetition(path, title, [phase.codename for phase in chain]))
+        built.append(BuiltCompetition(path, title, [phase.codename for phase in chain], source.about_kernel))
     return built
 
 

@@ -19,8 +19,8 @@ from segjudge.platforms.evalai.bundle.annotations import refuse_annotations
 from segjudge.platforms.evalai.bundle.build import build as build_for_evalai
 from segjudge.platforms.evalai.bundle.bundle_source import SCRIPT_FOLDER, BundleSource
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
-from segjudge.platforms.evalai.bundle.phase_splits import splits_of
-from segjudge.platforms.evalai.bundle.secrecy import explain_withheld_phase, find_withheld_splits, is_published
+from segjudge.platforms.evalai.bundle.phase_splits import is_published, splits_of
+from segjudge.platforms.evalai.bundle.secrecy import explain_withheld_phase, find_withheld_splits
 from segjudge.platforms.rules.problems import mappings_in
 from segjudge.system.errors import UsageError
 from segjudge.system.files import file_name, open_draft
@@ -53,17 +53,22 @@ class BuiltMethod(NamedTuple):
     score_path: str
     #: Omitted features.
     notes: list[str]
+    #: Whether its scorers have the kernel, in words; "" if that is not known.
+    about_kernel: str = ""
 
 
-def build(source: BundleSource, out: str = "") -> dict[str, BuiltMethod]:
+def build(source: BundleSource, out: str = "", *, kernel: bool = True) -> dict[str, BuiltMethod]:
     """Write a folder for each phase with a split to publish; return the methods by folder."""
     out = out or os.path.join(source.root, _OUT)
     phases = {phase.codename: phase for phase in source.phases()}
     written: dict[str, BuiltMethod] = {}
     omitted: dict[str, tuple[str, str]] = {}
     with tempfile.TemporaryDirectory(prefix="segjudge-") as temporary:
-        built = source.archive or build_for_evalai(source.root, os.path.join(temporary, "bundle.zip")).path
-        with Bundle(built, for_evalai=False) as bundle:
+        path, about_kernel = source.archive, ""
+        if not path:
+            built = build_for_evalai(source.root, os.path.join(temporary, "bundle.zip"), kernel=kernel)
+            path, about_kernel = built.path, built.about_kernel()
+        with Bundle(path, for_evalai=False) as bundle:
             check_splits(bundle.config, source.script_phases())
             refuse_annotations(bundle, phases.values())
             for configured in mappings_in(bundle.config, "challenge_phases"):
@@ -77,7 +82,8 @@ def build(source: BundleSource, out: str = "") -> dict[str, BuiltMethod]:
                     raise UsageError(f"{folder}: already holds other files; choose another folder with --out")
                 try:
                     with open_draft(folder, replaces=True) as draft:
-                        written[folder] = _write(bundle, configured, phase, draft)
+                        method = _write(bundle, configured, phase, draft)
+                    written[folder] = method._replace(about_kernel=about_kernel)
                 except OSError as error:
                     fault = f"{folder}: cannot be written ({error.strerror})"
                     raise HostError(f"{fault}; choose another path with --out") from None
