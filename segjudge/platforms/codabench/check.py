@@ -1,7 +1,7 @@
 """`segjudge check --platform codabench`: all reasons for rejection or later failure.
 
 The rules are rows in the unpacker's order: it first reads everything, then saves data and tasks, solutions,
-leaderboards and the competition. They follow codalab/codabench at commit c7dbc75 (release 1.25).
+leaderboards and the competition.
 """
 
 from __future__ import annotations
@@ -551,7 +551,7 @@ _TERMS = nul_rule(12, "terms", "terms: Null characters are not allowed.\n")
 
 def _check_last_fields(entry: CompetitionEntry) -> BundleProblems:
     sheet = entry.item.get("fact_sheet")
-    is_json = not fields.AFTER_PHASES["fact_sheet"].answer(sheet)
+    is_json = not fields.answer(sheet, fields.AFTER_PHASES["fact_sheet"])
     for key, field in fields.AFTER_PHASES.items():
         yield from fields.check_fields("", {key: field}, entry.item)
         if key == "fact_sheet" and is_json:

@@ -1,7 +1,4 @@
-"""The fields of Codabench's serializers, and the error of each for a value.
-
-They follow codalab/codabench at commit c7dbc75 (release 1.25).
-"""
+"""The fields of Codabench's serializers, and the error of each for a value."""
 
 from __future__ import annotations
 
@@ -9,18 +6,17 @@ import ipaddress
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
-from segjudge.platforms.rules.fields import TEXT, WHOLE, Field, validate
+from segjudge.platforms.rules.fields import FLAG, LIST, TEXT, VALIDATORS, WHOLE, Field, Messages, validate
 from segjudge.platforms.rules.problems import BundleProblems
 
 from .opened_competition import refusal
 
-_FLAG, _NATURAL, _INTEGER = "flag", "natural number", "whole number"
-_CHOICE, _EMAIL, _JSON, _LIST = "choice", "e-mail", "JSON", "list"
+#: Further kinds of values.
+_NATURAL, _CHOICE, _EMAIL, _JSON = "natural number", "choice", "e-mail", "JSON"
 #: Represents an absent key.
-_MISSING = object()
+MISSING = object()
 _FLAGS = {"t", "y", "yes", "true", "on", "1", 1, "f", "n", "no", "false", "off", "0", 0}
 _USER = re.compile(
     r"[-!#$%&'*+/=?^_`{}|~0-9A-Z]+(?:\.[-!#$%&'*+/=?^_`{}|~0-9A-Z]+)*"
@@ -34,51 +30,34 @@ _LONGEST_ADDRESS = 320
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-@dataclass(frozen=True)
-class SerializerField:
-    """The rules of one field, stricter than EvalAI's serializers."""
-
-    kind: str
-    #: The number of the violated rule.
-    rule: int
-    #: The maximum characters.
-    limit: int = 0
-    required: bool = False
-    null: bool = False
-    blank: bool = False
-    choices: tuple[str, ...] = ()
-
-    def answer(self, value: object) -> str:
-        """Return Codabench's answer to an invalid value; "" for a valid one."""
-        if value is _MISSING:
-            return "This field is required." if self.required else ""
-        if value is None:
-            return "" if self.null else "This field may not be null."
-        if self.kind == _LIST:
-            return ""  # other values than lists have their own rules
-        if self.kind in _ANSWERS:
-            return _ANSWERS[self.kind](self, value)
-        kind, least = WHOLE if self.kind in (_NATURAL, _INTEGER) else TEXT, 0 if self.kind == _NATURAL else None
-        field = Field(kind, "", limit=self.limit, least=least, blank=self.blank, choices=self.choices)
-        error = validate("", value, field)
-        half = SURROGATE.search(str(value)) if kind == TEXT else None
-        if error is None and half:
-            return f"Surrogate characters are not allowed: U+{ord(half[0]):X}."
-        return error.message if error else ""
+def answer(value: object, field: Field) -> str:
+    """Return Codabench's answer to an invalid value; "" for a valid one."""
+    if value is MISSING:
+        return "This field is required." if field.required else ""
+    error = validate("", value, field, _VALIDATORS)
+    return error.message if error else ""
 
 
-def _flag(_field: SerializerField, value: object) -> str:
+def _validate_text(value: object, field: Field) -> Messages:
+    half = SURROGATE.search(str(value))
+    return VALIDATORS[TEXT](value, field) or (
+        [(f"Surrogate characters are not allowed: U+{ord(half[0]):X}.", "")] if half else []
+    )
+
+
+def _validate_flag(value: object, _field: Field) -> Messages:
     flag = value.lower() if isinstance(value, str) else value
-    return "" if isinstance(flag, (str, int, float)) and flag in _FLAGS else "Must be a valid boolean."
+    is_flag = isinstance(flag, (str, int, float)) and flag in _FLAGS
+    return [] if is_flag else [("Must be a valid boolean.", "")]
 
 
-def _email(field: SerializerField, value: object) -> str:
-    error = replace(field, kind=TEXT).answer(value)
-    if error or str(value).strip() == "":
-        return error
-    user, _, domain = str(value).strip().rpartition("@")
-    is_address = len(str(value).strip()) <= _LONGEST_ADDRESS and _USER.fullmatch(user) and _is_domain(domain)
-    return "" if is_address else "Enter a valid email address."
+def _validate_address(value: object, field: Field) -> Messages:
+    messages, text = _validate_text(value, field), str(value).strip()
+    if messages or text == "":
+        return messages
+    user, _, domain = text.rpartition("@")
+    is_address = len(text) <= _LONGEST_ADDRESS and _USER.fullmatch(user) and _is_domain(domain)
+    return [] if is_address else [("Enter a valid email address.", "")]
 
 
 def _is_domain(domain: str) -> bool:
@@ -96,23 +75,31 @@ def _is_domain(domain: str) -> bool:
         return False
 
 
-def _json(_field: SerializerField, value: object) -> str:
+def _validate_json(value: object, _field: Field) -> Messages:
     try:
         json.dumps(value)
     except (TypeError, ValueError):
-        return "Value must be valid JSON."
-    return ""
+        return [("Value must be valid JSON.", "")]
+    return []
 
 
-_ANSWERS = {_FLAG: _flag, _EMAIL: _email, _JSON: _json}
+#: Stricter than EvalAI's; other values than lists have rules of their own.
+_VALIDATORS = {
+    **VALIDATORS,
+    TEXT: _validate_text,
+    FLAG: _validate_flag,
+    _NATURAL: VALIDATORS[WHOLE],
+    _EMAIL: _validate_address,
+    _JSON: _validate_json,
+}
 
 
 def check_fields(
-    subject: str, fields: Mapping[str, SerializerField], item: Mapping[Any, Any], prefix: str = ""
+    subject: str, fields: Mapping[str, Field], item: Mapping[Any, Any], prefix: str = ""
 ) -> BundleProblems:
     """Yield a serializer's errors about a mapping, in its order; `prefix` precedes a field's name."""
     for key, field in fields.items():
-        error = field.answer(item.get(key, _MISSING))
+        error = answer(item.get(key, MISSING), field)
         if not error:
             continue
         path = f"{subject}.{key}".lstrip(".")
@@ -121,7 +108,7 @@ def check_fields(
         yield refusal(field.rule, path, f"{fault}, but Codabench expects {_kind(field)}", f"Correct {key}", quote)
 
 
-def _kind(field: SerializerField) -> str:
+def _kind(field: Field) -> str:
     if field.choices:
         return " or ".join(field.choices)
     article = "an" if field.kind == _EMAIL else "a"
@@ -133,19 +120,19 @@ PHASE_FILES = ("public_data", "starting_kit")
 #: The file keys of a task, in the order in which they are saved.
 TASK_FILES = ("ingestion_program", "input_data", "scoring_program", "reference_data")
 TASK = {
-    "name": SerializerField(TEXT, 22, 256, required=True),
-    "description": SerializerField(TEXT, 22, null=True, blank=True),
-    "ingestion_only_during_scoring": SerializerField(_FLAG, 22),
+    "name": Field(TEXT, rule=22, limit=256, required=True),
+    "description": Field(TEXT, rule=22, null=True, blank=True),
+    "ingestion_only_during_scoring": Field(FLAG, rule=22),
 }
-SOLUTION = {"name": SerializerField(TEXT, 22, 256), "description": SerializerField(TEXT, 22, null=True, blank=True)}
+SOLUTION = {"name": Field(TEXT, rule=22, limit=256), "description": Field(TEXT, rule=22, null=True, blank=True)}
 PHASE = {
-    "name": SerializerField(TEXT, 31, 256, required=True),
-    "description": SerializerField(TEXT, 31, null=True, blank=True),
-    "execution_time_limit": SerializerField(_NATURAL, 41),
-    "max_submissions_per_day": SerializerField(_NATURAL, 40, null=True),
-    "max_submissions": SerializerField(_NATURAL, 40, null=True),
-    "auto_migrate_to_this_phase": SerializerField(_FLAG, 42),
-    **dict.fromkeys(("hide_output", "hide_prediction_output", "hide_score_output"), SerializerField(_FLAG, 42)),
+    "name": Field(TEXT, rule=31, limit=256, required=True),
+    "description": Field(TEXT, rule=31, null=True, blank=True),
+    "execution_time_limit": Field(_NATURAL, rule=41, least=0),
+    "max_submissions_per_day": Field(_NATURAL, rule=40, least=0, null=True),
+    "max_submissions": Field(_NATURAL, rule=40, least=0, null=True),
+    "auto_migrate_to_this_phase": Field(FLAG, rule=42),
+    **dict.fromkeys(("hide_output", "hide_prediction_output", "hide_score_output"), Field(FLAG, rule=42)),
 }
 _SUBMISSION_RULES = (
     "Add",
@@ -156,36 +143,36 @@ _SUBMISSION_RULES = (
     "Force_Best",
 )
 BOARD = {
-    "primary_index": SerializerField(_NATURAL, 53),
-    "title": SerializerField(TEXT, 46, 64, required=True),
-    "key": SerializerField(TEXT, 46, 36, required=True),
-    "columns": SerializerField(_LIST, 48, required=True),
-    "hidden": SerializerField(_FLAG, 46),
-    "submission_rule": SerializerField(_CHOICE, 47, choices=_SUBMISSION_RULES),
+    "primary_index": Field(_NATURAL, rule=53, least=0),
+    "title": Field(TEXT, rule=46, limit=64, required=True),
+    "key": Field(TEXT, rule=46, limit=36, required=True),
+    "columns": Field(LIST, rule=48, required=True),
+    "hidden": Field(FLAG, rule=46),
+    "submission_rule": Field(_CHOICE, rule=47, choices=_SUBMISSION_RULES),
 }
 COLUMN = {
-    "computation": SerializerField(_CHOICE, 52, null=True, blank=True, choices=("avg", "sum", "min", "max")),
-    "title": SerializerField(TEXT, 48, 36, required=True),
-    "key": SerializerField(TEXT, 48, 36, required=True),
-    "sorting": SerializerField(_CHOICE, 50, choices=("desc", "asc")),
-    "index": SerializerField(_NATURAL, 48, required=True),
-    "hidden": SerializerField(_FLAG, 48),
-    "precision": SerializerField(_INTEGER, 51),
+    "computation": Field(_CHOICE, rule=52, null=True, blank=True, choices=("avg", "sum", "min", "max")),
+    "title": Field(TEXT, rule=48, limit=36, required=True),
+    "key": Field(TEXT, rule=48, limit=36, required=True),
+    "sorting": Field(_CHOICE, rule=50, choices=("desc", "asc")),
+    "index": Field(_NATURAL, rule=48, least=0, required=True),
+    "hidden": Field(FLAG, rule=48),
+    "precision": Field(WHOLE, rule=51),
 }
-PAGE = {"title": SerializerField(TEXT, 13, 255, required=True)}
+PAGE = {"title": Field(TEXT, rule=13, limit=255, required=True)}
 _FLAG_KEYS = (
     *("registration_auto_approve", "enable_detailed_results", "show_detailed_results_in_submission_panel"),
     *("show_detailed_results_in_leaderboard", "auto_run_submissions"),
     *("can_participants_make_submissions_public", "make_programs_available", "make_input_data_available"),
 )
 #: The serializer's fields in its order: those before the pages and phases, and those after them.
-BEFORE_PAGES = {"title": SerializerField(TEXT, 9, 256, required=True), "docker_image": SerializerField(TEXT, 14, 128)}
+BEFORE_PAGES = {"title": Field(TEXT, rule=9, limit=256, required=True), "docker_image": Field(TEXT, rule=14, limit=128)}
 AFTER_PHASES = {
-    "description": SerializerField(TEXT, 9, null=True, blank=True),
-    **dict.fromkeys(_FLAG_KEYS, SerializerField(_FLAG, 17)),
-    "competition_type": SerializerField(_CHOICE, 16, choices=("competition", "benchmark")),
-    "fact_sheet": SerializerField(_JSON, 18, null=True),
-    "reward": SerializerField(TEXT, 16, 256, null=True, blank=True),
-    "contact_email": SerializerField(_EMAIL, 16, 256, null=True, blank=True),
-    "forum_enabled": SerializerField(_FLAG, 17),
+    "description": Field(TEXT, rule=9, null=True, blank=True),
+    **dict.fromkeys(_FLAG_KEYS, Field(FLAG, rule=17)),
+    "competition_type": Field(_CHOICE, rule=16, choices=("competition", "benchmark")),
+    "fact_sheet": Field(_JSON, rule=18, null=True),
+    "reward": Field(TEXT, rule=16, limit=256, null=True, blank=True),
+    "contact_email": Field(_EMAIL, rule=16, limit=256, null=True, blank=True),
+    "forum_enabled": Field(FLAG, rule=17),
 }

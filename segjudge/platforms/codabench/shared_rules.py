@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterable
 from pathlib import Path
 
+from segjudge.platforms.rules.fields import Field
 from segjudge.platforms.rules.rule_rows import WARNS, Check, Entry, RuleRow, Verdict, first_of
 
 from . import serializer_fields as fields
@@ -162,6 +163,6 @@ SITE_KEY = first_of(
 )  # fmt: skip
 
 
-def field_rules(table: dict[str, fields.SerializerField], prefix: str = "", **defaults: object) -> Check:
+def field_rules(table: dict[str, Field], prefix: str = "", **defaults: object) -> Check:
     """Return the rules of a serializer; `prefix` precedes a field's name in its messages."""
     return lambda entry: fields.check_fields(entry.path, table, {**defaults, **entry.item}, prefix)

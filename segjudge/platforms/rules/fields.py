@@ -20,7 +20,7 @@ class Field:
     """One key of the YAML."""
 
     kind: str
-    about: str
+    about: str = ""
     required: bool = False
     #: Whether null is allowed.
     null: bool = False
@@ -34,6 +34,8 @@ class Field:
     holds_text: bool = False
     #: Keys of the items, for a list of mappings.
     items: dict[str, Field] | None = None
+    #: The number of the violated rule, for servers that number the rules of their fields.
+    rule: int = 0
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,8 @@ TRUE = ("t", "T", "y", "Y", "yes", "YES", "true", "True", "TRUE", "on", "On", "O
 FALSE = ("f", "F", "n", "N", "no", "NO", "false", "False", "FALSE", "off", "Off", "OFF", "0", 0, 0.0, False)
 _FORMAT = "YYYY-MM-DDThh:mm[:ss[.uuuuuu]][+HH:MM|-HH:MM|Z]"
 #: The server's messages about a value, each with its code; empty for a valid value.
-_Messages = list[tuple[str, str]]
+Messages = list[tuple[str, str]]
+Validator = Callable[[Any, Field], Messages]
 _NULL = ("This field may not be null.", "null")
 _BLANK = ("This field may not be blank.", "blank")
 SLUG_MESSAGE = ('Enter a valid "slug" consisting of letters, numbers, underscores or hyphens.', "invalid")
@@ -75,8 +78,10 @@ _DIGITS = 1000
 _SHOWN_CHARACTERS = 80
 
 
-def validate(key: str, value: object, field: Field) -> FieldError | None:
-    """Return the serializer's error; None for a valid value."""
+def validate(
+    key: str, value: object, field: Field, validators: Mapping[str, Validator] | None = None
+) -> FieldError | None:
+    """Return the serializer's error; None for a valid value. A server may have validators of its own."""
     if field.kind == LIST and field.holds_text and value is not None:
         return _validate_list(key, value, field)
     if value is None:
@@ -85,7 +90,7 @@ def validate(key: str, value: object, field: Field) -> FieldError | None:
         is_choice = str(value) in map(str, field.choices) or (value == "" and field.blank)
         messages = [] if is_choice else [(f'"{value}" is not a valid choice.', "invalid_choice")]
     else:
-        validator = _VALIDATORS.get(field.kind)
+        validator = (validators or VALIDATORS).get(field.kind)
         messages = validator(value, field) if validator else []
     return FieldError(key, *messages[0], more=tuple(messages[1:])) if messages else None
 
@@ -119,7 +124,7 @@ def as_flag(value: object) -> bool | None:
     return True if value in TRUE else False if value in FALSE else None
 
 
-def _validate_text(value: object, field: Field) -> _Messages:
+def _validate_text(value: object, field: Field) -> Messages:
     text = str(value).strip()
     if text == "":
         return [] if field.blank else [_BLANK]
@@ -133,7 +138,7 @@ def _validate_text(value: object, field: Field) -> _Messages:
     return messages
 
 
-def _validate_text_form(value: object, field: Field) -> _Messages:
+def _validate_text_form(value: object, field: Field) -> Messages:
     text, messages = str(value).strip(), _validate_text(value, field)
     if field.kind == SLUG:
         is_valid, message = bool(re.fullmatch(r"[-a-zA-Z0-9_]+", text)), SLUG_MESSAGE
@@ -181,7 +186,7 @@ def _is_address(text: str) -> bool:
     return re.fullmatch(_ADDRESS, text, re.IGNORECASE) is not None  # compiled when first needed: it takes 30 ms
 
 
-def _validate_integer(value: object, field: Field) -> _Messages:
+def _validate_integer(value: object, field: Field) -> Messages:
     if isinstance(value, str) and len(value) > _DIGITS:
         return [("String value too large.", "max_string_length")]
     number = as_integer(value)
@@ -221,7 +226,7 @@ def _time_zone(text: str | None) -> datetime.tzinfo | None:
     return datetime.timezone(datetime.timedelta(minutes=-minutes if text[0] == "-" else minutes))
 
 
-def _validate_date(value: object, _field: Field) -> _Messages:
+def _validate_date(value: object, _field: Field) -> Messages:
     if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
         return [("Expected a datetime but got a date.", "date")]
     date = _parse_date(value) if isinstance(value, str) else value
@@ -244,7 +249,7 @@ def _validate_list(key: str, value: Any, field: Field) -> FieldError | None:
     return FieldError(key, earliest.message, earliest.code, list_text=f"{{{texts}}}")
 
 
-def _validate_json(value: object, _field: Field) -> _Messages:
+def _validate_json(value: object, _field: Field) -> Messages:
     """Return the error of a value that JSON cannot represent."""
     try:
         json.dumps(value, allow_nan=False)
@@ -253,7 +258,7 @@ def _validate_json(value: object, _field: Field) -> _Messages:
     return []
 
 
-_VALIDATORS: dict[str, Callable[[Any, Field], _Messages]] = {
+VALIDATORS: dict[str, Validator] = {
     TEXT: _validate_text,
     FLAG: lambda value, _field: [("Must be a valid boolean.", "invalid")] if as_flag(value) is None else [],
     WHOLE: _validate_integer,

@@ -1,7 +1,6 @@
 """The keys that EvalAI reads from the YAML.
 
-The serializers' rules, the JSON Schema for editors and the search for ignored keys come from this table. It follows
-Cloud-CV/EvalAI at commit 0f04039.
+The serializers' rules, the JSON Schema for editors and the search for ignored keys come from this table.
 """
 
 from __future__ import annotations

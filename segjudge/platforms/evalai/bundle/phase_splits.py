@@ -1,4 +1,4 @@
-"""The splits that the YAML maps to a phase."""
+"""The splits that the YAML maps to a phase, and whether visitors see them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from segjudge.platforms.evalai.rows import is_descending
+from segjudge.platforms.rules.fields import as_flag
 from segjudge.platforms.rules.problems import hashable_value, mappings_in
 
 
@@ -36,3 +37,18 @@ def splits_of(config: dict[str, Any], phase: dict[str, Any]) -> list[MappedSplit
             schema = schemas.get(hashable_value(row, "leaderboard_id"))
             splits.append(MappedSplit(codename, schema if isinstance(schema, dict) else {}, row))
     return splits
+
+
+def is_published(phase: dict[str, Any]) -> bool:
+    """Return whether a phase is public; as on EvalAI, it is not by default."""
+    return as_flag(phase.get("is_public")) is True
+
+
+def has_public_board(phase: dict[str, Any]) -> bool:
+    """Return whether the leaderboards of a phase are public; they are not by default."""
+    return as_flag(phase.get("leaderboard_public")) is True
+
+
+def is_seen_by_all(phase: dict[str, Any]) -> bool:
+    """Return whether a phase, in the YAML or in the server's answer, is public with public leaderboards."""
+    return is_published(phase) and has_public_board(phase)

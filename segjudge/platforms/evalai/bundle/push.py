@@ -21,7 +21,8 @@ from segjudge.platforms.evalai.client import TEAM, TOKEN, ApiError, Client, Eval
 from segjudge.platforms.rules.problems import BundleProblem, BundleProblems, mappings_in
 
 from .opened_bundle import Bundle
-from .server_state import PUBLIC_FLAGS, REFERENCES, SPLIT_SETTINGS, ServerState
+from .phase_splits import is_seen_by_all
+from .server_state import REFERENCES, SPLIT_SETTINGS, ServerState
 
 #: Seconds to connect, and to upload 200 MB, which the server unpacks and saves.
 _UPLOAD_TIMEOUT = (10.0, 900.0)
@@ -141,7 +142,7 @@ class ChallengePush:
             fifo=known_fifo,
             slugs=slugs,
             kept_truths=[row["config_id"] for row in numbered if row.get("annotations_uploaded_using_cli") is True],
-            published=[row["config_id"] for row in numbered if all(row.get(key) is True for key in PUBLIC_FLAGS)],
+            published=[row["config_id"] for row in numbered if is_seen_by_all(row)],
             scoring=scoring,
         )
         if mappings is not None:

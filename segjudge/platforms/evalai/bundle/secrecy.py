@@ -12,11 +12,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.platforms.rules.fields import as_flag, as_integer, validate
+from segjudge.platforms.rules.fields import as_integer, validate
 from segjudge.platforms.rules.problems import BundleProblem, BundleProblems, mappings_in, publishes_hidden, warning
 
 from .fields import MAPPING
-from .phase_splits import splits_of
+from .phase_splits import has_public_board, is_published, is_seen_by_all, splits_of
 from .server_state import REFERENCES, ServerState
 
 if TYPE_CHECKING:
@@ -86,6 +86,8 @@ def find_withdrawn(config: dict[str, Any], state: ServerState | None) -> BundleP
         phase, split = phases[ids[1]], splits.get(ids[2])
         name = f"{split} of {phase.get('codename')}"
         if not is_visible(row.get("visibility")):
+            if row.get("visibility") is not None and _find_fault(row):
+                continue  # EvalAI rejects the value
             if state.approved:
                 fault = f"hides {name}, which stays public on EvalAI, because the challenge is approved"
                 remedy = "Ask EvalAI's staff to change the visibility"
@@ -93,20 +95,10 @@ def find_withdrawn(config: dict[str, Any], state: ServerState | None) -> BundleP
                 fault = f"hides {name}, which is public on EvalAI; teams keep its scores in their earlier results"
                 remedy = "Regard these scores as published; for secret scores, add a phase with another truth"
             yield warning(f"{_ROWS}[{index}].visibility", fault, remedy)
-        elif ids[1] in state.published and not (is_published(phase) and has_public_board(phase)):
+        elif ids[1] in state.published and not is_seen_by_all(phase):
             fault = f"hides {name} on EvalAI's pages only; its API still shows the public submissions to everybody"
             remedy = f"Set visibility: 1 in {_ROWS}[{index}], and hidden=True in phases.py"
             yield warning(f"the phase {phase.get('codename')}", fault, remedy)
-
-
-def is_published(configured: dict[str, Any]) -> bool:
-    """Return whether a phase of the YAML is public; as on EvalAI, it is not by default."""
-    return as_flag(configured.get("is_public")) is True
-
-
-def has_public_board(configured: dict[str, Any]) -> bool:
-    """Return whether the leaderboards of a phase of the YAML are public; they are not by default."""
-    return as_flag(configured.get("leaderboard_public")) is True
 
 
 def hide_splits(config: dict[str, Any], phases: Iterable[Phase]) -> tuple[Phase, ...]:
@@ -140,10 +132,15 @@ def _find_unknown(config: dict[str, Any], phase: Phase) -> BundleProblems:
     for row in _rows(config, phase.codename):
         for split in splits_of(config, row):
             value = split.row.get("visibility")
-            if validate("visibility", value, MAPPING["visibility"]):
+            if _find_fault(split.row):
                 fault = "has no visibility" if value is None else f"has the visibility {value!r}"
                 remedy = "Write visibility: 1 to hide its scores from participants, or 3 to show them to everybody"
                 yield BundleProblem(f"the split {split.codename} of {phase.codename}", f"{fault} in the YAML", remedy)
+
+
+def _find_fault(row: dict[str, Any]) -> object:
+    """Return EvalAI's error about the visibility of a row; None for a valid one."""
+    return validate("visibility", row.get("visibility"), MAPPING["visibility"])
 
 
 def _hide_splits(phase: Phase, hidden: frozenset[str]) -> Phase:

@@ -19,6 +19,8 @@ from segjudge.platforms.rules.fields import as_flag, as_integer
 from segjudge.platforms.rules.problems import mappings_in
 from segjudge.system.files import replace
 
+from .phase_splits import is_seen_by_all
+
 #: The folder of these files, beside the bundle and ignored by git.
 _PUSHES = os.path.join(".segjudge", "pushes")
 #: The blocks that a phase split refers to, by key, with their names in the server's messages.
@@ -29,9 +31,6 @@ REFERENCES = {
 }
 #: The other keys of a phase split; frozen once EvalAI's staff has approved the challenge.
 SPLIT_SETTINGS = ("visibility", "leaderboard_decimal_precision", "is_leaderboard_order_descending")
-
-#: The flags of a phase whose leaderboards everybody sees.
-PUBLIC_FLAGS = ("is_public", "leaderboard_public")
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class ServerState:
     slugs: list[str] = field(default_factory=list)
     #: The ids of phases whose annotation files pushes do not replace, since they were uploaded with the evalai client.
     kept_truths: list[int] = field(default_factory=list)
-    #: The ids of phases whose flags are all of `PUBLIC_FLAGS`.
+    #: The ids of phases that are public with public leaderboards.
     published: list[int] = field(default_factory=list)
     #: How the last push from here had each phase scored, as text by codename; the server does not know this.
     scoring: dict[str, str] = field(default_factory=dict)
@@ -88,11 +87,7 @@ class ServerState:
                 for number, phase in _by_id(config, "challenge_phases")
                 if as_flag(phase.get("annotations_uploaded_using_cli")) is True
             ],
-            published=[
-                number
-                for number, phase in _by_id(config, "challenge_phases")
-                if all(as_flag(phase.get(key)) is True for key in PUBLIC_FLAGS)
-            ],
+            published=[number for number, phase in _by_id(config, "challenge_phases") if is_seen_by_all(phase)],
             scoring=dict(scoring or {}),
         )
 

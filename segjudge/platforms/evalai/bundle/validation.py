@@ -1,6 +1,6 @@
 """EvalAI's validation: one row per rule, numbered by its position on the server.
 
-The items of a block are checked one by one, then as a whole. The rules follow Cloud-CV/EvalAI at commit 0f04039.
+The items of a block are checked one by one, then as a whole.
 """
 
 from __future__ import annotations
