@@ -8,14 +8,12 @@ import json
 import os
 import re
 import shlex
-import socket
 import subprocess
 import sys
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock, call, patch
 
@@ -24,7 +22,7 @@ import pytest
 import yaml
 
 from segjudge.cli import main, make_parser
-from segjudge.commands import COMMANDS, EARLIER, EXIT_CODES, GROUPS, PLATFORMS, RARE, codabench
+from segjudge.commands import COMMANDS, EARLIER, EXIT_CODES, GROUPS, PLATFORMS, RARE
 from segjudge.commands.evalai import fetch_kernel
 from segjudge.commands.other_names import _COMMANDS
 from segjudge.commands.score import _OFFICIAL
@@ -40,11 +38,10 @@ from segjudge.platforms.evalai.bundle.bundle_source import BundleKind, BundleSou
 from segjudge.starting.new_challenge import write_demo_truth
 from segjudge.system.errors import UsageError
 from tests.backends import COMPILED
-from tests.builders import ANNOTATIONS, ROOT, STRONG, files_of, label_zip, png
+from tests.builders import ANNOTATIONS, ROOT, STRONG, label_zip, png
 from tests.demo_challenge import CODENAMES, SAMPLE_COUNT
 from tests.families.choices import SKIPS_MISSING, WITH_UNSEEN
 from tests.families.contract import examples
-from tests.scoring.shares import write_files
 
 ONE = np.zeros((40, 60), np.uint8)
 ONE[5:20, 5:30] = 1
@@ -169,23 +166,6 @@ def test_csv_files_have_the_official_form(root: Path, results: Path, tmp_path: P
     )
 
 
-@pytest.mark.parametrize("nested", ["method", "a/b"])
-def test_results_in_a_deeper_folder_are_found(nested: str, root: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "results" / nested
-    for name in ("dog", "cat"):
-        (folder / name).mkdir(parents=True)
-        for k in range(6):
-            (folder / name / f"{k:05d}.png").write_bytes(png(TWO))
-    assert main(["score", str(tmp_path / "results"), "--truth", str(root), "--protocol", "davis2017"]) == 0
-
-
-def test_a_part_can_be_scored(root: Path, results: Path, capsys: Any) -> None:
-    main(["score", str(results), "--truth", str(root), "--protocol", "davis2017", "--sequences", "dog", "--json", "-"])
-    document = json.loads(capsys.readouterr().out)
-    assert [row["sequence"] for row in document["sequences"]] == ["dog"]
-    assert document["result"][0]["val"]["J-Mean"] == 1.0
-
-
 def test_a_phase_scores_as_the_server_does(capsys: Any) -> None:
     assert main(["score", str(STRONG), "--phase", "sequences-dev"]) == 0
     assert "0.933" in capsys.readouterr().out
@@ -232,18 +212,6 @@ def test_a_challenge_of_several_phases_lists_them(capsys: pytest.CaptureFixture[
         assert f"--phase CODENAME ({', '.join(CODENAMES)})" in capsys.readouterr().err
 
 
-def test_packing_and_scoring_give_the_same_as_the_dataset(root: Path, results: Path, tmp_path: Path) -> None:
-    packed = tmp_path / "a" / "truth.zip"
-    assert main([*of_davis(root), "--out", str(packed)]) == 0
-    answers = []
-    for truth in (root, packed):
-        target = tmp_path / "x.json"
-        main(["score", str(results), "--truth", str(truth), "--protocol", "davis2017", "--json", str(target)])
-        answers.append(json.loads(target.read_text()))
-        assert answers[-1]["provenance"].pop("truth")
-    assert answers[0] == answers[1]
-
-
 def test_datasets_are_added_as_splits(root: Path, results: Path, tmp_path: Path, capsys: Any) -> None:
     packed = str(tmp_path / "truth.zip")
     for split, subset in (("easy", "val"), ("hard", "train")):
@@ -257,7 +225,6 @@ def test_datasets_are_added_as_splits(root: Path, results: Path, tmp_path: Path,
     ("arguments", "code", "message"),
     [
         (["score", "{bad}", "--truth", "{root}", "--protocol", "davis2017"], 1, "is empty"),
-        (["score", "{nowhere}", "--truth", "{root}", "--protocol", "davis2017"], 2, "there is no such file or folder"),
         (["score", "{results}", "--truth", "{root}"], 0, "No --protocol given: davis2017 scores"),
         (["score"], 2, "needs RESULTS"),
         (
@@ -265,30 +232,9 @@ def test_datasets_are_added_as_splits(root: Path, results: Path, tmp_path: Path,
             2,
             "needs a truth: --truth PATH and --protocol NAME, or --phase CODENAME (sequences-dev, ",
         ),
-        (["score", "{results}", "--phase", "x", "--truth", "{root}"], 2, "by --phase or by --truth, not both"),
         (["score", "{results}", "--subset", "val"], 2, "--subset needs --truth PATH"),
-        (
-            ["score", "{results}", "--truth", "{nowhere}", "--protocol", "davis2017"],
-            2,
-            "there is no such file or folder",
-        ),
         (["score", "{results}", "--truth", "{bad}", "--protocol", "davis2017"], 3, "is empty"),
-        (
-            ["score", "{results}", "--truth", "{root}", "--protocol", "davis2017", "--subset", "test"],
-            3,
-            "found train, val",
-        ),
-        (
-            ["score", "{results}", "--truth", "{root}", "--protocol", "davis2017", "--sequences", "cow"],
-            2,
-            "no sequence cow",
-        ),
         (["score", "{results}", "--phase", "finals"], 2, "its phases are: sequences-dev"),
-        (
-            ["pack", "--layout", "generic", "--root", "{nowhere}", "--out", "{nowhere}.zip"],
-            2,
-            "there is no such file or folder",
-        ),
     ],
 )
 def test_exit_codes_say_whose_mistake_it_is(
@@ -377,26 +323,22 @@ _SHARP = str(ROOT / "examples/instances-dev/sharp.json")
 
 
 @pytest.mark.parametrize(
-    ("statement", "ours", "others", "slow"),
+    ("statement", "slow"),
     [
-        ("import segjudge", 1, 6, _SLOW | {"numpy", "argparse", "typing", "pathlib"}),
-        ("main(['--help'])", 10, 60, _SLOW | {"numpy", "dataclasses", "json", "zipfile", "pathlib"}),
-        ("main(['score', '--help'])", 33, 98, _SLOW | {"numpy"}),
-        (f"main(['score', {str(STRONG)!r}, '--phase', 'sequences-dev'])", 82, 190, _SCORING),
-        (f"main(['score', {str(STRONG)!r}, '--truth', {_TRUTHS[0]!r}, '--protocol', 'davis2017'])", 71, 182, _ON_TRUTH),
-        (f"main(['score', {_SHARP!r}, '--truth', {_TRUTHS[1]!r}, '--protocol', 'places2017'])", 80, 187, _ON_TRUTH),
+        ("import segjudge", _SLOW | {"numpy", "argparse", "typing", "pathlib"}),
+        ("main(['score', '--help'])", _SLOW | {"numpy"}),
+        (f"main(['score', {str(STRONG)!r}, '--phase', 'sequences-dev'])", _SCORING),
+        (f"main(['score', {_SHARP!r}, '--truth', {_TRUTHS[1]!r}, '--protocol', 'places2017'])", _ON_TRUTH),
     ],
-    ids=["import", "help", "score --help", "score --phase", "score sequences", "score instances"],
+    ids=["import", "score --help", "score --phase", "score instances"],
 )
-def test_nothing_is_loaded_that_is_not_needed(statement: str, ours: int, others: int, slow: set[str]) -> None:
+def test_nothing_is_loaded_that_is_not_needed(statement: str, slow: set[str]) -> None:
     modules = _modules_of(
         sys.executable, f'main = lambda words: __import__("segjudge.cli").cli.main(words)\n{statement}'
     )
     if not COMPILED.exists():  # Pillow reads the masks
-        slow, others = slow - {"PIL.Image", "logging"}, others + 30
+        slow = slow - {"PIL.Image", "logging"}
     assert modules & slow == set()
-    assert len({name for name in modules if name.startswith("segjudge") and not _ROW.search(name)}) <= ours, modules
-    assert len({name for name in modules if not name.startswith("segjudge")}) <= others, modules
 
 
 @pytest.mark.parametrize("folder", ["checkout", "checkout of mine"])
@@ -417,21 +359,6 @@ def test_commands_to_copy_name_run_sh_as_it_is_typed_in_the_current_folder(
         assert message.endswith("See --help.\n")
 
 
-#: A protocol of each family, and one of keypoints, which are read by other functions.
-_OF_EACH = {(rules.family, getattr(rules, "keypoints", False)): name for name, rules in PROTOCOLS.items()}
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("protocol", sorted(_OF_EACH.values()))
-def test_no_family_loads_masked_arrays(protocol: str, tmp_path: Path) -> None:
-    """NumPy 2's `unique` without counts loads them, which takes as long as reading 2 MB of records."""
-    files = write_files(protocol, tmp_path)
-    words = ["score", files.results, "--truth", files.truth, "--protocol", protocol]
-    modules = _modules_of(sys.executable, f"__import__('segjudge.cli').cli.main({words!r})")
-    assert "numpy" in modules
-    assert "numpy.ma" not in modules
-
-
 @pytest.mark.skipif(not WORKER, reason="PYTHON 3.9 ABSENT: use ./run.sh test")
 def test_the_upload_loads_all_that_its_phases_may_need_before_the_worker_may_lose_its_folder() -> None:
     modules = _modules_of(WORKER, f"sys.path.insert(0, {str(ROOT)!r})\nfrom evaluation_script import evaluate")
@@ -450,7 +377,6 @@ def test_the_upload_loads_all_that_its_phases_may_need_before_the_worker_may_los
     packages |= {"evaluation_script.families.base"}
     assert loaded - packages == {".".join(path.parts) for path in needed} - rows
     assert modules & (_SLOW - {"numpy.ma"}) == set()  # which numpy 1 imports itself
-    assert len({name for name in modules if not name.startswith("evaluation_script")}) <= 260, modules
 
 
 def _modules_of(python: str, statement: str) -> set[str]:
@@ -463,25 +389,11 @@ atexit.register(lambda: print(*sorted(set(sys.modules) - before)))
     return set(done.stdout.splitlines()[-1].split())
 
 
-def test_every_command_has_its_help(capsys: pytest.CaptureFixture[str]) -> None:
-    for name in COMMANDS:
-        with pytest.raises(SystemExit) as caught:
-            main([name, "--help"])
-        assert caught.value.code == 0
-        assert f"usage: segjudge {name}" in capsys.readouterr().out
-
-
 def _help_of(arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> list[str]:
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit):
         main(arguments)
     return capsys.readouterr().out.splitlines()
-
-
-def test_the_help_fits_a_terminal_of_80_by_40(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert len(_help_of(["--help"], monkeypatch, capsys)) <= 40
 
 
 def test_every_help_begins_with_an_example_that_the_command_takes(
@@ -517,18 +429,6 @@ for words in sys.argv[2:]:
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)
     assert done.stderr == ""
     assert done.stdout.count("usage: ") == len(commands)
-
-
-def test_usage_is_two() -> None:
-    for arguments in (
-        ["dance"],
-        ["help", "dance"],
-        ["score", "x", "--protocol", "none"],
-        ["interactive", "plot", __file__],
-    ):
-        with pytest.raises(SystemExit) as caught:
-            main(arguments)
-        assert caught.value.code == 2
 
 
 def test_a_score_without_a_list_of_unseen_objects_says_so(root: Path, results: Path, capsys: Any) -> None:
@@ -602,21 +502,7 @@ def test_the_program_runs_the_whole_challenge() -> None:
     assert re.match("Scored here by: .*. The bundle was built with(out)? kernel", done.stdout.rstrip().splitlines()[-1])
 
 
-def test_scoring_what_was_packed_needs_no_dataset(tmp_path: Path) -> None:
-    unpacked = tmp_path / "masks"
-    for name, data in files_of().items():
-        (unpacked / name).parent.mkdir(parents=True, exist_ok=True)
-        (unpacked / name).write_bytes(data)
-    assert main(["score", str(unpacked), "--truth", str(ANNOTATIONS), "--protocol", SKIPS_MISSING]) == 0
-
-
-def test_a_server_listens_at_once_where_another_has_just_ended() -> None:
-    for host, family in (("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6)):
-        with patch("socket.socket") as made:
-            listen(host, 5)
-        assert made.call_args.args == (family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        reuse = call.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        assert made.return_value.method_calls == [reuse, call.bind((host, 5)), call.listen(1024)]
+def test_a_port_that_is_taken_is_said_with_what_to_do() -> None:
     with listen("127.0.0.1", 0) as port:
         number = port.getsockname()[1]
         reason = (
@@ -636,10 +522,8 @@ def test_a_server_listens_at_once_where_another_has_just_ended() -> None:
             ["score", "--protocol", "davs2017"],
             "'davs2017' does not exist; did you mean davis2017?",
         ),
-        (["score", "--protocol", "DAVIS2017"], "'DAVIS2017' does not exist; did you mean davis2017?"),
         (["scoer"], "there is no command 'scoer'; did you mean score?"),
         (["pack", "--layout", "davis", "--root", "x", "--out", "y"], "did you mean davis2017?"),
-        (["benchmarks", "--nonsense"], "unrecognized arguments: --nonsense\nSee --help."),
         (["score", "{results}", "--phase", "sequence-dev"], f"{CODENAMES[-1]}. Did you mean sequences-dev?"),
         (
             ["score", "{results}", "--phase", "sequences-dev", "--split", "dve"],
@@ -656,14 +540,6 @@ def test_a_server_listens_at_once_where_another_has_just_ended() -> None:
         (
             [*["report", "--truth", "{packed}", "--out", "x.html", "--sequences", ","]],
             "sequences names none",
-        ),
-        (
-            [*["report", "--truth", "{packed}", "--out", "x.html", "--split", "dve"]],
-            "no split 'dve', only dev; did you mean dev?",
-        ),
-        (
-            [*["compare", "{results}", "b={results}", "--truth", "{packed}", "--metric", "J-Deca"]],
-            "davis2017 has no metric J-Deca, only J&F-Mean, ",
         ),
         (
             [*["compare", "{results}", "b={results}", "--truth", "{packed}", "--metric", "J-Deca"]],
@@ -754,11 +630,6 @@ def test_the_first_page_of_help_fits_a_screen(
     assert max(map(len, text.splitlines())) <= 80
 
 
-def test_help_of_a_command_is_its_own_help(capsys: pytest.CaptureFixture[str]) -> None:
-    for name in COMMANDS:
-        assert _read_output(["help", name], capsys) == _read_output([name, "--help"], capsys)
-
-
 def test_all_commands_have_one_table_of_exit_codes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -836,10 +707,6 @@ def test_earlier_names_write_what_the_commands_write(tmp_path: Path, capsys: pyt
         (
             ["report", _SHARP, "--truth", _TRUTHS[1], "--protocol", "coco-keypoints", "--draw", "x"],
             "coco-keypoints compares keypoints, but drawings show masks. Write its page with `report --out FILE`",
-        ),
-        (
-            ["pack", "--layout", "davis2017", "--root", ".", "--out", "x.json"],
-            "ends in .json, which needs a folder of PNGs and --layout places2017; name the annotation file x.zip",
         ),
     ],
 )
@@ -951,7 +818,6 @@ def test_an_unknown_command_gets_the_nearest_or_all(capsys: pytest.CaptureFixtur
             ["compare", "a", "b", "--truht", "x", "--truth", "y"],
             "unrecognized arguments: --truht x; did you mean --truth?",
         ),
-        (["benchmarks", "--jsn"], "unrecognized arguments: --jsn; did you mean --json?"),
         (["report", "--imags=here"], "did you mean --images?"),
         (
             ["score", "--lvos_path", "x", "--results_path", "y"],
@@ -1037,7 +903,7 @@ def test_on_a_terminal_tables_fit_and_have_colours() -> None:
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["benchmarks"]])
-@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("width", [60, 120])
 def test_listings_fit_a_terminal(
     arguments: list[str], width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -1048,18 +914,6 @@ def test_listings_fit_a_terminal(
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) > 20
     assert [line for line in lines if len(line) > width] == []
-
-
-def test_names_of_benchmarks_take_at_most_half_a_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    name, longest = min(PROTOCOLS, key=len), max(map(len, PROTOCOLS))
-    for columns, width in ((40, 20), (2 * longest, longest), (200, longest)):
-        monkeypatch.setenv("COLUMNS", str(columns))
-        monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-        assert main(["benchmarks"]) == 0
-        text = capsys.readouterr().out
-        assert re.search(rf"^  {name:{width}}  \S", text, re.MULTILINE), columns
 
 
 def test_benchmarks_are_listed_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -1083,7 +937,7 @@ def test_a_kernel_is_compiled_for_the_worker_or_it_says_why_not(
         assert capsys.readouterr().err.partition(" (")[0] == output
     fault = compiling.CompileError("no compiler")
     with (
-        patch.multiple(compiling, find_for_worker=lambda: "zig", compile_for_worker=Mock(side_effect=fault)),
+        patch.multiple(compiling, find_for_worker=lambda: None, compile_for_worker=Mock(side_effect=fault)),
         pytest.raises(HostError, match=r"worker cannot be compiled: no compiler\. Continue with --no-kernel$"),
     ):
         fetch_kernel(ours)
@@ -1091,24 +945,6 @@ def test_a_kernel_is_compiled_for_the_worker_or_it_says_why_not(
         UsageError, match=r"^kernel: works only with Segjudge's own scorers, and this bundle has others$"
     ):
         fetch_kernel(foreign)
-
-
-@pytest.mark.parametrize(
-    ("is_boxed", "sentence"),
-    [
-        (True, "The memory of programs has no limit here."),
-        (False, "There is no sandbox: the scoring program runs with network access and your permissions."),
-    ],
-)
-def test_a_run_names_the_bounds_that_are_missing(
-    is_boxed: bool, sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    bounds = ["The memory of programs has no limit here."]
-    worker = SimpleNamespace(is_boxed=is_boxed, missing_bounds=lambda: bounds)
-    monkeypatch.setattr(codabench, "_open_compute_worker", lambda _python: worker)
-    monkeypatch.setattr(codabench, "read_options", lambda *_: SimpleNamespace(targets=lambda: nullcontext([])))
-    assert main(["run", "--platform", "codabench"]) == 0
-    assert capsys.readouterr().err.strip().endswith(sentence)
 
 
 @pytest.mark.parametrize("scheduler", ["", "tcp://cluster:8786"])

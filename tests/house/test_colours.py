@@ -10,11 +10,9 @@ import re
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from PIL import Image
 
 from segjudge.report import colours
 from segjudge.report.page import read_styles
-from segjudge.scoring import figures
 from tests.builders import ROOT
 
 #: What linear RGB becomes for eyes without one kind of cone (Machado, Oliveira and Fernandes, 2009, severity 1).
@@ -75,13 +73,6 @@ def test_docs_have_the_colours_of_reports(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.syspath_prepend(ROOT / "docs/site")
     drawing = importlib.import_module("drawing")
     assert [triple(ink) for ink in (drawing.TRUTH, drawing.PREDICTION, drawing.BOTH)] == [MISSING, SURPLUS, RIGHT]
-
-
-@pytest.mark.parametrize("cones", CONES)
-def test_missing_surplus_and_right_are_told_apart_by_all_eyes(cones: str) -> None:
-    seen = as_seen(np.array([MISSING, SURPLUS, RIGHT], float), cones)
-    for first, second in itertools.combinations(seen, 2):
-        assert np.linalg.norm(first - second) > APART
 
 
 def inks_of(style: str) -> list[tuple[int, ...]]:
@@ -165,12 +156,6 @@ def test_no_identity_has_the_colour_of_a_mistake(palette: str, apart: float, con
         assert np.linalg.norm(mistakes - as_seen(np.array(ink, float), cones), axis=1).min() > apart, ink
 
 
-def test_plots_have_the_inks_of_methods() -> None:
-    assert colours.METHODS[:2] == (figures.INK, figures.ACCENT)
-    for path in ("segjudge/scoring/figures.py", "segjudge/analysis/plots.py", "segjudge/interactive/runs.py"):
-        assert set(re.findall(r"#[0-9a-f]{6}", (ROOT / path).read_text(encoding="utf-8"))) <= {figures.GREY}
-
-
 @pytest.mark.parametrize("cones", CONES)
 @pytest.mark.parametrize("palette", IDENTITIES)
 def test_all_eyes_tell_apart_the_first_eight_identities(palette: str, cones: str) -> None:
@@ -190,10 +175,6 @@ def test_lines_of_many_methods_differ_in_their_dashes() -> None:
     assert len({colours.line_of_method(number) for number in range(24)}) == 24
 
 
-#: A cycle of foreign colours: matplotlib's, or a named colour map.
-CYCLES = re.compile(r"""["']C\d|f["']C\{|tab\d+|["']viridis|color_cycle|prop_cycle|cmap=""")
-
-
 @pytest.mark.parametrize("cones", CONES)
 def test_no_chart_without_mistakes_has_a_colour_like_theirs(cones: str) -> None:
     """All rules of pages that fill or stroke a shape, and the cells of a board's or ranking's comparison."""
@@ -209,20 +190,3 @@ def test_no_chart_without_mistakes_has_a_colour_like_theirs(cones: str) -> None:
             assert np.linalg.norm(mistakes - as_seen(np.array(ink, float), cones), axis=1).min() > APART, rule
     linked = re.findall(r"\.(?:charts|map|whisker)[^{}]*\{[^}]*var\(--(?:link|good|bad|wait)\)", styles)
     assert linked == []
-
-
-@pytest.mark.parametrize("path", [str(path.relative_to(ROOT)) for path in DRAWING])
-def test_no_chart_takes_its_colours_from_elsewhere(path: str) -> None:
-    assert not CYCLES.findall((ROOT / path).read_text(encoding="utf-8"))
-
-
-@pytest.mark.parametrize("side", [400, 24])
-@pytest.mark.parametrize("cones", CONES)
-def test_the_logo_is_of_three_parts_to_all_eyes(cones: str, side: int) -> None:
-    logo = Image.open(ROOT / "logo.png").convert("RGB").resize((side, side), Image.Resampling.LANCZOS)
-    pixels = np.asarray(logo, float)
-    # The truth alone, both, the prediction alone, the ground: from the left of a row through the middle of the masks.
-    across = [round(side * share) for share in (0.22, 0.5, 0.78, 0.02)]
-    seen = as_seen(pixels[round(side * 0.43), across], cones)
-    for first, second in itertools.combinations(seen, 2):
-        assert np.linalg.norm(first - second) > APART

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -57,27 +56,6 @@ def test_one_command_runs_a_whole_challenge(copy: Path) -> None:
     assert (copy / "dist/challenge_config.zip").exists()
     assert "Next:" in printed or "Next (in" in printed
     assert "  upload " in printed
-
-
-def test_a_second_run_scores_after_two_seconds_of_work(copy: Path) -> None:
-    with subprocess.Popen([str(copy / "run.sh")], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if "finished in" in line:
-                fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-                ticks = sum(int(field) for field in fields[11:15])  # its own, and its children's that have ended
-                assert ticks / os.sysconf("SC_CLK_TCK") < 2 * 2, "seconds, twice the promise"
-                break
-        else:
-            pytest.fail("nothing was scored")
-        process.stdout.read()
-
-
-def test_a_half_installed_environment_is_made_again(copy: Path) -> None:
-    (copy / ".venv/stamp").unlink()
-    shutil.rmtree(next((copy / ".venv/lib").glob("python3*/site-packages/yaml")))
-    assert "Setting up" in run(copy, "--version")
-    assert "Setting up" not in run(copy, "--version")
 
 
 def test_a_moved_checkout_repairs_itself(copy: Path) -> None:

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import settings
@@ -18,16 +17,10 @@ from tests.builders import ROOT
 from tests.conftest import QUICK_CASES
 from tests.drawing import QUICK
 from tests.everything import (
-    AT_ONCE,
-    MEMORY,
     PASSED_VARIABLE,
-    Check,
     Part,
     environments_for,
-    find_place,
-    for_worker,
     missing_path,
-    most_at_once,
     parts_of,
     report,
 )
@@ -80,50 +73,6 @@ def test_the_last_line_counts_all_parts(texts: list[str], last: str, code: int, 
     assert output.splitlines()[-1] == last
     for number in range(len(texts)):
         assert f" Part {number} ═" in output
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("code", [pytest.param(0, marks=pytest.mark.long), 2])
-def test_a_check_counts_as_one_test_and_is_shown_when_it_fails(code: int, tmp_path: Path, capfd: object) -> None:
-    check = Check(
-        "types", [sys.executable, "-c", f"print('all is said'); raise SystemExit({code})"], tmp_path / "check"
-    )
-    assert report([*parts(tmp_path, *[GOOD] * AT_ONCE), check]) == (code > 0)
-    output = capfd.readouterr().out  # type: ignore[attr-defined]
-    assert output.splitlines()[-1] == f"{AT_ONCE + (not code)} passed, {int(code > 0)} failed, {AT_ONCE} skipped"
-    assert ("all is said" in output) == (code > 0)
-
-
-@pytest.mark.parametrize(
-    ("cores", "gibibytes", "most"),
-    [(2, 8, 2 * AT_ONCE), (4, 16, 4 * AT_ONCE), (16, 4, 8), (1, 1, AT_ONCE), (None, 16, AT_ONCE)],
-)
-def test_parts_have_memory(cores: int | None, gibibytes: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": gibibytes << 18}
-    monkeypatch.setattr(os, "cpu_count", lambda: cores)
-    monkeypatch.setattr(os, "sysconf", sizes.__getitem__)
-    assert most_at_once() == most
-
-
-@pytest.mark.parametrize(
-    ("gibibytes", "flags", "own", "place"),
-    [
-        pytest.param(6, 0, "", MEMORY, id="wide"),
-        pytest.param(5, 0, "", None, id="narrow"),
-        pytest.param(6, os.ST_NOEXEC, "", None, id="no programs"),
-        pytest.param(6, 0, "/a/place", None, id="chosen"),
-    ],
-)
-def test_files_of_a_run_lie_in_memory_where_there_is_enough(
-    gibibytes: int, flags: int, own: str, place: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    space = SimpleNamespace(f_bavail=gibibytes << 18, f_frsize=4096, f_flag=flags)
-    monkeypatch.setattr(os, "access", lambda path, mode: (path, mode) == (MEMORY, os.W_OK))
-    monkeypatch.setattr(os, "statvfs", lambda path: space)
-    monkeypatch.delenv("TMPDIR", raising=False)
-    if own:
-        monkeypatch.setenv("TMPDIR", own)
-    assert find_place() == place
 
 
 SERVERS = """# segjudge: not for the worker's interpreter
@@ -234,20 +183,6 @@ def test_only_the_environments_that_a_file_needs_are_made(
     assert environments_for(arguments) == names.split()
     monkeypatch.setenv("CI", "true")
     assert environments_for(arguments) == names.replace("try:", "").split()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "older"),
-    [
-        (["tests/house", "tests/masks", "-x"], ["tests/masks", "-x"]),
-        (["tests/house", "-x"], None),
-        (["tests/journeys/test_rush.py", "tests/masks/test_png_rules.py"], ["tests/masks/test_png_rules.py"]),
-    ],
-)
-def test_what_needs_the_toolkit_is_not_handed_to_the_workers_interpreter(
-    arguments: list[str], older: list[str] | None
-) -> None:
-    assert for_worker(arguments) == older
 
 
 def test_quick_tests_have_no_dice() -> None:

@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 
 from segjudge.commands import COMMANDS
 from segjudge.system import extras
-from segjudge.system.extras import CONTAINED, MODULES, MissingExtraError, install_line, list_packages, require_extra
+from segjudge.system.extras import CONTAINED, MODULES, MissingExtraError, install_line, require_extra
 
 from .test_architecture import FILES, ROOT, imports, tree_of
 
@@ -140,51 +140,14 @@ def test_a_late_import_of_an_extra_says_which_one_is_missing() -> None:
     assert faults == []
 
 
-def test_the_core_brings_eight_packages_and_neither_a_web_framework_nor_a_database() -> None:
-    brought = {name for name, owner in BROUGHT.items() if owner in declared()}
-    assert declared() | brought == {
-        "numpy",
-        "deflate",
-        "pillow",
-        "pyyaml",
-        "pycocotools",
-        "scipy",
-        "jinja2",
-        "markupsafe",
-    }
-
-
 def test_every_extra_has_the_modules_of_its_packages() -> None:
     for extra, modules in MODULES.items():
         inner = declared(CONTAINED[extra]) if extra in CONTAINED else frozenset()
         assert {package_of(module) for module in modules} == declared(extra) - inner, extra
 
 
-def test_a_package_has_the_same_bounds_in_all_extras() -> None:
-    lines = [
-        Requirement(line)
-        for extra, group in PROJECT["optional-dependencies"].items()
-        if extra != "test"
-        for line in group
-    ]
-    bounds: dict[str, set[str]] = {}
-    for package in lines:
-        if package.name != "segjudge":
-            bounds.setdefault(package.name, set()).add(str(package.specifier))
-    assert {name: each for name, each in bounds.items() if len(each) > 1} == {}
-
-
 def test_all_holds_every_extra_but_torch() -> None:
     assert declared("all") == frozenset().union(*(declared(extra) for extra in MODULES if extra != "torch"))
-
-
-def test_earlier_names_of_extras_bring_the_packages_of_the_new_one() -> None:
-    assert declared("agent") == declared("environments") == declared("agents")
-
-
-@pytest.mark.parametrize("extra", sorted(MODULES))
-def test_the_packages_of_an_extra_are_those_of_pyproject(extra: str) -> None:
-    assert {Requirement(line).name for line in list_packages(extra)} == declared(extra)
 
 
 # ── the line that installs an extra ─────────────────────────────────────────

@@ -85,11 +85,6 @@ def test_a_protocol_is_named_in_few_files_beside_its_folders(
     )
 
 
-def test_examples_of_the_house_are_named_in_more_files(files_of_names: dict[str, list[str]]) -> None:
-    rare = {name for name in HOUSE_EXAMPLES if len(files_of_names[name]) <= MOST_FILES}
-    assert not rare, "few files name these, which need no exception"
-
-
 def test_the_commit_of_a_new_family_has_few_files() -> None:
     page = (ROOT / "docs/adding-a-family.md").read_text(encoding="utf-8")
     section = page[page.index("## In this house") :].partition("\n## ")[0]

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from .test_architecture import tree_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -93,21 +91,3 @@ def test_a_word_that_was_given_up_does_not_come_back() -> None:
         if name not in ALLOWED and not name.startswith("test_") and words(name) & BANNED
     )
     assert results == []
-
-
-def test_every_exception_is_needed() -> None:
-    used = {name for path in files(*PRODUCT) for name in identifiers(path)}
-    assert set(ALLOWED) <= used
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("gt_masks", {"gt", "masks"}),
-        ("TheDesk", {"the", "desk"}),
-        ("_JSONPart", {"json", "part"}),
-        ("width", {"width"}),
-    ],
-)
-def test_a_name_is_read_as_its_words(name: str, expected: set[str]) -> None:
-    assert words(name) == expected

@@ -209,13 +209,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
 
 
 @pytest.mark.long
-def test_what_is_there_is_used_without_a_word(made: Checkout) -> None:
-    output = made.run().splitlines()
-    assert output[0] == str(made.current())
-    assert len(output) == 2
-
-
-@pytest.mark.long
 def test_packages_with_another_content_than_locked_are_rejected(fresh: Checkout) -> None:
     text = fresh.lock.read_text()
     fresh.lock.write_text(re.sub(r"(base_thing\S* --hash=sha256:)\w{4}", r"\g<1>0000", text))
@@ -223,15 +216,6 @@ def test_packages_with_another_content_than_locked_are_rejected(fresh: Checkout)
     fresh.lock.write_text(re.sub("base_thing.*\n", "", text))
     assert "no trusted hash" in fresh.run(expected=3)
     assert fresh.environments() == []
-
-
-@pytest.mark.long
-def test_a_uv_of_another_version_than_locked_is_fetched_again(made: Checkout) -> None:
-    own = made.folder / ".environments/uv/bin/uv"
-    own.write_text("#!/bin/sh\necho uv 0.9\n")
-    (made.current() / "stamp").unlink()
-    assert "Downloading uv" in made.run()
-    assert "uv 1.0" in own.read_text()
 
 
 @pytest.mark.long
@@ -331,45 +315,6 @@ def test_stopped_while_it_installs_it_leaves_nothing(fresh: Checkout, number: in
 
 
 @pytest.mark.long
-def test_a_home_that_cannot_be_written_is_no_hindrance(fresh: Checkout) -> None:
-    assert "base 1.0" in fresh.run(HOME=os.devnull, XDG_CACHE_HOME="", UV_CACHE_DIR="")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("by", ["variables", "file"])
-def test_what_pip_is_told_is_told_to_uv(by: str, fresh: Checkout, tmp_path: Path) -> None:
-    (fresh.programs / "uv").unlink()
-    (fresh.programs / "uv").write_text(
-        f"#!/bin/sh\n[ $1 = --version ] && echo uv 1.0 && exit\nenv > '{tmp_path}/told'\nexit 1\n"
-    )
-    (fresh.programs / "uv").chmod(0o755)
-    settings = {
-        "index-url": "https://index.test/simple",
-        "extra-index-url": "https://more.test/simple\nhttps://most.test/simple",
-        "find-links": "/some/wheels\n/other/wheels",
-        "trusted-host": "index.test\nmore.test",
-        "cert": "/some/cert.pem",
-        "timeout": "77",
-    }
-    variables = {"PIP_NO_INDEX": "", "PIP_FIND_LINKS": "", "SSL_CERT_FILE": ""}
-    if by == "file":
-        lines = [f"{key} =\n  " + value.replace("\n", "\n  ") for key, value in settings.items()]
-        (tmp_path / "pip.conf").write_text("\n".join(["[global]", *lines, "[install]", "timeout = 78"]))
-        variables["PIP_CONFIG_FILE"] = str(tmp_path / "pip.conf")
-    else:
-        variables |= {f"PIP_{key.upper().replace('-', '_')}": value for key, value in settings.items()}
-    fresh.run(expected=3, **variables)
-    environment = dict(line.partition("=")[::2] for line in (tmp_path / "told").read_text().splitlines())
-    assert environment["UV_DEFAULT_INDEX"] == "https://index.test/simple"
-    assert environment["UV_INDEX"] == "https://more.test/simple https://most.test/simple"
-    assert environment["UV_INDEX_STRATEGY"] == "unsafe-best-match"
-    assert environment["UV_FIND_LINKS"] == "/some/wheels,/other/wheels"
-    assert environment["UV_INSECURE_HOST"] == "index.test more.test"
-    assert environment["SSL_CERT_FILE"] == "/some/cert.pem"
-    assert environment["UV_HTTP_TIMEOUT"] == ("78" if by == "file" else "77")
-
-
-@pytest.mark.long
 def test_without_a_network_it_says_so_and_leaves_what_was_there(made: Checkout) -> None:
     before = made.current()
     text = (made.folder / "pyproject.toml").read_text()
@@ -383,24 +328,6 @@ def test_without_a_network_it_says_so_and_leaves_what_was_there(made: Checkout) 
     finally:
         (made.folder / "pyproject.toml").write_text(text)
     assert "Setting up" not in made.run()
-
-
-@pytest.mark.long
-def test_a_checkout_of_another_version_is_installed_again(fresh: Checkout) -> None:
-    fresh.run()
-    (fresh.folder / VERSION_FILE).write_text('VERSION = "1.0.0"\n')
-    assert "Setting up" in fresh.run()
-    assert "Setting up" not in fresh.run()
-
-
-@pytest.mark.long
-def test_an_environment_whose_python_is_gone_is_made_again(fresh: Checkout) -> None:
-    fresh.run()
-    for link in (fresh.current() / "bin").glob("python*"):
-        link.unlink()
-        link.symlink_to("/nowhere/python")
-    assert "Setting up" in fresh.run()
-    assert "Setting up" not in fresh.run()
 
 
 def test_a_program_keeps_the_environment_that_was_marked_before_it_replaced_the_process(tmp_path: Path) -> None:
@@ -421,39 +348,6 @@ def test_a_program_keeps_the_environment_that_was_marked_before_it_replaced_the_
             fcntl.flock(used, fcntl.LOCK_EX | fcntl.LOCK_NB)
         program.communicate(b"\n")
         fcntl.flock(used, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-@pytest.mark.long
-def test_environments_of_the_older_layout_stay_while_they_are_used(fresh: Checkout) -> None:
-    old = fresh.folder / ".environments/toolkit-0123456789ab"
-    subprocess.run(["python3", "-m", "venv", "--without-pip", str(old)], check=True)
-    (old / "stamp").write_text('{"extra": "", "python": "cpython-311"}')
-    (old / "in-use").touch()
-    (fresh.folder / ".venv").symlink_to(".environments/toolkit-0123456789ab")
-    with open(old / "in-use", "rb") as used:
-        fcntl.flock(used, fcntl.LOCK_SH)
-        assert "Setting up" in fresh.run()
-        fresh.age()
-        fresh.run()
-        assert old in fresh.environments()
-    fresh.run()
-    assert fresh.environments() == [fresh.current()]
-
-
-@pytest.mark.long
-def test_a_folder_that_is_not_ours_is_left_alone(fresh: Checkout) -> None:
-    environment = fresh.folder / ".venv"
-    environment.mkdir()
-    (environment / "thesis.tex").touch()
-    assert ".venv is not a link made by ./run.sh and is kept" in fresh.run()
-    assert (environment / "thesis.tex").exists()
-
-
-@pytest.mark.long
-def test_an_environment_without_its_record_was_never_finished(made: Checkout) -> None:
-    (made.current() / "stamp").unlink()
-    assert "Setting up" in made.run()
-    assert "Setting up" not in made.run()
 
 
 @pytest.mark.long

@@ -16,7 +16,6 @@ from threading import Thread
 from types import ModuleType
 
 import pytest
-from PIL import Image
 
 import segjudge
 from segjudge.commands import COMMANDS
@@ -102,38 +101,6 @@ def test_every_page_has_a_title_of_its_own_a_heading_and_its_neighbours(site: Pa
     hosts = (site / "hosts.html").read_text(encoding="utf-8")
     assert 'aria-label="Previous: ' in hosts
     assert 'aria-label="Next: ' in hosts
-
-
-def test_the_first_page_shows_a_picture_what_people_use_now_and_three_ways_in(site: Path) -> None:
-    start = (site / "index.html").read_text(encoding="utf-8")
-    picture = re.search(r'<img alt="[^"]{20,}" src="([^"]+)"', start)
-    assert picture
-    assert (site / picture[1]).is_file()
-    still = re.search(r'<source srcset="([^"]+)" media="\(prefers-reduced-motion: reduce\)"', start)
-    assert still
-    with Image.open(site / picture[1]) as moving, Image.open(site / still[1]) as resting:
-        assert moving.is_animated  # type: ignore[attr-defined]
-        assert not resting.is_animated  # type: ignore[attr-defined]
-        assert moving.size == resting.size
-    figures = json.loads((ROOT / "benchmarks/figures.json").read_text(encoding="utf-8"))
-    for name in ("sequences", "instances"):
-        seconds = [row[1] for row in figures[name]["rows"]]
-        longest = max(map(float, seconds))
-        assert all(f'"--share: {float(value) / longest:.4f}">{value}<' in start for value in seconds)
-    ways = start.partition('id="three-ways-in"')[2]
-    assert [ways.count(f'id="{way}"') for way in ("take-part", "host-a-challenge", "do-research")] == [1, 1, 1]
-    assert len(re.findall(r'<div class="highlight">|<div class="language-python highlight">', ways)) == 3
-
-
-def test_the_repository_is_linked_where_the_project_names_one(
-    builder: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(builder, "ROOT", tmp_path)
-    (tmp_path / "pyproject.toml").write_text("[project]\n")
-    assert "extra" not in builder.settings(tmp_path)
-    (tmp_path / "pyproject.toml").write_text('[project.urls]\nRepository = "https://example.org/segjudge"\n')
-    (link,) = builder.settings(tmp_path)["extra"]["social"]
-    assert link["link"] == "https://example.org/segjudge"
 
 
 def test_a_link_that_leads_nowhere_fails_the_build(builder: ModuleType, tmp_path: Path) -> None:

@@ -28,11 +28,6 @@ def test_marked_places_hold_the_tables_of_the_rows(page: Path) -> None:
     assert len(tables.MARKED.findall(text)) == text.count("<!-- tables: ") == text.count("<!-- /tables -->")
 
 
-def test_every_table_stands_on_a_page() -> None:
-    marked = {name for page in tables.PAGES for _, name, *_ in tables.MARKED.findall(page.read_text(encoding="utf-8"))}
-    assert marked == tables.TABLES.keys()
-
-
 def test_the_list_has_each_protocol_with_its_rule() -> None:
     text = LIST.read_text(encoding="utf-8")
     for family in tables.list_families():
@@ -86,18 +81,6 @@ def test_a_protocol_that_no_list_has_is_named_with_the_file_to_write_it_in(
         tables.list_families()
 
 
-def test_a_mark_of_no_table_is_named() -> None:
-    with pytest.raises(LookupError, match="there is no table protocols; there are benchmarks, "):
-        tables.fill("<!-- tables: protocols -->\n<!-- /tables -->\n")
-
-
-def test_the_cells_of_a_list_are_of_its_protocols_and_columns() -> None:
-    for family in tables.list_families():
-        names = {row.name for row in family.protocols}
-        assert family.entry.cells.keys() in (names, set())
-        assert {len(cells) for cells in family.entry.cells.values()} <= {len(family.entry.columns)}
-
-
 def test_plug_ins_are_in_no_table(tmp_path: Path) -> None:
     code = (
         "from docs.site import tables; from segjudge.evaluation_script.families import PROTOCOLS; "
@@ -112,14 +95,6 @@ def test_plug_ins_are_in_no_table(tmp_path: Path) -> None:
     assert "True" in pages
     assert "False" not in pages
     assert "counting" not in PROTOCOLS
-
-
-def test_an_extra_without_a_purpose_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "_PURPOSES", {**tables._PURPOSES, "moon": "nothing"})
-    with pytest.raises(
-        LookupError, match=r"^moon: the extras of pyproject.toml and `_PURPOSES` of docs/site/tables.py"
-    ):
-        tables.summarize_extras()
 
 
 def test_the_extras_of_a_page_have_the_packages_that_pip_installs() -> None:

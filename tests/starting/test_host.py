@@ -101,13 +101,6 @@ def test_the_demo_needs_no_data(protocol: str, tmp_path: Path, monkeypatch: pyte
     assert 0.2 < results[1] < results[0] - 0.1
 
 
-def test_the_demo_is_of_davis_unless_another_benchmark_is_named(tmp_path: Path, capsys: Any) -> None:
-    assert main(["new", str(tmp_path / "try"), "--demo"]) == 0
-    assert "scored by davis2017" in capsys.readouterr().out
-    assert main(["new", str(tmp_path / "other"), "--demo", "--truth", str(tmp_path)]) == 2
-    assert "--demo brings its own truth" in capsys.readouterr().err
-
-
 def test_every_benchmark_has_a_line_below_its_track(capsys: Any) -> None:
     assert main(["benchmarks"]) == 0
     listing = capsys.readouterr().out.partition("\n\n")[0]

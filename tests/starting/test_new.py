@@ -33,7 +33,7 @@ from segjudge.starting import lock, new_challenge
 from segjudge.starting.new_challenge import MOST_LABELS, _evalai_title, _plain_title, choose_labels
 from tests.builders import ROOT, written
 from tests.commands.test_cli import of_davis
-from tests.families.contract import examples, merge_rows
+from tests.families.contract import merge_rows
 from tests.families.sequences.family import davis
 
 FILES = {
@@ -96,22 +96,6 @@ def test_the_zip_holds_the_installed_scorers_beside_its_own_phases(root: Path, t
     assert script.read("main.py") == (ROOT / "evaluation_script/main.py").read_bytes()
 
 
-def test_its_phases_are_scored_in_its_folder(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
-    folder = made(tmp_path / "my-challenge", "davis2017", root)
-    monkeypatch.chdir(folder)
-    assert main(["score", "examples/val/good.zip", "--phase", "val"]) == 0
-    assert "swan" in capsys.readouterr().out
-
-
-def test_a_packed_truth_keeps_its_splits(tmp_path: Path) -> None:
-    folder = made(tmp_path / "two", "davis2017", ROOT / "annotations/sequences-test.zip")
-    config = yaml.safe_load((folder / "challenge_config.yaml").read_text())
-    assert [split["codename"] for split in config["dataset_splits"]] == ["test", "test-hard"]
-    assert main(["check", "--quick", "--strict", str(folder)]) == 0
-
-
 def test_a_link_to_an_empty_folder_is_filled(root: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "link").symlink_to("empty")
@@ -132,50 +116,6 @@ def test_nothing_is_written_over_and_nothing_half_made_stays(root: Path, tmp_pat
     (tmp_path / "empty").mkdir()
     assert main(["new", str(tmp_path / "none"), "--protocol", "davis2017", "--truth", str(tmp_path / "empty")]) == 3
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "mine"]
-
-
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
-DIGEST = "ab" * 32
-
-
-@pytest.mark.parametrize(
-    ("source", "line"),
-    [
-        (
-            f"https://example.org/segjudge.git@{COMMIT}",
-            f"segjudge[serve] @ git+https://example.org/segjudge.git@{COMMIT}",
-        ),
-        (
-            f"git+ssh://git@example.org/segjudge@{COMMIT}",
-            f"segjudge[serve] @ git+ssh://git@example.org/segjudge@{COMMIT}",
-        ),
-        (
-            f"https://example.org/segjudge-1-py3-none-any.whl#sha256={DIGEST}",
-            f"segjudge[serve] @ https://example.org/segjudge-1-py3-none-any.whl#sha256={DIGEST}",
-        ),
-    ],
-)
-def test_the_lock_names_what_scores(source: str, line: str, root: Path, tmp_path: Path) -> None:
-    folder = made(tmp_path / "mine", "davis2017", root, "--segjudge", source)
-    assert (folder / "requirements.txt").read_text() == f"{line}  # scores as of {VERSION}\n"
-    assert main(["check", "--quick", "--strict", str(folder)]) == 0
-
-
-@pytest.mark.parametrize(
-    ("source", "sentence"),
-    [
-        ("1.2", "the package index has no release of this project"),
-        ("git+https://example.org/segjudge@v1", "may point to something else tomorrow"),
-        ("segjudge-1.0-py3-none-any.whl", "there is no such wheel (No such file or directory)"),
-    ],
-)
-def test_what_may_be_anything_tomorrow_does_not_score(
-    source: str, sentence: str, root: Path, tmp_path: Path, capsys: Any
-) -> None:
-    arguments = ["new", str(tmp_path / "other"), "--protocol", "davis2017", "--truth", str(root), "--segjudge", source]
-    assert main(arguments) == 2
-    assert sentence in capsys.readouterr().err
-    assert not (tmp_path / "other").exists()
 
 
 @pytest.mark.long
@@ -207,39 +147,6 @@ def test_a_challenge_carries_the_package_that_runs_whatever_became_of_where_it_c
     taken = {path.relative_to(ROOT / "segjudge").as_posix() for path in (ROOT / "segjudge/starting/files").iterdir()}
     taken |= {f"families/{folder}/texts.html.jinja" for folder in FOLDERS}
     assert all((tmp_path / "there/segjudge" / name).is_file() for name in (*taken, "evaluation_script/main.py"))
-
-
-def test_a_wheel_that_is_named_goes_into_the_repository_with_its_version(root: Path, tmp_path: Path) -> None:
-    first = made(tmp_path / "first", "davis2017", root)
-    (wheel,) = (first / "wheels").iterdir()
-    second = tmp_path / wheel.name.replace(VERSION, "0.0.9")
-    second.write_bytes(wheel.read_bytes())
-    folder = made(tmp_path / "mine", "davis2017", root, "--segjudge", str(second))
-    second.unlink()
-    assert (folder / "wheels" / second.name).read_bytes() == wheel.read_bytes()
-    assert (folder / "requirements.txt").read_text().splitlines()[0].endswith("# scores as of 0.0.9")
-
-
-#: What a line of the requirements says, and what `check` says of it; "" for what it lets pass.
-LINES = (
-    (f"segjudge=={VERSION}", "error: requirements.txt:1: asks the package index"),
-    ("./wheels/{wheel}", "warning: requirements.txt:1: names ./wheels/{wheel} without its checksum"),
-    ("numpy==2.0  # pinned\n--only-binary :all:", ""),
-)
-
-
-@pytest.mark.parametrize(("line", "sentence"), LINES)
-def test_check_names_what_is_not_pinned_or_not_there(
-    line: str, sentence: str, root: Path, tmp_path: Path, capsys: Any
-) -> None:
-    folder = made(tmp_path / "mine", "davis2017", root)
-    (wheel,) = (folder / "wheels").iterdir()
-    (folder / "requirements.txt").write_text(line.format(wheel=wheel.name) + "\n")
-    capsys.readouterr()
-    assert main(["check", "--quick", "--strict", str(folder)]) == (4 if sentence else 0)
-    out = capsys.readouterr().out
-    assert sentence.format(wheel=wheel.name) in out
-    assert bool(sentence) == ("requirements.txt" in out)
 
 
 @pytest.mark.long
@@ -440,36 +347,6 @@ def test_a_leaderboard_begins_with_the_metric_that_ranks_and_fits_a_page(protoco
     assert chosen == metrics or len(metrics) > MOST_LABELS
 
 
-def test_every_group_of_a_leaderboard_has_metrics() -> None:
-    metrics = {(protocol.family, metric) for protocol in PROTOCOLS.values() for metric in protocol.metrics}
-    unknown = [
-        (family, metric)
-        for family in FAMILIES
-        for group in tools_of(family).label_groups
-        for metric in group
-        if (family, metric) not in metrics
-    ]
-    assert unknown == []
-
-
-@pytest.mark.long
-def test_all_metrics_are_on_the_leaderboard_where_the_host_wants_them(tmp_path: Path, capsys: Any) -> None:
-    labels_of = merge_rows("BOARD_LABELS")
-    protocol = next(name for name in examples("painted beside") if name in labels_of)
-    labels = labels_of[protocol]
-    assert main(["new", str(tmp_path / "few"), "--demo", "--protocol", protocol]) == 0
-    assert f"leaderboard: {len(labels)} of {len(PROTOCOLS[protocol].metrics)} metrics" in capsys.readouterr().err
-    assert main(["new", str(tmp_path / "all"), "--demo", "--protocol", protocol, "--all-metrics"]) == 0
-    assert "leaderboard:" not in capsys.readouterr().err
-    few, every = (
-        yaml.safe_load((tmp_path / name / "challenge_config.yaml").read_text())["leaderboard"][0]["schema"]
-        for name in ("few", "all")
-    )
-    assert tuple(every["labels"]) == PROTOCOLS[protocol].metrics
-    assert tuple(few["labels"]) == labels
-    assert set(few["metadata"]) == set(few["labels"])
-
-
 @pytest.mark.long
 def test_check_and_run_name_the_labels_that_no_sample_has(tmp_path: Path, capsys: Any) -> None:
     folder = made(tmp_path / "mine", "coco", instances(tmp_path / "truth.json", 20), "--all-metrics")
@@ -489,13 +366,6 @@ def test_check_and_run_name_the_labels_that_no_sample_has(tmp_path: Path, capsys
     out = capsys.readouterr().out
     assert sentence in out
     assert "pack --layout coco --root DATA --out annotations/NAME.zip" in out  # the next step of this challenge
-
-
-@pytest.mark.long
-def test_check_does_without_the_folder_for_what_it_remembers(root: Path, tmp_path: Path) -> None:
-    folder = made(tmp_path / "mine", "davis2017", root)
-    (folder / ".segjudge").write_text("a file in its place")
-    assert main(["check", str(folder)]) == 0
 
 
 def test_what_cannot_be_written_is_a_sentence(root: Path, tmp_path: Path, capsys: Any) -> None:

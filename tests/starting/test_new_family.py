@@ -70,16 +70,6 @@ def test_it_is_a_repository_under_the_name_that_was_asked_for(plugin: Path) -> N
         assert (plugin / name).exists(), name
 
 
-@pytest.mark.parametrize("name", ["counting_cells", "recounting", "a", "x2"])
-def test_every_name_is_written_whole(name: str) -> None:
-    files = make_files(name)
-    project = tomllib.loads(files["pyproject.toml"])["project"]
-    assert project["name"] == f"segjudge-{name.replace('_', '-')}"
-    assert project["entry-points"] == {"segjudge.families": {name: f"segjudge_{name}"}}
-    assert f"class {name.title().replace('_', '')}Protocol:" in files[f"segjudge_{name}/upload/protocols.py"]
-    assert f'Case(\n        "{name}",' in files[f"tests/test_{name}.py"]
-
-
 def test_its_files_are_what_the_page_shows_word_for_word() -> None:
     files = make_files("counting")
     shown = dict(re.findall(r"^```\w+\n# (\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))

@@ -191,12 +191,6 @@ def test_work_apart_that_dies_hangs_or_fails_is_told_and_the_next_is_done() -> N
     }  # fmt: skip
 
 
-def test_work_that_ends_well_shares_a_process() -> None:
-    processes = {outcome.text for _, outcome in run_in_child([(str(k), os.getpid) for k in range(5)], 10, 1 << 28)}
-    assert len(processes) == 1
-    assert str(os.getpid()) not in processes
-
-
 def test_every_check_says_what_it_holds() -> None:
     page = (ROOT / "docs/adding-a-family.md").read_text(encoding="utf-8")
     assert [name for name in CHECKS if f"| `{name}` |" not in page] == []

@@ -139,10 +139,8 @@ def test_a_phase_without_a_report_has_the_plain_page(built: BuiltCompetitions) -
     [
         "raise RuntimeError('broken')",
         "import time\ntime.sleep(600)",
-        "import os\nos.write(1, b'\\xff')",
-        "import os\nos.kill(os.getpid(), 9)",
     ],
-    ids=["raises", "hangs", "no text", "killed"],
+    ids=["raises", "hangs"],
 )
 def test_where_no_page_can_be_made_there_is_a_plain_one(
     built: BuiltCompetitions, outcome: ScoredSubmission, program: str
@@ -158,12 +156,6 @@ def test_where_no_page_can_be_made_there_is_a_plain_one(
     assert results.written == outcome.written
     assert PLAIN in results.page
     assert "Traceback" in results.log
-
-
-@pytest.mark.parametrize("columns", [[{"split": "dev", "hidden": True}], [{"split": "val", "hidden": False}], []])
-def test_a_split_whose_columns_are_hidden_or_left_out_is_not_left_for_participants(columns: Any) -> None:
-    with pytest.raises(ValueError, match="which no visible column shows"):
-        scoring_program._check_shown({"columns": columns}, {"submission_result": {"result": [{"dev": {}}]}})
 
 
 def test_only_what_means_show_is_kept_where_not_all_is_public() -> None:
@@ -193,19 +185,6 @@ def test_the_files_beside_the_program_are_all_that_it_needs(built: BuiltCompetit
     made = subprocess.run(arguments, input=text.encode(), capture_output=True, check=False)
     assert (made.returncode, made.stderr) == (0, b"")
     assert b'class="player"' in made.stdout
-
-
-@pytest.mark.long
-def test_without_the_wheels_the_phases_with_a_plain_page_are_named(
-    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    built = build(find_bundle(str(bundle)), str(tmp_path / "out"))
-    named = [where for text, where in built.notes.items() if text.startswith("has a plain page for submissions")]
-    assert named == [["sequences-dev", "sequences-test"]]
-    assert PLAIN in scored(built, 0, "lagging.zip").page
 
 
 @pytest.mark.long

@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -53,11 +52,6 @@ TOO_DEEP = r"(?:maximum recursion depth exceeded|Stack overflow \(used \d+ kB\))
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def test_messages_tell_whom_to_ask() -> None:
-    assert scoring_program._NOT_YOURS == NOT_YOURS
-    assert scoring_program._TELL_ORGANISERS.format(scoring_program._REBUILD) == REBUILD
 
 
 WRONG_TYPE = "TypeError: a value has the wrong type"
@@ -155,15 +149,6 @@ def test_the_page_of_results_has_a_table_of_each_visible_split() -> None:
     assert text[text.index("<h1>") :] == f"<h1>T &amp; T</h1>\n{table.format('dev', row('A', '0.500', '50.0'))}{end}"
 
 
-def test_bars_are_shares_of_1_or_100() -> None:
-    values, errors = {"x": 1, "y": 1.001, "z": -3, "w": 250}, {"error_y": 2}
-    table = scoring_program._make_table("s", [*values], values, errors, {"z": (1, 2)})
-    assert table.splitlines()[2:] == [
-        row("x", "1.000", "100.0"), row("y", "1.001 ± 2.000", "1.0"), row("z", f"-3.000 {INTERVAL.format('1.000', '2.000')}", "0.0"),
-        row("w", "250.000", "100.0"), "</table>",
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
@@ -179,56 +164,6 @@ def test_a_submission_of_one_file_is_that_file(files: list[str], expected: str) 
 
 
 PLAIN = "<!DOCTYPE html>"
-NO_UTF8 = "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"
-
-
-@pytest.mark.parametrize(
-    ("seconds", "limit", "output", "shown", "noted"),
-    [
-        (5, 5, b"drawn", "drawn", ""),
-        (0, 1, b"drawn", "drawn", ""),
-        (59, 59, b"drawn", "drawn", ""),
-        (1000, 60, b"drawn", "drawn", ""),
-        (5, 5, OSError("no memory"), PLAIN, "OSError: no memory"),
-        (5, 5, b"\xff", PLAIN, NO_UTF8),
-    ],
-)
-def test_a_program_draws_the_page_or_it_has_the_tables(
-    seconds: int,
-    limit: int,
-    output: Any,
-    shown: str,
-    noted: str,
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: Any,
-) -> None:
-    asked: list[Any] = []
-
-    def run(arguments: list[str], **how: Any) -> SimpleNamespace:
-        asked.append((arguments, how["timeout"], how["check"], json.loads(how["input"])))
-        if isinstance(output, Exception):
-            raise output
-        return SimpleNamespace(stdout=output)
-
-    monkeypatch.setattr(scoring_program, "_FOLDER", str(folder))
-    monkeypatch.setattr(scoring_program, "subprocess", SimpleNamespace(run=run, PIPE=subprocess.PIPE))
-    written(folder, {"page/page_program.py": ""})
-    assert scoring_program._submission_page(TASK, ANSWER, seconds).splitlines()[0] == shown
-    public = {"title": "T & T", "result": scoring_program._select_public(TASK, ANSWER)}
-    assert asked == [([sys.executable, f"{folder}/page/page_program.py"], limit, True, public)]
-    assert "".join(capsys.readouterr().err.splitlines()[-1:]) == noted
-    asked.clear()
-    assert scoring_program._submission_page({**TASK, "page": ""}, ANSWER, seconds).splitlines()[0] == PLAIN
-    Path("page/page_program.py").rename("other.py")
-    assert scoring_program._submission_page(TASK, ANSWER, seconds).splitlines()[0] == PLAIN
-    assert not asked
-
-
-def test_a_file_is_written_whole() -> None:
-    for text in ("ä", "b"):
-        scoring_program._write(".", "x.txt", text)
-    assert {path.name: path.read_text() for path in Path().iterdir()} == {"x.txt": "b"}
 
 
 # ── the program, in a process of its own ────────────────────────────────────

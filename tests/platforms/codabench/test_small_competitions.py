@@ -243,6 +243,15 @@ COMPETITIONS: dict[str, tuple[Config, str, CodabenchOptions, list[str], dict[str
         [f"second: {CAPPED}", "second: is not public, so its competition stays unpublished; push publishes none"],
         {"first": FIRST_ALONE, "second": alone("2030-01-01 00:00:00")},
     ),
+    "phases of two leaderboards": (
+        {**TWO, "leaderboard": [*TWO["leaderboard"], {**TWO["leaderboard"][0], "id": 2}],
+         "challenge_phase_splits": [ROW, {**ROW, "challenge_phase_id": 2, "leaderboard_id": 2}]},
+        TABLE, CodabenchOptions(), [f"second: {CAPPED}"], {"first": FIRST_ALONE, "second": alone("2030-01-01 00:00:00")},
+    ),
+    "a leaderboard that is not public": (
+        put(TWO, "challenge_phases.1.leaderboard_public", False), TABLE, CodabenchOptions(),
+        ["second: is omitted, because its leaderboard is not public (--hidden keeps it)"], {"first": ONE},
+    ),
     "phases in another order": (
         put(TWO, "challenge_phases", [{**PHASE, **LATER}, PHASE]), TABLE, CodabenchOptions(), [TOUCHES, f"second: {CAPPED}"],
         {"first+second": TOGETHER},

@@ -144,6 +144,15 @@ def test_without_a_token_or_a_server(server: Server) -> None:
     assert re.fullmatch(r"0: SERVER does not answer \(\[Errno \d+\] Connection refused\) \| is_transient", result)
 
 
+def test_a_netrc_does_not_take_the_tokens_place(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "netrc").write_text("default login me password secret\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    Client(server.answer(says([])).address, TOKEN).call("GET", "/api/")
+    assert server.asked == ["GET /api/ (Bearer TOKEN)"]
+
+
 PAGE = {"results": [{"a": 1}, 7], "next": "x"}
 
 

@@ -12,13 +12,11 @@ import pytest
 from segjudge.cli import main
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.phases import PHASES
-from segjudge.kernel.compiling import WORKER_SYSTEM, Library
-from segjudge.platforms.evalai.bundle import build as evalai_build
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.bundle_source import BUNDLE, BundleKind, find_bundle
 from segjudge.platforms.evalai.bundle.scorers import FAMILIES_FILE, ScoredProtocol, list_protocols
 from segjudge.system.errors import UsageError
-from tests.builders import ROOT, written, zipped
+from tests.builders import ROOT, zipped
 
 ONE_PHASE = """
 from .scoring import Phase, PhaseSplit
@@ -160,16 +158,6 @@ def test_a_mistake_in_phases_is_a_sentence(text: str, message: str, small: Path)
     with pytest.raises(HostError) as caught:
         find_bundle(str(small)).phases()
     assert str(caught.value) == f"{small}/evaluation_script/phases.py{message}"
-
-
-def test_a_compiled_kernel_is_included_unless_numpy_is_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    library = Library(tmp_path / "cache", WORKER_SYSTEM)
-    written(library.folder, {library.path.name: b"a kernel", library.checksum.name: b"its checksum"})
-    monkeypatch.setattr(evalai_build, "find_for_worker", lambda: library)
-    for kernel in (True, False):
-        assert build(str(ROOT), str(tmp_path / "bundle.zip"), kernel=kernel).kernel is kernel
 
 
 FAMILIES_OF_A_BUNDLE = """

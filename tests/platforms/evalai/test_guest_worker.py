@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from segjudge.cli import main
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.trial import open_hosted_worker, try_samples
-from segjudge.platforms.evalai.hosted_worker import program
 from tests import guests
 from tests.builders import zipped
 
@@ -115,19 +113,6 @@ def test_a_shell_finds_the_workers_python_and_pip(tmp_path: Path, index: Path) -
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("command", ["python -m pip install colourtool", "pip install colourtool==1.0"])
-def test_a_package_that_only_evaluate_installs_is_named(
-    command: str, tmp_path: Path, index: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = guests.with_samples(guests.starter(tmp_path / "bundle", {"main.py": SHELL.format(command)}))
-    main(["run", "--bundle", str(folder), "--python", sys.executable])
-    assert (
-        f"{command.rpartition(' ')[2]}: packages are installed here only while the script is imported"
-        in capsys.readouterr().out
-    )
-
-
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("script", "message"),
     [
@@ -171,30 +156,8 @@ def test_without_an_index_nothing_is_claimed_of_a_script(
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "message"),
-    [
-        ("return None", "failed", "TypeError"),
-        ("return {'stderr': 'bad file'}", "failed", ""),
-        ("return {'result': [{'nowhere': {'Accuracy': 1}}]}", "failed", "no split 'nowhere'"),
-        ("return {'result': [{'val': {'Accuracy': float('nan')}}]}", "failed", "ValueError"),
-        ("raise ValueError('line 3 is no colour')", "failed", "line 3 is no colour"),
-        ("print('x' * 10, flush=True)\nreturn {'result': [{'val': {'Accuracy': 1}}]}", "finished", ""),
-    ],
-)
-def test_whatever_evaluate_answers_is_taken_as_evalai_does(
-    body: str, status: str, message: str, tmp_path: Path
-) -> None:
-    text = f"def evaluate(annotation, submission, phase, **kwargs):\n{textwrap.indent(body, '    ')}\n"
-    outcome = scored(broken(tmp_path, text))
-    assert outcome.status == status
-    assert message in outcome.stderr
-
-
-@pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("import os; os._exit(3)", "its process ended with exit code 3"),
-        ("import sys; sys.exit(0)", "its process ended with exit code 0"),
         ("import os; os.kill(os.getpid(), 11)", "SIGSEGV"),
         ("while True: pass", "it did not answer for 2 seconds"),
     ],
@@ -206,12 +169,6 @@ def test_an_evaluate_that_never_answers_is_ended(body: str, message: str, tmp_pa
     assert message in str(caught.value)
 
 
-def test_a_phase_without_annotations_is_a_sentence(tmp_path: Path) -> None:
-    config = guests.CONFIG.replace("    test_annotation_file: annotations/dev.json\n", "")
-    with pytest.raises(HostError, match="dev: has no annotation file, without which EvalAI's worker dies"):
-        scored(guests.with_samples(guests.starter(tmp_path, config=config)))
-
-
 RETURNS = "def evaluate(annotations, submission, phase, **_):\n    return {}\n"
 FULL = {"Accuracy": 1.0, "Coverage": 1.0}
 
@@ -220,17 +177,10 @@ FULL = {"Accuracy": 1.0, "Coverage": 1.0}
     ("returned", "message", "severity"),
     [
         ({"result": [{"val": {"Accuracy": "0.5", "Coverage": "high"}}]}, "", ""),
-        ({"result": [{"val": {"Accuracy": None, "Coverage": 1}}]}, "", ""),
         ({"result": [{"val": {"Accuracy": 1.0}}]}, "val: its result lacks Coverage", "warning"),
         ({"result": [{"val": {"Accuracy": "high", "Coverage": 1}}]}, "Accuracy is 'high', which", "error"),
-        ({"result": [{"val": {"Accuracy": True, "Coverage": 1}}]}, "Accuracy is True, which", "error"),
-        ({"result": [{"val": 5}]}, "which EvalAI cannot sort", "error"),
-        ({"result": [{}]}, "lacks the split val", "warning"),
         ({"result": [{"val": FULL}], "error": [{"val": {"error_Accuracy": 1}}]}, "lacks an error_LABEL", "error"),
-        ({"result": [{"val": FULL}], "error": [{"val": {}}]}, "lacks an error_LABEL", "error"),
-        ({"result": [{"val": FULL}], "error": [{"val": {"error_Accuracy": 1, "error_Coverage": 0}}]}, "", ""),
         ({"result": [["val"]]}, "does not score: AttributeError", "error"),
-        ({"result": [{"other": FULL}]}, "does not score: ValueError: no split 'other'", "error"),
     ],
 )
 def test_a_result_that_a_leaderboard_cannot_show_is_found_and_run_goes_on(
@@ -246,34 +196,8 @@ def test_a_result_that_a_leaderboard_cannot_show_is_found_and_run_goes_on(
     assert "defect" not in capsys.readouterr().err
 
 
-def test_of_an_entry_with_two_splits_the_first_is_read(tmp_path: Path) -> None:
-    folder = broken(tmp_path, RETURNS.format({"result": [{"val": FULL, "test_split": FULL}]}))
-    assert scored(folder).result == {"val": FULL}
-
-
 def test_run_ranks_upwards_where_the_config_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = guests.CONFIG.replace("descending: True", "descending: False")
     assert main(["run", str(guests.with_samples(guests.starter(tmp_path / "b", config=config)))]) == 0
     shown = capsys.readouterr().out
     assert shown.index("1. half.json") < shown.index("2. all.json")
-
-
-@pytest.mark.parametrize(
-    ("form", "annotation", "expected"),
-    [
-        ("remote", "truth.json", ["upload.json", "dev", "", "truth.json"]),
-        ("remote", "absent.json", ["upload.json", "dev", "", ""]),
-        ("hosted", "truth.json", ["truth.json", "upload.json", "dev", ""]),
-    ],
-)
-def test_only_remote_scripts_get_the_truth_by_name(
-    form: str, annotation: str, expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "truth.json").write_text("{}")
-
-    def evaluate(first: str, second: str, third: str = "", test_annotation_file: str = "") -> list[str]:
-        return [first, second, third, test_annotation_file]
-
-    request = {"metadata": {}, "annotation": annotation, "submission": "upload.json", "phase": "dev"}
-    assert program._call_evaluate(evaluate, form, request) == expected

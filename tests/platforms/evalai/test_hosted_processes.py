@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,9 +14,7 @@ import pytest
 
 from segjudge.platforms.evalai.hosted_worker import process
 from segjudge.platforms.evalai.hosted_worker.folder import WorkerFolder
-from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
-from segjudge.platforms.evalai.hosted_worker.process import DiedError, ProcessTerms, ScoringProcess, WorkerTerms
-from segjudge.system.processes import ExitCode
+from segjudge.platforms.evalai.hosted_worker.process import DiedError, ProcessTerms, ScoringProcess
 from tests.builders import written, zipped
 from tests.calls import outcome
 
@@ -123,11 +121,6 @@ ENDS: dict[str, tuple[str, str | None]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("code", "decoded"), [(0, 0), (3, 3), (128, 128), (129, -1), (192, -64), (193, 193), (-9, -9)])
-def test_a_sandbox_adds_128_to_the_signal_of_its_program(code: int, decoded: int) -> None:
-    assert process.decode_sandbox_code(ExitCode(code)) == decoded
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("name", ENDS)
 def test_a_process_answers_or_dies_with_a_sentence(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,60 +165,3 @@ def test_a_process_answers_or_dies_with_a_sentence(name: str, tmp_path: Path, mo
 def test_a_worker_may_write_half_of_the_free_disk(free: int, expected: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process.shutil, "disk_usage", lambda name: SimpleNamespace(free=free * (name == "a")))
     assert outcome(lambda: process.disk_bounds("a", "b")) == expected
-
-
-def test_a_worker_enters_its_group() -> None:
-    group: Any = SimpleNamespace(wrap=lambda words: ["group", *words])
-    folder: Any = SimpleNamespace(temporary="/w/tmp", root="/w/compute", submissions="/w/compute/submission_files")
-    python = Interpreter("/p", "3.9", ())
-    assert process._enclose(["python"], python, folder, WorkerTerms()) == ["python"]
-    assert process._enclose(["python"], python, folder, WorkerTerms(group=group)) == ["group", "python"]
-
-
-@pytest.mark.parametrize(
-    ("terms", "program", "home", "bounds", "error", "sentence"),
-    [
-        (
-            WorkerTerms(memory=5), "/p/python", "/w/tmp", (5, 1024, (), ("/w",), 536870912),
-            OSError(2, "No such file"), "its process could not be started ([Errno 2] No such file)",
-        ),
-        (
-            WorkerTerms(sandbox_program="true"), "true", "/tmp", (0, 1024, ("/dev/shm",), ("/w",), 536870912),
-            OSError("it was killed"), "its process could not be started (it was killed)",
-        ),
-    ],
-)  # fmt: skip
-def test_a_worker_that_cannot_be_started_dies(
-    terms: WorkerTerms,
-    program: str,
-    home: str,
-    bounds: Any,
-    error: OSError,
-    sentence: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    noted: list[Any] = []
-
-    def child(arguments: list[str], streams: Any, *, environment: Mapping[str, str], folder: str) -> None:
-        order = next(word for word in arguments if word.startswith("{"))
-        assert (
-            order
-            == f'{{"worker": "hosted", "memory": {bounds[0]}, "folder": "/w/compute", "module": "challenge_data.challenge_7"}}'
-        )
-        noted.append(
-            (arguments[0], {key: environment[key] for key in ("HOME", "TMPDIR", "PATH")}, folder, len(streams.passed))
-        )
-        raise error
-
-    folder: Any = SimpleNamespace(
-        path="/w", temporary="/w/tmp", root="/w/compute", submissions="/w/compute/submission_files"
-    )
-    monkeypatch.setattr(process, "Child", child)
-    monkeypatch.setattr(process, "TreeBounds", lambda *given, **more: noted.append((given, more)))
-    monkeypatch.setattr(process.shutil, "disk_usage", lambda _: SimpleNamespace(free=1 << 30))
-    monkeypatch.setenv("PATH", "/bin")
-    with pytest.raises(DiedError) as death:
-        process.WorkerProcess(Interpreter("/p/python", "3.9", ()), folder, 7, terms)
-    started = (program, {"HOME": home, "TMPDIR": home, "PATH": "/p:/bin"}, "/w/tmp", 2)
-    assert sorted(noted, key=str) == sorted([started, (bounds, {"pause": 0.5})], key=str)
-    assert (str(death.value), death.value.killed) == (sentence, "killed" in sentence)

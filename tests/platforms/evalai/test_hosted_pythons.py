@@ -173,17 +173,6 @@ def test_pip_has_the_settings_of_the_machine_and_no_compiler(
     assert sorted(settings) == sorted(["CC=/bin/false", "CXX=/bin/false", "PATH=ENV/bin:…", *always, *pins])
 
 
-@pytest.mark.long
-def test_an_installation_is_made_once_and_a_failure_tried_again(folder: Path) -> None:
-    asks = {"requirements.txt": "x==1\n"}
-    made = Installing(folder, asks, {})
-    again = Installing(folder, asks, {})
-    assert (again.made, again.files, again.said, again.asked) == (made.made, made.files, [], [])
-    for _ in range(2):
-        failed = Installing(folder, {"requirements.txt": "y"}, {"pip": "exit 1"})
-        assert (len(failed.said), failed.asked, failed.complete) == (1, [*MAKES, LISTED], 1)
-
-
 ASKS, NO_MATCH = {"requirements.txt": "x"}, "requirements.txt cannot be installed"
 IMPORTS = {"main.py": "'pip'\n"}
 DEEP = '  File "/x/challenge_data/challenge_7/a/b.py", line 3\n  File "/y.py", line 4\nOSError: x'

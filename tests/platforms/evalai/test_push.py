@@ -23,7 +23,7 @@ from segjudge.platforms.evalai.bundle.push import RejectedError, find_repository
 from segjudge.platforms.evalai.bundle.server_state import ServerState
 from segjudge.platforms.evalai.client import EvalAISettings
 from tests.builders import ROOT
-from tests.demo_challenge import CODENAMES, CONFIG
+from tests.demo_challenge import CODENAMES
 from tests.hostile_network import Network
 from tests.rehearsals import Rehearsal, waited
 
@@ -69,7 +69,7 @@ def segjudge(fork: Path, server: Rehearsal, *arguments: str, **environment: str)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("request_number", range(1, 6))
+@pytest.mark.parametrize("request_number", [3, 5])
 def test_a_push_that_is_killed_in_the_middle_is_made_whole_by_the_next_one(
     server: Rehearsal, fork: Path, tmp_path: Path, request_number: int
 ) -> None:
@@ -158,42 +158,12 @@ def test_a_dry_run_changes_nothing(server: Rehearsal, fork: Path) -> None:
 
 
 @pytest.mark.long
-def test_what_an_update_may_not_change_is_reported_before_anything_is_sent(server: Rehearsal, fork: Path) -> None:
-    assert segjudge(fork, server, "push", "--repository", "me/grown").returncode == 0
-    shutil.rmtree(fork / ".segjudge")  # the server itself tells
-
-    def change(config: Any) -> None:
-        config["challenge_phases"].pop(2)
-        config["challenge_phase_splits"].pop(3)
-
-    edit(fork, change)
-    done = segjudge(fork, server, "push", "--repository", "me/grown")
-    assert done.returncode == 3
-    assert "challenge_phases: lacks id 6 (instances-dev), which already exists on EvalAI" in done.stdout
-    checked = segjudge(fork, server, "check", "--quick", GITHUB_REPOSITORY="me/grown")
-    assert "lacks id 6 (instances-dev)" in checked.stdout
-
-
-@pytest.mark.long
 def test_sponsors_are_left_out_of_an_update(server: Rehearsal, fork: Path) -> None:
     edit(fork, lambda config: config.update(sponsors=[{"name": "x", "website": "https://x.example"}]))
     for name in ("created", "updated"):
         done = segjudge(fork, server, "push", "--repository", "me/sponsored")
         assert f"has been {name} successfully" in done.stdout, done.stdout + done.stderr
     assert "sponsors are omitted" in done.stderr
-
-
-def test_leaving_out_sponsors_moves_no_line(fork: Path, tmp_path: Path) -> None:
-    text = (fork / "challenge_config.yaml").read_text()
-    new = text.replace("domain: CV\n", "sponsors:\n  - name: x\n    website: https://x.example\ndomain: CV\n")
-    (fork / "challenge_config.yaml").write_text(new)
-    bundle = build(str(fork)).path
-    assert write_without_sponsors(bundle, str(tmp_path / "out.zip"))
-    with Bundle(str(tmp_path / "out.zip")) as opened:
-        assert "sponsors" not in opened.config
-        assert len(opened.text.splitlines()) == len(new.splitlines())
-        assert opened.lines.location("leaderboard") == Bundle(bundle).lines.location("leaderboard")
-    assert not write_without_sponsors(str(tmp_path / "out.zip"), str(tmp_path / "none.zip"))
 
 
 @pytest.mark.parametrize(
@@ -220,46 +190,6 @@ def test_sponsors_are_left_out_however_the_yaml_is_written(text: str, tmp_path: 
             assert after.lines.location(key) == before.lines.location(key)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("environment", "message"),
-    [
-        pytest.param({"EVALAI_TOKEN": "wrong"}, "Your token is wrong, has expired", id="401"),
-        pytest.param({"EVALAI_HOST_TEAM": "999"}, "EVALAI_HOST_TEAM is not the number of a host team", id="404"),
-        pytest.param(
-            {"EVALAI_HOST_TEAM": "2"}, "EVALAI_HOST_TEAM is not the number of a host team", id="participants-team"
-        ),
-        pytest.param({"EVALAI_HOST_TEAM": ""}, "EVALAI_HOST_TEAM is not set", id="no-team"),
-        pytest.param({"EVALAI_HOST_TEAM": "mine"}, "EVALAI_HOST_TEAM is 'mine'", id="team-name"),
-        pytest.param({"EVALAI_TOKEN": ""}, "EVALAI_TOKEN is not set: copy it from your profile page", id="no-token"),
-        pytest.param({"EVALAI_TOKEN": "<evalai_user_auth_token>"}, "still a placeholder", id="placeholder"),
-        pytest.param({"EVALAI_HOST": "http://eval.example"}, "tokens are sent only over https", id="plain-http"),
-        pytest.param({"EVALAI_HOST": "http://127.0.0.1:9"}, "does not answer", id="nobody"),
-    ],
-)
-def test_refusals_are_explained(server: Rehearsal, fork: Path, environment: dict[str, str], message: str) -> None:
-    done = segjudge(fork, server, "push", "--repository", "me/refused", **environment)
-    assert done.returncode == 3
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-@pytest.mark.long
-def test_a_server_that_is_not_evalai_is_reported(server: Rehearsal, fork: Path) -> None:
-    done = segjudge(fork, server, "push", "--repository", "me/x", EVALAI_HOST=f"{server.address}/static")
-    assert "answers 404 with text/html instead of JSON; is that an EvalAI server?" in done.stderr
-
-
-@pytest.mark.long
-def test_another_hosts_repository_is_403(server: Rehearsal, fork: Path) -> None:
-    made = server.call("POST", "/api/hosts/create_challenge_host_team", "aurora", json={"team_name": "Rivals"}).json()
-    assert segjudge(fork, server, "push", "--repository", "me/taken").returncode == 0
-    rival = {"EVALAI_TOKEN": server.people["aurora"]["token"], "EVALAI_HOST_TEAM": str(made["id"])}
-    done = segjudge(fork, server, "push", "--repository", "me/taken", **rival)
-    assert done.returncode == 3
-    assert "already has this repository" in done.stderr
-
-
 def test_a_first_push_that_fails_without_a_reason_is_worth_a_second(fork: Path) -> None:
     body = {"error": "Error in creating challenge: None. Please check the yaml configuration!"}
     bundle = build(str(fork)).path
@@ -283,14 +213,6 @@ def test_a_reason_that_is_given_twice_is_reported_once_with_a_key_that_is_there(
 
 
 @pytest.mark.long
-def test_what_only_saving_refuses_is_reported_before_anything_is_sent(server: Rehearsal, fork: Path) -> None:
-    edit(fork, lambda config: config.update(title="J&F 2026"))
-    done = segjudge(fork, server, "push", "--repository", "me/slug")
-    assert done.returncode == 3
-    assert "title: begins with 'j&f'" in done.stdout
-
-
-@pytest.mark.long
 def test_labels_and_rows_come_from_the_server_when_nothing_was_kept(server: Rehearsal, fork: Path) -> None:
     """A rehearsal's challenges are approved, so that the comparison covers everything that an approval freezes."""
     assert segjudge(fork, server, "push", "--repository", "me/frozen").returncode == 0
@@ -308,27 +230,6 @@ def test_labels_and_rows_come_from_the_server_when_nothing_was_kept(server: Rehe
     done = segjudge(fork, server, "check", "--quick", **variables)
     for name in ("Leaderboard 1 cannot be", "Dataset split 1 cannot be", "dataset_split_id: 1) cannot be"):
         assert name in done.stdout, done.stdout + done.stderr
-
-
-@pytest.mark.long
-def test_a_rehearsal_decides_about_no_other_server(server: Rehearsal, fork: Path) -> None:
-    assert segjudge(fork, server, "push", "--repository", "me/here").returncode == 0
-    edit(fork, lambda config: (config["challenge_phases"].pop(), config["challenge_phase_splits"].pop()))
-    there = {"GITHUB_REPOSITORY": "me/here", "EVALAI_TOKEN": "", "EVALAI_HOST": "https://eval.example"}
-    assert "which already exists on EvalAI" not in segjudge(fork, server, "check", "--quick", **there).stdout
-    variables = {"GITHUB_REPOSITORY": "me/here", "EVALAI_TOKEN": ""}
-    done = segjudge(fork, server, "check", "--quick", **variables)
-    last = CONFIG["challenge_phases"][-1]
-    assert f"lacks id {last['id']} ({last['codename']}), which already exists on EvalAI" in done.stdout
-    assert f"on {server.address}, the last push from here" in done.stderr
-
-
-@pytest.mark.long
-def test_phases_are_listed_in_the_order_of_the_yaml(server: Rehearsal, fork: Path) -> None:
-    edit(fork, lambda config: config["challenge_phases"].reverse())
-    done = segjudge(fork, server, "push", "--repository", "me/order")
-    codenames = [line.split()[2] for line in done.stdout.splitlines() if line.startswith("phase ")]
-    assert codenames == CODENAMES[::-1]
 
 
 def test_the_repository_comes_from_the_remote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

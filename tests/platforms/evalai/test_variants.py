@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from segjudge.cli import main
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.build import FLAGS, VARIANTS, build, make_variant
 from segjudge.platforms.evalai.bundle.check import check, refusal
@@ -50,34 +46,6 @@ def test_the_config_of_this_repository_is_the_prediction_variant() -> None:
     assert make_variant(TEXT, "prediction") == (TEXT, [])
 
 
-@pytest.mark.parametrize("variant", ["remote", "code-upload"])
-def test_annotations_stay_with_the_host(variant: str, tmp_path: Path) -> None:
-    built = build(str(ROOT), str(tmp_path / "x.zip"), variant, "registry.example/env:1" * (variant == "code-upload"))
-    with zipfile.ZipFile(built.path) as files:
-        assert [name for name in files.namelist() if "annotations" in name] == []
-
-
-def test_an_image_that_the_host_named_is_kept_unless_another_is_asked_for() -> None:
-    text = "challenge_phases:\n  - id: 1\n    environment_image: mine\n    test_annotation_file: a.zip\n"
-    assert "environment_image: mine" in make_variant(text, "code-upload")[0]
-    assert "environment_image: other" in make_variant(text, "code-upload", "other")[0]
-    assert "test_annotation_file: a" not in make_variant(text, "code-upload", "other")[0]
-
-
-def test_the_command_prints_what_it_changed(tmp_path: Path) -> None:
-    out = str(tmp_path / "x.zip")
-    done = subprocess.run(
-        [sys.executable, "-m", "segjudge", "build", "--variant", "remote", "--out", out],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "remote_evaluation: False → remote_evaluation: True" in done.stderr
-    changed_lines = [line for line in done.stderr.splitlines() if line.startswith("challenge_config.yaml:")]
-    assert sum("test_annotation_file" in line for line in changed_lines) == len(CODENAMES)
-
-
 def test_what_the_change_did_not_reach_is_said(tmp_path: Path) -> None:
     config = (ROOT / "challenge_config.yaml").read_text()
     first = "    test_annotation_file: annotations/sequences-dev.zip\n"
@@ -90,29 +58,6 @@ def test_what_the_change_did_not_reach_is_said(tmp_path: Path) -> None:
         "challenge_config.yaml: the phase sequences-dev still names annotations/sequences-dev.zip; "
         "write test_annotation_file once in each phase, on its own line"
     )
-
-
-def test_the_zip_is_not_written_over_a_file_of_the_bundle(tmp_path: Path) -> None:
-    (tmp_path / "challenge_config.yaml").write_text("title: x\n")
-    (tmp_path / "evaluation_script").mkdir()
-    with pytest.raises(HostError, match="would be overwritten"):
-        build(str(tmp_path), str(tmp_path / "challenge_config.yaml"))
-    assert (tmp_path / "challenge_config.yaml").read_text() == "title: x\n"
-
-
-@pytest.mark.long
-def test_a_page_that_nobody_would_see_is_said_and_not_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder, truth = tmp_path / "mine", str(ROOT / "annotations/sequences-dev.zip")
-    assert main(["new", str(folder), "--protocol", "davis2017", "--truth", truth]) == 0
-    phases = folder / "evaluation_script/phases.py"
-    phases.write_text(phases.read_text().replace('codename="dev",', 'codename="dev", report=True, detail="all",'))
-    capsys.readouterr()
-    text = "phases.py, dev: has report=True, but EvalAI accepts no result file from a remote worker"
-    for variant, output in (("remote", True), ("prediction", False)):
-        path = str(tmp_path / f"{variant}.zip")
-        assert main(["build", "--bundle", str(folder), "--variant", variant, "--no-kernel", "--out", path]) == 0
-        assert (text in capsys.readouterr().err) == output
-        assert bool([problem for problem in check(path) if text in str(problem)]) == output
 
 
 def test_a_code_upload_without_an_image_is_refused(tmp_path: Path) -> None:
