@@ -185,9 +185,9 @@ def find_for_worker() -> Library | None:
     library = _worker_library()
     if library.is_current(_zig_command()):
         return library
-    own = Library(os.path.join(os.path.dirname(SOURCES), "evaluation_script", PLACE), WORKER_SYSTEM)
-    if own.is_current(COMPILERS[:1]) and _suits_worker(own.path.read_bytes()):
-        return own
+    installed = Library(os.path.join(os.path.dirname(SOURCES), "evaluation_script", PLACE), WORKER_SYSTEM)
+    if installed.is_current(COMPILERS[:1]) and _suits_worker(installed.path.read_bytes()):
+        return installed
     if importlib.util.find_spec("ziglang") or (_zig_packages() / "ziglang").is_dir():
         with suppress(CompileError):
             return compile_for_worker()

@@ -137,12 +137,6 @@ def test_what_is_compared_otherwise_is_left_to_pycocotools(changes: dict[str, An
     assert ours._counts is None
 
 
-def test_detections_with_masks_have_areas_of_masks_as_in_pycocotools(tmp_path: Path) -> None:
-    truth, sent = draw(boxes=False)
-    mask = {"size": [480, 640], "counts": "Qij24k>0O1O0"}
-    compare("file", tmp_path, (truth, [{**record, "segmentation": mask} for record in sent]), {})
-
-
 @pytest.mark.parametrize("key", ["num_keypoints", "bbox", "area"])
 def test_annotations_that_pycocotools_refuses_are_refused_alike(key: str, tmp_path: Path) -> None:
     truth, sent = draw()

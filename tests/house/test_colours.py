@@ -105,13 +105,6 @@ def test_kinds_of_mistakes_have_the_colours_of_the_language_and_none_that_of_wha
         assert set(inks_of(style)) == {colour}, style
 
 
-def test_kinds_of_mistakes_of_a_family_have_different_letters() -> None:
-    for folder in set(KINDS.values()):
-        kinds = [kind for kind, owner in KINDS.items() if owner == folder]
-        assert len({colours.letters_of_kind(kind) for kind in kinds}) == len(kinds), kinds
-    assert [colours.letters_of_kind(kind) for kind in ("too little", "too much", "missed")] == ["tl", "tm", "mi"]
-
-
 @pytest.mark.parametrize("cones", CONES)
 @pytest.mark.parametrize(
     "styles", ["missing extra mixed merged split inexact right", "kind-1 kind-2 kind-3 kind-4 kind-5 kind-6"]
@@ -169,10 +162,6 @@ def test_names_in_the_colour_of_a_line_can_be_read(palette: str, ground: str) ->
     inks = np.array([triple(ground), *IDENTITIES[palette]], float) / 255
     light = np.where(inks <= 0.04045, inks / 12.92, ((inks + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722] + 0.05
     assert (np.maximum(light[1:], light[0]) / np.minimum(light[1:], light[0])).min() >= 4.5
-
-
-def test_lines_of_many_methods_differ_in_their_dashes() -> None:
-    assert len({colours.line_of_method(number) for number in range(24)}) == 24
 
 
 @pytest.mark.parametrize("cones", CONES)

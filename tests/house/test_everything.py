@@ -113,14 +113,14 @@ def test_the_worker_repeats_no_quick_test_that_has_just_passed(
     assert not worker.kernel
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="NO /proc")
 @pytest.mark.parametrize(
     ("number", "code", "left"),
     [
         pytest.param(signal.SIGINT, 130, 0, id="Ctrl-C"),
-        pytest.param(signal.SIGTERM, 143, 0, id="SIGTERM", marks=pytest.mark.long),
-        pytest.param(signal.SIGHUP, 129, 0, id="terminal closed", marks=pytest.mark.long),
-        pytest.param(signal.SIGKILL, -9, 1, id="killed", marks=pytest.mark.long),
+        pytest.param(signal.SIGHUP, 129, 0, id="terminal closed"),
+        pytest.param(signal.SIGKILL, -9, 1, id="killed"),
     ],
 )
 def test_a_run_that_is_interrupted_leaves_no_server_and_no_worker(

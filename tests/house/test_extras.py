@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import functools
 import os
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
@@ -17,37 +15,8 @@ from segjudge.commands import COMMANDS
 from segjudge.system import extras
 from segjudge.system.extras import CONTAINED, MODULES, MissingExtraError, install_line, require_extra
 
-from .test_architecture import FILES, ROOT, imports, tree_of
+from .test_architecture import ROOT
 
-#: Packages and files by the extras that they may import; the longest match decides, and everything else is the core.
-EXTRAS_OF_ROOMS: dict[str, tuple[str, ...]] = {
-    "segjudge.agent": ("agents",),
-    "segjudge.code_upload.environments": ("agents",),
-    "segjudge.code_upload.environments.interactive": ("agents", "interactive"),
-    "segjudge.code_upload.messages": ("agents",),
-    "segjudge.code_upload_challenge_evaluation": ("agents",),
-    "segjudge.code_upload_challenge_evaluation.agent": ("agents", "interactive"),
-    "segjudge.davisinteractive": ("interactive",),
-    "segjudge.interactive": ("interactive",),
-    "segjudge.platforms": ("host",),
-    "segjudge.remote_challenge_evaluation": ("host",),
-    "segjudge.server": ("serve",),
-    "segjudge.starting": ("host",),
-    "segjudge.system.network": ("host",),
-    "segjudge.testing": ("host",),
-    "segjudge.torch": ("torch",),
-}
-#: Files of those rooms that commands without an extra load.
-CORE_FILES = (
-    "segjudge.platforms.evalai.bundle.build",
-    "segjudge.platforms.evalai.bundle.bundle_source",
-    "segjudge.platforms.rules.problems",
-    "segjudge.starting.benchmarks",
-    "segjudge.starting.demo",
-    "segjudge.starting.new_challenge",
-)
-#: Imports while a wheel is built; the build brings their packages.
-BUILD = {"segjudge.kernel.wheels": {"setuptools"}}
 #: Packages by the names that are imported, where these differ.
 PACKAGES = {
     "PIL": "pillow", "cv2": "opencv-python-headless", "dateutil": "python-dateutil", "google.protobuf": "protobuf", "grpc": "grpcio",
@@ -73,71 +42,6 @@ def declared(extra: str = "") -> frozenset[str]:
         package = Requirement(line)
         packages |= {package.name} if package.name != "segjudge" else set().union(*map(declared, package.extras))
     return frozenset(packages)
-
-
-def extras_of(module: str) -> tuple[str, ...]:
-    if module in CORE_FILES:
-        return ()
-    rooms = [room for room in EXTRAS_OF_ROOMS if f"{module}.".startswith(f"{room}.")]
-    return EXTRAS_OF_ROOMS[max(rooms, key=len)] if rooms else ()
-
-
-def allowed(module: str) -> frozenset[str]:
-    return declared().union(*map(declared, extras_of(module)))
-
-
-def third_parties(module: str, *, late: bool) -> set[str]:
-    """Return the packages that a file imports, by the names of modules."""
-    tops = {name.partition(".")[0] for name in imports(module, late=late, typed=False)}
-    return tops - {"segjudge", "__future__"} - set(sys.stdlib_module_names) - BUILD.get(module, set())
-
-
-@functools.cache
-def loaded(module: str) -> frozenset[str]:
-    """Return the files that an import of this one loads, including their rooms."""
-    seen: set[str] = set()
-    pending = [module]
-    while pending:
-        name = pending.pop()
-        if name in FILES and name not in seen:
-            seen.add(name)
-            pending += [*imports(name, late=False, typed=False), name.rpartition(".")[0]]
-    return frozenset(seen)
-
-
-@pytest.mark.long
-def test_an_import_loads_only_packages_of_the_rooms_extra() -> None:
-    needed = {name: {package_of(top) for top in third_parties(name, late=False)} for name in FILES}
-    faults = [
-        f"{module} loads {name}, which needs {package}"
-        for module in FILES
-        for name in loaded(module)
-        for package in needed[name] - allowed(module)
-    ]
-    assert faults == []
-
-
-def named_extras(path: Path) -> set[str]:
-    """Return the extras that a file reports as missing, and those of the commands that it runs."""
-    calls = [node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call)]
-    named = {
-        call.args[0].value
-        for call in calls
-        if isinstance(call.func, ast.Name) and call.func.id in ("make_error", "require_extra")
-        if call.args and isinstance(call.args[0], ast.Constant)
-    }
-    return named | {row.extra for row in COMMANDS.values() if row.extra and path.match(f"commands/{row.module}.py")}
-
-
-@pytest.mark.long
-def test_a_late_import_of_an_extra_says_which_one_is_missing() -> None:
-    faults = [
-        f"{module} imports {package}"
-        for module, path in FILES.items()
-        for package in {package_of(top) for top in third_parties(module, late=True)}
-        - allowed(module).union(*map(declared, named_extras(path)))
-    ]
-    assert faults == []
 
 
 def test_every_extra_has_the_modules_of_its_packages() -> None:

@@ -169,32 +169,3 @@ def test_it_scores_beside_a_foreign_evaluation_script(fresh: Path, tmp_path: Pat
     assert "J&F" in run_in(
         fresh, tmp_path, "score", str(STRONG), "--truth", str(ANNOTATIONS), "--protocol", "davis2017"
     )
-
-
-@pytest.mark.long
-def test_commands_of_a_plain_installation_need_no_extra() -> None:
-    extras = (
-        "boto3",
-        "cv2",
-        "dask",
-        "fsspec",
-        "google",
-        "grpc",
-        "gymnasium",
-        "matplotlib",
-        "pandas",
-        "skimage",
-    )
-    code = (
-        "import sys\n"
-        f"sys.modules.update(dict.fromkeys({extras!r}))\n"  # None: an import fails
-        "import segjudge.server.code_uploads, segjudge.server.server\n"
-        "from segjudge.cli import main\n"
-        "from segjudge.commands import COMMANDS\n"
-        "for command in COMMANDS:\n"
-        "    try:\n"
-        "        main([command, '--help'])\n"
-        "    except SystemExit as done:\n"
-        "        assert done.code == 0, command\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=120)

@@ -78,7 +78,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "block", [pytest.param("", marks=pytest.mark.long), "tasks", "solutions", "phases", "leaderboards"]
+    "block",
+    [*(pytest.param(block, marks=pytest.mark.long) for block in ("", "tasks")), "solutions", "phases", "leaderboards"],
 )
 def test_odd_values_in_a_competition_are_problems(block: str, folder: Path) -> None:
     """Sets, dates, bytes and recursive values: in a block, or next to the blocks."""

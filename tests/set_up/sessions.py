@@ -10,9 +10,7 @@ import io
 import itertools
 import os
 import re
-import shlex
 import shutil
-import signal
 import ssl
 import sys
 import tempfile
@@ -174,7 +172,6 @@ def write_sessions(folder: Path) -> str:
     _play_repairs(session)
     _play_faults(session)
     _play_settings(session)
-    _play_certificates(session)
     _play_pythons(session)
     _play_command(session)
     text = count_repeats("\n".join(session.lines)).replace(_USUAL, "(usual) ")
@@ -301,39 +298,6 @@ def _play_no_access(session: _Session, link: Path) -> None:
     session.play("who sets up the client", read_lock)
     session.play("it can be written again", _ensure("client"))
 
-    def hold() -> str:
-        folder = session.environments("client")[0]
-        number = os.open(os.devnull, os.O_RDONLY)
-        os.close(number)  # what is opened next has this number
-        environment.mark_in_use(str(folder))
-        removed = environment._remove(str(folder))
-        inherited = os.get_inheritable(number)
-        os.close(number)
-        return f"removed: {removed}, inherited by programs: {inherited}"
-
-    session.play("what a program holds that runs in one", hold)
-
-    def interrupt() -> str:
-        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # other tests may have set another
-        try:
-            return _ensure("client")()
-        except KeyboardInterrupt:
-            pid = int((session.folder / "pid").read_text())
-            return f"interrupted, and uv is there: {os.path.exists(f'/proc/{pid}')}"
-        finally:
-            signal.signal(signal.SIGINT, before)
-
-    session.write("hidden/kept", (session.folder / "programs/uv").read_text())
-    session.write(
-        "programs/uv",
-        f'#!/bin/sh\n[ "$1" = --version ] && echo uv && exit\necho $$ > {shlex.quote(str(session.folder))}/pid\n{shutil.which("sleep")} 0.2\n'
-        f"kill -INT {os.getpid()}\nexec {shutil.which('sleep')} 20\n",
-    )
-    (session.environments("client")[0] / "stamp").unlink()
-    session.play("an interruption while uv runs", interrupt)
-    session.write("programs/uv", (session.folder / "hidden/kept").read_text())
-    session.play("and again", _ensure("client"))
-
 
 @contextlib.contextmanager
 def _held(path: Path, kind: int) -> Iterator[None]:
@@ -385,14 +349,6 @@ def _play_settings(session: _Session) -> None:
     with patch.object(sys, "executable", str(second)):
         session.play("an interpreter whose base cannot be run", _ensure("toolkit", "test"))
     (session.folder / "python").chmod(0o755)
-
-
-def _play_certificates(session: _Session) -> None:
-    """Find certificates; names of variables replace the system's paths."""
-    for paths in ((None, None, "SSL_CERT_FILE"), (None, "/certificates", "SSL_CERT_FILE")):
-        with patch.object(ssl, "get_default_verify_paths", lambda paths=paths: paths):
-            settings = environment._uv_settings({"timeout": " 9 ", "cert": " "}, {})
-        session.lines.append(f"certificates in {paths[:2]}: {settings}\n")
 
 
 def _play_pythons(session: _Session) -> None:

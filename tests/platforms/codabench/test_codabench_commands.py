@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import zipfile
 from pathlib import Path
 
@@ -12,27 +11,11 @@ import yaml
 
 from segjudge.cli import main
 from tests.data import CODABENCH
-from tests.demo_challenge import CODENAMES, SAMPLES
+from tests.demo_challenge import CODENAMES
 
 ROOT = Path(__file__).resolve().parents[3]
 PLATFORM = ["--platform", "codabench"]
 SHARED = pytest.mark.skipif(not CODABENCH.exists(), reason="the recorded bundles are not here")
-
-
-@pytest.mark.long
-def test_run_shows_the_leaderboards_of_the_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The next test scores the samples of the other phases."""
-    shown = ("sequences-test", "instances-dev")
-    for name in ("annotations", "evaluation_script", "templates", *(f"examples/{codename}" for codename in shown)):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("challenge_config.yaml", "logo.png"):
-        shutil.copy(ROOT / name, tmp_path / name)
-    assert main(["run", *PLATFORM, "--bundle", str(tmp_path)]) == 0
-    out = capsys.readouterr().out
-    assert "Codabench would accept sequences-test.zip" in out
-    assert "test-hard: J&F-Mean" in out
-    assert "1. sharp.json" in out
-    assert out.count(": Finished in") == sum(len(SAMPLES[codename]) for codename in shown)
 
 
 @pytest.mark.long
@@ -115,9 +98,3 @@ def test_a_bundle_whose_scorers_are_not_ours_is_refused_in_a_sentence(
     (tmp_path / "challenge_config.yaml").write_text("title: x\n")
     assert main(["build", *PLATFORM, "--bundle", str(tmp_path)]) == 3
     assert "has its own scorers" in capsys.readouterr().err
-
-
-def test_a_platform_that_is_not_known_is_a_mistake_of_usage() -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["check", "--platform", "elsewhere"])
-    assert ended.value.code == 2

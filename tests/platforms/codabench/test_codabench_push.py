@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import shutil
 import zipfile
 from collections.abc import Iterator
@@ -17,7 +16,6 @@ from segjudge.cli import main
 from segjudge.platforms.codabench import push
 from segjudge.platforms.codabench.push import CodabenchAccount, CompetitionPush
 from tests.codabench_server import TOKEN, CodabenchServer, codabench_server
-from tests.demo_challenge import CODENAMES
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -75,33 +73,6 @@ def challenge(tmp_path: Path) -> Path:
 
 def pushed(challenge: Path, *arguments: str) -> int:
     return main(["push", "--platform", "codabench", "--bundle", str(challenge), *arguments])
-
-
-@pytest.mark.long
-def test_a_second_push_makes_no_second_competition(
-    server: CodabenchServer, challenge: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert pushed(challenge) == 0
-    assert "sequences-dev.zip: became competition 101" in capsys.readouterr().out
-    assert pushed(challenge) == 0
-    assert "sequences-dev.zip: is competition 101" in capsys.readouterr().out
-    assert len(server.uploads) == len(CODENAMES)
-    state = json.loads((challenge / ".segjudge" / "codabench.json").read_text())
-    numbers = [row["number"] for row in state[server.address].values()]
-    assert numbers == [101 + place for place in range(len(CODENAMES))]
-
-
-@pytest.mark.long
-def test_a_changed_bundle_is_not_uploaded_again_unasked(
-    server: CodabenchServer, challenge: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert pushed(challenge) == 0
-    (challenge / "templates" / "description.html").write_text("<p>changed</p>")
-    assert pushed(challenge) == 3
-    assert "has changed since" in capsys.readouterr().err
-    assert len(server.uploads) == len(CODENAMES)
-    assert pushed(challenge, "--again") == 0
-    assert len(server.uploads) == 2 * len(CODENAMES)
 
 
 def test_what_check_refuses_is_not_uploaded(server: CodabenchServer, tmp_path: Path) -> None:

@@ -17,15 +17,13 @@ from unittest import mock
 
 import yaml
 
-from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle import bundle_source, opened_bundle, trial, yaml_lines
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle, BundleRefusedError
 from segjudge.platforms.evalai.bundle.trial import SubmissionOutcome
-from segjudge.platforms.evalai.hosted_worker.process import DiedError, UnloadableError
 from segjudge.platforms.rules import fields, problems
 from tests.builders import written, zipped
 from tests.calls import read_session, run_calls
-from tests.platforms.damages import GOLDEN, change, new_folder, put, show, write_yaml
+from tests.platforms.damages import GOLDEN, new_folder, show, write_yaml
 
 from .bundles import CONFIG, FILES
 
@@ -57,18 +55,6 @@ def _list_yaml() -> Iterator[str]:
 
 # ── bundles ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_OURS = {"phases.py": "", "scoring/phase.py": "", "runner/guard.py": "", "data.txt": "x"}
-#: What is otherwise in a bundle, and its config.
-_BUNDLES: dict[str, tuple[dict[str, Any], Any]] = {
-    "as it should be": ({"./folder/../a.txt": b"12", "empty/": b""}, CONFIG),
-    "our scorers": ({"script.zip": zipped(_OURS)}, CONFIG),
-    "a script that is not there": ({"script.zip": None}, CONFIG),
-    "a script that is no zip": ({"script.zip": b"odd"}, CONFIG),
-    "a script that has no path": ({}, put(CONFIG, "evaluation_script", ["script.zip"])),
-    "remote evaluation": ({}, put(CONFIG, "remote_evaluation", "yes")),
-    "code": ({}, put(CONFIG, "is_docker_based", True)),
-    "code on a fixed dataset": ({}, change(CONFIG, ("is_docker_based", 1), ("is_static_dataset_code_upload", True))),
-}
 _LIMITS = ("_MEMBERS", "_TEXT_BYTES", "_UNPACKED_BYTES", "_NAME_BYTES", "_CHUNK_BYTES", "UPLOAD_BYTES")
 
 
@@ -78,20 +64,6 @@ def _try_open(**how: Any) -> str:
     except BundleRefusedError as error:
         return show(error.problem)
     return "is taken"
-
-
-def _list_bundles() -> Iterator[str]:
-    with new_folder():
-        for name, (files, config) in _BUNDLES.items():
-            content = {"challenge_config.yaml": write_yaml(config), **FILES, **files}
-            Path("b.zip").write_bytes(zipped({key: data for key, data in content.items() if data is not None}))
-            with Bundle("b.zip") as bundle:
-                yield f"{name}: {sorted(bundle.script)}, foreign: {bundle.is_foreign}, elsewhere: {bundle.is_evaluated_elsewhere}"
-                if name == "as it should be":
-                    yield f"    {sorted(bundle.names - FILES.keys())} of {bundle.listed_names[-2:]}"
-                    paths = ("text.html", "./x/../text.html", "folder/a.txt", "a.txt", "folder", 7)
-                    yield f"    has {[path for path in paths if bundle.has(path)]}"
-                    yield f"    {bundle.read('./text.html')!r} of {bundle.size('./text.html')} bytes"
 
 
 def _list_limits() -> Iterator[str]:
@@ -212,78 +184,6 @@ def _list_trials() -> Iterator[str]:
         yield run_calls(read_session(FILE, "what trials say"), names).rstrip("\n")
 
 
-class _Process:
-    """A worker's process with given answers."""
-
-    def __init__(self, answer: Any) -> None:
-        self.answer, self.asked = answer, list[Any]()
-
-    def ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
-        kept = {key: "PATH" if key in ("annotation", "submission") else value for key, value in request.items()}
-        self.asked.append(f"{kept} within {seconds:g} s")
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
-
-    def log(self) -> str:
-        return "its log"
-
-
-_LEFT = {"status": "finished", "stdout": "o", "stderr": "e", "result": [{"dev": {"score": 1}}, {"test": {}}]}
-_LEFT["error"] = [{"dev": {"error_score": 2}}]
-_LEFT["submission_metadata"] = '{"undefined": {"dev": ["loss"]}}'
-
-
-def _list_workers() -> Iterator[str]:
-    with new_folder():
-        content = {"challenge_config.yaml": write_yaml(CONFIG), **FILES}
-        Path("b.zip").write_bytes(zipped(content))
-        Path("sample.zip").write_text("x")
-        folder = trial.WorkerFolder()
-        try:
-            config = trial._extract("b.zip", folder)
-            (phase,) = config["challenge_phases"]
-            text = Path(phase["annotation"]).read_text()
-            yield f"the annotation: {os.path.splitext(phase['annotation'])[1]} with {text!r}"
-            for answer in (
-                _LEFT,
-                {"status": "failed", "stdout": "", "stderr": "x", "result": None},
-                UnloadableError("x"),
-                DiedError("it ended"),
-            ):
-                process = _Process(answer)
-                worker = trial.HostedWorker(config, folder, process)  # type: ignore[arg-type]
-                try:
-                    yield str(worker.evaluate(phase, "sample.zip", 4))
-                except HostError as error:
-                    yield str(error)
-                yield from (f"    {asked}" for asked in process.asked)
-                yield f"    submissions left: {len(os.listdir(folder.submissions))}"
-                folder.remove_submission(4)
-            worker = trial.HostedWorker(config, folder, process)  # type: ignore[arg-type]
-            process.asked.clear()
-            with contextlib.suppress(HostError):
-                worker.load()
-            yield f"to load: {process.asked}, log {worker.log()!r}"
-        finally:
-            folder.remove()
-        Path("b.zip").write_bytes(
-            zipped(
-                {
-                    **content,
-                    "challenge_config.yaml": write_yaml(put(CONFIG, "challenge_phases.0.test_annotation_file", None)),
-                }
-            )
-        )
-        folder = trial.WorkerFolder()
-        try:
-            trial._extract("b.zip", folder)
-        except HostError as error:
-            yield str(error)
-        finally:
-            folder.remove()
-
-
 #: What pip says, and its exit code.
 _PIP = {
     "it takes all": ("echo taken", 0),
@@ -333,12 +233,10 @@ def _list_pips() -> Iterator[str]:
 def write_text() -> str:
     parts = {
         "YAML": _list_yaml,
-        "bundles": _list_bundles,
         "limits of bundles": _list_limits,
         "fields": _list_fields,
         "problems": _list_problems,
         "what trials say": _list_trials,
-        "a worker in this process": _list_workers,
         "what pip is asked": _list_pips,
     }
     text = "".join(f"── {title} ──\n" + "".join(f"{line}\n" for line in lines()) for title, lines in parts.items())

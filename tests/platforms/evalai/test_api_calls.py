@@ -213,34 +213,6 @@ def test_the_servers_clock_is_the_median_of_its_last_answers(server: Server) -> 
         assert (abs(client.answered_at - time.time()) < 60) == (ahead > 0)
 
 
-def test_small_values_of_the_api() -> None:
-    for body, number in (
-        ({"submission_pk": 3}, 3),
-        ({"submission_pk": "4"}, 4),
-        ({"submission_pk": None}, 0),
-        ({}, 0),
-        ([3], 0),
-        (3, 0),
-    ):
-        assert QueueMessage(body, "h").submission == number
-    assert [clients.is_plain_token(token) for token in ("a-1_b", "", "a b", "é", "a\n")] == [
-        True,
-        True,
-        False,
-        False,
-        False,
-    ]
-    for text, address in (" a.org/x// ", "https://a.org/x"), ("http://a/", "http://a"), ("a:80", "https://a:80"):
-        assert clients.read_address({"KEY": text}, "KEY", "") == address
-    assert clients.read_address({}, "KEY", "https://a.org") == "https://a.org"
-    for row, number in (
-        ({"id": "3", "challenge_phase": 2, "status": "x"}, 3),
-        ({"id": 3, "challenge_phase": 0, "status": "x"}, 0),
-    ):
-        assert (rows.parse_submission(row) or {"id": 0})["id"] == number
-        assert rows.parse_submission(row, 4) is None
-
-
 ROW = {"id": 3, "challenge_phase": 2, "status": "running"}
 MESSAGE = {"receipt_handle": "h", "body": {"submission_pk": 3}}
 NO_ROW = "0: the server gives an unexpected answer to GET {} | is_transient"

@@ -9,19 +9,15 @@ import os
 import subprocess
 import sys
 import tarfile
-import zipfile
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
-import numpy as np
 import pytest
-from PIL import Image
 
 import segjudge
 from segjudge.cli import main
-from segjudge.platforms.grand_challenge.build import BuiltMethod
-from tests.builders import ANNOTATIONS, ROOT, STRONG, png, zipped
+from tests.builders import ANNOTATIONS, ROOT, STRONG
 
 from . import evaluations
 from .evaluations import encode, ranked_value
@@ -140,22 +136,6 @@ def test_a_disk_that_fills_leaves_no_half_method(
 
 
 @pytest.mark.long
-def test_warnings_are_those_of_scoring_here(methods: Path, folders: Path) -> None:
-    with zipfile.ZipFile(STRONG) as archive:
-        maps = {name: np.array(Image.open(io.BytesIO(archive.read(name)))) for name in archive.namelist()}
-    mirrored = folders / "mirrored.zip"
-    mirrored.write_bytes(zipped({name: png(labels[:, ::-1]) for name, labels in maps.items()}))
-    evaluations.upload(folders / "input", mirrored.read_bytes())
-
-    metrics = metrics_of(methods / "sequences-dev", folders)
-
-    scores = segjudge.score(mirrored, ANNOTATIONS, "davis2017")
-    assert metrics["warnings"] == list(scores.warnings)
-    assert any("mirrored" in line for line in metrics["warnings"])
-    assert metrics["dev"]["J&F-Mean"] == scores["J&F-Mean"]
-
-
-@pytest.mark.long
 def test_the_last_line_is_for_the_participant(methods: Path, folders: Path) -> None:
     (folders / "input/mine.zip").write_bytes(b"no zip")
     done = run(methods / "sequences-dev", folders)
@@ -185,18 +165,3 @@ def test_the_image_holds_the_scorers_and_not_the_truth(methods: Path) -> None:
         }  # fmt: skip
         with tarfile.open(fileobj=io.BytesIO((folder / "ground_truth.tar.gz").read_bytes())) as archive:
             assert archive.getnames() == [f"{phase}.zip"]
-
-
-def test_built_methods_are_named_after_their_omissions(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    built = {str(tmp_path / "val"): BuiltMethod("val.J", ["night is omitted, because all of its splits are hidden"])}
-    monkeypatch.setattr("segjudge.platforms.grand_challenge.build.build", lambda source, out: built)
-    assert main(["build", "--platform", "grand-challenge", "--bundle", str(ROOT)]) == 0
-    output = capsys.readouterr()
-    assert output.out == (
-        "Built val: docker build it, upload the image and ground_truth.tar.gz;\n"
-        "    enter phase-settings.json in the phase's form: the score's JSON path is val.J\n"
-    )
-    assert output.err.splitlines()[-1].endswith("night is omitted, because all of its splits are hidden")

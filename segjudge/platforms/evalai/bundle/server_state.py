@@ -70,11 +70,12 @@ class ServerState:
             for row in mappings_in(config, "challenge_phase_splits")
         ]
         boards, splits = {row[0] for row in rows}, {row[2] for row in rows}
+        phases = dict(_by_id(config, "challenge_phases"))
         return cls(
             source,
             approved,
             {number: board.get("schema") for number, board in _by_id(config, "leaderboard") if number in boards},
-            {number: _strip(phase.get("codename")) for number, phase in _by_id(config, "challenge_phases")},
+            {number: _strip(phase.get("codename")) for number, phase in phases.items()},
             {
                 number: [_strip(split.get("name")), _strip(split.get("codename"))]
                 for number, split in _by_id(config, "dataset_splits")
@@ -83,11 +84,9 @@ class ServerState:
             rows,
             bool(as_flag(config.get("use_fifo_sqs", False))),
             kept_truths=[
-                number
-                for number, phase in _by_id(config, "challenge_phases")
-                if as_flag(phase.get("annotations_uploaded_using_cli")) is True
+                n for n, phase in phases.items() if as_flag(phase.get("annotations_uploaded_using_cli")) is True
             ],
-            published=[number for number, phase in _by_id(config, "challenge_phases") if is_seen_by_all(phase)],
+            published=[number for number, phase in phases.items() if is_seen_by_all(phase)],
             scoring=dict(scoring or {}),
         )
 
@@ -102,22 +101,16 @@ class ServerState:
                 key: {int(number): value for number, value in document[key].items()}
                 for key in ("leaderboards", "phases", "splits")
             }
-            rows, slugs = [[*row] for row in document["rows"]], [*document.get("slugs", [])]
-            scoring = {str(codename): str(words) for codename, words in document.get("scoring", {}).items()}
-            kept_truths, published = (
-                [int(number) for number in document.get(key, [])] for key in ("kept_truths", "published")
-            )
-            source, approved, fifo = str(document["source"]), bool(document["approved"]), document.get("fifo")
             return cls(
-                source,
-                approved,
+                str(document["source"]),
+                bool(document["approved"]),
                 **by_id,
-                rows=rows,
-                fifo=fifo,
-                slugs=slugs,
-                kept_truths=kept_truths,
-                published=published,
-                scoring=scoring,
+                rows=[[*row] for row in document["rows"]],
+                fifo=document.get("fifo"),
+                slugs=[*document.get("slugs", [])],
+                kept_truths=[*map(int, document.get("kept_truths", []))],
+                published=[*map(int, document.get("published", []))],
+                scoring={str(codename): str(words) for codename, words in document.get("scoring", {}).items()},
             )
         except FileNotFoundError:
             return None
