@@ -31,19 +31,24 @@ def _find_coding(examination: Examination, samples: Sequence[Sample]) -> Optiona
     shared = table[matched_rows, matched_columns]
     true, predicted = pairs.true[rows][matched_rows][shared > 0], pairs.predicted[columns][matched_columns][shared > 0]
     shared = shared[shared > 0]
-    moved = (true != predicted) & (shared >= _TELLING * table.sum())
+    moved, total = true != predicted, int(table.sum())
     if "masks" in examination.traits:
         moved &= (true > 0) & (predicted != 0)  # only objects tell
+        total -= int(table[pairs.true[rows] == 0][:, pairs.predicted[columns] == 0].sum())
+    moved &= shared >= _TELLING * total
     shift = examination.label_shift
     codes = list(zip((predicted[moved] - shift).tolist(), (true[moved] - shift).tolist()))
     seen = int(np.count_nonzero(pairs.true[rows] > 0)) if "masks" in examination.traits else len(rows)
     is_one = "masks" in examination.traits and np.count_nonzero(pairs.predicted[columns] > 0) == 1 < seen
-    if is_one or len(codes) < min(2, max(1, seen - 1)):
+    written, meant = map(set, zip(*codes)) if codes else (set(), set())
+    true_labels, labels = ({*(side - shift).tolist()} for side in (pairs.true[rows], pairs.predicted[columns]))
+    are_renamed = not written & true_labels and not meant & labels
+    if is_one or len(codes) < (min(2, max(1, seen - 1)) if not are_renamed else 1):
         return None
     meanings = dict(zip(predicted.tolist(), true.tolist()))
     if "masks" in examination.traits:
         meanings[0] = 0
-    are_known = {written for written, _ in codes} <= {*(pairs.true[rows] - shift).tolist(), *examination.classes}
+    are_known = written <= {*true_labels, *examination.classes}
     recode, keep = _recode(meanings), examination.keep_labels
 
     def rewrite(frame: Any) -> Any:
@@ -94,7 +99,7 @@ def _describe(examination: Examination, codes: Sequence[Any], *, are_known: bool
     """Return how labels were written, given pairs of a written label and the one that it stands for."""
     steps = [written - meant for written, meant in codes]
     usual = max(steps, key=steps.count)
-    if steps.count(usual) >= _USUAL * len(steps):
+    if steps.count(usual) >= _USUAL * len(steps) and (len(steps) > 1 or abs(usual) == 1):
         return f"look {abs(usual):,} too {'high' if usual > 0 else 'low'}"
     places = {label: index for index, label in enumerate(examination.classes)}
     for origin in (0, 1):

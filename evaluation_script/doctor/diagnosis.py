@@ -9,21 +9,21 @@ import numpy as np
 from ..files import quantity
 from ..masks.stack import Array
 from .fits import count_pairs, fit_flags
-from .orders import EXCHANGED
-from .samples import Examination, Sample, choose_units, keep_frames, pool_frames, thin
+from .orders import EXCHANGED, MISFIT
+from .samples import PIXELS, Examination, Sample, choose_units, keep_frames, pool_frames, thin
 from .slip import Cure, Slip
 from .table import SLIPS
 
-#: The pixels of a frame that are compared while slips are tried.
-_PIXELS = 1 << 12
-#: The number of samples on which a slip is tried first, and the gain without which it is not tried on the others.
-_FIRST, _PROMISING = 3, 1.1
+#: The number of units on which slips are tried first, and the gain without which one is not tried on the others.
+_FEW, _PROMISING = 4, 1.1
 #: The fit from which a sample shows no slip, and the share of the others that must fit better without it.
 _GOOD, _MOST = 0.9, 0.75
 #: The same share where a weak method confuses objects, such as the left one and the right one.
 _NEARLY_MOST = 0.9
 #: The share of the misfit that remains at most where a slip clearly explains it.
 _CLEARLY = 0.5
+#: The share that remains at most, and the minimum ratio of the fits, where hardly anything fits as sent.
+_PARTLY, _MANY_TIMES = 0.75, 8
 #: The fit up to which nothing matches.
 _NOTHING = 0.01
 #: Masks cover everything if they hold this share of the objects' pixels, and at least this many times as many in all.
@@ -64,7 +64,38 @@ def diagnose(examination: Examination) -> List[str]:
 
 
 def _diagnose(examination: Examination) -> List[str]:
-    samples = _take(examination)
+    units = choose_units(len(examination.names))
+    few = units[:: len(units) // _FEW] if len(units) > 2 * _FEW else units
+    samples = _take(examination, few)
+    slips = [slip for slip in SLIPS if slip.traits <= examination.traits]
+    if len(few) < len(units):
+        slips = [slip for slip in slips if samples.thinned and _promises(examination, slip, samples)]
+        if samples.thinned and not slips and not _may_need_all(examination, samples):
+            return _judge_all(examination, samples, [])
+        rest = _take(examination, sorted({*units} - {*few}))
+        samples = _Samples([*samples.thinned, *rest.thinned], [*samples.middle, *rest.middle])
+    return _judge_all(examination, samples, slips)
+
+
+def _promises(examination: Examination, slip: Slip, samples: _Samples) -> bool:
+    """Return whether a change raises the fits of few units a little."""
+    chosen = samples.middle if slip.whole else samples.thinned
+    cure = slip.cure(examination, chosen)
+    if cure is None:
+        return False
+    _, before, after = _compare(examination, chosen, cure, _fit_as_sent(examination, chosen))
+    return sum(after) >= _PROMISING * sum(before)
+
+
+def _may_need_all(examination: Examination, samples: _Samples) -> bool:
+    """Return whether few units suggest that others have a slip, or that no change of single units puts them right."""
+    fits = _fit_as_sent(examination, samples.thinned)
+    is_good, is_odd = min(fits) >= _GOOD, 2 * sum(fit < MISFIT for fit in fits) >= len(fits)
+    return is_good or is_odd or bool(_judge_constant(examination, samples.thinned))
+
+
+def _judge_all(examination: Examination, samples: _Samples, slips: Sequence[Slip]) -> List[str]:
+    """Return the sentence on the slip of samples, of these that change them, and others."""
     thinned = samples.thinned
     if not thinned:
         return []
@@ -76,9 +107,9 @@ def _diagnose(examination: Examination) -> List[str]:
     constant = constant and _judge_constant(examination, samples.middle)  # with the pixels of small masks
     if constant:
         return [*scores, *constant]
-    of_middle = _fit_as_sent(examination, samples.middle)
+    of_middle = _fit_as_sent(examination, samples.middle) if any(slip.whole for slip in slips) else []
     sure = []
-    for slip in [slip for slip in SLIPS if slip.traits <= examination.traits]:
+    for slip in slips:
         chosen, fits = (samples.middle, of_middle) if slip.whole else (thinned, as_sent)
         sure += _try(examination, slip, chosen, fits)
     if not sure and EXCHANGED.traits <= examination.traits:
@@ -91,34 +122,28 @@ def _diagnose(examination: Examination) -> List[str]:
     return [*scores, *(whole or _judge_nothing(examination, thinned, as_sent))]
 
 
-def _take(examination: Examination) -> _Samples:
+def _take(examination: Examination, units: Sequence[int]) -> _Samples:
     samples = _Samples([], [])
-    for unit in choose_units(len(examination.names)):
+    for unit in units:
         for sample in examination.sample(unit):
             if sample.truth:
-                samples.thinned.append(_thin(sample))
+                samples.thinned.append(examination.shrink(sample, PIXELS))
                 position = (1 + unit % 3) * len(sample.truth) // 4  # masks that drift are moved otherwise in each
                 samples.middle.append(keep_frames(sample, sample.prediction, [position]))
     return samples
 
 
-def _thin(sample: Sample) -> Sample:
-    truth, prediction = ([thin(frame, _PIXELS) for frame in side] for side in (sample.truth, sample.prediction))
-    return sample._replace(truth=truth, prediction=prediction, origin=None)
-
-
 def _fit_as_sent(examination: Examination, samples: Sequence[Sample]) -> List[float]:
-    return [examination.measure(sample.truth, sample.prediction) for sample in map(_thin, samples)]
+    return [_measure(examination, sample) for sample in samples]
+
+
+def _measure(examination: Examination, sample: Sample) -> float:
+    few = examination.shrink(sample, PIXELS)
+    return examination.measure(few.truth, few.prediction)
 
 
 def _try(examination: Examination, slip: Slip, samples: Sequence[Sample], as_sent: Sequence[float]) -> List[_Diagnosis]:
     """Return a slip as a finding if its signs are sure."""
-    is_long = len(samples) > 2 * _FIRST and slip is not EXCHANGED
-    early_cure = slip.cure(examination, samples[:_FIRST]) if is_long and slip.times > 1 else None
-    if early_cure is not None:
-        _, before, after = _compare(examination, samples[:_FIRST], early_cure, as_sent)
-        if sum(after) < _PROMISING * sum(before):
-            return []
     cure = slip.cure(examination, samples)
     if cure is None:
         return []
@@ -130,6 +155,7 @@ def _try(examination: Examination, slip: Slip, samples: Sequence[Sample], as_sen
     old, new = sum(before) / len(changed), sum(after) / len(changed)
     loss = (1 - new) / max(1 - old, _NOTHING)
     is_sure = new >= slip.least and (loss <= _CLEARLY or (new >= slip.times * old and loss <= slip.remains))
+    is_sure |= loss <= _PARTLY and new >= max(_MANY_TIMES, slip.times) * old
     return [_Diagnosis(slip, cure, changed, new, old)] if is_sure else []
 
 
@@ -144,13 +170,11 @@ def _compare(
         places = [position for position, frame in enumerate(frames) if frame is not None]
         if places:
             changed.append(number)
-            cured = _thin(keep_frames(sample, frames, places))
             fit_as_sent = as_sent[number]
             if len(places) < len(frames):
-                unchanged = _thin(keep_frames(sample, sample.prediction, places))
-                fit_as_sent = examination.measure(unchanged.truth, unchanged.prediction)
+                fit_as_sent = _measure(examination, keep_frames(sample, sample.prediction, places))
             before.append(fit_as_sent)
-            after.append(examination.measure(cured.truth, cured.prediction))
+            after.append(_measure(examination, keep_frames(sample, frames, places)))
     return changed, before, after
 
 
@@ -268,8 +292,8 @@ def _judge_numbers(examination: Examination, samples: Sequence[Sample]) -> List[
     number_count = max(map(len, predicted))
     if not 0 < number_count <= _FEW_NUMBERS or sum(true_counts) <= number_count * number_count * len(samples):
         return []
-    truth, prediction = pool_frames(samples)
-    if fit_flags([np.minimum(frame, 1) for frame in truth], prediction) < _ALL_TOGETHER:
+    true_frames, frames = pool_frames(samples)
+    if fit_flags([np.minimum(frame, 1) for frame in true_frames], frames) < _ALL_TOGETHER:
         return []
     fault = f"no {examination.noun} tried has more than {quantity(number_count, 'number')}, though the truth has up to"
     return [f"{fault} {max(true_counts):,} objects: give each object its own number"]

@@ -6,14 +6,19 @@ import math
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..files import name_list
-from .samples import Examination, Sample, choose_further, thin
+from .samples import PIXELS, Examination, Sample, choose_further, keep_frames
 from .slip import Cure, Slip, shape_of
 
 _NAMES = "Check the numbers in the names of frames"
 #: The fit with their own truth below which units may be exchanged, the minimum fit with another one, and the maximum
 #: ratio of the fits with the second best truth and the best.
-_MISFIT, _FITTING, _SECOND = 0.4, 0.6, 0.75
-#: The pixels of a frame that are compared.
+MISFIT, _FITTING, _SECOND = 0.4, 0.6, 0.75
+#: Where nearly all units fit another one alone: the minimum fit, the maximum ratio of the second best, and their share.
+_ALONE, _NO_SECOND, _NEARLY_ALL = 0.25, 0.2, 0.75
+#: Where units are alike: the fit with their own truth below which they may be exchanged, and the share of the misfits
+#: with their own truth and with the second best that remains at most with another one.
+_ALIKE, _REMAINS = 0.8, 0.3
+#: The pixels of a frame that are compared with all others.
 _PIXELS = 1 << 10
 #: The share of exchanged units that must follow an order for it to be named.
 _ORDERLY = 0.75
@@ -63,11 +68,11 @@ class _Entry(NamedTuple):
 def find_exchanged(examination: Examination, samples: Sequence[Sample]) -> Optional[Cure]:
     """Give units and objects the predictions of those whose truths they fit far better than their own."""
     further = choose_further(len(examination.names))
-    entries = list(map(_enter, samples))
+    entries = [_enter(examination, sample) for sample in samples]
     pairs = _pair(examination, entries)
     if len(pairs) < len(entries) and further and (pairs or len(entries) > 1):
-        more = [sample for number in further for sample in examination.sample(number)]
-        entries += list(map(_enter, more))
+        more = (sample for number in further for sample in examination.sample(number) if sample.truth)
+        entries += [_enter(examination, examination.shrink(sample, PIXELS)) for sample in more]
         pairs = _pair(examination, entries)
     if len(pairs) < (_FEWEST + 2 * _count_right(examination, entries) if "questions" in examination.traits else 2):
         return None
@@ -82,9 +87,9 @@ def find_exchanged(examination: Examination, samples: Sequence[Sample]) -> Optio
     return Cure(predictions, _describe(examination, moved))
 
 
-def _enter(sample: Sample) -> _Entry:
-    truth, prediction = ([thin(frame, _PIXELS) for frame in side[:2]] for side in (sample.truth, sample.prediction))
-    return _Entry(sample, truth, prediction)
+def _enter(examination: Examination, sample: Sample) -> _Entry:
+    few = examination.shrink(keep_frames(sample, sample.prediction, range(min(2, len(sample.truth)))), _PIXELS)
+    return _Entry(sample, few.truth, few.prediction)
 
 
 def _count_right(examination: Examination, entries: Sequence[_Entry]) -> int:
@@ -93,10 +98,10 @@ def _count_right(examination: Examination, entries: Sequence[_Entry]) -> int:
 
 def _pair(examination: Examination, entries: List[_Entry]) -> List[Tuple[int, int]]:
     """Return entries and those whose truth their predictions fit, each another one."""
-    pairs = []
+    pairs, alone = [], []
     for number, entry in enumerate(entries):
         own_fit = examination.measure(entry.truth, entry.prediction)
-        if own_fit >= _MISFIT:
+        if own_fit >= _ALIKE:
             continue
         alike = [
             candidate
@@ -105,8 +110,18 @@ def _pair(examination: Examination, entries: List[_Entry]) -> List[Tuple[int, in
         ]
         fits = {candidate: examination.measure(entries[candidate].truth, entry.prediction) for candidate in alike}
         second, best = sorted([0.0, 0.0, *fits.values()])[-2:]
-        if best >= max(_FITTING, 2 * own_fit) and second <= _SECOND * best:
-            pairs.append((number, max(fits, key=lambda candidate: fits[candidate])))
+        is_other = own_fit < MISFIT and best >= max(_FITTING, 2 * own_fit) and second <= _SECOND * best
+        pair = number, max(fits, key=lambda candidate: fits[candidate])
+        if is_other or 1 - best <= _REMAINS * (1 - max(own_fit, second)):
+            pairs.append(pair)
+        if best >= _ALONE and max(own_fit, second) <= _NO_SECOND * best:
+            alone.append(pair)
+    pairs, alone = map(_keep_single, (pairs, alone))
+    return max(pairs, alone if len(alone) >= _NEARLY_ALL * len(entries) else [], key=len)
+
+
+def _keep_single(pairs: List[Tuple[int, int]]) -> List[Tuple[int, int]]:
+    """Return pairs without those of one target."""
     targets = [target for _, target in pairs]
     return [pair for pair in pairs if targets.count(pair[1]) == 1]
 

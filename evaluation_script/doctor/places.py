@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 
 from ..masks.stack import Array
-from .samples import Examination, PictureBoxes, Points, Sample
+from .samples import Examination, PictureBoxes, Points, Sample, find_step
 from .slip import Change, Cure, Slip, change_frames, shape_of
 
 _FLIPPED = "Undo the flip before you save"
@@ -194,9 +194,9 @@ def _list_volume_slips() -> List[Slip]:
 
 def _correlate(truth: Array, prediction: Array, axis: int) -> Array:
     """Return how well a map fits for each step along an axis, by the pixels of each label in each plane."""
-    true, predicted = (np.moveaxis(side, axis, 0).reshape(side.shape[axis], -1) for side in (truth, prediction))
-    step = max(1, true.size // _SAMPLED) | 1
-    true, predicted = true[:, ::step], predicted[:, ::step]
+    step = find_step(truth.size, truth.ndim - 1, _SAMPLED)
+    chosen = tuple(slice(None, None, 1 if side == axis else step) for side in range(truth.ndim))
+    true, predicted = (np.moveaxis(side[chosen], axis, 0).reshape(side.shape[axis], -1) for side in (truth, prediction))
     labels, areas = np.unique(true[true > 0], return_counts=True)
     fits = np.zeros(2 * len(true) - 1)
     for label in labels[np.argsort(-areas)][:_MOST_LABELS]:
@@ -258,14 +258,20 @@ def _cure_moved(examination: Examination, samples: Sequence[Sample]) -> Optional
         pairs.append((truth, prediction))
     is_map = isinstance(pairs[0][0], np.ndarray)
     steps = _find_steps_of_maps(pairs) if is_map else _find_steps_of_places(pairs)
-    if max(map(abs, steps)) < _LEAST_STEP:
+    if max(map(abs, steps)) * examination.step < _LEAST_STEP:
         return None
-    names = ["x", "y", "z"][: len(steps)]
-    along = " and ".join(f"{step} along {name}" for name, step in zip(names, reversed(steps)) if step)
+    names, about = ["x", "y", "z"][: len(steps)], "about " if examination.step > 1 else ""
+    along = " and ".join(
+        f"{about}{step * examination.step} along {name}" for name, step in zip(names, reversed(steps)) if step
+    )
     # Symmetric objects that are moved a little fit when mirrored, too, and mirrored ones when moved far.
     is_near = all(_NEAR * abs(step) <= side for step, side in zip(steps, shape_of(pairs[0][0])))
     predictions = [[_move(steps, frame) for frame in sample.prediction] for sample in samples]
-    return Cure(predictions, f"{along} (in pixels)", _LEAD if is_near else -_LEAD)
+    return Cure(
+        predictions,
+        f"{along} (in {'voxels' if 'voxels' in examination.traits else 'pixels'})",
+        _LEAD if is_near else -_LEAD,
+    )
 
 
 #: The sides per step of predictions that are moved a little, and what these or other slips count more.

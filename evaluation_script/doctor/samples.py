@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial, reduce
 from typing import Any, Callable, FrozenSet, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
@@ -11,12 +12,14 @@ from ..masks.backend import backend
 from ..masks.stack import Array, Size
 from .fits import fit_masks
 
-#: The number of units in a sample, dealt in runs of units that follow each other.
-MOST_UNITS, _RUN = 12, 3
+#: The number of units in a sample, and how many of them follow each other.
+_MOST_UNITS, _RUN = 12, 3
 #: The maximum number of further units that are searched for exchanged ones, and their share of all.
-_MOST_FURTHER, _SHARE = 24, 0.25
-#: The maximum number of frames of a video in a sample.
-_MOST_FRAMES = 6
+_MOST_FURTHER, _SHARE = 12, 0.25
+#: The pixels of a frame that are compared while slips are tried.
+PIXELS = 1 << 12
+#: The same of the frames of a video.
+_MOST_FRAMES, _PAIR = 4, 2
 
 
 class PictureBoxes(NamedTuple):
@@ -86,12 +89,27 @@ class Examination:
     label_shift: int = 0
     #: The number of low bits of a predicted pixel that hold its label, if others hold more.
     label_bits: int = 64
+    #: How many pixels along each axis a pixel of the maps stands for.
+    step: int = 1
     #: The same units by other labels, examined if these show no slip.
     otherwise: Optional[Examination] = None
 
     def measure(self, truth: List[Any], prediction: List[Any]) -> float:
         """Return the fit of frames, by their labels."""
         return self.fit(truth, [self.keep_labels(frame) for frame in prediction])
+
+    def shrink(self, sample: Sample, pixels: int) -> Sample:
+        """Return a sample whose maps have about so many pixels, or 8 times as many voxels."""
+        if not isinstance(sample.truth[0], np.ndarray):
+            return sample._replace(origin=None)
+        sides = sample.truth, sample.prediction
+        if "voxels" in self.traits:
+            are_small = "segments" not in self.traits and all(map(_is_background, sample.truth + sample.prediction))
+            change = partial(_pool if are_small else _take_middles, limit=8 * pixels)
+        else:
+            change = partial(thin, limit=pixels)
+        truth, prediction = ([change(frame) for frame in side] for side in sides)
+        return sample._replace(truth=truth, prediction=prediction, origin=None)
 
     def keep_labels(self, frame: Any) -> Any:
         """Return the labels of a predicted frame, without its other bits."""
@@ -121,7 +139,7 @@ def pool_frames(samples: Sequence[Sample]) -> Tuple[List[Any], List[Any]]:
 
 def choose_units(count: int) -> List[int]:
     """Return the units of a sample, spread evenly and symmetrically; neighbours show an order that is off by one."""
-    return _choose_runs(count, MOST_UNITS)
+    return _choose_runs(count, _MOST_UNITS, _RUN)
 
 
 def choose_further(count: int) -> List[int]:
@@ -138,15 +156,15 @@ def choose_sampled(count: int) -> List[int]:
 
 def choose_frames(count: int) -> List[int]:
     """Return the frames of a video that a sample holds, likewise; the first one is often given."""
-    return _choose_runs(count, _MOST_FRAMES)
+    return _choose_runs(count, _MOST_FRAMES, _PAIR)
 
 
-def _choose_runs(count: int, limit: int) -> List[int]:
+def _choose_runs(count: int, limit: int, run: int) -> List[int]:
     if count <= limit:
         return list(range(count))
-    runs = limit // _RUN
-    starts = np.linspace(1, count - _RUN - 1, runs).astype(int)[: runs // 2]
-    opening = [int(start) + step for start in starts for step in range(_RUN)]
+    runs = limit // run
+    starts = np.linspace(1, count - run - 1, runs).astype(int)[: runs // 2]
+    opening = [int(start) + step for start in starts for step in range(run)]
     return sorted({*opening, *(count - 1 - number for number in opening)})
 
 
@@ -163,10 +181,46 @@ def paint(masks: Iterable[Tuple[int, str]], size: Size) -> Array:
     return labels.reshape(width, height).T
 
 
-def thin(frame: Any, limit: int) -> Any:
-    """Return a map with about so many pixels, spread evenly and symmetrically; other frames as they are."""
-    if not isinstance(frame, np.ndarray) or frame.size <= limit:
-        return frame
-    step = max(1, int((frame.size / limit) ** (1 / sum(side > 1 for side in frame.shape)))) | 1
+def find_step(size: int, axes: int, limit: int) -> int:
+    """Return the odd distance along each axis at which about so many pixels of a map lie."""
+    return max(1, int((max(1, size) / limit) ** (1 / max(1, axes)))) | 1
+
+
+def thin_by(frame: Array, step: int) -> Array:
+    """Return the pixels of a map at a distance, spread evenly and symmetrically."""
     # A copy: a view would keep the whole frame in memory.
     return np.ascontiguousarray(frame[tuple(slice((side - 1) % step // 2, None, step) for side in frame.shape)])
+
+
+def thin(frame: Array, limit: int) -> Array:
+    """Return a map with about so many pixels, spread evenly and symmetrically."""
+    step = find_step(frame.size, sum(side > 1 for side in frame.shape), limit)
+    return thin_by(frame, step) if step > 1 else frame
+
+
+def _is_background(volume: Array) -> bool:
+    """Return whether most voxels are background, so that those of small regions matter."""
+    return bool(2 * np.count_nonzero(volume) < volume.size)
+
+
+def _pool(volume: Array, limit: int) -> Array:
+    """Return the highest label in each of about so many cells of a volume."""
+    for axis, cells in enumerate(_cut_cells(volume, limit)):
+        volume = reduce(np.maximum, [volume.take(places, axis) for places in cells])
+    return volume
+
+
+def _take_middles(volume: Array, limit: int) -> Array:
+    """Return the labels in the middle of the same cells."""
+    middles: Array = volume[np.ix_(*(cells[len(cells) // 2] for cells in _cut_cells(volume, limit)))]
+    return middles
+
+
+def _cut_cells(volume: Array, limit: int) -> List[List[Array]]:
+    """Return for each axis the first places of about so many cells, the second ones and so on."""
+    step, sides = find_step(volume.size, volume.ndim, limit), []
+    for side in volume.shape:
+        cells, length = max(1, side // step), min(step, side)
+        start = (side - cells * length) // 2
+        sides.append([np.arange(start + offset, start + cells * length, length) for offset in range(length)])
+    return sides

@@ -4,9 +4,8 @@ The most frequent operations have two implementations, numpy and the compiled ke
 `backend()` returns the chosen one. The contract is the modules, imported by name, because the first one loads numpy.
 `stack` has packed masks, the common type; `files` reads a sequence's masks; `png`, `tiff`, `run_lengths` and `polygons`
 are file formats; `similarity` compares masks (J and F), `overlaps` pairs of masks, boxes and labels (IoU, with
-assignment), `distances` masks with grey maps; `detections` matches detections with instances; `restoration` undoes what
-resizing, compression, padding and moving do to label maps, `stretches` what stretching does; `stream` encodes masks for
-pages.
+assignment), `distances` masks with grey maps; `detections` matches detections with instances; `stream`
+encodes masks for pages.
 """
 
 __all__ = [
@@ -17,7 +16,6 @@ __all__ = [
     "overlaps",
     "png",
     "polygons",
-    "restoration",
     "run_lengths",
     "similarity",
     "stack",

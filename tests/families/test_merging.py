@@ -81,7 +81,6 @@ def test_packed_units_arrive_as_they_were_counted() -> None:
         [*equal, UnitCounts("d", {"pair": np.arange(3.0), "f": np.eye(2)})],
         [*equal, UnitCounts("d", {"f": np.eye(2), "pair": np.arange(3)})],
         [*equal, UnitCounts("d", {}, problem, 2)],
-        [equal[0], replace(equal[1], reading_scores={"mirrored": (0.5, 0.75)})],
         [UnitCounts(name, {"cells": np.arange(2 * size).reshape(2, size)}) for name, size in zip("abc", (4, 0, 5))],
         [
             UnitCounts(name, {"f": np.arange(size) / 3, "cells": np.arange(size) - 1})
@@ -110,7 +109,6 @@ def test_counts_that_arrive_packed_are_those_that_arrive_singly() -> None:
         return accumulator
 
     single = added("-abcdefgh")
-    again = [replace(units["b"], reading_scores={"mirrored": (0.5, 0.75)}), *map(units.get, "cd")]
     for batches in (["gca", "bd", "efh"], ["gca", "-fhd", "be"], ["gca", "bca", "bdefh"], ["gca", "-abdfhe"]):
         packed = added(*batches)
         assert packed.stack("table").tolist() == single.stack("table").tolist()
@@ -121,13 +119,6 @@ def test_counts_that_arrive_packed_are_those_that_arrive_singly() -> None:
             counts.without_groups(lambda part: {"sum": float(part.stack("table").sum())}) for counts in (packed, single)
         ]
         assert sums[0]["sum"].tolist() == sums[1]["sum"].tolist()
-    read_twice = added("gea", again, "fh")
-    assert [*read_twice.reading_scores().values()] == [{"mirrored": (0.5, 0.75)}]
-    assert read_twice.stack("table").tolist() == single.stack("table").tolist()
-    all_read_twice = added(
-        "gea", [replace(units[name], reading_scores={"mirrored": (0.5, 0.75)}) for name in "bcd"], "fh"
-    )
-    assert all_read_twice.stack("table").tolist() == single.stack("table").tolist()
     partial = added("gca", "b")
     assert partial.missing() == ["d", "e", "f", "h"]
     with pytest.raises(HostError, match="4 units not counted yet: d, e, f"):
@@ -141,7 +132,7 @@ def test_counts_that_arrive_packed_are_those_that_arrive_singly() -> None:
 
 @pytest.mark.parametrize("at_once", [1, 7, 1 << 15])
 def test_cells_are_added_up_as_they_arrive(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scores read packed cells; sums are equal whether units arrive packed, singly, with scores or repeated."""
+    """Scores read packed cells; sums are equal whether units arrive packed, singly or repeated."""
     monkeypatch.setattr(cell_batches, "_CELLS_AT_ONCE", at_once)
     random, names = np.random.default_rng(5), [f"unit {number}" for number in range(30)]
     tables = [random.integers(0, 6, (2, random.integers(0, 9))) * [[(1 << 33) + 1], [1]] for _ in names]
@@ -163,14 +154,13 @@ def test_cells_are_added_up_as_they_arrive(at_once: int, monkeypatch: pytest.Mon
     expected = describe(single)
     assert expected[0] == [table.shape[1] > 0 and len({*(table[0] & 7).tolist()}) == 1 for table in tables]
     assert np.sum(expected[1]) == sum(table[1].sum() for table in tables)
-    scored = replace(units[9], reading_scores={"mirrored": (0.5, 0.75)})
     for batches in ([range(30)], [range(20, 30), range(10), range(10, 20)], [range(15), range(10, 30)]):
         packed = UnitAccumulator("rules", {}, names)
         for numbers in batches:
-            counts = [scored if number == 9 else units[number] for number in numbers]
+            counts = [units[number] for number in numbers]
             packed.update_all(pickle.loads(pickle.dumps(PackedUnits(list(numbers), counts))))
         assert describe(packed) == expected
-        assert {**packed.state_dict(), names[9]: b""} == {**single.state_dict(), names[9]: b""}
+        assert packed.state_dict() == single.state_dict()
         assert describe(packed) == expected
     packed = UnitAccumulator("rules", {}, names)
     packed.update_all(PackedUnits(range(29), units[:29]))
@@ -352,9 +342,7 @@ def test_a_table_without_numbers_has_a_form_too(side: int) -> None:
 @pytest.mark.parametrize("kind", ["i4", "i8", "f4", "f8", ">i8"])
 def test_detached_counts_are_those_that_are_read_from_their_encoding(kind: str) -> None:
     table = np.arange(12).reshape(3, 4).astype(kind)
-    counts = UnitCounts(
-        "a", {"cells": table.T, "row": table[1, ::2]}, [Problem("x", "is", "Fix it")], 2, {"r": (0.5, 1.0)}
-    )
+    counts = UnitCounts("a", {"cells": table.T, "row": table[1, ::2]}, [Problem("x", "is", "Fix it")], 2)
     alone, decoded = counts.detach(), decode_unit(counts.encode())
     assert alone.encode() == decoded.encode() == counts.encode()
     for key, values in decoded.tables.items():

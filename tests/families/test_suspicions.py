@@ -10,8 +10,7 @@ import pytest
 
 from segjudge import compare, rank, score
 from segjudge.evaluation_script.families import PROTOCOLS, report_of
-from segjudge.evaluation_script.families.base.readings import choose_units, judge_readings, read_neighbours
-from segjudge.evaluation_script.families.base.suspicions import ScoreRange, is_nearly_none
+from segjudge.evaluation_script.families.base.suspicions import ScoreRange
 from segjudge.evaluation_script.main import evaluate_phase
 from segjudge.evaluation_script.runner.parallel import Part
 from segjudge.families.truths import TruthSource
@@ -103,29 +102,6 @@ def test_a_hidden_split_says_nothing_and_strict_refuses_nobody(
         result = evaluate_phase(phase, str(truth), str(results))["submission_result"]
         assert any(message in line for line in result["warnings"]) == (not hidden)
         assert (message in capfd.readouterr().out) == (not hidden)
-
-
-def test_few_units_are_looked_at_again() -> None:
-    assert [sorted(choose_units(count)) for count in (0, 1, 2, 5, 9)] == [[], [0], [0, 1], [1, 3], [1, 4, 7]]
-    assert len(choose_units(10_000)) == 16
-    assert max(choose_units(10_000)) < 10_000
-
-
-@pytest.mark.parametrize(
-    ("gains", "is_named"),
-    [([0.9, 0.9, 0.9], True), ([0.9, 0.9, 0.0], False), ([0.9, 0.9, 0.9, 0.0], True), ([0.9, 0.9, 0.0, 0.0], False)],
-)
-def test_maps_of_other_images_fit_them_in_nearly_all_units(gains: list[float], is_named: bool) -> None:
-    """Copies of similar images may come from the next one by chance."""
-    reading, *_ = read_neighbours("maps")
-    lines = judge_readings([{reading.name: (0.1, 0.1 + gain)} for gain in gains], 3 * len(gains), [reading], "IoU")
-    assert bool(lines) == is_named
-
-
-def test_hardly_any_match_is_none_among_many() -> None:
-    assert [is_nearly_none(hits, total) for hits, total in ((0, 1), (1, 99), (0, 100), (1, 101), (2, 101))] == [
-        True, False, True, True, False,
-    ]  # fmt: skip
 
 
 def test_scores_are_confidences_percentages_or_logits() -> None:

@@ -1,9 +1,9 @@
-"""The base of all families: engine, accumulator, reports, suspicions, orders of frames and units.
+"""The base of all families: engine, accumulator, reports, ranges of scores, and units.
 
-Families import these modules by name. `family` defines families and protocols, `truth` the interface of
-truths, `engine` how a family scores. `accumulator` has mergeable counts, `reports` scores with errors, `suspicions`
-and `readings` signs of mistakes. `units` implements all of these for families that count images, videos or
-sequences separately, with the counts of `unit_counts` and the cells of `cell_batches`.
+Families import these modules by name. `family` defines families and protocols, `truth` the interface of truths,
+`engine` how a family scores. `accumulator` has mergeable counts, `reports` scores with errors, `suspicions` the ranges
+of scores of detections. `units` implements all of these for families that count images, videos or sequences separately,
+with the counts of `unit_counts` and the cells of `cell_batches`.
 """
 
 __all__ = [
@@ -11,7 +11,6 @@ __all__ = [
     "cell_batches",
     "engine",
     "family",
-    "readings",
     "reports",
     "suspicions",
     "truth",

@@ -29,7 +29,6 @@ from ...masks.stack import Array
 from .accumulator import NamedAccumulator, NamedCounts, Rules, decode_with, problems_of
 from .cell_batches import CELLS, CellBatch, SplitKeys, batch_cells, has_cells, tabulate_groups
 from .family import Values
-from .readings import ReadingScores, decode_reading_scores, encode_reading_scores
 from .reports import deal_groups
 
 #: The longest header: names of tables and problems.
@@ -54,12 +53,9 @@ class UnitCounts(NamedCounts):
     #: The first problems of its prediction, and their number.
     problems: List[Problem] = field(default_factory=list)
     problem_count: int = 0
-    #: Its scores by other readings, if it was examined again.
-    reading_scores: ReadingScores = field(default_factory=dict)
 
     def describe(self) -> Dict[str, object]:
-        tables = {key: [f"<{table.dtype.kind}8", *table.shape] for key, table in self.tables.items()}
-        return {"tables": tables, **encode_reading_scores(self.reading_scores)}
+        return {"tables": {key: [f"<{table.dtype.kind}8", *table.shape] for key, table in self.tables.items()}}
 
     def numbers(self) -> List[Array]:
         return [table.astype(f"<{table.dtype.kind}8", copy=False) for table in self.tables.values()]
@@ -73,15 +69,15 @@ class UnitCounts(NamedCounts):
                 raise ValueError("has a table with an unknown form")
             tables[key] = detached = np.array(table, kind, order="C")
             detached.flags.writeable = False
-        return UnitCounts(self.name, tables, self.problems, self.problem_count, self.reading_scores)
+        return UnitCounts(self.name, tables, self.problems, self.problem_count)
 
 
 class PackedUnits:
-    """The counts of several units: one table for all of them by name, and the counts that differ or have remarks."""
+    """The counts of several units: one table for all of them by name, and the counts that differ or have problems."""
 
     def __init__(self, numbers: Sequence[int], units: Sequence[UnitCounts]) -> None:
         """Pack units that have these numbers in the truth."""
-        kinds = [None if unit.problem_count or unit.reading_scores else _kinds_of(unit) for unit in units]
+        kinds = [None if unit.problem_count else _kinds_of(unit) for unit in units]
         usual = next((kind for kind in kinds if kind), ())
         fits = [bool(kind) and kind == usual for kind in kinds]
         packed = list(compress(units, fits))
@@ -155,7 +151,7 @@ def _decode_unit(header: Dict[str, Any], numbers: bytes) -> UnitCounts:
     problems, count = problems_of(header)
     if source.read(1):
         raise ValueError("has more numbers than tables")
-    return UnitCounts(str(header["name"]), tables, problems, count, decode_reading_scores(header))
+    return UnitCounts(str(header["name"]), tables, problems, count)
 
 
 def _read_table(source: io.BytesIO, kind: str, *shape: int) -> Array:
@@ -367,11 +363,6 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
             self._counts.update((counts.name, counts) for counts in packed.unpack(self.names))
         self._packed = []
         self._is_packed[:] = False
-
-    def reading_scores(self) -> Dict[str, ReadingScores]:
-        """Return the scores of the units that were counted by other readings, by name, in the truth's order."""
-        scores = {name: counts.reading_scores for name, counts in self._counts.items() if counts.reading_scores}
-        return {name: scores[name] for name in self.names if name in scores} if scores else {}
 
     def load_state_dict(self, state: Dict[str, bytes]) -> None:
         self._forget()

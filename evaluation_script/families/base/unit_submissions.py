@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, AbstractSet, Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import AbstractSet, Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from ...files import ArchiveLimits, Files, Flaw, HostError, Problems, SubmissionError, name_list, printable, quantity
 from ...files.archive import UPLOAD, open_files
@@ -16,11 +16,6 @@ from .unit_truth import UnitTruth
 
 #: The maximum compression ratio of deflate, and the size above which a sparse file is checked before reading.
 _SPARSE_RATIO, _SPARSE_BYTES = 1100, 1 << 30
-
-
-if TYPE_CHECKING:
-    from .frame_order import FrameSamples
-    from .readings import FirstMaps
 
 
 class UnitSubmission(abc.ABC):
@@ -96,11 +91,6 @@ class UnitSubmission(abc.ABC):
     def notes(self) -> List[str]:
         """Notes for the participant about the submission."""
         return self.truth_names.notes
-
-    #: Stores samples of its frames.
-    samples: Optional[FrameSamples] = None
-    #: Compares its first maps or masks.
-    first_maps: Optional[FirstMaps] = None
 
     @property
     def suspicions(self) -> List[str]:

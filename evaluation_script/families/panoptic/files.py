@@ -162,11 +162,35 @@ _RESIZE = f". These classes look like an effect of resizing with interpolation o
 _FEWEST_BLENDED = 20
 
 
+#: The number of rows in which specks are counted, and the maximum length of a speck.
+_ROWS, _SPECK = 64, 3
+#: The minimum number of borders, the minimum share of specks among runs in a map full of them, and the minimum share of
+#: odd pixels in short runs if these come from borders.
+_FEWEST_BORDERS, _SPECKLED, _NEARLY_ALL = 50, 0.25, 0.9
+
+
 def _is_damaged(pixels: Array, is_odd: Array) -> bool:
     """Return whether odd values occur only along borders, as where colours blend, or in a map full of specks."""
-    from ...masks.restoration import are_short, is_speckled  # few submissions need it
+    if is_odd.all():
+        return False
+    starts, lengths = _find_runs(pixels)
+    odd_lengths = lengths[is_odd.reshape(-1)[starts]]
+    short = odd_lengths[odd_lengths <= _SPECK]
+    if len(short) >= _FEWEST_BORDERS and short.sum() >= _NEARLY_ALL * odd_lengths.sum():
+        return True
+    rows = np.ascontiguousarray(pixels[:: max(1, len(pixels) // _ROWS)])
+    starts, lengths = _find_runs(rows)
+    if len(starts) - len(rows) < _FEWEST_BORDERS:
+        return False
+    return bool(np.count_nonzero(lengths <= _SPECK) >= _SPECKLED * len(starts))
 
-    return not is_odd.all() and (are_short(pixels, is_odd) or is_speckled(pixels))
+
+def _find_runs(pixels: Array) -> Tuple[Array, Array]:
+    """Return the starts and lengths of the runs of rows."""
+    is_start = np.ones(pixels.shape, bool)
+    np.not_equal(pixels[:, 1:], pixels[:, :-1], out=is_start[:, 1:])
+    starts = np.flatnonzero(is_start)
+    return starts, np.diff(starts, append=pixels.size)
 
 
 def join_ids(codes: Array, classes: int) -> Array:

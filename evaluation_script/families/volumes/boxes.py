@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Iterable, Iterator, List, NamedTuple, Set, Tuple
+from typing import Iterable, Iterator, NamedTuple, Set, Tuple
 
 import numpy as np
 
@@ -12,8 +12,8 @@ from ...masks.stack import Array
 
 #: From and to (exclusive) along z, y and x.
 Box = Tuple[slice, ...]
-#: The number of voxels processed at once, and of planes whose voxels are counted in bytes.
-_SLAB, _COUNTED = 1 << 20, 255
+#: The number of voxels processed at once.
+_SLAB = 1 << 20
 
 
 class Boxes(NamedTuple):
@@ -99,13 +99,3 @@ def select_labels(labels: Array, chosen: Tuple[int, ...]) -> Array:
         for label in chosen[1:]:
             mask[slab] |= labels[slab] == label
     return mask
-
-
-def count_by_planes(mask: Array) -> List[Array]:
-    """Return the number of voxels in each plane across z, across y and across x."""
-    along_z: Array = np.zeros(mask.shape[1:], np.int64)
-    for start in range(0, len(mask), _COUNTED):
-        planes = mask[start : start + _COUNTED].view(np.uint8)
-        along_z += np.add.reduce(planes, axis=0, dtype=np.uint8)  # without wider copies
-    by_z = np.array([np.count_nonzero(plane) for plane in mask], np.int64)
-    return [by_z, along_z.sum(axis=1), along_z.sum(axis=0)]

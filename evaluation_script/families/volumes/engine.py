@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Optional, Set, Tuple
 
 import numpy as np
 
+from ...doctor import Examination, Sample, choose_sampled, find_step, fit_flags, fit_masks, thin_by
 from ...files.problems import Flaw, Problem, Problems, name_list, quantity
 from ...masks.stack import Array
 from ...runner.tuning import release_memory
@@ -13,7 +14,6 @@ from ...values.arithmetic import mean
 from ..base.family import Values
 from ..base.units import Shapes, Unit, UnitAccumulator, UnitCounts, unit_engine
 from .boxes import Box, Boxes, cover, find_boxes
-from .case_order import SampledLabels, find_ends, sample_labels
 from .files import VolumeSubmission, decode_geometry, read_labels, read_truth
 from .headers import ODDITIES
 from .lesions import LesionCache
@@ -21,13 +21,14 @@ from .measures import RegionOfCase
 from .overlaps import Overlap, count_pairs, find_overlap
 from .places import Spacing
 from .protocols import COMPONENTS, LabelRegion, VolumeProtocol
-from .suspicions import find_true_labels, look_at_case, suspect
 from .voxels import LABELS_END, Volume
 
 #: The maximum number of predicted labels that the truth lacks, and of voxels that are searched for their components.
 _MOST_FALSE_LABELS, _MOST_SEARCHED = 1_000, 1 << 31
 #: The number of voxels above which freed memory is returned to the system after each region.
 _LARGE = 1 << 24
+#: The number of voxels of a case above which the doctor examines every third one along each axis, or fewer.
+_MOST_EXAMINED = 1 << 22
 #: The maximum number of rows in tables for labels that no truth has; with more, tables have none.
 _MOST_FALSE_ROWS = 20_000
 
@@ -56,9 +57,7 @@ def count_pair(name: str, truth: Volume, volume: Volume, protocol: VolumeProtoco
     except Flaw as flaw:
         return UnitCounts(name, {}, [flaw.as_problem(f"case {name}")], 1)
     tables["oddities"] = np.array(volume.oddities, np.int64)
-    tables.update(sample_labels(*labels, tables["voxels"]))
-    scores = look_at_case(labels, boxes, tables["voxels"], pairs, has_regions=bool(protocol.regions))
-    return UnitCounts(name, tables, reading_scores=scores)
+    return UnitCounts(name, tables)
 
 
 def list_labels_of(protocol: VolumeProtocol) -> Set[int]:
@@ -111,7 +110,7 @@ def count_case(
     boxes: Optional[Tuple[Boxes, Boxes]] = None,
     pairs: Optional[Array] = None,
 ) -> Dict[str, Array]:
-    """Return the tables of a case (z, y, x): for each region voxels, both boxes, measures, and which have a value.
+    """Return the tables of a case (z, y, x): for each region voxels, measures, and which have a value.
 
     The table `strays` lists labels of the truth that no region has; `oddities` is empty, since it concerns files.
     """
@@ -124,19 +123,16 @@ def count_case(
         labels = np.arange(len(regions))
     voxels = np.zeros((len(regions), 3), np.int64)
     rows: List[List[Optional[float]]] = []
-    ends = np.zeros((len(regions), 2, 6), np.int64)
     tissues = {tissue.name: tissue for tissue in protocol.tissues}
     keys = [(_keep_labels(region, sides), tissues.get(region.name)) for region in regions]
     pairs = count_pairs(truth, prediction, sides) if pairs is None else pairs
-    sampled = list(map(SampledLabels, (truth, prediction)))
     cache = LesionCache()
     for index, region in enumerate(regions):
         same = keys.index(keys[index])
         if same < index:
-            ends[index], voxels[index] = ends[same], voxels[same]
+            voxels[index] = voxels[same]
             rows.append(rows[same])
             continue
-        ends[index] = find_ends(sampled, sides, region.labels)
         sizes = [int(side.voxels[list(region.labels)].sum()) for side in sides]
         is_false = not protocol.regions and not all(sizes) and not COMPONENTS.intersection(protocol.measures)
         box = (slice(0, 0),) * 3 if is_false else find_region_box(region, sides, truth.shape, protocol)
@@ -156,7 +152,6 @@ def count_case(
     return {
         "labels": labels,
         "voxels": voxels,
-        "ends": ends,
         "values": values.reshape(shape),
         "known": flags.reshape(shape),
         "strays": strays,
@@ -188,7 +183,8 @@ def list_labels(accumulator: UnitAccumulator[VolumeProtocol]) -> List[int]:
     protocol = accumulator.protocol
     if protocol.regions:
         return list(range(len(protocol.regions)))
-    return sorted(find_true_labels(accumulator))
+    true = [unit.tables["labels"][unit.tables["voxels"][:, 0] > 0] for unit in accumulator.complete_counts()]
+    return sorted({label for labels in true for label in labels.tolist()})
 
 
 def _collect(accumulator: UnitAccumulator[VolumeProtocol]) -> Dict[Tuple[int, str], List[float]]:
@@ -292,13 +288,10 @@ def _shapes(protocol: VolumeProtocol, _facts: Dict[str, Any]) -> Shapes:
     return {
         "labels": ("n",),
         "voxels": ("n", 3),
-        "ends": ("n", 2, 6),
         "values": ("n", measures),
         "known": ("n", measures),
         "strays": ("labels",),
         "oddities": ("oddities",),
-        "sample": ("sampled",),
-        "cells": ("cells",),
     }
 
 
@@ -318,6 +311,7 @@ def _note(accumulator: UnitAccumulator[VolumeProtocol]) -> List[str]:
         notes.append(
             f"the truth has labels of no region, which are scored as background: {name_list(list(map(str, strays)))}"
         )
+    notes += _note_missing(accumulator)
     if not protocol.regions:
         labels = {label for unit in units for label in unit.tables["labels"].tolist()}
         false = sorted(labels - set(list_labels(accumulator)))
@@ -329,6 +323,48 @@ def _note(accumulator: UnitAccumulator[VolumeProtocol]) -> List[str]:
     return notes
 
 
+def _note_missing(accumulator: UnitAccumulator[VolumeProtocol]) -> List[str]:
+    """Return a note about labels or regions of truths that no prediction has."""
+    cases: Dict[int, int] = {}
+    predicted: Set[int] = set()
+    for unit in accumulator.complete_counts():
+        for label, (true_size, size, _) in zip(unit.tables["labels"].tolist(), unit.tables["voxels"].tolist()):
+            cases[label] = cases.get(label, 0) + (true_size > 0)
+            predicted.update([label] if size else [])
+    protocol, missing = accumulator.protocol, sorted(cases.keys() - predicted)
+    names = [f"{_name(label, protocol)} (in {quantity(cases[label], 'case')})" for label in missing if cases[label]]
+    noun = "regions" if protocol.regions else "labels"
+    return [f"no prediction has these {noun} of the truth: {name_list(names)}"] if names else []
+
+
+# ── the doctor ──────────────────────────────────────────────────────────────
+
+
+def _examine(submission: VolumeSubmission) -> Examination:
+    """Return a submission as the doctor examines it: label maps, thinned if any of those sampled is large."""
+    units, protocol = submission.truth.units, submission.protocol
+    sizes = [units[number].load()[0].size for number in choose_sampled(len(units))]
+    step = find_step(max(height * width for height, width in sizes), 3, _MOST_EXAMINED)
+
+    def sample(number: int) -> List[Sample]:
+        unit = units[number]
+        (frame,) = unit.load()
+        volume = submission.read_volume(unit.name, decode_geometry(frame.rows), Problems())
+        if volume is None:
+            return []
+        sides = read_labels(frame).reshape(volume.labels.shape), volume.labels
+        truth, prediction = (thin_by(side, step) for side in sides)
+        return [Sample(number, unit.name, [truth], [prediction])]
+
+    classes = sorted(list_labels_of(protocol)) if protocol.regions else []
+    traits = {"voxels", "places", "units", "masks", "binary" if classes == [0, 1] else "labels"}
+    return Examination(
+        submission.truth.item_names, sample, frozenset(traits), submission.noun, "volumes",
+        fit=fit_flags if "binary" in traits else fit_masks, agreement="the IoU over all voxels", classes=classes,
+        step=step,
+    )  # fmt: skip
+
+
 ENGINE = unit_engine(
     read_truth,
     VolumeSubmission,
@@ -336,8 +372,7 @@ ENGINE = unit_engine(
     _compute_metrics,
     _tables,
     _shapes,
-    suspect,
     facts={},
     notes=_note,
-    added=("sample", "cells"),
+    examine=_examine,
 )

@@ -15,7 +15,6 @@ import numpy as np
 
 from segjudge.evaluation_script.families import engine_of
 from segjudge.evaluation_script.families.base.accumulator import Accumulator
-from segjudge.evaluation_script.families.base.readings import ReadingScores
 from segjudge.evaluation_script.families.base.truth import compose
 from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts, decode_unit
 from segjudge.evaluation_script.files.problems import Flaw, Problem, SubmissionError, printable
@@ -91,8 +90,7 @@ class UnitsInMemory(MemoryDoor):
         units = self.units(frames)
         accumulator = UnitAccumulator(self.protocol, self.facts(units), list(units))
         for name, unit_frames in units.items():
-            tables = self.tables(unit_frames, accumulator.facts)
-            accumulator.update(UnitCounts(name, tables, reading_scores=self.reading_scores(unit_frames)))
+            accumulator.update(UnitCounts(name, self.tables(unit_frames, accumulator.facts)))
         return accumulator
 
     def units(self, frames: CountedFrames) -> dict[str, UnitFrames]:
@@ -106,10 +104,6 @@ class UnitsInMemory(MemoryDoor):
     @abc.abstractmethod
     def tables(self, frames: UnitFrames, facts: Mapping[str, Any]) -> dict[str, Array]:
         """Count a unit."""
-
-    def reading_scores(self, frames: UnitFrames) -> ReadingScores:
-        """Return what a unit scores by other readings; empty if it was not read again."""
-        return {}
 
 
 class SamplesInMemory(UnitsInMemory):
@@ -130,10 +124,6 @@ class SamplesInMemory(UnitsInMemory):
     def tables(self, frames: UnitFrames, facts: Mapping[str, Any]) -> dict[str, Array]:
         (data,) = frames.values()
         return decode_unit(data).tables
-
-    def reading_scores(self, frames: UnitFrames) -> ReadingScores:
-        (data,) = frames.values()
-        return decode_unit(data).reading_scores
 
 
 def sort_by_number(names: Iterable[str]) -> list[str]:

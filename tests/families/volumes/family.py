@@ -61,16 +61,16 @@ def relabel(change: Callable[[Any], Any]) -> Slip:
 
 
 SLIPS: dict[str, tuple[str, Slip, str]] = {
-    "nothing predicted": ("kits23", relabel(lambda labels: labels * 0), "no case has a predicted voxel"),
+    "nothing predicted": ("kits23", relabel(lambda labels: labels * 0), "all volumes are empty: check the labels"),
     "mirrored": (
         "kits23",
         relabel(lambda labels: labels[:, ::-1, ::-1]),
-        "volumes look mirrored along x and y: corrected, Dice over all labels would be 1.00",
+        "volumes look mirrored along x and y: corrected, the IoU over all voxels would be 1.00",
     ),
     "labels from 2": (
         "volumes",
         relabel(lambda labels: labels + 1),
-        "labels look 1 too high: corrected, Dice over all labels would be 1.00",
+        "labels look 1 too high: corrected, the IoU over all voxels would be 1.00",
     ),
 }
 BOARD_LABELS: dict[str, tuple[str, ...]] = {

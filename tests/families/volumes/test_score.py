@@ -43,7 +43,9 @@ def test_a_perfect_mask_with_another_label_is_rejected(tmp_path: Path, label: in
     assert message in str(rejection.value)
 
 
-@pytest.mark.parametrize(("label", "suspicion"), [(2, "labels look 1 too high"), (255, "label 255 looks like label 1")])
+@pytest.mark.parametrize(
+    ("label", "suspicion"), [(2, "labels look 1 too high"), (255, "labels look like another coding, such as 255 for 1")]
+)
 def test_a_label_that_no_truth_has_is_reported_where_any_label_may_be_scored(
     tmp_path: Path, label: int, suspicion: str
 ) -> None:
