@@ -161,11 +161,6 @@ class _FolderFiles(Files):
     def _report(self, path: str, fault: str, remedy: str) -> None:
         self._checks.problems.add(Problem(path, fault, remedy))
 
-    def allows(self, limits: ArchiveLimits) -> bool:
-        """Return whether other limits accept the same files under the same names."""
-        sides = (replace(side, send="", smaller="", backslash="") for side in (self._limits, limits))
-        return len({*sides}) == 1 and not any("\\" in name for name in self._paths.values())
-
     def _open(self, name: str) -> int:
         return os.open(f"{self._root}/{self._paths[name]}", _READ)
 
@@ -520,23 +515,6 @@ class FolderElsewhere(str):
 
     def open_files(self, limits: ArchiveLimits) -> Files:
         raise NotImplementedError
-
-
-class ListedFolder(FolderElsewhere):
-    """A folder that was listed before its limits are certain; other limits list it again."""
-
-    __slots__ = ("_files",)
-    _files: _FolderFiles
-
-    @classmethod
-    def list_files(cls, path: str, limits: ArchiveLimits) -> ListedFolder:
-        """List the files of a folder; raises SubmissionError for problems."""
-        folder = cls(path)
-        folder._files = _FolderFiles(path, limits)
-        return folder
-
-    def open_files(self, limits: ArchiveLimits) -> Files:
-        return self._files if self._files.allows(limits) else _FolderFiles(str(self), limits)
 
 
 #: Advice that is not for hosts.

@@ -9,7 +9,7 @@ import functools
 import os
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple, Union
 
 from ..families import FAMILIES, PROTOCOLS, describe_unknown, engine_of
 from ..families.base.accumulator import Accumulator
@@ -69,24 +69,13 @@ class Scorer:
             progress("", total, total)
             return job.accumulator
 
-    def score(
-        self,
-        results: str,
-        progress: Progress = ignore_progress,
-        announce: Optional[Callable[[Accumulator[Any, Any]], object]] = None,
-        *,
-        examines: bool = True,
-    ) -> Report:
+    def score(self, results: str, progress: Progress = ignore_progress, *, examines: bool = True) -> Report:
         """Count all results and return their scores; raises SubmissionError with every problem.
 
-        `announce` is called with the counts before the scores are computed. Unless it is told not to, the doctor
-        examines results that score low.
+        Unless it is told not to, the doctor examines results that score low.
         """
         with closing(self.open(results)) as opened:
-            counts = self.count(opened, WHOLE, progress)
-            if announce is not None:
-                announce(counts)
-            report = engine_of(self.truth.family).report(self.split, counts)
+            report = engine_of(self.truth.family).report(self.split, self.count(opened, WHOLE, progress))
             if examines:
                 report.suspect(self._examine(opened, report))
         return report

@@ -87,7 +87,7 @@ def _score(args: argparse.Namespace) -> int:
         is_official=args.style == "official",
         has_verdicts=not ends_here,
     )
-    results = _score_request(request, paths, args, has_verdicts=not ends_here)
+    results = _score_request(request, paths, args)
     if results is None:
         mention(f"Wrote {args.out}")
         return DONE
@@ -123,7 +123,7 @@ def list_results(paths: list[str], choice: TruthChoice) -> list[str]:
 
 
 def _score_request(
-    request: ScoreRequest, paths: list[str], args: argparse.Namespace, *, has_verdicts: bool
+    request: ScoreRequest, paths: list[str], args: argparse.Namespace
 ) -> Scores | ScoredSubmissions | None:
     """Score one or several submissions; return None if only a part was counted and written."""
     if args.scheduler:
@@ -146,7 +146,7 @@ def _score_request(
 
                 PartCounter(prepared).write(Part(*args.chosen_part), args.out, bar)
                 return None
-            scores = prepared.score(bar, has_verdicts=has_verdicts)
+            scores = prepared.score(bar)
     if args.save:
         scores.save(args.save, kinds=True)
     return scores

@@ -24,34 +24,28 @@ class ShownPage:
     def report(self, path: str | os.PathLike[str], **options: Any) -> None:
         """Write the page that the command writes."""
         check_arguments(PATH, path=path)
-        write_html(self.page(**options), path)
+        text = self.page(**options)
+        with open_output(path) as file:
+            file.write(text)
 
     def show(self, **options: Any) -> None:
         """Show the page: below the cell of a notebook, elsewhere in a browser."""
-        show_html(self.page(**options))
+        text, shell = self.page(**options), _find_notebook()
+        if shell is not None:
+            import html
 
+            frame = f'<iframe srcdoc="{html.escape(text)}" width="100%" height="{_HEIGHT}" style="border:0"></iframe>'
+            shell.display_pub.publish({"text/html": frame, "text/plain": "<page of segjudge>"})
+            return
+        import tempfile
+        import webbrowser
 
-def write_html(text: str, path: str | os.PathLike[str]) -> None:
-    check_arguments(PATH, path=path)
-    with open_output(path) as file:
-        file.write(text)
-
-
-def show_html(text: str) -> None:
-    shell = _find_notebook()
-    if shell is not None:
-        import html
-
-        frame = f'<iframe srcdoc="{html.escape(text)}" width="100%" height="{_HEIGHT}" style="border:0"></iframe>'
-        shell.display_pub.publish({"text/html": frame, "text/plain": "<page of segjudge>"})
-        return
-    import tempfile
-    import webbrowser
-
-    with tempfile.NamedTemporaryFile("w", prefix="segjudge-", suffix=".html", encoding="utf-8", delete=False) as file:
-        file.write(text)  # this program may end before the browser reads it
-    if not webbrowser.open(f"file://{file.name}"):
-        raise UsageError(f"no browser was found; open {file.name}")
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="segjudge-", suffix=".html", encoding="utf-8", delete=False
+        ) as file:
+            file.write(text)  # this program may end before the browser reads it
+        if not webbrowser.open(f"file://{file.name}"):
+            raise UsageError(f"no browser was found; open {file.name}")
 
 
 def _find_notebook() -> Any:

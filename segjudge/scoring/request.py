@@ -6,8 +6,8 @@ Results are scored on any truth, or in a phase of a bundle. `sharing` has parts 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
@@ -23,13 +23,11 @@ from segjudge.evaluation_script.families.base.family import (
 )
 from segjudge.evaluation_script.families.base.truth import AnnotationFile, SplitTruth
 from segjudge.evaluation_script.files import Problem, SubmissionError, name_hint, name_list
-from segjudge.evaluation_script.files.archive import ListedFolder
 from segjudge.evaluation_script.files.limits import LOCAL_LIMITS
 from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.runner.parallel import Meanwhile, Part, cores, results_of_processes
 from segjudge.evaluation_script.scoring.provenance import numbers_of, provenance
 from segjudge.evaluation_script.scoring.scorer import Scorer, is_packed, phase_scorers
-from segjudge.families import tools_of
 from segjudge.families.truths import TruthSource, open_truth
 from segjudge.report.sentences import HIDDEN
 from segjudge.scoring.results_names import ResultsName, name_results_in_errors
@@ -40,9 +38,7 @@ from segjudge.system.errors import ArgumentTypeError, OptionError, UsageError
 from segjudge.system.files import name_of
 
 if TYPE_CHECKING:
-    from segjudge.evaluation_script.families.base.accumulator import Accumulator
     from segjudge.evaluation_script.scoring import Phase
-    from segjudge.families.base.unit_tools import UnitLosses
 
 #: The attributes of every protocol's row.
 _OF_PROTOCOLS = ("family", "name")
@@ -53,8 +49,6 @@ _LARGE = 1 << 22
 #: The bytes of results that are read as a whole, with their truth, and the files in folders, above which `auto` uses
 #: several processes from the start.
 _MANY_BYTES, _MANY_FILES = 1 << 24, 2000
-#: The units whose losses take longer to measure than a process takes to start.
-_MANY_UNITS = 2000
 
 
 @dataclass(frozen=True)
@@ -126,56 +120,25 @@ class PreparedScoring:
         }
         return replace(self, scorers=scorers, request=self.request and replace(self.request, jobs=1))
 
-    @property
-    def has_processes(self) -> bool:
-        """Return True if several processes score from the start."""
-        return any(scorer.rules.jobs > 1 for scorer in self.scorers.values())
+    def score(self, progress: Progress = ignore_progress) -> Scores:
+        """Score in this process and its forks."""
+        with name_results_in_errors(self.results), name_addresses_in_errors(self.truth):
+            reports = [scorer.score(self.results, progress) for scorer in self.scorers.values()]
+        name = ResultsName.read(self.results)
+        for report in reports:
+            report.warnings[:] = map(name.put_into, report.warnings)
+        request = self.request
+        reopen = (lambda: self) if request is None or request.keeps_open else partial(prepare, request)
+        path = request.results if request else self.results
+        return Scores(reports, self.notes, self.provenance() if self.is_identified else {}, path, reopen, name=name)
 
-    def score(self, progress: Progress = ignore_progress, *, has_verdicts: bool = False) -> Scores:
-        """Score in this process and its forks; with several, others compute digests and the losses of verdicts."""
-        measured: dict[str, Meanwhile[UnitLosses]] = {}
-        with ExitStack() as stack:
-
-            def begin_losses(split: str, counts: Accumulator[Any, Any]) -> None:
-                rules = self.scorers[split].rules
-                if max(rules.jobs, rules.most_jobs) < 2:
-                    return
-                from segjudge.evaluation_script.families.base.units import UnitAccumulator
-                from segjudge.families.base.unit_tools import UnitTools
-
-                tools = tools_of(rules.protocol.family)
-                if not isinstance(tools, UnitTools) or not isinstance(counts, UnitAccumulator):
-                    return
-                if len(counts.names) >= _MANY_UNITS:
-                    work = partial(tools.measure_losses, counts)
-                    measured[split] = stack.enter_context(closing(Meanwhile(work)))
-
-            digests, announce = self._find_digests, begin_losses if has_verdicts else None
-            if self.is_identified and self.has_processes and any(map(os.path.isdir, (self.truth, self.results))):
-                digests = stack.enter_context(closing(Meanwhile(digests))).result
-            with name_results_in_errors(self.results), name_addresses_in_errors(self.truth):
-                reports = [
-                    scorer.score(self.results, progress, announce and partial(announce, split))
-                    for split, scorer in self.scorers.items()
-                ]
-            name = ResultsName.read(self.results)
-            for report in reports:
-                report.warnings[:] = map(name.put_into, report.warnings)
-            request = self.request
-            reopen = (lambda: self) if request is None or request.keeps_open else partial(prepare, request)
-            path = request.results if request else self.results
-            origin = self.provenance(digests()) if self.is_identified else {}
-            losses = {split: meanwhile.result() for split, meanwhile in measured.items()}
-        return Scores(reports, self.notes, origin, path, reopen, losses=losses, name=name)
-
-    def _find_digests(self) -> tuple[str, str]:
-        return self.digests[0] or digest_of(self.truth), self.digests[1] or digest_of(self.results)
-
-    def provenance(self, digests: tuple[str, str] = ("", "")) -> dict[str, Any]:
+    def provenance(self) -> dict[str, Any]:
         protocols = {split: scorer.rules.protocol for split, scorer in self.scorers.items()}
         limits = numbers_of(next(iter(self.scorers.values())).rules.limits)
-        truth, results = digests if all(digests) else self._find_digests()
-        return provenance(protocols, truth, results, backend().name, limits)
+        truth, results = self.digests
+        return provenance(
+            protocols, truth or digest_of(self.truth), results or digest_of(self.results), backend().name, limits
+        )
 
 
 def score_several(
@@ -303,9 +266,7 @@ def _prepare(request: ScoreRequest, path: str, source: TruthSource, progress: Pr
             raise OptionError(f"{option} does not apply to {request.protocol.family}")
     refuse_packed(path)
     digest = digest_of if request.is_identified else lambda _path: ""
-    with _list_ahead(path, rules) as find_folder:
-        rules, annotations, digests = _open_truth(path, source, rules, progress, digest)
-        path = find_folder()
+    rules, annotations, digests = _open_truth(path, source, rules, progress, digest)
     scorers, notes = {}, list(annotations.notes)
     for name, truth_of_split in choose_splits(annotations.splits, source, request.split).items():
         notes += [f"{name}: {note}" for note in truth_of_split.list_oddities(rules.protocol)]
@@ -346,23 +307,6 @@ def _are_large(paths: Iterable[str], *, are_read_whole: bool) -> bool:
                 else:
                     count += 1
     return size >= _MANY_BYTES or count >= _MANY_FILES
-
-
-@contextmanager
-def _list_ahead(path: str, rules: ScoringRules) -> Iterator[Callable[[], str]]:
-    """Yield a function that returns the path of results, after another process has listed their folder meanwhile."""
-    if rules.jobs == 1 or not os.path.isdir(path):
-        yield lambda: path
-        return
-    with closing(Meanwhile(partial(ListedFolder.list_files, path, rules.limits))) as listing:
-
-        def find_folder() -> str:
-            try:
-                return listing.result()
-            except SubmissionError:  # it is raised where results are opened
-                return path
-
-        yield find_folder
 
 
 def _open_truth(

@@ -15,6 +15,7 @@ from segjudge.evaluation_script.families.base.family import FamilyProtocol, Valu
 from segjudge.evaluation_script.families.base.reports import Report, Row
 from segjudge.evaluation_script.files import name_list
 from segjudge.families import check_columns, describe_unknown_metric, tools_of
+from segjudge.report.browser import ShownPage
 from segjudge.report.sentences import HIDDEN
 from segjudge.report.tables import (
     PLAIN,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from segjudge.families.base.tools import ScoringInputs
-    from segjudge.families.base.unit_tools import UnitLosses
     from segjudge.report.page import PageOptions, ReportPage
     from segjudge.scoring.results_names import ResultsName
 
@@ -52,7 +52,7 @@ def load(path: str | os.PathLike[str]) -> Scores:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Scores:
+class Scores(ShownPage):
     """The scores of results, split by split; a value is None if there is nothing to average."""
 
     reports: list[Report]
@@ -67,8 +67,6 @@ class Scores:
     reopen: Callable[[], ScoringInputs] | None = None
     #: The cost of each kind of failure by split, if saved.
     costs: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    #: The losses by split, for verdicts, if measured.
-    losses: dict[str, UnitLosses] = field(default_factory=dict, repr=False)
     #: The name of the results in warnings; None if they were in memory.
     name: ResultsName | None = None
 
@@ -229,18 +227,8 @@ class Scores:
                 is_only = stem == "results" and len(self.reports) == 1
                 csv["results.csv" if is_only else f"{stem}-{file_name(report.split)}.csv"] = text
             if outputs.has_verdicts:
-                verdicts[report.split] = self._describe_loss(report)
+                verdicts[report.split] = tools.describe_loss(report)
         return ScoreTexts(tables, limit_warnings(self.warnings), document, results_yaml, csv, verdicts, withheld)
-
-    def _describe_loss(self, report: Report) -> str:
-        """Return the verdict on a split, from its losses if they were measured."""
-        tools = tools_of(report.protocol.family)
-        if report.split in self.losses:
-            from segjudge.families.base.unit_tools import UnitTools
-
-            if isinstance(tools, UnitTools):
-                return tools.describe_losses(report, self.losses[report.split])
-        return tools.describe_loss(report)
 
     def page(self, *, images: str | os.PathLike[str] = "", budget: int = 6, title: str = "") -> str:
         """Make the page that `report` writes, as HTML.
@@ -280,18 +268,6 @@ class Scores:
         warnings = [f"truth: {note}" for note in self.notes] + self.warnings
         origins = make_origins(limit_warnings(warnings), self.provenance)
         return ReportPage(title or self.title, [*join_splits(splits), origins], describe_digests(self.provenance))
-
-    def report(self, path: str | os.PathLike[str], **options: Any) -> None:
-        """Write the page of `segjudge report`, with errors and their places; the options are those of `page`."""
-        from segjudge.report.browser import write_html
-
-        write_html(self.page(**options), path)
-
-    def show(self, **options: Any) -> None:
-        """Show that page: below the cell of a notebook, elsewhere in a browser."""
-        from segjudge.report.browser import show_html
-
-        show_html(self.page(**options))
 
     def film(self, path: str | os.PathLike[str], *, split: str = "", **choice: Any) -> None:
         """Write frames of a sequence side by side, at print resolution.

@@ -316,14 +316,10 @@ class UnitTools(FamilyTools, ABC):
         return [pictures.player] if pictures is not None else []
 
     def describe_loss(self, report: Report) -> str:
-        return self.describe_losses(report, self.measure_losses(self.counts_of(report)))
-
-    def describe_losses(self, report: Report, losses: UnitLosses) -> str:
-        """Return the verdict, given what `measure_losses` returned."""
         from segjudge.report.sentences import LITTLE, count_costly, describe_cost, name_kinds, rank_kinds
         from segjudge.report.tables import format_number
 
-        accumulator, losses = self.counts_of(report), self._average_losses(losses)
+        accumulator, losses = self._measure_report(report)
         metric, noun = self.name_losses(report.protocol)
         kinds = name_kinds(losses.totals(), *self.nouns)
         ranked = rank_kinds(kinds, "" if metric == report.protocol.metrics[0] else metric)
