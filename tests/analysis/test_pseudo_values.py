@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,6 @@ from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS, report_of
 from segjudge.evaluation_script.families.base.reports import FEWEST_CASES, Report, bounds_of
 from segjudge.evaluation_script.families.base.units import UnitAccumulator
-from segjudge.families import prefers_smaller
 from segjudge.system.errors import UsageError
 from tests.data import TRACKS_DATA
 from tests.families.contract import merge_rows
@@ -60,17 +57,6 @@ def of_track(name: str, protocol: str = "") -> Report:
 
 @needs_shared
 @pytest.mark.parametrize("protocol", TRACKS)
-def test_metrics_of_videos_are_left_out_one_by_one(protocol: str) -> None:
-    report, metric = of_track(protocol), PROTOCOLS[protocol].metrics[0]
-    table = pseudo_values_by_group({"one": report, "same": report}, metric)
-    assert table.sums.shape == (2, len(report.counts.names))  # type: ignore[union-attr]  # of any track
-    assert table.sums.mean(axis=1) == pytest.approx([report.values[metric]] * 2, abs=1e-12)
-    (pair,) = compare_pairs(table)
-    assert (pair.difference, pair.error, pair.p) == (0, 0, 1)
-
-
-@needs_shared
-@pytest.mark.parametrize("protocol", TRACKS)
 def test_metrics_of_videos_have_errors_from_leaving_each_out(protocol: str) -> None:
     report = of_track(protocol)
     counted: UnitAccumulator[Any] = report.counts  # type: ignore[assignment]  # of any track
@@ -91,22 +77,6 @@ def test_metrics_of_videos_have_errors_from_leaving_each_out(protocol: str) -> N
     assert report.intervals().keys() == (errors.keys() if count >= FEWEST_CASES else set())
 
 
-def test_what_no_share_is_has_bounds_of_its_own() -> None:
-    bounds = {
-        name: bounds_of(name) for name in ("J-Decay", "HOTA", "sMOTSA-car", "MOTSA", "IDSW", "IDSW-car", "J-Mean")
-    }
-    assert bounds == {
-        "J-Decay": (-1, 1), "HOTA": (0, 1), "sMOTSA-car": (-math.inf, 1), "MOTSA": (-math.inf, 1),
-        "IDSW": (0, math.inf), "IDSW-car": (0, math.inf), "J-Mean": (0, 1),
-    }  # fmt: skip
-
-
-def test_a_protocol_says_what_bounds_its_own_metrics_have() -> None:
-    protocol: Any = SimpleNamespace(bounds={"Error": (0.0, math.inf)})
-    assert bounds_of("Error", protocol) == (0, math.inf)
-    assert bounds_of("Right", protocol) == bounds_of("Error") == (0, 1)
-
-
 @needs_shared
 def test_what_cannot_be_compared_says_why() -> None:
     mine = next(name for name in TRACKS if f"{name}-official" in PROTOCOLS)
@@ -117,43 +87,6 @@ def test_what_cannot_be_compared_says_why() -> None:
     with pytest.raises(UsageError, match=f"{mine} has no metric AP, only {metric}"):
         pseudo_values_by_group({"A": report}, "AP")
     assert np.isfinite(pseudo_values_by_group({"A": report}, metric).sums).all()
-
-
-@pytest.mark.long
-def test_detections_are_compared_by_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    worse, out = tmp_path / "worse.json", tmp_path / "page.html"
-    worse.write_text(json.dumps(records_of(RESULTS)[::3]))
-    command = ["compare", f"all={RESULTS}", f"third={worse}", "--truth", str(TRUTH), "--protocol", "places2017"]
-    assert main([*command, "--kinds", "--out", str(out), "--json", str(tmp_path / "compared.json")]) == 0
-    printed = capsys.readouterr().out
-    assert "AP over 20 groups of cases" in printed
-    assert "all is better" in printed
-    assert "Kinds of error that cost third more (+) or less (−) than all: Miss +" in printed
-    document = json.loads((tmp_path / "compared.json").read_text())
-    assert document["metric"] == "AP"
-    assert document["kinds"]["third"]["Miss"] > document["kinds"]["all"]["Miss"]
-    text = out.read_text(encoding="utf-8")
-    assert "third − all" in text
-    names = [row["name"] for row in segjudge.score(RESULTS, TRUTH, "places2017").tables["categories"]]
-    assert all(f'<th scope="row">{name}</th>' in text for name in names)
-
-
-def test_a_method_is_compared_with_others_of_other_names(capsys: pytest.CaptureFixture[str]) -> None:
-    for results, problem in (([str(RESULTS)], "at least two results"), ([str(RESULTS)] * 2, "have the same name")):
-        assert main(["compare", *results, "--truth", str(TRUTH), "--protocol", "places2017"]) == 2
-        assert problem in capsys.readouterr().err
-
-
-@pytest.mark.long
-def test_what_groups_cannot_tell_apart_takes_more_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    records = records_of(RESULTS)
-    (tmp_path / "worse.json").write_text(json.dumps([record for number, record in enumerate(records) if number % 8]))
-    command = ["compare", f"all={RESULTS}", f"fewer={tmp_path / 'worse.json'}", "--truth", str(TRUTH)]
-    assert main([*command, "--protocol", "places2017"]) == 0
-    assert re.search(
-        r"on 20 groups of cases; to detect a difference of this size, compare [\d.]+ times as many",
-        capsys.readouterr().out,
-    )
 
 
 @needs_shared
@@ -185,12 +118,6 @@ def test_of_some_metrics_small_values_are_good() -> None:
     assert rows[1].high > 1, "not cut as a share is"
 
 
-def test_it_is_known_of_which_metrics_small_values_are_good() -> None:
-    assert [name for name in ("J-Decay", "V-seen-Mean", "IDSW-car", "False-Alarm", "J-Mean", "VPQ") if prefers_smaller(name)] == [
-        "J-Decay", "V-seen-Mean", "IDSW-car", "False-Alarm",
-    ]  # fmt: skip
-
-
 def test_cases_that_differ_by_rounding_alone_are_ties() -> None:
     table = Sums(("A", "B"), np.array([[0.3, 0.5, 0.9], [0.1 + 0.2, 0.5 + 1e-16, 0.7]]), np.ones(3))
     (pair,) = compare_pairs(table)
@@ -208,12 +135,6 @@ def test_cases_that_pseudo_values_alone_tell_apart_are_ties(pseudo: bool, p: flo
     assert counted in describe_pair(pair, table, GROUPS)
     task = TaskScores("AP", table.algorithms, tuple("abcdefghij"), sums, pseudo=pseudo)
     assert rank_by_every_rule(task, Rule(), 5).sign(0, 1) == ("=" if pseudo else "+")
-
-
-def test_algorithms_with_equal_values_share_the_first_rank() -> None:
-    sums = np.array([[0.5, 0.75], [0.75, 0.5], [0.25, 0.25]])
-    ranked = rank_by_every_rule(TaskScores("AP", ("A", "B", "C"), ("a", "b"), sums), Rule(), 2)
-    assert ranked.verdict() == "AP: A, B share the first rank over 2 cases."
 
 
 def test_a_method_is_not_significantly_better_for_one_image_of_sixteen(tmp_path: Path) -> None:
@@ -234,18 +155,3 @@ def test_an_estimate_of_cases_ends_at_a_hundred_times_the_existing_ones() -> Non
     (pair,) = compare_pairs(table)
     for cases_are in (GROUPS, SEQUENCES):
         assert "compare more than 100 times as many." in describe_pair(pair, table, cases_are)
-
-
-def test_methods_that_differ_at_other_thresholds_than_their_kinds_of_error(tmp_path: Path) -> None:
-    """Kinds of instances are those at an IoU of one half, where shifted masks still match."""
-    world = make_world(np.random.default_rng(5), 6, 1, 3)
-    methods = {}
-    for name, pixels in (("near", 1), ("far", 3)):
-        predicted = [video.copy() for video in world]
-        for video in predicted:
-            FAULTS["shifted"].spoil(video, pixels, np.random.default_rng(1))
-        (tmp_path / name).mkdir()
-        methods[name] = score_worlds("coco", world, predicted, tmp_path / name)
-    comparison = segjudge.compare(methods)
-    assert comparison.means[0].value > comparison.means[1].value + 0.1
-    assert comparison.describe_kinds() == ["Each kind of error costs far as much as near."]

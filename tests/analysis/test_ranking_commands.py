@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import io
 import json
 from pathlib import Path
@@ -28,20 +27,6 @@ def table(folder: Path, rows: list[str], header: str = "algorithm,case,value") -
     path = folder / "scores.csv"
     path.write_text("\n".join([header, *rows]) + "\n")
     return str(path)
-
-
-def test_three_sequences_tell_nothing_apart(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    methods = [str(EXAMPLES / name) for name in ("strong.zip", "lagging.zip")]
-    assert cli.main(["compare", *methods, *TRUTH, "--json", str(tmp_path / "out.json")]) == 0
-    printed = capsys.readouterr().out
-    assert "strong − lagging: +0.488" in printed
-    assert (
-        "strong and lagging do not differ significantly on 3 sequences; to detect a difference of this size, compare about 6 sequences."
-        in printed
-    )
-    document = json.loads((tmp_path / "out.json").read_text())
-    assert document["pairs"][0]["p"] == 0.25
-    assert [item["place_to"] for item in document["means"]] == [2, 2]
 
 
 def test_what_looks_wrong_in_a_method_is_told_wherever_it_is_compared(
@@ -80,11 +65,9 @@ def test_what_looks_wrong_in_a_method_is_told_wherever_it_is_compared(
 
 #: Files that are not scores, by name: None is a folder.
 ODD_FILES: dict[str, bytes | None] = {
-    "missing.csv": b"", "folder.csv": None, "empty.csv": b"", "binary.csv": bytes(range(256)), "nul.csv": b"a\0b",
-    "header.csv": b"algorithm,case,value\n", "UPPER.CSV": b"algorithm,case\n", "missing.json": b"", "folder.json": None,
-    "empty.json": b"", "binary.json": bytes(range(256)), "zip.json": b"PK\5\6" + b"\0" * 18, "list.json": b"[]",
+    "missing.csv": b"", "folder.csv": None, "empty.csv": b"", "nul.csv": b"a\0b", "header.csv": b"algorithm,case,value\n",
+    "binary.json": bytes(range(256)), "zip.json": b"PK\5\6" + b"\0" * 18, "list.json": b"[]",
     "nothing.json": b'{"result": [{"val": {}}], "protocol": "davis2017", "objects": []}',
-    "cases.json": b'{"result": [{"val": {"X": 1}}], "protocol": "x", "groups": {"val": {"values": {"X": []}}}}',
 }  # fmt: skip
 
 
@@ -139,17 +122,6 @@ def test_what_a_program_reads_stands_alone_on_stdout(capsys: pytest.CaptureFixtu
     assert json.loads(alone.out)["tasks"][0]["algorithms"] == ["a", "b"]
 
 
-@pytest.mark.long
-def test_plots_show_names_as_they_are(tmp_path: Path) -> None:
-    """A name is never read as a formula, and every legend shows it."""
-    names = ("$\\foo$", "_hidden", "a_b$x$", "<b>&")
-    rows = [f"{name},{case},{(row + case) % 4}" for row, name in enumerate(names) for case in range(4)]
-    assert cli.main(["rank", table(tmp_path, rows), "--draws", "10", "--plots", str(tmp_path / "plots")]) == 0
-    for kind in ("methods", "places", "stability", "significance"):
-        text = html.unescape((tmp_path / f"plots/all-{kind}.svg").read_text())
-        assert [name for name in names if f"{name} -->" not in text] == []
-
-
 def test_a_name_cannot_move_the_terminals_cursor(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert cli.main(["rank", table(tmp_path, ["\x1b[31mred,c1,1", "\u202eabc,c1,2"]), "--draws", "2"]) == 0
     assert capsys.readouterr().out.replace("\n", "").isprintable()
@@ -167,38 +139,12 @@ def test_equal_runs_write_equal_plots(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "header", "sentence"),
-    [
-        (["A,c1,0.5", "A,c1,0.6"], "algorithm,case,value", "line 3: A has case c1 twice"),
-        (["A,c1,nice"], "algorithm,case,value", "line 2: nice is not a valid score"),
-        (["A,c1,1e999"], "algorithm,case,value", "line 2: 1e999 is not a valid score"),
-        (["A,c1,1e200"], "algorithm,case,value", "line 2: 1e200 is not a valid score"),
-        (["A,c1,0,5"], "algorithm,case,value", "line 2: has more cells than the header; write 0.5, not 0,5"),
-        (["A,c1,1,2"], "algorithm,case,value,value", "has several columns value"),
-        (['"A,c1,1', "B,c1,2"], "algorithm,case,value", "is not a CSV"),
-        (
-            [f"A{index},c1,1" for index in range(501)],
-            "algorithm,case,value",
-            "has 501 algorithms and 1 case; at most 500",
-        ),
-        (["A,c1"], "algorithm,case", "has no column value"),
-        ([], "algorithm,case,value", "has no rows"),
-    ],
-)
-def test_a_table_that_is_none_is_refused(
-    rows: list[str], header: str, sentence: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    assert cli.main(["rank", table(tmp_path, rows, header)]) == 2
-    assert sentence in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
     "text",
     [
         "", "[]", "{}", '{"result": 5}', "[" * 100_000, '{"result": [{"a": {}}], "objects": 5, "protocol": "x"}',
         *(
             json.dumps(item).replace('"?"', odd)
-            for odd in ("[]", "{}", "1e400", "1" + "0" * 400)
+            for odd in ("[]", "1e400")
             for item in (
                 {"result": [{"a": {"J": "?"}}], "objects": [], "protocol": "x"},
                 {"result": [{"a": {"J": 1}}], "objects": [{"split": "a", "sequence": "b", "J": "?"}], "protocol": "x"},
@@ -215,22 +161,6 @@ def test_a_file_that_score_did_not_write_is_refused(
     path.write_text(text)
     assert cli.main(["rank", str(path)]) == 2
     assert "was written neither by `score --json`" in capsys.readouterr().err
-
-
-def test_other_protocols_and_sequences_are_not_compared(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    rows = [{"split": "dev", "sequence": "dog", "object": "1", "J-Mean": 0.5}]
-    item = {"protocol": "davis2017", "result": [{"dev": {"J-Mean": 0.5}}], "objects": rows}
-    for name, change, sentence in (
-        ("protocol", {"protocol": "mine"}, "was scored as mine"),
-        ("sequences", {"objects": [{**rows[0], "sequence": "cat"}]}, "not scored on the same objects of cat, dog;"),
-        ("mean", {"result": [{"dev": {"J-Mean": 0.6}}]}, "is not a mean over objects"),
-        ("metric", {"result": [{"dev": {"F-Mean": 0.6}}]}, "has no metric J-Mean"),
-    ):
-        paths = [tmp_path / "first.json", tmp_path / f"{name}.json"]
-        paths[0].write_text(json.dumps(item))
-        paths[1].write_text(json.dumps({**item, **change}))
-        assert cli.main(["rank", *map(str, paths), "--metric", "J-Mean"]) == 2
-        assert sentence in capsys.readouterr().err
 
 
 ORIGINS = {
@@ -288,16 +218,6 @@ def test_scores_of_every_track_are_ranked(protocol: str, capsys: pytest.CaptureF
     assert cli.main(["compare", f"A={results}", f"B={results}", "--truth", str(truth), "--protocol", protocol]) == 0
 
 
-def test_a_metric_that_a_protocol_lacks_is_not_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    methods = [str(EXAMPLES / name) for name in ("strong.zip", "lagging.zip")]
-    assert cli.main(["compare", *methods, *TRUTH, "--protocol", "vost", "--kinds"]) == 0
-    printed = capsys.readouterr().out
-    assert "strong − lagging: +" in printed
-    assert "1 − J " in printed
-    assert cli.main(["compare", *methods, *TRUTH, "--protocol", "vost", "--kinds", "--metric", "J-Decay"]) == 2
-    assert "--kinds does not apply to J-Decay, only to J-Mean" in capsys.readouterr().err
-
-
 MISSING_WINS = {
     "smaller": (["--smaller"], ["A,c1,0.9", "A,c2,", "A,c3,", "B,c1,0.2", "B,c2,0.3", "B,c3,0.1"]),
     "negative": ([], ["A,c1,-0.9", "A,c2,", "A,c3,", "B,c1,-0.2", "B,c2,-0.3", "B,c3,-0.1"]),
@@ -334,11 +254,3 @@ def test_where_zero_is_worst_it_still_stands_for_a_missing_value(
         output = capsys.readouterr()
         assert "missing values count as 0" in output.err
         assert output.out.splitlines()[2].split()[1] == "B"
-
-
-def test_who_lacks_a_case_has_zero_there_unless_it_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    rows = ["A,c1,0.9", "A,c2,", "B,c1,0.6", "B,c2,0.5"]
-    scores = table(tmp_path, rows)
-    for missing, first in (("zero", "B"), ("remove", "A")):
-        assert cli.main(["rank", scores, "--missing", missing, "--draws", "10"]) == 0
-        assert capsys.readouterr().out.splitlines()[2].split()[1] == first

@@ -26,8 +26,7 @@ from segjudge.code_upload import arena
 from segjudge.evaluation_script import evaluate
 from segjudge.masks.demo import write_frames
 from segjudge.platforms.evalai.bundle.build import build
-from segjudge.server.code_uploads import read_table
-from segjudge.system import bounds, sandbox
+from segjudge.system import sandbox
 from tests.builders import ANNOTATIONS, DEV, ROOT
 from tests.environments import dataset
 from tests.rehearsals import Rehearsal, waited
@@ -62,34 +61,30 @@ def test_the_agents_of_the_repository(data: Path, name: str, tmp_path: Path, cap
     assert scores["J&F-Mean"] > (0.5 if name in ("optical_flow", "memory") else 0.2)
 
 
-def test_the_starter_is_short() -> None:
-    lines = [line for line in (AGENTS / "agent.py").read_text().splitlines() if line.strip()]
-    assert len(lines) <= 36
-
-
 def agent(folder: Path, text: str) -> str:
     path = folder / "mine.py"
     path.write_text(f"import os, sys\nfrom segjudge.agent import Environment\n{text}\n")
     return str(path)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "output"),
     [
         ("raise RuntimeError('no weights')", "ended before the evaluation did, at its start, before it called reset"),
-        ("x = bytearray(400 << 20)", "MemoryError"),
         (
             "e = Environment(quiet=True); e.reset(); raise SystemExit(0)",
             "ended before the evaluation did, at drift/00000",
         ),
-        (
+        pytest.param(
             "e = Environment(quiet=True); e.reset(); import time; time.sleep(60)",
             "The time limit of 3 seconds ended at drift/00000",
+            marks=pytest.mark.long,
         ),
-        ("e = Environment(quiet=True); e.reset(); x = bytearray(400 << 20)", "MemoryError"),
+        pytest.param(
+            "e = Environment(quiet=True); e.reset(); x = bytearray(400 << 20)", "MemoryError", marks=pytest.mark.long
+        ),
     ],
-    ids=["raises", "needs much", "leaves", "hangs", "eats memory"],
+    ids=["raises", "leaves", "hangs", "eats memory"],
 )
 def test_agents_that_fail(data: Path, tmp_path: Path, text: str, output: str, capsys: Any) -> None:
     seconds = "3" if "sleep" in text else "30"
@@ -108,15 +103,6 @@ def test_a_package_that_is_not_installed_is_named_before_anything_runs(
     output = capsys.readouterr().err
     assert f"arena needs the extra agents ({package} is not installed): ./run.sh arena" in output
     assert "Traceback" not in output
-
-
-def test_what_is_no_agent_is_said(data: Path, capsys: Any) -> None:
-    assert duel(data, "/nowhere/agent.py") == 2
-    assert "there is no such agent" in capsys.readouterr().err
-    assert duel(data, "no-such-command") == 2
-    assert "neither a Python file nor a command" in capsys.readouterr().err
-    assert main(["arena"]) == 2
-    assert main(["arena", "--static", "--", "true"]) == 2
 
 
 @pytest.mark.long
@@ -288,37 +274,15 @@ def test_a_sandbox_refuses_what_could_not_be_bounded(data: Path, tmp_path: Path)
     ("code", "message"),
     [
         ("fill('/dev/shm/x')", f"No space left on device|{TOGETHER}"),
-        ("fill('/tmp/x', os.unlink)", f"No space left on device|{TOGETHER}"),
         ("for number in range(10**7): open(f'/tmp/{number}', 'w').close()", TOGETHER),
         ("share()", TOGETHER),
         ("fork(lambda: bytearray(b'x' * MB) and time.sleep(20))", f"Resource temporarily unavailable|{MANY}"),
-        ("held = []\nfork(lambda: held.append(bytearray(b'x' * (40 * MB))), 12)", TOGETHER),
         ("fill(os.environ['SUBMISSION_PATH'] + '/x')", "The agent was killed: it wrote more than 4 MB to the disk."),
-        (
-            "for k in range(10**7): open(f'{os.environ[\"SUBMISSION_PATH\"]}/{k}', 'w').close()",
-            "it wrote more than 4 MB",
-        ),
         ("dig(1500)", "^dug\n$"),
-        pytest.param(
-            "dig(3000)", r"its use of resources cannot be measured \(File name too long\)\.", marks=pytest.mark.long
-        ),
         ("leave(share)", TOGETHER),
         ("fill(os.environ['SUBMISSION_PATH'] + '/x', os.unlink)", "it wrote more than 4 MB to the disk."),
     ],
-    ids=[
-        "shm",
-        "tmp",
-        "tmpfs inodes",
-        "shared",
-        "forks",
-        "sum",
-        "folder",
-        "inodes",
-        "deep",
-        "too deep",
-        "orphan",
-        "removed",
-    ],
+    ids=["shm", "tmpfs inodes", "shared", "forks", "folder", "deep", "orphan", "removed"],
 )
 def test_an_agent_cannot_exhaust_the_machine(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, message: str
@@ -335,36 +299,15 @@ def test_an_agent_cannot_exhaust_the_machine(
         ("share()", TOGETHER),
         ("leave(share)", TOGETHER),
         ("name = os.memfd_create('x')\nfill(f'/proc/self/fd/{name}')", TOGETHER),
-        ("held = []\nfork(lambda: held.append(bytearray(b'x' * (40 * MB))), 12)", TOGETHER),
         ("fork(lambda: None)", f"Resource temporarily unavailable|{MANY}"),
     ],
-    ids=["shared", "orphan", "memfd", "sum", "forks"],
+    ids=["shared", "orphan", "memfd", "forks"],
 )
 def test_without_a_sandbox_an_agent_that_takes_too_much_is_ended(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, message: str
 ) -> None:
     monkeypatch.setattr(sandbox, "find_sandbox", lambda **_: None)
     assert re.search(message, greedy(data, tmp_path, code))
-
-
-@pytest.mark.long
-def test_pages_that_processes_share_are_counted_once(data: Path, tmp_path: Path) -> None:
-    code = "held = bytearray(100 * MB)\nfor k in range(0, len(held), 4096): held[k] = 1\n"
-    code += "for _ in range(8):\n    if os.fork() == 0:\n        time.sleep(1.5)\n        os._exit(0)\n"
-    assert greedy(data, tmp_path, code + "time.sleep(2)\nprint('within its bounds')") == "within its bounds\n"
-
-
-def test_what_cannot_be_bounded_is_said_at_the_start(data: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    monkeypatch.setattr(sandbox, "find_sandbox", lambda **_: "/usr/bin/true")
-    monkeypatch.setattr(sandbox, "_namespace_arguments", lambda _program: ())
-    monkeypatch.setattr(sandbox.platform, "machine", lambda: "riscv64")
-    monkeypatch.setattr(sandbox.platform, "release", lambda: "5.10.0-amd64")
-    monkeypatch.setattr(sandbox.os, "getuid", lambda: 1000)
-    monkeypatch.setattr(bounds, "_GROUP_ROOTS", ("/nowhere",) * len(bounds._GROUP_ROOTS))
-    assert duel(data, "/nowhere/agent.py") == 2
-    text = capsys.readouterr().err
-    for name in ("cannot forbid namespaces", "On riscv64 memory", "The kernel does not limit processes here"):
-        assert name in text
 
 
 @pytest.mark.long
@@ -490,20 +433,6 @@ def test_what_the_platform_writes_follows_no_link(data: Path, tmp_path: Path) ->
     text = f"{link('completed.txt', str(precious))}\nopen(os.environ['SUBMISSION_PATH'] + '/submission.json', 'w').write('{{}}')"
     assert static(data, agent(tmp_path, text), more=("--seconds", "20")) == 1
     assert precious.read_text() == "kept"
-
-
-@pytest.mark.long
-@needs_bwrap
-def test_an_agent_that_thinks_is_not_taken_for_gone(data: Path, tmp_path: Path) -> None:
-    """The agent's socket is in its own network, which is invisible from outside."""
-    text = """
-import time
-e = Environment(quiet=True)
-seen = e.reset()
-time.sleep(6.5)
-while not e.done: seen = e.act(seen['first_mask'])
-"""
-    assert duel(data, agent(tmp_path, text), more=("--require-sandbox", "--seconds", "40")) == 0
 
 
 @needs_bwrap
@@ -654,25 +583,3 @@ def test_static_code_upload_ends_on_the_leaderboard(server: Rehearsal, tmp_path:
     (sample,) = (ROOT / "examples" / DEV).glob("first-mask.json")
     wanted = evaluate(str(ANNOTATIONS), str(sample), DEV)["result"][0]["dev"]
     assert np.allclose(score(server, challenge, done["phase"]), list(wanted.values()), atol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("[images", "cannot be read"),
-        ('colour = "red"', "has 'colour', which is not a known key"),
-        ('[images."a"]\ncommand = "python x.py"', "the image 'a' does not have the form"),
-        ('[images."a"]\ncommand = ["python"]\nfolder = "none"', "does not exist"),
-        ('[environments]\nx = "--env"', "environments.x is not a list of words"),
-        ('hidden = "truth.zip"', "hidden is 'truth.zip', which is not of the type list"),
-        ('seconds = "long"', "seconds is 'long', which is not of the type float"),
-        ("images = 1", "images is 1, which is not of the type dict"),
-    ],
-    ids=["toml", "unknown", "command", "folder", "words", "hidden", "seconds", "images"],
-)
-def test_a_table_that_is_wrong(tmp_path: Path, text: str, message: str) -> None:
-    from segjudge.evaluation_script.files.problems import HostError
-
-    (tmp_path / "agents.toml").write_text(text)
-    with pytest.raises(HostError, match=message):
-        read_table(str(tmp_path / "agents.toml"))

@@ -125,39 +125,6 @@ def test_the_result_is_put_until_it_is_accepted_and_only_then_all_is_complete(tm
 
 
 @pytest.mark.long
-def test_a_result_that_the_server_refuses_ends_as_failed(tmp_path: Path) -> None:
-    refusal = (400, '{"error": "Following metrics are missing in theleaderboard data: [\'V\']"}')
-    with evalai(refusal, DONE) as (server, diary):
-        running = served(tmp_path, server)
-        with pytest.raises(Exception, match="EvalAI rejected the result"):
-            played(running)
-        assert ended(running) == 1
-    assert [report["submission_status"] for report in diary.reports] == ["FINISHED", "FAILED"]
-    assert "EvalAI rejected the result (Following metrics are missing" in diary.reports[-1]["stderr"]
-
-
-@pytest.mark.long
-def test_a_passing_refusal_costs_no_result(tmp_path: Path) -> None:
-    """A firewall's page or a token that is invalid for a moment is retried."""
-    with evalai((403, "<html>blocked</html>"), (401, '{"detail": "Invalid token"}'), DONE) as (server, diary):
-        running = served(tmp_path, server)
-        assert played(running).all_complete
-        assert ended(running) == 0
-    assert [report["submission_status"] for report in diary.reports] == ["FINISHED"] * 3
-
-
-@pytest.mark.long
-def test_a_result_whose_answer_was_lost_is_looked_up(tmp_path: Path) -> None:
-    refusal = (400, '{"error": "Sorry, submission status is invalid"}')
-    with evalai((502, "lost"), refusal) as (server, diary):
-        diary.status = "finished"
-        running = served(tmp_path, server)
-        assert played(running).all_complete
-        assert ended(running) == 0
-    assert [report["submission_status"] for report in diary.reports] == ["FINISHED"]
-
-
-@pytest.mark.long
 def test_an_agent_that_ends_before_its_result_is_accepted_has_failed(tmp_path: Path) -> None:
     with evalai((503, "{}"), (503, "{}"), (503, "{}"), DONE) as (server, diary):
         running = served(tmp_path, server)
@@ -169,40 +136,8 @@ def test_an_agent_that_ends_before_its_result_is_accepted_has_failed(tmp_path: P
     assert "The agent ended before the evaluation did" in diary.reports[-1]["stderr"]
 
 
-@pytest.mark.long
-def test_a_last_call_that_broke_may_be_repeated(tmp_path: Path) -> None:
-    with evalai((503, "{}"), (503, "{}"), DONE) as (server, diary):
-        running = served(tmp_path, server, "--gone-seconds", "30")
-        agent = break_last_call(running)
-        assert agent.act(GOOD).all_complete
-        agent.close()
-        assert ended(running) == 0
-    assert [report["submission_status"] for report in diary.reports] == ["FINISHED"] * 3
-
-
 def test_a_failure_is_reported_too(tmp_path: Path) -> None:
     with evalai((500, "{}"), DONE) as (server, diary):
         running = served(tmp_path, server, "--begin-seconds", "0.5")
         assert ended(running) == 1
     assert "did not call reset within" in diary.reports[-1]["stderr"]
-
-
-@pytest.mark.long
-def test_an_environment_that_cannot_be_made_reports_that(tmp_path: Path) -> None:
-    import os
-    import subprocess
-    import sys
-
-    with evalai(DONE) as (server, diary):
-        variables = {"AUTH_TOKEN": "t", "EVALAI_API_SERVER": server, "BODY": BODY}
-        command = [sys.executable, "-m", "segjudge.code_upload_challenge_evaluation.environment", "--env", "Nothing-v0"]
-        done = subprocess.run(
-            command,
-            env={**os.environ, **variables, "LOCAL_EVALUATION": ""},
-            capture_output=True,
-            check=False,
-            timeout=60,
-        )
-        assert done.returncode == 3
-    assert diary.reports[-1]["submission_status"] == "FAILED"
-    assert "cannot start; your agent is not the cause" in diary.reports[-1]["stderr"]

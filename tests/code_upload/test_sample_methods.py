@@ -49,16 +49,6 @@ METHODS: dict[str, tuple[Any, Any, Any, Any]] = {
         [(7, 3.099), (1, 0.333), (0, 0.0)],
     ),
 }
-#: Of a picture the features of its first cell, that below it and the last one; the means and deviations of all.
-CELLS = [
-    [0.979, 3.018, 0.602, 1.052, 2.627, 1.001, 0.031, 0.0, 0.0],
-    [1.066, 2.912, 0.662, 1.093, 2.49, 1.143, 0.055, 0.06, 0.0],
-    [3.355, 1.806, 2.076, 3.027, 1.947, 2.181, 0.104, 0.54, 0.589],
-]
-SPREAD = [
-    [1.9724, 2.0722, 1.9499, 1.9711, 2.0724, 1.9495, 0.136, 0.27, 0.2943],
-    [0.7466, 0.6256, 0.6662, 0.6059, 0.4914, 0.3472, 0.0744, 0.1723, 0.1732],
-]
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -81,29 +71,3 @@ def test_a_sample_method_finds_its_golden_numbers(name: str, tmp_path: Path) -> 
     now = values.tolist(), [(layer.mean(), (layer**2).mean()) for layer in layers], bank
     for numbers, noted, tolerance in zip(now, expected, (0.016, 0.003, 0.02), strict=True):
         assert np.allclose(numbers, noted, rtol=0, atol=tolerance), np.round(numbers, 4).tolist()
-
-
-def test_cells_are_told_apart_by_colour_texture_and_place() -> None:
-    rows, columns = np.mgrid[:12, :64]
-    frame = np.stack([columns * 3, rows * 20, np.where((rows // 3 + columns // 8) % 2, 40, 200)], axis=2)
-    keys, grid = memory._features(frame.astype(np.uint8))
-    assert grid == (10, 53)
-    assert np.allclose([keys[0], keys[53], keys[-1]], CELLS, rtol=0, atol=0.02), np.round(keys[[0, 53, -1]], 3).tolist()
-    assert np.allclose([keys.mean(0), keys.std(0)], SPREAD, rtol=0, atol=0.005), np.round(
-        [keys.mean(0), keys.std(0)], 4
-    )
-    assert memory._features(np.zeros((1, 400, 3), np.uint8))[1] == (1, 53)
-
-
-def test_a_frame_of_the_bank_is_worth_its_use_and_how_seldom_it_was_asked() -> None:
-    frames = [memory._BankFrame(np.zeros((1, 1)), {}) for _ in range(3)]
-    for share in (0.5, 0.25):
-        frames[0].note_answers(share)
-    frames[1].note_answers(0.5)
-    assert [frame.worth(7) for frame in frames] == pytest.approx([0.52795, 0.71630, 0.21630], abs=1e-5)
-
-
-def test_where_there_is_no_object_the_flow_finds_none() -> None:
-    frames, mask = np.random.default_rng(1).integers(0, 255, (2, 30, 40, 3), np.uint8), np.zeros((30, 40), np.uint8)
-    results = optical_flow.OpticalFlow(frames[0], mask).segment(frames[1], mask)
-    assert (results.shape, results.dtype, results.any()) == ((30, 40), np.uint8, False)

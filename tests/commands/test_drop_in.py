@@ -362,23 +362,6 @@ def test_a_likely_mistake_is_a_warning(evaluate: Any, tmp_path: Path) -> None:
     assert [Path(warning.filename).name for warning in raised] == ["test_drop_in.py"]
 
 
-def test_benchmark_scores_each_pair_of_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    whole, half = (np.array([[0, 1], [0, 1]]) * number for number in ([[3], [3]], [[3], [0]]))
-    for pair, side, labels in ((1, "truth", whole), (1, "sent", whole), (2, "truth", whole), (2, "sent", half)):
-        for frame in range(3):
-            path = tmp_path / f"{side}{pair}" / f"video{pair}" / f"{frame:05d}.png"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(png_bytes(labels.astype(np.uint8)))
-    truths, masks = ([str(tmp_path / f"{side}{pair}") for pair in (1, 2)] for side in ("truth", "sent"))
-    _, j, f, videos = benchmark(truths, masks, num_processes=1)
-    assert j == [100, 50]
-    assert videos == [{"video1": ({3: 100}, {3: 100})}, {"video2": ({3: 50}, {3: f[1]})}]
-    assert "Global score" in capsys.readouterr().out
-    assert benchmark(truths, masks, num_processes=1) == ([], [], [], [])
-    path = f"{masks[0]}/results.csv already exists. Skipping."
-    assert capsys.readouterr().out.splitlines() == [path, path.replace("sent1", "sent2")]
-
-
 @pytest.mark.long
 @needs_shared
 @pytest.mark.filterwarnings("ignore:.*object numbers look exchanged")  # of two sequences, whose objects are exchanged
@@ -409,16 +392,6 @@ def test_benchmark_returns_and_writes_what_vos_benchmark_does(real: Any, capsys:
     with pytest.raises(UsageError, match="adds other; with strict=False"):
         benchmark([root], [sent], overwrite=True)
     assert benchmark([root], [sent], strict=False, overwrite=True) == again
-
-
-def test_what_davis_cannot_do_is_said() -> None:
-    with pytest.raises(UsageError, match="there is no task 'interactive'"):
-        DAVISEvaluation("root", "interactive", "val")
-    evaluation = DAVISEvaluation("root", "unsupervised", "val")
-    with pytest.raises(ValueError, match="Temporal"):
-        evaluation.evaluate("sent", metric="T")
-    with pytest.raises(ValueError, match="possible values"):
-        evaluation.evaluate("sent", metric=["X"])
 
 
 @pytest.fixture

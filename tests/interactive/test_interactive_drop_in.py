@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -13,20 +12,17 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-import pandas as pd
 import pytest
 from PIL import Image
 from segjudge.davisinteractive.dataset import Davis
 from segjudge.davisinteractive.evaluation import EvaluationService
-from segjudge.davisinteractive.metrics import batched_f_measure, batched_jaccard
+from segjudge.davisinteractive.metrics import batched_jaccard
 from segjudge.davisinteractive.robot import InteractiveScribblesRobot
 from segjudge.davisinteractive.session import DavisInteractiveSession
-from segjudge.davisinteractive.storage import AbstractStorage, LocalStorage
-from segjudge.davisinteractive.third_party import mask_api
+from segjudge.davisinteractive.storage import LocalStorage
 from segjudge.davisinteractive.utils import operations, scribbles, visualization
 
 import segjudge.davisinteractive as framework
-from tests.builders import ROOT
 
 D = "segjudge.davisinteractive"
 
@@ -91,42 +87,6 @@ def test_every_line_of_a_program_runs_by_itself() -> None:
     assert done.returncode == 0, done.stderr
 
 
-PROGRAM = """
-import sys
-import davisinteractive
-import davisinteractive.robot.interactive_robot
-from davisinteractive import logging, utils
-from davisinteractive.session import DavisInteractiveSession
-from davisinteractive.utils.scribbles import scribbles2mask
-from beside import NAME
-
-assert utils.scribbles.scribbles2mask is scribbles2mask
-logging.set_info_level(1)
-if __name__ == "__main__":
-    print(NAME, DavisInteractiveSession.__module__, davisinteractive.__version__, *sys.argv[1:])
-"""
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("options", [("program.py",), ("-m", "program")], ids=["file", "module"])
-def test_a_program_runs_without_an_edit_where_that_is_asked_for(tmp_path: Path, options: tuple[str, ...]) -> None:
-    (tmp_path / "program.py").write_text(PROGRAM)
-    (tmp_path / "beside.py").write_text("NAME = 'beside'\n")
-    # If one is requested, another installed framework is not used; without a request none is.
-    (tmp_path / "davisinteractive.py").write_text("raise ImportError('the other one')\n")
-    variables = {**os.environ, "PYTHONPATH": str(ROOT)}
-
-    def run(*command: str) -> Any:
-        command = (sys.executable, *command, "--root", "x")
-        return subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
-
-    done = run("-m", D, *options)
-    assert done.stdout == "beside segjudge.interactive.davis_session 1.0.4 --root x\n", done.stderr
-    assert "the other one" in run(*options).stderr
-    usage = subprocess.run([sys.executable, "-m", D], env=variables, capture_output=True, text=True, check=False)
-    assert usage.stderr.startswith("usage: python -m segjudge.davisinteractive PROGRAM.py")
-
-
 def test_the_alias_comes_before_the_framework_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"davisinteractive{name.removeprefix(D)}" for name in sys.modules if name.startswith(D)]
     for name in names:
@@ -153,15 +113,6 @@ def test_names_are_the_same_objects_as_beside() -> None:
         _ = framework.nothing
     for name in dir(framework):
         getattr(framework, name)
-
-
-def test_messages_have_levels(caplog: Any) -> None:
-    logging = importlib.import_module(f"{D}.logging")
-    logging.set_info_level(2)
-    with caplog.at_level("INFO", "segjudge.davisinteractive"):
-        for level in (1, 2, 3):
-            logging.verbose(f"level {level}", level)
-    assert [record.message for record in caplog.records] == ["level 1", "level 2"]
 
 
 # ── the dataset that nobody opened ──────────────────────────────────────────
@@ -311,50 +262,6 @@ def test_a_root_comes_from_the_environment_and_is_made(tmp_path: Path, monkeypat
 # ── sessions ────────────────────────────────────────────────────────────────
 
 
-def answered(session: DavisInteractiveSession, masks: Any) -> list[tuple[str, bool]]:
-    seen = []
-    for sequence, _, new in session.scribbles_iterator():
-        seen.append((sequence, new))
-        session.submit_masks(masks(sequence))
-    return seen
-
-
-@pytest.mark.parametrize("metric", ["J", "F", "J_AND_F"])
-def test_a_session_on_the_frameworks_kind_of_root(root: Path, tmp_path: Path, metric: str) -> None:
-    session = DavisInteractiveSession(
-        host="localhost", davis_root=str(root), subset="train", max_nb_interactions=4,
-        metric_to_optimize=metric, report_save_dir=str(tmp_path / "reports"),
-    )  # fmt: skip
-    assert (session.sample_idx, session.interaction_nb, session.running, session.running_model) == (
-        None,
-        None,
-        True,
-        False,
-    )
-    assert (len(session.session_key), session.global_summary, session.samples) == (64, {}, [])
-    with session:
-        assert session.samples == [("bear", 1), ("bear", 2), ("tennis", 1)]
-        seen = answered(session, lambda _sequence: np.ones((2, 30, 40)))
-        assert len(seen) == 12
-        assert [new for _, new in seen] == [True, False, False, False] * 3
-        report = session.get_report()
-        assert len(report) == 4 * (2 * 2 + 2 * 2)
-    summary = session.get_global_summary()
-    assert set(summary) == {"auc", "metric_at_threshold", "curve"}
-    assert set(summary["metric_at_threshold"]) == {"threshold", metric}
-    assert set(summary["curve"]) == {"time", metric}
-    assert len(summary["curve"]["time"]) == len(summary["curve"][metric]) == 4 + 2
-    share = 22 * 11 / (30 * 40)
-    wanted = {"J": share * 3 / 4, "F": 0.0, "J_AND_F": share * 3 / 8}[metric]
-    assert summary["metric_at_threshold"] == {"threshold": 60, metric: pytest.approx(wanted)}
-    (kept,) = (tmp_path / "reports").iterdir()
-    csv = pd.read_csv(kept, index_col=0)
-    assert list(csv.columns) == [
-        "session_id", "sequence", "scribble_idx", "interaction", "object_id", "frame", "jaccard", "contour", "j_and_f", "timing",
-    ]  # fmt: skip
-    assert set(csv["session_id"]) == {session.session_key}
-
-
 def test_the_robot_of_a_session_may_be_adjusted(root: Path, tmp_path: Path) -> None:
     def lines_after(nodes: int | None) -> int:
         with DavisInteractiveSession(
@@ -390,31 +297,6 @@ def test_the_robot_draws_in_pictures_that_are_narrower_than_its_disk(size: tuple
     assert [line["object_id"] for line in drawn["scribbles"][0]] == [1]
 
 
-@pytest.mark.parametrize("subset", ["test-dev", "xxxx"])
-def test_a_subset_is_checked_before_the_root_is(subset: str, tmp_path: Path) -> None:
-    text = r"For local connector, `subset` must be a valid subset: \['train', 'val', 'trainval'\]"
-    for place in ({"davis_root": str(tmp_path / "nowhere")}, {}):
-        with (
-            pytest.raises(ValueError, match=text),
-            DavisInteractiveSession(subset=subset, report_save_dir=tmp_path, **place),
-        ):  # type: ignore[arg-type]
-            pass
-    assert not (tmp_path / "nowhere").exists()
-
-
-def test_which_connector_a_host_needs() -> None:
-    from segjudge.davisinteractive.connector.fabric import ServerConnectionFabric
-    from segjudge.davisinteractive.connector.local import LocalConnector
-    from segjudge.davisinteractive.connector.remote import RemoteConnector
-
-    assert isinstance(ServerConnectionFabric.get_connector("localhost", None, None), LocalConnector)
-    for user, session in ((None, "s"), ("u", None), ("", "")):
-        with pytest.raises(ValueError, match="user_key and session_key must be specified"):
-            ServerConnectionFabric.get_connector("http://127.0.0.1:9", user, session)
-        with pytest.raises(ValueError, match="user_key and session_key must be specified"):
-            RemoteConnector(user, session, "http://127.0.0.1:9")
-
-
 def test_a_connector_by_itself(root: Path) -> None:
     from segjudge.davisinteractive.connector.local import LocalConnector
 
@@ -429,111 +311,6 @@ def test_a_connector_by_itself(root: Path) -> None:
 
 
 # ── the service and its storage ─────────────────────────────────────────────
-
-
-def test_how_many_rows_a_report_will_have(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(Davis, "check_files", lambda *_: None)
-    made = {
-        subset: EvaluationService(subset, davis_root=str(tmp_path))
-        for subset in ("train", "val", "trainval", "test-dev")
-    }
-    assert made["val"].num_entries == 11952
-    assert EvaluationService("val", davis_root=str(tmp_path), max_i=5).num_entries == 59760
-    assert made["val"].avg_nb_objects == pytest.approx(61 / 30)
-    assert made["train"].avg_nb_objects == pytest.approx(144 / 60)
-    assert made["test-dev"].avg_nb_objects == pytest.approx(89 / 30)
-    samples, max_t, max_i = made["val"].get_samples()
-    assert (len(samples), max_t, max_i) == (90, None, None)
-    assert samples[:4] == [("bike-packing", 1), ("bike-packing", 2), ("bike-packing", 3), ("blackswan", 1)]
-    assert len(made["train"].get_samples()[0]) == 180
-    assert made["val"].robot_parameters == {
-        "kernel_size": 0.2,
-        "max_kernel_radius": 16,
-        "min_nb_nodes": 4,
-        "nb_points": 1000,
-    }
-
-
-def test_a_service_refuses_what_it_does_not_know(root: Path) -> None:
-    with pytest.raises(
-        ValueError, match=r"Subset must be a valid subset: dict_keys\(\['test-dev', 'train', 'val', 'trainval'\]\)"
-    ):
-        EvaluationService("nothing", davis_root=str(root))
-    with pytest.raises(ValueError, match="metric_to_optimize not between available metrics"):
-        EvaluationService("train", davis_root=str(root), metric_to_optimize="mean")
-    service = EvaluationService("train", davis_root=str(root), time_threshold=0, robot_parameters={"kernel_size": 0.1})
-    assert (service.time_threshold, service.robot.kernel_size) == (60, 0.1)
-    for call in (service.get_scribble, service.get_starting_scribble):
-        with pytest.raises(ValueError, match="Invalid sequence: zzz"):
-            call("zzz", 1)
-        for number in (0, 3):
-            with pytest.raises(ValueError, match=f"Invalid scribble index: {number}"):
-                call("bear", number)
-    with pytest.raises(ValueError, match="Sequence: bear and scribble index: 4 invalid"):
-        service.post_predicted_masks("bear", 4, np.zeros((2, 30, 40)), 1.0, 1)
-
-
-def kept(storage: Any, **more: Any) -> Any:
-    output = {
-        "user_id": "u", "session_id": "s", "sequence": "bear", "scribble_idx": 1, "interaction": 1, "timing": 2.5,
-        "objects_idx": [1, 1], "frames": [0, 1], "jaccard": [0.5, 1.0], "contour": [0.0, 1.0],
-    }  # fmt: skip
-    return storage.store_interactions_results(**{**output, **more})
-
-
-def test_a_storage_keeps_rows_and_frames() -> None:
-    storage = LocalStorage()
-    assert isinstance(storage, AbstractStorage)
-    assert len(storage.get_report(session_id="s")) == 0
-    kept(storage)
-    kept(storage, session_id="other")
-    report = storage.get_report(session_id="s")
-    assert report["j_and_f"].tolist() == [0.25, 1.0]
-    assert report.index.tolist() == [0, 1]
-    assert report["timing"].tolist() == [2.5, 2.5]
-    assert len(storage.get_report()) == 4
-    storage.store_annotated_frame("s", "bear", 1, 7, False)
-    storage.store_annotated_frame("s", "bear", 1, 3, True)
-    assert storage.get_annotated_frames("s", "bear", 1) == (7, 3)
-    assert storage.get_annotated_frames("s", "bear", 2) == ()
-    assert storage.annotated_frames["override"].tolist() == [False, True]
-
-
-@pytest.mark.parametrize("order", [range(82), reversed(range(82))], ids=["forwards", "backwards"])
-def test_frames_of_a_sequence_that_was_annotated_all_over_are_none(order: Any) -> None:
-    storage = LocalStorage()
-    for count, frame in enumerate(order):
-        assert len(storage.get_annotated_frames("s", "bear", 1)) == count
-        storage.store_annotated_frame("s", "bear", 1, frame, False)
-    assert storage.get_annotated_frames("s", "bear", 1) == ()
-    storage.store_annotated_frame("s", "bear", 1, 3, True)
-    assert storage.get_annotated_frames("s", "bear", 1) == ()
-
-
-@pytest.mark.parametrize(
-    ("more", "error", "message"),
-    [
-        ({"jaccard": [0.5, 1.1]}, ValueError, "Jaccard"),
-        ({"contour": [-0.1, 1.0]}, ValueError, "Contour"),
-        ({"jaccard": [0.5, float("nan")]}, ValueError, "Jaccard"),
-        ({"frames": [0]}, ValueError, "same length"),
-        ({"objects_idx": [1, 1, 1]}, ValueError, "same length"),
-        ({"interaction": 1}, RuntimeError, "For bear and scribble 1 already exist a result for interaction 1"),
-        (
-            {"interaction": 3},
-            RuntimeError,
-            "For bear and scribble 1 does not exist a result for previous interaction 2",
-        ),
-    ],
-)
-def test_a_storage_refuses_what_cannot_be(more: dict[str, Any], error: Any, message: str) -> None:
-    storage = LocalStorage()
-    kept(storage)
-    with pytest.raises(error, match=message):
-        kept(storage, **{"interaction": 2, **more})
-    assert len(storage.get_report("s")) == 2
-    with pytest.raises(TypeError):
-        AbstractStorage()  # type: ignore[abstract]
 
 
 def test_a_program_may_bring_its_own_storage(root: Path) -> None:
@@ -557,195 +334,6 @@ def test_a_program_may_bring_its_own_storage(root: Path) -> None:
 
 
 # ── what a function takes and gives ─────────────────────────────────────────
-
-
-@pytest.mark.parametrize("measure", [batched_jaccard, batched_f_measure])
-def test_measures_have_shapes_and_limits(measure: Any) -> None:
-    rng = np.random.default_rng(0)
-    truth, prediction = rng.integers(0, 4, (5, 20, 30)), rng.integers(0, 4, (5, 20, 30))
-    assert (measure(truth, prediction).shape, measure(truth, prediction).dtype) == ((5,), np.float64)
-    each = measure(truth, prediction, average_over_objects=False)
-    assert each.shape == (5, 3)
-    assert measure(truth, prediction) == pytest.approx(each.mean(axis=1))
-    assert measure(truth, prediction, average_over_objects=False, nb_objects=6).shape == (5, 6)
-    assert (measure(truth, prediction, False, 6)[:, 3:] == 1).all(), "absent from both"
-    assert measure(truth, truth) == pytest.approx(1)
-    assert measure(truth.tolist(), prediction.astype(float)) == pytest.approx(measure(truth, prediction))
-    assert measure(np.where(truth == 3, 255, truth), prediction, False).shape == (5, 2), "void is no object"
-    for a, b, message in (
-        (truth[0], prediction, "y_true array must have 3 dimensions."),
-        (truth, prediction[0], "y_pred array must have 3 dimensions."),
-        (truth, prediction[:, :, 1:], r"y_true and y_pred must have the same shape. \(5, 20, 30\) != \(5, 20, 29\)"),
-        (truth * 0, prediction, "Number of objects in y_true should be higher than 0."),
-    ):
-        with pytest.raises(ValueError, match=message):
-            measure(a, b)
-
-
-def test_f_of_one_pair_of_masks() -> None:
-    from segjudge.davisinteractive.metrics.jaccard import f_measure
-
-    mask = np.zeros((40, 40), bool)
-    mask[10:30, 10:30] = True
-    assert f_measure(mask, mask) == 1.0
-    assert f_measure(mask, ~mask) == 1.0, "one boundary"
-    assert f_measure(mask, np.zeros_like(mask)) == 0.0
-    assert f_measure(np.zeros_like(mask), np.zeros_like(mask)) == 1.0
-    assert f_measure(mask, np.roll(mask, 3, axis=1), bound_th=3) > f_measure(mask, np.roll(mask, 3, axis=1), bound_th=1)
-
-
-@pytest.mark.parametrize("size", [-0.1, 1, 1.5])
-def test_a_robots_kernel_is_a_share(size: float) -> None:
-    with pytest.raises(ValueError, match=r"kernel_size must be a value between \[0, 1\)."):
-        InteractiveScribblesRobot(kernel_size=size)
-
-
-def test_a_robot_draws_on_what_is_missing() -> None:
-    robot = InteractiveScribblesRobot()
-    assert (robot.kernel_size, robot.max_kernel_radius, robot.min_nb_nodes, robot.nb_points) == (0.15, 16, 4, 1000)
-    truth = np.zeros((3, 60, 80), int)
-    truth[:, 10:30, 10:60] = 1
-    truth[:, 40:50, 10:60] = 2
-    prediction = truth.copy()
-    prediction[1] = 0
-    drawn = robot.interact("box", prediction, truth)
-    assert set(drawn) == {"scribbles", "sequence"}
-    assert drawn["sequence"] == "box"
-    assert [len(lines) > 0 for lines in drawn["scribbles"]] == [False, True, False]
-    assert [entry["object_id"] for entry in drawn["scribbles"][1]] == [1, 2]
-    for item in drawn["scribbles"][1]:
-        assert set(item) == {"path", "object_id", "start_time", "end_time"}
-        assert np.asarray(item["path"]).shape == (1000, 2)
-        assert type(item["object_id"]) is int
-        under = [truth[1, round(y * 60), round(x * 80)] == item["object_id"] for x, y in item["path"]]
-        assert np.mean(under) > 0.9, "the disk of an opening has its centre between pixels, which shifts a line by one"
-    json.dumps(drawn)
-    assert scribbles.is_empty(robot.interact("box", truth, truth))
-    assert scribbles.annotated_frames(robot.interact("box", prediction * 0, truth, nb_objects=2, frame=2)) == [2]
-    ground = robot.interact("box", np.ones_like(truth), truth * 0, nb_objects=1, frame=0)
-    assert {entry["object_id"] for entry in ground["scribbles"][0]} == {0}
-    with pytest.raises(ValueError, match="Number of objects in y_true should be higher than 0."):
-        robot.interact("box", truth * 0, truth * 0)
-
-
-def test_scribbles_there_and_back() -> None:
-    output = {"scribbles": [[], [line(2, [(0.0, 0.0), (1.0, 1.0)])], [line(1), line(3)]], "sequence": "box"}
-    assert scribbles.annotated_frames(output) == [1, 2]
-    assert scribbles.annotated_frames_object(output, 3) == [2]
-    assert scribbles.annotated_frames_object(output, 9) == []
-    assert (scribbles.is_empty(output), scribbles.is_empty({"scribbles": [[], []], "sequence": "box"})) == (False, True)
-    masks = scribbles.scribbles2mask(output, (11, 11))
-    assert (masks.shape, masks.dtype) == ((3, 11, 11), np.dtype(int))
-    assert (masks[0] == -1).all()
-    assert (np.diag(masks[1]) == 2).all()
-    dots = scribbles.scribbles2mask(output, (11, 11), bresenham=False, default_value=0)
-    assert (dots[1] > 0).sum() == 2
-    assert scribbles.scribbles2mask(output, (11, 11), bezier_curve_sampling=True, nb_points=50)[1].max() == 2
-    points, ids = scribbles.scribbles2points(output)
-    assert (points.shape, points.dtype, ids.shape, ids.dtype) == ((6, 3), np.dtype(float), (6,), np.dtype(int))
-    assert points[1].tolist() == [1.0, 1.0, 1.0]
-    scaled, _ = scribbles.scribbles2points(output, output_resolution=(11, 21))
-    assert (scaled[1].tolist(), scaled.dtype) == ([1, 10, 20], np.dtype(int))
-    for size in ((0, 10), (10, -1), (10,), (1, 2, 3)):
-        with pytest.raises(ValueError, match="Invalid output resolution"):
-            scribbles.scribbles2mask(output, size)  # type: ignore[arg-type]
-    with pytest.raises(IndexError):
-        scribbles.scribbles2mask({"scribbles": [[line(1, [(1.2, 0.5)])]], "sequence": "box"}, (10, 10))
-
-
-def test_fused_scribbles_hold_both() -> None:
-    a = {"scribbles": [[line(1)], []], "sequence": "box", "annotated_frame": 0}
-    b = {"scribbles": [[line(2)], [line(3)]], "sequence": "box"}
-    fused = scribbles.fuse_scribbles(a, b)
-    assert [[line["object_id"] for line in lines] for lines in fused["scribbles"]] == [[1, 2], [3]]
-    assert fused["annotated_frame"] == 0
-    with pytest.raises(ValueError, match="not from the same sequence"):
-        scribbles.fuse_scribbles(a, {**b, "sequence": "other"})
-    with pytest.raises(ValueError, match="does not have the same number of frames"):
-        scribbles.fuse_scribbles(a, {**b, "scribbles": [[]]})
-
-
-def test_curves_and_lines_have_shapes() -> None:
-    points = np.array([[0, 0], [4, 8], [10, 0]])
-    curve = operations.bezier_curve(points, nb_points=50)
-    assert (curve.shape, curve.dtype) == ((50, 2), np.dtype(float))
-    assert (curve[0].tolist(), curve[-1].tolist()) == ([10.0, 0.0], [0.0, 0.0])
-    assert operations.bezier_curve(points.tolist()).shape == (1000, 2)
-    assert operations.bezier_curve(points, nb_points=5000).shape == (1000, 2)
-    assert operations.bezier_curve(np.zeros((60, 2), int), nb_points=50).shape == (60, 2)
-    for wrong in (np.zeros((3, 3)), np.zeros(4), np.zeros((2, 2, 2))):
-        with pytest.raises(ValueError, match=r"`points` should be two dimensional and have shape: \(N, 2\)"):
-            operations.bezier_curve(wrong)
-    pixels = operations.bresenham(np.array([[0, 0], [3, 3], [3, 0]]))
-    assert (pixels.dtype, pixels.tolist()) == (
-        np.dtype(int),
-        [[0, 0], [1, 1], [2, 2], [3, 3], [3, 3], [3, 2], [3, 1], [3, 0]],
-    )
-    assert operations.bresenham(np.array([[1, 2]])).tolist() == [[1, 2]]
-
-
-def test_scribbles_are_drawn_into_pictures_and_plots() -> None:
-    lines = {"scribbles": [[line(2, [(0.0, 0.5), (1.0, 0.5)])], []], "sequence": "box"}
-    image = np.asarray(visualization.draw_scribble(Image.new("RGB", (40, 21)), lines, 0, width=1))
-    assert (image[10] == [0, 128, 0]).all(), "the second colour of DAVIS's palette"
-    assert not image[5].any()
-    assert not np.asarray(visualization.draw_scribble(Image.new("RGB", (40, 21)), lines, 1)).any()
-    small = visualization.draw_scribble(Image.new("RGB", (40, 21)), lines, 0, output_size=(11, 5), width=1)
-    assert [row.any() for row in np.asarray(small)[1:4]] == [False, True, False]
-
-    class Axes:
-        def plot(self, xs: Any, ys: Any, **line: Any) -> None:
-            self.drawn = (xs.tolist(), ys.tolist(), line["color"].tolist(), line["linewidth"])
-
-    colour = [0, 128 / 255, 0]
-    assert visualization.plot_scribble(Axes(), lines, 0, linewidth=3).drawn == ([0, 1], [0.5, 0.5], colour, 3)
-    assert visualization.plot_scribble(Axes(), lines, 0, (11, 5), linewidth=3).drawn == ([0, 10], [2, 2], colour, 3)
-    for frame in (-1, 2):
-        with pytest.raises(ValueError, match="Frame value not valid"):
-            visualization.draw_scribble(Image.new("RGB", (40, 21)), lines, frame)
-
-
-def test_objects_are_laid_over_a_picture() -> None:
-    picture, objects = np.full((5, 5, 3), 100, np.uint8), np.zeros((5, 5), int)
-    objects[2, 2] = 1
-    overlaid = visualization.overlay_mask(picture, objects)
-    assert overlaid[2, 2].tolist() == [114, 50, 50], "half the picture, half the object's colour"
-    assert (overlaid[objects == 0] == 100).all()
-    assert (picture == 100).all()
-    assert visualization.overlay_mask(picture, objects, 0.2)[2, 2].tolist() == [122, 20, 20]
-    coloured = visualization.overlay_mask(picture, objects, colors=[[0, 0, 0], [200, 0, 100]], contour_thickness=1)
-    assert coloured[2, 1:4].tolist() == [[200, 0, 100], [150, 50, 100], [200, 0, 100]], "the rim lies around the object"
-    assert coloured[1, 1].tolist() == [100, 100, 100]
-    with pytest.raises(ValueError, match="First two dimensions of `im` and `ann` must match"):
-        visualization.overlay_mask(picture, objects[:2])
-    for second in (picture[..., 0], picture[..., :2]):
-        with pytest.raises(ValueError, match="`im` must have three channels"):
-            visualization.overlay_mask(second, objects)
-
-
-def test_masks_as_run_lengths() -> None:
-    masks = np.random.default_rng(0).integers(0, 4, (3, 12, 9))
-    assert (mask_api.decode_batch_masks(mask_api.encode_batch_masks(masks)) == masks).all()
-    output = mask_api.encode_mask(masks[0], nb_objects=2)
-    assert output["size"] == [12, 9]
-    assert [item["object_id"] for item in output["objects"]] == [1, 2]
-    back = mask_api.decode_mask(output)
-    assert (back.dtype, back.shape) == (np.uint8, (12, 9))
-    assert (back == np.where(masks[0] == 3, 0, masks[0])).all()
-    json.dumps(output)
-    for wrong, encode in ((masks, mask_api.encode_mask), (masks[0], mask_api.encode_batch_masks)):
-        with pytest.raises(AssertionError):
-            encode(wrong)
-
-
-@pytest.mark.parametrize("shape", [(4, 5, 4), (4, 5), (4, 5, 1)])
-@pytest.mark.parametrize("ann", [np.zeros((4, 5), int), np.eye(4, 5, dtype=int)], ids=["nothing", "something"])
-def test_masks_are_laid_over_colours_alone(shape: tuple[int, ...], ann: Any) -> None:
-    with pytest.raises(ValueError, match="three channels"):
-        visualization.overlay_mask(np.zeros(shape, np.uint8), ann)
-    with pytest.raises(ValueError, match="First two dimensions of `im` and `ann` must match"):
-        visualization.overlay_mask(np.zeros((4, 6, 3), np.uint8), ann)
-    assert visualization.overlay_mask(np.zeros((4, 5, 3), np.uint8), ann).dtype == np.uint8
 
 
 def test_the_reference_names_everything() -> None:

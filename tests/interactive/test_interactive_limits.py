@@ -5,10 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import signal
 import stat
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -20,11 +17,9 @@ import requests
 from segjudge.interactive import server as http_server
 from segjudge.interactive import wire_format
 from segjudge.interactive.session_host import SessionLimits
-from segjudge.system.files import hold_folder
 from tests.interactive.scene import Clock
 from tests.interactive.test_interactive_wire import ANN, BOB, SHAPE, Served, Wire, answer, hosting, served
 
-SMALL_BODY = http_server.SMALL_BODY
 NEW = SessionLimits(sessions=99, sessions_per_sequence=2)
 
 
@@ -58,25 +53,6 @@ def test_a_user_measures_a_sequence_in_so_many_sessions(root: Path) -> None:
         Wire(address, BOB).begun()
 
 
-@pytest.mark.long
-def test_unfinished_sessions_are_limited_over_a_restart(root: Path) -> None:
-    limits = SessionLimits(sessions=2, sessions_per_sequence=99)
-    with served(hosting(root, limits=limits)) as address:
-        first = Wire(address).begun()
-        Wire(address).begun()
-    for _ in range(2):
-        with served(hosting(root, limits=limits)) as address:
-            refusal = Wire(address).post(wire_format.SESSION)
-            assert refusal.status_code == 429
-            assert "ann has 2 unfinished sessions" in refusal.json()["message"]
-            Wire(address, BOB).begun()
-    with served(hosting(root, limits=limits)) as address:
-        first.address = address
-        ended(first)
-        Wire(address).begun()
-        assert Wire(address).post(wire_format.SESSION).status_code == 429
-
-
 def test_an_idle_session_is_closed_over_a_restart_and_stays_closed(root: Path) -> None:
     clock, limits = Clock(), SessionLimits(sessions=1, sessions_per_sequence=99, idle=60)
     with served(hosting(root, clock, limits)) as address:
@@ -92,24 +68,6 @@ def test_an_idle_session_is_closed_over_a_restart_and_stays_closed(root: Path) -
         answer_of_first = first.post(wire_format.NEXT)
         assert answer_of_first.status_code == 404
         assert "This session was closed" in answer_of_first.json()["message"]
-
-
-def test_the_time_and_the_number_of_interactions_go_on_over_a_restart(root: Path) -> None:
-    clock = Clock()
-    with served(hosting(root, clock, max_time=10, max_nb_interactions=3)) as address:
-        wired = Wire(address).begun()
-        assert measured(wired).status_code == 204
-        clock.now += 6
-    with served(hosting(root, clock, max_time=10, max_nb_interactions=3)) as address:
-        wired.address = address
-        assert measured(wired, 2).status_code == 204
-        wired.handed()
-        clock.now += 5
-    with served(hosting(root, clock, max_time=10, max_nb_interactions=3)) as address:
-        wired.address = address
-        late = wired.post(wire_format.INTERACTION, wired.masks(interaction=3))
-        assert late.headers[wire_format.LATE] == "1", "eleven seconds after the first scribbles"
-        assert wired.post(wire_format.NEXT).json() == {"finished": True}
 
 
 def test_sessions_that_are_begun_count_before_they_measure(root: Path) -> None:
@@ -140,64 +98,6 @@ def test_many_sessions_at_once_are_no_more_than_one_after_another(root: Path) ->
     assert sorted(codes) == [200] * 2 + [429] * 10
 
 
-def test_late_and_refused_masks_do_not_count_as_measured(root: Path) -> None:
-    clock = Clock()
-    host = hosting(root, clock, SessionLimits(sessions=99, sessions_per_sequence=1), max_time=10)
-    with served(host) as address:
-        wired = Wire(address).begun().handed()
-        assert wired.post(wire_format.INTERACTION, b"{").status_code == 400
-        clock.now += 11
-        assert wired.post(wire_format.INTERACTION, wired.masks()).headers[wire_format.LATE] == "1"
-        assert wired.post(wire_format.NEXT).json() == {"finished": True}
-        Wire(address).begun()
-    assert not list((root.parent / "kept/ledger").iterdir())
-
-
-@pytest.mark.long
-def test_what_counts_is_on_the_disk_before_anything_is_told(root: Path) -> None:
-    """A server that is killed during a submission has counted it."""
-    server = Served(root, "--sessions-per-sequence", "1")
-    try:
-        wired = Wire(server.address).begun()
-        for number in (1, 2, 3):
-            measured(wired, number)
-            server.kill()
-            server.start()
-            wired.address = server.address
-            assert len(wired.get(wire_format.REPORT).json()["interaction"]) == number
-            assert Wire(server.address).post(wire_format.SESSION).status_code == 429
-        assert wired.post(wire_format.NEXT).json() == {"finished": True}
-        assert Wire(server.address).post(wire_format.SESSION).status_code == 429
-        Wire(server.address, BOB).begun()
-    finally:
-        server.kill()
-
-
-def test_a_ledger_that_cannot_be_read_is_not_taken_for_an_empty_one(root: Path) -> None:
-    with served(hosting(root, limits=NEW)) as address:
-        ended(Wire(address).begun())
-    (path,) = (root.parent / "kept/ledger").iterdir()
-    for text in ("", "[]", '{"user": "ann", "sequences": {"box": [1]}}', path.read_text()[:-3]):
-        path.write_text(text)
-        with pytest.raises(ValueError, match="is not a ledger"):
-            hosting(root)
-
-
-@pytest.mark.long
-def test_two_servers_cannot_share_a_folder(root: Path) -> None:
-    server = Served(root)
-    try:
-        command = [sys.executable, "-m", "segjudge", "interactive", "serve", "--root", str(root), "--users",
-                   str(root.parent / "users"), "--data", str(root.parent / "kept"), "--port", "0"]  # fmt: skip
-        second = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-        assert second.returncode == 3
-        assert "another server of sessions uses this folder" in second.stderr
-        Wire(server.address).begun()
-    finally:
-        server.kill(signal.SIGKILL)
-    hold_folder(str(root.parent / "kept"), "test").close()
-
-
 # ── what leaves the server ──────────────────────────────────────────────────
 
 
@@ -225,15 +125,6 @@ def test_nothing_but_times_leaves_with_more_than_four_decimals(root: Path) -> No
     (kept,) = (root.parent / "kept").glob("session-*/result_*.csv")
     exact = [line.split(",")[7] for line in kept.read_text().splitlines()[1:]]
     assert max(map(len, exact)) > 10, "the host keeps all of it"
-
-
-def test_one_pixel_does_not_show_in_a_sequence_of_usual_size() -> None:
-    """The statement of docs/interactive-protocol.md about four decimals, with its numbers."""
-    frames, area = 70, 10_000
-    item = 1 / area / frames  # the mean J over all frames for a mask of one pixel
-    assert round(item, wire_format.DECIMALS) == 0
-    # A frame's J shows from half a step of the mean on.
-    assert 0.5 * 10**-wire_format.DECIMALS * frames == pytest.approx(0.0035)
 
 
 @pytest.mark.parametrize("most", [None, 0])
@@ -274,21 +165,6 @@ def test_the_state_is_the_servers_alone_and_holds_no_key(root: Path) -> None:
 # ── what it takes of the server ─────────────────────────────────────────────
 
 
-@pytest.mark.long
-def test_few_sessions_stay_in_memory_and_all_go_on(root: Path) -> None:
-    host = hosting(root, limits=SessionLimits(sessions=99, sessions_per_sequence=99, open_sessions=3))
-    with served(host) as address:
-        all_of_them = [Wire(address).begun() for _ in range(8)]
-        for number in (1, 2):
-            for wired in all_of_them:
-                assert measured(wired, number).status_code == 204
-                assert len(host._open) <= 3
-        for wired in all_of_them:
-            report = wired.get(wire_format.REPORT).json()
-            assert report["interaction"] == [1, 2] or len(set(report["interaction"])) == 2
-            assert wired.post(wire_format.NEXT).json() == {"finished": True}
-
-
 def test_a_session_in_use_is_never_opened_a_second_time(root: Path) -> None:
     host = hosting(root, limits=SessionLimits(sessions=99, sessions_per_sequence=99, open_sessions=1))
     key, _ = host.begin("ann", "")
@@ -321,7 +197,7 @@ def test_large_submissions_of_two_sessions_take_turns_in_memory(root: Path) -> N
             both[0].masks()
             | {"pred_masks": {"size": [4, 40, 60], "frames": [[{"object_id": 1, "counts": counts}]] * 4}}
         ).encode()
-        assert len(body) > SMALL_BODY
+        assert len(body) > http_server.SMALL_BODY
         for _ in range(2):
             codes: list[int] = []
 
@@ -339,34 +215,6 @@ def test_large_submissions_of_two_sessions_take_turns_in_memory(root: Path) -> N
         assert both[0].post(wire_format.INTERACTION, both[0].masks()).status_code == 204
     finally:
         server.kill()
-
-
-def test_a_submission_that_was_refused_is_not_kept(root: Path) -> None:
-    """An error refers to the frames on its path, and these to the submission."""
-    import gc
-
-    with served(hosting(root)) as address:
-        wired = Wire(address).begun().handed()
-        gc.collect()
-        gc.disable()
-        try:
-            text = "x" * (SMALL_BODY // 2)
-            for _ in range(3):
-                assert (
-                    wired.post(
-                        wire_format.INTERACTION, wired.masks() | {"pred_masks": {"size": [1], "x": text}}
-                    ).status_code
-                    == 400
-                )
-            del text
-            kept = [
-                item
-                for item in gc.get_objects()
-                if isinstance(item, dict) and isinstance(item.get("x"), str) and len(item["x"]) > SMALL_BODY // 4
-            ]
-        finally:
-            gc.enable()
-    assert not kept
 
 
 @pytest.mark.parametrize("length", ["1" * 30, "1" * 5000, "-1", "²", "1e3", "٣"])

@@ -84,26 +84,6 @@ def test_without_scribbles_the_robot_is_offered(tmp_path: Path) -> None:
         MaskDataset(str(tmp_path), "lvsos")
 
 
-@pytest.mark.parametrize(
-    ("rows", "frame"),
-    [
-        pytest.param(((5, 1), (3, 3), (4, 2)), 1, id="the largest smallest object"),
-        pytest.param(((5, 0), (0, 0), (1, 1)), 2, id="most objects"),
-        pytest.param(((0, 0), (0, 0), (0, 1)), 2, id="the only object"),
-    ],
-)
-def test_scribbles_are_drawn_where_objects_show_best(rows: Any, frame: int, tmp_path: Path) -> None:
-    masks = np.zeros((3, 40, 60), np.uint8)
-    for mask, (first, second) in zip(masks, rows, strict=True):
-        mask[2 : 2 + 3 * first], mask[38 - 3 * second : 38] = 1, 2
-    for name in ("Annotations/480p/pair", "ImageSets/2017"):
-        (tmp_path / name).mkdir(parents=True)
-    (tmp_path / "ImageSets/2017/val.txt").write_text("pair\n")
-    for number, mask in enumerate(masks):
-        Image.fromarray(mask).save(tmp_path / f"Annotations/480p/pair/{number:05d}.png")
-    assert DrawnScribbles(Davis(str(tmp_path))).load_scribble("pair", 1)["annotated_frame"] == frame
-
-
 @pytest.mark.parametrize("radius", [1, 2, 20], ids=["a few pixels", "a dot", "a disk"])
 def test_every_object_that_is_shown_gets_a_line(tmp_path: Path, radius: int) -> None:
     """The robot draws nothing on a disk; a person would."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import runpy
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import numpy as np
 import pytest
 from PIL import Image
 
@@ -139,27 +137,6 @@ def test_runs_are_drawn_on_a_page(runner: MethodRunner) -> None:
     assert [colour in svg for colour in colours.METHODS[:3]] == [True, True, False]
 
 
-def test_curves_of_many_runs_differ_in_colour_and_then_in_line(runner: MethodRunner) -> None:
-    ran = runs.read_run(f"mine={runner.keep('mine', 'val')}")
-    with mock.patch("matplotlib.figure.Figure.savefig", autospec=True) as save, contextlib.suppress(ValueError):
-        runs._write_curves([ran] * 9, runner.folder)
-    figure = save.call_args_list[0][0][0]
-    (axes,) = figure.axes
-    assert (axes.get_xlim()[0], axes.get_ylim()) == (0.0, (0.0, 1.0))
-    assert (axes.get_xlabel(), axes.get_ylabel(), figure.get_size_inches().tolist()) == ("seconds", "J&F", [8.0, 4.5])
-    used = ["#003399", "#cc0033", "#aa22ff", "#992266", "#440011", "#000044"]
-    styles = [(line.get_linestyle(), line.get_color()) for line in axes.get_lines()]
-    assert styles == [*(("-", colour) for colour in used), *(("--", colour) for colour in used[:3])]
-    assert {(line.get_marker(), line.get_markersize()) for line in axes.get_lines()} == {("o", 4.0)}
-    assert [options for _, options in save.call_args_list] == [
-        {"dpi": 150},
-        {"format": "svg", "metadata": {"Date": None}},
-    ]
-    labels = [(text.get_text(), text.get_color()) for text in axes.texts][:2]
-    assert labels == [("mine\nAUC 0.317", used[0]), ("mine\nAUC 0.317", used[1])]
-    assert not axes.spines["top"].get_visible()
-
-
 @pytest.fixture(scope="module")
 def report_text(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The report of a run over one sequence."""
@@ -239,15 +216,6 @@ def test_steps_of_a_run_that_cannot_be_drawn(runner: MethodRunner) -> None:
     assert sorted(each.name for each in (runner.folder / "q").rglob("*.jpg")) == names, "of the other interactions"
 
 
-def test_frames_are_read_one_by_one_and_lines_are_thinned(runner: MethodRunner) -> None:
-    missing = "FileNotFoundError: no pictures of this sequence were found; name their folder with --images"
-    nothing, box = runs.Frames([]), runs.Frames(runner.images("box"))
-    assert outcome_of(lambda: nothing[0]) == missing
-    assert (len(nothing), nothing[0:2], np.shape(box[1]), len(box[1:])) == (0, [], (40, 60, 3), 2)
-    line = [[number / 7, 0.0] for number in range(11)]
-    assert (runs._thin_line(line[:10])[-2:], len(runs._thin_line(line))) == ([[1.1429, 0.0], [1.2857, 0.0]], 3)
-
-
 USAGE = "SystemExit: usage: python -m segjudge.davisinteractive PROGRAM.py …, or -m MODULE …"
 
 
@@ -299,19 +267,10 @@ def test_a_verbosity_is_a_level(verbosity: int, level: int, logger: mock.Mock) -
     assert logging.get_verbosity() == verbosity
 
 
-@pytest.mark.parametrize(("level", "before", "verbosity", "sets"), [(2, -1, 0, [20]), (1, 1, 1, []), (0, 0, 0, [])])
-def test_an_info_level_shows_messages_up_to_it(
-    level: int, before: int, verbosity: int, sets: list[int], logger: mock.Mock
-) -> None:
-    logging.set_verbosity(before)
-    logger.reset_mock()
-    with mock.patch.object(logging.standard.getLogger(), "handlers", [] if level else [1]):
-        logging.set_info_level(level)
+def test_verbose_messages_are_shown_up_to_a_level(logger: mock.Mock) -> None:
+    logging.set_info_level(2)
     for number in range(4):
         logging.verbose("%s", number, number)
-    logging.log(-1, "m", 1, extra={})
-    logging.vlog(9, "n")
-    calls = [(name, words) for name, words, _ in logger.method_calls if name != "addHandler"]
-    shown = [("info", ("%s", number)) for number in range(level + 1)]
-    assert calls == [*(("setLevel", (each,)) for each in sets), *shown, ("log", (30, "m", 1)), ("log", (10, "n"))]
-    assert (logging.get_verbosity(), logger.addHandler.call_count) == (verbosity, 1 if level else 0)
+    logging.log(-1, "m")
+    shown = [mock.call.info("%s", number) for number in range(3)]
+    assert logger.method_calls[-4:] == [*shown, mock.call.log(30, "m")]

@@ -67,18 +67,6 @@ def test_an_unreadable_picture_leaves_the_report_whole(protocol: str, tmp_path: 
     assert about["pictures"] == (6 if protocol == "coco" else 24) - 1
 
 
-@pytest.mark.parametrize(
-    ("size", "shrunk"), [((640, 200), (320, 100)), ((200, 640), (100, 320)), ((320, 20), (320, 20))]
-)
-@pytest.mark.parametrize("ending", ["png", "jpg"])
-def test_pictures_are_shrunk_to_their_longer_side(
-    size: tuple[int, int], shrunk: tuple[int, int], ending: str, tmp_path: Path
-) -> None:
-    path = tmp_path / f"a.{ending}"
-    Image.new("RGB", size).save(path)
-    assert Image.open(io.BytesIO(PictureFolder(str(tmp_path)).shrink(str(path)))).size == shrunk
-
-
 def test_pictures_are_turned_as_viewers_turn_them(tmp_path: Path) -> None:
     image = Image.new("RGB", (40, 20))
     image.paste((255, 255, 255), (0, 0, 20, 20))

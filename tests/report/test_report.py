@@ -18,7 +18,6 @@ from PIL import Image
 
 from segjudge import score
 from segjudge.cli import main
-from segjudge.evaluation_script.masks.stream import WIDTHS, width_for
 from segjudge.report.page import ReportPage, Section, render_page
 from tests.browser import chromium, fresh_page, needs_chromium
 from tests.builders import ROOT, label_zip
@@ -51,13 +50,6 @@ def test_the_page_is_one_file_that_lets_nothing_else_in(files: Path) -> None:
     assert not re.search(r"""(?:src|href)=["'](?!#|data:)""", text)
     assert "http:" not in text
     assert "https:" not in text
-
-
-def test_equal_scores_make_equal_pages(files: Path, tmp_path: Path) -> None:
-    out = tmp_path / "again.html"
-    command = ["report", str(files / "predictions.zip"), "--truth", str(files / "truth.zip"), "--layout", "davis2017"]
-    assert main([*command, "--out", str(out)]) == 0
-    assert out.read_bytes() == (files / "report.html").read_bytes()
 
 
 @needs_chromium
@@ -192,28 +184,6 @@ def test_the_player_is_worked_by_keys_alone(files: Path, browser: Any) -> None:
 
 
 @needs_chromium
-def test_a_click_on_a_strip_goes_to_its_frame(files: Path, browser: Any) -> None:
-    with opened(browser, files) as page:
-        strip = page.locator(".strip").first
-        box = strip.bounding_box()
-        strip.click(position={"x": 1, "y": 5})
-        assert page.locator("[data-part=frame]").input_value() == "0"
-        strip.click(position={"x": box["width"] - 2, "y": 5})
-        assert page.locator("[data-part=frame]").input_value() == page.locator("[data-part=frame]").get_attribute("max")
-
-
-@pytest.mark.long
-@needs_chromium
-def test_a_sequence_opens_from_wherever_it_is_named(files: Path, browser: Any) -> None:
-    with opened(browser, files) as page:
-        for links in (".losses a[data-open]", "#tables-sequences a[data-open]"):
-            link = page.locator(links).last
-            link.click()
-            wait_for(page, re.escape(link.inner_text()))
-            page.locator(".losses a[data-open]").first.click()
-
-
-@needs_chromium
 def test_without_scripts_the_numbers_are_there(files: Path, browser: Any) -> None:
     context = browser.new_context(viewport=WIDE, java_script_enabled=False)
     page = context.new_page()
@@ -294,15 +264,6 @@ def test_sequences_in_which_the_second_method_loses_come_first(compared: Path) -
     assert document["pairs"][0]["difference"] > 0
 
 
-def test_every_picture_says_what_it_shows(compared: Path, files: Path, tmp_path: Path) -> None:
-    command = ["report", str(files / "predictions.zip"), "--truth", str(files / "data/packed.zip")]
-    assert main([*command, "--out", str(tmp_path / "page.html")]) == 0
-    for text in (compared.read_text(), (tmp_path / "page.html").read_text()):
-        assert not re.findall(r'aria-label="\s*"', text)
-        assert re.search(r'class="bar" role="img" aria-label="(kept|ghost|late|miss|swap|drift|part|leak|edge) 0', text)
-    assert not re.findall(r'<svg[^>]* role="img"[^>]*>(?:(?!</svg>).)*<a ', compared.read_text(), re.DOTALL)
-
-
 @needs_chromium
 def test_two_methods_are_stepped_through_side_by_side(compared: Path, browser: Any) -> None:
     with open_player(browser, compared.as_uri(), WIDE) as page:
@@ -321,13 +282,6 @@ def test_two_methods_are_stepped_through_side_by_side(compared: Path, browser: A
         first = lines.all_inner_texts()
         page.keyboard.press("ArrowRight")
         assert all(item != inner_text for item, inner_text in zip(first, lines.all_inner_texts()))
-
-
-@pytest.mark.long
-@needs_chromium
-def test_the_page_of_methods_fits_a_phone(compared: Path, browser: Any) -> None:
-    with open_player(browser, compared.as_uri(), NARROW) as page:
-        assert page.evaluate("document.documentElement.scrollWidth") == NARROW["width"]
 
 
 def write_report_with_pictures(files: Path, folder: Path) -> None:
@@ -365,56 +319,11 @@ def test_pictures_that_are_not_there_are_named(
     assert "has no pictures of all frames of any sequence" in capsys.readouterr().err
 
 
-def test_masks_become_smaller_and_then_fewer_where_there_is_little_room() -> None:
-    assert [width_for(1999, 1, size, pictures=False) for size in (6_000_000, 3_000_000)] == [854, 480]
-    assert width_for(100_000, 2, 6_000_000, pictures=True) == WIDTHS[-1]
-
-
-@pytest.mark.long
-@needs_chromium
-def test_sequences_without_room_keep_their_numbers(files: Path, browser: Any, tmp_path: Path) -> None:
-    """Noise takes more space than any mask; the sequence with the larger loss keeps its masks."""
-    generator = np.random.default_rng(0)
-    noise = {name: list(generator.integers(0, 2, (20, 300, 400)).astype(np.uint8)) for name in ("a", "b")}
-    (tmp_path / "truth.zip").write_bytes(label_zip(noise))
-    noise["b"] = [labels * 0 for labels in noise["b"]]
-    (tmp_path / "sent.zip").write_bytes(label_zip(noise))
-    command = ["report", str(tmp_path / "sent.zip"), "--truth", str(tmp_path / "truth.zip"), "--layout", "davis2017"]
-    assert main([*command, "--budget", "1", "--out", str(tmp_path / "page.html")]) == 0
-    text = (tmp_path / "page.html").read_text()
-    assert len(text) < 1_300_000
-    assert "the page omits the masks of 1 sequence with" in text
-    with open_player(browser, (tmp_path / "page.html").as_uri(), WIDE) as page:
-        assert shown(page).startswith("b, frame")
-        page.keyboard.press("j")
-        wait_for(page, "a, frame")
-        assert "J 1.000, F 1.000" in shown(page)
-
-
 def test_scoring_writes_the_same_page(files: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     command = ["score", str(files / "predictions.zip"), "--truth", str(files / "truth.zip"), "--protocol", "davis2017"]
     assert main([*command, "--layout", "davis2017", "--report", str(page)]) == 0
     assert page.read_bytes() == (files / "report.html").read_bytes()
-
-
-@pytest.mark.parametrize("sample", ["strong.zip", "first-mask.json"])
-def test_a_phase_has_its_page_too(sample: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    page = tmp_path / "page.html"
-    assert main(["score", f"examples/sequences-dev/{sample}", "--phase", "sequences-dev", "--report", str(page)]) == 0
-    assert sample in page.read_text(encoding="utf-8")
-
-
-@needs_chromium
-def test_a_printed_page_holds_the_tables_and_fits_the_paper(files: Path, browser: Any) -> None:
-    with opened(browser, files, {"width": 1040, "height": 1400}) as page:
-        page.locator(".film").last.wait_for()
-        page.emulate_media(media="print")
-        page.evaluate("dispatchEvent(new Event('beforeprint'))")
-        assert page.locator("#tables-objects").is_visible()
-        assert not page.locator("#theme").is_visible()
-        assert page.evaluate("document.documentElement.scrollWidth") <= 1040
 
 
 @pytest.mark.long
@@ -439,25 +348,6 @@ def test_only_the_truth_of_sequences_has_a_page_alone(tmp_path: Path, capsys: py
     truth = str(ROOT / "annotations/instances-dev.zip")
     assert main(["report", "--truth", truth, "--protocol", "coco", "--out", str(tmp_path / "a.html")]) == 2
     assert "`report --draw FOLDER` draws" in capsys.readouterr().err
-
-
-@pytest.mark.long
-@needs_chromium
-@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
-def test_one_key_brings_the_worst_frame_of_the_worst_sequence_into_view(
-    files: Path, browser: Any, size: dict[str, int]
-) -> None:
-    seen = (
-        "(() => { const box = document.querySelector('.views canvas').getBoundingClientRect();"
-        " return box.top >= -1 && box.top < innerHeight && box.bottom <= innerHeight + 1; })()"
-    )
-    with opened(browser, files, size) as page:
-        first = shown(page)
-        page.evaluate("scrollTo(0, 0)")
-        page.keyboard.press("w")
-        page.wait_for_timeout(100)
-        assert page.evaluate(seen)
-        assert shown(page) == first
 
 
 @needs_shared

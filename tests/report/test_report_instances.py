@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from segjudge.cli import main
-from tests.browser import chromium, faint_texts, fresh_page, needs_chromium
+from tests.browser import chromium, fresh_page, needs_chromium
 from tests.builders import ROOT
 from tests.data import GOLDEN
 
@@ -45,32 +45,6 @@ def test_images_in_which_the_second_method_errs_more_come_first(tmp_path: Path) 
     assert beyond == sorted(beyond, reverse=True)
     assert beyond[0] > 1, "mistakes, not only inexact masks"
     assert "Worst images of coarse" in text
-
-
-def test_the_name_of_a_line_stands_just_above_it(tmp_path: Path) -> None:
-    arguments = ["--truth", str(ROOT / "annotations/instances-dev.zip"), "--protocol", "places2017"]
-    assert (
-        main(["report", str(ROOT / "examples/instances-dev/coarse.json"), *arguments, "--out", str(tmp_path / "a")])
-        == 0
-    )
-    text = (tmp_path / "a").read_text()
-    lines = re.findall(r'<polyline class="line marked" points="([^"]+)"><title>\w+ (\S+): AP', text)
-    named = dict(re.findall(r'<text class="named" x="34" y="([^"]+)">([^<]+)<', text))
-    assert list(named.values()) == [name for _, name in lines] != []
-    for position, (points, _) in zip(named, lines, strict=True):
-        (down,) = [point.split(",")[1] for point in points.split() if point.startswith("33.")]
-        assert float(position) == pytest.approx(float(down) - 1, abs=0.06)
-
-
-@pytest.mark.long
-def test_a_report_of_nothing_detected_says_so(tmp_path: Path) -> None:
-    (tmp_path / "none.json").write_text("[]")
-    out = tmp_path / "report.html"
-    arguments = ["report", str(tmp_path / "none.json"), "--truth", str(TRUTH), "--protocol", "places2017"]
-    assert main([*arguments, "--out", str(out)]) == 0
-    text = out.read_text(encoding="utf-8")
-    assert "No detection is correct" in text
-    assert "not detected at all" in text
 
 
 def test_videos_are_listed_and_not_drawn(tmp_path: Path) -> None:
@@ -125,23 +99,6 @@ def test_the_worst_image_is_on_the_first_screen_and_opens_the_player(
 
 @pytest.mark.long
 @needs_chromium
-def test_the_keyboard_stops_only_at_what_is_seen(page: Path, browser: Any) -> None:
-    stops = "[...document.querySelectorAll('[tabindex=\"0\"], button, a[href], input, select, summary')]"
-    with fresh_page(browser, {"width": 1440, "height": 900}) as (opened, _):
-        opened.goto(page.as_uri())
-        opened.locator(".first canvas").first.wait_for()
-        assert opened.evaluate(f"{stops}.filter((one) => one.checkVisibility()).length") > 20
-        assert (
-            opened.evaluate(
-                f"{stops}.filter((one) => one.checkVisibility() && !one.getBoundingClientRect().height)"
-                ".map((one) => one.outerHTML)"
-            )
-            == []
-        )
-
-
-@pytest.mark.long
-@needs_chromium
 def test_moments_are_chosen_by_category_and_by_a_cell_of_the_confusion(page: Path, browser: Any) -> None:
     with fresh_page(browser, {"width": 1440, "height": 900}) as (opened, _):
         opened.goto(page.as_uri())
@@ -161,18 +118,3 @@ def test_moments_are_chosen_by_category_and_by_a_cell_of_the_confusion(page: Pat
         assert moments.count() == 0
         field.fill("")
         assert moments.count() == every
-
-
-@pytest.mark.long
-@needs_chromium
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_texts_stand_out_from_their_ground(page: Path, browser: Any, scheme: str) -> None:
-    context = browser.new_context(color_scheme=scheme)
-    opened = context.new_page()
-    opened.goto(page.as_uri())
-    assert faint_texts(opened) == []
-    opened.evaluate(
-        "document.querySelectorAll('.matrix td[style]').forEach((one) => one.style.setProperty('--share', 1))"
-    )
-    assert faint_texts(opened) == []
-    context.close()

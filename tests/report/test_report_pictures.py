@@ -14,15 +14,13 @@ from PIL import Image
 from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth, no_pixels
-from segjudge.evaluation_script.masks.run_lengths import compress
 from segjudge.evaluation_script.masks.stack import Size
 from segjudge.families import tools_of
 from segjudge.families.base.drawing import RankedUnits, UnitPictures, draw_units
-from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, paint_mask
+from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter
 from segjudge.families.base.segments import FAULTS, judge_segments
 from segjudge.families.truths import TruthSource
-from segjudge.masks.run_lengths import runs_of_mask
-from segjudge.report.page import PageOptions, make_confusion, templates
+from segjudge.report.page import PageOptions
 from segjudge.scoring.request import ScoreRequest, prepare
 from tests.browser import chromium, needs_chromium
 from tests.builders import ROOT, zipped
@@ -35,29 +33,12 @@ from tests.streams import read_stream
 PAINTED = examples("painted")
 #: Those whose units ask for something in words.
 ASKING = examples("painted questions")
-#: Letters in drawings: capitals are things, which have an identity.
-CLASSES = "abcABC"
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     with chromium() as launched:
         yield launched
-
-
-# ── masks in pictures ───────────────────────────────────────────────────────
-
-
-def test_a_mask_is_painted_whole_and_where_a_smaller_picture_shows_it() -> None:
-    rng = np.random.default_rng(8)
-    for _ in range(60):
-        height, width = (2 * rng.integers(1, 9, 2)).tolist()
-        mask = rng.random((height, width)) < rng.choice([0.0, 0.1, 0.5, 0.9, 1.0])
-        text = compress(runs_of_mask(mask))
-        for step in (1, 2):
-            image = np.zeros((height // step, width // step), np.uint8)
-            paint_mask(image, text, (height, width), 7)
-            assert np.array_equal(image, 7 * mask[step - 1 :: step, step - 1 :: step]), mask
 
 
 # ── what is wrong with each segment ─────────────────────────────────────────
@@ -177,34 +158,6 @@ def test_an_image_whose_masks_all_match_says_how_far_they_do_not() -> None:
     assert "all segments match, but inexactly" in str(draw(image, dense=True).player.values)
 
 
-def test_a_segment_that_overlaps_too_little_is_not_drawn_as_the_edge_of_a_match() -> None:
-    image = {"cat": [("aaaaaabbbb", "...cccbbbb")]}
-    assert faults(draw(image, dense=True), "cat") == ["m m m p p p r r r r"]
-
-
-def test_one_of_a_confusion_is_not_several() -> None:
-    section = make_confusion(["cat", "dog", "nothing"], np.array([[3, 1, 2], [0, 3, 1], [0, 0, 0]]), "segments", "")
-    text = templates().get_template("segjudge.report/confusion.html").render(values=section.values, section=section)
-    assert "missed: 2 segments," in text
-    assert "missed: 1 segment," in text
-    assert "taken for <b>dog</b>: 1 segment," in text
-
-
-def test_classes_beyond_the_matrix_and_those_that_are_always_right_are_counted() -> None:
-    names = [*(f"c{number}" for number in range(17)), "nothing"]
-    table = np.diag([2] * 16 + [0, 0])
-    table[:15, -1] = 1  # wrong by what is missed, but c15; nobody has c16
-    assert make_confusion(names, table, "segments", "").values["left_out"] == 2
-    table = np.zeros((18, 18), int)
-    table[-1, :15] = 1  # wrong by what is too much
-    assert make_confusion(names, table, "segments", "").values["left_out"] == 1
-
-
-def test_where_both_sides_are_wrong_both_are_told() -> None:
-    pictures = draw({"cat": [("aabb....", "AcccAAAA")]})
-    assert "ms" in faults(pictures, "cat")[0].split() or "mi" in faults(pictures, "cat")[0].split()
-
-
 def test_where_the_truth_has_no_label_nothing_is_wrong() -> None:
     assert faults(draw({"cat": [("aaa..", "aaabb")]}, dense=True), "cat") == ["r r r . ."]
     assert faults(draw({"cat": [("aaa..", "aaabb")]}), "cat") == ["r r r s s"]
@@ -223,28 +176,10 @@ def test_a_track_that_changes_objects_is_swapped_and_a_moment_says_when() -> Non
     ]
 
 
-def test_moments_are_told_apart_by_kind_size_and_absence() -> None:
-    frames = [("A....", "A....")] * 2 + [(".....", ".....")] * 3 + [("A....", ".....")]
-    (moment,) = draw({"cat": frames}).player.values["moments"]  # type: ignore[misc, attr-defined]
-    assert moment["words"] == [("kind", "missed"), ("size", "from 5 % on"), ("time", "after an absence")]
-
-
-def test_a_moment_names_what_most_pixels_are_taken_for() -> None:
-    frames = [("aaaa.", "BBBB."), ("aaaa.", "CCCC."), ("aaaa.", "CCCC.")]
-    (moment,) = draw({"cat": frames}).player.values["moments"]  # type: ignore[misc, attr-defined]
-    assert (moment["subject"], moment["text"]) == (", a, frames 0 to 2", "taken for C")
-
-
 def test_classes_taken_for_others_are_counted() -> None:
     pictures = draw({"cat": [("aaaa.C", "AAAAb.")]})
     assert pictures.confusions == {(0, 1): 1, (1, -1): 1, (-1, 0): 1}
     assert draw({"cat": [("a.C", "A.C")] * 2}).confusions == {(0, 1): 2, (1, 1): 2}
-
-
-def test_a_frame_loses_the_share_of_its_segments_that_is_wrong() -> None:
-    pictures = draw({"cat": [("AA..", "AA.."), ("AA..", "...."), ("AABB", "AA.."), ("AA..", "AA.B")]})
-    about, _ = read_stream(pictures.player.streams["val/cat/0"])
-    assert about["loss"] == pytest.approx([0, 1, 1 / 3, 1 / 3], abs=1e-3)
 
 
 def test_a_page_can_match_masks_by_another_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -278,15 +213,6 @@ def test_sliders_match_by_another_overlap_and_drop_low_scores(browser: Any, tmp_
         assert "and score" in matched.inner_text()
         page.locator("[data-part=scored]").click()
         assert matched.inner_text() == ""
-
-
-def test_units_that_lost_nothing_are_not_drawn() -> None:
-    assert draw({"cat": [("a.", ".a")], "dog": [("a.", ".a")]}).looked_at == 2
-    video: Mapping[str, Sequence[tuple[str, str]]] = {"cat": [("a", "a")]}
-    truth = UnitTruth("drawn", "drawn", {}, [Unit("cat", 1, list)])
-    assert (
-        draw_units({"": DrawnPainter(video)}, RankedUnits("val", truth, [(0, [0.0])], "videos"), PageOptions()) is None
-    )
 
 
 def test_units_are_named_by_what_they_ask_for() -> None:
@@ -324,25 +250,6 @@ def test_methods_share_a_truth_and_have_masks_and_faults_of_their_own() -> None:
     assert (moment["cost"], moment["text"]) == (pytest.approx(0.3), "missed: a; surplus: a")
     (sequence,) = pictures.player.data["sequences"]  # type: ignore[index]
     assert sequence["lost"] == [0.1, 0.4]
-
-
-def test_a_timeline_has_the_same_objects_of_each_method_and_the_worst_of_all_first() -> None:
-    pictures = draw_both([("A.B.C", "..B.C", "A...C")] * 3 + [("A.B.C", "A.B.C", "A....")] * 3)
-    names = [[row["name"] for row in read_stream(pictures.player.streams[f"val/cat/{k}"])[0]["rows"]] for k in (0, 1)]
-    assert names[0] == names[1] == ["B", "A", "C"]
-
-
-def test_a_method_that_is_judged_by_another_truth_brings_it() -> None:
-    """SA-Co judges each method by the annotator who agrees most with it."""
-    painters = {
-        "base": DrawnPainter({"cat": [("aa...", "aa...")]}),
-        "ours": DrawnPainter({"cat": [("...aa", "..aa.")]}),
-    }
-    truth = UnitTruth("drawn", "drawn", {}, [Unit("cat", 1, lambda: [TruthFrame("0", (1, 5), [], no_pixels)])])
-    pictures = draw_units(painters, RankedUnits("val", truth, [(0, [0.0, 0.1])], "videos"), PageOptions())
-    assert pictures is not None
-    assert read_stream(pictures.player.streams["val/cat"])[1].tolist() == [[[1, 1, 0, 0, 0]]]
-    assert read_stream(pictures.player.streams["val/cat/1/truth"])[1].tolist() == [[[0, 0, 0, 1, 1]]]
 
 
 # ── pages of families ───────────────────────────────────────────────────────
@@ -445,17 +352,6 @@ def test_two_methods_are_walked_beside_each_other_by_the_same_keys(name: str, br
             assert opened.locator("[data-part=faces]").inner_text() == "base | ours"
             opened.locator("table th a[data-open]").first.click()
             assert opened.locator("[data-part=sequence]").evaluate("one => one.selectedIndex") == 0
-
-
-@pytest.mark.long
-@needs_chromium
-def test_a_truth_alone_is_drawn_too(page: tuple[str, Path, Path], browser: Any) -> None:
-    with open_player(browser, page[2].as_uri(), WIDE) as opened:
-        opened.keyboard.press("j")
-        drawn = (
-            "document.querySelector('.views canvas').getContext('2d').getImageData(0, 0, 500, 400).data.some(Boolean)"
-        )
-        assert opened.evaluate(drawn)
 
 
 @pytest.mark.long

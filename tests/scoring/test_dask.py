@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,8 +13,7 @@ from pathlib import Path
 import pytest
 from distributed import get_client
 
-from segjudge import HostError, UsageError, cli, score
-from segjudge.scoring import sharing
+from segjudge import HostError, cli, score
 from segjudge.scoring.sharing import connect
 from tests.clusters import Cluster, cluster
 from tests.scoring.shares import write_sequences
@@ -81,43 +79,6 @@ def test_a_lost_scheduler_is_reported_in_bounded_time(tmp_path: Path, given: tup
         with pytest.raises(HostError, match="workers were lost"):
             score(*given, executor=client, jobs=60, progress=kill)
         assert time.monotonic() - started < 60
-
-
-def test_what_is_no_scheduler_is_reported_in_a_sentence(
-    tmp_path: Path, given: tuple[str, str], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sharing, "SECONDS", 4)
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen()
-        for address, message in (
-            ("tcp://127.0.0.1:9", "does not answer as a scheduler"),
-            (f"tcp://127.0.0.1:{silent.getsockname()[1]}", "does not answer as a scheduler"),
-            ("tls://127.0.0.1:9", "does not answer as a scheduler"),
-            ("nonsense", "does not answer as a scheduler"),
-        ):
-            started = time.monotonic()
-            command = [given[0], "--truth", given[1], "--protocol", "davis2017", "--scheduler", address]
-            assert cli.main(["score", *command]) == 2
-            (line,) = capfd.readouterr().err.strip().splitlines()
-            assert message in line
-            assert address in line
-            assert time.monotonic() - started < 30
-    wanted = pytest.raises(UsageError, match="has no worker; start some with `dask worker tcp://")
-    with cluster(tmp_path / "dask", workers=0) as made, wanted, connect(made.address):
-        pass
-
-
-def test_a_worker_with_another_version_is_reported(tmp_path: Path, given: tuple[str, str]) -> None:
-    with cluster(tmp_path / "dask", workers=0) as made:
-        second = tmp_path / "other"
-        second.mkdir()
-        (second / "sitecustomize.py").write_text(
-            "from segjudge.evaluation_script import scoring\nscoring.VERSION = '0.0.1'\n"
-        )
-        made.add_worker(PYTHONPATH=f"{second}{os.pathsep}{Path(__file__).parents[2]}")
-        with connect(made.address) as client, pytest.raises(UsageError, match=r"has segjudge 0\.0\.1; this is"):
-            score(*given, executor=client)
 
 
 def test_ctrl_c_ends_the_command_and_cancels_what_waits(two: Cluster, given: tuple[str, str]) -> None:

@@ -14,33 +14,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from segjudge.evaluation_script import evaluate, main
 from segjudge.evaluation_script.families.sequences import engine as sequences
-from segjudge.evaluation_script.families.sequences.metrics import SequenceReport
-from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.phases import PHASES
 from segjudge.evaluation_script.scoring import notify
-from segjudge.evaluation_script.scoring.answer import build_answer
 from segjudge.evaluation_script.scoring.phase import Notify, Phase, PhaseSplit
 from tests.backends import COMPILED
-from tests.builders import ANNOTATIONS, DEV, ROOT, STRONG, files_of, label_zip, png, score_sequences, zipped
-
-
-class Stream:
-    """The part of a stream that EvalAI keeps."""
-
-    def __init__(self) -> None:
-        self.text = self.flushed = ""
-
-    def write(self, text: str) -> None:
-        self.text += text
-
-    def flush(self) -> None:
-        self.flushed = self.text
+from tests.builders import ANNOTATIONS, DEV, ROOT, STRONG, files_of, zipped
 
 
 def test_the_answer_has_evalais_shape() -> None:
@@ -54,17 +37,6 @@ def test_the_answer_has_evalais_shape() -> None:
     assert set(bars["dev"]) == {f"error_{label}" for label in entry["dev"]}
     assert answer["submission_metadata"]["phase"] == DEV
     json.dumps(answer, allow_nan=False)
-
-
-def test_it_works_with_streams_that_only_write_and_flush(monkeypatch: pytest.MonkeyPatch) -> None:
-    out, err = Stream(), Stream()
-    monkeypatch.setattr(sys, "stdout", out)
-    monkeypatch.setattr(sys, "stderr", err)
-
-    evaluate(str(ANNOTATIONS), str(STRONG), DEV)
-
-    assert "dev: solo (3 of 3)" in out.flushed == out.text
-    assert err.text == ""
 
 
 def test_progress_is_told_in_twenty_lines_and_time_is_taken_of_each_split(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,16 +127,6 @@ def test_a_worker_without_a_stream_of_its_own_scores_too(tmp_path: Path, monkeyp
         evaluate(str(broken_truth(tmp_path)), str(STRONG), DEV)
 
 
-def test_the_truth_is_opened_once_until_it_changes(tmp_path: Path) -> None:
-    path = tmp_path / "truth.zip"
-    path.write_bytes(ANNOTATIONS.read_bytes())
-    first = main.open_truth(str(path), PHASES[0])
-
-    assert main.open_truth(str(path), PHASES[0]) is first
-    path.write_bytes((ANNOTATIONS.parent / "sequences-test.zip").read_bytes())
-    assert set(main.open_truth(str(path), PHASES[0])) == {"test", "test-hard"}
-
-
 def with_phase(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Phase:
     phase = replace(PHASES[0], **changes)
     monkeypatch.setattr(main, "PHASES", (phase,))
@@ -200,54 +162,6 @@ def test_a_folder_that_is_deleted_after_it_was_loaded_does_no_harm(tmp_path: Pat
         [sys.executable, "-c", code, str(ROOT)], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-
-
-def test_a_plain_zip_is_a_truth_too_and_the_operator_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = io.StringIO()
-    monkeypatch.setattr(sys, "__stderr__", log)
-    square = np.zeros((6, 8), np.uint8)
-    square[1:4, 1:4] = 1
-    path = tmp_path / "plain.zip"
-    path.write_bytes(label_zip({"a": [square] * 4, "b": [square] * 5}))
-
-    answer = evaluate(str(path), str(path), DEV)
-
-    assert answer["result"][0]["dev"]["J&F-Mean"] == 1.0
-    assert "a packed annotation file scores faster" in log.getvalue()
-
-
-def test_a_phase_may_show_percent(monkeypatch: pytest.MonkeyPatch) -> None:
-    fractions = evaluate(str(ANNOTATIONS), str(STRONG), DEV)
-    with_phase(monkeypatch, percent=True)
-    percent = evaluate(str(ANNOTATIONS), str(STRONG), DEV)
-
-    assert percent["result"][0]["dev"]["J-Mean"] == 100 * fractions["result"][0]["dev"]["J-Mean"]
-    assert percent["error"][0]["dev"]["error_J-Mean"] == 100 * fractions["error"][0]["dev"]["error_J-Mean"]
-    assert percent["submission_result"]["result"] == fractions["submission_result"]["result"]
-
-
-def test_files_that_participants_read_hold_rounded_means_and_no_more() -> None:
-    answer = evaluate(str(ANNOTATIONS), str(STRONG), DEV)
-    result = answer["submission_result"]
-    assert result.keys() == {"protocol", "result", "scored", "warnings", "versions", "provenance"}
-    (full,), (shown,) = answer["result"], result["result"]
-    assert shown == {"dev": {metric: round(value, 3) for metric, value in full["dev"].items()}}
-    assert shown != full
-    output = json.dumps([result, answer["submission_metadata"]])
-    assert not any(name in output for name in ("crossing", "late-guest", "solo"))
-    assert all(type(spent) is int for spent in answer["submission_metadata"]["seconds"].values())
-
-
-def test_a_warning_does_not_tell_since_when_the_truth_lacks_an_object(tmp_path: Path, capsys: Any) -> None:
-    files = {name: data for name, data in files_of().items() if name.startswith("solo/")}
-    mask = np.full((120, 160), 9, np.uint8)
-    for name in files:
-        files[name] = png(mask)
-    path = tmp_path / "x"
-    path.write_bytes(zipped({**files_of(), **files}))
-    (line,) = evaluate(str(ANNOTATIONS), str(path), DEV)["submission_result"]["warnings"]
-    assert line == "dev: solo: object 9 is not in the truth and was ignored"
-    assert f"warning: {line}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("hidden", ["test", "test-hard"])
@@ -293,20 +207,6 @@ def test_nothing_of_a_hidden_split_reaches_a_participant(
         ]
     alone = {**answer["submission_result"], "scored": []}
     assert f'"{hidden}"' not in json.dumps([alone, answer["submission_metadata"], sent])
-
-
-def test_a_phase_whose_splits_are_all_hidden_says_that_it_was_scored(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_phase(monkeypatch, splits=(replace(PHASES[0].splits[0], hidden=True),))
-    answer = evaluate(str(ANNOTATIONS), str(STRONG), DEV)
-    result = answer["submission_result"]
-    assert (result["scored"], result["result"], result["warnings"], result["protocol"]) == (["dev"], [], [], "")
-    assert answer["submission_metadata"]["seconds"].keys() == {"open"}
-    assert answer["result"][0]["dev"]["J&F-Mean"] > 0.9
-
-
-def test_a_phase_may_show_statistics_beside_its_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_phase(monkeypatch, splits=(PhaseSplit("dev", "davis2017", ("J-Volume", "False-Alarm")),))
-    assert set(evaluate(str(ANNOTATIONS), str(STRONG), DEV)["result"][0]["dev"]) == {"J-Volume", "False-Alarm"}
 
 
 def test_a_label_that_the_protocol_lacks_is_the_hosts_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -380,26 +280,6 @@ def test_all_that_a_participant_reads_is_ascii_whatever_the_files_are_called(tmp
     assert r"\xfc\xd7\u2026.png" in str(caught.value)
     with pytest.raises(SubmissionError, match=r"no phase '\\xfc'"):
         evaluate(str(ANNOTATIONS), str(path), "ü")
-
-
-def test_nothing_to_average_is_null_in_tables_and_zero_for_evalai(tmp_path: Path) -> None:
-    from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
-
-    path = tmp_path / "t.zip"
-    path.write_bytes(label_zip({"a": [np.ones((4, 4), np.uint8)] * 2}))
-    split = dataset_reader.read(str(path)).splits["val"]
-    from segjudge.evaluation_script.files.limits import ArchiveLimits
-
-    scores, _ = score_sequences(str(path), split, SEQUENCE_PROTOCOLS["davis2017"], ArchiveLimits())
-    report = SequenceReport("val", SEQUENCE_PROTOCOLS["davis2017"], scores, [])
-    phase = Phase("p", "", (PhaseSplit("val", "davis2017", ("J-Mean",)),))
-
-    answer = build_answer(phase, [report], {})
-
-    assert answer["result"] == [{"val": {"J-Mean": 0.0}}]
-    assert answer["submission_result"]["result"][0]["val"]["J-Mean"] is None
-    assert "error" not in answer
-    assert any("nothing to average for J&F-Mean, J-Mean" in line for line in answer["submission_result"]["warnings"])
 
 
 def test_a_rule_tells_when_the_host_is_notified() -> None:

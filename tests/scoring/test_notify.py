@@ -8,7 +8,6 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, ClassVar, Iterator
 
 import pytest
@@ -65,11 +64,6 @@ def test_slack_and_webhook_are_told(hook: type[Hook]) -> None:
     assert "secret.example" not in json.dumps(output)
 
 
-def test_without_metadata_it_is_told_too(hook: type[Hook]) -> None:
-    evaluate(str(ANNOTATIONS), str(STRONG), DEV)
-    assert len(hook.got) == 2
-
-
 def test_a_slow_hook_costs_three_seconds_at_most(hook: type[Hook], monkeypatch: pytest.MonkeyPatch) -> None:
     hook.delay = 30
     monkeypatch.setattr(notify, "TIMEOUT_SECONDS", 0.5)
@@ -98,11 +92,6 @@ def test_a_broken_address_touches_nothing_and_is_not_printed(
     assert "slack notification failed" in printed
 
 
-def test_an_unfriendly_hook_touches_nothing(hook: type[Hook]) -> None:
-    hook.status = 500
-    assert evaluate(str(ANNOTATIONS), str(STRONG), DEV)["result"]
-
-
 def test_addresses_may_stand_in_a_file_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in ("SLACK", "WEBHOOK"):
         monkeypatch.delenv(f"SEGJUDGE_{kind}", raising=False)
@@ -114,26 +103,3 @@ def test_addresses_may_stand_in_a_file_outside(tmp_path: Path, monkeypatch: pyte
     assert notify.read_addresses() == {"slack": "https://a"}
     path.write_text("not json")
     assert notify.read_addresses() == {}
-
-
-def test_slack_and_webhook_share_the_time(hook: type[Hook], monkeypatch: pytest.MonkeyPatch) -> None:
-    waits: list[float] = []
-
-    class Thread(threading.Thread):
-        def join(self, timeout: float | None = None) -> None:
-            assert timeout is not None
-            waits.append(timeout)
-            super().join(timeout)
-
-    over = threading.Event()
-    monkeypatch.setattr(notify, "TIMEOUT_SECONDS", 0.5)
-    monkeypatch.setattr(notify, "_post", lambda *_: over.wait())
-    monkeypatch.setattr(notify, "threading", SimpleNamespace(Thread=Thread))
-
-    line = notify.notify(main.PHASES[0], {"result": [{"dev": {"J-Mean": 1.0}}]}, SUBMISSION)
-
-    over.set()
-    assert line == "2 notification(s) took longer than 0.5 s"
-    assert len(waits) == 2
-    assert 0.4 < sum(waits) < 0.6
-    assert not hook.got

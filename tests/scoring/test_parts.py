@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import random
 import zipfile
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,11 +23,11 @@ from segjudge.scoring import parts
 from segjudge.scoring.request import ScoreRequest, prepare
 from segjudge.system.errors import UsageError
 from segjudge.testing.checks import describe_counts, empty_like
-from tests.builders import label_zip, png, tarred, zipped
-from tests.families.choices import BOXES, WITH_UNSEEN
+from tests.builders import zipped
+from tests.families.choices import BOXES
 from tests.families.contract import examples
 from tests.families.instances.test_instances import GOOD
-from tests.scoring.shares import SENT, TRUTH, Files, write_files, write_instances, write_sequences
+from tests.scoring.shares import SENT, Files, write_files, write_instances, write_sequences
 
 
 def scorer_of(files: Files, protocol: str, *, jobs: int = 1, strict: bool = False) -> Scorer:
@@ -101,27 +99,6 @@ def test_problems_are_told_alike_by_any_number_of_processes(jobs: int, strict: b
     assert str(shared.value) == str(alone.value)
 
 
-def test_a_tar_is_read_by_several_processes(tmp_path: Path) -> None:
-    masks = {f"{name}/{k:05d}.png": png(frame) for name, v in SENT.items() for k, frame in enumerate(v)}
-    files = write_sequences(tmp_path, tarred(masks))
-    alone, shared = (scorer_of(files, "davis2017", jobs=jobs).count(files.results) for jobs in (1, 4))
-    assert describe_counts(shared) == describe_counts(alone)
-
-
-@pytest.mark.parametrize(("protocol", "jobs"), [("coco", None), ("davis2017", 7), ("coco", 7), ("davis2017", None)])
-def test_an_executors_workers_give_the_same_scores(protocol: str, jobs: int | None, tmp_path: Path) -> None:
-    files = write_files(protocol, tmp_path)
-    expected = segjudge.score(*files, protocol)
-    with ProcessPoolExecutor(2) as executor:
-        shared = segjudge.score(*files, protocol, executor=executor, jobs=jobs)
-        assert shared == expected
-        assert shared.standard_errors == expected.standard_errors
-        if protocol == "coco":
-            write_instances(tmp_path, [{**GOOD, "image_id": 999}])
-            with pytest.raises(SubmissionError, match="image 999"):
-                segjudge.score(*files, protocol, executor=executor, jobs=jobs)
-
-
 def test_the_command_takes_jobs_for_phases_and_truths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = write_sequences(tmp_path)
     outputs = []
@@ -180,35 +157,6 @@ def refused(paths: list[str], message: str, capsys: pytest.CaptureFixture[str]) 
     assert cli.main(["merge", *paths]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert message in line
-
-
-def test_parts_of_sequences_that_do_not_fit_are_refused_in_a_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    files = write_sequences(tmp_path)
-    item, two, three = score_parts(files, 3, "davis2017")
-    by_other_rules = score_parts(files, 3, WITH_UNSEEN, folder="rules")
-    others = score_parts(files, 2, "davis2017", folder="two")
-    some = score_parts(files, 3, "davis2017", "--sequences", "a,b", folder="some")
-    Path(files.results).write_bytes(label_zip(TRUTH))
-    predictions = score_parts(files, 3, "davis2017", folder="predictions")
-    (tmp_path / "not.segjudge").write_bytes(b"not")
-    damaged = bytearray(Path(two).read_bytes())
-    damaged[damaged.index(b"counts/0/000000") + 40] ^= 0xFF
-    (tmp_path / "damaged.segjudge").write_bytes(damaged)
-    for paths, message in (
-        ([item, two], "part 3 of 3 missing"),
-        ([three, two], "part 1 of 3 missing"),
-        ([item, two, three, two], "are both part 2"),
-        ([item, by_other_rules[1], three], "different protocols"),
-        ([item, others[1]], "different numbers of parts"),
-        ([item, some[1], three], "different sequences"),
-        ([item, predictions[1], three], "different predictions"),
-        ([item, str(tmp_path / "not.segjudge")], "was written neither by `score --part` nor"),
-        ([item, str(tmp_path / "none.segjudge")], "there is no such file or folder"),
-        ([item, str(tmp_path / "damaged.segjudge"), three], "damaged"),
-    ):
-        refused(paths, message, capsys)
 
 
 def test_parts_of_instances_that_do_not_fit_are_refused_in_a_sentence(
@@ -322,19 +270,3 @@ def test_a_changed_manifest_is_refused_word_for_word(changes: dict[str, object],
     with pytest.raises(UsageError) as caught:
         segjudge.load(path)
     assert str(caught.value) == (sentence if sentence.startswith("the parts") else f"{path}: {sentence}")
-
-
-def test_scores_of_two_protocols_or_of_changed_rules_are_not_saved(tmp_path: Path) -> None:
-    files = write_sequences(tmp_path)
-    (report,) = segjudge.score(files.results, files.truth, "davis2017").reports
-    changed, named = copy.copy(report), copy.copy(report)
-    changed.protocol = replace(report.protocol, void=not report.protocol.void)
-    named.protocol = replace(report.protocol, name="other")
-    for reports, sentence in (
-        ([report, named], "splits of davis2017 and other cannot be saved together; score each with split=…"),
-        ([changed], "the rules of davis2017 were changed; only scores by its own rules can be saved"),
-    ):
-        with pytest.raises(UsageError) as caught:
-            parts.save(str(tmp_path / "saved"), reports, [], {}, {})
-        assert str(caught.value) == sentence
-    assert not (tmp_path / "saved").exists()

@@ -45,24 +45,6 @@ def test_a_zip_is_what_its_table_says_and_other_files_are_their_bytes(tmp_path: 
     assert before != digest_of(str(tmp_path / "folder"))
 
 
-def test_the_digest_of_a_folder_is_that_of_its_names_and_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("a/1.png", "b/2.png", "c/3.png"):
-        (tmp_path / name).parent.mkdir()
-        (tmp_path / name).write_bytes(b"x" * int(name[2]))
-    (tmp_path / "a/lost").symlink_to("nowhere")
-    (tmp_path / "c/up").symlink_to("..")
-    scan = os.scandir
-
-    def refuse(path: str) -> Any:
-        if path.endswith("/b"):
-            raise PermissionError(13, "Permission denied")
-        return scan(path)
-
-    monkeypatch.setattr(os, "scandir", refuse)
-    sizes = "c/3.png\0003\na/1.png\0001\na/lost\0-1\n"
-    assert digest_of(str(tmp_path)) == f"folder:{hashlib.sha256(sizes.encode()).hexdigest()}"
-
-
 def test_a_truth_that_has_gone_stays_what_it_was(tmp_path: Path) -> None:
     output: list[str] = []
     truths, path = TruthCache(output.append), tmp_path / "truth.zip"
@@ -157,20 +139,3 @@ def test_what_counted_differs_and_no_score_does(
     assert origins[1]["counted_by"] == "numpy"
     assert {**origins[0], "counted_by": "numpy"} == origins[1]
     assert score(results, truth, protocol).provenance == origins[1]
-
-
-def test_merged_parts_come_from_what_one_run_comes_from(tmp_path: Path, capsys: Any) -> None:
-    given = [str(STRONG), "--truth", str(TRUTH), "--protocol", "davis2017"]
-    parts = [str(tmp_path / f"part-{number}") for number in (1, 2)]
-    for number, part in enumerate(parts, 1):
-        assert command(["score", *given, "--part", f"{number}/2", "--out", part]) == 0
-    capsys.readouterr()
-    assert command(["merge", *parts, "--json", "-"]) == 0
-    assert json.loads(capsys.readouterr().out)["provenance"] == score(STRONG, TRUTH, "davis2017").provenance
-
-
-def test_changed_rules_are_admitted(capsys: Any) -> None:
-    given = [str(SHARP), "--truth", str(INSTANCES), "--protocol", "places2017", "--cap", "category", "--json", "-"]
-    assert command(["score", *given]) == 0
-    (protocol,) = json.loads(capsys.readouterr().out)["provenance"]["protocols"].values()
-    assert protocol == {"name": "places2017", "revision": 1, "changed": True}

@@ -6,8 +6,6 @@ import builtins
 import json
 import math
 import zipfile
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +16,10 @@ import segjudge
 from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS, folder_of
 from segjudge.evaluation_script.families.base.reports import interval
-from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from tests import revisions
-from tests.builders import label_zip
 from tests.data import ROOT
 from tests.families.choices import WITH_UNSEEN
-from tests.families.contract import examples, golden_path
+from tests.families.contract import golden_path
 
 SEQUENCES = (ROOT / "examples/sequences-dev/strong.zip", ROOT / "annotations/sequences-dev.zip", "davis2017")
 INSTANCES = (ROOT / "examples/instances-dev/sharp.json", ROOT / "annotations/instances-dev.zip", "places2017")
@@ -68,19 +64,6 @@ def test_results_of_every_protocol_are_saved_and_have_tables(name: str, tmp_path
     assert PROTOCOLS[name].metrics[0].replace("&", "&amp;") in scores._repr_html_()
 
 
-def test_results_of_memory_and_of_executors_are_saved_too(tmp_path: Path) -> None:
-    with ThreadPoolExecutor(2) as executor:
-        segjudge.score(*SEQUENCES, executor=executor).save(tmp_path / "run")
-    assert segjudge.load(tmp_path / "run").metrics == segjudge.score(*SEQUENCES).metrics
-    predictions, truths = videos(3)
-    for protocol in examples("frames"):
-        scores = segjudge.score_arrays(predictions, truths, protocol)
-        assert scores.provenance["protocols"] == {"all": {"name": protocol, "revision": 1, "changed": False}}
-        assert scores.provenance["truth"] == "memory"
-        scores.save(tmp_path / "run")
-        assert segjudge.load(tmp_path / "run").tables == scores.tables
-
-
 def test_a_result_of_an_earlier_version_is_read_while_the_rules_are_the_same(tmp_path: Path) -> None:
     scores = segjudge.score(*SEQUENCES)
     for key, value in (("version", "0.0.1"), ("rules", {"revision": 0})):
@@ -97,17 +80,6 @@ def test_a_result_of_an_earlier_version_is_read_while_the_rules_are_the_same(tmp
         else:
             with pytest.raises(segjudge.UsageError, match="whose rules this version .* lacks"):
                 segjudge.load(tmp_path / "run")
-
-
-def test_what_could_not_be_read_again_is_not_saved(tmp_path: Path) -> None:
-    predictions, truths = videos(2)
-    changed = replace(SEQUENCE_PROTOCOLS["davis2017"], skip_first=False)
-    with pytest.raises(segjudge.UsageError, match="rules of davis2017 were changed"):
-        segjudge.score_arrays(predictions, truths, changed).save(tmp_path / "run")
-    scores, other_scores = segjudge.score(*SEQUENCES), segjudge.score(*INSTANCES)
-    with pytest.raises(segjudge.UsageError, match="davis2017 and places2017 cannot be saved together"):
-        segjudge.Scores([*scores.reports, *other_scores.reports], provenance=scores.provenance).save(tmp_path / "run")
-    assert not (tmp_path / "run").exists()
 
 
 def test_tables_of_pandas_hold_what_the_rows_hold() -> None:
@@ -145,36 +117,6 @@ def test_the_kinds_of_each_object_sum_to_its_loss() -> None:
         _ = segjudge.score_arrays(*videos(1)).kinds
 
 
-def test_the_kinds_of_each_category_are_those_of_the_report() -> None:
-    kinds = segjudge.score(*INSTANCES).kinds
-    assert list(kinds.columns) == ["split", "category", "Cls", "Loc", "Both", "Dupe", "Bkg", "Miss"]
-    numbers = kinds.drop(columns=["split", "category"])
-    assert ((numbers >= 0) & (numbers <= 1)).all(axis=None)
-    assert numbers.to_numpy().sum() > 0
-
-
-@pytest.mark.parametrize("count", [4, 5, 12])
-def test_an_interval_is_students_and_is_not_made_of_few_sequences(count: int) -> None:
-    scores = segjudge.score_arrays(*videos(count))
-    results = scores.interval("J-Mean")
-    if count < 5:
-        assert results is None
-        return
-    value, error = scores["J-Mean"], scores.standard_errors["all"]["J-Mean"]
-    assert value is not None
-    assert error
-    reach = interval(0, error, count)[1]
-    assert results == (pytest.approx(max(0.0, value - reach)), pytest.approx(min(1.0, value + reach)))
-    wider = scores.interval("J-Mean", 0.99)
-    assert wider is not None
-    assert wider[0] < results[0]
-    with pytest.raises(segjudge.UsageError, match="davis2017 has no metric AP, only J&F-Mean"):
-        scores.interval("AP")
-    for level in (95, 1, 1.0, 0, -1, math.nan, math.inf, True, None, "0.95"):
-        with pytest.raises(segjudge.UsageError, match="level is .*give a number between 0 and 1, such as 0.95"):
-            scores.interval("J-Mean", level)  # type: ignore[arg-type]
-
-
 def test_seen_and_unseen_ones_are_as_certain_as_the_fewer_of_both() -> None:
     accumulator = segjudge.FrameAccumulator(WITH_UNSEEN, unseen=[f"v{k:02d}" for k in range(5)])
     for name, labels in videos(13)[1].items():
@@ -190,40 +132,6 @@ def test_seen_and_unseen_ones_are_as_certain_as_the_fewer_of_both() -> None:
         assert value
         assert error
         assert value - low == pytest.approx(interval(0, error, cases)[1]), metric
-
-
-@pytest.mark.parametrize("files", [SEQUENCES, INSTANCES], ids=TABLES)
-def test_metrics_are_a_table_too(files: Any) -> None:
-    scores = segjudge.score(*files)
-    rows = scores.table("metrics").set_index("metric")
-    for name, value in scores.metrics["dev"].items():
-        assert bool(rows.loc[name, "value"] == value) is (value is not None)
-        assert rows.loc[name, "error"] == scores.standard_errors["dev"].get(name) or math.isnan(rows.loc[name, "error"])
-        ends = scores.interval(name)
-        assert (rows.loc[name, "low"], rows.loc[name, "high"]) == ends or (
-            ends is None and math.isnan(rows["low"][name])
-        )
-
-
-def test_saved_results_are_ranked(tmp_path: Path, capsys: Any) -> None:
-    for name in ("strong", "lagging"):
-        segjudge.score(ROOT / f"examples/sequences-dev/{name}.zip", *SEQUENCES[1:]).save(tmp_path / f"{name}.segjudge")
-    assert main(["rank", *map(str, sorted(tmp_path.iterdir())), "--draws", "5"]) == 0
-    assert [line.split()[1] for line in capsys.readouterr().out.splitlines()[2:4]] == ["strong", "lagging"]
-    (tmp_path / "lagging.segjudge").write_bytes((tmp_path / "lagging.segjudge").read_bytes()[:-9])
-    assert main(["rank", *map(str, sorted(tmp_path.iterdir()))]) == 2
-
-
-def test_a_result_is_flat_for_loggers() -> None:
-    scores = segjudge.score(*SEQUENCES)
-    assert scores.flat("val/") == {f"val/{name}": value for name, value in scores.metrics["dev"].items()}
-    twice = segjudge.Scores([*scores.reports, *segjudge.score(*INSTANCES).reports])
-    assert {name.split("/")[0] for name in twice.flat()} == {"dev"}
-    with pytest.raises(segjudge.UsageError, match="have the splits dev, dev; name one"):
-        _ = twice["AP"]
-    empty = segjudge.score(*SEQUENCES, sequences=["solo"])
-    assert empty["False-Alarm"] is None
-    assert "False-Alarm" not in empty.flat()
 
 
 def test_a_notebook_shows_a_small_table_without_scripts() -> None:
@@ -254,15 +162,6 @@ def test_numbers_need_no_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
     assert scores._repr_html_()
     with pytest.raises(segjudge.UsageError, match=r"A table needs the extra tables \(pandas is not installed\): "):
         _ = scores.frames
-
-
-def test_every_protocol_of_masks_in_memory_has_its_tables(tmp_path: Path) -> None:
-    (tmp_path / "truth.zip").write_bytes(label_zip({name: list(frames) for name, frames in videos(6)[1].items()}))
-    (tmp_path / "sent.zip").write_bytes(label_zip({name: list(frames) for name, frames in videos(6)[0].items()}))
-    for name in examples("frames"):
-        scores = segjudge.score(tmp_path / "sent.zip", tmp_path / "truth.zip", name, layout="davis2017")
-        assert len(scores.sequences) == len(scores.objects) == 6
-        assert set(scores.frames.columns) == {"split", "sequence", "object", "frame", "j", "f"}
 
 
 def test_the_command_shows_and_writes_intervals_where_there_are_any(tmp_path: Path, capsys: Any) -> None:

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge import FrameAccumulator, score_arrays
+from segjudge import score_arrays
 from tests.families.contract import examples
-from tests.families.instances.memory_images import images
 from tests.scoring.test_arrays import PREDICTIONS, TRUTHS
 
 torch = pytest.importorskip("torch", reason="TORCH ABSENT: pip install '.[torch]' to test the metric")
@@ -89,20 +88,3 @@ def test_a_metric_scores_what_arrays_score_however_it_is_used(protocol: str) -> 
     fresh = filled([], protocol)
     fresh.load_state_dict(saved.state_dict())
     assert numbers(fresh.compute()) == numbers(saved.compute())
-
-
-def test_instances_come_as_detection_models_give_them() -> None:
-    from segjudge.torch import SegmentationMetric
-
-    results = images(7)
-    sides = [[{key: tensor(value) for key, value in item.items()} for item in side] for side in zip(*results)]
-    metric = SegmentationMetric("coco")
-    metric.update(*sides, list(range(len(results))))
-    assert numbers(metric.compute()) == score_arrays(*zip(*results), "coco").metrics["all"]
-
-
-def test_tensors_are_read_without_the_metric() -> None:
-    accumulator = FrameAccumulator()
-    for name, frame in FRAMES:
-        accumulator.update(name, frame, tensor(PREDICTIONS[name][frame]), tensor(TRUTHS[name][frame]))
-    assert accumulator.compute().metrics == score_arrays(PREDICTIONS, TRUTHS).metrics

@@ -11,7 +11,6 @@ import pytest
 
 import segjudge
 from segjudge import cli
-from segjudge.scoring.results_names import ResultsName
 from tests.builders import ROOT
 
 TRUTH = str(ROOT / "annotations" / "sequences-dev.zip")
@@ -45,16 +44,6 @@ def test_a_message_names_the_results_in_python_in_parts_and_on_the_command_line(
     assert capsys.readouterr().err.startswith(f"{name}: ")
     assert cli.main(["score", path, *options, "--part", "1/2", "--out", str(tmp_path / "part")]) == 1
     assert capsys.readouterr().err.startswith(f"{name}: ")
-
-
-def test_a_member_of_an_archive_keeps_its_own_name(tmp_path: Path) -> None:
-    paths = write_wrong_results(tmp_path)
-    sentence = "submission.json, record 3 (image 7): lacks a score."
-    assert (
-        ResultsName.read(str(paths["mine.json"])).put_into(sentence) == "mine.json, record 3 (image 7): lacks a score."
-    )
-    for name in ("my results/", "masks of mine.zip"):
-        assert ResultsName.read(str(paths[name])).put_into(sentence) == sentence
 
 
 def test_a_name_cannot_forge_a_line(tmp_path: Path) -> None:
