@@ -22,7 +22,7 @@ from segjudge.evaluation_script.scoring import VERSION
 from segjudge.evaluation_script.scoring.answer import limit_warnings
 from segjudge.families import FamilyTools, describe_unknown_metric, prefers_smaller, tools_of
 from segjudge.families.base.tools import MethodCosts, ScoredMethod
-from segjudge.report.browser import ShownPage
+from segjudge.report.browser import PicturedPage
 from segjudge.report.page import (
     BY_CHANGE,
     PLAYER,
@@ -33,8 +33,6 @@ from segjudge.report.page import (
     describe_digests,
     make_changes,
     make_origins,
-    make_page_options,
-    render_page,
 )
 from segjudge.report.sentences import HIDDEN, LITTLE
 from segjudge.report.tables import (
@@ -101,7 +99,7 @@ class CaseChange(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison(ShownPage):
+class Comparison(PicturedPage):
     """A comparison of methods with the first one: statistics, causes and presentation."""
 
     metric: str
@@ -382,17 +380,6 @@ class Comparison(ShownPage):
     def plot(self) -> Figure:
         """Draw the mean of each method with its interval; needs matplotlib."""
         return plot_means(self.metric, self.means)
-
-    def page(self, *, images: str | os.PathLike[str] = "", budget: int = 6, title: str = "") -> str:
-        """Return the page that `report` writes, as HTML.
-
-        Args:
-            images: the dataset's pictures, over which masks are drawn.
-            budget: megabytes that the page may have.
-            title: its title (default: the names of the results).
-
-        """
-        return render_page(self.make_page(make_page_options(images, budget), title))
 
     def _explain_differences(self, options: PageOptions) -> MethodCosts:
         """Return the explanation of differences by masks, or by changed cases if files are missing."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from segjudge.system.arguments import PATH, check_arguments
 from segjudge.system.errors import UsageError
 from segjudge.system.files import open_output
+
+if TYPE_CHECKING:
+    from segjudge.report.page import PageOptions, ReportPage
 
 #: The height of a page below a cell, in pixels.
 _HEIGHT = 760
@@ -46,6 +49,26 @@ class ShownPage:
             file.write(text)  # this program may end before the browser reads it
         if not webbrowser.open(f"file://{file.name}"):
             raise UsageError(f"no browser was found; open {file.name}")
+
+
+class PicturedPage(ShownPage):
+    """A result whose page has pictures."""
+
+    def make_page(self, options: PageOptions, title: str = "") -> ReportPage:
+        raise NotImplementedError
+
+    def page(self, *, images: str | os.PathLike[str] = "", budget: int = 6, title: str = "") -> str:
+        """Make the page that `report` writes, as HTML.
+
+        Args:
+            images: the dataset's pictures, over which masks are drawn.
+            budget: megabytes that the page may have.
+            title: its title (default: the names of the results).
+
+        """
+        from segjudge.report.page import make_page_options, render_page
+
+        return render_page(self.make_page(make_page_options(images, budget), title))
 
 
 def _find_notebook() -> Any:

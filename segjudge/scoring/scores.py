@@ -15,7 +15,7 @@ from segjudge.evaluation_script.families.base.family import FamilyProtocol, Valu
 from segjudge.evaluation_script.families.base.reports import Report, Row
 from segjudge.evaluation_script.files import name_list
 from segjudge.families import check_columns, describe_unknown_metric, tools_of
-from segjudge.report.browser import ShownPage
+from segjudge.report.browser import PicturedPage
 from segjudge.report.sentences import HIDDEN
 from segjudge.report.tables import (
     PLAIN,
@@ -52,7 +52,7 @@ def load(path: str | os.PathLike[str]) -> Scores:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Scores(ShownPage):
+class Scores(PicturedPage):
     """The scores of results, split by split; a value is None if there is nothing to average."""
 
     reports: list[Report]
@@ -229,19 +229,6 @@ class Scores(ShownPage):
             if outputs.has_verdicts:
                 verdicts[report.split] = tools.describe_loss(report)
         return ScoreTexts(tables, limit_warnings(self.warnings), document, results_yaml, csv, verdicts, withheld)
-
-    def page(self, *, images: str | os.PathLike[str] = "", budget: int = 6, title: str = "") -> str:
-        """Make the page that `report` writes, as HTML.
-
-        Args:
-            images: the dataset's pictures, over which masks are drawn.
-            budget: megabytes that the page may have.
-            title: its title (default: the names of the results).
-
-        """
-        from segjudge.report.page import make_page_options, render_page
-
-        return render_page(self.make_page(make_page_options(images, budget), title))
 
     def make_page(self, options: PageOptions, title: str = "") -> ReportPage:
         """Return the page of errors and their places; without the scored files, only metrics and tables."""
