@@ -420,13 +420,6 @@ def link(name: str, target: str) -> str:
     return made.get(target, f"os.symlink({target!r}, {folder} + '/{name}')")
 
 
-@pytest.mark.parametrize("target", ["/etc/passwd", "/dev/zero", "fifo", "folder"])
-def test_what_is_no_file_is_not_followed(data: Path, tmp_path: Path, target: str, capsys: Any) -> None:
-    """Otherwise, it would be read with the host's rights."""
-    assert static(data, agent(tmp_path, link("submission.json", target)), more=("--seconds", "20")) == 1
-    assert "submission.json is not a plain file" in capsys.readouterr().err
-
-
 def test_what_the_platform_writes_follows_no_link(data: Path, tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.write_text("kept")

@@ -61,17 +61,6 @@ def test_a_broken_dataset_is_not_the_methods_fault(demo: Path, tmp_path: Path, c
     assert "Traceback" not in output
 
 
-def test_a_defect_of_ours_is_not_taken_for_the_hosts_mistake(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
-    def fail(_seed: int) -> None:
-        raise ValueError("a defect")
-
-    monkeypatch.setattr("segjudge.interactive.mask_datasets.make_demo_scenes", fail)
-    assert main(["interactive", "demo", "--out", str(tmp_path / "demo")]) == 3
-    assert "Traceback" in capsys.readouterr().err
-
-
 @pytest.mark.long
 def test_a_run_over_the_wire(demo: Path, tmp_path: Path) -> None:
     pictures = str(demo / "JPEGImages/480p")
@@ -125,15 +114,6 @@ def test_the_page_steps_through_interactions(runs: dict[str, Path], tmp_path: Pa
         assert faint_texts(page) == []
         page.set_viewport_size({"width": 320, "height": 640})
         assert page.evaluate("document.documentElement.scrollWidth") == 320
-
-
-@pytest.mark.long
-def test_names_are_names(runs: dict[str, Path], tmp_path: Path) -> None:
-    named = [f"{name}={runs['lines']}" for name in ("@ROWS@", "a$\\frac{$", "_x")]
-    assert main(["interactive", "plot", *named, "--out", str(tmp_path)]) == 0
-    page = (tmp_path / "index.html").read_text()
-    assert '"@ROWS@"' in page
-    assert "_x" in (tmp_path / "curves.svg").read_text()
 
 
 def test_a_report_without_frames_is_drawn(demo: Path, tmp_path: Path) -> None:

@@ -218,20 +218,6 @@ def test_a_changed_catalogue_goes_before_the_disk(root: Path) -> None:
             davis.load_annotations("tennis")
 
 
-def test_first_scribbles_may_be_of_the_whole_sequence(tmp_path: Path) -> None:
-    """One frame on the disk, and scribbles of all 82: only existing frames are read."""
-    written(tmp_path, "bear", 1, 1, lists=82)
-    scribble = Davis(tmp_path).load_scribble("bear", 1)
-    assert len(scribble["scribbles"]) == 82
-    assert scribbles.annotated_frames(scribble) == [0]
-    with pytest.raises(AssertionError, match="has 1 of 82 masks"):
-        Davis(tmp_path).check_files(["bear"])
-    path = tmp_path / "Scribbles/bear/001.json"
-    path.write_text(path.read_text().replace('"bear"', '"cow"'))
-    with pytest.raises(AssertionError, match="belongs to the sequence 'cow'"):
-        Davis(tmp_path).load_scribble("bear", 1)
-
-
 def test_a_root_with_lists_describes_itself(tmp_path: Path) -> None:
     written(tmp_path, "bear", 3, 1)
     written(tmp_path, "mine", 2, 1)

@@ -73,17 +73,6 @@ def test_a_packed_file_is_a_dataset(tmp_path: Path) -> None:
         assert demo.load_annotations(name).max() >= demo.dataset[name]["num_objects"] >= 1
 
 
-def test_without_scribbles_the_robot_is_offered(tmp_path: Path) -> None:
-    reader = MaskDataset(str(written(tmp_path / "set", ONE)))
-    with (
-        pytest.raises(FileNotFoundError, match="pair: has no scribbles; let the robot draw"),
-        DavisInteractiveSession(dataset=reader, report_save_dir=tmp_path),
-    ):
-        pass
-    with pytest.raises(ValueError, match="There is no layout 'lvsos', only"):
-        MaskDataset(str(tmp_path), "lvsos")
-
-
 @pytest.mark.parametrize("radius", [1, 2, 20], ids=["a few pixels", "a dot", "a disk"])
 def test_every_object_that_is_shown_gets_a_line(tmp_path: Path, radius: int) -> None:
     """The robot draws nothing on a disk; a person would."""

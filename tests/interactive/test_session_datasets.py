@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from segjudge.interactive import dataset, mask_datasets
-from tests.outcomes import outcome_of, outcome_with_warnings
+from tests.outcomes import outcome_of
 
 from .scene import HEIGHT, WIDTH
 
@@ -82,20 +82,6 @@ def test_what_a_root_lacks_is_named(
     assert outcome == sentence
 
 
-def test_a_new_root_is_created_with_a_warning(davis: Path) -> None:
-    new = davis.parent / "new"
-    outcome, warned = outcome_with_warnings(lambda: dataset.Davis(new).davis_root)
-    assert (outcome, warned) == (str(new), [f"{new}: there is no such folder; an empty one is created"])
-
-
-def test_a_program_may_change_the_sets(opened: dataset.Davis, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert outcome_of(lambda: opened.sets["new"]) == "KeyError: 'new'"
-    monkeypatch.setitem(dataset.Davis.sets, "val", ["duo"])
-    monkeypatch.setitem(dataset.Davis.sets, "new", ["box"])
-    assert (opened.sets["val"], opened.sets["mine"], opened.sets["new"]) == (["duo"], ["box"], ["box"])
-    assert "test-dev" not in opened.sets
-
-
 def test_a_catalogue_without_a_root_has_no_other_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dataset.Davis, "opened", None)
     assert outcome_of(lambda: dataset.Davis.sets["nobody"]) == "KeyError: 'nobody'"
@@ -145,51 +131,6 @@ def test_a_list_that_is_no_text(davis: Path) -> None:
     path.write_bytes(b"\xff")
     utf_8 = "'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"
     assert outcome_of(lambda: dataset.Davis(str(davis))) == f"SessionInputError: {path}: is not UTF-8 ({utf_8})"
-
-
-def test_a_published_sequence_has_its_published_shape(davis: Path) -> None:
-    root = davis.parent / "part"
-    (root / "Annotations/480p/bear").mkdir(parents=True)
-    Image.fromarray(np.full((4, 5), 255, np.uint8)).save(root / "Annotations/480p/bear/00000.png")
-    (root / "JPEGImages/480p/bear").mkdir(parents=True)
-    Image.new("RGB", (5, 4)).save(root / "JPEGImages/480p/bear/00000.jpg")
-    bare = dataset.Davis(str(root))
-    mending = "download the missing ones, or list the sequence in ImageSets/2017"
-    assert (
-        outcome_of(lambda: bare.check_files(["bear"])) == f"_MissingFiles: bear: has 1 of 82 masks in {root}; {mending}"
-    )
-    shape = "_WrongFile: bear: its frames, height and width are (1, 4, 5), but the catalogue says (82, 480, 854)"
-    assert outcome_of(lambda: bare.load_annotations("bear")) == outcome_of(lambda: bare.load_images("bear")) == shape
-    (root / "ImageSets/2017").mkdir(parents=True)
-    (root / "ImageSets/2017/own.txt").write_text("bear")
-    void = outcome_of(lambda: dataset.Davis(str(root)).dataset["bear"])
-    assert void == f"SessionInputError: bear: its masks in {root} show no object"
-
-
-#: The ends of the lines that the robot draws along `box`'s object, and along the ring (by frame) and the cross of `duo`.
-CROSS = ([0.81667, 0.125], [0.73333, 0.85])
-
-
-def _ring_in(frame: int) -> Any:
-    return [(22 + frame) / 60, 0.25], [(23 + frame) / 60, 0.275]
-
-
-@pytest.mark.parametrize(
-    ("sets", "name", "number", "frame"),
-    [(1, "box", 1, 0), (2, "duo", 1, 0), (2, "duo", 2, 2), (9, "duo", 1, 0), (9, "duo", 2, 1), (9, "duo", 3, 2)],
-)
-def test_first_lines_are_drawn_in_different_frames(
-    sets: int, name: str, number: int, frame: int, opened: dataset.Davis
-) -> None:
-    shown = mask_datasets.DrawnScribbles(opened, sets).load_scribble(name, number)
-    lines = [line for each in shown["scribbles"] for line in each]
-    ends = [([0.16667, 0.65], [0.56667, 0.775])] if name == "box" else [_ring_in(frame), CROSS]
-    assert shown["annotated_frame"] == frame
-    assert [(line["object_id"], len(line["path"])) for line in lines] == [
-        (each, 1000) for each in range(1, 1 + len(ends))
-    ]
-    for line, (one, two) in zip(lines, ends, strict=True):
-        assert np.allclose([line["path"][0], line["path"][-1]], [one, two], rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize(

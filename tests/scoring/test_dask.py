@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from distributed import get_client
 
-from segjudge import HostError, cli, score
+from segjudge import HostError, score
 from segjudge.scoring.sharing import connect
 from tests.clusters import Cluster, cluster
 from tests.scoring.shares import write_sequences
@@ -40,17 +40,6 @@ def test_a_client_and_its_executor_give_the_bits_of_one_process(two: Cluster, gi
             get_client()  # what else the caller computes stays where it was
         assert content(score(*given, executor=client)) == expected
         assert content(score(*given, executor=client.get_executor(pure=True), jobs=20)) == expected
-
-
-def test_the_command_prints_what_one_process_prints(
-    two: Cluster, given: tuple[str, str], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(Path(given[0]).parent)
-    command = ["score", "sent.zip", "--truth", "packed.zip", "--protocol", "davis2017", "--json", "-"]
-    assert cli.main(command) == 0
-    expected = capfd.readouterr()
-    assert cli.main([*command, "--scheduler", two.address]) == 0
-    assert capfd.readouterr() == expected
 
 
 def test_the_part_of_a_killed_worker_is_done_again(tmp_path: Path, given: tuple[str, str]) -> None:
