@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import runpy
 import stat
 import sys
 from pathlib import Path
@@ -11,15 +10,10 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-import numpy as np
 import pytest
-from PIL import Image
 
-from segjudge import static
 from segjudge.code_upload import arena
 from tests.outcomes import outcome_of
-
-from .agents import agent as sample
 
 
 @pytest.mark.parametrize(
@@ -87,44 +81,3 @@ def test_only_a_plain_and_small_file_is_copied(
     if not sentence:
         copied = (tmp_path / "copy").stat()
         assert (stat.S_ISREG(copied.st_mode), copied.st_size) == (True, 3000)
-
-
-def test_the_starters_static_submission_repeats_the_first_mask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = tmp_path / "data"
-    for name, frames, mask in (("b", 2, [[3, 0]]), ("a", 3, [[0, 1, 2]])):
-        (data / name).mkdir(parents=True)
-        Image.fromarray(np.array(mask, np.uint8)).save(data / name / "first.png")
-        for frame in range(frames):
-            Image.fromarray(np.zeros((1, len(mask[0]), 3), np.uint8)).save(data / name / f"{frame:05d}.jpg")
-    (data / "list.txt").touch()
-    (tmp_path / static.TAKEN_FILE).touch()
-    monkeypatch.setenv("SUBMISSION_PATH", str(tmp_path))
-    monkeypatch.setenv("SEGJUDGE_DATASET", str(data))
-    runpy.run_module("segjudge.code_upload_challenge_evaluation.static.main", run_name="__main__")
-
-    def mask_of(width: int, counts: str) -> str:
-        return f'{{"size":[1,{width}],"counts":"{counts}"}}'
-
-    one, two, three = mask_of(3, "111"), mask_of(3, "21"), mask_of(2, "011")
-    sequences = f'"a":{{"1":[{",".join([one] * 3)}],"2":[{",".join([two] * 3)}]}},"b":{{"3":[{",".join([three] * 2)}]}}'
-    assert (tmp_path / "submission.json").read_text() == f"{{{sequences}}}"
-
-
-def test_the_starters_agent_repeats_masks_and_adds_new_objects() -> None:
-    nothing, first, later = (np.array([mask], np.uint8) for mask in ([0, 0], [1, 0], [0, 2]))
-    coming = [(first, 1), (nothing, 0), (later, 0), (first * 3, 1), (nothing, 0)]
-    shown = [{"frame": nothing, "first_mask": mask.copy(), "new_sequence": new} for mask, new in coming]
-    environment = mock.MagicMock(done=False)
-    environment.__enter__.return_value = environment
-    actions = list[Any]()
-
-    def act(mask: Any) -> Any:
-        actions.append(mask.tolist())
-        environment.done = not shown
-        return shown.pop(0) if shown else {}
-
-    environment.reset.side_effect, environment.act.side_effect = lambda: shown.pop(0), act
-    with mock.patch.object(sample, "Environment", return_value=environment):
-        sample.run(sample.Method)
-    assert actions == [[[1, 0]], [[1, 0]], [[1, 2]], [[3, 0]], [[3, 0]]]
-    assert environment.__exit__.call_count == 1

@@ -14,46 +14,31 @@ from tests.interactive.scene import write_root
 
 from .agents import agent, memory, optical_flow
 
-#: Method → J of both objects in each frame, the means and the mean squares of their layers at the end, and how often
-#: each frame that is left in its bank was asked, with its share of the answers. Libraries round differently on other
-#: processors: J may differ by one of the 92 pixels of an object.
-METHODS: dict[str, tuple[Any, Any, Any, Any]] = {
+#: Method → J of both objects in each frame. Libraries round differently on other processors: J may differ by one of the
+#: 92 pixels of an object.
+METHODS: dict[str, tuple[Any, Any]] = {
     "repeats": (
         agent.Method,
         [[1.0, 1.0], [0.7, 1.0], [0.48, 1.0], [0.31, 1.0], [0.31, 1.0], [0.48, 1.0], [0.7, 1.0], [1.0, 1.0]],
-        [],
-        [],
     ),
     "flow": (
         optical_flow.OpticalFlow,
         [[1.0, 1.0], [0.94, 1.0], [0.94, 1.0], [0.94, 1.0], [0.94, 1.0], [0.93, 1.0], [0.94, 1.0], [0.92, 1.0]],
-        [(0.1825, 0.1642), (0.264, 0.2558)],
-        [],
     ),
     "memory": (
         memory.Memory,
         [[1.0, 1.0], [0.96, 1.0], [0.98, 0.98], [0.97, 0.96], [0.96, 0.95], [0.97, 0.97], [0.97, 1.0], [0.97, 1.0]],
-        [(0.1903, 0.1528), (0.2655, 0.2391)],
-        [(7, 2.56), (6, 1.672), (5, 1.189), (4, 0.777), (1, 0.18), (0, 0.0)],
-    ),
-    "all frames": (
-        lambda frame, mask: memory.Memory(frame, mask, 0),
-        [[1.0, 1.0], [0.96, 1.0], [0.98, 0.98], [0.97, 0.96], [0.96, 0.95], [0.97, 0.97], [0.97, 1.0], [0.97, 1.0]],
-        [(0.1905, 0.1528), (0.2659, 0.239)],
-        [(7, 2.539), (6, 1.651), (5, 1.171), (4, 0.759), (3, 0.445), (2, 0.279), (1, 0.157), (0, 0.0)],
     ),
     "three frames": (
         lambda frame, mask: memory.Memory(frame, mask, 3),
         [[1.0, 1.0], [0.96, 1.0], [0.98, 0.98], [0.97, 0.96], [0.96, 0.95], [0.98, 0.96], [0.96, 1.0], [0.97, 1.0]],
-        [(0.1907, 0.1522), (0.267, 0.2412)],
-        [(7, 3.099), (1, 0.333), (0, 0.0)],
     ),
 }
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_sample_method_finds_its_golden_numbers(name: str, tmp_path: Path) -> None:
-    make, *expected = METHODS[name]
+    make, expected = METHODS[name]
     write_root(tmp_path)
     opened, strip = Davis(str(tmp_path)), (slice(None), slice(14, 22))
     frames, truth = opened.load_images("duo")[strip], opened.load_annotations("duo", np.uint8)[strip]
@@ -66,8 +51,4 @@ def test_a_sample_method_finds_its_golden_numbers(name: str, tmp_path: Path) -> 
         )
         results.append(method.segment(frames[frame], new_objects).copy())
     values = batched_jaccard(truth[[0, 1, 2, 3, 3, 2, 1, 0]], np.stack(results), False, 2)
-    layers = getattr(method._flow if isinstance(method, memory.Memory) else method, "layers", {}).values()
-    bank = [(each.asked, each.use) for each in getattr(method, "_bank", [])]
-    now = values.tolist(), [(layer.mean(), (layer**2).mean()) for layer in layers], bank
-    for numbers, noted, tolerance in zip(now, expected, (0.016, 0.003, 0.02), strict=True):
-        assert np.allclose(numbers, noted, rtol=0, atol=tolerance), np.round(numbers, 4).tolist()
+    assert np.allclose(values, expected, rtol=0, atol=0.016), np.round(values, 4).tolist()

@@ -326,30 +326,6 @@ def test_an_answer_that_breaks_off_is_asked_for_again() -> None:
     assert not thread.is_alive()
 
 
-def test_a_client_goes_on_where_the_server_stands(root: Path) -> None:
-    host = hosting(root, max_nb_interactions=3)
-    with served(host) as address:
-        with client(address, root) as first:
-            first.next()
-            first.get_scribbles()
-            first.submit_masks(answer(0))
-            first.next()
-            first.get_scribbles()
-        with pytest.raises(ValueError, match="no unfinished session of this server"), client(
-            address, root, BOB, resume=True
-        ):  # fmt: skip
-            pass
-        with client(address, root, resume=True) as again:
-            assert isinstance(again.connector, RemoteConnector)
-            seen = []
-            for _, _, new in again.scribbles_iterator():
-                seen.append((again.interaction_nb, new))
-                again.submit_masks(answer(1))
-            assert again.session_key == first.session_key
-            assert seen == [(1, True), (2, False)], "a program that goes on has nothing of the sample yet"
-        assert sorted(path.suffix for path in (root.parent / "mine").iterdir()) == [".csv"]
-
-
 class Served:
     """The command, in a process of its own."""
 

@@ -204,34 +204,6 @@ def test_a_plain_annotation_file_is_read_as_the_protocol_says(tmp_path: Path) ->
         main.open_truth(str(tmp_path / "nowhere"), phase_of(PhaseSplit("dev", "davis2017", ())))
 
 
-def test_a_line_for_a_closed_or_narrow_stream_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Narrow:
-        written = ""
-
-        def write(self, text: str) -> None:
-            self.written += text.encode("ascii").decode()
-
-        def flush(self) -> None:
-            pass
-
-    class Closed(Narrow):
-        def write(self, text: str) -> None:
-            raise ValueError("closed")
-
-    narrow = Narrow()
-    monkeypatch.setattr(main.sys, "stdout", narrow)
-    main._say("über")
-    assert narrow.written == "\\xfcber\n"
-    monkeypatch.setattr(main.sys, "stdout", Closed())
-    main._say("a")
-    log = Narrow()
-    monkeypatch.setattr(main.sys, "__stderr__", log)
-    main._log("")
-    assert log.written == ""
-    main._log("x")
-    assert log.written == "x\n"
-
-
 # ── notifications ───────────────────────────────────────────────────────────
 
 
