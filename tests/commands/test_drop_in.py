@@ -23,6 +23,7 @@ from segjudge.drop_in import cocoeval
 from segjudge.drop_in.cocoeval import COCOeval
 from segjudge.drop_in.davis2017 import DAVISEvaluation
 from segjudge.drop_in.vos_benchmark import benchmark
+from segjudge.evaluation_script.families.instances.records import KnownImages
 from tests.builders import written
 from tests.data import INSTANCES, SEQUENCES
 from tests.families.instances.memory_images import SIZE, images, records
@@ -554,3 +555,14 @@ def test_files_that_pycocotools_refuses_are_refused_alike(content: str, error: t
     for dataset in (stand_in.COCO, COCO):
         with contextlib.redirect_stdout(io.StringIO()), pytest.raises(AssertionError):
             dataset(str(tmp_path / "list.json"))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"score": float("nan")}, {"category_id": 1.5}, {"bbox": [0, 0, -1, 1]}, {"bbox": [0, 0, 1]}]
+)
+def test_detections_that_arrays_cannot_hold_are_left_to_the_reader_of_records(changes: dict[str, Any]) -> None:
+    known = KnownImages(np.array([1]), np.array([[20, 30]]), np.array([1]))
+    row = {"image_id": 1, "category_id": 1, "bbox": [2, 3, 4, 5], "area": 20, "score": 0.5}
+    assert stand_in.read_rows([row], known, "bbox") is not None
+    with pytest.raises((ValueError, TypeError)):
+        stand_in.read_rows([{**row, **changes}], known, "bbox")

@@ -29,6 +29,12 @@ def test_lines_become_points() -> None:
     assert (scribbles.is_empty(EMPTY), scribbles.is_empty(LINES)) == (True, False)
 
 
+def test_lines_are_fused_behind_those_of_the_first() -> None:
+    first: Any = {"scribbles": [[LATER], [], []], "sequence": "s"}
+    fused = scribbles.fuse_scribbles(first, LINES)
+    assert [[line["object_id"] for line in lines] for lines in fused["scribbles"]] == [[1, 2, 1], [], [1]]
+
+
 def test_lines_are_drawn_into_plots() -> None:
     plotted: list[Any] = []
 
@@ -49,6 +55,12 @@ def test_lines_are_drawn_into_plots() -> None:
 
 
 IDS = np.array([[0, 1, 1, 0, 0], [0, 2, 1, 0, 0]])
+
+
+def test_objects_have_a_rim_outside_of_them() -> None:
+    edge, one, two, plain = [9] * 3, [200] * 3, [31] * 3, [100] * 3
+    laid = scribbles.overlay_mask(np.full((2, 5, 3), 100.0), IDS, 0.25, [[0] * 3, [9] * 3, [200] * 3], 1)
+    assert laid.round().tolist() == [[edge, one, two, edge, plain], [one, [175] * 3, one, edge, plain]]
 
 
 @pytest.mark.parametrize(
