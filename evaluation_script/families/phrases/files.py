@@ -12,8 +12,7 @@ import math
 import os
 import re
 from dataclasses import dataclass
-from itertools import chain
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 import numpy as np
 
@@ -32,13 +31,11 @@ from ...files.archive import open_files, truth_error
 from ...masks import polygons
 from ...masks import run_lengths as rle
 from ...masks.backend import backend
-from ...masks.detections import EMPTY_BOX, NO_BOX, NO_CATEGORY, PAIR, WHOLE_BOX, RecordTable
 from ...masks.run_lengths import Masks, MaskTexts, pack_texts
-from ...masks.stack import Array, Size, places_of
+from ...masks.stack import Array, Size
 from ...runner.tuning import without_collector
 from ..base.units import TruthFrame, Unit, UnitTruth, no_pixels
-from ..instances.annotation_columns import AnnotationColumns, read_annotations
-from ..instances.records import UNUSUAL, is_finite
+from ..instances.records import is_finite
 from .protocols import LEAST_SCORE, PICTURES_LAYOUT, PhraseProtocol
 from .records import MOST_PROBLEMS, PairSubmission, RecordReader
 from .videos import open_truth as open_videos
@@ -51,8 +48,6 @@ _NAME = re.compile(
 )
 #: The maximum number of pixels of a mask whose size differs from its pair's, which the script accepts.
 _MOST_PIXELS = 1 << 26
-#: The number of digits from which an id is not a number of 64 bits.
-_LONGEST_ID = 19
 
 
 # ── the truth ──
@@ -63,10 +58,10 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
     try:
         if path.endswith(".json"):
             with open(path, "rb") as file:
-                content = _parse(file.read())
-            if "videos" in content.document:
-                return open_videos(path, content.document)
-            return _open_truth({_subset_of(path): [_open_annotator(path, content)]})
+                document = _parse(file.read())
+            if "videos" in document:
+                return open_videos(path, document)
+            return _open_truth({_subset_of(path): [_open_annotator(path, document)]})
         files = open_files(path, HOST_LIMITS)
         names: Dict[str, List[str]] = {}
         for name in sorted(files.sizes):
@@ -75,18 +70,18 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
         if not names:
             raise TruthFlaw("holds no JSON", "Name the JSON of SA-Co, or the folder that holds it")
         file_names = [name for subset_names in names.values() for name in subset_names]
-        content = _parse(files.read(file_names[0]))
-        if "videos" in content.document:
+        first = _parse(files.read(file_names[0]))
+        if "videos" in first:
             if len(file_names) > 1:
                 raise TruthFlaw(
                     f"holds {len(file_names)} JSON files", "Name one file of SA-Co/VEval; each is scored separately"
                 )
-            return open_videos(file_names[0], content.document)
-        contents: Dict[str, Optional[_Content]] = {file_names[0]: content}
+            return open_videos(file_names[0], first)
+        documents = {file_names[0]: first}
         return _open_truth(
             {
                 subset: [
-                    _open_annotator(name, contents.pop(name, None) or _parse(files.read(name))) for name in subset_names
+                    _open_annotator(name, documents.pop(name, {}) or _parse(files.read(name))) for name in subset_names
                 ]
                 for subset, subset_names in names.items()
             }
@@ -95,25 +90,12 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
         raise truth_error(path, error, "cannot be read as the truth of SA-Co") from None
 
 
-class _Content(NamedTuple):
-    """A JSON document; if its annotations have the usual form, they are columns, and its text is kept."""
-
-    document: Dict[str, Any]
-    columns: Optional[AnnotationColumns] = None
-    data: bytes = b""
-
-
-def _parse(data: bytes) -> _Content:
+def _parse(data: bytes) -> Dict[str, Any]:
     with without_collector():
-        parts = read_annotations(data)
-        return _parse_all(data) if parts is None else _Content(*parts, data)
-
-
-def _parse_all(data: bytes) -> _Content:
-    document = json.loads(data)
+        document = json.loads(data)
     if not isinstance(document, dict):
         raise ValueError("is not a JSON object")
-    return _Content(document)
+    return document
 
 
 def _subset_of(path: str) -> str:
@@ -137,48 +119,20 @@ class _Annotator:
     categories: List[int]
 
 
-def _open_annotator(name: str, content: _Content) -> _Annotator:
-    with without_collector():
-        document = content.document
-        pairs = {
-            image["id"]: ((image["height"], image["width"]), bool(image["is_instance_exhaustive"]))
-            for image in document["images"]
-        }
-        if len(pairs) != len(document["images"]):
-            raise TruthFlaw("lists a pair twice", "List each pair once")
-        rows = None if content.columns is None else _list_rows(content.columns, pairs)
-        if rows is None:
-            rows = _read_rows(document if content.columns is None else _parse_all(content.data).document, pairs)
-        phrases = {image["id"]: str(image.get("text_input", "")) for image in document["images"]}
-        return _Annotator(name, pairs, phrases, rows, [category["id"] for category in document["categories"]])
-
-
-def _list_rows(columns: AnnotationColumns, pairs: _Pairs) -> Optional[_Rows]:
-    """Return the rows of each pair from columns; None if any annotation is unusual."""
-    try:
-        ids, sizes = np.array(list(pairs)), np.array([size for size, _ in pairs.values()]).reshape(-1, 2)
-        if ids.dtype.kind != "i" or sizes.dtype.kind != "i" or not columns.has_mask.all():
-            return None
-        order = np.argsort(ids)
-        places = places_of(ids[order], columns.image_id)
-        crowd = np.concatenate([table.frames[:, 1] for table in columns.tables if table.frames is not None])
-        is_drawn = any(table.outlined is not None for table in columns.tables)
-        if is_drawn or (places < 0).any() or not np.isin(crowd, (0, 1)).all():
-            return None
-        masks, area = columns.draw(sizes[order][places])
-    except (*UNUSUAL, Flaw):
-        return None
-    text, starts, stops = masks.text.decode("ascii"), masks.starts.tolist(), masks.stops.tolist()
-    rows: _Rows = {}
-    for pair, is_crowd, start, stop, pixels in zip(
-        columns.image_id.tolist(), crowd.tolist(), starts, stops, area.tolist()
-    ):
-        rows.setdefault(pair, []).append((is_crowd, text[start:stop], pixels))
-    return rows
+def _open_annotator(name: str, document: Dict[str, Any]) -> _Annotator:
+    pairs = {
+        image["id"]: ((image["height"], image["width"]), bool(image["is_instance_exhaustive"]))
+        for image in document["images"]
+    }
+    if len(pairs) != len(document["images"]):
+        raise TruthFlaw("lists a pair twice", "List each pair once")
+    phrases = {image["id"]: str(image.get("text_input", "")) for image in document["images"]}
+    categories = [category["id"] for category in document["categories"]]
+    return _Annotator(name, pairs, phrases, _read_rows(document, pairs), categories)
 
 
 def _read_rows(document: Dict[str, Any], pairs: _Pairs) -> _Rows:
-    """Return the rows of each pair from parsed annotations."""
+    """Return the rows of each pair."""
     texts: List[str] = []
     for annotation in document["annotations"]:
         mask, (size, _) = annotation["segmentation"], pairs[annotation["image_id"]]
@@ -186,8 +140,7 @@ def _read_rows(document: Dict[str, Any], pairs: _Pairs) -> _Rows:
             raise TruthFlaw(
                 f"annotation {annotation['id']} has a mask whose size differs from its pair's", "Encode it again"
             )
-        text = mask["counts"]
-        texts.append(text if isinstance(text, str) else rle.compress_many([text], np.array([size[0] * size[1]]))[0])
+        texts.append(rle.text_of(mask["counts"], size[0] * size[1]))
     sizes = (pairs[annotation["image_id"]][0] for annotation in document["annotations"])
     pixels = np.array([height * width for height, width in sizes], np.int64)
     checked = backend().check_masks(texts, pixels)
@@ -261,9 +214,6 @@ class _Predictions:
     other_size: Array
 
 
-_NO_MASKS, _NO_FLAGS = Masks(pack_texts([]), np.zeros(0, np.int64), np.zeros((0, 2), np.int64)), np.zeros(0, bool)
-
-
 class PhraseSubmission(PairSubmission):
     """The predictions of all pairs of pictures."""
 
@@ -310,17 +260,9 @@ class PhraseSubmission(PairSubmission):
     def masks(self, pair: str, size: Size) -> Tuple[Masks, Array]:
         """Return the masks of a pair, and flags of those with a different size."""
         predictions = self._predictions
-        if pair not in predictions.starts:
-            return _NO_MASKS, _NO_FLAGS
-        start, stop = predictions.starts[pair]
-        return (
-            Masks(
-                predictions.masks.take(slice(start, stop)),
-                predictions.area[start:stop],
-                np.array([size] * (stop - start), np.int64).reshape(-1, 2),
-            ),
-            predictions.other_size[start:stop],
-        )
+        start, stop = predictions.starts.get(pair, (0, 0))
+        own, sizes = slice(start, stop), np.array([size] * (stop - start), np.int64).reshape(-1, 2)
+        return Masks(predictions.masks.take(own), predictions.area[own], sizes), predictions.other_size[own]
 
 
 class _PairMask(NamedTuple):
@@ -334,106 +276,27 @@ class _PairMask(NamedTuple):
     counts: bool
 
 
-class _PairColumns(NamedTuple):
-    """The pairs of a subset by rising id: their indices, -1 if they are not scored, and their sizes."""
-
-    ids: Array
-    pairs: Array
-    sizes: Array
-
-
-def _sort_pairs(texts: List[str], pairs: Array, sizes: Array) -> Optional[_PairColumns]:
-    """Return pairs by their ids as texts; None if an id is not a number. `sizes` ends with that of unscored pairs."""
-    if not texts or max(map(len, texts)) >= _LONGEST_ID or not all(map(str.isdecimal, texts)):
-        return None
-    numbers = list(map(int, texts))
-    if list(map(str, numbers)) != texts:
-        return None
-    ids = np.array(numbers, np.int64)
-    order = np.argsort(ids, kind="stable")
-    if (np.diff(ids[order]) == 0).any():
-        return None
-    return _PairColumns(ids[order], pairs[order], sizes[pairs[order]])
-
-
 class _Reader(RecordReader):
     """A reader of records, subset by subset, that keeps the counted ones."""
 
     most_predictions, counted, send_fewer = 1_000, "predictions with a score of at least 0.5", "Send fewer"
     send_fewer_records = "Send only predictions with a score of at least 0.5"
-    shape = PAIR
 
     def __init__(self, truth: UnitTruth, limits: ArchiveLimits, *, official: bool) -> None:
         super().__init__(truth, limits, official=official)
         self._unit = dict(zip(self._names, range(len(self._names))))
-        sizes = [*chain.from_iterable([unit.facts["size"] for unit in truth.units]), 0, 0]
-        self._sizes = np.array(sizes, np.int64).reshape(-1, 2)  # the last is that of pairs that are not scored
-        self._subsets = np.array([unit.facts["subset"] for unit in truth.units], np.int64)
+        self._sizes: List[Size] = [tuple(unit.facts["size"]) for unit in truth.units]
         self._several = any(unit.facts["annotators"] > 1 for unit in truth.units[:1])
         self._listed = {(index, category) for index, category in truth.facts["listed"]}
         #: For each counted record: its pair, and whether its size differs.
         self._pairs: List[Array] = []
         self._other_size: List[Array] = []
-        #: The ids of pairs that are not scored, by folder.
-        self._unscored: Dict[str, List[str]] = {}
-        for name in self._elsewhere:
-            if name not in self._unit:
-                folder, _, text = name.rpartition("/")
-                self._unscored.setdefault(folder, []).append(text)
-        #: The pairs of a subset, if all ids are numbers.
-        self._columns: Optional[_PairColumns] = None
         #: Whether the first record of a pair has a box, which the script reads.
         self._boxed: Dict[int, bool] = {}
 
     def begin_subset(self, subset: int, folder: str) -> None:
         """Start the records of a subset; `folder` is the prefix of its pairs' names."""
         self._subset, self._folder, self._count_before = subset, folder, self._count
-        pairs, unscored = np.flatnonzero(self._subsets == subset), self._unscored.get(folder, [])
-        start = len(folder) + 1 if folder else 0
-        texts = [self._names[number][start:] for number in pairs.tolist()]
-        self._columns = _sort_pairs(texts + unscored, np.append(pairs, np.full(len(unscored), -1)), self._sizes)
-
-    def _read_table(self, table: RecordTable, problems: Problems) -> bool:
-        if self._columns is None or table.outlined is not None:
-            return False
-        rows = np.minimum(np.searchsorted(self._columns.ids, table.image), len(self._columns.ids) - 1)
-        is_known, pairs = self._columns.ids[rows] == table.image, self._columns.pairs[rows]
-        is_listed, has_size = is_known & (pairs >= 0), (table.sizes == self._columns.sizes[rows]).all(axis=1)
-        is_usual = (is_known | self._official) & (has_size | ~is_listed) & (table.fault == 0) & np.isfinite(table.score)
-        if self._official:
-            is_usual &= table.category != NO_CATEGORY
-        if not is_usual.all() or (self._official and not self._have_usual_boxes(table, pairs[is_listed])):
-            return False
-        if self._official:
-            categories = [category for subset, category in self._listed if subset == self._subset]
-            is_listed &= np.isin(table.category, categories)
-        is_counted = is_listed & (table.score >= LEAST_SCORE)
-        self.scores.add(table.score[is_listed])
-        texts = MaskTexts(table.masks, table.bounds[:, 0], table.bounds[:, 1])
-        self._keep(texts, pairs, table.area, is_counted, np.zeros(len(table), bool), problems)
-        return True
-
-    def _have_usual_boxes(self, table: RecordTable, pairs: Array) -> bool:
-        """Return whether all records or none have a box, as the script demands of each of these pairs."""
-        boxed = bool((table.boxed == WHOLE_BOX).all())
-        if not boxed and (self._several or not np.isin(table.boxed, (NO_BOX, EMPTY_BOX)).all()):
-            return False
-        return all(self._boxed.setdefault(pair, boxed) == boxed for pair in pairs.tolist())
-
-    def _keep(
-        self, texts: MaskTexts, pairs: Array, area: Array, is_counted: Array, is_other_size: Array, problems: Problems
-    ) -> None:
-        """Keep the counted records."""
-        # An empty mask has no effect here; in the script it is a prediction, and a mask of another size overlaps
-        # nothing.
-        if not self._official:
-            self.empty += int(np.count_nonzero(is_counted & (area == 0)))
-            is_counted = is_counted & (area > 0)
-        self._check_counts(pairs[is_counted], problems)
-        self._pairs.append(pairs[is_counted])
-        self._other_size.append(is_other_size[is_counted])
-        self._masks.append(texts.take(is_counted).compact())
-        self._areas.append(area[is_counted])
 
     def _read_part(self, records: List[Any], member: str, problems: Problems) -> None:
         records_before = self._count - self._count_before
@@ -450,12 +313,20 @@ class _Reader(RecordReader):
             add_problem(
                 row.record, self._names[row.pair], Flaw(rle.FAULTS[int(checked.fault[number])], rle.WRITE_AGAIN)
             )
-        other_size = [row.size != self._size_of(row.pair) for row in rows]
+        other_size = np.array([row.size != self._sizes[row.pair] for row in rows], bool)
         for number in np.flatnonzero(other_size).tolist():  # whose runs do not fill the pair's pixels
-            texts[number] = rle.compress([math.prod(self._size_of(rows[number].pair))])
-        pairs = np.array([row.pair for row in rows], np.int64)
-        flags = (np.array([row.counts for row in rows], bool), np.array(other_size, bool))
-        self._keep(pack_texts(texts), pairs, checked.area, *flags, problems)
+            texts[number] = rle.compress([math.prod(self._sizes[rows[number].pair])])
+        pairs, is_counted = np.array([row.pair for row in rows], np.int64), np.array([row.counts for row in rows], bool)
+        # An empty mask has no effect here; in the script it is a prediction, and a mask of another size overlaps
+        # nothing.
+        if not self._official:
+            self.empty += int(np.count_nonzero(is_counted & (checked.area == 0)))
+            is_counted &= checked.area > 0
+        self._check_counts(pairs[is_counted], problems)
+        self._pairs.append(pairs[is_counted])
+        self._other_size.append(other_size[is_counted])
+        self._masks.append(pack_texts([texts[number] for number in np.flatnonzero(is_counted).tolist()]))
+        self._areas.append(checked.area[is_counted])
 
     def _read_masks(
         self, records: List[Any], add_problem: Callable[[int, str, Flaw], None], problems: Problems
@@ -485,10 +356,6 @@ class _Reader(RecordReader):
             scores.append(score)
         return texts, rows, scores
 
-    def _size_of(self, pair: int) -> Size:
-        height, width = self._sizes[pair].tolist()
-        return height, width
-
     def _pair_of(self, record: Any) -> "int | None":
         """Return the pair of a record; None if the record is not scored."""
         if not isinstance(record, dict) or not {"image_id", "score"} <= record.keys():
@@ -517,7 +384,7 @@ class _Reader(RecordReader):
 
     def _mask_of(self, record: Dict[str, Any], pair: int) -> Tuple[Size, str]:
         """Return the size and the compressed runs of a record's mask, unchecked."""
-        height, width = self._size_of(pair)
+        height, width = self._sizes[pair]
         mask = record.get("segmentation")
         if mask is None and self._official and record.get("bbox"):
             return (height, width), polygons.polygon_mask([_outline_box(record["bbox"])], height, width)

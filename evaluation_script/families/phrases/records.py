@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import abc
 from collections import Counter
-from typing import AbstractSet, Any, ClassVar, Iterable, List, Optional, Sequence, Tuple, Union
+from typing import AbstractSet, Any, ClassVar, Iterable, List, Sequence, Tuple, Union
 
 import numpy as np
 
 from ...doctor import choose_units
 from ...files import ArchiveLimits, Flaw, Problem, Problems, inflect, quantity
-from ...masks.detections import RecordTable
 from ...masks.run_lengths import MaskTexts
 from ...masks.stack import Array
 from ...runner.tuning import without_collector
@@ -73,8 +72,6 @@ class RecordReader(abc.ABC):
     send_fewer: ClassVar[str]
     #: The remedy for a file with too many records.
     send_fewer_records: ClassVar[str]
-    #: The value that a table of records would hold, one of `SHAPES`; None if records are always parsed.
-    shape: Optional[int] = None
 
     def __init__(self, truth: UnitTruth, limits: ArchiveLimits, *, official: bool) -> None:
         self._official, self._most_records = official, limits.records
@@ -94,11 +91,8 @@ class RecordReader(abc.ABC):
         """Read the records of a member."""
         try:
             with without_collector():
-                for json_part in cut_json(iter(parts), self.shape):
-                    if not isinstance(json_part.records, RecordTable) or not self._read_table(
-                        json_part.records, problems
-                    ):
-                        self._read_part(json_part.parse(), member, problems)
+                for json_part in cut_json(iter(parts)):
+                    self._read_part(json_part.parse(), member, problems)
                     self._count += len(json_part.records)
                     if self._count > self._most_records:
                         raise Flaw(f"holds more than {self._most_records:,} records", self.send_fewer_records)
@@ -107,10 +101,6 @@ class RecordReader(abc.ABC):
                         return
         except Flaw as flaw:
             problems.add(flaw.as_problem(member))
-
-    def _read_table(self, _table: RecordTable, _problems: Problems) -> bool:
-        """Read the next records from a table; return False, without an effect, if one is unusual."""
-        return False
 
     @abc.abstractmethod
     def _read_part(self, records: List[Any], member: str, problems: Problems) -> None:

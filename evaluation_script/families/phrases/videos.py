@@ -15,7 +15,6 @@ import numpy as np
 from ...files import ArchiveLimits, Flaw, Problem, Problems, TruthFlaw, printable, quantity
 from ...masks import run_lengths as rle
 from ...masks.backend import backend
-from ...masks.detections import FRAMES, TRACKS, RecordTable
 from ...masks.run_lengths import Masks, MaskTexts, pack_texts
 from ...masks.stack import Array, Size
 from ..base.units import Rows, TruthFrame, Unit, UnitTruth, no_pixels
@@ -231,8 +230,6 @@ class _Reader(RecordReader):
 
     def __init__(self, truth: UnitTruth, limits: ArchiveLimits, *, official: bool) -> None:
         super().__init__(truth, limits, official=official)
-        # The script also reads areas and boxes of frames.
-        self.shape = TRACKS if official else FRAMES
         #: For each video, the unlisted phrases with the names of their pairs.
         self.strays: Dict[int, List[Tuple[str, int]]] = {}
         self._extent_of = {
@@ -255,59 +252,6 @@ class _Reader(RecordReader):
         super().read(parts, member, problems)
         if self._official and not self._count and not problems.places:
             problems.add(Problem(member, "holds no record, which stops SA-Co/VEval's script", _SEND))
-
-    def _read_table(self, table: RecordTable, problems: Problems) -> bool:
-        pairs = self._find_pairs(table)
-        if pairs is None or table.frames is None or not np.isfinite(table.score).all():
-            return False
-        counts = table.bounds[:, 1] - table.bounds[:, 0]
-        if self._official and (table.sizes != counts[:, None]).any():
-            return False
-        extents = np.array([(*size, frames) for size, frames in self._extents] + [(0, 0, 0)], np.int64)[pairs]
-        is_listed = pairs >= 0
-        owners = np.repeat(np.arange(len(table)), counts)
-        frames = np.arange(len(owners)) - np.repeat(table.bounds[:, 0], counts)
-        has_mask = table.frames[:, 0] >= 0
-        stops = table.frames[has_mask, 2]
-        masks, sizes = MaskTexts(table.masks, np.append(0, stops)[:-1], stops), table.frames[has_mask, :2]
-        owners, frames, shown = owners[has_mask], frames[has_mask], table.frames[has_mask, 3:].all(axis=1)
-        areas = backend().measure_masks(masks, sizes.prod(axis=1))
-        if areas is None:
-            return False
-        chosen = np.flatnonzero(is_listed[owners])
-        masks, sizes, owners, frames = masks.take(chosen), sizes[chosen], owners[chosen], frames[chosen]
-        shown, areas = np.asarray(shown)[chosen], areas[chosen]
-        if (counts != extents[:, 2])[is_listed].any() or (sizes != extents[owners, :2]).any():
-            return False
-        self.scores.add(table.score[is_listed])
-        has_pixels = (areas > 0) | (shown & self._official)
-        masks, owners, frames = masks.take(has_pixels), owners[has_pixels], frames[has_pixels]
-        is_seen = is_listed if self._official else np.bincount(owners, minlength=len(table)) > 0
-        self.empty += int(np.count_nonzero(is_listed & ~is_seen))
-        self._keep(pairs[is_seen], table.score[is_seen], problems)
-        self._tracks.append((self._kept - np.count_nonzero(is_seen) + np.cumsum(is_seen) - 1)[owners])
-        self._frames.append(frames)
-        self._areas.append(areas[has_pixels])
-        self._shown.append(shown[has_pixels])
-        self._masks.append(masks.compact())
-        return True
-
-    def _find_pairs(self, table: RecordTable) -> Optional[Array]:
-        """Return the pair of each record, -1 for other splits; None if the truth lacks one that was not read before."""
-        pairs = []
-        for entry in zip(table.image.tolist(), table.category.tolist()):
-            pair = self._unit.get(entry, -1)
-            if pair < 0 and _pair_name(*entry) not in self._elsewhere:
-                return None
-            pairs.append(pair)
-        return np.array(pairs, np.int64)
-
-    def _keep(self, pairs: Array, scores: Array, problems: Problems) -> None:
-        """Keep the tracks of these pairs."""
-        self._kept += len(pairs)
-        self._check_counts(pairs, problems)
-        self._pairs.append(pairs)
-        self._scores.append(scores)
 
     def _read_part(self, records: List[Any], member: str, problems: Problems) -> None:
         texts: List[str] = []
@@ -349,7 +293,10 @@ class _Reader(RecordReader):
         self.empty += len(tracks) - len(seen)
         places = {index: self._kept + rank for rank, index in enumerate(seen)}
         pairs = np.array([tracks[index][0] for index in seen], np.int64)
-        self._keep(pairs, np.array([tracks[index][1] for index in seen]), problems)
+        self._kept += len(pairs)
+        self._check_counts(pairs, problems)
+        self._pairs.append(pairs)
+        self._scores.append(np.array([tracks[index][1] for index in seen]))
         self._tracks.append(np.array([places[owners[number][0]] for number in has_pixels], np.int64))
         self._frames.append(np.array([owners[number][1] for number in has_pixels], np.int64))
         self._areas.append(checked.area[has_pixels])

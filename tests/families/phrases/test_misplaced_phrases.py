@@ -33,7 +33,7 @@ def draw(generator: Any) -> Objects:
     return [[draw_one() for _ in range(generator.integers(1, 4) if pair % 4 else 0)] for pair in range(PAIRS)]
 
 
-def list_warnings(objects: Objects, predicted: Objects, folder: Path, jobs: int = 1) -> list[str]:
+def list_warnings(objects: Objects, predicted: Objects, folder: Path) -> list[str]:
     records = [
         {"image_id": pair, "category_id": 1, "segmentation": _encode(mask), "score": 0.9}
         for pair, masks in enumerate(predicted, 1) for mask in masks
@@ -51,7 +51,7 @@ def list_warnings(objects: Objects, predicted: Objects, folder: Path, jobs: int 
     folder.joinpath("truth").mkdir(exist_ok=True)
     truth = written(folder / "truth", {f"gold_demo_merged_{name}_release_test.json": document for name in "abc"})
     (folder / "demo.json").write_text(json.dumps(records))
-    warnings: list[str] = score(folder / "demo.json", truth, "sa-co-gold", jobs=jobs).warnings
+    warnings: list[str] = score(folder / "demo.json", truth, "sa-co-gold").warnings
     return warnings
 
 
@@ -89,15 +89,12 @@ MISTAKES: dict[str, tuple[str, Callable[[Objects, Any], Objects]]] = {
 }
 
 
-#: With the second seed, none of the masks of other pairs reaches an IoU of 0.5.
-@pytest.mark.parametrize("seed", [5, 8])
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_misplaced_masks_are_named(mistake: str, seed: int, tmp_path: Path) -> None:
+def test_misplaced_masks_are_named(mistake: str, tmp_path: Path) -> None:
     named, spoil = MISTAKES[mistake]
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(8)  # none of the masks of other pairs reaches an IoU of 0.5
     objects = draw(generator)
     predicted = spoil(copy.deepcopy(objects), generator)
     lines = list_warnings(objects, predicted, tmp_path)
     looks = [line for line in lines if " look " in line or _MOVED in line]
     assert [named in line for line in looks] == [True] * bool(named)
-    assert list_warnings(objects, predicted, tmp_path, jobs=2) == lines

@@ -12,16 +12,12 @@ import pytest
 
 import segjudge
 from segjudge.cli import main as cli
-from segjudge.evaluation_script.families.phrases import tubes, videos
 from segjudge.evaluation_script.families.phrases.files import read_truth
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.masks.run_lengths import compress
 from segjudge.masks.run_lengths import runs_of_mask
-from segjudge.system.errors import UsageError
 from tests.backends import use_numpy
 from tests.data import FAMILIES_DATA
-from tests.families.phrases.test_phrases import NOT_A_LIST
-from tests.families.unit_counts import refusal
 from tests.published import write_demo
 from tests.shared import needs_shared
 
@@ -182,65 +178,9 @@ def records_of(predictions: dict[tuple[int, int], list[tuple[Any, float]]]) -> l
     ]
 
 
-def draw_set(seed: int) -> tuple[Any, Any]:
-    rng = np.random.default_rng(seed)
-    pairs: dict[tuple[int, int], list[tuple[Any, int]]] = {}
-    predictions: dict[tuple[int, int], list[tuple[Any, float]]] = {}
-    for pair in [(video, category) for video in range(4) for category in range(3)]:
-        places = rng.integers(0, 14, (int(rng.integers(0, 4)), 2)).tolist()
-        pairs[pair] = [(tube(top, left), int(rng.random() < 0.2)) for top, left in places]
-        moved = [(top + int(rng.integers(0, 2)), left + int(rng.integers(0, 3))) for top, left in places]
-        if rng.random() < 0.4:
-            moved.append(tuple(rng.integers(0, 14, 2).tolist()))
-        predictions[pair] = [(tube(top, left), float(rng.choice([0.2, 0.5, 0.7, 0.9]))) for top, left in moved]
-    return pairs, predictions
-
-
 def write(path: Path, value: Any) -> str:
     path.write_text(json.dumps(value))
     return str(path)
-
-
-@pytest.mark.parametrize("protocol", ["sa-co-veval", "sa-co-veval-official"])
-def test_parts_processes_and_memory_give_the_bits_of_one_run(protocol: str, tmp_path: Path) -> None:
-    pairs, predictions = draw_set(3)
-    records = records_of(predictions)
-    if protocol == "sa-co-veval-official":  # with a phrase that is not a query
-        records += [{**records[0], "category_id": 3}]
-    truth, results = write(tmp_path / "t.json", document(pairs)), write(tmp_path / "r.json", records)
-    whole = segjudge.score(results, truth, protocol)
-    assert 0 < whole.metrics["val"]["phrase_AP"] < 1
-    assert 0 < whole.metrics["val"]["pHOTA"] < 1
-    assert segjudge.score(results, truth, protocol, jobs=2).metrics == whole.metrics
-    parts = [str(tmp_path / f"part-{number}.segjudge") for number in (1, 2, 3)]
-    for number, part in enumerate(parts, 1):
-        command = ["score", results, "--truth", truth, "--protocol", protocol, "--part", f"{number}/3"]
-        assert cli([*command, "--out", part]) == 0
-    merged = tmp_path / "merged.json"
-    assert cli(["merge", *parts, "--json", str(merged)]) == 0
-    assert json.loads(merged.read_text())["result"][0]["val"] == whole.metrics["val"]
-    if protocol == "sa-co-veval-official":
-        with pytest.raises(UsageError, match="scores only files"):
-            segjudge.score_arrays({}, {}, protocol)
-        return
-    names = {f"{video}_{category}": (video, category) for video, category in pairs}
-    truths = {
-        name: {
-            "tracks": [masks for masks, _ in pairs[pair]], "iscrowd": [crowd for _, crowd in pairs[pair]],
-            "category_id": pair[1],
-        }
-        for name, pair in names.items()
-    }  # fmt: skip
-    answers = {
-        name: {"tracks": [masks for masks, _ in predictions[pair]], "scores": [item for _, item in predictions[pair]]}
-        for name, pair in names.items()
-    }
-    (values,) = segjudge.score_arrays(answers, truths, "sa-co-veval").metrics.values()
-    assert values == whole.metrics["val"]
-    with pytest.raises(SubmissionError, match="2 and 3 frames"):
-        segjudge.score_arrays({"0_0": {"tracks": [tube(2, 2)[:2]]}}, {"0_0": {"tracks": [tube(2, 2)]}}, "sa-co-veval")
-    with pytest.raises(SubmissionError, match="not a mapping with tracks"):
-        segjudge.score_arrays({"0_0": [tube(2, 2)]}, {"0_0": {"tracks": []}}, "sa-co-veval")
 
 
 def test_a_crowd_excuses_what_lies_on_it_in_every_metric(tmp_path: Path) -> None:
@@ -254,14 +194,6 @@ def test_a_crowd_excuses_what_lies_on_it_in_every_metric(tmp_path: Path) -> None
     assert values["pDetA"] == pytest.approx(0.5, abs=1e-12)
     assert values["phrase_AP"] == pytest.approx(0.5, abs=1e-12)
     assert values["pmF1"] == pytest.approx(2 / 3, abs=1e-12)
-
-
-def test_scores_decide_whether_tracks_count_but_for_ap(tmp_path: Path) -> None:
-    truth = write(tmp_path / "t.json", document({(0, 1): [(tube(0, 0), 0)], (0, 2): []}))
-    for score, counted in ((0.5, 1), (0.49, 0)):
-        results = write(tmp_path / "r.json", records_of({(0, 1): [(tube(0, 0), score)]}))
-        values = segjudge.score(results, truth, "sa-co-veval").metrics["val"]
-        assert (values["cgF1"], values["pHOTA"], round(values["phrase_AP"], 12)) == (counted, counted, 1)
 
 
 @pytest.mark.parametrize(("score", "matched", "followed"), [(0.51, 1, 1), (0.5, 1, 0), (0.49, 0, 0)])
@@ -319,208 +251,7 @@ def test_teta_can_be_counted_by_hand(name: str, tmp_path: Path) -> None:
     assert values["TETA"] == (None if None in parts else pytest.approx(sum(parts) / 3, abs=1e-12))
 
 
-def test_teta_without_a_track_that_counts_is_undefined(tmp_path: Path) -> None:
-    truth = write(tmp_path / "t.json", document({(0, 1): [(OBJECT, 0)]}))
-    results = write(tmp_path / "r.json", records_of({(0, 1): [(OBJECT, 0.4)]}))
-    values = segjudge.score(results, truth, "sa-co-veval-official").metrics["val"]
-    assert [values[part] for part in ("TETA", "LocA", "AssocA", "ClsA")] == [None] * 4
-
-
-def test_a_page_shows_what_costs_pmf1_and_follows_tracks(tmp_path: Path) -> None:
-    pairs, predictions = draw_set(5)
-    truth, results = write(tmp_path / "t.json", document(pairs)), write(tmp_path / "r.json", records_of(predictions))
-    scores = segjudge.score(results, truth, "sa-co-veval")
-    total = float(scores.kinds[["partial", "surplus", "missed"]].sum().sum())
-    assert total == pytest.approx(1 - scores.metrics["val"]["pmF1"], abs=1e-12)
-    page = tmp_path / "report.html"
-    assert cli(["report", results, "--truth", truth, "--protocol", "sa-co-veval", "--out", str(page)]) == 0
-    assert "objects only predicted" in page.read_text()
-
-
 # ── what is refused ─────────────────────────────────────────────────────────
-
-COUNTS = compress([100, 40, 460])
-MASK = {"size": [20, 30], "counts": COUNTS}
-GOOD = {"video_id": 1, "category_id": 1, "score": 0.9, "segmentations": [MASK, None, MASK]}
-
-
-def changed(**changes: Any) -> dict[str, Any]:
-    return {key: value for key, value in {**GOOD, **changes}.items() if value is not ...}
-
-
-def masked(mask: Any) -> list[Any]:
-    return [changed(segmentations=[None, mask, None])]
-
-
-HOSTILE: dict[str, tuple[Any, str]] = {
-    **NOT_A_LIST,
-    "number": ([3], "lacks video_id"),
-    "null": ([None], "lacks video_id"),
-    "no video": ([changed(video_id=...)], "lacks video_id"),
-    "no phrase": ([changed(category_id=...)], "lacks video_id, category_id"),
-    "no score": ([changed(score=...)], "lacks video_id"),
-    "no masks": ([changed(segmentations=...)], "lacks video_id"),
-    "video as text": ([changed(video_id="1")], "not a whole number"),
-    "video as fraction": ([changed(video_id=1.0)], "not a whole number"),
-    "video true": ([changed(video_id=True)], "not a whole number"),
-    "phrase as list": ([changed(category_id=[1])], "not a whole number"),
-    "unknown video": ([changed(video_id=99)], "(pair 99_1): belongs to a pair that the truth does not list"),
-    "unknown phrase": ([changed(category_id=7)], "the truth does not list"),
-    "huge video": ([changed(video_id=10**30)], "the truth does not list"),
-    "score as text": ([changed(score="0.9")], "not a finite number"),
-    "score null": ([changed(score=None)], "not a finite number"),
-    "score true": ([changed(score=True)], "not a finite number"),
-    "score infinite": (json.dumps([changed(score=1.5)]).replace("1.5", "1e999"), "finite"),
-    "score NaN": (json.dumps([changed(score=1.5)]).replace("1.5", "NaN"), "not a finite"),
-    "score of 400 digits": ([changed(score=10**400)], "not a finite number"),
-    "masks null": ([changed(segmentations=None)], "not a list"),
-    "masks an object": ([changed(segmentations={"0": MASK})], "not a list"),
-    "masks a text": ([changed(segmentations=COUNTS)], "not a list"),
-    "too few": ([changed(segmentations=[MASK])], "has 1 mask but the video has 3 frames"),
-    "too many": ([changed(segmentations=[MASK] * 4)], "has 4 masks but the video has 3 frames"),
-    "none": ([changed(segmentations=[])], "has 0 masks"),
-    "mask a number": (masked(3), "no segmentation of run lengths (frame 1)"),
-    "mask a text": (masked(COUNTS), "no segmentation"),
-    "polygon": (masked([[0, 0, 5, 0, 5, 5]]), "no segmentation"),
-    "no size": (masked({"counts": COUNTS}), "no segmentation"),
-    "not counts": (masked({"size": [20, 30]}), "no segmentation"),
-    "size as text": (masked({"size": "20x30", "counts": COUNTS}), "is not [height, width]"),
-    "size of fractions": (masked({"size": [20.0, 30.0], "counts": COUNTS}), "is not [height, width]"),
-    "size turned": (masked({"size": [30, 20], "counts": COUNTS}), "but the picture is [20, 30]"),
-    "size huge": (masked({"size": [1 << 40, 1 << 40], "counts": COUNTS}), "but the picture is [20, 30]"),
-    "size negative": (masked({"size": [-20, -30], "counts": COUNTS}), "but the picture is [20, 30]"),
-    "counts short": (masked({"size": [20, 30], "counts": compress([100, 40])}), "frame 1: has counts that do not add"),
-    "counts long": (masked({"size": [20, 30], "counts": compress([100, 40, 9999])}), "do not add up"),
-    "counts below zero": (masked({"size": [20, 30], "counts": compress([100, -40, 540])}), "below zero"),
-    "counts endless": (masked({"size": [20, 30], "counts": "o" * 40}), "end too early"),
-    "counts of other characters": (masked({"size": [20, 30], "counts": "~~\x7f"}), "characters"),
-    "counts beyond ASCII": (masked({"size": [20, 30], "counts": "äöü"}), "characters"),
-    "counts enormous": (masked({"size": [20, 30], "counts": "0" * 5000}), "more counts than"),
-    "counts a number": (masked({"size": [20, 30], "counts": 600}), "neither text nor a list"),
-    "list of texts": (masked({"size": [20, 30], "counts": ["1"]}), "whole numbers"),
-    "list below zero": (masked({"size": [20, 30], "counts": [-1, 601]}), "below zero"),
-    "list short": (masked({"size": [20, 30], "counts": [100, 40]}), "add up to 140"),
-    "key twice": ('[{"video_id": 1, "video_id": 1, "category_id": 1, "score": 1, "segmentations": []}]', "twice"),
-    "nested": ("[" + "[" * 100_000 + "]" * 100_000 + "]", "nested"),
-    "many tracks": ([GOOD] * 301, "pair 1_1: has more than 300 tracks"),
-}
-
-
-@pytest.fixture(scope="module")
-def small_truth(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("truth") / "toy.json"
-    return write(path, document({(1, 1): [(tube(3, 5), 0)], (1, 2): []}))
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_submission_gets_a_sentence(name: str, small_truth: str, tmp_path: Path) -> None:
-    content, sentence = HOSTILE[name]
-    assert sentence in refusal(content, tmp_path / "results.json", small_truth, "sa-co-veval")
-
-
-BELIEVED = {"areas": [36, 0, 36], "bboxes": [[0, 0, 6, 6], None, [0, 0, 6, 6]]}
-
-
-@pytest.mark.parametrize(
-    ("record", "sentence"),
-    [
-        (GOOD, "lacks areas for 3 frames, without which SA-Co/VEval's script stops"),
-        (changed(**{**BELIEVED, "bboxes": [None]}), "lacks bboxes for 3 frames"),
-        (changed(**{**BELIEVED, "areas": {}}), "lacks areas"),
-        (changed(**{**BELIEVED, "areas": ["36", 0, 36]}), "areas that are not finite numbers"),
-        (changed(**{**BELIEVED, "bboxes": [["0", 0], None, None]}), "bboxes that are not"),
-        (changed(**BELIEVED, video_id=9), "belongs to a video that the truth lacks, which"),
-        (changed(**BELIEVED, category_id=10**400), "belongs to a video that the truth lacks, which"),
-        (changed(**BELIEVED, category_id=1 << 53), "belongs to a video that the truth lacks, which"),
-    ],
-)
-def test_the_official_rules_refuse_what_would_stop_the_script(
-    record: dict[str, Any], sentence: str, small_truth: str, tmp_path: Path
-) -> None:
-    with pytest.raises(SubmissionError) as error:
-        segjudge.score(write(tmp_path / "results.json", [record]), small_truth, "sa-co-veval-official")
-    assert sentence in str(error.value)
-
-
-def test_the_official_rules_bound_what_nobody_asked_about_and_tracks_of_a_video(
-    small_truth: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(videos, "_MOST_STRAYS", 2)
-    monkeypatch.setattr(tubes, "_MOST_IN_VIDEO", 2)
-    record = changed(**BELIEVED)
-    strays = [{**record, "category_id": number} for number in range(10, 13)]
-    for records, sentence in (
-        (strays, "more than 2 pairs that video_np_pairs"),
-        ([record] * 3, "video 1: has 3 tracks with"),
-    ):
-        with pytest.raises(SubmissionError, match=sentence):
-            segjudge.score(write(tmp_path / "results.json", records), small_truth, "sa-co-veval-official")
-
-
-def test_all_problems_are_said_at_once(small_truth: str, tmp_path: Path) -> None:
-    bad = [changed(score=None), GOOD, changed(video_id=7), *masked({"size": [20, 30], "counts": "~"})]
-    with pytest.raises(SubmissionError) as error:
-        segjudge.score(write(tmp_path / "results.json", bad), small_truth, "sa-co-veval")
-    for place in ("record 0 (pair 1_1)", "record 2 (pair 7_1)", "record 3 (pair 1_1), frame 1"):
-        assert place in str(error.value)
-
-
-def test_tracks_without_a_pixel_are_left_out_and_said_to_be(small_truth: str, tmp_path: Path) -> None:
-    empty = changed(segmentations=[None, {"size": [20, 30], "counts": compress([600])}, None])
-    scores = segjudge.score(write(tmp_path / "a.json", [GOOD, empty]), small_truth, "sa-co-veval")
-    assert "val: 1 track without pixels was ignored" in scores.warnings
-    assert scores.metrics == segjudge.score(write(tmp_path / "b.json", [GOOD]), small_truth, "sa-co-veval").metrics
-
-
-def test_a_submission_of_which_nothing_counts_or_fits_is_told_why(small_truth: str, tmp_path: Path) -> None:
-    def warnings(name: str, records: list[Any]) -> str:
-        return "\n".join(segjudge.score(write(tmp_path / name, records), small_truth, "sa-co-veval").warnings)
-
-    assert "no prediction counts: only scores of at least 0.5 do" in warnings("a.json", [changed(score=0.1)])
-    astray = changed(segmentations=[encode(mask) for mask in tube(14, 18)])
-    assert "nothing in the masks of 1 pair tried matches the truth" in warnings("b.json", [astray])
-    assert "nothing" not in warnings("c.json", [GOOD])
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (lambda truth: truth.pop("video_np_pairs"), "has no video_np_pairs"),
-        (lambda truth: truth["video_np_pairs"].append(truth["video_np_pairs"][0]), "lists a pair twice"),
-        (
-            lambda truth: truth["video_np_pairs"].append({"video_id": 9, "category_id": 1}),
-            "cannot be read as the truth of SA-Co",
-        ),
-        (lambda truth: truth["annotations"][0].update(category_id=3), "belongs to a pair that video_np_pairs lacks"),
-        (lambda truth: truth["annotations"][0]["segmentations"].pop(), "does not have one mask"),
-        (
-            lambda truth: truth["annotations"][0]["segmentations"][0].update(size=[1, 1]),
-            "a mask whose size differs from its video's",
-        ),
-        (
-            lambda truth: truth["annotations"][0]["segmentations"][0].update(counts="~"),
-            "annotation 1, frame 0 .*charac",
-        ),
-        (lambda truth: truth.pop("categories"), "cannot be read as the truth of SA-Co"),
-    ],
-)
-def test_a_broken_truth_is_the_hosts_error(change: Any, sentence: str, small_truth: str, tmp_path: Path) -> None:
-    truth = json.loads(Path(small_truth).read_text())
-    change(truth)
-    with pytest.raises(HostError, match=sentence):
-        read_truth(write(tmp_path / "truth.json", truth))
-
-
-def test_a_truth_says_what_is_odd_about_it_and_videos_are_named_one_by_one(small_truth: str, tmp_path: Path) -> None:
-    empty = np.zeros(SIZE, bool)
-    path = write(tmp_path / "a.json", document({(1, 1): [(tube(3, 5), 0), ([empty] * FRAMES, 0)]}))
-    notes = " ".join(read_truth(path).notes)
-    for note in ("1 object without pixels in any frame", "every pair has objects"):
-        assert note in notes
-    write(tmp_path / "b.json", json.loads(Path(small_truth).read_text()))
-    with pytest.raises(HostError, match="holds 2 JSON files"):
-        read_truth(str(tmp_path))
-    assert [unit.name for unit in read_truth(str(tmp_path), "b").units] == ["1_1", "1_2"]
 
 
 @pytest.mark.parametrize(
