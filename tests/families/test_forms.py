@@ -19,7 +19,6 @@ import pytest
 
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.family import ScoringRules
-from segjudge.evaluation_script.families.base.truth import SplitTruth
 from segjudge.evaluation_script.families.base.units import PictureFiles
 from segjudge.evaluation_script.files.limits import LOCAL_LIMITS, UNIT_LIMITS
 from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
@@ -251,24 +250,6 @@ def test_the_picture_of_a_name_is_found_in_its_folder() -> None:
         with pytest.raises(Flaw) as caught:
             pictures.find(*name)
         assert (caught.value.fault, caught.value.remedy) == (fault, "Send one PNG for each frame")
-
-
-def test_a_truth_is_chosen_by_its_names() -> None:
-    class Whole(SplitTruth):
-        def read_through(self) -> str:
-            return ""
-
-    class Named(Whole):
-        @property
-        def item_names(self) -> list[str]:
-            return ["ö", "b"]
-
-    whole, named = Whole(), Named()
-    assert (whole.item_names, whole.select(["x"], None), whole.form, whole.find_fault(None)) == ([], whole, "", "")
-    assert named.spell(["b", "o\u0308"]) == ["b", "ö"]
-    with pytest.raises(KeyError) as caught:
-        named.spell(["x", "b", "o\u0308", "y"])
-    assert caught.value.args == ("x", "y")
 
 
 @pytest.mark.parametrize("protocol", examples("lists"))

@@ -15,7 +15,6 @@ import pytest
 
 from segjudge.evaluation_script.families import report_of
 from segjudge.evaluation_script.families.base import cell_batches
-from segjudge.evaluation_script.families.base.accumulator import decode_with
 from segjudge.evaluation_script.families.base.cell_batches import tabulate_groups
 from segjudge.evaluation_script.families.base.unit_counts import PackedUnits
 from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts, decode_unit
@@ -260,29 +259,6 @@ def test_blocks_of_images_are_loaded_as_they_were_saved_and_their_detections_che
         loaded.load_state_dict({"1": counts._replace(detections=endless).encode()})
 
 
-def test_a_score_after_other_counts_came_is_of_these() -> None:
-    """A score includes counts that were added after an earlier score."""
-
-    def counted(*numbers: int) -> UnitAccumulator[str]:
-        accumulator = UnitAccumulator("rules", {}, ["a", "b"])
-        for name, number in zip("ab", numbers):
-            accumulator.update(UnitCounts(name, {"table": np.full(3, number, np.int64)}))
-        return accumulator
-
-    accumulator = counted(1)
-    with pytest.raises(HostError, match="not counted yet"):
-        accumulator.stack("table")
-    accumulator.merge(counted(1, 2))
-    assert accumulator.stack("table").tolist() == [[1] * 3, [2] * 3]
-    accumulator.load_state_dict(counted(3, 4).state_dict())
-    assert accumulator.stack("table").tolist() == [[3] * 3, [4] * 3]
-    accumulator.load_state_dict({})
-    with pytest.raises(HostError, match="not counted yet"):
-        accumulator.stack("table")
-    sums = counted(5, 7).without_groups(lambda counts: {"sum": float(counts.stack("table").sum())})
-    assert sorted(sums["sum"].tolist()) == [15.0, 21.0]
-
-
 SEQUENCE = SequenceCounts(
     "v", list("abc"), [CountedObject("1", [(0, 2), (2, 3)], False)], np.array([1]), np.zeros((1, 1, FIELDS, 1), np.int64), np.zeros((1, 2, 0))
 )  # fmt: skip
@@ -328,31 +304,6 @@ def encoded(header: dict[str, Any], numbers: int = 0) -> bytes:
     return struct.pack("<I", len(text)) + text + bytes(8 * numbers)
 
 
-@pytest.mark.parametrize("form", [["<i8", 2, 3], ["<f8", 6], ["<i8", 6, 1, 1]])
-def test_a_table_has_the_form_that_the_header_says(form: list[Any]) -> None:
-    table = decode_unit(encoded({"tables": {"cells": form}}, 6)).tables["cells"]
-    assert [table.dtype.str, *table.shape] == form
-
-
-@pytest.mark.parametrize("side", [0, (1 << 31) - 1])
-def test_a_table_without_numbers_has_a_form_too(side: int) -> None:
-    assert decode_unit(encoded({"tables": {"cells": ["<i8", 0, side]}})).tables["cells"].shape == (0, side)
-
-
-@pytest.mark.parametrize("kind", ["i4", "i8", "f4", "f8", ">i8"])
-def test_detached_counts_are_those_that_are_read_from_their_encoding(kind: str) -> None:
-    table = np.arange(12).reshape(3, 4).astype(kind)
-    counts = UnitCounts("a", {"cells": table.T, "row": table[1, ::2]}, [Problem("x", "is", "Fix it")], 2)
-    alone, decoded = counts.detach(), decode_unit(counts.encode())
-    assert alone.encode() == decoded.encode() == counts.encode()
-    for key, values in decoded.tables.items():
-        assert (alone.tables[key].dtype, alone.tables[key].tolist()) == (values.dtype, values.tolist())
-        assert not alone.tables[key].flags.writeable
-        assert not np.shares_memory(alone.tables[key], table)
-    with pytest.raises(ValueError, match="unknown form"):
-        UnitCounts("a", {"cells": table > 3}).detach()
-
-
 @pytest.mark.parametrize(
     ("header", "numbers", "message"),
     [
@@ -385,13 +336,6 @@ def test_counts_that_cannot_be_are_refused(header: dict[str, Any], numbers: int,
 def test_counts_without_a_header_are_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match="has no header"):
         decode_unit(data)
-
-
-def test_a_header_has_a_longest_length() -> None:
-    data = encoded({})
-    assert decode_with(lambda header, _: header["name"], data, len(data) - 4) == "a"
-    with pytest.raises(ValueError, match="has no header"):
-        decode_with(lambda header, _: header["name"], data, len(data) - 5)
 
 
 def test_units_are_counted_once_by_the_names_of_the_split() -> None:

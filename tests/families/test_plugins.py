@@ -5,17 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
-from segjudge.families.base.tools import FamilyTools
 from segjudge.families.plugin_files import check_upload
-from tests.families.plugins import ROOT, counting, run, run_process
+from tests.families.plugins import counting, run, run_process
 
 #: A Segjudge with scorers, which this test does not download.
 COMMIT = f"git+https://example.org/segjudge@{'0' * 40}"
@@ -99,12 +95,6 @@ def _leave_out_plugins(script: bytes) -> bytes:
 
 
 @pytest.mark.long
-def test_a_built_zip_is_run_without_the_plug_in(challenge: Path, tmp_path: Path) -> None:
-    printed = run(tmp_path, tmp_path, "run", str(challenge / "built.zip"))
-    assert "pack --layout LAYOUT" in printed
-
-
-@pytest.mark.long
 def test_another_version_than_the_pinned_one_is_said(challenge: Path, own_site: Path, tmp_path: Path) -> None:
     (own_site / "segjudge_counting-1.0.dist-info").rename(own_site / "segjudge_counting-2.0.dist-info")
     metadata = own_site / "segjudge_counting-2.0.dist-info/METADATA"
@@ -116,16 +106,6 @@ def test_another_version_than_the_pinned_one_is_said(challenge: Path, own_site: 
     )
     checked = run_process(own_site, tmp_path, "check", str(challenge), "--quick")
     assert f"warning: requirements.txt: {fault}" in checked.stdout + checked.stderr
-
-
-@pytest.mark.long
-def test_two_versions_of_a_plug_in_are_said(challenge: Path, own_site: Path, tmp_path: Path) -> None:
-    path = Path(
-        shutil.copytree(own_site / "segjudge_counting-1.0.dist-info", own_site / "segjudge_counting-0.9.dist-info")
-    )
-    (path / "METADATA").write_text((path / "METADATA").read_text().replace("Version: 1.0", "Version: 0.9"))
-    output = run_process(own_site, tmp_path, "build", "--bundle", str(challenge), "--out", "new.zip").stderr
-    assert "segjudge-counting is installed as 0.9, which is used, and as 1.0. Uninstall both" in output
 
 
 def test_what_no_bundle_takes_of_a_plug_in_is_refused(challenge: Path, own_site: Path, tmp_path: Path) -> None:
@@ -149,26 +129,6 @@ def test_what_no_bundle_takes_of_a_plug_in_is_refused(challenge: Path, own_site:
     assert not (tmp_path / "new.zip").exists()
     output = run(own_site, tmp_path, "new", "other", "--demo", "--protocol", "counting", "--segjudge", COMMIT, code=3)
     assert f"{ORIGIN}, segjudge_counting/upload/password.py: is a link that leads out of the folder" in output
-
-
-@pytest.mark.long
-def test_a_long_file_of_a_toolkit_is_refused(own_site: Path) -> None:
-    path = own_site / "segjudge_counting/toolkit/long.py"
-    program = "from segjudge.families.plugin_files import read_toolkits; print(*read_toolkits(['counting']))"
-    command, environment = (
-        [sys.executable, "-c", program],
-        {**os.environ, "PYTHONPATH": f"{own_site}{os.pathsep}{ROOT}"},
-    )
-    for size, line in (
-        (1 << 20, "families/counting/__init__.py families/counting/long.py families/counting/texts.html.jinja"),
-        (
-            1 + (1 << 20),
-            f"segjudge.evaluation_script.files.problems.HostError: {ORIGIN}, toolkit/long.py: has 1,048,577 bytes; the limit is 1,048,576. Make it smaller",
-        ),
-    ):
-        path.write_bytes(b"#" * size)
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        assert (done.stdout or done.stderr).splitlines()[-1] == line
 
 
 def test_links_within_a_plug_in_go_along(own_site: Path) -> None:
@@ -223,29 +183,6 @@ def test_what_a_plug_in_raises_is_its_own_and_not_ours(own_site: Path, folder: P
         assert output.startswith(
             f"segjudge: the plug-in {ORIGIN} raised IndexError: list index out of range (upload/engine.py, "
         )
-
-
-@pytest.mark.long
-def test_a_direction_that_a_plug_in_does_not_state_is_not_made_up(own_site: Path, folder: Path) -> None:
-    assert "Error  " in run(own_site, folder, "benchmarks", "counting", code=0)
-    toolkit = own_site / "segjudge_counting/toolkit/__init__.py"
-    text = toolkit.read_text()
-    toolkit.write_text(text.replace('"Error": "smaller", "Right": "larger"', ""))
-    output = run(own_site, folder, "benchmarks", "counting", code=0)
-    assert output.count("the plug-in does not say which is better") == 2
-    assert "is better)" not in output.replace("say which is better)", "")
-
-
-def test_a_direction_is_stated_by_the_table_or_by_the_rule_of_the_family() -> None:
-    class Tools(FamilyTools):
-        directions: ClassVar = {"Right": "larger", "Error": "smaller"}
-
-        def prefers_smaller(self, metric: str) -> bool:
-            return metric == "Seconds" or super().prefers_smaller(metric)
-
-    metrics = ("Right", "Error", "Seconds", "Taste")
-    assert list(map(Tools().prefers_smaller, metrics)) == [False, True, True, False]
-    assert list(map(Tools().states_direction, metrics)) == [True, True, True, False]
 
 
 # ── metrics ─────────────────────────────────────────────────────────────────

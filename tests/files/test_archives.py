@@ -5,8 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import os
-import random
-import re
 import struct
 import tarfile
 import zipfile
@@ -18,7 +16,6 @@ from typing import Any, List
 import pytest
 
 from segjudge.evaluation_script.files import archive
-from segjudge.evaluation_script.files import limits as archive_limits
 from segjudge.evaluation_script.files.archive import open_files
 from segjudge.evaluation_script.files.inflate import inflate_member, inflate_stream
 from segjudge.evaluation_script.files.limits import (
@@ -27,12 +24,9 @@ from segjudge.evaluation_script.files.limits import (
     SEND_LESS,
     ArchiveLimits,
     MemberChecks,
-    check_memory,
-    is_litter,
     read_json,
-    size_text,
 )
-from segjudge.evaluation_script.files.problems import Flaw, SubmissionError, name_hint
+from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
 from tests.builders import tarred, zipped
 from tests.families.sequences.test_hostile_submissions import raw_tar, raw_zip
 
@@ -180,19 +174,6 @@ def test_the_walk_of_a_folder_ends_early(tmp_path: Path, monkeypatch: pytest.Mon
             open_files(str(tmp_path), replace(OWN, member_bytes=10))
 
 
-def test_links_that_lead_to_one_folder_again_and_again_end_the_walk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "all").mkdir()
-    (tmp_path / "all/x.png").write_bytes(b"x")
-    for number in range(3):
-        (tmp_path / f"{number}").symlink_to("all")
-    assert len(open_files(str(tmp_path), OWN).sizes) == 4
-    monkeypatch.setattr(archive, "FOLDER_WAYS", 3)
-    with pytest.raises(SubmissionError, match="holds links that reach all on more than 3 paths"):
-        open_files(str(tmp_path), OWN)
-
-
 @pytest.mark.parametrize(("depth", "fits"), [(11, True), (12, False)])
 def test_files_lie_at_most_eleven_folders_deep(depth: int, fits: bool, tmp_path: Path) -> None:
     name = "/".join(["d"] * depth + ["x.png"])
@@ -208,16 +189,6 @@ def test_files_lie_at_most_eleven_folders_deep(depth: int, fits: bool, tmp_path:
         assert list(open_files(str(tmp_path / "f"), LIMITS).sizes) == [name]
     else:
         with pytest.raises(SubmissionError, match="is 12 folders deep; the limit is 11"):
-            open_files(str(tmp_path / "f"), LIMITS)
-
-
-@pytest.mark.parametrize(("depth", "fits"), [(12, True), (13, False)])
-def test_empty_folders_are_walked_up_to_the_same_depth(depth: int, fits: bool, tmp_path: Path) -> None:
-    (tmp_path / "f" / "/".join(["d"] * depth)).mkdir(parents=True)
-    if fits:
-        assert open_files(str(tmp_path / "f"), LIMITS).sizes == {}
-    else:
-        with pytest.raises(SubmissionError, match="is 12 folders deep"):
             open_files(str(tmp_path / "f"), LIMITS)
 
 
@@ -239,6 +210,7 @@ CLEAN = {
     DEEP + "/x.png": DEEP + "/x.png",
     "é/ü.png": "é/ü.png",
     "x" * 4096: "x" * 4096,
+    "my results/~a.png": "my results/~a.png",
 }
 
 
@@ -254,17 +226,12 @@ UNFIT = {
     "x" * 4097: "has a name of more than 4,096 characters",
     "a\x1f.png": "has forbidden characters in its name",
     "a\x7f.png": "has forbidden characters in its name",
-    "a\udcff.png": "has forbidden characters in its name",
     "": "has no name",
     "/": "has no name",
     "../": "points outside the archive",
-    "/a.png": "is an absolute path",
-    "c:/a.png": "is an absolute path",
     "Z:/a.png": "is an absolute path",
     "a/..": "points outside the archive",
-    "../a.png": "points outside the archive",
     DEEP + "/l/x.png": "is 12 folders deep; the limit is 11",
-    "a/b.ZIP": "is an archive itself",
     "a.tgz": "is an archive itself",
 }
 
@@ -278,40 +245,7 @@ def test_an_unfit_name_is_a_problem(raw: str) -> None:
     assert problem.subject == (raw or "a file")
 
 
-def test_a_space_and_a_tilde_are_fit() -> None:
-    assert MemberChecks(LIMITS).clean_name("my results/~a.png", 1, 1) == "my results/~a.png"
-
-
-def test_litter_is_what_systems_leave() -> None:
-    assert [is_litter(parts) for parts in ([], ["a", ".b"], ["__MACOSX", "a"], ["a", "b.png"])] == [
-        True,
-        True,
-        True,
-        False,
-    ]
-
-
-def test_bytes_are_counted_in_the_largest_unit() -> None:
-    texts = {
-        0: "0 bytes",
-        999: "999 bytes",
-        1000: "1 kB",
-        999_999: "1,000 kB",
-        10**6: "1 MB",
-        10**9: "1 GB",
-        5 * 10**12: "5,000 GB",
-    }
-    assert {count: size_text(count) for count in texts} == texts
-
-
 # ── sizes ───────────────────────────────────────────────────────────────────
-
-
-def test_a_hint_names_all_that_there_is_up_to_99_and_what_is_near() -> None:
-    names = [f"name-{number}" for number in range(100)]
-    assert name_hint("nothing", names[:99]) == f", only {', '.join(names[:99])}"
-    assert name_hint("nothing", names) == f", only {', '.join(names[:99])} and 1 more"
-    assert name_hint("Name-7!", names[:9], 2) == ", only name-0, name-1 and 7 more; did you mean name-7?"
 
 
 def test_the_limits_are_those_that_the_docs_name() -> None:
@@ -395,18 +329,9 @@ def two_members(overlap: int) -> bytes:
     return body + directory + b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, 2, 2, len(directory), len(body), 0)
 
 
-@pytest.mark.parametrize("overlap", [6, 7, 30, 60, 93, 94, 150])
+@pytest.mark.parametrize("overlap", [6, 94, 150])
 def test_files_that_share_a_few_bytes_are_refused(overlap: int, tmp_path: Path) -> None:
     assert "b.png: shares its bytes with another file of the zip" in refused(two_members(overlap), tmp_path)
-
-
-def test_files_that_share_the_length_of_a_name_are_damaged(tmp_path: Path) -> None:
-    (tmp_path / "z").write_bytes(two_members(len("a.png")))
-    files = open_files(str(tmp_path / "z"), LIMITS)
-    with pytest.raises(Flaw, match="is damaged in the zip"):  # newer Pythons see it before the checksum
-        files.read("a.png")
-    assert files.read("b.png") == b"2" * 90
-    files.close()
 
 
 def test_files_beside_each_other_share_nothing(tmp_path: Path) -> None:
@@ -452,12 +377,6 @@ def test_a_table_of_contents_has_room_for_names_of_a_usual_length(tmp_path: Path
             assert len(opened(data, tmp_path, limits)) == 2
         else:
             assert "holds more than 2 files" in refused(data, tmp_path, limits)
-
-
-def test_a_zero_in_a_name_is_refused(tmp_path: Path) -> None:
-    """Bytes after it would be lost."""
-    data = raw_zip([{"name": b"a.png\0.txt", "data": b"x"}])
-    assert "has forbidden characters in its name" in refused(data, tmp_path)
 
 
 def test_a_zip_after_other_bytes_is_read(tmp_path: Path) -> None:
@@ -558,10 +477,6 @@ def test_members_with_much_beside_their_names_are_read(method: int, tmp_path: Pa
     assert opened(out.getvalue(), tmp_path) == files
 
 
-def test_a_zip_without_files_is_one(tmp_path: Path) -> None:
-    assert opened(zipped({}), tmp_path) == {}
-
-
 def test_what_changed_since_it_was_opened_is_said_where_it_is_read(tmp_path: Path) -> None:
     """No reader gets half a file, or more than is allowed."""
 
@@ -641,37 +556,6 @@ def test_a_stream_is_inflated_if_it_is_whole_and_of_the_length_that_is_said() ->
         assert inflate_stream(stream, length) is None
     for stream, length in ((bare, 199), (bare, 201), (bare[:-1], 200), (whole, 200)):
         assert inflate_stream(stream, length, bare=True) is None
-
-
-@pytest.mark.parametrize(
-    ("text", "estimate"),
-    [
-        ("", 0),
-        (b"abc", 2 * 3),
-        ("\u00fc", 8 * 2),
-        (b'{"a":[1,2]}', 2 * 11 + 240 + 80 + 40 + 2 * 30 + 60),
-        ('{"\u00fc":[[],[]]}', 8 * 14 + 240 + 3 * 80 + 40 + 2 * 30 + 60),
-    ],
-)
-def test_memory_is_estimated_by_punctuation_and_letters(text: Any, estimate: int) -> None:
-    check_memory(text, estimate, "Less.")
-    with pytest.raises(Flaw) as caught:
-        check_memory(text, estimate - 1, "Less")
-    output = "holds too many lists and numbers. Write compressed run lengths. Less."
-    assert str(caught.value.as_problem("x")) == f"x: {output}"
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_long_numbers_are_noticed_wherever_windows_end(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    draw = random.Random(seed)
-    monkeypatch.setattr(archive_limits, "_WINDOW", 50)
-    for _ in range(100):
-        words = [draw.choice(["-", "0.", "x"]) + "7" * draw.choice([1, 5, 11]) for _ in range(200)]
-        words += ["0." + "7" * draw.choice([12, 13, 30])] * draw.randrange(4) + ["7" * 12] * draw.randrange(2)
-        draw.shuffle(words)
-        text = ",".join(words)
-        has_long = bool(re.search(r"(?<![.7])7{12}", text))
-        assert archive_limits._may_hold_long_number(text.encode(), 12) == has_long
 
 
 @pytest.mark.parametrize(
@@ -755,10 +639,6 @@ def with_checksum(data: bytes, place: int, value: bytes) -> bytes:
     header[148:156] = b" " * 8
     header[148:156] = b"%06o\0 " % sum(header)
     return bytes(header) + data[512:]
-
-
-def test_a_name_of_a_tar_is_utf_8(tmp_path: Path) -> None:
-    assert "has forbidden characters in its name" in refused(with_checksum(raw_tar(name="a.png"), 0, b"\xff"), tmp_path)
 
 
 def test_the_checksum_of_a_header_counts_its_own_field_as_blanks(tmp_path: Path) -> None:
@@ -921,20 +801,7 @@ def test_what_a_file_is_is_read_from_its_beginning(data: bytes, message: str, tm
     assert message in refused(data, tmp_path)
 
 
-@pytest.mark.parametrize("start", [b"[", b"{", b"\xef\xbb\xbf[", b" \r\n\t{", b"\xef\xbb\xbf\n {"])
-def test_json_begins_with_a_bracket(start: bytes, tmp_path: Path) -> None:
-    for data in (start, gzip.compress(start)):
-        (tmp_path / "upload").write_bytes(data)
-        assert open_files(str(tmp_path / "upload"), LIMITS).read("") == start
-
-
-def test_a_device_is_no_submission(tmp_path: Path) -> None:
-    with pytest.raises(SubmissionError, match="is a device, not a file"):
-        open_files(os.devnull, LIMITS)
-    assert archive_limits.CHUNK_BYTES == 1 << 20
-
-
-@pytest.mark.parametrize("size", [(1 << 16) - 512, 1 << 16, (1 << 16) + 1, 100_000, 3 << 16])
+@pytest.mark.parametrize("size", [1 << 16, (1 << 16) + 1])
 def test_what_follows_large_litter_and_a_large_member_of_a_gzipped_tar_is_found(size: int, tmp_path: Path) -> None:
     members = {"large": os.urandom(size), "next": b"here", "last": b"there"}
     (tmp_path / "sent.tar.gz").write_bytes(tarred({"__MACOSX/._large": os.urandom(size), **members}, "w:gz"))

@@ -15,7 +15,7 @@ import pytest
 
 from segjudge.evaluation_script.files import packed
 from segjudge.evaluation_script.files.packed import NotWritten, add_member, open_packed, replace_file, table_of
-from segjudge.evaluation_script.files.problems import HostError, Problem, Problems
+from segjudge.evaluation_script.files.problems import HostError
 from tests.builders import zipped
 
 WHOLE = {"track": "sequences", "format": "segjudge truth 1", "splits": {"b": {}, "a": {}}}
@@ -125,49 +125,3 @@ def test_a_packed_truth_says_what_it_is(data: bytes, family: str, message: str, 
         head, middle, tail = text.partition("(")
         text = f"{head}({tail.partition('(')[0]}(…)). {AGAIN}" if middle and "readable" in head else text
     assert text == message
-
-
-def test_what_is_no_packed_truth_has_no_family_and_no_splits(tmp_path: Path) -> None:
-    for data in (b"odd", zipped({"other": ""}), zipped({"manifest.json": "{}"})):
-        (tmp_path / "x").write_bytes(data)
-        assert (packed.family_of(str(tmp_path / "x")), packed.splits_of(str(tmp_path / "x"))) == ("", [])
-    (tmp_path / "x").write_bytes(zipped({"manifest.json": "7"}))
-    with pytest.raises(HostError, match="is not a readable annotation file"):
-        packed.family_of(str(tmp_path / "x"))
-
-
-def test_problems_of_several_readers_are_one_list_of_twenty() -> None:
-    problems, other_problems = Problems(), Problems()
-    for number in range(15):
-        problems.add(Problem(f"a{number}", f"is odd {number}", "Change it"))
-    other_problems.extend(problems.first, 15)
-    other_problems.extend(problems.first, 40)
-    other_problems.extend(problems.first, 1)
-    assert (len(other_problems.first), other_problems.count, bool(other_problems), bool(Problems())) == (
-        20,
-        56,
-        True,
-        False,
-    )
-    assert other_problems.first == [*problems.first, *problems.first[:5]]
-    assert other_problems.text().splitlines()[0] == "56 problems found in your submission:"
-    assert other_problems.text("the truth").splitlines()[-1] == "  ... and 36 more like these."
-    other_problems.stop()
-    assert other_problems.text().splitlines()[0] == "56 or more problems found in your submission:"
-
-
-def test_the_entries_of_a_long_table_are_those_found_one_by_one(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    path = tmp_path / "many.zip"
-    for names in ([f"units/val/{number}.json" for number in range(20)], ["a", "PK\1\2 in a name", "b"]):
-        with zipfile.ZipFile(path, "w") as archive:
-            for name in names:
-                add_member(archive, name, name.encode())
-        found = []
-        for least in (1, 1 << 30):
-            monkeypatch.setattr(packed, "_LONG_TABLE", least)
-            opened = packed.PackedFile(str(path))
-            found.append([bytes(opened.read(name)) for name in names])
-            opened.close()
-        assert found == [[name.encode() for name in names]] * 2

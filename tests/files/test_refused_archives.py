@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import re
-import sys
 import tarfile
 from contextlib import closing
 from dataclasses import replace
@@ -73,15 +72,6 @@ def test_an_archive_is_refused_by_its_own_sentence(name: str, tmp_path: Path) ->
     data, sentence = ARCHIVES[name]
     (tmp_path / "upload").write_bytes(data)
     assert refuse(tmp_path / "upload", ArchiveLimits()) == f"{sentence}."
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="NO PROC")
-def test_a_folder_of_the_kernel_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "frames").symlink_to("/proc")
-    remedy = "Name the folder that holds the files."
-    assert refuse(Path("/proc"), ArchiveLimits()) == f"/proc: is a folder that the system makes (proc). {remedy}"
-    sentence = f"{tmp_path}: holds frames, which the system makes (proc). {remedy}"
-    assert refuse(tmp_path, replace(ArchiveLimits(), links=True)) == sentence
 
 
 def test_links_that_reach_a_folder_on_many_paths_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from segjudge.evaluation_script.families.cells import engine
 from segjudge.evaluation_script.families.cells.engine import FrameMatches
 from segjudge.evaluation_script.families.cells.protocols import CELL_PROTOCOLS
 from segjudge.evaluation_script.masks.overlaps import LabelPairs
-from tests.families.unit_counts import accumulated, close
+from tests.families.unit_counts import close
 
 
 def matches(*frames: Any) -> list[FrameMatches]:
@@ -90,19 +90,6 @@ def test_operations_that_mend_the_graph(frames: Any, truth: Any, sent: Any, oper
     assert engine._count_operations(matches(*frames), rows(*truth), rows(*sent)).tolist() == operations
 
 
-def test_det_tra_and_lnk_weigh_operations() -> None:
-    graph = np.array([1, 1, 1, 2, 3, 1, 7, 5])
-    vertices, links = 5 * 1 + 10 * 1 + 1 * 1, 1 * 2 + 1.5 * 3 + 1 * 1
-    values = measured(graph=graph)
-    assert values["DET"] == close(1 - vertices / (10 * 7))
-    assert values["TRA"] == close(1 - (vertices + links) / (10 * 7 + 1.5 * 5))
-    assert values["LNK"] == close(1 - links / (1.5 * 5))
-    worst = measured(graph=np.array([0, 2, 90, 9, 1, 0, 2, 1]))
-    assert (worst["DET"], worst["TRA"], worst["LNK"]) == (0, 0, 0)
-    alone = measured(graph=np.array([0, 0, 0, 0, 0, 0, 1, 0]))
-    assert (alone["DET"], alone["TRA"], alone["LNK"]) == (1, 1, None)
-
-
 # ── tracks ──────────────────────────────────────────────────────────────────
 
 
@@ -140,13 +127,6 @@ def test_fractions_by_either_rule(partners: Any, span: Any, safe: list[float], s
         assert tracks[3:].tolist() == [close(value) for value in expected]
 
 
-def test_without_tracks_ct_and_tf_have_no_value() -> None:
-    values = measured(tracks=np.array([0, 0, 3, 0, 0]))
-    assert (values["CT"], values["TF"], values["TF-all"]) == (None, None, None)
-    missed = measured(tracks=np.array([0, 3, 0, 0, 0]))
-    assert (missed["CT"], missed["TF"], missed["TF-all"]) == (0, 0, 0)
-
-
 # ── divisions and cycles ────────────────────────────────────────────────────
 
 EARLY = [[1, 0, 1, 0], [2, 2, 5, 1], [3, 2, 5, 1]]
@@ -180,15 +160,6 @@ def test_a_division_is_found_where_parents_and_children_match(
     frames: Any, truth: Any, sent: Any, expected: list[list[int]]
 ) -> None:
     assert lineages(frames, truth, sent)["divisions"].tolist() == expected
-
-
-def test_bc_is_f1_of_divisions() -> None:
-    divisions = np.array([[2, 1, 2], [0, 1, 0], [0, 0, 0], [3, 0, 0]])
-    safe, official = (measured(protocol, divisions=divisions) for protocol in ("ctc", "ctc-official"))
-    precision, recall = 2 / 3, 2 / 4
-    for values, undefined in ((safe, None), (official, 0)):
-        f1 = 2 * precision * recall / (precision + recall)
-        assert [values[f"BC({frames})"] for frames in range(4)] == [close(f1), 0, undefined, close(1)]
 
 
 def family(*lengths: int) -> list[list[int]]:
@@ -259,26 +230,3 @@ def measured(protocol: str = "ctc", **tables: Any) -> dict[str, float | None]:
         "association": np.array([2, 1, 8]),
     }  # fmt: skip
     return dict(engine.measure_sequence({**given, **tables}, CELL_PROTOCOLS[protocol]))
-
-
-def test_combined_metrics_are_means_of_what_has_a_value() -> None:
-    values = measured()
-    assert (values["SEG"], values["DET"], values["LNK"]) == (0.5, close(0.9), 1)
-    assert (values["OP_CSB"], values["OP_CTB"]) == (close(0.7), close((0.5 + 1 - 10 / 106) / 2))
-    assert (values["CT"], values["TF"], values["BC(2)"], values["CCA"]) == (0.5, 0.75, close(0.5), 0.25)
-    assert (values["BIO(2)"], values["OP_CLB(2)"]) == (close(0.5), close(0.75))
-    assert (values["HOTA"], values["CHOTA"]) == (0.5, close(math.sqrt(1 / 8)))
-    some = measured(cycles=np.zeros(2), divisions=np.zeros((4, 3)))
-    assert (some["CCA"], some["BC(0)"], some["BIO(0)"]) == (None, None, close((0.5 + 0.75) / 2))
-    none = measured(cells=np.zeros(3), association=np.zeros(3))
-    assert (none["SEG"], none["OP_CTB"], none["HOTA"], none["CHOTA"]) == (None, None, None, None)
-    assert list(measured("ctc-official")) == list(CELL_PROTOCOLS["ctc-official"].metrics)
-
-
-def test_sequences_without_links_are_said() -> None:
-    for links, notes in (
-        (0, ["LNK is undefined, because no cell of the truth appears in two frames: unit 0"]),
-        (2, []),
-    ):
-        graph = np.array([0, 0, 0, 0, 0, 0, 4, links])
-        assert engine._note_undefined(accumulated(CELL_PROTOCOLS["ctc"], {}, {"graph": graph})) == notes

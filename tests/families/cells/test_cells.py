@@ -8,16 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import segjudge
-from segjudge.cli import main
-from segjudge.evaluation_script.families import PROTOCOLS, engine_of
-from segjudge.evaluation_script.families.base.units import UnitAccumulator
+from segjudge.evaluation_script.families import engine_of
 from segjudge.evaluation_script.families.cells.files import read_truth
 from segjudge.evaluation_script.families.cells.protocols import CELL_PROTOCOLS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.families import tools_of
-from segjudge.families.base.unit_tools import UnitTools
 from segjudge.families.cells.challenges import follow_labels, write_tracks
 from segjudge.masks.tiff import encode_tiff
 from tests.builders import written
@@ -210,37 +205,7 @@ def test_an_only_child_is_its_parent_going_on(protocol: str, parent: int, tmp_pa
     assert (values["HOTA"], values["CHOTA"]) == pytest.approx((0.5**0.5, 0.5**0.5))
 
 
-@pytest.mark.parametrize(("protocol", "share"), [("ctc", 0.02), ("ctc-official", 0.3), ("ctc", 3)])
-def test_what_sequences_cost_sums_to_the_loss(protocol: str, share: float, tmp_path: Path) -> None:
-    tools = tools_of("cells")
-    assert isinstance(tools, UnitTools)
-    demo = {
-        name: data.encode() if isinstance(data, str) else data for name, data in tools.make_demo(PROTOCOLS[protocol])
-    }
-    demo |= truth_files("09", [frame(c1=(0, 0))], [[1, 0, 0, 0]], ())
-    truth = read_truth(str(written(tmp_path / "truth", demo)))
-    sent = written(tmp_path / "sent", dict(tools.make_sample([truth], PROTOCOLS[protocol], share)))
-    counts = count_units(sent, truth, protocol)
-    losses, value = tools.measure_losses(counts), engine_of("cells").report("val", counts).values["OP_CTB"]
-    assert value is not None
-    assert sum(losses.totals().values()) == pytest.approx(1 - value, abs=1e-12)
-    assert (losses.by_unit >= 0).all()
-
-
 # ── truths, and other doors ─────────────────────────────────────────────────
-
-
-def test_sequences_of_several_data_sets_are_named_by_both(tmp_path: Path) -> None:
-    files = truth_files("01", FRAMES, TRACKS)
-    root = written(
-        tmp_path / "truth", {f"{item}/{name}": data for item in ("HeLa", "GOWT1") for name, data in files.items()}
-    )
-    assert read_truth(str(root)).item_names == ["GOWT1/01", "HeLa/01"]
-    assert read_truth(str(root / "HeLa")).item_names == read_truth(str(root / "HeLa/01_GT")).item_names == ["01"]
-    sent = {
-        f"{item}/{name}": data for item in ("HeLa", "GOWT1") for name, data in sent_files("01", FRAMES, TRACKS).items()
-    }
-    assert score_units(written(tmp_path / "sent", sent), read_truth(str(root)), "ctc")["OP_CTB"] == 1
 
 
 @pytest.mark.parametrize(
@@ -259,72 +224,6 @@ def test_a_truth_that_cannot_be_read_is_the_hosts_mistake(change: dict[str, Any]
     written(tmp_path, {name: data for name, data in files.items() if data is not None})
     with pytest.raises(HostError, match=message):
         read_truth(str(tmp_path))
-
-
-def in_memory(frames: list[Array], tracks: list[list[int]], **cells: Any) -> dict[str, Any]:
-    return {"01": {"masks": np.stack(frames), "tracks": tracks, **cells}}
-
-
-@pytest.mark.parametrize("protocol", CELL_PROTOCOLS)
-def test_sequences_in_memory_score_as_files(protocol: str, tmp_path: Path) -> None:
-    moved = [np.roll(labels, 1, axis=1) for labels in FRAMES]
-    truth = written(tmp_path / "truth", truth_files("01", FRAMES, TRACKS, (0, 2)))
-    files = segjudge.score(written(tmp_path / "sent", sent_files("01", moved, TRACKS)), truth, protocol)
-    marked = in_memory(FRAMES, TRACKS, cells={index: FRAMES[index] for index in (0, 2)})
-    assert segjudge.score_arrays(in_memory(moved, TRACKS), marked, protocol).metrics["all"] == files.metrics["val"]
-
-
-@pytest.mark.parametrize(
-    ("sent", "message"),
-    [
-        (
-            in_memory(FRAMES[:3], TRACKS[:2]),
-            "prediction of 01, tracks: has 1 label that end after the last frame, 2: 1",
-        ),
-        (
-            in_memory(FRAMES, TRACKS[:3]),
-            "prediction of 01: each of 2 frames .2, 3. has 1 label that res_track.txt does not list there: 4",
-        ),
-        ({"01": np.stack(FRAMES)}, "prediction of 01: has no masks and tracks"),
-        (
-            in_memory([labels[:5] for labels in FRAMES], TRACKS),
-            "has the shape .4, 1, 5, 16.; the truth has .4, 1, 12, 16.",
-        ),
-        (in_memory([labels - 1.0 for labels in FRAMES], TRACKS), "prediction of 01: is of float64"),
-        (in_memory(FRAMES, [[1, 2, 3]]), "or tracks that are not four numbers each"),
-    ],
-)
-def test_sequences_in_memory_that_are_none_are_a_sentence(sent: Any, message: str) -> None:
-    with pytest.raises(SubmissionError, match=message):
-        segjudge.score_arrays(sent, in_memory(FRAMES, TRACKS), "ctc")
-
-
-def test_a_page_draws_cells_and_says_what_costs(tmp_path: Path) -> None:
-    merged = [np.where(labels == 4, 3, labels).astype(np.uint16) for labels in FRAMES]
-    truth = written(tmp_path / "truth", truth_files("01", FRAMES, TRACKS))
-    sent = written(tmp_path / "sent", sent_files("01", [*merged[:3], frame(c1=(0, 3))], [*TRACKS[:2], [3, 2, 2, 2]]))
-    out = tmp_path / "page.html"
-    assert main(["report", str(sent), "--truth", str(truth), "--protocol", "ctc", "--out", str(out)]) == 0
-    text = out.read_text(encoding="utf-8")
-    for name in ("Where OP_CTB is lost", "TRA: cells that share a prediction with others", "cell 4", "merged"):
-        assert name in text
-    assert main(["show", "--truth", str(truth), "--protocol", "ctc", "--out", str(tmp_path / "show")]) == 0
-    truth = written(tmp_path / "one", truth_files("01", [frame(c1=(0, 0))], [[1, 0, 0, 0]]))
-    sent = written(tmp_path / "moved", sent_files("01", [frame(c1=(1, 0))], [[1, 0, 0, 0]]))
-    assert main(["report", str(sent), "--truth", str(truth), "--protocol", "ctc", "--out", str(out)]) == 0
-    assert "33 % of the truth is missing, 33 % of the prediction is surplus" in out.read_text(encoding="utf-8")
-
-
-def test_counts_of_a_part_that_no_sequence_gives_are_refused(tmp_path: Path) -> None:
-    truth = read_truth(str(written(tmp_path / "truth", truth_files("01", FRAMES, TRACKS))))
-    engine = engine_of("cells")
-    for key, table in (("cells", np.full(3, -1.0)), ("graph", np.zeros(7)), ("association", np.full(3, np.nan))):
-        counts: UnitAccumulator[Any] = count_units(
-            written(tmp_path / "sent", sent_files("01", FRAMES, TRACKS)), truth, "ctc"
-        )
-        counts.complete_counts()[0].tables[key] = table
-        with pytest.raises(ValueError, match="not counts"):
-            engine.check(counts)
 
 
 def test_a_label_that_comes_back_is_renamed_as_its_own_child() -> None:

@@ -12,7 +12,6 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import segjudge
-from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS, report_of
 from segjudge.evaluation_script.families.base.reports import bounds_of
 from segjudge.evaluation_script.families.base.units import UnitTruth
@@ -22,8 +21,6 @@ from segjudge.evaluation_script.families.microscopy.protocols import THRESHOLDS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.overlaps import LabelMap
-from segjudge.families import tools_of
-from segjudge.families.base.unit_tools import UnitTools
 from segjudge.masks.tiff import encode_tiff
 from tests.builders import png, written
 from tests.data import FAMILIES_DATA
@@ -33,7 +30,6 @@ from tests.families.unit_counts import count_units, pack_units, read_golden, sco
 DATA = FAMILIES_DATA / "cellpose"
 GOLDEN = read_golden(DATA)
 METRICS = ("AP50", "AP75", "AP90")
-EXACT = {"abs": 1e-12, "rel": 0}
 
 
 def folder(path: Path, maps: dict[str, Any]) -> Path:
@@ -91,7 +87,7 @@ def match_as_the_script(truth: Any, prediction: Any, threshold: float) -> int:
     return int((ious[rows, columns] >= threshold).sum())
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(2))
 def test_halves_and_ties_match_as_in_the_best_assignment(seed: int) -> None:
     """In maps of few blocks, many pairs have an IoU of exactly one half, and some of three quarters."""
     draw = np.random.default_rng(seed)
@@ -138,15 +134,6 @@ def test_an_image_without_background_keeps_all_its_cells(tmp_path: Path) -> None
     ]
     # Next to background both count unchanged.
     assert score_one(tmp_path / "5", TWO, TWO == 7, "cellpose-ap-official")["AP50"] == 0.5
-
-
-def test_what_images_cost_sums_to_the_loss(tmp_path: Path) -> None:
-    truth = folder(tmp_path / "t", {"a": TWO, "b": NONE, "c": TWO})
-    sent = folder(tmp_path / "s", {"a": np.roll(TWO, 1, 1), "b": NONE, "c": np.where(TWO == 7, 1, 0)})
-    counts, tools = count_units(sent, read_truth(str(truth)), "cellpose-ap"), tools_of("microscopy")
-    assert isinstance(tools, UnitTools)
-    lost = sum(tools.measure_losses(counts).totals().values())
-    assert lost == pytest.approx(1 - (report_of("val", counts).values["AP50"] or 0), **EXACT)
 
 
 # ── files as people have and send them ──────────────────────────────────────
@@ -260,47 +247,6 @@ def test_maps_of_8_bits_and_numbered_background_are_said_and_poor_maps_are_not(
 
 
 # ── other doors ─────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(
-    ("sent", "message"),
-    [
-        (TWO / 2, "prediction of a: is of float64"),
-        (TWO.astype(int) * 300, "prediction of a: has the label 90000. Number the cells from 1 on, in 16 bits"),
-        (TWO.astype(int).T, "has maps of"),
-    ],
-)
-def test_maps_in_memory_that_are_none_are_a_sentence(sent: Any, message: str) -> None:
-    with pytest.raises(SubmissionError, match=message):
-        segjudge.score_arrays({"a": sent}, {"a": TWO.astype(int)}, "cellpose-ap")
-
-
-def test_pages_show_and_compare_the_images_that_cost_most(tmp_path: Path) -> None:
-    truth = folder(tmp_path / "t", {"near": TWO, "far": TWO, "none": NONE})
-    sent = [
-        str(folder(tmp_path / name, {"near": near, "far": NONE, "none": NONE}))
-        for name, near in (("first", TWO), ("second", np.roll(TWO, 1, 1)))
-    ]
-    out, arguments = tmp_path / "page.html", ["--truth", str(truth), "--protocol", "cellpose-ap"]
-    assert main(["report", sent[0], *arguments, "--out", str(out)]) == 0
-    text = out.read_text(encoding="utf-8")
-    assert "cells that nothing matches" in text
-    assert "so not averaged" in text
-    assert text.count(">Images</h2>") == 1
-    assert main(["compare", *sent, *arguments, "--kinds", "--out", str(out)]) == 0
-    text = out.read_text(encoding="utf-8")
-    assert "sorted by the loss of" in text
-    ids = re.findall(r"<section id=\"([^\"]+)", text)
-    assert {"images", "loss-of-images"} <= set(ids), ids
-    assert len(set(ids)) == len(ids)
-    assert text.count('data-value="-1.0">−1.000</td></tr>') == 1, "from 1 to 0 in the first image"
-
-
-def test_cells_and_outlines_instead_of_numbered_cells_are_named(tmp_path: Path) -> None:
-    maps = {str(k): np.kron(np.arange(1, 7).reshape(2, 3), np.pad(np.ones((6, 6), int), 2)) for k in range(2)}
-    classes = {key: np.where(labels > 0, 1 + (np.roll(labels, 1, 0) == 0), 0) for key, labels in maps.items()}
-    scores = segjudge.score(folder(tmp_path / "sent", classes), folder(tmp_path / "truth", maps), "cellpose-ap")
-    assert any("no image tried has more than 2 numbers" in line for line in scores.warnings)
 
 
 # ── what all families promise ───────────────────────────────────────────────

@@ -8,14 +8,10 @@ import numpy as np
 import pytest
 
 from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts
-from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.families.panoptic.counting import IOU, MATCHED, MISSED, SURPLUS, UNASSOCIATED
 from segjudge.evaluation_script.families.panoptic.engine import ENGINE
 from segjudge.evaluation_script.families.panoptic.protocols import PANOPTIC_PROTOCOLS
-from segjudge.families import tools_of
 from segjudge.scoring.arrays import score_arrays
-from segjudge.scoring.scores import Scores
-from segjudge.system.errors import UsageError
 from tests.families.losses import count_tables, losses_of
 
 
@@ -128,25 +124,3 @@ def test_association_has_no_kind_without_objects_and_in_counts_of_earlier_versio
     totals = losses_of("panoptic", earlier).totals()
     assert totals.pop("unexplained") == pytest.approx(1 - report.values["AQ"])
     assert not any(totals.values())
-
-
-class ReportOfUnits:
-    """The inputs of tables of kinds from a report."""
-
-    def __init__(self, held: Any, protocol: Any) -> None:
-        self.counts, self.protocol, self.split = held, protocol, "val"
-
-
-def test_kinds_of_units_need_their_counts_alone() -> None:
-    protocol = PANOPTIC_PROTOCOLS["coco-panoptic"]
-    report: Any = ReportOfUnits(
-        count_tables(protocol, [quality([[(0.5, 1, 1, 2)]]), quality([[(0, 0, 0, 0)]])]), protocol
-    )
-    lost = {"inexact": 0.5 / 2.5, "surplus": 0.5 / 2.5, "missed": 1 / 2.5}
-    first, second = Scores([report]).kinds.to_dict("records")
-    assert first == pytest.approx({"split": "val", "name": "unit 0", **lost})
-    assert second == {"split": "val", "name": "unit 1", "inexact": 0, "surplus": 0, "missed": 0}
-    assert tools_of("panoptic").sum_failures(report, report) == pytest.approx(lost)
-    units: Any = ReportOfUnits(None, INSTANCE_PROTOCOLS["coco"])
-    with pytest.raises(UsageError, match="read from files"):
-        _ = Scores([units]).kinds

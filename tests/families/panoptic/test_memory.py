@@ -27,7 +27,6 @@ def colours(path: Path) -> Any:
 
 
 @needs_shared
-@pytest.mark.parametrize("path", ["kernel", "numpy"])
 @pytest.mark.parametrize("protocol", ["coco-panoptic", "coco-panoptic-boundary"])
 def test_panoptic_images_in_memory_score_as_files_do(
     protocol: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script.families.base.family import mean_of_all
 from segjudge.evaluation_script.families.base.units import (
     TruthFrame,
 )
@@ -85,7 +84,7 @@ def quality_of(maps: list[tuple[Any, Any]], *, boundary: bool = False) -> Any:
     return counts
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(3))
 def test_segments_match_and_are_excused_as_the_official_rules_say(seed: int) -> None:
     ((real, sent),) = painted(seed, 1)
     segments = panoptic_counting._count_segments(framed(real, sent), 3)
@@ -103,7 +102,7 @@ def lasting(seed: int) -> list[tuple[Any, Any]]:
     return maps
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_windows_are_scored_as_stacked_pixels(seed: int) -> None:
     protocol = PanopticProtocol("x", "", windows=(1, 2, 4, 5), video=True)
     maps = lasting(seed)
@@ -174,28 +173,6 @@ def test_a_video_without_any_thing_has_an_association_of_nothing() -> None:
     assert (results["STQ"], results["AQ"], results["IoU"], results["VPQ1"]) == (None, None, None, None)
 
 
-def test_qualities_follow_from_the_counts_and_are_averaged_by_group() -> None:
-    counts = np.array([[[1.5, 2, 1, 3], [0, 0, 0, 1], [0, 0, 0, 0]]])
-    total = accumulated(PANOPTIC_PROTOCOLS["coco-panoptic"], PQ_FACTS, {"quality": counts}, {"quality": counts})
-    assert panoptic.values(total) == {
-        "PQ": 0.1875, "SQ": 0.375, "RQ": 0.25, "PQ-Things": 0.1875, "SQ-Things": 0.375, "RQ-Things": 0.25,
-        "PQ-Stuff": None, "SQ-Stuff": None, "RQ-Stuff": None,
-    }  # fmt: skip
-    assert panoptic.tables(total)["categories"] == [
-        {"id": 10, "name": "dog", "PQ": 0.375, "SQ": 0.75, "RQ": 0.5, "matched": 4, "surplus": 2, "missed": 6},
-        {"id": 20, "name": "cat", "PQ": 0, "SQ": 0, "RQ": 0, "matched": 0, "surplus": 0, "missed": 2},
-        {"id": 30, "name": "sky", "PQ": None, "SQ": None, "RQ": None, "matched": 0, "surplus": 0, "missed": 0},
-    ]
-    stuff = accumulated(PANOPTIC_PROTOCOLS["coco-panoptic"], PQ_FACTS, {"quality": counts[:, ::-1]})
-    results = panoptic.values(stuff)
-    assert (results["PQ"], results["PQ-Things"], results["PQ-Stuff"]) == (0.1875, 0, 0.375)
-
-
-def test_a_mean_over_all_windows_or_subsets_is_one_of_all_or_nothing() -> None:
-    assert mean_of_all([0.5, 1.0, 0.0]) == 0.5
-    assert mean_of_all([0.5, None]) is None
-
-
 def test_half_is_no_match_and_half_in_void_is_no_excuse() -> None:
     real, sent = np.zeros((12, 12), int), np.zeros((12, 12), int)
     real[0, :4], sent[0, :2] = 5, 5
@@ -206,28 +183,3 @@ def test_half_is_no_match_and_half_in_void_is_no_excuse() -> None:
     assert segments.tolist() == [[0, 0, 1, 2], [0, 0, 2, 0], [0, 0, 0, 1]]
     real[4, 1] = 0
     assert panoptic_counting._count_segments(framed(real, sent), 3)[1, 2] == 1
-
-
-def test_the_area_of_the_truth_is_the_one_that_it_lists() -> None:
-    maps = LabelMap(np.full((2, 2), 5, np.uint32))
-    for area, iou in ((4, 1.0), (5, 4 / 5), (8, 0.0), (0, 0.0)):
-        frame = TruthFrame("0", (2, 2), [[5, 0, 0, area]], lambda: maps)
-        table = panoptic_counting.count_frame(
-            frame, PredictedFrame("0.png", {9: 0}), np.full((2, 2), 9), boundary=False
-        )
-        counts = panoptic_counting._count_segments(table, 1)
-        assert counts.tolist() == ([[iou, 1, 0, 0]] if iou else [[0, 0, 1, 1]])
-
-
-@pytest.mark.parametrize("size", [(1, 1), (2, 9), (3, 3), (90, 120), (4, 5), (5, 4)])
-def test_inner_pixels_have_a_whole_square_of_their_own_label(size: tuple[int, int]) -> None:
-    labels = np.random.default_rng(3).integers(0, 2, (9, 12)).repeat(10, 0).repeat(10, 1)[: size[0], : size[1]]
-    labels = labels if size[0] > 9 else labels * 0
-    reach = max(1, round(0.02 * math.hypot(*size)))
-    wide, side = np.pad(labels, reach, constant_values=-1), 2 * reach + 1
-    expected = np.ones(size, bool)
-    for y, x in itertools.product(range(side), repeat=2):
-        expected &= wide[y : y + size[0], x : x + size[1]] == labels
-    bounds = panoptic_counting._keep_boundaries(LabelMap(labels.astype(np.uint32) + 1)).numbers
-    assert bounds.tolist() == np.where(expected, 1 << 24, labels + 1).tolist()
-    assert panoptic_counting._keep_boundaries(LabelMap(labels * 0, np.array([0]))).numbers.max() == 0

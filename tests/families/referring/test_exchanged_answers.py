@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from segjudge import score
-from segjudge.evaluation_script.families.referring.submission import _split_chunk
 from tests.published import rle
 
 SIZE, IMAGES = (30, 80), 12
@@ -58,13 +57,13 @@ def test_the_other_object_of_a_symmetric_image_is_no_mirrored_one(
     assert len(lines) == is_named
 
 
-def answer(truth: Path, answers: Answers, folder: Path, **options: Any) -> Any:
+def answer(truth: Path, answers: Answers, folder: Path) -> Any:
     """Return the warnings about answers to all expressions."""
     results = folder / "results.jsonl"
     results.write_text(
         "".join(f"{json.dumps({'sent_id': k, 'segmentation': rle(m)})}\n" for k, m in enumerate(answers, 1))
     )
-    return score(results, truth, "refcoco", **options).warnings
+    return score(results, truth, "refcoco").warnings
 
 
 METHODS: dict[str, Callable[[Answers, Any], Answers]] = {
@@ -88,7 +87,6 @@ def test_only_exchanged_answers_are_named(method: str, tmp_path: Path) -> None:
     answers = [mask for image in targets for mask in METHODS[method](image, generator)]
     lines = [line for line in answer(truth, answers, tmp_path) if "which sample each" in line]
     assert len(lines) == (method == "exchanged")
-    assert [line for line in answer(truth, answers, tmp_path, jobs=2) if "which sample each" in line] == lines
 
 
 #: The order of answers to all expressions, by the sentence that names it.
@@ -106,10 +104,9 @@ def test_answers_in_another_order_are_named(named: str, tmp_path: Path) -> None:
     answers = ORDERS[named]([mask for image in targets for mask in image], np.random.default_rng(3))
     lines = answer(truth, answers, tmp_path)
     assert [line.startswith(f"val: {named}") for line in lines] == [True] * bool(named)
-    assert answer(truth, answers, tmp_path, jobs=2) == lines
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_method_that_confuses_objects_has_its_answers_in_order(seed: int, tmp_path: Path) -> None:
     """Sentences often share their target with those beside them, whose answer may be right by chance."""
     truth, targets = write_truth(tmp_path)
@@ -118,9 +115,3 @@ def test_a_method_that_confuses_objects_has_its_answers_in_order(seed: int, tmp_
         target if generator.random() < 0.6 else image[generator.integers(4)] for image in targets for target in image
     ]
     assert not [line for line in answer(truth, answers, tmp_path) if "which sample" in line]
-
-
-def test_chunks_of_long_lines_are_split_like_others() -> None:
-    for line in (b"", b"a", b"x" * 4095, b"x" * 4096, b"x" * 9000):
-        for chunk in (line, line + b"\n", line + b"\nbc\n\n" + line, b"\n" + line):
-            assert _split_chunk(chunk) == chunk.split(b"\n")

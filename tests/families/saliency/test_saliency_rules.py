@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script.families.base.reports import bounds_of
-from segjudge.evaluation_script.families.saliency import engine
 from segjudge.evaluation_script.families.saliency.counting import E_CURVE, F_CURVE, S, count_map
 from segjudge.evaluation_script.families.saliency.protocols import SALIENCY_PROTOCOLS
-from tests.families.unit_counts import accumulated, close
+from tests.families.unit_counts import close
 
 pytestmark = pytest.mark.usefixtures("without_kernel")
 
@@ -143,33 +141,3 @@ def test_weighted_f_shares_errors_inside_and_weighs_those_outside_by_distance() 
     assert row["wF"] == close(2 * precision * recall / (precision + recall))
     assert counted([[0, 0]], [[0, 5]])[0]["wF"] == 0
     assert counted([[0, 1]], [[5, 5]])[0]["wF"] == close(2 / (2 + 2 - 0.5 ** (1 / 5)))
-
-
-def test_by_the_script_e_may_exceed_one() -> None:
-    f_measure, official = (SALIENCY_PROTOCOLS[name] for name in ("sod", "sod-official"))
-    assert {bounds_of(metric, f_measure) for metric in f_measure.metrics} == {(0, 1)}
-    above = [metric for metric in official.metrics if bounds_of(metric, official) == (0, math.inf)]
-    assert above == ["E_adp", "E_max", "E_mean"]
-    assert {bounds_of(metric, official) for metric in official.metrics} == {(0, 1), (0, math.inf)}
-
-
-def test_means_are_over_images_and_the_largest_is_that_of_the_mean_curve() -> None:
-    def image(group: int, area: int, first: float, *steps: float) -> dict[str, Any]:
-        row = [group, area, 5, 2, first, first / 2, first / 4, first / 8, first / 16]
-        curve = np.zeros(256)
-        curve[: len(steps)] = steps
-        return {"image": np.array(row, float), "curves": np.stack([curve, curve / 2])}
-
-    images = (image(0, 4, 0.8, 1, 0, 0.5), image(1, 9, 0.4, 0, 0.9, 0.4), image(1, 0, 0.2, 1))
-    both = {"S": 0.6, "E_adp": 0.3, "F_adp": 0.15, "wF": 0.075, "MAE": 0.0375}
-    both.update(F_max=0.5, E_max=0.25, F_mean=1.4 / 256, E_mean=0.7 / 256)
-    facts = {"subsets": [("x",), ("y",)]}
-    total = accumulated(SALIENCY_PROTOCOLS["sod"], facts, *images)
-    assert engine._compute_metrics(total) == {name: close(value) for name, value in both.items()}
-    tables = engine._tables(total)
-    assert [(row["name"], row["images"], row["S"], row["F_max"]) for row in tables["datasets"]] == [
-        ("x", 1, 0.8, 1), ("y", 1, 0.4, 0.9),
-    ]  # fmt: skip
-    assert tables["empty"] == [{"name": "no object", "predicted empty": 0, "images": 1}]
-    official = engine._compute_metrics(accumulated(SALIENCY_PROTOCOLS["sod-official"], facts, *images))
-    assert (official["S"], official["F_max"]) == (close(1.4 / 3), close(2 / 3))

@@ -68,13 +68,6 @@ def test_the_highest_point_is_seen_from_above_and_the_nearest_one_from_the_senso
     assert 3 not in ranges
 
 
-def test_points_without_a_place_are_not_drawn() -> None:
-    far = np.array([*make_points(40), (900, 0, 0, 1)])
-    above, _ = np.vsplit(index_points(far, SIZE), [48])
-    assert 40 in above
-    assert 41 not in above
-
-
 # ── pages ───────────────────────────────────────────────────────────────────
 
 
@@ -129,12 +122,3 @@ def test_a_file_of_points_of_another_size_is_not_read(tmp_path: Path) -> None:
     points = ScanPoints(str(root))
     assert points.explain_absence("08/000000", 6).startswith("08/velodyne/000000.bin has 100 bytes, but the truth")
     assert points.explain_absence("08/000001", 6) == "08/000001 has no points"
-
-
-def test_labels_and_picture_of_a_scan_share_one_reading_of_its_points(tmp_path: Path) -> None:
-    root = make_dataset(tmp_path, {NAMES[0]: 90, NAMES[1]: 80})
-    points = ScanPoints(str(root))
-    first = points.read(f"08/{NAMES[0]}")
-    (root / f"sequences/08/velodyne/{NAMES[0]}.bin").unlink()
-    assert points.read(f"08/{NAMES[0]}") is first
-    assert [len(first), len(points.read(f"08/{NAMES[1]}"))] == [90, 80]

@@ -134,6 +134,7 @@ SHARED_UPLOADS = {"vspw-official": ("vspw", "vspw/truth", "vspw/submission")}
 JSON_TRUTHS = {"coco-stuff": "stuff_val2017.json"}
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "sharing": ("vspw",),
+    "promises": ("cityscapes", "coco-stuff"),
     "pages": ("vspw", "cityscapes", "coco-stuff"),
     "pages shown whole": ("vspw",),
     "mounts": ("vspw", "ade20k", "coco-stuff"),

@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from segjudge.evaluation_script.families.base import cell_batches
 from segjudge.evaluation_script.families.base.units import UnitTruth
 from segjudge.evaluation_script.families.semantic import engine as semantic
 from segjudge.evaluation_script.families.semantic.protocols import CITYSCAPES, SEMANTIC_PROTOCOLS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
-from segjudge.testing import CHECKS, Case
 from tests.backends import use_numpy
 from tests.builders import png
 from tests.data import FAMILIES_DATA
@@ -113,46 +111,3 @@ def test_files_are_those_of_the_split_and_begin_with_the_name_of_their_image(tmp
         HostError, match=r"does not have the classes of gtFine/val/a/a_000000_000019_gtFine_labelIds\.png"
     ):
         read(tmp_path).read_through()
-
-
-def evaluate(truth: str, submission: str) -> dict[str, float]:
-    """Evaluate by the rule in simple steps; the promises below need the first two numbers."""
-    confusion, weighted = np.zeros((34, 34)), np.zeros((34, 2))
-    for path in sorted(Path(truth).rglob("*_instanceIds.png")):
-        numbers = np.array(Image.open(path)).astype(int)
-        (prediction,) = Path(submission).glob(f"{'_'.join(path.name.split('_')[:3])}*")
-        labels, predicted = np.where(numbers < 1000, numbers, numbers // 1000), np.array(Image.open(prediction))
-        np.add.at(confusion, (labels, predicted), 1)
-        for number in np.unique(numbers[numbers > 1000]):
-            mask, label = numbers == number, number // 1000
-            weight = dict(RULES.sizes).get(label, 0) / mask.sum()
-            weighted[label] += weight * (predicted[mask] == label).sum(), weight * mask.sum()
-    scored = list(RULES.chosen)
-    surplus = confusion[scored].sum(axis=0) - np.diagonal(confusion)
-    unions = {label: confusion[label].sum() + surplus[label] for label in scored}
-    sized = {label: weighted[label, 1] + surplus[label] for label, _ in RULES.sizes}
-    return {
-        "IoU": float(np.mean([confusion[label, label] / union for label, union in unions.items() if union])),
-        "iIoU": float(np.mean([weighted[label, 0] / union for label, union in sized.items() if union])),
-    }
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in ("numbers", "packing") else pytest.mark.long) for name in CHECKS]
-)
-def test_it_keeps_what_all_families_promise(name: str, tmp_path: Path) -> None:
-    random = np.random.default_rng(27)
-    ids = {city: random.choice([0, 7, 11, 24, 26000, 26001, 33000, 29000], (12, 16)) for city in "abc"}
-    plain = {city: np.where(numbers < 1000, numbers, numbers // 1000).astype(np.uint8) for city, numbers in ids.items()}
-    sent = {city: np.where(random.random(labels.shape) < 0.3, np.uint8(26), labels) for city, labels in plain.items()}
-    faulty = streets(tmp_path / "faulty", "_x", a=np.full((12, 16), 99), b=sent["b"].T, c=sent["c"])
-    CHECKS[name](Case(
-        "cityscapes",
-        truth=objects(tmp_path / "truth", **ids),
-        submissions={"good": streets(tmp_path / "good", "_x", **sent)},
-        expected=evaluate,
-        faults={faulty: ["holds the label 99", "is 12x16 pixels"]},
-        arrays={"good": lambda: ({f"{city}_000000_000019": labels for city, labels in sent.items()},
-                                 {f"{city}_000000_000019": numbers for city, numbers in ids.items()})},
-        other_truth=objects(tmp_path / "other", **{city: np.roll(numbers, 3) for city, numbers in ids.items()}),
-    ))  # fmt: skip

@@ -14,14 +14,13 @@ from segjudge.evaluation_script.families.base.units import (
     Unit,
     UnitAccumulator,
     UnitCounts,
-    UnitTruth,
 )
 from segjudge.evaluation_script.families.semantic import engine as semantic
-from segjudge.evaluation_script.families.semantic.protocols import SEMANTIC_PROTOCOLS, SemanticProtocol
+from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
 from segjudge.evaluation_script.files.problems import Flaw, HostError, Problem, Problems
 from segjudge.evaluation_script.masks.overlaps import LabelMap
 from tests.builders import png
-from tests.families.unit_counts import accumulated, close, pack_units
+from tests.families.unit_counts import accumulated, close
 
 pytestmark = pytest.mark.usefixtures("without_kernel")
 
@@ -67,14 +66,6 @@ def test_consistency_and_accuracy_are_what_their_words_say(without_last: bool) -
     rows = semantic.tables(total)["categories"]
     assert rows[:-1] == [{"id": k, "name": str(k), "IoU": close(iou)} for k, iou in enumerate(ious)]
     assert rows[-1] == {"id": 3, "name": "3", "IoU": None}
-
-
-def test_a_clip_as_long_as_a_window_has_one_and_a_shorter_one_none() -> None:
-    label = np.ones((1, 1), np.uint8)
-    for frames, results in ((1, (0, 0)), (2, (1, 0)), (3, (2, 1)), (4, (3, 2))):
-        tables = semantic.count_maps([(label, label)] * frames, frames, FEW)
-        assert (len(tables["VC2"]), len(tables["VC3"])) == results
-        assert tables["VC2"].tolist() == [[1, 1]] * results[0]
 
 
 def test_what_has_no_class_or_no_window_has_no_value() -> None:
@@ -130,16 +121,6 @@ def test_a_packed_truth_is_compared_by_its_labels() -> None:
             assert counts.tables == {} if problems else counts.tables["cells"].tolist() == [[(3 << 25) | 3], [1]]
 
 
-@pytest.mark.parametrize("count", [1, 2, 255, 256, 257, 300])
-def test_a_map_of_any_number_of_labels_is_read_as_it_was_packed(count: int, tmp_path: Path) -> None:
-    labels = 7 * np.arange(2 * count, dtype=np.uint16).reshape(2, count) % (7 * count)
-    unit = Unit("a", 1, lambda: [TruthFrame("0", labels.shape, [], lambda: LabelMap(labels))])
-    (unit_read,) = pack_units(UnitTruth("semantic", "vspw", {}, [unit]), tmp_path).units
-    (frame,) = unit_read.load()
-    assert frame.size == labels.shape
-    assert np.array_equal(frame.read().labels_at(np.arange(labels.size)), labels.reshape(-1))
-
-
 def test_videos_are_folders_of_pictures_or_hold_a_folder_of_masks(tmp_path: Path) -> None:
     for name in ("data/one/mask/0.png", "data/one/mask/1.png", "mask/0.png", "two/0.png", "odd.png", "two/a.jpg"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -156,15 +137,3 @@ def test_videos_are_folders_of_pictures_or_hold_a_folder_of_masks(tmp_path: Path
     (tmp_path / "val.txt").write_text("")
     with pytest.raises(HostError, match="has no frames of any video"):
         semantic.read_truth(str(tmp_path), "")
-
-
-def test_what_tells_ids_from_train_ids_is_said() -> None:
-    protocol = SEMANTIC_PROTOCOLS["cityscapes"]
-    truth = np.array([[7, 0]], np.uint8)
-    semantic.check_labels(np.array([[33, 255]], np.uint8), truth, protocol)
-    with pytest.raises(Flaw) as caught:
-        semantic.check_labels(np.array([[255, 255]], np.uint8), truth, protocol)
-    assert (caught.value.fault, caught.value.remedy) == (
-        "holds the label 255 where the truth is not void",
-        "Write labels from 0 to 33: 7 is road and 8 is sidewalk, not 0 and 1 as among train ids",
-    )
