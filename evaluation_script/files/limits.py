@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, List, NoReturn, Optional, Set, Tuple, TypeVar, Union
+from typing import Dict, Iterator, List, NoReturn, Set, Tuple, TypeVar, Union
 
-from .long_texts import CutDocument, cut_texts
 from .problems import Flaw, Problems, printable, quantity
 
 #: Files that operating systems add to archives.
@@ -253,10 +252,7 @@ _LONGEST_NUMBER = 12
 
 #: All digits as zeros, and other bytes as blanks.
 _FIGURES = bytes(48 if 48 <= byte < 58 else 32 for byte in range(256))
-#: The length from which digits are looked for at once, the length of the windows, and the maximum number of long
-#: fractions that are passed over.
-_FEW_BYTES, _WINDOW, _MOST_FRACTIONS = 1 << 10, 1 << 15, 100_000
-#: The number of commas up to which each number is looked at.
+#: The number of commas up to which a look at each number costs less than one at each character.
 _FEW_COMMAS = 16
 
 #: The approximate bytes of memory that JSON takes for each of these characters.
@@ -264,6 +260,8 @@ _MEMORY_COSTS = {b"{": 240, b"[": 80, b",": 40, b'"': 30, b":": 60}
 _COSTLESS = bytes(byte for byte in range(256) if bytes([byte]) not in _MEMORY_COSTS)
 #: The maximum estimate of a character.
 _MOST_COST = 8 + max(_MEMORY_COSTS.values())
+#: The mean number of characters between quotes from which texts are long, as run lengths are.
+_LONG_TEXT = 128
 
 
 def check_memory(text: Union[str, bytes], limit: int, remedy: str) -> None:
@@ -271,11 +269,23 @@ def check_memory(text: Union[str, bytes], limit: int, remedy: str) -> None:
     data = text.encode() if isinstance(text, str) else text
     if len(data) * _MOST_COST <= limit:
         return
-    estimate = len(data) * (2 if data.isascii() else 8)
-    marks = data.translate(None, _COSTLESS)  # `count` would read each byte five times
-    estimate += sum(cost * marks.count(mark) for mark, cost in _MEMORY_COSTS.items())
-    if estimate > limit:
+    room = limit - len(data) * (2 if data.isascii() else 8)
+    if _estimate_punctuation(data) > room and _estimate_punctuation(_drop_long_texts(data)) > room:
         raise Flaw("holds too many lists and numbers", f"Write compressed run lengths. {remedy}")
+
+
+def _drop_long_texts(data: bytes) -> bytes:
+    """Return JSON of long texts without them, since their punctuation takes no memory; other JSON as it is."""
+    plain = data.replace(b"\\\\", b"")
+    if b'\\"' in plain or plain.count(b'"') * _LONG_TEXT > len(plain):
+        return data
+    return b'""'.join(plain.split(b'"')[::2])
+
+
+def _estimate_punctuation(data: bytes) -> int:
+    """Return the memory of the values that the punctuation of JSON separates."""
+    marks = data.translate(None, _COSTLESS)  # `count` would read each byte five times
+    return sum(cost * marks.count(mark) for mark, cost in _MEMORY_COSTS.items())
 
 
 def unique_keys(pairs: List[Tuple[str, _Value]]) -> Dict[str, _Value]:
@@ -303,73 +313,23 @@ def read_json(data: bytes, limits: ArchiveLimits, example: str, digits: int = _L
 
     if len(data) > limits.json_bytes:
         raise Flaw(f"is larger than {size_text(limits.json_bytes)}", limits.smaller)
-    cut = cut_texts(data)
-    parsed, room = (cut.data, limits.memory_bytes - 2 * cut.length) if cut else (data, limits.memory_bytes)
-    check_memory(parsed, room, limits.smaller)
-    check = parse_int if _holds_few_values(parsed) or _may_hold_long_number(parsed, digits) else None
-    if cut:
-        try:
-            return _parse_cut(cut, check)
-        except (ValueError, RecursionError, Flaw):
-            pass  # the whole document tells where it is wrong
+    check_memory(data, limits.memory_bytes, limits.smaller)
+    may_be_long = data.count(b",") <= _FEW_COMMAS or b"0" * digits in data.translate(_FIGURES)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise Flaw("is not UTF-8 text", "Write the JSON in UTF-8") from None
     try:
-        return json.loads(text, object_pairs_hook=unique_keys, parse_constant=_refuse_constant, parse_int=check)
+        return json.loads(
+            text,
+            object_pairs_hook=unique_keys,
+            parse_constant=_refuse_constant,
+            parse_int=parse_int if may_be_long else None,
+        )
     except RecursionError:
         raise Flaw("is nested too deeply", f"Write {example}") from None
     except ValueError as error:
         raise Flaw(f"is not valid JSON ({printable(error)})", "Write it with a JSON library") from None
-
-
-def _parse_cut(document: CutDocument, parse_int: Optional[Callable[[str], int]]) -> object:
-    """Parse a document without its long texts, and return it with them."""
-
-    def make_object(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
-        return unique_keys(document.restore(pairs))
-
-    text = document.data.decode("utf-8-sig")
-    return json.loads(text, object_pairs_hook=make_object, parse_constant=_refuse_constant, parse_int=parse_int)
-
-
-def _holds_few_values(data: bytes) -> bool:
-    """Return whether there are so few commas that a look at each number costs less than one at each character."""
-    if len(data) < _FEW_BYTES:
-        return True
-    position = -1
-    for _ in range(_FEW_COMMAS):
-        position = data.find(b",", position + 1)
-        if position < 0:
-            return True
-    return False
-
-
-def _may_hold_long_number(data: bytes, digits: int) -> bool:
-    """Return False if no whole number has more characters than `digits`, so that none needs a look of its own."""
-    if len(data) < _FEW_BYTES:
-        return True
-    sought, begin, fractions = b"0" * digits, 0, 0
-    while begin < len(data):
-        figures, end = data[begin : begin + _WINDOW].translate(_FIGURES), 0
-        is_last = begin + len(figures) == len(data)
-        while end >= 0:
-            start = figures.find(sought, end)
-            if start < 0:  # a longer one may begin at the end of the window
-                begin += max(end, len(figures) - digits + 1)
-                break
-            fractions += 1
-            if data[max(begin + start - 1, 0) : begin + start] != b"." or fractions > _MOST_FRACTIONS:
-                return True
-            end = figures.find(b" ", start)
-        if is_last:
-            return False
-        if end < 0:  # the fraction goes on
-            if start <= 1:
-                return True
-            begin += start - 1
-    return False
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -46,11 +46,6 @@ _SIGNATURE = b"PK\1\2"
 _END, _END64, _LOCATOR = b"PK\5\6", b"PK\6\6", b"PK\6\7"
 _END_SIZE, _END64_SIZE, _LOCATOR_SIZE = 22, 56, 20
 _LONGEST_COMMENT = 1 << 16
-#: Where an entry states the lengths of its name, of its further fields and of its comment, in two bytes each.
-_LENGTHS = range(28, 34)
-#: The number of bytes from which the entries of a table are searched together.
-_LONG_TABLE = 1 << 18
-
 #: A path, or an open file.
 Source = Union[str, BinaryIO]
 
@@ -213,10 +208,6 @@ class PackedFile:
 
 def _find_entries(table: bytes) -> Dict[bytes, int]:
     """Return where the entry of each member begins in a table of contents; empty if it is unusual."""
-    if len(table) >= _LONG_TABLE:
-        starts = _find_many_entries(table)
-        if starts:
-            return starts
     starts = {}
     start, unpack, header = 0, _ENTRY.unpack_from, _ENTRY.size
     while start < len(table):
@@ -227,23 +218,6 @@ def _find_entries(table: bytes) -> Dict[bytes, int]:
         starts[table[start + header : end]] = start
         start = end + further + comment
     return starts
-
-
-def _find_many_entries(table: bytes) -> Dict[bytes, int]:
-    """Return the entries of a long table, if its signature begins nothing else; else nothing."""
-    import numpy as np  # opening a small file need not wait for it
-
-    starts = [match.start() for match in re.finditer(_SIGNATURE, table)]
-    header = _ENTRY.size
-    if not starts or starts[0] != 0 or starts[-1] + header > len(table):
-        return {}
-    data, begins = np.frombuffer(table, np.uint8), np.array(starts, np.int64)
-    bytes_of = [data[begins + at].astype(np.int64) for at in _LENGTHS]
-    length, further, comment = (low | high << 8 for low, high in zip(bytes_of[::2], bytes_of[1::2]))
-    ends = begins + header + length
-    if ((ends + further + comment) != np.append(begins[1:], len(table))).any():
-        return {}
-    return {table[start + header : end]: start for start, end in zip(starts, ends.tolist())}
 
 
 def open_packed(source: Source, family: str = "") -> Tuple[PackedFile, Dict[str, Any]]:

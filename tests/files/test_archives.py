@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import struct
 import tarfile
@@ -592,6 +593,15 @@ def test_json_that_is_none_is_refused_in_a_sentence(data: bytes, message: str) -
     except Flaw as flaw:
         text = str(flaw.as_problem("x")).removeprefix("x: ")
     assert text == (message and f"{message}.")
+
+
+def test_punctuation_of_long_texts_takes_no_memory() -> None:
+    document = {"counts": "[{:\\" * (2 << 20), "more": "[{:" * 99}
+    data = json.dumps(document).encode()
+    assert read_json(data, replace(LIMITS, memory_bytes=30 << 20), "{}") == document
+    for lists in (data[:-1] + b', "lists": [' + b"[]," * 99_999 + b"[]]}", data[:-2] + b'\\""}', b'"' * 2_000_000):
+        with pytest.raises(Flaw, match="holds too many lists and numbers"):
+            read_json(lists, replace(LIMITS, memory_bytes=30 << 20), "{}")
 
 
 def test_json_that_is_nested_too_deeply_is_refused() -> None:

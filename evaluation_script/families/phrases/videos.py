@@ -185,7 +185,14 @@ class VideoPhraseSubmission(PairSubmission):
 
     def tracks(self, pair: str, size: Size) -> Tuple[Tracks, Array]:
         """Return the tracks of a pair in their order, and their scores."""
-        return self._tracks.select_pair(pair, size)
+        every = self._tracks
+        start, stop = every.track_bounds[pair]
+        own = slice(*every.mask_bounds[pair])
+        sizes = np.array([size] * len(every.area[own]), np.int64).reshape(-1, 2)
+        masks = Masks(every.masks.take(own), every.area[own], sizes)
+        return Tracks(stop - start, every.frame[own], every.track[own], masks, every.shown[own]), every.score[
+            start:stop
+        ]
 
     def track_numbers(self, pair: str) -> Array:
         """Return the index of each track of a pair among all tracks that were read."""
@@ -211,15 +218,6 @@ class _SortedTracks:
     masks: MaskTexts
     area: Array
     shown: Array
-
-    def select_pair(self, pair: str, size: Size) -> Tuple[Tracks, Array]:
-        start, stop = self.track_bounds[pair]
-        masks = slice(*self.mask_bounds[pair])
-        area = self.area[masks]
-        sizes = np.array([size] * len(area), np.int64).reshape(-1, 2)
-        pair_masks = Masks(self.masks.take(masks), area, sizes)
-        tracks = Tracks(stop - start, self.frame[masks], self.track[masks], pair_masks, self.shown[masks])
-        return tracks, self.score[start:stop]
 
 
 class _Reader(RecordReader):

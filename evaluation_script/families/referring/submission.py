@@ -42,8 +42,6 @@ _BEGINNING = 1 << 16
 _ENDINGS = (".jsonl", ".json")
 #: The maximum length of a line, and of the lines checked at once.
 _LONGEST_LINE = 16 << 20
-#: The length of a long line.
-_LONG_LINE = 1 << 12
 _LINES_AT_ONCE = 2_000
 #: The number of bad lines after which reading ends.
 _MOST_PROBLEMS = 1_000
@@ -241,7 +239,7 @@ def _cut_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
     waiting: List[bytes] = []
     length = 0
     for chunk in chunks:
-        *lines, remainder = _split_chunk(chunk)
+        *lines, remainder = chunk.split(b"\n")
         for line in lines:
             yield b"".join([*waiting, line])
             waiting, length = [], 0
@@ -250,14 +248,3 @@ def _cut_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
         if length > _LONGEST_LINE:
             raise Flaw("holds a line that does not end", "Write each sample on its own line")
     yield b"".join(waiting)
-
-
-def _split_chunk(chunk: bytes) -> List[bytes]:
-    """Return the lines of a chunk; where they are long, one is searched after the other, which takes less time."""
-    if chunk.find(b"\n", 0, _LONG_LINE) >= 0:
-        return chunk.split(b"\n")
-    lines, start = [], 0
-    while (end := chunk.find(b"\n", start)) >= 0:
-        lines.append(chunk[start:end])
-        start = end + 1
-    return [*lines, chunk[start:]]

@@ -18,8 +18,8 @@ from ...masks.stack import Array
 from ...values.arithmetic import mean
 from ..base.cell_batches import CellBatch
 from ..base.family import Values
-from ..base.units import Shapes, TruthFrame, Unit, UnitAccumulator, UnitCounts, score_samples, unit_engine
-from .files import REMEDY, ScanReader, ScanSubmission, read_truth
+from ..base.units import Shapes, Unit, UnitAccumulator, UnitCounts, score_samples, unit_engine
+from .files import REMEDY, ScanSubmission, read_truth
 from .protocols import GROUPS, LABELS_END, QUALITIES, ScanProtocol
 
 #: The columns of counted segments of a class.
@@ -41,42 +41,13 @@ def _index_classes(protocol: ScanProtocol) -> Array:
 def _count(unit: Unit, submission: ScanSubmission) -> UnitCounts:
     """Count a scan."""
     problems, (frame,) = Problems(), unit.load()
-    tables = _count_unchecked(unit.name, frame, submission)
-    if tables is None:
-        values = submission.read(unit.name, frame.size[1], problems)
-        tables = {} if values is None else count_scan(frame.read(), values, submission.protocol)
+    values = submission.read(unit.name, frame.size[1], problems)
+    tables = {} if values is None else count_scan(frame.read(), values, submission.protocol)
     return UnitCounts(unit.name, tables, problems.first, problems.count)
-
-
-def _count_unchecked(name: str, frame: TruthFrame, submission: ScanSubmission) -> Optional[Dict[str, Array]]:
-    """Return the tables of a scan by the kernel, which checks labels itself; None if something is wrong."""
-    if backend().kernel is None:
-        return None
-    values = submission.read(name, frame.size[1], Problems(), checks_labels=False)
-    if values is None:
-        return None
-    truth = frame.read.read_unchecked() if isinstance(frame.read, ScanReader) else frame.read()
-    return _count_by_kernel(truth, values, submission.protocol)
-
-
-def _count_by_kernel(truth: LabelMap, values: Array, protocol: ScanProtocol) -> Optional[Dict[str, Array]]:
-    """Return the tables of a scan; None without a kernel, or if a label is beyond its tables."""
-    kernel, rules = backend().kernel, _describe_segments(protocol)
-    if kernel is None:
-        return None
-    if not protocol.panoptic:
-        numbers, classes = _find_classes(truth, rules)
-        cells = kernel.count_points(numbers, values, classes, (rules.count_of_classes, LABELS_END))
-        return None if cells is None else {"cells": cells}
-    tables = kernel.match_segments(truth.numbers, truth.labels, values, rules)
-    return None if tables is None else {"cells": tables[0], "segments": _join_counts(*tables[1:])}
 
 
 def count_scan(truth: LabelMap, values: Array, protocol: ScanProtocol) -> Dict[str, Array]:
     """Return the tables of a scan from the true and predicted values of its points, whose labels are checked."""
-    tables = _count_by_kernel(truth, values, protocol)
-    if tables is not None:
-        return tables
     class_indices, rules = _index_classes(protocol), _describe_segments(protocol)
     if not protocol.panoptic:
         numbers, classes = _find_classes(truth, rules)
@@ -84,6 +55,10 @@ def count_scan(truth: LabelMap, values: Array, protocol: ScanProtocol) -> Dict[s
         if cells is None:
             raise ValueError("has a label that is rejected")
         return {"cells": cells}
+    kernel = backend().kernel
+    tables = None if kernel is None else kernel.match_segments(truth.numbers, truth.labels, values, rules)
+    if tables is not None:
+        return {"cells": tables[0], "segments": _join_counts(*tables[1:])}
     true, predicted, points = backend().pair_values(truth.numbers, values)
     true = truth.labels_of(true)
     true_labels = class_indices[true & LABEL_MASK]

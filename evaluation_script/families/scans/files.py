@@ -67,42 +67,26 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
     return UnitTruth(ScanProtocol.family, LAYOUT, {}, units)
 
 
-class ScanReader:
-    """A reader of a scan of a published truth."""
-
-    def __init__(self, files: Files, member: str, points: int) -> None:
-        self._files, self._member, self._points = files, member, points
-
-    def __call__(self) -> LabelMap:
-        return guard_reading(self._member, self._read_checked)()
-
-    def read_unchecked(self) -> LabelMap:
-        """Return its points without a check of their labels."""
-        return guard_reading(self._member, self._read)()
-
-    def _read(self) -> LabelMap:
-        return LabelMap(_read_values(self._files, self._member, self._points).reshape(1, self._points))
-
-    def _read_checked(self) -> LabelMap:
-        scan = self._read()
-        check_labels(scan.numbers)
-        return scan
-
-
 def _load_scan(files: Files, name: str, member: str) -> List[TruthFrame]:
     points = files.sizes[member] // _POINT
-    return [TruthFrame(name.partition("/")[2], (1, points), [], ScanReader(files, member, points))]
+
+    def read() -> LabelMap:
+        return LabelMap(_read_values(files, member, points).reshape(1, points))
+
+    return [TruthFrame(name.partition("/")[2], (1, points), [], guard_reading(member, read))]
 
 
 def _read_values(files: Files, member: str, points: int) -> Array:
-    """Return the 32 bits of each point, with any labels; the length is checked before decompression."""
+    """Return the 32 bits of each point; the length is checked before decompression."""
     size = files.sizes[member]
     if size != points * _POINT:
         size_text = quantity(size // _POINT, "point") if size % _POINT == 0 else quantity(size, "byte")
         raise Flaw(
             f"holds {size_text}; the scan has {quantity(points, 'point')} of 4 bytes", "Send a label for every point"
         )
-    return np.frombuffer(files.read_buffer(member), "<u4")
+    values: Array = np.frombuffer(files.read_buffer(member), "<u4")
+    check_labels(values)
+    return values
 
 
 def check_labels(values: Array) -> None:
@@ -129,13 +113,6 @@ class ScanSubmission(FilesOfUnits):
         above = [*sequences, "predictions"] if is_bare else []
         return _name_scans(members, above, "predictions")
 
-    def read(self, name: str, points: int, problems: Problems, *, checks_labels: bool = True) -> Optional[Array]:
+    def read(self, name: str, points: int, problems: Problems) -> Optional[Array]:
         """Return the 32 bits of each point of a scan; None if its file has a problem."""
-
-        def read_values(member: str) -> Array:
-            values = _read_values(self.files, member, points)
-            if checks_labels:
-                check_labels(values)
-            return values
-
-        return self.read_member(name, read_values, problems)
+        return self.read_member(name, lambda member: _read_values(self.files, member, points), problems)

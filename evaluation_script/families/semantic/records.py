@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from typing import AbstractSet, Any, Dict, List, Optional, Tuple
 
 import numpy as np
@@ -69,7 +68,7 @@ def _make_unit(name: str, size: Size, masks: _Masks) -> Unit:
 
 def _paint_labels(masks: _Masks, size: Size) -> Array:
     """Return the label of each pixel, 0 for none; raises a Flaw for malformed or overlapping masks."""
-    texts = _list_texts([mask for _, mask in masks], size)
+    texts = [_find_text(mask, size) for _, mask in masks]
     pixels = None
     if texts and all(texts):
         pixels = backend().paint_masks(texts, np.array([label for label, _ in masks], np.uint8), size[0] * size[1])
@@ -79,22 +78,9 @@ def _paint_labels(masks: _Masks, size: Size) -> Array:
     return labels
 
 
-def _list_texts(masks: List[Any], size: Size) -> List[str]:
-    """Return the run lengths of masks of this size as text; "" for faulty masks and other sizes."""
-    counts = [_counts_of(mask, size) for mask in masks]
-    listed = [index for index, runs in enumerate(counts) if isinstance(runs, list)]
-    if listed:
-        texts = [""] * len(listed)
-        with suppress(TypeError, ValueError, OverflowError):
-            texts = rle.compress_many([counts[index] for index in listed], np.full(len(listed), size[0] * size[1]))
-        for index, text in zip(listed, texts):
-            counts[index] = text
-    return counts
-
-
-def _counts_of(mask: object, size: Size) -> Any:
-    """Return the unchecked text or list of the run lengths of a mask of this size; "" for other masks and forms."""
-    if not isinstance(mask, dict) or not isinstance(mask.get("counts"), (str, list)):
+def _find_text(mask: object, size: Size) -> str:
+    """Return the unchecked run lengths of a mask of this size as text; "" for other masks and forms."""
+    if not isinstance(mask, dict) or not isinstance(mask.get("counts"), str):
         return ""
     sides = mask.get("size")
     fits = isinstance(sides, list) and sides == [*size] and list(map(type, sides)) == [int, int]

@@ -14,7 +14,6 @@ from PIL import Image
 import segjudge
 from segjudge import FrameAccumulator
 from segjudge.evaluation_script.families.base.units import UnitCounts, decode_unit
-from tests.backends import use_numpy
 from tests.data import TRACKS_DATA
 from tests.scoring.memory_parts import CATEGORIES, frames_of, of_parts, refuse_state, same
 from tests.shared import needs_shared
@@ -28,11 +27,7 @@ def colours(path: Path) -> Any:
 
 @needs_shared
 @pytest.mark.parametrize("protocol", ["coco-panoptic", "coco-panoptic-boundary"])
-def test_panoptic_images_in_memory_score_as_files_do(
-    protocol: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if path == "numpy":
-        use_numpy(monkeypatch)
+def test_panoptic_images_in_memory_score_as_files_do(protocol: str, tmp_path: Path) -> None:
     folder = TRACKS_DATA / "panoptic"
     truth, sent = (json.loads((folder / name).read_text()) for name in ("truth.json", "submission.json"))
     by_image = {item["image_id"]: item for item in sent["annotations"]}

@@ -284,7 +284,10 @@ PICKLES = {
     "half of a list": (pickle.dumps([1, 2])[:-2], ""),
     "no list": (pickle.dumps({"a": 1}), "is not a list of expressions"),
     "no records": (pickle.dumps([3]), ""),
-    "no pickle": (b"garbage", "is not a pickle of plain values: invalid load key, 'g'. Write the same records as JSON"),
+    "no pickle": (
+        b"nonsense",
+        "is not a pickle of plain values: invalid load key, 'n'. Write the same records as JSON",
+    ),
     "nothing": (b"", ""),
 }
 
