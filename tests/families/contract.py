@@ -22,7 +22,6 @@ says which family lacks what. The first five names are required.
 | `SAMPLE_SCORES` | every protocol → the first metric of two samples of its demo |
 | `LOSSES` | protocol → the metric whose loss its units and categories sum to, in made data |
 | `SHARED_LOSSES` | protocol → a truth and a submission of the shared data, and that metric |
-| `SHARED_UPLOADS` | protocol → its layout, a published truth and a submission of the shared data |
 | `write_results` | function that writes a truth and results with mistakes for a protocol into a folder, or returns nothing for those of the videos of `tests/scoring/shares.py` |
 | `RESULTS_FROM_TRUTH` | whether uploads are read off the truth, so that results with mistakes need a truth of their own |
 | `spoil` | function that changes the files of `tests/scoring/mistakes.py` further, by protocol, truth and results |

@@ -215,17 +215,6 @@ def test_what_evalai_could_not_run_of_an_upload_half_is_a_sentence(text: str, fa
 
 
 @pytest.mark.long
-def test_an_upload_half_that_evalai_could_not_run_is_not_built(folder: Path) -> None:
-    site = counting(folder / "site")
-    run(site, folder, "new", "mine", "--truth", "truth.json", "--protocol", "counting", "--segjudge", COMMIT)
-    (site / "segjudge_counting/upload/more.py").write_text("import segjudge\n")
-    output = run(site, folder / "mine", "build", code=3)
-    assert output.startswith(
-        "segjudge-counting 1.0 (counting = segjudge_counting), upload/more.py, line 1: imports segjudge"
-    )
-
-
-@pytest.mark.long
 def test_two_submissions_to_it_are_compared_on_a_page(site: Path, folder: Path) -> None:
     (folder / "exact.json").write_text(json.dumps(TRUTH))
     compared = ("compare", "A=answers.json", "B=exact.json", "--truth", "truth.json", "--protocol", "counting")

@@ -10,7 +10,6 @@ import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unicodedata import normalize
 
@@ -19,9 +18,8 @@ import pytest
 
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.base.family import ScoringRules
-from segjudge.evaluation_script.families.base.units import PictureFiles
 from segjudge.evaluation_script.files.limits import LOCAL_LIMITS, UNIT_LIMITS
-from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
+from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.evaluation_script.scoring.scorer import Scorer
 from segjudge.families import tools_of
 from segjudge.families.truths import TruthSource
@@ -225,31 +223,6 @@ def test_one_mistake_in_all_files_of_a_folder_is_one_line(protocol: str, tmp_pat
         count = frames - 2 if protocol == "davis2017" else frames  # the first and the last are not read
         assert f"{video}: each of {count} files (0000" in line
         assert f" and {count - 3} more) is 5x4 pixels but the frame is 128x96. Save masks at the size" in line
-
-
-def test_the_picture_of_a_name_is_found_in_its_folder() -> None:
-    paths = ("a/1.png", "b/1.PNG", "c/x/2.png", "c/xx/2.png", "n.txt/3.txt", "o\u0308.png", "4.PNG")
-    everywhere, in_b = (PictureFiles(SimpleNamespace(sizes=dict.fromkeys(paths, 1)), folder) for folder in ("", "b"))  # type: ignore[arg-type]
-    assert everywhere.stems() == {"1", "2", "ö", "4"}
-    assert everywhere.folders() == {"a", "b", "x", "xx", ""}
-    assert [everywhere.find("1.png", "a"), everywhere.find("2.png", "x"), everywhere.find("2.png", "c/xx")] == [
-        "a/1.png", "c/x/2.png", "c/xx/2.png",
-    ]  # fmt: skip
-    assert [everywhere.find("ö.png"), everywhere.find("4.png"), in_b.find("1.png")] == [
-        "o\u0308.png",
-        "4.PNG",
-        "b/1.PNG",
-    ]
-    for pictures, name, fault in (
-        (everywhere, ("1.png",), "there are 2 PNGs 1.png"),
-        (in_b, ("2.png",), "there are 2 PNGs 2.png"),
-        (everywhere, ("3.png",), "there is no PNG 3.png"),
-        (everywhere, ("1.png", "x"), "there is no PNG x/1.png"),
-        (everywhere, ("2.png", "a/x"), "there is no PNG a/x/2.png"),
-    ):
-        with pytest.raises(Flaw) as caught:
-            pictures.find(*name)
-        assert (caught.value.fault, caught.value.remedy) == (fault, "Send one PNG for each frame")
 
 
 @pytest.mark.parametrize("protocol", examples("lists"))

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from segjudge.families.plugin_files import check_upload
 from tests.families.plugins import counting, run, run_process
 
 #: A Segjudge with scorers, which this test does not download.
@@ -129,14 +128,6 @@ def test_what_no_bundle_takes_of_a_plug_in_is_refused(challenge: Path, own_site:
     assert not (tmp_path / "new.zip").exists()
     output = run(own_site, tmp_path, "new", "other", "--demo", "--protocol", "counting", "--segjudge", COMMIT, code=3)
     assert f"{ORIGIN}, segjudge_counting/upload/password.py: is a link that leads out of the folder" in output
-
-
-def test_links_within_a_plug_in_go_along(own_site: Path) -> None:
-    half = own_site / "segjudge_counting/upload"
-    (half / "more.py").symlink_to("protocols.py")
-    assert check_upload(str(half), "x") == []
-    (half / "folder").symlink_to(".")
-    assert check_upload(str(half), "x") == ["x, upload/folder: is a link to a folder. Replace it by the folder itself"]
 
 
 # ── what a plug-in prints and raises ────────────────────────────────────────

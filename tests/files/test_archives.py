@@ -284,12 +284,6 @@ def test_a_file_fits_up_to_its_limit(limits: Any, name: str, size: int, packed: 
     assert [message in str(problem) for problem in checks.problems] == [True] * bool(message)
 
 
-def test_a_name_that_is_in_the_archive_twice_is_a_problem() -> None:
-    checks = MemberChecks(LIMITS)
-    assert [checks.clean_name(name, 1, 1) for name in ("a.png", "b.png", "./a.png")] == ["a.png", "b.png", None]
-    assert [str(problem) for problem in checks.problems] == [f"./a.png: is in the archive twice. {PACK_AGAIN}."]
-
-
 def test_all_files_together_fit_up_to_their_limits() -> None:
     checks = MemberChecks(replace(LIMITS, total_bytes=10, members=2))
     assert checks.clean_name("a", 4, 4)
@@ -333,10 +327,6 @@ def two_members(overlap: int) -> bytes:
 @pytest.mark.parametrize("overlap", [6, 94, 150])
 def test_files_that_share_a_few_bytes_are_refused(overlap: int, tmp_path: Path) -> None:
     assert "b.png: shares its bytes with another file of the zip" in refused(two_members(overlap), tmp_path)
-
-
-def test_files_beside_each_other_share_nothing(tmp_path: Path) -> None:
-    assert opened(two_members(0), tmp_path) == {"a.png": b"1" * 200, "b.png": b"2" * 90}
 
 
 @pytest.mark.parametrize("length", [1, 65_535])
@@ -711,12 +701,6 @@ def test_a_refused_archive_is_closed(tmp_path: Path) -> None:
             open_files(str(tmp_path / "upload"), LIMITS)
         opened = [os.path.realpath(f"/proc/self/fd/{each}") for each in os.listdir("/proc/self/fd")]
         assert str(tmp_path / "upload") not in opened, caught.value
-
-
-def test_old_kinds_of_file_are_files(tmp_path: Path) -> None:
-    for kind in (b"0", b"\0", b"7"):
-        assert opened(raw_tar(kind, "a.png"), tmp_path) == {"a.png": b""}
-        assert opened(raw_tar(kind, "a/"), tmp_path) == {}
 
 
 def test_a_tar_ends_where_it_says_so(tmp_path: Path) -> None:

@@ -110,23 +110,6 @@ def test_complete_tracks_and_their_fractions() -> None:
     assert (values["TF"], values["TF-all"]) == (close(3.25 / 4), close(3.25 / 6))
 
 
-@pytest.mark.parametrize(
-    ("partners", "span", "safe", "script"),
-    [
-        # the script stops at the first track that a label follows whole
-        ([{1: 1}, {1: 1}, {2: 1}, {2: 1}], [[1, 0, 1, 0], [2, 2, 3, 0]], [2, 2], [1, 1]),
-        # of parts of a track, by one label or several, the largest is taken
-        ([{1: 1}, {1: 0}, {1: 1}, {1: 1, 2: 0}, {2: 1}], [[1, 0, 3, 0], [2, 3, 4, 0]], [2 / 4 + 1 / 2, 2], None),
-        ([{1: 1}, {1: 2}, {1: 2}, {1: 1}], [[1, 0, 3, 0]], [2 / 4, 1], None),
-    ],
-)
-def test_fractions_by_either_rule(partners: Any, span: Any, safe: list[float], script: Any) -> None:
-    sent = [[1, 0, len(partners) - 1, 0], [2, 0, len(partners) - 1, 0]]
-    for as_script, expected in ((False, safe), (True, script or safe)):
-        tracks = lineages(partners, span, sent, as_script=as_script)["tracks"]
-        assert tracks[3:].tolist() == [close(value) for value in expected]
-
-
 # ── divisions and cycles ────────────────────────────────────────────────────
 
 EARLY = [[1, 0, 1, 0], [2, 2, 5, 1], [3, 2, 5, 1]]
@@ -160,34 +143,6 @@ def test_a_division_is_found_where_parents_and_children_match(
     frames: Any, truth: Any, sent: Any, expected: list[list[int]]
 ) -> None:
     assert lineages(frames, truth, sent)["divisions"].tolist() == expected
-
-
-def family(*lengths: int) -> list[list[int]]:
-    """Return a cell that divides, with children of these lengths, which divide too."""
-    tracks = [[1, 0, 0, 0]]
-    for number, length in enumerate(lengths, 2):
-        tracks.append([number, 1, 1 + length, 1])
-        tracks += [[10 * number + child, 2 + length, 9, number] for child in (0, 1)]
-    return tracks
-
-
-@pytest.mark.parametrize(
-    ("truth", "sent", "expected"),
-    [
-        (family(2, 4), family(2, 4), [1, 1]),
-        (family(2, 4), family(2, 3), [1, 0.5]),
-        (family(2, 4, 4), family(2, 2), [1, 1 / 3]),
-        (family(1, 2), family(3, 4), [1, 0]),
-        (family(2, 4), family(2)[:2], [1, 0]),
-        (family(2)[:2], family(2, 4), [0, 0]),
-        # neither the first track nor the last ones have a known cycle
-        ([[1, 0, 0, 0], [2, 1, 5, 1], [3, 1, 5, 1]], family(2, 4), [0, 0]),
-    ],
-)
-def test_cca_is_how_alike_lengths_of_cycles_are(truth: Any, sent: Any, expected: list[float]) -> None:
-    cycles = engine._compare_cycles(rows(*truth), rows(*sent))
-    assert cycles.tolist() == [close(value) for value in expected]
-    assert measured(cycles=cycles)["CCA"] == (cycles[1] if expected[0] else None)
 
 
 # ── association ─────────────────────────────────────────────────────────────

@@ -172,14 +172,6 @@ def test_slices_are_outlined_one_by_one_or_together(
     assert row["SEG"] == pytest.approx(seg, **EXACT)
 
 
-def test_missed_tracks_are_in_the_mean_of_tf_over_all(tmp_path: Path) -> None:
-    frames = [np.where(labels == 1, 0, labels).astype(np.uint16) for labels in FRAMES]
-    truth = read_truth(str(written(tmp_path / "truth", truth_files("01", FRAMES, TRACKS))))
-    values = score_units(written(tmp_path / "sent", sent_files("01", frames, TRACKS[1:])), truth, "ctc")
-    assert (values["TF"], values["TF-all"], values["CT"]) == (1, 3 / 4, 6 / 7)
-    assert values["DET"] == pytest.approx(1 - 40 / 100)
-
-
 def test_a_joined_tracks_parent_is_that_of_its_beginning_in_whatever_order_lines_stand(tmp_path: Path) -> None:
     """The script reads the parent of the first line, and loses the mother if that is the second part."""
     frames = [frame(c2=(5, 5)), frame(c3=(5, 2), c4=(5, 9)), frame(c1=(5, 2), c4=(5, 9))]

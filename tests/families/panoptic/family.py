@@ -191,7 +191,6 @@ BOARD_LABELS: dict[str, tuple[str, ...]] = {
     "coco-panoptic": ("PQ", "SQ", "RQ", "PQ-Things", "SQ-Things", "PQ-Stuff", "SQ-Stuff"),
     "vipseg": ("VPQ", "VPQ-Things", "VPQ-Stuff", "STQ", "AQ", "IoU"),
 }
-SHARED_UPLOADS = {"vipseg-official": ("vipseg", "vps/truth.json", "vps/submission")}
 JSON_TRUTHS = {"coco-panoptic": "panoptic_val2017.json"}
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "no label maps": ("coco-panoptic", "vipseg"),

@@ -162,17 +162,6 @@ def test_stq_is_what_its_words_say(name: str) -> None:
         assert results["VPQ4"] is not None
 
 
-def test_a_video_without_any_thing_has_an_association_of_nothing() -> None:
-    sky = np.full((12, 12), 8)
-    protocol = PANOPTIC_PROTOCOLS["vipseg"]
-    counts = panoptic_counting.count_frames([framed(sky, sky)], protocol, THINGS)
-    results = panoptic.values(accumulated(protocol, PQ_FACTS, counts))
-    assert (results["STQ"], results["AQ"], results["IoU"], results["VPQ1"]) == (0, 0, 1, 1)
-    void = panoptic_counting.count_frames([framed(sky * 0, sky)], protocol, THINGS)
-    results = panoptic.values(accumulated(protocol, PQ_FACTS, void))
-    assert (results["STQ"], results["AQ"], results["IoU"], results["VPQ1"]) == (None, None, None, None)
-
-
 def test_half_is_no_match_and_half_in_void_is_no_excuse() -> None:
     real, sent = np.zeros((12, 12), int), np.zeros((12, 12), int)
     real[0, :4], sent[0, :2] = 5, 5

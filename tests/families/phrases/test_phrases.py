@@ -190,12 +190,6 @@ def test_a_prediction_finds_an_object_from_each_threshold_on(
     assert tuple(row[name] for name in names) == pytest.approx((least, middle, most), abs=1e-12)
 
 
-@pytest.mark.parametrize(("protocol", "value"), [("sa-co-gold", 1), ("sa-co-gold-official", 2 / 3)])
-def test_a_crowd_excuses_what_lies_on_it_but_for_the_script(protocol: str, value: float, tmp_path: Path) -> None:
-    truth: dict[int, list[Any]] = {1: [A, (square(8, 8, 12), True)], 2: []}
-    assert details(tmp_path, protocol, [truth], {1: [A, C]})["pmF1"] == pytest.approx(value, abs=1e-3)
-
-
 @pytest.mark.parametrize(
     ("seen", "others", "sent", "safe", "official"),
     [

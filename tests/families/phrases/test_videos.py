@@ -12,7 +12,6 @@ import pytest
 
 import segjudge
 from segjudge.cli import main as cli
-from segjudge.evaluation_script.families.phrases.files import read_truth
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.masks.run_lengths import compress
 from segjudge.masks.run_lengths import runs_of_mask
@@ -183,19 +182,6 @@ def write(path: Path, value: Any) -> str:
     return str(path)
 
 
-def test_a_crowd_excuses_what_lies_on_it_in_every_metric(tmp_path: Path) -> None:
-    crowd, small = tube(4, 4, 12), tube(8, 8)
-    truth = write(tmp_path / "t.json", document({(0, 1): [(tube(0, 20), 0), (crowd, 1)], (0, 2): []}))
-    results = write(tmp_path / "r.json", records_of({(0, 1): [(tube(0, 20), 0.9), (small, 0.8), (small, 0.8)]}))
-    values = segjudge.score(results, truth, "sa-co-veval").metrics["val"]
-    assert values == {metric: pytest.approx(1, abs=1e-12) for metric in values}
-    beside = write(tmp_path / "b.json", records_of({(0, 1): [(tube(0, 20), 0.9), (tube(14, 22), 0.95)]}))
-    values = segjudge.score(beside, truth, "sa-co-veval").metrics["val"]
-    assert values["pDetA"] == pytest.approx(0.5, abs=1e-12)
-    assert values["phrase_AP"] == pytest.approx(0.5, abs=1e-12)
-    assert values["pmF1"] == pytest.approx(2 / 3, abs=1e-12)
-
-
 @pytest.mark.parametrize(("score", "matched", "followed"), [(0.51, 1, 1), (0.5, 1, 0), (0.49, 0, 0)])
 def test_the_script_follows_tracks_above_one_half_alone(
     score: float, matched: int, followed: int, tmp_path: Path
@@ -252,23 +238,6 @@ def test_teta_can_be_counted_by_hand(name: str, tmp_path: Path) -> None:
 
 
 # ── what is refused ─────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(
-    ("folders", "hidden"), [(("a", "b", "c"), [False] * 3), (("a", "b", "a"), [True, False, False])]
-)
-def test_of_videos_in_one_folder_the_last_one_alone_has_a_teta(
-    folders: Any, hidden: list[bool], tmp_path: Path
-) -> None:
-    truth = document({(video, 1): [(OBJECT, 0)] for video in range(3)})
-    for video, folder in zip(truth["videos"], folders):
-        video["file_names"] = [f"{folder}/{frame}.jpg" for frame in range(FRAMES)]
-    path = write(tmp_path / "t.json", truth)
-    assert [unit.facts["hidden"] for unit in read_truth(path).units] == hidden
-    # the first video is not followed at all: its TETA is in the mean unless it has none
-    results = write(tmp_path / "r.json", records_of({(video, 1): [(OBJECT, 0.9)] for video in (1, 2)}))
-    values = segjudge.score(results, path, "sa-co-veval-official").metrics["val"]
-    assert (values["TETA"] == 1) == hidden[0]
 
 
 def test_pairs_and_tracks_of_the_demo_are_numbered_from_one(tmp_path: Path) -> None:

@@ -133,19 +133,6 @@ def test_the_adaptive_threshold_is_twice_the_mean_to_the_last_digit() -> None:
     assert sides == {True, False}
 
 
-def test_images_without_an_object_are_told_by_themselves(tmp_path: Path) -> None:
-    masks = {"a": disk(6), "b": disk(0), "c": disk(0), "d": disk(5)}
-    sent = {"a": disk(5), "b": disk(3), "c": disk(0) + 128, "d": disk(7)}
-    counts = count_units(folder(tmp_path / "s", sent), truth_of(tmp_path / "t", masks), "sod")
-    report = engine_of("saliency").report("val", counts)
-    both = {name: {key: side[key] for key in "ad"} for name, side in (("t", masks), ("s", sent))}
-    alone = score_units(folder(tmp_path / "s2", both["s"]), truth_of(tmp_path / "t2", both["t"]), "sod")
-    assert report.values == alone
-    assert report.rows()["empty"] == [{"split": "val", "name": "no object", "predicted empty": 0.5, "images": 2}]
-    assert "empty" not in engine_of("saliency").report("val", count_units(
-        tmp_path / "s", read_truth(str(tmp_path / "t")), "sod-official")).rows()  # fmt: skip
-
-
 @pytest.mark.parametrize("protocol", ["sod", "sod-official"])
 def test_odd_shapes_and_centres_score(protocol: str) -> None:
     """A single pixel, a line and an object in the last column score; the script gives no number for empty corners."""
@@ -233,28 +220,6 @@ def test_maps_that_are_numbered_or_inverted_are_said(sent: Any, message: str, tm
 
 
 # ── other doors ─────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(
-    ("sent", "truth", "message"),
-    [
-        (GREY / 255, disk(6), "prediction of a: is of float64"),
-        (GREY.astype(int) + 1, disk(6), "prediction of a: has values from 1 to 256"),
-        (GREY[None], disk(6), "has the shape"),
-        (GREY[1:], disk(6), "has maps of 24x20 and 24x19"),
-        (GREY, disk(6) // 255, "truth of a: holds 0 and 1"),
-    ],
-)
-def test_maps_in_memory_that_are_none_are_a_sentence(sent: Any, truth: Any, message: str) -> None:
-    with pytest.raises(SubmissionError, match=message):
-        segjudge.score_arrays({"a": sent}, {"a": truth}, "sod")
-
-
-def test_maps_in_memory_are_of_one_data_set() -> None:
-    maps, truths = {"a": GREY, "b": disk(4)}, {"a": disk(6), "b": disk(6)}
-    scores = segjudge.score_arrays(maps, truths, "sod")
-    (row,) = scores.tables["datasets"]
-    assert (row["name"], row["images"], row["S"]) == ("all", 2, scores["S"])
 
 
 # ── what all families promise ───────────────────────────────────────────────

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import segjudge
 from segjudge.evaluation_script.families import PROTOCOLS, engine_of
 from segjudge.evaluation_script.families.base import cell_batches
 from segjudge.evaluation_script.families.scans.engine import MATCHED, _describe_segments, count_scan
@@ -132,13 +131,6 @@ def test_means_over_the_truths_classes_over_all_and_of_what_was_answered(tmp_pat
     assert official == {"mIoU": values["mIoU-official"], "Acc": 4 / 5}
 
 
-def test_a_class_that_one_point_was_taken_for_has_a_row_without_a_value(tmp_path: Path) -> None:
-    truth = read_truth(str(written(tmp_path / "truth", scans("labels", a=[40, 40, 0]))))
-    counts = count_units(written(tmp_path / "sent", scans("predictions", a=[40, 10, 11])), truth, "semantic-kitti")
-    rows = engine_of("scans").report("val", counts).rows()["categories"]
-    assert [(row["name"], row["IoU"]) for row in rows] == [("car", None), ("road", 1 / 2)]
-
-
 def test_stuff_is_one_segment_and_an_object_a_class_and_a_number(tmp_path: Path) -> None:
     truth = [*thing(252, 7, 60), *thing(10, 7, 60), *thing(10, 8, 60), *[40] * 60, *[60] * 60]
     sent = [*thing(10, 7, 120), *thing(10, 9, 60), *[40] * 90, *thing(40, 3, 30)]
@@ -165,15 +157,6 @@ def test_nothing_that_moves_is_nothing_to_average(tmp_path: Path) -> None:
     rows = engine_of("scans").report("val", counts).rows()["categories"]
     assert [(row["name"], row["IoU"]) for row in rows] == [("static", 1), ("moving", 1)]
     assert replace(SCAN_PROTOCOLS["semantic-kitti-moving"], reported=0).metrics == ("IoU-static",)
-
-
-def test_numbers_of_classes_in_the_place_of_labels_are_said(tmp_path: Path) -> None:
-    truth = written(tmp_path / "truth", scans("labels", a=[40] * 30 + [10] * 10))
-    sent = written(tmp_path / "sent", scans("predictions", a=[9] * 30 + [1] * 10))
-    warning, guess = segjudge.score(sent, truth, "semantic-kitti").warnings
-    assert "75 % of the scored points have labels that are not classes (9) and count as missed" in warning
-    assert "10 for a car, 40 for road" in warning
-    assert "labels look like training ids from 1: corrected, mIoU would be 1.00 instead of 0.00" in guess
 
 
 @pytest.mark.parametrize("protocol", SCAN_PROTOCOLS)
@@ -368,16 +351,6 @@ def test_the_family_keeps_its_promises(promise: str, protocol: str, tmp_path: Pa
         (scans("predictions", **wrong), scans("predictions", **faulty)), ["001.label", "003.label"],
         (arrays[0], arrays[1]),
     )  # fmt: skip
-
-
-def test_scans_of_the_only_sequence_may_lie_at_the_top(tmp_path: Path) -> None:
-    truth = read_truth(str(written(tmp_path / "t", scans("labels", a=10 | COUNT % 99 << 16, b=[40] * POINTS))))
-    results = []
-    for name, folder in (("bare.zip", ""), ("whole.zip", "sequences/08/predictions/")):
-        path = tmp_path / name
-        path.write_bytes(zipped({f"{folder}{scan}.label": ROAD for scan in "ab"}))
-        results.append(score_units(str(path), truth, "semantic-kitti-panoptic"))
-    assert results[0] == results[1]
 
 
 def test_each_class_of_a_scan_is_a_region_and_other_points_are_none() -> None:

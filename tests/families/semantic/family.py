@@ -130,7 +130,6 @@ SHARED_LOSSES = {"vspw": ("vspw/truth", "vspw/submission", "mIoU")}
 SAVED_MASKS: dict[str, tuple[Any, list[dict[str, Any]]]] = {
     "vspw": ({"a": published.LABEL_FRAMES}, []),
 }
-SHARED_UPLOADS = {"vspw-official": ("vspw", "vspw/truth", "vspw/submission")}
 JSON_TRUTHS = {"coco-stuff": "stuff_val2017.json"}
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "sharing": ("vspw",),

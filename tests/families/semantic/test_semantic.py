@@ -46,18 +46,6 @@ def test_vspw_scores_as_its_scripts_say(protocol: str, tmp_path: Path) -> None:
                 assert ratios == [None if ratio is None else pytest.approx(ratio, **CLOSE) for ratio in expected]
 
 
-@needs_shared
-def test_by_default_the_last_window_counts_too() -> None:
-    truth = semantic.read_truth(str(VSPW / "truth"), "")
-    counts = {
-        complete_count.name: complete_count
-        for complete_count in count_units(VSPW / "submission", truth, "vspw").complete_counts()
-    }
-    assert {name: len(count.tables["VC8"]) for name, count in counts.items()} == {
-        "walk": 13, "exactly-8": 1, "exactly-16": 9, "one": 0, "nine": 2, "never-common": 11,
-    }  # fmt: skip
-
-
 def painted(folder: Path, frames: dict[str, Any]) -> Path:
     return written(folder, {name: png(np.asarray(labels, np.uint8)) for name, labels in frames.items()})
 
@@ -70,12 +58,6 @@ def test_consistency_can_be_counted_by_hand(tmp_path: Path) -> None:
     assert units["VC8"] == 3 / 4
     assert units["VC16"] is None
     assert units["mIoU"] == ((8 / (8 + 8 + 4)) + 8 / 24) / 2
-
-
-def test_void_is_not_looked_at_and_classes_that_are_only_predicted_count_as_misses_alone(tmp_path: Path) -> None:
-    painted(tmp_path, {"t/a/0.png": [[5, 5, 255, 255]], "s/a/0.png": [[5, 9, 200, 255]]})
-    units = score_units(tmp_path / "s", semantic.read_truth(str(tmp_path / "t"), ""), "vspw")
-    assert units["mIoU"] == units["Acc"] == 1 / 2
 
 
 SIZE = (40, 50)

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from segjudge.evaluation_script.families.base.units import (
-    TruthFrame,
-    Unit,
     UnitAccumulator,
     UnitCounts,
 )
 from segjudge.evaluation_script.families.semantic import engine as semantic
 from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
-from segjudge.evaluation_script.files.problems import Flaw, HostError, Problem, Problems
-from segjudge.evaluation_script.masks.overlaps import LabelMap
+from segjudge.evaluation_script.files.problems import Flaw, HostError
 from tests.builders import png
 from tests.families.unit_counts import accumulated, close
 
@@ -102,23 +98,6 @@ def test_labels_that_are_no_classes_are_refused_where_they_would_be_scored() -> 
                 semantic.check_labels(labels, truth, FEW)
         else:
             semantic.check_labels(labels, truth, FEW)
-
-
-def test_a_packed_truth_is_compared_by_its_labels() -> None:
-    packed = LabelMap(np.array([[0, 1, 1]], np.uint8), np.array([3, 255]))
-    plain = LabelMap(np.array([[3, 255, 255]], np.uint8))
-    for truth in (packed, plain):
-        unit = Unit("a", 1, lambda truth=truth: [TruthFrame("0", (1, 3), [], lambda: truth)])
-        for sent, problems in ((np.array([[3, 1, 1]], np.uint8), 0), (None, 1)):
-
-            def read(_name: str, _frame: Any, _labels: Any, problems: Problems, sent: Any = sent) -> Any:
-                if sent is None:
-                    problems.add(Problem("a", "is odd", "Send another"))
-                return sent
-
-            counts = semantic.count(unit, SimpleNamespace(protocol=FEW, read=read))  # type: ignore[arg-type]
-            assert counts.problem_count == problems
-            assert counts.tables == {} if problems else counts.tables["cells"].tolist() == [[(3 << 25) | 3], [1]]
 
 
 def test_videos_are_folders_of_pictures_or_hold_a_folder_of_masks(tmp_path: Path) -> None:

@@ -170,10 +170,6 @@ BOARD_LABELS: dict[str, tuple[str, ...]] = {
     "mots": ("HOTA", "DetA", "AssA", "DetRe", "DetPr", "AssRe", "AssPr"),
     "burst": ("HOTA", "DetA", "AssA", "AP", "HOTA-common", "HOTA-uncommon"),
 }
-SHARED_UPLOADS = {
-    "mots": ("mots", "mots/gt", "mots/trackers/ours/data"),
-    "burst-official": ("burst", "burst/truth.json", "burst/class-guided.json"),
-}
 JSON_TRUTHS = {"burst": "all_classes.json"}
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "no label maps": ("burst",),
