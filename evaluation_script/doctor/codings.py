@@ -147,10 +147,8 @@ def _number_alike(_examination: Examination, samples: Sequence[Sample]) -> Optio
             meanings = {0: 0}
             if table.size:
                 matched_rows, matched_columns = best_assignment(table)
-                numbers, objects = (
-                    pairs.predicted[columns][matched_columns].tolist(),
-                    pairs.true[rows][matched_rows].tolist(),
-                )
+                numbers = pairs.predicted[columns][matched_columns].tolist()
+                objects = pairs.true[rows][matched_rows].tolist()
                 meanings.update(zip(numbers, objects))
                 seen += sum(item in last for item in objects)
                 steady += sum(last.get(item) == number for item, number in zip(objects, numbers))

@@ -68,27 +68,30 @@ def _diagnose(examination: Examination) -> List[str]:
     few = units[:: len(units) // _FEW] if len(units) > 2 * _FEW else units
     samples = _take(examination, few)
     slips = [slip for slip in SLIPS if slip.traits <= examination.traits]
-    if len(few) < len(units):
-        slips = [slip for slip in slips if samples.thinned and _promises(examination, slip, samples)]
-        if samples.thinned and not slips and not _may_need_all(examination, samples):
+    if len(few) < len(units) and samples.thinned:
+        slips = _list_promising(examination, samples, slips)
+        if not slips and not _may_need_all(examination, samples):
             return _judge_all(examination, samples, [])
-        rest = _take(examination, sorted({*units} - {*few}))
-        samples = _Samples([*samples.thinned, *rest.thinned], [*samples.middle, *rest.middle])
+    rest = _take(examination, sorted({*units} - {*few}))
+    samples = _Samples([*samples.thinned, *rest.thinned], [*samples.middle, *rest.middle])
     return _judge_all(examination, samples, slips)
 
 
-def _promises(examination: Examination, slip: Slip, samples: _Samples) -> bool:
-    """Return whether a change raises the fits of few units a little."""
-    chosen = samples.middle if slip.whole else samples.thinned
-    cure = slip.cure(examination, chosen)
-    if cure is None:
-        return False
-    _, before, after = _compare(examination, chosen, cure, _fit_as_sent(examination, chosen))
-    return sum(after) >= _PROMISING * sum(before)
+def _list_promising(examination: Examination, samples: _Samples, slips: Sequence[Slip]) -> List[Slip]:
+    """Return the slips whose change raises the fits of few units a little."""
+    as_sent, of_middle = (_fit_as_sent(examination, side) for side in (samples.thinned, samples.middle))
+    promising = []
+    for slip in slips:
+        chosen, fits = (samples.middle, of_middle) if slip.whole else (samples.thinned, as_sent)
+        cure = slip.cure(examination, chosen)
+        if cure is not None:
+            _, before, after = _compare(examination, chosen, cure, fits)
+            promising += [slip] if sum(after) >= _PROMISING * sum(before) else []
+    return promising
 
 
 def _may_need_all(examination: Examination, samples: _Samples) -> bool:
-    """Return whether few units suggest that others have a slip, or that no change of single units puts them right."""
+    """Return whether few units leave it open if others have a slip, or have the predictions of each other."""
     fits = _fit_as_sent(examination, samples.thinned)
     is_good, is_odd = min(fits) >= _GOOD, 2 * sum(fit < MISFIT for fit in fits) >= len(fits)
     return is_good or is_odd or bool(_judge_constant(examination, samples.thinned))

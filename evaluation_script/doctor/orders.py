@@ -15,7 +15,7 @@ _NAMES = "Check the numbers in the names of frames"
 MISFIT, _FITTING, _SECOND = 0.4, 0.6, 0.75
 #: Where nearly all units fit another one alone: the minimum fit, the maximum ratio of the second best, and their share.
 _ALONE, _NO_SECOND, _NEARLY_ALL = 0.25, 0.2, 0.75
-#: Where units are alike: the fit with their own truth below which they may be exchanged, and the share of the misfits
+#: Where volumes are alike: the fit with their own truth below which they may be exchanged, and the share of the misfits
 #: with their own truth and with the second best that remains at most with another one.
 _ALIKE, _REMAINS = 0.8, 0.3
 #: The pixels of a frame that are compared with all others.
@@ -70,7 +70,7 @@ def find_exchanged(examination: Examination, samples: Sequence[Sample]) -> Optio
     further = choose_further(len(examination.names))
     entries = [_enter(examination, sample) for sample in samples]
     pairs = _pair(examination, entries)
-    if len(pairs) < len(entries) and further and (pairs or len(entries) > 1):
+    if pairs and len(pairs) < len(entries) and further:
         more = (sample for number in further for sample in examination.sample(number) if sample.truth)
         entries += [_enter(examination, examination.shrink(sample, PIXELS)) for sample in more]
         pairs = _pair(examination, entries)
@@ -101,7 +101,7 @@ def _pair(examination: Examination, entries: List[_Entry]) -> List[Tuple[int, in
     pairs, alone = [], []
     for number, entry in enumerate(entries):
         own_fit = examination.measure(entry.truth, entry.prediction)
-        if own_fit >= _ALIKE:
+        if own_fit >= (_ALIKE if "voxels" in examination.traits else MISFIT):
             continue
         alike = [
             candidate

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import reduce
 from typing import Any, Callable, FrozenSet, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
@@ -99,23 +99,22 @@ class Examination:
         return self.fit(truth, [self.keep_labels(frame) for frame in prediction])
 
     def shrink(self, sample: Sample, pixels: int) -> Sample:
-        """Return a sample whose maps have about so many pixels, or 8 times as many voxels."""
+        """Return a sample whose maps have about so many pixels, or 8 times as many voxels; small regions stay."""
         if not isinstance(sample.truth[0], np.ndarray):
             return sample._replace(origin=None)
         sides = sample.truth, sample.prediction
+        shrink: Callable[[Array, int], Array] = thin
         if "voxels" in self.traits:
-            are_small = "segments" not in self.traits and all(map(_is_background, sample.truth + sample.prediction))
-            change = partial(_pool if are_small else _take_middles, limit=8 * pixels)
-        else:
-            change = partial(thin, limit=pixels)
-        truth, prediction = ([change(frame) for frame in side] for side in sides)
+            pixels *= 8
+            if "segments" not in self.traits and all(map(_is_background, [*sides[0], *sides[1]])):
+                shrink = _pool
+        truth, prediction = ([shrink(frame, pixels) for frame in side] for side in sides)
         return sample._replace(truth=truth, prediction=prediction, origin=None)
 
     def keep_labels(self, frame: Any) -> Any:
         """Return the labels of a predicted frame, without its other bits."""
-        return (
-            frame & (1 << self.label_bits) - 1 if isinstance(frame, np.ndarray) and self.label_bits < _BITS else frame
-        )
+        is_cut = isinstance(frame, np.ndarray) and self.label_bits < _BITS
+        return frame & (1 << self.label_bits) - 1 if is_cut else frame
 
 
 #: The bits of labels that are not cut.
@@ -187,15 +186,14 @@ def find_step(size: int, axes: int, limit: int) -> int:
 
 
 def thin_by(frame: Array, step: int) -> Array:
-    """Return the pixels of a map at a distance, spread evenly and symmetrically."""
-    # A copy: a view would keep the whole frame in memory.
-    return np.ascontiguousarray(frame[tuple(slice((side - 1) % step // 2, None, step) for side in frame.shape)])
+    """Return the pixels of a map at a distance along each axis, spread evenly and symmetrically."""
+    middles = tuple(slice(start + length // 2, end, length) for start, end, length in _cut_cells(frame, step))
+    return np.ascontiguousarray(frame[middles])  # a view would keep the whole frame in memory
 
 
 def thin(frame: Array, limit: int) -> Array:
     """Return a map with about so many pixels, spread evenly and symmetrically."""
-    step = find_step(frame.size, sum(side > 1 for side in frame.shape), limit)
-    return thin_by(frame, step) if step > 1 else frame
+    return thin_by(frame, find_step(frame.size, sum(side > 1 for side in frame.shape), limit))
 
 
 def _is_background(volume: Array) -> bool:
@@ -204,23 +202,19 @@ def _is_background(volume: Array) -> bool:
 
 
 def _pool(volume: Array, limit: int) -> Array:
-    """Return the highest label in each of about so many cells of a volume."""
-    for axis, cells in enumerate(_cut_cells(volume, limit)):
-        volume = reduce(np.maximum, [volume.take(places, axis) for places in cells])
+    """Return the highest label in each of the cells in whose middles `thin` takes voxels."""
+    cells = _cut_cells(volume, find_step(volume.size, volume.ndim, limit))
+    for axis, (start, end, length) in enumerate(cells):
+        before = (slice(None),) * axis
+        volume = reduce(np.maximum, [volume[(*before, slice(start + k, end, length))] for k in range(length)])
     return volume
 
 
-def _take_middles(volume: Array, limit: int) -> Array:
-    """Return the labels in the middle of the same cells."""
-    middles: Array = volume[np.ix_(*(cells[len(cells) // 2] for cells in _cut_cells(volume, limit)))]
-    return middles
-
-
-def _cut_cells(volume: Array, limit: int) -> List[List[Array]]:
-    """Return for each axis the first places of about so many cells, the second ones and so on."""
-    step, sides = find_step(volume.size, volume.ndim, limit), []
-    for side in volume.shape:
-        cells, length = max(1, side // step), min(step, side)
-        start = (side - cells * length) // 2
-        sides.append([np.arange(start + offset, start + cells * length, length) for offset in range(length)])
-    return sides
+def _cut_cells(frame: Array, step: int) -> List[Tuple[int, int, int]]:
+    """Return for each axis where cells with sides of so many pixels begin and end, and their length."""
+    cells = []
+    for side in frame.shape:
+        length = max(1, min(step, side))
+        start = side % length // 2
+        cells.append((start, start + side // length * length, length))
+    return cells

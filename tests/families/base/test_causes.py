@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script.families.base.unit_truth import TruthFrame, Unit, UnitTruth, no_pixels
 from segjudge.evaluation_script.masks.overlaps import sum_by_key
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.families.base import drawing
 from segjudge.families.base.causes import MIRRORED, CauseCounts
 from segjudge.families.base.moves import compare_edges, find_boxes, find_move
 from segjudge.families.base.painted import PaintedUnit
@@ -324,18 +321,6 @@ def test_a_region_that_shares_no_pixel_with_any_other_is_not_called_by_its_own_n
     assert "The only region is of the wrong class" in counts.describe()
 
 
-def test_causes_are_sought_in_as_many_units_as_there_is_time_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drawing, "_MOST_PIXELS", 150)
-    monkeypatch.setattr(drawing, "_see_unit", lambda *_: None)
-    monkeypatch.setattr(drawing, "_describe_causes", lambda *given: [" ".join(entry.unit.name for entry in given[-1])])
-    frames = {"small": [TruthFrame("0", (10, 10), [], no_pixels)], "empty": []}
-    names = ["first", "empty", "second", "third"]
-    units = [Unit(name, 1, partial(frames.get, name, frames["small"])) for name in names]
-    order = [(index, [1.0]) for index in range(len(units))]
-    ranked = drawing.RankedUnits("val", UnitTruth("f", "l", {}, units), order, "images")
-    assert drawing.describe_units(None, ranked) == "first second"  # type: ignore[arg-type]
-
-
 # ── costs of one frame ──
 
 
@@ -375,50 +360,6 @@ def test_each_cause_has_its_cost(
         counts = count_row(truth, prediction, one_to_one=expected is one_to_one)
         assert counts.costs == pytest.approx(expected, abs=1e-12)
         assert (counts.segments, counts.predicted) == tuple(len(set(side) - {"0"}) for side in (truth, prediction))
-
-
-@pytest.mark.parametrize(
-    ("truth", "prediction", "pixels", "shares"),
-    [
-        ("1111110000", "1111000000", {"too small": [2, 0, 6, 4]}, [1 / 3, 0, 1]),
-        ("1111000000", "1111110000", {"too large": [0, 2, 4, 6]}, [0, 1 / 3, 1]),
-        ("1111111111", "1111033330", {"too small": [2, 0, 10, 8]}, [0.2, 0, 1]),
-        ("1111100000", "0001111100", {"inexact": [3, 3, 5, 5]}, [0.6, 0.6, 1]),
-    ],
-)
-def test_missing_and_extra_pixels_of_matches_are_counted(
-    truth: str, prediction: str, pixels: dict[str, list[float]], shares: list[float]
-) -> None:
-    counts = count_row(truth, prediction, one_to_one=False)
-    assert counts.pixels == pixels
-    (cause,) = pixels
-    assert counts.shares[cause] == pytest.approx(shares, abs=1e-12)
-    assert counts.classes[cause] == {"odd": 1}
-
-
-def test_a_wrong_class_is_counted_by_pair_and_unit() -> None:
-    counts = count_row("1111110022", "2222221100", one_to_one=True)
-    assert counts.confused_in == {("odd", "even"): {"a": 1}}
-    assert counts.true_classes == {"odd": 1, "even": 1} == counts.predicted_classes
-    assert counts.classes == {"wrong class": {"odd": 1}, "missed": {"even": 1}, "surplus": {"odd": 1}}
-    assert counts.units_with == {"odd": {"a"}, "even": {"a"}}
-
-
-def test_units_elsewhere_repeated_and_mirrored_predictions_cost_as_much_as_they_say() -> None:
-    counts = CauseCounts("segment", "image")
-    counts.add_elsewhere(("a", "a dog"), ("b", "a cat"), (2, 3), ["dog"])
-    assert (counts.segments, counts.predicted, list(counts.costs.values())) == (2, 3, [5.0])
-    counts.add_elsewhere(("b", "a cat"), ("a", "a dog"), (1, 0), ["dog", "cat"], cost=0.25)
-    assert (counts.segments, counts.predicted, list(counts.costs.values())) == (3, 3, [5.25])
-    assert counts.true_classes == {"dog": 2, "": 1}
-    for _ in range(2):
-        counts.add_repeated("dog")
-    assert (counts.predicted, counts.predicted_classes["dog"], list(counts.costs.values())) == (5, 2, [5.25, 2.0])
-    before = dict(counts.costs)
-    counts.add_whole(MIRRORED, "a", "left and right", 0.5)
-    counts.add_whole(MIRRORED, "b", "left and right", 0.25)
-    assert counts.whole == {MIRRORED: {"left and right": {"a", "b"}}}
-    assert list(counts.subtract_costs(before).values()) == [0, 0, 0.75]
 
 
 @pytest.mark.parametrize(

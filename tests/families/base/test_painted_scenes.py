@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,24 +9,21 @@ import pytest
 
 from segjudge.evaluation_script.families.base.unit_truth import TruthFrame, no_pixels
 from segjudge.evaluation_script.masks.overlaps import LabelMap
-from segjudge.families.base import drawing
-from segjudge.families.base.painted import PaintedUnit, _code_pair
-from segjudge.families.base.pictures import paint_mask, paint_masks, side_of_labels
+from segjudge.families.base.painted import PaintedUnit
+from segjudge.families.base.pictures import paint_mask, paint_masks
 from segjudge.families.base.segments import (
     FAULTS,
-    INEXACT,
     MISSED,
     PARTIAL,
     RIGHT,
     SPLIT,
     SURPLUS,
-    SWAPPED,
     WRONG_CLASS,
     judge_classes,
     judge_segments,
 )
 from tests import calls
-from tests.builders import run_length_text, written
+from tests.builders import run_length_text
 from tests.families.base import painted_scenes
 
 
@@ -90,10 +85,6 @@ def test_the_cost_of_a_frame_is_its_share_of_wrong_segments_and_a_little_of_thei
     assert paint(EXACT, frame).frame_costs() == pytest.approx([0, cost], abs=1e-12)
 
 
-def test_the_area_of_a_cost_is_a_share_of_the_elements() -> None:
-    assert paint(MISSING, pixels=1000).frame_costs() == pytest.approx([1 + 0.001 * 6 / 1000], abs=1e-12)
-
-
 @pytest.mark.parametrize(
     ("pixels", "size"),
     [(0, "from 5 % on"), (120, "from 5 % on"), (121, "1 to 5 %"), (600, "1 to 5 %"), (601, "smaller than 1 %")],
@@ -135,67 +126,6 @@ def test_a_unit_without_faults_shows_the_frame_that_overlaps_least(
     assert (dense.worst, dense.text) == ("01", "all segments match, but inexactly")
     assert paint(EXACT, sides).find_moments(0, dense=False) == []
     assert paint(EMPTY, EMPTY).find_moments(0.5, dense=False) == []
-
-
-def test_a_page_that_matches_again_knows_the_ious_of_a_class() -> None:
-    unit = paint(("1111112220", "1111000222"), ("1111110000", "4442225550"), MISSING)
-    listed = unit._list_overlaps()
-    assert listed["overlaps"] == [[[0, 0, 0.667], [1, 1, 0.5]], [[2, 0, 0.5]], []]
-    assert unit.width == 1
-    assert unit.pixels == 0
-
-
-#: The code of a pixel by the faults of the true and of the predicted segment; the last column if they match each other.
-CODES = [
-    (0, 0, 0, None),
-    (0, RIGHT, SURPLUS, None),
-    (0, SURPLUS, SURPLUS, None),
-    (RIGHT, 0, MISSED, None),
-    (RIGHT, RIGHT, INEXACT, RIGHT),
-    (RIGHT, SURPLUS, SURPLUS, None),
-    (MISSED, 0, MISSED, None),
-    (MISSED, RIGHT, MISSED, None),
-    (MISSED, SURPLUS, 16 * MISSED + SURPLUS, None),
-    (SWAPPED, SWAPPED, SWAPPED, SWAPPED),
-    (PARTIAL, RIGHT, INEXACT, RIGHT),
-    (PARTIAL, PARTIAL, INEXACT, RIGHT),
-]
-DENSE_CODES = [
-    (0, RIGHT, 0, None),
-    (RIGHT, RIGHT, INEXACT, RIGHT),
-    (PARTIAL, RIGHT, PARTIAL, PARTIAL),
-    (RIGHT, PARTIAL, PARTIAL, RIGHT),
-    (PARTIAL, 0, MISSED, None),
-]
-PIXEL_CODES = [
-    (0, 0, 0, None),
-    (0, RIGHT, 0, None),
-    (RIGHT, 0, MISSED, None),
-    (RIGHT, RIGHT, WRONG_CLASS, RIGHT),
-    (MISSED, SURPLUS, WRONG_CLASS, RIGHT),
-]
-
-
-@pytest.mark.parametrize(
-    ("kind", "table"), [("boxes", CODES), ("tracks", CODES), ("cover", DENSE_CODES), ("classes", PIXEL_CODES)]
-)
-def test_the_colour_of_a_pixel_follows_from_the_faults_of_its_segments(
-    kind: str, table: list[tuple[int, int, int, int | None]]
-) -> None:
-    painter = painted_scenes._Painter(painted_scenes._KINDS[kind])
-    for true_fault, predicted_fault, apart, together in table:
-        assert _code_pair(true_fault, predicted_fault, together=False, painter=painter) == apart
-        if together is not None:
-            assert _code_pair(true_fault, predicted_fault, together=True, painter=painter) == together
-
-
-def test_labels_of_one_class_are_the_segments_of_a_side() -> None:
-    side = side_of_labels("cell", np.array([0, 2, 2, 7, 0, 2]), np.array([1, 1, 1, 5, 1, 1]))
-    assert side.keys == [2, 7]
-    assert side.names == ["cell 2", "cell 7"]
-    assert side.areas.tolist() == [3, 5]
-    assert side.classes.tolist() == [0, 0]
-    assert side.things.tolist() == [True, True]
 
 
 @pytest.mark.parametrize("upside_down", [False, True])
@@ -285,22 +215,3 @@ def test_a_segment_on_either_side_of_a_limit(shared: Any, areas: Any, classes: A
     sides = (np.array(areas[0]), np.array(areas[1])), (np.array(classes[0]), np.array(classes[1]))
     judged = judge_segments(np.array(shared, float), *sides)
     assert (judged.truth.tolist(), judged.prediction.tolist(), judged.partner.tolist()) == verdicts
-
-
-def test_pictures_of_the_costliest_frames_come_first_and_as_many_as_fit(tmp_path: Path) -> None:
-    written(tmp_path, {f"{unit}/{frame}.jpg": b"x" for unit in ("a", "b") for frame in range(3)})
-    costs = {"a": [0.1, 0.5, 0.2], "b": [0.3, 0.0, 0.3]}
-    units: Any = [
-        SimpleNamespace(frames=["0", "1", "2"], size=(2, 2), frame_costs=lambda unit=unit: costs[unit])
-        for unit in costs
-    ]
-    shrunk = SimpleNamespace(shrink=lambda path, size: Path(path).relative_to(tmp_path).as_posix().encode())
-    made = []
-    for budget in (10**6, 70):
-        options: Any = SimpleNamespace(images=str(tmp_path), budget=budget)
-        made.append(drawing._make_pictures(options, {"a": "A", "b": "B"}, units, shrunk))  # type: ignore[arg-type]
-    assert {name: data.decode() for name, data in made[0].items()} == {
-        "A#1": "a/1.jpg", "B#0": "b/0.jpg", "A#2": "a/2.jpg", "B#2": "b/2.jpg", "A#0": "a/0.jpg", "B#1": "b/1.jpg",
-    }  # fmt: skip
-    assert [*made[0]] == ["A#1", "B#0", "A#2", "B#2", "A#0", "B#1"]
-    assert [*made[1]] == ["A#1", "B#0"]

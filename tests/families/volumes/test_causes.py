@@ -10,11 +10,9 @@ import pytest
 import segjudge
 from segjudge.evaluation_script.families.volumes.protocols import VOLUME_PROTOCOLS
 from segjudge.families import tools_of
-from segjudge.families.volumes.components import MEANINGS
 from segjudge.families.volumes.diagnosis import Diagnosis, diagnose
 from segjudge.families.volumes.losses import name_label, overlaps
 from segjudge.families.volumes.report import sum_causes
-from segjudge.report.colours import letters_of_kind
 from segjudge.report.page import PageOptions
 from segjudge.scoring.scores import Scores
 from tests.builders import zipped
@@ -194,7 +192,3 @@ def test_parts_of_a_lesion_that_do_not_touch_are_not_called_split(tmp_path: Path
     assert "displaced by about 1 mm along x" in sentences[1]
     assert "split" not in " ".join(sentences)
     assert "split" in read_sentences(score(tmp_path / "cut", "brats-2023", [(truth, cut)]))[1]
-
-
-def test_kinds_have_different_letters_in_bars() -> None:
-    assert len({letters_of_kind(kind) for kind in MEANINGS}) == len(MEANINGS)

@@ -16,9 +16,6 @@ import numpy as np
 import pytest
 
 import segjudge
-from segjudge.evaluation_script.families.base.units import TruthFrame
-from segjudge.evaluation_script.families.volumes.files import read_labels
-from segjudge.evaluation_script.masks.overlaps import LabelMap
 from tests.builders import written, zipped
 from tests.hostile_units import Make, hostile, sentence_of
 
@@ -352,13 +349,3 @@ def test_a_million_components_are_scored_in_little_memory(tmp_path: Path) -> Non
     sent = zipped({"a.nii.gz": pack(make_nifti(dots))})
     for protocol in ("volumes", "brats-2023", "components", "isles22", "autopet"):
         assert sentence_of(sent, tmp_path, lambda path: segjudge.score(path, folder, protocol)) == "scored"  # noqa: B023
-
-
-def test_a_packed_truth_takes_as_few_bits_as_its_labels() -> None:
-    """A CT volume with 64 bits per voxel would fill a worker's memory."""
-    numbers = np.arange(24, dtype=np.uint8).reshape(4, 6) % 3
-    for labels, kind in (([0, 1, 2], np.uint8), ([0, 5, 9], np.uint8), ([0, 5, 300], np.uint16)):
-        pixels = LabelMap(numbers, np.array(labels))
-        read = read_labels(TruthFrame("a", (4, 6), [], lambda pixels=pixels: pixels))
-        assert read.dtype == kind
-        assert (read == pixels.image).all()

@@ -24,8 +24,6 @@ from segjudge.evaluation_script.families.volumes.lesions import (
 )
 from segjudge.evaluation_script.families.volumes.protocols import VOLUME_PROTOCOLS
 from segjudge.evaluation_script.files.problems import Flaw
-from segjudge.evaluation_script.masks.backend import NumpyBackend
-from tests.backends import use
 from tests.families.volumes.volumes import read_golden, read_pair
 
 GOLDEN = read_golden("brats")["cases"]
@@ -99,19 +97,6 @@ def test_components_are_those_of_scipy(seed: int) -> None:
         np.testing.assert_array_equal(grow(mask, steps), ndimage.binary_dilation(mask, structure, iterations=steps))
 
 
-def test_a_snake_and_many_specks_are_components_in_no_time() -> None:
-    snake = np.zeros((41, 41, 41), bool)
-    snake[::2, ::2] = True
-    snake[1::4, 0, 0] = snake[3::4, -1, -1] = True
-    snake[::2, 1::4, 0] = snake[::2, 3::4, -1] = True
-    assert find_components(snake, 6).total == ndimage.label(snake)[1]
-    specks = np.zeros((200, 200, 200), bool)
-    specks[::2, ::2, ::2] = True
-    assert find_components(specks, 26).total == 1_000_000
-    shared = compare_components(specks[:100], specks[:100], 26)
-    assert len(shared.true) == len(shared.true_sizes) == len(shared.predicted_sizes) == 500_000
-
-
 @pytest.mark.parametrize("chunk", [7, 1 << 18])
 @pytest.mark.parametrize("seed", range(10))
 def test_components_of_both_sides_share_the_voxels_that_scipy_finds(
@@ -134,21 +119,6 @@ def test_components_of_both_sides_share_the_voxels_that_scipy_finds(
             np.testing.assert_array_equal(shared.voxels, voxels)
             for sizes, names, left in zip((shared.true_sizes, shared.predicted_sizes), pairs, shared.list_untouched()):
                 assert left.tolist() == [size for name, size in enumerate(sizes.tolist()) if name not in names]
-
-
-@pytest.mark.parametrize("chunk", [5, 1 << 18])
-def test_a_winding_path_is_one_component(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(components_room, "_CHUNK", chunk)
-    use(monkeypatch, NumpyBackend())
-    path = np.zeros((9, 21, 17), bool)
-    path[:, :, ::2] = True  # walls of columns, whose runs are single voxels, joined at alternate ends
-    path[:, -1, 1::4] = path[:, 0, 3::4] = True
-    assert find_components(path, 6).sizes.tolist() == [int(path.sum())]
-    cut = path.copy()
-    cut[:, :, 8] = False
-    number, total = ndimage.label(cut)
-    assert total == 2
-    np.testing.assert_array_equal(find_components(cut, 6).number(), number)
 
 
 @pytest.mark.parametrize("name", ["brats-2023", "brats-2024-ped", "kits23"])

@@ -91,7 +91,7 @@ def test_arrays_score_as_files_do(protocol: str, path: str, tmp_path: Path, monk
     same(of_parts(protocol, [(name, None, predictions[name], truths[name]) for name in truths]), expected)
 
 
-@pytest.mark.parametrize("kind", [bool, np.int8, np.uint16, np.int64, np.float32, np.float64])
+@pytest.mark.parametrize("kind", [bool, np.int8, np.uint16, np.float64])
 def test_any_kind_of_numbers_scores_the_same(kind: Any, tmp_path: Path) -> None:
     truth, prediction = ((labels == 1).astype(np.uint8) for labels in (TRUTH, PREDICTION))
     files = {"a.nii.gz": encode_nifti(truth, GRID)}, {"a.nii.gz": encode_nifti(prediction, GRID)}
@@ -321,8 +321,7 @@ def test_a_state_of_volumes_is_small_and_others_are_refused() -> None:
     accumulator = FrameAccumulator("volumes")
     accumulator.update("a", None, PREDICTION, truth)
     (data,) = accumulator.state_dict()["frames"]["a"].values()
-    samples = 2 * 8 * (1 + 512)
-    assert len(data) < 1300 + samples, "samples show which case the volume belongs to"
+    assert len(data) < 1300
     assert pickle.loads(pickle.dumps(accumulator)).compute().metrics == accumulator.compute().metrics
     accumulator.update("a", None, PREDICTION.copy(), truth)
     with pytest.raises(ValueError, match="a was counted twice, with different results"):
