@@ -339,7 +339,7 @@ def _judge_nothing(examination: Examination, samples: Sequence[Sample], as_sent:
     total = max(1, int(pairs.table.sum()))
     same = pairs.true[:, None] == pairs.predicted
     right = int(pairs.table[same].sum()) / total
-    by_chance = float((np.outer(pairs.table.sum(axis=1), pairs.table.sum(axis=0)) * same).sum()) / total**2
+    by_chance = float((np.outer(pairs.table.sum(axis=1), pairs.table.sum(axis=0)) * same).sum()) / (total * total)
     if right > by_chance + _BEYOND_CHANCE * (1 - by_chance):
         return []
     shares = f"{100 * right:.0f} % of the compared places have the right class, as many as by chance"

@@ -200,9 +200,15 @@ def _correlate(truth: Array, prediction: Array, axis: int) -> Array:
     labels, areas = np.unique(true[true > 0], return_counts=True)
     fits = np.zeros(2 * len(true) - 1)
     for label in labels[np.argsort(-areas)][:_MOST_LABELS]:
-        profile, true_profile = (np.count_nonzero(side == label, axis=1).astype(float) for side in (predicted, true))
-        fits += np.correlate(profile - profile.mean(), true_profile - true_profile.mean(), "full")
+        profile, true_profile = (_center(np.count_nonzero(side == label, axis=1)) for side in (predicted, true))
+        fits += np.correlate(profile, true_profile, "full")
     return fits / max(1.0, float(fits.max(initial=0)))
+
+
+def _center(profile: Array) -> Array:
+    """Return a profile minus its mean, times its length: whole numbers, whose products are exact."""
+    centered: Array = len(profile) * profile.astype(np.int64) - int(profile.sum())
+    return centered
 
 
 def _find_steps_of_maps(pairs: Sequence[Tuple[Array, Array]]) -> List[int]:

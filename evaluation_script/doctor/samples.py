@@ -10,6 +10,7 @@ import numpy as np
 
 from ..masks.backend import backend
 from ..masks.stack import Array, Size
+from ..values.arithmetic import power
 from .fits import fit_masks
 
 #: The number of units in a sample, and how many of them follow each other.
@@ -182,7 +183,10 @@ def paint(masks: Iterable[Tuple[int, str]], size: Size) -> Array:
 
 def find_step(size: int, axes: int, limit: int) -> int:
     """Return the odd distance along each axis at which about so many pixels of a map lie."""
-    return max(1, int((max(1, size) / limit) ** (1 / max(1, axes)))) | 1
+    step = 1
+    while power(step + 1, max(1, axes)) * limit <= size:
+        step += 1
+    return step | 1
 
 
 def thin_by(frame: Array, step: int) -> Array:

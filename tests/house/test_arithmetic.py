@@ -30,7 +30,7 @@ VARYING = {
     *("average", "std", "var", "cov", "corrcoef", "trapz", "trapezoid", "nanmean", "nansum", "geomspace", "logspace"),
 }
 #: Products of whole numbers, which are exact.
-WHOLE_PRODUCTS = {"wide @ _BRIGHTNESS", "np.correlate(padded, true)"}
+WHOLE_PRODUCTS = {"wide @ _BRIGHTNESS", "np.correlate(padded, true)", "np.correlate(profile, true_profile, 'full')"}
 
 
 def find_varying(tree: ast.AST) -> list[str]:

@@ -43,7 +43,8 @@ def script_of(bundle: str, folder: Path) -> list[str]:
 def test_it_is_compiled_once_and_again_when_the_sources_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sources = tmp_path / "sources"
     sources.mkdir()
-    for name in ("kernel.h", "kernel.c", "tubes.c"):  # all of them are compiled for the tests themselves
+    headers = [path.name for path in Path(compiling.SOURCES).glob("*.h")]
+    for name in ("kernel.c", "tubes.c", *headers):  # all sources are compiled for the tests themselves
         shutil.copy(Path(compiling.SOURCES) / name, sources)
     monkeypatch.setattr(compiling, "SOURCES", sources)
     folder = tmp_path / "out"
