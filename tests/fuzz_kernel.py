@@ -335,25 +335,13 @@ def boundaries(generator: random.Random, kernel: Kernel) -> None:
     )
 
 
-def pages(generator: random.Random, kernel: Kernel) -> None:
-    """Draw masks for a page, with missing rows and columns, numbers of any size, and invalid disks."""
-    frames, rows, across = (generator.randrange(most) for most in (3, 40, 4))
-    words = np.frombuffer(generator.randbytes(8 * frames * rows * across), np.uint64).reshape(frames, rows, across)
-    picked = np.array([generator.randrange(-1, rows + 1) for _ in range(generator.randrange(9))], np.int64)
-    if generator.random() < 0.7:
-        picked = np.clip(picked, 0, max(rows - 1, 0))[: rows and len(picked)]
-    small, before = (generator.randrange(1, 40), generator.randrange(1, 300)), np.arange(generator.randrange(300))
-    kernel.find_small_runs(Stack(words, 0, generator.randrange(3), (rows, across * 64)), small, 0, picked, before)
-    shape, count = [frames, rows, across], ctypes.c_int64(0)
-    columns, room = np.zeros(64 * across + 1, np.int64), generator.choice([0, 1, 3, -1])
-    starts, ends = np.zeros(3, np.int64), np.zeros(3, np.int64)
-    shape[generator.randrange(3)] = generator.choice([-1, 0, 1 << 40])
-    window = (words, *shape, picked, len(picked), columns, len(columns))
-    kernel.library.sj_small_runs(*window, 0, 1, 1, starts, ends, room, ctypes.byref(count))
-    numbers = np.array([generator.choice([0, 127, 128, 1 << 62, -1]) for _ in range(9)], np.int64)
-    kernel.write_groups(numbers, generator.choice([0, 1, 4, 9, 10]))
+def grown(generator: random.Random, kernel: Kernel) -> None:
+    """Grow masks by valid and invalid disks."""
+    shape = [generator.randrange(most) for most in (3, 40, 4)]
+    words = np.frombuffer(generator.randbytes(8 * math.prod(shape)), np.uint64).reshape(shape)
     halves = sorted((generator.randrange(90) for _ in range(generator.randrange(20))), reverse=True)
     kernel.grow(words, np.array(generator.choice([halves, halves[::-1], [-1], [1 << 40]]), np.int64))
+    shape[generator.randrange(3)] = generator.choice([-1, 0, 1 << 40])
     kernel.library.sj_grow(words, *shape, np.zeros(1, np.int64), generator.choice([0, 1, -1]), np.zeros(1, np.uint64))
 
 
@@ -612,7 +600,7 @@ def records(generator: random.Random, kernel: Kernel) -> None:
         )
     changed = "".join(text)[: generator.choice([None, generator.randrange(1, 300)])]
     changed += generator.choice(["", ",", ", ", "]", " ], 7"])
-    table = kernel.records(changed, shape)
+    table = kernel.records(changed.encode(), shape)
     if table is not None and table.rings is not None:
         kernel.draw(table.rings, np.array([(9, 11)] * len(table.rings)))
     data = np.frombuffer(changed.encode(), np.uint8).copy()  # bytes would end with one more
@@ -654,7 +642,7 @@ def polygons(generator: random.Random, kernel: Kernel) -> None:
 
 
 TARGETS: tuple[Callable[[random.Random, Kernel], None], ...] = (
-    frames, colours, labels, segments, maps, volumes, voxel_runs, places, boundaries, pages, runs, videos, records, polygons,
+    frames, colours, labels, segments, maps, volumes, voxel_runs, places, boundaries, grown, runs, videos, records, polygons,
     matches,
 )  # fmt: skip
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from functools import lru_cache
-from typing import Callable, Collection, Dict, Iterable, List, NamedTuple, Optional, Tuple, Type, Union
+from typing import Callable, Collection, Dict, Iterable, List, NamedTuple, Optional, Tuple, Type
 
 import numpy as np
 
@@ -46,9 +46,6 @@ _KINDS_OF_PNGS: Dict[Tuple[int, int], Type[np.generic]] = {(16, png.GREY): np.ui
 #: The maximum number of characters of masks decoded together.
 _MOST_TOGETHER = 1 << 18
 #: The pair of the first and the second of two masks.
-#: A label for the pixels of one mask, and the number of an image's pixels that are written in the time in which numpy
-#: decodes a character.
-_ANY_LABEL, _PIXELS_PER_CHARACTER = np.ones(1, np.uint8), 200
 _TWO_MASKS = Pairs(np.array([0]), np.array([1]), np.array([0, 1]))
 
 
@@ -257,10 +254,6 @@ class NumpyBackend:
         """Return the mask of all pixels of checked, non-empty masks of an image, and their number."""
         return rle.unite(texts, pixels)
 
-    def rearrange_mask(self, text: str, size: Size, change: Callable[[Array], Array]) -> str:
-        """Return the mask whose pixels (height, width) are changed."""
-        return rle.rearrange(text, size, change)
-
     def encode_mask(self, labels: Array) -> Tuple[str, int]:
         """Return the run lengths of all non-zero pixels of an image, and their number."""
         return rle.encode_mask(labels)
@@ -337,7 +330,7 @@ class NumpyBackend:
 
     # ── detections ──
 
-    def read_records(self, text: Union[str, bytes], shape: int) -> Optional[RecordTable]:
+    def read_records(self, text: bytes, shape: int) -> Optional[RecordTable]:
         """Return the first records of some text, each followed by a comma; None if the JSON parser is needed.
 
         Each record holds one of `detections.SHAPES`.
@@ -514,15 +507,6 @@ class CompiledBackend(NumpyBackend):
         cover = self._cover([text], pixels)
         return super().draw_mask(text, pixels) if cover is None else cover
 
-    def draw_masks(self, texts: List[str], places: List[Array], pixels: int) -> List[Array]:
-        # Short texts take less time than an image of pixels.
-        if sum(map(len, texts)) * _PIXELS_PER_CHARACTER > len(texts) * pixels:
-            covers = (self._cover([text], pixels) for text in texts)
-            rows = [None if cover is None else [_look(cover, listed) for listed in places] for cover in covers]
-            if None not in rows:
-                return [np.stack(column) for column in zip(*rows)]
-        return super().draw_masks(texts, places, pixels)
-
     def cover_places(self, texts: List[str], places: Array, pixels: int) -> Array:
         cover = self._cover(texts, pixels)
         return super().cover_places(texts, places, pixels) if cover is None else _look(cover, places)
@@ -531,16 +515,6 @@ class CompiledBackend(NumpyBackend):
         words = self.kernel.cover(texts, pixels)
         united = None if words is None else self.kernel.write_bits(words, pixels)
         return united or super().unite_masks(texts, pixels)
-
-    def rearrange_mask(self, text: str, size: Size, change: Callable[[Array], Array]) -> str:
-        height, width = size
-        cover = self._cover([text], height * width)
-        if cover is None:
-            return super().rearrange_mask(text, size, change)
-        flags = np.unpackbits(cover, count=height * width, bitorder="little")
-        octets = np.packbits(change(flags.reshape(width, height).T).T.reshape(-1), bitorder="little")
-        cover[: len(octets)] = octets
-        return (self.kernel.write_bits(cover.view(np.uint64), height * width) or rle.rearrange(text, size, change))[0]
 
     def encode_mask(self, labels: Array) -> Tuple[str, int]:
         return self.kernel.encode(labels) or super().encode_mask(labels)
@@ -577,7 +551,7 @@ class CompiledBackend(NumpyBackend):
         masks = pack_texts([first_mask, second_mask])
         return int(self.kernel.overlaps(masks, masks, _TWO_MASKS)[0])
 
-    def read_records(self, text: Union[str, bytes], shape: int) -> Optional[RecordTable]:
+    def read_records(self, text: bytes, shape: int) -> Optional[RecordTable]:
         return self.kernel.records(text, shape)
 
     def order_by_score(self, score: Array, group: Array) -> Array:

@@ -1,14 +1,12 @@
 """Detections: their record table, their matching with instances, and the resulting precision.
 
-The kernel runs the greedy loop of the COCO API. The numpy code avoids it: a detection rarely overlaps more than one
-instance by half, so usually the first detection that reaches a threshold gets the instance. Only where a detection has
-a choice, or there are crowds, the loop runs in Python.
+Matching is the greedy loop of the COCO API.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
@@ -38,8 +36,6 @@ class Candidates(NamedTuple):
 
     pairs: OverlappingPairs
     thresholds: Array
-    #: Equal numbers for detections of the same image and category, which are adjacent.
-    group: Array
     #: Flags (ranges, detections): detections whose own area lies outside the range.
     outside: Array
     #: Flags (ranges, instances): ignored instances.
@@ -54,35 +50,10 @@ def match(candidates: Candidates) -> Tuple[Array, Array]:
 
     The words have a bit for each threshold and range of areas.
     """
-    pairs, group = candidates.pairs, candidates.group
     ignored = np.repeat(candidates.outside[:, None], len(candidates.thresholds), axis=1)
     matched = np.zeros_like(ignored)
-    choices = np.bincount(pairs.prediction, minlength=len(group))
-    has_choice = np.zeros(int(group.max(initial=0)) + 1, bool)
-    has_choice[group[pairs.prediction[(choices[pairs.prediction] > 1) | candidates.crowd[pairs.truth]]]] = True
-    in_order = has_choice[group[pairs.prediction]]
-    _match_without_choice(pairs.select(~in_order), candidates, matched, ignored)
-    _match_in_order(pairs.select(in_order), candidates, matched, ignored)
-    return _pack_bits(matched), _pack_bits(ignored)
-
-
-def _match_without_choice(pairs: OverlappingPairs, candidates: Candidates, matched: Array, ignored: Array) -> None:
-    """Match each instance, at each threshold, with the first detection that reaches it."""
-    for row, threshold in enumerate(candidates.thresholds):
-        reached = pairs.iou >= threshold
-        instances, positions = np.unique(pairs.truth[reached], return_index=True)
-        winners = pairs.prediction[reached][positions]
-        matched[:, row, winners] = ~candidates.unmatchable[instances]
-        for index, does_not_count in enumerate(candidates.ignored):
-            # Ignored if its instance is ignored; otherwise it counts regardless of its own area.
-            stays = candidates.unmatchable[instances] & ignored[index, row, winners]
-            ignored[index, row, winners] = does_not_count[instances] | stays
-
-
-def _match_in_order(pairs: OverlappingPairs, candidates: Candidates, matched: Array, ignored: Array) -> None:
-    """Match as the original does: each detection takes the best free instance, counted ones first."""
     overlapping: Dict[int, List[Tuple[int, float]]] = {}
-    for detection, instance, iou in zip(pairs.prediction.tolist(), pairs.truth.tolist(), pairs.iou.tolist()):
+    for detection, instance, iou in zip(*(column.tolist() for column in candidates.pairs)):
         overlapping.setdefault(detection, []).append((instance, iou))
     crowd, unmatchable = candidates.crowd.tolist(), candidates.unmatchable.tolist()
     for area, does_not_count in enumerate(candidates.ignored.tolist()):
@@ -96,8 +67,10 @@ def _match_in_order(pairs: OverlappingPairs, candidates: Candidates, matched: Ar
                 if best >= 0:
                     matched_instances.add(best)
                     matched[area, row, detection] = not unmatchable[best]
+                    # Ignored if its instance is ignored; otherwise it counts regardless of its own area.
                     stays = unmatchable[best] and ignored[area, row, detection]
                     ignored[area, row, detection] = does_not_count[best] or stays
+    return _pack_bits(matched), _pack_bits(ignored)
 
 
 def _find_best(pairs: List[Tuple[int, float]], least: float) -> int:
@@ -141,11 +114,10 @@ class RankedBits(NamedTuple):
     #: The score at each recall, if requested.
     score: Optional[Array] = None
 
-    def within(self, cap: int) -> RankedBits:
-        """Return the first detections of each image, up to the cap."""
-        flags = self.rank < cap
-        score = None if self.score is None else self.score[flags]
-        return RankedBits(self.true[flags], self.counted[flags], self.rank[flags], self.image[flags], score)
+    def select(self, chosen: Union[Array, slice]) -> RankedBits:
+        """Return some of the detections."""
+        score = None if self.score is None else self.score[chosen]
+        return RankedBits(self.true[chosen], self.counted[chosen], self.rank[chosen], self.image[chosen], score)
 
     def flags(self, area: int, thresholds: int) -> Tuple[Array, Array]:
         """Return the flags (thresholds, detections) of one range: which are correct, and which count."""
@@ -174,14 +146,6 @@ class CurveTask(NamedTuple):
     #: Whether precision is averaged over recalls.
     averaged: bool = False
 
-    def category(self, category: int) -> Tuple[RankedBits, Array]:
-        """Return the detections of a category and their groups."""
-        members = slice(self.bounds[category], self.bounds[category + 1])
-        ranked = self.ranked
-        score = None if ranked.score is None else ranked.score[members]
-        columns = (ranked.true[members], ranked.counted[members], ranked.rank[members], ranked.image[members])
-        return RankedBits(*columns, score), self.group[members]
-
 
 class CurveTables(NamedTuple):
     """The results of curves by row, category, group and threshold; values without instances stay as they were."""
@@ -195,25 +159,19 @@ class CurveTables(NamedTuple):
 
 def draw_curves(task: CurveTask, category: int, tables: CurveTables) -> None:
     """Enter the curves of a category into the tables."""
-    ranked, group = task.category(category)
+    members = slice(task.bounds[category], task.bounds[category + 1])
+    ranked, group = task.ranked.select(members), task.group[members]
     for area, cap, row in task.limits:
         counts = task.counts[category, area]
-        present = np.flatnonzero(counts > 0)
-        if not len(present):
-            continue
-        needed = task.needed[task.which[category, area]]
-        if task.averaged:
-            within = ranked.within(cap), group[ranked.rank < cap]
-            precision, true_counts = read_precision_without_each(*within, area, task.thresholds, needed)
-            if precision.size:
-                tables.precision[row, category, present] = precision[present].mean(axis=2)
-        else:
-            precision, right, scores = read_precision(ranked.within(cap), area, task.thresholds, needed[0])
-            true_counts = right[None]
-            tables.precision[row, category, 0] = precision
+        for number in np.flatnonzero(counts > 0).tolist():
+            kept = ranked.select((ranked.rank < cap) & (group != number))
+            needed = task.needed[task.which[category, area, number]]
+            precision, right, scores = read_precision(kept, area, task.thresholds, needed)
+            if len(needed):
+                tables.precision[row, category, number] = precision.mean(axis=1) if task.averaged else precision
             if tables.scores is not None:
-                tables.scores[row, category, 0] = scores
-        tables.recall[row, category, present] = true_counts[present] / counts[present, None]
+                tables.scores[row, category, number] = scores
+            tables.recall[row, category, number] = right / counts[number]
 
 
 def read_precision(ranked: RankedBits, area: int, thresholds: int, needed: Array) -> Tuple[Array, Array, Array]:
@@ -222,57 +180,16 @@ def read_precision(ranked: RankedBits, area: int, thresholds: int, needed: Array
     `needed` gives the number of true detections that each recall requires. Without scores of detections, scores are 0.
     """
     true, counted = ranked.flags(area, thresholds)
-    rows, columns = np.nonzero(true)
-    counted_before = np.split(
-        np.cumsum(counted, axis=1, dtype=np.int32)[rows, columns], np.cumsum(true.sum(axis=1))[:-1]
-    )
     precision, scores = np.zeros((2, thresholds, len(needed)))
-    score = np.zeros(len(ranked.rank)) if ranked.score is None else ranked.score
-    for row, counts in enumerate(counted_before):  # only at true detections, where precision peaks
-        exact = np.arange(1, len(counts) + 1) / (counts + np.spacing(1))
+    for row in range(thresholds):
+        hits = np.flatnonzero(true[row])  # where precision peaks
+        exact = np.arange(1, len(hits) + 1) / (np.cumsum(counted[row])[hits] + np.spacing(1))
         envelope = np.maximum.accumulate(exact[::-1])[::-1]
-        reached = needed[needed <= len(counts)]
+        reached = needed[needed <= len(hits)]
         precision[row, : len(reached)] = envelope[reached - 1]
-        scores[row, : len(reached)] = score[columns[rows == row][reached - 1]]
-    return precision, np.array(list(map(len, counted_before))), scores
-
-
-def read_precision_without_each(
-    ranked: RankedBits, group: Array, area: int, thresholds: int, needed: Array
-) -> Tuple[Array, Array]:
-    """Return precision (groups, thresholds, recalls) of one category leaving out each group, and the numbers correct.
-
-    `needed` gives, for each group, the number of true detections that each recall requires without it.
-    """
-    true, counted = ranked.flags(area, thresholds)
-    groups, width = len(needed), int(true.sum(axis=1).max()) + 2
-    #: For each detection, the position of the next true one at the threshold, among the true ones.
-    position = np.cumsum(true, axis=1) - true
-
-    def count_without(flags: Array) -> Array:
-        """Return the cumulated flags (thresholds, ranks, groups), leaving out each group."""
-        rows, columns = np.nonzero(flags)
-        index = (rows * width + position[rows, columns]) * groups + group[columns]
-        inside = np.bincount(index, minlength=thresholds * width * groups).reshape(thresholds, width, groups)
-        inside = np.cumsum(inside, axis=1)
-        total: Array = inside.sum(axis=2, keepdims=True) - inside
-        return total
-
-    true_without = count_without(true)
-    if not needed.size:
-        return np.zeros((groups, thresholds, 0)), true_without[:, -1].T
-    counted_without = count_without(counted)
-    rows, columns = np.nonzero(true)
-    positions = position[rows, columns]
-    pairs, groups_without = np.nonzero(group[columns][:, None] != np.arange(groups))
-    ranks = true_without[rows[pairs], positions[pairs], groups_without]
-    #: By the number of true detections: the precision, then the maximum precision from there on.
-    best = np.zeros((groups, thresholds, width))
-    best[groups_without, rows[pairs], ranks] = ranks / (
-        counted_without[rows[pairs], positions[pairs], groups_without] + np.spacing(1)
-    )
-    best = np.maximum.accumulate(best[..., ::-1], axis=2)[..., ::-1]
-    return np.take_along_axis(best, np.minimum(needed, width - 1)[:, None], axis=2), true_without[:, -1].T
+        if ranked.score is not None:
+            scores[row, : len(reached)] = ranked.score[hits[reached - 1]]
+    return precision, true.sum(axis=1), scores
 
 
 #: The kinds of a record's `bbox`: absent, null or an empty list, four numbers, anything else.
@@ -301,13 +218,9 @@ class Rings:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RecordTable:
-    """Records of the usual form, read without the JSON parser, one row each.
+    """Records of the usual form at the start of some text, read without the JSON parser, one row each."""
 
-    They stand at the start of some text, up to the beginning of the next record.
-    """
-
-    #: The text; empty if it was given as bytes, which are not kept.
-    text: str
+    #: The bytes up to the beginning of the next record.
     end: int
     #: Ids of images or videos, and of categories.
     image: Array

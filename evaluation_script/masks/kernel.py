@@ -64,33 +64,6 @@ class Kernel(VolumeKernel):
         )
         return counts if status == FINE else None
 
-    def find_small_runs(
-        self, stack: Stack, small: Size, above: int, picked: Array, before: Array
-    ) -> Optional[Tuple[Array, Array]]:
-        """Return where the runs of an object start and end, as places of pixels in all its small images.
-
-        Given are how many rows of a small image lie above the object's window, the window's rows that the next rows
-        show, and for each column of a frame how many small columns lie before it.
-        """
-        words = np.ascontiguousarray(stack.words, np.uint64)
-        columns = np.full(words.shape[2] * WORD + 1, small[1], np.int64)
-        behind = before[stack.column * WORD :][: len(columns)]
-        columns[: len(behind)] = behind
-        window = (words, *words.shape, picked, len(picked), columns, len(columns))
-        places, count = (above * small[1], small[1], small[0] * small[1]), ctypes.c_int64(0)
-        room, status = 2 * len(words) * (len(picked) + 1), FULL
-        while status == FULL:
-            starts, ends = np.empty(room, np.int64), np.empty(room, np.int64)
-            status = self.library.sj_small_runs(*window, *places, starts, ends, room, ctypes.byref(count))
-            room *= 4
-        return (starts[: count.value], ends[: count.value]) if status == FINE else None
-
-    def write_groups(self, numbers: Array, groups: int) -> Optional[bytes]:
-        """Return numbers in groups of seven bits, lowest first, with at most this many bytes each."""
-        out, length = np.empty(groups * len(numbers), np.uint8), ctypes.c_int64(0)
-        status = self.library.sj_groups(numbers, len(numbers), groups, out, len(out), ctypes.byref(length))
-        return out[: length.value].tobytes() if status == FINE else None
-
     def grow(self, words: Array, halves: Array) -> Optional[Array]:
         """Return masks grown by a disk with these half widths by rows from its centre."""
         out = np.empty(words.shape, np.uint64)
@@ -286,46 +259,40 @@ class Kernel(VolumeKernel):
                 break
         return None
 
-    def records(self, text: Union[str, bytes], shape: Optional[int] = None) -> Optional[RecordTable]:
+    def records(self, data: bytes, shape: int) -> Optional[RecordTable]:
         """Return the usual-form records at the start of some text, each followed by a comma; None without any.
 
-        Each record holds one of `SHAPES`; without a shape, its mask or the masks of its frames.
+        Each record holds one of `SHAPES`.
         """
-        data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
         length = len(data)
         rows = np.empty((length // _SHORTEST_RECORD + 1, _RECORD_COLUMNS), np.int64)
         masks = np.empty(length + length // 4 + 64, np.uint8)
-        for each in (MASK, FRAMES) if shape is None else (shape,):
-            by_frame = length // _SHORTEST_FRAME + 1
-            frame_room = {FRAMES: by_frame, TRACKS: by_frame, ANNOTATION: len(rows)}.get(each, 1)
-            frames = np.empty((frame_room, {ANNOTATION: 4, TRACKS: 5}.get(each, 3)), np.int64)
-            numbers, rings = np.empty(length // 2 + 1), np.zeros(length // 12 + 2, np.int64)
-            ring_ends = rings[1:]
-            rooms = np.array([len(masks), len(frames), len(numbers), len(ring_ends)], np.int64)
-            used = np.zeros(6, np.int64)
-            status = self.library.sj_records(
-                data, length, each, len(rows), rows, masks, frames, numbers, ring_ends, rooms, used
-            )
-            if status != FINE:
-                continue
-            count, end, frame_count, number_count, ring_count, points = used.tolist()
-            # Copies, since otherwise the rows would keep the memory of all possible ones.
-            rows = rows[:count].copy()
-            table = _record_table(rows, masks, each, numbers[:number_count], rings[: ring_count + 1])
-            if points >= 0 and each == ANNOTATION:  # the last annotation's points come first
-                table = replace(
-                    table, points=numbers[len(numbers) - count * points :].reshape(count, points)[::-1].copy()
-                )
-            elif points >= 0:
-                table = replace(table, points=numbers[:number_count].reshape(count, points).copy())
-            if each in (FRAMES, TRACKS, ANNOTATION):
-                table = replace(table, frames=frames[:frame_count].copy())
-            if each in (FRAMES, TRACKS):
-                table = replace(table, masks=_text(masks, frames[frame_count - 1, 2]))
-            if isinstance(text, bytes):
-                return replace(table, end=end)
-            return replace(table, text=text, end=end if end == length or text.isascii() else len(data[:end].decode()))
-        return None
+        by_frame = length // _SHORTEST_FRAME + 1
+        frame_room = {FRAMES: by_frame, TRACKS: by_frame, ANNOTATION: len(rows)}.get(shape, 1)
+        frames = np.empty((frame_room, {ANNOTATION: 4, TRACKS: 5}.get(shape, 3)), np.int64)
+        numbers, rings = np.empty(length // 2 + 1), np.zeros(length // 12 + 2, np.int64)
+        ring_ends = rings[1:]
+        rooms = np.array([len(masks), len(frames), len(numbers), len(ring_ends)], np.int64)
+        used = np.zeros(6, np.int64)
+        status = self.library.sj_records(
+            data, length, shape, len(rows), rows, masks, frames, numbers, ring_ends, rooms, used
+        )
+        if status != FINE:
+            return None
+        count, end, frame_count, number_count, ring_count, points = used.tolist()
+        # Copies, since otherwise the rows would keep the memory of all possible ones.
+        rows = rows[:count].copy()
+        table = _record_table(rows, masks, shape, numbers[:number_count], rings[: ring_count + 1])
+        if points >= 0 and shape == ANNOTATION:  # the last annotation's points come first
+            coordinates = numbers[len(numbers) - count * points :].reshape(count, points)[::-1].copy()
+            table = replace(table, points=coordinates)
+        elif points >= 0:
+            table = replace(table, points=numbers[:number_count].reshape(count, points).copy())
+        if shape in (FRAMES, TRACKS, ANNOTATION):
+            table = replace(table, frames=frames[:frame_count].copy())
+        if shape in (FRAMES, TRACKS):
+            table = replace(table, masks=_text(masks, frames[frame_count - 1, 2]))
+        return replace(table, end=end)
 
     def draw(self, rings: Rings, sizes: Array) -> Optional[Tuple[MaskTexts, Array]]:
         """Return the masks of polygons in images of these sizes, and their areas; None where one is unusual."""
@@ -423,7 +390,7 @@ def _record_table(rows: Array, masks: Array, shape: int, numbers: Array, rings: 
         polygons = Rings(numbers.copy(), rings.copy(), np.append(rows[outlined, 14], rows[outlined[-1], 15]))
     text = _text(masks, int(rows[-1, 6])) if has_masks else b""
     columns = (rows[:, 0], rows[:, 1], reals[:, 2].copy(), rows[:, 3:5], rows[:, 5:7], rows[:, 7], rows[:, 8])
-    return RecordTable("", 0, *columns, text, rows[:, 9], reals[:, 10:14].copy(), None, outlined, polygons)
+    return RecordTable(0, *columns, text, rows[:, 9], reals[:, 10:14].copy(), None, outlined, polygons)
 
 
 @lru_cache(maxsize=64)

@@ -7,11 +7,8 @@ outlines of large masks. Label maps: the shared pixels of pairs of labels.
 from __future__ import annotations
 
 import math
-import os
 from functools import lru_cache, partial
-from importlib.machinery import PathFinder
-from importlib.util import find_spec, module_from_spec
-from typing import Callable, List, NamedTuple, Optional, Tuple
+from typing import List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -288,28 +285,15 @@ def sum_label_pairs(truth: Array, prediction: Array, pixels: Array) -> LabelPair
     return LabelPairs(keys >> SHIFT, keys & ((1 << SHIFT) - 1), sums)
 
 
-@lru_cache(maxsize=1)
-def _import_solver() -> Callable[[Array], Tuple[Array, Array]]:
-    """Import only SciPy's function, because importing `scipy.optimize` takes up to 0.3 s."""
-    package = find_spec("scipy")
-    folder = os.path.join(os.path.dirname(package.origin or ""), "optimize") if package else ""
-    spec = PathFinder.find_spec("_lsap", [folder])
-    if spec is None or spec.loader is None:  # another version of SciPy
-        from scipy.optimize import linear_sum_assignment
-
-        return linear_sum_assignment
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    solver: Callable[[Array], Tuple[Array, Array]] = module.linear_sum_assignment
-    return solver
-
-
 def best_assignment(quality: Array) -> Tuple[Array, Array]:
     """Return the assignment (rows, columns) with the largest sum of quality.
 
     Ties break as in the official evaluators, which call the same function.
     """
-    return _import_solver()(-quality)
+    from scipy.optimize import linear_sum_assignment  # few protocols assign
+
+    rows, columns = linear_sum_assignment(-quality)
+    return rows, columns
 
 
 def best_proposals(quality: Array) -> List[int]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property, lru_cache
-from typing import Dict, NamedTuple, Optional, Tuple
+from typing import Dict, NamedTuple, Tuple
 
 import numpy as np
 
@@ -91,8 +91,7 @@ class Region:
 
     def __init__(self, stack: Stack) -> None:
         self.stack = stack
-        self._pixels: Optional[_Pixels] = None
-        self._grown: Dict[Disk, _Grown] = {}
+        self._grown: Dict[Disk, Stack] = {}
 
     @cached_property
     def area(self) -> Array:
@@ -115,14 +114,9 @@ class Region:
 
     def count_matches(self, region: Region, match: Disk) -> Array:
         """Return per frame the number of boundary pixels with a boundary pixel of the region within reach."""
-        frames = len(self.area)
-        if not (self.boundary_size.any() and region.boundary_size.any()):
-            return np.zeros(frames, np.int64)
-        if self._pixels is None:
-            self._pixels = _Pixels(self.boundary)
         if match not in region._grown:
-            region._grown[match] = _Grown(region.boundary, match)
-        return region._grown[match].count(self._pixels, frames)
+            region._grown[match] = grow(region.boundary, match)
+        return count_shared(self.boundary, region._grown[match])
 
 
 def count_shared(a: Stack, b: Stack) -> Array:
@@ -157,78 +151,30 @@ def _find_boundary(stack: Stack) -> Stack:
     return Stack(edge, top, column, stack.size)
 
 
-class _Pixels:
-    """The non-zero words of a boundary and their positions."""
+def grow(stack: Stack, match: Disk) -> Stack:
+    """Return the pixels that have a pixel of a stack within reach."""
+    high = max(max(abs(low), abs(top)) for _, low, top in match)
+    wide = max(abs(dx) for dx, _, _ in match) // WORD + 1
+    words = pad(stack.words, 2 * high, 2 * high, 2 * wide, 2 * wide)
+    grown = np.zeros_like(words[:, high : words.shape[1] - high, wide:-wide])
+    rows, across = grown.shape[1:]
+    for dx, low, top in match:
+        column = _join_rows(words[:, high + low : high + top + rows], top - low + 1)
+        offset, shift = divmod(dx, WORD)
+        start = wide + offset
+        grown |= column[:, :, start : start + across] >> shift
+        if shift:
+            grown |= column[:, :, start + 1 : start + 1 + across] << (WORD - shift)
+    return Stack(grown, stack.top - high, stack.column - wide, stack.size)
 
-    def __init__(self, boundary: Stack) -> None:
-        _, rows, across = boundary.words.shape
-        flat = np.flatnonzero(boundary.words)
-        self.words = boundary.words.reshape(-1)[flat]
-        lines, self.column = np.divmod(flat, across)
-        self.frame, self.row = np.divmod(lines, rows)
-        self.row += boundary.top
-        self.column += boundary.column
 
-
-class _Grown:
-    """A boundary dilated by a disk, computed only near the other boundary's pixels.
-
-    Down the columns, the whole window is dilated, once per height of the disk; along the rows, only the words of the
-    other boundary are combined. For 480×854 frames this takes a third of the time of dilating everything both ways.
-    """
-
-    def __init__(self, boundary: Stack, match: Disk) -> None:
-        self._reach = max(max(-low, high, 0) for _, low, high in match)
-        self._words = max(max(-(dx // WORD), dx // WORD + 1) for dx, _, _ in match)
-        margin, side = 2 * self._reach, 2 * self._words
-        edge = pad(boundary.words, margin, margin, side, side)
-        self._top = boundary.top - self._reach
-        self._first_column = boundary.column - side
-        spans = sorted({(low, high) for _, low, high in match}, key=lambda span: span[1] - span[0])
-        frames, rows, across = edge.shape
-        #: For each span, the union of the rows from low to high.
-        self._grown = np.empty((len(spans), frames, rows - margin, across), np.uint64)
-        for number, (span, inner) in enumerate(zip(spans, [None, *spans])):
-            self._extend_union(edge, number, span, inner)
-        #: For each column of the disk, its span and its offset in pixels.
-        self._columns = [(spans.index((low, high)), dx) for dx, low, high in match]
-
-    def _extend_union(self, edge: Array, number: int, span: Tuple[int, int], inner: Optional[Tuple[int, int]]) -> None:
-        """Compute the union of a span of rows, extending the previous span if it lies inside."""
-        low, high = span
-        rows, grown = self._grown.shape[2], self._grown[number]
-
-        def shift(dy: int) -> Array:
-            start = self._reach + dy
-            return edge[:, start : start + rows]
-
-        if inner is None or not (low <= inner[0] and inner[1] <= high):
-            inner = (low, low)
-            grown[:] = shift(low)
-        else:
-            np.bitwise_or(self._grown[number - 1], shift(low), out=grown)
-        for dy in (high, *range(low + 1, inner[0]), *range(inner[1] + 1, high)):
-            grown |= shift(dy)
-
-    def count(self, pixels: _Pixels, frames: int) -> Array:
-        """Return per frame the number of these pixels in the dilated boundary."""
-        _, _, rows, across = self._grown.shape
-        row, column = pixels.row - self._top, pixels.column - self._first_column
-        near = (row >= 0) & (row < rows) & (column >= self._words) & (column < across - self._words)
-        frame, boundary = pixels.frame[near], pixels.words[near]
-        index = (frame * rows + row[near]) * across + column[near]
-        sides = np.arange(-self._words, self._words + 1)
-        spans = np.arange(len(self._grown)) * self._grown[0].size
-        words = self._grown.reshape(-1).take((spans[:, None] + sides)[..., None] + index)
-        grown = np.zeros_like(boundary)
-        for span, dx in self._columns:
-            offset, shift = divmod(dx, WORD)
-            side = offset + self._words
-            grown |= words[span, side] >> shift
-            if shift:
-                grown |= words[span, side + 1] << (WORD - shift)
-        matched = ones((grown & boundary).reshape(-1, 1))
-        return np.bincount(frame, weights=matched, minlength=frames).astype(np.int64)
+def _join_rows(words: Array, count: int) -> Array:
+    """Return the unions of this many consecutive rows."""
+    joined = 1
+    while joined < count:
+        step = min(joined, count - joined)
+        words, joined = words[:, :-step] | words[:, step:], joined + step
+    return words
 
 
 def region_similarity(counts: Counts) -> Array:

@@ -11,7 +11,6 @@ from typing import Dict, Iterable, List, Tuple, Type
 import numpy as np
 from numpy.typing import NDArray
 
-from .backend import backend
 from .stack import WORD, Array, Size, Stack, Stacks, Window, overlaps, unpack
 
 #: The level of compression; a higher one takes longer and gains little.
@@ -172,12 +171,8 @@ def _runs_of(stack: Stack, small: Size) -> Tuple[Array, Array]:
     """Return where the runs of an object start and end, as places of pixels in all its small images."""
     rows, columns = _pick_pixels(small, stack.size)
     top, bottom = np.searchsorted(rows, [stack.top, stack.top + stack.words.shape[1]]).tolist()
-    before, kernel = np.searchsorted(columns, np.arange(stack.size[1] + 1)), backend().kernel
-    picked = rows[top:bottom] - stack.top
-    runs = kernel.find_small_runs(stack, small, top, picked, before) if kernel is not None else None
-    if runs is not None:
-        return runs
-    lines = stack.words[:, picked]
+    before = np.searchsorted(columns, np.arange(stack.size[1] + 1))
+    lines = stack.words[:, rows[top:bottom] - stack.top]
     # A bit of `edges` means that a pixel differs from the previous one; the word after a row ends its last run.
     edges = np.zeros((*lines.shape[:2], lines.shape[2] + 1), np.uint64)
     edges[..., :-1] = lines ^ (lines << np.uint64(1))
@@ -194,10 +189,6 @@ def _runs_of(stack: Stack, small: Size) -> Tuple[Array, Array]:
 
 def _in_groups(numbers: NDArray[np.int64]) -> bytes:
     """Return numbers in bytes of seven bits, lowest first; the eighth bit marks continuation."""
-    kernel = backend().kernel
-    data = kernel.write_groups(numbers, _MOST_GROUPS) if kernel is not None else None
-    if data is not None:
-        return data
     counts = np.ones(len(numbers), int)
     for group in range(1, _MOST_GROUPS):
         counts += numbers >= 1 << 7 * group

@@ -21,7 +21,7 @@ from segjudge.evaluation_script.families.base.family import (
     Values,
     ignore_progress,
 )
-from segjudge.evaluation_script.families.base.truth import AnnotationFile, SplitTruth
+from segjudge.evaluation_script.families.base.truth import SplitTruth
 from segjudge.evaluation_script.files import Problem, SubmissionError, name_hint, name_list
 from segjudge.evaluation_script.files.limits import LOCAL_LIMITS
 from segjudge.evaluation_script.masks.backend import backend
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 _OF_PROTOCOLS = ("family", "name")
 #: The maximum number of processes, or of an executor's parts.
 _MOST_JOBS = 100_000
-#: The size in bytes above which a truth is read in another process.
-_LARGE = 1 << 22
 #: The bytes of results that are read as a whole, with their truth, and the files in folders, above which `auto` uses
 #: several processes from the start.
 _MANY_BYTES, _MANY_FILES = 1 << 24, 2000
@@ -265,13 +263,12 @@ def _prepare(request: ScoreRequest, path: str, source: TruthSource, progress: Pr
         if values[option] and option not in FAMILIES[request.protocol.family].options:
             raise OptionError(f"{option} does not apply to {request.protocol.family}")
     refuse_packed(path)
-    digest = digest_of if request.is_identified else lambda _path: ""
-    rules, annotations, digests = _open_truth(path, source, rules, progress, digest)
+    annotations = open_truth(source, rules.protocol, progress)
     scorers, notes = {}, list(annotations.notes)
     for name, truth_of_split in choose_splits(annotations.splits, source, request.split).items():
         notes += [f"{name}: {note}" for note in truth_of_split.list_oddities(rules.protocol)]
         scorers[name] = Scorer(name, choose_sequences(truth_of_split, request.sequences, rules.protocol), rules)
-    return PreparedScoring(path, source.path, scorers, notes, request, digests)
+    return PreparedScoring(path, source.path, scorers, notes, request)
 
 
 def refuse_packed(path: str) -> None:
@@ -286,7 +283,7 @@ def set_processes(rules: ScoringRules, jobs: int | Literal["auto"] | None, paths
     if jobs != "auto":
         return replace(rules, jobs=jobs or 1)
     several = cores()
-    begin = several > 1 and _are_large(paths, are_read_whole=bool(engine_of(rules.protocol.family).read_ahead))
+    begin = several > 1 and _are_large(paths, are_read_whole=engine_of(rules.protocol.family).reads_whole)
     return replace(rules, jobs=several if begin else 1, most_jobs=several)
 
 
@@ -307,25 +304,6 @@ def _are_large(paths: Iterable[str], *, are_read_whole: bool) -> bool:
                 else:
                     count += 1
     return size >= _MANY_BYTES or count >= _MANY_FILES
-
-
-def _open_truth(
-    path: str, source: TruthSource, rules: ScoringRules, progress: Progress, digest_of: Callable[[str], str]
-) -> tuple[ScoringRules, AnnotationFile[SplitTruth], tuple[str, str]]:
-    """Open a truth; another process opens a large one while this process begins to read the results."""
-    read_ahead = engine_of(rules.protocol.family).read_ahead
-    is_small = not os.path.isfile(source.path) or os.path.getsize(source.path) < _LARGE
-    if rules.jobs == 1 or not read_ahead or not path or is_small:
-        return rules, open_truth(source, rules.protocol, progress), ("", "")
-
-    def read() -> tuple[AnnotationFile[SplitTruth], str]:
-        return open_truth(source, rules.protocol), digest_of(source.path)
-
-    with closing(Meanwhile(read)) as truth:
-        ahead = read_ahead(path, rules.protocol, rules, truth.is_awaited)
-        digest = digest_of(path) if ahead else ""
-        annotations, digest_of_truth = truth.result()
-    return replace(rules, ahead=ahead), annotations, (digest_of_truth, digest) if digest else ("", "")
 
 
 def prepare_phase(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import sys
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,10 +11,9 @@ import pytest
 
 from segjudge.evaluation_script.masks import overlaps as instance_overlaps
 from segjudge.evaluation_script.masks import run_lengths as rle
-from segjudge.evaluation_script.masks.backend import CompiledBackend, NumpyBackend, backend
+from segjudge.evaluation_script.masks.backend import NumpyBackend, backend
 from segjudge.evaluation_script.masks.overlaps import LabelMap, Pairs, _keep_boundary, reach_of
 from segjudge.evaluation_script.masks.run_lengths import Masks, pack_texts
-from tests.backends import use
 from tests.builders import run_length_text
 from tests.data import TRACKS_DATA
 from tests.families.unit_counts import close
@@ -58,14 +55,8 @@ def overlap_of(one: Any, two: Any, crowd: bool = False) -> float:
     return float((one & two).sum() / (one.sum() if crowd else (one | two).sum()))
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-def test_masks_share_their_intersection_over_union_and_in_crowds_over_the_detection(
-    compiled: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_masks_share_their_intersection_over_union_and_in_crowds_over_the_detection() -> None:
     sent, real, pairs = two_groups(1)
-    if compiled:
-        shared = np.array([(sent[i] & real[j]).sum() for i, j in zip(pairs.prediction, pairs.truth)])
-        use(monkeypatch, CompiledBackend(SimpleNamespace(overlaps=lambda *_: shared)))  # type: ignore[arg-type]
     mask_overlaps = backend().mask_overlaps(pairs, masks_of(sent), masks_of(real), CROWD)
     expected = [overlap_of(sent[i], real[j], CROWD[j]) for i, j in zip(pairs.prediction, pairs.truth)]
     assert mask_overlaps.tolist() == expected
@@ -73,9 +64,7 @@ def test_masks_share_their_intersection_over_union_and_in_crowds_over_the_detect
 
 def test_empty_masks_share_nothing() -> None:
     pair, nothing = Pairs(np.array([0]), np.array([0]), np.array([0, 1])), masks_of([np.zeros((3, 4), bool)])
-    kernel: Any = SimpleNamespace(overlaps=lambda *_: np.array([0]))
-    for counting in (NumpyBackend(), CompiledBackend(kernel)):
-        assert counting.mask_overlaps(pair, nothing, nothing, CROWD).tolist() == [0]
+    assert backend().mask_overlaps(pair, nothing, nothing, CROWD).tolist() == [0]
 
 
 def test_empty_runs_are_joined_for_pycocotools() -> None:
@@ -137,19 +126,11 @@ def test_boundaries_of_masks_that_lie_apart_share_nothing() -> None:
     assert results.tolist() == [0, 0, 0.9]
 
 
-def test_the_best_assignment_is_scipys_which_alone_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_best_assignment_is_scipys() -> None:
     quality = np.array([[0.5, 0.9, 0.0], [0.4, 0.9, 0.1]])
-    for absent in ("scipy.optimize", ""):
-        instance_overlaps._import_solver.cache_clear()
-        with monkeypatch.context() as patch:
-            if absent:
-                patch.setitem(sys.modules, absent, None)
-            else:  # SciPy has its function elsewhere
-                patch.setattr(instance_overlaps, "PathFinder", SimpleNamespace(find_spec=lambda *_: None))
-            rows, columns = instance_overlaps.best_assignment(quality)
-            assert (rows.tolist(), columns.tolist()) == ([0, 1], [0, 1])
-            assert instance_overlaps.best_proposals(quality) == [0, 1, 0]
-    instance_overlaps._import_solver.cache_clear()
+    rows, columns = instance_overlaps.best_assignment(quality)
+    assert (rows.tolist(), columns.tolist()) == ([0, 1], [0, 1])
+    assert instance_overlaps.best_proposals(quality) == [0, 1, 0]
 
 
 # ── boundaries ──────────────────────────────────────────────────────────────
@@ -174,24 +155,6 @@ def test_halves_of_the_reach_are_rounded_to_even_numbers() -> None:
     for size, reach in GOLDEN["reach"].items():
         height, width = map(int, size.split("x"))
         assert reach_of(height, width, 0.02) == reach
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_a_boundary_is_what_lies_near_the_outside(seed: int) -> None:
-    lot = np.random.default_rng(seed)
-    height, width, reach = (int(number) for number in lot.integers(1, 14, 3))
-    flags = lot.random((height, width)) < 0.9
-    wide = np.pad(flags, reach)
-    expected = np.array(
-        [
-            [
-                flags[y, x] and not wide[y : y + 2 * reach + 1, x : x + 2 * reach + 1].all()
-                for x in range(width)
-            ]
-            for y in range(height)
-        ]
-    )  # fmt: skip
-    assert np.array_equal(_keep_boundary(flags, reach), expected)
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.int32])

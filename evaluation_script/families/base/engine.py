@@ -80,8 +80,8 @@ class Engine(Generic[_Truth, _Rules, _Counts]):
     check: Callable[[_Counts], None] = lambda _counts: None
     #: Imports the reader of a submission's losses, if the family shows any; most phases store none.
     load_losses: Optional[Callable[[], LossReader]] = None
-    #: Reads the parts of a submission that need no truth, while a large truth is read; stops on request.
-    read_ahead: Optional[Callable[[str, _Rules, ScoringRules, Callable[[], bool]], List[Any]]] = None
+    #: Whether a submission is one file that is read as a whole before it is counted.
+    reads_whole: bool = False
     #: Shows an open submission to the doctor, which names likely slips; None if the family has nothing to show.
     examine: Optional[Callable[[Any], Examination]] = None
     #: The number of parts per worker of a cluster: enough that no worker waits long for the last parts, and few enough

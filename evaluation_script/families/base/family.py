@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import Field, dataclass
-from typing import Any, Callable, ClassVar, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
+from typing import Any, Callable, ClassVar, Dict, Mapping, Optional, Protocol, Sequence, Tuple
 
 from ...files import ArchiveLimits
 
@@ -92,8 +92,6 @@ class ScoringRules:
     jobs: int = 1
     #: The number of processes that take over from one once that pays.
     most_jobs: int = 1
-    #: The part of a submission that was read before the truth; the function that reads the rest removes it.
-    ahead: Optional[List[Any]] = None
 
 
 #: Called with the name of the next item, the number of items done and the number of all items.

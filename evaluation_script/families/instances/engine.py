@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, List, Optional, Tuple
 
 import numpy as np
@@ -15,11 +13,10 @@ from ..base.engine import CountingJob, Engine
 from ..base.family import Progress, ScoringRules
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile
 from . import truth as instance_truth
-from .matching import cut_into_blocks, decode_counts, find_targets, match_block, merge_counts
+from .matching import cut_into_blocks, decode_counts, match_block, merge_counts
 from .metrics import InstanceAccumulator, InstanceReport
 from .protocols import InstanceProtocol
-from .records import KnownImages
-from .submission import InstanceRecords, count_passes, read_ahead, read_at_once, read_within_cap
+from .submission import InstanceRecords, count_passes, read_at_once, read_within_cap
 from .truth import InstanceTruth
 
 if TYPE_CHECKING:
@@ -50,7 +47,7 @@ class _OpenedRecords:
         if rules.jobs == 1:
             passes = min(count_passes(self._path, truth.images, protocol, rules.limits), len(images))
             if passes > 1:
-                records = read_at_once(self._path, self._images, protocol, rules, only)
+                records = read_at_once(self._path, self._truth.images, protocol, rules, only)
                 if records is None:
                     return self._plan_passes(np.array_split(images, passes))
         records = records or self._read(only)
@@ -122,7 +119,7 @@ class _OpenedRecords:
         return CountingJob(accumulator, lambda _number: counts.encode(), [1])
 
     def _read(self, only: Optional[Array]) -> InstanceRecords:
-        return read_within_cap(self._path, self._images, self._protocol, self._rules, only)
+        return read_within_cap(self._path, self._truth.images, self._protocol, self._rules, only)
 
     def _keep(self, records: InstanceRecords) -> None:
         """Keep the records of the images that the doctor may examine."""
@@ -147,11 +144,6 @@ class _OpenedRecords:
 
         return examine(self._truth, self._protocol, read)
 
-    @cached_property
-    def _images(self) -> KnownImages:
-        find = lru_cache(maxsize=1)(partial(find_targets, self._truth, self._protocol))
-        return replace(self._truth.images, find_targets=find)
-
     def _make_accumulator(self, records: InstanceRecords) -> InstanceAccumulator:
         ids, categories = self._truth.images.ids.tolist(), self._truth.categories
         return InstanceAccumulator(self._protocol, ids, categories, records.warnings, strict=self._rules.strict)
@@ -168,7 +160,7 @@ ENGINE = Engine(
     lambda path, subset, _protocol: AnnotationFile(instance_truth.read(path, subset or DEFAULT_SPLIT)),
     _OpenedRecords,
     InstanceReport,
-    read_ahead=read_ahead,
+    reads_whole=True,
     examine=_OpenedRecords.examine,
     parts_each=1,
 )

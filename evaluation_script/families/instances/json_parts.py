@@ -38,8 +38,6 @@ _LONGEST_IN_TABLE = 8 << 20
 _EXAMINED = 1 << 20
 #: If no border exists, the maximum number of records to parse one by one before the next part.
 _MOST_PARSED = 1000
-#: The number of characters examined after an unusual record; doubled each time they are usual.
-_BEHIND_UNUSUAL = 1 << 16
 #: The approximate memory of a record that is longer than a part.
 _COSTLIEST_RECORD = 160 << 20
 #: An error further than this from the end of the text is an error whatever follows.
@@ -59,38 +57,24 @@ class JsonPart(NamedTuple):
         """Return the parsed records."""
         if isinstance(self.records, list):
             return self.records
-        end = self.records.end
-        return parse_records((self.data[:end].decode() if self.data else self.records.text[:end]).rstrip(f",{BLANKS}"))
+        return parse_records(self.data[: self.records.end].decode().rstrip(f",{BLANKS}"))
 
 
-def cut_json(parts: Iterator[bytes], shape: Optional[int] = None, *, is_begun: bool = False) -> Iterator[JsonPart]:
-    """Yield the records of a JSON list in batches, parsed, or as tables of a shape; a begun list starts at a record."""
+def cut_json(parts: Iterator[bytes], shape: Optional[int] = None) -> Iterator[JsonPart]:
+    """Yield the records of a JSON list in batches: as tables of a shape up to the first unusual one, then parsed."""
     skipped = 0
     if shape is not None:
-        uncut, skipped = yield from _cut_tables(parts, shape, is_begun=is_begun)
-        parts, is_begun = chain((uncut,), parts), is_begun or skipped > 0
+        uncut, skipped = yield from _cut_tables(parts, shape)
+        parts = chain((uncut,), parts)
     source = _Characters(parts, skipped)
-    more, size = is_begun or source.begin(), CHUNK_BYTES
-    window, few = 2 * CHUNK_BYTES, 1
+    more, size = skipped > 0 or source.begin(), CHUNK_BYTES
     while more:
         source.fill(size)
-        table = None if shape is None else backend().read_records(source.text[:window], shape)
-        if table is not None:
-            yield JsonPart(table, table.end)
-            source.drop(table.end)
-            size, window = CHUNK_BYTES, min(2 * window, 2 * CHUNK_BYTES)
-            few = 1 if len(table) >= few else few
-            continue
         text = source.text[:size]
         if size > CHUNK_BYTES:
             check_memory(text, _COSTLIEST_RECORD, SEND_FEWER)
-        if shape is None or few > _MOST_PARSED or size > CHUNK_BYTES:
-            records, position, more = _read_complete_records(text, source)
-        else:  # a table may continue after an unusual record
-            records, position, more = _scan_records(text, source, limit=few)
-            window = min(_BEHIND_UNUSUAL, window) if few == 1 else min(2 * window, 2 * CHUNK_BYTES)
-            few *= 2
-        if more and not len(records):
+        records, position, more = _read_complete_records(text, source)
+        if more and not records:
             if size >= _LONGEST_RECORD:
                 raise Flaw("holds an unterminated record", f"Write {EXAMPLE}")
             size *= 2
@@ -101,16 +85,16 @@ def cut_json(parts: Iterator[bytes], shape: Optional[int] = None, *, is_begun: b
     source.check_end()
 
 
-def _cut_tables(parts: Iterator[bytes], shape: int, *, is_begun: bool) -> Generator[JsonPart, None, Tuple[bytes, int]]:
-    """Yield the usual records at the start of a list as tables, read from bytes, which is faster than from text.
+def _cut_tables(parts: Iterator[bytes], shape: int) -> Generator[JsonPart, None, Tuple[bytes, int]]:
+    """Yield the usual records at the start of a list as tables.
 
     Return the bytes that were read beyond them, and the number of characters before these.
     """
     data = next(parts, b"")
-    begun = None if is_begun else _BEGINNING.match(data)
-    if not is_begun and begun is None:
+    begun = _BEGINNING.match(data)
+    if begun is None:
         return data, 0
-    beginning, data = (b"", data) if begun is None else (begun[0], data[begun.end() :])
+    beginning, data = begun[0], data[begun.end() :]
     skipped, window = 0, 2 * CHUNK_BYTES
     while True:
         table = backend().read_records(data[:window], shape)

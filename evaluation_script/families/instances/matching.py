@@ -19,7 +19,7 @@ from ...masks.run_lengths import Masks
 from ...masks.stack import Array, places_of
 from .keypoints import similarities
 from .protocols import AREAS, OCCLUSIONS, PER_IMAGE, THRESHOLDS, InstanceProtocol
-from .records import Targets, rank_in_group
+from .records import rank_in_group
 from .submission import InstanceRecords
 from .truth import InstanceTruth
 
@@ -304,11 +304,6 @@ def _annotations_of(block: ImageBlock) -> Array:
     truth, annotations = block.truth, block.annotation_indices[block.truth.category[block.annotation_indices] >= 0]
     if block.protocol.federated:
         annotations = annotations[truth.area[annotations] > 0]
-    return _sort_annotations(truth, annotations)
-
-
-def _sort_annotations(truth: InstanceTruth, annotations: Array) -> Array:
-    """Return annotations by image and category."""
     return annotations[np.lexsort((truth.category[annotations], truth.image[annotations]))]
 
 
@@ -407,13 +402,6 @@ def _overlap(block: ImageBlock, indices: Array, annotations: Array, least: float
     return overlap
 
 
-def find_targets(truth: InstanceTruth, protocol: InstanceProtocol) -> Targets:
-    """Return the instances that masks may match."""
-    rows, count = _sort_annotations(truth, np.flatnonzero(truth.category >= 0)), len(truth.categories)
-    keys = truth.image[rows] * count + truth.category[rows]
-    return Targets(keys, truth.pixels[rows], truth.crowd[rows] & protocol.crowds, count, float(_REACHED[0]))
-
-
 def _once(overlap: _Overlap) -> _Overlap:
     """Return a function that computes the IoU of the same pairs once."""
     computed: List[Array] = []
@@ -478,10 +466,7 @@ def match(truth: Instances, detections: Detections, overlap: _Overlap) -> Tuple[
     outside = np.array([(detections.area < low) | (detections.area > high) for low, high in truth.ranges])
     if detections.excused is not None:
         outside |= detections.excused
-    group = np.cumsum(detections.rank == 0)
-    return backend().match(
-        Candidates(close, _REACHED, group, outside, truth.flag_ignored(), truth.crowd, truth.unmatchable)
-    )
+    return backend().match(Candidates(close, _REACHED, outside, truth.flag_ignored(), truth.crowd, truth.unmatchable))
 
 
 def _similar_pairs(truth: Instances, detections: Detections, least: float) -> Pairs:

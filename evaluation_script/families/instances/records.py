@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from ...masks import polygons
 from ...masks import run_lengths as rle
 from ...masks.backend import backend
 from ...masks.detections import OTHER_BOX, WHOLE_BOX, RecordTable, Rings
-from ...masks.overlaps import PairGroups, similar_pairs
 from ...masks.run_lengths import MaskTexts, pack_texts
 from ...masks.stack import Array, places_of
 from .keypoints import check_points, extents_of, extract_coordinates, read_points
@@ -54,28 +53,6 @@ class Category(NamedTuple):
     frequency: str = ""
 
 
-class Targets(NamedTuple):
-    """The instances that records may match, by rising key."""
-
-    #: The index of the image times the number of categories, plus the index of the category.
-    keys: Array
-    pixels: Array
-    crowd: Array
-    categories: int
-    #: The least IoU of a match.
-    least: float
-
-    def may_match(self, image: Array, category: Array, pixels: Array) -> Array:
-        """Return which masks of so many pixels may match an instance of their image and category."""
-        keys = image * self.categories + category
-        low, high = (np.searchsorted(self.keys, keys, side=side) for side in ("left", "right"))
-        groups = PairGroups(np.arange(len(keys) + 1), low, np.where(category < 0, low, high))
-        pairs = similar_pairs(groups, pixels, self.pixels, self.crowd, self.least)
-        flags = np.zeros(len(keys), bool)
-        flags[pairs.prediction] = True
-        return flags
-
-
 @dataclass(frozen=True)
 class KnownImages:
     """The images and categories that the truth knows, sorted by id."""
@@ -87,8 +64,6 @@ class KnownImages:
     frames: Optional[Array] = None
     #: The number of keypoints of each instance, if any.
     keypoints: int = 0
-    #: Returns the instances to match records with, if records keep only masks that may match one.
-    find_targets: Optional[Callable[[], Targets]] = None
 
     @property
     def key(self) -> str:

@@ -13,8 +13,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from itertools import chain, islice
-from operator import itemgetter
-from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from ...masks.backend import backend
 from ...masks.detections import BOX, FRAMES, MASK, NO_BOX, POINTS, WHOLE_BOX, RecordTable, Rings
 from ...masks.run_lengths import MaskTexts, join_texts
 from ...masks.stack import Array
-from ...runner.parallel import results_of_processes, results_of_threads
+from ...runner.parallel import results_of_threads
 from ...runner.tuning import release_memory, without_collector
 from ..base.family import ScoringRules
 from .json_parts import SEND_FEWER, JsonPart, NotCutError, cut_json, cut_raw_json
@@ -58,8 +57,6 @@ _SAMPLE, _SPARE = 8, 0.25
 #: The length of the masks' texts from which they are joined one by one, and the number of records from which the memory
 #: of their parts is returned.
 _MUCH_TEXT, _MANY_RECORDS = 96 << 20, 600_000
-#: The characters per mask from which masks that match nothing are dropped.
-_LONG_MASK = 1 << 11
 #: The number of records beyond the cap that are kept before they are dropped.
 _MOST_BEYOND = 1 << 16
 #: The maximum number of groups of records that are counted one by one.
@@ -68,8 +65,6 @@ _MOST_GROUPS = 1 << 22
 _BYTES_OF_RECORD = 88
 #: A length above that of all records, for records whose polygons may cost anything to draw.
 _LONG_ENOUGH = 1 << 40
-#: Some of the records, as submitted or already as a table.
-RawPart = Union[bytes, RecordTable]
 
 
 class _TooLargeError(Exception):
@@ -119,7 +114,7 @@ def read_within_cap(
 
     With `only` (rising indices of images), all records are checked, but only those of these images are returned.
     """
-    return _read(path, _Checker(images, protocol, only, capped=True), rules.limits, rules.jobs, rules.ahead)
+    return _read(path, _Checker(images, protocol, only, capped=True), rules.limits, rules.jobs)
 
 
 def read_at_once(
@@ -153,16 +148,12 @@ def _estimate_bytes(path: str, checker: _Checker, limits: ArchiveLimits) -> floa
         files.close()
 
 
-def _read(
-    path: str, checker: _Checker, limits: ArchiveLimits, jobs: int = 1, ahead: Optional[List[RawPart]] = None
-) -> InstanceRecords:
+def _read(path: str, checker: _Checker, limits: ArchiveLimits, jobs: int = 1) -> InstanceRecords:
     files, name = _open_records(path, checker.protocol, limits)
     try:
         member = UPLOAD if name == JSON_NAME else name
         try:
-            return _join_parts(
-                _check_parts(lambda: files.read_chunks(name), checker, jobs, ahead or []), checker, limits
-            )
+            return _join_parts(_check_parts(lambda: files.read_chunks(name), checker, jobs), checker, limits)
         except Flaw as flaw:
             remedy = flaw.remedy.replace(EXAMPLE, _example_of(checker.protocol))
             raise SubmissionError.from_problem(Problem(member, flaw.fault, remedy)) from None
@@ -214,26 +205,9 @@ def check_records(records: List[Any], images: KnownImages, protocol: InstancePro
 def check_json(data: bytes, images: KnownImages, protocol: InstanceProtocol) -> InstanceRecords:
     """Read and check records from JSON in memory; raises SubmissionError or a Flaw."""
     checker = _Checker(images, protocol)
-    return _join_parts(_check_json(data, checker), checker, ArchiveLimits(records=_LONG_ENOUGH))
-
-
-def _check_json(data: bytes, checker: _Checker) -> Iterator[_CheckedPart]:
-    """Yield records of the usual form in batches, read from bytes, then the others as from a file."""
-    shape, start = _shape_of(checker.protocol), 1
-    while data.startswith(b"["):
-        table = backend().read_records(data[start : start + 2 * CHUNK_BYTES], shape)
-        if table is None:
-            break
-        try:
-            checked = checker.check_table(table, table.end)
-        except UNUSUAL:
-            break
-        yield checked
-        start += table.end
-    is_begun = start > 1
-    remainder = range(start if is_begun else 0, len(data), CHUNK_BYTES)
-    chunks = (data[offset : offset + CHUNK_BYTES] for offset in remainder)
-    yield from map(checker.check, cut_json(chunks, shape, is_begun=is_begun))
+    chunks = (data[start : start + CHUNK_BYTES] for start in range(0, len(data), CHUNK_BYTES))
+    parts = map(checker.check, cut_json(chunks, _shape_of(protocol)))
+    return _join_parts(parts, checker, ArchiveLimits(records=_LONG_ENOUGH))
 
 
 @dataclasses.dataclass
@@ -264,80 +238,27 @@ class _CheckedPart:
         return sum(len(masks.text) + _BYTES_OF_RECORD * len(masks) for masks in self.masks)
 
 
-def read_ahead(
-    path: str, protocol: InstanceProtocol, rules: ScoringRules, goes_on: Callable[[], bool]
-) -> List[RawPart]:
-    """Return the part of a submission that needs no truth, read ahead; None if anything is wrong."""
-    try:
-        files, name = _open_records(path, protocol, rules.limits)
-        try:
-            return _read_raw(files.read_chunks(name), goes_on, _shape_of(protocol))
-        finally:
-            files.close()
-    except (Flaw, SubmissionError):
-        return []
-
-
 def _shape_of(protocol: InstanceProtocol) -> int:
     """Return the shape of the values read from each record."""
     return FRAMES if protocol.tubes else POINTS if protocol.keypoints else BOX if protocol.boxes else MASK
 
 
-def _read_raw(source: Iterator[bytes], goes_on: Callable[[], bool], shape: int) -> List[RawPart]:
-    """Return the parts of a list, as tables while records have the usual form; None if it cannot be cut."""
-    raw: List[RawPart] = []
-    try:
-        for raw_part in cut_raw_json(source):
-            usual = not raw or (isinstance(raw[-1], RecordTable) and goes_on())
-            raw.append((usual and _read_table(raw_part, shape)) or raw_part)
-    except NotCutError:
-        return []
-    return raw
+def _check_parts(source: Callable[[], Iterator[bytes]], checker: _Checker, jobs: int) -> Iterator[_CheckedPart]:
+    """Yield all records in batches, checked in parallel if all are sound and the cuts between them right."""
+    shape, checked_parts = _shape_of(checker.protocol), []
+    if jobs > 1 and backend().lets_threads_run:
+        with suppress(NotCutError, Flaw):
+            raw = list(cut_raw_json(source()))
 
+            def check_part(number: int) -> List[_CheckedPart]:
+                raw_part, raw[number] = raw[number], b""
+                return list(map(copy(checker).check, cut_json(iter([b"[", raw_part, b"]"]), shape)))
 
-def _read_table(raw_part: bytes, shape: int) -> Optional[RecordTable]:
-    """Return the records of a part in the usual form; None if the JSON parser is needed."""
-    if len(raw_part) > 3 * CHUNK_BYTES:  # no more than is read at a time
-        return None
-    table = backend().read_records(raw_part + b",", shape)
-    return table if table is not None and table.end > len(raw_part) else None
-
-
-def _check_parts(
-    source: Callable[[], Iterator[bytes]], checker: _Checker, jobs: int, ahead: List[RawPart]
-) -> Iterator[_CheckedPart]:
-    """Yield all records in batches, checked in parallel if the cuts between records are right."""
-    shape = _shape_of(checker.protocol)
-    raw = ahead[:] or (_read_raw(source(), lambda: False, shape) if jobs > 1 else [])
-    ahead.clear()
-    if raw:
-
-        def check_part(number: int) -> Tuple[int, Optional[List[_CheckedPart]]]:
-            raw_part, raw[number] = raw[number], b""
-            table = raw_part if isinstance(raw_part, RecordTable) else _read_table(raw_part, shape)
-            with suppress(*UNUSUAL):
-                if table is not None:
-                    return number, [copy(checker).check_table(table, table.end - 1)]
-            if isinstance(raw_part, RecordTable):
-                return number, None
-            try:
-                chunks = cut_json(iter([b"[", raw_part, b"]"]), shape)
-                return number, [copy(checker).check(chunk) for chunk in chunks]
-            except Flaw:
-                return number, None
-
-        if isinstance(raw[0], RecordTable):
-            pairs = results_of_threads(check_part, len(raw), jobs)
-        else:
-            pairs = sorted(
-                results_of_processes(check_part, list(map(len, raw)), jobs, lambda _: None), key=itemgetter(0)
-            )
-        results = [checked_parts for _, checked_parts in pairs if checked_parts is not None]
-        if len(results) == len(raw):
-            yield from chain.from_iterable(results)
-            return
-    for json_part in cut_json(source(), shape):
-        yield checker.check(json_part)
+            checked_parts = results_of_threads(check_part, len(raw), jobs)
+    if checked_parts:
+        yield from chain.from_iterable(checked_parts)
+    else:
+        yield from map(checker.check, cut_json(source(), shape))
 
 
 def _join_parts(parts: Iterator[_CheckedPart], checker: _Checker, limits: ArchiveLimits) -> InstanceRecords:
@@ -595,9 +516,6 @@ class _Checker:
         table: Tuple[Array, ...] = (columns.image, columns.category, columns.score, area, pixels, columns.boxes, points)
         if self._only is not None:
             table, masks = _take(table, masks, np.flatnonzero(np.isin(columns.image, self._only)))
-        if self.images.find_targets and len(masks.text) > _LONG_MASK * len(masks):
-            may_match = self.images.find_targets().may_match(table[0], table[1], table[4])
-            masks = MaskTexts(masks.text, masks.starts, np.where(may_match, masks.stops, masks.starts)).compact()
         self._part.columns.append(table)
         self._part.masks.append(masks)
 

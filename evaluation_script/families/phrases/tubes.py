@@ -176,7 +176,6 @@ def _rank_tracks(ious: Array, crowds: Array, scores: Array) -> Array:
         Candidates(
             OverlappingPairs(close[0], close[1], table[close]),
             _REACHED,
-            np.zeros(len(order), np.int64),
             np.zeros((1, len(order)), bool),
             crowds[None],
             crowds,

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from ...files import Problems
 from ...masks.backend import backend
 from ...masks.files import MaskFiles, SalientImages
-from ...masks.similarity import Region, count_shared, reach
-from ...masks.stack import WORD, Array, Size, Stack, Stacks, add_stacks, empty_stack, join_stacks, ones, spread_rows
+from ...masks.similarity import Region, count_shared, disk, grow, reach
+from ...masks.stack import Array, Size, Stack, Stacks, add_stacks, empty_stack, join_stacks, ones
 from ...masks.stream import MaskStream, width_for
 from ...runner.parallel import results_of_processes
 from ...values.arithmetic import mean
@@ -149,17 +149,8 @@ def _grow(words: _Words, radius: int) -> _Words:
     by_kernel = kernel.grow(words, np.array(halves)) if kernel is not None else None
     if by_kernel is not None:
         return by_kernel
-    # Words across come first temporarily, so that whole rows move at once.
-    spread, width, rows = np.ascontiguousarray(words.transpose(2, 0, 1)), 0, words.shape[1]
-    grown, moved = np.zeros_like(spread), np.empty_like(spread)
-    for distance in range(min(radius, rows - 1), -1, -1):
-        while width < halves[distance]:
-            step = min(halves[distance] - width, 2 * width + 1, WORD - 1)
-            spread, width = spread_rows(spread, step, moved), width + step
-        grown[..., distance:] |= spread[..., : rows - distance]
-        if distance:
-            grown[..., :-distance] |= spread[..., distance:]
-    return np.ascontiguousarray(grown.transpose(1, 2, 0))
+    window = Stack(np.zeros_like(words), 0, 0, (0, 0))
+    return add_stacks(window, [grow(window._replace(words=words), disk(radius))]).words
 
 
 def _mark_late(states: List[str], visible: List[bool]) -> List[str]:

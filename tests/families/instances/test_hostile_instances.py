@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Callable
 
@@ -237,9 +238,8 @@ def test_wherever_a_piece_ends_the_records_are_the_same(
     if jobs == 1:
         assert [record for part in json_parts.cut_json(parts) for record in part.records] == sent
     else:
-        raw = submission._read_raw(parts, lambda: False, 0)
-        counts = [part.count(b"image_id") if isinstance(part, bytes) else len(part) for part in raw]
-        assert not raw or sum(counts) == len(sent)
+        with suppress(json_parts.NotCutError):
+            assert sum(part.count(b"image_id") for part in json_parts.cut_raw_json(parts)) == len(sent)
 
 
 #: Characters whose UTF-8 bytes, or whose replacement, could be read as run lengths.

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segjudge.evaluation_script.families.instances import json_parts, submission
+from segjudge.evaluation_script.families.instances import json_parts
 from segjudge.evaluation_script.files.problems import Flaw
 from tests.drawing import examples
 
@@ -23,8 +23,7 @@ def parts(data: bytes, size: int) -> Any:
 def read(data: bytes, size: int = 1 << 20, chunk: int | None = None) -> list[Any]:
     """Return every record, in parts of this size and chunks of that size."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (json_parts, submission):
-            patch.setattr(module, "CHUNK_BYTES", chunk or size)
+        patch.setattr(json_parts, "CHUNK_BYTES", chunk or size)
         results = list(json_parts.cut_json(parts(data, size)))
     assert all(item.length > 0 for item in results if item.records)
     return [record for item in results for record in item.records]
@@ -67,17 +66,11 @@ def test_raw_parts_are_cut_between_records(size: int) -> None:
         assert len(raw) == 2 if size > 1000 else len(raw) > 5
 
 
-@pytest.mark.parametrize("data", [b"", b"{}", b"5", b"[{}", b'[{"a": 1}, {"a": 2}', b"x[]"])
-def test_what_is_no_whole_list_is_not_cut(data: bytes) -> None:
-    assert submission._read_raw(parts(data, 4), lambda: True, 0) == []
-
-
-def test_a_record_of_more_than_two_chunks_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (json_parts, submission):
-        monkeypatch.setattr(module, "CHUNK_BYTES", 50)
-    for length, whole in ((60, True), (130, False)):
-        data = json.dumps([{"a": "x" * length}]).encode()
-        assert bool(submission._read_raw(parts(data, 50), lambda: True, 0)) == whole
+@pytest.mark.parametrize("data", [b"", b"{}", b"5", b"[{}", b'[{"a": 1}, {"a": 2}', b"x[]", b'[{"a": "' + b"x" * 130])
+def test_what_is_no_whole_list_is_not_cut(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_parts, "CHUNK_BYTES", 50)
+    with pytest.raises(json_parts.NotCutError):
+        list(json_parts.cut_raw_json(parts(data, 4)))
 
 
 @pytest.mark.parametrize("size", [1, 5, 1 << 20])
