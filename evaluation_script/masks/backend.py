@@ -14,10 +14,10 @@ from typing import Callable, Collection, Dict, Iterable, List, NamedTuple, Optio
 import numpy as np
 
 from ..files import Files, Flaw, Problem
-from . import detections, overlaps, png
+from . import detections, distances, overlaps, png
 from . import run_lengths as rle
 from .detections import Candidates, CurveTables, CurveTask, RecordTable, Rings, TrueSets
-from .distances import Surroundings, measure_surroundings
+from .distances import Surroundings
 from .kernel import LABELS, Kernel, PackedFrames
 from .library import SETTING, SYSTEM, KernelError, load
 from .overlaps import (
@@ -26,8 +26,6 @@ from .overlaps import (
     LabelPairs,
     PairGroups,
     Pairs,
-    box_overlaps,
-    count_shared_pixels,
     list_cells,
     sum_by_key,
     sum_label_pairs,
@@ -75,13 +73,11 @@ class NumpyBackend:
 
     # ── frames ──
 
-    def read_labels(self, data: bytes, size: Size) -> Array:
-        """Return the labels of a PNG of this (height, width); raises a Flaw if it is unreadable."""
-        return png.read_labels(data, size)
+    #: Return the labels of a PNG of this (height, width); raises a Flaw if it is unreadable.
+    read_labels = staticmethod(png.read_labels)
 
-    def read_codes(self, data: bytes, size: Size) -> Array:
-        """Return red + 256 × green + 65,536 × blue for every pixel of a PNG; raises a Flaw as `read_labels` does."""
-        return png.read_codes(data, size)
+    #: Return red + 256 × green + 65,536 × blue for every pixel of a PNG; raises a Flaw as `read_labels` does.
+    read_codes = staticmethod(png.read_codes)
 
     def read_channel(self, data: bytes, size: Size, remedy: str) -> Array:
         """Return the labels of a PNG without palette colours: channels, if it has several, must be equal."""
@@ -201,9 +197,8 @@ class NumpyBackend:
 
     # ── grey maps ──
 
-    def measure_surroundings(self, truth: Array, values: Array, least: int, near_square: int) -> Surroundings:
-        """Return the distances of bright pixels from an object, and the nearest values close to it."""
-        return measure_surroundings(truth, values, least, near_square)
+    #: Return the distances of bright pixels from an object, and the nearest values close to it.
+    measure_surroundings = staticmethod(distances.measure_surroundings)
 
     # ── run lengths ──
 
@@ -233,34 +228,27 @@ class NumpyBackend:
 
     def draw_mask(self, text: str, pixels: int) -> Array:
         """Return the pixels of a checked mask, eight in a byte."""
-        runs = rle.runs_of(text, pixels)
-        return np.packbits(np.repeat(np.arange(len(runs)) % 2 == 1, runs), bitorder="little")
+        return np.packbits(rle.flags_of(rle.runs_of(text, pixels)), bitorder="little")
 
     def draw_masks(self, texts: List[str], places: List[Array], pixels: int) -> List[Array]:
         """Return for each list of places in an image whether each checked, non-empty mask (rows) covers each place."""
-        edges = rle.edges_of(texts)
-        return [rle.draw_masks(edges, listed, pixels) for listed in places]
+        covers = [self.draw_mask(text, pixels) for text in texts]
+        return [np.array([_look(cover, listed) for cover in covers]).reshape(-1, *listed.shape) for listed in places]
 
     def cover_places(self, texts: List[str], places: Array, pixels: int) -> Array:
         """Return whether any of the masks of an image covers each place, without faulty ones."""
-        covered = np.zeros(places.shape, bool)
         faults = rle.check_in_batches(texts, np.full(len(texts), pixels)).fault.tolist()
-        for text, fault in zip(texts, faults):
-            if not fault:
-                covered |= rle.draw_masks(rle.edges_of([text]), places.reshape(-1), pixels).reshape(places.shape)
-        return covered
+        sound = [text for text, fault in zip(texts, faults) if not fault]
+        return np.asarray(self.draw_masks(sound, [places], pixels)[0].any(axis=0))
 
-    def unite_masks(self, texts: List[str], pixels: int) -> Tuple[str, int]:
-        """Return the mask of all pixels of checked, non-empty masks of an image, and their number."""
-        return rle.unite(texts, pixels)
+    #: Return the mask of all pixels of checked, non-empty masks of an image, and their number.
+    unite_masks = staticmethod(rle.unite)
 
-    def encode_mask(self, labels: Array) -> Tuple[str, int]:
-        """Return the run lengths of all non-zero pixels of an image, and their number."""
-        return rle.encode_mask(labels)
+    #: Return the run lengths of all non-zero pixels of an image, and their number.
+    encode_mask = staticmethod(rle.encode_mask)
 
-    def count_inside(self, labels: Array, spans: rle.Spans) -> Tuple[Array, int]:
-        """Return the number of non-zero pixels of an image inside each mask, and of all of them."""
-        return rle.count_inside(labels, spans)
+    #: Return the number of non-zero pixels of an image inside each mask, and of all of them.
+    count_inside = staticmethod(rle.count_inside)
 
     def draw_polygons(self, rings: Rings, sizes: Array) -> Tuple[MaskTexts, Array]:
         """Return the masks of polygons that were checked, in images of these sizes, and the pixels of each."""
@@ -316,17 +304,14 @@ class NumpyBackend:
                     return group
         return len(bounds) - 1
 
-    def similar_pairs(self, groups: PairGroups, predictions: Array, truths: Array, crowd: Array, least: float) -> Pairs:
-        """Return the pairs of each group whose extents let their IoU reach a bound, and those with a crowd."""
-        return overlaps.similar_pairs(groups, predictions, truths, crowd, least)
+    #: Return the pairs of each group whose extents let their IoU reach a bound, and those with a crowd.
+    similar_pairs = staticmethod(overlaps.similar_pairs)
 
-    def box_overlaps(self, pairs: Pairs, predictions: Array, truths: Array, crowd: Array) -> Array:
-        """Return the IoU of each pair of boxes; for a crowd, the share of the prediction inside it."""
-        return box_overlaps(pairs, predictions, truths, crowd)
+    #: Return the IoU of each pair of boxes; for a crowd, the share of the prediction inside it.
+    box_overlaps = staticmethod(overlaps.box_overlaps)
 
-    def count_shared_pixels(self, first_mask: str, second_mask: str) -> int:
-        """Return the number of pixels that two checked, non-empty masks of one size share."""
-        return count_shared_pixels(first_mask, second_mask)
+    #: Return the number of pixels that two checked, non-empty masks of one size share.
+    count_shared_pixels = staticmethod(overlaps.count_shared_pixels)
 
     # ── detections ──
 
@@ -338,16 +323,12 @@ class NumpyBackend:
         del text, shape
         return None
 
-    def order_by_score(self, score: Array, group: Array) -> Array:
-        """Return the order by rising group, then by falling score; ties keep their order."""
-        return detections.order_by_score(score, group)
+    #: Return the order by rising group, then by falling score; ties keep their order.
+    order_by_score = staticmethod(detections.order_by_score)
 
-    def match(self, candidates: Candidates) -> Tuple[Array, Array]:
-        """Return words of bits per detection: where it is matched, and where it is ignored.
-
-        The words have a bit for each threshold and range of areas.
-        """
-        return detections.match(candidates)
+    #: Return words of bits per detection: where it is matched, and where it is ignored.
+    #: The words have a bit for each threshold and range of areas.
+    match = staticmethod(detections.match)
 
     def draw_curves(self, task: CurveTask, categories: range, tables: CurveTables) -> None:
         """Enter the curves of some categories into the tables."""

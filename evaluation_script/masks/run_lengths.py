@@ -7,9 +7,7 @@ relative to the run before last. `MaskTexts` holds many masks as one text with b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain
-from operator import sub
 from typing import (
     Any,
     Callable,
@@ -27,7 +25,7 @@ from typing import (
 import numpy as np
 
 from ..files import Flaw, printable
-from .stack import WORD, Array, Size, empty_labels
+from .stack import Array, Size, empty_labels
 
 _Pixels = TypeVar("_Pixels", int, Array)
 
@@ -37,8 +35,6 @@ _LONGEST_VALUE = 6
 _LEAST_LENGTH = 64
 #: The highest code of a character, which encodes six bits, and the bit that continues a number.
 _HIGHEST_CODE, _CONTINUED = 63, 0x20
-#: The number of run lengths from which numpy writes them faster.
-_FEW_RUNS = 400
 #: The number of characters decoded at a time, which fit into a core's cache.
 _CHARACTERS = 1 << 16
 WRITE_AGAIN = "Encode it with pycocotools or as it does"
@@ -139,18 +135,14 @@ def flags(rle: object, size: Size) -> Array:
             "Encode the mask at the size of the frame",
         )
     runs = runs_of(rle["counts"], size[0] * size[1])
-    height, width = size
     mask = empty_labels(1, size, bool)
-    ends = np.cumsum(runs)
-    if len(ends) < 2:
-        return mask
-    # Only columns with pixels of the object are turned, few at a time, whose rows stay in the processor's cache.
-    first_column, end = int(ends[0]) // height, -(-int(ends[1::2][-1]) // height)
-    down = np.repeat(np.arange(len(runs)) % 2 == 1, runs).reshape(width, height)
-    for start in range(first_column, end, WORD):
-        columns = slice(start, min(start + WORD, end))
-        mask[0, :, columns] = down[columns].T
+    mask[0, :, : size[1]] = flags_of(runs).reshape(size[::-1]).T
     return mask
+
+
+def flags_of(runs: Array) -> Array:
+    """Return the pixels of runs, column after column, as booleans."""
+    return np.repeat(np.arange(len(runs)) % 2 == 1, runs)
 
 
 def read_encoding(mask: object, example: str) -> Tuple[Size, object]:
@@ -359,40 +351,9 @@ def spans_of(texts: List[str]) -> Spans:
 
 def count_inside(labels: Array, spans: Spans) -> Tuple[Array, int]:
     """Return the number of non-zero pixels of an image inside each mask, and of all of them."""
-    rows = np.flatnonzero(labels.max(axis=1))  # faster than any
-    if not len(rows):
-        return np.zeros(len(spans.bounds) - 1, np.int64), 0
-    top, tall = int(rows[0]), int(rows[-1] - rows[0]) + 1
-    columns = np.flatnonzero(labels[top : top + tall].max(axis=0))
-    box = labels[top : top + tall, columns[0] : columns[-1] + 1]
-    before = np.append(0, np.cumsum(box.T.reshape(-1) != 0))
-    column, row = np.divmod(spans.runs, len(labels))
-    places = (column - columns[0]) * tall + np.clip(row - top, 0, tall)
-    pixels = np.diff(before[np.clip(places, 0, len(before) - 1)], axis=1)
+    before = np.append(0, np.cumsum(labels.T.reshape(-1) != 0))
+    pixels = np.diff(before[spans.runs], axis=1)
     return np.diff(np.append(0, np.cumsum(pixels))[spans.bounds]), int(before[-1])
-
-
-class Edges(NamedTuple):
-    """The starts and ends of the object runs of masks of one size, counted through all of them."""
-
-    starts: Array
-    ends: Array
-    masks: int
-
-
-def edges_of(texts: List[str]) -> Edges:
-    """Return the edges of checked, non-empty masks."""
-    background, covered, _ = decode(texts)
-    ends = np.cumsum(background + covered)
-    return Edges(ends - covered, ends, len(texts))
-
-
-def draw_masks(edges: Edges, places: Array, pixels: int) -> Array:
-    """Return whether each mask (rows) covers each place (columns)."""
-    wanted = np.arange(edges.masks)[:, None] * pixels + places
-    runs = np.minimum(np.searchsorted(edges.ends, wanted, side="right"), len(edges.ends) - 1)
-    covers: Array = wanted >= edges.starts[runs] if edges.masks else wanted > 0
-    return covers
 
 
 def _values(codes: Array, starts: Array, ends: Array) -> Tuple[Array, Array]:
@@ -490,11 +451,7 @@ def turn_pixels(pixels: Array) -> Array:
 
 def unite(texts: List[str], pixels: int) -> Tuple[str, int]:
     """Return the mask of all pixels of checked, non-empty masks of an image, and their number."""
-    flags = np.zeros(pixels, bool)
-    for text in texts:
-        background, covered, _ = decode([text])
-        runs = np.stack((background, covered), axis=1).reshape(-1)
-        flags |= np.repeat(np.arange(len(runs)) % 2 == 1, runs)
+    flags = np.any([flags_of(runs_of(text, pixels)) for text in texts], axis=0)
     return encode_flags(flags), int(np.count_nonzero(flags))
 
 
@@ -506,30 +463,13 @@ def encode_flags(flags: Array) -> str:
 
 def rearrange(text: str, size: Size, change: Callable[[Array], Array]) -> str:
     """Return the mask whose pixels (height, width) are changed."""
-    runs = runs_of(text, size[0] * size[1])
-    values = (np.arange(len(runs)) % 2).astype(np.uint8)
-    down = change(np.repeat(values, runs).reshape(size[::-1]).T).T.reshape(-1)
-    return encode_flags(down)
+    down = flags_of(runs_of(text, size[0] * size[1])).astype(np.uint8).reshape(size[::-1]).T
+    return encode_flags(change(down).T.reshape(-1))
 
 
 def compress(runs: Iterable[int]) -> str:
     """Return COCO's text form of run lengths."""
-    numbers = list(map(int, runs))
-    if len(numbers) > _FEW_RUNS:
-        return compress_many([numbers])[0]
-    return "".join(map(_write_number, [*numbers[:3], *map(sub, numbers[3:], numbers[1:-2])]))
-
-
-@lru_cache(maxsize=1 << 16)
-def _write_number(value: int) -> str:
-    """Return a number of a mask's text, 5 bits a character."""
-    text, more = "", True
-    while more:
-        bits = value & 0x1F
-        value >>= 5
-        more = value != (-1 if bits & 0x10 else 0)
-        text += chr((bits | _CONTINUED if more else bits) + 48)
-    return text
+    return compress_many([list(map(int, runs))])[0]
 
 
 def compress_many(masks: List[List[int]], pixels: Optional[Array] = None) -> List[str]:
@@ -577,22 +517,5 @@ def texts_of(runs: Array, ends: Array) -> List[str]:
 
 def encode_mask(labels: Array) -> Tuple[str, int]:
     """Return the run lengths of all non-zero pixels, and their number."""
-    height, width = labels.shape
-    rows = np.flatnonzero(labels.max(axis=1))  # faster than any
-    if not len(rows):
-        return texts_of(np.array([height * width]), np.array([1]))[0], 0
-    top, end = int(rows[0]), int(rows[-1]) + 1
-    columns = np.flatnonzero(labels[top:end].max(axis=0))
-    first_column, end_column = int(columns[0]), int(columns[-1]) + 1
-    # Columns, with a pixel of background at both ends of each.
-    framed = np.zeros((end_column - first_column, end - top + 2), bool)
-    framed[:, 1:-1] = labels[top:end, first_column:end_column].T != 0
-    column, row = np.divmod(np.flatnonzero(framed[:, 1:] != framed[:, :-1]), end - top + 1)
-    bounds = (first_column + column) * height + top + row
-    starts, ends = bounds[::2], bounds[1::2]
-    gap = np.append(True, starts[1:] != ends[:-1])  # a run continues from the foot of a column at the head of the next
-    starts, ends = starts[gap], ends[np.append(gap[1:], True)]
-    borders = np.concatenate(([0], np.stack((starts, ends), axis=1).reshape(-1), [height * width]))
-    runs = np.diff(borders)
-    runs = runs if runs[-1] else runs[:-1]
-    return texts_of(runs, np.array([len(runs)]))[0], int((ends - starts).sum())
+    flags = labels.T.reshape(-1) != 0
+    return encode_flags(flags), int(np.count_nonzero(flags))

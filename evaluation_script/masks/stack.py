@@ -242,8 +242,5 @@ def places_of(numbers: Array, wanted: Array) -> Array:
     """Return the index of each number in a sorted array; -1 if absent."""
     if not len(numbers):
         return np.full(len(wanted), -1)
-    if wanted.dtype == np.int64 and len(numbers) < len(wanted) and (np.diff(numbers) == 1).all():
-        lowest, last = int(numbers[0]), int(numbers[-1])  # without gaps, as ids usually are
-        return np.where((wanted >= lowest) & (wanted <= last), wanted - lowest, -1)
     places = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
     return np.where(numbers[places] == wanted, places, -1)

@@ -686,7 +686,7 @@ def video_record(generator: random.Random) -> Dict[str, Any]:
 
 
 #: How a text of records is changed by hand: what is replaced once, and by what; of the scores, what stands before one.
-CHANGES: List[Tuple[str, str]] = [
+CHANGES: List[Tuple[Any, str]] = [
     ("", ""), (" ", ""), (":", " \n:\t "), ('"score"', '"\\u0073core"'), ("[", "[ "), ("]", "\r\n]"), ("}", "},"),
     ('"counts": "', '"counts": "\\\\'), ('"counts": "', '"counts": "\\"'), ('"counts": "', '"counts": "é'),
     ('"counts": "', '"counts": "' + "0" * 70000), ('"image_id": ', '"image_id": 1'),
@@ -716,11 +716,11 @@ CHANGES: List[Tuple[str, str]] = [
         )
     ),
     *(
-        (r'"counts": "[^"]*"', f'"counts": {counts}')
+        (re.compile(r'"counts": "[^"]*"'), f'"counts": {counts}')
         for counts in ("[3, 0, 0, 21]", "[0, 900000, 0, 0, 0]", "[25]", "[]", "[26, -1]", '[12.0, 12], "z": {}')
     ),
     *(
-        (r'\{"size"[^}]*\}', rings)
+        (re.compile(r'\{"size"[^}]*\}'), rings)
         for rings in ("[[0, 1, 2.5, 1, 2, 3e0], [1,1,2,1,1,2]]", "[0, 1, 2.5, 1, 2, 3]", "[]", "[[1, 2], 3]")
     ),
 ]  # fmt: skip
@@ -732,8 +732,9 @@ ENDS = ("", ",", " ", "]")
 @pytest.mark.parametrize("change", range(len(CHANGES)))
 def test_records_are_read_as_python_reads_them(change: int, video: bool) -> None:
     before, after = CHANGES[change]
+    pattern, times = re.escape(before) if isinstance(before, str) else before, 0 if before in (" ", ":") else 1
     for seed in range(4):
-        compare_readings(lambda text: re.sub(before, lambda _: after, text, count=1), seed, video=video)
+        compare_readings(lambda text: re.sub(pattern, lambda _: after, text, count=times), seed, video=video)
     for end in ENDS if not change else ():
         compare_readings(lambda text, end=end: text[:-1] + end, 1, video=video)
         compare_readings(lambda text, end=end: text + end, 1, video=video)
@@ -806,7 +807,7 @@ def test_keys_in_any_writing_are_read_unless_two_may_be_the_same() -> None:
         for twice in (f"{pairs[0]}, {pairs[0]}", f'"x": {{{pairs[0]}, {pairs[0]}}}', f"{', '.join(pairs)}, {pairs[0]}"):
             again = read_table(f"{text}{item}, {twice}}},{text}")
             assert again is not None
-            assert (len(again), again.end) == (2, len(text))
+            assert (len(again), again.end) == (2, len(text.encode()))
     for unusual in (
         '"é": 1, "\\u00e9": 2',
         '"\\u00E9": 1',
