@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import ctypes
 import json
-import math
 import os
 import random
 import shutil
@@ -22,20 +21,18 @@ import tempfile
 import time
 import zlib
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
-from segjudge.evaluation_script.masks.detections import CurveTables, CurveTask, OverlappingPairs, RankedBits, TrueSets
-from segjudge.evaluation_script.masks.distances import SQUARES
-from segjudge.evaluation_script.masks.kernel import _RECORD_COLUMNS, LABELS, Kernel, PackedFrames, _columns
+from segjudge.evaluation_script.masks import backend as backends
+from segjudge.evaluation_script.masks.backend import CompiledBackend
+from segjudge.evaluation_script.masks.kernel import _RECORD_COLUMNS, LABELS, Kernel, PackedFrames
 from segjudge.evaluation_script.masks.library import load
-from segjudge.evaluation_script.masks.overlaps import PairGroups, Pairs, SegmentRules
 from segjudge.evaluation_script.masks.run_lengths import Spans, pack_texts
-from segjudge.evaluation_script.masks.stack import Stack, words_across
 from segjudge.kernel.compiling import SOURCES
 from tests.builders import chunk
+from tests.masks import test_kernel
 
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"]
 #: The setting by which the process under the sanitizers knows its library.
@@ -139,83 +136,6 @@ def colours(generator: random.Random, kernel: Kernel) -> None:
     )
 
 
-def labels(generator: random.Random, kernel: Kernel) -> None:
-    """Count pairs of few or many labels, which may not fit, and boxes that reach beyond the maps."""
-    height, width = generator.randrange(1, 12), generator.randrange(1, 90)
-    maps = []
-    for size in (generator.choice([1, 2, 4]), generator.choice([1, 2, 4])):
-        few = np.frombuffer(some_bytes(generator, height * width), np.uint8) // generator.choice([1, 16, 255])
-        maps.append(few.reshape(height, width).astype(f"<u{size}"))
-        if size == 4 and generator.random() < 0.3:
-            many = np.frombuffer(some_bytes(generator, size * height * width), "<u4")
-            maps[-1] = many.reshape(height, width).copy()
-    reach = generator.choice([1, 2, 5, 40, 1 << 20, 0, -1, 1 << 40])
-    kernel.boundaries(maps[0].astype(np.uint32), reach, 9)
-    kernel.label_pairs(*maps)
-    room = generator.choice([0, 1, 2, 3, 40, -1, 1 << 40])
-    pairs = np.zeros(2 * max(0, min(room, 99)), np.uint32), np.zeros(max(0, min(room, 99)), np.int64)
-    sides = [
-        argument for item in maps for argument in (item.ctypes.data, generator.choice([item.itemsize] * 9 + [1, 3]))
-    ]
-    results = ctypes.byref(ctypes.c_int64(0))
-    kernel.library.sj_label_pairs(*sides, height * width, *(pair.ctypes.data for pair in pairs), room, results)
-    shape = tuple(generator.choice([1, 2, 17, 256]) for _ in range(2))
-    table = np.zeros(shape, np.int64)
-    kernel.library.sj_label_table(*sides, height * width, *shape, table)
-
-
-def segments(generator: random.Random, kernel: Kernel) -> None:
-    """Match segments of few or many objects, with labels beyond the tables and some wrong sizes."""
-    count = generator.choice([1, generator.randrange(1, 90), generator.randrange(1, 90), 5000])
-    truth, prediction = (
-        np.frombuffer(some_bytes(generator, 4 * count), "<u4") & generator.choice([0xFFFF00FF, 0xFF0003, 0xFFFFFFFF])
-        for _ in range(2)
-    )
-    if generator.random() < 0.4:
-        prediction = truth.copy()
-    labels = generator.choice([1, 4, 256, 256, 1 << 16])
-    classes = generator.choice(
-        [1, 3, 300] if labels < 1 << 16 else [1, 3] * 9 + [300]
-    )  # the largest table takes 157 MB
-    table = np.frombuffer(some_bytes(generator, 2 * labels), np.uint16) % (classes + 1)
-    fewest, has_values = generator.choice([0, 1, 2, 50]), generator.random() < 0.5
-    rules = SegmentRules(table, classes, generator.choice([0, 1, 3, -1, 1 << 40]), fewest, has_values)
-    kernel.match_segments(truth, None, prediction, rules)
-    values = np.frombuffer(some_bytes(generator, 4 * generator.choice([1, 9, 256])), "<u4") & np.uint32(0x30003)
-    numbers = truth.astype(generator.choice(["<u1", "<u2", "<u4"]))
-    kernel.match_segments(numbers, values, prediction, rules)
-    if classes < 300:
-        kernel.count_points(numbers, prediction, table, (classes, labels))
-    counts = [generator.choice([count] * 5 + [0, -1, 1 << 40]), labels, classes]
-    counts[generator.choice([1, 2])] = generator.choice([0, -1, 1, 1 << 16, 1 << 40])
-    if counts[1] <= labels and counts[2] <= classes:
-        cells, found = np.zeros((2, classes * labels), np.int64), np.zeros(2, np.int64)
-        tables = table, *counts[1:], labels, cells, found.ctypes.data
-        out = np.zeros((count, 3), np.uint32), found, np.zeros((2, classes), np.int64)
-        sizes = *counts[1:], 1, has_values, fewest
-        size = generator.choice([4, 3])
-        kernel.library.sj_segments(truth, size, None, 0, prediction, counts[0], table, *sizes, *cells, *out)
-        kernel.library.sj_points(truth, size, prediction, counts[0], *tables)
-
-
-def maps(generator: random.Random, kernel: Kernel) -> None:
-    """Measure grey maps with objects of few or many pixels and any sides, some of them wrong."""
-    height, width = generator.choice([(9, 70), (1, 600), (600, 1), (generator.randrange(1, 20), 20)])
-    truth, values = (np.frombuffer(some_bytes(generator, height * width), np.uint8).copy() for _ in range(2))
-    excess, spread = np.zeros(SQUARES, np.int64), np.zeros(height * width, np.uint8)
-    kernel.library.sj_survey(
-        truth,
-        values,
-        generator.choice([height] * 9 + [0, -1, 1 << 40]),
-        generator.choice([width] * 9 + [0, 1, -1, 1 << 40]),
-        generator.choice([0, 3, 254, 255, 256]),
-        generator.choice([0, 1, 18, 18, 65_024, 65_025, -1]),
-        excess,
-        generator.choice([SQUARES] * 9 + [0, 1 << 40]),
-        spread,
-    )
-
-
 def voxel_runs(generator: random.Random, kernel: Kernel) -> None:
     """Find and join the runs of volumes, some of which are empty, in disorder or outside."""
     shape = generator.choice([(1, 1, 1), (3, 40, 2), (2, 3, 90), tuple(generator.randrange(1, 12) for _ in range(3))])
@@ -275,74 +195,6 @@ def volumes(generator: random.Random, kernel: Kernel) -> None:
     kind = generator.choice([0, 1, 2, 3])
     kernel.library.sj_border(one, *sides, kind, np.zeros(40, np.int32), room, ctypes.byref(count))
     kernel.library.sj_boxes(one, generator.choice([1, 0, 3]), *sides, 256, np.zeros(256), np.zeros(6 * 256))
-
-
-def places(generator: random.Random, kernel: Kernel) -> None:
-    """Measure thousands of places in volumes of any shape from few or many others, with any spacing."""
-    shape = tuple(generator.choice([1, 13, 14, 17, 40, 70]) for _ in range(3))
-    voxels = shape[0] * shape[1] * shape[2]
-    sides = [
-        np.array(sorted(generator.sample(range(voxels), min(voxels, generator.choice(counts)))), np.int32)
-        for counts in ([2100, 2100, 9], [1, 9, 70])
-    ]
-    spacing = generator.choice([(1, 1, 1), (0.7, 3, 1), (1e-9, 1, 1e9), (1, 5, 1e-200), (0, 1, 1)])
-    limit = generator.choice([0.1, 9, 70, 1e300, float("inf"), -1, float("nan")])
-    for _ in range(2):
-        for one, two in (sides, sides[::-1]):
-            kernel.find_squares(one, two, shape, spacing, limit)
-        sides[0][generator.randrange(len(sides[0]))] = generator.choice([-1, 0, 5, 1 << 30, -(1 << 31)])
-
-
-def boundaries(generator: random.Random, kernel: Kernel) -> None:
-    """Compare the boundaries of two stacks in a frame or beyond it, with valid and invalid disks."""
-    size = (generator.randrange(1, 40), generator.choice([1, 63, 64, 65, 130, 300]))
-    frames = generator.randrange(3)
-    stacks = []
-    for _ in range(generator.choice([2, 2, 5])):
-        top, left = generator.randrange(size[0] + 1), generator.randrange(words_across(size[1]) + 1)
-        shape = (frames, generator.randrange(size[0] - top + 2), generator.randrange(words_across(size[1]) - left + 2))
-        message = np.frombuffer(generator.randbytes(8 * int(np.prod(shape))), np.uint64).reshape(shape).copy()
-        message[
-            np.frombuffer(generator.randbytes(message.size), np.uint8).reshape(shape) > generator.randrange(256)
-        ] = 0
-        last = size[1] % 64
-        if last and shape[2] and left + shape[2] == words_across(size[1]):
-            message[:, :, -1] &= np.uint64((1 << last) - 1)
-        stacks.append(Stack(message, top, left, size))
-    radius = generator.choice([0, 1, 3, 8, 70])
-    disk = tuple(
-        (dx, -generator.randrange(radius + 1), generator.randrange(radius + 1)) for dx in range(-radius, radius + 1)
-    )
-    stacks.append(Stack(stacks[0].words.copy(), stacks[0].top, stacks[0].column, size))
-    pairs = [(generator.choice(stacks), generator.choice(stacks)) for _ in range(generator.randrange(1, 6))]
-    kernel.compare(pairs, disk)
-    message, windows = np.array([stacks[0].words.ctypes.data] * 2, np.uint64), np.zeros((2, 4), np.int64)
-    windows[:] = stacks[0].top, stacks[0].column, *stacks[0].words.shape[1:]
-    indices, counts = np.array([[0, 1]]), np.zeros((1, 7, frames), np.int64)
-    damaged(generator, indices.reshape(-1))
-    number = generator.choice([1, 1, 0, -1, 1 << 40])
-    kernel.library.sj_compare(
-        message,
-        windows,
-        2,
-        indices,
-        min(number, 1) if number < 2 else 1,
-        frames,
-        *size,
-        _columns(disk),
-        len(disk),
-        counts,
-    )
-
-
-def grown(generator: random.Random, kernel: Kernel) -> None:
-    """Grow masks by valid and invalid disks."""
-    shape = [generator.randrange(most) for most in (3, 40, 4)]
-    words = np.frombuffer(generator.randbytes(8 * math.prod(shape)), np.uint64).reshape(shape)
-    halves = sorted((generator.randrange(90) for _ in range(generator.randrange(20))), reverse=True)
-    kernel.grow(words, np.array(generator.choice([halves, halves[::-1], [-1], [1 << 40]]), np.int64))
-    shape[generator.randrange(3)] = generator.choice([-1, 0, 1 << 40])
-    kernel.library.sj_grow(words, *shape, np.zeros(1, np.int64), generator.choice([0, 1, -1]), np.zeros(1, np.uint64))
 
 
 def text_of(generator: random.Random) -> str:
@@ -467,77 +319,6 @@ def damaged(generator: random.Random, numbers: np.ndarray) -> None:
         numbers[generator.randrange(len(numbers))] = generator.choice([-1, 0, 5, 1 << 40, -(1 << 62)])
 
 
-def _draw_curves(kernel: Kernel, generator: random.Random, ranked: RankedBits, thresholds: int) -> None:
-    """Draw the curves of random categories, ranges and groups, some of them impossible."""
-    count, categories, areas = len(ranked.rank), generator.randrange(1, 5), generator.choice([1, 1, 4, 6, 65])
-    bounds = np.array([0, *sorted(generator.randrange(count + 1) for _ in range(categories - 1)), count], np.int64)
-    recalls, lines, rows = generator.randrange(9), generator.randrange(1, 4), generator.randrange(1, 4)
-    needed = np.array([sorted(generator.randrange(1, 30) for _ in range(recalls)) for _ in range(lines)], np.int64)
-    for array in (bounds, needed):
-        if array.size:
-            damaged(generator, array.reshape(-1))
-    caps = [generator.choice([0, 1, 100, 1 << 40, -1]) for _ in range(generator.randrange(3))]
-    limits = [
-        (generator.choice([0, 0, areas - 1, -1, areas]), cap, generator.choice([0, rows - 1, rows])) for cap in caps
-    ]
-    for groups in (1, 3, generator.choice([2, 20, 33])):
-        shape = (categories, areas, groups)
-        counts = np.array(generator.choices([0, 1, 7, -1], k=math.prod(shape))).reshape(shape)
-        which = np.array(generator.choices(range(lines), k=math.prod(shape))).reshape(shape)
-        if generator.random() < 0.2:
-            damaged(generator, which.reshape(-1))
-        task = CurveTask(ranked, bounds, ranked.image, limits, thresholds, counts, needed, which)
-        chosen = range(generator.randrange(-1, 2), generator.randrange(categories + 2))
-        recall = np.zeros((rows, categories, groups, thresholds))
-        precision, scores = np.zeros((2, *recall.shape, recalls))
-        for averaged, tables in (
-            (False, CurveTables(precision, recall)),
-            (False, CurveTables(precision, recall, scores)),
-            (True, CurveTables(recall.copy(), recall)),
-        ):
-            with suppress(ValueError):
-                kernel.curves(task._replace(averaged=averaged), chosen, tables)
-
-
-def matches(generator: random.Random, kernel: Kernel) -> None:
-    """Match pairs of instances of every kind, some missing or out of order; draw curves of random bits."""
-    sent, real, pairs = (generator.randrange(9) for _ in range(3))
-    columns = [
-        np.array(sorted(generator.randrange(max(count, 1)) for _ in range(pairs)), np.int64) for count in (sent, real)
-    ]
-    damaged(generator, columns[generator.randrange(2)])
-    iou = np.array([generator.choice([0.5, 0.7, 1.0, float("nan"), generator.random()]) for _ in range(pairs)])
-    kinds = np.frombuffer(generator.randbytes(real), np.uint8)
-    areas, levels = generator.choice([(4, 10), (4, 16), (1, 64), (5, 1), (4, 17), (1, 0)])
-    outside = np.frombuffer(generator.randbytes(8 * sent), np.uint64)
-    sides = [np.frombuffer(generator.randbytes(32 * count)).reshape(count, 4) for count in (sent, real)]
-    starts = np.array([0, *sorted(generator.randrange(sent + 1) for _ in range(3)), sent], np.int64)
-    low = np.array([generator.randrange(real + 1) for _ in range(4)], np.int64)
-    groups = PairGroups(starts, low, np.minimum(low + generator.randrange(4), real))
-    groups[generator.randrange(3)][generator.randrange(4)] += generator.choice([0, 0, -1, 3])
-    with suppress(ValueError):
-        kernel.similar_pairs(groups, sides[0][:, 0], sides[1][:, 0], kinds, generator.choice([0.5, 0, float("nan")]))
-    with suppress(ValueError):
-        kernel.box_overlaps(Pairs(*columns, np.zeros(0, np.int64)), *sides, kinds)
-    with suppress(ValueError):
-        kernel.match(OverlappingPairs(*columns, iou), kinds, np.linspace(0.5, 1, levels), areas, outside)
-    count, thresholds = generator.randrange(30), generator.choice([1, 10, 63, 64])
-    arguments = [np.frombuffer(generator.randbytes(8 * count), np.uint64) for _ in range(2)]
-    group = np.array([generator.randrange(3) for _ in range(count)], np.uint8)
-    ranked = RankedBits(*arguments, np.frombuffer(generator.randbytes(count), np.uint8), group)
-    _draw_curves(kernel, generator, ranked._replace(score=np.arange(float(count))), thresholds)
-    points = generator.randrange(20)
-    numbers = [np.frombuffer(generator.randbytes(16 * points * each)) for each in (sent, real)]
-    if generator.random() < 0.7:  # as coordinates are
-        numbers = [np.nan_to_num(values) % 300 for values in numbers]
-    marked = np.array([generator.random() < 0.5 for _ in range(real * points)], bool).reshape(real, points)
-    sigmas = np.array([generator.choice([0.1, 0.0, 9, float("nan")]) for _ in range(real * points)])
-    areas = np.array([generator.choice([0, 100, -50, 1e300, float("inf")]) for _ in range(real)])
-    sets = TrueSets(numbers[1].reshape(real, points, 2), marked, sigmas.reshape(real, points), areas, sides[1])
-    kernel.similarities(Pairs(*columns, np.zeros(0, np.int64)), numbers[0].reshape(sent, 2 * points), sets)
-    kernel.order(np.frombuffer(generator.randbytes(8 * count), float), arguments[0].astype(np.int64))
-
-
 def records(generator: random.Random, kernel: Kernel) -> None:
     """Read records of every usual shape, with a few characters changed or removed, or a truncated end."""
     shape = generator.randrange(7)
@@ -641,9 +422,15 @@ def polygons(generator: random.Random, kernel: Kernel) -> None:
     )  # fmt: skip
 
 
+def rows(generator: random.Random, kernel: Kernel) -> None:
+    """Do the work of a row of the table in which the kernel and numpy agree."""
+    backends._choose_backend = lambda: CompiledBackend(kernel)  # type: ignore[assignment]
+    row, draw, _ = generator.choice(test_kernel.TABLE)
+    row(draw(generator.randrange(1 << 30)))()
+
+
 TARGETS: tuple[Callable[[random.Random, Kernel], None], ...] = (
-    frames, colours, labels, segments, maps, volumes, voxel_runs, places, boundaries, grown, runs, videos, records, polygons,
-    matches,
+    frames, colours, volumes, voxel_runs, runs, videos, records, polygons, rows,
 )  # fmt: skip
 
 

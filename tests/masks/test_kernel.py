@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import zlib
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Tuple
 
@@ -59,7 +58,6 @@ skip_file_without_kernel()
 BACKENDS = (compiled(), NumpyBackend())
 KERNEL = library.load(str(COMPILED))
 LOADED: Any = KERNEL.library
-HUGE = 1 << 62
 
 
 def by_both(monkeypatch: pytest.MonkeyPatch, work: Callable[[], Any]) -> Tuple[Any, Any]:
@@ -861,16 +859,6 @@ def test_a_pair_may_lack_its_category() -> None:
     assert table.category.tolist() == [NO_CATEGORY, -3]
 
 
-def test_records_of_another_kind_than_the_truth_are_left_to_python() -> None:
-    for video, images in ((True, IMAGES), (False, VIDEOS)):
-        text = json.dumps((video_record if video else record)(random.Random(1)))
-        text = text.replace("image_id", "video_id") if video else text
-        table = read_table(f"{text},", FRAMES if video else MASK)
-        assert table is not None
-        with pytest.raises(ValueError):
-            read_columns(table, images, boxes=False)
-
-
 @given(st.lists(st.lists(st.floats(-9, 40) | st.integers(-9, 40), min_size=6, max_size=24), min_size=1, max_size=20))
 @examples(200)
 def test_polygons_are_drawn_as_pycocotools_draws_them(rings: List[List[float]]) -> None:
@@ -879,13 +867,6 @@ def test_polygons_are_drawn_as_pycocotools_draws_them(rings: List[List[float]]) 
     drawn, area = KERNEL.draw(joined, sizes) or pytest.fail("drawn by the kernel")
     expected, pixels = NumpyBackend().draw_polygons(joined, sizes)
     assert (list(drawn), area.tolist()) == (list(expected), pixels.tolist())
-
-
-def test_many_crossings_of_one_column_are_drawn_too() -> None:
-    ring = [coordinate for k in range(700) for coordinate in (k % 2 * 5, k * 37 % 400)]
-    joined, sizes = outlines([[ring], [ring, ring[::-1]]], np.full(2, 400)).rings, np.array([[400, 9]] * 2)
-    drawn, _ = KERNEL.draw(joined, sizes) or pytest.fail("drawn by the kernel")
-    assert list(drawn) == list(NumpyBackend().draw_polygons(joined, sizes)[0])
 
 
 @pytest.mark.parametrize("shape", [BOX, POINTS])
@@ -912,40 +893,6 @@ def test_boxes_and_keypoints_are_read_as_python_reads_them(shape: int) -> None:
     np.testing.assert_array_equal(read.checked.area, usual.checked.area)
 
 
-#: The pixels of an image whose run lengths may have ten digits.
-PIXELS = 40_000 * 50_000
-
-
-@pytest.mark.parametrize("key", ["unread", "counts"])
-def test_lists_of_numbers_are_those_that_python_reads(key: str) -> None:
-    generator, texts = random.Random(11), []
-    ends = (", ", ",", " ,", ",\n ", ",  ", ",,", "")
-    for _ in range(600):
-        numbers = generator.choices(("0", "7", "25", "123456789", "1234567890", "00", "07", "-1", "2.50", "1.", ".5", "1e2", "-"),
-                                    (60, 60, 60, 30, 20, 1, 1, 4, 4, 1, 1, 1, 1), k=generator.randrange(1, 9))  # fmt: skip
-        parts = [number + generator.choices(ends, (60, 60, 9, 9, 9, 1, 1))[0] for number in numbers[:-1]]
-        rest = PIXELS - sum(map(int, re.findall(r"\d+", "".join(parts))))
-        last = numbers[-1] if key == "unread" else str(rest)
-        texts.append(f"[{''.join(parts)}{last}{generator.choices(['', ' ', ', '], (8, 8, 1))[0]}]")
-    read = 0
-    for text in texts:
-        mask = {"size": [40_000, 50_000], "counts": key}
-        item = {"image_id": 3, "category_id": 1, "score": 1, "unread": key, "segmentation": mask}
-        record_text = json.dumps(item).replace(f'"{key}": "{key}"', f'"{key}": {text}')
-        table = read_table(f"{record_text},")
-        try:
-            listed = json.loads(text)
-        except ValueError:
-            assert table is None, text
-            continue
-        is_usual = key == "unread" or (min(listed) >= 0 and sum(listed) == PIXELS and {*map(type, listed)} == {int})
-        assert (table is not None) == is_usual, text
-        if table is not None and key == "counts":
-            assert table.masks.decode() == compress(listed)
-        read += table is not None
-    assert read > 200
-
-
 @given(st.floats(allow_nan=False, allow_infinity=False))
 @examples(200)
 def test_a_score_is_the_number_that_python_reads(score: float) -> None:
@@ -955,22 +902,6 @@ def test_a_score_is_the_number_that_python_reads(score: float) -> None:
     assert table is not None
     read = read_columns(table, IMAGES, boxes=False)
     assert read.score[0].hex() == float(score).hex()
-
-
-def test_numbers_halfway_between_two_doubles_are_those_that_python_reads() -> None:
-    generator, numbers = random.Random(5), []  # type: random.Random, List[str]
-    while len(numbers) < 1500:
-        decimals, power = generator.randrange(28), generator.randrange(-30, 11)
-        middle = Fraction(2 * generator.randrange(1 << 52, 1 << 53) + 1) * Fraction(2) ** power
-        for whole in (int(middle * 10**decimals) + off for off in (-1, 0, 1)):
-            digits = str(whole).rjust(decimals + 1, "0")
-            if len(str(whole)) <= 19:
-                numbers.append(f"{digits[:-decimals]}.{digits[-decimals:]}" if decimals else digits)
-    listed = [f'"image_id":1,"category_id":1,"score":1,"keypoints":[{number},1,1]' for number in numbers]
-    table = read_table("".join(f"{{{record}}}," for record in listed), POINTS)
-    assert table is not None
-    assert table.points is not None
-    assert table.points[:, 0].tolist() == list(map(float, numbers))
 
 
 # ── the library ─────────────────────────────────────────────────────────────
@@ -1115,122 +1046,3 @@ def test_labels_stay_apart_in_a_frame_unless_they_are_merged() -> None:
         frame.take(1)
         assert add(limit=2)
         frame.take(1)
-
-
-@pytest.mark.parametrize("height", [2, 1, 3, 1 << 20])
-@pytest.mark.parametrize("frames", [1, 2, 1 << 24])
-@pytest.mark.parametrize(("slots", "room"), [(1, 2), (1, 1), (1, 3), (2, 2), (0, 0), (255, 2), (1, HUGE), (1, -2)])
-def test_a_frame_is_packed_into_as_many_words_as_its_sides_make(
-    height: int, frames: int, slots: int, room: int
-) -> None:
-    message, labels = np.zeros(512, np.uint64), np.zeros((height, 8), np.uint8)
-    frame = kernel.PackedFrames((height, 8), 1, KERNEL)
-    frame._block.words, frame._block.room = message.ctypes.data, room
-    frame._block.frames, frame._block.slots = frames, slots
-    status = LOADED.sj_pack_labels(ctypes.byref(frame._block), 0, labels.ctypes.data, labels.size)
-    assert status == (0 if room > 0 and slots * frames * height == room else -1)
-
-
-def overlaps_with(bounds: list[int], count: int) -> int:
-    texts = [np.frombuffer(b"2332", np.uint8), 4, np.array([0]), np.array([4]), 1]
-    texts[0] = texts[0].ctypes.data
-    pairs = np.zeros(2, np.int64)
-    return int(
-        LOADED.sj_overlaps(
-            *texts, *texts, pairs, pairs, count, np.array(bounds), len(bounds) - 1, np.zeros(2, np.int64)
-        )
-    )
-
-
-def test_bounds_of_pairs_lie_within_the_pairs() -> None:
-    assert overlaps_with([0, 2], 2) == overlaps_with([0, 1], 2) == 0
-    for bounds, count in (([0, 3], 2), ([0, 2], 1), ([0, HUGE], 2), ([0, HUGE, 2], 2), ([1, 2], 2), ([0, 2], -1)):
-        assert overlaps_with(bounds, count) == -1
-
-
-def test_bounds_of_texts_lie_within_the_text() -> None:
-    text, none = np.frombuffer(b"2332", np.uint8), np.zeros(2, np.int64)
-    for bounds, status in (([0, 4], 0), ([0, 5], -1), ([0, HUGE], -1), ([0, -1], -1), ([-1, 4], -1)):
-        given = (text.ctypes.data, 4, np.array(bounds), 1, none, np.zeros(2, np.int8), none)
-        assert LOADED.sj_check_runs(*given) == status
-
-
-def joined_with(**changes: Any) -> int:
-    """Return the kernel's answer for two frames of 8 pixels, the second not shown, with these changes."""
-    text = np.frombuffer(b"233", np.uint8)
-    given = {
-        "length": 3, "bounds": [0, 3], "texts": 1, "shown": [1, 0], "pixels": [8, 8], "count": 2, "frames": [0, 2],
-        **changes,
-    }  # fmt: skip
-    columns = {name: np.array(given[name]) for name in ("bounds", "pixels", "frames")}
-    return int(
-        LOADED.sj_join_frames(
-            text.ctypes.data, given["length"], columns["bounds"], given["texts"], np.array(given["shown"], np.uint8),
-            columns["pixels"], given["count"], columns["frames"], len(columns["frames"]) - 1, np.zeros(99, np.uint8), 99,
-            np.zeros(9, np.int64), np.zeros(9, np.int64),
-        )
-    )  # fmt: skip
-
-
-def test_bounds_of_frames_and_their_texts_lie_within_both() -> None:
-    assert joined_with() == 0
-    for changes in (
-        {"frames": [0, 3]}, {"frames": [0, HUGE]}, {"frames": [0, HUGE, 2]}, {"frames": [1, 2]}, {"count": 1},
-        {"bounds": [0, 4]}, {"bounds": [0, HUGE]}, {"bounds": [1, 3]}, {"length": 2}, {"length": -1}, {"texts": 0},
-        {"texts": -1}, {"shown": [1, 1]}, {"pixels": [-8, 8]}, {"pixels": [8, HUGE]},
-    ):  # fmt: skip
-        assert joined_with(**changes) == -1
-
-
-def test_sums_of_runs_that_no_number_holds_are_no_image() -> None:
-    longer = compress([0, *np.repeat(np.arange(300_000) << 28, 2).tolist()])  # together more than 2 to the 63rd
-    bounds, pixels = np.array([0, len(longer)]), np.array([8])
-    text, fault, area = np.frombuffer(longer.encode(), np.uint8), np.zeros(1, np.int8), np.zeros(1, np.int64)
-    assert LOADED.sj_check_runs(text.ctypes.data, len(text), bounds, 1, pixels, fault, area) == 0
-    assert (fault[0], area[0]) == (4, 0)
-
-
-def test_pixels_are_covered_and_written_within_bounds() -> None:
-    text, bits, out, number = np.frombuffer(b"233", np.uint8), np.zeros(2, np.uint64), np.zeros(99, np.uint8), HUGE
-    for bounds, pixels, status in (
-        ([0, 3], 8, 0), ([0, 3], 7, 1), ([0, 3], 9, 1), ([0, 2], 8, 1), ([0, 4], 8, -1), ([0, 3], 0, -1),
-        ([0, 3], HUGE, -1), ([1, 3], 8, -1),
-    ):  # fmt: skip
-        assert LOADED.sj_cover(text.ctypes.data, 3, np.array(bounds), 1, pixels, bits) == status
-    assert bits.tolist() == [0b11100, 0]
-    length, area = ctypes.c_int64(0), ctypes.c_int64(0)
-    for pixels, room, status in ((8, 99, 0), (8, 2, 2), (0, 99, -1), (number, 99, -1), (8, -1, -1)):
-        assert LOADED.sj_write_bits(bits, pixels, out, room, ctypes.byref(length), ctypes.byref(area)) == status, pixels
-
-
-def test_labels_and_bounds_of_painted_masks_make_sense() -> None:
-    text, image = np.frombuffer(b"233", np.uint8), np.zeros(8, np.uint8)
-    for bounds, label, pixels, status in (
-        ([0, 3], 7, 8, 0), ([0, 3], 7, 8, 1), ([0, 3], 7, 7, 1), ([0, 2], 7, 8, 1), ([0, 3], 0, 8, -1),
-        ([0, 4], 7, 8, -1), ([0, HUGE], 7, 8, -1), ([0, -1], 7, 8, -1), ([0, 3], 7, 0, -1), ([0, 3], 7, HUGE, -1),
-    ):  # fmt: skip
-        given = (text.ctypes.data, 3, np.array(bounds), 1, np.array([label], np.uint8), pixels, image)
-        assert LOADED.sj_paint_runs(*given) == status
-    assert image.tolist() == [0, 0, 7, 7, 7, 0, 0, 0]
-
-
-def test_runs_outside_of_an_image_are_refused() -> None:
-    image, bounds = np.ones((2, 3), np.uint8), np.array([0, 1])
-    for run in ([-1, 2], [2, 1], [0, 7]):
-        assert KERNEL.count_inside(image, rle.Spans(np.array([run]), bounds)) is None
-    assert KERNEL.count_inside(image, rle.Spans(np.array([[0, 6]]), np.array([0, 2]))) is None
-    assert KERNEL.count_inside(image, rle.Spans(np.zeros((0, 2), np.int64), np.array([0])))[1] == 6
-
-
-def test_masks_that_may_share_pixels_are_valid_and_of_one_image() -> None:
-    text, first = np.frombuffer(b"233521", np.uint8), np.zeros(1, np.int64)
-    for bounds, groups, pixels, status in (
-        ([0, 3, 6], [0, 2], [8, 8], 0), ([0, 3, 6], [0, 1, 2], [8, 9], 0), ([0, 3, 6], [0, 2], [8, 9], -1),
-        ([0, 3, 6], [0, 2], [4, 4], 1), ([0, 2, 6], [0, 2], [8, 8], 1), ([0, 3, 7], [0, 2], [8, 8], -1),
-        ([0, 3, 6], [0, 3], [8, 8], -1), ([0, 3, 6], [1, 2], [8, 8], -1), ([0, 3, 6], [0, 2], [-1, 8], -1),
-        ([0, 3, 6], [0, 2], [HUGE, HUGE], -1), ([0, HUGE, 6], [0, 2], [8, 8], -1),
-    ):  # fmt: skip
-        given = (text.ctypes.data, 6, np.array(bounds), 2, np.array(pixels), np.array(groups), len(groups) - 1, first)
-        assert LOADED.sj_first_overlap(*given) == status, (bounds, groups, pixels)
-    for texts in (["233", "2P"], ["233", "_"], ["9", "9"]):
-        assert KERNEL.first_overlap(pack_texts(texts), np.full(2, 8), np.array([0, 2])) is None

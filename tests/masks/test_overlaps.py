@@ -117,15 +117,6 @@ def test_boundaries_lower_the_iou_where_it_is_wanted(seed: int) -> None:
     assert ious.tolist() != expected
 
 
-def test_boundaries_of_masks_that_lie_apart_share_nothing() -> None:
-    left, right, below = (np.zeros((12, 14), bool) for _ in range(3))
-    left[:3, :3], right[:3, 6:], below[6:, :3] = True, True, True
-    pairs = Pairs(np.array([0, 0, 0]), np.array([0, 1, 2]), np.array([0, 3]))
-    real = masks_of([right, below, left])
-    results = instance_overlaps.smaller_of_both(pairs, masks_of([left]), real, np.full(3, 0.9), np.ones(3, bool), 0.02)
-    assert results.tolist() == [0, 0, 0.9]
-
-
 def test_the_best_assignment_is_scipys() -> None:
     quality = np.array([[0.5, 0.9, 0.0], [0.4, 0.9, 0.1]])
     rows, columns = instance_overlaps.best_assignment(quality)
@@ -169,41 +160,3 @@ def test_every_pair_of_labels_is_counted_whatever_their_type(kind: Any, labels: 
         *(side.tolist() for side in np.nonzero(counted)),
         counted[counted > 0].tolist(),
     ]
-
-
-#: Small, high, unsigned and negative keys, and keys in order.
-KEYS = {
-    "small": np.array([7, 3, 7, 0, 3, 7]),
-    "high": np.array([1 << 62, 5, 1 << 62, 0, 5, 1]),
-    "unsigned": np.array([(1 << 63) + 1, 5, (1 << 63) + 1, 0, 5, 1], np.uint64),
-    "negative": np.array([-1, 3, -1, 0, 3, -1]),
-    "rising": np.array([-2, -1, 4, 9, 1 << 40, 1 << 62]),
-}
-
-
-@pytest.mark.parametrize("keys", KEYS.values(), ids=KEYS)
-@pytest.mark.parametrize("most", [1, 1 << 20, (1 << 50) + 1])
-def test_weights_are_summed_by_key(keys: Any, most: int) -> None:
-    weights = np.array([0, 1, most, 2, most, most])
-    expected: dict[int, int] = {}
-    for key, weight in zip(keys.tolist(), weights.tolist()):
-        expected[key] = expected.get(key, 0) + weight
-    unique, sums = instance_overlaps.sum_by_key(keys, weights)
-    assert dict(zip(unique.tolist(), sums.tolist())) == expected
-    assert unique.tolist() == sorted(expected)
-    assert unique.dtype == keys.dtype
-
-
-@pytest.mark.parametrize("keys", [KEYS["small"], KEYS["high"], KEYS["negative"]])
-def test_pixels_are_summed_by_label(keys: Any) -> None:
-    pixels = np.array([1, 2, (1 << 52) - 1, 3, 4, 5])
-    labels, sums, indices = instance_overlaps.sum_by_label(keys, pixels)
-    unique, totals = instance_overlaps.sum_by_key(keys, pixels)
-    assert (labels.tolist(), sums.tolist(), labels[indices].tolist()) == (
-        unique.tolist(), totals.tolist(), keys.tolist()
-    )  # fmt: skip
-
-
-def test_no_pairs_have_no_labels() -> None:
-    nothing = np.zeros(0, np.int64)
-    assert [len(column) for column in instance_overlaps.sum_by_label(nothing, nothing)] == [0, 0, 0]

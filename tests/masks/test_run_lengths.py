@@ -23,7 +23,6 @@ from segjudge.evaluation_script.masks import polygons, rings
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.backend import NumpyBackend, backend
 from segjudge.evaluation_script.masks.polygons import outlines, polygon_mask
-from segjudge.evaluation_script.masks.run_lengths import pack_texts
 from segjudge.masks.run_lengths import mirror_mask
 from tests.builders import zipped
 from tests.drawing import examples
@@ -150,78 +149,6 @@ def test_each_fault_is_told_of_the_mask_that_has_it(
     assert checks.check_masks([], np.zeros(0, int)).fault.tolist() == []
 
 
-@pytest.mark.parametrize("characters", [7, 8, 9, 20, 1 << 16])
-@pytest.mark.parametrize("checks", BACKENDS)
-def test_a_long_text_is_read_as_a_short_one(
-    checks: NumpyBackend, characters: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rle, "_CHARACTERS", characters)
-    draw = np.random.default_rng(3)
-    masks = [draw.integers(1, high, count).tolist() for high in (9, 3000) for count in range(1, 60)]
-    checked = checks.check_masks([rle.compress(runs) for runs in masks], np.array([sum(runs) for runs in masks]))
-    assert checked.fault.tolist() == [0] * len(masks)
-    assert checked.area.tolist() == [sum(runs[1::2]) for runs in masks]
-    assert [rle.runs_of(rle.compress(runs), sum(runs)).tolist() for runs in masks] == masks
-    broken = [[*runs[:-1], -1, runs[-1] + 1] for runs in masks]  # which fill the image all the same
-    checked = checks.check_masks([rle.compress(runs) for runs in broken], np.array([sum(runs) for runs in broken]))
-    assert checked.fault.tolist() == [3] * len(masks)
-
-
-@pytest.mark.parametrize("checks", BACKENDS)
-@pytest.mark.parametrize("rare", [0.0, 0.03, 0.5])
-def test_numbers_of_any_length_follow_each_other(rare: float, checks: NumpyBackend) -> None:
-    draw = np.random.default_rng(5)
-    masks, texts, pixels = [], [], []
-    for _ in range(400):
-        count, high, higher = draw.integers(1, 300), draw.choice([3, 30, 700]), draw.choice([2000, 1 << 14, 1 << 19])
-        runs = np.where(draw.random(count) < rare, draw.integers(1, higher, count), draw.integers(1, high, count))
-        masks.append(runs.tolist())
-        texts.append(rle.compress(runs.tolist()))
-        pixels.append(int(runs.sum()))
-    checked = checks.check_masks(texts, np.array(pixels))
-    assert checked.fault.tolist() == [0] * len(masks)
-    assert checked.area.tolist() == [sum(runs[1::2]) for runs in masks]
-    for text, runs, number in zip(texts, masks, pixels):
-        wide, _ = checks.join_frames(pack_texts([text, text]), np.ones(2, bool), np.full(2, number), np.array([2]))
-        assert decoded(bytes(wide.text).decode()) == [*runs, *[0] * (len(runs) % 2)] * 2
-    changed = []
-    for text in texts:
-        place = int(draw.integers(len(text)))
-        changed.append(text[:place] + chr(int(draw.integers(48, 112))) + text[place + 1 :])
-    expected = []
-    for text, number in zip(changed, pixels):
-        read = decoded(text)
-        fault = 2 if read is None else 3 if min(read) < 0 else 4 if sum(read) != number else 0
-        expected.append((fault, sum(read[1::2]) if read and not fault else 0))
-    checked = checks.check_masks(changed, np.array(pixels))
-    areas = np.where(checked.fault > 0, 0, checked.area)
-    assert list(zip(checked.fault.tolist(), areas.tolist())) == expected
-
-
-@pytest.mark.parametrize("checks", BACKENDS)
-def test_no_text_is_a_mask_of_no_pixels_alone(checks: NumpyBackend) -> None:
-    for texts, pixels, faults in (
-        (["", "", ""], [0, 1, 7], [0, 4, 4]),
-        (["", "", "1"], [1, 0, 1], [4, 0, 0]),
-        ([""], [0], [0]),
-    ):
-        checked = checks.check_masks(texts, np.array(pixels))
-        assert (checked.fault.tolist(), checked.area.tolist()) == (faults, [0] * len(texts))
-
-
-@pytest.mark.parametrize("checks", BACKENDS)
-@pytest.mark.parametrize("shown", [[False] * 3, [False, True, False]])
-def test_frames_that_are_not_shown_are_background(shown: list[bool], checks: NumpyBackend) -> None:
-    texts = pack_texts([rle.compress([1, 3])] * sum(shown))
-    wide, area = checks.join_frames(texts, np.array(shown), np.array([8, 4, 2]), np.array([2, 3]))
-    runs = [rle.runs_of(wide[index], pixels) for index, pixels in enumerate((12, 2))]
-    covered = 3 * sum(shown)
-    assert [np.repeat(np.arange(len(some)) % 2, some).tolist() for some in runs] == [
-        [*[0] * (12 - covered), *[1] * covered], [0, 0],
-    ]  # fmt: skip
-    assert area.tolist() == [0, covered, 0]
-
-
 def test_runs_are_compressed_as_they_are_defined() -> None:
     lists = [[0], [31], [32], [15, 16, 17], [1, 2, 3, 1000, 5, 6, 7], [1 << 28, 0, 5, 1 << 27, 2], [], [9, 9, 9, 9]]
     assert rle.compress_many(lists) == [encoded(item) for item in lists]
@@ -230,16 +157,6 @@ def test_runs_are_compressed_as_they_are_defined() -> None:
     assert [rle.compress(item) for item in lists] == rle.compress_many(lists)
     assert rle.compress(np.array([1, 2, 3, 200], np.uint8)) == rle.compress([1, 2, 3, 200])
     assert [decoded(encoded(item)) for item in lists] == lists
-
-
-@pytest.mark.parametrize(("runs", "inverted"), [([4], [0, 4]), ([0, 4], [4]), ([1, 3], [0, 1, 3]), ([0, 1, 3], [1, 3])])
-def test_a_mask_is_inverted_by_the_run_before_its_first(runs: list[int], inverted: list[int]) -> None:
-    assert rle.rearrange(encoded(runs), (2, 2), np.logical_not) == encoded(inverted)
-
-
-@pytest.mark.parametrize("runs", [[12], [0, 12], [5, 0, 7], [12, 0]])
-def test_runs_that_fill_their_image_are_compressed(runs: list[int]) -> None:
-    assert rle.compress_many([[12], runs], np.array([12, 12])) == [encoded([12]), encoded(runs)]
 
 
 @pytest.mark.parametrize(
@@ -319,16 +236,6 @@ def test_a_mask_has_the_size_of_its_frame(size: Any) -> None:
 # ── polygons ────────────────────────────────────────────────────────────────
 
 
-def test_an_outline_costs_its_length_its_corners_and_a_hundred() -> None:
-    triangle = [0, 0, 10, 4, 3, 2.5]  # 10 + 7 + 3 along the longer side of each step
-    assert outlines([[triangle]], np.array([20])).cost == 20 + 3 + 100
-    assert outlines([triangle], np.array([20])).cost == 123
-    square = [0, 0, 0.5, 0, 0.5, 0.5, 0, 0.5]
-    assert outlines([[triangle, square], [square]], np.array([20, 20])).cost == 123 + 2 * (2 + 4 + 100)
-    assert outlines([triangle], np.array([20])).rings.numbers.tolist() == triangle
-    assert outlines([], np.array([], int)).cost == 0
-
-
 @pytest.mark.parametrize(("corner", "near"), [(40, True), (-40, True), (40.1, False), (-40.1, False)])
 def test_a_corner_lies_within_four_image_sizes(corner: float, near: bool) -> None:
     ring = [0, 0, 5, 5, corner, 1]
@@ -345,10 +252,6 @@ def test_an_outline_has_a_longest_length(monkeypatch: pytest.MonkeyPatch) -> Non
     outlines([[0, 0, 10, 4, 3, 2.5]], np.array([20]))
     with pytest.raises(Flaw, match="whose outline is 25 pixels long; the limit is 23"):
         outlines([[0, 0, 11, 4, 3, 2.5]], np.array([20]))
-
-
-def test_outlines_are_allowed_by_the_bytes_of_their_file() -> None:
-    assert [polygons.outline_limit(count) for count in (0, 1, 1000)] == [1 << 24, (1 << 24) + 4, (1 << 24) + 4000]
 
 
 @pytest.mark.parametrize("ring", [[], [0, 0, 5, 5], [0, 0, 5, 5, 9], [0, 0, 5, 5, 9, 9, 1], "012345", {"a": 1}])
@@ -545,13 +448,3 @@ def test_a_record_lacks_what_its_protocol_needs() -> None:
         check_record(one(), None, boxes=False)
     with pytest.raises(Flaw, match="is not an object"):
         check_record([], (6, 2), boxes=False)
-
-
-@pytest.mark.parametrize("indices", [[], [0], [0, 1, 2, 3], [3, 1, 1], [2, 3, 0, 0]])
-def test_compact_masks_have_only_their_characters(indices: list[int]) -> None:
-    masks = pack_texts(["08", "", "233", "2P"])
-
-    compact = masks.take(np.array(indices, np.int64)).compact()
-
-    assert [compact[index] for index in range(len(compact))] == [masks[index] for index in indices]
-    assert compact.text.decode() == "".join(masks[index] for index in indices)

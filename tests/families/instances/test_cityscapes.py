@@ -14,12 +14,9 @@ import segjudge
 from segjudge.cli import main
 from segjudge.evaluation_script.families.instances.truth import InstanceTruth
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
-from segjudge.evaluation_script.masks.backend import backend
-from segjudge.families import tools_of
 from segjudge.families.base.published import TruthSource
 from segjudge.families.instances.diagnosis import diagnose
 from segjudge.families.instances.published import open_instances
-from segjudge.masks.run_lengths import encode_labels
 from segjudge.testing import CHECKS, Case
 from tests.backends import use_numpy
 from tests.builders import png, zipped
@@ -28,7 +25,6 @@ from tests.families.unit_counts import read_golden
 from tests.report.known_faults import FAULTS
 from tests.report.known_files import list_benchmarks
 from tests.report.known_scenes import make_world
-from tests.scoring.shares import write_files
 from tests.shared import needs_shared
 
 DATA = FAMILIES_DATA / "cityscapes"
@@ -136,45 +132,6 @@ def sent(folder: Path, **lines: list[tuple[str, Any]]) -> Path:
             text += f"{name} {ending}\n"
         (folder / f"{city}_000000_000019_pred.txt").write_text(text)
     return folder
-
-
-def test_the_curve_can_be_drawn_by_hand(tmp_path: Path) -> None:
-    truth = objects(tmp_path / "t", a=boxed((26000, 0, 10), (26001, 20, 30), (26002, 40, 44), (26, 60, 70)))
-    files = sent(
-        tmp_path / "s",
-        a=[
-            ("26 0.9", (0, 10)),
-            ("26 0.8", (0, 10)),  # a second one of the same car: wrong
-            ("26 0.7", (40, 44)),  # a car of 80 pixels: neither right nor wrong
-            ("26 0.6", (60, 70)),  # the group
-            ("26 0.5", (50, 55)),  # nothing: wrong
-            ("26 0.4", (20, 25)),  # exactly a half of the other car: wrong, and missed
-            ("7 1", (0, 80)),
-        ],
-    )
-    # Points by rising score: 1 of 4 right, 1 of 3, 1 of 2, 1 of 1, and (0, 1); recall is a half at all but the last.
-    assert score(files, truth)["AP"] == pytest.approx(0.25 * 1 + 0.25 * 1)
-    warnings = segjudge.score(files, truth, SAFE).warnings
-    assert warnings[0] == "val: 1 of 7 records has a category that the truth lacks and was ignored"
-
-
-@pytest.mark.parametrize("lines", [[], [("26 0.8", (0, 10))], [("26 0.8", (0, 0))]], ids=["none", "wrong", "empty"])
-def test_an_image_may_have_no_instance(lines: list[tuple[str, Any]], tmp_path: Path) -> None:
-    truth = objects(tmp_path / "t", a=boxed((26000, 0, 10)), b=boxed())
-    files = sent(tmp_path / "s", a=[("26 0.9", (0, 10))], b=lines)
-    for protocol in (SAFE, OFFICIAL):
-        scores = segjudge.score(files, truth, protocol)
-        assert scores["AP"] == 1
-        assert "b_000000_000019" in scores.page()
-
-
-@pytest.mark.long
-def test_what_the_script_prints_names_no_cap(tmp_path: Path) -> None:
-    files = write_files("cityscapes-instance", tmp_path)
-    (report,) = segjudge.score(files.results, files.truth, "cityscapes-instance").reports
-    lines = tools_of("instances").format_official(report).splitlines()
-    assert [line for line in lines if "maxDets=all ]" in line]
-    assert not [line for line in lines if "maxDets=1" in line]
 
 
 def test_of_the_lines_that_name_a_mask_the_last_counts_officially_alone(tmp_path: Path) -> None:
@@ -297,17 +254,6 @@ def test_the_truth_is_that_of_the_split(tmp_path: Path) -> None:
     (tmp_path / "gtFine/distances.json").write_text("[]")
     with pytest.raises(HostError, match="cannot be read"):
         read(tmp_path / "gtFine", "train")
-
-
-@pytest.mark.parametrize("density", [0.0, 0.02, 0.5, 1.0])
-def test_masks_are_encoded_as_labels_are(density: float) -> None:
-    random = np.random.default_rng(3)
-    for shape in ((1, 1), (5, 7), (64, 3)):
-        mask = (random.random(shape) < density).astype(np.uint8)
-        text, pixels = backend().encode_mask(mask * np.uint8(200))
-        assert pixels == mask.sum()
-        if pixels:
-            assert text == encode_labels(mask)[1]
 
 
 def evaluate(truth: str, submission: str) -> dict[str, float]:

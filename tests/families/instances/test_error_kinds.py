@@ -21,7 +21,6 @@ from segjudge.families.instances.diagnosis import (
     KINDS,
     RIGHT,
     _count_by_image,
-    _find_best_threshold,
     _find_errors,
     _judge_detections,
     _JudgedDetections,
@@ -196,30 +195,6 @@ def made_up(instances_of: list[list[Any]], detections: list[list[Any]], folder: 
 LEFT, RIGHTMOST, SHIFTED = [0, 0, 20, 20], [70, 70, 20, 20], [8, 0, 20, 20]
 
 
-def test_the_best_threshold_keeps_all_of_equal_scores(tmp_path: Path) -> None:
-    diagnosis = made_up(
-        [[1, 1, LEFT, 0], [2, 1, LEFT, 0], [3, 2, LEFT, 0]],
-        [[1, 1, LEFT, 0.9], [1, 1, RIGHTMOST, 0.5], [2, 1, LEFT, 0.5], [3, 2, LEFT, 0.3], [3, 1, RIGHTMOST, 0.2]],
-        tmp_path,
-    )
-    dogs, everything = _find_best_threshold(diagnosis, 0), _find_best_threshold(diagnosis)
-    assert dogs is not None
-    assert (dogs.score, dogs.f1, dogs.precision, dogs.recall) == pytest.approx((0.5, 4 / 5, 2 / 3, 1))
-    assert everything is not None
-    assert (everything.score, everything.f1) == pytest.approx((0.3, 6 / 7))
-    counts = _count_by_image(diagnosis, 0.5)
-    assert [counts.right.tolist(), counts.wrong.tolist(), counts.missed.tolist()] == [[1, 1, 0], [1, 0, 0], [0, 0, 1]]
-    assert counts.profiles() == {"perfect": 1, "false alarms": 1, "misses": 1, "mixed": 0}
-    assert counts.f1 == pytest.approx([2 / 3, 1, 0])
-
-
-def test_nothing_right_has_no_threshold(tmp_path: Path) -> None:
-    diagnosis = made_up([[1, 1, LEFT, 0]], [[1, 2, RIGHTMOST, 0.5]], tmp_path)
-    assert _find_best_threshold(diagnosis) is None
-    assert measure_localisation_error(diagnosis) == pytest.approx(0.5)
-    assert _find_errors(diagnosis).costs()["Miss"] == 0  # a category without instances and detections leaves the mean
-
-
 def test_a_submission_without_detections_misses_everything(tmp_path: Path) -> None:
     diagnosis = made_up([[1, 1, LEFT, 0], [1, 2, LEFT, 1]], [], tmp_path)
     errors = _find_errors(diagnosis)
@@ -230,25 +205,11 @@ def test_a_submission_without_detections_misses_everything(tmp_path: Path) -> No
     assert measure_localisation_error(diagnosis) is None
 
 
-def test_images_without_instances_hold_false_alarms_alone(tmp_path: Path) -> None:
-    diagnosis = made_up([], [[1, 1, LEFT, 0.9]], tmp_path)
-    errors = _find_errors(diagnosis)
-    assert [*KINDS][errors.kind[0]] == "Bkg"
-    assert (errors.average(errors.precision), _find_best_threshold(diagnosis)) == (0, None)
-
-
 def test_what_lies_in_a_crowd_does_not_count(tmp_path: Path) -> None:
     diagnosis = made_up([[1, 1, [0, 0, 80, 80], 1]], [[1, 1, LEFT, 0.9], [1, 2, LEFT, 0.8]], tmp_path)
     assert diagnosis.ignored.tolist() == [True, False]
     assert count_confusions(diagnosis).sum() == 1
     assert _count_by_image(diagnosis, 0.0).wrong.tolist() == [1, 0, 0]
-
-
-def test_what_is_ignored_in_a_crowd_may_still_be_the_best_to_repair(tmp_path: Path) -> None:
-    diagnosis = made_up([[1, 1, LEFT, 0], [1, 1, [0, 0, 80, 80], 1]], [[1, 1, SHIFTED, 0.9]], tmp_path)
-    errors = _find_errors(diagnosis)
-    assert diagnosis.ignored.tolist() == [True]
-    assert errors.costs() == pytest.approx(dict.fromkeys([*KINDS, "FalsePos"], 0) | {"Loc": 1, "FalseNeg": 0})
 
 
 def test_confusion_tells_what_an_instance_was_taken_for(tmp_path: Path) -> None:
@@ -259,12 +220,3 @@ def test_confusion_tells_what_an_instance_was_taken_for(tmp_path: Path) -> None:
     assert [names[kind] if kind >= 0 else "right" for kind in _find_errors(diagnosis).kind] == ["Cls", "right", "Bkg"]
     assert count_confusions(diagnosis).tolist() == [[0, 1, 0], [0, 0, 1], [1, 1, 0]]
     assert count_confusions(diagnosis, 0.85).tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
-
-
-def test_only_the_best_of_several_is_repaired(tmp_path: Path) -> None:
-    diagnosis = made_up([[1, 1, LEFT, 0]], [[1, 1, SHIFTED, 0.9], [1, 1, SHIFTED, 0.8], [1, 2, LEFT, 0.7]], tmp_path)
-    errors = _find_errors(diagnosis)
-    assert errors.target.tolist() == [0, 0, 0]
-    assert errors.costs() == pytest.approx(
-        {"Cls": 0, "Loc": 1, "Both": 0, "Dupe": 0, "Bkg": 0, "Miss": 0, "FalsePos": 0, "FalseNeg": 0}, abs=EXACT
-    )

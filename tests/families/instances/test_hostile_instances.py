@@ -17,13 +17,11 @@ from segjudge.evaluation_script.families.instances import engine as instances
 from segjudge.evaluation_script.families.instances import json_parts, submission
 from segjudge.evaluation_script.families.instances import truth as instance_truth
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
-from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS, ArchiveLimits, read_json
 from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
 from segjudge.evaluation_script.masks import polygons, rings
 from segjudge.evaluation_script.masks import run_lengths as rle
-from segjudge.evaluation_script.masks.backend import backend
-from tests.builders import score_instances, zipped
+from tests.builders import score_instances
 
 coco = pytest.importorskip("pycocotools.mask")
 
@@ -183,37 +181,6 @@ def test_whatever_is_sent_costs_memory_and_cpu_in_proportion(name: str, tmp_path
     assert seconds <= allowed or is_counted
 
 
-class CountingDecoder:
-    """A decoder that counts the characters it reads."""
-
-    def __init__(self, decoder: Any) -> None:
-        self._decoder, self.read = decoder, 0
-
-    def decode(self, text: str) -> Any:
-        self.read += len(text)
-        return self._decoder.decode(text)
-
-    def raw_decode(self, text: str, start: int) -> Any:
-        try:
-            results, stop = self._decoder.raw_decode(text, start)
-        except json.JSONDecodeError as error:
-            self.read += (len(text) if "Unterminated" in error.msg else error.pos) - start
-            raise
-        self.read += stop - start
-        return results, stop
-
-
-@pytest.mark.parametrize("name", [name for name in COSTLY if name != "deep"])
-def test_every_byte_is_parsed_a_few_times_at_the_most(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    decoder = CountingDecoder(json_parts._DECODER)
-    monkeypatch.setattr(json_parts, "_DECODER", decoder)
-    data = COSTLY[name](3_000_000)
-    outcome(data, tmp_path)
-    assert decoder.read <= 5 * len(data)
-
-
 @pytest.mark.parametrize("size", [1, 2, 7, 64, 1000])
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_wherever_a_piece_ends_the_records_are_the_same(
@@ -264,23 +231,6 @@ def test_a_character_that_run_lengths_do_not_have_never_reaches_pycocotools(
         assert "invalid characters" in outcome(data, tmp_path)
     with pytest.raises(Flaw, match="invalid characters"):
         rle.runs_of(counts, PIXELS)
-
-
-@pytest.mark.long
-def test_long_masks_are_judged_as_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    lot = np.random.default_rng(3)
-    for _ in range(300):
-        runs = lot.integers(0, 2000, int(lot.integers(1, 60))).tolist()
-        text = rle.compress(runs)
-        wrong = text[: int(lot.integers(len(text)))] + chr(int(lot.integers(40, 115))) + text[3:]
-        pixels = np.array([sum(runs)] * 2)
-        short = backend().check_masks([text, wrong], pixels)
-        monkeypatch.setattr(rle, "_CHARACTERS", 9)
-        long = backend().check_masks([text, wrong], pixels)
-        assert rle.runs_of(text, sum(runs)).tolist() == runs
-        monkeypatch.undo()
-        assert ((short.fault > 0) == (long.fault > 0)).all()
-        assert (short.area[short.fault == 0] == long.area[short.fault == 0]).all()
 
 
 NUMBERS = {
@@ -344,24 +294,6 @@ def test_any_number_anywhere_is_scored_or_the_participants_mistake(number: str, 
             assert alone in others[1]
 
 
-@pytest.mark.parametrize(
-    ("number", "message"),
-    [
-        (2**53 + 1, "scored"),
-        (2**60, "scored"),
-        (2**63 - 1, "scored"),
-        (2**63, "has the category_id 9223372036854775808, which is too large for an id"),
-        (-(2**63), "scored"),
-        (-(2**63) - 1, "which is too large for an id"),
-        (10**30, "which is too large for an id"),
-    ],
-)
-def test_a_category_has_one_rule_whatever_stands_beside_it(number: int, message: str, tmp_path: Path) -> None:
-    beside: list[list[Any]] = [[], [record()], [record([[1, 1, 9, 1, 9, 9]])], [with_counts([PIXELS])]]
-    for others in beside:
-        assert message in outcome(json.dumps([record(category_id=number), *others]).encode(), tmp_path)
-
-
 def test_a_key_may_be_there_once_in_either_track(tmp_path: Path) -> None:
     text = json.dumps([record()])
     for key in ("score", "size", "counts", "note"):
@@ -404,37 +336,3 @@ def test_polygons_are_measured_before_they_are_drawn(tmp_path: Path, monkeypatch
 def test_bad_records_are_counted_up_to_a_thousand(tmp_path: Path) -> None:
     assert " and at least 997 more: each " in outcome(repeated(record(score=None), 3_000_000), tmp_path)
     assert " and 996 more: each is not an object" in outcome(json.dumps([5] * 999).encode(), tmp_path)
-
-
-@pytest.mark.parametrize("flip", ["name", "flags"])
-def test_a_zip_whose_member_contradicts_the_table_of_contents_is_damaged(flip: str, tmp_path: Path) -> None:
-    data = bytearray(zipped({"r.json": json.dumps([record()])}))
-    if flip == "name":
-        data[data.rfind(b"r.json")] = ord("W")
-    else:
-        data[6] |= 0x40
-        data[data.rfind(b"PK\x01\x02") + 8] |= 0x40
-    assert "is damaged in the zip: it cannot be unpacked" in outcome(bytes(data), tmp_path)
-
-
-def test_an_annotation_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
-    path = tmp_path / "truth.zip"
-    instance_truth.write(str(path), {"easy": json.dumps(TRUTH).encode()})
-    before = path.read_bytes()
-
-    class FullDiskError(Exception):
-        pass
-
-    def failing(*_: Any) -> None:
-        raise FullDiskError
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(instance_truth, "add_member", failing)
-        patch.setattr(sequence_truth, "add_member", failing)
-        with pytest.raises(FullDiskError):
-            instance_truth.write(str(path), {"hard": json.dumps(TRUTH).encode()})
-        with pytest.raises(FullDiskError):
-            sequence_truth.write(str(path), {"hard": sequence_truth.Split([])})
-
-    assert path.read_bytes() == before
-    assert os.listdir(tmp_path) == ["truth.zip"]

@@ -16,13 +16,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from segjudge.evaluation_script.families.base.family import ScoringRules
-from segjudge.evaluation_script.families.instances import json_parts, matching, submission
+from segjudge.evaluation_script.families.instances import json_parts, submission
 from segjudge.evaluation_script.families.instances import truth as instance_truth
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS, ArchiveLimits
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.masks import run_lengths as rle
-from segjudge.evaluation_script.masks.backend import backend
 from tests.builders import count_results, score_instances, zipped
 from tests.drawing import examples
 
@@ -156,15 +155,6 @@ def test_boxes_beside_masks_give_areas_as_pycocotools_takes_them(seed: int, tmp_
     )
 
 
-@pytest.mark.parametrize("caps", [(1, 2, 3), (1, 10, 100)])
-def test_small_caps_cut_as_pycocotools_does(caps: tuple[int, int, int], tmp_path: Path) -> None:
-    truth, results = document(5, images=3, categories=1)
-    protocol = replace(INSTANCE_PROTOCOLS["coco"], detections=caps)
-    curves, warnings = ours(truth, results * 2, protocol, tmp_path)
-    assert np.array_equal(curves.precision, official(truth, results * 2, caps)["precision"])
-    assert any("were dropped" in line for line in warnings) == (caps[2] == 3)
-
-
 TRUTH = {
     "images": [{"id": 1, "height": 30, "width": 40}, {"id": 2, "height": 20, "width": 20}],
     "categories": [{"id": 1, "name": "bed"}],
@@ -295,10 +285,6 @@ def test_a_bad_submission_is_refused_with_a_sentence(name: str, tmp_path: Path) 
     assert score([GOOD], tmp_path).values["AP"] == ONE
 
 
-def test_there_are_at_least_sixty_of_them() -> None:
-    assert len(BAD) >= 60
-
-
 def test_the_first_twenty_problems_are_listed_and_the_rest_counted(tmp_path: Path) -> None:
     with pytest.raises(SubmissionError, match="(?s)50 problems found.*20\\. record 19 .*and 30 more like these"):
         masks = [{**GOOD["segmentation"], "size": [7, 100 + number]} for number in range(50)]
@@ -354,12 +340,6 @@ def test_too_many_records_are_refused_early(tmp_path: Path) -> None:
         score([GOOD] * 1001, tmp_path, limits=ArchiveLimits(json_bytes=10_000))
 
 
-def test_large_files_are_read_piece_by_piece(tmp_path: Path) -> None:
-    padded = {**GOOD, "note": "}, {" * 50 + "x" * 20_000}
-    result = score([{**padded, "score": 0.5 + k / 10_000} for k in range(900)], tmp_path)
-    assert result.values["AP"] == pytest.approx(1.0)
-
-
 def test_two_caps_differ_where_an_image_has_many(tmp_path: Path) -> None:
     truth = json.loads(json.dumps(TRUTH))
     truth["categories"].append({"id": 2, "name": "lamp"})
@@ -411,31 +391,6 @@ def test_packed_documents_are_splits(tmp_path: Path) -> None:
     assert set(instance_truth.read(str(paths[0]))) == {"easy", "hard"}
 
 
-@examples(300)
-@given(
-    st.lists(
-        st.tuples(st.text(alphabet=[chr(c) for c in range(40, 120)], max_size=25), st.integers(0, 400)), max_size=20
-    )
-)
-def test_many_masks_are_judged_as_each_alone(pairs: Any) -> None:
-    checked = backend().check_masks([text for text, _ in pairs], np.array([pixels for _, pixels in pairs], int))
-    for (text, pixels), fault, area in zip(pairs, checked.fault, checked.area):
-        try:
-            runs = rle.runs_of(text, pixels)
-            assert (fault, area) == (0, runs[1::2].sum())
-        except Exception as error:  # noqa: BLE001
-            assert fault > 0, (text, pixels, error)
-
-
-@examples(100)
-@given(st.lists(st.integers(0, 2**28), min_size=1, max_size=30))
-def test_runs_are_compressed_as_pycocotools_does(runs: list[int]) -> None:
-    text = rle.compress(runs)
-    checked = backend().check_masks([text], np.array([sum(runs)]))
-    assert checked.fault[0] == 0
-    assert checked.area[0] == sum(runs[1::2])
-
-
 @pytest.mark.parametrize("jobs", [2, 3])
 def test_several_processes_score_the_same(jobs: int, tmp_path: Path) -> None:
     truth, results = document(3, images=40, categories=7)
@@ -449,25 +404,6 @@ def test_several_processes_score_the_same(jobs: int, tmp_path: Path) -> None:
             for count in (1, jobs)
         )
         assert alone == together
-
-
-def test_detections_are_matched_once_for_values_and_standard_errors(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    truth, results = document(3, images=4, categories=2)
-    path = tmp_path / "found.json"
-    path.write_text(json.dumps(results))
-    read = instance_truth.read_document(json.dumps(truth).encode(), "truth")
-    calls: list[int] = []
-    match = matching.match
-    monkeypatch.setattr(matching, "match", lambda *arguments: calls.append(1) or match(*arguments))
-
-    coco = INSTANCE_PROTOCOLS["coco"]
-    counted = count_results(str(path), read, ScoringRules(coco, INSTANCE_LIMITS))
-
-    assert counted.compute().values
-    assert counted.without_groups()
-    assert calls == [1]
 
 
 def test_several_processes_refuse_in_the_same_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,12 +17,10 @@ from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.families.instances.diagnosis import diagnose
 from segjudge.families.instances.keypoints import list_keypoints
 from segjudge.families.truths import TruthSource
-from segjudge.scoring.arrays import FrameAccumulator, score_arrays
 from segjudge.scoring.request import ScoreRequest, find_protocol, prepare
 from tests.backends import use_numpy
 from tests.data import FAMILIES_DATA
 from tests.families.instances.family import coco_keypoints
-from tests.published import write_demo
 from tests.shared import needs_shared
 
 SAFE, OFFICIAL = "coco-keypoints", "coco-keypoints-official"
@@ -190,45 +188,6 @@ def test_boxes_give_areas_where_the_first_detection_has_one(boxed: str, tmp_path
     check(metrics(results, truth, OFFICIAL), dict(zip(NAMES, official(document, records))), 0)
 
 
-def test_boxes_are_not_read_and_said_so(tmp_path: Path) -> None:
-    document, records = random_set(6)
-    results, truth = write(tmp_path, document, records)
-    scores = segjudge.score(results, truth, SAFE)
-    assert any("have a bbox beside the keypoints, which was ignored" in warning for warning in scores.warnings)
-    bare = [{key: record[key] for key in record if key != "bbox"} for record in records]
-    results.write_text(json.dumps(bare))
-    assert metrics(results, truth, SAFE) == scores.metrics["val"]
-
-
-def test_parts_and_memory_give_the_bits_of_one_run(tmp_path: Path) -> None:
-    document, records = random_set(8, categories=2)
-    expected = segjudge.score(*write(tmp_path, document, records), SAFE)
-
-    def sides(image: int) -> list[Any]:
-        return [[row for row in rows if row["image_id"] == image] for rows in (records, document["annotations"])]
-
-    images = [image["id"] for image in document["images"]]
-    parts = [FrameAccumulator(SAFE, categories=document["categories"]) for _ in range(3)]
-    for image in images:
-        parts[image % 3].update(image, None, *sides(image))
-    whole = parts[0].merge(parts[1]).merge(parts[2])
-    assert whole.values() == expected.metrics["val"]
-    columns = []
-    for image in images:
-        for rows in sides(image):
-            arrays = {"labels": "category_id", "scores": "score", "iscrowd": "iscrowd", "area": "area"}
-            side = {
-                name: np.array([row[key] for row in rows]) for name, key in arrays.items() if rows and key in rows[0]
-            }
-            side["keypoints"] = np.array([row["keypoints"] for row in rows]).reshape(-1, POINTS, 3)
-            boxes = np.array([row.get("bbox", [0, 0, 0, 0]) for row in rows], float).reshape(-1, 4)
-            columns.append({"labels": np.zeros(0, int), **side})
-            if rows and "iscrowd" in rows[0]:
-                columns[-1]["boxes"] = np.hstack((boxes[:, :2], boxes[:, :2] + boxes[:, 2:]))
-    results = score_arrays(columns[::2], columns[1::2], SAFE)
-    assert results["AP"] == pytest.approx(expected.metrics["val"]["AP"], abs=1e-9)
-
-
 TRUTH = {
     "images": [{"id": 1, "height": 100, "width": 100}],
     "categories": [{"id": 1, "name": "person"}],
@@ -256,7 +215,6 @@ def without(key: str) -> str:
     return json.dumps({name: value for name, value in RECORD.items() if name != key})
 
 
-NUMBERS = "x, y and a flag"
 HOSTILE = {
     "NaN": (with_point("NaN"), "not finite"),
     "infinite": (with_point("-Infinity", 1), "not finite"),
@@ -339,19 +297,6 @@ def test_every_problem_is_reported(tmp_path: Path) -> None:
     assert "record 2 (image 1)" in str(refusal.value)
 
 
-def test_packed_results_and_a_packed_truth_score_the_same(tmp_path: Path) -> None:
-    import gzip
-
-    from segjudge.cli import main
-
-    document, records = random_set(4)
-    results, truth = write(tmp_path, document, records)
-    expected = metrics(results, truth, SAFE)
-    (tmp_path / "results.json.gz").write_bytes(gzip.compress(results.read_bytes()))
-    assert main(["pack", "--layout", "coco", "--root", str(truth), "--out", str(tmp_path / "truth.zip")]) == 0
-    assert metrics(tmp_path / "results.json.gz", tmp_path / "truth.zip", SAFE) == expected
-
-
 def broken(**change: Any) -> dict[str, Any]:
     (annotation,) = TRUTH["annotations"]
     kept = {key: value for key, value in {**annotation, **change}.items() if value is not ...}
@@ -373,26 +318,6 @@ def broken(**change: Any) -> dict[str, Any]:
 def test_a_host_hears_what_is_wrong_with_the_truth(document: Any, sentence: str, tmp_path: Path) -> None:
     with pytest.raises(HostError, match=sentence):
         metrics(*write(tmp_path, document, [RECORD]), SAFE)
-
-
-@pytest.mark.parametrize(
-    ("sigmas", "marks", "reached"),
-    [
-        ([0.1, 0.1], [2, 2], 10),  # exp(-9 / 200) = 0.956
-        ([0.05, 0.05], [2, 2], 7),  # exp(-9 / 50) = 0.835
-        ([0.05, 0.1], [2, 2], 8),  # the mean of both, 0.896
-        ([0.05, 0.1], [2, 0], 7),  # points that are not marked do not count
-        ([1.5, 1.5], [1, 1], 10),
-    ],
-)
-def test_a_category_s_own_sigmas_say_how_far_away_a_point_may_be(
-    sigmas: list[float], marks: list[int], reached: int, tmp_path: Path
-) -> None:
-    points = [number for mark in marks for number in (20, 30, mark)]
-    document = broken(keypoints=points, num_keypoints=sum(mark > 0 for mark in marks))
-    document["categories"] = [{"id": 1, "name": "pole", "keypoints": ["top", "foot"], "sigmas": sigmas}]
-    record = {**RECORD, "keypoints": [23, 30, 1, 20, 27, 1]}
-    assert metrics(*write(tmp_path, document, [record]), SAFE)["AP"] == pytest.approx(reached / 10)
 
 
 def test_masks_are_not_compared_where_there_are_none(tmp_path: Path) -> None:
@@ -418,12 +343,6 @@ def test_keypoints_that_cannot_be_scored_do_not_concern_masks(tmp_path: Path) ->
     document = broken(keypoints=["a"], segmentation=square)
     record = {"image_id": 1, "category_id": 1, "score": 1, "segmentation": square}
     assert metrics(*write(tmp_path, document, [record]), "coco")["AP"] == pytest.approx(1)
-
-
-def test_counts_that_are_missing_are_those_of_the_flags(tmp_path: Path) -> None:
-    scores = segjudge.score(*write(tmp_path, broken(num_keypoints=...), [RECORD]), SAFE)
-    assert scores.metrics["val"]["AP"] == pytest.approx(1)
-    assert any("without num_keypoints: the number of marked points" in note for note in scores.notes)
 
 
 def test_the_report_says_where_points_lie(tmp_path: Path) -> None:
@@ -458,15 +377,6 @@ def test_the_report_says_where_points_lie(tmp_path: Path) -> None:
     assert 'id="keypoints"' in text
 
 
-def test_a_report_in_which_nobody_is_shown_tells_of_no_points(tmp_path: Path) -> None:
-    from segjudge.cli import main
-
-    results, truth = write(tmp_path, TRUTH, [{**RECORD, "keypoints": [900, 900, 2] * POINTS}])
-    page = tmp_path / "report.html"
-    assert main(["report", str(results), "--truth", str(truth), "--protocol", SAFE, "--out", str(page)]) == 0
-    assert 'id="keypoints"' not in page.read_text()
-
-
 @pytest.mark.long
 def test_one_command_builds_what_both_platforms_take_of_a_truth_of_many_images(tmp_path: Path, capsys: Any) -> None:
     from segjudge.cli import main
@@ -483,36 +393,3 @@ def test_one_command_builds_what_both_platforms_take_of_a_truth_of_many_images(t
         assert (out / "dist" / name).exists()
         assert name in printed
     assert main(["check", "--bundle", str(out)]) == 0
-
-
-def test_the_demo_hides_the_last_point_of_every_other_image_and_all_points_of_some_objects(tmp_path: Path) -> None:
-    document = json.loads(write_demo(SAFE, tmp_path).read_text())
-    forms = {
-        (record["image_id"] % 2, tuple(record["keypoints"][2::3]), record["num_keypoints"])
-        for record in document["annotations"]
-    }
-    assert forms == {
-        (0, (2, 2, 2, 2, 2), 5), (1, (2, 2, 2, 2, 0), 4), (0, (0,) * 5, 0), (1, (0,) * 5, 0),
-    }  # fmt: skip
-    assert sum(record["iscrowd"] for record in document["annotations"]) == 1
-
-
-@pytest.mark.parametrize("path", ["kernel", "numpy"])
-def test_an_oks_of_exactly_one_half_matches_at_the_first_threshold(
-    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if path == "numpy":
-        use_numpy(monkeypatch)
-    document, _ = random_set(0)
-    (category, *_), (image, *_) = document["categories"], document["images"]
-    points = [10.0, 10.0, 2] + [14.0, 18.0, 2] + [0, 0, 0] * (POINTS - 2)
-    record = {"image_id": image["id"], "category_id": category["id"], "keypoints": points}
-    annotation = {**record, "id": 1, "iscrowd": 0, "area": 50.0, "bbox": [8, 8, 10, 12], "num_keypoints": 2}
-    far = [*points[:3], 9e5, 9e5, 1, *points[6:]]
-    results, truth = write(
-        tmp_path,
-        {**document, "categories": [category], "images": [image], "annotations": [annotation]},
-        [{**record, "keypoints": far, "score": 0.9}],
-    )
-    values = metrics(results, truth, OFFICIAL)
-    assert [values[name] for name in ("AP50", "AP", "AR50")] == pytest.approx([1, 0.1, 1], abs=1e-12)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import json
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -63,15 +61,6 @@ def test_instances_in_memory_score_as_files_do(
     same(score_arrays(list(predictions.values()), list(truths.values()), protocol), expected)
 
 
-@pytest.mark.parametrize("parts", [1, 2, 7, 64])
-@pytest.mark.parametrize("protocol", ["coco", "lvis", "coco-box"])
-def test_parts_of_images_have_the_same_bits(protocol: str, parts: int) -> None:
-    results = images(4, 30)
-    results = results if protocol != "coco-box" else [(boxed(item), boxed(two)) for item, two in results]
-    expected = score_arrays(*map(list, zip(*results)), protocol)
-    same(of_parts(protocol, [(image, None, *sides) for image, sides in enumerate(results)], parts), expected)
-
-
 def test_records_of_coco_and_columns_are_the_same() -> None:
     results = images(6)
     expected = score_arrays(*zip(*results), "coco")
@@ -119,15 +108,3 @@ def test_instances_of_videos_score_as_files_do(protocol: str) -> None:
     same(of_parts(protocol, updates, categories=truth["categories"]), expected)
     with pytest.raises(UsageError, match="compares whole videos"):
         FrameAccumulator(protocol).update("a", 3, [], [])
-
-
-def test_an_accumulator_goes_to_another_process_as_it_is() -> None:
-    results = images(5)
-    whole, labels = FrameAccumulator("coco"), FrameAccumulator("davis2017")
-    for image, sides in enumerate(results):
-        whole.update(image, None, *sides)
-        labels.update("dog", image, results[3][0]["masks"][0], results[3][1]["masks"][0])
-    for item in (whole, labels):
-        sent = pickle.loads(pickle.dumps(item))
-        assert sent.compute().metrics == item.compute().metrics
-        assert copy.deepcopy(item).merge(sent).state_dict() == item.state_dict()

@@ -180,13 +180,6 @@ def test_repeated_missing_and_unranked_records_are_named(protocol: str, tmp_path
     assert say(right[:18], protocol, tmp_path) == say(half, protocol, tmp_path) == []
 
 
-def test_category_ids_that_the_truth_skips_are_explained(tmp_path: Path) -> None:
-    for written, count in (((1, 2, 3), 1), ((0, 1, 2), 1), ((1, 3, 7), 0), ((1, 2, 7), 0)):
-        lines = say(2 * make_records("coco", WEAK["right"], written), "coco", tmp_path, (1, 3, 7))
-        explained = "a category that the truth lacks and were ignored. Its ids have gaps (1, 3, 7): write them, not "
-        assert [explained in line for line in lines].count(True) == count
-
-
 # ── videos ──────────────────────────────────────────────────────────────────
 
 Tube = list[Any]

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 from typing import Any, Callable
 
-import numpy as np
 import pytest
 
 from segjudge.evaluation_script.families.instances import truth as instance_truth
@@ -135,51 +134,6 @@ def test_a_packed_truth_and_parts_score_alike(tmp_path: Path, capsys: Any) -> No
 
 HEIGHT, WIDTH, FRAMES = 6, 5, 4
 SIZE = [HEIGHT, WIDTH]
-
-
-def encoded(flags: Any, lot: Any) -> Any:
-    """Return a frame's mask as run lengths in either form; an empty one is sometimes null."""
-    if not flags.any() and lot.random() < 0.5:
-        return None
-    column = flags.T.reshape(-1)
-    borders = np.flatnonzero(np.diff(np.concatenate(([False], column)).astype(int)))
-    runs = np.diff(np.concatenate(([0], borders, [column.size]))).tolist()
-    return {"size": SIZE, "counts": runs if lot.random() < 0.5 else rle.compress(runs)}
-
-
-@pytest.mark.parametrize("compiled", [True, False])
-@pytest.mark.parametrize("seed", range(10))
-def test_the_iou_of_tubes_is_that_of_all_their_pixels(
-    seed: int, compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not compiled:
-        use_numpy(monkeypatch)
-    lot = np.random.default_rng(seed)
-    real = lot.random((FRAMES, HEIGHT, WIDTH)) < lot.random((FRAMES, 1, 1))
-    sent = real ^ (lot.random(real.shape) < 0.15)
-    real[0], sent[-1] = False, False
-    document = truth([encoded(frame, lot) for frame in real])
-    (tmp_path / "truth.json").write_text(json.dumps(document))
-    (tmp_path / "sent.json").write_text(json.dumps([found([encoded(frame, lot) for frame in sent])]))
-    iou = (real & sent).sum() / (real | sent).sum()
-    score = scored(tmp_path / "sent.json", tmp_path / "truth.json", "youtube-vis-2021")
-    expected = sum(iou >= 0.5 + 0.05 * step for step in range(10)) / 10
-    assert score.values["AR@1"] == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("compiled", [True, False])
-def test_a_video_may_have_more_pixels_than_a_mask(
-    compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not compiled:
-        use_numpy(monkeypatch)
-    frames, pixels = 1500, 1080 * 1920
-    mask = {"size": [1080, 1920], "counts": rle.compress([5, 100, pixels - 105])}
-    masks = [None] * 1499 + [mask]
-    document = truth(masks, size=(1080, 1920), frames=frames)
-    (tmp_path / "truth.json").write_text(json.dumps(document))
-    (tmp_path / "sent.json").write_text(json.dumps([found(masks)]))
-    assert scored(tmp_path / "sent.json", tmp_path / "truth.json", "ovis").values["AP"] == pytest.approx(1.0)
 
 
 # ── hostile submissions ─────────────────────────────────────────────────────

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from segjudge import score
 from segjudge.cli import main
@@ -19,27 +16,16 @@ from segjudge.evaluation_script.families.sequences.losses import (
     KINDS,
     SHARED,
     ComparedBlock,
-    ObjectLosses,
-    SequenceLosses,
     _mark_late,
     _share_tracked_loss,
     _states_of,
     _window_of,
 )
-from segjudge.evaluation_script.families.sequences.metrics import ObjectScore
 from segjudge.families.base.segments import find_runs
 from segjudge.families.sequences.report import (
-    _find_moments,
-    _make_pictures,
-    _make_posters,
-    _Moment,
-    _name_class,
-    _rank_pictures,
-    _sort_frames,
     list_failures,
 )
 from segjudge.families.truths import TruthSource
-from segjudge.report.player import PictureFolder
 from segjudge.scoring.request import ScoreRequest, find_protocol, prepare
 from tests.builders import label_zip, stack_of
 from tests.data import SEQUENCES
@@ -236,92 +222,4 @@ def test_kinds_of_real_masks_sum_to_the_loss_and_are_those_of_the_prototype(pair
     assert means == pytest.approx({**dict.fromkeys(KINDS, 0.0), **expected}, abs=0.004)
 
 
-def test_a_value_on_a_bound_is_of_the_class_that_begins_there() -> None:
-    names = [_name_class(share, (0.01, 0.05), ("small", "medium", "large")) for share in (0.0, 0.01, 0.05)]
-    assert names == ["0 small", "1 medium", "2 large"]
-
-
 # ── pictures ──
-
-
-def video_of(name: str, costs: str, frames: str = "abcdefgh") -> SequenceLosses:
-    """Return a sequence with an object that loses this many tenths in each frame; in other frames it does not count."""
-    counted = [frame for frame, cost in zip(frames, costs, strict=True) if cost != "."]
-    parts = np.zeros((len(counted), len(KINDS)))
-    parts[:, 2] = [int(cost) / 10 for cost in costs if cost != "."]
-    numbers = np.zeros(len(counted))
-    object_score = ObjectScore(name, "1", {}, counted, numbers, numbers)
-    kinds = ["miss" if cost.any() else "right" for cost in parts]
-    losses = ObjectLosses(object_score, kinds, parts, [0.0] * len(KINDS), 0.5, absent=False)
-    return SequenceLosses(name, list(frames), [losses], {}, 9, f"val/{name}")
-
-
-def test_two_moments_of_a_sequence_come_before_those_of_all_and_the_others_behind() -> None:
-    videos = [video_of("v", "900080007", "abcdefghi"), video_of("w", "100020003", "abcdefghi")]
-    worst = [(moment.sequence, moment.worst) for moment in _find_moments(videos)]
-    assert worst == [("v", "a"), ("v", "e"), ("w", "i"), ("w", "e"), ("v", "i"), ("w", "a")]
-
-
-def test_pictures_are_of_the_worst_and_the_median_frame_then_of_moments_then_of_ever_more_frames(
-    tmp_path: Path,
-) -> None:
-    first, second = video_of("v", ".1350.2."), video_of("w", "1.0", "xyz")
-    assert [_sort_frames(item) for item in (first, second, video_of("u", "...", "abc"))] == [
-        [4, 1, 6, 2, 3],
-        [2, 0],
-        [0],
-    ]
-    moments = [
-        _Moment(name, "1", "miss", 0.1, worst, worst, worst, "", "")
-        for name, worst in (("v", "b"), ("u", "a"), ("w", "z"))
-    ]
-    ranked = [f"{name}{frame}" for name, frame in _rank_pictures([first, second], moments)]
-    by_share, around, ever = ranked[:4], ranked[4:11], ranked[11:]
-    assert by_share == ["v3", "w0", "v6", "w2"]
-    assert around == ["v0", "v1", "v2", "v3", "w0", "w1", "w2"]
-    assert ever == [
-        "v0",
-        "w0",
-        "v0",
-        "w0",
-        "v0",
-        "v4",
-        "w0",
-        "v0",
-        "v2",
-        "v4",
-        "v6",
-        "w0",
-        "w2",
-        "v0",
-        "v1",
-        "v2",
-        "v3",
-        "v4",
-        "v5",
-        "v6",
-        "v7",
-        "w0",
-        "w1",
-        "w2",
-    ]
-    assert list(_rank_pictures([], moments)) == []
-
-    for name, frames in (("v", first.frames), ("w", second.frames)):
-        (tmp_path / name).mkdir()
-        for number, frame in enumerate(frames):
-            Image.new("RGB", (20 + number, 10)).save(tmp_path / name / f"{frame}.png")
-    posters = _make_posters(str(tmp_path), [first, video_of("none", "1", "a"), second], 10_000)
-    assert {name: re.findall('alt="([^"]*)"', str(poster)) for name, poster in posters.items()} == {
-        "v": ["frame d"], "w": ["frame x"]
-    }  # fmt: skip
-    assert list(_make_posters(str(tmp_path), [first, second], 1000)) == ["v"]
-    assert list(_make_posters(str(tmp_path), [first, second], -1)) == []
-    made = _make_pictures(str(tmp_path), [first, second], moments, 9_350, PictureFolder(str(tmp_path)))
-    assert list(made) == ["val/v#3"]
-    made = _make_pictures(str(tmp_path), [first, second], moments, 100_000, PictureFolder(str(tmp_path)))
-    assert [Image.open(io.BytesIO(data)).size[0] for name, data in made.items() if name.startswith("val/w")] == [
-        20,
-        22,
-        21,
-    ]

@@ -11,28 +11,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
 from segjudge.evaluation_script.families.base.truth import AnnotationFile
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS, YOUTUBE_UNSEEN, Layout
 from segjudge.evaluation_script.families.sequences.truth import (
-    _BLOCK_FRAMES,
     Block,
     ObjectFacts,
     Sequence,
     Split,
-    _pack_block,
-    _unpack_block,
 )
-from segjudge.evaluation_script.files import HOST_LIMITS, ArchiveLimits
+from segjudge.evaluation_script.files import HOST_LIMITS
 from segjudge.evaluation_script.files import packed as packed_file
 from segjudge.evaluation_script.files.archive import open_files
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.evaluation_script.masks.stack import FoldedStack, Stack, unpack
 from segjudge.evaluation_script.scoring import scorer
 from tests.builders import drawn, png, stack_of, zipped
 
@@ -68,32 +61,6 @@ def names(files: dict[str, bytes], tmp_path: Path, layout: str = "generic", **op
 
 def objects(files: dict[str, bytes], tmp_path: Path, layout: str = "generic", **options: Any) -> list[list[str]]:
     return [list(sequence.objects) for sequence in split(files, tmp_path, layout, **options).sequences]
-
-
-@pytest.mark.parametrize("place", ["Annotations/a", "Annotations/a/1"])
-def test_each_file_of_a_plain_truth_is_read_once(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / place).mkdir(parents=True)
-    for frame in range(_BLOCK_FRAMES + 2):
-        (tmp_path / place / f"{frame:05d}.png").write_bytes(IMAGE)
-    seen: list[str] = []
-    folder_files: Any = type(open_files(str(tmp_path), ArchiveLimits()))
-    plain = folder_files.read
-    monkeypatch.setattr(folder_files, "read", lambda files, name: (seen.append(name), plain(files, name))[1])
-    (sequence,) = dataset_reader.read(str(tmp_path)).splits["val"].sequences
-    stacks = [sequence.read_block(index)["1"] for index in range(2)]
-    assert sorted(seen) == sorted(set(seen))
-    assert [len(stack.words) for stack in stacks] == [_BLOCK_FRAMES, 2]
-    assert len(seen) == _BLOCK_FRAMES + 2
-    assert all((unpack(stack.words, 8)[:, :, 1:5]).all() and stack.top == 1 for stack in stacks)
-
-
-@pytest.mark.long
-@given(hnp.arrays(np.uint64, hnp.array_shapes(min_dims=3, max_dims=3, min_side=0, max_side=5)), st.integers(0, 9))
-def test_folding_a_stack_loses_nothing(message: Any, top: int) -> None:
-    folded = FoldedStack(Stack(message, top, 2, (20, 500))).unfold()
-    assert (folded.top, folded.column, folded.size) == (top, 2, (20, 500))
-    assert folded.words.dtype == np.uint64
-    np.testing.assert_array_equal(folded.words, message)
 
 
 # ── where masks lie ─────────────────────────────────────────────────────────
@@ -411,33 +378,7 @@ def test_a_mask_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         dataset_reader.read(str(tmp_path / "x"))
 
 
-def test_a_host_is_believed_more_than_a_participant() -> None:
-    assert (HOST_LIMITS.members, HOST_LIMITS.member_bytes, HOST_LIMITS.total_bytes) == (10_000_000, 1 << 30, 1 << 42)
-    assert (HOST_LIMITS.memory_bytes, HOST_LIMITS.json_bytes, HOST_LIMITS.ratio) == (1 << 36, 1 << 32, 100_000)
-    assert (HOST_LIMITS.objects, HOST_LIMITS.links) == (65_535, True)
-
-
-def test_progress_is_told_for_each_sequence(tmp_path: Path) -> None:
-    heard: list[Any] = []
-    read(masks("Annotations", "abc"), tmp_path, progress=lambda *what: heard.append(what))
-    assert heard == [("a", 0, 3), ("b", 1, 3), ("c", 2, 3)]
-
-
 # ── the packed file ─────────────────────────────────────────────────────────
-
-
-def test_a_block_holds_its_masks_wherever_they_lie() -> None:
-    size = (9, 200)
-    left, right = np.zeros(size, bool), np.zeros(size, bool)
-    left[2:4, 3:60] = right[7, 150:199] = True
-    stacks = {"b": stack_of(left, left), "a": stack_of(right, left), "c": stack_of(left * 0, left * 0)}
-    data = _pack_block(stacks, ["a", "b", "c"])
-    back = _unpack_block(data, Block(4, 6, size), ["a", "b", "c"])
-    assert list(back) == ["a", "b"]
-    for name, stack in back.items():
-        assert (stack.top, stack.column, stack.size) == (stacks[name].top, stacks[name].column, size)
-        assert (stack.words == stacks[name].words).all()
-    assert _unpack_block(_pack_block({}, []), Block(0, 1, size), []) == {}
 
 
 def packed(tmp_path: Path) -> Path:

@@ -17,8 +17,6 @@ from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS
 from segjudge.evaluation_script.files.problems import HostError
 from tests.builders import png, zipped
 
-VOID = 255
-
 
 def frame(*boxes: tuple[int, int, int, int, int], size: tuple[int, int] = (12, 70)) -> Any:
     labels = np.zeros(size, np.uint8)
@@ -131,16 +129,6 @@ def root_of(layout: str, folder: Path, form: str) -> str:
     return str(folder)
 
 
-@pytest.mark.parametrize("form", ["folder", "zip"])
-@pytest.mark.parametrize("layout", ROOTS)
-def test_sequences_are_found_in_the_order_of_their_list(layout: str, form: str, tmp_path: Path) -> None:
-    _, subset, expected = ROOTS[layout]
-
-    split = dataset_reader.read(root_of(layout, tmp_path, form), LAYOUTS[layout], subset).splits[subset or "val"]
-
-    assert [sequence.name for sequence in split.sequences] == expected
-
-
 @pytest.mark.parametrize("layout", ROOTS)
 def test_a_packed_truth_reads_back_the_same(layout: str, tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
@@ -169,36 +157,6 @@ def test_a_packed_truth_reads_back_the_same(layout: str, tmp_path: Path) -> None
             )
 
 
-def sequence(layout: str, tmp_path: Path, name: str) -> sequence_truth.Sequence:
-    split = dataset_reader.read(root_of(layout, tmp_path, "folder"), LAYOUTS[layout], ROOTS[layout][1]).splits[
-        ROOTS[layout][1] or "val"
-    ]
-    return next(sequence for sequence in split.sequences if sequence.name == name)
-
-
-def test_lvos_objects_live_as_the_meta_file_says(tmp_path: Path) -> None:
-    item = sequence("lvos", tmp_path, "ant")
-    assert item.unseen
-    assert item.objects["2"].lifespan == []  # frames 11 to 25 in steps of five are not in these names
-
-
-def test_youtube_categories_tell_what_is_unseen(tmp_path: Path) -> None:
-    split = dataset_reader.read(root_of("youtube-vos", tmp_path, "folder"), LAYOUTS["youtube-vos"]).splits["val"]
-    assert split.tells_unseen
-    assert "ball" in split.unseen_categories
-    assert split.sequences[0].objects["2"].category == "ball"
-
-
-def test_unsupervised_truth_comes_from_its_own_folder(tmp_path: Path) -> None:
-    assert set(sequence("davis2017-unsupervised", tmp_path, "ant").objects) == {"2"}
-
-
-def test_object_folders_know_their_own_frames(tmp_path: Path) -> None:
-    item = sequence("sav", tmp_path, "v1")
-    assert item.objects["000"].lifespan == [(0, 5)]
-    assert item.objects["001"].lifespan == [(0, 3)]
-
-
 def notes(videos: dict[str, list[Any]], extra: dict[str, bytes] | None = None) -> list[str]:
     path = io.BytesIO()
     with zipfile.ZipFile(path, "w") as archive:
@@ -210,34 +168,6 @@ def notes(videos: dict[str, list[Any]], extra: dict[str, bytes] | None = None) -
         file.write(path.getvalue())
         file.flush()
         return dataset_reader.read(file.name).notes
-
-
-@pytest.mark.parametrize(
-    ("frames", "message"),
-    [
-        pytest.param(
-            [frame((1, 0, 0, 5, 5)), frame((1, 0, 0, 5, 5), (7, 0, 60, 1, 62))],
-            "object 7 never has more than 2 pixels: a stray colour",
-            id="stray",
-        ),
-        pytest.param(
-            [frame((1, 0, 0, 5, 5)), frame(), frame()], "object 1 vanishes after the first frame", id="vanishes"
-        ),
-        pytest.param([frame(), frame((1, 0, 0, 5, 5))], "object 1 first appears in frame 00001", id="late"),
-        pytest.param(
-            [frame((1, 0, 0, 5, 5)), frame((1, 0, 0, 5, 5), size=(10, 70))], "size of its frames changes", id="sizes"
-        ),
-    ],
-)
-def test_oddities_of_the_truth_are_told(frames: list[Any], message: str) -> None:
-    assert any(message in note for note in notes({"dog": frames})), notes({"dog": frames})
-
-
-def test_frames_without_a_mask_are_told() -> None:
-    pictures = {f"JPEGImages/480p/dog/{k:05d}.jpg": b"" for k in range(5)}
-    masks = moving(1)
-    assert any("1 frame has no mask: 00003" in note for note in notes({"dog": [*masks[:3], None, masks[4]]}, pictures))
-    assert notes({"dog": masks}, pictures) == []
 
 
 @pytest.mark.parametrize(
@@ -304,18 +234,3 @@ def test_a_broken_annotation_file_is_the_hosts_mistake(damage: str, tmp_path: Pa
     with pytest.raises(HostError):
         opened = sequence_truth.read(str(path))
         opened.splits["val"].sequences[0].read_block(0)
-
-
-@pytest.mark.parametrize("subset", ["train", "valid", "val"])
-def test_subsets_in_folders_of_their_own_are_told_apart(subset: str, tmp_path: Path) -> None:
-    content = {**files("train/Annotations", {"early": moving(1)}), **files("valid/Annotations", {"late": moving(1)})}
-    metas = {
-        f"{name}/meta.json": meta({item: {"objects": {"1": {"category": "dog"}}}})
-        for name, item in (("train", "early"), ("valid", "late"))
-    }
-    path = tmp_path / "root.zip"
-    path.write_bytes(zipped({**content, **metas}))
-
-    (split,) = dataset_reader.read(str(path), LAYOUTS["youtube-vos"], subset).splits.values()
-
-    assert [sequence.name for sequence in split.sequences] == (["early"] if subset == "train" else ["late"])

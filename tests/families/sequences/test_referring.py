@@ -16,11 +16,9 @@ import pytest
 
 import segjudge
 from segjudge.cli import main as cli
-from segjudge.evaluation_script import main
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
-from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
 from segjudge.scoring.arrays import FrameAccumulator
 from segjudge.system.errors import UsageError
 from tests import published
@@ -165,29 +163,6 @@ def test_a_missing_round_is_an_error_and_rounds_are_no_more_videos(tmp_path: Pat
     shutil.rmtree(tmp_path / "s" / "anno_2")
     with pytest.raises(SubmissionError, match="3 of 12 sequences are missing: anno_2/"):
         segjudge.score(tmp_path / "s", REFDAVIS / "DAVIS", "ref-davis17", **options)
-
-
-@needs_shared
-@pytest.mark.parametrize("track", ["mevis", "ref-davis17"])
-def test_parts_and_phases_give_the_same_scores(track: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root, sent = (
-        (mevis_truth("submission", tmp_path), MEVIS / "submission")
-        if track == "mevis"
-        else (REFDAVIS / "DAVIS", REFDAVIS / "submission")
-    )
-    packed = str(tmp_path / "truth.zip")
-    assert cli(["pack", "--layout", track, "--root", str(root), "--out", packed]) == 0
-    expected = segjudge.score(sent, packed, track).metrics["val"]
-    parts = [str(tmp_path / f"{number}.part") for number in (1, 2)]
-    for number, part in enumerate(parts, 1):
-        command = ["score", str(sent), "--truth", packed, "--protocol", track, "--part", f"{number}/2", "--out", part]
-        assert cli(command) == 0
-    assert cli(["merge", *parts, "--json", str(tmp_path / "merged.json")]) == 0
-    assert json.loads((tmp_path / "merged.json").read_text())["result"] == [{"val": expected}]
-    split = PhaseSplit("val", track, PROTOCOLS[track].metrics)
-    monkeypatch.setattr(main, "PHASES", (Phase("p", "truth.zip", (split,)),))
-    answer = main.evaluate(packed, str(sent), "p")
-    assert answer["result"] == [{"val": {name: expected[name] for name in split.metrics}}]
 
 
 @needs_shared

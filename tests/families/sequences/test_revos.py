@@ -12,14 +12,11 @@ import numpy as np
 import pytest
 
 import segjudge
-from segjudge.analysis.comparison import compare
 from segjudge.cli import main
-from segjudge.evaluation_script.files.problems import Flaw, HostError, SubmissionError
-from segjudge.evaluation_script.masks.png import read_greys
-from segjudge.evaluation_script.masks.stack import crop, layers_of, pack
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from tests import published
 from tests.backends import use_numpy
-from tests.builders import chunk, png, raw_png, written, zipped
+from tests.builders import png, raw_png, written, zipped
 from tests.data import FAMILIES_DATA
 from tests.shared import needs_shared
 
@@ -105,19 +102,6 @@ def test_means_are_of_both_types_alike_and_without_one_of_the_other(tmp_path: Pa
     values = scored(files, truth, "revos", tmp_path).metrics["val"]
     assert values["J-reasoning-Mean"] is None
     assert values["J-Mean"] == values["J-referring-Mean"] == 1
-
-
-def test_methods_are_compared_by_leaving_videos_out_as_their_mean_is_of_two_types(tmp_path: Path) -> None:
-    truth = published.published("revos", tmp_path)
-    files = sent_files(truth)
-    worse = {name: files["swan/3/00000.png"] if name.startswith("swan/0") else data for name, data in files.items()}
-    methods = {}
-    for name, sent in {"good": files, "worse": worse}.items():
-        methods[name] = scored(sent, truth, "revos", tmp_path)
-    compared = compare(methods)
-    assert compared.about == "J&F-Mean over 2 groups of cases, each left out once"
-    assert [mean.name for mean in compared.means] == ["good", "worse"]
-    assert sum(compared.costs["worse"].values()) == pytest.approx(1 - (methods["worse"]["J&F-Mean"] or 0), **EXACT)
 
 
 #: A video of two frames of 4×6 pixels, in the first of which two objects share a column.
@@ -242,29 +226,6 @@ def test_a_foreground_may_be_empty(tmp_path: Path) -> None:
         [5 / 6, 11 / 12, 1 / 2], **EXACT
     )  # an empty outside is all right, or all wrong
     assert scores.notes == []
-
-
-def test_pictures_are_as_bright_as_opencv_reads_them() -> None:
-    grid = np.arange(8, dtype=np.uint8).reshape(2, 4)
-    assert read_greys(png(grid), (2, 4)).tolist() == grid.tolist()
-    assert read_greys(png(grid > 3), (2, 4)).tolist() == [[0] * 4, [255] * 4]
-    assert read_greys(png(grid.astype(np.uint16) * 300), (2, 4)).tolist() == (grid.astype(int) * 300 // 256).tolist()
-    colours = np.array([[[128, 0, 0], [0, 128, 0], [0, 0, 128], [255, 255, 255]]] * 2, np.uint8)
-    assert read_greys(png(colours), (2, 4)).tolist() == [[38, 75, 14, 255]] * 2
-    palette = raw_png(2, 1, 8, 3, b"\0\1\7", chunk(b"PLTE", bytes([9, 9, 9, 128, 0, 0])))
-    assert read_greys(palette, (1, 2)).tolist() == [[38, 0]]
-    with pytest.raises(Flaw, match="4x2 pixels"):
-        read_greys(png(grid), (4, 2))
-
-
-def test_layers_are_of_pixels_in_one_mask_in_two_and_so_on() -> None:
-    generator = np.random.default_rng(3)
-    masks = generator.random((5, 2, 7, 128)) < 0.4
-    layers = layers_of([crop(pack(mask), (7, 100)) for mask in masks[..., :] * (np.arange(128) < 100)], 2, (7, 100))
-    count = masks[..., :100].sum(axis=0)
-    for frame in range(2):
-        assert (sum(layer.draw(frame).astype(int) for layer in layers) == count[frame]).all()
-        assert all((layer.draw(frame) == (count[frame] > number)).all() for number, layer in enumerate(layers))
 
 
 @pytest.mark.long

@@ -3,41 +3,29 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
-from segjudge.evaluation_script.families.base.reports import standard_errors
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences import metrics as sequence_metrics
-from segjudge.evaluation_script.families.sequences.counting import _strict_boundary, choose_objects
+from segjudge.evaluation_script.families.sequences.counting import choose_objects
 from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS
 from segjudge.evaluation_script.families.sequences.metrics import ObjectScore
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.families.sequences.truth import (
-    _BLOCK_FRAMES,
     ObjectFacts,
     Sequence,
-    blocks_of,
-    flags_of,
-    is_number,
     label_order,
     ranges_of,
 )
 from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.evaluation_script.masks.run_lengths import compress
-from segjudge.evaluation_script.masks.similarity import Counts, Region, fractional_disk, region_similarity
-from segjudge.evaluation_script.masks.stack import labels_in
-from tests.builders import drawn, label_zip, png, score_sequences, stack_of, zipped
-from tests.drawing import examples
+from tests.builders import drawn, label_zip, png, score_sequences, zipped
 from tests.families.sequences.test_sequences import BIG, BOTH, NONE, ONE, SMALL, TRUTH, score
 
 TWO = (SMALL * 2).astype(np.uint8)
@@ -77,14 +65,6 @@ def test_an_interval_of_lvos_is_as_many_fifth_frames_as_it_says(count: str, fram
     assert sequence.objects["1"].lifespan is None
 
 
-def test_frames_between_the_fifth_ones_are_not_in_an_interval(tmp_path: Path) -> None:
-    facts = {"frame_range": {"start": "1", "end": "11", "frame_nums": "2"}}
-    files = {f"Annotations/a/{name}.png": png(ONE) for name in ("00000001", "00000003", "00000006", "first")}
-    files["valid_meta.json"] = json.dumps({"videos": {"a": {"objects": {"1": facts}}}}).encode()
-    (sequence,) = split_of(files, tmp_path, "lvos").sequences
-    assert sequence.objects["1"].lifespan == [(0, 1), (2, 3)]
-
-
 FRAMES = {
     "davis2017": range(1, 5),
     "davis2017-unsupervised": range(6),
@@ -110,18 +90,6 @@ def test_each_protocol_skips_its_frames(protocol: str, tmp_path: Path) -> None:
     assert len(item.j) == len(item.f) == len(FRAMES[protocol])
 
 
-@pytest.mark.parametrize(
-    ("label", "number"), [("1", True), ("255", True), ("65535", True), ("0", False), ("01", False), ("000", False)]
-)
-def test_a_label_with_leading_zeros_is_a_name(label: str, number: bool) -> None:
-    assert is_number(label) is number
-
-
-@pytest.mark.parametrize("label", ["", "100000", "1a", "-1", "+1", "1.0", "\u0661", "²", " 1"])
-def test_what_is_no_label_of_an_image_is_a_name(label: str) -> None:
-    assert not is_number(label)
-
-
 def test_labels_are_in_the_order_of_their_numbers_and_names_follow() -> None:
     assert sorted(["b", "10", "9", "007", "a", "1"], key=label_order) == ["1", "9", "10", "007", "a", "b"]
 
@@ -144,11 +112,6 @@ def test_numbers_between_the_largest_and_one_are_objects_too(tmp_path: Path) -> 
     assert list(values_of(later, later, "davis2017", tmp_path)) == ["a/1"]
     assert list(values_of(later, later, "mosev2", tmp_path)) == ["a/1"]
     assert list(values_of(later, later, "vos-benchmark", tmp_path)) == ["a/1", "a/2"]
-
-
-def test_an_object_of_skipped_frames_alone_is_not_seen(tmp_path: Path) -> None:
-    videos = {"a": [BOTH, ONE, ONE, BOTH], "c": [ONE, TWO, TWO, NONE]}
-    assert list(values_of(videos, videos, "vos-benchmark", tmp_path)) == ["a/1", "c/2"]
 
 
 def test_everything_but_zero_is_foreground_in_davis_2016(tmp_path: Path) -> None:
@@ -274,12 +237,6 @@ def test_frames_that_are_all_numbered_too_high_are_named(surplus: str, is_shifte
     assert warnings == [f"b: 1 frame is not in the truth and was ignored: {surplus}{hint}"]
 
 
-def test_progress_names_each_sequence_and_ends(tmp_path: Path) -> None:
-    heard: list[Any] = []
-    score(TRUTH, TRUTH, "davis2017", tmp_path, progress=lambda *what: heard.append(what))
-    assert heard == [("a", 0, 2), ("b", 1, 2), ("", 2, 2)]
-
-
 def test_a_frame_that_is_not_scored_may_be_absent_or_unreadable(tmp_path: Path) -> None:
     files = {f"b/{k:05d}.png": png(ONE) for k in range(1, 5)}
     files["b/00005.png"] = b"no picture"
@@ -326,23 +283,6 @@ def test_run_lengths_of_a_sequence_are_believed_when_they_are_sound(
 # ── label images ────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("label", [1, 24, 25, 200, 65_535])
-@pytest.mark.parametrize("place", [0, 5, -1])
-def test_a_label_of_one_pixel_is_found_wherever_it_lies(label: int, place: int) -> None:
-    image = np.zeros((2, 3, 4), np.uint16)
-    image.reshape(-1)[place] = label
-    assert label in labels_in(image)
-    assert 0 not in labels_in(image)
-
-
-@examples(50)
-@given(hnp.arrays(np.uint8, (2, 3, 4), elements=st.sampled_from([0, 1, 2, 30, 99, 255])))
-def test_many_labels_are_exactly_those_that_occur(image: Any) -> None:
-    expected = sorted(set(image.reshape(-1).tolist()) - {0})
-    labels = labels_in(image)
-    assert labels == expected if image.max() > 24 else set(labels) >= set(expected)
-
-
 def salient(tmp_path: Path, image: Any) -> float:
     scored = values_of({"b": [ONE] * 4}, {"b": [image] * 4}, "lvos-unsupervised-single", tmp_path)
     return float(scored["b/1"]["J-Mean"])
@@ -366,132 +306,7 @@ def test_a_salient_mask_of_another_value_is_refused(value: int, tmp_path: Path) 
         salient(tmp_path, ONE * value)
 
 
-def test_many_frames_are_read_in_blocks_of_one_size() -> None:
-    assert _BLOCK_FRAMES == 16
-    blocks = list(blocks_of([(10, 20)] * 17 + [(20, 10)] * 2 + [(3000, 3000)] * 2))
-    assert [(block.start, block.stop, block.size) for block in blocks] == [
-        (0, 16, (10, 20)),
-        (16, 17, (10, 20)),
-        (17, 19, (20, 10)),
-        (19, 20, (3000, 3000)),
-        (20, 21, (3000, 3000)),
-    ]
-    assert [(block.start, block.stop) for block in blocks_of([(2048, 2048)] * 3)] == [(0, 2), (2, 3)]
-
-
-@given(hnp.arrays(bool, st.integers(0, 20)))
-def test_flags_and_ranges_say_the_same(flags: Any) -> None:
-    assert flags_of(ranges_of(flags), len(flags)).tolist() == flags.tolist()
-
-
 # ── statistics ──────────────────────────────────────────────────────────────
-
-
-def test_recall_counts_what_is_above_one_half() -> None:
-    assert sequence_metrics.recall(np.array([0.5, 0.51, 0.49, 1.0])) == 0.5
-    assert sequence_metrics.recall(np.array([])) is None
-    assert sequence_metrics.mean(np.array([])) is None
-    assert sequence_metrics._decay(np.array([])) is None
-
-
-def test_decay_is_the_first_quarter_less_the_last() -> None:
-    assert sequence_metrics._decay(np.array([1.0, 0.5, 0.5, 0.25])) == pytest.approx(0.75 - 0.375)
-    assert sequence_metrics._decay(np.array([0.7])) == 0.0
-    assert sequence_metrics._decay(np.arange(9.0)) == -6.0, "frames 0 to 2 and 6 to 8"
-
-
-def test_decay_has_no_value_where_a_quarter_has_none() -> None:
-    assert sequence_metrics._decay(np.array([math.nan, math.nan, 0.5, 0.5])) is None
-    assert sequence_metrics._decay(np.array([0.5, 0.5, math.nan, math.nan])) is None
-    assert sequence_metrics._decay(np.array([math.nan, 0.5, math.nan, 0.25])) == 0.25
-
-
-def test_a_disk_of_a_broken_radius_lies_off_its_centre() -> None:
-    assert fractional_disk(1.5) == ((-1, -1, 0), (0, -1, 0))
-    assert fractional_disk(0.3) == ((-1, -1, -1),)
-    assert fractional_disk(2.6) == ((-2, -2, 1), (-1, -2, 2), (0, -2, 2), (1, -2, 1), (2, -1, 0))
-
-
-def test_consistency_is_the_root_of_a_variance_of_four_decimals() -> None:
-    assert sequence_metrics.consistency(np.array([0.5, 0.7])) == pytest.approx(0.1)
-    assert sequence_metrics.consistency(np.array([0.5, 0.507])) == 0.0
-    assert sequence_metrics.consistency(np.array([0.5, 0.515])) == pytest.approx(0.01)
-    assert sequence_metrics.consistency(np.array([])) is None
-
-
-def test_consistency_is_summed_as_lvos_stores_the_frames() -> None:
-    """For methods without a first mask, LVOS adds the first frame last, which changes the fourth decimal."""
-    values = np.array([0.2, 0.88, 0.56, 0.35, 0.0, 0.95, 0.15, 0.83])
-    for protocol, order in (("lvos", values), ("lvos-unsupervised-single", np.roll(values, -1))):
-        counts = Counts(*np.ones((7, 8), np.int64))
-        results = sequence_metrics.summary(counts, values, values, SEQUENCE_PROTOCOLS[protocol])
-        assert results["V-Mean"] == sequence_metrics.consistency(order)
-
-
-def test_the_last_quarter_begins_after_three(tmp_path: Path) -> None:
-    """Of four scored frames the last is correct, of five the last two."""
-    for count, right, late in ((6, [4], 1.0), (6, [3], 0.0), (7, [5], 0.5), (7, [4, 5], 1.0), (7, [3], 0.0)):
-        prediction = {"b": [ONE if k in right else NONE for k in range(count)]}
-        values = values_of({"b": [ONE] * count}, prediction, "vost", tmp_path)["b/1"]
-        assert values["J_last-Mean"] == late, (count, right)
-        assert values["J-Mean"] == pytest.approx(len(right) / (count - 2))
-
-
-def test_reappearance_is_scored_by_absences_and_returns() -> None:
-    visible = np.array([True, True, False, False, True, False, True, True])
-    j, f_new, f = np.arange(8) / 10, np.arange(8) / 20, np.arange(8) / 40
-    values = sequence_metrics.reappearance(j, f_new, f, visible)
-    assert values["J-Mean"] == pytest.approx(0.35)
-    assert values["F_new-Mean"] == pytest.approx(0.175)
-    assert values["F-Mean"] == pytest.approx(0.0875)
-    assert values["disappear_J-Mean"] == pytest.approx((0.25 + 0.5) / 2), "frames 2 and 3, and 5"
-    assert values["disappear_F_new-Mean"] == pytest.approx((0.125 + 0.25) / 2)
-    assert values["reappear_J-Mean"] == pytest.approx((0.4 + 0.65) / 2), "frame 4, and 6 and 7"
-    assert values["reappear_F_new-Mean"] == pytest.approx((0.2 + 0.325) / 2)
-
-
-def test_an_object_that_begins_hidden_has_no_absence_but_a_return() -> None:
-    """The object's first return is paired with the absence that follows it."""
-    visible = np.array([False, True, True, False])
-    series = np.array([0.1, 0.2, 0.4, 0.8])
-    values = sequence_metrics.reappearance(series, series, series, visible)
-    assert values["disappear_J-Mean"] == pytest.approx(0.8)
-    assert values["reappear_J-Mean"] == pytest.approx(0.3)
-    always = sequence_metrics.reappearance(series, series, series, np.ones(4, bool))
-    assert always["disappear_J-Mean"] is always["reappear_J-Mean"] is None
-
-
-def test_the_second_f_matches_within_a_tenth_of_the_root_of_the_area() -> None:
-    """400 pixels reach 2 pixels; the frame's own tolerance is 5, and a square moved by 3 is outside the first."""
-    from segjudge.evaluation_script.masks.similarity import Region, diagonal_tolerance
-    from tests.builders import stack_of
-
-    truth = np.zeros((360, 480), bool)
-    truth[100:120, 100:120] = True
-    assert diagonal_tolerance((360, 480)) == pytest.approx(4.8)
-    for moved, expected in ((0, 1.0), (2, 1.0), (3, 0.9)):
-        new, usual = _strict_boundary(Region(stack_of(truth)), Region(stack_of(np.roll(truth, moved, 1))))
-        assert usual[0] == 1.0
-        assert (new[0] == 1.0) == (expected == 1.0), moved
-    empty = np.zeros_like(truth)
-    new, usual = _strict_boundary(Region(stack_of(empty)), Region(stack_of(truth)))
-    assert (new[0], usual[0]) == (0.0, 0.0)
-
-
-def test_two_empty_masks_agree_in_mosev2_and_full_ones_do_not_exceed_one() -> None:
-    from segjudge.evaluation_script.masks.similarity import Counts
-
-    truth, prediction, shared = np.array([0, 4, 0, 3]), np.array([0, 4, 1, 3]), np.array([0, 4, 0, 0])
-    counts = Counts(truth, prediction, shared, *[np.zeros(4, int)] * 4)
-    assert sequence_metrics._smooth_similarity(counts).tolist() == [1.0, 1.0, 0.5, 1 / 7]
-
-
-def test_one_pixel_is_added_to_both_sides_of_the_fraction_in_mosev2(tmp_path: Path) -> None:
-    big = np.kron(ONE, np.ones((20, 20), np.uint8))
-    half = big.copy()
-    half[:, 60:] = 0
-    values = values_of({"b": [big] * 3}, {"b": [half] * 3}, "mosev2", tmp_path)["b/1"]
-    assert values["J-Mean"] == pytest.approx((half.sum() + 1) / (big.sum() + 1))
 
 
 # ── means ───────────────────────────────────────────────────────────────────
@@ -516,34 +331,6 @@ def test_means_are_over_objects_not_sequences() -> None:
     assert rows == {"a": {"J-Mean": 0.75, "F-Mean": 0.5}, "b": {"J-Mean": 0.0, "F-Mean": 0.8}}
 
 
-def test_a_mean_of_classes_is_the_mean_of_seen_and_unseen() -> None:
-    scores = [object_score("a", "1", J=0.9), object_score("a", "2", J=0.7), object_score("b", "1", True, J=0.2)]
-    values = sequence_metrics._ScoreTable(scores, SEQUENCE_PROTOCOLS["youtube-vos"]).means()
-    assert values["J-seen-Mean"] == pytest.approx(0.8)
-    assert values["J-unseen-Mean"] == pytest.approx(0.2)
-    assert values["J-Mean"] == pytest.approx(0.5)
-    assert values["F-Mean"] is None
-    assert values["J&F-Mean"] == pytest.approx(0.5), "of the parts that are there"
-
-
-def test_standard_errors_leave_out_what_a_sequence_alone_has() -> None:
-    scores = [object_score("a", "1", J=0.9, F=0.3), object_score("b", "1", J=0.5), object_score("c", "1", J=0.1)]
-    errors = standard_errors(
-        sequence_metrics._ScoreTable(scores, SEQUENCE_PROTOCOLS["vos-benchmark"]).means_without_each()
-    )
-    means = np.array([0.3, 0.5, 0.7])
-    assert errors["J-Mean"] == pytest.approx(math.sqrt(2 / 3 * ((means - 0.5) ** 2).sum()))
-    assert "F-Mean" not in errors
-    assert set(
-        standard_errors(
-            sequence_metrics._ScoreTable(scores[:2], SEQUENCE_PROTOCOLS["vos-benchmark"]).means_without_each()
-        )
-    ) == {
-        "J-Mean",
-        "J&F-Mean",
-    }
-
-
 # ── proposals ───────────────────────────────────────────────────────────────
 
 
@@ -552,33 +339,6 @@ def test_proposals_beyond_twenty_are_not_matched_where_they_are_ignored(tmp_path
         scored, warnings = score({"a": [ONE] * 4}, {"a": [ONE * number] * 4}, "lvos-unsupervised", tmp_path)
         assert scored["a/1"]["J-Mean"] == expected
         assert bool(warnings) == (number == 21)
-
-
-def test_a_proposal_is_matched_by_region_and_boundary_together(tmp_path: Path) -> None:
-    """Of two proposals, the second object gets the one that the first leaves."""
-    labels = (BIG * 5 + SMALL * 2).astype(np.uint8)
-    scored, _ = score({"a": [BOTH] * 4}, {"a": [labels] * 4}, "davis2017-unsupervised", tmp_path)
-    assert [values["J-Mean"] for values in scored.values()] == [1.0, 1.0]
-    (tmp_path / "t.zip").write_bytes(label_zip({"a": [BOTH] * 4}))
-    (tmp_path / "p.zip").write_bytes(label_zip({"a": [labels] * 4}))
-    split = dataset_reader.read(str(tmp_path / "t.zip")).splits["val"]
-    scores, _ = score_sequences(
-        str(tmp_path / "p.zip"), split, SEQUENCE_PROTOCOLS["davis2017-unsupervised"], ArchiveLimits()
-    )
-    assert [score.proposal for score in scores] == [5, 2]
-
-
-def test_an_unmatched_object_scores_nothing(tmp_path: Path) -> None:
-    scored, _ = score({"a": [BOTH] * 4}, {"a": [ONE] * 4}, "davis2017-unsupervised", tmp_path)
-    assert [values["J-Mean"] for values in scored.values()] == [1.0, 0.0]
-
-
-def test_frames_of_the_truth_that_are_empty_count_as_agreeing(tmp_path: Path) -> None:
-    truth = {"a": [ONE, NONE, NONE, ONE, ONE]}
-    values = values_of(truth, {"a": [NONE] * 5}, "davis2017", tmp_path)["a/1"]
-    assert values["J-Mean"] == values["F-Mean"] == pytest.approx(2 / 3)
-    assert (values["False-Alarm"], values["J-Visible"], values["J-Volume"]) == (0.0, 0.0, 0.0)
-    assert values["F-Volume"] == values["F-Visible"] == 0.0
 
 
 def test_an_object_counts_from_the_frame_in_which_either_side_shows_it(tmp_path: Path) -> None:
@@ -668,79 +428,3 @@ def seen_in(frames: list[int], count: int = 9) -> Sequence:
 def test_an_object_lives_from_its_first_frame_to_the_end(protocol: str, frames: list[int], counted: list[int]) -> None:
     objects = choose_objects(seen_in(frames), SEQUENCE_PROTOCOLS[protocol])
     assert [np.flatnonzero(flags).tolist() for flags in objects.values()] == ([counted] if counted else [])
-
-
-def test_an_object_that_leaves_is_scored_while_it_is_gone(tmp_path: Path) -> None:
-    video = {"a": [ONE, ONE, NONE, NONE, ONE, ONE]}
-    alarm = {"a": [ONE, ONE, ONE, NONE, ONE, ONE]}
-    assert values_of(video, video, "lvos", tmp_path)["a/1"]["J-Mean"] == 1
-    assert values_of(video, alarm, "lvos", tmp_path)["a/1"]["J-Mean"] == 0.75  # of frames 1 to 4 one is a false alarm
-
-
-def test_the_second_f_takes_the_frames_tolerance_where_the_objects_is_as_wide() -> None:
-    """In 60×80 pixels boundaries match at 0.8; a tenth of the root of 100 pixels is 1, which is not less."""
-    truth, moved = (np.zeros((60, 80), bool) for _ in range(2))
-    truth[20:30, 20:30] = moved[20:30, 21:31] = True
-    results = _strict_boundary(Region(stack_of(truth)), Region(stack_of(moved)))
-    assert [values.tolist() for values in results] == [[0.5], [0.5]]  # two rings of 40 pixels share 20
-
-
-def test_the_second_f_takes_the_objects_tolerance_where_that_is_less() -> None:
-    """In 600×800 pixels boundaries match at 8; a tenth of the root of 400 pixels is 2."""
-    truth, moved = (np.zeros((600, 800), bool) for _ in range(2))
-    truth[20:40, 20:40] = moved[20:40, 23:43] = True
-    second, first = _strict_boundary(Region(stack_of(truth)), Region(stack_of(moved)))
-    # Of a ring of 80 pixels the outer side is 3 away, 21 pixels, and of the inner side all but 3 pixels at either end.
-    assert first.tolist() == [1.0]
-    assert second.tolist() == [pytest.approx(44 / 80)]
-
-
-def test_the_cases_of_a_mean_over_classes_are_the_fewer_of_both() -> None:
-    values = {"J-Mean": 0.5, "F-Mean": 0.5, "V-Mean": 0.1, **dict.fromkeys(sequence_metrics.BESIDE, 0.5)}
-    for seen, unseen, fewer in ((7, 3, 3), (3, 7, 3), (5, 0, 5), (0, 4, 4), (2, 2, 2)):
-        flags = [False] * seen + [True] * unseen
-        scores = [object_score(f"{k}", "1", flag, **values) for k, flag in enumerate(flags)]
-        scores += [object_score("0", "2", flags[0], **values)]  # another object is not another case
-        table = sequence_metrics._ScoreTable(scores, SEQUENCE_PROTOCOLS["lvos"])
-        assert table.count_cases("J&F-Mean") == fewer
-        assert (table.count_cases("J-seen-Mean"), table.count_cases("J-unseen-Mean")) == (seen, unseen)
-        assert table.count_cases("J-Volume") == seen + unseen
-        plain = sequence_metrics._ScoreTable(scores, SEQUENCE_PROTOCOLS["davis2017"])
-        assert plain.count_cases("J&F-Mean") == seen + unseen
-
-
-def counts_of(truth: list[int], prediction: list[int], shared: list[int]) -> Counts:
-    zeros = np.zeros(len(truth), np.int64)
-    return Counts(np.array(truth), np.array(prediction), np.array(shared), zeros, zeros, zeros, zeros)
-
-
-def test_one_pixel_is_a_mask(tmp_path: Path) -> None:
-    """A false alarm, a visible object, and the first counted frame in sav each need a single pixel."""
-    counts = counts_of([1, 0, 0, 1], [0, 1, 0, 1], [0, 0, 0, 1])
-    j = region_similarity(counts)
-    assert j.tolist() == [0, 0, 1, 1]
-    own_statistics = sequence_metrics._own_statistics(counts, j, j)
-    assert (own_statistics["J-Visible"], own_statistics["False-Alarm"]) == (0.5, 0.5)
-    assert own_statistics["J-Volume"] == 1 / 3  # one pixel shared, of two and two
-    nothing, dot = np.zeros_like(ONE), np.zeros_like(ONE)
-    dot[2, 3] = 1
-    for truth, prediction, expected in (
-        ([nothing, nothing, nothing, dot, dot, dot], [nothing, nothing, dot, dot, dot, dot], 2 / 3),  # frames 2, 3, 4
-        ([nothing, nothing, dot, dot, dot, dot], [nothing, nothing, nothing, dot, dot, dot], 2 / 3),
-        ([nothing, nothing, nothing, dot, dot, dot], [nothing, nothing, nothing, dot, dot, dot], 1),
-    ):
-        assert values_of({"a": truth}, {"a": prediction}, "sav", tmp_path)["a/1"]["J-Mean"] == pytest.approx(expected)
-
-
-def test_sums_and_means_without_a_sequence_leave_out_what_has_no_value() -> None:
-    scores = [
-        object_score("a", "1", J=0.9, F=0.5), object_score("a", "2", F=0.3), object_score("b", "1", J=0.2, F=0.1),
-        object_score("c", "1", F=0.7),
-    ]  # fmt: skip
-    table = sequence_metrics._ScoreTable(scores, SEQUENCE_PROTOCOLS["vos-benchmark"])
-    sums, counts = table.sums("J-Mean")
-    assert (sums.tolist(), counts.tolist()) == ([0.9, 0.2, 0.0], [1, 1, 0])
-    left = table.means_without_each()
-    assert left["J-Mean"].tolist() == [pytest.approx(0.2), pytest.approx(0.9), pytest.approx(0.55)]
-    assert left["F-Mean"].tolist() == [pytest.approx(0.4), pytest.approx(0.5), pytest.approx(0.3)]
-    assert left["J&F-Mean"].tolist() == [pytest.approx(number) for number in (0.3, 0.7, 0.425)]

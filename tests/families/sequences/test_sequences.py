@@ -10,13 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script.families.base.reports import standard_errors
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences import metrics as sequence_metrics
 from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS
 from segjudge.evaluation_script.families.sequences.protocols import (
-    BESIDE,
-    COMBINED,
     SEQUENCE_PROTOCOLS,
     MissingRule,
     SequenceProtocol,
@@ -82,17 +79,6 @@ def test_a_perfect_submission_scores_one(protocol: str, tmp_path: Path) -> None:
             expected = 0.0 if re.search("Decay|V-Mean|False", metric) else 1.0
             assert value in (expected, None), metric
     assert warnings == []
-
-
-@pytest.mark.parametrize("protocol", SEQUENCE_PROTOCOLS)
-def test_every_object_has_the_metrics_of_its_protocol(protocol: str, tmp_path: Path) -> None:
-    scored, _ = score({"b": [ONE] * 6}, {"b": [ONE] * 6}, protocol, tmp_path)
-    row = SEQUENCE_PROTOCOLS[protocol]
-    of_groups = "|".join(("seen", "Final", *row.kinds))
-    expected = [metric for metric in row.metrics if not re.search(of_groups, metric)]
-    values = next(iter(scored.values()))
-    assert list(values) == [*expected, *BESIDE]
-    assert {part for metric in row.metrics if metric in COMBINED for part in COMBINED[metric]} <= set(row.metrics)
 
 
 @pytest.mark.parametrize(
@@ -190,11 +176,6 @@ def test_statistics_beside_the_protocol(tmp_path: Path) -> None:
     assert values["False-Alarm"] == 0.5
 
 
-def test_an_object_that_is_always_visible_has_no_false_alarms(tmp_path: Path) -> None:
-    scored, _ = score({"a": [ONE] * 6}, {"a": [ONE] * 6}, "davis2017", tmp_path)
-    assert scored["a/1"]["False-Alarm"] is None
-
-
 def means(videos: Any, prediction: Any, protocol: str, tmp_path: Path, unseen: str) -> Any:
     (tmp_path / "truth.zip").write_bytes(label_zip(videos))
     (tmp_path / "prediction").write_bytes(label_zip(prediction))
@@ -202,45 +183,6 @@ def means(videos: Any, prediction: Any, protocol: str, tmp_path: Path, unseen: s
     split = dataset_reader.read(str(tmp_path / "truth.zip"), unseen=str(tmp_path / "unseen.txt")).splits["val"]
     scores, _ = score_sequences(str(tmp_path / "prediction"), split, SEQUENCE_PROTOCOLS[protocol], ArchiveLimits())
     return sequence_metrics._ScoreTable(scores, SEQUENCE_PROTOCOLS[protocol]).means()
-
-
-def test_means_of_means_leave_an_empty_part_out(tmp_path: Path) -> None:
-    half = {"a": [BOTH] * 6, "b": [NONE] * 6}
-    values = means(TRUTH, half, "lvos", tmp_path, "")
-    assert values["J-unseen-Mean"] is None
-    assert values["J-Mean"] == values["J-seen-Mean"] == pytest.approx(2 / 3)
-    values = means(TRUTH, half, "lvos", tmp_path, "b")
-    assert (values["J-seen-Mean"], values["J-unseen-Mean"], values["J-Mean"]) == (1.0, 0.0, 0.5)
-
-
-def test_standard_errors_are_those_of_leaving_each_sequence_out(tmp_path: Path) -> None:
-    videos = {name: [ONE] * 6 for name in "abcd"}
-    prediction = {"a": [ONE] * 6, "b": [NONE] * 6, "c": [SMALL.astype(np.uint8)] * 6, "d": [ONE] * 6}
-    (tmp_path / "t.zip").write_bytes(label_zip(videos))
-    (tmp_path / "p").write_bytes(label_zip(prediction))
-    split = dataset_reader.read(str(tmp_path / "t.zip")).splits["val"]
-    scores, _ = score_sequences(str(tmp_path / "p"), split, SEQUENCE_PROTOCOLS["davis2017"], ArchiveLimits())
-
-    errors = standard_errors(sequence_metrics._ScoreTable(scores, SEQUENCE_PROTOCOLS["davis2017"]).means_without_each())
-
-    without = [
-        sequence_metrics._ScoreTable(
-            [score for score in scores if score.sequence != name], SEQUENCE_PROTOCOLS["davis2017"]
-        ).means()["J&F-Mean"]
-        for name in "abcd"
-    ]
-    expected = np.sqrt(3 / 4 * ((np.array(without, float) - np.mean(np.array(without, float))) ** 2).sum())
-    assert errors["J&F-Mean"] == pytest.approx(expected)
-    assert (
-        standard_errors(sequence_metrics._ScoreTable(scores[:1], SEQUENCE_PROTOCOLS["davis2017"]).means_without_each())
-        == {}
-    )
-
-
-def test_long_sequences_of_changing_size_are_scored_block_by_block(tmp_path: Path) -> None:
-    frames = [ONE] * 40 + [np.pad(ONE, ((0, 3), (0, 70)))] * 30
-    scored, _ = score({"a": frames}, {"a": frames}, "davis2017", tmp_path)
-    assert scored["a/1"]["J-Mean"] == 1.0
 
 
 def test_object_folders_may_overlap_in_sav_alone(tmp_path: Path) -> None:

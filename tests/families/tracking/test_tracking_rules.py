@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy.optimize import linear_sum_assignment
 
 from segjudge.evaluation_script.families.base.units import (
     TruthFrame,
@@ -34,101 +31,6 @@ def compared(*frames: tuple[list[int], list[int], Any]) -> list[ComparedFrame]:
     ]
 
 
-def sampled(seed: int) -> list[ComparedFrame]:
-    """Return some frames with objects and predictions that come and go, and similarities without ties."""
-    rng, frames = np.random.default_rng(seed), []
-    for _ in range(9):
-        item, two = (np.flatnonzero(rng.random(4) < 0.7).tolist() for _ in range(2))
-        table = rng.random((len(item), len(two))) * (rng.random((len(item), len(two))) < 0.6)
-        frames.append((item, two, table))
-    return compared(*frames, (list(range(4)), list(range(4)), np.eye(4) * rng.random(4)))
-
-
-def hota_of(frames: list[ComparedFrame], alpha: float) -> list[float]:
-    """Return matched, missed, surplus, AssA, AssRe, AssPr and LocA, summed, pair by pair as the paper says.
-
-    Then come the frames that matches lack: swapped, gaps of the object and excess of the track.
-    """
-    truths = np.bincount(np.concatenate([item.truth for item in frames]))
-    sent = np.bincount(np.concatenate([item.prediction for item in frames]))
-    joint = np.zeros((len(truths), len(sent)))
-    for frame in frames:
-        for (i, row), (j, column) in itertools.product(enumerate(frame.truth), enumerate(frame.prediction)):
-            s = frame.similarity[i, j]
-            if s > 0:
-                joint[row, column] += s / (frame.similarity[i].sum() + frame.similarity[:, j].sum() - s)
-    aligned = joint / (truths[:, None] + sent - joint)
-    hits: dict[Any, int] = {}
-    met: list[Any] = [{}, {}]  # frames in which an object, or a track, has a match at alpha 0.05
-    total = 0.0
-    for frame in frames:
-        score = aligned[frame.truth][:, frame.prediction] * frame.similarity
-        for position, its in zip(*linear_sum_assignment(score, maximize=True)):
-            if score[position, its] > 0 and frame.similarity[position, its] >= 0.05 - 1e-15:
-                for side, key in zip(met, (frame.truth[position], frame.prediction[its])):
-                    side[key] = side.get(key, 0) + 1
-            if score[position, its] > 0 and frame.similarity[position, its] >= alpha - 1e-15:
-                pair = frame.truth[position], frame.prediction[its]
-                hits[pair] = hits.get(pair, 0) + 1
-                total += frame.similarity[position, its]
-    count = sum(hits.values())
-    shares = [
-        sum(c * c / of(i, j, c) for (i, j), c in hits.items())
-        for of in (lambda i, j, c: truths[i] + sent[j] - c, lambda i, j, c: truths[i], lambda i, j, c: sent[j])
-    ]
-    lacks = [0.0, 0.0, 0.0]
-    for (i, j), c in hits.items():
-        of_object = sum(n for (row, _), n in hits.items() if row == i)
-        of_track = sum(n for (_, column), n in hits.items() if column == j)
-        frames_lacked = of_object - c + of_track - c, truths[i] - met[0].get(i, 0), sent[j] - met[1].get(j, 0)
-        lacks = [lack + c * n / (truths[i] + sent[j] - c) for lack, n in zip(lacks, frames_lacked)]
-    return [count, truths.sum() - count, sent.sum() - count, *shares, total, *lacks]
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_hota_is_what_the_paper_says_at_each_alpha(seed: int) -> None:
-    hota = tracks_counting.count_hota(sampled(seed))
-    for place in range(19):
-        assert hota[:, place].tolist() == close(hota_of(sampled(seed), 0.05 * (place + 1)))
-
-
-def clear_of(frames: list[ComparedFrame]) -> list[float]:
-    """Return matched, missed, surplus, switches, similarity and identical, frame by frame."""
-    matched, switches, total, objects, sent = 0, 0, 0.0, 0, 0
-    last: dict[int, int] = {}
-    before: dict[int, int] = {}
-    together: Any = np.zeros((9, 9))
-    for frame in frames:
-        objects, sent = objects + len(frame.truth), sent + len(frame.prediction)
-        if not len(frame.truth) or not len(frame.prediction):
-            continue
-        together[frame.truth[:, None], frame.prediction] += frame.similarity >= 0.5
-        score = np.where(frame.similarity >= 0.5, frame.similarity, 0)
-        for i, j in itertools.product(range(len(frame.truth)), range(len(frame.prediction))):
-            if score[i, j] and before.get(frame.truth[i]) == frame.prediction[j]:
-                score[i, j] += 1000
-        now = {
-            frame.truth[i]: (frame.prediction[j], frame.similarity[i, j])
-            for i, j in zip(*linear_sum_assignment(score, maximize=True))
-            if score[i, j]
-        }
-        before = {key: number for key, (number, _) in now.items()}
-        switches += sum(last.get(key, number) != number for key, number in before.items())
-        last.update(before)
-        matched, total = matched + len(now), total + sum(share for _, share in now.values())
-    identical = together[linear_sum_assignment(together, maximize=True)].sum()
-    return [matched, objects - matched, sent - matched, switches, total, identical]
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_clear_and_identity_are_what_the_papers_say(seed: int) -> None:
-    frames = [
-        ComparedFrame(item.truth, item.prediction, np.where(item.similarity > 0, item.similarity / 2 + 0.4, 0))
-        for item in sampled(seed)
-    ]
-    assert tracks_counting._count_clear(frames).tolist() == close(clear_of(frames))
-
-
 def test_a_pair_of_exactly_the_threshold_matches() -> None:
     exact = compared(([0], [0], [[0.5]]))
     assert tracks_counting._count_clear(exact).tolist() == [1, 0, 0, 0, 0.5, 1]
@@ -148,98 +50,15 @@ def test_a_return_to_a_number_after_another_is_two_switches() -> None:
     assert tracks_counting._count_clear(frames).tolist() == [3, 0, 0, 2, 3, 2]
 
 
-def test_without_a_side_all_of_the_other_is_wrong() -> None:
-    for item, two, expected in (([0, 1], [], [0, 2, 0]), ([], [0], [0, 0, 1]), ([], [], [0, 0, 0])):
-        frames = compared((item, two, []))
-        assert tracks_counting.count_hota(frames)[:3].T.tolist() == [expected] * 19
-        assert tracks_counting._count_clear(frames).tolist() == [*expected, 0, 0, 0]
-    assert tracks_counting.count_categories([])["hota"].shape == (0, 10, 19)
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_assignments_found_without_a_solver_are_the_solvers(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    quality = rng.random(rng.integers(1, 5, 2))
-    quality *= rng.random(quality.shape) < rng.random()
-    assert_solved(quality)
-
-
-def assert_solved(quality: Any) -> None:
-    rows, columns = tracks_counting._find_best_pairs(quality)
-    expected = linear_sum_assignment(quality, maximize=True)
-    chosen = [[(i, j) for i, j in zip(*pairs) if quality[i, j] > 0] for pairs in ((rows, columns), expected)]
-    assert chosen[0] == chosen[1]
-
-
-def test_ties_fall_as_the_solver_has_them() -> None:
-    for table in ("000 111", "0100 0000 0000 1011", "1110 0001 0000 0110"):
-        quality = np.array([list(map(float, row)) for row in table.split()])
-        assert_solved(quality)
-        assert_solved(np.ascontiguousarray(quality.T))
-
-
-def test_hota_and_its_parts_follow_from_the_counts() -> None:
-    counts = np.tile(np.array([[8, 2, 8, 4, 6, 5, 6, 0, 0, 0]], float).T, 19)
-    results = {name: item.tolist() for name, item in tracks_counting.measure_hota(counts).items()}
-    det = 8 / 18
-    expected = {
-        "DetA": det, "DetRe": 0.8, "DetPr": 0.5, "AssA": 0.5, "AssRe": 0.75, "AssPr": 0.625, "LocA": 0.75,
-        "HOTA": math.sqrt(det / 2), "OWTA": math.sqrt(0.4),
-    }  # fmt: skip
-    assert results == {name: [pytest.approx(value)] * 19 for name, value in expected.items()}
-    nothing = {name: set(item.tolist()) for name, item in tracks_counting.measure_hota(np.zeros((7, 19))).items()}
-    assert nothing == {name: {1.0 if name == "LocA" else 0.0} for name in expected}
-    match = np.tile(np.array([[1, 0, 0, 1, 1, 1, 1]], float).T, 19)
-    assert {name for name, item in tracks_counting.measure_hota(match).items() if set(item.tolist()) == {1}} == set(
-        expected
-    )
-
-
-def test_clear_and_idf1_follow_from_the_counts() -> None:
-    clear_values = tracks._measure_clear(np.array([8, 2, 3, 1, 6, 5], float))
-    assert clear_values == {"sMOTSA": 0.2, "MOTSA": 0.4, "MOTSP": 0.75, "IDSW": 1, "IDF1": 10 / 21}
-    item = tracks._measure_clear(np.array([0, 0, 1, 0, 0, 0], float))
-    assert clear_values.keys() == item.keys()
-    assert list(item.values()) == [-1, -1, 0, 0, 0]
-    assert list(tracks._measure_clear(np.array([1, 0, 0, 0, 1, 1], float)).values()) == [1, 1, 1, 0, 1]
-
-
 def filled(category: list[int], hota: list[Any], clear: list[Any], **more: Any) -> Any:
     table = np.tile(np.array(hota, float).reshape(-1, 7, 1), 19)
     table = np.concatenate([table, np.zeros((len(table), 3, 19))], axis=1)
     return {"classes": np.array(category), "hota": table, "clear": np.array(clear, float).reshape(-1, 6), **more}
 
 
-def test_counts_of_sequences_are_summed_and_categories_averaged() -> None:
-    half = filled([1], [[1, 1, 0, 1, 1, 1, 1]], [[1, 1, 0, 0, 1, 1]])
-    whole = filled([0, 1], [[2, 0, 0, 2, 2, 2, 2], [1, 1, 0, 1, 1, 1, 1]], [[2, 0, 0, 0, 2, 2], [1, 1, 0, 0, 1, 1]])
-    total = accumulated(TRACKS_PROTOCOLS["kitti-mots"], {}, half, whole)
-    results = tracks.values(total)
-    assert list(results) == list(TRACKS_PROTOCOLS["kitti-mots"].metrics)
-    assert [results[name] for name in ("DetA-car", "DetA-pedestrian", "DetA", "MOTSA")] == [1, 0.5, 0.75, 0.75]
-    rows = tracks.tables(total)["categories"]
-    assert [(row["id"], row["name"], row["sMOTSA"]) for row in rows] == [(1, "car", 1), (2, "pedestrian", 0.5)]
-
-
 def track(place: int, score: float, hits: int, loose: int = 0) -> list[float]:
     """Return a predicted track that matches at this many thresholds, from the lowest."""
     return [place, score, (1 << hits) - 1, loose]
-
-
-def test_ap_of_tracks_can_be_worked_out_by_hand() -> None:
-    rows = np.array([track(0, 0.2, 10), track(0, 0.9, 10), track(0, 0.5, 0)], float)
-    # recall 1/4 at precision 1, 2/4 at 2/3: 26 and 25 of the 101 recalls
-    assert tracks._average_precision(rows, 4) == pytest.approx((26 + 25 * 2 / 3) / 101)
-    loose = np.array([track(0, 0.2, 10), track(0, 0.9, 10), track(0, 0.5, 0, 1)], float)
-    assert tracks._average_precision(loose, 4) == pytest.approx(51 / 101)
-    assert tracks._average_precision(np.array([track(0, 1, 3)], float), 1) == pytest.approx(0.3)
-    assert tracks._average_precision(np.zeros((0, 4)), 3) == tracks._average_precision(rows, 0) == 0
-
-
-def test_of_equal_scores_the_track_that_was_counted_first_comes_first() -> None:
-    rows = np.array([track(0, 0.5, 10), track(0, 0.5, 0)], float)
-    assert tracks._average_precision(rows, 1) == pytest.approx(1)
-    assert tracks._average_precision(rows[::-1], 1) == pytest.approx(0.5)
 
 
 def test_burst_averages_common_and_uncommon_categories_apart() -> None:
@@ -354,18 +173,6 @@ def bits_of(one: tracks_counting.ComparedSequence, category: int = 2) -> Any:
     return [(score, f"{int(bits):b}".count("1")) for _, score, bits, _ in one.match_tracks(0, category).tolist()]
 
 
-def test_a_track_matches_at_its_iou_over_all_frames() -> None:
-    frames = [([(1, 2, 0, 10)], [(7, 2, 0, 10, 0.9)]), ([(1, 2, 0, 4)], [(7, 2, 0, 9, 0.5)]), ([], [(7, 2, 0, 1, 0.1)])]
-    # 14 pixels of 20 in common: .50 to .70, the last one included
-    item = sequence("burst", frames, neg=[2])
-    assert bits_of(item) == [(close(0.5), 5)]
-    assert item.match_tracks(3, 2).tolist() == [[3, close(0.5), 31, 0]]
-    assert sequence("burst", frames, loose=[2]).match_tracks(0, 2)[0, 3] == 1
-    tables = item.tables([("x", 9), ("y", 2)])
-    assert (tables["classes"].tolist(), tables["objects"].tolist()) == ([1], [1])
-    assert tables["tracks"][:, 0].tolist() == [1]
-
-
 def test_the_best_scored_track_takes_its_object_and_of_equal_objects_the_last_is_taken() -> None:
     frames = [([(1, 2, 0, 10)], [(7, 2, 0, 10, 0.3), (8, 2, 0, 5, 0.8), (9, 9, 0, 4, 1.0)])]
     assert bits_of(sequence("burst", frames)) == [(0.8, 1), (0.3, 9)]
@@ -380,12 +187,6 @@ def test_tracks_of_a_category_that_is_neither_there_nor_known_to_be_absent_do_no
     frames = [([(1, 9, 0, 10)], [(7, 2, 0, 10, 0.3)])]
     assert sequence("burst", frames).match_tracks(0, 2).shape == (0, 4)
     assert bits_of(sequence("burst", frames, neg=[2])) == [(0.3, 0)]
-
-
-def test_scores_of_tracks_are_means_over_their_own_masks_and_ties_stay_in_order() -> None:
-    sent = [(5, 2, 12, 2, 0.2), (4, 9, 16, 2, 1.0), (3, 2, 0, 4, 0.4)]
-    frames: Any = [([(1, 2, 0, 4)], sent), ([], [(5, 2, 12, 2, 0.6)])]
-    assert bits_of(sequence("burst", frames)) == [(0.4, 0), (0.4, 10)]
 
 
 def test_the_first_frame_in_which_predictions_share_pixels_is_named() -> None:
