@@ -14,6 +14,7 @@ import subprocess
 import sys
 import zlib
 from contextlib import suppress
+from dataclasses import dataclass
 
 SOURCES: str | os.PathLike[str] = os.path.dirname(os.path.abspath(__file__))
 #: The room of the scorers that loads the library, beside its `library.py`.
@@ -38,25 +39,12 @@ class NoCompilerError(CompileError):
     """Raised if this machine has no C compiler."""
 
 
+@dataclass(frozen=True)
 class Library:
     """A compiled kernel and its checksum, as files of a folder."""
 
-    # No dataclass: importing that would add a tenth to every start of `./run.sh`.
-    def __init__(self, folder: str | os.PathLike[str], system: str) -> None:
-        self._place, self.system = folder, system
-
-    def __eq__(self, library: object) -> bool:
-        return isinstance(library, Library) and self.path == library.path
-
-    def __hash__(self) -> int:
-        return hash(self.path)
-
-    def __repr__(self) -> str:
-        return f"Library(folder={self.folder!r}, system={self.system!r})"
-
-    @property
-    def folder(self) -> pathlib.Path:
-        return pathlib.Path(self._place)
+    folder: pathlib.Path
+    system: str
 
     @property
     def path(self) -> pathlib.Path:
@@ -69,10 +57,8 @@ class Library:
 
     def is_current(self, command: list[str]) -> bool:
         """Return whether the library is intact and compiled by this command from current sources."""
-        path = os.path.join(self._place, f"segjudge_kernel.{self.system}.so")
         try:
-            with open(f"{path}{_CHECKSUM}", encoding="ascii") as file:
-                return file.read().split() == _checksums(path, command)
+            return self.checksum.read_text(encoding="ascii").split() == _checksums(self.path, command)
         except (OSError, ValueError):
             return False
 
@@ -150,7 +136,7 @@ def compile_local(scorers: str | os.PathLike[str]) -> bool:
     """
     if not hasattr(os, "uname"):
         raise NoCompilerError("it is compiled on Linux and macOS")
-    library = Library(os.path.join(scorers, PLACE), this_system())
+    library = Library(pathlib.Path(scorers, PLACE), this_system())
     if library.is_current(COMPILERS[:1]):  # whichever of them compiled it
         return False
     compiler = next(filter(None, map(shutil.which, COMPILERS)), None)

@@ -1,15 +1,12 @@
 """Annotations of a COCO-format document as a table, read without the JSON parser if they have the usual form.
 
-The JSON parser reads the rest of the document, and a few unusual annotations. If there are many, or if an annotation is
-faulty, it reads the whole document instead.
+The JSON parser reads the rest of the document. If an annotation is unusual, it reads the whole document instead.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from codecs import getincrementaldecoder
-from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
@@ -39,16 +36,8 @@ _LIST = re.compile(rb'"annotations"[ \t\n\r]*:[ \t\n\r]*\[')
 _PLACE = 7046029254386353131
 #: The maximum number of lists that are tried; all but one are values of other keys of the document.
 _MOST_LISTS = 8
-#: The number of bytes read at once, and after an unusual annotation, from where it is doubled.
-_WINDOW, _BEHIND_UNUSUAL = 1 << 24, 1 << 16
-#: The maximum number of unusual annotations that are parsed one by one, and the keys that are kept of each.
-_MOST_UNUSUAL = 1000
-_KEYS = (
-    "id", "image_id", "category_id", "area", "bbox", "iscrowd", "segmentation", "num_keypoints", "keypoints",
-    "sigmas", "hidden", "distance", "density",
-)  # fmt: skip
-#: The text between an annotation and the next, or the end of the list.
-_NEXT = re.compile(rb"[ \t\n\r]*(?:,[ \t\n\r]*|(?=\]))")
+#: The number of bytes read at once.
+_WINDOW = 1 << 24
 #: More blanks than this after the last annotation are unusual.
 _BLANKS = 64
 
@@ -124,7 +113,7 @@ def _mark_with_key(table: RecordTable, key: int) -> Array:
 
 
 def read_annotations(data: bytes) -> Optional[Tuple[Dict[str, Any], AnnotationColumns]]:
-    """Return a document without its annotations, and these as columns; None if many are unusual, or any is faulty."""
+    """Return a document without its annotations, and these as columns; None if any is unusual."""
     if backend().kernel is None:
         return None
     for located in islice(_LIST.finditer(data), _MOST_LISTS):
@@ -142,16 +131,10 @@ def read_annotations(data: bytes) -> Optional[Tuple[Dict[str, Any], AnnotationCo
 
 
 def _read_tables(data: bytes, start: int) -> Tuple[List[RecordTable], int]:
-    """Return the annotations of a list from its first one on, and the list's end; no annotations if any is faulty."""
-    tables, end, window, unusual = [], start, _WINDOW, 0
+    """Return the annotations of a list from its first one on, and the list's end; no annotations if any is unusual."""
+    tables, end = [], start
     while data[end : end + 1] != b"]":
-        table = backend().read_records(data[end : end + window], ANNOTATION)
-        if table is None:
-            unusual += 1
-            table = _read_unusual(data, end) if unusual <= _MOST_UNUSUAL else None
-            window = _BEHIND_UNUSUAL
-        else:
-            window = min(2 * window, _WINDOW)
+        table = backend().read_records(data[end : end + _WINDOW], ANNOTATION)
         if table is None:
             return [], end
         tables.append(table)
@@ -159,19 +142,6 @@ def _read_tables(data: bytes, start: int) -> Tuple[List[RecordTable], int]:
     if not data[max(end - _BLANKS, start) : end].rstrip().endswith(b"}"):  # nothing, or a comma
         return [], end
     return tables, end
-
-
-def _read_unusual(data: bytes, start: int) -> Optional[RecordTable]:
-    """Return the annotation that begins here by means of the JSON parser; None if it is faulty or very long."""
-    try:
-        text = getincrementaldecoder("utf-8")().decode(data[start : start + _WINDOW])
-        annotation, length = json.JSONDecoder().raw_decode(text)
-        usual = {key: annotation[key] for key in _KEYS if key in annotation}
-    except (ValueError, TypeError, RecursionError):
-        return None
-    following = _NEXT.match(data, start + len(text[:length].encode()))
-    table = backend().read_records(json.dumps(usual).encode() + b",", ANNOTATION)
-    return None if table is None or following is None else replace(table, end=following.end() - start)
 
 
 def _join_tables(tables: List[RecordTable]) -> Optional[AnnotationColumns]:

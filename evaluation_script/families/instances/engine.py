@@ -55,15 +55,12 @@ class _OpenedRecords:
             self._keep(records)
         accumulator = self._make_accumulator(records)
         blocks = cut_into_blocks(records, truth, protocol, images, rules.jobs)
-        if rules.jobs > 1 and backend().lets_threads_run:
-            accumulator.jobs = rules.jobs
-            if not (protocol.boxes or protocol.keypoints or protocol.boundary):  # Python parses these
-                accumulator.update(
-                    merge_counts(
-                        results_of_threads(lambda number: match_block(blocks[number]), len(blocks), rules.jobs)
-                    )
-                )
-                blocks = []
+        # Python parses boxes, keypoints and boundaries: threads would wait for each other.
+        is_parsed = protocol.boxes or protocol.keypoints or protocol.boundary
+        if rules.jobs > 1 and backend().lets_threads_run and not is_parsed:
+            matched = results_of_threads(lambda number: match_block(blocks[number]), len(blocks), rules.jobs)
+            accumulator.update(merge_counts(matched))
+            blocks = []
 
         def count(number: int) -> bytes:
             return match_block(blocks[number]).encode()

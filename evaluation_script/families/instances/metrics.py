@@ -12,7 +12,6 @@ from ...files.problems import SubmissionError, inflect, quantity
 from ...masks.backend import backend
 from ...masks.detections import CurveTables, CurveTask, RankedBits
 from ...masks.stack import Array
-from ...runner.parallel import results_of_threads
 from ...values.arithmetic import mean
 from ..base.accumulator import Accumulator
 from ..base.reports import Report, deal_groups
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 BLOCK = 4096
 #: The recalls at which precision is sampled.
 RECALLS = np.linspace(0.0, 1.0, 101)
-#: Parts of the categories for each thread, so that all end at about the same time.
-_PARTS_OF_THREAD = 4
 #: Index of a range of areas, index of a number of detections.
 _Pair = Tuple[int, int]
 #: Metric -> value; None if there is nothing to average.
@@ -66,8 +63,6 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         super().__init__(protocol, strict=strict)
         #: The ids of all images, in the truth's order, and all categories.
         self.images, self.categories = images, categories
-        #: The number of threads that compute its curves.
-        self.jobs = 1
         #: The notes from before matching.
         self.notes = list(notes)
         self._parts: List[InstanceCounts] = []
@@ -136,7 +131,7 @@ class InstanceAccumulator(Accumulator[InstanceProtocol, InstanceCounts]):
         counts = self.join_parts()
         if self._ranked is None or self._ranked[0] is not counts:
             categories = len(self.categories) * self.protocol.aspects
-            self._ranked = counts, MatchedDetections(counts, categories, self.protocol.detections, self.jobs)
+            self._ranked = counts, MatchedDetections(counts, categories, self.protocol.detections)
         return self._ranked[1]
 
     def compute(self) -> InstanceScore:
@@ -241,10 +236,8 @@ class _Curves(NamedTuple):
 class MatchedDetections:
     """Matched detections, from which curves are computed."""
 
-    def __init__(
-        self, counts: InstanceCounts, categories: int, caps: Sequence[int], jobs: int = 1, *, scored: bool = False
-    ) -> None:
-        self.truth, self.caps, self.categories, self._jobs = counts.truth, caps, categories, jobs
+    def __init__(self, counts: InstanceCounts, categories: int, caps: Sequence[int], *, scored: bool = False) -> None:
+        self.truth, self.caps, self.categories = counts.truth, caps, categories
         detections = counts.detections
         # Among equal scores, the first image comes first, then the first record in it.
         order = backend().order_by_score(detections["score"], detections["category"])
@@ -307,9 +300,7 @@ class MatchedDetections:
         task = CurveTask(
             self._ranked, self._bounds, group, limits, len(THRESHOLDS), counts, needed[:, :recalls], which, averaged
         )
-        size = max(1, -(-self.categories // (_PARTS_OF_THREAD * self._jobs if self._jobs > 1 else 1)))
-        parts = [range(start, min(start + size, self.categories)) for start in range(0, self.categories, size)]
-        results_of_threads(lambda number: backend().draw_curves(task, parts[number], tables), len(parts), self._jobs)
+        backend().draw_curves(task, range(self.categories), tables)
 
     def _enter_first_scores(self, scores: Array, recall: Array, pairs: Sequence[_Pair]) -> None:
         """Enter the score that reaches recall 0: that of the first detection up to the cap, whether correct or not."""

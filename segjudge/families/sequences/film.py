@@ -14,7 +14,7 @@ from segjudge.evaluation_script.families.sequences.losses import ComparedBlock, 
 from segjudge.evaluation_script.families.sequences.metrics import ObjectScore, SequenceReport
 from segjudge.evaluation_script.families.sequences.truth import VOID, label_order
 from segjudge.evaluation_script.files.problems import HostError, name_hint
-from segjudge.evaluation_script.masks.stack import WORD, Array, Stack, Stacks, unpack
+from segjudge.evaluation_script.masks.stack import Array, Stacks
 from segjudge.families.base.tools import Film, FilmCell, FilmChoice, ScoredMethod
 from segjudge.report.colours import GROUND, MISSING, OBJECTS, OTHER, RIGHT, SURPLUS
 from segjudge.report.player import read_picture
@@ -125,17 +125,7 @@ def _draw_cells(
 def _masks_of(side: Stacks, row: int, labels: list[str], size: tuple[int, int]) -> dict[str, Array]:
     """Return the masks of a frame by label: scored ones first, in order."""
     names = [*labels, *(label for label in side if label not in labels and label != VOID)]
-    return {label: _unfold(side[label], row) if label in side else np.zeros(size, bool) for label in names}
-
-
-def _unfold(stack: Stack, row: int) -> Array:
-    height, width = stack.size
-    mask = np.zeros((height, -(-width // WORD) * WORD), bool)
-    words = stack.words[row : row + 1]
-    if words.size:
-        window = unpack(np.ascontiguousarray(words), words.shape[2] * WORD)[0]
-        mask[stack.top : stack.top + window.shape[0], stack.column * WORD :][:, : window.shape[1]] = window
-    return mask[:, :width]
+    return {label: side[label].draw(row) if label in side else np.zeros(size, bool) for label in names}
 
 
 def _paint_objects(ground: Array, masks: dict[str, Array], share: float) -> FilmCell:

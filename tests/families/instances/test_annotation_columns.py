@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -228,22 +229,6 @@ UNUSUAL_POSES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("case", UNUSUAL_POSES)
-def test_unusual_keypoints_are_left_to_the_json_parser(case: str) -> None:
-    content = posed(random.Random(3))
-    UNUSUAL_POSES[case](content)
-    data = json.dumps(content).encode()
-    assert truths._read_by_kernel(data, "t") is None
-    try:
-        expected = truths.truth_of(json.loads(data), "t")
-    except HostError as error:
-        with pytest.raises(HostError) as caught:
-            truths.read_document(data, "t")
-        assert str(caught.value) == str(error)
-    else:
-        assert_equal(truths.read_document(data, "t"), expected)
-
-
 def _rewrite(content: dict[str, Any], **values: Any) -> str:
     """Return the document with values in all annotations but the first."""
     for row in content["annotations"][1:]:
@@ -274,21 +259,29 @@ REWRITTEN: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("case", REWRITTEN)
-def test_unusual_forms_of_annotations_are_read_too(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = REWRITTEN[case](document(random.Random(3)))
-    expected = truths.truth_of(json.loads(text), "t")
-    for window in (1 << 24, 9000):
-        monkeypatch.setattr(reader, "_WINDOW", window)
-        assert_equal(truths._read_by_kernel(text.encode(), "t"), expected)
+CASES: dict[str, Callable[[], bytes]] = {
+    **{
+        name: lambda rewrite=rewrite: rewrite(document(random.Random(3))).encode()
+        for name, rewrite in REWRITTEN.items()
+    },
+    **{
+        f"{name} ({make.__name__})": lambda change=change, make=make: changed_document(change, make)
+        for make, changes in ((document, UNUSUAL), (posed, UNUSUAL_POSES))
+        for name, change in changes.items()
+    },
+}
 
 
-@pytest.mark.parametrize("case", UNUSUAL)
-def test_what_is_unusual_is_left_to_the_json_parser(case: str) -> None:
-    content = document(random.Random(3))
-    UNUSUAL[case](content)
-    data = json.dumps(content).encode()
-    assert truths._read_by_kernel(data, "t") is None
+def changed_document(change: Callable[[Any], Any], make: Callable[[Any], Any]) -> bytes:
+    content = make(random.Random(3))
+    change(content)
+    return json.dumps(content).encode()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_unusual_annotations_are_what_the_json_parser_reads(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = CASES[case]()
+    monkeypatch.setattr(reader, "_WINDOW", 9000)
     try:
         expected: Any = truths.truth_of(json.loads(data), "t")
     except HostError as error:
@@ -296,4 +289,4 @@ def test_what_is_unusual_is_left_to_the_json_parser(case: str) -> None:
             truths.read_document(data, "t")
         assert str(caught.value) == str(error)
     else:
-        assert truths.read_document(data, "t").ids.tolist() == expected.ids.tolist()
+        assert_equal(truths.read_document(data, "t"), expected)
