@@ -18,7 +18,7 @@ from skimage import io as skimage_io
 from skimage import measure
 
 import segjudge
-from docs.site.writers import ARCHIVES, PICTURES, READERS, RECORDS, Writer
+from docs.site.writers import PICTURES, READERS, RECORDS, Writer
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.files import Flaw
 from segjudge.evaluation_script.masks import png, tiff
@@ -73,15 +73,6 @@ def test_records_of_other_programs_are_read(row: Writer, tmp_path: Path) -> None
     scores = segjudge.score(tmp_path / "sent.json", tmp_path / "truth.json", READERS[row.kind][1])
     assert scores.metrics["val"]["AP"] == pytest.approx(1)
     assert any("bbox" in line for line in scores.warnings) == ("bbox" in row.note), scores.warnings
-
-
-@pytest.mark.parametrize("row", ARCHIVES, ids=name_of)
-def test_archives_of_other_programs_are_read(row: Writer, tmp_path: Path) -> None:
-    truth, folder = written(tmp_path / "truth", TRUTH), written(tmp_path / "sent", TRUTH)
-    sent = run(row.call, folder=str(folder), path=str(tmp_path / "packed"))
-    assert sent.endswith(f".{row.ending}")
-    scores = segjudge.score(sent, truth, READERS["maps"][1])
-    assert (scores.metrics["val"]["Acc"], scores.warnings) == (1, [])
 
 
 # ── channels ────────────────────────────────────────────────────────────────

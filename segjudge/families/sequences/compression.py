@@ -25,7 +25,7 @@ from segjudge.evaluation_script.files.packed import add_member, make_entry, repl
 from segjudge.evaluation_script.files.problems import Flaw, HostError, Problem, SubmissionError, name_list, quantity
 from segjudge.evaluation_script.masks import png
 from segjudge.evaluation_script.masks import run_lengths as rle
-from segjudge.evaluation_script.masks.stack import Stack, Stacks
+from segjudge.evaluation_script.masks.stack import Stacks
 from segjudge.masks.compression import encode_smallest, read_pixels, write_gzipped
 from segjudge.masks.run_lengths import runs_of_mask
 
@@ -148,14 +148,10 @@ def run_lengths_of(sequence: Sequence) -> dict[str, list[CompressedMask | None]]
     }
     for index, block in enumerate(sequence.blocks):
         for label, stack in sequence.read_block(index).items():
-            masks = {frame: _runs_of(stack, frame) for frame in np.flatnonzero(stack.area).tolist()}
+            masks = {frame: runs_of_mask(stack.draw(frame)) for frame in np.flatnonzero(stack.area).tolist()}
             for frame, counts in zip(masks, rle.compress_many(list(masks.values())), strict=True):
                 objects[label][block.start + frame] = {"size": block.size, "counts": counts}
     return objects
-
-
-def _runs_of(stack: Stack, frame: int) -> list[int]:
-    return runs_of_mask(stack.draw(frame))
 
 
 def _compare(sequences: list[Sequence], out: str) -> None:

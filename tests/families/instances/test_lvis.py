@@ -13,7 +13,6 @@ from segjudge.evaluation_script.families.instances import truth as instance_trut
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS
 from segjudge.evaluation_script.files.problems import SubmissionError
-from segjudge.evaluation_script.masks import run_lengths as rle
 from tests.backends import use_numpy
 from tests.builders import score_instances
 from tests.data import TRACKS_DATA
@@ -85,24 +84,3 @@ def test_what_ends_the_official_run_is_a_sentence_or_zero(protocol: str) -> None
 # ── rules, one by one ───────────────────────────────────────────────────────
 
 SIZE = HEIGHT, WIDTH = 20, 30
-
-
-def mask(first: int, count: int) -> Any:
-    """Return the mask of some columns."""
-    runs = [first * HEIGHT, count * HEIGHT, (WIDTH - first - count) * HEIGHT]
-    return {"size": list(SIZE), "counts": rle.compress(runs)}
-
-
-def truth(**image: Any) -> dict[str, Any]:
-    """Return one instance of category 1, and two categories without statements about it."""
-    return {
-        "images": [{"id": 1, "height": HEIGHT, "width": WIDTH, **image}],
-        "categories": [{"id": k, "name": str(k), "frequency": "rcf"[k - 1]} for k in (1, 2, 3)],
-        "annotations": [
-            {"id": 7, "image_id": 1, "category_id": 1, "iscrowd": 0, "area": 200, "segmentation": mask(0, 10)}
-        ],
-    }
-
-
-def found(category: int, score: float, first: int = 0, count: int = 10) -> dict[str, Any]:
-    return {"image_id": 1, "category_id": category, "score": score, "segmentation": mask(first, count)}

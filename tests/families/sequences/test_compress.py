@@ -19,10 +19,8 @@ from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.masks import png as mask_png
 from segjudge.evaluation_script.masks.backend import backend
-from segjudge.families.sequences import compression
-from segjudge.masks.run_lengths import runs_of_mask
 from tests import revisions
-from tests.builders import ANNOTATIONS, ROOT, STRONG, files_of, png, stack_of, zipped
+from tests.builders import ANNOTATIONS, ROOT, STRONG, files_of, png, zipped
 from tests.families.choices import MAPS
 from tests.golden.pairs import frames_of
 from tests.shared import needs_shared
@@ -267,17 +265,6 @@ def test_a_damaged_png_is_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixtu
     results = folder_of(tmp_path / "results", {"dog/1.png": png(np.ones((20, 20), np.uint8))[:-20]})
     assert main(["compress", str(results), "--out", str(tmp_path / "out.zip")]) == 1
     assert "dog/1.png: is cut off" in capsys.readouterr().err
-
-
-def test_run_lengths_are_those_of_the_whole_frame() -> None:
-    """An object may reach from the lower to the upper edge, so that a run continues in the next column."""
-    rng = np.random.default_rng(5)
-    for _ in range(50):
-        height, width = rng.integers(1, 90, 2).tolist()
-        masks = [np.kron(rng.random((3, 3)) < 0.5, np.ones((30, 30)))[:height, :width] > 0 for _ in range(3)]
-        stack = stack_of(*masks)
-        for place in np.flatnonzero(stack.area).tolist():
-            assert compression._runs_of(stack, place) == runs_of_mask(masks[place])
 
 
 @pytest.mark.parametrize("ending", [".json.gz", ".zip"])

@@ -200,29 +200,6 @@ def test_classes_count_the_same_where_the_protocol_tells_them_apart() -> None:
     assert mean_shares([]) == [0.0] * kinds
 
 
-def header_of(stream: bytes) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(zlib.decompress(stream).split(b"\n")[0])
-    return document
-
-
-def test_a_page_has_the_numbers_of_each_frame_in_thousandths() -> None:
-    view = view_sequence(scored(), SEQUENCE_PROTOCOLS["vos-benchmark"], "s", 5)
-    header = header_of(view.prediction_stream())
-    first, second = header["objects"]
-    assert (first["name"], first["at"], second["at"]) == ("1", [0, 1, 2, 3, 4], [0, 3, 4])
-    assert (first["j"], first["f"], second["f"]) == ([500, 0, 0, 0, 0], [250, 0, 0, 0, 0], [1000, 0, 500])
-    assert (first["kinds"], second["kinds"]) == ([-2, 2, 2, 0, 1], [-2, 4, 0])
-    parts = view.losses.objects[0].parts[0, -4:]
-    assert first["parts"] == [round(1000 * share) for share in parts.tolist()]
-    assert second["parts"] == [0, 0, 0, 0]
-    assert header["runs"] > 0
-    assert header["size"] == [1, 5]
-    truth = header_of(view.truth_stream())
-    assert (truth["frames"], truth["runs"] > 0) == (list("abcde"), True)
-    assert header_of(view.prediction_stream())["runs"] > 0
-    assert header_of(view.truth_stream(bare=True))["runs"] == header_of(view.prediction_stream(bare=True))["runs"] == 0
-
-
 def left_of(folder: Path, name: str, room: int, across: int = 1300) -> dict[str, Any]:
     """Return the data that a phase stores of two videos, with streams as headers and lengths."""
     small, wide = np.zeros((4, 6, 8), np.uint8), np.zeros((4, 4, across), np.uint8)

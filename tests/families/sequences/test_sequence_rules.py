@@ -19,7 +19,6 @@ from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PRO
 from segjudge.evaluation_script.families.sequences.truth import (
     ObjectFacts,
     Sequence,
-    label_order,
     ranges_of,
 )
 from segjudge.evaluation_script.files.limits import ArchiveLimits
@@ -55,16 +54,6 @@ def test_an_object_needs_four_frames_from_its_first(protocol: str, tmp_path: Pat
         assert list(values_of(video, video, protocol, tmp_path)) == names
 
 
-@pytest.mark.parametrize(("count", "frames"), [("3", [(1, 4)]), ("1", [(1, 2)]), ("9", [(1, 5)]), ("0", [])])
-def test_an_interval_of_lvos_is_as_many_fifth_frames_as_it_says(count: str, frames: Any, tmp_path: Path) -> None:
-    facts = {"frame_range": {"start": "11", "end": "26", "frame_nums": count}}
-    files = {f"Annotations/a/{k:08d}.png": png(BOTH) for k in (6, 11, 16, 21, 26)}
-    files["valid_meta.json"] = json.dumps({"videos": {"a": {"objects": {"2": facts}}}}).encode()
-    (sequence,) = split_of(files, tmp_path, "lvos").sequences
-    assert sequence.objects["2"].lifespan == frames
-    assert sequence.objects["1"].lifespan is None
-
-
 FRAMES = {
     "davis2017": range(1, 5),
     "davis2017-unsupervised": range(6),
@@ -90,10 +79,6 @@ def test_each_protocol_skips_its_frames(protocol: str, tmp_path: Path) -> None:
     assert len(item.j) == len(item.f) == len(FRAMES[protocol])
 
 
-def test_labels_are_in_the_order_of_their_numbers_and_names_follow() -> None:
-    assert sorted(["b", "10", "9", "007", "a", "1"], key=label_order) == ["1", "9", "10", "007", "a", "b"]
-
-
 def test_folders_with_leading_zeros_are_objects_of_their_own(tmp_path: Path) -> None:
     """In a protocol that counts objects up to the largest number, `002` is not one of them."""
     files = {f"a/{name}/{k:05d}.png": png(mask * 1) for name, mask in (("1", ONE), ("002", TWO)) for k in range(4)}
@@ -103,15 +88,6 @@ def test_folders_with_leading_zeros_are_objects_of_their_own(tmp_path: Path) -> 
     assert [score.name for score in scores] == ["1"]
     scores, _ = sent(files, split, "sav", tmp_path)
     assert [score.name for score in scores] == ["1", "002"]
-
-
-def test_numbers_between_the_largest_and_one_are_objects_too(tmp_path: Path) -> None:
-    far = (BIG * 3).astype(np.uint8)
-    assert list(values_of({"a": [far] * 4}, {"a": [far] * 4}, "davis2017", tmp_path)) == ["a/1", "a/2", "a/3"]
-    later = {"a": [ONE, BOTH, BOTH, BOTH]}
-    assert list(values_of(later, later, "davis2017", tmp_path)) == ["a/1"]
-    assert list(values_of(later, later, "mosev2", tmp_path)) == ["a/1"]
-    assert list(values_of(later, later, "vos-benchmark", tmp_path)) == ["a/1", "a/2"]
 
 
 def test_everything_but_zero_is_foreground_in_davis_2016(tmp_path: Path) -> None:
