@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
-#: Fewer changes than a pixel in so many are sorted, which is faster than to turn the image.
-_PIXELS_PER_CHANGE = 16
-
-
 def encode_labels(labels: ArrayLike, ids: NDArray[np.integer] | None = None) -> dict[int, str]:
     """Return the compressed run lengths of each object in a label image (height, width), by its id.
 
@@ -29,11 +25,10 @@ def encode_labels(labels: ArrayLike, ids: NDArray[np.integer] | None = None) -> 
     image = np.asarray(labels)
     if not image.size:
         return {}
-    starts, values = _find_runs(image)
-    if ids is not None:
-        values = ids[values]
-        changes = np.append(True, values[1:] != values[:-1])
-        starts, values = starts[changes], values[changes]
+    down = np.ascontiguousarray(image.T).reshape(-1)
+    values = down if ids is None else ids[down]
+    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+    values = values[starts]
     ends = np.append(starts[1:], image.size)
     order = np.argsort(values, kind="stable")
     numbers, bounds = np.unique(values[order], return_index=True)
@@ -43,21 +38,6 @@ def encode_labels(labels: ArrayLike, ids: NDArray[np.integer] | None = None) -> 
         if number
     }
     return dict(zip(objects, rle.compress_many(list(objects.values())), strict=True))
-
-
-def _find_runs(image: NDArray[np.integer]) -> tuple[NDArray[np.int_], NDArray[np.integer]]:
-    """Return the starts of the runs down the columns of an image, and their labels."""
-    height, width = image.shape
-    changes = image[1:] != image[:-1]
-    if np.count_nonzero(changes) * _PIXELS_PER_CHANGE > image.size:
-        down = np.ascontiguousarray(image.T).reshape(-1)
-        starts = np.concatenate(([0], np.flatnonzero(down[1:] != down[:-1]) + 1))
-        return starts, down[starts]
-    rows, columns = np.divmod(np.flatnonzero(changes), width)  # faster than nonzero
-    tops = np.flatnonzero(np.append(True, image[0, 1:] != image[-1, :-1]))
-    starts = np.sort(np.concatenate((tops * height, columns * height + rows + 1)))
-    columns, rows = np.divmod(starts, height)
-    return starts, image[rows, columns]
 
 
 def runs_of_mask(mask: NDArray[np.bool_]) -> list[int]:
