@@ -230,17 +230,6 @@ class NumpyBackend:
         """Return the pixels of a checked mask, eight in a byte."""
         return np.packbits(rle.flags_of(rle.runs_of(text, pixels)), bitorder="little")
 
-    def draw_masks(self, texts: List[str], places: List[Array], pixels: int) -> List[Array]:
-        """Return for each list of places in an image whether each checked, non-empty mask (rows) covers each place."""
-        covers = [self.draw_mask(text, pixels) for text in texts]
-        return [np.array([_look(cover, listed) for cover in covers]).reshape(-1, *listed.shape) for listed in places]
-
-    def cover_places(self, texts: List[str], places: Array, pixels: int) -> Array:
-        """Return whether any of the masks of an image covers each place, without faulty ones."""
-        faults = rle.check_in_batches(texts, np.full(len(texts), pixels)).fault.tolist()
-        sound = [text for text, fault in zip(texts, faults) if not fault]
-        return np.asarray(self.draw_masks(sound, [places], pixels)[0].any(axis=0))
-
     #: Return the mask of all pixels of checked, non-empty masks of an image, and their number.
     unite_masks = staticmethod(rle.unite)
 
@@ -488,10 +477,6 @@ class CompiledBackend(NumpyBackend):
         cover = self._cover([text], pixels)
         return super().draw_mask(text, pixels) if cover is None else cover
 
-    def cover_places(self, texts: List[str], places: Array, pixels: int) -> Array:
-        cover = self._cover(texts, pixels)
-        return super().cover_places(texts, places, pixels) if cover is None else _look(cover, places)
-
     def unite_masks(self, texts: List[str], pixels: int) -> Tuple[str, int]:
         words = self.kernel.cover(texts, pixels)
         united = None if words is None else self.kernel.write_bits(words, pixels)
@@ -552,12 +537,6 @@ class CompiledBackend(NumpyBackend):
 
     def compare_points(self, pairs: Pairs, predicted: Array, truth: TrueSets) -> Optional[Array]:
         return self.kernel.similarities(pairs, predicted, truth)
-
-
-def _look(cover: Array, places: Array) -> Array:
-    """Return whether the bits at some places are set."""
-    flags: Array = cover[places >> 3] >> (places & 7).astype(np.uint8) & 1 > 0
-    return flags
 
 
 def backend() -> NumpyBackend:

@@ -444,11 +444,6 @@ def _find_boxes(texts: List[str], sizes: Array) -> Array:
     return boxes
 
 
-def turn_pixels(pixels: Array) -> Array:
-    """Return pixels (height, width) that were read column by column, though they were written row by row."""
-    return pixels.T.reshape(pixels.shape)
-
-
 def unite(texts: List[str], pixels: int) -> Tuple[str, int]:
     """Return the mask of all pixels of checked, non-empty masks of an image, and their number."""
     flags = np.any([flags_of(runs_of(text, pixels)) for text in texts], axis=0)
@@ -459,12 +454,6 @@ def encode_flags(flags: Array) -> str:
     """Return pixels, column after column, as compressed run lengths."""
     borders = np.flatnonzero(flags[1:] != flags[:-1]) + 1
     return compress(np.diff(borders, prepend=[0, 0] if flags[0] else [0], append=len(flags)).tolist())
-
-
-def rearrange(text: str, size: Size, change: Callable[[Array], Array]) -> str:
-    """Return the mask whose pixels (height, width) are changed."""
-    down = flags_of(runs_of(text, size[0] * size[1])).astype(np.uint8).reshape(size[::-1]).T
-    return encode_flags(change(down).T.reshape(-1))
 
 
 def compress(runs: Iterable[int]) -> str:

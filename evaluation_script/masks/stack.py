@@ -132,11 +132,6 @@ class FoldedStack:
         return Stack(np.bitwise_xor.accumulate(words, axis=1, out=words), self._top, self._column, self._size)
 
 
-def measure_iou(truth: Array, predicted: Array) -> float:
-    """Return the IoU of two masks of flags; 0 if both are empty."""
-    return int(np.count_nonzero(truth & predicted)) / max(1, int(np.count_nonzero(truth | predicted)))
-
-
 def overlap(a: Stack, b: Stack) -> Optional[Tuple[Window, Window]]:
     """Return the windows where two stacks overlap, in each one's words; None without overlap."""
     top, column = max(a.top, b.top), max(a.column, b.column)

@@ -171,7 +171,7 @@ def find_for_worker() -> Library | None:
     library = _worker_library()
     if library.is_current(_zig_command()):
         return library
-    installed = Library(os.path.join(os.path.dirname(SOURCES), "evaluation_script", PLACE), WORKER_SYSTEM)
+    installed = Library(pathlib.Path(SOURCES).parent / "evaluation_script" / PLACE, WORKER_SYSTEM)
     if installed.is_current(COMPILERS[:1]) and _suits_worker(installed.path.read_bytes()):
         return installed
     if importlib.util.find_spec("ziglang") or (_zig_packages() / "ziglang").is_dir():

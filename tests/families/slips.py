@@ -116,6 +116,12 @@ def lines(change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> Sli
     ).encode()
 
 
+def rearranged(text: str, size: tuple[int, int], change: Callable[[Any], Any]) -> str:
+    """Return the run lengths of a mask whose pixels (height, width) are changed."""
+    pixels = rle.flags_of(rle.runs_of(text, size[0] * size[1])).reshape(size[::-1]).T
+    return rle.encode_flags(change(pixels).T.reshape(-1))
+
+
 def mirrored(text: str, size: tuple[int, int] = published.SIZE) -> str:
     """Return the run lengths of a mask whose left and right are exchanged."""
     return mirror_mask(text, size)
@@ -123,7 +129,7 @@ def mirrored(text: str, size: tuple[int, int] = published.SIZE) -> str:
 
 def moved(text: str, size: tuple[int, int] = published.SIZE, step: int = 20) -> str:
     """Return the run lengths of a mask that is moved to the right, and enters again at the left."""
-    return rle.rearrange(text, size, lambda pixels: np.roll(pixels, step, 1))
+    return rearranged(text, size, lambda pixels: np.roll(pixels, step, 1))
 
 
 def turned(text: str, size: tuple[int, int] = published.SIZE) -> str:
@@ -143,7 +149,7 @@ def cornered(text: str, size: tuple[int, int] = published.SIZE) -> str:
         square = np.pad(pixels, [(0, longest - side) for side in size])
         return square[np.ix_(*(np.arange(side) * longest // side for side in size))]
 
-    return rle.rearrange(text, size, shrink)
+    return rearranged(text, size, shrink)
 
 
 BGR, INVERTED, MIRRORED, NO_CLASS = (

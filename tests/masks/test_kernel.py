@@ -429,15 +429,9 @@ def united_masks(lot: np.random.Generator) -> Any:
     apart = [mask & ~np.any([np.zeros(pixels, bool), *flags[:index]], axis=0) for index, mask in enumerate(flags)]
     apart_texts = list(map(rle.encode_flags, apart))
     faulty = ["1", "2P", "\x7f", "é" * 3, "", "0" * 10_000, rle.compress([pixels + 1])]
-    places, united = lot.integers(0, pixels, (3, 20)), np.any(flags, axis=0)
     sides = np.tile(size, (len(texts), 1))
 
     def work() -> Any:
-        for listed in (texts, [*texts, *faulty]):
-            assert backend().cover_places(listed, places, pixels).tolist() == united[places].tolist()
-        assert [rows[0].tolist() for rows in backend().draw_masks(texts, list(places), pixels)] == flags[0][
-            places
-        ].tolist()
         drawn = np.unpackbits(backend().draw_mask(texts[0], pixels), count=pixels, bitorder="little")
         assert drawn.tolist() == flags[0].tolist()
         for broken in faulty:

@@ -10,7 +10,7 @@ import numpy as np
 from segjudge.evaluation_script.families.referring.protocols import REFERRING_PROTOCOLS
 from segjudge.evaluation_script.masks import run_lengths
 from tests import published
-from tests.families.slips import Slip, answers, lines, mirrored, moved, turned
+from tests.families.slips import Slip, answers, lines, mirrored, moved, rearranged, turned
 
 #: The truth of a new challenge: the benchmarks publish Python's pickles, which Segjudge never reads.
 PUBLISHED = {name: partial(published.write_demo, name) for name in REFERRING_PROTOCOLS}
@@ -27,7 +27,7 @@ def write_flags(answers: list[dict[str, Any]], *, opposite: bool) -> list[dict[s
 SLIPS: dict[str, tuple[str, Slip, str]] = {
     "rows of answers": ("reasonseg", answers(turned), "run lengths look as if written row by row"),
     "mirrored answers": ("reasonseg", answers(lambda text, size: mirrored(moved(text, size, -8), size)), "masks look mirrored"),
-    "inverted answers": ("refcoco", answers(lambda text, size: run_lengths.rearrange(moved(text, size, -8), size, np.logical_not)), "masks look inverted, with objects black: corrected, oIoU would be 1.00"),
+    "inverted answers": ("refcoco", answers(lambda text, size: rearranged(moved(text, size, -8), size, np.logical_not)), "masks look inverted, with objects black: corrected, oIoU would be 1.00"),
     "opposite flags": ("grefcoco", lines(partial(write_flags, opposite=True)), "no_target contradicts the truth for"),
     "all withdrawn": ("grefcoco", lines(partial(write_flags, opposite=False)), "no_target is true for all"),
     "moved answers": ("refcoco", lambda data: data, "masks look moved by 8 along x (in pixels): corrected, oIoU would be"),
