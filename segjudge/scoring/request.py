@@ -6,8 +6,8 @@ Results are scored on any truth, or in a phase of a bundle. `sharing` has parts 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
@@ -25,7 +25,7 @@ from segjudge.evaluation_script.families.base.truth import SplitTruth
 from segjudge.evaluation_script.files import Problem, SubmissionError, name_hint, name_list
 from segjudge.evaluation_script.files.limits import LOCAL_LIMITS
 from segjudge.evaluation_script.masks.backend import backend
-from segjudge.evaluation_script.runner.parallel import Meanwhile, Part, cores, results_of_processes
+from segjudge.evaluation_script.runner.parallel import Part, cores, results_of_processes
 from segjudge.evaluation_script.scoring.provenance import numbers_of, provenance
 from segjudge.evaluation_script.scoring.scorer import Scorer, is_packed, phase_scorers
 from segjudge.families.truths import TruthSource, open_truth
