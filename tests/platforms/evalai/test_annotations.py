@@ -73,13 +73,6 @@ def test_what_no_scorer_can_open_is_a_problem_in_every_family(family: str, tmp_p
         assert "Pack it again" not in sentence, name
 
 
-@pytest.mark.parametrize("name", ["a text", "a truncated pack"])
-def test_a_phase_without_samples_is_checked_too(name: str, bundle: Path, tmp_path: Path) -> None:
-    files = {**read_files(bundle), "annotations/sequences-test.zip": DAMAGED[name]}
-    (problem,) = check(write_files(tmp_path / "bundle.zip", files))
-    assert problem.subject == "annotations/sequences-test.zip"
-
-
 def with_damaged_masks(data: bytes, number: int, folder: str = "masks") -> bytes:
     """Return a pack with a correct table of contents, and one block of damaged masks."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -179,19 +172,6 @@ def test_no_door_takes_a_truth_that_no_scorer_opens(arguments: list[str], damage
     printed = "".join(capfd.readouterr())
     assert "annotations/val.zip: is neither a zip nor a tar archive nor JSON" in printed
     assert not re.search(r"would accept (it|this bundle)[,.]", printed)
-
-
-@pytest.mark.long
-def test_a_quick_check_does_not_say_that_it_accepts(tmp_path: Path, capfd: Any) -> None:
-    folder = tmp_path / "challenge"
-    assert main(["new", str(folder), "--protocol", "davis2017", "--demo"]) == 0
-    capfd.readouterr()
-    for platform in ([], ["--platform", "codabench"]):
-        assert main(["check", *platform, "--quick", str(folder)]) == 0
-        printed = capfd.readouterr()
-        assert "own rules would accept this bundle" in printed.out
-        assert "was not run." in printed.out
-        assert not re.search(r"(EvalAI|Codabench) would accept", printed.out)
 
 
 def test_a_damaged_pack_is_a_sentence_of_new(tmp_path: Path, capfd: Any) -> None:

@@ -20,7 +20,6 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.platforms.evalai.bundle.push import RejectedError, find_repository, write_without_sponsors
-from segjudge.platforms.evalai.bundle.server_state import ServerState
 from segjudge.platforms.evalai.client import EvalAISettings
 from tests.builders import ROOT
 from tests.demo_challenge import CODENAMES
@@ -263,17 +262,3 @@ def test_the_workflow_never_gives_secrets_to_a_pull_request() -> None:
             assert job["if"] == "github.event_name == 'push'", name
     assert "pull_request_target" not in workflow[True]
     assert workflow[True]["push"]["branches"] == ["challenge"]
-
-
-def test_the_state_after_a_push_has_the_boards_and_splits_of_phase_splits() -> None:
-    row = {"leaderboard_id": 1, "challenge_phase_id": 2, "dataset_split_id": 7, "visibility": 3}
-    config = {
-        "leaderboard": [{"id": 1, "schema": {"labels": ["J"]}}, {"id": 3, "schema": {"labels": ["F"]}}],
-        "challenge_phases": [{"id": 2, "codename": "dev "}],
-        "dataset_splits": [{"id": 7, "name": "Val", "codename": "val"}, {"id": 3, "name": "No", "codename": "no"}],
-        "challenge_phase_splits": [row],
-    }
-    state = ServerState.after_push(config, source="me/x")
-    assert state.leaderboards == {1: {"labels": ["J"]}}
-    assert state.phases == {2: "dev"}
-    assert state.splits == {7: ["Val", "val"]}
