@@ -158,7 +158,7 @@ def _serve(services: Services, requests_per_minute: int, port: socket.socket, ba
     # Before and after uvicorn's own handlers, and for signals that it lacks: a second Ctrl-C must not interrupt the
     # return of jobs.
     _on_signals(end)
-    services.note_background(background)
+    services.background = background
     for loops in background:
         loops.start()
     try:

@@ -1,28 +1,14 @@
 """The server's data: a typed class for each table, named as EvalAI names its models."""
 
-import json
 import re
 from typing import Any
 
-from sqlalchemy import BigInteger, Dialect, Double, ForeignKey, Index, Integer, Text, TypeDecorator, UniqueConstraint
+from sqlalchemy import JSON, Dialect, ForeignKey, Index, Text, TypeDecorator, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
 from segjudge.platforms.rules.fields import TRUE
 
 from .wire import JsonObject, parse_moment
-
-
-class _JsonText(TypeDecorator[Any]):
-    """JSON kept as text, so that every database keeps exactly the same characters."""
-
-    impl = Text
-    cache_ok = True
-
-    def process_bind_param(self, value: object, dialect: Dialect) -> str:  # noqa: ARG002
-        return json.dumps(value)
-
-    def process_result_value(self, value: str | None, dialect: Dialect) -> object:  # noqa: ARG002
-        return None if value is None else json.loads(value)
 
 
 class _PlainText(TypeDecorator[str]):
@@ -39,12 +25,9 @@ class Base(DeclarativeBase):
     """The base of all tables, which maps Python's types."""
 
     type_annotation_map = {  # noqa: RUF012 - SQLAlchemy's name
-        # SQLite numbers rows automatically only if the type is INTEGER.
-        int: BigInteger().with_variant(Integer(), "sqlite"),
-        float: Double(),
         str: _PlainText(),
-        JsonObject: _JsonText(),
-        list[str]: _JsonText(),
+        JsonObject: JSON(),
+        list[str]: JSON(),
     }
 
 
@@ -229,7 +212,7 @@ class Submission(_NumberedMixin, Base):
     project_url: Mapped[str] = mapped_column(default="")
     publication_url: Mapped[str] = mapped_column(default="")
     #: The answers to the phase's questions.
-    attributes: Mapped[Any] = mapped_column(_JsonText(), nullable=True)
+    attributes: Mapped[Any] = mapped_column(JSON(), nullable=True)
     is_public: Mapped[bool] = mapped_column(default=False)
     is_flagged: Mapped[bool] = mapped_column(default=False)
     is_baseline: Mapped[bool] = mapped_column(default=False)
@@ -255,7 +238,7 @@ class LeaderboardData(_NumberedMixin, Base):
     submission_id: Mapped[int] = mapped_column(ForeignKey("submissions.id"), index=True)
     phase_split_id: Mapped[int] = mapped_column(ForeignKey("phase_splits.id"))
     result: Mapped[JsonObject]
-    error: Mapped[JsonObject | None] = mapped_column(_JsonText())
+    error: Mapped[JsonObject | None] = mapped_column(JSON())
     disabled: Mapped[bool] = mapped_column(default=False)
 
 

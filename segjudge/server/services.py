@@ -53,16 +53,9 @@ class Services:
         self.submissions = Submissions(self.store, self.files, self.queue)
         #: The activity of each worker, as it reports it.
         self.workers: dict[int, str] = {}
-        #: The background threads, and the time at which they started.
+        #: The background threads, set by whoever starts them, and the time at which they started.
         self.background: Sequence[Background] = ()
         self.began_at = time.time()
-
-    def note_background(self, background: Sequence[Background]) -> None:
-        """Register the background loops, for monitoring and the hosts' page."""
-        self.background = background
-
-    def note_worker(self, number: int, activity: str) -> None:
-        self.workers[number] = activity
 
 
 def services_of(request: Request) -> Services:

@@ -48,8 +48,6 @@ Model = TypeVar("Model", bound=Base)
 _LOG = logging.getLogger("segjudge.server")
 #: Error numbers of temporary shortages on this machine, other than a full disk.
 _SHORT = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EROFS, errno.EIO})
-#: SQLite's primary results: busy and locked; full; read-only, failing disk, cannot open.
-_SQLITE_LOCKED, _SQLITE_FULL, _SQLITE_AWAY = (5, 6), 13, (8, 10, 14)
 #: The seconds for which a repeated line is not logged.
 _QUIET_SECONDS = 5.0
 
@@ -69,40 +67,36 @@ class _Outage:
     reason: str
 
 
-#: The message to everybody while the database is unreachable.
-NO_ANSWER = "The rehearsal's database does not respond."
+_NO_ANSWER = "The rehearsal's database does not respond."
 _LOCKED = "The rehearsal's database is locked by another writer."
 _DISK = "The disk of this rehearsal is full."
 _MACHINE = "The rehearsal's machine cannot do this now."
+#: SQLite's primary results: busy and locked; full; read-only, failing disk, cannot open.
+_SQLITE_RESULTS = {5: _LOCKED, 6: _LOCKED, 13: _DISK, 8: _NO_ANSWER, 10: _NO_ANSWER, 14: _NO_ANSWER}
 
 
 def outage_of(error: BaseException) -> _Outage | None:
     """Return the outage that caused an exception; None for a defect or a caller's fault."""
-    if isinstance(error, BusyError):
-        return _outage(_LOCKED, error)
-    if isinstance(error, (PoolTimeout, PendingRollbackError)):
-        return _outage(NO_ANSWER, error)
-    if isinstance(error, DBAPIError):
-        return _outage_of_database(error)
-    if isinstance(error, OSError) and error.errno in DISK_FULL:
-        return _outage(_DISK, error, 507)
-    if (isinstance(error, OSError) and error.errno in _SHORT) or isinstance(error, MemoryError):
-        return _outage(_MACHINE, error)
-    return None
-
-
-def _outage_of_database(error: DBAPIError) -> _Outage | None:
-    code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
-    if code == _SQLITE_FULL:
-        return _outage(_DISK, error.orig, 507)
-    if code in _SQLITE_LOCKED:
-        return _outage(_LOCKED, error.orig)
-    return _outage(NO_ANSWER, error.orig) if code in _SQLITE_AWAY else None
-
-
-def _outage(sentence: str, cause: BaseException | None, status: int = 503) -> _Outage:
+    sentence = _sentence_of(error)
+    if not sentence:
+        return None
+    cause = error.orig if isinstance(error, DBAPIError) else error
     lines = str(cause).strip().splitlines() or [type(cause).__name__]
-    return _Outage(status, 30 if status == 507 else 5, sentence, lines[0])
+    status, retry_after = (507, 30) if sentence == _DISK else (503, 5)
+    return _Outage(status, retry_after, sentence, lines[0])
+
+
+def _sentence_of(error: BaseException) -> str:
+    if isinstance(error, BusyError):
+        return _LOCKED
+    if isinstance(error, (PoolTimeout, PendingRollbackError)):
+        return _NO_ANSWER
+    if isinstance(error, DBAPIError):
+        return _SQLITE_RESULTS.get(getattr(error.orig, "sqlite_errorcode", 0) & 0xFF, "")
+    number = error.errno if isinstance(error, OSError) else None
+    if number in DISK_FULL:
+        return _DISK
+    return _MACHINE if number in _SHORT or isinstance(error, MemoryError) else ""
 
 
 def unless_away(action: Callable[[], _Answer]) -> _Answer | None:
@@ -139,15 +133,6 @@ DATABASE = "rehearsal.sqlite3"
 _WRITES = "segjudge_writes"
 #: The seconds until a writer learns that another one holds the database.
 _WAIT_SECONDS = 20
-
-
-def _is_ours(connection: Connection) -> bool:
-    """Return whether a database holds tables of this server, of this version or another."""
-    if not inspect(connection).has_table(Setting.__tablename__):
-        return False
-    columns = {column["name"] for column in inspect(connection).get_columns(Setting.__tablename__)}
-    query = select(Setting.key).where(Setting.key == "secret")
-    return columns == {"key", "value"} and connection.scalar(query) is not None
 
 
 def _new_engine(path: str) -> Engine:
@@ -238,11 +223,11 @@ class Store:
                 Base.metadata.create_all(session.connection())
                 session.add(Setting(key="schema", value=str(SCHEMA)))
                 session.add(Setting(key="secret", value=secrets.token_hex(32)))
-            elif not _is_ours(session.connection()):
-                raise HostError(
-                    f"{self.name}: holds something other than a rehearsal. Name an empty folder with --data"
-                )
-            settings = {setting.key: setting.value for setting in session.scalars(select(Setting))}
+            has_settings = not tables or Setting.__tablename__ in tables
+            rows = session.scalars(select(Setting)) if has_settings else ()
+            settings = {setting.key: setting.value for setting in rows}
+        if "secret" not in settings:
+            raise HostError(f"{self.name}: holds something other than a rehearsal. Name an empty folder with --data")
         version = int(settings.get("schema", 1))
         if version != SCHEMA:
             age, remedy = ("an older", "use") if version < SCHEMA else ("a newer", "update segjudge to")

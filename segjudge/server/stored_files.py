@@ -9,8 +9,8 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import IO
 from urllib.parse import quote
@@ -125,9 +125,14 @@ class FileStore:
                 self._delete_after(file_id, committed=True)
                 self._store.remove(StoredFile, StoredFile.id == file_id)
 
-    def abandon(self, file_id: str) -> None:
-        """Delete an unreferenced file; during an outage, the next start deletes it."""
-        unless_away(partial(self._abandon, file_id))
+    @contextmanager
+    def abandon_unless_used(self, file_id: str) -> Iterator[None]:
+        """Delete an unreferenced file if the block fails; during an outage, the next start deletes it."""
+        try:
+            yield
+        except BaseException:
+            unless_away(partial(self._abandon, file_id))
+            raise
 
     def _abandon(self, file_id: str) -> None:
         with self._store.write() as session:

@@ -80,8 +80,7 @@ class MessageQueues:
         with self._store.write() as session:
             message = self._of_handle(queue, handle)
             if message is not None:
-                self._store.remove(MessageReceipt, MessageReceipt.message_id == message.id)
-                session.delete(message)
+                session.delete(message)  # with its receipts
 
     def give_back(self, queue: str, handle: str) -> bool:
         """Show a message to others at once; return whether there was one."""
@@ -103,15 +102,8 @@ class MessageQueues:
             for message in self._store.find(StoredMessage, StoredMessage.queue == queue, limit=_MOST_LISTED)
         ]
 
-    def count_ahead(self, queue: str, submission: int) -> int:
-        """Return how many messages are older than a submission's."""
-        numbers = self._submissions(queue)
-        return numbers.index(submission) if submission in numbers else 0
-
-    def holds(self, queue: str, submission: int) -> bool:
-        return submission in self._submissions(queue)
-
-    def _submissions(self, queue: str) -> list[object]:
+    def list_submissions(self, queue: str) -> list[object]:
+        """Return the submissions of all messages, the oldest message first."""
         messages = self._store.find(StoredMessage, StoredMessage.queue == queue)
         return [message.body.get("submission_pk") for message in messages]
 
@@ -195,10 +187,8 @@ class Submissions:
     # ── changing ─────────────────────────────────────────────────────────────
 
     def update(self, submission: int, **values: object) -> None:
-        with self._store.write():
-            row = self.get(submission)
-            for name, value in values.items():
-                setattr(row, name, value)
+        self.get(submission)  # which refuses numbers of none
+        self._store.change(Submission, submission, **values)
 
     def enqueue(self, submission: int, image: str = "") -> None:
         row = self.get(submission)
@@ -216,10 +206,11 @@ class Submissions:
 
     def count_ahead(self, submission: Submission) -> int:
         """Return the number of messages before a submission's."""
-        return self._queue.count_ahead(self.challenge_of(submission).queue, submission.id)
+        numbers = self._queue.list_submissions(self.challenge_of(submission).queue)
+        return numbers.index(submission.id) if submission.id in numbers else 0
 
-    def is_queued(self, submission: int) -> bool:
-        return self._queue.holds(self.challenge_of(self.get(submission)).queue, submission)
+    def is_queued(self, submission: Submission) -> bool:
+        return submission.id in self._queue.list_submissions(self.challenge_of(submission).queue)
 
     def begin(self, submission: int) -> bool:
         """Mark a submission as running, unless it was cancelled meanwhile; return whether it is running."""

@@ -111,7 +111,7 @@ class _Worker:
         self.show("idle")
 
     def show(self, activity: str) -> None:
-        self._services.note_worker(self._number, activity)
+        self._services.workers[self._number] = activity
 
     def close(self) -> None:
         self._loaded = None

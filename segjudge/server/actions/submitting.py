@@ -149,13 +149,9 @@ def submit(services: Services, user: User, target: PhaseTarget, fields: JsonObje
 
 def send(services: Services, user: User, target: PhaseTarget, fields: JsonObject, file: str, image: str = "") -> int:
     """Turn a stored file into a submission with its message, atomically; a rejected file is deleted."""
-    try:
-        with services.store.write():
-            number = _create_submission(services, user, target, fields, file)
-            services.submissions.enqueue(number, image)
-    except BaseException:
-        services.files.abandon(file)
-        raise
+    with services.files.abandon_unless_used(file), services.store.write():
+        number = _create_submission(services, user, target, fields, file)
+        services.submissions.enqueue(number, image)
     return number
 
 
@@ -228,11 +224,8 @@ def start_upload(services: Services, user: User, phase: int, fields: JsonObject)
     part_count(fields)
     name = str(fields.get("file_name") or "submission")
     file = services.files.keep(PLACEHOLDER, name, "input_file")
-    try:
+    with services.files.abandon_unless_used(file):
         submission = _create_submission(services, user, PhaseTarget(row.challenge_id, row.id), fields, file)
-    except BaseException:
-        services.files.abandon(file)
-        raise
     return submission, _create_upload(services, user, row, submission, fields)
 
 
@@ -252,7 +245,8 @@ def send_upload(services: Services, user: User, phase: int, submission: int) -> 
     check_open(services, _target(services, user, phase))
     with services.store.write():
         # EvalAI accepts it repeatedly, and would score it each time.
-        if services.submissions.is_queued(submission) or services.submissions.get(submission).status != SUBMITTED:
+        row = services.submissions.get(submission)
+        if services.submissions.is_queued(row) or row.status != SUBMITTED:
             raise Refusal(400, "This submission was already sent.")
         services.submissions.enqueue(submission)
 
@@ -332,16 +326,11 @@ def _join_parts(
     if len(files) < len(rows):
         raise Refusal(400, "One or more of the specified parts could not be found")
     file = services.files.join(files, upload.name)
-    try:
-        with services.store.write():
-            for name in files:
-                services.files.drop(name)
-            services.store.remove(UploadPart, UploadPart.upload_id == upload.id)
-            services.store.remove(MultipartUpload, MultipartUpload.id == upload.id)
-            yield file
-    except BaseException:
-        services.files.abandon(file)
-        raise
+    with services.files.abandon_unless_used(file), services.store.write():
+        for name in files:
+            services.files.drop(name)
+        services.store.remove(MultipartUpload, MultipartUpload.id == upload.id)  # with its parts
+        yield file
 
 
 def _tags(parts_or_json: object) -> dict[int, str]:
