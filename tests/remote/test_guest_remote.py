@@ -118,17 +118,6 @@ def test_the_hosted_form_gets_the_annotations_of_the_worker(
     assert shown == "[{'Accuracy': 0.5, 'Coverage': 0.5}]"
 
 
-@pytest.mark.long
-def test_what_evaluate_raises_is_what_the_team_reads(server: Rehearsal, worker: Operator, folder: Path) -> None:
-    number = sent(server, data=b"[1, 2")
-    worker.run("--once", "--bundle", str(folder))
-    row = submission(server, number)
-    assert row["status"] == "failed"
-    text = server.text(row["stderr_file"])
-    assert "Expecting ',' delimiter" in text
-    assert "Traceback" not in text
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -144,19 +133,6 @@ def test_an_evaluate_that_cannot_be_loaded_ends_the_start(
     (tmp_path / "evaluate.py").write_text(text)
     output = worker.run("--check", "--bundle", str(folder), "--evaluate", str(tmp_path / "evaluate.py"), expected=3)
     assert message in output
-
-
-@pytest.mark.long
-def test_an_evaluate_that_never_answers_is_ended(
-    server: Rehearsal, worker: Operator, folder: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "evaluate.py").write_text("def evaluate(user_submission_file, phase):\n    while True: pass\n")
-    number = sent(server)
-    arguments = ["--once", "--bundle", str(folder), "--evaluate", str(tmp_path / "evaluate.py")]
-    worker.run(*arguments, SCORING_SECONDS="2")
-    row = submission(server, number)
-    assert row["status"] == "failed"
-    assert "took longer than this challenge allows" in server.text(row["stderr_file"])
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -152,17 +151,6 @@ def test_what_is_put_off_waits(journal: Journal) -> None:
     assert journal.claim(1, "", 7) is not None, "but a message of it may be taken"
 
 
-def test_a_journal_survives_its_process(tmp_path: Path, opened: Open) -> None:
-    first = Journal(str(tmp_path))
-    job = first.claim(1, "", 7)
-    assert job is not None
-    first.change(job, state=SCORED, report={"accuracies": [1]})
-    first.close()
-    again = opened().take_due()
-    assert again is not None
-    assert again.report == {"accuracies": [1]}
-
-
 def test_looking_stops_before_reporting_does(journal: Journal) -> None:
     assert [journal.take_request(10, urgent=False) for _ in range(6)] == [0.0] * 6
     assert journal.take_request(10, urgent=False) > 50
@@ -200,13 +188,6 @@ def test_nobody_else_can_read_it(tmp_path: Path) -> None:
         process.kill()
     assert {name: mode for name, mode in results.items() if mode & 0o077} == {}
     assert results["journal.sqlite3"] == 0o600
-
-
-def test_what_others_could_read_they_no_longer_can(tmp_path: Path) -> None:
-    Journal(str(tmp_path)).close()
-    os.chmod(tmp_path / "journal.sqlite3", 0o644)
-    Journal(str(tmp_path)).close()
-    assert (tmp_path / "journal.sqlite3").stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.parametrize("version", [1, 99])
@@ -410,23 +391,6 @@ def test_what_a_dead_worker_left_goes_and_what_a_living_one_has_stays(tmp_path: 
     removed = mine.owners.remove_abandoned()
     assert removed == [str(places[1])]
     assert not (tmp_path / "locks" / theirs).exists()
-
-
-def test_what_cannot_be_removed_stops_no_worker(
-    tmp_path: Path, journal: Journal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    left = tmp_path / "submissions/5-deadbeef"
-    left.mkdir(parents=True)
-
-    def refuse(*_: Any, **__: Any) -> None:
-        raise PermissionError(13, "not ours")
-
-    with monkeypatch.context() as refused:
-        refused.setattr(os, "rmdir", refuse)
-        assert journal.owners.remove_abandoned() == [str(left)]
-    assert left.exists()
-    journal.owners.remove_abandoned()
-    assert not left.exists()
 
 
 def test_a_link_that_is_named_like_a_download_is_not_followed(tmp_path: Path, journal: Journal) -> None:

@@ -6,7 +6,6 @@ import contextlib
 import errno
 import threading
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -16,7 +15,7 @@ import requests
 from segjudge.remote_challenge_evaluation import journal, monitoring, services
 from segjudge.remote_challenge_evaluation.download import GoneError, TooLargeError
 from segjudge.remote_challenge_evaluation.scorer_process import ScoringOutcome
-from segjudge.system.network import StoppedError, WireError
+from segjudge.system.network import WireError
 
 from .days import GOOD, Aws, Day, start_day
 
@@ -388,7 +387,7 @@ def test_a_day_with_a_queue_and_buckets_of_the_hosts_own(day: Day) -> None:
         "annotations": "s3://truths/a",
         "webhook": "",
     }
-    with mock.patch.object(services, "_aws_client", return_value=aws), contextlib.ExitStack() as ends:
+    with mock.patch.object(services, "_aws_client", return_value=aws):
         day.stop_at("8:01")
         day.work(**terms)
         steps, events = day.take()
@@ -455,42 +454,17 @@ def test_a_day_with_a_queue_and_buckets_of_the_hosts_own(day: Day) -> None:
             "machine/locks/opening",
         ]
 
-        # with the same truth, and asked to stop while the queue is
-        aws.answers = [StoppedError("asked to stop"), *[{}] * 3]
-        day.at("8:04", day.stop)
-        day.work(**terms)
-        ends.enter_context(contextlib.redirect_stderr(day.log))
-        queue = services.HostQueue(day.settings, monitoring.Log("pretty"), lambda: None)
-        message, forms = (
-            services.QueueMessage({}, "handle 5"),
-            (aws, SimpleNamespace(change_message_visibility=refuse, delete_message=refuse)),
-        )
-        for queue._sqs in forms:
-            waits = iter((False, False, True))
-            queue._send_heartbeats(message, SimpleNamespace(wait=lambda _, waits=waits: next(waits)))
-            queue.acknowledge_end(message)
-
-    with mock.patch.object(services, "_aws_client", refuse), contextlib.ExitStack() as ends:
+    with mock.patch.object(services, "_aws_client", refuse), contextlib.redirect_stderr(day.log):
         day.work(annotations="s3://truths")
         day.work(sqs_queue_url="https://queue")
-        ends.enter_context(contextlib.redirect_stderr(day.log))
         services.upload_report("s3://kept", 1, {"refused": "x"}, monitoring.Log("pretty"))
-        services.upload_report("", 1, {"refused": "x"}, monitoring.Log("pretty"))
     steps, events = day.take()
     assert steps == {
-        1: f"copy not kept 08:04:00: {'x' * 300} (where s3://kept)",
+        1: f"copy not kept 08:01:00: {'x' * 300} (where s3://kept)",
     }
     assert events == [
-        "head_object: truths a/dev.zip",
-        "08:01:00 start: with the fetched truth",
-        "receive_message: https://queue 1 20 60 (181 times)",
-        "08:04:00 stopped",
-        "change_message_visibility:  handle 5 60 (2 times)",
-        "delete_message:  handle 5",
-        f"08:04:00 heartbeat lost: {'x' * 200} (2 times)",
-        f"08:04:00 message not deleted: {'x' * 200}",
         f"StartError: ANNOTATIONS s3://truths: {'x' * 400}",
-        "08:04:00 start: as usual",
+        "08:01:00 start: as usual",
         f"StartError: SQS_QUEUE_URL: {'x' * 400}",
     ]
 

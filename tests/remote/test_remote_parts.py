@@ -74,9 +74,3 @@ def test_events_are_lines_without_secrets(form: str, lines: str, capsys: Any, mo
     monkeypatch.setattr(monitoring, "exchange", mock.Mock(side_effect=WireError("nobody")))
     monitoring.send_to_webhook("http://x", "text", monitoring.Log("pretty"), lambda: None)
     assert capsys.readouterr().err == f"{TIME}  webhook unavailable    nobody\n"
-
-
-# ── the ends of a scorer ────────────────────────────────────────────────────
-
-
-# ── a phase as starters ask for it ──────────────────────────────────────────

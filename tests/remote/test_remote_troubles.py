@@ -16,7 +16,7 @@ from segjudge.remote_challenge_evaluation import journal, worker, worker_loop
 from segjudge.remote_challenge_evaluation.download import GoneError
 from segjudge.remote_challenge_evaluation.scorer_process import ScoringOutcome
 
-from .days import EIGHT, GOOD, Day, start_day
+from .days import GOOD, Day, start_day
 
 SCORED, DONE = "runs, message deleted, downloads, scores", "is finished, reported finished"
 GONE = "the submission's file could not be fetched"
@@ -229,60 +229,6 @@ def test_starts_that_fail(day: Day) -> None:
         f"08:00:02 not ready: {LABELS} (again in 2 s)",
         f"08:00:04 not ready: {LABELS} (again in 2 s)",
         f"StartError: {LABELS}",
-    ]
-
-
-def test_servers_that_refuse(day: Day) -> None:
-    server = day.server
-    server.splits[0]["leaderboard_schema"] = {"labels": ["F", "J"]}
-    server.fail("/queues/", 2, 403, "no entry")
-    day.stop_at("8:01")
-    day.work()
-    server.fail("/queues/", 3, 401, "Invalid token", {"detail": "Invalid token"})
-    server.fail("/queues/", 1, 403, "no entry")
-    server.fail("/queues/", 4, 401, "Invalid token", {"detail": "Invalid token"})
-    day.work()
-    server.troubles.clear()
-    steps, events = day.take()
-    assert not steps
-    assert events == [
-        "08:00:00 server unavailable: no entry (again in 2 s)",
-        "08:00:02 server unavailable: no entry (again in 4 s)",
-        "08:00:06 start: as usual",
-        "08:01:00 stopped",
-        "08:01:00 server unavailable: Invalid token (again in 2 s)",
-        "08:01:02 server unavailable: Invalid token (again in 2 s)",
-        "08:01:04 server unavailable: Invalid token (again in 2 s)",
-        "08:01:06 server unavailable: no entry (again in 16 s)",
-        "08:01:22 server unavailable: Invalid token (again in 2 s)",
-        "08:01:24 server unavailable: Invalid token (again in 2 s)",
-        "08:01:26 server unavailable: Invalid token (again in 2 s)",
-        "TokenRefusedError: Invalid token",
-    ]
-    # a stop while a request has to wait
-    day.stop_at("8:01:40")
-    day.work(requests_per_minute=2)
-    steps, events = day.take()
-    assert not steps
-    assert events == [
-        "08:01:28 waits: 8 s for the limit of 2 requests a minute",
-        "08:01:43 stopped",
-    ]
-    # a server that is away for a minute
-    server.splits[0]["leaderboard_schema"] = {"labels": ["F", "J"]}
-    server.fail("/queues/", 25, 502)
-    day.stop_at("9:30")
-    day.clock.now = EIGHT + 5340
-    with mock.patch.object(worker_loop, "_has_process_limit", return_value=False):
-        day.work(log_format="json")
-    steps, events = day.take()
-    assert not steps
-    assert events == [
-        '{"time": "09:29:07.500Z", "level": "warning", "event": "server unavailable", "worker": "a4", "why": "answers 502", "again_in": "2 s"}',
-        '{"time": "09:29:17.000Z", "level": "warning", "event": "server unavailable", "worker": "a4", "why": "answers 502", "again_in": "4 s"}',
-        '{"time": "09:29:28.500Z", "level": "warning", "event": "server unavailable", "worker": "a4", "why": "answers 502", "again_in": "8 s"}',
-        '{"time": "09:29:44.000Z", "level": "warning", "event": "server unavailable", "worker": "a4", "why": "answers 502", "again_in": "16 s"}',
-        '{"time": "09:30:00.000Z", "level": "info", "event": "stopped", "worker": "a4"}',
     ]
 
 

@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -28,11 +27,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
 @pytest.fixture
 def operator(server: Rehearsal, tmp_path: Path) -> Operator:
     return operator_of(server, tmp_path)
-
-
-def send(server: Rehearsal, operator: Operator, body: Any) -> None:
-    """Put a message into the queue, as anybody with its keys could."""
-    server.services.queue.send(operator.queue, body)
 
 
 # ── the start ───────────────────────────────────────────────────────────────
@@ -63,10 +57,6 @@ def test_what_is_missing_is_said_before_anything_is_touched(
     output = operator.run("--check", expected=code, **environment)
     assert message in output
     assert "Traceback" not in output
-
-
-def test_a_participants_token_is_not_enough(server: Rehearsal, operator: Operator) -> None:
-    assert "no longer accepts" in operator.run("--check", expected=4, AUTH_TOKEN=server.people["aurora"]["token"])
 
 
 # ── messages ────────────────────────────────────────────────────────────────
@@ -110,27 +100,6 @@ def test_a_submission_costs_six_requests(server: Rehearsal, operator: Operator) 
     operator.run("--once")
     phases, empty_look = 1, 1
     assert used() - before - start == 6 + phases, f"beside the start's {start} with its {empty_look} empty look"
-
-
-MEANINGLESS = (
-    {}, [], None, "text", {"submission_pk": None}, {"submission_pk": "x"}, {"submission_pk": -1}, {"submission_pk": 1e300},
-    {"submission_pk": True}, {"submission_pk": 10**40}, {"submission_pk": 999999, "phase_pk": 1, "challenge_pk": 1},
-)  # fmt: skip
-
-
-@pytest.mark.long
-def test_a_message_that_makes_no_sense_is_dropped(server: Rehearsal, operator: Operator) -> None:
-    for body in MEANINGLESS:
-        send(server, operator, body)
-    number = submitted(server)
-    output = operator.run("--once")
-    assert output.count("message dropped") == len(MEANINGLESS)
-    assert status(server, number) == "finished", "and the next one is met"
-    time.sleep(1.1)
-    assert server.get(f"/api/jobs/challenge/queues/{operator.queue}/", "host").json()["body"] is None
-
-
-# ── what is not ours ────────────────────────────────────────────────────────
 
 
 # ── faults of ours ──────────────────────────────────────────────────────────
@@ -201,36 +170,3 @@ def test_an_outage_costs_no_second_evaluation(tmp_path: Path) -> None:
         process.communicate(timeout=120)
         away.stop()
     assert operator.jobs()[0]["evaluations"] == 1
-
-
-@pytest.mark.long
-def test_what_is_scored_knows_no_token(server: Rehearsal, operator: Operator) -> None:
-    process = operator.start()
-    seen: list[str] = []
-    try:
-        number = submitted(server)
-        until = time.monotonic() + 120
-        while time.monotonic() < until and status(server, number) != "finished":
-            for child in Path("/proc").glob("[0-9]*"):
-                try:
-                    if "remote_challenge_evaluation.evaluate" in (child / "cmdline").read_text():
-                        seen.append((child / "environ").read_text())
-                except OSError:
-                    continue
-    finally:
-        process.terminate()
-        process.communicate(timeout=120)
-    assert seen
-    assert not [text for text in seen if operator.environment["AUTH_TOKEN"] in text or "AUTH_TOKEN" in text]
-
-
-@pytest.mark.long
-def test_several_processes_share_the_work(server: Rehearsal, operator: Operator) -> None:
-    numbers = [submitted(server) for _ in range(6)]
-    output = operator.run("--once", "--jobs", "3")
-    assert all(status(server, number) == "finished" for number in numbers)
-    assert len({line.split("worker")[-1] for line in output.splitlines() if "reported" in line}) >= 1
-    assert {job["evaluations"] for job in operator.jobs()} == {1}
-
-
-# ── what got lost ───────────────────────────────────────────────────────────

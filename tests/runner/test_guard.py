@@ -303,35 +303,6 @@ def test_nothing_that_a_child_started_outlives_it(way: str, end: Any, message: s
     assert is_gone(int(output[0]), 0)
 
 
-def test_two_at_once_in_threads_do_not_end_each_other() -> None:
-    ends = [os.pipe() for _ in range(2)]
-    grandchildren: list[int] = [0, 0]
-    begun = threading.Barrier(3, timeout=60)
-
-    def guarding(number: int) -> None:
-        def say(text: str) -> None:
-            grandchildren[number] = int(text)
-            begun.wait()
-
-        def job(say: Any) -> Any:
-            left(say, "session")
-            os.read(ends[number][0], 1)
-
-        run_guarded(job, memory=MEMORY, seconds=60, say=say)
-
-    threads = [threading.Thread(target=guarding, args=(number,)) for number in range(2)]
-    for thread in threads:
-        thread.start()
-    begun.wait()
-    for number, second in ((0, 1), (1, None)):
-        os.write(ends[number][1], b"x")
-        threads[number].join(60)
-        assert is_gone(grandchildren[number], 0)
-        assert second is None or not is_gone(grandchildren[second], 0)
-    for end in (*ends[0], *ends[1]):
-        os.close(end)
-
-
 def test_a_worker_that_ignores_its_children_hears_how_they_end() -> None:
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:

@@ -105,23 +105,6 @@ def test_results_of_one_process_come_where_no_other_may_be_started(monkeypatch: 
     ]
 
 
-@pytest.mark.parametrize("handles", [0, 1, 2, 4])
-def test_one_process_works_if_too_many_files_are_open(handles: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    pipe, pipes = os.pipe, list[int]()
-
-    def limited() -> tuple[int, int]:
-        pipes.append(0)
-        if len(pipes) > handles:
-            raise OSError(24, "Too many open files")
-        return pipe()
-
-    monkeypatch.setattr(os, "pipe", limited)
-    assert sorted(results_of_processes(str, [1] * 5, 2, lambda _: None)) == ["0", "1", "2", "3", "4"]
-    meanwhile = Meanwhile(lambda: 7)
-    assert meanwhile.result() == 7
-    meanwhile.close()
-
-
 @pytest.mark.parametrize(
     ("seconds", "costs", "alone"),
     [
@@ -161,25 +144,6 @@ def test_threads_give_results_in_order_whether_or_not_others_may_be_started(
     assert results_of_threads(str, 5, jobs) == ["0", "1", "2", "3", "4"]
     with pytest.raises(ZeroDivisionError):
         results_of_threads(lambda number: 1 // number, 3, jobs)
-
-
-def test_what_another_process_does_meanwhile_is_done_here_where_it_fails() -> None:
-    ours, calls = os.getpid(), []
-
-    def work() -> bool:
-        calls.append(os.getpid())
-        return os.getpid() == ours
-
-    def dies() -> bool:
-        return work() or os._exit(3)
-
-    for job, is_parent in ((work, False), (dies, True)):
-        meanwhile = Meanwhile(job)
-        while meanwhile.is_awaited():
-            time.sleep(0.01)
-        assert meanwhile.result() == is_parent
-        meanwhile.close()
-    assert calls == [ours]
 
 
 def test_one_process_works_meanwhile_until_it_is_done_or_nobody_waits_any_more(monkeypatch: pytest.MonkeyPatch) -> None:

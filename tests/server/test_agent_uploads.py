@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 import requests
@@ -291,22 +290,3 @@ def test_a_table_without_data_runs_no_static_submission(uploads: Uploads) -> Non
     uploads.services.queue.send(queue, {"submission_pk": 999, "submitted_image_uri": ""})
     without._turn()
     assert uploads.server.end_of(number) == failed
-
-
-@pytest.mark.parametrize("status", ["cancelled", "submitted"])
-def test_an_agent_that_was_cancelled_does_not_run(status: str, uploads: Uploads) -> None:
-    number = uploads.send(uploads.docker, 0, "known")
-    if status == "cancelled":
-        uploads.services.submissions.update(number, status="cancelled")
-    begin: Callable[..., bool] = lambda *_: False  # noqa: E731 - it is cancelled at this moment
-    with patch.object(type(uploads.services.submissions), "begin", begin):
-        uploads.turn()
-    assert (uploads.server.end_of(number), uploads.called) == ((status, {}), [])
-
-
-def test_a_stop_ends_all_agents(uploads: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
-    ended: list[str] = []
-    monkeypatch.setattr(arena, "end_all", lambda: ended.append("all"))
-    assert not uploads.turn()
-    uploads.uploads._interrupt()
-    assert ended == ["all"]

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
 
 import pytest
-import uvicorn
-from uvicorn.server import ServerState
 
 from segjudge.server import api, server
 from segjudge.server.wire import Refusal
@@ -154,84 +150,3 @@ def test_too_many_requests_wait(
             noted.append(f"{taken} at {clock.now}: {wait}")
     assert [*dict.fromkeys(noted)] == waits
     throttle.check(SimpleNamespace(id=2), "here")  # type: ignore[arg-type]  # another
-
-
-HEAD = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
-TIMED, STOPPED = "is to be closed in 20.0 s", "is not to be closed"
-
-
-@pytest.mark.parametrize(
-    ("parts", "effects"),
-    [
-        ((), f"{TIMED}; closes"),
-        ((HEAD[:9],), f"{TIMED}; closes"),
-        ((HEAD[:9], HEAD[9:]), f"{TIMED}; {STOPPED}; answers 204; closes"),
-        ((HEAD,), f"{TIMED}; {STOPPED}; answers 204; closes"),
-        ((HEAD, None, HEAD), f"{TIMED}; {STOPPED}; answers 204; answers 204; closes"),
-        ((HEAD, None), f"{TIMED}; {STOPPED}; answers 204; closes"),
-        ((b"\0\r\n\r\n",), f"{TIMED}; answers 400; closes; {STOPPED}"),
-        ((None, b""), f"{TIMED}; {STOPPED}; closes"),
-        ((HEAD[:9], b""), f"{TIMED}; {STOPPED}; closes"),
-    ],
-)
-def test_a_connection_without_a_request_is_closed(parts: tuple[bytes | None, ...], effects: str) -> None:
-    assert "; ".join(asyncio.run(connect(parts))) == effects
-
-
-async def connect(parts: tuple[bytes | None, ...]) -> list[str]:
-    """Send parts; None lets the server write an answer, and b"" leaves."""
-    lines: list[str] = []
-    timers: list[Any] = []
-
-    async def app(_scope: Any, _receive: Any, send: Any) -> None:
-        await send({"type": "http.response.start", "status": 204, "headers": []})
-        await send({"type": "http.response.body", "body": b""})
-
-    class Loop:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(asyncio.get_running_loop(), name)
-
-        def call_later(self, seconds: float, action: Callable[..., Any], *_words: Any) -> Any:
-            if action != protocol._close:  # of uvicorn's own
-                return SimpleNamespace(cancel=lambda: None)
-            lines.append(f"is to be closed in {seconds} s")
-            timers.append(SimpleNamespace(cancel=lambda: lines.append(STOPPED)))
-            return timers[-1]
-
-    class Transport(asyncio.Transport):
-        closing = False
-
-        def get_extra_info(self, name: str, default: Any = None) -> Any:
-            return {"peername": ("127.0.0.1", 1), "sockname": ("127.0.0.1", 2)}.get(name, default)
-
-        def write(self, data: bytes | bytearray | memoryview) -> None:
-            lines.append(f"answers {bytes(data)[9:12].decode()}") if data.startswith(b"HTTP") else None
-
-        def close(self) -> None:
-            self.closing = True
-            lines.append("closes")
-
-        def is_closing(self) -> bool:
-            return self.closing
-
-    with patch.object(uvicorn.Config, "configure_logging"):
-        config = server.make_server_config(app)
-    config.load()
-    protocol = server._PromptProtocol(config, ServerState(), {}, Loop())  # type: ignore[arg-type]
-    protocol.connection_made(transport := Transport())
-    for part in parts:
-        if part == b"":
-            protocol.connection_lost(None)
-            return lines
-        if part is None:
-            for _ in range(4):
-                await asyncio.sleep(0)
-        else:
-            protocol.data_received(part)
-    for _ in range(4):
-        await asyncio.sleep(0)
-    if timers:
-        protocol._close()  # it comes although it was cancelled just now
-    if not transport.closing:
-        protocol.connection_lost(None)
-    return lines

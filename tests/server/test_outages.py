@@ -157,18 +157,6 @@ def test_an_outage_is_an_answer_and_one_line(
     assert lines == ([f"{NOW} answers {status}: {line}"] if line else [])
 
 
-def test_a_line_is_written_once_in_five_seconds(written: Any) -> None:
-    lines, clock = written
-    for passed, count in ((0.0, 1), (4.75, 1), (0.5, 2), (4.75, 2), (0.5, 3)):
-        clock.now += passed
-        store.write_line("once in a while")
-        assert lines == [f"{NOW} once in a while"] * count
-    with patch.object(store, "_last_lines", dict.fromkeys(map(str, range(100)), 0.0)) as last:
-        for number, count in enumerate((101, 1)):
-            store.write_line(f"line {number}")
-            assert len(last) == count
-
-
 def test_only_outages_are_none(stage: Stage) -> None:
     assert unless_away(lambda: 3) == 3
     assert unless_away(fail(BusyError("x"))) is None
@@ -212,7 +200,7 @@ def test_a_loop_continues_after_outages_and_defects(stage: Stage, monkeypatch: p
     beside._add(turn, close, "the loop")
     stop: Any = SimpleNamespace(is_set=beside._stop.is_set, set=beside._stop.set, wait=pauses.append)
     background_: Any = SimpleNamespace(loops=beside.loops, alive=True)
-    stage.services.note_background([background_])
+    stage.services.background = [background_]
     monkeypatch.setattr(background, "write_line", lines.append)
     monkeypatch.setattr(beside, "_stop", stop)
     loop = beside.loops[0]
@@ -247,9 +235,9 @@ def test_the_page_of_health_says_what_waits(stage: Stage) -> None:
     loop.loops[0].trouble = LOCKED
     for loops, alive, waits in ((loop.loops, True, [LOCKED]), ([], False, [])):
         background_: Any = SimpleNamespace(loops=loops, alive=alive)
-        stage.services.note_background([background_])
+        stage.services.background = [background_]
         assert health(stage) == (503, ["waits", "answers", *waits])
-    stage.services.note_background([])
+    stage.services.background = []
     with patch.object(stage.services.store, "count", side_effect=BUSY):
         assert health(stage) == (503, ["waits", LOCKED])
     with patch.object(stage.services.store, "count", side_effect=DEFECT):

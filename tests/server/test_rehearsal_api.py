@@ -38,9 +38,6 @@ def test_a_token_serves_as_a_word_on_a_command_line(tmp_path: Path) -> None:
         assert all(accounts.mint_token(user, "profile")[0].isalnum() for _ in range(100))
 
 
-# ── looking ─────────────────────────────────────────────────────────────────
-
-
 # ── submitting ──────────────────────────────────────────────────────────────
 
 
@@ -85,9 +82,6 @@ def test_an_annotation_comes_in_parts_and_stays(server: Rehearsal, tmp_path: Pat
     server.push(bundle_with(tmp_path, lambda config: config.update(title="Annotated")), repository="me/annotated")
     row = server.get(f"/api/challenges/{challenge}/phases/", "host").json()[0]
     assert server.text(row["test_annotation"]) == "new truth", "a push no longer changes it"
-
-
-# ── remote workers ──────────────────────────────────────────────────────────
 
 
 # ── pushing ─────────────────────────────────────────────────────────────────

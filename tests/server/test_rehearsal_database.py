@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from sqlalchemy.exc import IntegrityError
 
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.build import build
@@ -26,7 +25,6 @@ from segjudge.server.models import (
     StoredMessage,
     Submission,
     Team,
-    User,
 )
 from segjudge.server.services import Services
 from segjudge.server.store import SCHEMA, Store
@@ -81,26 +79,6 @@ def test_the_first_phase_split_may_name_the_last_block_of_each_kind(services: Se
     (last, *_) = services.store.phases(number)[::-1]
     assert is_new
     assert services.store.find(ChallengePhaseSplit, ChallengePhaseSplit.phase_id == last.id)
-
-
-def test_a_username_and_a_repository_are_stored_once(services: Services) -> None:
-    for kind in (User, Challenge):
-        first, second = services.store.find(kind)[0], services.store.find(kind)[-1]
-        values = {column.name: getattr(first, column.name) for column in kind.__table__.columns if column.name != "id"}
-        with (
-            pytest.raises(IntegrityError, match="UNIQUE constraint failed"),
-            services.store.write() as session,
-        ):
-            session.add(kind(**values))
-            session.flush()
-        assert services.store.find(kind)[-1].id == second.id
-
-
-def test_a_message_is_received_by_one_worker(services: Services) -> None:
-    for number in range(3):
-        services.queue.send("queue", {"submission_pk": number})
-    received = [message for message in at_once(lambda _: services.queue.receive("queue")) if message is not None]
-    assert sorted(message.body["submission_pk"] for message in received) == [0, 1, 2]  # type: ignore[attr-defined]
 
 
 def test_of_two_processes_one_receives_a_message(services: Services, tmp_path: Path) -> None:
@@ -173,15 +151,6 @@ def test_a_write_sees_its_own_changes_and_others_see_them_afterwards(services: S
     assert seen()
 
 
-def test_a_request_reads_anew_what_it_has_changed(services: Services) -> None:
-    with services.store.share_reads():
-        before = services.store.require(Team, 1)
-        assert services.store.require(Team, 1) is before
-        services.store.change(Team, 1, team_name="Others")
-        assert (before.team_name, services.store.require(Team, 1).team_name) == ("Hosts", "Others")
-    assert services.store.require(Team, 1).team_name == "Others"
-
-
 def test_texts_come_back_as_they_were_without_nul(services: Services) -> None:
     body = {"text": 'ä\0"\\u0000', "number": 0.1 + 0.2, "list": [None, True, 10**30]}
     services.queue.send("queue\0", body)
@@ -249,12 +218,6 @@ def test_a_bundle_from_elsewhere_is_another_challenge(services: Services, bundle
 
 def reopened(store: Store) -> None:
     Store(store.folder).close()
-
-
-def test_a_rehearsal_is_opened_again(store: Store) -> None:
-    again = Store(store.folder)
-    assert again.secret == store.secret
-    again.close()
 
 
 @pytest.mark.parametrize(

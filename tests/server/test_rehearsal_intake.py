@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from segjudge.platforms.evalai import routes
-from tests.rehearsals import Rehearsal, private, started
+from tests.rehearsals import Rehearsal, private, started, waited
 
 
 @pytest.fixture(scope="module")
@@ -82,12 +82,18 @@ def test_who_may_not_send_is_refused_before_the_body_is_read(
     assert status in (0, 303, 400, 401, 403, 404, 405, 406, 413)
 
 
-def test_a_refusal_is_read_by_who_sent_a_little(closed: Rehearsal) -> None:
-    files = {"input_file": ("x.zip", bytes(100_000))}
-    path = "/api/jobs/challenge/1/challenge_phase/1/submission/"
-    for _ in range(20):
-        answer = closed.call("POST", path, files=files)
-        assert answer.status_code == 401
+@pytest.mark.long
+def test_heads_that_never_end_are_given_up(closed: Rehearsal) -> None:
+    host, port = closed.address.removeprefix("http://").split(":")
+    connections = [socket.create_connection((host, int(port)), timeout=60) for _ in range(100)]
+    try:
+        for item in connections:
+            item.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ")
+        assert closed.get("/challenges/1").status_code == 200, "others are served meanwhile"
+        waited(lambda: connections[0].recv(1) == b"", 60)
+    finally:
+        for item in connections:
+            item.close()
 
 
 # ── odd texts and numbers ───────────────────────────────────────────────────

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ import requests
 from segjudge.server.models import ChallengePhaseSplit, LeaderboardData, Submission, Team
 from tests.browser import chromium, fresh_page, needs_chromium
 from tests.builders import ROOT
-from tests.demo_challenge import SAMPLES, board_number, leaderboard_path
+from tests.demo_challenge import leaderboard_path
 from tests.rehearsals import Rehearsal, waited
 
 pytestmark = [needs_chromium, pytest.mark.long]
@@ -51,47 +49,6 @@ def log_in(page: Any, server: Rehearsal, who: str, path: str = "/challenges/1/su
     page.get_by_label("Password").fill(server.people[who]["password"])
     page.get_by_role("main").get_by_role("button", name="Log in").click()
     page.wait_for_url(server.address + path)
-
-
-def test_the_first_board_of_the_demo_shows_places_history_and_reports_with_pictures(server: Rehearsal) -> None:
-    board = leaderboard_path("photo-videos")
-    waited(lambda: len(server.get(board).json().get("results", ())) == 6)
-    host = server.session("host")
-    text = host.get(f"{server.address}/challenges/1/leaderboard").text
-    assert "Photographs, videos" in re.search(r"<h2>(.*)</h2>", text)[1]
-    assert ">Places<" in text
-    assert "Significant differences" in text
-    assert "Scores over time" in text
-
-    def report() -> str:
-        page = host.get(f"{server.address}/submissions/1/report", timeout=60).text
-        return page if "Where the loss is" in page else ""
-
-    text = waited(report, 60)
-    assert re.search(r'data-stream="dev/[a-z-]+#\d+"', text), "a picture under the masks of a frame"
-    assert 'class="poster"' in text
-
-
-def test_the_board_of_things_and_stuff_has_reports_with_pictures_for_all(server: Rehearsal) -> None:
-    name = "photo-panoptic"
-    waited(lambda: len(server.get(leaderboard_path(name)).json().get("results", ())) == len(SAMPLES[name]))
-    aurora = server.session("aurora")
-    board = f"{server.address}/challenges/1/leaderboard/{board_number(name)}"
-    number = waited(lambda: re.findall(r'href="/submissions/(\d+)/report"', aurora.get(board).text))[-1]
-
-    def report() -> str:
-        page = aurora.get(f"{server.address}/submissions/{number}/report", timeout=60).text
-        return page if "Where PQ is lost" in page else ""
-
-    text = waited(report, 60)
-    assert "merged: astronaut" in text, "the last is who merges"
-    assert re.search(r'data-stream="dev/[^"]+#\d+"', text), "a photograph under the segments"
-    host = server.session("host")
-    split_summary = waited(
-        lambda: re.search('class="reel".*', host.get(f"{server.address}/submissions/{number}").text, re.DOTALL), 60
-    )
-    assert re.search(r'alt="image \d+: correct pixels and mistakes"', split_summary[0])
-    assert '<span class="swatch merged"></span> merged' in split_summary[0]
 
 
 def test_two_rows_are_compared(server: Rehearsal) -> None:
@@ -130,6 +87,8 @@ def test_a_visitor_goes_from_the_landing_page_to_a_report_and_back(server: Rehea
     assert min(film.evaluate_all("images => images.map(image => image.naturalWidth)")) > 100
     page.get_by_role("link", name="Open the report").click()
     page.wait_for_selector("#verdict", timeout=60_000)
+    assert re.search(r'data-stream="dev/[a-z-]+#\d+"', page.content()), "a picture under the masks of a frame"
+    assert page.locator(".poster").count()
     page.get_by_label("Way back").get_by_role("link", name="Photographs, videos").click()
     page.wait_for_url(re.compile("/leaderboard/5$"))
     rows = page.locator("tr.about")
@@ -351,13 +310,6 @@ def test_without_scripts_it_works_too(server: Rehearsal, browser: Any) -> None:
     page.reload()
     assert page.locator(".status.finished").count() == 1
     context.close()
-
-
-def test_the_scripts_of_the_pages_are_well_formed() -> None:
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("NODE ABSENT")
-    subprocess.run([node, "--check", str(ROOT / "segjudge/server/static/page.js")], check=True)
 
 
 def test_a_long_board_has_pages_ties_a_filter_and_ones_own_row(server: Rehearsal, page: Any) -> None:

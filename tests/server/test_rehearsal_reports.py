@@ -189,25 +189,6 @@ def test_a_hostile_file_gets_a_sentence(server: Rehearsal, people: dict[str, req
     assert "<img src=x" not in answer.text
 
 
-@pytest.mark.long
-def test_a_page_under_way_holds_nobody_up(server: Rehearsal, people: dict[str, requests.Session]) -> None:
-    numbers = [scored(server, STRONG, DEV) for _ in range(2)]
-    answers: list[requests.Response] = []
-
-    def ask(number: int) -> None:
-        answers.append(people["host"].get(f"{server.address}/submissions/{number}/report", timeout=60))
-
-    threads = [threading.Thread(target=ask, args=(numbers[k % 2],)) for k in range(60)]
-    for thread in threads:
-        thread.start()
-    assert server.get("/challenges/1/leaderboard").status_code == 200
-    for thread in threads:
-        thread.join()
-    assert {answer.status_code for answer in answers} == {200}
-    assert any(WAITING in answer.text and answer.headers["Refresh"] == "1" for answer in answers)
-    assert FULL in report(server, people["host"], numbers[1]).text
-
-
 # ── the pages that are kept ─────────────────────────────────────────────────
 
 

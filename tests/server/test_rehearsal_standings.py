@@ -98,9 +98,6 @@ def test_places_are_shown_where_enough_sequences_are_known(server: tuple[str, in
 
 # ── scores over time ────────────────────────────────────────────────────────
 
-#: Team, when it submitted, and its score, in the order of time: the second team is the host's.
-HISTORY = [(1, 100.0, 0.5), (2, 150.0, 0.25), (1, 200.0, 0.0), (1, 250.0, 0.75), (1, 300.0, 1.0)]
-
 
 def drawn(*history: tuple[int, float, float], descending: bool = True) -> Any:
     entries = [
@@ -114,16 +111,6 @@ def drawn(*history: tuple[int, float, float], descending: bool = True) -> Any:
     return history_of(board)
 
 
-def test_scores_over_time_fill_the_picture_from_the_first_to_the_last_and_the_worst_to_the_best() -> None:
-    history = drawn(*HISTORY)
-    assert (history.size, history.start, history.end) == ((760, 220), 100.0, 300.0)
-    assert history.marks == [(0.0, 196.0), (1.0, 12.0)]
-    team, baseline = history.teams
-    assert team.dots == [(56.0, 104.0), (342.0, 196.0), (485.0, 58.0), (628.0, 12.0)]
-    assert team.path == "M56.0 104.0H485.0V58.0H628.0V12.0H628", "a step goes up where the best so far does"
-    assert (baseline.baseline, baseline.dots, baseline.path) == (True, [(199.0, 150.0)], "M56 150.0H628")
-
-
 def test_names_stand_at_the_ends_of_lines_and_never_on_one_another() -> None:
     history = drawn(*((team, 100.0 + team, 0.5 + team / 1000) for team in range(1, 9)), (9, 200.0, 0.0))
     downs = [team.down for team in history.teams if team.name != "team 9"]
@@ -132,13 +119,6 @@ def test_names_stand_at_the_ends_of_lines_and_never_on_one_another() -> None:
     assert min(upper - lower for upper, lower in itertools.pairwise(downs)) >= 13.9
     long = drawn((1, 100.0, 0.5), (1, 200.0, 0.6)).teams[0]
     assert (long.label, long.name) == ("team 1", "team 1")
-
-
-def test_the_best_so_far_goes_down_where_small_values_are_good() -> None:
-    team, _ = drawn(*HISTORY, (2, 300.0, 0.5), descending=False).teams
-    assert team.path == "M56.0 104.0H342.0V196.0H628"
-    baseline = drawn(*HISTORY, (2, 300.0, 0.5), descending=False).teams[1]
-    assert baseline.path == "M56 150.0H628"
 
 
 @pytest.mark.parametrize("history", [[], [(1, 100.0, 0.5)], [(1, 100.0, 0.5), (1, 200.0, float("nan"))]])

@@ -7,8 +7,6 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -180,9 +178,6 @@ def test_an_upload_in_flight_breaks_off_and_nothing_else(tmp_path: Path) -> None
     stopped(server, once(signal.SIGTERM))
 
 
-# ── cancelling ──────────────────────────────────────────────────────────────
-
-
 # ── code uploads ────────────────────────────────────────────────────────────
 
 
@@ -221,24 +216,3 @@ def test_an_agent_at_a_stop_plays_again_at_the_next_start(tmp_path: Path) -> Non
     done = server.settled(number)
     assert done["status"] == "finished", server.text(done["stderr_file"])
     stopped(server, once(signal.SIGTERM))
-
-
-@pytest.mark.long
-def test_a_stop_that_breaks_a_query_is_a_stop(tmp_path: Path) -> None:
-    program = (
-        "import os, signal, sys\n"
-        "from segjudge.cli import main\n"
-        "from segjudge.server import first_run\n"
-        "def create_people(*_):\n"
-        "    try:\n"
-        "        os.kill(os.getpid(), signal.SIGTERM)\n"
-        "    finally:\n"
-        "        raise RuntimeError('the connection is in the middle of a query')\n"
-        "first_run.create_people = create_people\n"
-        "sys.exit(main(['rehearse', '--port', '0', '--workers', '0', '--data', sys.argv[1]]))\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path / "data")],
-        check=False, cwd=ROOT, capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")

@@ -10,14 +10,11 @@ from typing import Any
 
 import pytest
 
-from tests.builders import ROOT
-from tests.demo_challenge import CODENAMES, SAMPLES
 from tests.rehearsals import Rehearsal, bundle_with, waited
 
 #: What a submission says is what the script does.
 SCRIPT = b"""
 import os, sys, time
-import numpy as np
 
 CALLS = []
 
@@ -29,45 +26,22 @@ def evaluate(truth, submission, phase, **kwargs):
     good = {"result": [{"dev": {"J&F-Mean": float(len(CALLS))}}]}
     if word == "exit":
         sys.exit(3)
-    if word == "segfault":
-        os.kill(os.getpid(), 11)
-    if word == "realtime":
-        os.kill(os.getpid(), 40)
     if word == "fork":
         os.fork()
-    if word == "garbage":
-        for fd in range(3, 64):
-            try:
-                os.write(fd, b"garbage\\n")
-            except OSError:
-                pass
     if word == "orphan":
         if os.fork() == 0:
             os.setsid()
             time.sleep(20)
             os._exit(0)
         os.kill(os.getpid(), 6)
-    if word == "loud":
-        for _ in range(50):
-            sys.stdout.write("x" * 1000000)
     if word == "hang":
         time.sleep(1000)
     if word == "raise":
         raise ValueError("what went wrong")
-    if word == "slow":
-        time.sleep(3)
     if word == "memory":
         bytearray(2 << 30)
-    if word == "cpu":
-        end = time.monotonic() + 2
-        while time.monotonic() < end:
-            pass
-        print("cpu", time.process_time())
     return {
         "none": None,
-        "empty": {},
-        "float32": {"result": [{"dev": {"J&F-Mean": np.float32(1)}}]},
-        "float64": {"result": [{"dev": {"J&F-Mean": np.float64(0.5)}}]},
         "nan": {"result": [{"dev": {"J&F-Mean": float("nan")}}]},
         "split": {"result": [{"nowhere": {"J&F-Mean": 1.0}}]},
     }.get(word, good)
@@ -116,9 +90,6 @@ def ended(server: Rehearsal, challenge: dict[str, Any], word: str) -> dict[str, 
     ("word", "message"),
     [
         pytest.param("exit", "its process ended with exit code 3, again and again", id="sys.exit"),
-        pytest.param("segfault", "its process was killed by SIGSEGV, again and again", id="segfault"),
-        pytest.param("realtime", "its process was killed by signal 40, again and again", id="realtime-signal"),
-        pytest.param("garbage", "its process did not send an answer, again and again", id="garbage"),
         pytest.param("orphan", "its process was killed by SIGABRT, again and again", id="orphan-holds-the-pipe"),
         pytest.param("hang", "it did not answer for 6 seconds, and EvalAI waits forever", id="hang"),
     ],
@@ -137,7 +108,6 @@ def test_what_hangs_on_evalai_is_ended_and_said(server: Rehearsal, challenge: An
     [
         pytest.param("raise", "ValueError: what went wrong", id="raise"),
         pytest.param("none", "TypeError: argument of type 'NoneType' is not iterable", id="none"),
-        pytest.param("float32", "TypeError: Object of type float32 is not JSON serializable", id="float32"),
         pytest.param("nan", "ValueError: Out of range float values are not JSON compliant", id="nan"),
         pytest.param("split", "no split 'nowhere' is mapped to this phase", id="split"),
         pytest.param("memory", "MemoryError", id="memory"),
@@ -152,21 +122,10 @@ def test_what_fails_on_evalai_fails_here(server: Rehearsal, challenge: Any, word
     assert done["submission_result_file"] is None
 
 
-def test_the_second_submission_meets_the_first_ones_process(server: Rehearsal, challenge: Any) -> None:
-    first, second = (server.text(ended(server, challenge, "fine")["stdout_file"]).split() for _ in range(2))
-    assert int(second[1]) == int(first[1]) + 1
-    assert first[2:] == ["4", "running"], "a uuid as file name, and the status that EvalAI gives"
-
-
 def test_a_script_that_forks_gives_nobody_anothers_score(server: Rehearsal, challenge: Any) -> None:
     assert ended(server, challenge, "fork")["status"] == "finished"
     texts = [server.text(ended(server, challenge, "fine")["stdout_file"]).split() for _ in range(3)]
     assert [int(text[1]) for text in texts] == list(range(int(texts[0][1]), int(texts[0][1]) + 3))
-
-
-def test_very_much_output_is_cut(server: Rehearsal, challenge: Any) -> None:
-    text = server.text(ended(server, challenge, "loud")["stdout_file"])
-    assert text.endswith("[the rest is cut off here]\n")
 
 
 def children(server: Rehearsal) -> list[int]:
@@ -193,29 +152,3 @@ def test_state_survives_a_restart(tmp_path: Path) -> None:
     server.start("--reset")
     assert "shown only this once" in server.output
     server.stop(signal.SIGKILL)
-
-
-@pytest.mark.long
-def test_the_numbers_are_those_of_scoring_here(tmp_path: Path) -> None:
-    from segjudge.evaluation_script import evaluate
-
-    with Rehearsal(tmp_path / "data", ("--seed-demo", "--requests-per-minute", "10000")).start() as server:
-        splits = server.get("/api/challenges/1/challenge_phase_split").json()
-        for split in splits:
-            path = f"/api/jobs/challenge_phase_split/{split['id']}/leaderboard/"
-            codename = CODENAMES[split["challenge_phase"] - 1]
-            count = len(SAMPLES[codename])
-            results = waited(
-                lambda path=path, count=count: (
-                    len(server.get(path).json()["results"]) == count and server.get(path).json()
-                )
-            )
-            for row in results["results"]:
-                local_scores = evaluate(
-                    str(ROOT / f"annotations/{codename}.zip"),
-                    str(ROOT / f"examples/{codename}" / row["submission__method_name"]),
-                    codename,
-                )
-                values = {name: v for entry in local_scores["result"] for name, v in entry.items()}
-                name = {"Development": "dev", "Test": "test"}.get(split["dataset_split_name"], "test-hard")
-                assert row["result"] == list(values[name].values())

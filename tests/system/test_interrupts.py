@@ -172,25 +172,6 @@ except Interrupted as error:
     assert (done.stdout, done.stderr) == ("15\n", "")
 
 
-@pytest.mark.parametrize("interrupted", [True, False])
-def test_a_finalizer_is_heard_unless_its_object_was_interrupted_half_made(interrupted: bool) -> None:
-    done = run(f"""
-class HalfMade:
-    def __init__(self):
-        if {interrupted}:
-            signal.raise_signal(signal.SIGINT)
-    def __del__(self):
-        self.file.close()
-try:
-    with interruptible():
-        HalfMade()
-except Interrupted as error:
-    print(error.number)
-""")
-    assert done.stdout == ("2\n" if interrupted else "")
-    assert ("no attribute 'file'" in done.stderr) is not interrupted
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_a_signal_while_python_ends_changes_nothing(number: int) -> None:
     done = run(f"""
@@ -238,18 +219,6 @@ def test_an_output_that_takes_no_more_is_a_sentence() -> None:
     assert done.returncode == 3
     assert done.stderr.endswith("segjudge: the output: cannot be written (No space left on device)\n")
     assert "Traceback" not in done.stderr
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="NO /dev/full")
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_help_that_cannot_be_written_is_a_sentence(unbuffered: str) -> None:
-    with open("/dev/full", "w", encoding="utf-8") as full:
-        done = subprocess.run(
-            [*COMMAND, "--help"], stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=ROOT,
-            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
-        )  # fmt: skip
-    sentence = "segjudge: the output: cannot be written (No space left on device)\n"
-    assert (done.returncode, done.stderr) == (3, sentence)
 
 
 @pytest.mark.parametrize("kind", [signal.SIGKILL, signal.SIGTERM])

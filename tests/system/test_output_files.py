@@ -23,7 +23,7 @@ from segjudge.commands.shared import BundlePath, check_files
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 from segjudge.system.files import OutputFile, OutputFolder, file_name
 from tests.builders import ANNOTATIONS, ROOT, STRONG, zipped
-from tests.commands.test_participants import SHARP, TRUTH
+from tests.commands.test_participants import TRUTH
 from tests.families.choices import SKIPS_MISSING
 
 BEFORE = "written before"
@@ -42,10 +42,6 @@ def scoring(folder: Path) -> list[str]:
     return ["score", str(STRONG), "--truth", str(ANNOTATIONS), "--protocol", SKIPS_MISSING, "--csv", str(folder)]
 
 
-def instances(folder: Path) -> list[str]:
-    return ["score", SHARP, "--truth", TRUTH, "--protocol", "coco", "--csv", str(folder)]
-
-
 def drawing(folder: Path) -> list[str]:
     return ["show", "--truth", TRUTH, "--out", str(folder)]
 
@@ -54,14 +50,10 @@ def drawing(folder: Path) -> list[str]:
     ("message", "file"),
     [
         (places, "out.json"),
-        (scoring, "global_results-dev.csv"),
-        (scoring, "per-sequence_results-dev.csv"),
         (scoring, "results.csv"),
-        (instances, "per-category_results-dev.csv"),
         (drawing, "index.html"),
-        (drawing, "images/1.png"),
     ],
-    ids=["convert", "global", "per-sequence", "padded", "per-category", "page", "picture"],
+    ids=["convert", "tables", "page"],
 )
 def test_a_file_that_cannot_be_written_whole_stays_as_it_was(
     message: Any, file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
