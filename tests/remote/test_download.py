@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import http.server
+import re
 import socket
 import struct
 import subprocess
@@ -24,196 +24,6 @@ from tests.builders import ROOT
 
 DATA = bytes(range(256)) * 4096
 TAG = f'"{hashlib.md5(DATA).hexdigest()}"'
-
-
-class Line:
-    """Sends a part of a file, then closes."""
-
-    def __init__(self) -> None:
-        self.lengths: list[int] = []
-        self.ranges = True
-        self.headers = {"ETag": TAG}
-        self.statuses: list[int] = []
-        self.asked: list[dict[str, str]] = []
-        line = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                line.asked.append(dict(self.headers))
-                if line.statuses and (status := line.statuses.pop(0)) != 200:
-                    self.send_response(status)
-                    self.send_header("Content-Length", "0")
-                    self.end_headers()
-                    return
-                wanted = self.headers.get("Range", "") if self.headers.get("If-Range", TAG) == TAG else ""
-                start = int(wanted.removeprefix("bytes=").split("-")[0]) if wanted and line.ranges else 0
-                body = DATA[start:]
-                self.send_response(206 if start else 200)
-                for name, value in line.headers.items():
-                    self.send_header(name, value)
-                if start:
-                    self.send_header("Content-Range", f"bytes {start}-{len(DATA) - 1}/{len(DATA)}")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                most = line.lengths.pop(0) if line.lengths else len(body)
-                self.wfile.write(body[:most])
-                self.close_connection = True
-
-            def log_message(self, *_args: Any) -> None: ...
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/file.zip"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-
-@pytest.fixture
-def line() -> Iterator[Line]:
-    made = Line()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
-
-
-def fetched(server: Line | Raw, path: Path, limit: int = 1 << 30) -> bytes:
-    download(lambda: server.url, str(path), limit, lambda _seconds: None)
-    return path.read_bytes()
-
-
-def test_a_file_comes_whole_and_without_the_token(line: Line, tmp_path: Path) -> None:
-    assert fetched(line, tmp_path / "x") == DATA
-    assert "Authorization" not in line.asked[0]
-    assert line.asked[0]["Accept-Encoding"] == "identity"
-
-
-def test_nothing_of_an_earlier_longer_file_remains(line: Line, tmp_path: Path) -> None:
-    (tmp_path / "x").write_bytes(DATA + b"more")
-    assert fetched(line, tmp_path / "x") == DATA
-
-
-def test_what_broke_off_is_taken_up_where_it_was(line: Line, tmp_path: Path) -> None:
-    line.lengths = [1000, 5000]
-    assert fetched(line, tmp_path / "x") == DATA
-    assert [asked.get("Range") for asked in line.asked] == [None, "bytes=1000-", "bytes=6000-"]
-    assert [asked.get("If-Range") for asked in line.asked] == [None, TAG, TAG]
-
-
-@pytest.mark.parametrize(
-    "headers", [{}, {"ETag": 'W/"1"'}, {"ETag": '"1"'}], ids=["no-tag", "weak-tag", "tag-of-another-file"]
-)
-def test_what_broke_off_begins_anew_where_nothing_says_that_the_file_is_the_same(
-    line: Line, tmp_path: Path, headers: dict[str, str]
-) -> None:
-    line.lengths, line.headers = [1000], headers
-    assert fetched(line, tmp_path / "x") == DATA
-    assert len(line.asked) == 2
-
-
-def test_a_date_says_that_the_file_is_the_same(serve: Serve, tmp_path: Path) -> None:
-    date = "Last-Modified: Sun, 01 Nov 2026 10:00:00 GMT"
-    raw = serve(sends(answered(DATA[:1000], "200 OK", date, length=len(DATA))), honest)
-    assert fetched(raw, tmp_path / "x") == DATA
-    assert b"Range: bytes=1000-" in raw.requests[1]
-
-
-@pytest.mark.parametrize("headers", [(), ("x-amz-server-side-encryption: AES256",)])
-def test_bytes_that_do_not_have_the_md5_of_their_storage_come_again(
-    serve: Serve, headers: tuple[str, ...], tmp_path: Path
-) -> None:
-    raw = serve(sends(answered(FLIPPED, "200 OK", f"ETag: {TAG}", "x-amz-request-id: 1", *headers)), honest)
-    assert fetched(raw, tmp_path / "x") == DATA
-    assert raw.asked == 2
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [
-        (),
-        ("x-amz-request-id: 1", "x-amz-server-side-encryption: aws:kms"),
-        ("x-amz-request-id: 1", "x-amz-server-side-encryption-customer: key"),
-    ],
-)
-def test_a_tag_that_is_no_md5_is_not_taken_for_one(serve: Serve, headers: tuple[str, ...], tmp_path: Path) -> None:
-    tag = f'ETag: "{"0" * 32}"'
-    raw = serve(sends(answered(DATA, "200 OK", tag, *headers)))
-    assert fetched(raw, tmp_path / "x") == DATA
-    assert raw.asked == 1
-
-
-@pytest.mark.parametrize(("start", "more", "tag"), [(1000, 0, "2"), (1000, 1, "1"), (999, 0, "1")])
-def test_a_continuation_of_another_file_is_not_joined(
-    serve: Serve, start: int, more: int, tag: str, tmp_path: Path
-) -> None:
-    cut = sends(answered(DATA[:1000], "200 OK", 'ETag: "1"', length=len(DATA)))
-    content_range = f"Content-Range: bytes {start}-{len(DATA) - 1}/{len(DATA) + more}"
-    raw = serve(cut, sends(answered(FLIPPED[1000:], "206 X", content_range, f'ETag: "{tag}"')), honest)
-    assert fetched(raw, tmp_path / "x") == DATA
-    assert raw.asked == 3
-
-
-def test_a_server_that_cannot_go_on_begins_anew(line: Line, tmp_path: Path) -> None:
-    line.lengths, line.ranges = [1000], False
-    assert fetched(line, tmp_path / "x") == DATA
-
-
-def test_a_link_that_has_ended_is_asked_for_anew(line: Line, tmp_path: Path) -> None:
-    line.statuses = [403]
-    asked = []
-    download(lambda: asked.append(1) or line.url, str(tmp_path / "x"), 1 << 30, lambda _seconds: None)  # type: ignore[func-returns-value]
-    assert len(asked) == 2
-    assert (tmp_path / "x").read_bytes() == DATA
-
-
-@pytest.mark.parametrize(
-    ("statuses", "asked", "lasting"),
-    [([404] * 3, 3, True), *(([status] * 8, 8, False) for status in (408, 425, 429, 399, 500))],
-)
-def test_a_server_that_has_no_time_is_asked_longer_than_one_that_refuses(
-    line: Line, statuses: list[int], asked: int, lasting: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("random.uniform", lambda _low, _high: 1.0)
-    line.statuses, pauses = [*statuses], list[float]()
-    with pytest.raises(GoneError, match=f"the server answers {statuses[-1]}") as raised:
-        download(lambda: line.url, str(tmp_path / "x"), 1 << 30, pauses.append)
-    assert (len(line.asked), raised.value.lasting) == (asked, lasting)
-    assert pauses == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0][: asked - 1]
-
-
-def test_a_redirection_of_the_storage_is_followed(serve: Serve, line: Line, tmp_path: Path) -> None:
-    moved = sends(answered(b"", "302 X", "Location: /y")), sends(answered(b"", "307 X", f"Location: {line.url}"))
-    raw = serve(*moved)
-    assert fetched(raw, tmp_path / "x") == DATA
-    assert raw.requests[1].startswith(b"GET /y ")
-
-
-@pytest.mark.parametrize("address", ["", "/media/x", "file:///etc/passwd", "ftp://x/y"])
-def test_only_http_is_fetched(tmp_path: Path, address: str) -> None:
-    with pytest.raises(GoneError, match=r"^the submission's file .* \(the server gives no URL for it\)$"):
-        download(lambda: address, str(tmp_path / "x"), 1 << 30, lambda _seconds: None)
-    assert not (tmp_path / "x").exists()
-
-
-def test_a_file_that_is_too_large_is_not_taken(line: Line, tmp_path: Path) -> None:
-    with pytest.raises(TooLargeError):
-        fetched(line, tmp_path / "x", limit=1000)
-    assert not (tmp_path / "x").exists()
-
-
-@pytest.mark.parametrize("chunked", [False, True])
-def test_the_limit_is_the_largest_size(serve: Serve, chunked: bool, tmp_path: Path) -> None:
-    chunks = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n14\r\n" + DATA[:20] + b"\r\n0\r\n\r\n"
-    raw = serve(sends(chunks if chunked else answered(DATA[:20])))
-    assert fetched(raw, tmp_path / "x", limit=20) == DATA[:20]
-    with pytest.raises(TooLargeError, match="it is larger than this challenge accepts"):
-        fetched(raw, tmp_path / "x", limit=19)
-    assert raw.asked == 4
-
-
-def test_the_beginning_alone(line: Line) -> None:
-    assert fetch_head(line.url, 13) == DATA[:13]
-    assert line.asked[0]["Range"] == "bytes=0-12"
-
-
-# ── a line that lies ────────────────────────────────────────────────────────
 
 
 class Raw:
@@ -275,6 +85,11 @@ def sends(data: bytes) -> Callable[[socket.socket], None]:
     return lambda client: client.sendall(data)
 
 
+def cut(*headers: str) -> Callable[[socket.socket], None]:
+    """Send the beginning of the file."""
+    return sends(answered(DATA[:1000], "200 OK", *headers, length=len(DATA)))
+
+
 def drips(client: socket.socket) -> None:
     client.sendall(answered(b"", length=len(DATA)))
     for number in range(1000):
@@ -291,6 +106,145 @@ def resets(client: socket.socket) -> None:
     client.sendall(answered(DATA[:5000], length=len(DATA)))
     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
+
+def fetched(server: Raw, path: Path, limit: int = 1 << 30) -> bytes:
+    download(lambda: server.url, str(path), limit, lambda _seconds: None)
+    return path.read_bytes()
+
+
+def test_a_file_comes_whole_and_without_the_token(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(DATA + b"of an earlier, longer file")
+    raw = serve(honest)
+    assert fetched(raw, tmp_path / "x") == DATA
+    assert b"Authorization" not in raw.requests[0]
+    assert b"Accept-Encoding: identity" in raw.requests[0]
+
+
+def test_what_broke_off_is_taken_up_where_it_was(serve: Serve, tmp_path: Path) -> None:
+    tag, where = f"ETag: {TAG}", f"Content-Range: bytes 1000-{len(DATA) - 1}/{len(DATA)}"
+    second = answered(DATA[1000:6000], "206 X", where, tag, length=len(DATA) - 1000)
+    raw = serve(cut(tag), sends(second), honest)
+    assert fetched(raw, tmp_path / "x") == DATA
+    assert [re.findall(rb"Range: (\S+)", asked) for asked in raw.requests] == [
+        [], *([b"bytes=%d-" % start, TAG.encode()] for start in (1000, 6000))
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("headers", "again"),
+    [((), False), (('ETag: W/"1"',), False), ((f"ETag: {TAG}",), True)],
+    ids=["no", "weak", "whole"],
+)
+def test_what_broke_off_begins_anew_where_nothing_says_that_the_file_is_the_same(
+    serve: Serve, tmp_path: Path, headers: tuple[str, ...], again: bool
+) -> None:
+    raw = serve(cut(*headers), sends(answered(DATA)))
+    assert fetched(raw, tmp_path / "x") == DATA
+    assert [b"Range: " in asked for asked in raw.requests] == [False, again]
+
+
+def test_a_date_says_that_the_file_is_the_same(serve: Serve, tmp_path: Path) -> None:
+    date = "Last-Modified: Sun, 01 Nov 2026 10:00:00 GMT"
+    raw = serve(cut(date), honest)
+    assert fetched(raw, tmp_path / "x") == DATA
+    assert b"Range: bytes=1000-" in raw.requests[1]
+
+
+@pytest.mark.parametrize("headers", [(), ("x-amz-server-side-encryption: AES256",)])
+def test_bytes_that_do_not_have_the_md5_of_their_storage_come_again(
+    serve: Serve, headers: tuple[str, ...], tmp_path: Path
+) -> None:
+    raw = serve(sends(answered(FLIPPED, "200 OK", f"ETag: {TAG}", "x-amz-request-id: 1", *headers)), honest)
+    assert fetched(raw, tmp_path / "x") == DATA
+    assert raw.asked == 2
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        (),
+        ("x-amz-request-id: 1", "x-amz-server-side-encryption: aws:kms"),
+        ("x-amz-request-id: 1", "x-amz-server-side-encryption-customer: key"),
+    ],
+)
+def test_a_tag_that_is_no_md5_is_not_taken_for_one(serve: Serve, headers: tuple[str, ...], tmp_path: Path) -> None:
+    tag = f'ETag: "{"0" * 32}"'
+    raw = serve(sends(answered(DATA, "200 OK", tag, *headers)))
+    assert fetched(raw, tmp_path / "x") == DATA
+    assert raw.asked == 1
+
+
+@pytest.mark.parametrize(("start", "more", "tag"), [(1000, 0, "2"), (1000, 1, "1"), (999, 0, "1")])
+def test_a_continuation_of_another_file_is_not_joined(
+    serve: Serve, start: int, more: int, tag: str, tmp_path: Path
+) -> None:
+    content_range = f"Content-Range: bytes {start}-{len(DATA) - 1}/{len(DATA) + more}"
+    other = sends(answered(FLIPPED[1000:], "206 X", content_range, f'ETag: "{tag}"'))
+    raw = serve(cut('ETag: "1"'), other, honest)
+    assert fetched(raw, tmp_path / "x") == DATA
+    assert raw.asked == 3
+
+
+def test_a_link_that_has_ended_is_asked_for_anew(serve: Serve, tmp_path: Path) -> None:
+    raw, asked = serve(sends(answered(b"", "403 X")), honest), []
+    download(lambda: asked.append(1) or raw.url, str(tmp_path / "x"), 1 << 30, lambda _seconds: None)  # type: ignore[func-returns-value]
+    assert len(asked) == 2
+    assert (tmp_path / "x").read_bytes() == DATA
+
+
+@pytest.mark.parametrize(
+    ("statuses", "asked", "lasting"),
+    [([404] * 3, 3, True), *(([status] * 8, 8, False) for status in (408, 425, 429, 399, 500))],
+)
+def test_a_server_that_has_no_time_is_asked_longer_than_one_that_refuses(
+    serve: Serve, statuses: list[int], asked: int, lasting: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("random.uniform", lambda _low, _high: 1.0)
+    raw, pauses = serve(*(sends(answered(b"", f"{status} X")) for status in statuses)), list[float]()
+    with pytest.raises(GoneError, match=f"the server answers {statuses[-1]}") as raised:
+        download(lambda: raw.url, str(tmp_path / "x"), 1 << 30, pauses.append)
+    assert (raw.asked, raised.value.lasting) == (asked, lasting)
+    assert pauses == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0][: asked - 1]
+
+
+def test_a_redirection_of_the_storage_is_followed(serve: Serve, tmp_path: Path) -> None:
+    there = f"Location: {serve(honest).url}"
+    moved = sends(answered(b"", "302 X", "Location: /y")), sends(answered(b"", "307 X", there))
+    raw = serve(*moved)
+    assert fetched(raw, tmp_path / "x") == DATA
+    assert raw.requests[1].startswith(b"GET /y ")
+
+
+@pytest.mark.parametrize("address", ["", "/media/x", "file:///etc/passwd", "ftp://x/y"])
+def test_only_http_is_fetched(tmp_path: Path, address: str) -> None:
+    with pytest.raises(GoneError, match=r"^the submission's file .* \(the server gives no URL for it\)$"):
+        download(lambda: address, str(tmp_path / "x"), 1 << 30, lambda _seconds: None)
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_file_that_is_too_large_is_not_taken(serve: Serve, tmp_path: Path) -> None:
+    with pytest.raises(TooLargeError):
+        fetched(serve(honest), tmp_path / "x", limit=1000)
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_the_limit_is_the_largest_size(serve: Serve, chunked: bool, tmp_path: Path) -> None:
+    chunks = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n14\r\n" + DATA[:20] + b"\r\n0\r\n\r\n"
+    raw = serve(sends(chunks if chunked else answered(DATA[:20])))
+    assert fetched(raw, tmp_path / "x", limit=20) == DATA[:20]
+    with pytest.raises(TooLargeError, match="it is larger than this challenge accepts"):
+        fetched(raw, tmp_path / "x", limit=19)
+    assert raw.asked == 4
+
+
+def test_the_beginning_alone(serve: Serve) -> None:
+    raw = serve(honest)
+    assert fetch_head(raw.url, 13) == DATA[:13]
+    assert b"Range: bytes=0-12\r\n" in raw.requests[0]
+
+
+# ── a line that lies ────────────────────────────────────────────────────────
 
 FLIPPED = DATA[:99_999] + bytes([DATA[99_999] ^ 1]) + DATA[100_000:]
 
@@ -424,9 +378,9 @@ def test_a_defect_of_ours_is_not_called_a_fault_of_the_network(defect: Exception
         exchange(work, lambda: None)
 
 
-def test_a_file_that_cannot_be_written_is_a_fault_of_the_disk(line: Line, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_a_fault_of_the_disk(serve: Serve, tmp_path: Path) -> None:
     with pytest.raises(downloads.DiskError, match="Is a directory"):
-        fetched(line, tmp_path)
+        fetched(serve(honest), tmp_path)
 
 
 def test_a_disk_that_is_full_is_said(serve: Serve, tmp_path: Path) -> None:

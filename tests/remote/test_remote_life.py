@@ -145,19 +145,6 @@ def test_workers_of_a_killed_parent_end(server: Rehearsal, operator: Operator) -
         parent.kill()
 
 
-@pytest.mark.long
-def test_several_stop_together(server: Rehearsal, operator: Operator) -> None:
-    command = [sys.executable, "-m", "segjudge.remote_challenge_evaluation", "--jobs", "3"]
-    parent = subprocess.Popen(command, cwd=ROOT, env=operator.environment, stderr=subprocess.PIPE, text=True)
-    locks = operator.folder / "machine/locks"
-    waited(lambda: locks.exists() and len([path for path in locks.iterdir() if path.name != "opening"]) == 3, 60)
-    parent.terminate()
-    _, output = parent.communicate(timeout=60)
-    assert parent.returncode == 0
-    assert output.count("  stopped") == 3
-    assert [path.name for path in locks.iterdir()] == ["opening"]
-
-
 # ── what is left on the disk ────────────────────────────────────────────────
 
 
