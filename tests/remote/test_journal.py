@@ -15,8 +15,6 @@ import pytest
 
 from segjudge.remote_challenge_evaluation.journal import (
     BEGUN,
-    CLAIMED,
-    DONE,
     SCORED,
     Journal,
     JournalError,
@@ -75,14 +73,6 @@ def other(folder: Path, *more: str) -> subprocess.Popen[str]:
     )
 
 
-def test_a_submission_is_claimed_once(journal: Journal) -> None:
-    job = journal.claim(1, "", 7)
-    assert job is not None
-    assert (job.submission, job.phase, job.state) == (1, 7, CLAIMED)
-    assert journal.claim(1, "", 7) is None
-    assert journal.claim(1, "2026-01-01", 7) is not None, "resumed, it is new work"
-
-
 def test_another_process_has_it_in_hand_until_it_dies(journal: Journal, tmp_path: Path) -> None:
     with other(tmp_path) as process:
         assert process.stdout is not None
@@ -110,27 +100,6 @@ def test_a_scorer_that_outlives_its_worker_still_has_it_in_hand(journal: Journal
     assert waited(lambda: journal.take_due() is not None)
 
 
-def test_what_is_done_is_not_taken_again(journal: Journal) -> None:
-    job = journal.claim(1, "", 7)
-    assert job is not None
-    journal.finish(job, "finished")
-    assert journal.claim(1, "", 7) is None
-    assert journal.take_due() is None
-    assert journal.state_of(1, "") == DONE
-    assert journal.counts() == {"finished": 1}
-
-
-def test_a_result_is_sent_before_anything_else_is_begun(journal: Journal) -> None:
-    first, second = journal.claim(1, "", 7), journal.claim(2, "", 7)
-    assert first
-    assert second
-    journal.release(journal.change(first, state=BEGUN), 0)
-    journal.release(journal.change(second, state=SCORED, report={"accuracies": []}), 0)
-    job = journal.take_due()
-    assert job is not None
-    assert (job.submission, job.report) == (2, {"accuracies": []})
-
-
 def test_a_finished_job_is_repeated_five_times(journal: Journal) -> None:
     for _ in range(6):
         job = journal.claim(1, "", 7, again=True)
@@ -141,14 +110,6 @@ def test_a_finished_job_is_repeated_five_times(journal: Journal) -> None:
     assert job is not None
     journal.finish(job, "given up")
     assert journal.claim(2, "", 7, again=True) is None
-
-
-def test_what_is_put_off_waits(journal: Journal) -> None:
-    job = journal.claim(1, "", 7)
-    assert job is not None
-    journal.release(job, 60)
-    assert journal.take_due() is None
-    assert journal.claim(1, "", 7) is not None, "but a message of it may be taken"
 
 
 def test_looking_stops_before_reporting_does(journal: Journal) -> None:
