@@ -28,12 +28,14 @@ from segjudge.platforms.evalai.bundle.opened_bundle import UPLOAD_BYTES
 from . import api, page_endpoints, pages
 from .models import Setting
 from .services import Services, content_length, services_of
-from .store import BusyError, outage_of, unless_away, write_line
+from .store import NO_ANSWER, BusyError, outage_of, unless_away, write_line
 from .wire import Refusal, format_moment
 
 LOOPBACK = "127.0.0.1"
 #: The seconds after which idle connections close, above the interval of any polling client.
 _IDLE_SECONDS = 620
+#: The maximum seconds for a working database to answer.
+_LOOK_SECONDS = 3.0
 #: EvalAI's limit for each user.
 REQUESTS_PER_MINUTE = 60
 _NOTHING = "Nothing here"
@@ -155,7 +157,10 @@ async def _describe_health(request: Request) -> Response:
     """Return the state of the database and of the background loops, for monitoring."""
     services, trouble = services_of(request), ""
     try:
-        services.store.count(Setting)  # at once: readers of SQLite wait for nobody
+        # Not in the threads of requests, which may all wait for the database.
+        await asyncio.wait_for(asyncio.to_thread(services.store.count, Setting), _LOOK_SECONDS)
+    except TimeoutError:
+        trouble = NO_ANSWER
     except Exception as error:
         outage = outage_of(error)
         if outage is None:

@@ -67,12 +67,12 @@ class _Outage:
     reason: str
 
 
-_NO_ANSWER = "The rehearsal's database does not respond."
+NO_ANSWER = "The rehearsal's database does not respond."
 _LOCKED = "The rehearsal's database is locked by another writer."
 _DISK = "The disk of this rehearsal is full."
 _MACHINE = "The rehearsal's machine cannot do this now."
 #: SQLite's primary results: busy and locked; full; read-only, failing disk, cannot open.
-_SQLITE_RESULTS = {5: _LOCKED, 6: _LOCKED, 13: _DISK, 8: _NO_ANSWER, 10: _NO_ANSWER, 14: _NO_ANSWER}
+_SQLITE_RESULTS = {5: _LOCKED, 6: _LOCKED, 13: _DISK, 8: NO_ANSWER, 10: NO_ANSWER, 14: NO_ANSWER}
 
 
 def outage_of(error: BaseException) -> _Outage | None:
@@ -90,7 +90,7 @@ def _sentence_of(error: BaseException) -> str:
     if isinstance(error, BusyError):
         return _LOCKED
     if isinstance(error, (PoolTimeout, PendingRollbackError)):
-        return _NO_ANSWER
+        return NO_ANSWER
     if isinstance(error, DBAPIError):
         return _SQLITE_RESULTS.get(getattr(error.orig, "sqlite_errorcode", 0) & 0xFF, "")
     number = error.errno if isinstance(error, OSError) else None

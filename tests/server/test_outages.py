@@ -8,6 +8,7 @@ import logging
 import math
 import re
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +19,7 @@ import pytest
 from sqlalchemy.exc import OperationalError, PendingRollbackError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from segjudge.server import background, store
+from segjudge.server import background, server, store
 from segjudge.server.background import Background
 from segjudge.server.store import BusyError, outage_of, unless_away
 from segjudge.server.wire import Refusal
@@ -240,6 +241,9 @@ def test_the_page_of_health_says_what_waits(stage: Stage) -> None:
     stage.services.background = []
     with patch.object(stage.services.store, "count", side_effect=BUSY):
         assert health(stage) == (503, ["waits", LOCKED])
+    hang = patch.object(stage.services.store, "count", side_effect=lambda *_: time.sleep(0.5))
+    with hang, patch.object(server, "_LOOK_SECONDS", 0.05):
+        assert health(stage) == (503, ["waits", SILENT])
     with patch.object(stage.services.store, "count", side_effect=DEFECT):
         assert health(stage) == (500, {"error": OURS})
 
