@@ -206,11 +206,6 @@ class NumpyBackend:
         """Return the fault and the area of each mask, in images of these sizes."""
         return rle.check_in_batches(texts, pixels)
 
-    def measure_masks(self, masks: MaskTexts, pixels: Array) -> Optional[Array]:
-        """Return the areas of masks with consecutive texts, in images of these sizes; None if any is faulty."""
-        checked = self.check_masks(masks.unpack(), pixels)
-        return None if checked.fault.any() else checked.area
-
     def mask_boxes(self, masks: MaskTexts, sizes: Array) -> Array:
         """Return the boxes (x, y, width, height) around checked masks of these sizes; all 0 for empty ones."""
         return rle.boxes_of(masks.unpack(), sizes)
@@ -450,12 +445,6 @@ class CompiledBackend(NumpyBackend):
 
     def check_masks(self, texts: List[str], pixels: Array) -> CheckedMasks:
         return rle.check_in_batches(texts, pixels, self.kernel.check_runs)
-
-    def measure_masks(self, masks: MaskTexts, pixels: Array) -> Optional[Array]:
-        if (masks.stops - masks.starts > rle.length_limit(pixels)).any():
-            return None
-        fault, area = self.kernel.check_texts(masks, pixels)
-        return None if fault.any() else area
 
     def mask_boxes(self, masks: MaskTexts, sizes: Array) -> Array:
         boxes = self.kernel.mask_boxes(masks, sizes)

@@ -194,10 +194,8 @@ def read_precision(ranked: RankedBits, area: int, thresholds: int, needed: Array
 
 #: The kinds of a record's `bbox`: absent, null or an empty list, four numbers, anything else.
 BOXES = NO_BOX, EMPTY_BOX, WHOLE_BOX, OTHER_BOX = range(4)
-#: The shape of each record to read: a mask, the masks of a video's frames, a box, keypoints, a truth's annotation, the
-#: mask of a pair, whose category is `NO_CATEGORY` if absent, or a video's masks with areas and boxes.
-SHAPES = MASK, FRAMES, BOX, POINTS, ANNOTATION, PAIR, TRACKS = range(7)
-NO_CATEGORY = -(1 << 63)
+#: The shape of each record to read: a mask, the masks of a video's frames, a box, keypoints, or a truth's annotation.
+SHAPES = MASK, FRAMES, BOX, POINTS, ANNOTATION = range(5)
 #: Bits of an annotation's keys, besides the mandatory ones.
 HAS_AREA, HAS_MASK, HAS_BOX, HAS_CROWD, HAS_MARKED, HAS_POINTS = (1 << bit for bit in (2, 3, 4, 6, 7, 8))
 
@@ -226,7 +224,7 @@ class RecordTable:
     image: Array
     category: Array
     score: Array
-    #: Height and width of each mask; in tracks, the numbers of areas and of boxes.
+    #: Height and width of each mask.
     sizes: Array
     #: The start and end of each mask's text in `masks`; in videos, of its rows of `frames`.
     bounds: Array
@@ -237,8 +235,7 @@ class RecordTable:
     #: The kind of the `bbox`, a key of BOXES, and its sides, which are numbers if it is complete.
     boxed: Array
     boxes: Array
-    #: In videos, a row per frame: height, width (-1: no mask) and the end of the frame's text; in tracks, also whether
-    #: its area and whether any number of its box is not 0. In annotations, which
+    #: In videos, a row per frame: height, width (-1: no mask) and the end of the frame's text. In annotations, which
     #: have areas instead of scores: the id, whether it is a crowd, its num_keypoints, and the bits of its keys.
     frames: Optional[Array] = None
     #: The rows with polygons, which have no text, and their polygons.

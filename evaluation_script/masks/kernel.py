@@ -16,8 +16,6 @@ from .detections import (
     ANNOTATION,
     FRAMES,
     MASK,
-    PAIR,
-    TRACKS,
     CurveTables,
     CurveTask,
     OverlappingPairs,
@@ -161,10 +159,7 @@ class Kernel(VolumeKernel):
 
     def check_runs(self, texts: List[str], pixels: Array) -> Tuple[Array, Array]:
         """Return the fault (a key of `run_lengths.FAULTS`, or 0) and the area of each mask."""
-        return self.check_texts(pack_texts(texts), pixels)
-
-    def check_texts(self, masks: MaskTexts, pixels: Array) -> Tuple[Array, Array]:
-        """Return the same for consecutive texts."""
+        masks = pack_texts(texts)
         count, text = len(masks), masks.text
         fault, area = np.zeros(count, np.int8), np.zeros(count, np.int64)
         bounds = np.append(0, masks.stops)
@@ -267,9 +262,8 @@ class Kernel(VolumeKernel):
         length = len(data)
         rows = np.empty((length // _SHORTEST_RECORD + 1, _RECORD_COLUMNS), np.int64)
         masks = np.empty(length + length // 4 + 64, np.uint8)
-        by_frame = length // _SHORTEST_FRAME + 1
-        frame_room = {FRAMES: by_frame, TRACKS: by_frame, ANNOTATION: len(rows)}.get(shape, 1)
-        frames = np.empty((frame_room, {ANNOTATION: 4, TRACKS: 5}.get(shape, 3)), np.int64)
+        frame_room = {FRAMES: length // _SHORTEST_FRAME + 1, ANNOTATION: len(rows)}.get(shape, 1)
+        frames = np.empty((frame_room, 4 if shape == ANNOTATION else 3), np.int64)
         numbers, rings = np.empty(length // 2 + 1), np.zeros(length // 12 + 2, np.int64)
         ring_ends = rings[1:]
         rooms = np.array([len(masks), len(frames), len(numbers), len(ring_ends)], np.int64)
@@ -288,9 +282,9 @@ class Kernel(VolumeKernel):
             table = replace(table, points=coordinates)
         elif points >= 0:
             table = replace(table, points=numbers[:number_count].reshape(count, points).copy())
-        if shape in (FRAMES, TRACKS, ANNOTATION):
+        if shape in (FRAMES, ANNOTATION):
             table = replace(table, frames=frames[:frame_count].copy())
-        if shape in (FRAMES, TRACKS):
+        if shape == FRAMES:
             table = replace(table, masks=_text(masks, frames[frame_count - 1, 2]))
         return replace(table, end=end)
 
@@ -384,7 +378,7 @@ def _text(characters: Array, length: int) -> bytes:
 
 def _record_table(rows: Array, masks: Array, shape: int, numbers: Array, rings: Array) -> RecordTable:
     """Return rows that the kernel read as a table."""
-    outlined, polygons, reals, has_masks = None, None, rows.view(float), shape in (MASK, ANNOTATION, PAIR)
+    outlined, polygons, reals, has_masks = None, None, rows.view(float), shape in (MASK, ANNOTATION)
     if has_masks and len(rings) > 1:
         outlined = np.flatnonzero(rows[:, 3] < 0)
         polygons = Rings(numbers.copy(), rings.copy(), np.append(rows[outlined, 14], rows[outlined[-1], 15]))

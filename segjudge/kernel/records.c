@@ -21,16 +21,15 @@ enum {
     IMAGE, CATEGORY, SCORE, HEIGHT, WIDTH, COUNTS, COUNTS_END, FAULT, AREA, BOXED, LEFT, TOP, ACROSS, DOWN, RING, RING_END, COLUMNS
 };
 
-/* The part of a record that is read; a record of a pair may lack its category, tracks have areas and boxes of frames. */
-enum { MASK, FRAMES, BOX, POINTS, ANNOTATION, PAIR, TRACKS };
+/* The part of a record that is read. */
+enum { MASK, FRAMES, BOX, POINTS, ANNOTATION };
 
 /* The kind of `bbox`: absent, null or an empty list, four numbers, or anything else. */
 enum { NO_BOX, EMPTY_BOX, WHOLE_BOX, OTHER_BOX };
 
-/* The number of values of an annotation outside its row, of a frame, and of a track's frame. */
+/* The number of values of an annotation outside its row, and of a frame. */
 #define OF_ANNOTATION 4
 #define OF_FRAME 3
-#define OF_TRACK 5
 
 typedef struct {
     const uint8_t *text;
@@ -618,7 +617,7 @@ static int64_t *frame_at(const source *from, int64_t frame)
 {
     if (frame >= from->room - from->used)
         return NULL;
-    return from->frames + (from->shape == TRACKS ? OF_TRACK : OF_FRAME) * (from->used + frame);
+    return from->frames + OF_FRAME * (from->used + frame);
 }
 
 /* Read a list with a mask or null for each frame; return the range of its frames. */
@@ -641,63 +640,9 @@ static int take_frames(source *from, int64_t *row)
     return take(from, ']');
 }
 
-/* Read a number of few digits without an exponent; set `any` if it is not zero. */
-static int take_nonzero(source *from, int64_t *any)
-{
-    const uint8_t *at = from->text + from->at, *end = from->text + from->length;
-    at += at < end && *at == '-';
-    const uint8_t *front = at, *point = NULL;
-    int found = 0;
-    for (; at < end && at - front < MOST_SHORT && ((uint8_t)(*at - '0') < 10 || (*at == '.' && !point)); at++) {
-        if (*at == '.')
-            point = at;
-        else
-            found |= *at != '0';
-    }
-    int64_t whole = (point ? point : at) - front;
-    if (!whole || (whole > 1 && *front == '0') || point == at - 1)
-        return 0;
-    from->at = at - from->text;
-    *any |= found;
-    return 1;
-}
-
-/* Read a list with an area, a box, or null for each frame; set a value of each that is not zero, and their number. */
-static int take_presence(source *from, int value, int are_boxes, int64_t *count)
-{
-    *count = 0;
-    if (!take(from, '['))
-        return 0;
-    do {
-        int64_t *frame = frame_at(from, (*count)++);
-        if (!frame)
-            return 0;
-        frame[value] = 0;
-        if (take_word(from, "null"))
-            continue;
-        if (!are_boxes) {
-            if (!take_nonzero(from, frame + value))
-                return 0;
-            continue;
-        }
-        if (!take(from, '['))
-            return 0;
-        if (take(from, ']'))
-            continue;
-        do {
-            if (!take_nonzero(from, frame + value))
-                return 0;
-        } while (take(from, ','));
-        if (!take(from, ']'))
-            return 0;
-    } while (take(from, ','));
-    return take(from, ']');
-}
-
 /* The meaning of a record's key; its number is its bit among the seen keys. */
 enum {
-    IMAGE_KEY, CATEGORY_KEY, SCORE_KEY, SHAPE_KEY, BOX_KEY, ID_KEY, CROWD_KEY, MARKED_KEY, POINTS_KEY, OTHER_KEY, UNUSUAL_KEY,
-    AREAS_KEY = ID_KEY /* of tracks */
+    IMAGE_KEY, CATEGORY_KEY, SCORE_KEY, SHAPE_KEY, BOX_KEY, ID_KEY, CROWD_KEY, MARKED_KEY, POINTS_KEY, OTHER_KEY, UNUSUAL_KEY
 };
 
 /* The keys of an annotation, whose area takes the place of a score: all of these, and a mask, or a box or keypoints with
@@ -710,13 +655,12 @@ enum {
 static int find_key(const source *from, int64_t start, int64_t end)
 {
     static const char *const unusual[] = {"sigmas", "hidden", "distance", "density"};
-    static const char *const shapes[] = {
-        "segmentation", "segmentations", "bbox", "keypoints", "segmentation", "segmentation", "segmentations"};
-    int is_annotation = from->shape == ANNOTATION, is_track = from->shape == TRACKS;
-    const char *const wanted[] = {from->shape == FRAMES || is_track ? "video_id" : "image_id", "category_id",
-                                  is_annotation ? "area" : "score", shapes[from->shape], is_track ? "bboxes" : "bbox",
-                                  is_track ? "areas" : "id", "iscrowd", "num_keypoints", "keypoints"};
-    for (int key = 0; key < (is_annotation ? OTHER_KEY : is_track ? AREAS_KEY + 1 : ID_KEY); key++)
+    static const char *const shapes[] = {"segmentation", "segmentations", "bbox", "keypoints", "segmentation"};
+    int is_annotation = from->shape == ANNOTATION;
+    const char *const wanted[] = {from->shape == FRAMES ? "video_id" : "image_id", "category_id",
+                                  is_annotation ? "area" : "score", shapes[from->shape], "bbox", "id", "iscrowd",
+                                  "num_keypoints", "keypoints"};
+    for (int key = 0; key < (is_annotation ? OTHER_KEY : ID_KEY); key++)
         if (is_key(from, start, end, wanted[key]))
             return key;
     for (size_t i = 0; is_annotation && i < sizeof unusual / sizeof *unusual; i++)
@@ -738,7 +682,7 @@ static int take_value(source *from, int key, int64_t *row, int *seen)
     if (key < 0 || key == UNUSUAL_KEY || *seen & 1 << key)
         return 0;
     *seen |= 1 << key;
-    int is_annotation = from->shape == ANNOTATION, is_track = from->shape == TRACKS;
+    int is_annotation = from->shape == ANNOTATION;
     switch (key) {
     case IMAGE_KEY:
         return is_annotation ? take_loose(from, row + IMAGE, 0, 0) : take_whole(from, row + IMAGE);
@@ -747,11 +691,8 @@ static int take_value(source *from, int key, int64_t *row, int *seen)
     case SCORE_KEY:
         return take_column(from, row + SCORE);
     case BOX_KEY:
-        return is_track ? take_presence(from, 4, 1, row + WIDTH) : take_box(from, row);
+        return take_box(from, row);
     case ID_KEY:
-        if (is_track)
-            return take_presence(from, 3, 0, row + HEIGHT);
-        /* fall through */
     case CROWD_KEY:
         return take_loose(from, from->frames + OF_ANNOTATION * from->used + (key - ID_KEY), key == CROWD_KEY, key == ID_KEY);
     case MARKED_KEY:
@@ -766,10 +707,8 @@ static int take_value(source *from, int key, int64_t *row, int *seen)
     switch (from->shape) {
     case MASK:
     case ANNOTATION:
-    case PAIR:
         return peek(from) == '[' ? take_polygon(from, row) : take_checked_mask(from, row);
     case FRAMES:
-    case TRACKS:
         return take_frames(from, row);
     case BOX:
         return take_box(from, row) && row[BOXED] == WHOLE_BOX;
@@ -817,9 +756,7 @@ static int take_record(source *from, int64_t *row)
     } while (take(from, ','));
     if (!take(from, '}'))
         return 0;
-    if (from->shape == PAIR && !(seen & 1 << CATEGORY_KEY))
-        row[CATEGORY] = INT64_MIN, seen |= 1 << CATEGORY_KEY;
-    if (from->shape == FRAMES || from->shape == TRACKS)
+    if (from->shape == FRAMES)
         from->used += row[COUNTS_END] - row[COUNTS];
     return from->shape == ANNOTATION ? close_annotation(from, row, seen) : (seen & 15) == 15;
 }
@@ -829,12 +766,10 @@ static int take_record(source *from, int64_t *row)
  * A row has image, category, score, height, width, the range of the mask's text in `masks`, its fault, its area, the
  * kind of box, its four sides, and the range of a polygon's rings; a polygon has height and width -1.  Score and sides
  * are bits of doubles.  `shape` selects the value to read: a mask, the masks of a video's frames, a box, or keypoints.
- * Other keys are skipped.  Records of pairs have a mask, and INT64_MIN if they lack a category.
+ * Other keys are skipped.
  *
  * For a video, a row has the range of its frames instead of a text, and no sizes and areas.  Each frame has three
- * numbers: height and width (-1 without a mask), and the end of its text.  For a track, a frame has two more, which tell
- * whether its area is not 0 and whether its box has a number that is not 0; the row has the number of areas and of boxes
- * instead of a height and width.  For a truth's annotations, the area takes the
+ * numbers: height and width (-1 without a mask), and the end of its text.  For a truth's annotations, the area takes the
  * place of the score, and each has four more numbers: its id, its crowd flag, the number of its marked keypoints, and the
  * bits of its keys.  All have equally many keypoints or none, at the end of `numbers`, the last annotation's first.  The
  * end of the list may follow the last one.
@@ -846,7 +781,7 @@ SJ_EXPORT int sj_records(
     const uint8_t *text, int64_t length, int32_t shape, int64_t most, int64_t *rows, uint8_t *masks, int64_t *frames,
     double *numbers, int64_t *rings, const int64_t *rooms, int64_t *used)
 {
-    if (!text || length < 0 || shape < MASK || shape > TRACKS || most < 0 || !rows || !masks || !frames || !numbers
+    if (!text || length < 0 || shape < MASK || shape > ANNOTATION || most < 0 || !rows || !masks || !frames || !numbers
         || !rings || !rooms || !used)
         return SJ_BAD_CALL;
     for (int i = 0; i < 4; i++)

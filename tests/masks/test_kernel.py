@@ -43,7 +43,7 @@ from segjudge.evaluation_script.files.problems import Flaw, Problems
 from segjudge.evaluation_script.masks import kernel, library
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.backend import NumpyBackend, backend
-from segjudge.evaluation_script.masks.detections import BOX, FRAMES, MASK, NO_CATEGORY, PAIR, POINTS, TrueSets
+from segjudge.evaluation_script.masks.detections import BOX, FRAMES, MASK, POINTS, TrueSets
 from segjudge.evaluation_script.masks.files import LabelImages, ObjectFolders, SalientImages
 from segjudge.evaluation_script.masks.overlaps import LabelMap, PairGroups, Pairs, reach_of
 from segjudge.evaluation_script.masks.polygons import outlines
@@ -841,16 +841,6 @@ def test_long_numbers_are_those_that_python_reads() -> None:
     assert table is not None
     assert table.points is not None
     assert table.points[:, 0].tolist() == list(map(float, numbers))
-
-
-def test_a_pair_may_lack_its_category() -> None:
-    item = record(random.Random(1))
-    del item["category_id"]
-    text = json.dumps(item) + ","
-    assert read_table(text, MASK) is None
-    table = read_table(text + json.dumps({**item, "category_id": -3}) + ",", PAIR)
-    assert table is not None
-    assert table.category.tolist() == [NO_CATEGORY, -3]
 
 
 @given(st.lists(st.lists(st.floats(-9, 40) | st.integers(-9, 40), min_size=6, max_size=24), min_size=1, max_size=20))
