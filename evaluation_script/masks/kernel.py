@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Callable, List, Optional, Tuple, Type, Union
 
 import numpy as np
@@ -182,13 +182,7 @@ class Kernel(VolumeKernel):
     def encode(self, labels: Array) -> Optional[Tuple[str, int]]:
         """Return the run lengths of all non-zero pixels of an image, and their number."""
         pixels = labels if labels.dtype == np.uint8 else (labels != 0).view(np.uint8)
-        room, length, area = _FIRST_TEXT + pixels.size, ctypes.c_int64(0), ctypes.c_int64(0)
-        status = FULL
-        while status == FULL and room <= 16 * pixels.size + _FIRST_TEXT:
-            text = np.empty(room, np.uint8)
-            status = self.library.sj_encode(pixels, *pixels.shape, text, room, ctypes.byref(length), ctypes.byref(area))
-            room *= 8
-        return (text[: length.value].tobytes().decode("ascii"), area.value) if status == FINE else None
+        return _write_runs(partial(self.library.sj_encode, pixels, *pixels.shape), pixels.size)
 
     def cover(self, texts: List[str], pixels: int) -> Optional[Array]:
         """Return the pixels of one image that masks cover, as words of bits; None if a mask is faulty."""
@@ -198,13 +192,7 @@ class Kernel(VolumeKernel):
 
     def write_bits(self, bits: Array, pixels: int) -> Optional[Tuple[str, int]]:
         """Return the run lengths of the pixels of an image that are set in words of bits, and their number."""
-        room, length, area = _FIRST_TEXT + pixels, ctypes.c_int64(0), ctypes.c_int64(0)
-        status = FULL
-        while status == FULL and room <= 16 * pixels + _FIRST_TEXT:
-            text = np.empty(room, np.uint8)
-            status = self.library.sj_write_bits(bits, pixels, text, room, ctypes.byref(length), ctypes.byref(area))
-            room *= 8
-        return (text[: length.value].tobytes().decode("ascii"), area.value) if status == FINE else None
+        return _write_runs(partial(self.library.sj_write_bits, bits, pixels), pixels)
 
     def count_inside(self, labels: Array, spans: Spans) -> Optional[Tuple[Array, int]]:
         """Return the number of non-zero pixels of an image inside each mask, and of all of them."""
@@ -370,6 +358,16 @@ class Kernel(VolumeKernel):
         detections = (pairs.prediction, pairs.truth, len(oks), predicted, len(predicted))
         columns = (truth.points, truth.marked.view(np.uint8), truth.sigmas, truth.area, truth.boxes)
         return oks if self.library.sj_similarities(*detections, *columns, sets, points, oks) == FINE else None
+
+
+def _write_runs(write: Callable[..., int], pixels: int) -> Optional[Tuple[str, int]]:
+    """Return the run lengths and the number of pixels that a function writes, in as much room as they need."""
+    room, length, area, status = _FIRST_TEXT + pixels, ctypes.c_int64(0), ctypes.c_int64(0), FULL
+    while status == FULL and room <= 16 * pixels + _FIRST_TEXT:
+        text = np.empty(room, np.uint8)
+        status = write(text, room, ctypes.byref(length), ctypes.byref(area))
+        room *= 8
+    return (text[: length.value].tobytes().decode("ascii"), area.value) if status == FINE else None
 
 
 def _text(characters: Array, length: int) -> bytes:
