@@ -1,8 +1,9 @@
-"""The remote worker for months: stopped at every step, killed, on a bad disk, rejected, and monitored."""
+"""The remote worker as a process with a real server: stopped at every step, killed, and on a bad disk."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -18,10 +19,21 @@ from typing import Any
 import pytest
 
 from segjudge.evaluation_script.runner.supervisor import descendants
+from segjudge.platforms.evalai import routes
 from tests.builders import ROOT
 from tests.hostile_network import Network
-from tests.rehearsals import Rehearsal, waited
-from tests.remote_workers import Operator, lines_until, operator_of, remote_server, status, submitted
+from tests.journeys.fleet import remote_bundle
+from tests.rehearsals import Rehearsal, steady_port, waited
+from tests.remote_workers import (
+    OPTIONS,
+    STRONG,
+    Operator,
+    lines_until,
+    operator_of,
+    remote_server,
+    status,
+    submitted,
+)
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +53,113 @@ def network(
     made = Network(server.address, rate=rate, patience=120.0, kinds=kinds, only=only, most=most)
     yield made
     made.close()
+
+
+# ── a submission ────────────────────────────────────────────────────────────
+
+
+@pytest.mark.long
+def test_a_submission_is_scored_and_the_journal_knows(server: Rehearsal, operator: Operator) -> None:
+    from segjudge.evaluation_script import evaluate
+
+    number = submitted(server, is_public="true")
+    operator.run("--once")
+    row = server.get(f"/api/jobs/submission/{number}", "host").json()
+    assert row["status"] == "finished"
+    assert row["job_name"][0].startswith("segjudge-")
+    local_scores = evaluate(str(ROOT / "annotations/sequences-dev.zip"), str(STRONG), "sequences-dev")["result"][0][
+        "dev"
+    ]
+    board = server.get("/api/jobs/challenge_phase_split/1/leaderboard/").json()["results"]
+    assert [item["result"] for item in board if item["submission__id"] == number] == [list(local_scores.values())]
+    assert "3 of 3 scored" in server.text(row["stdout_file"])
+    for_hosts = json.loads(server.text(row["submission_metadata_file"]))
+    assert for_hosts["submission_result"]["scored"] == ["dev"]
+    assert for_hosts["submission_metadata"]["provenance"]["truth"].startswith("zip:")
+    (job,) = operator.jobs()
+    assert (job["outcome"], job["evaluations"], job["reports"]) == ("finished", 1, 1)
+    assert not list((operator.folder / "machine/submissions").iterdir())
+
+
+@pytest.mark.long
+def test_a_submission_costs_six_requests(server: Rehearsal, operator: Operator) -> None:
+    def used() -> float:
+        with contextlib.closing(sqlite3.connect(operator.folder / "machine/journal.sqlite3")) as db, db:
+            return float(db.execute("SELECT value FROM numbers WHERE key = 'requests'").fetchone()[0])
+
+    operator.run("--once")
+    before = used()
+    operator.run("--once")
+    start = used() - before
+    submitted(server)
+    before = used()
+    operator.run("--once")
+    phases, empty_look = 1, 1
+    assert used() - before - start == 6 + phases, f"beside the start's {start} with its {empty_look} empty look"
+
+
+@pytest.mark.long
+def test_a_token_that_ends_stops_the_worker_and_loses_nothing(server: Rehearsal, operator: Operator) -> None:
+    number = submitted(server)
+    operator.run("--once")
+    report = json.dumps({"refused": "kept", "stdout": "", "stderr": ""})
+    operator.journal("UPDATE jobs SET state = 'scored', owner = NULL, outcome = NULL, report = ?", report)
+    server.services.submissions.update(number, status="running")
+    login = {"username": "host", "password": server.people["host"]["password"]}
+    token = server.call("POST", routes.LOGIN, data=login).json()["token"]
+    process = operator.start(AUTH_TOKEN=token, POLL_SECONDS="0.1")
+    try:
+        waited(lambda: operator.jobs()[0]["state"] == "done", 30)
+        operator.journal(
+            "UPDATE jobs SET state = 'scored', owner = NULL, outcome = NULL, next_at = ?, report = ?",
+            time.time() + 4,
+            report,
+        )
+        server.services.submissions.update(number, status="running")
+        server.services.accounts.forget_token(token)
+        _, output = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode == 4
+    assert "no longer accepts" in output
+    assert operator.jobs()[0]["report"] == report
+    operator.journal("UPDATE jobs SET next_at = 0")
+    operator.run("--once")
+    assert status(server, number) == "failed"
+
+
+@pytest.mark.long
+def test_killed_at_any_point_another_goes_on(server: Rehearsal, operator: Operator) -> None:
+    numbers = [submitted(server) for _ in range(4)]
+    for wait in (0.6, 0.9, 1.2, 1.5):
+        process = operator.start()
+        time.sleep(wait)
+        process.kill()
+        process.communicate()
+    operator.run("--once")
+    waited(lambda: operator.run("--once") and all(status(server, number) == "finished" for number in numbers), 30)
+
+
+@pytest.mark.long
+def test_an_outage_costs_no_second_evaluation(tmp_path: Path) -> None:
+    port = str(steady_port())
+    away = Rehearsal(tmp_path / "data", (*OPTIONS, str(remote_bundle(tmp_path)))).start("--port", port)
+    operator = Operator(away, tmp_path)
+    operator.run("--once")
+    number = submitted(away)
+    process = operator.start()
+    try:
+        waited(lambda: [job["evaluations"] for job in operator.jobs()] == [1])
+        away.stop(signal.SIGKILL)
+        waited(lambda: [job["state"] for job in operator.jobs()] == ["scored"], 30)
+        time.sleep(1)
+        away.start("--port", port)
+        waited(lambda: status(away, number) == "finished", 60)
+    finally:
+        process.terminate()
+        process.communicate(timeout=120)
+        away.stop()
+    assert operator.jobs()[0]["evaluations"] == 1
 
 
 # ── the end, at every step ──────────────────────────────────────────────────
@@ -263,8 +382,15 @@ def test_a_journal_that_is_damaged_meanwhile_ends_no_worker(server: Rehearsal, o
 
 
 @pytest.mark.long
-def test_a_check_opens_the_annotations(operator: Operator, tmp_path: Path) -> None:
+def test_a_check_opens_the_annotations_and_touches_nothing(
+    server: Rehearsal, operator: Operator, tmp_path: Path
+) -> None:
+    number = submitted(server)
     output = operator.run("--check")
+    for name in ("token: accepted", "queue: ", "remote evaluation", "phase 1: sequences-dev", "test, test-hard"):
+        assert name in output
+    assert status(server, number) == "submitted"
+    assert server.people["host"]["token"] not in output
     assert re.search(r"annotations of sequences-dev: dev \d+ sequences of \d+ frames", output)
     assert re.search(r"annotations of instances-dev: dev \d+ images", output)
     broken = tmp_path / "annotations"

@@ -111,6 +111,13 @@ def drawn(*history: tuple[int, float, float], descending: bool = True) -> Any:
     return history_of(board)
 
 
+def test_the_best_so_far_goes_down_where_small_values_are_good() -> None:
+    # Team, when it submitted, and its score, in the order of time: the second team is the host's.
+    history = [(1, 100.0, 0.5), (2, 150.0, 0.25), (1, 200.0, 0.0), (1, 250.0, 0.75), (1, 300.0, 1.0), (2, 300.0, 0.5)]
+    team, baseline = drawn(*history, descending=False).teams
+    assert (team.path, baseline.path) == ("M56.0 104.0H342.0V196.0H628", "M56 150.0H628")
+
+
 def test_names_stand_at_the_ends_of_lines_and_never_on_one_another() -> None:
     history = drawn(*((team, 100.0 + team, 0.5 + team / 1000) for team in range(1, 9)), (9, 200.0, 0.0))
     downs = [team.down for team in history.teams if team.name != "team 9"]
