@@ -64,13 +64,6 @@ class Unit:
     #: The dataset's facts about the unit; `text` is its phrase or expression, if any.
     facts: Dict[str, Any] = field(default_factory=dict)
 
-    def __init__(  # as the decorator's, in half the time: there may be a hundred thousand units
-        self, name: str, cost: int, load: Callable[[], List[TruthFrame]], facts: Optional[Dict[str, Any]] = None
-    ) -> None:
-        values = self.__dict__
-        values["name"], values["cost"], values["load"] = name, cost, load
-        values["facts"] = {} if facts is None else facts
-
 
 @dataclass(frozen=True)
 class UnitTruth(SplitTruth):
