@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import List, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -184,7 +184,9 @@ def _compare(
 def _describe(examination: Examination, diagnosis: _Diagnosis, samples: _Samples) -> str:
     """Return the sentence on a slip with the score of the samples without it."""
     metric, before, after = examination.agreement, diagnosis.fit_as_sent, diagnosis.fit
-    slip, words = diagnosis.slip, _words(examination, diagnosis.cure.detail)
+    slip = diagnosis.slip
+    words = {"content": examination.content, "noun": examination.noun, "labels": examination.labels}
+    words["detail"] = diagnosis.cure.detail
     again = _score_again(examination, slip, samples.middle) if examination.rescore is not None else None
     if again is not None:
         metric, before, after = (examination.metric, *again)
@@ -202,10 +204,6 @@ def _score_again(examination: Examination, slip: Slip, samples: Sequence[Sample]
     cured = [sample._replace(prediction=frames) for sample, frames in zip(samples, cure.predictions)]
     before, after = examination.rescore(samples), examination.rescore(cured)
     return None if before is None or after is None or after <= before else (before, after)
-
-
-def _words(examination: Examination, detail: str = "") -> Dict[str, str]:
-    return {"content": examination.content, "noun": examination.noun, "labels": examination.labels, "detail": detail}
 
 
 # ── what no change puts right ───────────────────────────────────────────────

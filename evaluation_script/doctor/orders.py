@@ -74,7 +74,10 @@ def find_exchanged(examination: Examination, samples: Sequence[Sample]) -> Optio
         more = (sample for number in further for sample in examination.sample(number) if sample.truth)
         entries += [_enter(examination, examination.shrink(sample, PIXELS)) for sample in more]
         pairs = _pair(examination, entries)
-    if len(pairs) < (_FEWEST + 2 * _count_right(examination, entries) if "questions" in examination.traits else 2):
+    fewest = 2
+    if "questions" in examination.traits:
+        fewest = _FEWEST + 2 * sum(examination.measure(entry.truth, entry.prediction) >= _FITTING for entry in entries)
+    if len(pairs) < fewest:
         return None
     # A truth outside the first samples is scored no less.
     predictions = [[None] * len(sample.truth) for sample in samples]
@@ -90,10 +93,6 @@ def find_exchanged(examination: Examination, samples: Sequence[Sample]) -> Optio
 def _enter(examination: Examination, sample: Sample) -> _Entry:
     few = examination.shrink(keep_frames(sample, sample.prediction, range(min(2, len(sample.truth)))), _PIXELS)
     return _Entry(sample, few.truth, few.prediction)
-
-
-def _count_right(examination: Examination, entries: Sequence[_Entry]) -> int:
-    return sum(examination.measure(entry.truth, entry.prediction) >= _FITTING for entry in entries)
 
 
 def _pair(examination: Examination, entries: List[_Entry]) -> List[Tuple[int, int]]:

@@ -17,8 +17,8 @@ _FLIPPED = "Undo the flip before you save"
 _TURNED = "Write rows and columns in the order of the image"
 _PADDED = "Cut off the padding before you resize to the size of the image"
 _RESIZED = "Resize {content} to the size of the whole image"
-_PIXELS = "Write pixels of the whole image"
-_ORDER = "write [x, y, width, height] in pixels"
+_ORDER = "Write [x, y, width, height] in pixels"
+_POINTS = "Write x, y and a flag for each point, in pixels"
 #: The difference of opposite bars of padding, as a share of the side.
 _UNEVEN = 0.02
 #: The maximum number of labels whose places are compared, and the minimum step that counts as moved.
@@ -290,9 +290,7 @@ _NEAR, _LEAD = 6, 0.03
 def _rewrite(sentence: str, change: Callable[[Array, Any], Array], kind: type = PictureBoxes) -> Slip:
     """Return the slip of boxes or points in another notation, given the change of their places and size."""
     changes: Dict[type, Change] = {kind: lambda frame: frame._replace(places=change(frame.places, frame.size))}
-    remedy = (
-        _ORDER[0].upper() + _ORDER[1:] if kind is PictureBoxes else "Write x, y and a flag for each point, in pixels"
-    )
+    remedy = _ORDER if kind is PictureBoxes else _POINTS
     return Slip(sentence, remedy, frozenset({"pictures"}), change_frames(changes))
 
 

@@ -107,8 +107,8 @@ class Examination:
         shrink: Callable[[Array, int], Array] = thin
         if "voxels" in self.traits:
             pixels *= 8
-            if "segments" not in self.traits and all(map(_is_background, [*sides[0], *sides[1]])):
-                shrink = _pool
+            are_small = all(2 * np.count_nonzero(frame) < frame.size for side in sides for frame in side)
+            shrink = _pool if are_small and "segments" not in self.traits else thin
         truth, prediction = ([shrink(frame, pixels) for frame in side] for side in sides)
         return sample._replace(truth=truth, prediction=prediction, origin=None)
 
@@ -198,11 +198,6 @@ def thin_by(frame: Array, step: int) -> Array:
 def thin(frame: Array, limit: int) -> Array:
     """Return a map with about so many pixels, spread evenly and symmetrically."""
     return thin_by(frame, find_step(frame.size, sum(side > 1 for side in frame.shape), limit))
-
-
-def _is_background(volume: Array) -> bool:
-    """Return whether most voxels are background, so that those of small regions matter."""
-    return bool(2 * np.count_nonzero(volume) < volume.size)
 
 
 def _pool(volume: Array, limit: int) -> Array:

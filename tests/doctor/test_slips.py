@@ -139,6 +139,16 @@ def test_a_slip_is_named_in_inexact_masks_too(kind: str) -> None:
     assert "look mirrored" in line
 
 
+def test_small_regions_of_large_volumes_are_seen() -> None:
+    draw = np.random.default_rng(0)
+    truth = [[np.zeros((90, 150, 150), np.uint8)] for _ in range(8)]
+    for (volume,) in truth:
+        for z, y, x in draw.integers(0, (88, 148, 70), (5, 3)):
+            volume[z : z + 2, y : y + 2, x : x + 2] = 1
+    (line,) = diagnose(examine("voxels", truth, flip(2)(truth)))
+    assert "look mirrored along x: corrected, the IoU over all pixels would be 1.00 instead of 0.00" in line
+
+
 def test_a_line_states_the_score_of_the_sample_and_the_remedy() -> None:
     truth = draw_truth("masks", np.random.default_rng(0))
     (line,) = diagnose(examine("masks", truth, flip(1)(truth)))

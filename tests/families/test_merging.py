@@ -142,16 +142,16 @@ def test_cells_are_added_up_as_they_arrive(at_once: int, monkeypatch: pytest.Mon
         return keys >> 33, keys & 7
 
     def describe(accumulator: UnitAccumulator[str]) -> list[Any]:
-        same = np.zeros(len(names), bool)
+        counts = np.zeros(len(names), int)
         for batch in accumulator.cells():
-            same[batch.numbers] = batch.have_one(split(batch.keys)[1])
+            np.add.at(counts, batch.numbers[batch.rows()], 1)
         sums = accumulator.without_groups(lambda part: {"sum": float((part.add_up_cells(split, (6, 8)) ** 2).sum())})
-        return [same.tolist(), accumulator.add_up_cells(split, (6, 8)).tolist(), sums["sum"].tolist()]
+        return [counts.tolist(), accumulator.add_up_cells(split, (6, 8)).tolist(), sums["sum"].tolist()]
 
     single = UnitAccumulator("rules", {}, names)
     single.update_all(units)
     expected = describe(single)
-    assert expected[0] == [table.shape[1] > 0 and len({*(table[0] & 7).tolist()}) == 1 for table in tables]
+    assert expected[0] == [table.shape[1] for table in tables]
     assert np.sum(expected[1]) == sum(table[1].sum() for table in tables)
     for batches in ([range(30)], [range(20, 30), range(10), range(10, 20)], [range(15), range(10, 30)]):
         packed = UnitAccumulator("rules", {}, names)

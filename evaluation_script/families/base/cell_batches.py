@@ -41,14 +41,6 @@ class CellBatch(NamedTuple):
         """Return the index of the unit of each cell."""
         return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
-    def have_one(self, values: Array) -> Array:
-        """Return flags of the units whose cells all have the same of these values; False without cells."""
-        flags: Array = self.lengths > 0
-        starts = (np.cumsum(self.lengths) - self.lengths)[flags]
-        if starts.size:
-            flags[flags] = np.minimum.reduceat(values, starts) == np.maximum.reduceat(values, starts)
-        return flags
-
     def cut(self) -> Iterator[CellBatch]:
         """Yield the same units, some at a time."""
         ends = np.append(0, np.cumsum(self.lengths)).tolist()

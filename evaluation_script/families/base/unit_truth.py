@@ -11,7 +11,7 @@ import os
 import zipfile
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, Callable, Dict, FrozenSet, List, Optional, Tuple, TypeVar
+from typing import Any, Callable, Dict, FrozenSet, List, Tuple, TypeVar
 
 import numpy as np
 

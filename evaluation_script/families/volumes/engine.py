@@ -50,10 +50,8 @@ def count_pair(name: str, truth: Volume, volume: Volume, protocol: VolumeProtoco
     problem = _check_labels(name, *boxes, protocol)
     if problem is not None:
         return UnitCounts(name, {}, [problem], 1)
-    labels = truth.labels, volume.labels
-    pairs = count_pairs(*labels, boxes)
     try:
-        tables = count_case(*labels, truth.geometry.spacing, protocol, boxes, pairs)
+        tables = count_case(truth.labels, volume.labels, truth.geometry.spacing, protocol, boxes)
     except Flaw as flaw:
         return UnitCounts(name, {}, [flaw.as_problem(f"case {name}")], 1)
     tables["oddities"] = np.array(volume.oddities, np.int64)
@@ -108,7 +106,6 @@ def count_case(
     spacing: Spacing,
     protocol: VolumeProtocol,
     boxes: Optional[Tuple[Boxes, Boxes]] = None,
-    pairs: Optional[Array] = None,
 ) -> Dict[str, Array]:
     """Return the tables of a case (z, y, x): for each region voxels, measures, and which have a value.
 
@@ -125,7 +122,7 @@ def count_case(
     rows: List[List[Optional[float]]] = []
     tissues = {tissue.name: tissue for tissue in protocol.tissues}
     keys = [(_keep_labels(region, sides), tissues.get(region.name)) for region in regions]
-    pairs = count_pairs(truth, prediction, sides) if pairs is None else pairs
+    pairs = count_pairs(truth, prediction, sides)
     cache = LesionCache()
     for index, region in enumerate(regions):
         same = keys.index(keys[index])

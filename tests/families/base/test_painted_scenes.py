@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 
 from segjudge.evaluation_script.families.base.unit_truth import TruthFrame, no_pixels
 from segjudge.evaluation_script.masks.overlaps import LabelMap
+from segjudge.families.base import drawing
 from segjudge.families.base.painted import PaintedUnit
 from segjudge.families.base.pictures import paint_mask, paint_masks
 from segjudge.families.base.segments import (
@@ -23,7 +26,7 @@ from segjudge.families.base.segments import (
     judge_segments,
 )
 from tests import calls
-from tests.builders import run_length_text
+from tests.builders import run_length_text, written
 from tests.families.base import painted_scenes
 
 
@@ -215,3 +218,22 @@ def test_a_segment_on_either_side_of_a_limit(shared: Any, areas: Any, classes: A
     sides = (np.array(areas[0]), np.array(areas[1])), (np.array(classes[0]), np.array(classes[1]))
     judged = judge_segments(np.array(shared, float), *sides)
     assert (judged.truth.tolist(), judged.prediction.tolist(), judged.partner.tolist()) == verdicts
+
+
+def test_pictures_of_the_costliest_frames_come_first_and_as_many_as_fit(tmp_path: Path) -> None:
+    written(tmp_path, {f"{unit}/{frame}.jpg": b"x" for unit in ("a", "b") for frame in range(3)})
+    costs = {"a": [0.1, 0.5, 0.2], "b": [0.3, 0.0, 0.3]}
+    units: Any = [
+        SimpleNamespace(frames=["0", "1", "2"], size=(2, 2), frame_costs=lambda unit=unit: costs[unit])
+        for unit in costs
+    ]
+    shrunk = SimpleNamespace(shrink=lambda path, size: Path(path).relative_to(tmp_path).as_posix().encode())
+    made = []
+    for budget in (10**6, 70):
+        options: Any = SimpleNamespace(images=str(tmp_path), budget=budget)
+        made.append(drawing._make_pictures(options, {"a": "A", "b": "B"}, units, shrunk))  # type: ignore[arg-type]
+    assert {name: data.decode() for name, data in made[0].items()} == {
+        "A#1": "a/1.jpg", "B#0": "b/0.jpg", "A#2": "a/2.jpg", "B#2": "b/2.jpg", "A#0": "a/0.jpg", "B#1": "b/1.jpg",
+    }  # fmt: skip
+    assert [*made[0]] == ["A#1", "B#0", "A#2", "B#2", "A#0", "B#1"]
+    assert [*made[1]] == ["A#1", "B#0"]
