@@ -44,8 +44,6 @@ _Identity = Tuple[int, int]
 
 _CHECK = "Check it and its permissions"
 _NAME_FOLDER = "Name the folder that holds the files"
-#: Flags for opening files; without them, Windows would change line endings.
-_READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 #: The maximum size of a file that is read at once, so that its bytes are not copied.
 _MOST_AT_ONCE = 1 << 30
 #: The file in which Linux lists its file systems.
@@ -160,21 +158,6 @@ class _FolderFiles(Files):
 
     def _report(self, path: str, fault: str, remedy: str) -> None:
         self._checks.problems.add(Problem(path, fault, remedy))
-
-    def _open(self, name: str) -> int:
-        return os.open(f"{self._root}/{self._paths[name]}", _READ)
-
-    def read(self, name: str) -> bytes:
-        size = self.sizes[name]
-        try:
-            file = self._open(name)
-            try:
-                data = os.read(file, size + 1) if size < _MOST_AT_ONCE else b""
-            finally:
-                os.close(file)
-        except OSError as error:
-            raise Flaw(f"cannot be read ({error.strerror})", _CHECK) from None
-        return data if len(data) == size else super().read(name)
 
     def read_chunks(self, name: str) -> Iterator[bytes]:
         try:

@@ -31,9 +31,6 @@ _KINDS = (
 #: The maximum length of a path on any file system.
 _LONGEST_NAME = 4096
 _UNFIT = r"[\x00-\x1f\x7f\ud800-\udfff]"
-#: Matches a name of plain characters: without litter, hidden folders, drives and `..`.
-_is_plain = re.compile(r"(?:(?!__MACOSX/)[A-Za-z0-9_-]+/)*[A-Za-z0-9_-]+[.](?!db\Z|ini\Z)[A-Za-z0-9_-]+").fullmatch
-
 
 #: How to read a backslash in a name: as a separator, which some programs on Windows write instead of a slash or beside
 #: one; as a separator only in names without a slash; or as a letter.
@@ -165,13 +162,6 @@ class MemberChecks:
 
     def clean_name(self, raw: str, size: int, packed: int, *, folder: bool = False) -> str | None:
         """Return the checked name of a member; None for folders, litter and rejected members."""
-        if not folder and _is_plain(raw) and len(raw) <= _LONGEST_NAME and raw.count("/") < self.limits.depth:
-            flaw = self._size_flaw(raw, size, packed)
-            if flaw is None:
-                self._names.add(raw)
-                return raw
-            self.problems.add(flaw.as_problem(raw))
-            return None
         raw = self.with_slashes(raw)
         segments = [segment for segment in raw.split("/") if segment not in ("", ".")]
         flaw = _name_flaw(raw, segments, self.limits.depth)

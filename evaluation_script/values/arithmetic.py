@@ -26,12 +26,6 @@ def add(numbers: Union[_Array, Sequence[float]]) -> float:
     return float(np.add.reduce(row)) if len(row) <= _BLOCK else add_parts([row])
 
 
-def add_rows(numbers: _Array) -> _Array:
-    """Return the sums along the last axis of up to 8,192 numbers, as `add` adds them."""
-    sums: _Array = np.add.reduce(np.ascontiguousarray(numbers, float), axis=-1)
-    return sums
-
-
 def add_parts(parts: Iterable[_Array]) -> float:
     """Return the sum of the numbers of all parts, as `add` adds them; each but the last has whole blocks."""
     blocks = (row[start : start + _BLOCK] for row in parts for start in range(0, len(row), _BLOCK))

@@ -35,12 +35,6 @@ def test_a_sum_has_the_bits_that_the_worker_gives(count: int) -> None:
     assert arithmetic.add_parts(row[start : start + 16_384] for start in range(0, count, 16_384)).hex() == SUMS[count]
 
 
-@pytest.mark.parametrize("count", [count for count in SUMS if count <= 8192])
-def test_sums_along_an_axis_have_the_bits_of_single_sums(count: int) -> None:
-    rows = np.stack([numbers(count), numbers(count)[::-1], numbers(count) / 7], axis=-1).reshape(count, 3)
-    assert arithmetic.add_rows(rows.T).tolist() == [arithmetic.add(row) for row in rows.T]
-
-
 def test_a_sum_of_flags_or_counts_is_exact() -> None:
     assert arithmetic.add(np.ones(10_000, bool)) == 10_000
     assert arithmetic.add([1, 2**52]) == 2**52 + 1
