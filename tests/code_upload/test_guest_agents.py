@@ -10,10 +10,8 @@ from typing import Any
 
 import pytest
 
-from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.check import check
-from segjudge.server.code_uploads import read_table
 from tests import guests
 from tests.rehearsals import Rehearsal, waited
 
@@ -92,17 +90,3 @@ def test_an_environment_that_does_not_listen_is_told(server: Rehearsal) -> None:
     assert done["status"] == "failed"
     assert "The environment did not listen at port" in server.text(done["stderr_file"])
     assert "no GPU here" in log_of(server, done)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("[environments.dev]\nfolder = '.'", "'environments.dev' does not have the form"),
-        ("[environments.dev]\ncommand = ['python']\nport = 0", "environments.dev has the port 0"),
-        ("[environments.dev]\ncommand = ['python']\nfolder = 'none'", "does not exist"),
-    ],
-)
-def test_a_table_that_is_wrong(tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / "agents.toml").write_text(text)
-    with pytest.raises(HostError, match=message):
-        read_table(str(tmp_path / "agents.toml"))

@@ -172,16 +172,6 @@ def test_the_robots_regions_skeletons_and_lines(pair: str, number: str, case: An
     assert wanted * 0.78 - 1 <= lengths <= wanted * 1.42 + 1
 
 
-def test_the_line_of_a_ring_goes_all_the_way_around() -> None:
-    ys, xs = np.mgrid[:41, :61]
-    radius = np.hypot(ys - 20, xs - 20)
-    ring = (radius > 12) & (radius < 17)
-    (path,) = InteractiveScribblesRobot(kernel_size=0.2).paths(ring)
-    angles = np.unwrap(np.arctan2(path[:, 1] - 20, path[:, 0] - 20))
-    assert np.ptp(angles) > 1.8 * np.pi
-    assert len(np.unique(path, axis=0)) == len(path), "no pixel is passed twice"
-
-
 @pytest.mark.long
 def test_most_lines_are_the_originals_to_the_pixel() -> None:
     index, inside, masks = (

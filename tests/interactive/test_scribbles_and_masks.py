@@ -29,6 +29,10 @@ def test_lines_become_points() -> None:
     assert (scribbles.is_empty(EMPTY), scribbles.is_empty(LINES)) == (True, False)
 
 
+def test_a_curve_has_at_most_a_thousand_points() -> None:
+    assert len(scribbles.bezier_curve([[0, 0], [2, 4], [6, 0]], 2000)) == 1000
+
+
 def test_lines_are_fused_behind_those_of_the_first() -> None:
     first: Any = {"scribbles": [[LATER], [], []], "sequence": "s"}
     fused = scribbles.fuse_scribbles(first, LINES)
@@ -85,6 +89,19 @@ def test_a_picture_that_objects_do_not_fit(shape: Any, ids: Any, sentence: str) 
 )
 def test_values_become_ids(values: Any, ids: list[int]) -> None:
     assert masks.as_ids(values).tolist() == ids
+
+
+def test_the_likeliest_object_wins_above_a_threshold() -> None:
+    assert masks.combine_masks([[[[0.5, 0.2, 0.6]]], [[[0.4, 0.51, 0.7]]]]).tolist() == [[[0, 2, 2]]]
+
+
+def test_objects_are_packed_up_to_the_largest_or_as_a_frame_shows_them() -> None:
+    frames = np.array([[[0, 2]], [[0, 0]]])
+    packed = [masks.encode_batch_masks(frames), masks.encode_frames(frames)]
+    ids = [[[each["object_id"] for each in objects] for objects in each["frames"]] for each in packed]
+    assert ids == [[[1, 2], [1, 2]], [[2], []]]
+    missing: Any = {"size": [2, 4, 6], "frames": []}
+    assert outcome_of(lambda: masks.decode_batch_masks(missing)) == "ValueError: holds 0 frames, but its size says 2"
 
 
 @pytest.mark.parametrize(

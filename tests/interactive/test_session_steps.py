@@ -60,19 +60,6 @@ def test_a_session_is_played(about: str, begin: Callable[..., DavisInteractiveSe
     assert (play.is_running, play.files) == (False, [".csv"])
 
 
-def test_a_report_is_a_table_of_frames(
-    begin: Callable[..., DavisInteractiveSession], clock: Clock, davis: Path
-) -> None:
-    Play(begin(max_nb_interactions=2), clock)
-    (report,) = (davis.parent / "reports").glob("*.csv")
-    heading, *rows = report.read_text().splitlines()
-    assert heading == ",session_id,sequence,scribble_idx,interaction,object_id,frame,jaccard,contour,j_and_f,timing"
-    number, _, *first = rows[0].split(",")
-    assert (number, first[:5], len(rows)) == ("0", ["box", "1", "1", "1", "0"], 28)
-    scores = [0.7142857142857143, 0.42592592592592593, 0.5701058201058201, 9.0]
-    assert [float(value) for value in first[5:]] == pytest.approx(scores, abs=1e-15)
-
-
 def test_a_session_that_was_left_is_resumed(
     begin: Callable[..., DavisInteractiveSession], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -152,10 +152,6 @@ def test_a_page_of_the_size_of_davis_has_at_most_three_megabytes(tmp_path: Path)
 # ── from strangers ──────────────────────────────────────────────────────────
 
 
-def test_the_smallest_result_has_its_page() -> None:
-    assert 'class="player"' in make_stored_report(store(), "small")
-
-
 def test_strange_results_show_or_are_refused_as_was_noted() -> None:
     calls.hold(stored_pages.write_pages(), stored_pages.FILE)
 
