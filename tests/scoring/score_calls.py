@@ -177,10 +177,11 @@ def _connect(module: Any, answer: Any = None) -> str:
 
 
 def _show_page(one: Any) -> tuple[int, bool]:
-    pages: list[str] = []
-    with mock.patch("segjudge.report.browser.show_html", pages.append):
+    pages: list[dict[str, str]] = []
+    shell = SimpleNamespace(kernel=object(), display_pub=SimpleNamespace(publish=pages.append))
+    with mock.patch("segjudge.report.browser._find_notebook", return_value=shell):
         one.show(title="A title of its own")
-    return len(pages), "A title of its own" in pages[0]
+    return len(pages), "A title of its own" in pages[0]["text/html"]
 
 
 def _change_manifest(path: str, **changes: object) -> None:
