@@ -135,7 +135,6 @@ QUICK_CASES = {
     "test_a_state_folder_that_cannot_be_one_is_said": 2,
     "test_a_strange_file_name_is_scored_like_any_other": 3,
     "test_a_subset_that_there_is_not_is_refused_in_every_family": 3,
-    "test_a_table_that_is_wrong": 1,
     "test_a_thousand_bad_records_are_enough_and_are_one_sentence": 4,
     "test_a_truth_of_another_family_is_a_sentence": 2,
     "test_a_truth_of_another_form_is_refused": 3,

@@ -72,8 +72,8 @@ def _diagnose(examination: Examination) -> List[str]:
         slips = _list_promising(examination, samples, slips)
         if not slips and not _may_need_all(examination, samples):
             return _judge_all(examination, samples, [])
-    rest = _take(examination, sorted({*units} - {*few}))
-    samples = _Samples([*samples.thinned, *rest.thinned], [*samples.middle, *rest.middle])
+    further = _take(examination, sorted({*units} - {*few}))
+    samples = _Samples([*samples.thinned, *further.thinned], [*samples.middle, *further.middle])
     return _judge_all(examination, samples, slips)
 
 

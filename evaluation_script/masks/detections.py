@@ -164,9 +164,9 @@ def draw_curves(task: CurveTask, category: int, tables: CurveTables) -> None:
     for area, cap, row in task.limits:
         counts = task.counts[category, area]
         for number in np.flatnonzero(counts > 0).tolist():
-            kept = ranked.select((ranked.rank < cap) & (group != number))
+            detections = ranked.select((ranked.rank < cap) & (group != number))
             needed = task.needed[task.which[category, area, number]]
-            precision, right, scores = read_precision(kept, area, task.thresholds, needed)
+            precision, right, scores = read_precision(detections, area, task.thresholds, needed)
             if len(needed):
                 tables.precision[row, category, number] = precision.mean(axis=1) if task.averaged else precision
             if tables.scores is not None:

@@ -77,7 +77,7 @@ def test_a_host_team_of_an_older_rehearsal_pushes_nothing_either(tmp_path: Path)
             "POST", path, "aurora", data={"GITHUB_REPOSITORY": "a/b"}, files={"zip_configuration": b"x"}
         )
         assert answer.status_code == 403
-        number = server.submit("borealis", b"told = 1").json()["id"]
+        number = server.submit("borealis", b"answers = 1").json()["id"]
         time.sleep(2)
         assert server.get(f"/api/jobs/submission/{number}", "borealis").json()["status"] == "submitted"
 
@@ -86,21 +86,21 @@ def test_a_host_team_of_an_older_rehearsal_pushes_nothing_either(tmp_path: Path)
 
 #: The files below these folders, other processes, a connection, and a file written outside.
 LOOK_AROUND = """
-told = {{"seen": [], "others": "", "connects": True}}
+answers = {{"seen": [], "others": "", "connects": True}}
 for folder in ({folder!r}, {root!r}, "/root", "/home", "/work", "/etc"):
     try:
-        told["seen"] += [os.path.join(folder, name) for name in os.listdir(folder)]
+        answers["seen"] += [os.path.join(folder, name) for name in os.listdir(folder)]
     except OSError:
         pass
 for place in glob.glob("/proc/[0-9]*"):
     try:
-        told["others"] += open(place + "/cmdline").read() + open(place + "/environ").read()
+        answers["others"] += open(place + "/cmdline").read() + open(place + "/environ").read()
     except OSError:
         pass
 try:
     socket.create_connection(("127.0.0.1", {port}), 2)
 except OSError:
-    told["connects"] = False
+    answers["connects"] = False
 for place in {places!r}:
     try:
         os.makedirs(place, exist_ok=True)
@@ -115,14 +115,14 @@ for place in {places!r}:
 def test_in_the_sandbox_nothing_outside_is_seen_reached_or_written(server: Rehearsal, tmp_path: Path) -> None:
     port = int(server.address.rpartition(":")[2])
     places = [str(tmp_path), str(ROOT), "/usr", "/etc", os.path.dirname(sys.executable), "/var/tmp"]
-    told = output(server, LOOK_AROUND.format(folder=str(server.data), root=str(ROOT), port=port, places=places))
+    answers = output(server, LOOK_AROUND.format(folder=str(server.data), root=str(ROOT), port=port, places=places))
     ours = ("/files", "/annotations")
-    assert not [path for path in told["seen"] if "sqlite" in path or "passwd" in path or path.endswith(ours)]
-    assert "hosted_worker" in told["others"]
-    assert not [word for word in ("rehearse", "a-secret-in-the-environment") if word in told["others"]]
-    assert not told["connects"]
+    assert not [path for path in answers["seen"] if "sqlite" in path or "passwd" in path or path.endswith(ours)]
+    assert "hosted_worker" in answers["others"]
+    assert not [word for word in ("rehearse", "a-secret-in-the-environment") if word in answers["others"]]
+    assert not answers["connects"]
     assert not [place for place in places if os.path.exists(f"{place}/segjudge-was-here")]
-    reached = output(server, f"told = open({str(server.data / 'rehearsal.sqlite3')!r}, 'rb').read(16)")
+    reached = output(server, f"answers = open({str(server.data / 'rehearsal.sqlite3')!r}, 'rb').read(16)")
     assert "FileNotFoundError" in reached
 
 
@@ -132,7 +132,7 @@ def test_a_link_in_the_place_of_the_next_submission_leads_nowhere(server: Rehear
     target.mkdir()
     code = f"""
 folder = os.path.dirname(os.path.dirname(submission))
-told = []
+answers = []
 for number in range(1, 500):
     try:
         os.symlink({str(target)!r}, os.path.join(folder, f"submission_{{number}}"))
@@ -141,12 +141,12 @@ for number in range(1, 500):
 try:
     os.rename(folder, folder + "-away")
     os.symlink({str(target)!r}, folder)
-    told = "renamed"
+    answers = "renamed"
 except OSError as error:
-    told = str(error)
+    answers = str(error)
 """
     assert "renamed" not in output(server, code)
-    assert output(server, "told = 'fine'") == "fine"
+    assert output(server, "answers = 'fine'") == "fine"
     assert list(target.iterdir()) == []
 
 
@@ -155,10 +155,10 @@ def test_a_script_gets_no_environment_no_descriptor_and_no_folder_of_ours(
     request: pytest.FixtureRequest, kind: str
 ) -> None:
     server = request.getfixturevalue(kind)
-    assert "a-secret-in-the-environment" not in json.dumps(output(server, "told = dict(os.environ)"))
+    assert "a-secret-in-the-environment" not in json.dumps(output(server, "answers = dict(os.environ)"))
     places = output(
         server,
-        "told = [os.readlink(one) for one in glob.glob('/proc/self/fd/*') if os.path.islink(one)] + [os.getcwd()]",
+        "answers = [os.readlink(one) for one in glob.glob('/proc/self/fd/*') if os.path.islink(one)] + [os.getcwd()]",
     )
     ours = (str(server.data), str(ROOT))
     opened = [place for place in places if place.startswith((*ours, "socket:"))]
@@ -166,9 +166,11 @@ def test_a_script_gets_no_environment_no_descriptor_and_no_folder_of_ours(
     assert not [
         place for place in opened if not re.fullmatch(rf"{re.escape(str(ROOT))}/\.environments/[^/]+/in-use", place)
     ]
-    variables = output(server, "told = [submission, truth, __file__ if '__file__' in globals() else '', *sys.path]")
+    variables = output(server, "answers = [submission, truth, __file__ if '__file__' in globals() else '', *sys.path]")
     assert not [path for path in variables if path.startswith(str(server.data))]
-    assert not [name for name in output(server, "told = list(os.environ)") if name.startswith(("SEGJUDGE", "EVALAI"))]
+    assert not [
+        name for name in output(server, "answers = list(os.environ)") if name.startswith(("SEGJUDGE", "EVALAI"))
+    ]
 
 
 @pytest.mark.parametrize("kind", ["server", "open_server"])
@@ -178,7 +180,7 @@ def test_a_flood_of_words_fills_no_disk(request: pytest.FixtureRequest, kind: st
 for _ in range(300):
     os.write(2, b"x" * (1 << 20))
     sys.stdout.write("y" * (1 << 20))
-told = sum(os.lstat(one).st_blocks * 512 for one in glob.glob("/tmp/*") if os.path.isfile(one))
+answers = sum(os.lstat(one).st_blocks * 512 for one in glob.glob("/tmp/*") if os.path.isfile(one))
 """
     number = server.submit("aurora", code.encode()).json()["id"]
     done = server.settled(number)

@@ -70,14 +70,14 @@ def read_truth(path: str, subset: str = "") -> UnitTruth:
         if not names:
             raise TruthFlaw("holds no JSON", "Name the JSON of SA-Co, or the folder that holds it")
         file_names = [name for subset_names in names.values() for name in subset_names]
-        first = _parse(files.read(file_names[0]))
-        if "videos" in first:
+        first_document = _parse(files.read(file_names[0]))
+        if "videos" in first_document:
             if len(file_names) > 1:
                 raise TruthFlaw(
                     f"holds {len(file_names)} JSON files", "Name one file of SA-Co/VEval; each is scored separately"
                 )
-            return open_videos(file_names[0], first)
-        documents = {file_names[0]: first}
+            return open_videos(file_names[0], first_document)
+        documents = {file_names[0]: first_document}
         return _open_truth(
             {
                 subset: [
@@ -261,8 +261,8 @@ class PhraseSubmission(PairSubmission):
         """Return the masks of a pair, and flags of those with a different size."""
         predictions = self._predictions
         start, stop = predictions.starts.get(pair, (0, 0))
-        own, sizes = slice(start, stop), np.array([size] * (stop - start), np.int64).reshape(-1, 2)
-        return Masks(predictions.masks.take(own), predictions.area[own], sizes), predictions.other_size[own]
+        records, sizes = slice(start, stop), np.array([size] * (stop - start), np.int64).reshape(-1, 2)
+        return Masks(predictions.masks.take(records), predictions.area[records], sizes), predictions.other_size[records]
 
 
 class _PairMask(NamedTuple):

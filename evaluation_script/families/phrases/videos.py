@@ -187,10 +187,10 @@ class VideoPhraseSubmission(PairSubmission):
         """Return the tracks of a pair in their order, and their scores."""
         every = self._tracks
         start, stop = every.track_bounds[pair]
-        own = slice(*every.mask_bounds[pair])
-        sizes = np.array([size] * len(every.area[own]), np.int64).reshape(-1, 2)
-        masks = Masks(every.masks.take(own), every.area[own], sizes)
-        return Tracks(stop - start, every.frame[own], every.track[own], masks, every.shown[own]), every.score[
+        tubes = slice(*every.mask_bounds[pair])
+        sizes = np.array([size] * len(every.area[tubes]), np.int64).reshape(-1, 2)
+        masks = Masks(every.masks.take(tubes), every.area[tubes], sizes)
+        return Tracks(stop - start, every.frame[tubes], every.track[tubes], masks, every.shown[tubes]), every.score[
             start:stop
         ]
 
