@@ -42,7 +42,8 @@ class _Array:
         """Return the value to pass, which keeps temporary arrays alive during the call."""
         if not isinstance(value, np.ndarray):
             return ctypes.c_void_p.from_param(value)
-        return np.ascontiguousarray(value, self._kind).ctypes
+        array = np.ascontiguousarray(value, self._kind)
+        return (array if array.flags.aligned else array.copy()).ctypes  # as one field of a packed record is not
 
 
 _KINDS = {
