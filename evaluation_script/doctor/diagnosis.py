@@ -22,7 +22,7 @@ _GOOD, _MOST = 0.9, 0.75
 _NEARLY_MOST = 0.9
 #: The share of the misfit that remains at most where a slip clearly explains it.
 _CLEARLY = 0.5
-#: The share that remains at most, and the minimum ratio of the fits, where hardly anything fits as sent.
+#: The share that remains at most, and the minimum ratio of the fits, where hardly any lesion fits as sent.
 _PARTLY, _MANY_TIMES = 0.75, 8
 #: The fit up to which nothing matches.
 _NOTHING = 0.01
@@ -158,7 +158,8 @@ def _try(examination: Examination, slip: Slip, samples: Sequence[Sample], as_sen
     old, new = sum(before) / len(changed), sum(after) / len(changed)
     loss = (1 - new) / max(1 - old, _NOTHING)
     is_sure = new >= slip.least and (loss <= _CLEARLY or (new >= slip.times * old and loss <= slip.remains))
-    is_sure |= loss <= _PARTLY and new >= max(_MANY_TIMES, slip.times) * old
+    if "voxels" in examination.traits:
+        is_sure |= loss <= _PARTLY and new >= max(_MANY_TIMES, slip.times) * old
     return [_Diagnosis(slip, cure, changed, new, old)] if is_sure else []
 
 
