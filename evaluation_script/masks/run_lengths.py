@@ -445,8 +445,10 @@ def _find_boxes(texts: List[str], sizes: Array) -> Array:
 
 
 def unite(texts: List[str], pixels: int) -> Tuple[str, int]:
-    """Return the mask of all pixels of checked, non-empty masks of an image, and their number."""
-    flags = np.any([flags_of(runs_of(text, pixels)) for text in texts], axis=0)
+    """Return the mask of all pixels of any checked masks of an image, and their number."""
+    flags = np.zeros(pixels, bool)
+    for text in texts:
+        flags |= flags_of(runs_of(text, pixels))
     return encode_flags(flags), int(np.count_nonzero(flags))
 
 
