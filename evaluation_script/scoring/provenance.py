@@ -25,7 +25,7 @@ def digest_of(path: str) -> str:
     import hashlib  # which loads OpenSSL
 
     if os.path.isdir(path):
-        lines = "".join([f"{name}\0{size}\n" for name, size in _list_sizes(path)])
+        lines = "".join([f"{name}\0{size}\n" for name, size in list_sizes(path)])
         return f"folder:{hashlib.sha256(lines.encode('utf-8', 'surrogateescape')).hexdigest()}"
     table = table_of(path)
     if table:
@@ -37,7 +37,7 @@ def digest_of(path: str) -> str:
     return f"file:{digest.hexdigest()}"
 
 
-def _list_sizes(root: str) -> Iterator[Tuple[str, int]]:
+def list_sizes(root: str) -> Iterator[Tuple[str, int]]:
     """Yield the name and size of each file in a folder, following links except cycles."""
     nothing: FrozenSet[Tuple[int, int]] = frozenset()
     waiting = [("", nothing)]

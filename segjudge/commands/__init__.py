@@ -38,6 +38,7 @@ COMMANDS = {
     "benchmarks": _Row("new", "List the benchmarks; `benchmarks NAME` describes one."),
     "run": _Row("evalai", "Build and check a challenge; score its samples as EvalAI does.", "host"),
     "score": _Row("score", "Score results (folder, zip or JSON) as the server would."),
+    "verify": _Row("verify", "Check a record of `score --record`: score again and compare."),
     "merge": _Row("score", "Merge the parts of `score --part` into the scores of one run."),
     "compare": _Row("methods", "Compare methods: differences, confidence intervals, verdicts."),
     "rank": _Row("methods", "Rank methods, and show how stable the ranking is."),
@@ -65,6 +66,7 @@ EARLIER = {
 GROUPS = {
     "daily": ("score", "report", "compare", "rank", "benchmarks"),
     "prepare results and truths": ("compress", "pack", "merge"),
+    "publish numbers that others check": ("verify",),
     "host a challenge": ("new", "run", "check", "build", "push", "board", "worker", "rehearse"),
     "interactive methods and agents": ("interactive", "arena"),
 }
@@ -75,11 +77,11 @@ UNIX = frozenset({"run", "build", "check", "push", "worker", "rehearse", "intera
 #: Exit codes of all commands, with their meanings.
 EXIT_CODES = {
     0: "success",
-    1: "faulty results, or a faulty agent",
+    1: "faulty results, or a faulty agent; `verify`: the numbers differ",
     2: "wrong usage; or a file, folder or address that does not exist",
     3: "faulty truth or challenge; missing or rejected token of a host; full disk; a defect in Segjudge",
     4: "`check`: EvalAI would accept the challenge, but it would not work, or has warnings under `--strict`; "
-    "`compare --fail-below`: the gain is too small; `worker`: the server rejects the token",
+    "`compare --fail-below`: the gain is too small; `worker`: the server rejects the token; `verify`: cannot be known",
     130: "stopped with Ctrl-C",
 }
 #: The commands of platforms other than EvalAI, by `--platform`.

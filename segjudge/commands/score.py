@@ -13,7 +13,7 @@ from segjudge.evaluation_script.runner.tuning import reuse_memory
 from segjudge.system.errors import OptionError, UsageError
 from segjudge.system.files import ARCHIVES, OutputFile, OutputFolder, check_outputs, make_folder, open_output
 
-from .parser import CommandParser, as_typed
+from .parser import CommandParser, as_typed, program
 from .shared import (
     DONE,
     FULL_PRECISION,
@@ -53,6 +53,8 @@ _OFFICIAL = {
 #: The endings of texts about submissions, and of records.
 _NOTES, _RECORDS = (".txt", ".md"), (".json", ".json.gz")
 
+#: Options about all sequences or images, which a part lacks.
+_OF_WHOLE = ("report", "save", "json", "csv", "record", "results_yaml", "style")
 #: The default size of a page in megabytes.
 _BUDGET = 6
 
@@ -69,15 +71,16 @@ def _score(args: argparse.Namespace) -> int:
     paths = list_results(args.results or [options["results"]], choice)
     request = choice.request(
         paths[0] if len(paths) < 2 else "",
-        secrecy=any((args.csv, args.json, args.results_yaml, args.report, args.save, args.chosen_part)),
+        secrecy=any((args.csv, args.json, args.results_yaml, args.record, args.report, args.save, args.chosen_part)),
         strict=args.strict,
         keeps_open=bool(args.report or args.save),
-        is_identified=bool(args.json or args.report or args.save),
+        is_identified=bool(args.json or args.record or args.report or args.save),
     )
     if request.phase is None:
         check_columns(request.protocol, args.columns)
     images = choice.choose_images(None) if args.report else ""
-    hidden = choice.hide_splits() if args.results_yaml else frozenset[str]()
+    public = "--results-yaml" if args.results_yaml else "--record" if args.record else ""
+    hidden = choice.hide_splits(public) if public else frozenset[str]()
     _refuse_ignored(options, request, len(paths))
     ends_here = args.report or args.json == "-" or args.style or args.cap or args.id_zero_quirk or len(paths) > 1
     outputs = _choose_outputs(
@@ -92,6 +95,8 @@ def _score(args: argparse.Namespace) -> int:
         mention(f"Wrote {args.out}")
         return DONE
     code = _write(results, outputs, args.report or "")
+    if args.record and isinstance(results, Scores):
+        _write_record(results, request, args, hidden)
     if args.report and isinstance(results, Scores):
         from segjudge.report.page import list_verdicts, make_page_options, render_page
 
@@ -101,6 +106,16 @@ def _score(args: argparse.Namespace) -> int:
     if not ends_here:
         mention(f"For causes and pictures, run: {choice.spell('report', paths[0])}")
     return code
+
+
+def _write_record(scores: Scores, request: ScoreRequest, args: argparse.Namespace, hidden: frozenset[str]) -> None:
+    """Write the record of scores that `verify` checks."""
+    from segjudge.scoring.records import Subject, write_record
+
+    write_record(args.record, scores, Subject.of_request(request, args.model, args.hub_dataset), hidden)
+    for split in scores.metrics.keys() & hidden:
+        say(f"{split} is hidden from participants, and omitted from {args.record}")
+    mention(f"Wrote {args.record}; `{program()} verify` checks it")
 
 
 def list_results(paths: list[str], choice: TruthChoice) -> list[str]:
@@ -185,16 +200,20 @@ def _refuse_ignored(options: dict[str, Any], request: ScoreRequest, submissions:
     ignored = {
         "--phase": ("cap", "id_zero_quirk", "chosen_part", "scheduler") if request.phase else (),
         "--scheduler": ("chosen_part",) if options["scheduler"] else (),
-        "--part": ("report", "save", "json", "csv", "results_yaml", "style") if options["chosen_part"] else (),
+        "--part": ("report", "save", "json", "csv", "record", "results_yaml", "style")
+        if options["chosen_part"]
+        else (),
         family: ("cap", "id_zero_quirk", "style") if family and not FAMILIES[family].adjustable_rules else (),
     }
     for subject, fields in ignored.items():
         for field in fields:
             if options[field]:
                 raise UsageError(f"--{field.removeprefix('chosen_').replace('_', '-')} does not apply to {subject}")
+    if options["model"] and not options["record"]:
+        raise OptionError("model needs --record")
     if bool(options["chosen_part"]) != bool(options["out"]):
         raise UsageError("--part and --out only work together")
-    of_one = ("csv", "results_yaml", "report", "save", "chosen_part", "scheduler", "style")
+    of_one = ("csv", "record", "results_yaml", "report", "save", "chosen_part", "scheduler", "style")
     for field in of_one if submissions > 1 else ():
         if options[field]:
             option = field.removeprefix("chosen_").replace("_", "-")
@@ -205,9 +224,10 @@ def _choose_outputs(args: argparse.Namespace, **more: Any) -> ScoreOutputs:
     """Return the outputs that `score` and `merge` have; raises OptionError without the hub's name of the data set."""
     from segjudge.scoring.scores import ScoreOutputs
 
-    if args.hub_dataset and not args.results_yaml:
-        raise OptionError("hub-dataset needs --results-yaml")
-    if args.results_yaml and not re.fullmatch(r"[\w.-]+/[\w.-]+", args.hub_dataset, re.ASCII):
+    record = getattr(args, "record", None)
+    if args.hub_dataset and not (args.results_yaml or record):
+        raise OptionError("hub-dataset needs --results-yaml or --record")
+    if (args.results_yaml or args.hub_dataset) and not re.fullmatch(r"[\w.-]+/[\w.-]+", args.hub_dataset, re.ASCII):
         fault = f"{args.hub_dataset!r} does not have that form" if args.hub_dataset else "by its name there"
         raise OptionError(f"results-yaml needs --hub-dataset OWNER/NAME, the data set on the hub: {fault}")
     shown, files = look(choose_stream(args.json), WIDTH), (args.json, args.csv, args.results_yaml)
@@ -282,6 +302,9 @@ def _add_score_options(sub: CommandParser) -> None:
     add("--sequences", metavar="A,B", type=names, help="score only these sequences")
     sub.options_of(OUTPUT)("--report", metavar="FILE", type=OutputFile, help="write an HTML page of failures")
     _add_output_options(sub)
+    about = "write a record of the scores, which others check with `verify`"
+    sub.options_of(OUTPUT)("--record", metavar="FILE", type=OutputFile, help=about)
+    sub.options_of(RARELY)("--model", metavar="NAME", default="", help="with --record: the model (default: RESULTS)")
     about = "save the counts, so that `compare` and `rank` need no truth; keep the file as private as the truth"
     sub.options_of(OUTPUT)("--save", metavar="FILE", type=OutputFile, help=about)
     add_jobs_option(sub)
@@ -329,7 +352,12 @@ def _add_output_options(sub: CommandParser) -> None:
     add("--csv", metavar="DIR", type=OutputFolder, help="write CSV files; for sequences, in the official form")
     add = sub.options_of(RARELY)
     add("--results-yaml", metavar="FILE", type=OutputFile, help="write the .eval_results file of model hubs")
-    add("--hub-dataset", metavar="OWNER/NAME", default="", help="with --results-yaml: the dataset's name on the hub")
+    add(
+        "--hub-dataset",
+        metavar="OWNER/NAME",
+        default="",
+        help="with --results-yaml or --record: the dataset's name on the hub",
+    )
 
 
 COMMANDS = {

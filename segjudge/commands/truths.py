@@ -127,8 +127,20 @@ class TruthChoice(NamedTuple):
         folder = os.path.join(find_bundle().root, PICTURES_FOLDER, self.phase)
         return folder if os.path.isdir(folder) else ""
 
-    def hide_splits(self) -> frozenset[str]:
-        """Return the splits to omit from a public file; raises UsageError if none remains."""
+    def hide_splits(self, option: str) -> frozenset[str]:
+        """Return the splits to omit from the public file of an option; raises UsageError if none remains."""
+        hidden = self.find_hidden()
+        if not hidden:
+            return hidden
+        chosen_splits = {self.split} if self.split else {split.codename for split in self.find_phase()[0].splits}
+        if chosen_splits <= hidden:
+            splits = " and ".join(sorted(chosen_splits))
+            fault = f"{splits} of {self.phase}, whose scores are hidden from participants"
+            raise UsageError(f"{option} writes only what may be published, not {fault}")
+        return hidden
+
+    def find_hidden(self) -> frozenset[str]:
+        """Return the splits whose scores are hidden from participants; none without a phase."""
         from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
         from segjudge.platforms.evalai.bundle.secrecy import find_unpublished
 
@@ -136,13 +148,7 @@ class TruthChoice(NamedTuple):
             return frozenset()
         source = find_bundle()
         phase = source.phase(self.phase)
-        hidden = find_unpublished(source.config(), phase.codename, phase)
-        chosen_splits = {self.split} if self.split else {split.codename for split in phase.splits}
-        if chosen_splits <= hidden:
-            splits = " and ".join(sorted(chosen_splits))
-            fault = f"{splits} of {phase.codename}, whose scores are hidden from participants"
-            raise UsageError(f"--results-yaml writes only what hubs may publish, not {fault}")
-        return hidden
+        return frozenset(find_unpublished(source.config(), phase.codename, phase))
 
     def spell(self, command: str, results: str) -> str:
         """Return the line of a command with results and these options."""

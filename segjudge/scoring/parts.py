@@ -122,7 +122,7 @@ def save(
 
 def has_known_rules(protocol: FamilyProtocol) -> bool:
     """Return whether a protocol described in parts has the rules that this version knows."""
-    return _protocol({"protocol": protocol.name, "rules": rules_as_json(protocol)}) == protocol
+    return read_rules({"protocol": protocol.name, "rules": rules_as_json(protocol)}) == protocol
 
 
 #: The reports of all splits, the truth's oddities, and the provenance.
@@ -281,7 +281,7 @@ def _check_mergeable(manifest: dict[str, Any], first_path: str, added: dict[str,
 
 def _make_accumulators(manifest: dict[str, Any], path: str) -> list[Accumulator[Any, Any]]:
     """Return an empty accumulator for each split."""
-    protocol = _protocol(manifest)
+    protocol = read_rules(manifest)
     if protocol is None:
         was = f"{printable(manifest['protocol'])} of segjudge {printable(manifest['version'])}"
         raise UsageError(f"{path}: was scored by {was}, whose rules this version ({VERSION}) lacks")
@@ -294,7 +294,7 @@ def _make_accumulators(manifest: dict[str, Any], path: str) -> list[Accumulator[
         raise UsageError(f"{path}: has a manifest that cannot be read. Score it again") from None
 
 
-def _protocol(manifest: dict[str, Any]) -> FamilyProtocol | None:
+def read_rules(manifest: dict[str, Any]) -> FamilyProtocol | None:
     """Return the protocol of a part, if this version has its rules."""
     protocol, rules = PROTOCOLS.get(manifest["protocol"]), manifest["rules"]
     if protocol is not None:  # with the rules that options of `score` change
