@@ -224,9 +224,8 @@ def _choose_outputs(args: argparse.Namespace, **more: Any) -> ScoreOutputs:
     """Return the outputs that `score` and `merge` have; raises OptionError without the hub's name of the data set."""
     from segjudge.scoring.scores import ScoreOutputs
 
-    record = getattr(args, "record", None)
-    if args.hub_dataset and not (args.results_yaml or record):
-        raise OptionError("hub-dataset needs --results-yaml or --record")
+    if args.hub_dataset and not (args.results_yaml or getattr(args, "record", None)):
+        raise OptionError("hub-dataset needs --results-yaml")
     if (args.results_yaml or args.hub_dataset) and not re.fullmatch(r"[\w.-]+/[\w.-]+", args.hub_dataset, re.ASCII):
         fault = f"{args.hub_dataset!r} does not have that form" if args.hub_dataset else "by its name there"
         raise OptionError(f"results-yaml needs --hub-dataset OWNER/NAME, the data set on the hub: {fault}")

@@ -165,11 +165,16 @@ def leave_remote(mine: Path, _folder: Path, way: Way) -> Iterator[str]:
 
 
 def leave_hub(mine: Path, folder: Path, _way: Way) -> Iterator[str]:
-    """Yield the file that hubs publish."""
+    """Yield the files that hubs and participants publish, and what a check of one prints."""
+    record = folder / "record.json"
     with pytest.MonkeyPatch.context() as patched:
         patched.chdir(mine)
         run("score", SAMPLE, "--phase", CODENAME, "--results-yaml", folder / "me.yaml", "--hub-dataset", "me/data")
+        run("score", SAMPLE, "--phase", CODENAME, "--record", record)
+        if record.exists():
+            yield run("verify", record, "--submission", SAMPLE, "--phase", CODENAME)[1]
     yield from spill(folder / "me.yaml")
+    yield from spill(record)
 
 
 def leave_codabench(mine: Path, folder: Path, way: Way) -> Iterator[str]:

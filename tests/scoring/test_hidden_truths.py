@@ -139,6 +139,9 @@ def test_a_file_for_public_hubs_holds_no_hidden_split(
     assert main([*arguments, "--split", "test-hard"]) == 2
     assert "not test-hard of all, whose scores are hidden from participants" in capsys.readouterr().err
     assert not out.exists()
-    assert main(arguments) == 0
-    assert "test-hard is hidden from participants, and omitted from" in capsys.readouterr().err
+    record = tmp_path / "record.json"
+    assert main([*arguments, "--record", str(record)]) == 0
+    assert capsys.readouterr().err.count("test-hard is hidden from participants, and omitted from") == 2
     assert [entry["dataset"]["task_id"] for entry in yaml.safe_load(out.read_text())] == ["test"]
+    assert "test-hard" not in record.read_text()
+    assert main(["verify", str(record), "--submission", strong, "--phase", "all"]) == 0
