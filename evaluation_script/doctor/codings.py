@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Optional, Sequence
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
 import numpy as np
 
 from ..files import name_list
-from ..masks.overlaps import best_assignment
 from ..masks.stack import Array
 from .fits import count_pairs
 from .samples import Examination, Sample, pool_frames
@@ -19,6 +18,17 @@ _TELLING, _MOST_LABELS = 0.002, 400
 _NONE = 0xFFF0
 
 
+def _match(table: Array) -> Tuple[Array, Array]:
+    """Return pairs of rows and columns, chosen by their pixels, the most first; SciPy would take longer to load."""
+    pairs: Dict[int, int] = {}
+    for cell in np.argsort(-table, axis=None, kind="stable")[: np.count_nonzero(table)].tolist():
+        row, column = divmod(cell, table.shape[1])
+        if row not in pairs and column not in pairs.values():
+            pairs[row] = column
+    rows = sorted(pairs)
+    return np.array(rows, np.int64), np.array([pairs[row] for row in rows], np.int64)
+
+
 def _find_coding(examination: Examination, samples: Sequence[Sample]) -> Optional[Cure]:
     """Give labels the true ones that they seem to stand for in all samples."""
     truth, prediction = pool_frames(samples)
@@ -27,7 +37,7 @@ def _find_coding(examination: Examination, samples: Sequence[Sample]) -> Optiona
     if not len(rows) or max(len(rows), len(columns)) > _MOST_LABELS:
         return None
     table = pairs.table[np.ix_(rows, columns)]
-    matched_rows, matched_columns = best_assignment(table)
+    matched_rows, matched_columns = _match(table)
     shared = table[matched_rows, matched_columns]
     true, predicted = pairs.true[rows][matched_rows][shared > 0], pairs.predicted[columns][matched_columns][shared > 0]
     shared = shared[shared > 0]
@@ -146,7 +156,7 @@ def _number_alike(_examination: Examination, samples: Sequence[Sample]) -> Optio
             table = pairs.table[np.ix_(rows, columns)]
             meanings = {0: 0}
             if table.size:
-                matched_rows, matched_columns = best_assignment(table)
+                matched_rows, matched_columns = _match(table)
                 numbers = pairs.predicted[columns][matched_columns].tolist()
                 objects = pairs.true[rows][matched_rows].tolist()
                 meanings.update(zip(numbers, objects))

@@ -24,7 +24,7 @@ _OTHER_PROGRAMS = ("evalai ",)
 #: Purposes and the commands that serve them, by the name of another tool.
 _COMMANDS = {
     **dict.fromkeys(("evaluate", "eval", "evaluation", "assess", "judge", "predict"), (_SCORE, _SCORE_PHASE)),
-    **dict.fromkeys(("validate", "verify", "lint"), (_SCORE_PHASE, _CHECK)),
+    **dict.fromkeys(("validate", "lint"), (_SCORE_PHASE, _CHECK)),
     **dict.fromkeys(("list", "ls", "tasks", "protocols", "datasets", "metrics"), (_LIST, _DESCRIBE)),
     **dict.fromkeys(("info", "describe", "protocol", "benchmark"), (_DESCRIBE,)),
     **dict.fromkeys(("leaderboard", "leaderboards", "standings"), (_RUN, _BOARD, _RANK)),

@@ -318,6 +318,8 @@ _ROW = re.compile(r"evaluation_script\.families\.\w+(\.protocols)?$")
 #: Modules that scoring does not need; with --truth there is no phase, and no worker to guard.
 _SCORING = _SLOW | {"segjudge.platforms.rules.fields", "segjudge.analysis.score_tables", "segjudge.report.page"}
 _ON_TRUTH = _SCORING | {"segjudge.evaluation_script.runner.guard", "segjudge.platforms", "socket"}
+#: The score is so low that the doctor looks, for which `numpy.unique` loads this module.
+_BY_DOCTOR = {"numpy.ma"}
 _TRUTHS = str(ANNOTATIONS), str(ROOT / "annotations/instances-dev.zip")
 _SHARP = str(ROOT / "examples/instances-dev/sharp.json")
 
@@ -328,7 +330,7 @@ _SHARP = str(ROOT / "examples/instances-dev/sharp.json")
         ("import segjudge", _SLOW | {"numpy", "argparse", "typing", "pathlib"}),
         ("main(['score', '--help'])", _SLOW | {"numpy"}),
         (f"main(['score', {str(STRONG)!r}, '--phase', 'sequences-dev'])", _SCORING),
-        (f"main(['score', {_SHARP!r}, '--truth', {_TRUTHS[1]!r}, '--protocol', 'places2017'])", _ON_TRUTH),
+        (f"main(['score', {_SHARP!r}, '--truth', {_TRUTHS[1]!r}, '--protocol', 'places2017'])", _ON_TRUTH - _BY_DOCTOR),
     ],
     ids=["import", "score --help", "score --phase", "score instances"],
 )
@@ -499,7 +501,7 @@ def test_the_program_runs_the_whole_challenge() -> None:
     assert "1. strong.zip" in done.stdout
     assert "worker's own log" not in done.stdout, "nothing went wrong"
     assert "\n  upload  " in done.stdout
-    assert re.match("Scored here by: .*. The bundle was built with(out)? kernel", done.stdout.rstrip().splitlines()[-1])
+    assert re.search("The bundle was built with(out)? kernel", done.stdout.rstrip().splitlines()[-1])
 
 
 def test_a_port_that_is_taken_is_said_with_what_to_do() -> None:
