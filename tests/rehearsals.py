@@ -279,7 +279,7 @@ def evaluate(truth, submission, phase, **kwargs):
     scope = {"glob": glob, "os": os, "socket": socket, "subprocess": subprocess, "sys": sys, "submission": submission,
              "truth": truth, "metadata": kwargs["submission_metadata"]}
     exec(open(submission).read(), scope)
-    print("TOLD" + json.dumps(scope.get("told"), default=repr))
+    print("TOLD" + json.dumps(scope.get("answers"), default=repr))
     return {"result": [{"dev": {"J&F-Mean": 0.5}}]}
 """
 

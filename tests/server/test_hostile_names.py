@@ -41,7 +41,7 @@ def test_names_with_markup_stay_text_on_every_page(tmp_path: Path) -> None:
     with started(tmp_path) as server:
         fields = dict.fromkeys(("method_name", "method_description", "publication_url"), HOSTILE)
         metadata = json.dumps([{"name": HOSTILE, "type": "text", "value": HOSTILE}])
-        program = f"print({HOSTILE!r})\ntold = 1".encode()
+        program = f"print({HOSTILE!r})\nanswers = 1".encode()
         sent = server.submit(
             "aurora", program, **fields, project_url="javascript:a()", is_public="true", submission_metadata=metadata
         )
