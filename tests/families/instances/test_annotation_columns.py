@@ -16,9 +16,15 @@ from segjudge.evaluation_script.families.instances import truth as truths
 from segjudge.evaluation_script.families.instances.annotation_columns import read_annotations
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.masks.run_lengths import compress
-from tests.backends import skip_file_without_kernel, use_numpy
+from tests.backends import compiled, skip_file_without_kernel, use, use_numpy
 
 skip_file_without_kernel()
+
+
+@pytest.fixture(autouse=True)
+def kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read by the kernel, also in a run by numpy."""
+    use(monkeypatch, compiled())
 
 
 def test_numpy_leaves_all_to_the_json_parser(monkeypatch: pytest.MonkeyPatch) -> None:
