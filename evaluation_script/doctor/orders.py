@@ -74,18 +74,14 @@ def find_exchanged(examination: Examination, samples: Sequence[Sample]) -> Optio
         more = (sample for number in further for sample in examination.sample(number) if sample.truth)
         entries += [_enter(examination, examination.shrink(sample, PIXELS)) for sample in more]
         pairs = _pair(examination, entries)
-    fewest = 2
-    if "questions" in examination.traits:
-        fewest = _FEWEST + 2 * sum(examination.measure(entry.truth, entry.prediction) >= _FITTING for entry in entries)
-    if len(pairs) < fewest:
+    right = [entry for entry in entries if examination.measure(entry.truth, entry.prediction) >= _FITTING]
+    if len(pairs) < (_FEWEST + 2 * len(right) if "questions" in examination.traits else 2):
         return None
     # A truth outside the first samples is scored no less.
     predictions = [[None] * len(sample.truth) for sample in samples]
-    indices = {id(entry.sample): index for index, entry in enumerate(entries[: len(samples)])}
     for source, target in pairs:
-        index = indices.get(id(entries[target].sample))
-        if index is not None:
-            predictions[index] = entries[source].sample.prediction
+        if target < len(samples):
+            predictions[target] = entries[source].sample.prediction
     moved = [(entries[source], entries[target]) for source, target in pairs]
     return Cure(predictions, _describe(examination, moved))
 

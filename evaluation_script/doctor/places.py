@@ -52,14 +52,9 @@ def _flip(sentence: str, axes: Tuple[int, ...], name: Optional[Callable[[Points]
         points = points._replace(places=places)
         return name(points) if name else points
 
-    changes: Dict[type, Change] = {
-        np.ndarray: partial(np.flip, axis=axes),
-        PictureBoxes: flip_boxes,
-        Points: flip_points,
-    }
-    return Slip(
-        sentence, _FLIPPED, frozenset({"pictures"}), change_frames({Points: flip_points} if name else changes)
-    )  # fmt: skip
+    flip_map: Change = partial(np.flip, axis=axes)
+    changes: Dict[type, Change] = {np.ndarray: flip_map, PictureBoxes: flip_boxes} if name is None else {}
+    return Slip(sentence, _FLIPPED, frozenset({"pictures"}), change_frames({**changes, Points: flip_points}))
 
 
 def _redraw(sentence: str, remedy: str, change: Change, *traits: str, whole: bool = False) -> Slip:
@@ -144,18 +139,12 @@ _RESIZED_SLIPS = [
         "{content} look as if their images had been cropped to squares", _RESIZED,
         lambda point, side, _, shortest: (point - (side - shortest) / 2) * side / shortest,
     ),
-    _resize(
-        "{content} look half as wide and high, in the upper left corner", _RESIZED,
-        lambda point, *_: point / 2,
-    ),
+    _resize("{content} look half as wide and high, in the upper left corner", _RESIZED, lambda point, *_: point / 2),
     _resize(
         "{content} look half as wide and high, in the middle", _RESIZED,
         lambda point, side, *_: point / 2 + side / 4,
     ),
-    _resize(
-        "{content} look twice as wide and high as their images", _RESIZED,
-        lambda point, *_: point * 2,
-    ),
+    _resize("{content} look twice as wide and high as their images", _RESIZED, lambda point, *_: point * 2),
     _resize(
         "{content} look as if made of the middle of their images", _RESIZED,
         lambda point, side, *_: point * 2 - side / 2,
