@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from segjudge.scoring.sharing import DaskClient
 
 __all__ = [
-    "arrays", "figures", "notebook", "parts", "report", "request", "results_names", "score", "scores", "sharing",
+    "arrays", "figures", "notebook", "parts", "records", "report", "request", "results_names", "score", "scores",
+    "sharing",
 ]  # fmt: skip
 
 

@@ -143,7 +143,7 @@ def _list_results(report: Report, truth: dict[str, Any]) -> Iterator[dict[str, A
     for metric, value in report.values.items():
         if value is None:
             continue
-        least, greatest = map(_bound, bounds_of(metric, protocol))
+        least, greatest = map(_write_bound, bounds_of(metric, protocol))
         uncertainty: dict[str, Any] = {}
         if errors.get(metric) is not None:
             uncertainty["standard_error"] = {"value": errors[metric], "method": "jackknife"}
@@ -169,7 +169,7 @@ def _list_results(report: Report, truth: dict[str, Any]) -> Iterator[dict[str, A
         }
 
 
-def _bound(value: float) -> float | str:
+def _write_bound(value: float) -> float | str:
     return value if math.isfinite(value) else "Infinity" if value > 0 else "-Infinity"
 
 
@@ -236,30 +236,29 @@ class Record(NamedTuple):
 
     def compare(self, scores: Scores, subject: Subject, hidden: frozenset[str] = frozenset()) -> Verdict:
         """Compare the record with new scores of the recorded splits; numbers of hidden splits are not shown."""
-        recorded = dict(_flatten(self.content))
-        dataset = next((str(value) for path, value in recorded.items() if path.endswith(".hf_repo")), "")
-        found = dict(_flatten(make_record(scores, subject._replace(dataset=dataset))))
+        old_leaves = dict(_flatten(self.content))
+        dataset = next((str(value) for path, value in old_leaves.items() if path.endswith(".hf_repo")), "")
+        new_leaves = dict(_flatten(make_record(scores, subject._replace(dataset=dataset))))
         verdict = Verdict(len(self.content["evaluation_results"]), [], [])
-        names = _name_results(self.content)
-        for path in dict.fromkeys([*recorded, *found]):
-            old, new = recorded.get(path), found.get(path)
+        results = _name_results(self.content)
+        for path in dict.fromkeys([*old_leaves, *new_leaves]):
+            old, new = old_leaves.get(path), new_leaves.get(path)
             is_free = path == _OWN or path.startswith(_FREE) or path.endswith(".dataset_name")
             if is_free or (old == new and type(old) is type(new)):
                 continue
-            where, _, part = path.partition("].")
-            result = names.get(where)
+            start, _, field = path.partition("].")
+            result = results.get(start)
             if f"source_data.additional_details.{_DIGEST}" in path:
                 line = "the truth is not the recorded one"
                 verdict.unknown.extend([line] * (line not in verdict.unknown))
             elif path.endswith(f"submission.{_DIGEST}"):
                 verdict.differences.append("the submission is not the recorded file")
             else:
-                place = " ".join(filter(None, (*result, _PARTS.get(part, part)))) if result else path
-                shown = (
-                    "" if result and result[0] in hidden else f" is {_show(old)} in the record, and {_show(new)} now"
-                )
-                verdict.differences.append(f"{place}{shown or ' differs'}")
-        if recorded.get(_OWN) != _digest_of_record(self.content) and not verdict.differences:
+                subject_words = " ".join(filter(None, (*result, _PARTS.get(field, field)))) if result else path
+                is_hidden = result is not None and result[0] in hidden
+                values = "is another" if is_hidden else f"is {_show(old)} in the record, and {_show(new)} now"
+                verdict.differences.append(f"{subject_words} {values}")
+        if old_leaves.get(_OWN) != _digest_of_record(self.content) and not verdict.differences:
             fault = "the record was changed after it was written, in a field that scoring does not determine"
             verdict.differences.append(f"{fault} (model, source, dates, version or limits)")
         return verdict

@@ -325,7 +325,7 @@ _WALKED, _OWN, _NONE = (
 )
 #: The output of each command.
 BY_COMMAND = {
-    **dict.fromkeys(("build", "check", "rehearse", "score"), _WALKED),
+    **dict.fromkeys(("build", "check", "rehearse", "score", "verify"), _WALKED),
     **dict.fromkeys(("run", "merge", "compare", "rank", "report", "arena"), _OWN),
     **dict.fromkeys(("new", "benchmarks", "pack", "compress", "demo", "schema", "interactive"), _NONE),
     "push": "uploads what `check` lets pass",
