@@ -92,8 +92,7 @@ def _take(point: Callable[[Array, int, int, int], Array], pixels: Array) -> Arra
     places = [
         np.clip(point(np.arange(side) + 0.5, side, longest, shortest).astype(int), 0, side - 1) for side in pixels.shape
     ]
-    sampled: Array = pixels[np.ix_(*places)]
-    return sampled
+    return pixels[np.ix_(*places)]
 
 
 def _resize(sentence: str, remedy: str, point: Callable[[Any, float, float, float], Any]) -> Slip:
