@@ -20,13 +20,14 @@ _NONE = 0xFFF0
 
 def _match(table: Array) -> Tuple[Array, Array]:
     """Return pairs of rows and columns, chosen by their pixels, the most first; SciPy would take longer to load."""
-    pairs: Dict[int, int] = {}
+    columns: Dict[int, int] = {}
+    rows: Dict[int, int] = {}
     for cell in np.argsort(-table, axis=None, kind="stable")[: np.count_nonzero(table)].tolist():
         row, column = divmod(cell, table.shape[1])
-        if row not in pairs and column not in pairs.values():
-            pairs[row] = column
-    rows = sorted(pairs)
-    return np.array(rows, np.int64), np.array([pairs[row] for row in rows], np.int64)
+        if row not in columns and column not in rows:
+            columns[row], rows[column] = column, row
+    pairs = np.array(sorted(columns.items()), np.int64).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]
 
 
 def _find_coding(examination: Examination, samples: Sequence[Sample]) -> Optional[Cure]:

@@ -51,9 +51,10 @@ class _Diagnosis(NamedTuple):
 
 
 class _Samples(NamedTuple):
-    """The samples of a submission: all of their frames with few pixels, and one about the middle of each."""
+    """The samples of a submission: all frames with few pixels and their fits as sent, and one about the middle."""
 
     thinned: List[Sample]
+    fits: List[float]
     middle: List[Sample]
 
 
@@ -66,23 +67,22 @@ def diagnose(examination: Examination) -> List[str]:
 def _diagnose(examination: Examination) -> List[str]:
     units = choose_units(len(examination.names))
     few = units[:: len(units) // _FEW] if len(units) > 2 * _FEW else units
-    samples = _take(examination, few)
+    samples = _Samples([], [], [])
+    _add_samples(examination, samples, few)
     slips = [slip for slip in SLIPS if slip.traits <= examination.traits]
     if len(few) < len(units) and samples.thinned:
         slips = _list_promising(examination, samples, slips)
         if not slips and not _may_need_all(examination, samples):
             return _judge_all(examination, samples, [])
-    further = _take(examination, sorted({*units} - {*few}))
-    samples = _Samples([*samples.thinned, *further.thinned], [*samples.middle, *further.middle])
+    _add_samples(examination, samples, sorted({*units} - {*few}))
     return _judge_all(examination, samples, slips)
 
 
 def _list_promising(examination: Examination, samples: _Samples, slips: Sequence[Slip]) -> List[Slip]:
     """Return the slips whose change raises the fits of few units a little."""
-    as_sent, of_middle = (_fit_as_sent(examination, side) for side in (samples.thinned, samples.middle))
-    promising = []
+    promising, of_middle = [], _fit_middle(examination, samples, slips)
     for slip in slips:
-        chosen, fits = (samples.middle, of_middle) if slip.whole else (samples.thinned, as_sent)
+        chosen, fits = (samples.middle, of_middle) if slip.whole else (samples.thinned, samples.fits)
         cure = slip.cure(examination, chosen)
         if cure is not None:
             _, before, after = _compare(examination, chosen, cure, fits)
@@ -92,17 +92,16 @@ def _list_promising(examination: Examination, samples: _Samples, slips: Sequence
 
 def _may_need_all(examination: Examination, samples: _Samples) -> bool:
     """Return whether few units leave it open if others have a slip, or have the predictions of each other."""
-    fits = _fit_as_sent(examination, samples.thinned)
+    fits = samples.fits
     is_good, is_odd = min(fits) >= _GOOD, 2 * sum(fit < MISFIT for fit in fits) >= len(fits)
     return is_good or is_odd or bool(_judge_constant(examination, samples.thinned))
 
 
 def _judge_all(examination: Examination, samples: _Samples, slips: Sequence[Slip]) -> List[str]:
     """Return the sentence on the slip of samples, of these that change them, and others."""
-    thinned = samples.thinned
+    thinned, as_sent = samples.thinned, samples.fits
     if not thinned:
         return []
-    as_sent = _fit_as_sent(examination, thinned)
     scores = _judge_scores(thinned)
     if sum(as_sent) >= _GOOD * len(thinned):
         return [*scores, *_judge_numbers(examination, samples.middle)]
@@ -110,8 +109,7 @@ def _judge_all(examination: Examination, samples: _Samples, slips: Sequence[Slip
     constant = constant and _judge_constant(examination, samples.middle)  # with the pixels of small masks
     if constant:
         return [*scores, *constant]
-    of_middle = _fit_as_sent(examination, samples.middle) if any(slip.whole for slip in slips) else []
-    sure = []
+    sure, of_middle = [], _fit_middle(examination, samples, slips)
     for slip in slips:
         chosen, fits = (samples.middle, of_middle) if slip.whole else (thinned, as_sent)
         sure += _try(examination, slip, chosen, fits)
@@ -125,19 +123,20 @@ def _judge_all(examination: Examination, samples: _Samples, slips: Sequence[Slip
     return [*scores, *(whole or _judge_nothing(examination, thinned, as_sent))]
 
 
-def _take(examination: Examination, units: Sequence[int]) -> _Samples:
-    samples = _Samples([], [])
+def _add_samples(examination: Examination, samples: _Samples, units: Sequence[int]) -> None:
     for unit in units:
         for sample in examination.sample(unit):
             if sample.truth:
-                samples.thinned.append(examination.shrink(sample, PIXELS))
+                few = examination.shrink(sample, PIXELS)
+                samples.thinned.append(few)
+                samples.fits.append(examination.measure(few.truth, few.prediction))
                 position = (1 + unit % 3) * len(sample.truth) // 4  # masks that drift are moved otherwise in each
                 samples.middle.append(keep_frames(sample, sample.prediction, [position]))
-    return samples
 
 
-def _fit_as_sent(examination: Examination, samples: Sequence[Sample]) -> List[float]:
-    return [_measure(examination, sample) for sample in samples]
+def _fit_middle(examination: Examination, samples: _Samples, slips: Sequence[Slip]) -> List[float]:
+    """Return the fits of the frames about the middle as sent, if a slip needs them."""
+    return [_measure(examination, sample) for sample in samples.middle] if any(slip.whole for slip in slips) else []
 
 
 def _measure(examination: Examination, sample: Sample) -> float:
