@@ -148,7 +148,7 @@ class TruthChoice(NamedTuple):
             return frozenset()
         source = find_bundle()
         phase = source.phase(self.phase)
-        return frozenset(find_unpublished(source.config(), phase.codename, phase))
+        return find_unpublished(source.config(), phase.codename, phase)
 
     def spell(self, command: str, results: str) -> str:
         """Return the line of a command with results and these options."""

@@ -49,7 +49,8 @@ def _verify(args: argparse.Namespace) -> int:
         say(f"differs: {len(verdict.differences) - _SHOWN} more")
     numbers = quantity(verdict.compared, "number")
     if verdict.unknown:
-        print(f"cannot be known: {verdict.unknown[0]}" + ("" if verdict.differences else f"; its {numbers} are equal"))
+        are_equal = verdict.compared and not verdict.differences
+        print(f"cannot be known: {verdict.unknown[0]}" + (f"; its {numbers} are equal" if are_equal else ""))
         return TAKEN
     print("differs" if verdict.differences else f"equal: {numbers}, scored again")
     return THEIRS if verdict.differences else DONE

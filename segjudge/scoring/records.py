@@ -23,7 +23,7 @@ from segjudge.evaluation_script.scoring.provenance import list_sizes
 from segjudge.families import tools_of
 from segjudge.system.addresses import resolve_address
 from segjudge.system.errors import UsageError
-from segjudge.system.files import name_of, open_output
+from segjudge.system.files import digest_of_bytes, name_of, open_output
 
 from .parts import has_known_rules, read_rules, rules_as_json
 
@@ -191,12 +191,14 @@ class Record(NamedTuple):
             with open(path, encoding="utf-8") as file:
                 content = json.load(file)
             record = cls(path, content)
-            if content["eval_library"]["name"] != _NAME or not content["evaluation_results"]:
+            if content["eval_library"]["name"] != _NAME:
                 raise ValueError("another program wrote it")
+            if not content["evaluation_results"]:
+                raise ValueError("it has no numbers")
             for result in content["evaluation_results"]:
                 float(result["score_details"]["score"])
                 str(result["evaluation_name"]), str(result["metric_config"]["metric_id"])
-            record.sequences, record.rules, record.version  # noqa: B018 - they must be readable
+            str(record.rules["name"]), record.sequences, record.version  # they must be readable
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             fault = f"is not a record of `score --record`, or is damaged ({printable(str(error))})"
             raise UsageError(f"{path}: {fault}. Ask its author for the file as it was written") from None
@@ -207,10 +209,10 @@ class Record(NamedTuple):
         return str(self.content["eval_library"]["version"])
 
     @property
-    def rules(self) -> dict[str, dict[str, Any]]:
-        """Return the rules of each split's protocol, which has a name."""
-        rules = json.loads(self.content["eval_library"]["additional_details"]["rules"])
-        return {split: {**rules[split], "name": rules[split]["name"]} for split in self.splits}
+    def rules(self) -> dict[str, Any]:
+        """Return the rules of the first split's protocol."""
+        rules: dict[str, Any] = json.loads(self.content["eval_library"]["additional_details"]["rules"])[self.splits[0]]
+        return rules
 
     @property
     def sequences(self) -> list[str] | None:
@@ -225,20 +227,23 @@ class Record(NamedTuple):
 
     def find_protocol(self) -> FamilyProtocol:
         """Return the protocol with the recorded rules; raises UsageError if this version has other rules."""
-        rules = self.rules[self.splits[0]]
-        protocol = read_rules({"protocol": rules["name"], "rules": rules})
+        name = str(self.rules["name"])
+        protocol = read_rules({"protocol": name, "rules": self.rules})
         if protocol is None:
-            fault = f"the recorded rules of {printable(str(rules['name']))} are not those of segjudge {VERSION}"
+            fault = f"the recorded rules of {printable(name)} are not those of segjudge {VERSION}"
             raise UsageError(
                 f"{self.path}: cannot be known: {fault}. Verify it with segjudge {printable(self.version)}"
             )
         return protocol
 
     def compare(self, scores: Scores, subject: Subject, hidden: frozenset[str] = frozenset()) -> Verdict:
-        """Compare the record with new scores of the recorded splits; numbers of hidden splits are not shown."""
+        """Compare the record with new scores of its splits alone; numbers of hidden splits are not shown."""
+        others = scores.metrics.keys() - self.splits
+        if len(others) == len(scores.reports):
+            return Verdict(0, [], ["the truth has no split of the record"])
         old_leaves = dict(_flatten(self.content))
         dataset = next((str(value) for path, value in old_leaves.items() if path.endswith(".hf_repo")), "")
-        new_leaves = dict(_flatten(make_record(scores, subject._replace(dataset=dataset))))
+        new_leaves = dict(_flatten(make_record(scores, subject._replace(dataset=dataset), frozenset(others))))
         verdict = Verdict(len(self.content["evaluation_results"]), [], [])
         results = _name_results(self.content)
         for path in dict.fromkeys([*old_leaves, *new_leaves]):
@@ -295,19 +300,14 @@ def _digest(path: str) -> dict[str, str]:
     """Return the SHA-256 of a file, or of a folder's list of files as `sha256sum` prints it; none if it is remote."""
     local = os.fspath(resolve_address(path))
     if os.path.isfile(local):
-        return {_DIGEST: _digest_of_file(local)}
+        return {_DIGEST: digest_of_bytes(local)}
     if not os.path.isdir(local):
         return {}
     names = sorted(os.fsencode(f"./{name}") for name, _ in list_sizes(local))
     lines = b"".join(
-        f"{_digest_of_file(os.path.join(os.fsencode(local), name))}  ".encode() + name + b"\n" for name in names
+        f"{digest_of_bytes(os.path.join(os.fsencode(local), name))}  ".encode() + name + b"\n" for name in names
     )
     return {_DIGEST: hashlib.sha256(lines).hexdigest()}
-
-
-def _digest_of_file(path: str | bytes) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _digest_of_record(record: dict[str, Any]) -> str:

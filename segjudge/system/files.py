@@ -137,6 +137,14 @@ def name_of(path: str) -> str:
     return os.path.basename(os.path.normpath(redact_address(path)))
 
 
+def digest_of_bytes(path: str | bytes) -> str:
+    """Return the SHA-256 of a file's bytes."""
+    import hashlib  # which loads OpenSSL
+
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def file_name(name: str) -> str:
     """Return an untrusted name as a safe, distinct part of a file name."""
     safe_name = re.sub(r"^\.|[^\w &+,=@.()-]", lambda match: _escape(match[0]), name)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +123,19 @@ def test_numbers_of_hidden_splits_are_not_shown(record: Path) -> None:
     content["evaluation_results"][0]["score_details"]["score"] = 0.5
     verdict = Record("r", content).compare(scores, subject, frozenset({"dev"}))
     assert not any(character.isdigit() for line in verdict.differences for character in line)
+
+
+def test_splits_beyond_the_record_are_neither_compared_nor_shown(record: Path) -> None:
+    """A phase has hidden splits that its public record omits."""
+    scores, subject = prepare_scores(), Subject("m", RESULTS, TRUTH, None)
+    (report,) = scores.reports
+    hidden = copy.copy(report)
+    hidden.split = "hidden"
+    both = replace(scores, reports=[report, hidden])
+    content = json.loads(record.read_text())
+    assert not any(Record("r", content).compare(both, subject, frozenset({"hidden"}))[1:])
+    verdict = Record("r", content).compare(replace(scores, reports=[hidden]), subject)
+    assert verdict == (0, [], ["the truth has no split of the record"])
 
 
 def test_the_digest_of_a_folder_is_that_of_its_sums(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ class _PushedCompetition:
 
     def is_of(self, path: str) -> bool:
         """Return whether a bundle is unchanged since the upload."""
-        return self.digest in (_digest_of(path), _digest_of_bytes(path))
+        return self.digest in (_digest_of(path), files.digest_of_bytes(path))
 
 
 class NotUnpackedError(Exception):
@@ -232,7 +232,7 @@ def _digest_of(path: str) -> str:
         with zipfile.ZipFile(path) as archive:
             return _digest_of_members(archive, nested=True)
     except UNREADABLE:
-        return _digest_of_bytes(path)
+        return files.digest_of_bytes(path)
 
 
 def _digest_of_members(archive: zipfile.ZipFile, *, nested: bool) -> str:
@@ -246,8 +246,3 @@ def _digest_of_members(archive: zipfile.ZipFile, *, nested: bool) -> str:
                 member.seek(0)
                 digests[name] = hashlib.file_digest(member, "sha256").hexdigest()  # type: ignore[arg-type]
     return hashlib.sha256(json.dumps(sorted(digests.items())).encode()).hexdigest()
-
-
-def _digest_of_bytes(path: str) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
