@@ -351,12 +351,7 @@ def _add_output_options(sub: CommandParser) -> None:
     add("--csv", metavar="DIR", type=OutputFolder, help="write CSV files; for sequences, in the official form")
     add = sub.options_of(RARELY)
     add("--results-yaml", metavar="FILE", type=OutputFile, help="write the .eval_results file of model hubs")
-    add(
-        "--hub-dataset",
-        metavar="OWNER/NAME",
-        default="",
-        help="with --results-yaml or --record: the dataset's name on the hub",
-    )
+    add("--hub-dataset", metavar="OWNER/NAME", default="", help="with --results-yaml: the dataset's name on the hub")
 
 
 COMMANDS = {

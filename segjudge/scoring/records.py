@@ -238,12 +238,12 @@ class Record(NamedTuple):
 
     def compare(self, scores: Scores, subject: Subject, hidden: frozenset[str] = frozenset()) -> Verdict:
         """Compare the record with new scores of its splits alone; numbers of hidden splits are not shown."""
-        others = scores.metrics.keys() - self.splits
-        if len(others) == len(scores.reports):
+        further_splits = scores.metrics.keys() - self.splits
+        if len(further_splits) == len(scores.reports):
             return Verdict(0, [], ["the truth has no split of the record"])
         old_leaves = dict(_flatten(self.content))
         dataset = next((str(value) for path, value in old_leaves.items() if path.endswith(".hf_repo")), "")
-        new_leaves = dict(_flatten(make_record(scores, subject._replace(dataset=dataset), frozenset(others))))
+        new_leaves = dict(_flatten(make_record(scores, subject._replace(dataset=dataset), frozenset(further_splits))))
         verdict = Verdict(len(self.content["evaluation_results"]), [], [])
         results = _name_results(self.content)
         for path in dict.fromkeys([*old_leaves, *new_leaves]):

@@ -253,7 +253,7 @@ class _DrawnLesions:
         self.border: Optional[Places] = None
 
     def shows(self, chosen: Array, box: Box) -> bool:
-        """Whether these are the lesions, and this is the box."""
+        """Return whether these lesions are drawn in this box."""
         return self._box == box and np.array_equal(self._chosen, chosen)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Server(NamedTuple):
+class ServerCode(NamedTuple):
     """A server's code at the commit from which all rows about it were taken."""
 
     repository: str
@@ -18,7 +18,7 @@ class Server(NamedTuple):
 
 
 _CONFIG, _VIEWS = "apps/challenges/challenge_config_utils.py", "apps/challenges/views.py"
-EVALAI = Server(
+EVALAI = ServerCode(
     "Cloud-CV/EvalAI",
     "0f04039",
     {
@@ -31,7 +31,7 @@ EVALAI = Server(
     },
 )
 _UNPACKER = "src/apps/competitions/unpackers"
-CODABENCH = Server(
+CODABENCH = ServerCode(
     "codalab/codabench",
     "c7dbc75",
     {
