@@ -81,7 +81,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     "arena": ("arena", "arena --synthetic --repeat 0"),
     "rehearsal": (
         "rehearsal --submissions 40 --rows 200 --requests 50",
-        "rehearsal --submissions 4 --teams 2 --workers 2 --kill-every 3 --rows 10 --requests 5",
+        "rehearsal --submissions 4 --teams 2 --workers 2 --kill-every 60 --rows 10 --requests 5",
     ),
     "fleet": (
         "fleet --submissions 12 --hostile 0 --throttled 0 --idle 20",
