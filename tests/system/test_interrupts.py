@@ -258,7 +258,8 @@ class Interrupting:
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, Interrupting())
 from segjudge.__main__ import main
-print("imported")
+sys.argv = ["segjudge", "protocols"]
+main()
 """
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=ROOT)
     assert (run.returncode, run.stdout, run.stderr) == (code, "", line)
