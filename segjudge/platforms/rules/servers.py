@@ -27,7 +27,7 @@ EVALAI = ServerCode(
         "evalai.bundle.check": (_VIEWS,),
         "evalai.bundle.shared_rules": (_CONFIG,),
         "evalai.bundle.fields": ("apps/challenges/serializers.py", "apps/challenges/models.py"),
-        "evalai.bundle.script_rules": ("scripts/workers/submission_worker.py", "requirements/worker.txt"),
+        "evalai.bundle.script_rules": ("scripts/workers/submission_worker.py", "requirements/worker_py3_9.txt"),
     },
 )
 _UNPACKER = "src/apps/competitions/unpackers"
