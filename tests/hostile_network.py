@@ -94,11 +94,6 @@ def _reset_after(exchange: Exchange) -> None:
     exchange.reset()
 
 
-def _reset_in_head(exchange: Exchange) -> None:
-    exchange.send(exchange.forward()[: exchange.chosen.randrange(1, 40)])
-    exchange.reset()
-
-
 def _reset_in_body(exchange: Exchange) -> None:
     answer = exchange.forward()
     head, body = split(answer)
@@ -234,12 +229,6 @@ def _whole_half(exchange: Exchange) -> None:
     exchange.answer("200 OK", body[: len(body) // 2], "Content-Type: application/json")
 
 
-def _headless(exchange: Exchange) -> None:
-    """End the connection within the head."""
-    head, _ = split(exchange.forward())
-    exchange.send(head.split(b"\r\n")[0] + b"\r\n")
-
-
 def _flipped(exchange: Exchange) -> None:
     """Send the answer with one changed byte."""
     head, body = split(exchange.forward())
@@ -284,23 +273,6 @@ def _throttled(exchange: Exchange) -> None:
 def _no_content(exchange: Exchange) -> None:
     exchange.forward()
     exchange.send(exchange.chosen.choice([b"HTTP/1.1 204 No Content\r\n\r\n", b"HTTP/1.1 304 Not Modified\r\n\r\n"]))
-
-
-def _switched(exchange: Exchange) -> None:
-    """Switch to a protocol that nobody requested."""
-    exchange.send(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n" + b"\0" * 64)
-
-
-def _two_lengths(exchange: Exchange) -> None:
-    """Send two contradictory lengths, or a length with chunks."""
-    head, body = split(exchange.forward())
-    second = exchange.chosen.choice([b"Content-Length: %d" % (len(body) // 2), b"Transfer-Encoding: chunked"])
-    exchange.send(head + b"\r\n" + second + b"\r\n\r\n" + body)
-
-
-def _more_than_all(exchange: Exchange) -> None:
-    """Send another answer after the true one."""
-    exchange.send(exchange.forward() + b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
 
 
 def _unasked_range(exchange: Exchange) -> None:

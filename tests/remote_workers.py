@@ -6,7 +6,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -93,19 +92,3 @@ def status(server: Rehearsal, number: int) -> str:
 
 def submitted(server: Rehearsal, file: Any = STRONG, **data: Any) -> int:
     return int(server.submit("aurora", file, **data).json()["id"])
-
-
-def lines_until(process: subprocess.Popen[str], message: str, seconds: float = 60) -> list[str]:
-    """Return the lines of a worker until one of them has these words; a silent one is stopped."""
-    lines: list[str] = []
-    assert process.stderr is not None
-    patience = threading.Timer(seconds, process.kill)
-    patience.start()
-    try:
-        for line in process.stderr:
-            lines.append(line)
-            if message in line:
-                return lines
-    finally:
-        patience.cancel()
-    raise AssertionError(lines)

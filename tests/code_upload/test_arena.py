@@ -347,30 +347,6 @@ def test_without_a_sandbox_it_says_so(data: Path, tmp_path: Path, monkeypatch: p
     assert "limits stop accidents, not attackers" in capsys.readouterr().err
 
 
-@pytest.mark.long
-def test_interactive_and_cartpole_run_there_too(data: Path, tmp_path: Path, capsys: Any) -> None:
-    pole = agent(
-        tmp_path,
-        "with Environment(quiet=True) as e:\n    seen = e.reset()\n    while not e.done: seen = e.act(int(seen[2] > 0))",
-    )
-    assert main(["arena", "--env", "CartPole-v1", "--episodes", "2", "--", pole]) == 0
-    assert "score" in capsys.readouterr().out
-    scribbler = agent(
-        tmp_path,
-        "import numpy as np\n"
-        "with Environment(quiet=True) as e:\n"
-        "    seen = e.reset()\n"
-        "    while not e.done:\n"
-        "        count, height, width = seen['size']\n"
-        "        masks = np.zeros((count, height, width), np.uint8)\n"
-        "        masks[:, 30:90, 40:120] = 1\n"
-        "        seen = e.act({'masks': list(masks), 'candidates': [1, 2]})",
-    )
-    arguments = ["--env", "segjudge/InteractiveSegmentation-v0", "--truth", str(data / "root"), "--option", "draw=1"]
-    assert main(["arena", *arguments, "--option", "interactions=2", "--", scribbler]) == 0
-    assert "AUC" in capsys.readouterr().out
-
-
 # ── static ──────────────────────────────────────────────────────────────────
 
 

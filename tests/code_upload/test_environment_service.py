@@ -5,10 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import pickle
-import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -208,18 +205,6 @@ def play_to_the_end(agent: Caller, running: Served, answer: Any = GOOD) -> None:
 
 
 @pytest.mark.long
-def test_an_agent_that_dies_between_two_calls(data: Path) -> None:
-    def dying(running: Served) -> None:
-        code = (
-            "import os, sys\nfrom segjudge.agent import Environment\n"
-            "environment = Environment(sys.argv[1], quiet=True)\nenvironment.reset()\nos._exit(9)\n"
-        )
-        assert subprocess.run([sys.executable, "-c", code, running.address], check=False).returncode == 9
-
-    ends(data, "The agent ended before the evaluation did, at drift/00000", "--gone-seconds", "1", act=dying)
-
-
-@pytest.mark.long
 def test_a_slow_drip_of_bytes(data: Path) -> None:
     def dripping(running: Served) -> list[socket.socket]:
         agent = begun(running)
@@ -240,24 +225,6 @@ def test_a_slow_drip_of_bytes(data: Path) -> None:
         return drips
 
     ends(data, "did not answer drift/00000 within 2 seconds", "--step-seconds", "2", act=dripping)
-
-
-@pytest.mark.long
-def test_streams_that_never_end_their_message(data: Path) -> None:
-    def hanging(running: Served) -> list[Caller]:
-        agent = begun(running)
-
-        def endless() -> Iterator[bytes]:
-            yield Action("S", 0, GOOD).pack()
-            time.sleep(8)
-
-        callers = []
-        for _ in range(12):
-            call: Any = agent.channel.stream_unary("/evaluation.Environment/act_on_environment")
-            callers.append(call.future(endless(), timeout=20))
-        return [agent]
-
-    ends(data, "did not answer drift/00000 within 3 seconds", "--step-seconds", "3", act=hanging)
 
 
 @pytest.mark.long
@@ -283,16 +250,6 @@ def test_two_gigabytes_in_one_message(data: Path, served: Served) -> None:
             pass
     assert served.memory() < MEMORY
     play_to_the_end(agent, served)
-
-
-@pytest.mark.long
-def test_the_platform_stops_the_container(data: Path) -> None:
-    def stopped(running: Served) -> list[Caller]:
-        agent = begun(running)
-        running.process.send_signal(signal.SIGTERM)
-        return [agent]
-
-    ends(data, "The environment was stopped before the agent had finished", act=stopped)
 
 
 # ── what an attack found ────────────────────────────────────────────────────

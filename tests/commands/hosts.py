@@ -1,7 +1,4 @@
-"""The output and files of hosts' commands, with simulated EvalAI, Codabench and compilers.
-
-`hosts_transcript` has the commands that need servers and workers.
-"""
+"""The output and files of hosts' commands, with simulated EvalAI, Codabench and compilers."""
 
 from __future__ import annotations
 
@@ -217,11 +214,6 @@ _SCRIPTS = {
         value = float(open(submission).read())
         return {"result": [{"dev": {"score": value, "loss": 1 - value}}]}
     """,
-    "failing": "raise ValueError('no')",
-    "unshown": """
-        is_good = float(open(submission).read()) > 0.5
-        return {"result": [{"dev": {"score": 1}} if is_good else {"other": {"score": 1, "loss": 0}}]}
-    """,
     "mixed": """
         value = float(open(submission).read())
         if value < 0.3:
@@ -259,14 +251,11 @@ def add_sponsors() -> None:
     _write_config("own", put(_CONFIG, "sponsors", [_SPONSOR]))
 
 
-def change_leaderboard() -> None:
-    _write_config("own", put(_CONFIG, "leaderboard.0.id", 2))
-
-
 def _write_bundles(folder: Path) -> None:
     """Write the bundles of other scorers, and a truth for those of Segjudge."""
     configs = {
-        **dict.fromkeys(("own", "failing", "unshown", "mixed", "empty"), _CONFIG),
+        "own": _CONFIG,
+        "mixed": _CONFIG,
         "odd": put(_CONFIG, "challenge_phases.0.codename", None),
         "remote": put(_CONFIG, "remote_evaluation", True),
     }
@@ -278,7 +267,7 @@ def _write_bundles(folder: Path) -> None:
             "evaluation_script/__init__.py": "from .main import evaluate\n",
             "evaluation_script/main.py": f"def evaluate(truth, submission, phase, **_):\n{body}\n",
         }
-        samples = {} if name == "empty" else {"examples/first/good.txt": b"0.75", "examples/first/poor.txt": b"0.25"}
+        samples = {"examples/first/good.txt": b"0.75", "examples/first/poor.txt": b"0.25"}
         samples |= {"examples/closed/one.txt": b"0.5"} if name == "own" else {}
         samples |= {"examples/first/best.txt": b"0.9", "examples/first/last.txt": b"0.4"} if name == "mixed" else {}
         written(folder / name, {**texts, **scripts, **samples})

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock, call, patch
+from unittest.mock import Mock, call
 
 import numpy as np
 import pytest
@@ -23,23 +23,18 @@ import yaml
 
 from segjudge.cli import main, make_parser
 from segjudge.commands import COMMANDS, EARLIER, EXIT_CODES, GROUPS, PLATFORMS, RARE
-from segjudge.commands.evalai import fetch_kernel
 from segjudge.commands.other_names import _COMMANDS
 from segjudge.commands.score import _OFFICIAL
 from segjudge.commands.shared import listen
 from segjudge.evaluation_script.families import PROTOCOLS, folder_of
-from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.phases import PHASES
 from segjudge.evaluation_script.scoring import scorer
 from segjudge.families import pins
-from segjudge.kernel import compiling
 from segjudge.platforms.evalai.bundle.build import build
-from segjudge.platforms.evalai.bundle.bundle_source import BundleKind, BundleSource
 from segjudge.starting.new_challenge import write_demo_truth
 from segjudge.system.errors import UsageError
-from tests.backends import COMPILED
 from tests.builders import ANNOTATIONS, ROOT, STRONG, label_zip, png
-from tests.demo_challenge import CODENAMES, SAMPLE_COUNT
+from tests.demo_challenge import CODENAMES
 from tests.families.choices import SKIPS_MISSING, WITH_UNSEEN
 from tests.families.contract import examples
 
@@ -285,28 +280,6 @@ def test_files_are_written_though_nobody_reads_the_tables(root: Path, results: P
     assert json.loads(target.read_text())["result"]
 
 
-@pytest.mark.long
-def test_a_mistake_in_phases_py_is_told_with_its_line(tmp_path: Path) -> None:
-    import shutil
-
-    copy = tmp_path / "fork"
-    shutil.copytree(ROOT, copy, symlinks=True, ignore=shutil.ignore_patterns(".*", "dist", "*.egg-info", "__pycache__"))
-    phases = copy / "evaluation_script/phases.py"
-    for broken in (
-        phases.read_text().replace("codename=", "codenam=", 1),
-        phases.read_text().replace("splits=(", "splits=((", 1),
-    ):
-        original = phases.read_text()
-        phases.write_text(broken)
-        done = subprocess.run(
-            [sys.executable, "-m", "segjudge", "check"], cwd=copy, capture_output=True, text=True, check=False
-        )
-        phases.write_text(original)
-        assert "phases.py, line " in done.stdout
-        assert "Traceback" not in done.stdout + done.stderr
-        assert done.returncode
-
-
 WORKER = os.environ.get("SEGJUDGE_WORKER_PYTHON", "")
 #: Modules that none of these commands needs, and that take long to load.
 _SLOW = {
@@ -315,32 +288,8 @@ _SLOW = {
 }
 #: The rows of a family; the rows of every family are loaded.
 _ROW = re.compile(r"evaluation_script\.families\.\w+(\.protocols)?$")
-#: Modules that scoring does not need; with --truth there is no phase, and no worker to guard.
-_SCORING = _SLOW | {"segjudge.platforms.rules.fields", "segjudge.analysis.score_tables", "segjudge.report.page"}
-_ON_TRUTH = _SCORING | {"segjudge.evaluation_script.runner.guard", "segjudge.platforms", "socket"}
-#: The score is so low that the doctor looks, for which `numpy.unique` loads this module.
-_BY_DOCTOR = {"numpy.ma"}
 _TRUTHS = str(ANNOTATIONS), str(ROOT / "annotations/instances-dev.zip")
 _SHARP = str(ROOT / "examples/instances-dev/sharp.json")
-
-
-@pytest.mark.parametrize(
-    ("statement", "slow"),
-    [
-        ("import segjudge", _SLOW | {"numpy", "argparse", "typing", "pathlib"}),
-        ("main(['score', '--help'])", _SLOW | {"numpy"}),
-        (f"main(['score', {str(STRONG)!r}, '--phase', 'sequences-dev'])", _SCORING),
-        (f"main(['score', {_SHARP!r}, '--truth', {_TRUTHS[1]!r}, '--protocol', 'places2017'])", _ON_TRUTH - _BY_DOCTOR),
-    ],
-    ids=["import", "score --help", "score --phase", "score instances"],
-)
-def test_nothing_is_loaded_that_is_not_needed(statement: str, slow: set[str]) -> None:
-    modules = _modules_of(
-        sys.executable, f'main = lambda words: __import__("segjudge.cli").cli.main(words)\n{statement}'
-    )
-    if not COMPILED.exists():  # Pillow reads the masks
-        slow = slow - {"PIL.Image", "logging"}
-    assert modules & slow == set()
 
 
 @pytest.mark.parametrize("folder", ["checkout", "checkout of mine"])
@@ -490,18 +439,6 @@ def test_check_says_for_programs_whether_the_kernel_is_in_the_bundle(capsys: Any
     kernel = json.loads(capsys.readouterr().out)["kernel"]
     assert main(["check", "--quick"]) == 0
     assert f"It was checked with{'' if kernel else 'out'} kernel" in capsys.readouterr().out
-
-
-@pytest.mark.long
-def test_the_program_runs_the_whole_challenge() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "segjudge", "run"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.count("finished in") == SAMPLE_COUNT
-    assert "1. strong.zip" in done.stdout
-    assert "worker's own log" not in done.stdout, "nothing went wrong"
-    assert "\n  upload  " in done.stdout
-    assert re.search("The bundle was built with(out)? kernel", done.stdout.rstrip().splitlines()[-1])
 
 
 def test_a_port_that_is_taken_is_said_with_what_to_do() -> None:
@@ -677,28 +614,6 @@ def test_earlier_names_are_taken_and_shown_nowhere(capsys: pytest.CaptureFixture
         assert {word for word in arguments if word.startswith("--")} <= set(re.findall("--[a-z]+", shown))
 
 
-@pytest.mark.long
-def test_earlier_names_write_what_the_commands_write(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from tests.families.instances.test_places import PNGS, write_listing
-
-    categories = ["--categories", str(write_listing(tmp_path))]
-    packing = ["pack", "--layout", "places2017", "--root", str(PNGS), "--out", str(tmp_path / "new.json")]
-    assert main([*packing, *categories]) == 0
-    assert main(["convert", "places", str(PNGS), str(tmp_path / "old.json"), *categories]) == 0
-    assert (tmp_path / "new.json").read_text() == (tmp_path / "old.json").read_text()
-    truth = ["--truth", str(tmp_path / "new.json")]
-    assert main(["new", str(tmp_path / "new/mine"), "--protocol", "coco", *truth]) == 0
-    assert main(["host", "coco", *truth, "--out", str(tmp_path / "old/mine")]) == 0
-    results = str(tmp_path / "new/mine/examples/val/poor.zip")
-    assert main(["report", results, *truth, "--protocol", "coco", "--draw", str(tmp_path / "new/page")]) == 0
-    assert main(["show", results, *truth, "--out", str(tmp_path / "old/page")]) == 0
-    files = [path.relative_to(tmp_path / "new") for path in (tmp_path / "new").rglob("*") if path.suffix != ".whl"]
-    assert len(files) > 20
-    for path in files:
-        if (tmp_path / "new" / path).is_file():
-            assert (tmp_path / "new" / path).read_bytes() == (tmp_path / "old" / path).read_bytes(), path
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -858,52 +773,6 @@ def test_quiet_leaves_results_warnings_and_errors(tmp_path: Path, capsys: pytest
     assert "no-such.zip" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("variables", "coloured"),
-    [({}, False), ({"FORCE_COLOR": "1"}, True), ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False)],
-)
-def test_colours_are_for_terminals_and_those_who_ask(
-    variables: dict[str, str], coloured: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name in ("FORCE_COLOR", "NO_COLOR"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    assert main(["score", str(STRONG), "--phase", "sequences-dev"]) == 0
-    assert ("\x1b[1m" in capsys.readouterr().out) == coloured
-    assert main(["score", "no-such.zip", "--phase", "sequences-dev"]) == 2
-    assert ("\x1b[31m" in capsys.readouterr().err) == coloured
-
-
-def test_on_a_terminal_tables_fit_and_have_colours() -> None:
-    import pty
-
-    program = f"import sys; sys.argv[0] = 'segjudge'\nfrom segjudge.cli import main\nsys.exit(main({['score', str(STRONG), '--phase', 'sequences-dev']!r}))"
-    leader, follower = pty.openpty()
-    environment = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "FORCE_COLOR")} | {
-        "COLUMNS": "50",
-        "TERM": "xterm",
-    }
-    with subprocess.Popen(
-        [sys.executable, "-P", "-c", program], cwd=ROOT, stdout=follower, stderr=subprocess.DEVNULL, env=environment
-    ) as process:
-        os.close(follower)
-        text = ""
-        while True:
-            try:
-                data = os.read(leader, 1 << 16)
-            except OSError:
-                break
-            if not data:
-                break
-            text += data.decode()
-    os.close(leader)
-    assert process.returncode == 0
-    assert "\x1b[1m" in text
-    tables = [re.sub(r"\x1b\[\d+m", "", line).rstrip("\r") for line in text.split("\n")]
-    assert [line for line in tables if len(line) > 50] == []
-
-
 @pytest.mark.parametrize("arguments", [["--help"], ["benchmarks"]])
 @pytest.mark.parametrize("width", [60, 120])
 def test_listings_fit_a_terminal(
@@ -923,30 +792,6 @@ def test_benchmarks_are_listed_for_programs(capsys: pytest.CaptureFixture[str]) 
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
     assert list(rows) == list(PROTOCOLS)
     assert rows["davis2017"]["metrics"] == list(PROTOCOLS["davis2017"].metrics)
-
-
-def test_a_kernel_is_compiled_for_the_worker_or_it_says_why_not(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """`build` announces the compiler once, and compiles no kernel for a bundle with other scorers."""
-    ours, foreign = BundleSource(str(ROOT), BundleKind.SMALL), BundleSource(str(tmp_path), BundleKind.FOREIGN)
-    for compiler, output in (
-        ("zig", ""),
-        (None, "Compiling the kernel for EvalAI's worker; its compiler is downloaded once"),
-    ):
-        with patch.multiple(compiling, find_for_worker=lambda found=compiler: found, compile_for_worker=lambda: None):
-            fetch_kernel(ours)
-        assert capsys.readouterr().err.partition(" (")[0] == output
-    fault = compiling.CompileError("no compiler")
-    with (
-        patch.multiple(compiling, find_for_worker=lambda: None, compile_for_worker=Mock(side_effect=fault)),
-        pytest.raises(HostError, match=r"worker cannot be compiled: no compiler\. Continue with --no-kernel$"),
-    ):
-        fetch_kernel(ours)
-    with pytest.raises(
-        UsageError, match=r"^kernel: works only with Segjudge's own scorers, and this bundle has others$"
-    ):
-        fetch_kernel(foreign)
 
 
 @pytest.mark.parametrize("scheduler", ["", "tcp://cluster:8786"])

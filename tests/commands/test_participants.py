@@ -288,18 +288,6 @@ def test_instances_have_csv_files_too(what: list[str], tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("option", ["--csv", "--json"])
-def test_what_cannot_be_written_is_said_before_anything_is_scored(
-    option: str, root: Path, results: Path, tmp_path: Path, capsys: Any
-) -> None:
-    taken = {"--csv": results / "dog/00000.png", "--json": tmp_path}[option]
-    for path in (taken, results / "dog/00000.png/below"):
-        arguments = ["score", "/nowhere", "--truth", str(root), "--protocol", "davis2017", option, str(path)]
-        assert main(arguments) == 2, "the results that are not there were not looked for"
-        sentence = rf"segjudge: .*: cannot be written \(.*\); choose another path with {option}\n"
-        assert re.fullmatch(sentence, capsys.readouterr().err)
-
-
 @pytest.mark.parametrize("command", ["score", "report", "compare"])
 def test_every_command_that_scores_has_the_same_default_protocol(
     command: str, root: Path, results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
@@ -319,19 +307,6 @@ def test_csv_files_in_the_results_folder_are_no_obstacle(root: Path, results: Pa
 
 
 # ── show ────────────────────────────────────────────────────────────────────
-
-
-def test_the_truth_is_drawn_alone(tmp_path: Path, capsys: Any) -> None:
-    out = tmp_path / "page"
-    assert main(["show", "--truth", TRUTH, "--out", str(out)]) == 0
-    assert "12 images" in capsys.readouterr().out
-    page = (out / "index.html").read_text()
-    assert page.count("<figure>") == 12
-    assert "<h1>Truth</h1>" in page
-    assert "missed" not in page.partition("<main")[2]
-    with Image.open(out / "images/1.png") as image:
-        assert image.size == (320, 240 + 26)
-        assert len(image.getcolors(1 << 20) or []) > 3
 
 
 # ── what people type by mistake ─────────────────────────────────────────────

@@ -15,13 +15,9 @@ from tests import transcript
 from tests.answers import read_answers
 from tests.builders import ROOT
 
-from . import hosts, hosts_transcript, streams
+from . import hosts, streams
 
-_FOLDERS = {
-    "tests.transcript": transcript.FOLDER,
-    "tests.commands.hosts": hosts.FOLDER,
-    "tests.commands.hosts_transcript": hosts_transcript.FOLDER,
-}
+_FOLDERS = {"tests.transcript": transcript.FOLDER, "tests.commands.hosts": hosts.FOLDER}
 _NOTED = {module: read_answers(folder) for module, folder in _FOLDERS.items()}
 
 
@@ -49,20 +45,7 @@ def test_commands_print_and_write_what_was_noted(module: str, title: str) -> Non
     assert _play(module).get(title) == _NOTED[module][title], f"`python -m {module}` notes what is meant to be seen"
 
 
-@pytest.mark.long
-@_list_cases("tests.commands.hosts_transcript")
-def test_commands_print_with_real_servers_what_was_noted(module: str, title: str) -> None:
-    assert _play(module).get(title) == _NOTED[module][title], f"`python -m {module}` notes what is meant to be seen"
-
-
-@pytest.mark.parametrize(
-    "module",
-    [
-        "tests.transcript",
-        "tests.commands.hosts",
-        pytest.param("tests.commands.hosts_transcript", marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.parametrize("module", _FOLDERS)
 def test_each_case_that_is_played_was_noted(module: str) -> None:
     assert [*_play(module)] == [*_NOTED[module]]
 

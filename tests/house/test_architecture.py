@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 import functools
 import re
-import subprocess
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,13 +31,6 @@ LAYERS = {
 
 #: The files at the top of the uploaded folder next to its packages: all that a host sees.
 TOP = {"__init__.py", "main.py", "phases.py", "requirements.txt"}
-
-#: The folders at the top of the repository.
-FOLDERS = {
-    ".ci", ".devcontainer", ".github", "annotations", "benchmarks", "code_upload_challenge_evaluation", "demo", "docs",
-    "evaluation_script", "examples", "packaging", "pictures", "remote_challenge_evaluation", "segjudge", "templates",
-    "tests",
-}  # fmt: skip
 
 #: Only these print.
 PRINTING = {
@@ -181,11 +172,6 @@ def test_the_upload_shows_its_rooms_and_evaluate_alone() -> None:
     assert evaluation_script.__all__ == ["evaluate"]
 
 
-def test_the_repository_has_no_folder_that_a_run_left_behind() -> None:
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert {name.partition("/")[0] for name in listed.stdout.splitlines() if "/" in name} == FOLDERS
-
-
 def test_every_room_says_what_it_is_for() -> None:
     for path in sorted(
         {*SCRIPT.rglob("__init__.py"), *TOOLKIT.glob("*/__init__.py"), *TOOLKIT.glob("*/*/__init__.py")}
@@ -196,24 +182,6 @@ def test_every_room_says_what_it_is_for() -> None:
 def test_the_folders_of_the_bundle_are_mounted_in_the_package() -> None:
     for folder in MOUNTED:
         assert (TOOLKIT / folder).readlink() == Path("..") / folder
-
-
-def test_no_module_gives_one_name_to_two_things() -> None:
-    """The functions above the second would use it too, and neither ruff nor mypy says so."""
-    for path in FILES.values():
-        names = Counter[str]()
-        for node in tree_of(path).body:
-            targets = (
-                node.targets
-                if isinstance(node, ast.Assign)
-                else [node.target]
-                if isinstance(node, ast.AnnAssign)
-                else []
-            )
-            stored = [name for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)]
-            names.update(name.id for name in stored if isinstance(name.ctx, ast.Store))
-            names.update([node.name] if isinstance(node, (ast.FunctionDef, ast.ClassDef)) else [])
-        assert [name for name, count in names.items() if count > 1] == [], path
 
 
 def test_only_the_command_line_and_progress_print() -> None:

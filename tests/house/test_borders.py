@@ -1,7 +1,7 @@
-"""The interfaces of rooms, and the names inside them.
+"""The interfaces of rooms.
 
 A room says in its `__init__` what it is for and names its contract in `__all__`: names, or public modules of it.  Other
-rooms import exactly that.  What acts is named by a verb and what is a value by a noun; a pronoun or a participle is neither.
+rooms import exactly that.
 """
 
 from __future__ import annotations
@@ -41,33 +41,6 @@ TESTED_FROM_OUTSIDE = {
     "rings": "what draws polygons, which may cost no more than a limit",
     "_lzw": "what the kit makes hostile pictures with, which the reader of TIFF meets",
     "_tiff": "the same",
-}
-
-PRONOUNS = frozenset(
-    {
-        "found", "one", "ones", "two", "other", "others", "here", "there", "where", "sent", "real", "kept", "most", "place",
-        "part", "left", "own", "held", "said", "this", "that", "them", "thing", "known", "first", "rest", "given", "taken", "made",
-    }
-)  # fmt: skip
-
-#: Participles that no ending shows, and that differ from their verbs.
-IRREGULAR = frozenset(
-    {
-        "begun", "bound", "broken", "brought", "built", "chosen", "drawn", "found", "given", "gone", "got", "held", "hidden",
-        "kept", "known", "left", "lost", "made", "met", "said", "seen", "sent", "shown", "spent", "spoken",
-        "taken", "taught", "thought", "told", "understood", "written",
-    }
-)  # fmt: skip
-
-#: Words that end like a participle but are not one.
-VERBS_AND_NOUNS = frozenset({"bed", "embed", "exceed", "feed", "hundred", "need", "proceed", "seed", "shed", "speed"})
-
-#: Names that keep such a word, and why.
-ALLOWED: dict[str, str] = {
-    "annotated_frames": "a function that `davisinteractive` published",
-    "annotated_frames_object": "a function that `davisinteractive` published",
-    "batched_f_measure": "a function that `davisinteractive` published",
-    "batched_jaccard": "a function that `davisinteractive` published",
 }
 
 
@@ -165,29 +138,3 @@ def _looks_inside(path: Path) -> Iterator[Use]:
 def test_tests_import_contracts_beside_their_own_room() -> None:
     assert len(TESTS) > 150
     assert [fault for path in TESTS for fault in _looks_inside(path)] == []
-
-
-def _names(tree: ast.AST) -> Iterator[tuple[str, int, str]]:
-    """Yield bound names and names of functions that act, each with its fault."""
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            properties = any("property" in ast.unparse(decorator) for decorator in node.decorator_list)
-            word = node.name.strip("_").split("_")[0]
-            ending = word.endswith("ed") and word not in VERBS_AND_NOUNS
-            if not properties and (ending or word in IRREGULAR):
-                yield node.name, node.lineno, "a participle: use a verb for what acts, a noun for a value"
-        name = node.arg if isinstance(node, ast.arg) else node.id if isinstance(node, ast.Name) else ""
-        binds = isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
-        if binds and name.strip("_") in PRONOUNS:
-            yield name, getattr(node, "lineno", 0), "says nothing: name what it is"
-
-
-def _faults(module: str) -> list[str]:
-    path = FILES[module]
-    names = _names(tree_of(path))
-    return [f"{path.relative_to(ROOT)}:{line}: {name}: {fault}" for name, line, fault in names if name not in ALLOWED]
-
-
-@pytest.mark.parametrize("room", sorted({room_of(module) for module in FILES}))
-def test_what_acts_is_a_verb_and_a_value_is_a_noun(room: str) -> None:
-    assert [fault for module in FILES if room_of(module) == room for fault in _faults(module)] == []

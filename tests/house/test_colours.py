@@ -155,27 +155,3 @@ def test_all_eyes_tell_apart_the_first_eight_identities(palette: str, cones: str
     seen = as_seen(np.array(IDENTITIES[palette][:8], float), cones)
     for first, second in itertools.combinations(seen, 2):
         assert np.linalg.norm(first - second) > APART
-
-
-@pytest.mark.parametrize(("palette", "ground"), [("methods and runs", "#ffffff"), ("methods in the dark", "#14181f")])
-def test_names_in_the_colour_of_a_line_can_be_read(palette: str, ground: str) -> None:
-    inks = np.array([triple(ground), *IDENTITIES[palette]], float) / 255
-    light = np.where(inks <= 0.04045, inks / 12.92, ((inks + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722] + 0.05
-    assert (np.maximum(light[1:], light[0]) / np.minimum(light[1:], light[0])).min() >= 4.5
-
-
-@pytest.mark.parametrize("cones", CONES)
-def test_no_chart_without_mistakes_has_a_colour_like_theirs(cones: str) -> None:
-    """All rules of pages that fill or stroke a shape, and the cells of a board's or ranking's comparison."""
-    styles = read_styles(("segjudge.analysis", "segjudge.interactive", "segjudge.families.sequences"))
-    rules = re.findall(r"(\.(?:charts|map|whisker|line|swatch\.(?:mark|second))[^{}]*)\{([^}]*)\}", styles)
-    drawn = {
-        rule.strip(): [triple(ink) for ink in re.findall(r"#\w{6}\b", body) if ink != "#ffffff"] for rule, body in rules
-    }
-    assert {".charts circle, .charts rect", ".map .better"} <= drawn.keys()
-    mistakes = as_seen(np.array(MISTAKES, float), cones)
-    for rule, inks in drawn.items():
-        for ink in inks:
-            assert np.linalg.norm(mistakes - as_seen(np.array(ink, float), cones), axis=1).min() > APART, rule
-    linked = re.findall(r"\.(?:charts|map|whisker)[^{}]*\{[^}]*var\(--(?:link|good|bad|wait)\)", styles)
-    assert linked == []

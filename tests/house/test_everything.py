@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -24,7 +21,6 @@ from tests.everything import (
     parts_of,
     report,
 )
-from tests.rehearsals import waited
 
 GOOD = "import pytest\n\ndef test_one(): pass\n\ndef test_two(): pytest.skip('not here')\n"
 BAD = "import pytest\n\n@pytest.fixture\ndef broken(): raise OSError\n\ndef test_one(): assert 0\n\ndef test_two(broken): pass\n"
@@ -75,27 +71,6 @@ def test_the_last_line_counts_all_parts(texts: list[str], last: str, code: int, 
         assert f" Part {number} ═" in output
 
 
-SERVERS = """# segjudge: not for the worker's interpreter
-import os, subprocess, sys, time
-
-def test_one():
-    server = subprocess.Popen(["sleep", "1000"], start_new_session=True)
-    code = "import subprocess; print(subprocess.Popen(['sleep', '1000'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).pid)"
-    worker = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout  # its parent has ended
-    with open(FILE + ".new", "w") as file:
-        file.write(f"{server.pid} {worker}")
-    os.replace(FILE + ".new", FILE)
-    time.sleep(1000)
-"""
-
-
-def runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 @pytest.mark.parametrize(
     ("arguments", "passed", "selection"),
     [
@@ -111,39 +86,6 @@ def test_the_worker_repeats_no_quick_test_that_has_just_passed(
     (worker,) = (part for part in parts_of(arguments, tmp_path, "python", "worker") if part.command[0] == "worker")
     assert worker.command[6:] == selection
     assert not worker.kernel
-
-
-@pytest.mark.long
-@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="NO /proc")
-@pytest.mark.parametrize(
-    ("number", "code", "left"),
-    [
-        pytest.param(signal.SIGINT, 130, 0, id="Ctrl-C"),
-        pytest.param(signal.SIGHUP, 129, 0, id="terminal closed"),
-        pytest.param(signal.SIGKILL, -9, 1, id="killed"),
-    ],
-)
-def test_a_run_that_is_interrupted_leaves_no_server_and_no_worker(
-    number: int, code: int, left: int, tmp_path: Path
-) -> None:
-    file, test = tmp_path / "pids", tmp_path / "test_servers.py"
-    test.write_text(SERVERS.replace("FILE", repr(str(file))))
-    process = subprocess.Popen(
-        [ROOT / "run.sh", "test", test, "-p", "tests.conftest"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-    waited(file.exists, 300)
-    pids = [int(word) for word in file.read_text().split()]
-    assert all(runs(pid) for pid in pids)
-    process.send_signal(number)
-    process.communicate(timeout=120)
-    assert process.returncode == code
-    try:
-        waited(lambda: sum(runs(pid) for pid in pids) <= left, 60)
-    finally:  # nobody ends for one that was killed what had lost its parent before
-        for pid in filter(runs, pids):
-            os.kill(pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize(

@@ -83,18 +83,3 @@ def test_a_protocol_is_named_in_few_files_beside_its_folders(
         f"{protocol} stands in {files}: move what they say into its family's folders,"
         " or let tests and docs choose a protocol by a property"
     )
-
-
-def test_the_commit_of_a_new_family_has_few_files() -> None:
-    page = (ROOT / "docs/adding-a-family.md").read_text(encoding="utf-8")
-    section = page[page.index("## In this house") :].partition("\n## ")[0]
-    commit = section[section.index("The commit of a new family") :].partition("\n\n|")[0]
-    written, made = (part for part in commit.split("Commands write"))
-    paths = re.findall(r"`([\w/.-]+\.(?:py|md|jinja))`", written)
-    assert len(set(paths)) == len(paths) <= 11
-    for family in ("microscopy", "saliency"):
-        page_name = {"microscopy": "cellpose", "saliency": "salient-objects"}[family]
-        for path in paths:
-            name = path.replace("docs/benchmarks/NAME", f"docs/benchmarks/{page_name}").replace("NAME", family)
-            assert (ROOT / name).exists(), name
-    assert "tests/families/NAME/golden/" in made

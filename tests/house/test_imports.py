@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import ast
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from tests.house.test_architecture import FILES, ROOT, tree_of
 
@@ -145,45 +140,3 @@ def test_no_import_has_effects() -> None:
                 and ast.unparse(target).partition(".")[0] in foreign
             ]
     assert faults == []
-
-
-#: Import the modules of others, and say what an import of ours then changes.
-_WATCH = """
-import gc, importlib, json, os, signal, sys, warnings
-ours = ("segjudge", "evaluation_script")
-name, others = sys.argv[1], json.loads(sys.argv[2])
-for other in others:
-    try:
-        importlib.import_module(other)
-    except ImportError:
-        pass
-def look():
-    handlers = [signal.getsignal(number) for number in signal.valid_signals()]
-    return dict(os.environ), handlers, list(warnings.filters), os.getcwd(), gc.get_threshold(), sys.path[:], sys.excepthook
-before, modules = look(), dict(sys.modules)
-importlib.import_module(name)
-foreign = [each for each in sys.modules if each.partition(".")[0] not in ours]
-replaced = [each for each, module in modules.items() if sys.modules.get(each) is not module]
-print(json.dumps([foreign, replaced, [str(pair) for pair in zip(before, look()) if pair[0] != pair[1]]]))
-"""
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("evaluation_script", "segjudge.__main__", "segjudge.cli", "segjudge.commands.score", "segjudge.set_up"),
-        *("segjudge.drop_in.cocoeval", "segjudge.interactive", "segjudge.server.server"),
-    ],
-)
-def test_an_import_leaves_the_process_as_it_is(name: str) -> None:
-    def watch(others: list[str]) -> tuple[list[str], list[str], list[str]]:
-        command = [sys.executable, "-c", _WATCH, name, json.dumps(others)]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-        foreign, replaced, changes = json.loads(done.stdout.splitlines()[-1])
-        return foreign, replaced, changes
-
-    foreign = watch([])[0]
-    _, replaced, changes = watch(foreign)
-    assert replaced == []
-    assert changes == []

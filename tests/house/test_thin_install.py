@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from segjudge.commands import COMMANDS
 from tests.builders import ANNOTATIONS, STRONG
 
-from .test_extras import REQUIRED_WORDS
 from .test_wheel import wheel
 
 assert wheel  # the fixture
@@ -96,16 +94,6 @@ def test_a_published_truth_is_packed(thin: Path, tmp_path: Path) -> None:
     segjudge(thin, tmp_path, "pack", "--layout", "generic", "--root", "masks", "--out", "truth.zip")
     table = segjudge(thin, tmp_path, "score", "masks", "--truth", "truth.zip", "--protocol", "davis2017")
     assert table.splitlines()[1].split()[:3] == ["cat", "1.000", "1.000"]
-
-
-def test_every_command_of_an_extra_names_the_wheel_that_installs_it(thin: Path, wheel: Path, tmp_path: Path) -> None:
-    extras = {**{name: row.extra for name, row in COMMANDS.items() if row.extra}, "arena": "agents"}
-    for name, extra in extras.items():
-        done = run(thin, tmp_path, "segjudge", name, *REQUIRED_WORDS.get(name, []))
-        assert done.returncode == 2, name
-        assert done.stderr.startswith(f"segjudge: {name} needs the extra {extra} ("), done.stderr
-        assert done.stderr.endswith(f' is not installed): pip install "{wheel}[{extra}]"\n'), done.stderr
-        assert done.stderr.count("\n") == 1
 
 
 def test_every_command_starts_once_its_line_was_typed(thin: Path, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import stat
 import threading
@@ -14,7 +13,6 @@ import numpy as np
 import pytest
 import requests
 
-from segjudge.interactive import server as http_server
 from segjudge.interactive import wire_format
 from segjudge.interactive.session_host import SessionLimits
 from tests.interactive.scene import Clock
@@ -175,46 +173,6 @@ def test_a_session_in_use_is_never_opened_a_second_time(root: Path) -> None:
             assert first is second
     host.begin("ann", "")
     assert len(host._open) == 1
-
-
-def high_water(process: int) -> int:
-    """Return the peak memory of a process in MB."""
-    (line,) = [line for line in Path(f"/proc/{process}/status").read_text().splitlines() if "VmHWM" in line]
-    return int(line.split()[1]) >> 10
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc")
-@pytest.mark.long
-def test_large_submissions_of_two_sessions_take_turns_in_memory(root: Path) -> None:
-    """Four submissions of 40 MB at once took 800 MB; one takes 160 to 240: its bytes, its text and its strings."""
-    megabytes = 40
-    server = Served(root)
-    try:
-        both = [Wire(server.address, key).begun().handed() for key in (ANN, BOB)]
-        before = high_water(server.process.pid)
-        counts = "1" * (megabytes << 18)
-        body = json.dumps(
-            both[0].masks()
-            | {"pred_masks": {"size": [4, 40, 60], "frames": [[{"object_id": 1, "counts": counts}]] * 4}}
-        ).encode()
-        assert len(body) > http_server.SMALL_BODY
-        for _ in range(2):
-            codes: list[int] = []
-
-            def send(wired: Wire, codes: list[int] = codes) -> None:
-                codes.append(wired.post(wire_format.INTERACTION, body).status_code)
-
-            threads = [threading.Thread(target=send, args=(wired,)) for wired in both * 2]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            assert set(codes) <= {400, 413, 429}
-        assert high_water(server.process.pid) - before < 8 * megabytes
-        assert not [path for path in (root.parent / "kept").iterdir() if path.name.startswith("tmp")]
-        assert both[0].post(wire_format.INTERACTION, both[0].masks()).status_code == 204
-    finally:
-        server.kill()
 
 
 @pytest.mark.parametrize("length", ["1" * 30, "1" * 5000, "-1", "²", "1e3", "٣"])

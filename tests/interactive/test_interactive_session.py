@@ -159,15 +159,6 @@ def test_candidates_say_where_the_robot_may_draw(root: Path, candidates: Any, fr
         assert row == ["box", 1, frame, True]
 
 
-def test_two_sessions_of_one_second_keep_their_reports_apart(root: Path) -> None:
-    names = set()
-    for _ in range(3):
-        with begun(root) as session:
-            session.next()
-            names.add(session.report_name)
-    assert len(names) == 3
-
-
 def test_another_thread_is_refused(root: Path) -> None:
     seen: list[Exception] = []
     with begun(root) as session:
@@ -182,11 +173,6 @@ def test_another_thread_is_refused(root: Path) -> None:
         thread.start()
         thread.join()
     assert "belongs to the thread" in str(seen[0])
-
-
-def test_limits_are_capped(root: Path) -> None:
-    session = begun(root, max_time=99_999, max_nb_interactions=99)
-    assert (session.max_time, session.max_nb_interactions) == (600, 16)
 
 
 def test_a_program_may_set_published_attributes(root: Path) -> None:

@@ -160,33 +160,6 @@ def test_time_runs_from_the_first_scribbles_to_the_last_byte(root: Path) -> None
 SIZE, ROW = {"size": [1, 2, 2]}, 'is not a list of {"object_id": 1 to 255, "counts": "…"}'
 MASK = {"object_id": 1, "counts": "04"}
 FORM = 'pred_masks is not {"size": [frames, height, width], "frames": […]}'
-#: A body, and the sentence about it.
-BODIES: dict[str, tuple[bytes, str]] = {
-    "no JSON": (b"{", "The body is not JSON in UTF-8."),
-    "no UTF-8": (b'"\xff"', "The body is not JSON in UTF-8."),
-    "a list": (b"[]", "The body is not a JSON object."),
-    "many lists": (b"[" * 100, "The body holds too many lists and objects for the masks of a sequence."),
-    "a frame in words": (b'{"next_scribble_frame_candidates": ["a"]}', "next_scribble_frame_candidates is not a list of whole numbers."),
-    "no masks": (b"{}", FORM),
-    "masks without frames": (json.dumps({"pred_masks": SIZE}).encode(), FORM),
-    "no size": (b'{"pred_masks": {"frames": []}}', "y_true and y_pred must have the same shape. (1, 2, 2) != None"),
-    "two frames": (json.dumps({"pred_masks": {**SIZE, "frames": [[], []]}}).encode(), "pred_masks has 2 frames, but its size says 1"),
-    "no rows": (json.dumps({"pred_masks": {**SIZE, "frames": [{}]}}).encode(), f"pred_masks, frame 0: {ROW}"),
-    "object 256": (json.dumps({"pred_masks": {**SIZE, "frames": [[{**MASK, "object_id": 256}]]}}).encode(), f"pred_masks, frame 0: {ROW}"),
-    "an object twice": (json.dumps({"pred_masks": {**SIZE, "frames": [[MASK, MASK]]}}).encode(), "pred_masks, frame 0: names an object twice"),
-    "overlapping objects": (json.dumps({"pred_masks": {**SIZE, "frames": [[MASK, {**MASK, "object_id": 2}]]}}).encode(), "pred_masks, frame 0: has masks that overlap. Give each pixel at most one object."),
-    "many run lengths": (json.dumps({"pred_masks": {**SIZE, "frames": [[{**MASK, "counts": "0" * 9}]]}}).encode(), "pred_masks has more than 8 characters of run lengths"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", BODIES)
-def test_a_refused_body_is_answered_by_one_sentence(name: str) -> None:
-    data, sentence = BODIES[name]
-    with wire_format.Body() as body:
-        body.write(data)
-        with pytest.raises((ValueError, TypeError, OverflowError)) as caught:
-            wire_format.MaskSubmission.read(body, 99).decode((1, 2, 2), 8)
-    assert str(caught.value) == sentence
 
 
 def submitted(session: HostedSession, sequence: str, interaction: int, checksum: str, host: SessionHost) -> None:
@@ -217,6 +190,10 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "surrogates": ({"sequence": "\ud800" * 10**6}, f"{FOR}'\\ud800"),
     "an object for a name": ({"sequence": {"a": ["b"] * 50}}, f"{FOR}a value of the type dict, 1, 1]"),
     "huge size": ({"pred_masks": {"size": [10**9] * 3, "frames": []}}, "y_true and y_pred must have the same shape."),
+    "no frames": ({"pred_masks": {"size": [*SHAPE]}}, 'pred_masks is not {"size": [frames, height, width], "frames": […]}'),
+    "two frames": ({"pred_masks": {"size": [*SHAPE], "frames": [[], []]}}, "pred_masks has 2 frames, but its size says 4"),
+    "object 256": (frames_of({"object_id": 256, "counts": "0P[2"}), "pred_masks, frame 0: is not a list"),
+    "an object twice": (frames_of(*[{"object_id": 1, "counts": "0P[2"}] * 2), "pred_masks, frame 0: names an object twice"),
     "flat size": ({"pred_masks": {"size": [4, 40], "frames": []}}, "y_true and y_pred must have the same shape. (4, 40, 60) != (4, 40)"),
     "long size": ({"pred_masks": {"size": [4, 40, 61, 1, 1], "frames": []}}, "y_true and y_pred must have the same shape. (4, 40, 60) != (4, 40, 61, 1)"),
     "surrogate size": ({"pred_masks": {"size": ["\ud800" * 10**5] * 3, "frames": []}}, "y_true and y_pred must have the same shape."),
@@ -257,17 +234,6 @@ def test_hostile_masks_are_refused_shortly_and_may_be_fixed(root: Path, name: st
     assert send(json.dumps(good).encode())
 
 
-def test_scribbles_that_were_sent_again_do_not_grow(root: Path) -> None:
-    host = hosting(root)
-    _, session = host.begin("ann", "")
-    session.answer_next()
-    session.answer_scribbles(only_last=False)
-    again = session.answer_scribbles(only_last=False)
-    before = json.dumps(again)
-    submitted(session, "box", 1, "x", host)
-    assert json.dumps(again) == before
-
-
 def test_a_killed_server_keeps_rows_of_sequences_with_numbers_for_names(root: Path) -> None:
     for kind in ("Annotations/480p", "Scribbles"):
         (root / kind / "box").rename(root / kind / "001")
@@ -286,18 +252,6 @@ def test_a_killed_server_keeps_rows_of_sequences_with_numbers_for_names(root: Pa
     (done,) = session.folder.glob("result_*.csv")
     (done.parent / f"{done.stem}.tmp.csv").write_text("cut off")
     assert host.read_report(session)["sequence"].tolist() == ["001", "001"]
-
-
-def test_masks_after_the_time_do_not_count(root: Path) -> None:
-    clock = Clock()
-    with served(hosting(root, clock, max_time=10)) as address, client(address, root) as session:
-        session.next()
-        session.get_scribbles()
-        clock.now += 11
-        with pytest.warns(UserWarning, match="The time for box is over"):
-            session.submit_masks(answer(0))
-        assert not session.next()
-        assert session.get_global_summary()["auc"] == 0.0
 
 
 def test_no_name_that_a_server_sends_becomes_code() -> None:

@@ -265,12 +265,3 @@ def test_a_verbosity_is_a_level(verbosity: int, level: int, logger: mock.Mock) -
     logging.set_verbosity(verbosity)
     logger.setLevel.assert_called_once_with(level)
     assert logging.get_verbosity() == verbosity
-
-
-def test_verbose_messages_are_shown_up_to_a_level(logger: mock.Mock) -> None:
-    logging.set_info_level(2)
-    for number in range(4):
-        logging.verbose("%s", number, number)
-    logging.log(-1, "m")
-    shown = [mock.call.info("%s", number) for number in range(3)]
-    assert logger.method_calls[-4:] == [*shown, mock.call.log(30, "m")]

@@ -339,48 +339,6 @@ def test_a_connector_needs_keys_and_an_address() -> None:
     assert names == ["LocalConnector", "RemoteConnector"]
 
 
-FULL = "BlockingIOError: ann has 2 unfinished sessions, the limit; continue one of them, or wait until they are closed."
-
-
-def test_a_user_has_few_unfinished_sessions_until_they_are_closed(host: Any, clock: Clock) -> None:
-    running = host("limited", {"sessions": 2, "sessions_per_sequence": 3, "open_sessions": 1, "idle": 100.0})
-    assert outcome_of(lambda: running.find_user("x")) == "PermissionError: The server does not know this User-Key."
-    assert (running.find_user(BOB), running.most_marks) == ("bob", 4072)
-
-    def begin(user: str = "ann", request: str = "") -> Any:
-        return outcome_of(lambda: running.begin(user, request)[0])
-
-    one, two = begin(), begin()
-    assert begin() == FULL
-    assert [session_host._name_of(key) in running._open for key in (one, two)] == [False, True]
-    assert begin("bob", "same") == begin("bob", "same")
-    with running.use("ann", one) as item:
-        assert item.answer_next() == step_of(1, 1)[1]
-        assert item.answer_terms() == {"samples": [("box", 1), ("box", 2)], "max_time": None, "max_nb_interactions": 2}
-    clock.now += 60
-    foreign = "LookupError: You have no such session."
-    assert outcome_of(lambda: running.check_session("bob", one)) == foreign
-    with running.use("ann", one) as item:
-        item.answer_scribbles(only_last=False)
-        due = wire_format.MaskSubmission(["box", 1, 1], GOOD)
-        assert item.take_masks(due, 10**6, "sum", clock.now)
-        assert (item.answer_repeat("sum"), item.answer_repeat("other")) == (True, None)
-        again = outcome_of(lambda: item.take_masks(due, 10**6, "sum", clock.now))
-        assert again == "RuntimeError: These masks are for ['box', 1, 1]; the masks for ['box', 1, 2] are due."
-    clock.now += 41
-    assert [outcome_of(lambda key=key: running.check_session("ann", key)) for key in (two, one)] == [None, None]  # type: ignore[misc]
-    with running.use("ann", one):
-        pass
-    closed = "LookupError: This session was closed because no request arrived for too long."
-    assert outcome_of(lambda: running.check_session("ann", two)) == closed
-    assert (len(begin()), begin()) == (64, FULL)
-    clock.now += 101
-    assert (len(begin()), len(begin()), begin()) == (64, 64, FULL)
-    restarted = host("limited", {"sessions": 2, "sessions_per_sequence": 3})
-    assert outcome_of(lambda: restarted.begin("ann", "")) == FULL
-    assert [len(restarted._ledger.sessions(user, "box")) for user in ("ann", "bob")] == [1, 0]
-
-
 def test_a_dataset_must_fit_a_server(host: Any, davis: Path) -> None:
     scribbles = davis / "Scribbles/box/002.json"
     whole = scribbles.read_text()

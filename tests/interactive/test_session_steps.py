@@ -164,17 +164,6 @@ def service(davis: Path, clock: Clock) -> evaluation.EvaluationService:
     return evaluation.EvaluationService("val", davis_root=str(davis), max_i=2, max_t=9.0, clock=clock)
 
 
-def test_a_service_describes_itself(service: evaluation.EvaluationService) -> None:
-    assert (service.avg_nb_objects, service.num_entries, service.time_threshold) == (1.5, 28, 60)
-    assert service.get_samples() == ([("box", 1), ("box", 2), ("duo", 1)], 9.0, 2)
-    assert service.robot_parameters == {
-        "kernel_size": 0.2,
-        "max_kernel_radius": 16,
-        "min_nb_nodes": 4,
-        "nb_points": 1000,
-    }
-
-
 @pytest.mark.parametrize(
     ("sample", "interaction", "sentence"),
     [
@@ -218,40 +207,6 @@ def test_a_storage_takes_each_interaction_once_and_in_turn() -> None:
     assert store(storage, jaccard=[0.5, 1.01]) == store(storage, jaccard=[-0.01, 1]) == share
     assert (store(storage, frames=[0]), store(storage, 2)) == (lengths, early)
     assert (store(storage), store(storage), store(storage, 2)) == (True, again, True)
-
-
-def test_a_storage_keeps_annotated_frames_until_one_is_overridden_and_is_restored() -> None:
-    storage = reports.LocalStorage()
-    assert (store(storage), store(storage, 2)) == (True, True)
-    for frame, annotated in ((1, ()), (0, (1,)), (1, ())):
-        assert storage.get_annotated_frames("s", "box", 1) == annotated
-        assert storage.get_annotated_frames("t", "box", 1) == ()
-        assert storage.store_annotated_frame("s", "box", 1, frame, bool(frame))
-    for frame in range(40):
-        storage.store_annotated_frame("s", "bike-packing", 1, frame, False)
-    assert len(storage.get_annotated_frames("s", "bike-packing", 1)) == 40
-    progress = storage.progress("s")
-    assert progress["done"] == [("box", 1, 2)]
-    frames = [("box", 1, 1, True), ("box", 1, 0, False), ("box", 1, 1, True)]
-    assert progress["annotated"] == [*frames, *(("bike-packing", 1, frame, False) for frame in range(40))]
-    twin = reports.LocalStorage()
-    twin.restore("s", json.loads(json.dumps(progress)), storage.get_report("s"))
-    assert twin.progress("s") == progress
-    assert twin.get_report().equals(storage.get_report("s"))
-    columns = [
-        "session_id",
-        "sequence",
-        "scribble_idx",
-        "interaction",
-        "object_id",
-        "frame",
-        "jaccard",
-        "contour",
-        "j_and_f",
-        "timing",
-    ]
-    assert (len(storage.get_report("t")), [*storage.get_report("t").columns]) == (0, columns)
-    assert storage.progress("t") == {"done": [], "annotated": []}
 
 
 @pytest.mark.parametrize(

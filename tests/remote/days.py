@@ -239,12 +239,6 @@ class Day:
                 jobs.setdefault(", ".join([end, *changed]), []).append(row["submission"])
         return jobs
 
-    def read_numbers(self) -> str:
-        """Return the numbers of the journal; times count from the start."""
-        with contextlib.closing(sqlite3.connect(self.folder / "machine" / journal.NAME)) as db:
-            numbers = [*db.execute("SELECT key, value FROM numbers ORDER BY key")]
-        return ", ".join(f"{key} {round(value - (EIGHT if value > 1e9 else 0), 1):g}" for key, value in numbers)
-
     def list_files(self) -> list[str]:
         return [path.relative_to(self.folder).as_posix() for path in sorted(self.folder.rglob("*")) if path.is_file()]
 

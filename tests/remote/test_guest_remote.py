@@ -93,18 +93,13 @@ def test_a_file_with_evaluate_is_enough_beside_its_bundle(server: Rehearsal, wor
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["folder", "yaml", "zip"])
 def test_the_hosted_form_gets_the_annotations_of_the_worker(
-    server: Rehearsal, worker: Operator, folder: Path, tmp_path: Path, kind: str
+    server: Rehearsal, worker: Operator, folder: Path, tmp_path: Path
 ) -> None:
-    guest = path = Path(shutil.copytree(folder, tmp_path / "own"))
+    guest, path = Path(shutil.copytree(folder, tmp_path / "own")), tmp_path / "elsewhere" / "challenge.zip"
     shutil.rmtree(guest / "remote_challenge_evaluation")
-    if kind == "yaml":
-        path = guest / "challenge_config.yaml"
-    if kind == "zip":
-        path = tmp_path / "elsewhere" / "challenge.zip"
-        build(str(guest), str(path))
-        shutil.rmtree(guest / "evaluation_script")
+    build(str(guest), str(path))
+    shutil.rmtree(guest / "evaluation_script")
     output = worker.run("--check", "--bundle", str(path), expected=3)
     assert "there is no annotation file for dev; set ANNOTATIONS" in output
     output = worker.run("--once", "--bundle", str(path), expected=3)

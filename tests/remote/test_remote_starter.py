@@ -81,15 +81,6 @@ def test_its_submissions_are_scored(server: Rehearsal, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_mistake_reads_as_a_sentence_there_too(server: Rehearsal, tmp_path: Path) -> None:
-    number = submitted(server, b"PK\x03\x04")
-    run(server, tmp_path)
-    row = server.get(f"/api/jobs/submission/{number}", "host").json()
-    assert row["status"] == "failed"
-    assert "is a zip that was cut off" in server.text(row["stderr_file"])
-
-
-@pytest.mark.long
 def test_a_fault_of_ours_shows_a_participant_no_path(server: Rehearsal, tmp_path: Path) -> None:
     number = submitted(server)
     secret = tmp_path / "secret-truth"

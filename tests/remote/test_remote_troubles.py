@@ -87,10 +87,6 @@ def test_a_single_run(day: Day) -> None:
         "finished": [1, 2, 3],
         "begun, 0 evaluations, 0 reports, 5 delays, None report": [5],
     }
-    assert day.read_numbers() == (
-        "empty_answers 1, faults 1, oldest_waiting_seconds 0, poll_at 235, requests 48, seconds_download 16, "
-        "seconds_reporting 3, seconds_scoring 15, sweep_at 300, waiting 5"
-    )
     assert day.list_files() == LEFT
 
 
@@ -174,10 +170,6 @@ def test_a_machine_on_which_workers_died(day: Day) -> None:
         "cancelled, 1 lives, 0 evaluations, 0 reports": [8],
         "failed for a fault of ours, 2 failures, 1 lives, 2 evaluations": [9],
     }
-    assert day.read_numbers() == (
-        "empty_answers 118, faults 4, oldest_waiting_seconds 0, poll_at 1209, requests 165, seconds_download 14, "
-        "seconds_reporting 6, seconds_scoring 20, sweep_at 1e+06, waiting 0"
-    )
     assert day.list_files() == LEFT
 
 
@@ -325,10 +317,6 @@ def test_a_day_with_a_machine_in_trouble(day: Day) -> None:
         "failed for a fault of ours, 2 failures, 2 evaluations, 2 reports": [3],
         "finished, 2 evaluations": [5],
     }
-    assert day.read_numbers() == (
-        "empty_answers 0, faults 2, oldest_waiting_seconds 20, poll_at 0, requests 110, seconds_download 10, "
-        "seconds_reporting 3, seconds_scoring 25, sweep_at 740, waiting 3"
-    )
     assert day.list_files() == LEFT
 
 
@@ -400,10 +388,6 @@ def test_days_that_end_in_the_middle(day: Day) -> None:
         "refused": [14],
         f"scored, 0 reports, {report} report": [18],
     }
-    assert day.read_numbers() == (
-        "empty_answers 0, faults 2, oldest_waiting_seconds 2108.2, poll_at 0, requests 210, seconds_download 12, "
-        "seconds_reporting 5.2, seconds_scoring 25, sweep_at 1208.2, waiting 1"
-    )
     assert day.list_files() == LEFT
 
 
@@ -448,7 +432,4 @@ def test_starts_and_what_ends_them(day: Day) -> None:
         "annotations of dev: read",
     ]
     assert not day.read_jobs()
-    assert day.read_numbers() == (
-        "empty_answers 239, oldest_waiting_seconds 0, poll_at 2400, requests 257, sweep_at 2400, waiting 0"
-    )
     assert day.list_files() == LEFT

@@ -213,7 +213,7 @@ class _Player:
 
 
 def _without_nulls(value: Any) -> Any:
-    """Return the document without the empty values of its rows, which `wire_contract.txt` has."""
+    """Return the document without the empty values of its rows."""
     if isinstance(value, list):
         return [_without_nulls(item) for item in value]
     if isinstance(value, dict):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import pytest
 
 from segjudge.cli import main
 from tests import guests
-from tests.builders import ROOT
 from tests.rehearsals import Rehearsal
 
 
@@ -99,22 +97,3 @@ def test_a_rehearsal_of_a_challenge_that_is_over_says_that_it_takes_nothing(tmp_
     finally:
         server.stop()
     assert "Traceback" not in server.errors()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("arguments", "refusal"),
-    [
-        (["--now", "tomorrow"], "--now tomorrow: is not a date; write 2026-05-01 or 2026-05-01T12:00:00Z"),
-        (
-            ["--data", "/dev/null/x"],
-            "/dev/null/x: cannot be written (Not a directory); name another folder with --data",
-        ),
-    ],
-)
-def test_a_rehearsal_that_cannot_begin_says_why(arguments: list[str], refusal: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "segjudge", "rehearse", str(guests.starter(tmp_path / "bundle")), "--port", "0"]
-    ended = subprocess.run([*command, *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
-    assert ended.returncode in (2, 3)
-    assert refusal in ended.stderr
-    assert "Traceback" not in ended.stderr

@@ -117,17 +117,6 @@ def goes_on(server: Rehearsal, numbers: list[int]) -> None:
 
 
 @pytest.mark.long
-def test_a_lock_of_forty_five_seconds_is_waited_for(tmp_path: Path) -> None:
-    server = rehearsal(tmp_path)
-    numbers = list(send(server, 4, 0.3))
-    with locked(server.data):
-        is_away(server, 503)
-        time.sleep(25)
-        is_away(server, 503)
-    goes_on(server, [*numbers, *send(server, 2, 0.1)])
-
-
-@pytest.mark.long
 def test_a_disk_that_fills_and_empties_ends_nothing(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()

@@ -10,7 +10,7 @@ import pytest
 
 from tests.answers import read_answers, split_answers
 
-from . import readers, scenario
+from . import scenario
 
 _NOTED = read_answers(scenario.FOLDER)
 
@@ -25,9 +25,3 @@ def _play_scenario() -> dict[str, str]:
 @pytest.mark.parametrize("title", _NOTED)
 def test_pages_and_answers_are_as_they_were(title: str) -> None:
     assert _play_scenario()[title] == _NOTED[title], "if that is meant: python -m tests.server.scenario"
-
-
-@pytest.mark.long
-def test_reports_are_for_whom_they_were(tmp_path: Path) -> None:
-    expected = readers.FILE.read_text(encoding="utf-8").splitlines()
-    assert readers.write_readers(tmp_path).splitlines() == expected, "if that is meant: python -m tests.server.readers"

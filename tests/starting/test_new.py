@@ -217,34 +217,6 @@ def test_a_split_may_be_called_what_yaml_reads_as_something_else(split: str, roo
     assert main(["check", "--quick", "--strict", str(folder)]) == 0
 
 
-@pytest.mark.long
-def test_check_says_what_changed_in_scores_since_the_lock(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
-    folder = made(tmp_path / "mine", "davis2017", root)
-    changelog = tmp_path / "CHANGELOG.md"
-    changelog.write_text(
-        "# Changelog\n\n## Unreleased\n\n### Added\n- A word.\n\n### Scores\n- J of an empty\n  frame: 0 → 1.\n\n"
-        "## 0.2.0\n\n### Scores\n- F: 0.5 → 0.6.\n\n## 0.1.0\n\n### Scores\n- First numbers.\n"
-    )
-    monkeypatch.setattr(lock, "_CHANGELOG", str(changelog))
-    monkeypatch.setattr(lock, "VERSION", "0.3.0")
-    lock_line = (folder / "requirements.txt").read_text().partition("  # ")[0]
-    (folder / "requirements.txt").write_text(f"{lock_line}  # scores as of 0.1.0\n")
-
-    assert main(["check", "--quick", str(folder)]) == 0
-    out = capsys.readouterr().out
-    assert "has scores as of 0.1.0; 0.3.0 changed them: J of an empty frame: 0 → 1" in out
-    assert "0.2.0 changed them: F: 0.5 → 0.6" in out
-    assert "First numbers" not in out
-    assert main(["check", "--quick", "--strict", str(folder)]) == 4
-
-    (folder / "requirements.txt").write_text(f"{lock_line}  # scores as of 0.3.0\n")
-    assert main(["check", "--quick", "--strict", str(folder)]) == 0
-    (folder / "requirements.txt").write_text(f"{lock_line}  # scores as of 0.4.0\n")
-    assert main(["check", "--quick", "--strict", str(folder)]) == 4
-
-
 def test_the_changelog_of_this_version_is_read() -> None:
     changes = list(lock._read_changes())
     assert changes

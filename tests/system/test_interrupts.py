@@ -142,22 +142,6 @@ def run(code: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-@pytest.mark.long
-def test_a_signal_that_a_finalizer_swallows_ends_the_command_all_the_same() -> None:
-    done = run("""
-class Finalized:
-    def __del__(self):
-        signal.raise_signal(signal.SIGINT)
-try:
-    with interruptible():
-        Finalized()
-        time.sleep(50)
-except Interrupted as error:
-    print(error.number)
-""")
-    assert (done.stdout, done.stderr) == ("2\n", "")
-
-
 def test_what_fails_since_it_was_interrupted_is_no_defect() -> None:
     done = run("""
 try:
@@ -170,26 +154,6 @@ except Interrupted as error:
     print(error.number)
 """)
     assert (done.stdout, done.stderr) == ("15\n", "")
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
-def test_a_signal_while_python_ends_changes_nothing(number: int) -> None:
-    done = run(f"""
-class Last:
-    def __del__(self, kill=os.kill, ours=os.getpid()):
-        kill(ours, {int(number)})
-leave_at_once()
-last = Last()
-""")
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_before_anything_is_begun_a_signal_ends_it_at_once(number: int) -> None:
-    # Whoever started the tests may ignore it, as `nohup` does.
-    done = run(f"signal.signal({int(number)}, signal.SIG_DFL)\nleave_at_once()\nsignal.raise_signal({int(number)})\n")
-    assert done.returncode == (130 if number == signal.SIGINT else -number)
-    assert done.stderr == "segjudge: stopped\n"
 
 
 @pytest.mark.parametrize("buffered", [True, False])

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -209,37 +208,6 @@ def test_a_signal_reaches_the_command() -> None:
 def test_what_cannot_be_started_is_an_error_that_names_it(command: str, kind: type[OSError]) -> None:
     with pytest.raises(kind, match=command):
         Child([command])
-
-
-def test_two_at_once_do_not_end_each_other() -> None:
-    """Orphans of one are not confused with the other's, and several threads may end them."""
-    first, second = (python(AWAY["a session of its own"] + SLEEP) for _ in range(2))
-    of_one, of_other = (int(child.output.readline()) for child in (first, second))
-    threads = [threading.Thread(target=first.end) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert is_gone(of_one, 0)
-    assert not is_gone(of_other, 0)
-    second.end()
-    assert is_gone(of_other, 0)
-    for child in (first, second):
-        child.close_streams()
-
-
-@pytest.mark.parametrize("ignoring", [signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP])
-def test_it_works_below_a_process_that_ignores_signals(ignoring: int) -> None:
-    code = (
-        f"import signal, sys; sys.path.insert(0, {str(ROOT)!r})\n"
-        f"signal.signal({int(ignoring)}, signal.SIG_IGN)\n"
-        "from segjudge.system.processes import Child\n"
-        "child = Child([sys.executable, '-c', 'raise SystemExit(3)'])\n"
-        "child.wait(); print(child.end())"
-    )
-    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    # Where the kernel throws statuses away, there is none to tell.
-    assert output.strip() == ("0" if ignoring == signal.SIGCHLD else "3")
 
 
 def test_the_environment_holds_what_is_named_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Set-ups act as in `sessions.txt`; `tests/house/test_set_up.py` tests them with the real uv."""
+"""Set-ups that the system refuses; `tests/house/test_set_up.py` tests them with the real uv."""
 
 from __future__ import annotations
 
@@ -11,13 +11,6 @@ from pathlib import Path
 import pytest
 
 from segjudge.set_up import environment
-
-from .sessions import FILE, write_sessions
-
-
-def test_setting_up_goes_as_it_went(tmp_path: Path) -> None:
-    expected = FILE.read_text(encoding="utf-8").splitlines()
-    assert write_sessions(tmp_path).splitlines() == expected, "if that is meant: python -m tests.set_up.sessions"
 
 
 def test_what_the_system_refuses_is_said_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
