@@ -58,32 +58,6 @@ def _runs(starts: NDArray[np.int_], ends: NDArray[np.int_], total: int) -> list[
     return runs if runs[-1] else runs[:-1]
 
 
-def mirror_mask(text: str, size: tuple[int, int], *, upside_down: bool = False, frames: int = 1) -> str:
-    """Return a mask whose left and right, or top and bottom, are exchanged.
-
-    In a mask of several frames side by side, each frame is mirrored by itself.
-    """
-    height, width = size
-    bounds = np.cumsum(rle.runs_of(text, height * width))
-    starts, ends = bounds[:-1:2], bounds[1::2]
-    starts, ends = starts[starts < ends], ends[starts < ends]
-    if not starts.size:
-        return text
-    first_columns, counts = starts // height, (ends - 1) // height - starts // height + 1
-    columns = np.repeat(first_columns, counts) + np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    tops = np.maximum(np.repeat(starts, counts) - columns * height, 0)
-    bottoms = np.minimum(np.repeat(ends, counts) - columns * height, height)
-    if upside_down:
-        tops, bottoms = height - bottoms, height - tops
-    else:
-        across = width // frames
-        columns = columns // across * across + across - 1 - columns % across
-    order = np.lexsort((tops, columns))
-    starts, ends = (columns * height + tops)[order], (columns * height + bottoms)[order]
-    is_apart = ends[:-1] < starts[1:]
-    return rle.compress(_runs(starts[np.append(True, is_apart)], ends[np.append(is_apart, True)], height * width))
-
-
 def decode_labels(
     objects: Iterable[tuple[int, str]], size: tuple[int, int], *, overlapping: bool = False
 ) -> NDArray[np.uint8]:

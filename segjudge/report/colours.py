@@ -41,8 +41,6 @@ _STYLES = {
     "inexact": "inexact", "too much": "inexact over", "too little": "inexact under",
     "partial": "partial", "Loc": "partial", "grey": "partial",
 }  # fmt: skip
-#: The letters of kinds that begin like others.
-_LETTERS = {"mirrored": "mr"}
 
 
 def line_of_method(number: int) -> tuple[str, str]:
@@ -53,7 +51,7 @@ def line_of_method(number: int) -> tuple[str, str]:
 def letters_of_kind(name: str) -> str:
     """Return two letters for a kind of mistake: the initials of its words, or the first letters of a single one."""
     words = name.split()
-    return words[0][0] + words[1][0] if len(words) > 1 else _LETTERS.get(name, name[:2])
+    return words[0][0] + words[1][0] if len(words) > 1 else name[:2]
 
 
 def style_of_kind(name: str, number: int) -> str:

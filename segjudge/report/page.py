@@ -251,14 +251,16 @@ def make_verdict(
     report: Report, metric: str, causes: Sequence[str], costs: Sequence[float], noun: str, worst: Markup | str
 ) -> Section:
     """Return a page's first section: a metric's value, its largest losses, the number of costly cases, and the worst
-    one. `causes` are sentences, empty if unknown; `costs` are the costs of all cases, named by a plural noun.
+    one. `causes` are sentences, empty if unknown; `costs` are the costs of all cases, named by a plural noun. Slips
+    that the doctor names are the first causes.
     """
     main, *beside = report.protocol.metrics
     value = Markup("<b>{} is {}.</b>").format(main, format_number(report.values[main]))
     if (last := metric.rsplit(" and ", maxsplit=1)[-1]) in beside:  # metrics that lead to the explained one
         explained = [f"{name} {format_number(report.values[name])}" for name in beside[: beside.index(last) + 1][-2:]]
         value = Markup("<b>{} is {}</b>, {}.").format(main, format_number(report.values[main]), " and ".join(explained))
-    stated = [cause for cause in causes if cause]
+    slips = [f"{line[:1].upper()}{line[1:]}." for line in report.slips]
+    stated = [*slips, *(cause for cause in causes if cause)]
     if stated and _is_whole(report.values[main]):  # the explanation concerns other metrics
         lower = [
             f"{name} {format_number(report.values[name])}" for name in beside if not _is_whole(report.values[name])

@@ -25,7 +25,7 @@ _ALIKE = 1.1
 _NOUNS = {
     "false alarm": "false alarms", "withdrawn": "withdrawn targets", "wrong object": "wrong objects",
     "wrong label": "wrong labels", "links": "wrong links", "grey": "wrong grey values", "absent": "absent classes",
-    "too much": "surplus parts", "too little": "missing parts", "mirrored": "mirrored cases",
+    "too much": "surplus parts", "too little": "missing parts",
 }  # fmt: skip
 #: Kinds of error whose names are adjectives of objects.
 _OF_OBJECTS = ("missed", "surplus", "inexact", "partial", "swapped", "split", "merged")

@@ -12,7 +12,6 @@ import numpy as np
 from PIL import Image
 
 from segjudge.evaluation_script.masks import run_lengths as rle
-from segjudge.masks.run_lengths import mirror_mask
 from tests import published
 from tests.builders import png, zipped
 
@@ -124,7 +123,7 @@ def rearranged(text: str, size: tuple[int, int], change: Callable[[Any], Any]) -
 
 def mirrored(text: str, size: tuple[int, int] = published.SIZE) -> str:
     """Return the run lengths of a mask whose left and right are exchanged."""
-    return mirror_mask(text, size)
+    return rearranged(text, size, np.fliplr)
 
 
 def moved(text: str, size: tuple[int, int] = published.SIZE, step: int = 20) -> str:

@@ -23,7 +23,6 @@ from segjudge.evaluation_script.masks import polygons, rings
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.backend import NumpyBackend, backend
 from segjudge.evaluation_script.masks.polygons import outlines, polygon_mask
-from segjudge.masks.run_lengths import mirror_mask
 from tests.builders import zipped
 from tests.drawing import examples
 from tests.families.choices import BOXES
@@ -102,19 +101,6 @@ def test_texts_are_read_as_they_are_defined(texts: list[str], more: int, charact
             assert rle.runs_of(text, count).tolist() == run
         else:
             assert isinstance(verdict(text, count), str)
-
-
-@examples(200)
-@given(st.integers(1, 9), st.integers(1, 5), st.integers(1, 3), st.randoms(use_true_random=False))
-def test_a_mask_is_mirrored_as_its_pixels_are(height: int, width: int, frames: int, random: Any) -> None:
-    pixels = np.array([[random.random() < 0.5 for _ in range(width * frames)] for _ in range(height)], np.uint8)
-    size = height, width * frames
-    turned = pixels.reshape(height, frames, width)[:, :, ::-1].reshape(size)
-    before, across, over = (
-        coco.encode(np.asfortranarray(side))["counts"].decode() for side in (pixels, turned, pixels[::-1])
-    )
-    assert mirror_mask(before, size, frames=frames) == across
-    assert mirror_mask(before, size, upside_down=True) == over
 
 
 @pytest.mark.parametrize("characters", [7, 1 << 16])

@@ -31,7 +31,6 @@ OF_INSTANCES = (*OF_OBJECTS, *CLASSES, "scores")
 OF_SEGMENTS = (*OF_OBJECTS, *CLASSES)
 OF_TRACKS = (*OF_OBJECTS, "identities", "late identities")
 OF_MAPS = ("missed", "surplus", *BORDERS, *CLASSES)
-OF_PIXELS = (*OF_MAPS, "mirrored")
 OF_ONE = ("missed", "surplus", *BORDERS)
 #: Labels of streets, which are published with their objects and as maps.
 STREET, ROAD = {1: 26, 2: 24, 3: 28}, 7
@@ -55,10 +54,6 @@ class Benchmark:
     faults: tuple[str, ...] = ()
     #: Whether it asks for objects, for one object, or for maps of classes.
     asks: str = "objects"
-    #: Whether mirrored predictions can be told: scans have no sides, and the objects of volumes are few.
-    has_sides: bool = True
-    #: Whether one unit has too few segments to prove alone that it is mirrored.
-    has_few_segments: bool = False
 
 
 def list_benchmarks() -> dict[str, Benchmark]:

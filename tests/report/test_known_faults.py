@@ -19,8 +19,8 @@ from segjudge.families import tools_of
 from segjudge.families.base.unit_tools import UnitTools
 from segjudge.report.colours import GROUND, MISTAKES
 from segjudge.report.page import PageOptions, Section
-from tests.families.choices import VIDEO_SEGMENTS, VOLUMES
-from tests.report.known_faults import FAULTS, pattern_of, spoil, turn_over
+from tests.families.choices import VOLUMES
+from tests.report.known_faults import FAULTS, pattern_of, spoil
 from tests.report.known_files import list_benchmarks
 from tests.report.known_scenes import World, make_world
 
@@ -181,7 +181,8 @@ def _list_cases(seed: int) -> list[Any]:
 def test_the_first_sentence_names_the_fault(protocol: str, fault: str, seed: int, tmp_path: Path) -> None:
     scores = score(protocol, [fault], tmp_path, seed)
     verdict = read_verdict(scores)
-    assert re.search(pattern_of(fault, BENCHMARKS[protocol]), verdict[1], re.IGNORECASE), verdict
+    slips = len(scores.reports[0].slips)  # of classes that are exchanged in all images
+    assert re.search(pattern_of(fault, BENCHMARKS[protocol]), verdict[1 + slips], re.IGNORECASE), verdict
     check_sums(scores)
 
 
@@ -210,36 +211,6 @@ def test_a_notebook_and_a_comparison_name_the_cause_of_the_page(protocol: str, t
     methods: Any = compared.make_page(PageOptions()).sections[0].values
     assert f"spoilt: {cause}" in methods["kinds"]
     assert not any(line.startswith("right: ") for line in methods["kinds"])
-
-
-_WITH_SIDES = [name for name, row in BENCHMARKS.items() if row.has_sides]
-
-
-@pytest.mark.parametrize("way", ["left and right", "top and bottom"])
-@pytest.mark.parametrize("protocol", _WITH_SIDES)
-def test_mirrored_predictions_are_named(protocol: str, way: str, tmp_path: Path) -> None:
-    world, random = make_worlds(protocol, 18)
-    for video in world:  # so that no object lies on another one's mirror image
-        video.labels[:] = np.roll(video.labels, (5, 5), (1, 2))
-        video.points = {number: points + 5.0 for number, points in video.points.items()}
-    predicted = [video.copy() for video in world]
-    for video in predicted:
-        (turn_over if way == "top and bottom" else FAULTS["mirrored"].spoil)(video, 0, random)
-    cause = find_cause(score_worlds(protocol, world, predicted, tmp_path))
-    assert re.search(
-        rf"^({way}|in the \d+ \w+ that cost most, {way}) are exchanged in all [\w ]+\.$", cause, re.IGNORECASE
-    ), cause
-
-
-@pytest.mark.parametrize(
-    "protocol", ["davis2017", "coco", "cityscapes-instance", VIDEO_SEGMENTS, *MAPS[:1], "cellpose-ap"]
-)
-def test_a_shift_and_rough_edges_are_told_apart(protocol: str, tmp_path: Path) -> None:
-    for number, fault in enumerate(("shifted", "noise", "eroded", "dilated")):
-        (tmp_path / str(number)).mkdir()
-        cause = find_cause(score(protocol, [fault], tmp_path / str(number), 22))
-        assert ("displaced by about 3 px to the right: " in cause) is (fault == "shifted"), cause
-        assert ("displaced" in cause) is (fault == "shifted"), cause
 
 
 @pytest.mark.parametrize("protocol", BENCHMARKS)

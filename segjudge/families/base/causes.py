@@ -1,6 +1,6 @@
 """The causes of units' losses: counts of examined segments by cause, and the sentence that describes them.
 
-The causes refine the faults of `segments`: a match may be too small, too large or displaced. Causes are sorted by cost:
+The causes refine the faults of `segments`: a match may be too small or too large. Causes are sorted by cost:
 1 for each true or predicted segment without a match, and for a match what its IoU lacks. The costs of a unit are scaled
 to its loss, if that is known. The sentence states only counts.
 """
@@ -16,7 +16,6 @@ import numpy as np
 
 from segjudge.evaluation_script.files.problems import inflect, quantity
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.families.base.moves import Edges, describe_move, find_move
 from segjudge.families.base.pictures import SeenFrame
 from segjudge.families.base.segments import (
     FAULTS,
@@ -35,8 +34,6 @@ from segjudge.families.base.segments import (
     JudgedSegments,
 )
 
-#: Causes of whole predictions: another unit's, mirrored, or of other frames.
-_ELSEWHERE, MIRRORED, OFFSET = "elsewhere", "mirrored", "offset"
 #: A detection of an already detected object.
 _REPEATED = "repeated"
 #: Causes of what the IoU of a match lacks.
@@ -106,9 +103,8 @@ class CauseCounts:
     one_to_one: bool = False
     #: Segments are whole tracks, whose shape is wrong wherever they are swapped.
     whole_tracks: bool = False
-    #: The part of a match's missing IoU that the score loses, and the differences of its edges, in the present frame.
+    #: The part of a match's missing IoU that the score loses, in the present frame.
     weigh: Callable[[Match, float], float] | None = None
-    compare: Callable[[Match], Edges] | None = None
     segments: int = 0
     predicted: int = 0
     costs: dict[str, float] = field(default_factory=dict)
@@ -124,17 +120,10 @@ class CauseCounts:
     units_with: dict[str, set[str]] = field(default_factory=dict)
     #: Pairs of objects, the second with the track of the first, and where the exchange begins.
     swapped: dict[tuple[str, str], _Place] = field(default_factory=dict)
-    #: The names of a unit and of the unit whose prediction it has, with their phrases or expressions.
-    elsewhere: list[tuple[tuple[str, str], tuple[str, str]]] = field(default_factory=list)
-    #: The units whose whole predictions have a cause, by cause and its description, such as the exchanged sides.
-    whole: dict[str, dict[str, set[str]]] = field(default_factory=dict)
     #: The objects with a cause, by unit and number, where objects are followed.
     objects: dict[str, Counter[tuple[str, str]]] = field(default_factory=dict)
     #: Segments that overlap a prediction too little to match, by cause.
     partial: Counter[str] = field(default_factory=Counter)
-    #: By how many pixels the left, right, top and bottom edges of inexact matches differ, where that is measured; NaN
-    #: at the border of the picture.
-    edges: list[Edges] = field(default_factory=list)
     #: Pixels by cause: missing from matches, extra in them, and of the truth there.
     pixels: dict[str, list[float]] = field(default_factory=dict)
     #: The shares of a segment that are missing from its match, and of the match that are extra: their sums by cause.
@@ -219,30 +208,6 @@ class CauseCounts:
         for name, owner, frame in swaps:
             self.swapped.setdefault((name, owner), _Place(unit, frame))
 
-    def add_elsewhere(
-        self,
-        unit: tuple[str, str],
-        owner: tuple[str, str],
-        segments: tuple[int, int],
-        names: Sequence[str],
-        cost: float | None = None,
-    ) -> None:
-        """Add a unit whose prediction shows another one, both with their queries, and its numbers of segments.
-
-        It costs as much as all of them unless a cost is given.
-        """
-        true, predicted = segments
-        self.add_true(names[0] if len(names) == 1 else "", unit[0], true)
-        self.predicted += predicted
-        self.elsewhere.append((unit, owner))
-        self.counts[_ELSEWHERE] += 1
-        self.costs[_ELSEWHERE] = self.costs.get(_ELSEWHERE, 0.0) + (true + predicted if cost is None else cost)
-
-    def add_whole(self, cause: str, unit: str, about: str, cost: float) -> None:
-        """Add a unit whose whole prediction is mirrored or shifted in time, and how; its segments are added apart."""
-        self.whole.setdefault(cause, {}).setdefault(about, set()).add(unit)
-        self.note(cause, cost)
-
     def add_repeated(self, name: str) -> None:
         """Add a prediction of this class that repeats a better one."""
         self.predicted += 1
@@ -277,8 +242,6 @@ class CauseCounts:
             cost = self.edge_weight * (cost if self.weigh is None else self.weigh(match, cost))
         cause = self.judge_pixels(*pixels, is_object=bool(seen.truth.things[match.row]))
         self.partial[cause] += kind == PARTIAL
-        if cause == FAULTS[INEXACT].name and self.compare is not None:
-            self.edges.append(self.compare(match))
         return cause, cost
 
     def subtract_costs(self, before: Mapping[str, float]) -> dict[str, float]:
@@ -351,7 +314,7 @@ class CauseCounts:
     def describe_alone(self, whole: CauseCounts) -> str:
         """Describe the most expensive cause of this unit; "" if it has one segment, or if the whole names the cause."""
         causes = self._choose_causes()[:1] if self.segments > 1 else []
-        if not causes or causes[0] in {_ELSEWHERE, *whole._choose_causes()}:
+        if not causes or causes[0] in whole._choose_causes():
             return ""
         return f"There, {self._describe_cause(causes[0])}.".replace(f" in the only {self.unit}", "")
 
@@ -537,31 +500,6 @@ class CauseCounts:
             return f"{name} and {owner} exchange their tracks {start} ({some} {verb} swapped)"
         return f"{name} has the track of {owner} {start} ({some} {verb} swapped)"
 
-    def describe_elsewhere(self, _cause: str, _some: str, _verb: str) -> str:
-        """Describe whose predictions units have: two queries that are exchanged, or any other unit's."""
-        queries = Counter(tuple(sorted((unit[1], owner[1]))) for unit, owner in self.elsewhere)
-        (query, other_query), count = queries.most_common(1)[0]
-        if query != other_query and count >= _MOSTLY * len(self.elsewhere):
-            return f"{query} and {other_query} are exchanged in {describe_share(count, len(self.units), self.unit)}"
-        (unit, _), (owner, _) = self.elsewhere[0]
-        if len(self.elsewhere) == 2 and self.elsewhere[1][0][0] == owner and self.elsewhere[1][1][0] == unit:
-            return f"the predictions of {unit} and {owner} are exchanged"
-        some = describe_share(len(self.elsewhere), len(self.units), self.unit)
-        verb = inflect(len(self.elsewhere), "has", "have")
-        return f"{some} {verb} the prediction of another {self.unit} ({unit} that of {owner})"
-
-    def _describe_whole(self, cause: str) -> tuple[str, str]:
-        """Return what most units with a cause of whole predictions have, and how many these are."""
-        about, units = max(self.whole[cause].items(), key=lambda item: len(item[1]))
-        return about, describe_share(len(units), len(self.units), self.unit)
-
-    def describe_mirrored(self, cause: str, _some: str, _verb: str) -> str:
-        return "{} are exchanged in {}".format(*self._describe_whole(cause))
-
-    def describe_late(self, cause: str, _some: str, _verb: str) -> str:
-        about, units = self._describe_whole(cause)
-        return f"the masks of {units} are {about}"
-
     def describe_inexact(self, cause: str, some: str, verb: str) -> str:
         """Describe inexact segments and the shares of their pixels, separately for objects and stuff if both occur."""
         if cause not in self.pixels:
@@ -592,13 +530,7 @@ class CauseCounts:
             location = f"are {other_class}" if other_class else "lie outside"
             return f"{some} {verb} too large{start}{_percent(wrong)} of {of_prediction} {location}{beside}"
         sides = f"{_percent(lacks)} of {possessive} {element} are missing, {_percent(wrong)} are surplus{beside}"
-        move = self._describe_move()
-        return f"{some} {verb} {f'displaced by about {move}' if move else 'inexact'}{start}{sides}"
-
-    def _describe_move(self) -> str:
-        """Describe the displacement of inexact segments; "" if few agree on one."""
-        move = find_move(self.edges)
-        return describe_move(*move) if move else ""
+        return f"{some} {verb} inexact{start}{sides}"
 
     def _describe_partial(self, cause: str) -> str:
         """Describe how many inexact segments the score does not match; "" if it matches all, or has no such rule."""
@@ -641,9 +573,6 @@ CAUSES = {
     FAULTS[SWAPPED].name: Cause(describe=CauseCounts.describe_swaps, is_found=True),
     _REPEATED: Cause(does=("repeats another one", "repeat another one"), is_found=True),
     **dict.fromkeys(INEXACT_CAUSES, Cause(describe=CauseCounts.describe_inexact, is_found=True)),
-    _ELSEWHERE: Cause(describe=CauseCounts.describe_elsewhere, is_found=True),
-    MIRRORED: Cause(describe=CauseCounts.describe_mirrored, is_found=True),
-    OFFSET: Cause(describe=CauseCounts.describe_late, is_found=True),
     # of objects that are followed through frames
     "late": Cause("missed after the return of the object"),
     "drift": Cause("lost on the background"),

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth, no_pixels
+from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitTruth
 from segjudge.evaluation_script.files.problems import HostError, inflect
 from segjudge.evaluation_script.masks.stack import Array, Size
 from segjudge.evaluation_script.masks.stream import bytes_in_page
@@ -24,8 +24,7 @@ from segjudge.report.colours import GROUND
 from segjudge.report.page import PageOptions, Section, make_confusion
 from segjudge.report.player import PictureFolder, Still, decode_picture, make_player, picture_room
 
-from .causes import MIRRORED, CauseCounts
-from .mirrored import FEWEST_FITTING, FITTING, FITTING_SEVERAL, SUSPECT, TOP_AND_BOTTOM, MirrorSearch
+from .causes import CauseCounts
 from .painted import PaintedUnit
 from .pictures import UnitPainter, fit_width
 
@@ -40,12 +39,6 @@ _ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".JPG", ".JPEG", ".PNG")
 _SUBFOLDERS = ((), ("img1",), ("origin",))
 #: Names of pictures in benchmarks, by the names of label files.
 _RENAMED = (("_gtFine_instanceIds", "_leftImg8bit"),)
-#: The maximum panoptic quality of an image whose prediction may belong to another image.
-_ILL = 0.2
-#: The maximum number of such images, and of neighbours compared before and after each.
-_MOST_ILL, _NEAR = 24, 8
-#: A frame of masks takes this many times less work than a map of the same size.
-_CHEAPER = 16
 #: The maximum number of moments on a page, and of one unit.
 _MOST_MOMENTS, _MOMENTS_OF_UNIT = 120, 4
 
@@ -148,99 +141,24 @@ class _Painted(NamedTuple):
 
 def _describe_causes(painter: UnitPainter, units: RankedUnits, painted: Sequence[_Painted]) -> tuple[str, str]:
     """Describe the most expensive causes of painted units, and that of the first one if it is another."""
-    mirrored, examined = _find_mirrored(painter, painted)
-    painted = painted[:examined] if mirrored else painted
-    remaining = [entry for entry in painted if entry.unit.name not in mirrored]
-    owners = _find_owners(painter, units.truth.units, remaining)
-    counts = _count_causes(painter, units, painted, mirrored, owners)
-    of_first = _count_causes(painter, units, painted[:1], mirrored, owners)
+    counts = _count_causes(painter, units, painted)
+    of_first = _count_causes(painter, units, painted[:1])
     return counts.describe(units.describe_scope(len(painted))), of_first.describe_alone(counts)
 
 
-def _count_causes(
-    painter: UnitPainter,
-    units: RankedUnits,
-    painted: Sequence[_Painted],
-    mirrored: Mapping[str, tuple[str, PaintedUnit]],
-    owners: Mapping[str, Unit],
-) -> CauseCounts:
+def _count_causes(painter: UnitPainter, units: RankedUnits, painted: Sequence[_Painted]) -> CauseCounts:
     counts = CauseCounts(
         painter.segment, units.noun.removesuffix("s"), edge_weight=painter.edge_weight, one_to_one=painter.one_to_one
     )
     for unit, painting in painted:
-        names, before = _name_classes(painter, unit), dict(counts.costs)
-        if unit.name in mirrored:
-            way, righted = mirrored[unit.name]
-            gain = righted.measure_fit() - painting.measure_fit()
-            counts.add_whole(MIRRORED, painter.describe(unit), way, gain * sum(painting.count_segments()))
-            righted.count_causes(counts, names)
-        elif unit.name in owners:
-            sides = [(painter.describe(side), painter.describe_query(side)) for side in (unit, owners[unit.name])]
-            counts.add_elsewhere(sides[0], sides[1], painting.count_segments(), names)
-        else:
-            painting.count_causes(counts, names)
+        before = dict(counts.costs)
+        painting.count_causes(counts, _name_classes(painter, unit))
         counts.scale_costs(before, units.loss_of(unit))
     return counts
 
 
-def _find_mirrored(painter: UnitPainter, painted: Sequence[_Painted]) -> tuple[dict[str, tuple[str, PaintedUnit]], int]:
-    """Return by unit which sides of its prediction are certainly exchanged, and how many painted units were examined.
-
-    Units whose segments hardly match are looked at again beside the mirrored truth; this painting is returned too.
-    """
-    search, pixels = MirrorSearch[PaintedUnit](), 0
-    for index, (unit, painting) in enumerate(painted):
-        if not _is_ill(painting, SUSPECT):
-            continue
-        frames = unit.load()
-        if search.tried == _MOST_ILL or pixels > _MOST_PIXELS or search.is_hopeless:
-            return search.decide(), index if search.is_general else len(painted)
-        righted = {}
-        for way in search.ways:
-            mirrored = [painter.mirror(frame, upside_down=way == TOP_AND_BOTTOM) for frame in frames]
-            mirrored_frames = [frame for frame in mirrored if frame is not None]
-            if len(mirrored_frames) < len(frames):
-                return {}, 0
-            pixels += _count_pixels(frames) // (1 if frames[0].read is not no_pixels else _CHEAPER)
-            painting_of_way = _see_unit(painter, unit, mirrored_frames, {})
-            righted[way] = painting_of_way.measure_fit(), painting_of_way
-        search.add(unit.name, painting.count_segments()[0], painting.measure_fit(), righted)
-    return search.decide(), len(painted)
-
-
-def _find_owners(painter: UnitPainter, all_units: Sequence[Unit], painted: Sequence[_Painted]) -> dict[str, Unit]:
-    """Return by unit name the other unit that its prediction certainly shows.
-
-    Units whose segments hardly match are compared with the predictions of the next such units.
-    """
-    ill_names = {unit.name for unit, painting in painted if _is_ill(painting)}
-    ill = [unit for unit in all_units if unit.name in ill_names][:_MOST_ILL]
-    frames = [unit.load() for unit in ill]
-    owners: dict[str, Unit] = {}
-    pixels, segments = 0, 0
-    for index, unit in enumerate(ill):
-        for neighbour in range(max(0, index - _NEAR), min(len(ill), index + _NEAR + 1)):
-            pixels += _count_pixels(frames[neighbour])
-            sizes = [[frame.size for frame in frames[number]] for number in (index, neighbour)]
-            if neighbour == index or sizes[0] != sizes[1] or pixels > _MOST_PIXELS:
-                continue
-            pairs = zip(frames[neighbour], frames[index], strict=True)
-            looked_at = [replace(frame, name=present.name) for frame, present in pairs]
-            painting = _see_unit(painter, replace(ill[neighbour], name=unit.name), looked_at, {})
-            count = painting.count_segments()[0]
-            if painting.measure_fit() >= (FITTING if count == 1 else FITTING_SEVERAL):
-                owners[unit.name] = ill[neighbour]
-                segments += count
-    return owners if segments >= FEWEST_FITTING else {}
-
-
 def _count_pixels(frames: Sequence[TruthFrame]) -> int:
     return sum(frame.size[0] * frame.size[1] for frame in frames)
-
-
-def _is_ill(painting: PaintedUnit, limit: float = _ILL) -> bool:
-    """Return whether a unit has segments on both sides, but few of them match."""
-    return all(painting.count_segments()) and painting.measure_fit() <= limit
 
 
 def _name_classes(painter: UnitPainter, unit: Unit) -> Sequence[str]:

@@ -12,7 +12,6 @@ import numpy as np
 from segjudge.evaluation_script.masks.stack import Array, Size
 from segjudge.evaluation_script.masks.stream import MaskStream
 from segjudge.families.base.causes import CauseCounts
-from segjudge.families.base.moves import Edges, compare_edges, find_boxes
 from segjudge.families.base.segments import (
     FAULTS,
     INEXACT,
@@ -106,8 +105,6 @@ class PaintedUnit:
         self._objects: tuple[dict[Any, tuple[int, str]], dict[Any, tuple[int, str]]] = ({}, {})
         #: The object that each track mostly follows, by the track's name, if objects are distinguished.
         self._followed: dict[str, str] = {}
-        #: The differences of the edges of inexact matches in the first frame, as `compare_edges` returns them.
-        self._edges: list[Edges] = []
         #: Faults that have a colour in the packed pictures.
         self.shown: set[int] = set()
 
@@ -121,8 +118,6 @@ class PaintedUnit:
         for side, objects in zip((seen.truth, seen.prediction), self._objects, strict=True):
             for key, name in zip(side.keys, side.names, strict=True):
                 objects.setdefault(key, (len(objects), name))
-        if not self._judged:
-            self._edges += _measure_edges(seen, judged, self.size)
         self._judged.append(_JudgedFrame(seen, judged))
 
     def note_swaps(self) -> None:
@@ -170,22 +165,6 @@ class PaintedUnit:
                     if followed not in {"", frame.seen.truth.names[row]}:
                         swaps.append((frame.seen.truth.names[row], followed, name))
         counts.add_swaps(self.name, swaps)
-        counts.edges += self._edges
-
-    def count_segments(self) -> tuple[int, int]:
-        """Return the numbers of true and of predicted segments in all frames."""
-        sides = [(frame.judged.truth, frame.judged.prediction) for frame in self._judged]
-        return sum(int((truth != 0).sum()) for truth, _ in sides), sum(int((side != 0).sum()) for _, side in sides)
-
-    def measure_fit(self) -> float:
-        """Return the panoptic quality of the segments of all classes together."""
-        ious = 0.0
-        for frame in self._judged:
-            pairs = [(row, column) for column, row in enumerate(frame.judged.partner.tolist()) if row >= 0]
-            for row, column in ((row, column) for row, column in pairs if frame.judged.truth[row] in {RIGHT, SWAPPED}):
-                shared = float(frame.seen.shared[row, column])
-                ious += shared / (frame.seen.truth.areas[row] + frame.seen.prediction.areas[column] - shared)
-        return 2 * ious / max(sum(self.count_segments()), 1)
 
     def frame_costs(self) -> list[float]:
         """Return the fraction of wrong segments per frame."""
@@ -488,19 +467,6 @@ def _pairs_of(frame: _JudgedFrame, *, things: bool) -> Iterator[tuple[Any, Any]]
     for column, row in enumerate(frame.judged.partner.tolist()):
         if row >= 0 and (not things or (frame.seen.truth.things[row] and frame.judged.prediction[column] == RIGHT)):
             yield frame.seen.truth.keys[row], frame.seen.prediction.keys[column]
-
-
-def _measure_edges(seen: SeenFrame, judged: JudgedSegments, size: Size) -> Iterator[Edges]:
-    """Yield by how many pixels the edges of inexact matches differ, if the frame is drawn."""
-    if seen.maps is None:
-        return
-    boxes = [find_boxes(side, len(keys)) for side, keys in zip(seen.maps, (seen.truth.keys, seen.prediction.keys))]
-    height, width = seen.maps.shape[1:]
-    scale = np.array([size[1] / width, size[0] / height] * 2)
-    for row, column in judged.list_partners().items():
-        is_exact = seen.shared[row, column] == seen.truth.areas[row] == seen.prediction.areas[column]
-        if judged.truth[row] in {RIGHT, PARTIAL} and not is_exact:
-            yield compare_edges(boxes[0][row] * scale, boxes[1][column] * scale, size)
 
 
 def _measure_matches(frame: _JudgedFrame) -> tuple[float, tuple[float, float]]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from segjudge.evaluation_script.families.base.family import ScoringRules
-from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitSubmission, UnitTruth, no_pixels
+from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, UnitSubmission, UnitTruth
 from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.evaluation_script.files.problems import printable
 from segjudge.evaluation_script.masks.backend import backend
@@ -18,7 +17,6 @@ from segjudge.evaluation_script.masks.overlaps import LabelMap, LabelPairs, Pair
 from segjudge.evaluation_script.masks.run_lengths import Masks, runs_of
 from segjudge.evaluation_script.masks.stack import Array, Size, places_of
 from segjudge.families.base.segments import JudgedSegments
-from segjudge.masks.run_lengths import mirror_mask
 
 
 class Side(NamedTuple):
@@ -100,17 +98,6 @@ class UnitPainter(abc.ABC):
         """Return the size of a frame's picture; 0 on both sides if it cannot be drawn."""
         return frame.size
 
-    def mirror(self, frame: TruthFrame, *, upside_down: bool) -> TruthFrame | None:
-        """Return a frame of the mirrored truth; None if it has no rows and columns, like the points of a scan."""
-        if frame.read is no_pixels or min(frame.size) <= 1:
-            return None
-
-        def read() -> LabelMap:
-            numbers, labels = frame.read()
-            return LabelMap(np.ascontiguousarray(np.flip(numbers, 0 if upside_down else 1)), labels)
-
-        return replace(frame, read=read)
-
     def make_picture(self, unit: Unit) -> bytes:
         """Return the picture that the painter makes itself below the masks of a unit; b"" if it lies in a file."""
         return b""
@@ -173,13 +160,6 @@ def paint_masks(texts: Sequence[str], size: Size, small: Size) -> Array:
     for number, text in enumerate(texts, 1):
         paint_mask(image, text, size, number)
     return image
-
-
-def mirror_rows(frame: TruthFrame, mask: int, *, upside_down: bool) -> TruthFrame:
-    """Return a frame whose rows have their run lengths, in this column, mirrored."""
-    texts = [mirror_mask(row[mask], frame.size, upside_down=upside_down) for row in frame.rows]
-    rows = [[*row[:mask], text, *row[mask + 1 :]] for row, text in zip(frame.rows, texts, strict=True)]
-    return replace(frame, rows=rows)
 
 
 def share_of_labels(truth: Sequence[int], prediction: Sequence[int], pairs: LabelPairs) -> Array:

@@ -13,13 +13,10 @@ from segjudge.evaluation_script.files.problems import inflect, quantity
 from segjudge.evaluation_script.masks.run_lengths import flags
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.causes import (
-    MIRRORED,
     CauseCounts,
     Match,
-    describe_share,
     measure_ious,
 )
-from segjudge.families.base.moves import Edges, compare_edges, describe_move
 from segjudge.families.base.pictures import SeenFrame, Side
 from segjudge.families.base.segments import (
     FAULTS,
@@ -32,8 +29,7 @@ from segjudge.families.base.segments import (
 )
 from segjudge.families.instances.diagnosis import InstanceDiagnosis
 
-from .keypoints import KeypointFault, Shift, find_shift, list_faults
-from .mirrored import POINTS, Mirrored, find_mirrored, list_pairs
+from .keypoints import KeypointFault, list_faults
 
 #: The maximum number of examined images; the ones with the most mistakes come first.
 _MOST_IMAGES = 1000
@@ -47,8 +43,6 @@ _AREA = 100.0
 _BRIEFLY = 0.05
 #: The weight of the missing IoU of a match that reaches all thresholds.
 _LEAST_WEIGHT = 0.001
-#: Once shifted people are moved back, their points are inexact if this share of the OKS is still lost.
-_LITTLE = 0.25
 #: False detections count if their scores are higher than those of one of these shares of the correct ones.
 _SHARES = {0.5: "half", 0.1: "a tenth"}
 
@@ -61,28 +55,21 @@ def describe_causes(diagnosis: InstanceDiagnosis) -> str:
 def explain_causes(diagnosis: InstanceDiagnosis) -> tuple[str, int]:
     """Describe the most expensive causes, and return the image that shows the first one best; -1 if it is unknown."""
     images = diagnosis.rank_images(_MOST_IMAGES)
-    mirrored = find_mirrored(diagnosis, images)
-    righted = mirrored.righted if mirrored else diagnosis
     if diagnosis.protocol.keypoints:
-        return _describe_keypoints(righted, mirrored), -1
+        return _describe_keypoints(diagnosis), -1
     unit = "video" if diagnosis.protocol.tubes else "image"
     counts, scope = CauseCounts("instance", unit, edge_weight=2.0, one_to_one=True, whole_tracks=True), ""
     if len(images) < len(diagnosis.counts.right):
         scope = f"In the {len(images):,} {unit}s with most mistakes, "
     costs: dict[int, dict[str, float]] = {}
-    if mirrored:
-        for image, gain in mirrored.gains.items():
-            before = dict(counts.costs)
-            counts.add_whole(MIRRORED, diagnosis.name_image(image), mirrored.way, gain)
-            costs[image] = counts.subtract_costs(before)
-    for number, scene in enumerate(list_scenes(righted, images)):
+    for number, scene in enumerate(list_scenes(diagnosis, images)):
         before = dict(counts.costs)
-        _count_scene(counts, scene, righted, follows=diagnosis.protocol.tubes and number < _MOST_VIDEOS)
-        costs.setdefault(scene.image, counts.subtract_costs(before))
+        _count_scene(counts, scene, diagnosis, follows=diagnosis.protocol.tubes and number < _MOST_VIDEOS)
+        costs[scene.image] = counts.subtract_costs(before)
     sentence = counts.describe(scope)
     surplus = counts.counts[FAULTS[SURPLUS].name]
     drawable = {image: by_cause for image, by_cause in costs.items() if diagnosis.image_costs[image] > 0}
-    return f"{sentence} {_describe_scores(righted) if surplus else ''}".rstrip(), counts.choose_unit(drawable)
+    return f"{sentence} {_describe_scores(diagnosis) if surplus else ''}".rstrip(), counts.choose_unit(drawable)
 
 
 class JudgedScene:
@@ -91,7 +78,6 @@ class JudgedScene:
     def __init__(self, diagnosis: InstanceDiagnosis, image: int, rows: Array, columns: Array, pairs: Array) -> None:
         judged = diagnosis.judged
         self.image, self.name = image, diagnosis.name_image(image)
-        self._sides = [(side, diagnosis.protocol.boxes) for side in (judged.truth, judged.records)]
         self._size = judged.truth.images.sizes[image].tolist()
         #: Indices of the diagnosis' instances and detections.
         self.rows, self.columns = rows, columns
@@ -123,14 +109,6 @@ class JudgedScene:
         """Return the share of AP's thresholds that a match does not reach, and a little of what its IoU lacks."""
         unreached = float(np.mean(np.array(THRESHOLDS) > self.compared[match.row, match.column]))
         return unreached + _LEAST_WEIGHT * lacking_iou
-
-    def compare_edges(self, match: Match) -> Edges:
-        """Return by how many pixels the edges of a match differ from those of its instance."""
-        boxes = []
-        for (side, has_boxes), number in zip(self._sides, (self.annotations[match.row], self.records[match.column])):
-            masks = [] if has_boxes else [{"size": self._size, "counts": side.masks[int(number)].encode()}]
-            boxes.append(side.boxes[number] if has_boxes else coco.toBbox(masks)[0])  # type: ignore[arg-type]
-        return compare_edges(boxes[0], boxes[1], self._size)
 
     def _compare_masks(self, diagnosis: InstanceDiagnosis) -> Array:
         """Return the IoU of all masks: instances (rows) and detections."""
@@ -197,7 +175,7 @@ def _count_scene(counts: CauseCounts, scene: JudgedScene, diagnosis: InstanceDia
     if follows:
         name = f"video {scene.name}" if scene.name.isdigit() else scene.name
         counts.add_swaps(name, _find_exchanges(scene, judged, diagnosis))
-    counts.weigh, counts.compare = scene.weigh, scene.compare_edges
+    counts.weigh = scene.weigh
     counts.add(scene.name, seen, judged, names)
 
 
@@ -283,44 +261,22 @@ def _describe_scores(diagnosis: InstanceDiagnosis) -> str:
 # ── keypoints ───────────────────────────────────────────────────────────────
 
 
-def _describe_keypoints(diagnosis: InstanceDiagnosis, mirrored: Mirrored | None) -> str:
-    """Describe the faults of keypoints, which are mirrored back in mirrored images."""
+def _describe_keypoints(diagnosis: InstanceDiagnosis) -> str:
+    """Describe the faults of keypoints."""
     faults = list_faults(diagnosis)
-    costs: dict[str, float] = {}
-    if mirrored:
-        all_images = np.unique(diagnosis.judged.instance_image[~diagnosis.judged.crowd])
-        images = describe_share(len(mirrored.gains), len(all_images), "image")
-        sides = _name_pairs(list_pairs(diagnosis)) if mirrored.way == POINTS else mirrored.way
-        costs[f"{sides} are exchanged in {images}"] = sum(mirrored.gains.values())
     people = int((~diagnosis.judged.crowd).sum())
-    missed, surplus, shift = people - faults.people, faults.surplus, find_shift(diagnosis)
-    if shift:
-        count = shift.found_people + shift.missed_people
-        before, faults = faults.lost, list_faults(shift.righted)
-        costs[f"{_count_people(count, people)} are shifted by about {_describe_shift(shift)}"] = (
-            max(before - faults.lost, 0.0) + 2 * shift.missed_people
-        )
-        missed, surplus = missed - shift.missed_people, surplus - shift.missed_people
+    missed, costs = people - faults.people, {_describe_points(faults): faults.lost}
     if missed > 0:
         costs[f"{missed:,} of {people:,} people {inflect(missed, 'is', 'are')} missed"] = missed
-    if surplus > 0:
+    if faults.surplus > 0:
         total = quantity(int(diagnosis.selection.sum()), "detection")
-        costs[f"{surplus:,} of {total} {inflect(surplus, 'shows', 'show')} nobody"] = surplus
-    text = _describe_points(faults, of_whole_loss=not shift)
-    if text and not (shift and faults.lost < _LITTLE * before):
-        costs[text] = faults.lost
-    sentences = sorted(costs, key=lambda text: -costs[text])[:2]
+        costs[f"{faults.surplus:,} of {total} {inflect(faults.surplus, 'shows', 'show')} nobody"] = faults.surplus
+    sentences = sorted(filter(None, costs), key=lambda text: -costs[text])[:2]
     if not sentences:
         return ""
     text = "; ".join(sentences)
-    above = _describe_scores(diagnosis) if surplus > 0 else ""
+    above = _describe_scores(diagnosis) if faults.surplus > 0 else ""
     return f"{text[0].upper()}{text[1:]}. {above}".rstrip()
-
-
-def _describe_shift(shift: Shift) -> str:
-    if shift.vector is None:
-        return f"{shift.distance:.2g} px in different directions"
-    return describe_move(*shift.vector)
 
 
 def _name_pairs(point_pairs: list[tuple[str, str]]) -> str:
@@ -334,7 +290,7 @@ def _count_people(count: int, total: int) -> str:
     return f"all {total:,} people" if count == total else f"{count:,} of {total:,} people"
 
 
-def _describe_points(faults: KeypointFault, *, of_whole_loss: bool) -> str:
+def _describe_points(faults: KeypointFault) -> str:
     """Describe exchanged and inexact points of detected people."""
     if not faults.exchanged and not faults.points:
         return ""
@@ -347,4 +303,4 @@ def _describe_points(faults: KeypointFault, *, of_whole_loss: bool) -> str:
     if len(faults.points) > 1 and cost < 2 * mean:
         return f"{_count_people(faults.inexact, faults.people)} found have inexact points, {point} most of all"
     share = 100 * cost / sum(cost for _, cost in faults.points)
-    return f"{point} is misplaced{f' and costs {share:.0f} % of the OKS lost' if of_whole_loss else ''}"
+    return f"{point} is misplaced and costs {share:.0f} % of the OKS lost"

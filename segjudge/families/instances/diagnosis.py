@@ -514,10 +514,6 @@ class InstanceDiagnosis:
     def names(self) -> list[str]:
         return [category.name for category in self.judged.truth.categories]
 
-    def judge_again(self, records: InstanceRecords) -> InstanceDiagnosis:
-        """Return the diagnosis of other records beside the same truth."""
-        return InstanceDiagnosis(_judge_detections(records, self.judged.truth, self.protocol), self.protocol)
-
     def sum_kinds(self) -> dict[str, float]:
         """Return the cost of each kind in mean AP, without the summary kinds."""
         costs = self.errors.costs()

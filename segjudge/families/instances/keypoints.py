@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,16 +16,6 @@ from segjudge.families.instances.diagnosis import InstanceDiagnosis
 LEAST_OKS = 0.1
 #: The similarity of points as good as another annotator's, and of near points.
 _EXACT, _NEAR = 0.85, 0.5
-#: A detection has a person's pose if all points have the same offset, up to this share of the square root of the area;
-#: the maximum offset in such roots; the minimum number of points.
-_SAME_POSE, _FARTHEST, _FEWEST_POINTS = 0.1, 2.0, 3
-#: The minimum shift in pixels.
-_LEAST_MOVE = 0.5
-#: The maximum relative difference of agreeing shifts, the minimum share of shifted people with them, and of all people
-#: that are shifted.
-_ALIKE, _MOSTLY, _SEVERAL = 0.25, 0.7, 0.3
-#: The maximum numbers of matched people, of images, and of missed people per image to examine.
-_MOST_SHIFTED, _MOST_PEOPLE = 500, 100
 #: The cost below which a point costs nothing.
 _LEAST_COST = 1e-6
 
@@ -115,73 +104,6 @@ def _find_people(diagnosis: InstanceDiagnosis) -> _People:
     rows = rows[np.argsort(-shown.iou[rows], kind="stable")]
     rows = np.sort(rows[np.unique(shown.truth[rows], return_index=True)[1]])  # a person is shown once
     return _People(judged.record[shown.prediction[rows]], judged.annotation[shown.truth[rows]])
-
-
-class Shift(NamedTuple):
-    """People whose detections are displaced with all points: found and missed ones."""
-
-    found_people: int
-    missed_people: int
-    #: The median distance, and the vector of almost all of them, in pixels; without one, they have several.
-    distance: float
-    vector: tuple[float, float] | None
-    #: The diagnosis of all detections, these moved back.
-    righted: InstanceDiagnosis
-
-
-def find_shift(diagnosis: InstanceDiagnosis) -> Shift | None:
-    """Find the people whose detections are displaced with all points; None if they are few.
-
-    The detection of a missed person is the nearest free one that has the same pose.
-    """
-    keypoints, judged = diagnosis.judged.truth.keypoints, diagnosis.judged
-    if keypoints is None:
-        return None
-    people = _find_people(diagnosis)
-    shown_pairs = zip(people.annotation[:_MOST_SHIFTED, None], people.record[:_MOST_SHIFTED, None], strict=True)
-    moves = [_measure_moves(diagnosis, keypoints, person, record) for person, record in shown_pairs]
-    is_missed = ~judged.crowd & ~np.isin(judged.annotation, people.annotation)
-    is_free = diagnosis.selection & ~np.isin(judged.record, people.record)
-    shown_count = possible_count = len(moves)
-    for image in np.intersect1d(judged.instance_image[is_missed], judged.image[is_free])[:_MOST_SHIFTED].tolist():
-        missed = judged.annotation[is_missed & (judged.instance_image == image)][:_MOST_PEOPLE]
-        records = judged.record[is_free & (judged.image == image)][:_MOST_PEOPLE]
-        moves.append(_measure_moves(diagnosis, keypoints, missed, records))
-        possible_count += min(len(missed), len(records))
-    moved = np.concatenate([*moves, np.zeros((0, 3))])
-    distances, split_at = np.hypot(*moved[:, :2].T), sum(map(len, moves[:shown_count]))
-    far = distances >= _LEAST_MOVE
-    if far.sum() < max(2, _SEVERAL * possible_count):
-        return None
-    middle = np.median(moved[far, :2], axis=0)
-    alike = far & (np.hypot(*(moved[:, :2] - middle).T) <= _ALIKE * np.hypot(*middle))
-    is_common = alike.sum() >= _MOSTLY * far.sum()
-    chosen = alike if is_common else far
-    points = judged.records.points.copy()
-    points.reshape(len(points), -1, 2)[moved[chosen, 2].astype(int)] -= moved[chosen, None, :2]
-    righted = diagnosis.judge_again(replace(judged.records, points=points))
-    vector = (float(middle[0]), float(middle[1])) if is_common else None
-    found_count, missed_count = int(chosen[:split_at].sum()), int(chosen[split_at:].sum())
-    return Shift(found_count, missed_count, float(np.median(distances[chosen])), vector, righted)
-
-
-def _measure_moves(diagnosis: InstanceDiagnosis, keypoints: TrueKeypoints, people: Array, records: Array) -> Array:
-    """Return the offset of the nearest detection with the same pose, and its record, for each person that has one."""
-    truth, moves = diagnosis.judged.truth, []
-    predicted = diagnosis.judged.records.points[records].reshape(len(records), -1, 2)
-    for person in people.tolist():
-        marked, size = keypoints.marked[person], float(np.sqrt(truth.area[person]))
-        if marked.sum() < _FEWEST_POINTS:
-            continue
-        offsets = predicted[:, marked] - keypoints.points[person, marked]
-        means = offsets.mean(axis=1)
-        lengths = np.hypot(*means.T)
-        spread = np.hypot(*(offsets - means[:, None]).transpose(2, 0, 1)).max(axis=1)
-        is_alike = (spread <= _SAME_POSE * size) & (spread <= lengths / 2) & (lengths <= _FARTHEST * size)
-        nearest = int(np.where(is_alike, lengths, np.inf).argmin())
-        if is_alike[nearest]:
-            moves.append((*means[nearest], records[nearest]))
-    return np.array(moves).reshape(-1, 3)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -13,9 +12,8 @@ from segjudge.evaluation_script.families.phrases.protocols import LEAST_SCORE
 from segjudge.evaluation_script.families.phrases.videos import AREA, MASK, TRACK, VideoPhraseSubmission
 from segjudge.evaluation_script.masks.run_lengths import Masks, pack_texts
 from segjudge.evaluation_script.masks.stack import Array, Size
-from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, mirror_rows, paint_masks, share_of_masks
+from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, paint_masks, share_of_masks
 from segjudge.families.base.segments import RIGHT, judge_segments
-from segjudge.masks.run_lengths import mirror_mask
 
 #: The minimum share of a prediction on a crowd that makes it ignored.
 _ON_CROWD = 0.5
@@ -46,13 +44,6 @@ class PhrasePainter(UnitPainter):
                 seen = seen._replace(maps=maps)
             yield seen
 
-    def mirror(self, frame: TruthFrame, *, upside_down: bool) -> TruthFrame:
-        rows = [
-            [(crowd, mirror_mask(text, frame.size, upside_down=upside_down), area) for crowd, text, area in annotated]
-            for annotated in frame.rows
-        ]
-        return replace(frame, rows=rows)
-
 
 class VideoPhrasePainter(UnitPainter):
     """A painter of video pairs; tracks that follow an object get its number."""
@@ -78,9 +69,6 @@ class VideoPhrasePainter(UnitPainter):
                 maps = np.stack([paint_masks(side, frame.size, drawn[index]) for side in sides])
                 seen = seen._replace(maps=maps)
             yield seen
-
-    def mirror(self, frame: TruthFrame, *, upside_down: bool) -> TruthFrame:
-        return mirror_rows(frame, MASK, upside_down=upside_down)
 
     def _list_predictions(self, unit: Unit, frames: int) -> list[list[tuple[int, str, int]]]:
         """List the masks of each frame that count: the track, the run lengths, the area."""

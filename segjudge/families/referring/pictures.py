@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -12,7 +11,6 @@ from segjudge.evaluation_script.families.referring.engine import count_pixels
 from segjudge.evaluation_script.families.referring.submission import ReferringSubmission
 from segjudge.evaluation_script.masks.stack import Size
 from segjudge.families.base.pictures import SeenFrame, UnitPainter, paint_mask, side_of_one
-from segjudge.masks.run_lengths import mirror_mask
 
 
 class ReferringPainter(UnitPainter):
@@ -40,10 +38,3 @@ class ReferringPainter(UnitPainter):
             truth_side, predicted = side_of_one("target", area), side_of_one("answer", answered)
             overlap = np.full((len(truth_side.keys), len(predicted.keys)), float(shared))
             yield SeenFrame(truth_side, predicted, overlap, np.zeros(len(predicted.keys), bool), maps)
-
-    def mirror(self, frame: TruthFrame, *, upside_down: bool) -> TruthFrame:
-        ((target, area, ignored),) = frame.rows
-        target, ignored = (
-            text and mirror_mask(text, frame.size, upside_down=upside_down) for text in (target, ignored)
-        )
-        return replace(frame, rows=[[target, area, ignored]])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 
 from segjudge.evaluation_script.families.sequences.losses import (
     KINDS,
@@ -14,11 +13,8 @@ from segjudge.evaluation_script.families.sequences.losses import (
     SequenceLosses,
 )
 from segjudge.evaluation_script.families.sequences.truth import label_order
-from segjudge.evaluation_script.files.problems import quantity
-from segjudge.families.base.causes import MIRRORED, OFFSET, CauseCounts
+from segjudge.families.base.causes import CauseCounts
 from segjudge.families.base.segments import FAULTS, INEXACT, MISSED, SWAPPED
-
-from .misplaced import Placement
 
 #: Kinds of failure in whole frames.
 _WHOLE = "late", "miss", "swap", "drift"
@@ -26,17 +22,10 @@ _GHOST, _SWAP, _CONFUSED = "ghost", "swap", "confused"
 _CAUSES = {"miss": FAULTS[MISSED].name, "swap": FAULTS[SWAPPED].name}
 
 
-def describe_causes(sequences: list[SequenceLosses], misplaced: Mapping[str, Placement]) -> str:
-    """Describe the two most expensive causes; "" without losses, or if pixels are not counted. For misplaced sequences
-    the cause names where their masks belong.
-    """
+def describe_causes(sequences: list[SequenceLosses]) -> str:
+    """Describe the two most expensive causes; "" without losses, or if pixels are not counted."""
     causes = CauseCounts("mask", "sequence")
     for sequence in sequences:
-        placement = misplaced.get(sequence.name, Placement())
-        causes.edges += placement.edges
-        if placement.owner or placement.mirrored or placement.offset:
-            _add_misplaced(causes, sequence, placement)
-            continue
         causes.add_swaps(sequence.name, _list_swaps(sequence))
         for losses in sequence.objects:
             _add_object(causes, sequence.name, losses)
@@ -57,21 +46,6 @@ def _add_object(counts: CauseCounts, sequence: str, losses: ObjectLosses) -> Non
     elif tracked:
         cause = counts.judge_pixels(*losses.pixels) if any(losses.pixels) else FAULTS[INEXACT].name
         counts.note_object(cause, inexact, tracked, owner)
-
-
-def _add_misplaced(counts: CauseCounts, sequence: SequenceLosses, placement: Placement) -> None:
-    """Add a sequence whose masks belong elsewhere."""
-    cost = sum(float(losses.parts.sum()) for losses in sequence.objects)
-    frames = sum(len(losses.kinds) for losses in sequence.objects)
-    if placement.owner:
-        counts.add_elsewhere((sequence.name, ""), (placement.owner, ""), (frames, 0), (), cost)
-        return
-    counts.add_true("", sequence.name, frames)
-    if placement.offset:
-        offset = f"{quantity(abs(placement.offset), 'frame')} {'early' if placement.offset > 0 else 'late'}"
-        counts.add_whole(OFFSET, sequence.name, offset, cost)
-    else:
-        counts.add_whole(MIRRORED, sequence.name, placement.mirrored, cost)
 
 
 def _list_swaps(sequence: SequenceLosses) -> list[tuple[str, str, str]]:

@@ -6,7 +6,7 @@ import base64
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from markupsafe import Markup
@@ -42,7 +42,6 @@ from segjudge.report.tables import format_difference, format_number
 from segjudge.system.errors import UsageError
 
 from .causes import describe_causes
-from .misplaced import Placement, find_placements
 from .published import frame_images_of
 
 _PACKAGE = "segjudge.families.sequences"
@@ -147,7 +146,7 @@ def explain_failures(inputs: ScoringInputs, report: Report) -> tuple[dict[str, f
     if not isinstance(report, SequenceReport) or not kinds_sum_to_loss(report.protocol):
         return {}, ""
     method = _LossReader(1, None).read(inputs, report, "")
-    return dict(zip(KINDS, method.shares, strict=True)), describe_causes(method.sequences, method.misplaced)
+    return dict(zip(KINDS, method.shares, strict=True)), describe_causes(method.sequences)
 
 
 def _read_scored_sequences(inputs: ScoringInputs, report: SequenceReport) -> Iterator[ScoredSequence]:
@@ -181,7 +180,7 @@ def compare_failures(methods: Sequence[ScoredMethod], options: PageOptions | Non
         {name: _format_loss(values) for name, values in shares.items()},
         {name: make_bar(values) for name, values in shares.items()},
         [(losses.name, losses.stream, 1 - base[losses.name].loss, 1 - losses.loss) for losses in second.values()],
-        {method.name: describe_causes(method.sequences, method.misplaced) for method in reader.methods},
+        {method.name: describe_causes(method.sequences) for method in reader.methods},
         [_list_differences(by_name, regressions), frames],
         _PACKAGE,
     )
@@ -216,8 +215,6 @@ class MethodLosses:
     sequences: list[SequenceLosses]
     #: The loss by kind, weighted as in the protocol's mean.
     shares: list[float]
-    #: Where the masks of sequences belong, if certainly to others.
-    misplaced: Mapping[str, Placement] = field(default_factory=dict)
 
 
 class _LossReader:
@@ -255,9 +252,7 @@ class _LossReader:
             for losses in sequence.objects
             if losses.score.frames
         ]
-        again = _read_scored_sequences(inputs, report)
-        misplaced = find_placements(again, sequences, report.protocol)
-        self.methods.append(MethodLosses(name, sequences, shares_of(objects, report.protocol), misplaced))
+        self.methods.append(MethodLosses(name, sequences, shares_of(objects, report.protocol)))
         return self.methods[-1]
 
     def leave_out_masks(self, order: list[SequenceLosses], budget: int) -> int:
@@ -387,7 +382,7 @@ def write_verdict(method: MethodLosses, sequences: list[SequenceLosses], losses:
         sentence = Markup('{}: <a href="#frames" data-open="{}" data-frame="{}">{} from frame {}</a>, {}.').format(
             head, stream, worst.worst, worst.sequence, worst.start, _MEANINGS[worst.kind][1]
         )
-    causes = [describe_causes(sequences, method.misplaced), rank_shares(dict(zip(KINDS, method.shares, strict=True)))]
+    causes = [describe_causes(sequences), rank_shares(dict(zip(KINDS, method.shares, strict=True)))]
     verdict = make_verdict(report, report.protocol.metrics[0], causes, costs, "sequences", sentence)
     subject = (
         str(losses.values["metric"]) if losses.values["exact"] else f"{losses.values['metric']} as a mean over frames"

@@ -13,7 +13,7 @@ from segjudge.evaluation_script.families.tracking.files import CATEGORY, IGNORED
 from segjudge.evaluation_script.files.problems import Problems
 from segjudge.evaluation_script.masks.run_lengths import Masks
 from segjudge.evaluation_script.masks.stack import Array, Size
-from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, mirror_rows, paint_masks, share_of_masks
+from segjudge.families.base.pictures import SeenFrame, Side, UnitPainter, paint_masks, share_of_masks
 
 #: A prediction is ignored if more than this share of it lies in ignored regions.
 _MOST_IGNORED = 0.5
@@ -65,9 +65,6 @@ class TracksPainter(UnitPainter):
                 excused,
                 maps,
             )
-
-    def mirror(self, frame: TruthFrame, *, upside_down: bool) -> TruthFrame:
-        return mirror_rows(frame, MASK, upside_down=upside_down)
 
     def _flag_excused(self, unit: Unit, true_rows: Rows, predicted: Rows) -> Array:
         """Return flags of unmatched predictions that BURST ignores, because the frame may contain their category."""

@@ -10,14 +10,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from segjudge.evaluation_script.families.volumes.protocols import VolumeProtocol
-from segjudge.evaluation_script.files.problems import inflect, quantity
+from segjudge.evaluation_script.files.problems import inflect
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.causes import CauseCounts, describe_share
 
 from .components import (
     INEXACT,
     MERGED,
-    MIRRORED,
     MISSED,
     RIGHT,
     SPLIT,
@@ -35,9 +34,8 @@ _CAUSES = {WRONG_LABEL: "wrong class", TOO_LITTLE: "too small", TOO_MUCH: "too l
 FOUND = (RIGHT, TOO_LITTLE, TOO_MUCH, INEXACT, MERGED, SPLIT)
 #: Names of regions that are lesions.
 _LESIONS = ("lesion", "GTV", "mass", "tumor")
-#: Predictions are displaced if their offset is at least this many voxels, in the same direction in this share of
-#: components.
-_DISPLACED, _ALIKE = 0.5, 0.75
+#: The minimum share of found components that are larger than all missed ones if the volume of these is stated.
+_LARGER = 0.75
 #: The minimum share of a label's voxels that are called another one if the label is.
 _MOST_OF_LABEL = 0.5
 #: The millimetres within which surfaces are near, and the percentage of near surfaces that is stated unless all are
@@ -66,8 +64,6 @@ class VolumeCauses(CauseCounts):
     #: Volumes of missed and of detected components, in cubic millimetres.
     missed_volumes: list[Array] = field(default_factory=list)
     found_volumes: list[Array] = field(default_factory=list)
-    #: The offsets of predictions of inexact components along x, y and z, in voxels and millimetres.
-    moves: list[tuple[Array, Array]] = field(default_factory=list)
     #: Distances between the surfaces of detected components; None if not all were measured.
     distances: list[Array] | None = field(default_factory=list)
 
@@ -132,14 +128,14 @@ class VolumeCauses(CauseCounts):
             if kind != RIGHT:
                 cost = float(judged.costs[1][chosen].sum()) * scale
                 self.note(_CAUSES.get(kind, kind), cost, name, int(chosen.sum()) if kind == SURPLUS else 0)
-        self._add_edges(judged, spacing)
+        self._add_edges(judged)
         self._add_named_voxels(judged, pairs)
         volumes = judged.sizes[0] * float(np.prod(spacing))
         self.missed_volumes.append(volumes[judged.counted & (kinds == MISSED)])
         self.found_volumes.append(volumes[judged.counted & np.isin(kinds, FOUND)])
 
-    def _add_edges(self, judged: JudgedRegion, spacing: Sequence[float]) -> None:
-        """Add the voxels of found components, and the displacement of moved ones."""
+    def _add_edges(self, judged: JudgedRegion) -> None:
+        """Add the voxels of found components."""
         for kind in (TOO_LITTLE, TOO_MUCH, INEXACT):
             chosen = judged.kinds[0] == kind
             parts = np.isin(judged.partner, np.flatnonzero(chosen))
@@ -147,13 +143,6 @@ class VolumeCauses(CauseCounts):
             voxels = self.pixels.setdefault(_CAUSES.get(kind, kind), [0.0] * 4)
             for index, values in enumerate(sums):
                 voxels[index] += float(values.sum())
-            if kind == INEXACT and chosen.any() and parts.any():
-                centres = []
-                for numbers, flags in zip(judged.numbers, (chosen, parts), strict=True):
-                    places = np.nonzero(np.append(False, flags)[numbers])
-                    centres.append(np.array([axis.mean() for axis in places[::-1]]))
-                move = centres[1] - centres[0]
-                self.moves.append((move, move * np.array(spacing)))
 
     def _add_named_voxels(self, judged: JudgedRegion, pairs: Mapping[tuple[int, int], int]) -> None:
         """Add which labels the missing or extra voxels of a region have, if its components differ in these alone."""
@@ -173,10 +162,6 @@ class VolumeCauses(CauseCounts):
         """Discard the distances, since not all surfaces are measured."""
         self.distances = None
 
-    def add_whole(self, cause: str, unit: str, about: str, cost: float) -> None:
-        super().add_whole(cause, unit, about, cost)
-        self.units.add(unit)
-
     # ── words ──
 
     def describe(self, scope: str = "") -> str:
@@ -192,13 +177,7 @@ class VolumeCauses(CauseCounts):
         return f"{text[:-1]}; {elsewhere}." if elsewhere else text
 
     def _describe_cause(self, cause: str) -> str:
-        text = super()._describe_cause(cause)
-        text += self._describe_missed() if cause == MISSED else ""
-        mirrored = self.whole.get(MIRRORED, {})
-        unmirrored = len(self.units.difference(*mirrored.values()))
-        if cause == MIRRORED or not mirrored or not unmirrored:
-            return text
-        return f"in the other {quantity(unmirrored, self.unit) if unmirrored > 1 else self.unit}, {text}"
+        return super()._describe_cause(cause) + (self._describe_missed() if cause == MISSED else "")
 
     def _has_sentence(self, cause: str) -> bool:
         is_confused = bool(self.confused_in or self.partly_confused_in)
@@ -222,7 +201,7 @@ class VolumeCauses(CauseCounts):
         largest = float(missed.max())
         bound = _round_up(largest)
         bound = bound if bound > largest else _round_up(bound * _ABOVE)
-        if np.mean(met >= bound) < _ALIKE:
+        if np.mean(met >= bound) < _LARGER:
             return ""
         return f", {'all ' if len(missed) > 1 else ''}below {bound:,.12g} mm³"
 
@@ -236,18 +215,6 @@ class VolumeCauses(CauseCounts):
             return f"surfaces within {largest:.12g} mm elsewhere" if largest else "everything else is exact"
         near = _round_up(float(np.percentile(distances, _MOST)))
         return f"elsewhere {_MOST} % of surfaces within {near:.12g} mm" if near else ""
-
-    def _describe_move(self) -> str:
-        """Describe the displacement of predictions along an axis, if most move in one direction."""
-        if not self.moves:
-            return ""
-        voxels, millimetres = (np.stack([move[index] for move in self.moves]) for index in (0, 1))
-        middle = np.median(voxels, axis=0)
-        axis = int(np.argmax(np.abs(middle)))
-        aligned_share = np.mean(voxels[:, axis] * np.sign(middle[axis]) >= _DISPLACED)
-        if abs(middle[axis]) < _DISPLACED or aligned_share < _ALIKE:
-            return ""
-        return f"{abs(float(np.median(millimetres[:, axis]))):.2g} mm along {'xyz'[axis]}"
 
 
 def _round_up(value: float) -> float:

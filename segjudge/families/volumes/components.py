@@ -17,7 +17,7 @@ from segjudge.evaluation_script.masks.stack import Array
 
 #: The verdicts on a component.
 MISSED, SURPLUS, WRONG_LABEL, MERGED, SPLIT = "missed", "surplus", "wrong label", "merged", "split"
-TOO_LITTLE, TOO_MUCH, INEXACT, MIRRORED, RIGHT = "too little", "too much", "inexact", "mirrored", "right"
+TOO_LITTLE, TOO_MUCH, INEXACT, RIGHT = "too little", "too much", "inexact", "right"
 #: The meaning of each cause, in the order of a page.
 MEANINGS = {
     MISSED: "true components that no prediction touches",
@@ -28,7 +28,6 @@ MEANINGS = {
     TOO_LITTLE: "found, but voxels are missing",
     TOO_MUCH: "found, but voxels lie outside",
     INEXACT: "found, but voxels are missing and others lie outside",
-    MIRRORED: "the whole prediction fits better reversed along an axis",
 }
 #: Most of a component, and the minimum part of a component that counts among several joined ones.
 _HALF, _PART = 0.5, 0.1

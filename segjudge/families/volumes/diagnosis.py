@@ -23,16 +23,13 @@ from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.tools import ScoringInputs
 
 from .causes import FOUND, VolumeCauses
-from .components import INEXACT, MIRRORED, RIGHT, SURPLUS, WRONG_LABEL, JudgedRegion, judge_region
+from .components import INEXACT, RIGHT, SURPLUS, WRONG_LABEL, JudgedRegion, judge_region
 from .losses import name_label, weigh_losses
 
 #: The maximum number of examined cases, the costliest first, and of components kept per case for tables.
 MOST_CASES, MOST_KEPT = 40, 300
 #: The maximum number of voxels in boxes whose surfaces are measured.
 _MOST_VOXELS = 100_000_000
-#: A prediction is mirrored if its Dice over all labels is below the first number, and the reversed Dice at least the
-#: second number times as high.
-_POOR, _BETTER = 0.5, 2
 
 
 #: A place in an array: along z, y and x.
@@ -191,31 +188,25 @@ def _examine_case(
     paint: Callable[[JudgedCase], None] | None,
 ) -> int:
     """Add the components of a case; return the number of voxels for which surfaces may still be measured."""
-    causes, mirrored = diagnosis.causes, _find_mirror(case)
-    sums: dict[str, float] = {}
-    if mirrored:
-        sums[MIRRORED] = sum(costs.values())
-        causes.add_whole(MIRRORED, case.name, mirrored, sums[MIRRORED])
+    causes, sums = diagnosis.causes, dict[str, float]()
     pairs = _pair_labels(case)
-    voxel, judged_case = float(np.prod(case.geometry.spacing)), judge_case(case, diagnosis.protocol, costs, mirrored)
+    voxel, judged_case = float(np.prod(case.geometry.spacing)), judge_case(case, diagnosis.protocol, costs)
     for judged, scale in zip(judged_case.regions, judged_case.scales, strict=True):
-        if not mirrored and costs.get(judged.region.name, 0.0) and not scale:  # only by rounding
+        if costs.get(judged.region.name, 0.0) and not scale:  # only by rounding
             sums[INEXACT] = sums.get(INEXACT, 0.0) + costs[judged.region.name]
         for kinds, costs_of_side in zip(judged.kinds, judged.costs, strict=True):
             for kind in np.unique(kinds.astype(str)).tolist():
                 sums[kind] = sums.get(kind, 0.0) + float(costs_of_side[kinds == kind].sum()) * scale
-        if not mirrored:
-            causes.add_region(case.name, judged, scale, case.geometry.spacing, pairs)
-            budget -= judged.numbers[0].size
-            if budget >= 0:
-                causes.add_surfaces(_measure_found(judged, case.geometry))
-            else:
-                causes.forget_surfaces()
+        causes.add_region(case.name, judged, scale, case.geometry.spacing, pairs)
+        budget -= judged.numbers[0].size
+        if budget >= 0:
+            causes.add_surfaces(_measure_found(judged, case.geometry))
+        else:
+            causes.forget_surfaces()
         diagnosis.volumes.append(judged.sizes[0][judged.counted] * voxel)
         diagnosis.met.append(np.isin(judged.kinds[0][judged.counted], FOUND))
         diagnosis.lost.append(_sum_losses(judged)[judged.counted] * scale)
-    if not mirrored:
-        causes.add_labels(case.name, judged_case.regions, pairs, case.boxes[0].voxels)
+    causes.add_labels(case.name, judged_case.regions, pairs, case.boxes[0].voxels)
     sums.pop(RIGHT, None)
     diagnosis.costs[case.name] = sums
     diagnosis.components += judged_case.components
@@ -231,13 +222,13 @@ def _pair_labels(case: OpenCase) -> dict[tuple[int, int], int]:
     return {(key >> 32, key & 0xFFFFFFFF): count for key, count in zip(keys.tolist(), voxels.tolist(), strict=True)}
 
 
-def judge_case(case: OpenCase, protocol: VolumeProtocol, costs: dict[str, float], mirrored: str = "") -> JudgedCase:
-    """Judge the components of a case, given its loss by region; those of a mirrored case have no costs."""
+def judge_case(case: OpenCase, protocol: VolumeProtocol, costs: dict[str, float]) -> JudgedCase:
+    """Judge the components of a case, given its loss by region."""
     judged = _judge_regions(case, protocol)
     scales, listed = [], list[SeenComponent]()
     for region in judged:
         total = float(region.costs[0].sum() + region.costs[1].sum())
-        scales.append(costs.get(region.region.name, 0.0) / total if total and not mirrored else 0.0)
+        scales.append(costs.get(region.region.name, 0.0) / total if total else 0.0)
         listed += _list_components(case, region, protocol, scales[-1])
     listed.sort(key=lambda seen: (-seen.cost, -seen.volume))
     return JudgedCase(case, judged, scales, listed[:MOST_KEPT], costs)
@@ -260,29 +251,6 @@ def _measure_found(judged: JudgedRegion, geometry: Geometry) -> tuple[Array, Arr
         return np.zeros(0), np.zeros(0)
     sides = measure_borders(masks, geometry.spacing)
     return sides.truth.distances, sides.prediction.distances
-
-
-def _find_mirror(case: OpenCase) -> str:
-    """Return the axis along which a poor prediction fits far better if reversed; "" if there is none."""
-    true, predicted = case.truth, case.prediction
-    voxels = int(case.boxes[0].voxels[1:].sum()) + int(case.boxes[1].voxels[1:].sum())
-    if not voxels:
-        return ""
-
-    def measure(prediction: Array) -> tuple[float, float]:
-        """Return Dice of equal labels, and Dice of the foreground with any label."""
-        both = prediction[true > 0]
-        return 2 * np.count_nonzero(both == true[true > 0]) / voxels, 2 * np.count_nonzero(both) / voxels
-
-    dice, of_any = measure(predicted)
-    if dice >= _POOR:
-        return ""
-    reversed_dice = {axis: measure(np.flip(predicted, axis)) for axis in (2, 1, 0)}
-    best = max(reversed_dice, key=lambda axis: reversed_dice[axis])
-    if reversed_dice[best][0] < max(_POOR, _BETTER * dice) or reversed_dice[best][1] <= of_any:
-        return ""
-    affine, ends = case.geometry.affine, ("left and right", "front and back", "top and bottom")
-    return ends[2 - best if affine is None else int(np.argmax(np.abs(affine[:, 2 - best])))]
 
 
 def _list_components(

@@ -10,8 +10,7 @@ import pytest
 
 from segjudge.evaluation_script.masks.overlaps import sum_by_key
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.families.base.causes import MIRRORED, CauseCounts
-from segjudge.families.base.moves import compare_edges, find_boxes, find_move
+from segjudge.families.base.causes import CauseCounts
 from segjudge.families.base.painted import PaintedUnit
 from segjudge.families.base.pictures import SeenFrame, Side
 from segjudge.families.base.segments import (
@@ -391,7 +390,7 @@ def test_costs_are_scaled_to_the_loss_of_a_unit() -> None:
     before = dict(counts.costs)
     counts.scale_costs(before, 0.5)
     assert counts.costs == before
-    counts.add_whole(MIRRORED, "a", "left and right", 3)
+    counts.note("merged", 3)
     counts.add_repeated("odd")
     counts.scale_costs(before, 0)
     assert list(counts.subtract_costs(before).values()) == [0, 0, 0, 3, 1]
@@ -400,28 +399,6 @@ def test_costs_are_scaled_to_the_loss_of_a_unit() -> None:
 
 
 # ── sentences from counts ──
-
-
-@pytest.mark.parametrize(
-    ("elsewhere", "sentence"),
-    [
-        ([("a", "b")], "1 of 4 images has the prediction of another image (a that of b)."),
-        ([("a", "b"), ("b", "a")], "The predictions of a and b are exchanged."),
-        ([("a", "b"), ("b", "c")], "2 of 4 images have the prediction of another image (a that of b)."),
-        ([("a", "b"), ("c", "a")], "2 of 4 images have the prediction of another image (a that of b)."),
-        ([("a", "b"), ("b", "c"), ("c", "a")], "3 of 4 images have the prediction of another image (a that of b)."),
-        ([("a: left", "a: right")], "Left and right are exchanged in 1 of 4 images."),
-        ([("a: left", "a: right"), ("b: right", "b: left")], "Left and right are exchanged in 2 of 4 images."),
-    ],
-)
-def test_predictions_of_other_units_are_described(elsewhere: list[tuple[str, str]], sentence: str) -> None:
-    counts = CauseCounts("mask", "image")
-    for name in "abcd":
-        counts.add_true("", name)
-    for pair in elsewhere:
-        unit, owner = ((name, query) for name, _, query in (text.partition(": ") for text in pair))
-        counts.add_elsewhere(unit, owner, (0, 1), [])
-    assert counts.describe() == sentence
 
 
 def confuse(*confusions: tuple[str, str, str], true: dict[str, str]) -> str:
@@ -456,24 +433,3 @@ def test_confused_classes_are_described(
     confusions: list[tuple[str, str, str]], true: dict[str, str], sentence: str
 ) -> None:
     assert confuse(*confusions, true=true) == sentence
-
-
-def test_segments_are_displaced_if_all_edges_of_most_moved_alike() -> None:
-    assert find_move([(3, 3, 0, 0)] * 3 + [(-2, 5, 1, 0)]) == (3, 0)
-    assert find_move([(3, 3, 0, 0), (-2, 5, 1, 0)]) is None
-    assert find_move([(-3, 3, -3, 3)] * 4) is None, "larger"
-    assert find_move([(0, -8, 0, 0)] * 4) is None, "cut"
-    assert find_move([(0.4, 0.4, 0, 0)] * 4) is None, "a rounding"
-    nan = float("nan")
-    assert find_move([(nan, 3, 0, 0), (3, nan, 0, nan)]) == (3, 0)
-    assert find_move([(nan, nan, nan, nan)] * 3 + [(3, 3, 0, 0)]) is None, "edges at borders say nothing"
-
-
-def test_edges_are_those_of_boxes_and_nothing_at_the_border() -> None:
-    picture = np.zeros((2, 10, 12), np.uint8)
-    picture[0, 2:6, 3:7] = picture[1, 1:5, 5:9] = 1
-    picture[:, 8:, :4] = 2
-    boxes = [find_boxes(side, 3) for side in picture]
-    assert boxes[0].tolist() == [[3, 2, 4, 4], [0, 8, 4, 2], [0, 0, 0, 0]]
-    assert compare_edges(boxes[0][0], boxes[1][0], (10, 12)) == (2, 2, -1, -1)
-    assert np.isnan(compare_edges(boxes[0][1], boxes[1][1], (10, 12))).tolist() == [True, False, False, True]

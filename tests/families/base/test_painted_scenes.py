@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script.families.base.unit_truth import TruthFrame, no_pixels
-from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.families.base import drawing
 from segjudge.families.base.painted import PaintedUnit
 from segjudge.families.base.pictures import paint_mask, paint_masks
@@ -49,26 +47,6 @@ def paint(*frames: tuple[str, str], pixels: int = 0) -> PaintedUnit:
 EXACT, EMPTY = ("1111110000", "1111110000"), ("0000000000", "0000000000")
 CLOSE = ("1111110000", "1111000000")
 MISSING, ADDED = ("1111110000", "0000000000"), ("0000000000", "0000111111")
-
-
-@pytest.mark.parametrize(
-    ("frames", "segments", "fit"),
-    [
-        ([EXACT], (1, 1), 1.0),
-        ([CLOSE], (1, 1), 4 / 6),
-        ([EMPTY], (0, 0), 0.0),
-        ([MISSING], (1, 0), 0.0),
-        ([EXACT, CLOSE, MISSING], (3, 2), 2 * (1 + 4 / 6) / 5),
-        ([("1111222200", "1111222000")], (2, 2), (1 + 3 / 4) / 2),
-        ([("1111110000", "1111112222")], (1, 2), 2 / 3),
-    ],
-)
-def test_the_fit_of_a_unit_is_its_panoptic_quality(
-    frames: list[tuple[str, str]], segments: tuple[int, int], fit: float
-) -> None:
-    unit = paint(*frames)
-    assert unit.count_segments() == segments
-    assert unit.measure_fit() == pytest.approx(fit, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -129,23 +107,6 @@ def test_a_unit_without_faults_shows_the_frame_that_overlaps_least(
     assert (dense.worst, dense.text) == ("01", "all segments match, but inexactly")
     assert paint(EXACT, sides).find_moments(0, dense=False) == []
     assert paint(EMPTY, EMPTY).find_moments(0.5, dense=False) == []
-
-
-@pytest.mark.parametrize("upside_down", [False, True])
-def test_a_mirrored_frame_has_the_same_labels_at_exchanged_places(*, upside_down: bool) -> None:
-    numbers, painter = np.array([[1, 2, 3], [4, 5, 6]], np.uint8), painted_scenes._Painter({})
-    frame = TruthFrame("a", (2, 3), [], lambda: LabelMap(numbers, np.array([0, 9])))
-    mirrored = painter.mirror(frame, upside_down=upside_down)
-    assert mirrored is not None
-    assert (mirrored.name, mirrored.size) == ("a", (2, 3))
-    assert mirrored.read().numbers.tolist() == ([[4, 5, 6], [1, 2, 3]] if upside_down else [[3, 2, 1], [6, 5, 4]])
-    assert mirrored.read().labels.tolist() == [0, 9]
-
-
-@pytest.mark.parametrize(("size", "read"), [((1, 100), None), ((100, 1), None), ((2, 2), no_pixels)])
-def test_a_frame_without_rows_and_columns_is_not_mirrored(size: tuple[int, int], read: Any) -> None:
-    frame = TruthFrame("a", size, [], read or (lambda: LabelMap(np.zeros(size, np.uint8))))
-    assert painted_scenes._Painter({}).mirror(frame, upside_down=True) is None
 
 
 @pytest.mark.parametrize(

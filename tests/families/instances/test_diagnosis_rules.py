@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +12,6 @@ import pytest
 
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.masks.detections import OverlappingPairs
-from segjudge.families.instances import keypoints
 from segjudge.families.instances.diagnosis import (
     KINDS,
     InstanceDiagnosis,
@@ -140,48 +139,6 @@ def test_other_families_have_no_diagnosis_of_detections() -> None:
     report: Any = SimpleNamespace(counts=None, protocol=PROTOCOL, split="val")
     with pytest.raises(UsageError, match="no kinds"):
         diagnose(job, report)
-
-
-@dataclass(frozen=True)
-class _Points:
-    points: Any
-
-
-def shift_of(offsets: list[tuple[float, float]]) -> Any:
-    """Return the shift of people whose detections are moved by these offsets, and the offsets that remain."""
-    pose, count = np.array([(3.0, 4.0), (7.0, 4.0), (5.0, 9.0)]), len(offsets)
-    true = np.array([pose + np.array((100 * number, 0)) for number in range(count)])
-    people = SimpleNamespace(points=true, marked=np.ones((count, 3), bool))
-    none = np.zeros(0, np.int64)
-    judged = SimpleNamespace(
-        truth=SimpleNamespace(keypoints=people, area=np.full(count, 100.0)),
-        records=_Points((true + np.array(offsets)[:, None]).reshape(count, -1)),
-        pairs=OverlappingPairs(none, none, np.zeros(0)), crowd=np.zeros(count, bool), hits=np.zeros(count, bool),
-        partner=np.full(count, -1), category=np.zeros(count, int), instance_category=np.zeros(count, int),
-        annotation=np.arange(count), record=np.arange(count), image=np.zeros(count, int), instance_image=np.zeros(count, int),
-    )  # fmt: skip
-    diagnosis: Any = SimpleNamespace(judged=judged, selection=np.ones(count, bool), judge_again=lambda records: records)
-    shift = keypoints.find_shift(diagnosis)
-    if shift is None:
-        return None
-    remaining = shift.righted.points.reshape(count, 3, 2) - true  # type: ignore[attr-defined]
-    return shift.found_people, shift.missed_people, shift.distance, shift.vector, remaining[:, 0].tolist()
-
-
-def test_people_are_shifted_together_if_most_offsets_are_within_a_quarter() -> None:
-    assert shift_of([(4, 0), (4, 0), (5, 0), (0, -4)]) == (0, 3, 4, (4, 0), [[0, 0], [0, 0], [0, 0], [0, -4]])
-    assert shift_of([(4, 0), (-4, 0), (0, 4), (0, -4)]) == (0, 4, 4, None, [[0, 0]] * 4)
-    assert shift_of([(4, 0), (0, 0), (0, 0), (0, 0)]) is None
-    assert shift_of([(4, 0)] * 3 + [(-4, 0)] * 2) == (0, 5, 4, None, [[0, 0]] * 5)
-    assert shift_of([(4, 0)] * 2 + [(0, 0)] * 4) == (0, 2, 4, (4, 0), [[0, 0]] * 6)
-    assert shift_of([(4, 0)] * 2 + [(0, 0)] * 5) is None, "fewer than three of ten"
-    assert shift_of([(0.5, 0), (0.5, 0), (0.25, 0), (0, 0)]) == (
-        0,
-        2,
-        0.5,
-        (0.5, 0),
-        [[0, 0], [0, 0], [0.25, 0], [0, 0]],
-    )
 
 
 @pytest.mark.parametrize(

@@ -94,8 +94,8 @@ def _as_step(faults: tuple[str, ...], values: dict[int, int], names: dict[int, s
 
 
 SCENES = {
-    "coco-panoptic": Benchmark(publish_panoptic, send_panoptic, faults=(*OF_SEGMENTS, "mirrored")),
-    "vipseg": Benchmark(publish_vipseg, send_vipseg, frames=8, faults=(*OF_SEGMENTS, "identities", "mirrored")),
+    "coco-panoptic": Benchmark(publish_panoptic, send_panoptic, faults=OF_SEGMENTS),
+    "vipseg": Benchmark(publish_vipseg, send_vipseg, frames=8, faults=(*OF_SEGMENTS, "identities")),
     "kitti-step": _as_step((*OF_SEGMENTS, "identities"), {1: 13, 2: 11}, {1: "car", 2: "person"}, "road"),
     "motchallenge-step": _as_step(OF_TRACKS, {1: 4}, {1: "person"}, "sidewalk"),
 }

@@ -24,7 +24,6 @@ _MAPS = Benchmark(
     lambda world, folder: written(folder, _scan_files(world, "labels")),
     lambda world: zipped(_scan_files(world, "predictions")),
     names={1: "car", 2: "person", 3: "bicycle"}, ground="road", faults=OF_MAPS, asks="maps",
-    has_sides=False,
 )  # fmt: skip
 SCENES = {
     "semantic-kitti": _MAPS,

@@ -11,7 +11,7 @@ from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.masks.run_lengths import encode_labels
 from tests.builders import written, zipped
 from tests.report.known_files import (
-    OF_PIXELS,
+    OF_MAPS,
     ROAD,
     STREET,
     STREET_NAMES,
@@ -53,7 +53,7 @@ def _as_maps(protocol: str, values: dict[int, int], ground: int) -> Benchmark:
         lambda world, folder: written(folder, _label_images(world, values, ground)),
         lambda world: zipped(_label_images(world, values, ground)),
         names={key: rules.name_class(value) for key, value in values.items()}, ground=rules.name_class(ground),
-        faults=OF_PIXELS, asks="maps",
+        faults=OF_MAPS, asks="maps",
     )  # fmt: skip
 
 
@@ -94,10 +94,10 @@ def send_streets(world: World) -> bytes:
 
 SCENES = {
     "vspw": Benchmark(
-        publish_vspw, send_vspw, frames=8, names={1: "class 2", 2: "class 3", 3: "class 4"}, ground="class 1", faults=OF_PIXELS,
+        publish_vspw, send_vspw, frames=8, names={1: "class 2", 2: "class 3", 3: "class 4"}, ground="class 1", faults=OF_MAPS,
         asks="maps",
     ),
     "ade20k": _as_maps("ade20k", {1: 13, 2: 21, 3: 5}, 1),
-    "coco-stuff": Benchmark(publish_stuff, lambda world: to_json(_stuff_records(world)), faults=OF_PIXELS, asks="maps"),
-    "cityscapes": Benchmark(publish_streets, send_streets, names=STREET_NAMES, faults=OF_PIXELS, asks="maps"),
+    "coco-stuff": Benchmark(publish_stuff, lambda world: to_json(_stuff_records(world)), faults=OF_MAPS, asks="maps"),
+    "cityscapes": Benchmark(publish_streets, send_streets, names=STREET_NAMES, faults=OF_MAPS, asks="maps"),
 }  # fmt: skip

@@ -20,6 +20,6 @@ SCENES = {
     "davis2017": Benchmark(
         lambda world, folder: written(folder, _davis_files(world, "Annotations/480p/")),
         lambda world: zipped(_davis_files(world, "")),
-        frames=8, kinds=1, faults=("missed", *BORDERS, "identities", "late identities"), has_few_segments=True,
+        frames=8, kinds=1, faults=("missed", *BORDERS, "identities", "late identities"),
     )
 }  # fmt: skip

@@ -30,13 +30,13 @@ def _volume_files(world: World) -> dict[str, Any]:
 def _as_volumes(names: dict[int, str], faults: tuple[str, ...] = _OF_VOLUMES) -> Benchmark:
     return Benchmark(
         lambda world, folder: written(folder, _volume_files(world)), lambda world: zipped(_volume_files(world)),
-        8, len(names), names, "background", faults, has_sides=False,
+        8, len(names), names, "background", faults,
     )  # fmt: skip
 
 
 SCENES = {
     "volumes": _as_volumes(
-        {1: "label 1", 2: "label 2", 3: "label 3"}, (*_OF_VOLUMES, *CLASSES, "mirrored")
+        {1: "label 1", 2: "label 2", 3: "label 3"}, (*_OF_VOLUMES, *CLASSES)
     ),
     "brats-2023": _as_volumes({1: "label 1 (TC)", 2: "label 2 (WT)", 3: "ET"}),
     "isles22": _as_volumes({1: "lesion"}),
