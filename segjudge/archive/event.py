@@ -1,0 +1,444 @@
+"""The format of an archive, a folder or a zip of JSON and files: its records, their reader and their writer.
+
+Nothing is unpacked: files are read in place, and each one is checked against its digest. An archive is as private as
+the truth, because it holds the truth and the scores of hidden splits. `Event.public_scores` leaves these out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from types import NoneType
+from typing import Any, TypeVar
+
+from segjudge.evaluation_script.files import (
+    LETTER,
+    ArchiveLimits,
+    Files,
+    Flaw,
+    HostError,
+    SubmissionError,
+    name_list,
+    printable,
+    read_json,
+)
+from segjudge.evaluation_script.files.archive import open_files
+from segjudge.evaluation_script.files.limits import ARCHIVE_ENDINGS
+from segjudge.evaluation_script.files.packed import make_entry, replace_file
+from segjudge.evaluation_script.files.problems import explain_damage
+from segjudge.system.errors import UsageError
+from segjudge.system.files import file_name, replace
+
+_Record = TypeVar("_Record")
+
+#: The number of the format; an archive with a larger one is rejected.
+VERSION = 1
+EVENT, DIGESTS, MISSING_FILES = "event.json", "digests.json", "missing.json"
+TEAMS, SUBMISSIONS, BUNDLE = "teams.json", "submissions.json", "bundle"
+_BOARDS, _FILES = "boards", "files"
+#: The limits of an archive, which may hold large submissions, and those of its records, which are held in memory.
+_LIMITS = ArchiveLimits(
+    members=10_000_000,
+    member_bytes=1 << 40,
+    total_bytes=1 << 44,
+    json_bytes=1 << 40,
+    ratio=100_000,
+    depth=24,
+    links=True,
+    backslash=LETTER,
+    compressed=ARCHIVE_ENDINGS,
+    send="Name an archive that `segjudge leave` wrote",
+)
+_RECORD_LIMITS = ArchiveLimits(json_bytes=1 << 29, memory_bytes=1 << 32, smaller="Split the challenge")
+#: Endings of files that a zip would not make smaller.
+_COMPRESSED = (*ARCHIVE_ENDINGS, ".png", ".jpg", ".jpeg", ".npz")
+
+#: Values that are not written.
+_EMPTY: tuple[object, ...] = (None, {}, [])
+
+#: Where a submission's scores come from: a leaderboard, the platform's result file, or a new evaluation.
+BOARD, RESULT, RESCORED = "board", "result", "rescored"
+
+
+@dataclass(frozen=True)
+class EventInfo:
+    """What an archive says of itself."""
+
+    made_by: str
+    #: "evalai", "codabench" or "codalab".
+    platform: str
+    #: The platform's server, and the challenge's number or name there.
+    address: str
+    id: int | str
+    title: str
+    #: The times of the first and the last call: "begin" and "end".
+    taken: dict[str, str] = field(default_factory=dict)
+    #: Two readings of the platform agreed.
+    is_complete: bool = True
+    archive: int = VERSION
+
+
+@dataclass(frozen=True)
+class MissingFile:
+    """Something that the platform did not give, and why."""
+
+    phase: str
+    what: str
+    reason: str
+    submission: int | None = None
+
+
+@dataclass(frozen=True)
+class Team:
+    """A team; its members only if the host asked for people's names."""
+
+    id: int
+    name: str
+    is_host: bool = False
+    approved: bool = True
+    #: Each with a "name" and an "email".
+    members: list[dict[str, str]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class BoardRow:
+    """A row of a leaderboard, as its server listed it when ordered by one label."""
+
+    submission: int
+    team: int | None
+    #: The label that ordered the rows.
+    by: str
+    scores: dict[str, float]
+    errors: dict[str, float] = field(default_factory=dict)
+    is_baseline: bool = False
+
+
+@dataclass(frozen=True)
+class Board:
+    """The leaderboard of a phase's split, with the rows of every order after each other, best first."""
+
+    phase: str
+    split: str
+    visibility: str
+    #: The scores are hidden from visitors: no public page may show them.
+    hidden: bool
+    #: The label that orders the board by default.
+    order: str
+    labels: list[str] = field(default_factory=list)
+    #: The labels whose smaller values are better.
+    ascending: list[str] = field(default_factory=list)
+    decimals: int = 2
+    rows: list[BoardRow] = field(default_factory=list)
+
+    def places(self, by: str = "") -> list[BoardRow]:
+        """Return the rows in the order of a label, best first; by default of the board's own label."""
+        return [row for row in self.rows if row.by == (by or self.order)]
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A submission with the paths of its files in the archive."""
+
+    id: int
+    phase: str
+    team: int | None
+    number: int
+    status: str
+    submitted: str
+    started: str | None = None
+    completed: str | None = None
+    #: "name", "description", "url" and "publication".
+    method: dict[str, str] = field(default_factory=dict)
+    is_public: bool = False
+    is_baseline: bool = False
+    #: The host withdrew it from all boards.
+    is_ignored: bool = False
+    #: Why it failed, as the platform says.
+    cause: str | None = None
+    #: The submitted file, and others such as "stdout" by name.
+    file: str | None = None
+    others: dict[str, str] = field(default_factory=dict)
+    #: The known numbers by split and label, and their origin: BOARD, RESULT, RESCORED, or None without numbers. Hidden
+    #: splits' numbers are among them: pages show `Event.public_scores`.
+    scores: dict[str, dict[str, float]] = field(default_factory=dict)
+    trust: str | None = None
+
+
+#: The types of JSON values by the annotations of records.
+_KINDS: dict[str, tuple[type, ...]] = {
+    "int": (int,),
+    "int | str": (int, str),
+    "int | None": (int, NoneType),
+    "str": (str,),
+    "str | None": (str, NoneType),
+    "bool": (bool,),
+    "float": (int, float),
+}
+
+
+class Event:
+    """An open archive."""
+
+    def __init__(self, path: str, files: Files) -> None:
+        self.path, self._files = path, files
+        self._digests: dict[str, str] = {}
+        about = self._read_records(EVENT, dict)
+        version = about.get("archive")
+        if type(version) is int and version > VERSION:
+            raise HostError(
+                f"{path}: is an archive of version {version}; this Segjudge reads versions up to {VERSION}. "
+                "Update Segjudge"
+            )
+        self.info = self._parse(EventInfo, about, EVENT)
+        self._digests = self._read_records(DIGESTS, dict)
+        self.read(EVENT)  # which had no digest yet
+        self.missing = self._parse_all(MissingFile, MISSING_FILES)
+        self.teams = {team.id: team for team in self._parse_all(Team, TEAMS)}
+        self.submissions = {row.id: row for row in self._parse_all(Submission, SUBMISSIONS)}
+        self.boards = [self._parse_board(name) for name in self.names(f"{_BOARDS}/")]
+        self._check_paths()
+
+    def names(self, start: str = "") -> list[str]:
+        """Return the paths of the files that begin so, sorted."""
+        return sorted(name for name in self._files.sizes if name.startswith(start))
+
+    def size(self, name: str) -> int:
+        return self._files.sizes[name]
+
+    def read_chunks(self, name: str) -> Iterator[bytes]:
+        """Yield a file in chunks; raises HostError, at its end, if its digest is wrong."""
+        digest = hashlib.sha256()
+        try:
+            for chunk in self._files.read_chunks(name):
+                digest.update(chunk)
+                yield chunk
+        except Flaw as flaw:
+            raise HostError(f"{self.path}: {flaw.as_problem(name)}") from None
+        except KeyError:
+            raise HostError(f"{self.path}: lacks {printable(name)}. Fetch the archive again") from None
+        if self._digests and self._digests.get(name) != digest.hexdigest() and name != DIGESTS:
+            fault = "differs from its digest" if name in self._digests else f"is not listed in {DIGESTS}"
+            raise HostError(f"{self.path}: {printable(name)} {fault}. Fetch the archive again")
+
+    def read(self, name: str) -> bytes:
+        """Return a file's bytes, checked against its digest."""
+        return b"".join(self.read_chunks(name))
+
+    def copy(self, name: str, target: str | os.PathLike[str]) -> None:
+        """Write a file of the archive to a path, if its digest is right."""
+        with replace_file(os.fspath(target)) as partial, open(partial, "wb") as out:
+            out.writelines(self.read_chunks(name))
+
+    def copy_folder(self, name: str, target: str | os.PathLike[str]) -> None:
+        """Write the files below a folder of the archive, such as BUNDLE, to a folder."""
+        for path in self.names(f"{name}/"):
+            out = pathlib.Path(target, path.removeprefix(f"{name}/"))
+            out.parent.mkdir(parents=True, exist_ok=True)
+            self.copy(path, out)
+
+    def hidden(self, phase: str) -> frozenset[str]:
+        """Return the splits of a phase whose scores no public page may show."""
+        return frozenset(board.split for board in self.boards if board.phase == phase and board.hidden)
+
+    def public_scores(self, submission: Submission) -> dict[str, dict[str, float]]:
+        """Return a submission's scores of the splits that its phase's boards show to everybody."""
+        shown = {board.split for board in self.boards if board.phase == submission.phase and not board.hidden}
+        return {split: scores for split, scores in submission.scores.items() if split in shown}
+
+    def _check_paths(self) -> None:
+        for submission in self.submissions.values():
+            for path in (submission.file, *submission.others.values()):
+                if path is not None and path not in self._files.sizes:
+                    fault = f"submission {submission.id} names {printable(path)}, which the archive lacks"
+                    raise HostError(f"{self.path}: {fault}. Fetch the archive again")
+
+    def _read_records(self, name: str, kind: type[_Record]) -> _Record:
+        data = self.read(name)
+        try:
+            records = read_json(data, _RECORD_LIMITS, "the records of an archive", digits=20)
+        except Flaw as flaw:
+            raise HostError(f"{self.path}: {flaw.as_problem(name)}") from None
+        if not isinstance(records, kind):
+            raise self._error(name, f"is not a JSON {'object' if kind is dict else 'list'}")
+        return records
+
+    def _parse_all(self, kind: type[_Record], name: str) -> list[_Record]:
+        return [self._parse(kind, row, f"{name}[{index}]") for index, row in enumerate(self._read_records(name, list))]
+
+    def _parse_board(self, name: str) -> Board:
+        records = self._read_records(name, dict)
+        rows = records.pop("rows", [])
+        if not isinstance(rows, list):
+            raise self._error(f"{name}: rows", "is not a JSON list")
+        parsed = [self._parse(BoardRow, row, f"{name}: rows[{index}]") for index, row in enumerate(rows)]
+        return self._parse(Board, {**records, "rows": parsed}, name)
+
+    def _parse(self, kind: type[_Record], row: object, where: str) -> _Record:
+        """Return a JSON object as a record, ignoring unknown keys; raises HostError for a wrong one."""
+        if not isinstance(row, dict):
+            raise self._error(where, "is not a JSON object")
+        values = {}
+        for part in fields(kind):  # type: ignore[arg-type]  # records are dataclasses
+            if part.name in row and _fits(row[part.name], str(part.type)):
+                values[part.name] = row[part.name]
+            elif part.name in row:
+                raise self._error(f"{where}.{part.name}", f"is {printable(repr(row[part.name]))[:60]}")
+            elif part.default is MISSING and part.default_factory is MISSING:
+                raise self._error(where, f"has no {part.name}")
+        return kind(**values)
+
+    def _error(self, where: str, fault: str) -> HostError:
+        return HostError(f"{self.path}: {where} {fault}. Name an archive that `segjudge leave` wrote")
+
+
+def _fits(value: object, annotation: str) -> bool:
+    """Return whether a JSON value is of a record's type, given as its annotation."""
+    if annotation in _KINDS:
+        # A bool is an int for Python, not for JSON.
+        return isinstance(value, _KINDS[annotation]) and (isinstance(value, bool) == (annotation == "bool"))
+    if annotation.startswith("list["):
+        inner = annotation[5:-1]
+        return isinstance(value, list) and all(inner == "BoardRow" or _fits(item, inner) for item in value)
+    inner = annotation.removeprefix("dict[str, ")[:-1]
+    return isinstance(value, dict) and all(_fits(item, inner) for item in value.values())
+
+
+@contextmanager
+def open_event(path: str) -> Iterator[Event]:
+    """Open an archive, a folder or a zip; raises HostError if it cannot be read."""
+    if os.path.isdir(path) and not os.path.isfile(os.path.join(path, EVENT)):
+        raise HostError(f"{path}: lacks {EVENT}. Name a folder or zip that `segjudge leave` wrote")
+    try:
+        files = open_files(path, _LIMITS)
+    except (SubmissionError, Flaw) as error:
+        raise HostError(f"{path}: is not an archive of a challenge ({explain_damage(error)})") from None
+    try:
+        yield Event(path, files)
+    finally:
+        files.close()
+
+
+def is_event(path: str) -> bool:
+    """Return whether a path is an archive of a challenge rather than another folder or zip."""
+    if os.path.isdir(path):
+        return os.path.isfile(os.path.join(path, EVENT)) and os.path.isfile(os.path.join(path, DIGESTS))
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return {EVENT, DIGESTS} <= set(archive.namelist())
+    except (OSError, zipfile.BadZipFile, ValueError):
+        return False
+
+
+# ── writing ─────────────────────────────────────────────────────────────────
+
+
+class EventWriter:
+    """An archive that is made in a folder, and becomes a folder or a zip when it is whole."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = pathlib.Path(folder)
+
+    def path(self, name: str) -> pathlib.Path:
+        """Return where a file of the archive is made; its folder exists."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def write(self, name: str, data: bytes) -> None:
+        replace(self.path(name), data)
+
+    def write_records(
+        self,
+        info: EventInfo,
+        *,
+        missing: Sequence[MissingFile] = (),
+        teams: Sequence[Team] = (),
+        submissions: Sequence[Submission] = (),
+        boards: Sequence[Board] = (),
+    ) -> None:
+        """Write all JSON but the digests; equal records give equal bytes, in any order."""
+        self._write_json(EVENT, _as_json(info))
+        for name, records in (
+            (MISSING_FILES, sorted(missing, key=lambda row: (row.phase, row.submission or 0, row.what, row.reason))),
+            (TEAMS, sorted(teams, key=lambda row: row.id)),
+            (SUBMISSIONS, sorted(submissions, key=lambda row: row.id)),
+        ):
+            self._write_json(name, [_as_json(record) for record in records])
+        for board in boards:
+            self._write_json(board_path(board.phase, board.split), _as_json(board))
+
+    def finish(self, target: str, leave_out: Sequence[str] = ()) -> None:
+        """Write the digests, and the archive to `target`: a zip if it ends in .zip, else a new folder.
+
+        Files named by `leave_out` do not belong to the archive.
+        """
+        names = [name for name in _walk(self.folder) if name not in (DIGESTS, *leave_out)]
+        self._write_json(DIGESTS, {name: _digest_of(self.folder / name) for name in names})
+        if target.endswith(".zip"):
+            with replace_file(target) as partial:
+                _zip_folder(self.folder, [*names, DIGESTS], partial)
+            shutil.rmtree(self.folder)
+            return
+        if os.path.isdir(target) and os.listdir(target):
+            raise UsageError(f"{target}: already exists and is not overwritten; name another folder with --out")
+        for name in leave_out:
+            (self.folder / name).unlink(missing_ok=True)
+        os.replace(self.folder, target)
+
+    def _write_json(self, name: str, value: object) -> None:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1, default=str)
+        self.write(name, f"{text}\n".encode("utf-8", "backslashreplace"))
+
+
+def board_path(phase: str, split: str) -> str:
+    """Return the path of a leaderboard in an archive."""
+    return f"{_BOARDS}/{file_name(phase)}/{file_name(split)}.json"
+
+
+def file_path(phase: str, submission: int, name: str) -> str:
+    """Return the path of a submission's file in an archive."""
+    return f"{_FILES}/{file_name(phase)}/{submission}/{file_name(name) or 'file'}"
+
+
+def _as_json(record: Any) -> dict[str, object]:
+    """Return a record without empty values, which a reader supplies."""
+    return asdict(record, dict_factory=lambda pairs: {name: value for name, value in pairs if value not in _EMPTY})
+
+
+def _walk(folder: pathlib.Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def _digest_of(path: pathlib.Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _zip_folder(folder: pathlib.Path, names: Sequence[str], target: str) -> None:
+    with zipfile.ZipFile(target, "w") as archive:
+        for name in names:
+            entry = make_entry(name)
+            entry.external_attr = 0o644 << 16
+            entry.compress_type = zipfile.ZIP_STORED if name.endswith(_COMPRESSED) else zipfile.ZIP_DEFLATED
+            with (folder / name).open("rb") as file, archive.open(entry, "w", force_zip64=True) as member:
+                shutil.copyfileobj(file, member, 1 << 20)
+
+
+def describe_missing(missing: Sequence[MissingFile]) -> list[str]:
+    """Return a line for each phase and reason: what could not be had, how often, and of which submissions."""
+    groups: dict[tuple[str, str, str], list[MissingFile]] = {}
+    for row in missing:
+        groups.setdefault((row.phase, row.what, row.reason), []).append(row)
+    lines = []
+    for (phase, what, reason), rows in sorted(groups.items()):
+        numbers = [str(row.submission) for row in rows if row.submission is not None]
+        whose = f" of submission{'s' if len(numbers) > 1 else ''} {name_list(numbers, 8)}" if numbers else ""
+        lines.append(f"{phase or 'challenge'}: no {what}{whose}: {reason}")
+    return lines
