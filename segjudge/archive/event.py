@@ -44,7 +44,7 @@ EVENT, DIGESTS, MISSING_FILES = "event.json", "digests.json", "missing.json"
 TEAMS, SUBMISSIONS, BUNDLE = "teams.json", "submissions.json", "bundle"
 _BOARDS, _FILES = "boards", "files"
 #: The limits of an archive, which may hold large submissions, and those of its records, which are held in memory.
-_LIMITS = ArchiveLimits(
+ARCHIVE_LIMITS = ArchiveLimits(
     members=10_000_000,
     member_bytes=1 << 40,
     total_bytes=1 << 44,
@@ -169,6 +169,19 @@ class Submission:
     #: splits' numbers are among them: pages show `Event.public_scores`.
     scores: dict[str, dict[str, float]] = field(default_factory=dict)
     trust: str | None = None
+
+
+@dataclass
+class Exported:
+    """The records of an export, and how the platform's bundle differs from the host's own."""
+
+    title: str = ""
+    is_complete: bool = True
+    teams: list[Team] = field(default_factory=list)
+    boards: list[Board] = field(default_factory=list)
+    submissions: list[Submission] = field(default_factory=list)
+    missing: list[MissingFile] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)
 
 
 #: The types of JSON values by the annotations of records.
@@ -316,7 +329,7 @@ def open_event(path: str) -> Iterator[Event]:
     if os.path.isdir(path) and not os.path.isfile(os.path.join(path, EVENT)):
         raise HostError(f"{path}: lacks {EVENT}. Name a folder or zip that `segjudge leave` wrote")
     try:
-        files = open_files(path, _LIMITS)
+        files = open_files(path, ARCHIVE_LIMITS)
     except (SubmissionError, Flaw) as error:
         raise HostError(f"{path}: is not an archive of a challenge ({explain_damage(error)})") from None
     try:
@@ -344,52 +357,43 @@ class EventWriter:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = pathlib.Path(folder)
-
-    def path(self, name: str) -> pathlib.Path:
-        """Return where a file of the archive is made; its folder exists."""
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path
+        #: The files that belong to the archive; the folder may hold others, of earlier runs.
+        self.names: set[str] = set()
 
     def write(self, name: str, data: bytes) -> None:
-        replace(self.path(name), data)
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace(path, data)
+        self.names.add(name)
 
-    def write_records(
-        self,
-        info: EventInfo,
-        *,
-        missing: Sequence[MissingFile] = (),
-        teams: Sequence[Team] = (),
-        submissions: Sequence[Submission] = (),
-        boards: Sequence[Board] = (),
-    ) -> None:
-        """Write all JSON but the digests; equal records give equal bytes, in any order."""
+    def write_records(self, info: EventInfo, records: Exported) -> None:
+        """Write all JSON but the digests; equal records give equal bytes, in any order.
+
+        The submissions' files are in the folder.
+        """
+        submissions = sorted(records.submissions, key=lambda row: row.id)
+        self.names.update(path for row in submissions for path in (row.file, *row.others.values()) if path)
+        missing = sorted(records.missing, key=lambda row: (row.phase, row.submission or 0, row.what, row.reason))
         self._write_json(EVENT, _as_json(info))
-        for name, records in (
-            (MISSING_FILES, sorted(missing, key=lambda row: (row.phase, row.submission or 0, row.what, row.reason))),
-            (TEAMS, sorted(teams, key=lambda row: row.id)),
-            (SUBMISSIONS, sorted(submissions, key=lambda row: row.id)),
-        ):
-            self._write_json(name, [_as_json(record) for record in records])
-        for board in boards:
+        self._write_json(MISSING_FILES, [_as_json(row) for row in missing])
+        self._write_json(TEAMS, [_as_json(row) for row in sorted(records.teams, key=lambda row: row.id)])
+        self._write_json(SUBMISSIONS, [_as_json(row) for row in submissions])
+        for board in records.boards:
             self._write_json(board_path(board.phase, board.split), _as_json(board))
 
-    def finish(self, target: str, leave_out: Sequence[str] = ()) -> None:
-        """Write the digests, and the archive to `target`: a zip if it ends in .zip, else a new folder.
-
-        Files named by `leave_out` do not belong to the archive.
-        """
-        names = [name for name in _walk(self.folder) if name not in (DIGESTS, *leave_out)]
-        self._write_json(DIGESTS, {name: _digest_of(self.folder / name) for name in names})
+    def finish(self, target: str) -> None:
+        """Write the digests, and the archive to `target`: a zip if it ends in .zip, else a new folder."""
+        self._write_json(DIGESTS, {name: _digest_of(self.folder / name) for name in sorted(self.names - {DIGESTS})})
         if target.endswith(".zip"):
             with replace_file(target) as partial:
-                _zip_folder(self.folder, [*names, DIGESTS], partial)
+                _zip_folder(self.folder, sorted(self.names), partial)
             shutil.rmtree(self.folder)
             return
         if os.path.isdir(target) and os.listdir(target):
             raise UsageError(f"{target}: already exists and is not overwritten; name another folder with --out")
-        for name in leave_out:
-            (self.folder / name).unlink(missing_ok=True)
+        for path in [path for path in self.folder.rglob("*") if path.is_file()]:
+            if path.relative_to(self.folder).as_posix() not in self.names:
+                path.unlink()
         os.replace(self.folder, target)
 
     def _write_json(self, name: str, value: object) -> None:
@@ -410,10 +414,6 @@ def file_path(phase: str, submission: int, name: str) -> str:
 def _as_json(record: Any) -> dict[str, object]:
     """Return a record without empty values, which a reader supplies."""
     return asdict(record, dict_factory=lambda pairs: {name: value for name, value in pairs if value not in _EMPTY})
-
-
-def _walk(folder: pathlib.Path) -> list[str]:
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
 def _digest_of(path: pathlib.Path) -> str:

@@ -50,6 +50,7 @@ COMMANDS = {
     "check": _Row("evalai", "Check a challenge by EvalAI's rules, and score its samples.", "host"),
     "push": _Row("evalai", "Check a challenge, then create or update it on EvalAI.", "host"),
     "board": _Row("board", "Export a challenge's leaderboards as a page, CSV and badges.", "host"),
+    "leave": _Row("leave", "Take a whole challenge home from EvalAI, Codabench or CodaLab.", "host"),
     "worker": _Row("worker", "Score the submissions of a remote challenge until stopped.", "host"),
     "rehearse": _Row("rehearse", "Run EvalAI on this machine: API, pages and worker.", "serve"),
     "interactive": _Row("interactive", "Serve scribble sessions, run a method in one, plot its curve.", "interactive"),
@@ -67,7 +68,7 @@ GROUPS = {
     "daily": ("score", "report", "compare", "rank", "benchmarks"),
     "prepare results and truths": ("compress", "pack", "merge"),
     "publish numbers that others check": ("verify",),
-    "host a challenge": ("new", "run", "check", "build", "push", "board", "worker", "rehearse"),
+    "host a challenge": ("new", "run", "check", "build", "push", "board", "leave", "worker", "rehearse"),
     "interactive methods and agents": ("interactive", "arena"),
 }
 #: The groups that only `help --all` shows.

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import socket
     from types import FrameType
 
+    from segjudge.archive.event import Event
     from segjudge.platforms.evalai.bundle.bundle_source import BundleSource
     from segjudge.server.background import Background
     from segjudge.server.code_uploads import AgentTable, CodeUploads
@@ -51,6 +52,7 @@ class _Options:
 
     bundle: str
     path: str
+    event: str
     port: int
     data: str | None
     workers: int
@@ -85,6 +87,22 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _rehearse(options: _Options) -> None:
+    if not options.event:
+        _rehearse_bundle(options, choose_bundle(options.bundle, options.path))
+        return
+    from segjudge.archive.event import BUNDLE, open_event
+    from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
+
+    if options.bundle or options.path:
+        raise UsageError("--import: the archive has a bundle of its own; name no other one")
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder, open_event(options.event) as event:
+        if event.info.platform != "evalai":
+            raise UsageError(f"{options.event}: is of {event.info.platform}; a rehearsal imports challenges of EvalAI")
+        event.copy_folder(BUNDLE, folder)
+        _rehearse_bundle(options, find_bundle(folder), event)
+
+
+def _rehearse_bundle(options: _Options, source: BundleSource, event: Event | None = None) -> None:
     from segjudge.platforms.evalai.bundle.agreed_splits import check_splits_of
     from segjudge.platforms.evalai.bundle.agreement import check_agreement
     from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
@@ -95,12 +113,11 @@ def _rehearse(options: _Options) -> None:
     from segjudge.server.workers import Workers
 
     clock = _choose_clock(options.date)
-    source = choose_bundle(options.bundle, options.path)
     check_splits_of(source)  # our scorers' files are shown unchanged
     root = source.root
     scorer = _start_scorer(options, root)
     table = read_table(options.agents, sandbox=options.require_sandbox) if options.agents else None
-    folder = os.path.abspath(options.data or os.path.join(root, ".segjudge", "rehearsal"))
+    folder = os.path.abspath(options.data or os.path.join("" if event else root, ".segjudge", "rehearsal"))
     port = listen(LOOPBACK, options.port)
     # Private data: tokens, truths, submissions.
     os.umask(0o077)
@@ -113,17 +130,20 @@ def _rehearse(options: _Options) -> None:
         _introduce(first_run.create_people(services, hosts))
         with tempfile.TemporaryDirectory(prefix="segjudge-") as temporary:
             bundle, about = (source.archive, "") if source.archive else _build_bundle(source, temporary)
-            challenge, new = first_run.create_challenge(services, bundle, source.archive or root, temporary)
+            origin = event.path if event else source.archive or root
+            challenge, new = first_run.create_challenge(services, bundle, origin, temporary)
             with Bundle(bundle) as opened:
                 for problem in check_agreement(opened):
                     say(str(problem))
         workers = Workers(services, scorer, options.workers)
         sample_count = first_run.send_samples(services, challenge, root) if options.seed_demo else 0
+        imported_count = first_run.import_archive(services, event, challenge) if event else 0
         address = f"http://{LOOPBACK}:{port.getsockname()[1]}"
         _print_challenge(services, address, challenge, new=new)
         print(
             _describe_workers(scorer, workers, options.workers)
             + (f"Sent {sample_count} sample submissions.\n" if sample_count else "")
+            + (f"Imported {imported_count} submissions.\n" if imported_count else "")
         )
         ending = f"its data are in {os.path.relpath(folder)}.{about}"
         print(f"The rehearsal runs at {address} until you press Ctrl-C; {ending}", flush=True)
@@ -270,6 +290,8 @@ def _add_options(sub: CommandParser) -> None:
     add_bundle_options(sub)
     add = sub.options_of(_DAILY)
     add("--seed-demo", action="store_true", help="submit the samples of examples/ at the start")
+    about = "instead of a bundle: an archive by `segjudge leave`, with its submissions and scores"
+    add("--import", dest="event", type=InputPath, metavar="EVENT", default="", help=about)
     add("--port", metavar="N", type=whole_number(0, 65535), default=_PORT, help=_PORT_HELP)
     about = "open and close challenges and phases as if today were DATE, in UTC"
     add("--now", dest="date", metavar="DATE", help=about)

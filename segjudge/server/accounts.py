@@ -100,7 +100,7 @@ class Accounts:
         return self._store.find(Team, Team.kind == kind, Team.id == Membership.team_id, Membership.user_id == user.id)
 
     def team_json(self, team: Team) -> JsonObject:
-        members = self._store.find(User, User.id == Membership.user_id, Membership.team_id == team.id)
+        members = self.members(team.id)
         creator = self._store.get(User, team.created_by)
         key = "user" if team.kind == HOST else "member_name"
         return {
@@ -113,6 +113,9 @@ class Accounts:
                 for member in members
             ],
         }
+
+    def members(self, team: int) -> list[User]:
+        return self._store.find(User, User.id == Membership.user_id, Membership.team_id == team)
 
     def is_member(self, user: User | None, team: int, kind: str = "") -> bool:
         if user is None:

@@ -27,7 +27,7 @@ from segjudge.platforms.evalai.bundle.opened_bundle import UPLOAD_BYTES
 from segjudge.platforms.evalai.rows import FINISHED
 from segjudge.platforms.rules.fields import TEXT, Field, validate
 
-from . import bundle_import
+from . import bundle_import, host_lists
 from .accounts import HOST, PARTICIPANT
 from .actions import hosting, submitting
 from .actions.reading import file_for_participants
@@ -50,7 +50,7 @@ from .models import (
 from .services import BodyLimits, Endpoint, Handler, NumberedRoute, UserRequest, require_user, services_of
 from .stored_files import MEDIA, PART, PUSH_PREFIX, text_to_sign
 from .submissions import STATUSES
-from .wire import JsonObject, Refusal, format_moment, make_storable, parse_moment
+from .wire import NOT_AUTHORIZED, JsonObject, Refusal, format_moment, make_storable, parse_moment
 
 ROUTES: list[NumberedRoute] = []
 _WINDOW, _ANONYMOUS = 60.0, 100
@@ -170,6 +170,36 @@ def _list_challenges_of_host(request: UserRequest, team: int) -> JsonObject:
     request.services.accounts.require_team_member(request.require_user(), team)
     rows = request.services.store.find(Challenge, Challenge.host_team == team)
     return _list_json([_challenge_json(request, row) for row in rows])
+
+
+@_answer("GET", routes.CHALLENGE_OF_HOST)
+def _show_challenge_of_host(request: UserRequest, team: int, challenge: int) -> JsonObject:
+    return host_lists.challenge_of_host(request, team, challenge)
+
+
+@_answer("GET", routes.PRIZES)
+def _list_prizes(request: UserRequest, challenge: int) -> list[JsonObject]:
+    return host_lists.blocks_of(request.services, challenge, "prizes")
+
+
+@_answer("GET", routes.SPONSORS)
+def _list_sponsors(request: UserRequest, challenge: int) -> list[JsonObject]:
+    return host_lists.blocks_of(request.services, challenge, "sponsors")
+
+
+@_answer("GET", routes.TEAMS_OF_CHALLENGE)
+def _list_teams_of_challenge(request: UserRequest, challenge: int) -> JsonObject:
+    _require_host(request, challenge, Refusal(403, "You are not authorized to make this request"))
+    return host_lists.teams_of(request.services, challenge)
+
+
+def _check_may_pause(request: UserRequest, challenge: int) -> None:
+    _require_host(request, challenge, Refusal(403, "You're not authorized to perform this operation"))
+
+
+@_answer("POST", routes.PAUSE, check=_check_may_pause)
+def _pause(request: UserRequest, challenge: int) -> JsonObject:
+    return host_lists.pause(request.services, challenge, request.fields)
 
 
 @_answer("GET", routes.CHALLENGES_OF_PARTICIPANT)
@@ -458,7 +488,35 @@ def _show_leaderboard(request: UserRequest, split: int) -> JsonObject:
     if not request.services.accounts.may_see_board(request.user, phase, phase_split):
         raise Refusal(400, "Sorry, the leaderboard is not public!")
     board = board_of(store, phase, phase_split, request.query_params.get("order_by", ""))
-    return _list_json(board_json(board, split))
+    return host_lists.list_page(request, board_json(board, split), sized=True)
+
+
+@_answer("GET", routes.LEADERBOARD_OF_HOST)
+def _show_leaderboard_of_host(request: UserRequest, split: int) -> JsonObject:
+    """Return a leaderboard with the private submissions."""
+    store = request.services.store
+    phase_split = store.require(ChallengePhaseSplit, split)
+    phase = store.require(ChallengePhase, phase_split.phase_id)
+    _require_host(request, phase.challenge_id, Refusal(400, NOT_AUTHORIZED))
+    board = board_of(store, phase, phase_split, request.query_params.get("order_by", ""), private=True)
+    return host_lists.list_page(request, board_json(board, split), sized=True)
+
+
+@_answer("GET", routes.SUBMISSIONS_OF_PHASE)
+def _list_submissions_of_phase(request: UserRequest, challenge: int, phase: int) -> JsonObject:
+    message = "You are neither host nor participant of the challenge!"
+    _require_host(request, challenge, Refusal(400, message))
+    row = request.services.store.get(ChallengePhase, phase)
+    if row is None or row.challenge_id != challenge:
+        raise Refusal(404, f"Challenge Phase {phase} does not exist")
+    return host_lists.list_page(request, host_lists.submissions_of(request, row))
+
+
+@_answer("GET", routes.SUBMISSION_COUNTS)
+def _count_submissions(request: UserRequest, phase: int) -> JsonObject:
+    row = request.services.store.require(ChallengePhase, phase)
+    _require_host(request, row.challenge_id, Refusal(401, "Sorry, you are not authorized to make this request"))
+    return host_lists.count_statuses(request.services, phase)
 
 
 @_answer("POST", routes.SUBMISSION_RERUN)
@@ -541,6 +599,13 @@ _SPOOLED = 1 << 20
 _FILE_HEADERS = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "default-src 'none'; sandbox"}
 
 
+#: The answer of EvalAI's storage for a file that it no longer has.
+_EXPIRED = (
+    '<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>NoSuchKey</Code>'
+    "<Message>The specified key does not exist.</Message></Error>"
+)
+
+
 def _check_signed(request: Request, text: str) -> None:
     query = request.query_params
     if not services_of(request).files.is_signed(text, query.get("expires", ""), query.get("signature", "")):
@@ -556,9 +621,11 @@ def _download(request: Request) -> Response:
     if redacted is not None:
         headers = {**_FILE_HEADERS, "Content-Disposition": "attachment"}
         return Response(redacted, headers=headers, media_type="application/octet-stream")
-    inline = file.kind == "image"
+    path, inline = services.files.path(number), file.kind == "image"
+    if not os.path.exists(path):
+        return Response(_EXPIRED, 404, media_type="application/xml")
     return FileResponse(
-        services.files.path(number),
+        path,
         filename=file.name,
         media_type=mimetypes.guess_type(file.name)[0] if inline else "application/octet-stream",
         headers=_FILE_HEADERS,

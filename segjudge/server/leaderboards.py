@@ -47,8 +47,13 @@ class RankedBoard:
     history: list[BoardEntry]
 
 
-def board_of(store: Store, phase: ChallengePhase, split: ChallengePhaseSplit, order: str = "") -> RankedBoard:
-    """Return the rows that are finished, public and unflagged; hosts' own only as baselines of a public phase."""
+def board_of(
+    store: Store, phase: ChallengePhase, split: ChallengePhaseSplit, order: str = "", *, private: bool = False
+) -> RankedBoard:
+    """Return the rows that are finished, unflagged, and public unless `private`.
+
+    Hosts' own are shown only as baselines of a public phase.
+    """
     schema = split.leaderboard.schema
     order = order if order in split.labels else schema["default_order_by"]
     descending = is_descending(schema, order, split.descending)
@@ -57,7 +62,7 @@ def board_of(store: Store, phase: ChallengePhase, split: ChallengePhaseSplit, or
     statuses = (FINISHED, "partially_evaluated") if partial else (FINISHED,)
     best: dict[int, tuple[tuple[float, float], BoardEntry]] = {}
     history: list[BoardEntry] = []
-    for entry in store.board_entries(split.id, statuses):
+    for entry in store.board_entries(split.id, statuses, private=private):
         if entry.team_id in hosts and not entry.is_baseline:
             continue
         history.append(entry)

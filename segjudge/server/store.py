@@ -164,6 +164,8 @@ def _new_engine(path: str) -> Engine:
 
 #: The version of the tables; raise it with every change of a table.
 SCHEMA = 2
+#: The number of a split's newest rows that a leaderboard looks at, as on EvalAI.
+_BOARD_ROWS = 10_000
 #: The number of log lines that are kept, and of those that hosts read.
 _LOG_LINES, _LOG_LINES_READ = 5000, 1000
 
@@ -367,9 +369,13 @@ class Store:
     def splits_of(self, phase: int) -> list[ChallengePhaseSplit]:
         return self.find(ChallengePhaseSplit, ChallengePhaseSplit.phase_id == phase)
 
-    def board_entries(self, phase_split: int, statuses: tuple[str, ...]) -> list[BoardEntry]:
-        """Return the scores on a phase split of public, unflagged submissions with one of the statuses."""
+    def board_entries(self, phase_split: int, statuses: tuple[str, ...], *, private: bool = False) -> list[BoardEntry]:
+        """Return the scores on a phase split of unflagged submissions with one of the statuses, oldest first.
+
+        Private ones are included only on request. As on EvalAI, only the newest rows count.
+        """
         data = LeaderboardData
+        public = [] if private else [Submission.is_public.is_(True)]
         query = (
             select(
                 data.id, data.result, data.error, Submission.id, Submission.team_id, Team.team_name,
@@ -378,11 +384,12 @@ class Store:
             .join(Submission, Submission.id == data.submission_id)
             .join(Team, Team.id == Submission.team_id)
             .where(data.phase_split_id == phase_split, data.disabled.is_(False), Submission.status.in_(statuses))
-            .where(Submission.is_public.is_(True), Submission.is_flagged.is_(False))
-            .order_by(data.id)
+            .where(Submission.is_flagged.is_(False), *public)
+            .order_by(data.id.desc())
+            .limit(_BOARD_ROWS)
         )  # fmt: skip
         with self._read() as session:
-            return [BoardEntry(*row) for row in session.execute(query)]
+            return [BoardEntry(*row) for row in session.execute(query)][::-1]
 
     # ── the server's own notes ───────────────────────────────────────────────
 

@@ -15,6 +15,7 @@ from segjudge.archive.event import (
     BoardRow,
     EventInfo,
     EventWriter,
+    Exported,
     MissingFile,
     Submission,
     Team,
@@ -53,10 +54,10 @@ def write(folder: Path, target: Path) -> Path:
     writer = EventWriter(folder)
     writer.write(FILE, b"PK masks")
     writer.write("bundle/challenge_config.yaml", b"title: x\n")
-    writer.write("journal.json", b"{}")
+    (folder / "journal.jsonl").write_bytes(b"{}")
     teams = [Team(2, "guests"), Team(1, "hosts", is_host=True)]
-    writer.write_records(INFO, missing=MISSING, teams=teams, submissions=[SUBMISSION], boards=BOARDS)
-    writer.finish(str(target), leave_out=["journal.json"])
+    writer.write_records(INFO, Exported(teams=teams, boards=BOARDS, submissions=[SUBMISSION], missing=MISSING))
+    writer.finish(str(target))
     return target
 
 

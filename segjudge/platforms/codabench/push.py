@@ -28,21 +28,23 @@ from segjudge.platforms.evalai.client import (
 from segjudge.system import files
 from segjudge.system.network import WireError, exchange, read_blocks, with_deadline
 
+from . import routes
+
 _HOST, _TOKEN, _USER, _PASSWORD = "CODABENCH_HOST", "CODABENCH_TOKEN", "CODABENCH_USERNAME", "CODABENCH_PASSWORD"
 _DEFAULT_HOST = "https://www.codabench.org"
 #: The file with KEY=VALUE lines, mode 0600.
 _FILE = os.path.join("~", ".config", "segjudge", "codabench")
 #: The record of pushes from a folder: server -> name of the zip -> competition.
 _STATE = os.path.join(".segjudge", "codabench.json")
-_LOGIN, _DATA_SETS, _COMPLETED = "/api/api-token-auth/", "/api/datasets/", "/api/datasets/completed/{key}/"
-_STATUS, _COMPETITION = "/api/competitions/{status:int}/creation_status/", "/api/competitions/{competition:int}/"
 _PAGE = "{host}/competitions/{number}/"
 #: Seconds for uploading a bundle, between checks of the outcome, and until the check gives up.
 _UPLOAD, _PAUSE, _PATIENCE = 3600.0, 2.0, 1800.0
 _LONGEST_NAME = 64
 
 
-class _CodabenchClient(Client):
+class CodabenchClient(Client):
+    """The API calls of one user of Codabench."""
+
     SERVER, SCHEME = "a Codabench server", "Token"
 
 
@@ -64,7 +66,7 @@ class CodabenchAccount:
         if not token and values.get(_USER) and values.get(_PASSWORD):
             try:
                 login = {"username": values[_USER], "password": values[_PASSWORD]}
-                answer = _CodabenchClient(host, "").call("POST", _LOGIN, json=login)
+                answer = CodabenchClient(host, "").call("POST", routes.LOGIN, json=login)
             except ApiError as error:
                 message = error.message.replace(values[_PASSWORD], "…")
                 remedy = "Try again later" if error.is_transient else f"Correct {_USER} and {_PASSWORD}"
@@ -102,7 +104,7 @@ class CompetitionPush:
 
     def __init__(self, account: CodabenchAccount, root: str, sleep: Callable[[float], object] = time.sleep) -> None:
         self._account, self._path, self._sleep = account, Path(root, _STATE), sleep
-        self._client = _CodabenchClient(account.host, account.token)
+        self._client = CodabenchClient(account.host, account.token)
 
     def find_last_upload(self, name: str) -> _PushedCompetition | None:
         """Return the outcome of the last upload; None if the competition is gone."""
@@ -111,7 +113,7 @@ class CompetitionPush:
         if pushed is None or not pushed.number:
             return pushed
         try:
-            self._client.call("GET", _COMPETITION, {"competition": pushed.number})
+            self._client.call("GET", routes.COMPETITION, {"competition": pushed.number})
         except ApiError as error:
             if error.status == 404:  # deleted there
                 return None
@@ -135,9 +137,9 @@ class CompetitionPush:
         request = {"type": "competition_bundle", "file_name": file[-_LONGEST_NAME:], "file_size": size}
         request["request_sassy_file_name"] = file
         try:
-            target = self._client.call("POST", _DATA_SETS, json=request)
+            target = self._client.call("POST", routes.DATA_SETS, json=request)
             self._send(str(target["sassy_url"]), path)
-            answer = self._client.call("PUT", _COMPLETED, {"key": str(target["key"])}, json={})
+            answer = self._client.call("PUT", routes.COMPLETED, {"key": str(target["key"])}, json={})
             pushed = _PushedCompetition(int(answer["status_id"]), _digest_of(path), published=tuple(published))
         except ApiError as error:
             raise HostError(self._explain(error)) from None
@@ -151,7 +153,7 @@ class CompetitionPush:
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             try:
-                answer = self._client.call("GET", _STATUS, {"status": pushed.status})
+                answer = self._client.call("GET", routes.STATUS, {"status": pushed.status})
             except ApiError as error:
                 if not error.is_transient:
                     raise HostError(self._explain(error)) from None

@@ -66,7 +66,7 @@ _HANDLE_LENGTH = 4096
 class _CallOptions(TypedDict, total=False):
     """Options of a call, as `requests` takes them."""
 
-    params: dict[str, int] | None
+    params: Mapping[str, int | str] | None
     data: Mapping[str, object]
     json: Mapping[str, object]
     files: Mapping[str, tuple[str, IO[bytes], str]]

@@ -1,0 +1,172 @@
+"""`segjudge leave codabench`: a competition of a Codabench server, with its organiser's token, as an archive.
+
+A dump holds the competition only; the API's rows hold its history. Addresses of files live five days.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+from segjudge.evaluation_script.files import HostError
+from segjudge.platforms.codabench.routes import COMPETITION, DETAILS, DUMP, FILES, PARTICIPANTS, SUBMISSIONS
+from segjudge.platforms.evalai.client import ApiError
+from segjudge.platforms.evalai.rows import parse_key
+
+from .codalab import find_missing_files
+from .collecting import Collector, GoneError, list_rows, name_of_address
+from .event import (
+    BUNDLE,
+    RESULT,
+    Board,
+    BoardRow,
+    EventWriter,
+    Exported,
+    MissingFile,
+    Submission,
+    Team,
+    file_path,
+)
+
+#: The seconds between two looks for a new dump, and the looks before giving up: the site's worker has ten minutes.
+_LOOK, _LOOKS = 15.0, 48
+_FINISHED, _FAILED = "Finished", "Failed"
+_FILES = {"prediction_result": "prediction", "scoring_result": "result", "detailed_result": "detailed"}
+
+
+def export_codabench(
+    collector: Collector, writer: EventWriter, competition: int, say: Callable[[str], None], *, people: bool = False
+) -> Exported:
+    """Fetch a competition into the folder of a collector and a writer; raises HostError if it cannot be read."""
+    try:
+        return _Export(collector, writer, competition, people=people).run(say)
+    except ApiError as error:
+        raise HostError(f"competition {competition} of {collector.client.host}: {error}") from None
+
+
+class _Export:
+    def __init__(self, collector: Collector, writer: EventWriter, competition: int, *, people: bool) -> None:
+        self._collector, self._writer, self._people = collector, writer, people
+        self._number = {"competition": competition}
+        self._exported = Exported()
+
+    def run(self, say: Callable[[str], None]) -> Exported:
+        competition: dict[str, Any] = self._collector.get(COMPETITION, self._number)
+        self._exported.title = str(competition.get("title") or "")
+        self._fetch_bundle(say)
+        columns = [column for board in list_rows(competition["leaderboards"]) for column in list_rows(board["columns"])]
+        teams: dict[str, Team] = {}
+        for row in list_rows(self._collector.get(PARTICIPANTS, {}, competition=self._number["competition"])):
+            name, email = str(row.get("username")), str(row.get("email") or "")
+            members = [{"name": name, "email": email}] if self._people else []
+            teams[name] = Team(
+                parse_key(row.get("id")), name, approved=row.get("status") == "approved", members=members
+            )
+        for phase in list_rows(competition["phases"]):
+            rows = self._read_submissions(phase["id"])
+            for row in rows:  # people who left
+                teams.setdefault(row["owner"], Team(10**9 + len(teams), row["owner"], approved=False))
+            self._add_phase(str(phase["name"]), rows, columns, teams)
+            say(f"{phase['name']}: {len(rows)} submissions fetched")
+        self._exported.teams = [*teams.values()]
+        return self._exported
+
+    def _fetch_bundle(self, say: Callable[[str], None]) -> None:
+        """Fetch the competition as it was uploaded, and a dump of what it is now."""
+        files = self._collector.get(FILES, self._number)
+        if not files.get("dumps"):
+            say("The platform makes a dump of the competition; this takes some minutes.")
+            self._collector.post(DUMP, self._number, {"keys_instead_of_files": False})
+            for _ in range(_LOOKS):
+                files = self._collector.get(FILES, self._number, fresh=True)
+                if files.get("dumps"):
+                    break
+                self._collector.sleep(_LOOK)
+        found = {"uploaded.zip": files.get("bundle"), "dump.zip": ([*files.get("dumps", [])] or [None])[-1]}
+        for name, row in found.items():
+            path = f"{BUNDLE}/{name}"
+            if self._fetch(row and row["url"], path, "", name.removesuffix(".zip")):
+                self._writer.names.add(path)
+                for fault in find_missing_files(str(self._collector.folder / path)):
+                    self._exported.missing.append(fault)
+
+    def _read_submissions(self, phase: int) -> list[dict[str, Any]]:
+        """Read the rows of a phase until two readings agree."""
+        rows = list_rows(self._collector.get(SUBMISSIONS, {}, phase=phase, show_is_soft_deleted="true"))
+        for _ in range(4):
+            earlier = {(row["id"], row["status"]) for row in rows}
+            rows = list_rows(self._collector.get(SUBMISSIONS, {}, fresh=True, phase=phase, show_is_soft_deleted="true"))
+            if earlier == {(row["id"], row["status"]) for row in rows}:
+                break
+        else:
+            self._exported.is_complete = False
+        return sorted(rows, key=lambda row: row["id"])
+
+    def _add_phase(
+        self, name: str, rows: list[dict[str, Any]], columns: list[dict[str, Any]], teams: dict[str, Team]
+    ) -> None:
+        labels, numbers = [str(column["key"]) for column in columns], dict.fromkeys(teams, 0)
+        board: list[BoardRow] = []
+        for row in rows:
+            numbers[row["owner"]] += 1
+            scores = {str(cell["column_key"]): float(cell["score"]) for cell in list_rows(row.get("scores") or [])}
+            team = teams[row["owner"]].id
+            if row.get("on_leaderboard"):
+                board.append(BoardRow(row["id"], team, labels[0] if labels else "", scores))
+            paths = self._fetch_files(row, name)
+            self._exported.submissions.append(
+                Submission(
+                    row["id"],
+                    name,
+                    team,
+                    numbers[row["owner"]],
+                    str(row["status"]).lower(),
+                    str(row.get("created_when") or ""),
+                    method={"description": str(row["description"])} if row.get("description") else {},
+                    is_public=bool(row.get("is_public")),
+                    is_ignored=bool(row.get("is_soft_deleted")),
+                    cause=str(row.get("status_details") or "") or None if row["status"] == _FAILED else None,
+                    file=paths.pop("submitted", None),
+                    others=paths,
+                    scores={name: scores} if scores else {},
+                    trust=RESULT if scores else None,
+                )
+            )
+        ascending = [str(column["key"]) for column in columns if column.get("sorting") == "asc"]
+        first = labels[0] if labels else ""
+        sign = 1 if first in ascending else -1
+        board.sort(key=lambda row: (sign * row.scores.get(first, 0.0), row.submission))
+        hidden = any(column.get("hidden") for column in columns)
+        self._exported.boards.append(
+            Board(name, name, "1" if hidden else "3", hidden, first, labels, ascending, rows=board)
+        )
+
+    def _fetch_files(self, row: dict[str, Any], phase: str) -> dict[str, str]:
+        """Fetch a submission's files; return their paths by name."""
+        number, paths = row["id"], {}
+        try:
+            details = self._collector.get(DETAILS, {"submission": number}, fresh=True)
+        except (ApiError, HostError) as error:
+            reason = "withdrawn by its owner, which destroyed its files" if row.get("is_soft_deleted") else str(error)
+            self._exported.missing.append(MissingFile(phase, "files", reason, number))
+            return {}
+        addresses = {"submitted": details.get("data_file")}
+        addresses |= {name: details[key] for key, name in _FILES.items() if details.get(key)}
+        addresses |= {str(log["name"]): log["data_file"] for log in list_rows(details.get("logs") or [])}
+        for name, address in addresses.items():
+            ending = "".join(pathlib.PurePosixPath(name_of_address(address)).suffixes[-1:])
+            path = file_path(phase, number, name if name.endswith(ending) else f"{name}{ending}")
+            if self._fetch(address, path, phase, name, number):
+                paths[name] = path
+        return paths
+
+    def _fetch(self, address: object, path: str, phase: str, what: str, submission: int | None = None) -> bool:
+        try:
+            if not address:
+                raise GoneError("the platform names none")
+            self._collector.fetch(address, path)
+        except GoneError as error:
+            self._exported.missing.append(MissingFile(phase, what, str(error), submission))
+            return False
+        return True

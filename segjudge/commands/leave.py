@@ -1,0 +1,125 @@
+"""`segjudge leave`: a whole challenge from a platform, as an archive."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+from typing import TYPE_CHECKING
+
+from segjudge.evaluation_script.files.problems import quantity
+from segjudge.evaluation_script.scoring import VERSION
+from segjudge.system.errors import UsageError
+from segjudge.system.files import BuiltFile
+from segjudge.system.options import whole_number
+
+from .parser import CommandParser
+from .shared import DONE, OUTPUT, RARELY, Command, InputPath, mention, say
+
+if TYPE_CHECKING:
+    from segjudge.archive.collecting import Collector
+    from segjudge.archive.event import EventInfo, EventWriter, Exported
+    from segjudge.platforms.evalai.client import Client
+
+
+def _add_options(parser: CommandParser) -> None:
+    about = "evalai or codabench, with a host's token in EVALAI_TOKEN or CODABENCH_TOKEN; or codalab, from a dump"
+    parser.add_argument("platform", choices=[*_EXPORTS], metavar="PLATFORM", help=about)
+    about = "the challenge's number on the platform; for codalab the zip of its dump"
+    parser.add_argument("challenge", metavar="CHALLENGE", help=about)
+    add = parser.options_of(OUTPUT)
+    about = "the archive: a zip if it ends in .zip, else a folder. It holds the truth: keep it private"
+    add("--out", metavar="EVENT", type=BuiltFile, required=True, help=about)
+    add("--people", action="store_true", help="include people's names and e-mail addresses")
+    about = "evalai: your own bundle, which is archived instead of a rebuilt one; differences are reported"
+    add("--bundle", metavar="FOLDER", type=InputPath, default="", help=about)
+    about = "evalai: pause submissions during the export, the only change that it makes, and undo it"
+    add("--pause", action="store_true", help=about)
+    add = parser.options_of(RARELY)
+    about = "limit of calls (default: 40; EvalAI rejects more than 60)"
+    add("--requests-per-minute", metavar="N", type=whole_number(1, 10**9), default=40, help=about)
+
+
+def _leave(args: argparse.Namespace) -> int:
+    from segjudge.archive.event import EventWriter, describe_missing
+
+    target = str(args.out).rstrip("/")
+    writer = EventWriter(f"{target}.partial")
+    info, exported = _EXPORTS[args.platform](args, writer)
+    writer.write_records(info, exported)
+    writer.finish(target)
+    for line in exported.differences:
+        say(f"differs: {line}")
+    for line in describe_missing(exported.missing):
+        say(f"missing: {line}")
+    files = sum(len(row.others) + (row.file is not None) for row in exported.submissions)
+    scored = sum(bool(row.scores) for row in exported.submissions)
+    say(
+        f"Wrote {args.out}: {quantity(len(exported.submissions), 'submission')} ({scored:,} with scores), "
+        f"{quantity(files, 'file')}, {quantity(len(exported.boards), 'leaderboard')}. It is as private as the truth."
+    )
+    return DONE
+
+
+def _leave_evalai(args: argparse.Namespace, writer: EventWriter) -> tuple[EventInfo, Exported]:
+    from segjudge.archive.evalai import EvalAIOptions, export_evalai
+    from segjudge.platforms.evalai.client import Client, EvalAISettings
+
+    options = EvalAIOptions(_read_number(args.challenge), args.people, args.pause, args.bundle)
+    account = EvalAISettings.read()
+    collector = _collect(Client(account.host, account.token), writer, args)
+    return _describe(collector, "evalai", options.challenge, export_evalai(collector, writer, options, mention))
+
+
+def _leave_codabench(args: argparse.Namespace, writer: EventWriter) -> tuple[EventInfo, Exported]:
+    from segjudge.archive.codabench import export_codabench
+    from segjudge.platforms.codabench.push import CodabenchAccount, CodabenchClient
+
+    number, account = _read_number(args.challenge), CodabenchAccount.read()
+    collector = _collect(CodabenchClient(account.host, account.token), writer, args)
+    exported = export_codabench(collector, writer, number, mention, people=args.people)
+    return _describe(collector, "codabench", number, exported)
+
+
+def _leave_codalab(args: argparse.Namespace, writer: EventWriter) -> tuple[EventInfo, Exported]:
+    from segjudge.archive.codalab import export_codalab
+    from segjudge.archive.event import EventInfo
+
+    if not os.path.exists(args.challenge):
+        raise UsageError(f"{args.challenge}: there is no such file; name the zip of CodaLab's dump")
+    exported = export_codalab(args.challenge, writer)
+    made_by = f"segjudge {VERSION}"
+    return EventInfo(made_by, "codalab", "", os.path.basename(args.challenge), exported.title), exported
+
+
+def _read_number(text: str) -> int:
+    if not text.isdecimal():
+        raise UsageError(f"{text}: is not the number of a challenge; it is in the address of the challenge's page")
+    return int(text)
+
+
+def _collect(client: Client, writer: EventWriter, args: argparse.Namespace) -> Collector:
+    from segjudge.archive.collecting import Collector, Pace
+
+    collector = Collector(client, writer.folder, Pace(args.requests_per_minute))
+    if "begin" in collector.notes:
+        mention(f"Resuming {writer.folder}.")
+    else:
+        collector.note("begin", value=_moment())
+    return collector
+
+
+def _describe(collector: Collector, platform: str, number: int, exported: Exported) -> tuple[EventInfo, Exported]:
+    from segjudge.archive.event import EventInfo
+
+    taken = {"begin": collector.notes["begin"], "end": _moment()}
+    address, complete = collector.client.host, exported.is_complete
+    return EventInfo(f"segjudge {VERSION}", platform, address, number, exported.title, taken, complete), exported
+
+
+def _moment() -> str:
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+_EXPORTS = {"evalai": _leave_evalai, "codabench": _leave_codabench, "codalab": _leave_codalab}
+COMMANDS = {"leave": Command(_add_options, _leave, "segjudge leave evalai 2078 --out event.zip")}

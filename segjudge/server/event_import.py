@@ -1,0 +1,122 @@
+"""The import of an archive: its teams, submissions, files and scores arrive in a challenge made from its bundle."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tempfile
+from collections.abc import Mapping
+
+from segjudge.archive.event import Event, Submission
+from segjudge.platforms.evalai.rows import SETTLED, WAITING
+
+from . import models
+from .accounts import PARTICIPANT
+from .actions.submitting import record_participation
+from .models import DatasetSplit, LeaderboardData, Membership, Setting, Team
+from .services import Services
+from .wire import parse_moment
+
+#: The columns of a submission's files by their names in an archive.
+_COLUMNS = {
+    "submission_input": "submission_input_file",
+    "stdout": "stdout_file",
+    "stderr": "stderr_file",
+    "environment_log": "environment_log_file",
+    "result": "submission_result_file",
+    "metadata": "metadata_file",
+}
+_METHOD = {
+    "name": "method_name",
+    "description": "method_description",
+    "url": "project_url",
+    "publication": "publication_url",
+}
+
+
+def import_event(services: Services, event: Event, challenge: int, host: models.User) -> int:
+    """Add an archive's submissions to a challenge, unless an earlier start did; return their number.
+
+    Submissions keep their numbers where these are free. Unfinished ones are queued again.
+    """
+    key = f"imported {challenge}"
+    if services.store.get(Setting, key) is not None:
+        return 0
+    # One transaction: a killed import leaves nothing, and files without a row are swept at the next start.
+    with services.store.write() as session:
+        teams = {number: _add_team(services, event, number, challenge, host) for number in event.teams}
+        for submission in event.submissions.values():
+            _add_submission(services, event, submission, challenge, teams)
+        session.add(Setting(key=key, value=event.path))
+    return len(event.submissions)
+
+
+def _add_team(services: Services, event: Event, number: int, challenge: int, host: models.User) -> Team:
+    """Return a team with a user of its own, whose password nobody knows, and with the host if the hosts' team."""
+    team = event.teams[number]
+    with services.store.write() as session:
+        row = services.store.find_first(Team, Team.kind == PARTICIPANT, Team.team_name == team.name)
+        if row is None:
+            user = services.accounts.create(f"imported-{secrets.token_hex(4)}", secrets.token_urlsafe(16))
+            row = Team(kind=PARTICIPANT, team_name=team.name, created_by=user.id)
+            session.add(row)
+            session.flush()
+            session.add(Membership(team_id=row.id, user_id=user.id))
+            if team.is_host:
+                session.add(Membership(team_id=row.id, user_id=host.id))
+    if team.approved:
+        record_participation(services, challenge, row.id)
+    return row
+
+
+def _add_submission(
+    services: Services, event: Event, submission: Submission, challenge: int, teams: Mapping[int, Team]
+) -> None:
+    phases = {phase.codename: phase for phase in services.store.phases(challenge)}
+    team = teams[submission.team or 0]
+    settled, free = submission.status in SETTLED, services.store.get(models.Submission, submission.id) is None
+    columns = {"input_file": submission.file, **{_COLUMNS[name]: path for name, path in submission.others.items()}}
+    row = models.Submission(
+        id=submission.id if free else None,
+        phase_id=phases[submission.phase].id,
+        team_id=team.id,
+        created_by=team.created_by,
+        status=submission.status if settled else WAITING[0],
+        is_public=submission.is_public,
+        is_baseline=submission.is_baseline,
+        is_flagged=submission.is_ignored,
+        submitted_at=parse_moment(submission.submitted),
+        started_at=parse_moment(submission.started) if submission.started else None,
+        completed_at=parse_moment(submission.completed) if submission.completed else None,
+        **{_METHOD[key]: text for key, text in submission.method.items()},
+        **{column: _keep(services, event, path, column) for column, path in columns.items() if path},
+    )
+    with services.store.write() as session:
+        session.add(row)
+        session.flush()
+        for split in services.store.splits_of(row.phase_id):
+            codename = services.store.require(DatasetSplit, split.split_id).codename
+            if numbers := submission.scores.get(codename):
+                bars = _find_error_bars(event, submission, codename)
+                session.add(
+                    LeaderboardData(submission_id=row.id, phase_split_id=split.id, result=numbers, error=bars or None)
+                )
+        if not settled and submission.file:
+            services.submissions.enqueue(row.id)
+
+
+def _keep(services: Services, event: Event, path: str, column: str) -> str:
+    with tempfile.TemporaryFile() as file:
+        file.writelines(event.read_chunks(path))
+        file.seek(0)
+        return services.files.keep(file, os.path.basename(path), column)
+
+
+def _find_error_bars(event: Event, submission: Submission, split: str) -> dict[str, float]:
+    """Return the error bars of a submission on a leaderboard, by EvalAI's names."""
+    for board in event.boards:
+        if (board.phase, board.split) == (submission.phase, split):
+            for row in board.rows:
+                if row.submission == submission.id:
+                    return {f"error_{label}": value for label, value in row.errors.items()}
+    return {}
