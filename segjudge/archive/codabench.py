@@ -15,7 +15,7 @@ from segjudge.platforms.evalai.client import ApiError
 from segjudge.platforms.evalai.rows import parse_key
 
 from .codalab import find_missing_files
-from .collecting import Collector, GoneError, list_rows, name_of_address
+from .collecting import Collector, list_rows, name_of_address
 from .event import (
     BUNDLE,
     RESULT,
@@ -162,11 +162,7 @@ class _Export:
         return paths
 
     def _fetch(self, address: object, path: str, phase: str, what: str, submission: int | None = None) -> bool:
-        try:
-            if not address:
-                raise GoneError("the platform names none")
-            self._collector.fetch(address, path)
-        except GoneError as error:
-            self._exported.missing.append(MissingFile(phase, what, str(error), submission))
-            return False
-        return True
+        reason = self._collector.fetch(address, path)
+        if reason:
+            self._exported.missing.append(MissingFile(phase, what, reason, submission))
+        return not reason

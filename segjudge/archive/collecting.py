@@ -43,7 +43,7 @@ _GONE = (403, 404, 410)
 _ERROR_BYTES, _RESULT_BYTES = 4096, 8 << 20
 
 
-class GoneError(Exception):
+class _GoneError(Exception):
     """Raised with the reason if a file cannot be had, now or later."""
 
 
@@ -63,6 +63,7 @@ class Collector:
     def __init__(self, client: Client, folder: pathlib.Path, pace: Pace) -> None:
         self.client, self.folder, self._pace = client, folder, pace
         make_folder(folder)
+        folder.chmod(0o700)  # it holds the truth
         self._answers: dict[str, Any] = {}
         self._files: dict[str, dict[str, Any]] = {}
         #: Other notes of this and earlier runs, such as a pause of submissions that must end.
@@ -125,30 +126,32 @@ class Collector:
     # ── files ────────────────────────────────────────────────────────────────
 
     def fetch(self, address: object, name: str) -> str:
-        """Fetch a file to a path of the archive, unless an earlier run did; return the path.
+        """Fetch a file to a path of the archive, unless an earlier run did; return why it cannot be had, or "".
 
-        The token is not sent. Raises GoneError for a file that the platform no longer has.
+        The token is not sent.
         """
+        if not address:
+            return "the platform names none"
         url = urljoin(f"{self.client.host}/", str(address))
         if urlsplit(url).scheme not in ("http", "https"):
-            raise GoneError(f"its address is not one of the web: {printable(redact_address(url))}")
-        target = self.folder / name
-        known = self._files.get(name)
-        if known and known["address"] == redact_address(url) and _has_size(target, known["length"]):
-            return name
+            return f"its address is not one of the web: {printable(redact_address(url))}"
+        target, entry = self.folder / name, {"file": name, "address": redact_address(url)}
+        known = self._files.get(name, {})
+        if entry.items() <= known.items() and target.is_file() and target.stat().st_size == known["length"]:
+            return ""
         make_folder(target.parent)
         for pause in self._list_pauses():
             try:
                 digest = exchange(lambda session: _download(session, url, target), with_deadline(_FILE_SECONDS))
+            except _GoneError as error:
+                return str(error)
             except WireError as error:
                 reason = str(error)
+                self._pace.sleep(pause)
             else:
-                length = target.stat().st_size
-                entry = {"file": name, "address": redact_address(url), "length": length, "sha256": digest}
-                self._files[name] = entry
-                self._note(entry)
-                return name
-            self._pace.sleep(pause)
+                self._files[name] = {**entry, "length": target.stat().st_size, "sha256": digest}
+                self._note(self._files[name])
+                return ""
         fault = f"{redact_address(url)}: cannot be fetched ({reason})"
         raise HostError(f"{fault}. Run the same command later: it goes on where it stopped")
 
@@ -196,12 +199,8 @@ def name_of_address(address: object) -> str:
     return unquote(urlsplit(str(address)).path).rpartition("/")[2] or "file"
 
 
-def _has_size(path: pathlib.Path, length: int) -> bool:
-    return path.is_file() and path.stat().st_size == length
-
-
 def _download(session: Any, url: str, target: pathlib.Path) -> str:
-    """Write a file and return its digest; raises GoneError for a missing one."""
+    """Write a file and return its digest; raises _GoneError for a missing one."""
     partial = target.with_name(f"{target.name}.partial")
     digest = hashlib.sha256()
     # As stored: a compressed file must not be decompressed on its way.
@@ -212,7 +211,7 @@ def _download(session: Any, url: str, target: pathlib.Path) -> str:
         if answer.status_code >= 500 or answer.status_code == 429:
             raise WireError(f"answers {answer.status_code}")
         if answer.status_code != 200:
-            raise GoneError(_explain_gone(answer))
+            raise _GoneError(_explain_gone(answer))
         with partial.open("wb") as out:
             for block in read_blocks(answer, decode=False):
                 digest.update(block)
@@ -221,7 +220,7 @@ def _download(session: Any, url: str, target: pathlib.Path) -> str:
         start = file.read(_ERROR_BYTES)
     if fault := _find_fault(start):
         partial.unlink()
-        raise GoneError(fault)
+        raise _GoneError(fault)
     os.replace(partial, target)
     return digest.hexdigest()
 

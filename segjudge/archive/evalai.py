@@ -21,8 +21,9 @@ from segjudge.platforms.evalai.bundle import secrecy
 from segjudge.platforms.evalai.bundle.bundle_source import CONFIG, SCRIPT_FOLDER
 from segjudge.platforms.evalai.client import ApiError
 from segjudge.platforms.evalai.rows import FAILED, FINISHED, is_descending, is_number, parse_key
+from segjudge.system.files import file_name
 
-from .collecting import Collector, GoneError, list_rows, name_of_address, read_result
+from .collecting import Collector, list_rows, name_of_address, read_result
 from .evalai_bundle import (
     PEOPLE_KEYS,
     ChallengeRows,
@@ -191,7 +192,7 @@ class _Export:
             codename = str(row["codename"])
             if row.get("test_annotation"):
                 ending = name_of_address(row["test_annotation"]).partition(".")[2]
-                path = f"annotations/{codename}.{ending}".rstrip(".")
+                path = f"annotations/{file_name(codename)}.{ending}".rstrip(".")
                 if self._fetch(row["test_annotation"], f"{BUNDLE}/{path}", codename, "annotation file"):
                     files[codename] = path
             else:
@@ -305,7 +306,7 @@ class _Export:
         self, row: dict[str, Any], lists: _Lists, codenames: Mapping[int, str], scores: _Scores
     ) -> Submission:
         number, phase = row["id"], codenames[row["challenge_phase"]]
-        paths = {key: path for key, _, path in lists.files(row, phase) if self._has(path)}
+        paths = {key: path for key, _, path in lists.files(row, phase) if path not in self._missing}
         known, trust = scores.get(number, {}), BOARD if number in scores else None
         if not known and row["status"] == FINISHED:
             known = self._read_scores(paths.get("submission_result_file"), phase)
@@ -375,19 +376,11 @@ class _Export:
         self, address: object, path: str, phase: str, what: str, submission: int | None = None, retention: str = _KEEPS
     ) -> bool:
         """Fetch a file; note why it is missing."""
-        try:
-            if not address:
-                raise GoneError("the platform names none")
-            self._collector.fetch(address, path)
-        except GoneError as error:
-            note = "" if retention == _KEEPS else f"; the phase keeps files for {retention.replace('_', ' ')}"
-            self._missing[path] = MissingFile(phase, what, f"{error}{note}", submission)
-            return False
         self._missing.pop(path, None)
-        return True
-
-    def _has(self, path: str) -> bool:
-        return path not in self._missing and (self._collector.folder / path).is_file()
+        if reason := self._collector.fetch(address, path):
+            note = "" if retention == _KEEPS else f"; the phase keeps files for {retention.replace('_', ' ')}"
+            self._missing[path] = MissingFile(phase, what, f"{reason}{note}", submission)
+        return not reason
 
     def _note_missing(self, phase: str, what: str, reason: str, submission: int | None = None) -> None:
         self._missing[phase, what, submission] = MissingFile(phase, what, reason, submission)

@@ -215,15 +215,12 @@ class Event:
         self.missing = self._parse_all(MissingFile, MISSING_FILES)
         self.teams = {team.id: team for team in self._parse_all(Team, TEAMS)}
         self.submissions = {row.id: row for row in self._parse_all(Submission, SUBMISSIONS)}
-        self.boards = [self._parse_board(name) for name in self.names(f"{_BOARDS}/")]
+        self.boards = [self._parse(Board, self._read_records(name, dict), name) for name in self.names(f"{_BOARDS}/")]
         self._check_paths()
 
     def names(self, start: str = "") -> list[str]:
         """Return the paths of the files that begin so, sorted."""
         return sorted(name for name in self._files.sizes if name.startswith(start))
-
-    def size(self, name: str) -> int:
-        return self._files.sizes[name]
 
     def read_chunks(self, name: str) -> Iterator[bytes]:
         """Yield a file in chunks; raises HostError, at its end, if its digest is wrong."""
@@ -283,15 +280,10 @@ class Event:
         return records
 
     def _parse_all(self, kind: type[_Record], name: str) -> list[_Record]:
-        return [self._parse(kind, row, f"{name}[{index}]") for index, row in enumerate(self._read_records(name, list))]
+        return self._parse_list(kind, self._read_records(name, list), name)
 
-    def _parse_board(self, name: str) -> Board:
-        records = self._read_records(name, dict)
-        rows = records.pop("rows", [])
-        if not isinstance(rows, list):
-            raise self._error(f"{name}: rows", "is not a JSON list")
-        parsed = [self._parse(BoardRow, row, f"{name}: rows[{index}]") for index, row in enumerate(rows)]
-        return self._parse(Board, {**records, "rows": parsed}, name)
+    def _parse_list(self, kind: type[_Record], rows: Sequence[object], where: str) -> list[_Record]:
+        return [self._parse(kind, row, f"{where}[{index}]") for index, row in enumerate(rows)]
 
     def _parse(self, kind: type[_Record], row: object, where: str) -> _Record:
         """Return a JSON object as a record, ignoring unknown keys; raises HostError for a wrong one."""
@@ -300,7 +292,9 @@ class Event:
         values = {}
         for part in fields(kind):  # type: ignore[arg-type]  # records are dataclasses
             if part.name in row and _fits(row[part.name], str(part.type)):
-                values[part.name] = row[part.name]
+                is_table = part.type == "list[BoardRow]"
+                value = row[part.name]
+                values[part.name] = self._parse_list(BoardRow, value, f"{where}.rows") if is_table else value
             elif part.name in row:
                 raise self._error(f"{where}.{part.name}", f"is {printable(repr(row[part.name]))[:60]}")
             elif part.default is MISSING and part.default_factory is MISSING:
@@ -386,6 +380,7 @@ class EventWriter:
         self._write_json(DIGESTS, {name: _digest_of(self.folder / name) for name in sorted(self.names - {DIGESTS})})
         if target.endswith(".zip"):
             with replace_file(target) as partial:
+                os.close(os.open(partial, os.O_WRONLY | os.O_CREAT, 0o600))  # for its owner alone
                 _zip_folder(self.folder, sorted(self.names), partial)
             shutil.rmtree(self.folder)
             return

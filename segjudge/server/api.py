@@ -177,14 +177,8 @@ def _show_challenge_of_host(request: UserRequest, team: int, challenge: int) -> 
     return host_lists.challenge_of_host(request, team, challenge)
 
 
-@_answer("GET", routes.PRIZES)
-def _list_prizes(request: UserRequest, challenge: int) -> list[JsonObject]:
-    return host_lists.blocks_of(request.services, challenge, "prizes")
-
-
-@_answer("GET", routes.SPONSORS)
-def _list_sponsors(request: UserRequest, challenge: int) -> list[JsonObject]:
-    return host_lists.blocks_of(request.services, challenge, "sponsors")
+for _route, _key in ((routes.PRIZES, "prizes"), (routes.SPONSORS, "sponsors")):
+    _answer("GET", _route)(functools.partial(host_lists.list_blocks, key=_key))
 
 
 @_answer("GET", routes.TEAMS_OF_CHALLENGE)
@@ -481,25 +475,20 @@ def _list_submissions_of_challenge(request: UserRequest, challenge: int) -> list
 
 
 @_answer("GET", routes.LEADERBOARD)
-def _show_leaderboard(request: UserRequest, split: int) -> JsonObject:
+def _show_leaderboard(request: UserRequest, split: int, *, private: bool = False) -> JsonObject:
+    """Return a leaderboard, for hosts also with private submissions."""
     store = request.services.store
     phase_split = store.require(ChallengePhaseSplit, split)
     phase = store.require(ChallengePhase, phase_split.phase_id)
-    if not request.services.accounts.may_see_board(request.user, phase, phase_split):
+    if private:
+        _require_host(request, phase.challenge_id, Refusal(400, NOT_AUTHORIZED))
+    elif not request.services.accounts.may_see_board(request.user, phase, phase_split):
         raise Refusal(400, "Sorry, the leaderboard is not public!")
-    board = board_of(store, phase, phase_split, request.query_params.get("order_by", ""))
+    board = board_of(store, phase, phase_split, request.query_params.get("order_by", ""), private=private)
     return host_lists.list_page(request, board_json(board, split), sized=True)
 
 
-@_answer("GET", routes.LEADERBOARD_OF_HOST)
-def _show_leaderboard_of_host(request: UserRequest, split: int) -> JsonObject:
-    """Return a leaderboard with the private submissions."""
-    store = request.services.store
-    phase_split = store.require(ChallengePhaseSplit, split)
-    phase = store.require(ChallengePhase, phase_split.phase_id)
-    _require_host(request, phase.challenge_id, Refusal(400, NOT_AUTHORIZED))
-    board = board_of(store, phase, phase_split, request.query_params.get("order_by", ""), private=True)
-    return host_lists.list_page(request, board_json(board, split), sized=True)
+_answer("GET", routes.LEADERBOARD_OF_HOST)(functools.partial(_show_leaderboard, private=True))
 
 
 @_answer("GET", routes.SUBMISSIONS_OF_PHASE)

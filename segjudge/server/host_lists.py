@@ -58,9 +58,9 @@ def challenge_of_host(request: UserRequest, team: int, number: int) -> JsonObjec
     }
 
 
-def blocks_of(services: Services, challenge: int, key: str) -> list[JsonObject]:
+def list_blocks(request: UserRequest, challenge: int, *, key: str) -> list[JsonObject]:
     """Return the prizes or the sponsors of a challenge."""
-    config = services.store.require(Challenge, challenge, Refusal(406, "Challenge does not exist")).config
+    config = request.services.store.require(Challenge, challenge, Refusal(406, "Challenge does not exist")).config
     return [{"id": number, "challenge": challenge, **block} for number, block in enumerate(mappings_in(config, key), 1)]
 
 
