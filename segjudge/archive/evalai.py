@@ -65,6 +65,8 @@ _METHOD = {
     "project_url": "url",
     "publication_url": "publication",
 }
+#: Values that an archive has as the API gives them.
+_COPIED = {"status": "status", "submitted": "submitted_at", "started": "started_at", "completed": "completed_at"}
 _KEEPS = "keep_forever"
 _WITHHELD = "people's addresses are exported only with --people; without this list the phase is open to everybody"
 #: Scores by submission, split and label.
@@ -169,10 +171,7 @@ class _Export:
         script = get(routes.CHALLENGE_OF_QUEUE, {"queue": str(challenge["queue"])})
         phases = sorted(list_rows(get(routes.PHASES_OF_HOST, whole)), key=lambda row: row["id"])
         listed = list_rows(get(routes.PHASE_SPLITS, whole))
-        mappings = [
-            {**row, **get(routes.PHASE_SPLIT, {"split": row["id"]}), "schema": row.get("leaderboard_schema")}
-            for row in sorted(listed, key=lambda row: row["id"])
-        ]
+        mappings = [get(routes.PHASE_SPLIT, {"split": key}) for key in sorted(row["id"] for row in listed)]
         boards = sorted({row["leaderboard"] for row in mappings})
         splits = sorted({row["dataset_split"] for row in mappings})
         return ChallengeRows(
@@ -248,9 +247,8 @@ class _Export:
                     for row in read:
                         scores.setdefault(row.submission, {}).setdefault(name, {}).update(row.scores)
                     if len(entries) >= _BOARD_ROWS:
-                        self._note_missing(
-                            codename, f"leaderboard of {name}", "EvalAI shows its newest 10,000 rows only"
-                        )
+                        fault = "EvalAI looks at the newest 10,000 rows only"
+                        self._note_missing(codename, f"leaderboard of {name}", fault)
             descending = mapping.get("is_leaderboard_order_descending")
             boards.append(
                 Board(
@@ -261,7 +259,7 @@ class _Export:
                     str(schema.get("default_order_by") or ""),
                     labels,
                     [label for label in labels if not is_descending(schema, label, descending)],
-                    int(mapping.get("leaderboard_decimal_precision") or 2),
+                    int(mapping["leaderboard_decimal_precision"]),
                     parsed,
                 )
             )
@@ -306,33 +304,30 @@ class _Export:
         self, row: dict[str, Any], lists: _Lists, codenames: Mapping[int, str], scores: _Scores
     ) -> Submission:
         number, phase = row["id"], codenames[row["challenge_phase"]]
-        paths = {key: path for key, _, path in lists.files(row, phase) if path not in self._missing}
-        known, trust = scores.get(number, {}), BOARD if number in scores else None
-        if not known and row["status"] == FINISHED:
-            known = self._read_scores(paths.get("submission_result_file"), phase)
-            trust = RESULT if known else None
-            if not known:
-                fault = "neither a leaderboard nor a result file has them; `segjudge rescore` computes them"
-                self._note_missing(phase, "scores", fault, number)
-        method = {ours: str(row[theirs]) for theirs, ours in _METHOD.items() if row.get(theirs)}
+        paths = {key: path for key, _, path in lists.files(row, phase) if self._has(path)}
+        copied: dict[str, Any] = {ours: row.get(theirs) for ours, theirs in _COPIED.items()}
+        on_boards = scores.get(number, {})
+        known = {**self._read_scores(paths.get("submission_result_file"), phase), **on_boards}
+        unknown = [board.split for board in self._exported.boards if board.phase == phase and board.split not in known]
+        if unknown and row["status"] == FINISHED:
+            what = f"scores of {', '.join(unknown)}" if known else "scores"
+            fault = "neither a leaderboard nor a result file has them; `segjudge rescore` computes them"
+            self._note_missing(phase, what, fault, number)
         return Submission(
             number,
             phase,
-            parse_key(row.get("participant_team")) or None,
-            int(lists.named.get(number, {}).get("submission_number") or 0),
-            str(row["status"]),
-            str(row.get("submitted_at") or ""),
-            row.get("started_at"),
-            row.get("completed_at"),
-            method,
-            bool(row.get("is_public")),
-            bool(row.get("is_baseline")),
-            bool(row.get("ignore_submission") or row.get("is_flagged")),
-            self._read_cause(paths.get("stderr_file")) if row["status"] == FAILED else None,
-            paths.get("input_file"),
-            {_FILES[key]: path for key, path in paths.items() if key in _FILES},
-            known,
-            trust,
+            team=parse_key(row.get("participant_team")) or None,
+            number=int(lists.named.get(number, {}).get("submission_number") or 0),
+            method={ours: str(row[theirs]) for theirs, ours in _METHOD.items() if row.get(theirs)},
+            is_public=bool(row.get("is_public")),
+            is_baseline=bool(row.get("is_baseline")),
+            is_ignored=bool(row.get("ignore_submission") or row.get("is_flagged")),
+            cause=self._read_cause(paths.get("stderr_file")) if row["status"] == FAILED else None,
+            file=paths.get("input_file"),
+            others={_FILES[key]: path for key, path in paths.items() if key in _FILES},
+            scores=known,
+            trust=(BOARD if known.keys() == on_boards.keys() else RESULT) if known else None,
+            **copied,
         )
 
     def _read_scores(self, path: str | None, phase: str) -> dict[str, dict[str, float]]:
@@ -381,6 +376,9 @@ class _Export:
             note = "" if retention == _KEEPS else f"; the phase keeps files for {retention.replace('_', ' ')}"
             self._missing[path] = MissingFile(phase, what, f"{reason}{note}", submission)
         return not reason
+
+    def _has(self, path: str) -> bool:
+        return path not in self._missing and (self._collector.folder / path).is_file()
 
     def _note_missing(self, phase: str, what: str, reason: str, submission: int | None = None) -> None:
         self._missing[phase, what, submission] = MissingFile(phase, what, reason, submission)

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from segjudge.archive.collecting import JOURNAL, Collector, Pace, read_result
-from segjudge.archive.event import BOARD, Event, open_event
+from segjudge.archive.event import BOARD, RESULT, Event, open_event
 from segjudge.evaluation_script.files import HostError
 from segjudge.platforms.evalai import routes
 from segjudge.platforms.evalai.bundle.build import build
@@ -305,6 +305,26 @@ def test_a_hosts_own_bundle_is_kept_and_its_differences_are_named(
     assert not [line for line in exported.differences if line.startswith(("evaluation_script", "templates"))]
     with open_event(str(tmp_path / "event.zip")) as event:
         assert event.read("bundle/challenge_config.yaml").startswith(b"# ours")
+
+
+def test_scores_that_no_board_shows_come_from_result_files(small: Platform, tmp_path: Path) -> None:
+    """A remote worker's file is a Python list of the shown splits' numbers; our scorers' names the splits."""
+    phase, team, files = small.phases()[0].id, small.add_team("bob"), small.services.files
+    texts = (b"[{'J&F-Mean': 0.25, 'J-Mean': None}]", b'{"result": [{"dev": {"J&F-Mean": 0.125}}]}', b"no result")
+    numbers = []
+    for text in texts:
+        kept = files.keep(text, "result.json", "submission_result_file")
+        numbers.append(small.submit(phase, team, 80, submission_result_file=kept))
+    best = small.submit(phase, team, 100 * 101 + 30)  # the only one on the board
+    exported = export(small, tmp_path / "event.zip")
+    rows = {row.id: row for row in exported.submissions}
+    assert rows[best].trust == BOARD
+    assert [rows[number].scores for number in numbers] == [
+        {"dev": {"J&F-Mean": 0.25}},
+        {"dev": {"J&F-Mean": 0.125}},
+        {},
+    ]
+    assert [rows[number].trust for number in numbers] == [RESULT, RESULT, None]
 
 
 def test_results_of_files_are_literals_and_never_evaluated(tmp_path: Path) -> None:
