@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from segjudge.evaluation_script.files import HostError
 from segjudge.platforms.codabench.routes import COMPETITION, DETAILS, DUMP, FILES, PARTICIPANTS, SUBMISSIONS
 from segjudge.platforms.evalai.client import ApiError
-from segjudge.platforms.evalai.rows import parse_key
+from segjudge.platforms.evalai.rows import is_number, parse_key
 
 from .codalab import find_missing_files
 from .collecting import Collector, list_rows, name_of_address
@@ -110,7 +111,7 @@ class _Export:
         board: list[BoardRow] = []
         for row in rows:
             numbers[row["owner"]] += 1
-            scores = {str(cell["column_key"]): float(cell["score"]) for cell in list_rows(row.get("scores") or [])}
+            scores = _read_scores(row)
             team = teams[row["owner"]].id
             if row.get("on_leaderboard"):
                 board.append(BoardRow(row["id"], team, labels[0] if labels else "", scores))
@@ -145,11 +146,15 @@ class _Export:
     def _fetch_files(self, row: dict[str, Any], phase: str) -> dict[str, str]:
         """Fetch a submission's files; return their paths by name."""
         number, paths = row["id"], {}
+        if row.get("is_soft_deleted"):
+            reason = "withdrawn by its owner, which destroyed its files"
+            self._exported.missing.append(MissingFile(phase, "files", reason, number))
+            return {}
         try:
             details = self._collector.get(DETAILS, {"submission": number}, fresh=True)
-        except (ApiError, HostError) as error:
-            reason = "withdrawn by its owner, which destroyed its files" if row.get("is_soft_deleted") else str(error)
-            self._exported.missing.append(MissingFile(phase, "files", reason, number))
+        except (ApiError, HostError) as error:  # an outage, or a submission that the site cannot show
+            self._exported.missing.append(MissingFile(phase, "files", str(error), number))
+            self._exported.is_complete = False
             return {}
         addresses = {"submitted": details.get("data_file")}
         addresses |= {name: details[key] for key, name in _FILES.items() if details.get(key)}
@@ -166,3 +171,12 @@ class _Export:
         if reason:
             self._exported.missing.append(MissingFile(phase, what, reason, submission))
         return not reason
+
+
+def _read_scores(row: dict[str, Any]) -> dict[str, float]:
+    """Return a submission's scores by the keys of columns; the API gives decimals as texts."""
+    scores = {}
+    for cell in list_rows(row.get("scores") or []):
+        with suppress(TypeError, ValueError):
+            scores[str(cell["column_key"])] = float(cell["score"])
+    return {key: value for key, value in scores.items() if is_number(value)}

@@ -21,6 +21,7 @@ _CONFIG = "competition.yaml"
 #: The keys of phases and tasks that name files, and a key of the site in the place of a path.
 _DATA = ("reference_data", "scoring_program", "input_data", "ingestion_program", "starting_kit", "public_data")
 _is_key = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch
+_KEY = "named by a key, which only the live site resolves"
 #: The first bytes of a zip.
 _ZIP = b"PK"
 
@@ -31,7 +32,9 @@ def export_codalab(dump: str, writer: EventWriter) -> Exported:
     try:
         if "version" in config:
             raise HostError(f"{dump}: is a bundle of Codabench. Use `segjudge leave codabench NUMBER` for its history")
-        missing = list(_find_missing(dump, files, config))
+        missing = list(_find_missing(files, config))
+        for row in (row for row in missing if row.reason == _KEY):
+            raise HostError(f"{dump}: {row.phase} names {row.what} by a key. This dump holds keys; make one with files")
         for name in files.sizes:
             writer.write(f"{BUNDLE}/{name}", files.read(name))
     finally:
@@ -43,10 +46,13 @@ def export_codalab(dump: str, writer: EventWriter) -> Exported:
 
 
 def find_missing_files(dump: str) -> list[MissingFile]:
-    """Return the files that a dump names but lacks, by phase; raises HostError for a dump of keys."""
-    files, config = _open(dump)
+    """Return the files that a competition's zip names but lacks, by phase."""
     try:
-        return list(_find_missing(dump, files, config))
+        files, config = _open(dump)
+    except HostError as error:
+        return [MissingFile("", "content of the bundle", str(error))]
+    try:
+        return list(_find_missing(files, config))
     finally:
         files.close()
 
@@ -75,7 +81,7 @@ def _list_phases(config: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
                 yield str(row.get("label") or row.get("name") or f"{part[:-1]} {index}"), row
 
 
-def _find_missing(dump: str, files: Files, config: dict[str, Any]) -> Iterator[MissingFile]:
+def _find_missing(files: Files, config: dict[str, Any]) -> Iterator[MissingFile]:
     pages = config.get("html") or {}
     named = [("", "image", config.get("image")), ("", "terms", config.get("terms"))]
     named += [("", f"page {key}", name) for key, name in (pages.items() if isinstance(pages, dict) else ())]
@@ -85,9 +91,8 @@ def _find_missing(dump: str, files: Files, config: dict[str, Any]) -> Iterator[M
         if not path:
             continue
         if _is_key(str(path)):
-            fault = f"{phase} names {what} by a key, which only the live site resolves"
-            raise HostError(f"{dump}: {fault}. This dump holds keys; make one with files")
-        if str(path) not in files.sizes:
+            yield MissingFile(phase, what, _KEY)
+        elif str(path) not in files.sizes:
             yield MissingFile(phase, what, f"the dump names {printable(path)} but lacks it: the site could not read it")
         elif str(path).endswith(".zip") and not files.read(str(path)).startswith(_ZIP):
             yield MissingFile(phase, what, f"{printable(path)} is no zip; it may be an error of the site's storage")

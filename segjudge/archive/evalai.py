@@ -7,6 +7,7 @@ only a pause, which the host asks for, is written and undone.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -66,7 +67,9 @@ _METHOD = {
     "publication_url": "publication",
 }
 #: Values that an archive has as the API gives them.
-_COPIED = {"status": "status", "submitted": "submitted_at", "started": "started_at", "completed": "completed_at"}
+_COPIED = {"status": "status", "started": "started_at", "completed": "completed_at"}
+#: The bytes at the end of a submission's stderr in which the cause of its failure is looked for.
+_END_BYTES = 1 << 16
 _KEEPS = "keep_forever"
 _WITHHELD = "people's addresses are exported only with --people; without this list the phase is open to everybody"
 #: Scores by submission, split and label.
@@ -318,6 +321,7 @@ class _Export:
             phase,
             team=parse_key(row.get("participant_team")) or None,
             number=int(lists.named.get(number, {}).get("submission_number") or 0),
+            submitted=str(row.get("submitted_at") or ""),
             method={ours: str(row[theirs]) for theirs, ours in _METHOD.items() if row.get(theirs)},
             is_public=bool(row.get("is_public")),
             is_baseline=bool(row.get("is_baseline")),
@@ -344,7 +348,9 @@ class _Export:
         """Return the last line of a failed submission's stderr."""
         if path is None:
             return None
-        lines = (self._collector.folder / path).read_text(encoding="utf-8", errors="replace").split("\n")
+        with (self._collector.folder / path).open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _END_BYTES))
+            lines = file.read().decode("utf-8", "replace").splitlines()
         return next((line.strip()[:300] for line in reversed(lines) if line.strip()), None)
 
     # ── teams ────────────────────────────────────────────────────────────────

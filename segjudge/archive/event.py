@@ -115,7 +115,7 @@ class BoardRow:
     team: int | None
     #: The label that ordered the rows.
     by: str
-    scores: dict[str, float]
+    scores: dict[str, float] = field(default_factory=dict)
     errors: dict[str, float] = field(default_factory=dict)
     is_baseline: bool = False
 
@@ -297,6 +297,8 @@ class Event:
                 values[part.name] = self._parse_list(BoardRow, value, f"{where}.rows") if is_table else value
             elif part.name in row:
                 raise self._error(f"{where}.{part.name}", f"is {printable(repr(row[part.name]))[:60]}")
+            elif "None" in str(part.type):
+                values[part.name] = None
             elif part.default is MISSING and part.default_factory is MISSING:
                 raise self._error(where, f"has no {part.name}")
         return kind(**values)

@@ -8,13 +8,14 @@ import tempfile
 from collections.abc import Mapping
 
 from segjudge.archive.event import Event, Submission
-from segjudge.platforms.evalai.rows import SETTLED, WAITING
+from segjudge.evaluation_script.files.problems import HostError
 
 from . import models
 from .accounts import PARTICIPANT
 from .actions.submitting import record_participation
 from .models import DatasetSplit, LeaderboardData, Membership, Setting, Team
 from .services import Services
+from .submissions import OPEN, SUBMITTED
 from .wire import parse_moment
 
 #: The columns of a submission's files by their names in an archive.
@@ -46,7 +47,10 @@ def import_event(services: Services, event: Event, challenge: int, host: models.
     with services.store.write() as session:
         teams = {number: _add_team(services, event, number, challenge, host) for number in event.teams}
         for submission in event.submissions.values():
-            _add_submission(services, event, submission, challenge, teams)
+            try:
+                _add_submission(services, event, submission, challenge, teams)
+            except (KeyError, ValueError, OverflowError) as error:  # an unknown team, phase or file; a wrong time
+                raise HostError(f"{event.path}: submission {submission.id} cannot be imported ({error})") from None
         session.add(Setting(key=key, value=event.path))
     return len(event.submissions)
 
@@ -74,14 +78,14 @@ def _add_submission(
 ) -> None:
     phases = {phase.codename: phase for phase in services.store.phases(challenge)}
     team = teams[submission.team or 0]
-    settled, free = submission.status in SETTLED, services.store.get(models.Submission, submission.id) is None
+    waits, free = submission.status in OPEN, services.store.get(models.Submission, submission.id) is None
     columns = {"input_file": submission.file, **{_COLUMNS[name]: path for name, path in submission.others.items()}}
     row = models.Submission(
         id=submission.id if free else None,
         phase_id=phases[submission.phase].id,
         team_id=team.id,
         created_by=team.created_by,
-        status=submission.status if settled else WAITING[0],
+        status=SUBMITTED if waits else submission.status,
         is_public=submission.is_public,
         is_baseline=submission.is_baseline,
         is_flagged=submission.is_ignored,
@@ -101,7 +105,7 @@ def _add_submission(
                 session.add(
                     LeaderboardData(submission_id=row.id, phase_split_id=split.id, result=numbers, error=bars or None)
                 )
-        if not settled and submission.file:
+        if waits and submission.file:
             services.submissions.enqueue(row.id)
 
 

@@ -241,7 +241,7 @@ def test_a_dump_leaves_codalab_with_missing_files_by_phase(tmp_path: Path, capsy
                     phases={0: {"label": "Dev", "reference_data": "0" * 8 + "-0000" * 3 + "-" + "0" * 12}}
                 )
             },
-            "Dev names reference_data by a key, which only the live site resolves. This dump holds keys; make one with files",
+            "Dev names reference_data by a key. This dump holds keys; make one with files",
         ),
         ({"competition.yaml": codalab(version="2")}, "is a bundle of Codabench. Use `segjudge leave codabench NUMBER`"),
         ({"readme.txt": b"x"}, r"lacks competition\.yaml at its top"),

@@ -92,6 +92,16 @@ def test_equal_records_give_equal_bytes(tmp_path: Path) -> None:
     assert first.read_bytes() == second.read_bytes()
 
 
+def test_rows_without_a_team_and_without_scores_are_read_again(tmp_path: Path) -> None:
+    row = Submission(3, "dev", None, 0, "failed", "")
+    board = Board("dev", "all", "3", False, "", rows=[BoardRow(3, None, "J")])
+    writer = EventWriter(tmp_path / "event.partial")
+    writer.write_records(INFO, Exported(boards=[board], submissions=[row]))
+    writer.finish(str(tmp_path / "event"))
+    with open_event(str(tmp_path / "event")) as event:
+        assert (event.submissions, event.boards) == ({3: row}, [board])
+
+
 def change(archive: Path, name: str, data: bytes | None) -> None:
     """Replace or remove a file of an archive."""
     if archive.is_dir():
