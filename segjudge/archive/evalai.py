@@ -314,7 +314,7 @@ class _Export:
         unknown = [board.split for board in self._exported.boards if board.phase == phase and board.split not in known]
         if unknown and row["status"] == FINISHED:
             what = f"scores of {', '.join(unknown)}" if known else "scores"
-            fault = "neither a leaderboard nor a result file has them; `segjudge rescore` computes them"
+            fault = "neither a leaderboard nor a result file has them; score its file again"
             self._note_missing(phase, what, fault, number)
         return Submission(
             number,
