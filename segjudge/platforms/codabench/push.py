@@ -28,7 +28,7 @@ from segjudge.platforms.evalai.client import (
 from segjudge.system import files
 from segjudge.system.network import WireError, exchange, read_blocks, with_deadline
 
-from . import routes
+from .routes import COMPETITION, COMPLETED, DATA_SETS, LOGIN, STATUS
 
 _HOST, _TOKEN, _USER, _PASSWORD = "CODABENCH_HOST", "CODABENCH_TOKEN", "CODABENCH_USERNAME", "CODABENCH_PASSWORD"
 _DEFAULT_HOST = "https://www.codabench.org"
@@ -66,7 +66,7 @@ class CodabenchAccount:
         if not token and values.get(_USER) and values.get(_PASSWORD):
             try:
                 login = {"username": values[_USER], "password": values[_PASSWORD]}
-                answer = CodabenchClient(host, "").call("POST", routes.LOGIN, json=login)
+                answer = CodabenchClient(host, "").call("POST", LOGIN, json=login)
             except ApiError as error:
                 message = error.message.replace(values[_PASSWORD], "…")
                 remedy = "Try again later" if error.is_transient else f"Correct {_USER} and {_PASSWORD}"
@@ -113,7 +113,7 @@ class CompetitionPush:
         if pushed is None or not pushed.number:
             return pushed
         try:
-            self._client.call("GET", routes.COMPETITION, {"competition": pushed.number})
+            self._client.call("GET", COMPETITION, {"competition": pushed.number})
         except ApiError as error:
             if error.status == 404:  # deleted there
                 return None
@@ -137,9 +137,9 @@ class CompetitionPush:
         request = {"type": "competition_bundle", "file_name": file[-_LONGEST_NAME:], "file_size": size}
         request["request_sassy_file_name"] = file
         try:
-            target = self._client.call("POST", routes.DATA_SETS, json=request)
+            target = self._client.call("POST", DATA_SETS, json=request)
             self._send(str(target["sassy_url"]), path)
-            answer = self._client.call("PUT", routes.COMPLETED, {"key": str(target["key"])}, json={})
+            answer = self._client.call("PUT", COMPLETED, {"key": str(target["key"])}, json={})
             pushed = _PushedCompetition(int(answer["status_id"]), _digest_of(path), published=tuple(published))
         except ApiError as error:
             raise HostError(self._explain(error)) from None
@@ -153,7 +153,7 @@ class CompetitionPush:
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             try:
-                answer = self._client.call("GET", routes.STATUS, {"status": pushed.status})
+                answer = self._client.call("GET", STATUS, {"status": pushed.status})
             except ApiError as error:
                 if not error.is_transient:
                     raise HostError(self._explain(error)) from None
