@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from segjudge.evaluation_script.families import FAMILIES, PROTOCOLS, describe_unknown, engine_of
 from segjudge.evaluation_script.families.base.family import (
@@ -39,6 +39,8 @@ from segjudge.system.files import name_of
 
 if TYPE_CHECKING:
     from segjudge.evaluation_script.scoring import Phase
+
+_Scored = TypeVar("_Scored")
 
 #: The attributes of every protocol's row.
 _OF_PROTOCOLS = ("family", "name")
@@ -145,20 +147,47 @@ def score_several(
     progress: Progress = ignore_progress,
     count_submissions: Progress = ignore_progress,
 ) -> ScoredSubmissions:
-    """Score submissions on one open truth; each is scored as if alone, or has a fault.
-
-    With at least as many submissions as processes, each process scores whole submissions, and `count_submissions` is
-    the progress; else all score one submission after the other.
-    """
+    """Score submissions on one open truth; each is scored as if alone, or has a fault."""
     from segjudge.evaluation_script.scoring.answer import limit_warnings
 
     names, protocols = (
         name_submissions(paths),
         {split: scorer.rules.protocol for split, scorer in prepared.scorers.items()},
     )
-    rules = next(iter(prepared.scorers.values())).rules
     if prepared.is_identified:  # the truth's digest is computed once
         prepared = replace(prepared, digests=(prepared.digests[0] or digest_of(prepared.truth), ""))
+
+    def score_one(
+        opened: PreparedScoring, number: int, progress: Progress
+    ) -> tuple[int, str, dict[str, Values], list[str], dict[str, Any]]:
+        try:
+            scores = opened.for_results(paths[number]).score(progress)
+        except SubmissionError as error:
+            return number, str(error), {}, [], {"error": str(error)}
+        return number, "", scores.metrics, scores.warnings, scores.document() if opened.is_identified else {}
+
+    submissions = ScoredSubmissions(prepared.notes, protocols, [], [], [])
+    rows = score_each(prepared, paths, score_one, progress, count_submissions)
+    for number, fault, metrics, warnings, document in sorted(rows, key=itemgetter(0)):
+        submissions.rows.append((names[number], fault or metrics))
+        submissions.warnings.extend(f"{names[number]}: {line}" for line in limit_warnings(warnings))
+        submissions.documents.append({"name": names[number], **document})
+    return submissions
+
+
+def score_each(
+    prepared: PreparedScoring,
+    paths: Sequence[str],
+    score_one: Callable[[PreparedScoring, int, Progress], _Scored],
+    progress: Progress = ignore_progress,
+    count_submissions: Progress = ignore_progress,
+) -> Iterator[_Scored]:
+    """Yield what `score_one` returns for each of these results by its number, as they arrive.
+
+    With at least as many submissions as processes, each process scores whole submissions, and `count_submissions` is
+    the progress; else all score one submission after the other.
+    """
+    rules, names = next(iter(prepared.scorers.values())).rules, name_submissions(paths)
     most_jobs = max(rules.jobs, rules.most_jobs)
     most_jobs = most_jobs if most_jobs <= len(paths) else 1
     if most_jobs > 1:
@@ -168,27 +197,13 @@ def score_several(
     costs = [os.path.getsize(path) if os.path.isfile(path) else _MANY_BYTES for path in paths]
     is_large = rules.jobs > 1 or sum(costs) >= _MANY_BYTES // 2
     begun = iter(range(len(paths)))
-
-    def score_one(number: int) -> tuple[int, str, dict[str, Values], list[str], dict[str, Any]]:
-        try:
-            scores = prepared.for_results(paths[number]).score(progress)
-        except SubmissionError as error:
-            return number, str(error), {}, [], {"error": str(error)}
-        return number, "", scores.metrics, scores.warnings, scores.document() if prepared.is_identified else {}
-
-    submissions = ScoredSubmissions(prepared.notes, protocols, [], [], [])
-    rows = results_of_processes(
-        score_one,
+    return results_of_processes(
+        lambda number: score_one(prepared, number, progress),
         costs,
         most_jobs if is_large else 1,
         lambda number: count_submissions(names[number], next(begun), len(paths)),
         most_jobs,
     )
-    for number, fault, metrics, warnings, document in sorted(rows, key=itemgetter(0)):
-        submissions.rows.append((names[number], fault or metrics))
-        submissions.warnings.extend(f"{names[number]}: {line}" for line in limit_warnings(warnings))
-        submissions.documents.append({"name": names[number], **document})
-    return submissions
 
 
 def name_submissions(paths: Sequence[str]) -> list[str]:
