@@ -8,12 +8,12 @@ import socket
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from segjudge.evaluation_script.families import engine_of, plugins_of
 from segjudge.evaluation_script.families.base.family import FamilyProtocol, Progress
@@ -21,11 +21,11 @@ from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.runner.parallel import Part, cores
 from segjudge.evaluation_script.scoring import VERSION
 from segjudge.scoring.parts import has_known_rules, merge_parts, read_name
-from segjudge.scoring.request import PartCounter, ScoreRequest, prepare
+from segjudge.scoring.request import PartCounter, PreparedScoring, ScoreRequest, prepare
 from segjudge.scoring.scores import Scores
 from segjudge.system.addresses import AddressError
 from segjudge.system.errors import OptionError, UsageError
-from segjudge.system.files import redact, redact_address
+from segjudge.system.files import name_of, redact, redact_address
 
 #: The maximum number of retries of a failed part.
 _MOST_RETRIES = 2
@@ -53,23 +53,38 @@ class DaskClient(Protocol):
 
 
 class _Held(threading.local):
-    """The scoring that a worker's thread opened last, kept because one scoring has many parts."""
+    """The scoring that a worker's thread opened last, kept because one scoring has many parts or submissions."""
 
     run = ""
     counter: PartCounter | None = None
+    prepared: PreparedScoring | None = None
 
 
 _HELD = _Held()
 
 
-def _find_counter(run: str, request: ScoreRequest) -> PartCounter:
-    """Return the counter of a scoring's parts in this thread."""
-    if _HELD.run != run or _HELD.counter is None:
+def _begin(run: str) -> None:
+    """Close what this thread holds of another run."""
+    if _HELD.run != run:
         if _HELD.counter is not None:
             _HELD.counter.close()
-        _HELD.counter, _HELD.run = None, run
+        _HELD.counter, _HELD.prepared, _HELD.run = None, None, run
+
+
+def _find_counter(run: str, request: ScoreRequest) -> PartCounter:
+    """Return the counter of a scoring's parts in this thread."""
+    _begin(run)
+    if _HELD.counter is None:
         _HELD.counter = PartCounter(prepare(request))
     return _HELD.counter
+
+
+def _find_prepared(run: str, request: ScoreRequest) -> PreparedScoring:
+    """Return the opened truth of a run's submissions in this thread."""
+    _begin(run)
+    if _HELD.prepared is None:
+        _HELD.prepared = prepare(request)
+    return _HELD.prepared
 
 
 def _describe_version(protocol: FamilyProtocol) -> str:
@@ -83,16 +98,38 @@ def count_part(version: str, run: str, request: ScoreRequest, number: int, count
     `attempt` tells Dask that a repeated call is a different one.
     """
     del attempt
-    try:
-        own_version = _describe_version(request.protocol)
-        if version != own_version:
-            worker = f"a worker on {socket.gethostname()} has segjudge {own_version}; this is {version}"
-            raise UsageError(f"{worker}; install the same version everywhere")
+
+    def count_and_read() -> bytes:
         with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
             out = os.path.join(folder, "part")
             _find_counter(run, request).write(Part(number, count), out, refuse=False)
             with open(out, "rb") as file:
                 return file.read()
+
+    return _answer(version, request.protocol, count_and_read)
+
+
+def score_results(
+    version: str, run: str, request: ScoreRequest, score_one: Callable[[PreparedScoring, str], Any], attempt: int
+) -> bytes:
+    """Return as JSON what `score_one` returns, an object, or a problem; this runs on a worker, as `count_part` does."""
+    del attempt
+    whole = replace(request, results="")  # the truth is opened without them
+
+    def score() -> bytes:
+        return json.dumps(score_one(_find_prepared(run, whole), request.results)).encode()
+
+    return _answer(version, request.protocol, score)
+
+
+def _answer(version: str, protocol: FamilyProtocol, work: Callable[[], bytes]) -> bytes:
+    """Return the bytes of some work, or as JSON the kind and the text of its problem."""
+    try:
+        own_version = _describe_version(protocol)
+        if version != own_version:
+            worker = f"a worker on {socket.gethostname()} has segjudge {own_version}; this is {version}"
+            raise UsageError(f"{worker}; install the same version everywhere")
+        return work()
     except AddressError:
         raise  # and is tried again
     except tuple(_FINAL.values()) as error:
@@ -102,9 +139,7 @@ def count_part(version: str, run: str, request: ScoreRequest, number: int, count
 
 def score_by_workers(executor: Executor | DaskClient, request: ScoreRequest, progress: Progress) -> Scores:
     """Score by the workers of an executor or of a Dask client."""
-    protocol = request.protocol
-    if not has_known_rules(protocol):
-        raise UsageError(f"the rules of {protocol.name} were changed; an executor scores only by its own rules")
+    protocol = _check_rules(request)
     request = _with_absolute_paths(request)
     pool, workers = _pool_of(executor)
     each = engine_of(protocol.family).parts_each
@@ -118,9 +153,7 @@ def score_by_workers(executor: Executor | DaskClient, request: ScoreRequest, pro
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
         paths = []
         for number, data in _receive_parts(call, count, workers):
-            if data.startswith(b"["):
-                kind, text = json.loads(data)
-                raise _FINAL.get(kind, HostError)(text)
+            _raise_problem(data)
             paths.append(os.path.join(folder, f"part {number}"))
             with open(paths[-1], "wb") as file:
                 file.write(data)
@@ -129,6 +162,41 @@ def score_by_workers(executor: Executor | DaskClient, request: ScoreRequest, pro
             return Scores(*merge_parts(paths), request.results, partial(prepare, request), name=read_name(paths[0]))
         except UsageError as error:
             raise UsageError(str(error).replace(folder + os.sep, "")) from None
+
+
+def score_each_by_workers(
+    executor: Executor | DaskClient,
+    request: ScoreRequest,
+    paths: Sequence[str],
+    score_one: Callable[[PreparedScoring, str], Any],
+    progress: Progress,
+) -> Iterator[tuple[int, Any]]:
+    """Yield the number of each submission and what `score_one`, a function of a module, returns on a worker for it."""
+    version, run = _describe_version(_check_rules(request)), os.urandom(16).hex()
+    requests = [_with_absolute_paths(replace(request, results=path)) for path in paths]
+    pool, workers = _pool_of(executor)
+
+    def call(number: int, attempt: int) -> Future[bytes]:
+        return pool.submit(score_results, version, run, requests[number - 1], score_one, attempt)
+
+    for done, (number, data) in enumerate(_receive_parts(call, len(paths), workers, "submission"), 1):
+        _raise_problem(data)
+        progress(name_of(paths[number - 1]), done, len(paths))
+        yield number - 1, json.loads(data)
+
+
+def _check_rules(request: ScoreRequest) -> FamilyProtocol:
+    """Return the protocol of a request; raises UsageError if workers do not know its rules."""
+    if not has_known_rules(request.protocol):
+        raise UsageError(f"the rules of {request.protocol.name} were changed; an executor scores only by its own rules")
+    return request.protocol
+
+
+def _raise_problem(data: bytes) -> None:
+    """Raise the problem that a worker sent, if it is one."""
+    if data.startswith(b"["):
+        kind, text = json.loads(data)
+        raise _FINAL.get(kind, HostError)(text)
 
 
 def _with_absolute_paths(request: ScoreRequest) -> ScoreRequest:
@@ -153,7 +221,7 @@ def _pool_of(executor: Executor | DaskClient) -> tuple[Executor, Callable[[], in
 
 
 def _receive_parts(
-    call: Callable[[int, int], Future[bytes]], count: int, workers: Callable[[], int]
+    call: Callable[[int, int], Future[bytes]], count: int, workers: Callable[[], int], noun: str = "part"
 ) -> Iterator[tuple[int, bytes]]:
     """Yield the parts as they arrive; a part of a failed worker is counted again, and an error cancels the waiting
     ones.
@@ -185,7 +253,7 @@ def _receive_parts(
                     raise _worker_loss_error(error) from None
                 if failures[number] > _MOST_RETRIES:
                     what = redact(f"{type(error).__name__}: {error}".splitlines()[0])[:300]
-                    raise HostError(f"part {number} of {count} failed {failures[number]} times: {what}") from error
+                    raise HostError(f"{noun} {number} of {count} failed {failures[number]} times: {what}") from error
                 begin(number)
             else:
                 yield number, data
