@@ -25,7 +25,7 @@ from segjudge.scoring.request import PartCounter, PreparedScoring, ScoreRequest,
 from segjudge.scoring.scores import Scores
 from segjudge.system.addresses import AddressError
 from segjudge.system.errors import OptionError, UsageError
-from segjudge.system.files import name_of, redact, redact_address
+from segjudge.system.files import redact, redact_address
 
 #: The maximum number of retries of a failed part.
 _MOST_RETRIES = 2
@@ -109,17 +109,19 @@ def count_part(version: str, run: str, request: ScoreRequest, number: int, count
     return _answer(version, request.protocol, count_and_read)
 
 
-def score_results(
-    version: str, run: str, request: ScoreRequest, score_one: Callable[[PreparedScoring, str], Any], attempt: int
+def score_item(
+    version: str,
+    run: str,
+    request: ScoreRequest,
+    item: Any,
+    score_one: Callable[[PreparedScoring, Any], dict[str, Any]],
+    attempt: int,
 ) -> bytes:
-    """Return as JSON what `score_one` returns, an object, or a problem; this runs on a worker, as `count_part` does."""
+    """Return as JSON what `score_one` returns for an item, or a problem; this runs on a worker."""
     del attempt
-    whole = replace(request, results="")  # the truth is opened without them
-
-    def score() -> bytes:
-        return json.dumps(score_one(_find_prepared(run, whole), request.results)).encode()
-
-    return _answer(version, request.protocol, score)
+    return _answer(
+        version, request.protocol, lambda: json.dumps(score_one(_find_prepared(run, request), item)).encode()
+    )
 
 
 def _answer(version: str, protocol: FamilyProtocol, work: Callable[[], bytes]) -> bytes:
@@ -167,21 +169,24 @@ def score_by_workers(executor: Executor | DaskClient, request: ScoreRequest, pro
 def score_each_by_workers(
     executor: Executor | DaskClient,
     request: ScoreRequest,
-    paths: Sequence[str],
-    score_one: Callable[[PreparedScoring, str], Any],
+    items: Sequence[Any],
+    score_one: Callable[[PreparedScoring, Any], dict[str, Any]],
     progress: Progress,
-) -> Iterator[tuple[int, Any]]:
-    """Yield the number of each submission and what `score_one`, a function of a module, returns on a worker for it."""
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the number of each item and what `score_one`, a function of a module, returns for it on a worker.
+
+    An item names a submission; the request has none.
+    """
     version, run = _describe_version(_check_rules(request)), os.urandom(16).hex()
-    requests = [_with_absolute_paths(replace(request, results=path)) for path in paths]
+    request = _with_absolute_paths(request)
     pool, workers = _pool_of(executor)
 
     def call(number: int, attempt: int) -> Future[bytes]:
-        return pool.submit(score_results, version, run, requests[number - 1], score_one, attempt)
+        return pool.submit(score_item, version, run, request, items[number - 1], score_one, attempt)
 
-    for done, (number, data) in enumerate(_receive_parts(call, len(paths), workers, "submission"), 1):
+    for done, (number, data) in enumerate(_receive_parts(call, len(items), workers, "submission"), 1):
         _raise_problem(data)
-        progress(name_of(paths[number - 1]), done, len(paths))
+        progress(f"submission {number}", done, len(items))
         yield number - 1, json.loads(data)
 
 

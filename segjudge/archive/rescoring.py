@@ -1,0 +1,232 @@
+"""Submissions scored again: each result is kept in a small file, so that a stopped run continues where it was."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import zipfile
+import zlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from segjudge.evaluation_script.families import plugins_of
+from segjudge.evaluation_script.families.base.family import Progress, Values, ignore_progress
+from segjudge.evaluation_script.files import HostError, SubmissionError
+from segjudge.evaluation_script.files.limits import is_litter
+from segjudge.evaluation_script.scoring import VERSION
+from segjudge.evaluation_script.scoring.provenance import list_sizes
+from segjudge.scoring.parts import rules_as_json
+from segjudge.scoring.request import PreparedScoring, ScoreRequest, score_each
+from segjudge.system import addresses
+from segjudge.system.addresses import RemoteFolder, resolve_address
+from segjudge.system.errors import UsageError
+from segjudge.system.files import file_name, make_folder, name_of, temporary_folder
+from segjudge.system.files import replace as replace_file
+
+from .published import Label, Number
+
+if TYPE_CHECKING:
+    from segjudge.scoring.sharing import DaskClient
+
+#: The endings of files in a folder of submissions that are none.
+_NOTES = (".txt", ".md", ".csv", ".html", ".pdf")
+#: The bytes that are copied at a time.
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A submission: its file, and what was published of it."""
+
+    name: str
+    #: Its file or folder, or the zip of the archive that holds it as `member`; "" if there is none.
+    path: str = ""
+    member: str = ""
+    #: The SHA-256 of its file, as the archive states it.
+    digest: str = ""
+    #: Why there is no file.
+    absence: str = ""
+    team: str = ""
+    method: str = ""
+    #: The entries of which a leaderboard shows the best one; "": itself.
+    group: str = ""
+    numbers: Mapping[Label, Number] = field(default_factory=dict)
+    #: A leaderboard may show it.
+    is_ranked: bool = True
+    #: The leaderboard showed its numbers.
+    was_ranked: bool = True
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The new scores of a submission by split, or the reason why it has none."""
+
+    scores: dict[str, Values] = field(default_factory=dict)
+    fault: str = ""
+    #: A repetition would end in the same way.
+    is_final: bool = True
+
+
+def list_folder(folder: str, others: Collection[str]) -> list[Entry]:
+    """Return the submissions in a folder, without notes, litter, and the `others`, which are in use."""
+    used = {os.path.realpath(path) for path in others if path}
+    paths = [os.path.join(os.path.abspath(folder), name) for name in sorted(os.listdir(folder))]
+    entries = [
+        Entry(os.path.basename(path), path)
+        for path in paths
+        if not (os.path.basename(path).startswith(".") or is_litter([os.path.basename(path)]))
+        and not path.lower().endswith(_NOTES)
+        and os.path.realpath(path) not in used
+    ]
+    if not entries:
+        raise UsageError(f"{folder}: holds no submissions. Put each into it as a zip, a JSON file or a folder")
+    return entries
+
+
+def choose_splits(prepared: PreparedScoring, hidden: Collection[str]) -> PreparedScoring:
+    """Return the scoring of the splits that are not hidden."""
+    return replace(prepared, scorers={name: each for name, each in prepared.scorers.items() if name not in hidden})
+
+
+def score_entry(
+    hidden: Collection[str], prepared: PreparedScoring, entry: Entry, progress: Progress = ignore_progress
+) -> dict[str, Any]:
+    """Return the outcome of a submission as JSON values; a submission that cannot be scored ends nothing."""
+    try:
+        with _open_file(entry) as path:
+            scores = choose_splits(prepared, hidden).for_results(path).score(progress)
+        return asdict(Outcome(scores.metrics))
+    except SubmissionError as error:
+        return asdict(Outcome(fault=str(error)))
+    except (HostError, UsageError):
+        raise
+    except Exception as error:  # noqa: BLE001 - one hostile file must not end the scoring of all others
+        text = str(error).partition("\n")[0][:200]
+        return asdict(Outcome(fault=f"Segjudge failed ({type(error).__name__}: {text})", is_final=False))
+
+
+@contextmanager
+def _open_file(entry: Entry) -> Iterator[str]:
+    """Yield the path of a submission, taken out of the archive if it is a zip; raises SubmissionError for damage."""
+    if not entry.member:
+        if entry.digest and _digest_of(entry.path) != entry.digest:
+            raise SubmissionError(f"{name_of(entry.path)}: differs from the archive's digest; fetch the archive again")
+        yield entry.path
+        return
+    with temporary_folder("segjudge-") as folder:
+        path, digest = os.path.join(folder, os.path.basename(entry.member)), hashlib.sha256()
+        try:
+            with zipfile.ZipFile(entry.path) as archive, archive.open(entry.member) as member, open(path, "wb") as out:
+                while chunk := member.read(_CHUNK):
+                    digest.update(chunk)
+                    out.write(chunk)
+        except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError) as error:
+            raise SubmissionError(f"{os.path.basename(path)}: cannot be read from the archive ({error})") from None
+        if digest.hexdigest() != entry.digest:
+            raise SubmissionError(
+                f"{os.path.basename(path)}: differs from the archive's digest; fetch the archive again"
+            )
+        try:
+            yield path
+        except SubmissionError as error:
+            raise SubmissionError(str(error).replace(folder + os.sep, "")) from None
+
+
+def _digest_of(path: str) -> str:
+    """Return the SHA-256 of a file, or of the names and contents of a folder's files; other parts of a key."""
+    if isinstance(path, RemoteFolder):
+        return addresses.digest_of(path)
+    if os.path.isfile(path):
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    digest = hashlib.sha256()
+    for name, size in list_sizes(path):
+        content = _digest_of(os.path.join(path, name)) if size >= 0 else ""
+        digest.update(f"{name}\0{content}\n".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Rescoring:
+    """How submissions are scored, and the folder with a file for each outcome."""
+
+    #: The request without results, by which a cluster's workers open the truth, and the truth opened here.
+    request: ScoreRequest
+    prepared: PreparedScoring
+    #: The splits that are not scored.
+    hidden: frozenset[str]
+    folder: str
+
+    def score(
+        self,
+        entries: Sequence[Entry],
+        client: DaskClient | None = None,
+        bars: tuple[Progress, Progress] = (ignore_progress, ignore_progress),
+    ) -> dict[str, Outcome]:
+        """Return the outcomes of submissions by name; those that the folder has are not scored again.
+
+        `bars` show the progress within submissions and over them.
+        """
+        make_folder(self.folder)
+        outcomes = {entry.name: Outcome(fault=entry.absence) for entry in entries if not entry.path}
+        key, waiting = self._make_key(), list[tuple[Entry, dict[str, Any]]]()
+        for entry in entries:
+            if entry.path:
+                whole_key = {"submission": entry.digest or _digest_of(entry.path), **key}
+                outcome = self._read(entry, whole_key)
+                if outcome is None:
+                    waiting.append((entry, whole_key))
+                else:
+                    outcomes[entry.name] = outcome
+        for number, document in self._score([entry for entry, _ in waiting], client, bars):
+            entry, whole_key = waiting[number]
+            outcomes[entry.name] = Outcome(**document)
+            if outcomes[entry.name].is_final:
+                replace_file(self._path_of(entry), f"{json.dumps({'key': whole_key, **document}, indent=1)}\n")
+        return outcomes
+
+    def _score(
+        self, entries: Sequence[Entry], client: DaskClient | None, bars: tuple[Progress, Progress]
+    ) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield the number and the outcome of each entry, as JSON values."""
+        if client is not None:
+            from segjudge.scoring.sharing import score_each_by_workers
+
+            return score_each_by_workers(client, self.request, entries, partial(score_entry, self.hidden), bars[1])
+
+        def score_one(prepared: PreparedScoring, number: int, progress: Progress) -> tuple[int, dict[str, Any]]:
+            return number, score_entry(self.hidden, prepared, entries[number], progress)
+
+        return score_each(self.prepared, [entry.path for entry in entries], score_one, *bars)
+
+    def _make_key(self) -> dict[str, Any]:
+        """Return what else decides a submission's scores: the truth, the rules and the version."""
+        source, scorers = self.request.truth, choose_splits(self.prepared, self.hidden).scorers
+        protocols = {split: scorer.rules.protocol for split, scorer in scorers.items()}
+        truth = [_digest_of(resolve_address(path)) for path in (source.path, source.unseen, source.categories) if path]
+        rules = {
+            split: [rules_as_json(scorer.rules.protocol), asdict(scorer.rules.limits), scorer.rules.strict]
+            for split, scorer in scorers.items()
+        }
+        return {
+            "truth": " ".join([*truth, *filter(None, (source.layout, source.subset))]),
+            "protocols": {split: f"{protocol.name} {protocol.revision}" for split, protocol in protocols.items()},
+            "rules": hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest(),
+            "version": " ".join([VERSION, *plugins_of(protocol.name for protocol in protocols.values()).values()]),
+        }
+
+    def _read(self, entry: Entry, key: dict[str, Any]) -> Outcome | None:
+        """Return the outcome in an entry's file; None if it is of another key, or no such file."""
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            document = json.loads(self._path_of(entry).read_bytes())
+            if document.pop("key") == key:
+                return Outcome(**document)
+        return None
+
+    def _path_of(self, entry: Entry) -> Path:
+        return Path(self.folder, f"{file_name(entry.name)}.json")
