@@ -83,10 +83,10 @@ def _list_earlier_files(folder: str, boards: list[Board]) -> list[str]:
 
 def _write_csv(board: Board) -> str:
     """Return a leaderboard as CSV in full precision, with texts escaped for spreadsheets."""
-    from segjudge.report.tables import format_csv
+    from segjudge.report.tables import escape_cell, format_csv
 
     rows = _complete_rows(board.rows)
-    cells = ([_plain_cell(value) for value in row.values()] for row in rows)
+    cells = ([escape_cell(value) for value in row.values()] for row in rows)
     return format_csv(list(rows[0]) if rows else ["rank", "team"], cells)
 
 
@@ -94,10 +94,6 @@ def _complete_rows(rows: list[dict[str, object]]) -> list[dict[str, object]]:
     """Return rows with the columns of the row that has the most; entries may lack standard errors."""
     columns = max(rows, key=len, default={})
     return [{column: row.get(column) for column in columns} for row in rows]
-
-
-def _plain_cell(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value
 
 
 def _show_intervals(board: Board, rows: list[dict[str, object]]) -> list[dict[str, object]]:

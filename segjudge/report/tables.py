@@ -429,6 +429,11 @@ def format_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return text.getvalue()
 
 
+def escape_cell(value: object) -> object:
+    """Return a value for a CSV; a spreadsheet would run a text that begins like a formula."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value
+
+
 def format_cell(value: float | None) -> str:
     """Format a number of a CSV as the official tools do; empty without a value."""
     return "" if value is None else f"{value:.3f}"

@@ -1,0 +1,209 @@
+"""A phase of an archive: the rules in its bundle, its hidden splits, and its submissions with their numbers."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from decimal import Decimal
+
+from segjudge.evaluation_script.files.problems import HostError, name_hint, name_list, near_hint, printable
+from segjudge.evaluation_script.scoring import VERSION
+from segjudge.evaluation_script.scoring.phase import Phase
+from segjudge.platforms.evalai.bundle.bundle_source import SCRIPT_FOLDER, BundleKind, BundleSource, find_bundle
+from segjudge.platforms.evalai.bundle.secrecy import find_unpublished
+from segjudge.platforms.rules.problems import mappings_in
+from segjudge.starting.lock import read_locked_version
+from segjudge.system.errors import UsageError
+
+from .event import BOARD, BUNDLE, DIGESTS, Board, Event, Submission
+from .published import Label, Number
+from .rescored import Order, Scale
+from .rescoring import Entry
+
+#: The status of a scored submission on all platforms, in lower case.
+_FINISHED = "finished"
+
+
+@dataclass(frozen=True)
+class EventSource:
+    """A phase of an archive, whose submissions are scored again."""
+
+    event: Event
+    codename: str
+    #: Its leaderboards by split.
+    boards: Mapping[str, Board]
+    #: The splits that visitors of the platform do not see.
+    hidden: frozenset[str]
+    #: Its row of `phases.py`; None if other scripts scored.
+    rules: Phase | None
+    #: Its annotation file in the bundle; "" if there is none.
+    annotations: str
+    #: The version of Segjudge that scored; "" if unknown.
+    version: str
+    #: The host's choices: metrics by labels of the archive, percents, and hidden splits and private submissions too.
+    renames: Mapping[str, str]
+    is_percent: bool
+    as_host: bool
+
+    @property
+    def title(self) -> str:
+        return f"{self.event.info.title}: {self.codename}"
+
+    @property
+    def scale(self) -> Scale:
+        """Return the scale of the platform, which shows 0 for a metric without a value."""
+        is_percent = self.is_percent or bool(self.rules and self.rules.percent)
+        return Scale(100.0 if is_percent else 1.0, 0.0)
+
+    def find_hidden(self, truths: Collection[str]) -> frozenset[str]:
+        """Return the truth's splits that are not scored: hidden ones, and ones that the archive does not know."""
+        matched = self._match_splits(truths)
+        shown = {truth for name, truth in matched.items() if self.as_host or name not in self.hidden}
+        if not shown:
+            fault = f"{self.event.path}: the platform hides the scores of {name_list([*matched])}"
+            raise UsageError(f"{fault}. If you release them, add --as-host")
+        return frozenset(truths) - shown
+
+    def list_entries(self, metrics: Mapping[str, Sequence[str]]) -> tuple[list[Entry], list[str]]:
+        """Return the submissions that visitors may see, or all, with their numbers of these metrics, and notes."""
+        everything = [each for each in self.event.submissions.values() if each.phase == self.codename]
+        chosen = [each for each in everything if self.as_host or each.is_public or each.is_baseline]
+        labels, notes = dict[tuple[str, str], Label](), list[str]()
+        for split, truth in self._match_splits(metrics).items():
+            names = self.boards[split].labels if split in self.boards else list(metrics[truth])
+            known = {name: self.renames.get(name, name) for name in names}
+            labels |= {(split, name): Label(truth, known[name]) for name in names if known[name] in metrics[truth]}
+            if unknown := [name for name in names if known[name] not in metrics[truth]]:
+                hint = f"{near_hint(known[unknown[0]], metrics[truth])}; --rename LABEL=METRIC compares them"
+                notes.append(f"{split}: {name_list(unknown)} of the leaderboard are not metrics of the protocol{hint}")
+        if omitted := len(everything) - len(chosen):
+            notes.append(f"{omitted} of {len(everything)} submissions are private and omitted; --as-host includes them")
+        digests, decimals = json.loads(self.event.read(DIGESTS)), _find_decimals(chosen)
+        return [self._make_entry(each, _list_numbers(each, labels, decimals), digests) for each in chosen], notes
+
+    def find_order(self, truth: str) -> Order | None:
+        """Return the order of a split's leaderboard; None if the archive has none."""
+        names = {matched: name for name, matched in self._match_splits([truth]).items()}
+        board = self.boards.get(names.get(truth, ""))
+        if board is None:
+            return None
+        return Order(self.renames.get(board.order, board.order), board.order in board.ascending)
+
+    def explain_difference(self, split: str, protocol: str) -> str:
+        """Return why a protocol may give other numbers in a split than the archive has."""
+        names = {each.codename: each.protocol for each in self.rules.splits} if self.rules else {}
+        if names.get(split, protocol) != protocol:
+            return f"{protocol} scores now, {names[split]} did then"
+        if self.version not in ("", VERSION):
+            return f"Segjudge {VERSION} scores now, {self.version} did then"
+        if self.rules:
+            return "protocol and version are those of the archive: the truth or the file may differ"
+        return f"{protocol} scores now, the challenge's own script did then"
+
+    def _match_splits(self, truths: Collection[str]) -> dict[str, str]:
+        """Return the truth's name of each split that it has; if both have one split, names do not matter."""
+        names = list(
+            dict.fromkeys([*self.boards, *(each.codename for each in (self.rules.splits if self.rules else ()))])
+        )
+        matched = {name: name for name in names if name in truths}
+        if not matched and len(names) == len(truths) == 1:
+            matched = dict(zip(names, truths, strict=True))
+        if not matched:
+            fault = f"the truth has {name_list([*truths])}, the phase {self.codename} {name_list(names)}"
+            raise UsageError(f"no split of the truth is one of the archive: {fault}. Name another truth with --truth")
+        return matched
+
+    def _make_entry(self, submission: Submission, numbers: Mapping[Label, Number], digests: Mapping[str, str]) -> Entry:
+        event, file = self.event, submission.file or ""
+        team = event.teams.get(submission.team) if submission.team is not None else None
+        archive, is_zip = os.path.abspath(event.path), os.path.isfile(event.path)
+        reasons = [row.reason for row in event.missing if row.submission == submission.id]
+        is_finished = submission.status.lower() == _FINISHED
+        absence = reasons[0] if reasons else "the archive has no file"
+        absence += "" if is_finished else f"; it was {submission.status} then"
+        may_rank = submission.is_baseline or team is None or not team.is_host
+        return Entry(
+            name=str(submission.id),
+            path="" if not file else archive if is_zip else os.path.join(archive, file),
+            member=file if is_zip else "",
+            digest=digests.get(file, ""),
+            absence="" if file else absence,
+            team=team.name if team else "",
+            method=submission.method.get("name", ""),
+            group="" if team is None or submission.is_baseline else f"team {team.id}",
+            numbers=numbers,
+            is_ranked=is_finished and not submission.is_ignored and may_rank,
+            was_ranked=submission.trust == BOARD,
+        )
+
+
+def open_source(
+    event: Event, codename: str, folder: str, renames: Mapping[str, str], *, is_percent: bool, as_host: bool
+) -> EventSource:
+    """Return a phase of an archive, or its only one, whose bundle is copied into a folder."""
+    codenames = list(dict.fromkeys(each.phase for each in event.submissions.values()))
+    if codename and codename not in codenames:
+        fault = f"has no submissions of the phase {printable(codename)!r}{name_hint(codename, codenames)}"
+        raise UsageError(f"{event.path}: {fault}")
+    if not codename and len(codenames) != 1:
+        fault = f"has submissions of the phases {name_list(codenames)}" if codenames else "has no submissions"
+        raise UsageError(f"{event.path}: {fault}; name one with --phase" if codenames else f"{event.path}: {fault}")
+    codename = codename or codenames[0]
+    event.copy_folder(BUNDLE, folder)
+    boards = {board.split: board for board in event.boards if board.phase == codename}
+    hidden, rules, annotations = event.hidden(codename), None, ""
+    bundle: BundleSource | None = None
+    with suppress(UsageError):  # a dump may lack the bundle
+        bundle = find_bundle(folder)
+    if bundle is not None:
+        config = bundle.config()
+        with suppress(HostError):  # it has scripts of its own
+            rules = next((phase for phase in bundle.script_phases() if phase.codename == codename), None)
+        hidden |= find_unpublished(config, codename, rules)
+        rows = mappings_in(config, "challenge_phases")
+        named = next((row.get("test_annotation_file") for row in rows if str(row.get("codename")) == codename), None)
+        path = os.path.join(folder, str(named or (rules.annotations if rules else "")))
+        annotations = path if os.path.isfile(path) else ""
+    version = _find_version(bundle)
+    return EventSource(event, codename, boards, hidden, rules, annotations, version, renames, is_percent, as_host)
+
+
+def _find_version(bundle: BundleSource | None) -> str:
+    """Return the version of Segjudge that a bundle names or contains; "" if unknown."""
+    if bundle is None or bundle.kind is BundleKind.FOREIGN:
+        return ""
+    if bundle.kind is BundleKind.SMALL:
+        return read_locked_version(bundle.root)
+    with suppress(OSError, UnicodeDecodeError):
+        with open(os.path.join(bundle.root, SCRIPT_FOLDER, "scoring", "__init__.py"), encoding="utf-8") as file:
+            match = re.search(r'^VERSION = "([^"]+)"', file.read(), re.MULTILINE)
+        return match[1] if match else ""
+    return ""
+
+
+def _list_numbers(
+    submission: Submission, labels: Mapping[tuple[str, str], Label], decimals: Mapping[tuple[str, str], int]
+) -> dict[Label, Number]:
+    """Return the compared numbers of a submission; those of a leaderboard are not rounded."""
+    return {
+        labels[split, label]: Number(value, None if submission.trust == BOARD else decimals[split, label] or None)
+        for split, scores in submission.scores.items()
+        for label, value in scores.items()
+        if (split, label) in labels
+    }
+
+
+def _find_decimals(submissions: Sequence[Submission]) -> dict[tuple[str, str], int]:
+    """Return the most decimals of each label in the platform's result files, which may be rounded."""
+    decimals: dict[tuple[str, str], int] = {}
+    for submission in submissions:
+        for split, scores in submission.scores.items() if submission.trust != BOARD else ():
+            for label, value in scores.items():
+                exponent = Decimal(repr(value)).as_tuple().exponent
+                number = max(-exponent, 0) if isinstance(exponent, int) else 0
+                decimals[split, label] = max(number, decimals.get((split, label), 0))
+    return decimals
