@@ -46,7 +46,9 @@ class FolderSource:
         if self.published:
             table = read_published(self.published, list_labels(metrics), self.renames)
             if table.ignored:
-                notes.append(f"{name_of(self.published)}: {name_list(table.ignored)} are not metrics, and ignored")
+                notes.append(
+                    f"{name_of(self.published)}: columns that name no metric are ignored: {name_list(table.ignored)}"
+                )
         files = {entry.name: entry for entry in list_folder(self.folder, self.others)}
         matched = match_files(table.numbers, files)
         if table.numbers and not matched:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from segjudge.evaluation_script.families import FAMILIES
 from segjudge.evaluation_script.families.base.family import FamilyProtocol, Progress, ignore_progress
 from segjudge.evaluation_script.files.problems import inflect, name_list, quantity
+from segjudge.evaluation_script.scoring import VERSION
 from segjudge.families import prefers_smaller
 from segjudge.report.page import ReportPage, Section, make_list, make_origins
 from segjudge.report.tables import escape_cell, format_csv
@@ -103,8 +104,16 @@ class RescoredBoard:
     """The leaderboard of a split."""
 
     split: str
+    #: The protocol that scores now.
+    protocol: str
     order: Order
     rows: list[BoardRow]
+    #: Why its numbers may differ.
+    reason: str
+
+    def explain(self, row: BoardRow) -> str:
+        """Return why a row has its state."""
+        return f"{row.why}; {self.reason}" if row.state == DIFFERS else row.why
 
     @property
     def metrics(self) -> list[str]:
@@ -160,16 +169,20 @@ class Scale(NamedTuple):
         return self.empty if value is None else value * self.factor if self.factor != 1 else value
 
 
-def make_board(
+def _make_board(
+    source: Source,
     split: str,
-    order: Order,
+    protocol: FamilyProtocol,
     metrics: Sequence[str],
     scored: Sequence[tuple[Entry, Outcome]],
-    scale: Scale,
-    reason: str,
 ) -> RescoredBoard:
-    """Return the leaderboard of a split; `reason` says why its numbers may differ."""
-    rows = []
+    """Return the leaderboard of a split."""
+    published = {label.metric for entry, _ in scored for label in entry.numbers if label.split == split}
+    metrics = [metric for metric in metrics if metric in published] or list(protocol.metrics)
+    order = source.find_order(split)
+    if order is None or order.metric not in metrics:
+        order = Order(metrics[0], prefers_smaller(metrics[0], protocol.name))
+    rows, scale = [], source.scale
     for entry, outcome in scored:
         values = outcome.scores.get(split, {})
         cells = {
@@ -178,24 +191,22 @@ def make_board(
             )
             for metric in metrics
         }
-        row = BoardRow(entry, cells, *_find_state(entry, outcome, cells))
-        if row.state == DIFFERS:
-            row.why = f"{name_list(row.differing, 4)} {inflect(len(row.differing), 'differs', 'differ')}; {reason}"
-        rows.append(row)
-    board = RescoredBoard(split, order, rows)
+        rows.append(BoardRow(entry, cells, *_find_state(entry, outcome, cells)))
+    reason = source.explain_difference(split, protocol.name)
+    board = RescoredBoard(split, protocol.name, order, rows, reason)
     board.rank()
     return board
 
 
 def _find_state(entry: Entry, outcome: Outcome, cells: Mapping[str, Cell]) -> tuple[str, str]:
-    """Return the state of a row, and its explanation unless it differs."""
+    """Return the state of a row, and its explanation."""
     if outcome.fault:
         return (FAULTY if entry.path else NO_FILE), " ".join(outcome.fault.split())
     compared = [cell for cell in cells.values() if cell.then is not None]
     if not compared:
         return UNPUBLISHED, "no number was published"
-    if not all(cell.is_equal for cell in compared):
-        return DIFFERS, ""
+    if differing := [metric for metric, cell in cells.items() if cell.then is not None and not cell.is_equal]:
+        return DIFFERS, f"{name_list(differing, 4)} {inflect(len(differing), 'differs', 'differ')}"
     if all(cell.is_exact for cell in compared):
         return EQUAL, "equal"
     decimals = {cell.then.decimals for cell in compared if cell.then and cell.then.decimals}
@@ -271,7 +282,7 @@ class RescoredEvent:
                     "split": board.split,
                     "order": board.order.metric,
                     "ascending": board.order.is_ascending,
-                    "rows": [_make_json(row) for row in board.rows],
+                    "rows": [_make_json(board, row) for row in board.rows],
                 }
                 for board in self.boards
             ],
@@ -291,12 +302,17 @@ class RescoredEvent:
                 ]
                 entry = row.entry
                 names = (board.split, row.place, row.published_place, entry.name, entry.team, entry.method)
-                rows.append([escape_cell(value) for value in (*names, row.state, row.why, *numbers)])
+                rows.append([escape_cell(value) for value in (*names, row.state, board.explain(row), *numbers)])
         return format_csv(header, rows)
 
     def make_page(self) -> ReportPage:
         """Return the page: the summary, what changes, the leaderboards, and where the numbers come from."""
-        sentences = [f"{self.summary}.", *self.list_rounded()]
+        protocols = dict.fromkeys(board.protocol for board in self.boards)
+        sentences = [
+            f"{self.summary}.",
+            *self.list_rounded(),
+            f"Scored by {name_list([*protocols])} of Segjudge {VERSION}.",
+        ]
         sections = [Section("verdict", "Verdict", {"sentences": sentences})]
         several = len(self.boards) > 1
         for board in self.boards:
@@ -304,7 +320,7 @@ class RescoredEvent:
                 {
                     **_name_row(row),
                     "place": row.place,
-                    "published place": board.find_published_place(row),
+                    "then": board.find_published_place(row),
                     board.order.metric: row.cells[board.order.metric].show()[1],
                 }
                 for row in board.list_moves()
@@ -313,7 +329,7 @@ class RescoredEvent:
                 title = f"Places that change: {board.split}" if several else "Places that change"
                 sections.append(make_list(title, moves, "Submissions with equal numbers share a place."))
         if differences := self.list_differences():
-            about = "Numbers that differ by more than rounding. The leaderboards below say why."
+            about = "Numbers that differ by more than rounding. Below, each leaderboard says why."
             sections.append(make_list("Differences", differences, about))
         faults = [
             {**_name_row(row), "reason": row.why} for row in self.boards[0].rows if row.state in (FAULTY, NO_FILE)
@@ -330,8 +346,8 @@ class RescoredEvent:
 def _describe_order(board: RescoredBoard) -> str:
     direction = "smallest" if board.order.is_ascending else "largest"
     return (
-        f"Ordered by {board.order.metric}, {direction} first; equal numbers share a place. Beside each metric: its "
-        "published number. board.csv has all numbers in full precision."
+        f"Ordered by {board.order.metric}, {direction} first; equal numbers share a place. Then: the published number. "
+        f"Where numbers differ: {board.reason}. board.csv has all numbers in full precision."
     )
 
 
@@ -348,17 +364,18 @@ def _make_row(board: RescoredBoard, row: BoardRow) -> dict[str, Any]:
     numbers = dict[str, Any]()
     for metric in sorted(row.cells, key=lambda name: name != board.order.metric):
         cell = row.cells[metric]
-        numbers |= {metric: cell.now, f"{metric}, published": cell.then and cell.then.value}
-    return {"place": row.place or "–", "published place": row.published_place, **names, **numbers, "why": row.why}
+        numbers |= {metric: cell.now, f"{metric} then": cell.then and cell.then.value}
+    state = row.state if row.state in (FAULTY, NO_FILE) else row.why
+    return {"place": row.place or "–", "then": row.published_place, **names, **numbers, "state": state}
 
 
-def _make_json(row: BoardRow) -> dict[str, Any]:
+def _make_json(board: RescoredBoard, row: BoardRow) -> dict[str, Any]:
     return {
         **_name_row(row),
         "place": row.place,
         "published_place": row.published_place,
         "state": row.state,
-        "why": row.why,
+        "why": board.explain(row),
         "scores": {
             metric: {
                 "now": cell.now,
@@ -415,15 +432,7 @@ def rescore(
     notes = [*notes, *(f"{split} is hidden, and omitted" for split in sorted(hidden)), *shown.notes]
     outcomes = Rescoring(request, prepared, hidden, folder).score(entries, client, bars)
     scored = [(entry, outcomes[entry.name]) for entry in entries]
-    boards = []
-    for split, protocol in protocols.items():
-        published = {label.metric for entry in entries for label in entry.numbers if label.split == split}
-        metrics = [metric for metric in known[split] if metric in published] or list(protocol.metrics)
-        order = source.find_order(split)
-        if order is None or order.metric not in metrics:
-            order = Order(metrics[0], prefers_smaller(metrics[0], protocol.name))
-        reason = source.explain_difference(split, protocol.name)
-        boards.append(make_board(split, order, metrics, scored, source.scale, reason))
+    boards = [_make_board(source, split, protocol, known[split], scored) for split, protocol in protocols.items()]
     provenance = shown.provenance((digest_of(resolve_address(shown.truth)), "-"))
     return RescoredEvent(
         source.title,
