@@ -20,6 +20,7 @@ from segjudge.starting.lock import read_locked_version
 from segjudge.system.errors import UsageError
 
 from .event import BOARD, BUNDLE, DIGESTS, Board, Event, Submission
+from .frozen_boards import find_hidden
 from .published import Label, Number
 from .rescored import Order, Scale
 from .rescoring import Entry
@@ -155,7 +156,7 @@ def open_source(
     codename = codename or codenames[0]
     event.copy_folder(BUNDLE, folder)
     boards = {board.split: board for board in event.boards if board.phase == codename}
-    hidden, rules, annotations = event.hidden(codename), None, ""
+    hidden, rules, annotations = find_hidden(event, codename), None, ""
     bundle: BundleSource | None = None
     with suppress(UsageError):  # a dump may lack the bundle
         bundle = find_bundle(folder)
@@ -163,7 +164,7 @@ def open_source(
         config = bundle.config()
         with suppress(HostError):  # it has scripts of its own
             rules = next((phase for phase in bundle.script_phases() if phase.codename == codename), None)
-        hidden |= find_unpublished(config, codename, rules)
+        hidden |= find_unpublished(config, codename, rules)  # which also knows `phases.py`
         rows = mappings_in(config, "challenge_phases")
         named = next((row.get("test_annotation_file") for row in rows if str(row.get("codename")) == codename), None)
         path = os.path.join(folder, str(named or (rules.annotations if rules else "")))

@@ -1,4 +1,4 @@
-"""`segjudge board`: the leaderboards of a challenge as a static page, as CSV and as badges."""
+"""`segjudge board`: the leaderboards of a challenge or an archive as a static page, as CSV and as badges."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 from segjudge.system.files import OutputFolder, make_folder, open_output
 
 from .parser import CommandParser
-from .shared import DONE, OUTPUT, Command, say
+from .shared import DONE, OUTPUT, Command, InputPath, say
 
 if TYPE_CHECKING:
     from segjudge.platforms.evalai.boards import Board
     from segjudge.report.page import ReportPage
 
-#: The end of the names of columns with standard errors, and how a page shows them.
-_ERROR = " ±"
+#: How a page shows standard errors.
 _INTERVALS = (
     "± is half a 95 % interval, from the standard error. Places are those that are possible at a joint confidence of "
     "95 %: two teams differ if their intervals, widened for that, do not meet."
@@ -27,20 +26,26 @@ _HIDDEN = "Hidden results"
 
 
 def _add_options(parser: CommandParser) -> None:
-    about = "the challenge's number on the server; EVALAI_HOST sets the server"
-    parser.add_argument("challenge", type=int, metavar="CHALLENGE", help=about)
+    about = "the challenge's number on the server, which EVALAI_HOST sets; or an archive that `leave` wrote"
+    parser.add_argument("challenge", type=_read_challenge, metavar="CHALLENGE", help=about)
     add = parser.options_of(OUTPUT)
     about = "the folder for index.html, and for the CSV and badge of each leaderboard"
     add("--out", metavar="FOLDER", type=OutputFolder, required=True, help=about)
-    about = "include hidden leaderboards, read with EVALAI_TOKEN; do not publish these files"
+    about = "include hidden leaderboards, of a server read with EVALAI_TOKEN; do not publish these files"
     add("--as-host", action="store_true", help=about)
+
+
+def _read_challenge(text: str) -> int | InputPath:
+    """Read the number of a challenge, or the path of an archive."""
+    return int(text) if text.isdecimal() else InputPath(text)
 
 
 def _write(args: argparse.Namespace) -> int:
     from segjudge.evaluation_script.files.problems import quantity
     from segjudge.report.page import render_page
 
-    title, boards = _fetch(args.challenge, as_host=args.as_host)
+    read = _fetch if isinstance(args.challenge, int) else _open
+    title, boards = read(args.challenge, as_host=args.as_host)
     make_folder(args.out)
     for board in boards:
         for ending, text in ((".csv", _write_csv(board)), (".svg", board.draw_badge())):
@@ -74,6 +79,15 @@ def _fetch(challenge: int, *, as_host: bool) -> tuple[str, list[Board]]:
         raise HostError(f"challenge {challenge} of {address}: {error}{hint}") from None
 
 
+def _open(path: str, *, as_host: bool) -> tuple[str, list[Board]]:
+    """Return title and leaderboards of an archive as visitors of the platform saw them, or all."""
+    from segjudge.archive.event import open_event
+    from segjudge.archive.frozen_boards import read_boards
+
+    with open_event(path) as event:
+        return read_boards(event, as_host=as_host)
+
+
 def _list_earlier_files(folder: str, boards: list[Board]) -> list[str]:
     """Return the files of leaderboards in a folder that this run did not write."""
     stems = {board.stem for board in boards}
@@ -98,7 +112,7 @@ def _complete_rows(rows: list[dict[str, object]]) -> list[dict[str, object]]:
 
 def _show_intervals(board: Board, rows: list[dict[str, object]]) -> list[dict[str, object]]:
     """Return rows with intervals for standard errors, and with the places that each row may have."""
-    from segjudge.platforms.evalai.boards import HALF_WIDTH
+    from segjudge.platforms.evalai.boards import ERROR, HALF_WIDTH
 
     places = board.list_places() or [""] * len(rows)
     return [
@@ -106,7 +120,7 @@ def _show_intervals(board: Board, rows: list[dict[str, object]]) -> list[dict[st
             "rank": row["rank"],
             **({"places": possible} if possible else {}),
             **{
-                column: HALF_WIDTH * value if column.endswith(_ERROR) and isinstance(value, int | float) else value
+                column: HALF_WIDTH * value if column.endswith(ERROR) and isinstance(value, int | float) else value
                 for column, value in row.items()
                 if column != "rank"
             },
@@ -116,6 +130,7 @@ def _show_intervals(board: Board, rows: list[dict[str, object]]) -> list[dict[st
 
 
 def _make_page(title: str, boards: list[Board]) -> ReportPage:
+    from segjudge.platforms.evalai.boards import ERROR
     from segjudge.report.page import ReportPage, make_list
 
     hidden_rows: list[dict[str, object]] = [{"leaderboard": board.name} for board in boards if board.hidden]
@@ -125,7 +140,7 @@ def _make_page(title: str, boards: list[Board]) -> ReportPage:
         name = f"{board.name} (hidden)" if board.hidden else board.name
         rows = _complete_rows(board.rows)
         about = f"Sorted by {board.order}. Full precision: {board.stem}.csv. Badge of the leader: {board.stem}.svg."
-        if any(column.endswith(_ERROR) for row in rows for column in row):
+        if any(column.endswith(ERROR) for row in rows for column in row):
             rows, about = _show_intervals(board, rows), f"{_INTERVALS} {about}"
         sections.append(make_list(name, rows, about if rows else "No submissions yet."))
     return ReportPage(title, sections)

@@ -48,20 +48,27 @@ if TYPE_CHECKING:
 
 
 def _run(args: argparse.Namespace) -> int:
+    from segjudge.archive.event import is_event
     from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
 
-    source = choose_bundle(args.bundle, args.path)
-    say_version(source)
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
-        return _run_bundle(source, folder, Interpreter.for_worker(args.python, source.root))
+        archive = args.bundle or args.path
+        if archive and is_event(archive):
+            from segjudge.archive.frozen_boards import copy_bundle
+
+            source = copy_bundle(archive, os.path.join(folder, "bundle"))
+        else:
+            archive, source = "", choose_bundle(args.bundle, args.path)
+        say_version(source)
+        return _run_bundle(source, folder, Interpreter.for_worker(args.python, source.root), archive)
 
 
 class _RefusedError(Exception):
     """Raised for a bundle with errors, which are printed."""
 
 
-def _run_bundle(source: BundleSource, folder: str, python: Interpreter) -> int:
-    """Check and build the bundle (in `folder` if its own is read-only), score the samples."""
+def _run_bundle(source: BundleSource, folder: str, python: Interpreter, archive: str) -> int:
+    """Check and build the bundle (in `folder` if its own is read-only), score the samples; `archive` held it."""
     from segjudge.platforms.evalai.bundle.build import OUT, build
     from segjudge.platforms.evalai.bundle.check import check
     from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
@@ -83,7 +90,8 @@ def _run_bundle(source: BundleSource, folder: str, python: Interpreter) -> int:
         return OURS
     bundle = built.path if built else source.archive
     size = f"({os.path.getsize(bundle) / 1e3:,.0f} kB)"
-    print(f"{'Built' if built else 'Opened'} {os.path.relpath(bundle)} {size}.", flush=True)
+    place = f"the challenge of {archive}" if archive else os.path.relpath(bundle)
+    print(f"{'Built' if built else 'Opened'} {place} {size}.", flush=True)
     print("Checked: EvalAI would accept it.\n", flush=True)
     with Bundle(bundle) as opened:
         if opened.is_evaluated_elsewhere:
@@ -95,7 +103,10 @@ def _run_bundle(source: BundleSource, folder: str, python: Interpreter) -> int:
         log = worker.log()
     if log:
         print(f"The worker's own log, which participants never see:\n{log}")
-    print(_describe_next_steps(source, worker.config["challenge_phases"][0]["codename"]))
+    if archive:
+        print(f"The challenge is in {archive}, in the folder bundle/; the samples are the first of its leaderboards.")
+    else:
+        print(_describe_next_steps(source, worker.config["challenge_phases"][0]["codename"]))
     if built and not source.is_foreign:
         from segjudge.evaluation_script.masks.backend import backend
 

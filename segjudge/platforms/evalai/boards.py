@@ -15,6 +15,8 @@ from . import routes
 from .bundle.secrecy import is_visible
 from .client import ApiError, Client
 
+#: The end of the names of columns with standard errors.
+ERROR = " ±"
 #: The statuses of the server's answer for a non-public leaderboard.
 _HIDDEN_STATUSES = (400, 401, 403)
 #: The probability of all rows' places and of a single interval, and the standard errors in half an interval.
@@ -60,7 +62,7 @@ class Board:
         Two rows differ if their intervals, wide enough for all rows at once, do not meet: the server has no scores by
         case, which would tell more rows apart.
         """
-        pairs = [(row.get(self.order), row.get(f"{self.order} ±")) for row in self.rows]
+        pairs = [(row.get(self.order), row.get(f"{self.order}{ERROR}")) for row in self.rows]
         scores = [(v, e) for v, e in pairs if isinstance(v, int | float) and isinstance(e, int | float)]
         if len(scores) < len(pairs):
             return []
@@ -156,5 +158,5 @@ def _list_cells(labels: list[str], entry: Mapping[str, Any]) -> dict[str, object
     for label, value, error in zip(labels, entry.get("result") or [], errors, strict=False):
         cells[label] = value
         if isinstance(error, int | float):
-            cells[f"{label} ±"] = error
+            cells[f"{label}{ERROR}"] = error
     return cells

@@ -1,0 +1,82 @@
+"""The leaderboards of an archive as `board` writes those of a live challenge, and what they may show."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+from segjudge.platforms.evalai.boards import ERROR, Board
+from segjudge.platforms.evalai.bundle.build import SAMPLES_FOLDER
+from segjudge.platforms.evalai.bundle.bundle_source import CONFIG, BundleSource, find_bundle
+from segjudge.platforms.evalai.bundle.secrecy import find_unpublished
+from segjudge.platforms.evalai.bundle.yaml_lines import parse_config
+
+from .event import BUNDLE, BoardRow, Event, open_event
+from .event import Board as ArchivedBoard
+
+#: The number of a leaderboard's first submissions that are samples.
+_SAMPLES = 3
+
+
+def find_hidden(event: Event, codename: str) -> frozenset[str]:
+    """Return the splits of a phase that the platform hid from visitors, by its leaderboards or by the bundle's YAML."""
+    path = f"{BUNDLE}/{CONFIG}"
+    if path not in event.names(path):
+        return event.hidden(codename)
+    return event.hidden(codename) | find_unpublished(parse_config(CONFIG, event.read(path)), codename)
+
+
+def read_boards(event: Event, *, as_host: bool) -> tuple[str, list[Board]]:
+    """Return the title of a challenge, and the leaderboards that visitors saw, or all of them."""
+    boards = []
+    for number, board in enumerate(event.boards, 1):
+        is_hidden = board.split in find_hidden(event, board.phase)
+        if as_host or not is_hidden:
+            rows = [row for row in board.places() if as_host or _is_public(event, row)]
+            name = f"{board.phase} / {board.split}"
+            cells = _list_rows(event, board, rows)
+            boards.append(Board(number, name, board.order, board.decimals, cells, is_hidden))
+    return event.info.title, boards
+
+
+def _is_public(event: Event, row: BoardRow) -> bool:
+    submission = event.submissions.get(row.submission)
+    return row.is_baseline or submission is None or submission.is_public
+
+
+def _list_rows(event: Event, board: ArchivedBoard, rows: list[BoardRow]) -> list[dict[str, object]]:
+    """Return the rows of a leaderboard in its order; equal numbers share a rank."""
+    scores = [row.scores.get(board.order) for row in rows]
+    counts, cells = Counter(scores), list[dict[str, object]]()
+    for row, score in zip(rows, scores, strict=True):
+        submission, team = event.submissions.get(row.submission), event.teams.get(row.team or 0)
+        rank, numbers = 1 + scores.index(score), dict[str, object]()
+        for label in board.labels:
+            numbers[label] = row.scores.get(label)
+            if label in row.errors:
+                numbers[f"{label}{ERROR}"] = row.errors[label]
+        cells.append(
+            {
+                "rank": f"{rank}=" if counts[score] > 1 else rank,
+                "team": team.name if team else "",
+                "method": submission.method.get("name", "") if submission else "",
+                **numbers,
+                "submitted": submission.submitted[:10] if submission else "",
+            }
+        )
+    return cells
+
+
+def copy_bundle(path: str, folder: str) -> BundleSource:
+    """Copy the bundle of an archive into a folder, with the first submissions of its leaderboards as samples."""
+    with open_event(path) as event:
+        event.copy_folder(BUNDLE, folder)
+        for board in event.boards:
+            for place, row in enumerate(board.places()[:_SAMPLES], 1):
+                submission = event.submissions.get(row.submission)
+                if submission is not None and submission.file:
+                    samples = os.path.join(folder, SAMPLES_FOLDER, board.phase)
+                    os.makedirs(samples, exist_ok=True)
+                    name = f"{place}-{submission.id}-{os.path.basename(submission.file)}"
+                    event.copy(submission.file, os.path.join(samples, name))
+    return find_bundle(folder)
