@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from decimal import Decimal
 
 from segjudge.evaluation_script.files.problems import HostError, name_hint, name_list, near_hint, printable
 from segjudge.evaluation_script.scoring import VERSION
 from segjudge.evaluation_script.scoring.phase import Phase
-from segjudge.platforms.evalai.bundle.bundle_source import SCRIPT_FOLDER, BundleKind, BundleSource, find_bundle
+from segjudge.platforms.evalai.bundle.bundle_source import BundleKind, BundleSource, find_bundle
 from segjudge.platforms.evalai.bundle.secrecy import find_unpublished
 from segjudge.platforms.rules.problems import mappings_in
 from segjudge.starting.lock import read_locked_version
@@ -21,9 +19,8 @@ from segjudge.system.errors import UsageError
 
 from .event import BOARD, BUNDLE, DIGESTS, Board, Event, Submission
 from .frozen_boards import find_hidden
-from .published import Label, Number
 from .rescored import Order, Scale
-from .rescoring import Entry
+from .rescoring import Entry, Label, Number
 
 #: The status of a scored submission on all platforms, in lower case.
 _FINISHED = "finished"
@@ -83,8 +80,8 @@ class EventSource:
                 notes.append(f"{split}: {name_list(unknown)} of the leaderboard are not metrics of the protocol{hint}")
         if omitted := len(everything) - len(chosen):
             notes.append(f"{omitted} of {len(everything)} submissions are private and omitted; --as-host includes them")
-        digests, decimals = json.loads(self.event.read(DIGESTS)), _find_decimals(chosen)
-        return [self._make_entry(each, _list_numbers(each, labels, decimals), digests) for each in chosen], notes
+        digests = json.loads(self.event.read(DIGESTS))
+        return [self._make_entry(each, _list_numbers(each, labels), digests) for each in chosen], notes
 
     def find_order(self, truth: str) -> Order | None:
         """Return the order of a split's leaderboard; None if the archive has none."""
@@ -169,42 +166,15 @@ def open_source(
         named = next((row.get("test_annotation_file") for row in rows if str(row.get("codename")) == codename), None)
         path = os.path.join(folder, str(named or (rules.annotations if rules else "")))
         annotations = path if os.path.isfile(path) else ""
-    version = _find_version(bundle)
+    version = read_locked_version(folder) if bundle is not None and bundle.kind is BundleKind.SMALL else ""
     return EventSource(event, codename, boards, hidden, rules, annotations, version, renames, is_percent, as_host)
 
 
-def _find_version(bundle: BundleSource | None) -> str:
-    """Return the version of Segjudge that a bundle names or contains; "" if unknown."""
-    if bundle is None or bundle.kind is BundleKind.FOREIGN:
-        return ""
-    if bundle.kind is BundleKind.SMALL:
-        return read_locked_version(bundle.root)
-    with suppress(OSError, UnicodeDecodeError):
-        with open(os.path.join(bundle.root, SCRIPT_FOLDER, "scoring", "__init__.py"), encoding="utf-8") as file:
-            match = re.search(r'^VERSION = "([^"]+)"', file.read(), re.MULTILINE)
-        return match[1] if match else ""
-    return ""
-
-
-def _list_numbers(
-    submission: Submission, labels: Mapping[tuple[str, str], Label], decimals: Mapping[tuple[str, str], int]
-) -> dict[Label, Number]:
-    """Return the compared numbers of a submission; those of a leaderboard are not rounded."""
+def _list_numbers(submission: Submission, labels: Mapping[tuple[str, str], Label]) -> dict[Label, Number]:
+    """Return the compared numbers of a submission; Segjudge's files of results round them to three decimals."""
     return {
-        labels[split, label]: Number(value, None if submission.trust == BOARD else decimals[split, label] or None)
+        labels[split, label]: Number(value, None if submission.trust == BOARD or round(value, 3) != value else 3)
         for split, scores in submission.scores.items()
         for label, value in scores.items()
         if (split, label) in labels
     }
-
-
-def _find_decimals(submissions: Sequence[Submission]) -> dict[tuple[str, str], int]:
-    """Return the most decimals of each label in the platform's result files, which may be rounded."""
-    decimals: dict[tuple[str, str], int] = {}
-    for submission in submissions:
-        for split, scores in submission.scores.items() if submission.trust != BOARD else ():
-            for label, value in scores.items():
-                exponent = Decimal(repr(value)).as_tuple().exponent
-                number = max(-exponent, 0) if isinstance(exponent, int) else 0
-                decimals[split, label] = max(number, decimals.get((split, label), 0))
-    return decimals

@@ -29,7 +29,7 @@ def find_hidden(event: Event, codename: str) -> frozenset[str]:
 def read_boards(event: Event, *, as_host: bool) -> tuple[str, list[Board]]:
     """Return the title of a challenge, and the leaderboards that visitors saw, or all of them."""
     boards = []
-    for number, board in enumerate(event.boards, 1):
+    for number, board in enumerate(sorted(event.boards, key=lambda each: (each.phase, each.split)), 1):
         is_hidden = board.split in find_hidden(event, board.phase)
         if as_host or not is_hidden:
             rows = [row for row in board.places() if as_host or _is_public(event, row)]

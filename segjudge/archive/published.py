@@ -1,123 +1,141 @@
-"""Published numbers of submissions, read from a CSV: a row per submission, a column per metric."""
+"""Published numbers of submissions: a CSV with a row per submission and a column per metric, beside their files."""
 
 from __future__ import annotations
 
 import csv
-import io
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
-from typing import NamedTuple
 
 from segjudge.evaluation_script.files.problems import name_list, near_hint, printable
 from segjudge.system.errors import UsageError
-from segjudge.system.files import ARCHIVES
+from segjudge.system.files import ARCHIVES, name_of
+
+from .rescored import Order, Scale
+from .rescoring import Entry, Label, Number, list_folder
 
 #: The names of the columns with submissions and their teams.
 _SUBMISSION, _TEAM = "submission", "team"
 #: The texts of a missing number.
 _ABSENT = frozenset({"", "-", "–", "—", "NA", "N/A", "NaN", "nan"})
-#: The largest file that is read.
-_MOST_CHARACTERS = 64 << 20
 #: The endings of a submission's file, which published names may omit.
 _ENDINGS = (*ARCHIVES, ".json.gz", ".json")
 
 
-class Label(NamedTuple):
-    """A column of a leaderboard."""
+@dataclass(frozen=True)
+class FolderSource:
+    """A folder whose files are submissions, and a CSV of their published numbers."""
 
-    split: str
-    metric: str
+    folder: str
+    #: The CSV; "" without published numbers.
+    published: str
+    #: The output, which is no submission if it is in the folder.
+    out: str
+    #: The splits whose scores visitors of the challenge do not see, unless they are released.
+    hidden: frozenset[str]
+    #: Metrics by columns of the CSV.
+    renames: Mapping[str, str]
+    scale: Scale
+
+    @property
+    def title(self) -> str:
+        return f"{name_of(self.folder)}, scored again"
+
+    def find_hidden(self, truths: Collection[str]) -> frozenset[str]:
+        """Return the truth's splits that are not scored."""
+        if self.hidden >= {*truths}:
+            fault = f"the challenge hides the scores of {name_list(sorted(truths))} from visitors"
+            raise UsageError(f"{fault}. If you release them, add --as-host")
+        return self.hidden & {*truths}
+
+    def list_entries(self, metrics: Mapping[str, Sequence[str]]) -> tuple[list[Entry], list[str]]:
+        """Return the submissions with their numbers of these metrics, and notes."""
+        entries = list_folder(self.folder, (self.published, self.out))
+        if not self.published:
+            return entries, []
+        rows, ignored = _read_table(self.published, metrics, self.renames)
+        files = _match_files(self.published, rows, [entry.name for entry in entries])
+        names = {file: name for name, file in files.items()}
+        absence = f"{name_of(self.folder)} has no file of this name"
+        entries += [Entry(name, absence=absence) for name in rows if name not in files]
+        notes = [f"{name_of(self.published)}: columns that name no metric are ignored: {name_list(ignored)}"]
+        return [_add_row(entry, rows, names.get(entry.name, entry.name)) for entry in entries], notes if ignored else []
+
+    def find_order(self, split: str) -> Order | None:
+        """Return None: the first published metric orders the leaderboard of each split."""
+        del split
+        return None
+
+    def explain_difference(self, split: str, protocol: str) -> str:
+        """Return why a protocol may give other numbers in a split than were published."""
+        del split
+        return f"{protocol} scores now; another protocol, version, truth or file may have been scored then"
 
 
-class Number(NamedTuple):
-    """A published number, and the decimals to which it was rounded; None if it was not."""
-
-    value: float
-    decimals: int | None = None
+#: The team and the numbers of each submission.
+_Rows = dict[str, tuple[str, dict[Label, Number]]]
 
 
-@dataclass
-class PublishedNumbers:
-    """The rows of a table of published numbers."""
-
-    #: By submission and label.
-    numbers: dict[str, dict[Label, Number]] = field(default_factory=dict)
-    #: The teams of submissions, if the table names them.
-    teams: dict[str, str] = field(default_factory=dict)
-    #: The columns that name no metric.
-    ignored: list[str] = field(default_factory=list)
+def _add_row(entry: Entry, rows: _Rows, name: str) -> Entry:
+    team, numbers = rows.get(name, ("", {}))
+    return replace(entry, team=team, numbers=numbers)
 
 
-def list_labels(metrics: Mapping[str, Iterable[str]]) -> dict[str, Label]:
-    """Return the labels of splits by the names of their columns: METRIC, or SPLIT/METRIC if there are several."""
-    labels = [Label(split, metric) for split, names in metrics.items() for metric in names]
-    return {label.metric if len(metrics) == 1 else "/".join(label): label for label in labels}
+def _read_table(path: str, metrics: Mapping[str, Sequence[str]], renames: Mapping[str, str]) -> tuple[_Rows, list[str]]:
+    """Return the rows of a CSV, and its columns that name no metric; raises UsageError for another file.
 
-
-def read_published(path: str, labels: Mapping[str, Label], renames: Mapping[str, str]) -> PublishedNumbers:
-    """Read a CSV of published numbers; `renames` maps its columns to those of `labels`.
-
-    Raises UsageError for a file that is no such table.
+    A column is a METRIC, or SPLIT/METRIC if there are several splits.
     """
+    labels = {
+        metric if len(metrics) == 1 else f"{split}/{metric}": Label(split, metric)
+        for split, names in metrics.items()
+        for metric in names
+    }
+    header, lines = _read_lines(path)
     for column, name in renames.items():
-        if name not in labels:
-            raise UsageError(f"--rename {column}={name}: there is no metric {name}{near_hint(name, labels)}")
-    header, rows = _read_rows(path)
-    key = next((index for index, name in enumerate(header) if name.lower() == _SUBMISSION), 0)
-    team = next((index for index, name in enumerate(header) if name.lower() == _TEAM), None)
-    chosen = {index: labels.get(renames.get(name, name)) for index, name in enumerate(header) if index != key}
-    columns = {index: label for index, label in chosen.items() if label is not None}
-    if unknown := [name for name in renames if name not in header]:
-        raise UsageError(f"{path}: has no column {printable(unknown[0])}{near_hint(unknown[0], header)}")
-    if not columns:
-        fault = f"no column names a metric, only {name_list(header)}; the metrics are {name_list([*labels], 30)}"
-        raise UsageError(f"{path}: {fault}. Rename a column, or add --rename COLUMN=METRIC")
-    if twice := [label for label in columns.values() if [*columns.values()].count(label) > 1]:
-        raise UsageError(f"{path}: two columns are {'/'.join(twice[0])}; remove one of them")
-    ignored = [header[index] for index, label in chosen.items() if label is None and index != team]
-    table = PublishedNumbers(ignored=ignored)
-    decimals: dict[Label, int] = {}
-    for line, row in rows:
-        name = row[key].strip()
-        if name in table.numbers:
-            raise UsageError(f"{path}, line {line}: names {printable(name)} again; keep one row for each submission")
-        read = {label: _read_number(row[index], path, line, header[index]) for index, label in columns.items()}
-        numbers = {label: number for label, number in read.items() if number is not None}
-        for label, number in numbers.items():
-            decimals[label] = max(decimals.get(label, 0), number.decimals or 0)
-        table.numbers[name] = numbers
-        if team is not None and row[team].strip():
-            table.teams[name] = row[team].strip()
-    # 0.81 is 0.810 in a column with three decimals; a column without decimals has exact numbers.
-    for numbers in table.numbers.values():
-        for label, number in numbers.items():
-            numbers[label] = number._replace(decimals=decimals[label] or None)
-    return table
+        if column not in header or name not in labels:
+            known, word = (labels, name) if column in header else (header, column)
+            raise UsageError(f"--rename {column}={name}: there is no column {word}{near_hint(word, known)}")
+    lower = [name.lower() for name in header]
+    key, team = lower.index(_SUBMISSION) if _SUBMISSION in lower else 0, lower.index(_TEAM) if _TEAM in lower else -1
+    named = {index: renames.get(name, name) for index, name in enumerate(header) if index not in (key, team)}
+    columns = {index: labels[name] for index, name in named.items() if name in labels}
+    if not columns or len({*columns.values()}) < len(columns):
+        fault = "two columns name one metric" if columns else f"no column names a metric, only {name_list(header)}"
+        raise UsageError(f"{path}: {fault}; the metrics are {name_list([*labels], 30)}. Rename columns with --rename")
+    rows: _Rows = {}
+    for line, cells in lines:
+        if cells[key] in rows:
+            raise UsageError(f"{path}, line {line}: names {printable(cells[key])} again; keep one row of each")
+        read = {columns[index]: _read_number(cells[index], f"{path}, line {line}") for index in columns}
+        rows[cells[key]] = cells[team] if team >= 0 else "", {name: each for name, each in read.items() if each}
+    for label in columns.values():  # 0.81 is 0.810 in a column with three decimals; numbers without any are exact
+        column = [numbers for _, numbers in rows.values() if label in numbers]
+        decimals = max((numbers[label].decimals or 0 for numbers in column), default=0)
+        for numbers in column:
+            numbers[label] = numbers[label]._replace(decimals=decimals or None)
+    return rows, [name for index, name in enumerate(header) if index in named and index not in columns]
 
 
-def _read_rows(path: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
+def _read_lines(path: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """Return the header of a CSV, and its rows with their lines, all as long as the header."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
-            text = file.read(_MOST_CHARACTERS)
-        first = text.partition("\n")[0]
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count))
-        rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
+            reader = csv.reader(file)
+            rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(row)]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UsageError(f"{path}: cannot be read as a CSV ({error}). Save the table as CSV in UTF-8") from None
     if not rows:
         raise UsageError(f"{path}: is empty. Its first row names the columns: submission, and metrics")
-    header = [name.strip() for name in rows[0][1]]
+    header = rows[0][1]
     for line, row in rows[1:]:
         if len(row) != len(header):
             raise UsageError(f"{path}, line {line}: has {len(row)} cells; the header has {len(header)}")
     return header, rows[1:]
 
 
-def _read_number(text: str, path: str, line: int, column: str) -> Number | None:
+def _read_number(text: str, where: str) -> Number | None:
     """Return the number of a cell with its decimals; None for an empty one."""
-    text = text.strip()
     if text in _ABSENT:
         return None
     try:
@@ -125,30 +143,26 @@ def _read_number(text: str, path: str, line: int, column: str) -> Number | None:
         exponent = value.as_tuple().exponent
     except InvalidOperation:
         exponent = "n"
-    if not isinstance(exponent, int) or abs(exponent) > 400:
-        fault = f"{printable(column)} is {printable(text)!r}, which is not a number"
-        raise UsageError(f"{path}, line {line}: {fault}. Write 0.812, or leave the cell empty")
+    if not isinstance(exponent, int) or abs(exponent) > 300:
+        raise UsageError(f"{where}: {printable(text)!r} is not a number. Write 0.812, or leave the cell empty")
     return Number(float(value), max(-exponent, 0))
 
 
-def match_files(names: Iterable[str], files: Iterable[str]) -> dict[str, str]:
-    """Return the file of each published name that has one: of the same name, or the same without its ending.
-
-    Raises UsageError if a name fits two files, or two names one.
-    """
-    files = list(files)
-    by_stem: dict[str, list[str]] = {}
-    for file in files:
-        by_stem.setdefault(_stem_of(file), []).append(file)
+def _match_files(path: str, names: Iterable[str], files: Sequence[str]) -> dict[str, str]:
+    """Return the file of each published name that has one: of the same name, or the same without its ending."""
     matched: dict[str, str] = {}
     for name in names:
-        fitting = [name] if name in files else by_stem.get(name, [])
-        if len(fitting) > 1:
-            raise UsageError(f"the published name {printable(name)} fits {name_list(fitting)}; write the whole name")
-        for file in fitting:
-            if file in matched.values():
-                raise UsageError(f"two published names fit {printable(file)}; keep one row for each submission")
-            matched[name] = file
+        fitting = [file for file in files if name in (file, _stem_of(file))]
+        fitting = [name] if name in fitting else fitting
+        if len(fitting) > 1 or {*fitting} & {*matched.values()}:
+            fault = f"{printable(name)} fits {name_list(fitting)}" + (
+                ", as another row does" if len(fitting) == 1 else ""
+            )
+            raise UsageError(f"{path}: {fault}; name each file once, with its ending")
+        if fitting:
+            matched[name] = fitting[0]
+    if not matched:
+        raise UsageError(f"{path}: no row names a file, such as {printable(files[0])}. Write the names of the files")
     return matched
 
 

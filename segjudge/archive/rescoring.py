@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from segjudge.evaluation_script.families import plugins_of
 from segjudge.evaluation_script.families.base.family import Progress, Values, ignore_progress
@@ -28,8 +28,6 @@ from segjudge.system.errors import UsageError
 from segjudge.system.files import file_name, make_folder, name_of, temporary_folder
 from segjudge.system.files import replace as replace_file
 
-from .published import Label, Number
-
 if TYPE_CHECKING:
     from segjudge.scoring.sharing import DaskClient
 
@@ -37,6 +35,20 @@ if TYPE_CHECKING:
 _NOTES = (".txt", ".md", ".csv", ".html", ".pdf")
 #: The bytes that are copied at a time.
 _CHUNK = 1 << 20
+
+
+class Label(NamedTuple):
+    """A column of a leaderboard."""
+
+    split: str
+    metric: str
+
+
+class Number(NamedTuple):
+    """A published number, and the decimals to which it was rounded; None if it was not."""
+
+    value: float
+    decimals: int | None = None
 
 
 @dataclass(frozen=True)
@@ -99,7 +111,7 @@ def score_entry(
     """Return the outcome of a submission as JSON values; a submission that cannot be scored ends nothing."""
     try:
         with _open_file(entry) as path:
-            scores = choose_splits(prepared, hidden).for_results(path).score(progress)
+            scores = choose_splits(prepared, hidden).for_results(path).score(progress, examines=False)
         return asdict(Outcome(scores.metrics))
     except SubmissionError as error:
         return asdict(Outcome(fault=str(error)))

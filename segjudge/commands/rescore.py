@@ -33,7 +33,8 @@ from .truths import TruthChoice, add_truth_choice
 
 if TYPE_CHECKING:
     from segjudge.archive.event_source import EventSource
-    from segjudge.archive.rescored import RescoredEvent, Source
+    from segjudge.archive.published import FolderSource
+    from segjudge.archive.rescored import RescoredEvent
     from segjudge.scoring.request import ScoreRequest
 
 _EXAMPLE = "segjudge rescore sent --truth DAVIS --protocol davis2017 --published board.csv --out again"
@@ -72,17 +73,16 @@ def _rescore(args: argparse.Namespace) -> int:
     return DONE
 
 
-def _describe_folder(args: argparse.Namespace, choice: TruthChoice, renames: dict[str, str]) -> Source:
-    from segjudge.archive.folder_source import FolderSource
+def _describe_folder(args: argparse.Namespace, choice: TruthChoice, renames: dict[str, str]) -> FolderSource:
+    from segjudge.archive.published import FolderSource
     from segjudge.archive.rescored import Scale
 
     is_percent, empty = args.percent, None
     if choice.phase:
         is_percent, empty = is_percent or choice.find_phase()[0].percent, 0.0
     hidden = frozenset[str]() if args.as_host else choice.find_unpublished()
-    others = (args.published, args.out)
     scale = Scale(100.0 if is_percent else 1.0, empty)
-    return FolderSource(args.source, args.published, others, hidden, renames, scale)
+    return FolderSource(args.source, args.published, args.out, hidden, renames, scale)
 
 
 def _choose_rules(choice: TruthChoice, source: EventSource) -> ScoreRequest:
@@ -106,9 +106,9 @@ def _choose_rules(choice: TruthChoice, source: EventSource) -> ScoreRequest:
     return ScoreRequest("", TruthSource(truth), protocol, choice.split or "", phase=rules, is_identified=False)
 
 
-def _run(source: Source, request: ScoreRequest, args: argparse.Namespace) -> RescoredEvent:
+def _run(source: EventSource | FolderSource, request: ScoreRequest, args: argparse.Namespace) -> RescoredEvent:
     """Score on this machine, or by the workers of a cluster."""
-    from segjudge.archive.rescored import rescore
+    from segjudge.archive.rescore import rescore
 
     with ProgressBar() as bar, ProgressBar("submission") as whole_bar, ExitStack() as stack:
         client = None
@@ -132,8 +132,7 @@ def _write(rescored: RescoredEvent, out: str) -> None:
     for name, text in texts.items():
         with open_output(os.path.join(out, name)) as file:
             file.write(text)
-    print(fill(rescored.summary))
-    for line in rescored.list_rounded():
+    for line in rescored.summarize():
         print(fill(line))
     differences = rescored.list_differences()
     if shown := [[str(cell) for cell in row.values()] for row in differences[:_MOST_SHOWN]]:

@@ -120,10 +120,10 @@ class PreparedScoring:
         }
         return replace(self, scorers=scorers, request=self.request and replace(self.request, jobs=1))
 
-    def score(self, progress: Progress = ignore_progress) -> Scores:
-        """Score in this process and its forks."""
+    def score(self, progress: Progress = ignore_progress, *, examines: bool = True) -> Scores:
+        """Score in this process and its forks; unless told not to, the doctor examines results that score low."""
         with name_results_in_errors(self.results), name_addresses_in_errors(self.truth):
-            reports = [scorer.score(self.results, progress) for scorer in self.scorers.values()]
+            reports = [scorer.score(self.results, progress, examines=examines) for scorer in self.scorers.values()]
         name = ResultsName.read(self.results)
         for report in reports:
             report.warnings[:] = map(name.put_into, report.warnings)
