@@ -107,13 +107,15 @@ def _read_table(path: str, metrics: Mapping[str, Sequence[str]], renames: Mappin
     for line, cells in lines:
         if cells[key] in rows:
             raise UsageError(f"{path}, line {line}: names {printable(cells[key])} again; keep one row of each")
-        read = {columns[index]: _read_number(cells[index], f"{path}, line {line}") for index in columns}
-        rows[cells[key]] = cells[team] if team >= 0 else "", {name: each for name, each in read.items() if each}
+        read = {label: _read_number(cells[index], f"{path}, line {line}") for index, label in columns.items()}
+        numbers = {label: number for label, number in read.items() if number is not None}
+        rows[cells[key]] = cells[team] if team >= 0 else "", numbers
     for label in columns.values():  # 0.81 is 0.810 in a column with three decimals; numbers without any are exact
-        column = [numbers for _, numbers in rows.values() if label in numbers]
-        decimals = max((numbers[label].decimals or 0 for numbers in column), default=0)
-        for numbers in column:
-            numbers[label] = numbers[label]._replace(decimals=decimals or None)
+        published = [each[label] for _, each in rows.values() if label in each]
+        decimals = max((number.decimals or 0 for number in published), default=0) or None
+        for _, numbers in rows.values():
+            if label in numbers:
+                numbers[label] = numbers[label]._replace(decimals=decimals)
     return rows, [name for index, name in enumerate(header) if index in named and index not in columns]
 
 
@@ -151,14 +153,15 @@ def _read_number(text: str, where: str) -> Number | None:
 def _match_files(path: str, names: Iterable[str], files: Sequence[str]) -> dict[str, str]:
     """Return the file of each published name that has one: of the same name, or the same without its ending."""
     matched: dict[str, str] = {}
+    by_name: dict[str, list[str]] = {}
+    for file in files:
+        by_name.setdefault(_stem_of(file), []).append(file)
+    by_name |= {file: [file] for file in files}
     for name in names:
-        fitting = [file for file in files if name in (file, _stem_of(file))]
-        fitting = [name] if name in fitting else fitting
-        if len(fitting) > 1 or {*fitting} & {*matched.values()}:
-            fault = f"{printable(name)} fits {name_list(fitting)}" + (
-                ", as another row does" if len(fitting) == 1 else ""
-            )
-            raise UsageError(f"{path}: {fault}; name each file once, with its ending")
+        fitting = by_name.get(name, [])
+        if len(fitting) > 1 or (fitting and fitting[0] in matched.values()):
+            fault = f"{printable(name)} fits {name_list(fitting)}"
+            raise UsageError(f"{path}: {fault}{', as another row does' if len(fitting) == 1 else ''}; name files once")
         if fitting:
             matched[name] = fitting[0]
     if not matched:

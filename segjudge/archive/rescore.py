@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from segjudge.evaluation_script.families import FAMILIES
@@ -44,7 +45,7 @@ def rescore(
     notes += [note for note in shown.notes if not note.endswith(HIDDEN)]  # which the host decides
     if looks_like_percent(boards):
         notes.append("the published numbers look like percents of the new ones; then add --percent")
-    provenance = shown.provenance((digest_of(resolve_address(shown.truth)), "-"))
+    provenance = replace(shown, digests=(digest_of(resolve_address(shown.truth)), "-")).provenance()
     del provenance["submission"]
     return RescoredEvent(source.title, boards, provenance, notes)
 

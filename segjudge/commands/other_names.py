@@ -13,6 +13,7 @@ _RUN = ("score a challenge's samples, with leaderboards", "run BUNDLE")
 _PUSH = ("create or update a challenge on EvalAI", "push BUNDLE")
 _BOARD = ("publish a challenge's leaderboards", "board CHALLENGE --out FOLDER")
 _REHEARSE = ("run EvalAI on this machine", "rehearse BUNDLE")
+_RESCORE = ("score all submissions of an event again", "rescore SUBMISSIONS --truth PATH --protocol NAME --out FOLDER")
 _COMPARE = ("compare methods", "compare A.zip B.zip --truth PATH --protocol NAME")
 _RANK = ("rank methods", "rank A.json B.json")
 _PACK = ("pack a published dataset", "pack --layout LAYOUT --root DATA --out TRUTH.zip")
@@ -38,6 +39,7 @@ _COMMANDS = {
     "ranking": (_RANK,),
     **dict.fromkeys(("test", "tests", "try"), (_RUN, _CHECK)),
     **dict.fromkeys(("package", "zip"), (_PACK, _COMPRESS)),
+    **dict.fromkeys(("re-score", "reevaluate", "re-evaluate", "rejudge"), (_RESCORE,)),
     "version": (("show the version", "--version"),),
     "exit-codes": (("list the exit codes", "help --all"),),
 }

@@ -33,5 +33,6 @@ PRELUDES: dict[str, dict[str, str]] = {
     "interactive.md": {"my_method.py": _METHOD, "prelude.py": _INTERACTIVE},
     "participant.md": {"prelude.py": _ARRAYS},
     "benchmark.md": {"prelude.py": _ARRAYS},
+    "rescoring.md": {"board.csv": "submission,J&F-Mean\nstrong,0.933\nfirst-mask,0.237\n"},
     "scale.md": {"prelude.py": "import segjudge\nfrom concurrent.futures import ProcessPoolExecutor\n"},
 }
