@@ -14,6 +14,7 @@ from segjudge.evaluation_script.scoring.phase import Phase
 from segjudge.platforms.evalai.bundle.bundle_source import BundleKind, BundleSource, find_bundle
 from segjudge.platforms.evalai.bundle.secrecy import find_unpublished
 from segjudge.platforms.rules.problems import mappings_in
+from segjudge.report.sentences import HIDDEN
 from segjudge.starting.lock import read_locked_version
 from segjudge.system.errors import UsageError
 
@@ -56,6 +57,11 @@ class EventSource:
         """Return the scale of the platform, which shows 0 for a metric without a value."""
         is_percent = self.is_percent or bool(self.rules and self.rules.percent)
         return Scale(100.0 if is_percent else 1.0, 0.0)
+
+    @property
+    def notes(self) -> list[str]:
+        """Return the remark on each hidden split that is scored."""
+        return [f"{split} {HIDDEN}" for split in sorted(self.hidden)] if self.as_host else []
 
     def find_hidden(self, truths: Collection[str]) -> frozenset[str]:
         """Return the truth's splits that are not scored: hidden ones, and ones that the archive does not know."""
@@ -160,7 +166,7 @@ def open_source(
     if bundle is not None:
         config = bundle.config()
         with suppress(HostError):  # it has scripts of its own
-            rules = next((phase for phase in bundle.script_phases() if phase.codename == codename), None)
+            rules = next((phase for phase in bundle.phases() if phase.codename == codename), None)
         hidden |= find_unpublished(config, codename, rules)  # which also knows `phases.py`
         rows = mappings_in(config, "challenge_phases")
         named = next((row.get("test_annotation_file") for row in rows if str(row.get("codename")) == codename), None)

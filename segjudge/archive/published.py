@@ -36,6 +36,8 @@ class FolderSource:
     #: Metrics by columns of the CSV.
     renames: Mapping[str, str]
     scale: Scale
+    #: A phase's own notes say what is hidden.
+    notes: Sequence[str] = ()
 
     @property
     def title(self) -> str:

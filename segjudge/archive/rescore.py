@@ -42,7 +42,8 @@ def rescore(
     scored = [(entry, outcomes[entry.name]) for entry in entries]
     boards = [_make_board(source, split, protocol, metrics[split], scored) for split, protocol in protocols.items()]
     notes += [f"{split} is hidden from visitors, and omitted" for split in sorted(hidden)]
-    notes += [note for note in shown.notes if not note.endswith(HIDDEN)]  # which the host decides
+    remark = "is hidden from participants: publish its scores only if you release them"
+    notes += dict.fromkeys(note.replace(HIDDEN, remark) for note in [*source.notes, *shown.notes])
     if looks_like_percent(boards):
         notes.append("the published numbers look like percents of the new ones; then add --percent")
     provenance = replace(shown, digests=(digest_of(resolve_address(shown.truth)), "-")).provenance()

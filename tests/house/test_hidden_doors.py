@@ -177,6 +177,16 @@ def leave_hub(mine: Path, folder: Path, _way: Way) -> Iterator[str]:
     yield from spill(record)
 
 
+def leave_rescore(mine: Path, folder: Path, _way: Way) -> Iterator[str]:
+    """Yield the leaderboards of submissions that were scored again, and the files beside them."""
+    (folder / "sent").mkdir()
+    shutil.copy(SAMPLE, folder / "sent")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.chdir(mine)
+        _, output = run("rescore", folder / "sent", "--phase", CODENAME, "--out", folder / "again")
+    yield from (output, *spill(folder / "again"))
+
+
 def leave_codabench(mine: Path, folder: Path, way: Way) -> Iterator[str]:
     """Yield Codabench's output for people who can see the competition: scores, and detailed results."""
     code, output = run("build", mine, "--platform", "codabench", "--out", folder / "codabench", "--no-kernel")
@@ -235,6 +245,7 @@ DOORS: dict[str, _Door] = {
     "EvalAI": leave_evalai,
     "remote worker": leave_remote,
     "hub": leave_hub,
+    "rescore": leave_rescore,
     "Codabench": leave_codabench,
     "grand-challenge": leave_grand_challenge,
     "rehearsal": leave_rehearsal,
@@ -330,6 +341,7 @@ BY_COMMAND = {
     **dict.fromkeys(("new", "benchmarks", "pack", "compress", "demo", "schema", "interactive"), _NONE),
     "push": "uploads what `check` lets pass",
     "board": "walked in tests/server/test_boards.py",
+    "rescore": f"{_WALKED}; archives: tests/archive/test_rescore.py",
     "worker": "reports what `remote worker` above returns, and of scorers of a host's own what test_guest_remote.py holds",
 }
 BY_PLATFORM = {
