@@ -43,7 +43,8 @@ def rescore(
     boards = [_make_board(source, split, protocol, metrics[split], scored) for split, protocol in protocols.items()]
     notes += [f"{split} is hidden from visitors, and omitted" for split in sorted(hidden)]
     remark = "is hidden from participants: publish its scores only if you release them"
-    notes += dict.fromkeys(note.replace(HIDDEN, remark) for note in [*source.notes, *shown.notes])
+    remarks = [note for note in [*source.notes, *shown.notes] if note.removesuffix(f" {HIDDEN}") not in hidden]
+    notes += dict.fromkeys(note.replace(HIDDEN, remark) for note in remarks)
     if looks_like_percent(boards):
         notes.append("the published numbers look like percents of the new ones; then add --percent")
     provenance = replace(shown, digests=(digest_of(resolve_address(shown.truth)), "-")).provenance()
