@@ -272,9 +272,10 @@ class RescoredEvent:
         sentences = [f"{summary}.", *rounding, f"Scored by {protocols} of Segjudge {VERSION}."]
         sections = [Section("verdict", "Verdict", {"sentences": sentences})]
         changes = [
-            {**row.names, "split": board.split, "place": row.place, "then": row.published_place, "why": row.why}
+            {"submission": row.entry.name, "place": row.place, "then": row.published_place, "why": why}
             for board, row in self._list_rows()
             if row.has_moved or row.state in (FAULTY, NO_FILE, DIFFERS)
+            for why in [f"{board.split}: {row.why}" if len(self.boards) > 1 else row.why]
         ]
         if changes:
             about = "Rows whose numbers or places differ. Submissions without a new score keep their published ones."
