@@ -20,13 +20,13 @@ from .collecting import Collector, list_rows, name_of_address
 from .event import (
     BUNDLE,
     RESULT,
-    Board,
-    BoardRow,
+    EventBoard,
+    EventRow,
+    EventSubmission,
+    EventTeam,
     EventWriter,
     Exported,
     MissingFile,
-    Submission,
-    Team,
     file_path,
 )
 
@@ -57,17 +57,17 @@ class _Export:
         self._exported.title = str(competition.get("title") or "")
         self._fetch_bundle(say)
         columns = [column for board in list_rows(competition["leaderboards"]) for column in list_rows(board["columns"])]
-        teams: dict[str, Team] = {}
+        teams: dict[str, EventTeam] = {}
         for row in list_rows(self._collector.get(PARTICIPANTS, {}, competition=self._number["competition"])):
             name, email = str(row.get("username")), str(row.get("email") or "")
             members = [{"name": name, "email": email}] if self._people else []
-            teams[name] = Team(
+            teams[name] = EventTeam(
                 parse_key(row.get("id")), name, approved=row.get("status") == "approved", members=members
             )
         for phase in list_rows(competition["phases"]):
             rows = self._read_submissions(phase["id"])
             for row in rows:  # people who left
-                teams.setdefault(row["owner"], Team(10**9 + len(teams), row["owner"], approved=False))
+                teams.setdefault(row["owner"], EventTeam(10**9 + len(teams), row["owner"], approved=False))
             self._add_phase(str(phase["name"]), rows, columns, teams)
             say(f"{phase['name']}: {len(rows)} submissions fetched")
         self._exported.teams = [*teams.values()]
@@ -84,8 +84,8 @@ class _Export:
                 if files.get("dumps"):
                     break
                 self._collector.sleep(_LOOK)
-        found = {"uploaded.zip": files.get("bundle"), "dump.zip": ([*files.get("dumps", [])] or [None])[-1]}
-        for name, row in found.items():
+        addresses = {"uploaded.zip": files.get("bundle"), "dump.zip": ([*files.get("dumps", [])] or [None])[-1]}
+        for name, row in addresses.items():
             path = f"{BUNDLE}/{name}"
             if self._fetch(row and row["url"], path, "", name.removesuffix(".zip")):
                 self._writer.names.add(path)
@@ -105,19 +105,19 @@ class _Export:
         return sorted(rows, key=lambda row: row["id"])
 
     def _add_phase(
-        self, name: str, rows: list[dict[str, Any]], columns: list[dict[str, Any]], teams: dict[str, Team]
+        self, name: str, rows: list[dict[str, Any]], columns: list[dict[str, Any]], teams: dict[str, EventTeam]
     ) -> None:
         labels, numbers = [str(column["key"]) for column in columns], dict.fromkeys(teams, 0)
-        board: list[BoardRow] = []
+        board: list[EventRow] = []
         for row in rows:
             numbers[row["owner"]] += 1
             scores = _read_scores(row)
             team = teams[row["owner"]].id
             if row.get("on_leaderboard"):
-                board.append(BoardRow(row["id"], team, labels[0] if labels else "", scores))
+                board.append(EventRow(row["id"], team, labels[0] if labels else "", scores))
             paths = self._fetch_files(row, name)
             self._exported.submissions.append(
-                Submission(
+                EventSubmission(
                     row["id"],
                     name,
                     team,
@@ -129,18 +129,18 @@ class _Export:
                     is_ignored=bool(row.get("is_soft_deleted")),
                     cause=str(row.get("status_details") or "") or None if row["status"] == _FAILED else None,
                     file=paths.pop("submitted", None),
-                    others=paths,
+                    extra_files=paths,
                     scores={name: scores} if scores else {},
                     trust=RESULT if scores else None,
                 )
             )
         ascending = [str(column["key"]) for column in columns if column.get("sorting") == "asc"]
-        first = labels[0] if labels else ""
-        sign = 1 if first in ascending else -1
-        board.sort(key=lambda row: (sign * row.scores.get(first, 0.0), row.submission))
+        ordering = labels[0] if labels else ""
+        sign = 1 if ordering in ascending else -1
+        board.sort(key=lambda row: (sign * row.scores.get(ordering, 0.0), row.submission))
         hidden = any(column.get("hidden") for column in columns)
         self._exported.boards.append(
-            Board(name, name, "1" if hidden else "3", hidden, first, labels, ascending, rows=board)
+            EventBoard(name, name, "1" if hidden else "3", hidden, ordering, labels, ascending, rows=board)
         )
 
     def _fetch_files(self, row: dict[str, Any], phase: str) -> dict[str, str]:

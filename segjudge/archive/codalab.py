@@ -15,7 +15,7 @@ from segjudge.evaluation_script.files.archive import open_files
 from segjudge.evaluation_script.files.problems import explain_damage
 from segjudge.platforms.evalai.bundle.yaml_lines import parse_config
 
-from .event import ARCHIVE_LIMITS, BUNDLE, Board, EventWriter, Exported, MissingFile
+from .event import ARCHIVE_LIMITS, BUNDLE, EventBoard, EventWriter, Exported, MissingFile
 
 _CONFIG = "competition.yaml"
 #: The keys of phases and tasks that name files, and a key of the site in the place of a path.
@@ -39,7 +39,7 @@ def export_codalab(dump: str, writer: EventWriter) -> Exported:
             writer.write(f"{BUNDLE}/{name}", files.read(name))
     finally:
         files.close()
-    boards = [Board(phase, phase, "3", hidden=False, **_read_columns(config)) for phase, _ in _list_phases(config)]
+    boards = [EventBoard(phase, phase, "3", hidden=False, **_read_columns(config)) for phase, _ in _list_phases(config)]
     history = "a dump holds no submissions and scores; download them from the competition's pages while it runs"
     missing.append(MissingFile("", "submissions and scores", history))
     return Exported(str(config.get("title") or ""), is_complete=True, boards=boards, missing=missing)
@@ -74,11 +74,11 @@ def _open(dump: str) -> tuple[Files, dict[str, Any]]:
 
 def _list_phases(config: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the name and the mapping of each phase, and of each task of Codabench."""
-    for part in ("phases", "tasks"):
-        rows = config.get(part) or []
+    for key in ("phases", "tasks"):
+        rows = config.get(key) or []
         for index, row in enumerate(rows.values() if isinstance(rows, dict) else rows):
             if isinstance(row, dict):
-                yield str(row.get("label") or row.get("name") or f"{part[:-1]} {index}"), row
+                yield str(row.get("label") or row.get("name") or f"{key[:-1]} {index}"), row
 
 
 def _find_missing(files: Files, config: dict[str, Any]) -> Iterator[MissingFile]:

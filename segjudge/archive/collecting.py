@@ -136,8 +136,8 @@ class Collector:
         if urlsplit(url).scheme not in ("http", "https"):
             return f"its address is not one of the web: {printable(redact_address(url))}"
         target, entry = self.folder / name, {"file": name, "address": redact_address(url)}
-        known = self._files.get(name, {})
-        if entry.items() <= known.items() and target.is_file() and target.stat().st_size == known["length"]:
+        fetched = self._files.get(name, {})
+        if entry.items() <= fetched.items() and target.is_file() and target.stat().st_size == fetched["length"]:
             return ""
         make_folder(target.parent)
         for pause in self._list_pauses():

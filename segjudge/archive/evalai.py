@@ -37,13 +37,13 @@ from .event import (
     BOARD,
     BUNDLE,
     RESULT,
-    Board,
-    BoardRow,
+    EventBoard,
+    EventRow,
+    EventSubmission,
+    EventTeam,
     EventWriter,
     Exported,
     MissingFile,
-    Submission,
-    Team,
     file_path,
 )
 
@@ -109,7 +109,7 @@ class _Export:
 
     def run(self) -> Exported:
         challenge = self._find_challenge()
-        with self._paused(challenge):
+        with self._pause_submissions(challenge):
             rows = self._read_challenge(challenge)
             codenames = {row["id"]: str(row["codename"]) for row in rows.phases}
             config = self._write_bundle(rows)
@@ -156,7 +156,7 @@ class _Export:
         )
 
     @contextmanager
-    def _paused(self, challenge: Mapping[str, Any]) -> Iterator[None]:
+    def _pause_submissions(self, challenge: Mapping[str, Any]) -> Iterator[None]:
         """Pause the challenge's submissions for the block, if asked; a resumed export ends an earlier run's pause."""
         if self._options.pause and not challenge.get("is_submission_paused"):
             self._collector.note("paused", value=True)
@@ -230,16 +230,18 @@ class _Export:
 
     # ── leaderboards ─────────────────────────────────────────────────────────
 
-    def _read_boards(self, rows: ChallengeRows, config: dict[str, Any], *, fresh: bool) -> tuple[list[Board], _Scores]:
+    def _read_boards(
+        self, rows: ChallengeRows, config: dict[str, Any], *, fresh: bool
+    ) -> tuple[list[EventBoard], _Scores]:
         """Return the leaderboards as visitors see them by every label, and the scores of all entries that hosts see."""
-        boards: list[Board] = []
+        boards: list[EventBoard] = []
         scores: _Scores = {}
         phases = {row["id"]: row for row in rows.phases}
         for mapping in rows.mappings:
             phase, split = phases[mapping["challenge_phase"]], rows.splits[mapping["dataset_split"]]
             codename, schema = str(phase["codename"]), rows.leaderboards[mapping["leaderboard"]]["schema"]
             labels, name = [str(label) for label in schema["labels"]], str(split["codename"])
-            parsed: list[BoardRow] = []
+            parsed: list[EventRow] = []
             for label in labels:
                 for route in (routes.LEADERBOARD, routes.LEADERBOARD_OF_HOST):
                     entries = self._collector.get_pages(
@@ -254,7 +256,7 @@ class _Export:
                         self._note_missing(codename, f"leaderboard of {name}", fault)
             descending = mapping.get("is_leaderboard_order_descending")
             boards.append(
-                Board(
+                EventBoard(
                     codename,
                     name,
                     str(mapping.get("visibility")),
@@ -273,7 +275,7 @@ class _Export:
     def _read_lists(self, phases: list[dict[str, Any]], *, fresh: bool = False) -> _Lists | None:
         """Read the workers' list, the hosts' lists and the workers' list; None if they or the counts disagree."""
         get, key = self._collector.get, routes.SUBMISSIONS_OF_CHALLENGE
-        first = list_rows(get(key, self._challenge, fresh=fresh))
+        earlier = list_rows(get(key, self._challenge, fresh=fresh))
         named: dict[int, dict[str, Any]] = {}
         for phase in phases:
             values = {**self._challenge, "phase": phase["id"]}
@@ -287,7 +289,7 @@ class _Export:
         lists = _Lists(sorted(last, key=lambda row: row["id"]), named, fresh)
         listed = {row["id"] for row in last if not row.get("ignore_submission")}
         statuses = Counter((row["challenge_phase"], str(row["status"])) for row in last)
-        agrees = lists.state == _Lists(first, named, fresh).state and listed == named.keys() and statuses == counts
+        agrees = lists.state == _Lists(earlier, named, fresh).state and listed == named.keys() and statuses == counts
         return lists if agrees else None
 
     def _fetch_files(self, lists: _Lists, phases: list[dict[str, Any]]) -> None:
@@ -305,18 +307,20 @@ class _Export:
 
     def _make_submission(
         self, row: dict[str, Any], lists: _Lists, codenames: Mapping[int, str], scores: _Scores
-    ) -> Submission:
+    ) -> EventSubmission:
         number, phase = row["id"], codenames[row["challenge_phase"]]
         paths = {key: path for key, _, path in lists.files(row, phase) if self._has(path)}
         copied: dict[str, Any] = {ours: row.get(theirs) for ours, theirs in _COPIED.items()}
         on_boards = scores.get(number, {})
-        known = {**self._read_scores(paths.get("submission_result_file"), phase), **on_boards}
-        unknown = [board.split for board in self._exported.boards if board.phase == phase and board.split not in known]
+        numbers = {**self._read_scores(paths.get("submission_result_file"), phase), **on_boards}
+        unknown = [
+            board.split for board in self._exported.boards if board.phase == phase and board.split not in numbers
+        ]
         if unknown and row["status"] == FINISHED:
-            what = f"scores of {', '.join(unknown)}" if known else "scores"
+            what = f"scores of {', '.join(unknown)}" if numbers else "scores"
             fault = "neither a leaderboard nor a result file has them; score its file again"
             self._note_missing(phase, what, fault, number)
-        return Submission(
+        return EventSubmission(
             number,
             phase,
             team=parse_key(row.get("participant_team")) or None,
@@ -328,20 +332,20 @@ class _Export:
             is_ignored=bool(row.get("ignore_submission") or row.get("is_flagged")),
             cause=self._read_cause(paths.get("stderr_file")) if row["status"] == FAILED else None,
             file=paths.get("input_file"),
-            others={_FILES[key]: path for key, path in paths.items() if key in _FILES},
-            scores=known,
-            trust=(BOARD if known.keys() == on_boards.keys() else RESULT) if known else None,
+            extra_files={_FILES[key]: path for key, path in paths.items() if key in _FILES},
+            scores=numbers,
+            trust=(BOARD if numbers.keys() == on_boards.keys() else RESULT) if numbers else None,
             **copied,
         )
 
     def _read_scores(self, path: str | None, phase: str) -> dict[str, dict[str, float]]:
         """Return the scores in a result file by split: those under its name, or those of the only shown split."""
-        found = read_result(self._collector.folder / path) if path else None
+        content = read_result(self._collector.folder / path) if path else None
         boards = [board for board in self._exported.boards if board.phase == phase]
-        scores = {board.split: _find_labels(found, board.split, board.labels) for board in boards}
+        scores = {board.split: _find_labels(content, board.split, board.labels) for board in boards}
         shown = [board for board in boards if not board.hidden]
-        if len(shown) == 1 and isinstance(found, list) and len(found) == 1 and not any(scores.values()):
-            scores[shown[0].split] = _numbers(found[0], shown[0].labels)  # as a remote worker's result is stored
+        if len(shown) == 1 and isinstance(content, list) and len(content) == 1 and not any(scores.values()):
+            scores[shown[0].split] = _numbers(content[0], shown[0].labels)  # as a remote worker's result is stored
         return {split: numbers for split, numbers in scores.items() if numbers}
 
     def _read_cause(self, path: str | None) -> str | None:
@@ -355,7 +359,7 @@ class _Export:
 
     # ── teams ────────────────────────────────────────────────────────────────
 
-    def _list_teams(self, lists: _Lists) -> list[Team]:
+    def _list_teams(self, lists: _Lists) -> list[EventTeam]:
         """Return the teams that take part, and those that only submitted."""
         answer = self._collector.get(routes.TEAMS_OF_CHALLENGE, self._challenge)
         hosts = {member.get("user") for team in self._hosts for member in team.get("members") or []}
@@ -365,10 +369,10 @@ class _Export:
             names = {member.get("member_name") for member in people}
             members = [_read_member(member) for member in people] if self._options.people else []
             name, approved = str(row.get("team_name")), row.get("approved") is not False
-            teams[row["id"]] = Team(row["id"], name, bool(names & hosts), approved, members)
+            teams[row["id"]] = EventTeam(row["id"], name, bool(names & hosts), approved, members)
         for row in lists.rows:
             team = row["participant_team"]
-            teams.setdefault(team, Team(team, str(row.get("participant_team_name")), approved=False))
+            teams.setdefault(team, EventTeam(team, str(row.get("participant_team_name")), approved=False))
         return [*teams.values()]
 
     # ── files ────────────────────────────────────────────────────────────────
@@ -406,12 +410,12 @@ class _Lists:
     def files(self, row: dict[str, Any], phase: str) -> Iterator[tuple[str, object, str]]:
         """Yield the key, the address and the path in the archive of each of a submission's files."""
         both = {**row, **self.named.get(row["id"], {})}
-        others = {key: f"{name}{_ending(both.get(key))}" for key, name in _FILES.items() if both.get(key)}
+        extra_files = {key: f"{name}{_ending(both.get(key))}" for key, name in _FILES.items() if both.get(key)}
         if both.get("input_file"):
             name = name_of_address(both["input_file"])
-            name = f"submitted-{name}" if name in others.values() else name
+            name = f"submitted-{name}" if name in extra_files.values() else name
             yield "input_file", both["input_file"], file_path(phase, row["id"], name)
-        for key, name in others.items():
+        for key, name in extra_files.items():
             yield key, both[key], file_path(phase, row["id"], name)
 
 
@@ -420,10 +424,10 @@ def _ending(address: object) -> str:
     return name[name.rindex(".") :] if "." in name else ""
 
 
-def _read_entry(entry: Mapping[str, Any], by: str, labels: list[str]) -> BoardRow:
+def _read_entry(entry: Mapping[str, Any], by: str, labels: list[str]) -> EventRow:
     """Return a row of a leaderboard; `#` stands for a missing label."""
     results, errors = entry.get("result") or [], entry.get("error") or []
-    return BoardRow(
+    return EventRow(
         parse_key(entry.get("submission__id")),
         parse_key(entry.get("submission__participant_team")) or None,
         by,
@@ -438,8 +442,8 @@ def _find_labels(value: object, split: str, labels: list[str], depth: int = 4) -
     if isinstance(value, dict) and (numbers := _numbers(value.get(split), labels)):
         return numbers
     inner = value if isinstance(value, list) else [*value.values()] if isinstance(value, dict) else []
-    found = (_find_labels(item, split, labels, depth - 1) for item in inner if depth)
-    return next(filter(None, found), {})
+    inner_numbers = (_find_labels(item, split, labels, depth - 1) for item in inner if depth)
+    return next(filter(None, inner_numbers), {})
 
 
 def _numbers(value: object, labels: list[str]) -> dict[str, float]:

@@ -106,8 +106,8 @@ def _read_date(value: object) -> datetime.datetime:
 def _number(rows: Iterable[dict[str, Any]]) -> dict[int, int]:
     """Return the number in the YAML of each row; if EvalAI's web form made them without, the rows' keys."""
     numbers = {int(row["id"]): row.get("config_id") for row in rows}
-    known = {key: int(number) for key, number in numbers.items() if number is not None}
-    return known if len({*known.values()}) == len(numbers) else {key: key for key in numbers}
+    given_numbers = {key: int(number) for key, number in numbers.items() if number is not None}
+    return given_numbers if len({*given_numbers.values()}) == len(numbers) else {key: key for key in numbers}
 
 
 def read_host_bundle(folder: str) -> dict[str, bytes]:
@@ -133,8 +133,8 @@ def unpack_script(files: dict[str, bytes]) -> dict[str, bytes]:
         return files
     if any(map(escapes, members)):
         return files
-    others = {name: data for name, data in files.items() if name != f"{SCRIPT_FOLDER}.zip"}
-    return {**others, **{f"{SCRIPT_FOLDER}/{name}": data for name, data in members.items()}}
+    further_files = {name: data for name, data in files.items() if name != f"{SCRIPT_FOLDER}.zip"}
+    return {**further_files, **{f"{SCRIPT_FOLDER}/{name}": data for name, data in members.items()}}
 
 
 def list_differences(ours: Mapping[str, bytes], theirs: Mapping[str, bytes]) -> list[str]:
@@ -142,11 +142,11 @@ def list_differences(ours: Mapping[str, bytes], theirs: Mapping[str, bytes]) -> 
 
     Files that the YAML names are compared by content, wherever they lie.
     """
-    first, second = (_as_values(files) for files in (ours, theirs))
+    platform_values, bundle_values = (_as_values(files) for files in (ours, theirs))
     return [
-        f"{key}: the platform has {_show(first.get(key))}, the bundle {_show(second.get(key))}"
-        for key in sorted(first.keys() | second.keys())
-        if first.get(key) != second.get(key)
+        f"{key}: the platform has {_show(platform_values.get(key))}, the bundle {_show(bundle_values.get(key))}"
+        for key in sorted(platform_values.keys() | bundle_values.keys())
+        if platform_values.get(key) != bundle_values.get(key)
     ]
 
 

@@ -79,7 +79,7 @@ class EventInfo:
     id: int | str
     title: str
     #: The times of the first and the last call: "begin" and "end".
-    taken: dict[str, str] = field(default_factory=dict)
+    times: dict[str, str] = field(default_factory=dict)
     #: Two readings of the platform agreed.
     is_complete: bool = True
     archive: int = VERSION
@@ -96,7 +96,7 @@ class MissingFile:
 
 
 @dataclass(frozen=True)
-class Team:
+class EventTeam:
     """A team; its members only if the host asked for people's names."""
 
     id: int
@@ -108,7 +108,7 @@ class Team:
 
 
 @dataclass(frozen=True)
-class BoardRow:
+class EventRow:
     """A row of a leaderboard, as its server listed it when ordered by one label."""
 
     submission: int
@@ -121,7 +121,7 @@ class BoardRow:
 
 
 @dataclass(frozen=True)
-class Board:
+class EventBoard:
     """The leaderboard of a phase's split, with the rows of every order after each other, best first."""
 
     phase: str
@@ -135,15 +135,15 @@ class Board:
     #: The labels whose smaller values are better.
     ascending: list[str] = field(default_factory=list)
     decimals: int = 2
-    rows: list[BoardRow] = field(default_factory=list)
+    rows: list[EventRow] = field(default_factory=list)
 
-    def places(self, by: str = "") -> list[BoardRow]:
+    def places(self, by: str = "") -> list[EventRow]:
         """Return the rows in the order of a label, best first; by default of the board's own label."""
         return [row for row in self.rows if row.by == (by or self.order)]
 
 
 @dataclass(frozen=True)
-class Submission:
+class EventSubmission:
     """A submission with the paths of its files in the archive."""
 
     id: int
@@ -162,9 +162,9 @@ class Submission:
     is_ignored: bool = False
     #: Why it failed, as the platform says.
     cause: str | None = None
-    #: The submitted file, and others such as "stdout" by name.
+    #: The submitted file, and further ones such as "stdout" by name.
     file: str | None = None
-    others: dict[str, str] = field(default_factory=dict)
+    extra_files: dict[str, str] = field(default_factory=dict)
     #: The known numbers by split and label, and their origin: BOARD, RESULT, RESCORED, or None without numbers. Hidden
     #: splits' numbers are among them: pages show `Event.public_scores`.
     scores: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -177,9 +177,9 @@ class Exported:
 
     title: str = ""
     is_complete: bool = True
-    teams: list[Team] = field(default_factory=list)
-    boards: list[Board] = field(default_factory=list)
-    submissions: list[Submission] = field(default_factory=list)
+    teams: list[EventTeam] = field(default_factory=list)
+    boards: list[EventBoard] = field(default_factory=list)
+    submissions: list[EventSubmission] = field(default_factory=list)
     missing: list[MissingFile] = field(default_factory=list)
     differences: list[str] = field(default_factory=list)
 
@@ -213,9 +213,11 @@ class Event:
         self._digests = self._read_records(DIGESTS, dict)
         self.read(EVENT)  # which had no digest yet
         self.missing = self._parse_all(MissingFile, MISSING_FILES)
-        self.teams = {team.id: team for team in self._parse_all(Team, TEAMS)}
-        self.submissions = {row.id: row for row in self._parse_all(Submission, SUBMISSIONS)}
-        self.boards = [self._parse(Board, self._read_records(name, dict), name) for name in self.names(f"{_BOARDS}/")]
+        self.teams = {team.id: team for team in self._parse_all(EventTeam, TEAMS)}
+        self.submissions = {row.id: row for row in self._parse_all(EventSubmission, SUBMISSIONS)}
+        self.boards = [
+            self._parse(EventBoard, self._read_records(name, dict), name) for name in self.names(f"{_BOARDS}/")
+        ]
         self._check_paths()
 
     def names(self, start: str = "") -> list[str]:
@@ -253,18 +255,18 @@ class Event:
             out.parent.mkdir(parents=True, exist_ok=True)
             self.copy(path, out)
 
-    def hidden(self, phase: str) -> frozenset[str]:
+    def list_hidden(self, phase: str) -> frozenset[str]:
         """Return the splits of a phase whose scores no public page may show."""
         return frozenset(board.split for board in self.boards if board.phase == phase and board.hidden)
 
-    def public_scores(self, submission: Submission) -> dict[str, dict[str, float]]:
+    def public_scores(self, submission: EventSubmission) -> dict[str, dict[str, float]]:
         """Return a submission's scores of the splits that its phase's boards show to everybody."""
         shown = {board.split for board in self.boards if board.phase == submission.phase and not board.hidden}
         return {split: scores for split, scores in submission.scores.items() if split in shown}
 
     def _check_paths(self) -> None:
         for submission in self.submissions.values():
-            for path in (submission.file, *submission.others.values()):
+            for path in (submission.file, *submission.extra_files.values()):
                 if path is not None and path not in self._files.sizes:
                     fault = f"submission {submission.id} names {printable(path)}, which the archive lacks"
                     raise HostError(f"{self.path}: {fault}. Fetch the archive again")
@@ -282,29 +284,29 @@ class Event:
     def _parse_all(self, kind: type[_Record], name: str) -> list[_Record]:
         return self._parse_list(kind, self._read_records(name, list), name)
 
-    def _parse_list(self, kind: type[_Record], rows: Sequence[object], where: str) -> list[_Record]:
-        return [self._parse(kind, row, f"{where}[{index}]") for index, row in enumerate(rows)]
+    def _parse_list(self, kind: type[_Record], rows: Sequence[object], path: str) -> list[_Record]:
+        return [self._parse(kind, row, f"{path}[{index}]") for index, row in enumerate(rows)]
 
-    def _parse(self, kind: type[_Record], row: object, where: str) -> _Record:
+    def _parse(self, kind: type[_Record], row: object, path: str) -> _Record:
         """Return a JSON object as a record, ignoring unknown keys; raises HostError for a wrong one."""
         if not isinstance(row, dict):
-            raise self._error(where, "is not a JSON object")
+            raise self._error(path, "is not a JSON object")
         values = {}
-        for part in fields(kind):  # type: ignore[arg-type]  # records are dataclasses
-            if part.name in row and _fits(row[part.name], str(part.type)):
-                is_table = part.type == "list[BoardRow]"
-                value = row[part.name]
-                values[part.name] = self._parse_list(BoardRow, value, f"{where}.rows") if is_table else value
-            elif part.name in row:
-                raise self._error(f"{where}.{part.name}", f"is {printable(repr(row[part.name]))[:60]}")
-            elif "None" in str(part.type):
-                values[part.name] = None
-            elif part.default is MISSING and part.default_factory is MISSING:
-                raise self._error(where, f"has no {part.name}")
+        for column in fields(kind):  # type: ignore[arg-type]  # records are dataclasses
+            if column.name in row and _fits(row[column.name], str(column.type)):
+                is_table = column.type == "list[EventRow]"
+                value = row[column.name]
+                values[column.name] = self._parse_list(EventRow, value, f"{path}.rows") if is_table else value
+            elif column.name in row:
+                raise self._error(f"{path}.{column.name}", f"is {printable(repr(row[column.name]))[:60]}")
+            elif "None" in str(column.type):
+                values[column.name] = None
+            elif column.default is MISSING and column.default_factory is MISSING:
+                raise self._error(path, f"has no {column.name}")
         return kind(**values)
 
-    def _error(self, where: str, fault: str) -> HostError:
-        return HostError(f"{self.path}: {where} {fault}. Name an archive that `segjudge leave` wrote")
+    def _error(self, path: str, fault: str) -> HostError:
+        return HostError(f"{self.path}: {path} {fault}. Name an archive that `segjudge leave` wrote")
 
 
 def _fits(value: object, annotation: str) -> bool:
@@ -314,7 +316,7 @@ def _fits(value: object, annotation: str) -> bool:
         return isinstance(value, _KINDS[annotation]) and (isinstance(value, bool) == (annotation == "bool"))
     if annotation.startswith("list["):
         inner = annotation[5:-1]
-        return isinstance(value, list) and all(inner == "BoardRow" or _fits(item, inner) for item in value)
+        return isinstance(value, list) and all(inner == "EventRow" or _fits(item, inner) for item in value)
     inner = annotation.removeprefix("dict[str, ")[:-1]
     return isinstance(value, dict) and all(_fits(item, inner) for item in value.values())
 
@@ -368,7 +370,7 @@ class EventWriter:
         The submissions' files are in the folder.
         """
         submissions = sorted(records.submissions, key=lambda row: row.id)
-        self.names.update(path for row in submissions for path in (row.file, *row.others.values()) if path)
+        self.names.update(path for row in submissions for path in (row.file, *row.extra_files.values()) if path)
         missing = sorted(records.missing, key=lambda row: (row.phase, row.submission or 0, row.what, row.reason))
         self._write_json(EVENT, _as_json(info))
         self._write_json(MISSING_FILES, [_as_json(row) for row in missing])

@@ -18,10 +18,10 @@ from segjudge.report.sentences import HIDDEN
 from segjudge.starting.lock import read_locked_version
 from segjudge.system.errors import UsageError
 
-from .event import BOARD, BUNDLE, DIGESTS, Board, Event, Submission
+from .event import BOARD, BUNDLE, DIGESTS, Event, EventBoard, EventSubmission
 from .frozen_boards import find_hidden
-from .rescored import Order, Scale
-from .rescoring import Entry, Label, Number
+from .rescored import BoardOrder, Scale
+from .rescoring import Label, Number, SubmissionEntry
 
 #: The status of a scored submission on all platforms, in lower case.
 _FINISHED = "finished"
@@ -34,7 +34,7 @@ class EventSource:
     event: Event
     codename: str
     #: Its leaderboards by split.
-    boards: Mapping[str, Board]
+    boards: Mapping[str, EventBoard]
     #: The splits that visitors of the platform do not see.
     hidden: frozenset[str]
     #: Its row of `phases.py`; None if other scripts scored.
@@ -72,30 +72,34 @@ class EventSource:
             raise UsageError(f"{fault}. If you release them, add --as-host")
         return frozenset(truths) - shown
 
-    def list_entries(self, metrics: Mapping[str, Sequence[str]]) -> tuple[list[Entry], list[str]]:
+    def list_entries(self, metrics: Mapping[str, Sequence[str]]) -> tuple[list[SubmissionEntry], list[str]]:
         """Return the submissions that visitors may see, or all, with their numbers of these metrics, and notes."""
         everything = [each for each in self.event.submissions.values() if each.phase == self.codename]
         chosen = [each for each in everything if self.as_host or each.is_public or each.is_baseline]
         labels, notes = dict[tuple[str, str], Label](), list[str]()
         for split, truth in self._match_splits(metrics).items():
             names = self.boards[split].labels if split in self.boards else list(metrics[truth])
-            known = {name: self.renames.get(name, name) for name in names}
-            labels |= {(split, name): Label(truth, known[name]) for name in names if known[name] in metrics[truth]}
-            if unknown := [name for name in names if known[name] not in metrics[truth]]:
-                hint = f"{near_hint(known[unknown[0]], metrics[truth])}; --rename LABEL=METRIC compares them"
+            metric_names = {name: self.renames.get(name, name) for name in names}
+            labels |= {
+                (split, name): Label(truth, metric_names[name])
+                for name in names
+                if metric_names[name] in metrics[truth]
+            }
+            if unknown := [name for name in names if metric_names[name] not in metrics[truth]]:
+                hint = f"{near_hint(metric_names[unknown[0]], metrics[truth])}; --rename LABEL=METRIC compares them"
                 notes.append(f"{split}: {name_list(unknown)} of the leaderboard are not metrics of the protocol{hint}")
         if omitted := len(everything) - len(chosen):
             notes.append(f"{omitted} of {len(everything)} submissions are private and omitted; --as-host includes them")
         digests = json.loads(self.event.read(DIGESTS))
         return [self._make_entry(each, _list_numbers(each, labels), digests) for each in chosen], notes
 
-    def find_order(self, truth: str) -> Order | None:
+    def find_order(self, truth: str) -> BoardOrder | None:
         """Return the order of a split's leaderboard; None if the archive has none."""
         names = {matched: name for name, matched in self._match_splits([truth]).items()}
         board = self.boards.get(names.get(truth, ""))
         if board is None:
             return None
-        return Order(self.renames.get(board.order, board.order), board.order in board.ascending)
+        return BoardOrder(self.renames.get(board.order, board.order), board.order in board.ascending)
 
     def explain_difference(self, split: str, protocol: str) -> str:
         """Return why a protocol may give other numbers in a split than the archive has."""
@@ -121,7 +125,9 @@ class EventSource:
             raise UsageError(f"no split of the truth is one of the archive: {fault}. Name another truth with --truth")
         return matched
 
-    def _make_entry(self, submission: Submission, numbers: Mapping[Label, Number], digests: Mapping[str, str]) -> Entry:
+    def _make_entry(
+        self, submission: EventSubmission, numbers: Mapping[Label, Number], digests: Mapping[str, str]
+    ) -> SubmissionEntry:
         event, file = self.event, submission.file or ""
         team = event.teams.get(submission.team) if submission.team is not None else None
         archive, is_zip = os.path.abspath(event.path), os.path.isfile(event.path)
@@ -130,7 +136,7 @@ class EventSource:
         absence = reasons[0] if reasons else "the archive has no file"
         absence += "" if is_finished else f"; it was {submission.status} then"
         may_rank = submission.is_baseline or team is None or not team.is_host
-        return Entry(
+        return SubmissionEntry(
             name=str(submission.id),
             path="" if not file else archive if is_zip else os.path.join(archive, file),
             member=file if is_zip else "",
@@ -176,7 +182,7 @@ def open_source(
     return EventSource(event, codename, boards, hidden, rules, annotations, version, renames, is_percent, as_host)
 
 
-def _list_numbers(submission: Submission, labels: Mapping[tuple[str, str], Label]) -> dict[Label, Number]:
+def _list_numbers(submission: EventSubmission, labels: Mapping[tuple[str, str], Label]) -> dict[Label, Number]:
     """Return the compared numbers of a submission; Segjudge's files of results round them to three decimals."""
     return {
         labels[split, label]: Number(value, None if submission.trust == BOARD or round(value, 3) != value else 3)

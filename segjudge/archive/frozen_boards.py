@@ -11,8 +11,7 @@ from segjudge.platforms.evalai.bundle.bundle_source import CONFIG, BundleSource,
 from segjudge.platforms.evalai.bundle.secrecy import find_unpublished
 from segjudge.platforms.evalai.bundle.yaml_lines import parse_config
 
-from .event import BUNDLE, BoardRow, Event, open_event
-from .event import Board as ArchivedBoard
+from .event import BUNDLE, Event, EventBoard, EventRow, open_event
 
 #: The number of a leaderboard's first submissions that are samples.
 _SAMPLES = 3
@@ -22,8 +21,8 @@ def find_hidden(event: Event, codename: str) -> frozenset[str]:
     """Return the splits of a phase that the platform hid from visitors, by its leaderboards or by the bundle's YAML."""
     path = f"{BUNDLE}/{CONFIG}"
     if path not in event.names(path):
-        return event.hidden(codename)
-    return event.hidden(codename) | find_unpublished(parse_config(CONFIG, event.read(path)), codename)
+        return event.list_hidden(codename)
+    return event.list_hidden(codename) | find_unpublished(parse_config(CONFIG, event.read(path)), codename)
 
 
 def read_boards(event: Event, *, as_host: bool) -> tuple[str, list[Board]]:
@@ -39,12 +38,12 @@ def read_boards(event: Event, *, as_host: bool) -> tuple[str, list[Board]]:
     return event.info.title, boards
 
 
-def _is_public(event: Event, row: BoardRow) -> bool:
+def _is_public(event: Event, row: EventRow) -> bool:
     submission = event.submissions.get(row.submission)
     return row.is_baseline or submission is None or submission.is_public
 
 
-def _list_rows(event: Event, board: ArchivedBoard, rows: list[BoardRow]) -> list[dict[str, object]]:
+def _list_rows(event: Event, board: EventBoard, rows: list[EventRow]) -> list[dict[str, object]]:
     """Return the rows of a leaderboard in its order; equal numbers share a rank."""
     scores = [row.scores.get(board.order) for row in rows]
     counts, cells = Counter(scores), list[dict[str, object]]()
@@ -72,11 +71,11 @@ def copy_bundle(path: str, folder: str) -> BundleSource:
     with open_event(path) as event:
         event.copy_folder(BUNDLE, folder)
         for board in event.boards:
-            for place, row in enumerate(board.places()[:_SAMPLES], 1):
+            for rank, row in enumerate(board.places()[:_SAMPLES], 1):
                 submission = event.submissions.get(row.submission)
                 if submission is not None and submission.file:
                     samples = os.path.join(folder, SAMPLES_FOLDER, board.phase)
                     os.makedirs(samples, exist_ok=True)
-                    name = f"{place}-{submission.id}-{os.path.basename(submission.file)}"
+                    name = f"{rank}-{submission.id}-{os.path.basename(submission.file)}"
                     event.copy(submission.file, os.path.join(samples, name))
     return find_bundle(folder)

@@ -11,8 +11,8 @@ from segjudge.evaluation_script.files.problems import name_list, near_hint, prin
 from segjudge.system.errors import UsageError
 from segjudge.system.files import ARCHIVES, name_of
 
-from .rescored import Order, Scale
-from .rescoring import Entry, Label, Number, list_folder
+from .rescored import BoardOrder, Scale
+from .rescoring import Label, Number, SubmissionEntry, list_folder
 
 #: The names of the columns with submissions and their teams.
 _SUBMISSION, _TEAM = "submission", "team"
@@ -50,7 +50,7 @@ class FolderSource:
             raise UsageError(f"{fault}. If you release them, add --as-host")
         return self.hidden & {*truths}
 
-    def list_entries(self, metrics: Mapping[str, Sequence[str]]) -> tuple[list[Entry], list[str]]:
+    def list_entries(self, metrics: Mapping[str, Sequence[str]]) -> tuple[list[SubmissionEntry], list[str]]:
         """Return the submissions with their numbers of these metrics, and notes."""
         entries = list_folder(self.folder, (self.published, self.out))
         if not self.published:
@@ -59,11 +59,11 @@ class FolderSource:
         files = _match_files(self.published, rows, [entry.name for entry in entries])
         names = {file: name for name, file in files.items()}
         absence = f"{name_of(self.folder)} has no file of this name"
-        entries += [Entry(name, absence=absence) for name in rows if name not in files]
+        entries += [SubmissionEntry(name, absence=absence) for name in rows if name not in files]
         notes = [f"{name_of(self.published)}: columns that name no metric are ignored: {name_list(ignored)}"]
         return [_add_row(entry, rows, names.get(entry.name, entry.name)) for entry in entries], notes if ignored else []
 
-    def find_order(self, split: str) -> Order | None:
+    def find_order(self, split: str) -> BoardOrder | None:
         """Return None: the first published metric orders the leaderboard of each split."""
         del split
         return None
@@ -78,7 +78,7 @@ class FolderSource:
 _Rows = dict[str, tuple[str, dict[Label, Number]]]
 
 
-def _add_row(entry: Entry, rows: _Rows, name: str) -> Entry:
+def _add_row(entry: SubmissionEntry, rows: _Rows, name: str) -> SubmissionEntry:
     team, numbers = rows.get(name, ("", {}))
     return replace(entry, team=team, numbers=numbers)
 
@@ -96,8 +96,8 @@ def _read_table(path: str, metrics: Mapping[str, Sequence[str]], renames: Mappin
     header, lines = _read_lines(path)
     for column, name in renames.items():
         if column not in header or name not in labels:
-            known, word = (labels, name) if column in header else (header, column)
-            raise UsageError(f"--rename {column}={name}: there is no column {word}{near_hint(word, known)}")
+            choices, word = (labels, name) if column in header else (header, column)
+            raise UsageError(f"--rename {column}={name}: there is no column {word}{near_hint(word, choices)}")
     lower = [name.lower() for name in header]
     key, team = lower.index(_SUBMISSION) if _SUBMISSION in lower else 0, lower.index(_TEAM) if _TEAM in lower else -1
     named = {index: renames.get(name, name) for index, name in enumerate(header) if index not in (key, team)}
@@ -138,7 +138,7 @@ def _read_lines(path: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
     return header, rows[1:]
 
 
-def _read_number(text: str, where: str) -> Number | None:
+def _read_number(text: str, line: str) -> Number | None:
     """Return the number of a cell with its decimals; None for an empty one."""
     if text in _ABSENT:
         return None
@@ -148,7 +148,7 @@ def _read_number(text: str, where: str) -> Number | None:
     except InvalidOperation:
         exponent = "n"
     if not isinstance(exponent, int) or abs(exponent) > 300:
-        raise UsageError(f"{where}: {printable(text)!r} is not a number. Write 0.812, or leave the cell empty")
+        raise UsageError(f"{line}: {printable(text)!r} is not a number. Write 0.812, or leave the cell empty")
     return Number(float(value), max(-exponent, 0))
 
 

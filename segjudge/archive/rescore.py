@@ -14,8 +14,8 @@ from segjudge.system.addresses import digest_of, resolve_address
 
 from .event_source import EventSource
 from .published import FolderSource
-from .rescored import Order, RescoredBoard, RescoredEvent
-from .rescoring import Entry, Outcome, Rescoring, choose_splits
+from .rescored import BoardOrder, RescoredBoard, RescoredEvent
+from .rescoring import EntryOutcome, Rescoring, SubmissionEntry, choose_splits
 
 if TYPE_CHECKING:
     from segjudge.scoring.sharing import DaskClient
@@ -57,14 +57,14 @@ def _make_board(
     split: str,
     protocol: FamilyProtocol,
     metrics: list[str],
-    scored: list[tuple[Entry, Outcome]],
+    scored: list[tuple[SubmissionEntry, EntryOutcome]],
 ) -> RescoredBoard:
     """Return the leaderboard of a split, with the published metrics, or with the protocol's if there are none."""
     published = {label.metric for entry, _ in scored for label in entry.numbers if label.split == split}
     metrics = [metric for metric in metrics if metric in published] or list(protocol.metrics)
     order = source.find_order(split)
     if order is None or order.metric not in metrics:
-        order = Order(metrics[0], prefers_smaller(metrics[0], protocol.name))
+        order = BoardOrder(metrics[0], prefers_smaller(metrics[0], protocol.name))
     about = split, protocol.name, order, source.explain_difference(split, protocol.name)
     return RescoredBoard.compare(about, metrics, scored, source.scale)
 

@@ -13,7 +13,7 @@ from segjudge.evaluation_script.scoring import VERSION
 from segjudge.report.page import ReportPage, Section, make_list, make_origins
 from segjudge.report.tables import escape_cell, format_csv
 
-from .rescoring import Entry, Label, Number, Outcome
+from .rescoring import EntryOutcome, Label, Number, SubmissionEntry
 
 #: The states of a submission, the worst first.
 FAULTY, NO_FILE, DIFFERS, EQUAL, UNPUBLISHED = "not scored", "no file", "differs", "equal", "not published"
@@ -72,15 +72,15 @@ class Cell(NamedTuple):
 
 
 @dataclass
-class BoardRow:
+class RescoredRow:
     """A submission on a leaderboard."""
 
-    entry: Entry
+    entry: SubmissionEntry
     cells: dict[str, Cell]
     state: str
     why: str
     #: Its place now and before, if the leaderboard shows or showed it.
-    place: int | None = None
+    new_place: int | None = None
     published_place: int | None = None
     #: It stands for a team, or itself, whose place changed.
     has_moved: bool = False
@@ -92,7 +92,7 @@ class BoardRow:
         return {"submission": self.entry.name, **{name: text for name, text in named.items() if text}}
 
 
-class Order(NamedTuple):
+class BoardOrder(NamedTuple):
     """The metric that orders a leaderboard, and whether its smallest value is best."""
 
     metric: str
@@ -116,17 +116,17 @@ class RescoredBoard:
     split: str
     #: The protocol that scores now.
     protocol: str
-    order: Order
+    order: BoardOrder
     #: Why its numbers may differ from the published ones.
     reason: str
-    rows: list[BoardRow]
+    rows: list[RescoredRow]
 
     @classmethod
     def compare(
         cls,
-        about: tuple[str, str, Order, str],
+        about: tuple[str, str, BoardOrder, str],
         metrics: Sequence[str],
-        scored: Sequence[tuple[Entry, Outcome]],
+        scored: Sequence[tuple[SubmissionEntry, EntryOutcome]],
         scale: Scale,
     ) -> RescoredBoard:
         """Return the leaderboard of these metrics, whose split, protocol, order and reason are given."""
@@ -136,9 +136,9 @@ class RescoredBoard:
             values = {} if outcome.fault else outcome.scores[split]
             now = {metric: None if outcome.fault else scale.show(values.get(metric)) for metric in metrics}
             cells = {metric: Cell(entry.numbers.get(Label(split, metric)), now[metric]) for metric in metrics}
-            rows.append(BoardRow(entry, cells, *_find_state(entry, outcome, cells, reason)))
+            rows.append(RescoredRow(entry, cells, *_find_state(entry, outcome, cells, reason)))
         _rank(rows, order)
-        return cls(*about, sorted(rows, key=lambda row: (row.place is None, row.place)))
+        return cls(*about, sorted(rows, key=lambda row: (row.new_place is None, row.new_place)))
 
     def make_rows(self) -> list[dict[str, Any]]:
         """Return the rows of a page, the ordering metric first."""
@@ -150,12 +150,14 @@ class RescoredBoard:
             for metric in metrics:
                 cell = row.cells[metric]
                 numbers |= {metric: cell.now, f"{metric} then": cell.then and cell.then.value}
-            place = {"place": row.place or "–", "then": row.published_place}
-            rows.append({**place, **shown, **row.names, **numbers, "state": row.state})
+            places = {"place": row.new_place or "–", "then": row.published_place}
+            rows.append({**places, **shown, **row.names, **numbers, "state": row.state})
         return rows
 
 
-def _find_state(entry: Entry, outcome: Outcome, cells: Mapping[str, Cell], reason: str) -> tuple[str, str]:
+def _find_state(
+    entry: SubmissionEntry, outcome: EntryOutcome, cells: Mapping[str, Cell], reason: str
+) -> tuple[str, str]:
     """Return the state of a row, and why it has that."""
     if outcome.fault:
         return (FAULTY if entry.path else NO_FILE), " ".join(outcome.fault.split())
@@ -167,14 +169,14 @@ def _find_state(entry: Entry, outcome: Outcome, cells: Mapping[str, Cell], reaso
     return EQUAL, f"equal to the {' or '.join(map(str, rounded))} published decimals" if rounded else EQUAL
 
 
-def _rank(rows: list[BoardRow], order: Order) -> None:
+def _rank(rows: list[RescoredRow], order: BoardOrder) -> None:
     """Set the places; equal numbers share one, and a team has that of its best submission.
 
     A submission without a new score keeps its published number, so that it moves nobody.
     """
-    then, now = dict[str, tuple[float, BoardRow]](), dict[str, tuple[float, BoardRow]]()
+    then, now = dict[str, tuple[float, RescoredRow]](), dict[str, tuple[float, RescoredRow]]()
 
-    def keep_best(bests: dict[str, tuple[float, BoardRow]], row: BoardRow, number: float | None) -> None:
+    def keep_best(bests: dict[str, tuple[float, RescoredRow]], row: RescoredRow, number: float | None) -> None:
         if number is not None:
             value, group = number if order.is_ascending else -number, row.entry.group or row.entry.name
             if group not in bests or value < bests[group][0]:
@@ -190,8 +192,8 @@ def _rank(rows: list[BoardRow], order: Order) -> None:
         now = {group: best for group, best in now.items() if group in then}
     places = [sorted(value for value, _ in bests.values()) for bests in (then, now)]
     for group, (value, row) in now.items():
-        row.place = 1 + bisect_left(places[1], value)
-        row.has_moved = bool(then) and row.place != 1 + bisect_left(places[0], then[group][0])
+        row.new_place = 1 + bisect_left(places[1], value)
+        row.has_moved = bool(then) and row.new_place != 1 + bisect_left(places[0], then[group][0])
     for value, row in then.values():
         row.published_place = 1 + bisect_left(places[0], value)
 
@@ -225,8 +227,8 @@ class RescoredEvent:
             f"{counts[DIFFERS]:,} {inflect(counts[DIFFERS], 'differs', 'differ')}",
             f"{quantity(moves, 'place')} {inflect(moves, 'changes', 'change')}",
         ]
-        others = {NO_FILE: "without a file", FAULTY: "could not be scored", UNPUBLISHED: "not published"}
-        parts += [f"{counts[state]:,} {words}" for state, words in others.items() if counts[state]]
+        phrases = {NO_FILE: "without a file", FAULTY: "could not be scored", UNPUBLISHED: "not published"}
+        parts += [f"{counts[state]:,} {words}" for state, words in phrases.items() if counts[state]]
         rounded = {row.entry.name for _, row in self._list_rows() if row.state == EQUAL != row.why}
         return [", ".join(parts), *([f"{len(rounded):,} are equal in the published decimals only."] if rounded else [])]
 
@@ -259,8 +261,8 @@ class RescoredEvent:
         records = []
         for record in self._make_records():
             for metric, numbers in record.pop("scores").items():
-                now, *others = numbers.items()
-                record |= {metric: now[1], **{f"{metric} {name}": number for name, number in others}}
+                now, *older = numbers.items()
+                record |= {metric: now[1], **{f"{metric} {name}": number for name, number in older}}
             records.append(record)
         columns = dict.fromkeys(name for record in records for name in record)
         return format_csv([*columns], ([escape_cell(record.get(name)) for name in columns] for record in records))
@@ -272,7 +274,7 @@ class RescoredEvent:
         sentences = [f"{summary}.", *rounding, f"Scored by {protocols} of Segjudge {VERSION}."]
         sections = [Section("verdict", "Verdict", {"sentences": sentences})]
         changes = [
-            {"submission": row.entry.name, "place": row.place, "then": row.published_place, "why": why}
+            {"submission": row.entry.name, "place": row.new_place, "then": row.published_place, "why": why}
             for board, row in self._list_rows()
             if row.has_moved or row.state in (FAULTY, NO_FILE, DIFFERS)
             for why in [f"{board.split}: {row.why}" if len(self.boards) > 1 else row.why]
@@ -283,12 +285,12 @@ class RescoredEvent:
         if differences := self.list_differences():
             sections.append(make_list("Numbers that differ", differences, "They differ by more than rounding."))
         for board in self.boards:
-            first = f"Ordered by {board.order.metric}, {'smallest' if board.order.is_ascending else 'largest'} first"
-            about = f"{first}; equal numbers share a place. Then: as published. board.csv has all digits."
+            order = f"Ordered by {board.order.metric}, {'smallest' if board.order.is_ascending else 'largest'} first"
+            about = f"{order}; equal numbers share a place. Then: as published. board.csv has all digits."
             sections.append(make_list(f"Leaderboard: {board.split}", board.make_rows(), about))
         return ReportPage(self.title, [*sections, make_origins(self.notes, self.provenance)])
 
-    def _list_rows(self) -> Iterator[tuple[RescoredBoard, BoardRow]]:
+    def _list_rows(self) -> Iterator[tuple[RescoredBoard, RescoredRow]]:
         return ((board, row) for board in self.boards for row in board.rows)
 
     def _make_records(self) -> Iterator[dict[str, Any]]:
@@ -298,6 +300,6 @@ class RescoredEvent:
                 metric: {"now": cell.now, "published": cell.then and cell.then.value, "difference": cell.difference}
                 for metric, cell in row.cells.items()
             }
-            places = {"place": row.place, "published place": row.published_place}
+            places = {"place": row.new_place, "published place": row.published_place}
             named = {"submission": row.entry.name, "team": row.entry.team, "method": row.entry.method}
             yield {"split": board.split, **places, **named, "state": row.state, "why": row.why, "scores": scores}

@@ -52,7 +52,7 @@ class Number(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Entry:
+class SubmissionEntry:
     """A submission: its file, and what was published of it."""
 
     name: str
@@ -75,7 +75,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class EntryOutcome:
     """The new scores of a submission by split, or the reason why it has none."""
 
     scores: dict[str, Values] = field(default_factory=dict)
@@ -84,12 +84,12 @@ class Outcome:
     is_final: bool = True
 
 
-def list_folder(folder: str, others: Collection[str]) -> list[Entry]:
-    """Return the submissions in a folder, without notes, litter, and the `others`, which are in use."""
-    used = {os.path.realpath(path) for path in others if path}
+def list_folder(folder: str, used_paths: Collection[str]) -> list[SubmissionEntry]:
+    """Return the submissions in a folder, without notes, litter, and the given paths."""
+    used = {os.path.realpath(path) for path in used_paths if path}
     paths = [os.path.join(os.path.abspath(folder), name) for name in sorted(os.listdir(folder))]
     entries = [
-        Entry(os.path.basename(path), path)
+        SubmissionEntry(os.path.basename(path), path)
         for path in paths
         if not (os.path.basename(path).startswith(".") or is_litter([os.path.basename(path)]))
         and not path.lower().endswith(_NOTES)
@@ -106,24 +106,24 @@ def choose_splits(prepared: PreparedScoring, hidden: Collection[str]) -> Prepare
 
 
 def score_entry(
-    hidden: Collection[str], prepared: PreparedScoring, entry: Entry, progress: Progress = ignore_progress
+    hidden: Collection[str], prepared: PreparedScoring, entry: SubmissionEntry, progress: Progress = ignore_progress
 ) -> dict[str, Any]:
     """Return the outcome of a submission as JSON values; a submission that cannot be scored ends nothing."""
     try:
         with _open_file(entry) as path:
             scores = choose_splits(prepared, hidden).for_results(path).score(progress, examines=False)
-        return asdict(Outcome(scores.metrics))
+        return asdict(EntryOutcome(scores.metrics))
     except SubmissionError as error:
-        return asdict(Outcome(fault=str(error)))
+        return asdict(EntryOutcome(fault=str(error)))
     except (HostError, UsageError):
         raise
     except Exception as error:  # noqa: BLE001 - one hostile file must not end the scoring of all others
         text = str(error).partition("\n")[0][:200]
-        return asdict(Outcome(fault=f"Segjudge failed ({type(error).__name__}: {text})", is_final=False))
+        return asdict(EntryOutcome(fault=f"Segjudge failed ({type(error).__name__}: {text})", is_final=False))
 
 
 @contextmanager
-def _open_file(entry: Entry) -> Iterator[str]:
+def _open_file(entry: SubmissionEntry) -> Iterator[str]:
     """Yield the path of a submission, taken out of the archive if it is a zip; raises SubmissionError for damage."""
     if not entry.member:
         if entry.digest and _digest_of(entry.path) != entry.digest:
@@ -176,17 +176,17 @@ class Rescoring:
 
     def score(
         self,
-        entries: Sequence[Entry],
+        entries: Sequence[SubmissionEntry],
         client: DaskClient | None = None,
         bars: tuple[Progress, Progress] = (ignore_progress, ignore_progress),
-    ) -> dict[str, Outcome]:
+    ) -> dict[str, EntryOutcome]:
         """Return the outcomes of submissions by name; those that the folder has are not scored again.
 
         `bars` show the progress within submissions and over them.
         """
         make_folder(self.folder)
-        outcomes = {entry.name: Outcome(fault=entry.absence) for entry in entries if not entry.path}
-        key, waiting = self._make_key(), list[tuple[Entry, dict[str, Any]]]()
+        outcomes = {entry.name: EntryOutcome(fault=entry.absence) for entry in entries if not entry.path}
+        key, waiting = self._make_key(), list[tuple[SubmissionEntry, dict[str, Any]]]()
         for entry in entries:
             if entry.path:
                 whole_key = {"submission": entry.digest or _digest_of(entry.path), **key}
@@ -197,13 +197,13 @@ class Rescoring:
                     outcomes[entry.name] = outcome
         for number, document in self._score([entry for entry, _ in waiting], client, bars):
             entry, whole_key = waiting[number]
-            outcomes[entry.name] = Outcome(**document)
+            outcomes[entry.name] = EntryOutcome(**document)
             if outcomes[entry.name].is_final:
                 replace_file(self._path_of(entry), f"{json.dumps({'key': whole_key, **document}, indent=1)}\n")
         return outcomes
 
     def _score(
-        self, entries: Sequence[Entry], client: DaskClient | None, bars: tuple[Progress, Progress]
+        self, entries: Sequence[SubmissionEntry], client: DaskClient | None, bars: tuple[Progress, Progress]
     ) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield the number and the outcome of each entry, as JSON values."""
         if client is not None:
@@ -232,13 +232,13 @@ class Rescoring:
             "version": " ".join([VERSION, *plugins_of(protocol.name for protocol in protocols.values()).values()]),
         }
 
-    def _read(self, entry: Entry, key: dict[str, Any]) -> Outcome | None:
+    def _read(self, entry: SubmissionEntry, key: dict[str, Any]) -> EntryOutcome | None:
         """Return the outcome in an entry's file; None if it is of another key, or no such file."""
         with suppress(OSError, ValueError, TypeError, KeyError):
             document = json.loads(self._path_of(entry).read_bytes())
             if document.pop("key") == key:
-                return Outcome(**document)
+                return EntryOutcome(**document)
         return None
 
-    def _path_of(self, entry: Entry) -> Path:
+    def _path_of(self, entry: SubmissionEntry) -> Path:
         return Path(self.folder, f"{file_name(entry.name)}.json")

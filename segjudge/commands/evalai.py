@@ -90,8 +90,8 @@ def _run_bundle(source: BundleSource, folder: str, python: Interpreter, archive:
         return OURS
     bundle = built.path if built else source.archive
     size = f"({os.path.getsize(bundle) / 1e3:,.0f} kB)"
-    place = f"the challenge of {archive}" if archive else os.path.relpath(bundle)
-    print(f"{'Built' if built else 'Opened'} {place} {size}.", flush=True)
+    opened_name = f"the challenge of {archive}" if archive else os.path.relpath(bundle)
+    print(f"{'Built' if built else 'Opened'} {opened_name} {size}.", flush=True)
     print("Checked: EvalAI would accept it.\n", flush=True)
     with Bundle(bundle) as opened:
         if opened.is_evaluated_elsewhere:

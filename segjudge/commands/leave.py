@@ -52,7 +52,7 @@ def _leave(args: argparse.Namespace) -> int:
         say(f"differs: {line}")
     for line in describe_missing(exported.missing):
         say(f"missing: {line}")
-    files = sum(len(row.others) + (row.file is not None) for row in exported.submissions)
+    files = sum(len(row.extra_files) + (row.file is not None) for row in exported.submissions)
     scored = sum(bool(row.scores) for row in exported.submissions)
     say(
         f"Wrote {args.out}: {quantity(len(exported.submissions), 'submission')} ({scored:,} with scores), "
@@ -112,9 +112,9 @@ def _collect(client: Client, writer: EventWriter, args: argparse.Namespace) -> C
 def _describe(collector: Collector, platform: str, number: int, exported: Exported) -> tuple[EventInfo, Exported]:
     from segjudge.archive.event import EventInfo
 
-    taken = {"begin": collector.notes["begin"], "end": _moment()}
+    times = {"begin": collector.notes["begin"], "end": _moment()}
     address, complete = collector.client.host, exported.is_complete
-    return EventInfo(f"segjudge {VERSION}", platform, address, number, exported.title, taken, complete), exported
+    return EventInfo(f"segjudge {VERSION}", platform, address, number, exported.title, times, complete), exported
 
 
 def _moment() -> str:

@@ -80,7 +80,7 @@ def _describe_folder(args: argparse.Namespace, choice: TruthChoice, renames: dic
     is_percent, empty = args.percent, None
     if choice.phase:
         is_percent, empty = is_percent or choice.find_phase()[0].percent, 0.0
-    hidden = frozenset[str]() if args.as_host else choice.find_unpublished()
+    hidden = frozenset[str]() if args.as_host else choice.find_hidden()
     scale = Scale(100.0 if is_percent else 1.0, empty)
     return FolderSource(args.source, args.published, args.out, hidden, renames, scale)
 

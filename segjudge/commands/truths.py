@@ -129,7 +129,7 @@ class TruthChoice(NamedTuple):
 
     def hide_splits(self, option: str) -> frozenset[str]:
         """Return the splits to omit from the public file of an option; raises UsageError if none remains."""
-        hidden = self.find_unpublished()
+        hidden = self.find_hidden()
         if not hidden:
             return hidden
         chosen_splits = {self.split} if self.split else {split.codename for split in self.find_phase()[0].splits}
@@ -139,7 +139,7 @@ class TruthChoice(NamedTuple):
             raise UsageError(f"{option} writes only what may be published, not {fault}")
         return hidden
 
-    def find_unpublished(self) -> frozenset[str]:
+    def find_hidden(self) -> frozenset[str]:
         """Return the splits of a phase whose scores anonymous visitors do not see; none for a named truth."""
         from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
         from segjudge.platforms.evalai.bundle.secrecy import find_unpublished

@@ -42,7 +42,7 @@ def _verify(args: argparse.Namespace) -> int:
     request = request if request.phase else replace(request, protocol=protocol)
     with ProgressBar() as bar:
         scores = prepare(request, bar).score(bar)
-    verdict = record.compare(scores, Subject.of_request(request), choice.find_unpublished())
+    verdict = record.compare(scores, Subject.of_request(request), choice.find_hidden())
     for line in verdict.differences[:_SHOWN]:
         say(f"differs: {line}", "bad")
     if len(verdict.differences) > _SHOWN:

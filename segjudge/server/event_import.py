@@ -7,7 +7,7 @@ import secrets
 import tempfile
 from collections.abc import Mapping
 
-from segjudge.archive.event import Event, Submission
+from segjudge.archive.event import Event, EventSubmission
 from segjudge.evaluation_script.files.problems import HostError
 
 from . import models
@@ -74,12 +74,12 @@ def _add_team(services: Services, event: Event, number: int, challenge: int, hos
 
 
 def _add_submission(
-    services: Services, event: Event, submission: Submission, challenge: int, teams: Mapping[int, Team]
+    services: Services, event: Event, submission: EventSubmission, challenge: int, teams: Mapping[int, Team]
 ) -> None:
     phases = {phase.codename: phase for phase in services.store.phases(challenge)}
     team = teams[submission.team or 0]
     waits, free = submission.status in OPEN, services.store.get(models.Submission, submission.id) is None
-    columns = {"input_file": submission.file, **{_COLUMNS[name]: path for name, path in submission.others.items()}}
+    columns = {"input_file": submission.file, **{_COLUMNS[name]: path for name, path in submission.extra_files.items()}}
     row = models.Submission(
         id=submission.id if free else None,
         phase_id=phases[submission.phase].id,
@@ -116,7 +116,7 @@ def _keep(services: Services, event: Event, path: str, column: str) -> str:
         return services.files.keep(file, os.path.basename(path), column)
 
 
-def _find_error_bars(event: Event, submission: Submission, split: str) -> dict[str, float]:
+def _find_error_bars(event: Event, submission: EventSubmission, split: str) -> dict[str, float]:
     """Return the error bars of a submission on a leaderboard, by EvalAI's names."""
     for board in event.boards:
         if (board.phase, board.split) == (submission.phase, split):

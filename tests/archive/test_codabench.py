@@ -158,7 +158,7 @@ def test_a_competition_leaves_codabench(site: Site, tmp_path: Path) -> None:
         assert event.names("bundle/") == ["bundle/dump.zip", "bundle/uploaded.zip"]
         assert [row.scores["Dev"]["iou"] for row in event.submissions.values()] == [0.5, 0.75, 0.1, 0.2]
         assert event.read(str(event.submissions[7].file)) == b"PK 7"
-        assert event.read(event.submissions[8].others["scoring_stdout"]) == b"scored"
+        assert event.read(event.submissions[8].extra_files["scoring_stdout"]) == b"scored"
         assert event.submissions[9].number == 2
         (board,) = event.boards
         assert [row.submission for row in board.places()] == [8, 7, 10]

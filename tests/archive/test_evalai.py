@@ -73,7 +73,7 @@ def test_every_submission_is_there_with_its_files_and_numbers(
     row = event.submissions[1]
     assert (row.number, row.method["name"], row.status, row.is_public) == (1, "method 0", "finished", True)
     assert event.read(str(row.file)) == b"PK masks 0"
-    assert event.read(row.others["stdout"]) == b"scored 0\n"
+    assert event.read(row.extra_files["stdout"]) == b"scored 0\n"
     assert event.submissions[unusual["failed"]].cause == "ValueError: bad zip"
     assert not event.submissions[unusual["private"]].is_public
     assert event.submissions[unusual["flagged"]].is_ignored

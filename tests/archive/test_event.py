@@ -11,14 +11,14 @@ import pytest
 
 from segjudge.archive.event import (
     BOARD,
-    Board,
-    BoardRow,
+    EventBoard,
     EventInfo,
+    EventRow,
+    EventSubmission,
+    EventTeam,
     EventWriter,
     Exported,
     MissingFile,
-    Submission,
-    Team,
     describe_missing,
     file_path,
     is_event,
@@ -29,12 +29,12 @@ from segjudge.system.errors import UsageError
 
 INFO = EventInfo("segjudge 1", "evalai", "https://eval.ai", 7, "Cups & Plätze", {"begin": "2026-01-01T00:00:00Z"})
 FILE = file_path("dev", 3, "masks.zip")
-ROWS = [BoardRow(3, 1, "J", {"J": 0.1 + 0.2, "F": 1e-17}, {"J": 0.5}), BoardRow(3, 1, "F", {"J": 0.3}, {}, True)]
+ROWS = [EventRow(3, 1, "J", {"J": 0.1 + 0.2, "F": 1e-17}, {"J": 0.5}), EventRow(3, 1, "F", {"J": 0.3}, {}, True)]
 BOARDS = [
-    Board("dev", "all", "3", False, "J", ["J", "F"], ["F"], 4, ROWS),
-    Board("dev", "secret", "1", True, "J", ["J"], rows=[BoardRow(3, 1, "J", {"J": 0.75})]),
+    EventBoard("dev", "all", "3", False, "J", ["J", "F"], ["F"], 4, ROWS),
+    EventBoard("dev", "secret", "1", True, "J", ["J"], rows=[EventRow(3, 1, "J", {"J": 0.75})]),
 ]
-SUBMISSION = Submission(
+SUBMISSION = EventSubmission(
     3,
     "dev",
     1,
@@ -55,7 +55,7 @@ def write(folder: Path, target: Path) -> Path:
     writer.write(FILE, b"PK masks")
     writer.write("bundle/challenge_config.yaml", b"title: x\n")
     (folder / "journal.jsonl").write_bytes(b"{}")
-    teams = [Team(2, "guests"), Team(1, "hosts", is_host=True)]
+    teams = [EventTeam(2, "guests"), EventTeam(1, "hosts", is_host=True)]
     writer.write_records(INFO, Exported(teams=teams, boards=BOARDS, submissions=[SUBMISSION], missing=MISSING))
     writer.finish(str(target))
     return target
@@ -82,7 +82,7 @@ def test_an_archive_is_read_as_it_was_written(archive: Path, tmp_path: Path) -> 
 
 def test_scores_of_hidden_splits_are_not_public(archive: Path) -> None:
     with open_event(str(archive)) as event:
-        assert event.hidden("dev") == {"secret"}
+        assert event.list_hidden("dev") == {"secret"}
         assert event.public_scores(SUBMISSION) == {"all": {"J": 0.1 + 0.2}}
         assert [row.by for row in event.boards[0].places("F")] == ["F"]
 
@@ -93,8 +93,8 @@ def test_equal_records_give_equal_bytes(tmp_path: Path) -> None:
 
 
 def test_rows_without_a_team_and_without_scores_are_read_again(tmp_path: Path) -> None:
-    row = Submission(3, "dev", None, 0, "failed", "")
-    board = Board("dev", "all", "3", False, "", rows=[BoardRow(3, None, "J")])
+    row = EventSubmission(3, "dev", None, 0, "failed", "")
+    board = EventBoard("dev", "all", "3", False, "", rows=[EventRow(3, None, "J")])
     writer = EventWriter(tmp_path / "event.partial")
     writer.write_records(INFO, Exported(boards=[board], submissions=[row]))
     writer.finish(str(tmp_path / "event"))

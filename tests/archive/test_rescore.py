@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -24,19 +24,20 @@ import pytest
 import segjudge
 from segjudge.archive.event import (
     BOARD,
-    Board,
-    BoardRow,
+    EventBoard,
     EventInfo,
+    EventRow,
+    EventSubmission,
+    EventTeam,
     MissingFile,
-    Submission,
-    Team,
     file_path,
 )
 from segjudge.archive.published import FolderSource
 from segjudge.archive.rescore import rescore
 from segjudge.archive.rescored import Scale
 from segjudge.cli import main
-from segjudge.commands.truths import TruthChoice
+from segjudge.families.truths import TruthSource
+from segjudge.scoring.request import ScoreRequest, find_protocol
 from tests.builders import ANNOTATIONS, DEV, ROOT, STRONG, written, zipped
 
 EXAMPLES = ROOT / "examples"
@@ -57,7 +58,7 @@ def copy_examples(folder: Path, phase: str = DEV) -> Path:
     return folder
 
 
-def write_table(path: Path, rows: list[list[object]]) -> Path:
+def write_table(path: Path, rows: Sequence[Sequence[object]]) -> Path:
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows(rows)
     return path
@@ -291,10 +292,10 @@ def test_only_what_changed_is_scored_again(many: Path, whole: Path, tmp_path: Pa
 def test_processes_and_workers_give_the_same_files(many: Path, whole: Path, tmp_path: Path) -> None:
     rescored(many, tmp_path / "out", *OF_INSTANCES, "--jobs", 2)
     assert contents(tmp_path / "out") == contents(whole)
-    choice = TruthChoice(None, None, str(INSTANCES), "places2017", "", "", "", "", None)
+    request = ScoreRequest("", TruthSource(str(INSTANCES)), find_protocol("places2017"), is_identified=False)
     source = FolderSource(str(many), "", "", frozenset(), {}, Scale())
     with ProcessPoolExecutor(2) as executor:
-        event = rescore(source, choice.request("", is_identified=False), str(tmp_path / "scores"), executor)  # type: ignore[arg-type]
+        event = rescore(source, request, str(tmp_path / "scores"), executor)  # type: ignore[arg-type]
     assert contents(tmp_path / "scores") == contents(whole / "scores")
     assert json.loads(json.dumps(event.document())) == json.loads((whole / "board.json").read_text())
 
@@ -357,7 +358,9 @@ PHASE, TRUTH = "sequences-test", ROOT / "annotations/sequences-test.zip"
 LABELS = ["J&F-Mean", "J-Mean", "J-Recall", "J-Decay", "F-Mean", "F-Recall", "F-Decay"]
 
 
-def make_event(target: Path, change: Callable[[Submission], Submission] = lambda row: row, phases: str = "") -> Path:
+def make_event(
+    target: Path, change: Callable[[EventSubmission], EventSubmission] = lambda row: row, phases: str = ""
+) -> Path:
     """Write an archive: three teams, a submission without a file, a private one; the split test-hard is hidden."""
     bundle = make_bundle(target.with_name(f"{target.name}-bundle"), "test-hard", phases)
     files: dict[str, Any] = {f"bundle/{name}": data for name, data in contents(bundle).items()}
@@ -368,7 +371,7 @@ def make_event(target: Path, change: Callable[[Submission], Submission] = lambda
         name = file_path(PHASE, number, path.name)
         if number != 4:
             files[name] = path.read_bytes()
-        row = Submission(
+        row = EventSubmission(
             number, PHASE, min(number, 3), 1, "finished", f"2026-01-0{number}T00:00:00Z",
             method={"name": path.stem}, is_public=number != 5, file=None if number == 4 else name,
             scores={split: {label: values[label] for label in LABELS} for split, values in scores.items()},
@@ -376,15 +379,15 @@ def make_event(target: Path, change: Callable[[Submission], Submission] = lambda
         )  # fmt: skip
         submissions.append(change(row))
     for split in ("test", "test-hard"):
-        rows = [BoardRow(row.id, row.team, LABELS[0], row.scores[split]) for row in submissions[:3]]
+        rows = [EventRow(row.id, row.team, LABELS[0], row.scores[split]) for row in submissions[:3]]
         rows.sort(key=lambda row: -row.scores[LABELS[0]])
         is_hidden = split == "test-hard"
-        board = Board(
+        board = EventBoard(
             phase=PHASE, split=split, visibility="1" if is_hidden else "3", hidden=is_hidden, order=LABELS[0],
             labels=LABELS, ascending=["J-Decay", "F-Decay"], rows=rows, decimals=4,
         )  # fmt: skip
         files[f"boards/{PHASE}/{split}.json"] = dataclasses.asdict(board)
-    teams = [Team(1, "Ants"), Team(2, "Bees"), Team(3, "=Cats")]
+    teams = [EventTeam(1, "Ants"), EventTeam(2, "Bees"), EventTeam(3, "=Cats")]
     files["event.json"] = dataclasses.asdict(EventInfo("segjudge 1", "evalai", "https://eval.ai", 7, "Cups"))
     files["missing.json"] = [dataclasses.asdict(MissingFile(PHASE, "input file", "expired (404)", 4))]
     files["teams.json"] = list(map(dataclasses.asdict, teams))
@@ -450,7 +453,7 @@ def test_damaged_files_of_an_archive_are_rows(archive: Path, tmp_path: Path) -> 
 
 
 def test_numbers_of_result_files_are_compared_as_they_are_rounded(tmp_path: Path) -> None:
-    def rounded(row: Submission) -> Submission:
+    def rounded(row: EventSubmission) -> EventSubmission:
         scores = {
             split: {name: round(value, 3) for name, value in values.items()} for split, values in row.scores.items()
         }

@@ -340,6 +340,7 @@ BY_COMMAND = {
     **dict.fromkeys(("run", "merge", "compare", "rank", "report", "arena"), _OWN),
     **dict.fromkeys(("new", "benchmarks", "pack", "compress", "demo", "schema", "interactive"), _NONE),
     "push": "uploads what `check` lets pass",
+    "leave": "writes an archive for the host, which is as private as the truth",
     "board": "walked in tests/server/test_boards.py",
     "rescore": f"{_WALKED}; archives: tests/archive/test_rescore.py",
     "worker": "reports what `remote worker` above returns, and of scorers of a host's own what test_guest_remote.py holds",
@@ -405,6 +406,7 @@ VISIBILITY_READERS = {
     ),  # compare
     *(f"segjudge/platforms/{name}/build.py" for name in ("codabench", "grand_challenge")),  # refuse disagreements
     "segjudge/platforms/evalai/boards.py",  # asks `is_visible`
+    "segjudge/archive/evalai.py",  # stores it, and asks `find_unpublished` what is hidden
     *(f"segjudge/server/{name}.py" for name in ("accounts", "actions/reading", "actions/hosting")),  # ask it too
     *(f"segjudge/server/{name}.py" for name in ("api", "bundle_import", "evalai_json")),  # store, and tell hosts
     "segjudge/server/report_program.py",  # for pages of what participants see, beside the visibilities that are stored
