@@ -122,22 +122,6 @@ def test_what_a_program_reads_stands_alone_on_stdout(capsys: pytest.CaptureFixtu
     assert json.loads(alone.out)["tasks"][0]["algorithms"] == ["a", "b"]
 
 
-def test_a_name_cannot_move_the_terminals_cursor(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert cli.main(["rank", table(tmp_path, ["\x1b[31mred,c1,1", "\u202eabc,c1,2"]), "--draws", "2"]) == 0
-    assert capsys.readouterr().out.replace("\n", "").isprintable()
-
-
-@pytest.mark.long
-def test_equal_runs_write_equal_plots(tmp_path: Path) -> None:
-    scores = table(
-        tmp_path, [f"{name},c{case},{0.1 * case + gain}" for case in range(8) for name, gain in (("A", 0.2), ("B", 0))]
-    )
-    for folder in ("one", "two"):
-        assert cli.main(["rank", scores, "--draws", "20", "--plots", str(tmp_path / folder)]) == 0
-    for path in (tmp_path / "one").iterdir():
-        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes(), path.name
-
-
 @pytest.mark.parametrize(
     "text",
     [

@@ -168,18 +168,6 @@ def test_what_cannot_be_compared_is_refused_before_anything_is_scored(
     assert sentence in capsys.readouterr().err
 
 
-def test_a_metric_without_kinds_is_compared_where_no_kinds_are_shown(
-    scored: dict[str, Scores], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    saved, scored_now = NAMES[:2], [str(EXAMPLES / f"{name}.zip") for name in NAMES[:2]]
-    for name in saved:
-        scored[name].save(name)
-    for arguments in (saved, [*scored_now, "--truth", str(TRUTH), "--split", "dev"]):
-        assert cli.main(["compare", *arguments, "--metric", "J-Decay"]) == 0
-        assert capsys.readouterr().out.startswith("J-Decay over ")
-
-
 def test_scores_of_other_truths_are_not_compared(scored: dict[str, Scores]) -> None:
     strong = scored["strong"]
     with pytest.raises(UsageError, match="b and a were scored on different truths"):
@@ -325,32 +313,6 @@ def test_a_notebook_sees_bar_kinds_and_the_worst_frames_on_light_and_dark_pages(
     assert "\n\n" not in text, "in Markdown HTML ends with an empty line"
 
 
-def test_a_notebook_shows_numbers_where_files_are_gone(tmp_path: Path) -> None:
-    results = tmp_path / "results.zip"
-    results.write_bytes((EXAMPLES / "lagging.zip").read_bytes())
-    scores = segjudge.score(results, TRUTH, split="dev")
-    results.unlink()
-    for text in (scores._repr_html_(), moved(3)._repr_html_()):
-        assert "data:image" not in text
-        assert "<th>J&amp;F-Mean</th>" in text
-
-
-def test_a_notebook_shows_comparisons_rankings_and_other_families(
-    scored: dict[str, Scores], comparison: Comparison
-) -> None:
-    text = comparison._repr_html_()
-    assert text.count("data:image/") == 8
-    assert "lagging loses 0.488 more than strong: leak +0.146" in text
-    assert "strong is first over 3 cases" in segjudge.rank(scored)._repr_html_()
-    instances = segjudge.score(
-        ROOT / "examples/instances-dev/coarse.json", ROOT / "annotations/instances-dev.zip", "places2017"
-    )
-    text = instances._repr_html_()
-    assert "would raise AP at an IoU of .50 by" in text
-    assert "aria-label" not in text, "kinds whose costs sum to nothing make no bar"
-    assert "data:image" not in text
-
-
 def test_show_brings_the_page_below_a_cell_or_into_a_browser(
     comparison: Comparison, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -368,23 +330,3 @@ def test_show_brings_the_page_below_a_cell_or_into_a_browser(
     monkeypatch.setattr("webbrowser.open", lambda _: False)
     with pytest.raises(UsageError, match="no browser was found; open "):
         comparison.show()
-
-
-def test_a_plot_of_another_name_is_refused(scored: dict[str, Scores]) -> None:
-    with pytest.raises(UsageError, match="there is no plot 'method'.*did you mean methods"):
-        segjudge.rank(scored).plot("method")
-
-
-# ── tables that fit ─────────────────────────────────────────────────────────
-
-
-def test_a_ranking_has_the_value_of_the_board_where_sequences_have_other_numbers_of_objects(
-    comparison: Comparison,
-) -> None:
-    ranked = segjudge.rank(comparison.methods)
-    counts = comparison.sums.counts.tolist()
-    assert len(set(counts)) > 1, "sequences have other numbers of objects"
-    values = {row["algorithm"]: row["value"] for row in ranked.tasks[0].rows()}
-    assert values == pytest.approx({mean.name: mean.value for mean in comparison.means}, abs=1e-12)
-    means = segjudge.rank(comparison.methods, method="rank-then-mean").tasks[0].rows()
-    assert [row["algorithm"] for row in means] == list(values)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import itertools
-import json
 import math
 from fractions import Fraction
 from pathlib import Path
@@ -16,9 +15,7 @@ import pytest
 import segjudge
 from segjudge.analysis import score_tables
 from segjudge.analysis.rankings import (
-    Rule,
     TaskScores,
-    _rank_task,
 )
 from segjudge.analysis.statistics import (
     Sums,
@@ -26,10 +23,8 @@ from segjudge.analysis.statistics import (
     _flip_signs,
     compare_pairs,
     estimate_means,
-    ranks_of,
 )
-from segjudge.evaluation_script.families import PROTOCOLS
-from segjudge.evaluation_script.families.base.reports import Report, deal_groups, interval, standard_errors
+from segjudge.evaluation_script.families.base.reports import interval
 from segjudge.system.errors import UsageError
 from tests.builders import label_zip
 from tests.families.choices import WITH_UNSEEN
@@ -42,28 +37,6 @@ def task_of(values: Any, *, smaller: bool = False) -> TaskScores:
     table = np.array(values, float)
     names = tuple("ABCDEFGH"[: len(table)])
     return TaskScores("t", names, tuple(f"c{k}" for k in range(table.shape[1])), table, smaller)
-
-
-# ── ranks ───────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(
-    ("values", "smallest", "averaged"),
-    [
-        ([0.9, 0.7, 0.9, NONE, 0.5, NONE], [1, 3, 1, 5, 4, 5], [1.5, 3, 1.5, 5.5, 4, 5.5]),
-        ([0.9, 0.5, 0.5, NONE], [1, 2, 2, 3], [1, 2.5, 2.5, 3.5]),
-        ([NONE, NONE, NONE], [1, 1, 1], [2, 2, 2]),
-        ([-1, 0, 1, 1, 1], [5, 4, 1, 1, 1], [5, 4, 2, 2, 2]),
-    ],
-)
-def test_equal_values_share_a_rank_and_missing_ones_come_last(
-    values: list[float], smallest: list[float], averaged: list[float]
-) -> None:
-    item = np.array(values)
-    assert ranks_of(item).tolist() == smallest
-    assert ranks_of(item, ties="average").tolist() == averaged
-    assert ranks_of(-item, smaller=True).tolist() == smallest
-    assert ranks_of(np.stack([item, item]), ties="average").tolist() == [averaged] * 2
 
 
 # ── sign flips ──────────────────────────────────────────────────────────────
@@ -104,12 +77,12 @@ def test_beyond_sixteen_cases_signs_are_drawn() -> None:
     assert many[0] == pytest.approx(tail, abs=4 * math.sqrt(tail / 9_999))
 
 
-# ── adjustment, jackknife, how many cases ───────────────────────────────────
-
-
 @pytest.mark.parametrize(("algorithms", "fewest"), [(2, 6), (3, 7), (5, 9), (10, 11), (20, 13)])
 def test_a_large_difference_still_takes_cases_enough_to_be_significant(algorithms: int, fewest: int) -> None:
     assert _cases_needed(0.9, 0.01, 10, algorithms) == fewest
+
+
+# ── adjustment, jackknife, how many cases ───────────────────────────────────
 
 
 def test_a_small_difference_takes_many_cases() -> None:
@@ -125,22 +98,6 @@ def test_a_small_difference_takes_many_cases() -> None:
 # ── intervals ───────────────────────────────────────────────────────────────
 
 
-def test_errors_are_known_of_metrics_that_are_known_without_each_case() -> None:
-    without = {"two": [1, 3], "four": [4, 3, 2, 3], "one": [1], "gap": [1, NONE, 2]}
-    errors = standard_errors({name: np.array(values, float) for name, values in without.items()})
-    assert errors == {"two": pytest.approx(1), "four": pytest.approx(math.sqrt(3 / 4 * 2))}
-
-
-def test_pseudo_values_of_a_mean_are_its_values() -> None:
-    protocol = next(iter(PROTOCOLS.values()))
-    metric = protocol.metrics[0]
-    for value, without, expected in ((3.0, [4.0, 3.5, 1.5], [1, 2, 6]), (0.5, [0.4, 0.6, 0.8], [0.9, 0.5, 0.1])):
-        left_out = {metric: np.array(without)}
-        values = {**dict.fromkeys(protocol.metrics), metric: value}
-        report = Report("val", protocol, values, {}, [], leave_out=lambda _, left_out=left_out: left_out)  # type: ignore[misc]
-        assert report.sums([metric])[metric][0] == pytest.approx(expected)
-
-
 def test_an_interval_has_one_degree_of_freedom_less_than_cases() -> None:
     assert interval(0.5, 0.1, 2) == pytest.approx((0.5 - 1.2706204736, 0.5 + 1.2706204736))
     assert interval(0.5, 0.1, 10) == pytest.approx((0.5 - 0.22621571628, 0.5 + 0.22621571628))
@@ -149,30 +106,6 @@ def test_an_interval_has_one_degree_of_freedom_less_than_cases() -> None:
     for level, cases in ((95, 5), (1, 5), (0, 5), (-1, 5), (math.nan, 5), (0.95, 1)):
         with pytest.raises(ValueError, match="there is no interval of level"):
             interval(0.5, 0.1, cases, level)
-
-
-def test_cases_are_dealt_evenly_and_always_alike() -> None:
-    for count, groups in ((1, 1), (5, 5), (19, 19), (20, 20), (21, 20), (45, 20)):
-        sizes = np.bincount(deal_groups(count))
-        assert (len(sizes), sizes.sum(), sizes.max() - sizes.min() <= 1) == (groups, count, True)
-    assert deal_groups(0).tolist() == []
-    for count in (1, 2, 3, 4, 45, 64, 65, 1000, 5003):
-        generator = np.random.Generator(np.random.PCG64(0))
-        assert deal_groups(count).tolist() == [place % min(20, count) for place in generator.permutation(count)]
-
-
-# ── rankings ────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("scale", [1.0, 1e-6, 3e5])
-def test_equal_means_are_equal_to_the_last_bit(scale: float) -> None:
-    """The order of the sum does not change the mean."""
-    generator = np.random.Generator(np.random.PCG64(1))
-    item = generator.random(41) * scale
-    rows = np.stack([generator.permutation(item) for _ in range(8)])
-    ranking = _rank_task(task_of(rows), Rule())
-    assert ranking.values.tolist() == [[math.fsum(item) / 41] * 8]
-    assert ranking.ranks.tolist() == [[1] * 8]
 
 
 # ── what can be told apart ──────────────────────────────────────────────────
@@ -298,20 +231,6 @@ def test_a_document_with_several_splits_needs_one_named() -> None:
     without = {key: value for key, value in both.items() if key != "objects"}
     with pytest.raises(UsageError, match="no values per object"):
         score_tables._read_document("A", without, "dev")
-
-
-def test_files_are_named_by_what_stands_before_them_or_by_themselves(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in ("one.dev.json", "x=two.json"):
-        Path(name).write_text(json.dumps(document(DOGS_AND_CATS, 0.5)))
-    given = ["one.dev.json", "x=two.json", "B=one.dev.json", "a=b=one.dev.json"]
-    assert [score.name for score in score_tables.read_scores(given)] == ["one", "x=two", "B", "a=b"]
-    with pytest.raises(UsageError, match="two have the name one"):
-        score_tables.read_scores(["one.dev.json", "one=one.dev.json"])
-    with pytest.raises(UsageError, match="none.json: cannot be read"):
-        score_tables.read_scores(["C=none.json"])
 
 
 def test_means_of_seen_and_unseen_ones_are_compared_video_by_video(tmp_path: Path) -> None:

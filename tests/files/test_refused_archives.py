@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import re
 import tarfile
@@ -83,17 +82,3 @@ def test_links_that_reach_a_folder_on_many_paths_are_refused(tmp_path: Path, mon
     assert re.sub("reach [abc]", "reach a", sentence) == (
         f"{tmp_path}: holds links that reach a on more than 2 paths. Remove the links between folders."
     )
-
-
-@pytest.mark.parametrize(
-    ("data", "sentence"),
-    [
-        (tar_gz(3 << 20), "your file: would unpack to more than 1 MB. Remove files that are not part of the results."),
-        (gzip.compress(b"[" + bytes(3 << 20)), "a.png: would unpack to more than 1 MB. Send a zip instead."),
-    ],
-    ids=["tar", "json"],
-)
-def test_a_gzip_larger_than_all_files_may_be_is_refused(data: bytes, sentence: str, tmp_path: Path) -> None:
-    (tmp_path / "a.gz").write_bytes(data)
-    limits = replace(ArchiveLimits(), total_bytes=1 << 20, json_bytes=1 << 20)
-    assert refuse(tmp_path / "a.gz", limits) == sentence

@@ -589,60 +589,6 @@ def test_whatever_zlib_writes_is_read(level: int, strategy: int) -> None:
         assert (read == labels).all()
 
 
-def test_exponentials_have_the_bits_of_numpys_twin(switch: Any) -> None:
-    exponents = -np.concatenate([np.linspace(0, 40, 8001), np.linspace(700, 760, 601), [0.0, 5e-324, 1e-300, 1e9]])
-    # A second point is exact, so that no similarity is below one half.
-    truth = TrueSets(np.zeros((1, 2, 2)), np.ones((1, 2), bool), np.full((1, 2), 0.5), np.ones(1), np.zeros((1, 4)))
-    places = np.stack([np.sqrt(-2 * exponents), *np.zeros((3, len(exponents)))], axis=1)
-    pairs = Pairs(np.arange(len(places)), np.zeros(len(places), np.int64), np.array([0, len(places)]))
-
-    by_kernel, by_numpy = switch(lambda: similarities(pairs, places, truth))
-
-    assert by_kernel.tolist() == by_numpy.tolist()
-    assert ((by_kernel > 0.5) & (by_kernel < 0.5 + 1e-15)).any()
-    assert (by_kernel.min(), by_kernel.max()) == (0.5, 1)
-
-
-def test_similarities_beyond_doubles_are_left_to_numpy() -> None:
-    points, marked, boxes = np.zeros((1, 1, 2)), np.ones((1, 1), bool), np.zeros((1, 4))
-    truth = TrueSets(points, marked, np.full((1, 1), 0.5), np.array([-1e-9]), boxes)
-    pairs = Pairs(np.zeros(1, np.int64), np.zeros(1, np.int64), np.array([0, 1]))
-
-    assert compiled().compare_points(pairs, np.array([[3.0, 4.0]]), truth) is None
-
-
-def test_of_pixels_as_near_that_in_the_leftmost_column_is_copied_and_of_it_the_upper(switch: Any) -> None:
-    truth = np.zeros((5, 5), bool)
-    truth[[0, 2, 2, 4], [2, 0, 4, 2]] = True
-    values = np.arange(1, 26, dtype=np.uint8).reshape(5, 5)
-    for surroundings in switch(lambda: backend().measure_surroundings(truth, values, 0, 18)):
-        assert surroundings.spread[:, 2].tolist() == [3, 3, 11, 23, 23]
-        assert surroundings.spread[2].tolist() == [11, 11, 11, 15, 15]
-        assert surroundings.spread[1].tolist() == [11, 11, 3, 3, 15]
-
-
-def test_frames_whose_text_grows_a_lot_are_joined_too() -> None:
-    """Each frame begins with runs that its own mask states plainly, and the wide mask as large differences."""
-    texts, pixels = [rle.compress([0, 1, 29_999_999]), rle.compress([29_999_999, 1])] * 400, 30_000_000
-    shown = np.ones(len(texts), bool)
-    joined = join_frames(pack_texts(texts), shown, np.zeros(len(texts), int), np.full(len(texts), pixels), 1)
-    assert joined.pixels.tolist() == [len(texts)]
-
-
-@pytest.mark.parametrize("room", [1, 4096])
-def test_more_pairs_of_labels_than_there_is_room_for_are_counted(
-    room: int, switch: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kernel, "_FIRST_PAIRS", room)
-    numbers = np.arange(20_000, dtype=np.uint32).reshape(1, -1)
-    for most in (1 << 26, 4096):  # beyond all room, numpy counts
-        monkeypatch.setattr(kernel, "_MOST_PAIRS", most)
-        assert (KERNEL.label_pairs(numbers, numbers) is None) == (most == 4096)
-        for pairs in switch(lambda: backend().count_label_pairs(LabelMap(numbers), LabelMap(numbers))):
-            assert pairs.truth.tolist() == pairs.prediction.tolist() == numbers[0].tolist()
-            assert pairs.pixels.tolist() == [1] * numbers.size
-
-
 # ── records ─────────────────────────────────────────────────────────────────
 
 
@@ -787,30 +733,6 @@ def test_records_are_read_up_to_the_first_that_is_unusual() -> None:
         assert read_table(few) is None
 
 
-def test_keys_in_any_writing_are_read_unless_two_may_be_the_same() -> None:
-    item = json.dumps(record(random.Random(1)))[:-1]
-    many = [f"key {number}" for number in range(240)]
-    usual = [['"é": 1', '"ü": [2]'], ['"\\u00e9": 1', '"\\n\\"": 2', '"\\u0001": 3'], [f'"{key}": 0' for key in many]]
-    for pairs in usual:
-        text = f"{item}, {', '.join(pairs)}}},{item}, {', '.join(pairs[::-1])}}},"
-        table = read_table(2 * text)
-        assert table is not None
-        assert len(table) == 4
-        for twice in (f"{pairs[0]}, {pairs[0]}", f'"x": {{{pairs[0]}, {pairs[0]}}}', f"{', '.join(pairs)}, {pairs[0]}"):
-            again = read_table(f"{text}{item}, {twice}}},{text}")
-            assert again is not None
-            assert (len(again), again.end) == (2, len(text.encode()))
-    for unusual in (
-        '"é": 1, "\\u00e9": 2',
-        '"\\u00E9": 1',
-        '"a\\/": 1',
-        '"\\u0061": 1',
-        '"\\u000a": 1',
-        '"\\ud83d\\uDE00": 1',
-    ):
-        assert read_table(f"{item}, {unusual}}},") is None, unusual
-
-
 @pytest.mark.parametrize("counts", [r"\u003c", r"\u005C\\\/", r"\u0020a\u007e"])
 def test_runs_with_escapes_are_those_that_python_reads(counts: str) -> None:
     item = {**record(random.Random(1)), "segmentation": {"size": [5, 5], "counts": "X"}}
@@ -920,21 +842,6 @@ def test_one_changed_byte_is_enough_to_leave_it_alone(copied: Path) -> None:
     assert "is not the file that the build wrote" in state_in(copied)
 
 
-@pytest.mark.long
-def test_no_file_of_any_kind_raises(copied: Path) -> None:
-    built, checksum = copied / library.NAME, copied / f"{library.NAME}{library.CHECKSUM}"
-    checksum.write_bytes(b"\xff\xfe")
-    assert state_in(copied).startswith("numpy (no kernel")
-    checksum.write_text("")
-    assert state_in(copied).startswith("numpy (no kernel")
-    checksum.unlink()
-    assert "cannot be read" in state_in(copied)
-    built.unlink()
-    built.mkdir()
-    assert "cannot be read" in state_in(copied)
-    assert state_in(copied, **{library.SETTING: "off"}) == "numpy (no kernel: SEGJUDGE_KERNEL is off)"
-
-
 def test_what_is_no_library_is_left_alone(copied: Path) -> None:
     import zlib
 
@@ -971,62 +878,3 @@ def test_a_call_that_makes_no_sense_is_refused() -> None:
         given = [None if kind == "*" or kind.endswith("[]") else 1 for kind in arguments.split()]
         assert name == "sj_abi" or LOADED[name](*given) == -1, name
     assert LOADED.sj_pack_png(ctypes.byref(kernel._Block()), 0, b"", 0) == -1
-
-
-def test_arrays_of_other_kinds_and_sizes_than_the_kernel_takes_are_left_to_numpy(switch: Any) -> None:
-    bytes_, labels, flags = (np.array([[0, 3], [3, 3]], kind) for kind in (np.uint8, np.uint32, bool))
-    assert KERNEL.boundaries(labels, 1, 9) is not None
-    assert KERNEL.boundaries(bytes_, 1, 9) is None
-    assert KERNEL.boundaries(labels.astype(np.int64), 1, 9) is None
-    assert KERNEL.label_pairs(bytes_, labels) is not None
-    assert KERNEL.label_pairs(bytes_, labels[:1]) is KERNEL.label_pairs(bytes_[:, :1], labels) is None
-    assert (
-        KERNEL.label_pairs(bytes_.astype(np.int64), labels) is KERNEL.label_pairs(labels, bytes_.astype(">u2")) is None
-    )
-    assert KERNEL.measure_surroundings(flags, bytes_, 0, 4) is not None
-    for truth, values in ((bytes_, bytes_), (flags, labels), (flags, bytes_[:1]), (flags[:1], bytes_)):
-        assert KERNEL.measure_surroundings(truth, values, 0, 4) is None
-    volume = flags[None]
-    assert KERNEL.find_boxes(volume, 2) is KERNEL.find_boxes(labels[None], 3) is None
-    assert KERNEL.find_surface(volume, 9) is not None
-    for array in (labels[None], volume[:, :0]):
-        assert KERNEL.find_surface(array, 9) is KERNEL.find_border(array) is KERNEL.find_runs(array, 0, int) is None
-    assert KERNEL.find_border(volume, open_ends=True, corners=True) is None
-    edges = np.array([[0, 3], [1, 4]])
-    for starts, ends in ((edges[0], edges[1].astype(np.int32)), (edges[0].astype(float),) * 2, edges[::-1]):
-        assert KERNEL.find_components(starts, ends, np.array([[2, 0]])) is None
-    places, shape = np.array([0, 3], np.int32), (1, 2, 2)
-    assert KERNEL.find_squares(places, places, shape, (1, 1, 1), 9) is not None
-    for changed, spacing in (
-        (places + np.int32(1), 1),
-        (places[::-1], 1),
-        (places - np.int32(1), 1),
-        (places.astype(int), 1),
-        (places, 0),
-        (places, float("nan")),
-    ):
-        assert KERNEL.find_squares(places, changed, shape, (1, 1, spacing), 9) is None
-        assert spacing != 1 or KERNEL.find_squares(changed, places, shape, (1, 1, 1), 9) is None
-    mask, stack = stack_of(bytes_ > 0), stack_of(np.ones((2, 3), bool))
-    assert KERNEL.compare([(mask, mask)], ((0, 0, 0),)) is not None
-    for pairs in ([(mask, stack)], [(mask, mask), (stack, stack)], [(mask, stack_of(bytes_ > 0, bytes_ > 0))], []):
-        assert KERNEL.compare(pairs, ((0, 0, 0),)) is None
-    assert switch(lambda: backend().compare([], ())) == ([], [])
-    with pytest.raises(ValueError, match="^the kernel returned -1$"):
-        KERNEL.overlaps(pack_texts(["1"]), pack_texts(["1"]), Pairs(np.array([0]), np.array([0]), np.array([0, 2])))
-
-
-def test_labels_stay_apart_in_a_frame_unless_they_are_merged() -> None:
-    labels = np.array([[0, 2, 3]], np.uint8)
-    data = png(labels)
-    frame = kernel.PackedFrames((1, 3), 1, KERNEL)
-    for add in (lambda **how: frame.add_png(0, data, **how), lambda **how: frame.add_labels(0, labels, **how)):
-        assert add()
-        assert {label: stack.words.tolist() for label, stack in frame.take(1).items()} == {"2": [[[2]]], "3": [[[4]]]}
-        assert np.flatnonzero(frame.seen).tolist() == [0, 2, 3]
-        assert add(merge=True)
-        assert {label: stack.words.tolist() for label, stack in frame.take(1).items()} == {"1": [[[6]]]}
-        assert not add(limit=1)
-        frame.take(1)
-        assert add(limit=2)
-        frame.take(1)

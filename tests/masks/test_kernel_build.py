@@ -17,9 +17,8 @@ import pytest
 
 from segjudge.kernel import compiling
 from segjudge.platforms.evalai.bundle.build import build
-from segjudge.set_up import main as set_up
 from tests.builders import ANNOTATIONS, ROOT, STRONG
-from tests.fuzz_kernel import picture, sanitized
+from tests.fuzz_kernel import picture
 from tests.shared import IN_CI
 
 LIBRARY = f"masks/segjudge_kernel.{compiling.WORKER_SYSTEM}.so"
@@ -36,26 +35,6 @@ def script_of(bundle: str, folder: Path) -> list[str]:
 
 
 # ── on this machine ─────────────────────────────────────────────────────────
-
-
-@pytest.mark.long
-@needs_compiler
-def test_it_is_compiled_once_and_again_when_the_sources_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sources = tmp_path / "sources"
-    sources.mkdir()
-    headers = [path.name for path in Path(compiling.SOURCES).glob("*.h")]
-    for name in ("kernel.c", "tubes.c", *headers):  # all sources are compiled for the tests themselves
-        shutil.copy(Path(compiling.SOURCES) / name, sources)
-    monkeypatch.setattr(compiling, "SOURCES", sources)
-    folder = tmp_path / "out"
-    assert compiling.compile_local(folder)
-    assert not compiling.compile_local(folder)
-    (sources / "kernel.h").write_text((sources / "kernel.h").read_text() + "/* more */\n")
-    assert compiling.compile_local(folder)
-    library = compiling.Library(folder / compiling.PLACE, compiling.this_system())
-    library.path.write_bytes(library.path.read_bytes() + b"\0")
-    assert compiling.compile_local(folder), "a library that was changed is compiled again"
-    assert {path.name for path in library.folder.iterdir()} == {library.path.name, library.checksum.name}
 
 
 @pytest.mark.parametrize(("setting", "is_warned"), [("damaged.so", True), ("off", False)])
@@ -98,40 +77,6 @@ def test_pictures_are_read_alike_without_instructions_of_some_processors(flag: s
     assert statuses.count(0) > 40
 
 
-@needs_compiler
-def test_sources_that_do_not_compile_leave_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "broken.c").write_text("int sj_abi(void) { return }\n")
-    monkeypatch.setattr(compiling, "SOURCES", tmp_path)
-    outdated = compiling.Library(tmp_path / "out" / compiling.PLACE, compiling.this_system())
-    outdated.folder.mkdir(parents=True)
-    outdated.path.write_bytes(b"of other sources")
-    outdated.checksum.write_text("0 1\n")
-    with pytest.raises(compiling.CompileError, match="failed"):
-        compiling.compile_local(tmp_path / "out")
-    assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
-    monkeypatch.setattr(set_up, "CHECKOUT", tmp_path)
-    set_up._compile_kernel()
-    assert "Continuing without the kernel, which could not be compiled" in capfd.readouterr().err
-
-
-def test_no_compiler_is_no_failure(tmp_path: Path) -> None:
-    """`./run.sh` prints nothing and continues: numpy does the work, and `--version` says why."""
-    outdated = compiling.Library(tmp_path / compiling.PLACE, compiling.this_system())
-    outdated.folder.mkdir()
-    outdated.path.write_bytes(b"of other sources")
-    outdated.checksum.write_text("0 1\n")
-    code = (
-        "import sys; sys.path.append(sys.argv[1]); from segjudge.kernel.compiling import *; from pathlib import Path\n"
-        "try: compile_local(Path(sys.argv[2]))\nexcept CompileError as error: print(error)"
-    )
-    command = [sys.executable, "-I", "-S", "-c", code, str(ROOT), str(tmp_path)]
-    done = subprocess.run(command, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=True)
-    assert done.stdout == "no C compiler was found\n"
-    assert not [*outdated.folder.iterdir()]
-
-
 # ── in the bundle ───────────────────────────────────────────────────────────
 
 
@@ -170,22 +115,6 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
         compiling.compile_for_worker()
         build(str(ROOT), str(folder / "first.zip"))
     return folder
-
-
-@pytest.mark.long
-def test_the_workers_kernel_is_the_same_wherever_it_is_compiled(
-    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
-    first = compiling.find_for_worker()
-    assert first is not None
-    packages = compiling.ZIG.replace("==", "-")
-    (tmp_path / "segjudge").mkdir()
-    (tmp_path / "segjudge" / packages).symlink_to(cache / "segjudge" / packages)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    second = compiling.compile_for_worker()
-    assert second.path.read_bytes() == first.path.read_bytes()
-    assert str(cache).encode() not in first.path.read_bytes()
 
 
 @pytest.mark.long
@@ -240,19 +169,3 @@ def test_the_sanitizers_find_nothing() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert "no finding" in done.stdout
-
-
-@pytest.mark.long
-@needs_compiler
-def test_the_sanitizers_find_a_bound_that_is_not_checked(tmp_path: Path) -> None:
-    sources = shutil.copytree(compiling.SOURCES, tmp_path / "kernel")
-    inflate = sources / "inflate.c"
-    text, bound = inflate.read_text(), "distance > out - base || distance > stream->reach"
-    assert text.count(bound) == 1
-    inflate.write_text(text.replace(bound, "distance == -1"))
-    command = [sys.executable, "-m", "tests.fuzz_kernel", "--inputs", "500"]
-    done = subprocess.run(
-        command, cwd=ROOT, env=sanitized(tmp_path, sources, "inflate.c"), capture_output=True, text=True, check=False
-    )
-    assert done.returncode != 0
-    assert "AddressSanitizer" in done.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any, Iterator, List, Optional
 
 import numpy as np
@@ -279,15 +278,3 @@ def test_run_lengths_are_a_list_for_each_object_with_a_mask_or_null_for_each_fra
         "v, object a, mask 1: has the size [4, 69] but the frame is [4, 70] (height, width). Encode the mask at the size of the frame.",
         "v, object b, mask 0: has counts that add up to 0, not to the 280 pixels of the frame. Encode it with pycocotools or as it does.",
     ]
-
-
-def test_a_header_that_is_not_sound_is_read_as_a_whole_file_is() -> None:
-    good = png(BOTH)
-    assert reader.size_of(good[:33]) == SIZE
-    for data, message in (
-        (b"", "is empty"),
-        (good[:32], "is cut off"),
-        (good[:20] + struct.pack(">I", 5) + good[24:], "checksum"),
-    ):
-        with pytest.raises(Flaw, match=message):
-            reader.size_of(data)

@@ -9,15 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL import Image
 
-from segjudge.evaluation_script.files.problems import Flaw
 from segjudge.evaluation_script.masks.backend import backend
 from segjudge.evaluation_script.masks.png import davis_palette
 from tests.builders import png, raw_png
-from tests.drawing import examples
 
 LABELS = np.random.default_rng(5).integers(0, 2, (13, 21)).astype(np.uint8)
 
@@ -101,21 +97,6 @@ def test_text_and_transparency_chunks_are_left_out() -> None:
     extra = struct.pack(">I", len(chunk) - 4) + chunk + struct.pack(">I", zlib.crc32(chunk))
     data = raw_png(21, 13, 8, 0, b"".join(b"\0" + row.tobytes() for row in LABELS), extra)
     assert (backend().read_labels(data, LABELS.shape) == LABELS).all()
-
-
-@pytest.mark.long
-@examples(200)
-@given(st.data())
-def test_no_damage_does_more_than_a_flaw(data: Any) -> None:
-    good = png(LABELS)
-    damaged = bytearray(good)
-    for place in data.draw(st.lists(st.integers(0, len(good) - 1), max_size=4)):
-        damaged[place] = data.draw(st.integers(0, 255))
-    damaged = damaged[: data.draw(st.integers(0, len(good)))]
-    try:
-        assert backend().read_labels(bytes(damaged), LABELS.shape).shape == LABELS.shape
-    except Flaw as flaw:
-        assert flaw.fault
 
 
 def encoded(runs: list[int]) -> str:

@@ -9,10 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from segjudge.evaluation_script.families.instances import json_parts, submission
 from segjudge.evaluation_script.families.instances import truth as instance_truth
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.families.instances.records import check_record
@@ -24,7 +21,6 @@ from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.backend import NumpyBackend, backend
 from segjudge.evaluation_script.masks.polygons import outlines, polygon_mask
 from tests.builders import zipped
-from tests.drawing import examples
 from tests.families.choices import BOXES
 from tests.masks.test_masks_in_files import encoded
 
@@ -50,57 +46,8 @@ def decoded(text: str) -> list[int] | None:
     return None if count else runs
 
 
-def verdict(text: str, pixels: int) -> str | int:
-    """Return the rejection, or the pixels of the object."""
-    try:
-        return int(rle.runs_of(text, pixels)[1::2].sum())
-    except Flaw as flaw:
-        return flaw.fault
-
-
-CODES = [chr(code) for code in range(48, 112)]
-#: Texts of some numbers, well formed or not.
-texts = st.one_of(
-    st.lists(st.integers(-40, 600), max_size=9).map(rle.compress),
-    st.text(alphabet=CODES, max_size=20),
-    st.lists(st.integers(-(1 << 29), (1 << 29) - 1), max_size=3).map(encoded),
-)
-
-
 #: What checks the texts: the kernel where there is one, and numpy.
 BACKENDS = [backend(), NumpyBackend("in a test")]
-
-
-@examples(200)
-@given(
-    texts=st.lists(texts, min_size=1, max_size=6),
-    more=st.integers(-1, 1),
-    characters=st.sampled_from([9, 1 << 16]),
-    checks=st.sampled_from(BACKENDS),
-)
-def test_texts_are_read_as_they_are_defined(texts: list[str], more: int, characters: int, checks: NumpyBackend) -> None:
-    runs = [decoded(text) for text in texts]
-    pixels = [max(0, sum(item or [0]) + more) for item in runs]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rle, "_CHARACTERS", characters)
-        checked = checks.check_masks(texts, np.array(pixels))
-    for text, run, count, fault, area in zip(texts, runs, pixels, checked.fault, checked.area):
-        if len(text) > 2 * count + 64:
-            expected = 5
-        elif run is None:
-            expected = 2
-        elif min(run, default=0) < 0:
-            expected = 3
-        else:
-            expected = 0 if sum(run) == count else 4
-        assert (fault > 0) == (expected > 0), (text, count)
-        if characters > len(text) or expected == 5:  # a longer one is read some characters at a time, up to a fault
-            assert fault == expected, (text, count)
-        if expected == 0 and run is not None:
-            assert area == sum(run[1::2]) == verdict(text, count)
-            assert rle.runs_of(text, count).tolist() == run
-        else:
-            assert isinstance(verdict(text, count), str)
 
 
 @pytest.mark.parametrize("characters", [7, 1 << 16])
@@ -205,19 +152,6 @@ def test_runs_go_down_the_columns_and_begin_with_background() -> None:
     assert not flags[0, :, 4:].any()
 
 
-@pytest.mark.parametrize("mask", [None, [], {"size": [3, 4]}, {"counts": [12]}, "x"])
-def test_what_is_no_mask_is_said(mask: Any) -> None:
-    with pytest.raises(Flaw, match=r'^is not {"size": \[height, width\], "counts": \.\.\.}$'):
-        rle.flags(mask, (3, 4))
-
-
-@pytest.mark.parametrize("size", [[4, 3], [3], [3.0, 4], [3, 4, 1], (3, 4), "34", [True, 4]])
-def test_a_mask_has_the_size_of_its_frame(size: Any) -> None:
-    with pytest.raises(Flaw, match=r"^has the size .* but the frame is \[3, 4\] \(height, width\)$"):
-        rle.flags({"size": size, "counts": [12]}, (3, 4))
-    assert rle.flags({"size": [1, 1], "counts": [0, 1]}, (1, 1))[0, 0, 0]
-
-
 # ── polygons ────────────────────────────────────────────────────────────────
 
 
@@ -303,38 +237,6 @@ def test_records_are_columns_in_the_order_of_the_file(tmp_path: Path) -> None:
     assert records.area.tolist() == [10, 10, 12, 0, 1]
     assert list(records.masks) == [rle.compress(runs) for runs in ([2, 10], [2, 10], [0, 12], [12], [11, 1])]
     assert records.warnings == ["3 of 5 records have a category that the truth lacks and were ignored"]
-
-
-def test_long_texts_and_many_records_are_joined_with_the_same_bits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sent = [
-        one(
-            (10, 30)[number % 2],
-            7,
-            number,
-            segmentation={"size": (6, 2) if number % 2 == 0 else (3, 4), "counts": [number, 12 - number]},
-        )
-        for number in range(12)
-    ]
-    joined = []
-    for limit in (1 << 30, 1):
-        monkeypatch.setattr(submission, "_MUCH_TEXT", limit)
-        monkeypatch.setattr(submission, "_MANY_RECORDS", limit)
-        monkeypatch.setattr(json_parts, "CHUNK_BYTES", 100)
-        records = read(sent, tmp_path)
-        joined.append(
-            [
-                records.masks.text,
-                records.masks.starts.tolist(),
-                records.masks.stops.tolist(),
-                records.image.tolist(),
-                records.area.tolist(),
-                records.boxes.tolist(),
-            ]
-        )
-        assert read([], tmp_path).masks.text == b""
-    assert joined[0] == joined[1]
 
 
 def test_boxes_beside_masks_are_counted(tmp_path: Path) -> None:

@@ -21,7 +21,6 @@ from segjudge.evaluation_script.masks.similarity import (
     reach,
     region_similarity,
 )
-from segjudge.evaluation_script.masks.stack import join_stacks, unpack
 from tests.builders import drawn, stack_of
 from tests.drawing import examples
 
@@ -50,11 +49,6 @@ def test_a_full_frame_has_no_boundary_inherited_from_davis() -> None:
     full, empty = drawn("####", "####"), drawn("....", "....")
     assert f(full, empty) == 1.0
     assert j(full, empty) == 0.0
-
-
-def test_mirroring_may_change_f_inherited_from_davis() -> None:
-    truth, prediction = drawn(".....", "....#", "....."), drawn("..#..", ".....", ".....")
-    assert f(truth, prediction) != f(truth[:, ::-1], prediction[:, ::-1])
 
 
 def test_the_corner_pixel_has_three_boundary_pixels_inherited_from_davis() -> None:
@@ -100,32 +94,6 @@ def test_a_disk_off_its_centre_is_grown_as_opencv_does(pair: Any, radius: float)
     expected = sum(any((y + dy, x + dx) in targets for dy, dx in offsets) for y, x in np.argwhere(prediction))
     if truth.any() and prediction.any():
         assert counts.prediction_matched[0] == expected
-
-
-@pytest.mark.long
-@given(shapes.flatmap(masks))
-def test_packing_loses_nothing(mask: Any) -> None:
-    stack = stack_of(mask)
-    whole = np.zeros((1, mask.shape[0], -(-mask.shape[1] // 64)), np.uint64)
-    whole[:, stack.top : stack.top + stack.words.shape[1], stack.column : stack.column + stack.words.shape[2]] = (
-        stack.words
-    )
-    assert (unpack(whole, mask.shape[1])[0] == mask).all()
-    assert stack.area[0] == mask.sum()
-
-
-def test_joined_stacks_have_the_smallest_window_that_holds_all() -> None:
-    size = (9, 260)
-    first, last, neither = (np.zeros(size, bool) for _ in range(3))
-    first[2:4, 70], last[5:8, 140:200] = True, True
-    item, second, empty = map(stack_of, (first, last, neither))
-    joined = join_stacks([empty, item, second], 1, size)
-    assert (joined.top, joined.column, joined.words.shape) == (2, 1, (1, 6, 3))
-    whole = np.zeros((1, 9, 5), np.uint64)
-    whole[:, 2:8, 1:4] = joined.words
-    assert (unpack(whole, 260)[0] == first | last).all()
-    assert join_stacks([empty, second], 1, size) is second
-    assert not join_stacks([empty, empty], 1, size).words.size
 
 
 def test_large_frames_reach_further_than_a_word() -> None:

@@ -166,29 +166,6 @@ def test_what_tifffile_writes_is_read(kind: str, options: dict[str, Any]) -> Non
     assert np.array_equal(numbers, labels)
 
 
-@pytest.mark.parametrize("labels", [CELLS.astype(np.int32), CELLS.astype(np.float32)], ids=["I", "F"])
-@pytest.mark.parametrize("way", [None, "packbits", "tiff_lzw", "tiff_adobe_deflate"])
-def test_what_pillow_writes_of_wide_numbers_is_read(labels: Any, way: str | None) -> None:
-    data = written_by_pillow(labels, **({"compression": way} if way else {}))
-    assert np.array_equal(tiff.read_labels(data, CELLS.shape, wide=True), CELLS)
-
-
-@pytest.mark.parametrize("kind", ["uint8", "uint16", "int32", "float32"])
-def test_what_opencv_writes_is_read(kind: str) -> None:
-    cv2 = pytest.importorskip("cv2")
-    labels = CELLS % 251
-    done, data = cv2.imencode(".tif", labels.astype(kind))
-    assert done
-    assert np.array_equal(tiff.read_labels(data.tobytes(), CELLS.shape, wide=True), labels)
-
-
-def test_what_scikit_image_labels_is_read() -> None:
-    measure = pytest.importorskip("skimage.measure")
-    labels = measure.label(CELLS > 100)
-    assert labels.dtype.kind == "i"
-    assert np.array_equal(tiff.read_labels(written_by_tifffile(labels), CELLS.shape, wide=True), labels)
-
-
 def test_imagej_and_ome_files_are_read() -> None:
     for data in (
         written_by_tifffile(CELLS.astype(np.uint16), imagej=True),
@@ -210,12 +187,6 @@ def test_floats_whose_bytes_are_differences_are_read(length: int, channels: int,
     assert np.array_equal(
         tiff.read_labels(_tiff(4, 3, differences.tobytes(), tags, order=order), (3, 4), wide=True), picture
     )
-
-
-def test_zstandard_without_a_package_for_it_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiff, "_find_zstandard", lambda: None)
-    with pytest.raises(Flaw, match="^is compressed by Zstandard, which needs the package zstandard here$"):
-        tiff.read_labels(_tiff(4, 3, PLAIN, {259: 50000}), (3, 4), wide=True)
 
 
 def test_zstandard_is_read_where_a_package_for_it_is_installed() -> None:
@@ -282,17 +253,3 @@ def test_what_is_no_wide_map_is_a_sentence(data: bytes, message: str) -> None:
 def test_other_benchmarks_take_strips_and_usual_files_alone(form: dict[str, Any]) -> None:
     with pytest.raises(Flaw, match="is written in tiles|is a BigTIFF"):
         tiff.read_labels(written_by_tifffile(CELLS.astype(np.uint16), **form), CELLS.shape)
-
-
-@pytest.mark.parametrize("form", [{}, {"tile": (64, 32)}, {"bigtiff": True}])
-def test_damaged_wide_maps_are_a_sentence_or_labels(form: dict[str, Any]) -> None:
-    lot = np.random.default_rng(1)
-    data = written_by_tifffile(CELLS[:40, :30].astype(np.int32), **form)
-    for _ in range(300):
-        damaged = bytearray(data)
-        for place in lot.integers(0, min(len(data), 400), 3):
-            damaged[place] = lot.integers(256)
-        try:
-            tiff.read_labels(bytes(damaged), (40, 30), wide=True)
-        except Flaw:
-            continue

@@ -193,13 +193,12 @@ FAULTS: dict[str, Fault] = {
 }
 
 
-def spoil(world: World, faults: list[str], random: np.random.Generator, *, least: bool = False) -> World:
-    """Return a prediction with these faults: in all videos, or by one pixel and in the first one."""
+def spoil(world: World, faults: list[str], random: np.random.Generator) -> World:
+    """Return a prediction with these faults in all videos."""
     spoilt = [video.copy() for video in world]
     for name in faults:
-        weak = least and name not in {"shifted", "eroded", "dilated"}
-        for video in spoilt[:1] if weak else spoilt:
-            FAULTS[name].spoil(video, 1 if least else 3, random)
+        for video in spoilt:
+            FAULTS[name].spoil(video, 3, random)
     return spoilt
 
 

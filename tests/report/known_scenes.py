@@ -46,36 +46,11 @@ class Video:
 
 
 World = list[Video]
-#: The number of pixels that each object shows at least, where objects are scattered.
-_SEEN = 20
 
 
 def make_world(random: np.random.Generator, count: int, frames: int, kinds: int) -> World:
     """Make scenes with two adjacent objects of each class; with fewer kinds, several pairs share one."""
     return [_make_video(f"scene{index:02d}", random, frames, kinds) for index in range(1, count + 1)]
-
-
-def make_scattered_world(random: np.random.Generator, count: int, frames: int, kinds: int) -> World:
-    """Make the same with objects of any size anywhere, which hide each other in part, and move."""
-    return [_scatter(f"scene{index:02d}", random, frames, kinds) for index in range(1, count + 1)]
-
-
-def _scatter(name: str, random: np.random.Generator, frames: int, kinds: int) -> Video:
-    down, across = np.mgrid[: SIZE[0], : SIZE[1]]
-    classes = {number: 1 + (number - 1) // ROWS % kinds for number in range(1, OBJECTS + 1)}
-    while True:
-        labels, points = np.zeros((frames, *SIZE), np.int64), {}
-        for number in classes:
-            radii, middle = random.integers(5, 18, 2), random.integers(8, np.array(SIZE) - 8)
-            speed = random.uniform(-2, 2, 2)
-            for frame in range(frames):
-                y, x = middle + speed * frame
-                labels[frame][((down - y) / radii[0]) ** 2 + ((across - x) / radii[1]) ** 2 <= 1] = number
-            points[number] = np.array(
-                [(middle[1] + radii[1] * a, middle[0] + radii[0] * b) for a, b in POINTS.values()]
-            )
-        if min((frame == number).sum() for frame in labels for number in classes) > _SEEN:
-            return Video(name, labels, classes, {}, points)
 
 
 def _make_video(name: str, random: np.random.Generator, frames: int, kinds: int) -> Video:

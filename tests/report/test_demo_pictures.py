@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -39,26 +38,6 @@ def test_the_report_of_a_demo_has_a_picture_below_all_masks(name: str, tmp_path:
     shown = re.search(r"Pictures of (\d+) of (\d+) frames", page)
     assert shown
     assert shown[1] == shown[2]
-
-
-@pytest.mark.long
-def test_commands_of_a_phase_find_its_photographs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    challenge, out = tmp_path / "new", tmp_path / "page.html"
-    assert main(["new", str(challenge), "--demo", "--protocol", "coco", "--segjudge", COMMIT]) == 0
-    monkeypatch.chdir(challenge)
-    sent = ["examples/val/poor.zip", "examples/val/good.zip"]
-    for command in (
-        ["report", *sent[:1], "--phase", "val", "--out", str(out)],
-        ["score", *sent[:1], "--phase", "val", "--report", str(out)],
-        ["compare", *sent, "--phase", "val", "--report", str(out)],
-    ):
-        assert main(command) == 0
-        shown = re.search(r"Pictures of (\d+) of (\d+) frames", out.read_text(encoding="utf-8"))
-        assert shown
-        assert shown[1] == shown[2]
-    shutil.rmtree("pictures")
-    assert main(["report", sent[0], "--phase", "val", "--out", str(out)]) == 0
-    assert "Pictures of" not in out.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", examples("first screens"))

@@ -231,27 +231,6 @@ def compared(files: Path) -> Path:
     return files / "compared.html"
 
 
-def test_a_page_of_many_sequences_stays_small_and_says_what_it_omits(tmp_path: Path) -> None:
-    count, budget = 130, 1
-    truth = np.zeros((2, 24, 24), np.uint8)
-    truth[:, 4:14, 4:14] = 1
-    moved = {f"s{number:03}": np.roll(truth, number % 9, 2) for number in range(count)}
-    for name, videos in (("truth", dict.fromkeys(moved, truth)), ("results", moved)):
-        (tmp_path / f"{name}.zip").write_bytes(label_zip({video: list(frames) for video, frames in videos.items()}))
-    command = ["report", str(tmp_path / "results.zip"), "--truth", str(tmp_path / "truth.zip"), "--layout", "davis2017"]
-    assert main([*command, "--budget", str(budget), "--out", str(tmp_path / "page.html")]) == 0
-    text = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert len(text) < budget * 1_000_000
-    rows = int(re.search(r"shows the first (\d+) of 130 sequences", text)[1])  # type: ignore[index]
-    table = text.partition('id="tables-sequences"')[2].partition("</table>")[0]
-    assert table.count('<th scope="row">') == rows < count
-    assert "The 100 sequences with the largest loss, of 130" in text
-    loss = re.findall(r'<th scope="col"[^>]*>([^<]*)<', table).index("loss")
-    cells = [re.findall(r"<td[^>]*?(?:data-value=\"([^\"]*)\")?>", row)[loss - 1] for row in table.split("<tr>")[2:]]
-    assert len(cells) == rows
-    assert [float(cell) for cell in cells] == sorted(map(float, cells), reverse=True), "the largest losses first"
-
-
 def test_sequences_in_which_the_second_method_loses_come_first(compared: Path) -> None:
     rows = re.findall(
         r"<tr><th scope=\"row\"><a href=\"#frames\"[^>]*>([^<]+)</a></th>(.*?)</tr>", compared.read_text()
@@ -309,21 +288,6 @@ def test_masks_lie_over_the_pictures_where_there_are_some(
         yellow = np.abs(drawn[..., :3].astype(int) - (250, 240, 10)).max(axis=-1) < 30
         assert yellow.any()
         assert (drawn[..., 3] == 255).all()
-
-
-def test_pictures_that_are_not_there_are_named(
-    files: Path, compared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = ["report", str(files / "predictions.zip"), "--truth", str(files / "data/packed.zip")]
-    assert main([*command, "--images", str(tmp_path), "--out", str(tmp_path / "page.html")]) == 3
-    assert "has no pictures of all frames of any sequence" in capsys.readouterr().err
-
-
-def test_scoring_writes_the_same_page(files: Path, tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    command = ["score", str(files / "predictions.zip"), "--truth", str(files / "truth.zip"), "--protocol", "davis2017"]
-    assert main([*command, "--layout", "davis2017", "--report", str(page)]) == 0
-    assert page.read_bytes() == (files / "report.html").read_bytes()
 
 
 @pytest.mark.long

@@ -47,30 +47,6 @@ def test_images_in_which_the_second_method_errs_more_come_first(tmp_path: Path) 
     assert "Worst images of coarse" in text
 
 
-def test_videos_are_listed_and_not_drawn(tmp_path: Path) -> None:
-    mask = {"size": [4, 4], "counts": [0, 8, 8]}
-    item = {
-        "id": 1,
-        "video_id": 1,
-        "category_id": 1,
-        "segmentations": [mask],
-        "areas": [8],
-        "bboxes": [[0, 0, 2, 4]],
-        "iscrowd": 0,
-    }
-    video = {"id": 1, "width": 4, "height": 4, "length": 1, "file_names": ["a/0.jpg"]}
-    truth = {"videos": [video], "categories": [{"id": 1, "name": "dog"}], "annotations": [item]}
-    record = {"video_id": 1, "category_id": 1, "score": 0.5, "segmentations": [mask]}
-    for name, document in (("truth", truth), ("results", [record])):
-        (tmp_path / f"{name}.json").write_text(json.dumps(document))
-    out = tmp_path / "report.html"
-    files = [str(tmp_path / f"{name}.json") for name in ("results", "truth")]
-    assert main(["report", files[0], "--truth", files[1], "--protocol", "youtube-vis-2019", "--out", str(out)]) == 0
-    text = out.read_text(encoding="utf-8")
-    assert "1 video without a mistake" in text
-    assert 'class="player"' not in text
-
-
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     with chromium() as launched:
@@ -95,26 +71,3 @@ def test_the_worst_image_is_on_the_first_screen_and_opens_the_player(
         link.click()
         opened.locator("[data-part=numbers] span").filter(has_text=f"{name}.").wait_for()
         assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
-
-
-@pytest.mark.long
-@needs_chromium
-def test_moments_are_chosen_by_category_and_by_a_cell_of_the_confusion(page: Path, browser: Any) -> None:
-    with fresh_page(browser, {"width": 1440, "height": 900}) as (opened, _):
-        opened.goto(page.as_uri())
-        moments, field = opened.locator("ol.moments li"), opened.locator(".chooser-of-moments input")
-        every = moments.count()
-        name = opened.locator("#table-categories tbody th button").first
-        category = name.inner_text()
-        name.click()
-        assert field.input_value() == category
-        assert moments.count() > 0
-        cell = opened.locator(".matrix td button").first
-        wanted = cell.get_attribute("title").removeprefix("moments with ")
-        cell.click()
-        assert field.input_value() == wanted
-        assert moments.count() > 0
-        field.fill("nothing like this")
-        assert moments.count() == 0
-        field.fill("")
-        assert moments.count() == every

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from segjudge.cli import main
-from segjudge.report.page import ReportPage, Section, make_list, render_page
-from tests.browser import faint_texts, fresh_page, needs_chromium
+from tests.browser import faint_texts, needs_chromium
 from tests.report.test_report import (
     NARROW,
     WIDE,
@@ -19,12 +17,9 @@ from tests.report.test_report import (
     files,
     open_player,
     wait_for,
-    write_report_with_pictures,
 )
-from tests.scoring.test_arrays import TRUTHS
 
 __all__ = ["browser", "compared", "files"]
-TINY = {"width": 320, "height": 640}
 
 pytestmark = [needs_chromium, pytest.mark.long]
 
@@ -46,24 +41,6 @@ def test_texts_stand_out_from_their_ground(files: Path, compared: Path, browser:
     context.close()
 
 
-@pytest.mark.usefixtures("compared")
-def test_long_names_of_methods_fit_the_smallest_phones(files: Path, browser: Any, tmp_path: Path) -> None:
-    name = f"{'a method that has a long name ' * 2}{'x' * 60}"
-    assert len(name) == 120
-    methods = [f"{title}={files}/{file}.zip" for title, file in ((name, "predictions"), ("worse", "worse"))]
-    truth = ["--truth", str(files / "data/packed.zip")]
-    assert main(["compare", *methods, *truth, "--out", str(tmp_path / "compared.html")]) == 0
-    assert main(["report", str(files / "worse.zip"), *truth, "--title", name, "--out", str(tmp_path / "one.html")]) == 0
-    table = tmp_path / "scores.csv"
-    table.write_text("algorithm,case,value\n" + "".join(f"{row},c{k},{k}\n" for k in range(3) for row in (name, "b")))
-    assert main(["rank", str(table), "--draws", "10", "--out", str(tmp_path / "ranked.html")]) == 0
-    for page in ("compared", "one", "ranked"):
-        with fresh_page(browser, TINY) as (opened, _):
-            opened.goto((tmp_path / f"{page}.html").as_uri())
-            assert name.rsplit(maxsplit=1)[-1] in opened.inner_text("main") + opened.inner_text(".top"), page
-            assert opened.evaluate("document.documentElement.scrollWidth") == TINY["width"], page
-
-
 def test_typed_words_choose_an_object_a_kind_and_a_size(files: Path, browser: Any) -> None:
     with open_player(browser, (files / "report.html").as_uri(), WIDE) as page:
         page.wait_for_selector(".film")
@@ -83,25 +60,6 @@ def test_typed_words_choose_an_object_a_kind_and_a_size(files: Path, browser: An
         assert len(typed(word[:4])) >= count, "the beginning of a word is enough"
         assert len(typed(f"{word}, object 1")) == len([text for text in typed(word) if "object 1," in text])
         assert typed("(nothing like this*") == []
-
-
-def test_a_held_key_shows_the_other_layer(files: Path, browser: Any) -> None:
-    with open_player(browser, (files / "report.html").as_uri(), WIDE) as page:
-        page.keyboard.press("t")
-        truth = picture(page)
-        page.keyboard.press("p")
-        prediction = picture(page)
-        assert truth != prediction
-        page.keyboard.down("b")
-        assert picture(page) == truth
-        page.keyboard.up("b")
-        assert picture(page) == prediction
-        button = page.get_by_role("button", name="Blink")
-        button.focus()
-        page.keyboard.down("Enter")
-        assert picture(page) == truth
-        page.keyboard.up("Enter")
-        assert picture(page) == prediction
 
 
 def test_a_bar_lies_between_two_layers(files: Path, browser: Any) -> None:
@@ -183,33 +141,9 @@ def test_on_paper_moments_stand_in_for_the_player(files: Path, browser: Any) -> 
         assert paper.count(b"/Type /Page\n") >= 2
 
 
-@pytest.mark.parametrize(("columns", "wide"), [(5, 0), (12, 1)])
-def test_on_paper_wide_tables_alone_have_a_page_that_lies(
-    columns: int, wide: int, browser: Any, tmp_path: Path
-) -> None:
-    tables = {"rows": ([f"c{column}" for column in range(columns)], [["a", *([0.5] * (columns - 1))]])}
-    page = ReportPage("Paper", [make_list("Cases", [], "All."), Section("tables", "Tables", {"tables": tables})])
-    (tmp_path / "page.html").write_text(render_page(page), encoding="utf-8")
-    with fresh_page(browser, WIDE) as (opened, _):
-        opened.goto((tmp_path / "page.html").as_uri())
-        paper = opened.pdf(format="A4", prefer_css_page_size=True)
-    boxes = [
-        (float(width), float(height)) for width, height in re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", paper)
-    ]
-    assert sum(width > height for width, height in boxes) == wide
-    assert boxes
-
-
 def test_the_foot_of_a_page_names_what_was_scored(files: Path, compared: Path) -> None:
     text = (files / "report.html").read_text(encoding="utf-8")
     (origin,) = re.findall(r'@bottom-left \{ content: "([^"]+)"', text)
     assert re.fullmatch(r"truth [0-9a-f]{12}, results [0-9a-f]{12}", origin)
     assert f"of {origin}. This file" in text
     assert compared.read_text(encoding="utf-8").count(", results ") >= 2
-
-
-def test_tables_have_a_poster_where_pictures_are_given(files: Path, compared: Path, tmp_path: Path) -> None:
-    write_report_with_pictures(files, tmp_path)
-    text = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert text.count('<img class="poster" alt="frame 0') == len(TRUTHS)
-    assert 'class="poster"' not in (files / "report.html").read_text(encoding="utf-8")

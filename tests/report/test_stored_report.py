@@ -18,7 +18,6 @@ import pytest
 from segjudge.cli import main
 from segjudge.evaluation_script.main import evaluate_phase
 from segjudge.evaluation_script.phases import PHASES
-from segjudge.evaluation_script.scoring import answer as answers
 from segjudge.evaluation_script.scoring.phase import DETAILS, Phase, PhaseSplit
 from segjudge.scoring.report import make_stored_report
 from segjudge.system.errors import UsageError
@@ -113,18 +112,6 @@ def test_the_page_is_that_which_report_makes_with_the_truth(
     assert moments.sub("", live).replace(live_cause, left_cause) == moments.sub("", left)
     arguments = [re.sub(r"0\.\d+", "", "".join(moments.findall(text))) for text in (live, left)]
     assert arguments[0] == arguments[1]
-
-
-def test_without_room_for_numbers_the_kinds_alone_are_left(
-    whole: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(answers, "_PAGE", answers._FIXED)
-    left = left_by(detail="all", report=True)
-    assert left["losses"]["dev"]["sequences"] == []
-    assert left["losses"]["dev"]["shares"] == whole["losses"]["dev"]["shares"]
-    text = make_stored_report(left, "no masks")
-    assert 'class="player"' not in text
-    assert len(re.findall(r"<b>[\d.]+</b></dt>", text)) == 9
 
 
 @needs_shared

@@ -18,10 +18,10 @@ from segjudge.evaluation_script.files.problems import (
     HostError,
     SubmissionError,
 )
-from segjudge.evaluation_script.scoring import VERSION, notify, scorer
+from segjudge.evaluation_script.scoring import VERSION, notify
 from segjudge.evaluation_script.scoring.answer import build_answer, limit_warnings, public_result, tables
 from segjudge.evaluation_script.scoring.phase import Notify, Phase, PhaseSplit
-from tests.builders import label_zip, png, zipped
+from tests.builders import label_zip
 from tests.families.choices import SKIPS_MISSING, WITH_UNSEEN
 from tests.families.sequences.test_sequences import ONE, TRUTH
 
@@ -186,27 +186,6 @@ def test_sequences_of_the_other_splits_are_no_strangers(tmp_path: Path) -> None:
         main.score_phase(strict, splits, sent, output.append, 0.0)
 
 
-def test_a_plain_annotation_file_is_read_as_the_protocol_says(tmp_path: Path) -> None:
-    files = {"broken": b"PK no zip", "none.zip": zipped({"a.json": b"{}"}), "masks.zip": zipped({"a/0.PNG": png(ONE)})}
-    for name, data in files.items():
-        (tmp_path / name).write_bytes(data)
-    (split,) = scorer.read_truth(str(tmp_path / "masks.zip"), "davis2017").splits.values()
-    assert [sequence.name for sequence in split.sequences] == ["a"]  # type: ignore[attr-defined]
-    for name, protocol, sentence in (
-        ("masks.zip", "coco", "holds no JSON file"),
-        ("none.zip", "davis2017", "holds no PNG masks"),
-        ("broken", "davis2017", "broken: "),
-        ("broken", "other", "there is no protocol 'other'"),
-    ):
-        with pytest.raises(HostError, match=sentence):
-            scorer.read_truth(str(tmp_path / name), protocol)
-    with pytest.raises(HostError, match="nowhere: cannot be opened"):
-        main.open_truth(str(tmp_path / "nowhere"), phase_of(PhaseSplit("dev", "davis2017", ())))
-
-
-# ── notifications ───────────────────────────────────────────────────────────
-
-
 def test_a_notification_says_who_what_and_four_numbers() -> None:
     given = {"result": [{"dev": dict.fromkeys("abcde", 0.123456)}, {"test": {"a": 1.0}}]}
     phase = phase_of(PhaseSplit("dev", "", ()), PhaseSplit("test", "", (), hidden=True))
@@ -228,6 +207,9 @@ def test_a_notification_says_who_what_and_four_numbers() -> None:
         "dev: a 1; x: a 2"
         in notify.make_message(phase_of(), {"result": [{"dev": {"a": 1.0}}, {"x": {"a": 2.0}}]}, {})["text"]
     )
+
+
+# ── notifications ───────────────────────────────────────────────────────────
 
 
 def test_a_hidden_split_does_not_ring(monkeypatch: pytest.MonkeyPatch) -> None:

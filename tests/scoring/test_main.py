@@ -11,7 +11,6 @@ import sys
 import traceback
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,7 +20,7 @@ from segjudge.evaluation_script.families.sequences import engine as sequences
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.phases import PHASES
 from segjudge.evaluation_script.scoring import notify
-from segjudge.evaluation_script.scoring.phase import Notify, Phase, PhaseSplit
+from segjudge.evaluation_script.scoring.phase import Notify, Phase
 from tests.backends import COMPILED
 from tests.builders import ANNOTATIONS, DEV, ROOT, STRONG, files_of, zipped
 
@@ -37,32 +36,6 @@ def test_the_answer_has_evalais_shape() -> None:
     assert set(bars["dev"]) == {f"error_{label}" for label in entry["dev"]}
     assert answer["submission_metadata"]["phase"] == DEV
     json.dumps(answer, allow_nan=False)
-
-
-def test_progress_is_told_in_twenty_lines_and_time_is_taken_of_each_split(monkeypatch: pytest.MonkeyPatch) -> None:
-    def scores(total: int) -> Any:
-        def score(_: str, progress: Any, *, examines: bool) -> str:
-            assert examines == (total != 3), "b is hidden"
-            for number in range(total):
-                progress(f"video {number}", number, total)
-            if total:
-                progress("", total, total)
-            return f"report of {total}"
-
-        return SimpleNamespace(score=score)
-
-    given: list[Any] = []
-    clock = iter([12.0, 20.0, 23.0, 30.0, 37.0, 40.0, 41.5])
-    monkeypatch.setattr(main, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    monkeypatch.setattr(main, "phase_scorers", lambda *_: [scores(100), scores(3), scores(0)])
-    monkeypatch.setattr(main, "build_answer", lambda *what: given.append(what) or {})
-    phase = Phase("p", "", tuple(PhaseSplit(name, "davis2017", (), hidden=name == "b") for name in "abc"))
-    heard: list[str] = []
-    assert main.score_phase(phase, {}, "sent.zip", heard.append, 10.0) == {}
-    shown = [f"a: video {number} ({number + 1} of 100)" for number in range(0, 100, 5)]
-    assert heard == [*shown, "a: 100 of 100 scored", "b: scored", "c: scored"]
-    reports, timings = ["report of 100", "report of 3", "report of 0"], {"open": 2.0, "a": 3.0, "b": 7.0, "c": 1.5}
-    assert given == [(phase, reports, timings)]
 
 
 def test_an_unknown_phase_lists_the_known_ones() -> None:
@@ -209,13 +182,6 @@ def test_nothing_of_a_hidden_split_reaches_a_participant(
     assert f'"{hidden}"' not in json.dumps([alone, answer["submission_metadata"], sent])
 
 
-def test_a_label_that_the_protocol_lacks_is_the_hosts_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "__stderr__", io.StringIO())
-    with_phase(monkeypatch, splits=(PhaseSplit("dev", "davis2017", ("mAP",)),))
-    with pytest.raises(HostError, match="incident"):
-        evaluate(str(ANNOTATIONS), str(STRONG), DEV)
-
-
 WITH_A_MEGABYTE = """
 import sys
 from dataclasses import replace
@@ -280,19 +246,3 @@ def test_all_that_a_participant_reads_is_ascii_whatever_the_files_are_called(tmp
     assert r"\xfc\xd7\u2026.png" in str(caught.value)
     with pytest.raises(SubmissionError, match=r"no phase '\\xfc'"):
         evaluate(str(ANNOTATIONS), str(path), "ü")
-
-
-def test_a_rule_tells_when_the_host_is_notified() -> None:
-    from segjudge.evaluation_script.scoring.notify import is_asked_for
-
-    answer = {"result": [{"dev": {"J-Mean": 0.6}}, {"test": {"J-Mean": 0.9}}]}
-    rules = {
-        None: False,
-        Notify(): True,
-        Notify("dev", "J-Mean", 0.6): True,
-        Notify("dev", "J-Mean", 0.61): False,
-        Notify("", "J-Mean", 0.8): True,
-        Notify("dev", "F-Mean", 0.0): False,
-    }
-    for rule, expected in rules.items():
-        assert is_asked_for(replace(PHASES[0], notify=rule), answer) is expected

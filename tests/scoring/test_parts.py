@@ -13,7 +13,6 @@ import pytest
 import segjudge
 from segjudge import cli
 from segjudge.evaluation_script.families import PROTOCOLS, report_of
-from segjudge.evaluation_script.families.instances import matching, metrics
 from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.evaluation_script.runner.parallel import Part
 from segjudge.evaluation_script.scoring import VERSION
@@ -22,7 +21,7 @@ from segjudge.families.truths import TruthSource
 from segjudge.scoring import parts
 from segjudge.scoring.request import ScoreRequest, prepare
 from segjudge.system.errors import UsageError
-from segjudge.testing.checks import describe_counts, empty_like
+from segjudge.testing.checks import empty_like
 from tests.builders import zipped
 from tests.families.choices import BOXES
 from tests.families.contract import examples
@@ -37,25 +36,6 @@ def scorer_of(files: Files, protocol: str, *, jobs: int = 1, strict: bool = Fals
     if rules.family == "instances" and protocol != BOXES:  # so few that some are beyond them
         return replace(scorer, rules=replace(scorer.rules, protocol=replace(rules, detections=(1, 2, 4))))
     return scorer
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("protocol", ["davis2017", "coco"])
-def test_blocks_processes_and_parts_of_any_number_give_the_same_bits(
-    protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(metrics, "BLOCK", 5)
-    files = write_files(protocol, tmp_path)
-    expected = describe_counts(scorer_of(files, protocol).count(files.results))
-    monkeypatch.setattr(matching, "_RECORDS_AT_ONCE", 3)
-    for jobs in (1, 2, 64):
-        assert describe_counts(scorer_of(files, protocol, jobs=jobs).count(files.results)) == expected
-    for count in (2, 7):
-        shared = [scorer_of(files, protocol).count(files.results, Part(number + 1, count)) for number in range(count)]
-        total = empty_like(shared[0])
-        for part in reversed(shared):
-            total.merge(part)
-        assert describe_counts(total) == expected
 
 
 @pytest.mark.parametrize("protocol", examples("sharing"))

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import json
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from PIL import Image
 
 from segjudge.evaluation_script.families.sequences import losses
 from segjudge.evaluation_script.main import evaluate_phase
 from segjudge.evaluation_script.phases import PHASES
 from segjudge.evaluation_script.scoring import answer as answers
 from segjudge.evaluation_script.scoring.phase import DETAILS
-from tests.builders import ROOT, files_of, png, zipped
+from tests.builders import ROOT
 
 
 def left_by(number: int = 0, **changes: Any) -> dict[str, Any]:
@@ -53,12 +49,6 @@ def test_a_report_changes_no_score(number: int, detail: str) -> None:
     levels = {"means": {"intervals"}, "sequences": {"intervals", "losses"}, "all": {"errors", "intervals", "losses"}}
     assert set(more) == levels[detail]
     assert bool(more.get("losses")) == (detail != "means" and number == 0)
-
-
-@pytest.mark.long
-def test_processes_share_the_work_and_leave_the_same(whole: dict[str, Any]) -> None:
-    shared = left_by(detail="all", report=True, jobs=3)
-    assert shared["losses"] == whole["losses"]
 
 
 def test_what_kinds_take_of_the_whole_is_left_of_a_truth_that_is_not_public(whole: dict[str, Any]) -> None:
@@ -96,18 +86,3 @@ def test_a_report_that_takes_too_long_is_given_up(
     assert "losses" not in answer["submission_result"]
     assert answer["result"][0]["dev"]["J-Mean"] > 0
     assert "UnfinishedError" in capfd.readouterr().err
-
-
-def test_noise_leaves_its_numbers_and_no_masks(tmp_path: Path) -> None:
-    """The masks of noise would be larger than the page."""
-    generator = np.random.default_rng(2)
-    files = {}
-    for name, data in files_of().items():
-        size = Image.open(io.BytesIO(data)).size[::-1]
-        files[name] = png(generator.integers(0, 2, size).astype(np.uint8))
-    (tmp_path / "noise.zip").write_bytes(zipped(files))
-    phase = replace(PHASES[0], detail="all", report=True)
-    answer = evaluate_phase(phase, str(ROOT / phase.annotations), str(tmp_path / "noise.zip"))
-    sequences = answer["submission_result"]["losses"]["dev"]["sequences"]
-    assert [entry["masks"] for entry in sequences] == [False] * 3
-    assert sum(len(stream) for entry in sequences for stream in entry["streams"]) < 20_000

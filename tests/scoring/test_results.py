@@ -97,26 +97,6 @@ def test_tables_of_pandas_hold_what_the_rows_hold() -> None:
         _ = scores.curves
 
 
-def test_tables_of_instances_agree_with_each_other() -> None:
-    scores = segjudge.score(*INSTANCES)
-    curves = scores.curves.groupby("category", observed=True)["precision"].mean()
-    expected = scores.categories.set_index("name")["AP"]
-    np.testing.assert_allclose(curves[expected.index], expected, rtol=0, atol=1e-12)
-    images = scores.images
-    assert (images["instances"] == images["matched"] + images["missed"]).all()
-    assert images["matched"].sum() > 0 < images["false"].sum()
-    with pytest.raises(segjudge.UsageError, match="no table frames, only categories, images, curves"):
-        _ = scores.frames
-
-
-def test_the_kinds_of_each_object_sum_to_its_loss() -> None:
-    scores = segjudge.score(*SEQUENCES)
-    losses = scores.kinds.drop(columns=["split", "sequence", "object"]).sum(axis=1)
-    np.testing.assert_allclose(losses, 1 - scores.objects["J&F-Mean"], rtol=0, atol=1e-9)
-    with pytest.raises(segjudge.UsageError, match="read from files"):
-        _ = segjudge.score_arrays(*videos(1)).kinds
-
-
 def test_seen_and_unseen_ones_are_as_certain_as_the_fewer_of_both() -> None:
     accumulator = segjudge.FrameAccumulator(WITH_UNSEEN, unseen=[f"v{k:02d}" for k in range(5)])
     for name, labels in videos(13)[1].items():

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 import segjudge
-from segjudge.cli import main
 from segjudge.evaluation_script.families.instances import truth as instance_truth
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS, PER_CATEGORY
 from segjudge.evaluation_script.scoring.scorer import is_packed
@@ -72,18 +71,6 @@ def test_results_and_truths_of_every_kind_score_the_same(form: Any, packed: bool
     assert {(row["sequence"], row["object"]) for row in scores.tables["objects"]} >= {("dog", "1"), ("dog", "2")}
 
 
-def test_the_numbers_are_those_of_the_command_line(root: Path, results: Path, tmp_path: Path) -> None:
-    target = tmp_path / "scores.json"
-    assert main(["score", str(results), "--truth", str(root), "--protocol", "davis2017", "--json", str(target)]) == 0
-    document = json.loads(target.read_text())
-
-    scores = segjudge.score(results, root)
-
-    assert [{split: values} for split, values in scores.metrics.items()] == document["result"]
-    assert scores.tables == {name: document[name] for name in ("sequences", "objects")}
-    assert scores.warnings == document["warnings"]
-
-
 def test_a_coco_document_is_a_truth_too_and_a_protocol_may_be_changed(tmp_path: Path) -> None:
     document = tmp_path / "truth.json"
     document.write_bytes(instance_truth.documents(TRUTH)["dev"])
@@ -125,13 +112,6 @@ def test_strict_refuses_what_is_warned_of(root: Path, results: Path) -> None:
     assert any("stranger" in line for line in segjudge.score(results, root).warnings)
     with pytest.raises(segjudge.SubmissionError, match="stranger"):
         segjudge.score(results, root, strict=True)
-
-
-def test_progress_is_reported(root: Path, results: Path) -> None:
-    calls: list[tuple[str, int, int]] = []
-    segjudge.score(results, root, progress=lambda *call: calls.append(call))
-
-    assert calls == [("dog", 0, 2), ("cat", 1, 2), ("", 2, 2)]
 
 
 def test_the_package_imports_nothing_until_a_name_is_used() -> None:

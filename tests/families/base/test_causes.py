@@ -14,11 +14,6 @@ from segjudge.families.base.causes import CauseCounts
 from segjudge.families.base.painted import PaintedUnit
 from segjudge.families.base.pictures import SeenFrame, Side
 from segjudge.families.base.segments import (
-    MISSED,
-    RIGHT,
-    SURPLUS,
-    WRONG_CLASS,
-    JudgedSegments,
     judge_classes,
     judge_segments,
 )
@@ -144,7 +139,7 @@ def spoil(scene: tuple[Array, dict[int, int]], faults: Sequence[tuple[Fault, Seq
 
 @pytest.mark.parametrize("count", [2, 12])
 @pytest.mark.parametrize("name", FAULTS)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_sentence_names_the_fault(name: str, count: int, seed: int) -> None:
     random = np.random.default_rng(seed)
     fault, expected = FAULTS[name]
@@ -156,32 +151,10 @@ def test_the_sentence_names_the_fault(name: str, count: int, seed: int) -> None:
     assert ";" not in sentence, "one fault has one cause"
 
 
-@pytest.mark.parametrize(
-    ("first", "second"), [("missed", "renamed"), ("surplus", "split"), ("merged", "missed"), ("half", "missed")]
-)
-def test_two_faults_of_the_same_cost_are_both_named(first: str, second: str) -> None:
-    random = np.random.default_rng(7)
-    faults = [(FAULTS[first][0], [1, 3, 5]), (FAULTS[second][0], [9, 11, 13])]
-    sentence = describe([[spoil(make_scene(random), faults)] for _ in range(3)])
-    assert FAULTS[first][1] in sentence
-    assert FAULTS[second][1] in sentence
-
-
 def test_perfect_results_have_no_cause() -> None:
     scene = make_scene(np.random.default_rng(0))
     assert not describe([[see(scene, scene)]])
     assert not describe([])
-
-
-def test_exchanged_classes_are_named_with_the_images_in_which_they_are() -> None:
-    random = np.random.default_rng(1)
-    units = []
-    for number in range(4):
-        labels, classes = make_scene(random)
-        exchanged = {key: 3 - kind if number < 3 else kind for key, kind in classes.items()}
-        units.append([see((labels, classes), (labels, exchanged))])
-    sentence = describe(units)
-    assert sentence in {f"{a} and {b} are exchanged in 3 of 4 images." for a, b in (("Dog", "car"), ("Car", "dog"))}
 
 
 def test_identities_are_exchanged_from_a_frame_on() -> None:
@@ -232,40 +205,6 @@ def test_classes_of_maps_are_called_by_others_as_a_whole_or_in_part() -> None:
     assert count_map(right) == ""
 
 
-def test_images_in_which_classes_are_exchanged_and_renamed_are_counted_apart() -> None:
-    right, renamed = np.diag([500, 200, 100]), np.array([[500, 0, 0], [0, 0, 200], [0, 0, 100]])
-    exchanged = np.array([[500, 0, 0], [0, 0, 200], [0, 100, 0]])
-    assert count_map(exchanged, exchanged, renamed, right) == (
-        "Car and dog are exchanged in 2 of 4 images, and car is called dog in 1 more."
-    )
-    assert count_map(renamed, renamed, renamed, exchanged) == (
-        "Car is called dog in 4 of 4 images, and the two are exchanged in 1 of these."
-    )
-    other_way = np.array([[500, 0, 0], [0, 200, 0], [0, 100, 0]])
-    assert count_map(renamed, other_way) == "Car is called dog in 1 of 2 images and dog is called car in 1 of 2 images."
-
-
-def test_classes_that_are_called_the_same_are_named_together_beside_another_confusion() -> None:
-    right, exchanged = np.diag([500, 200, 100]), np.array([[500, 0, 0], [0, 0, 200], [0, 100, 0]])
-    covered = np.array([[500, 0, 0], [200, 0, 0], [100, 0, 0]])
-    assert count_map(covered, right) == "Car and dog are called sky in 1 of 2 images."
-    assert count_map(covered, exchanged) == (
-        "Car and dog are exchanged in 1 of 2 images and car and dog are called sky in 1 of 2 images."
-    )
-
-
-def test_segments_of_one_class_may_be_too_small_and_too_large() -> None:
-    scene = make_scene(np.random.default_rng(4))
-    counts = CauseCounts("segment", "image")
-    for fault in (erode, dilate):
-        unit = PaintedUnit(fault.__name__, ["00"], SIZE)
-        unit.add(spoil((scene[0], dict.fromkeys(scene[1], 1)), [(fault, range(1, 17))]), truth_alone=False)
-        unit.count_causes(counts, ())
-    sentence = counts.describe()
-    assert "are too small" in sentence
-    assert "are too large" in sentence
-
-
 def test_the_causes_of_each_unit_cost_its_loss() -> None:
     scene = make_scene(np.random.default_rng(5))
     counts = CauseCounts("segment", "image")
@@ -289,35 +228,6 @@ def test_a_class_is_named_only_if_it_has_a_cause_more_often_than_others() -> Non
     most = [[spoil((scene[0], kinds), [(erode, range(1, 14))])]]
     assert "are too small (mostly car): " in describe(most)
     assert "1 of 16 segments is missed (car)" in describe([[spoil((scene[0], kinds), [(miss, [2])])]])
-
-
-def test_an_object_in_parts_is_split_by_a_rule_that_matches_none_of_them() -> None:
-    """As for cells, whose predictions match if they cover more than half of them."""
-    areas = np.array([90, 90]), np.array([30, 30, 30, 90])
-    sides = [
-        Side(list(range(len(area))), [f"{number}" for number in range(len(area))], area, area * 0, area > 0)
-        for area in areas
-    ]
-    shared = np.array([[30.0, 30, 30, 0], [0, 0, 0, 90]])
-    judged = JudgedSegments(
-        np.array([MISSED, RIGHT]), np.array([SURPLUS] * 3 + [RIGHT]), np.array([-1, -1, -1, 1]), np.array([-1, 3])
-    )
-    seen = SeenFrame(*sides, shared, np.zeros(4, bool), None, judged)
-    counts = CauseCounts("cell", "video")
-    counts.add("unit 0", seen, judged, ())
-    assert counts.describe() == "1 of 2 cells is split into several predictions."
-
-
-def test_a_region_that_shares_no_pixel_with_any_other_is_not_called_by_its_own_name() -> None:
-    truth = Side([1], ["car"], np.array([9]), np.array([1]), np.zeros(1, bool))
-    prediction = Side([0, 1], ["sky", "car"], np.array([9, 9]), np.array([0, 1]), np.zeros(2, bool))
-    judged = JudgedSegments(
-        np.array([WRONG_CLASS]), np.array([SURPLUS, WRONG_CLASS]), np.array([-1, 0]), np.array([-1])
-    )
-    counts = CauseCounts("region", "image")
-    counts.add("unit 0", SeenFrame(truth, prediction, np.zeros((1, 2)), np.zeros(2, bool), None), judged, CLASSES)
-    assert "is called car" not in counts.describe()
-    assert "The only region is of the wrong class" in counts.describe()
 
 
 # ── costs of one frame ──
@@ -359,43 +269,6 @@ def test_each_cause_has_its_cost(
         counts = count_row(truth, prediction, one_to_one=expected is one_to_one)
         assert counts.costs == pytest.approx(expected, abs=1e-12)
         assert (counts.segments, counts.predicted) == tuple(len(set(side) - {"0"}) for side in (truth, prediction))
-
-
-@pytest.mark.parametrize(
-    ("areas", "cause", "shares"),
-    [
-        ((10, 8, 7), "inexact", [3 / 10, 1 / 8, 1]),
-        ((11, 8, 7), "too small", [4 / 11, 1 / 8, 1]),
-        ((8, 10, 7), "inexact", [1 / 8, 3 / 10, 1]),
-        ((8, 11, 7), "too large", [1 / 8, 4 / 11, 1]),
-        ((8, 7, 7), "too small", [1 / 8, 0, 1]),
-        ((7, 8, 7), "too large", [0, 1 / 8, 1]),
-        ((7, 7, 7), "inexact", [0, 0, 1]),
-    ],
-)
-def test_a_match_is_lopsided_if_one_side_lacks_more_than_three_times_the_other(
-    areas: tuple[float, float, float], cause: str, shares: list[float]
-) -> None:
-    counts = CauseCounts("segment", "image")
-    assert counts.judge_pixels(*areas) == cause
-    assert counts.shares == {cause: pytest.approx(shares, abs=1e-12)}
-    assert counts.object_pixels == {}
-    assert counts.judge_pixels(*areas, is_object=True) == cause
-    assert counts.object_pixels == {cause: [areas[0] - areas[2], areas[1] - areas[2], areas[0], areas[1]]}
-    assert counts.pixels[cause] == [2 * value for value in counts.object_pixels[cause]]
-
-
-def test_costs_are_scaled_to_the_loss_of_a_unit() -> None:
-    counts = count_row("1111110022", "2222221100", one_to_one=False)
-    before = dict(counts.costs)
-    counts.scale_costs(before, 0.5)
-    assert counts.costs == before
-    counts.note("merged", 3)
-    counts.add_repeated("odd")
-    counts.scale_costs(before, 0)
-    assert list(counts.subtract_costs(before).values()) == [0, 0, 0, 3, 1]
-    counts.scale_costs(before, 0.5)
-    assert list(counts.subtract_costs(before).values()) == pytest.approx([0, 0, 0, 0.375, 0.125], abs=1e-12)
 
 
 # ── sentences from counts ──

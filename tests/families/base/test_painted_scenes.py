@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from segjudge.families.base import drawing
 from segjudge.families.base.painted import PaintedUnit
 from segjudge.families.base.pictures import paint_mask, paint_masks
 from segjudge.families.base.segments import (
@@ -24,7 +21,7 @@ from segjudge.families.base.segments import (
     judge_segments,
 )
 from tests import calls
-from tests.builders import run_length_text, written
+from tests.builders import run_length_text
 from tests.families.base import painted_scenes
 
 
@@ -47,43 +44,6 @@ def paint(*frames: tuple[str, str], pixels: int = 0) -> PaintedUnit:
 EXACT, EMPTY = ("1111110000", "1111110000"), ("0000000000", "0000000000")
 CLOSE = ("1111110000", "1111000000")
 MISSING, ADDED = ("1111110000", "0000000000"), ("0000000000", "0000111111")
-
-
-@pytest.mark.parametrize(
-    ("frame", "cost"),
-    [
-        (EXACT, 0.0),
-        (CLOSE, 0.0),
-        (EMPTY, 0.0),
-        (MISSING, 1 + 0.001 * 6 / 10),
-        (("1111110000", "1111112222"), 1 / 3 + 0.001 * 4 / 10),
-        (("1111110000", "0000001111"), 1 + 0.001 * (6 + 4) / 10),
-    ],
-)
-def test_the_cost_of_a_frame_is_its_share_of_wrong_segments_and_a_little_of_their_area(
-    frame: tuple[str, str], cost: float
-) -> None:
-    assert paint(EXACT, frame).frame_costs() == pytest.approx([0, cost], abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("pixels", "size"),
-    [(0, "from 5 % on"), (120, "from 5 % on"), (121, "1 to 5 %"), (600, "1 to 5 %"), (601, "smaller than 1 %")],
-)
-def test_the_size_of_an_images_faults_is_the_share_of_the_largest(pixels: int, size: str) -> None:
-    for frame in (MISSING, ("1111112200", "0000000000")):
-        (moment,) = paint(frame, pixels=pixels).find_moments(0.5, dense=False)
-        assert ("size", size) in moment.words
-
-
-def test_each_row_of_a_timeline_tells_frames_faults_partners_and_areas() -> None:
-    unit = paint(EXACT, MISSING, ADDED, ("1111112222", "3333330000"))
-    rows = [(row.name, row.object, row.indices, row.kinds, row.partners, row.areas) for row in unit.rows()]
-    assert rows == [
-        ("object 1", 0, [0, 1, 3], [RIGHT, MISSED, WRONG_CLASS], [0, -1, 1], [6.0, 6.0, 6.0]),
-        ("surplus track 1", -1, [2], [SURPLUS], [0], [6.0]),
-        ("object 2", 1, [3], [MISSED], [-1], [4.0]),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -150,16 +110,6 @@ def test_a_region_of_a_class_is_right_above_an_iou_of_one_half(case: int) -> Non
     assert (*(side.tolist() for side in judged[:3]), judged.taken_for.tolist()) == verdicts
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(0, 0), (0, 2), (3, 0)])
-def test_without_regions_on_one_side_those_of_the_other_match_nothing(rows: int, columns: int) -> None:
-    areas = np.ones(rows), np.ones(columns)
-    for judge in (judge_classes, judge_segments):
-        judged = judge(np.zeros((rows, columns)), areas, areas)
-        assert judged.truth.tolist() == [MISSED] * rows
-        assert judged.prediction.tolist() == [SURPLUS] * columns
-        assert judged.partner.tolist() == [-1] * columns
-
-
 @pytest.mark.parametrize(
     ("shared", "areas", "classes", "verdicts"),
     [
@@ -179,22 +129,3 @@ def test_a_segment_on_either_side_of_a_limit(shared: Any, areas: Any, classes: A
     sides = (np.array(areas[0]), np.array(areas[1])), (np.array(classes[0]), np.array(classes[1]))
     judged = judge_segments(np.array(shared, float), *sides)
     assert (judged.truth.tolist(), judged.prediction.tolist(), judged.partner.tolist()) == verdicts
-
-
-def test_pictures_of_the_costliest_frames_come_first_and_as_many_as_fit(tmp_path: Path) -> None:
-    written(tmp_path, {f"{unit}/{frame}.jpg": b"x" for unit in ("a", "b") for frame in range(3)})
-    costs = {"a": [0.1, 0.5, 0.2], "b": [0.3, 0.0, 0.3]}
-    units: Any = [
-        SimpleNamespace(frames=["0", "1", "2"], size=(2, 2), frame_costs=lambda unit=unit: costs[unit])
-        for unit in costs
-    ]
-    shrunk = SimpleNamespace(shrink=lambda path, size: Path(path).relative_to(tmp_path).as_posix().encode())
-    made = []
-    for budget in (10**6, 70):
-        options: Any = SimpleNamespace(images=str(tmp_path), budget=budget)
-        made.append(drawing._make_pictures(options, {"a": "A", "b": "B"}, units, shrunk))  # type: ignore[arg-type]
-    assert {name: data.decode() for name, data in made[0].items()} == {
-        "A#1": "a/1.jpg", "B#0": "b/0.jpg", "A#2": "a/2.jpg", "B#2": "b/2.jpg", "A#0": "a/0.jpg", "B#1": "b/1.jpg",
-    }  # fmt: skip
-    assert [*made[0]] == ["A#1", "B#0", "A#2", "B#2", "A#0", "B#1"]
-    assert [*made[1]] == ["A#1", "B#0"]

@@ -266,6 +266,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "no label maps": ("coco", "youtube-vis-2019"),
     "first screens": ("coco",),
     "sharing": ("coco", "ovis"),
+    "promises": ("cityscapes-instance",),
     "pages": ("coco", "lvis", "ovis", "coco-keypoints", "cityscapes-instance", "places2017"),
     "pages shown whole": ("coco", "ovis", "coco-keypoints", "places2017"),
     "pages of challenges": ("cityscapes-instance",),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,7 @@ from segjudge.families.instances.diagnosis import (
     InstanceDiagnosis,
     _assign_partners,
     _find_errors,
-    diagnose,
 )
-from segjudge.families.instances.report import make_ap_bar
-from segjudge.system.errors import UsageError
 from tests.families.instances.test_error_kinds import made_up
 
 # ── detections ──────────────────────────────────────────────────────────────
@@ -121,39 +117,3 @@ def test_suspected_errors_of_the_truth_are_confident(tmp_path: Path) -> None:
     scores_listed = [row["score"] for row in results.list_suspects()]
     assert len(scores_listed) == 50
     assert scores_listed == sorted(scores_listed, reverse=True)
-
-
-def test_right_detections_below_the_threshold_leave_their_instances_missed(tmp_path: Path) -> None:
-    detections = [[1, 1, BOX, 0.9], *([1, 1, FAR, 0.5 - k / 100] for k in range(3)), [2, 1, BOX, 0.4]]
-    diagnosis = InstanceDiagnosis(made_up([[1, 1, BOX, 0], [2, 1, BOX, 0]], detections, tmp_path), PROTOCOL)
-    assert (diagnosis.least, diagnosis.misses.tolist()) == (0.9, [False, True])
-    assert diagnosis.selection.tolist() == [True, False, False, False, False]
-    assert [(row["image"], row["missed"]) for row in diagnosis.list_images()] == [("2", 1), ("1", 0), ("3", 0)]
-    # A category that the truth lacks has no worst image, whatever is wrong in it.
-    more = [[1, 1, BOX, 0.9], [1, 2, FAR, 0.95]]
-    assert InstanceDiagnosis(made_up([[1, 1, BOX, 0]], more, tmp_path), PROTOCOL).find_worst_of_categories() == []
-
-
-def test_other_families_have_no_diagnosis_of_detections() -> None:
-    job: Any = SimpleNamespace(scorers={"val": SimpleNamespace(truth=None)})
-    report: Any = SimpleNamespace(counts=None, protocol=PROTOCOL, split="val")
-    with pytest.raises(UsageError, match="no kinds"):
-        diagnose(job, report)
-
-
-@pytest.mark.parametrize(
-    ("average", "at_half", "parts"),
-    [
-        (0.25, 0.75, [("kept", 0.25, "kept"), ("inexact", 0.5, "inexact"), ("lost at .50", 0.25, "lost")]),
-        (0.25, None, [("kept", 0.25, "kept"), ("inexact", 0.125, "inexact"), ("lost at .50", 0.625, "lost")]),
-        (0.5, 0.5, [("kept", 0.5, "kept"), ("inexact", 0.0, "inexact"), ("lost at .50", 0.5, "lost")]),
-        (0.5, 0.25, []),
-        (None, 0.5, []),
-    ],
-)
-def test_a_bar_parts_ap_its_loss_above_one_half_and_the_rest(
-    average: float | None, at_half: float | None, parts: list[tuple[str, float, str]]
-) -> None:
-    report: Any = SimpleNamespace(protocol=PROTOCOL, values={"AP": average, "AP50": at_half})
-    errors = SimpleNamespace(precision="precision", average={"precision": 0.375}.__getitem__)
-    assert make_ap_bar(SimpleNamespace(errors=errors), report) == parts  # type: ignore[arg-type]

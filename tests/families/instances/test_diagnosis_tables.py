@@ -13,7 +13,6 @@ from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.families.base.units import TruthFrame, Unit
 from segjudge.evaluation_script.masks.overlaps import LabelMap
 from segjudge.evaluation_script.masks.stack import Array
-from segjudge.evaluation_script.masks.stream import bytes_in_page
 from segjudge.families.instances.causes import describe_causes
 from segjudge.families.instances.diagnosis import InstanceDiagnosis, diagnose
 from segjudge.families.instances.players import VideoInstancePainter, draw_worst
@@ -55,16 +54,6 @@ def test_the_area_below_each_curve_is_its_average_precision(diagnosis: tuple[Ins
     for metric, iou in (("AP50", 0.5), ("AP75", 0.75)):
         assert areas[iou] == pytest.approx(report.values[metric])
     assert np.mean(list(areas.values())) == pytest.approx(report.values["AP"])
-
-
-def test_the_player_fits_into_a_page(diagnosis: tuple[InstanceDiagnosis, Report]) -> None:
-    budgets = {budget: draw_worst({"": diagnosis[0]}, "val", PageOptions(budget=budget)) for budget in (60_000, 1)}
-    small, least = budgets.values()
-    assert small
-    assert least
-    assert bytes_in_page(small.player.streams.values()) < 60_000
-    assert least.looked_at == 1
-    assert list(least.streams) == [diagnosis[0].list_images()[0]["image"]]
 
 
 def test_videos_are_judged_frame_by_frame_and_exchanged_tracks_are_moments(tmp_path: Path) -> None:

@@ -11,25 +11,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script.families.base.family import ScoringRules
 from segjudge.evaluation_script.families.instances import truth as instance_truth
-from segjudge.evaluation_script.families.instances.matching import decode_counts
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS, PER_IMAGE
 from segjudge.evaluation_script.families.instances.submission import read_records
 from segjudge.evaluation_script.files.limits import LOCAL_LIMITS
 from segjudge.families.instances.diagnosis import (
     KINDS,
     RIGHT,
-    _count_by_image,
     _find_errors,
     _judge_detections,
     _JudgedDetections,
     count_confusions,
     measure_calibration,
-    measure_localisation_error,
 )
-from tests.builders import count_results, score_instances
-from tests.data import GOLDEN, INSTANCES, REPORTS, TRACKS_DATA
+from tests.data import GOLDEN, INSTANCES, REPORTS
 from tests.shared import needs_shared
 
 HOTCOCO = REPORTS / "instances/golden_hotcoco.json"
@@ -132,38 +127,6 @@ def test_calibration_and_confusion_are_those_that_hotcoco_finds(key: str, run: s
     assert cells == theirs["confusion"]["matrix"]
 
 
-@needs_shared
-@pytest.mark.parametrize("name", ["ordinary", "id-zero"])
-def test_what_cannot_be_matched_costs_what_it_costs_in_the_scores(name: str) -> None:
-    folder = TRACKS_DATA / "vis"
-    truth = folder / ("id-zero.truth.json" if name == "id-zero" else "truth.json")
-    known = instance_truth.read(str(truth))["val"]
-    protocol = INSTANCE_PROTOCOLS["youtube-vis-2019"]
-    errors = _find_errors(
-        _judge_detections(
-            read_records(str(folder / f"{name}.json"), known.images, protocol, LOCAL_LIMITS), known, protocol
-        )
-    )
-    score = score_instances(str(folder / f"{name}.json"), known, protocol, LOCAL_LIMITS)
-    assert errors.average(errors.precision) == pytest.approx(score.values["AP50"], abs=1e-12)
-
-
-@needs_shared
-@pytest.mark.parametrize("key", ["coco100-mask", "coco100-box"])
-def test_what_is_right_is_what_ap_at_a_half_counts(key: str) -> None:
-    matches, results = coco(key), FILES[key][1]
-    protocol = INSTANCE_PROTOCOLS["coco-box" if key.endswith("box") else "coco"]
-    rules = ScoringRules(protocol, LOCAL_LIMITS)
-    counted = count_results(str(results), matches.truth, rules)
-    score = counted.compute()
-    (block,) = counted.state_dict().values()
-    detections = decode_counts(block).detections
-    assert int((detections["matched"] & ~detections["ignored"] & 1).sum()) == matches.right.sum()
-    assert int((detections["ignored"] & ~detections["matched"] & 1).sum()) == matches.ignored.sum()
-    errors = _find_errors(matches)
-    assert errors.average(errors.precision) == pytest.approx(score.values["AP50"], abs=1e-12)
-
-
 # ── made-up images ──────────────────────────────────────────────────────────
 
 
@@ -190,33 +153,3 @@ def made_up(instances_of: list[list[Any]], detections: list[list[Any]], folder: 
     return _judge_detections(
         read_records(str(folder / "results.json"), known.images, protocol, LOCAL_LIMITS), known, protocol
     )
-
-
-LEFT, RIGHTMOST, SHIFTED = [0, 0, 20, 20], [70, 70, 20, 20], [8, 0, 20, 20]
-
-
-def test_a_submission_without_detections_misses_everything(tmp_path: Path) -> None:
-    diagnosis = made_up([[1, 1, LEFT, 0], [1, 2, LEFT, 1]], [], tmp_path)
-    errors = _find_errors(diagnosis)
-    assert errors.missed.tolist() == [True, False]
-    assert errors.average(errors.precision) == 0
-    assert count_confusions(diagnosis).tolist() == [[0, 0, 1], [0, 0, 0], [0, 0, 0]]
-    assert measure_calibration(diagnosis).error == 0
-    assert measure_localisation_error(diagnosis) is None
-
-
-def test_what_lies_in_a_crowd_does_not_count(tmp_path: Path) -> None:
-    diagnosis = made_up([[1, 1, [0, 0, 80, 80], 1]], [[1, 1, LEFT, 0.9], [1, 2, LEFT, 0.8]], tmp_path)
-    assert diagnosis.ignored.tolist() == [True, False]
-    assert count_confusions(diagnosis).sum() == 1
-    assert _count_by_image(diagnosis, 0.0).wrong.tolist() == [1, 0, 0]
-
-
-def test_confusion_tells_what_an_instance_was_taken_for(tmp_path: Path) -> None:
-    diagnosis = made_up(
-        [[1, 1, LEFT, 0], [1, 2, RIGHTMOST, 0]], [[1, 2, LEFT, 0.9], [1, 1, LEFT, 0.8], [2, 2, LEFT, 0.7]], tmp_path
-    )
-    names = [*KINDS]
-    assert [names[kind] if kind >= 0 else "right" for kind in _find_errors(diagnosis).kind] == ["Cls", "right", "Bkg"]
-    assert count_confusions(diagnosis).tolist() == [[0, 1, 0], [0, 0, 1], [1, 1, 0]]
-    assert count_confusions(diagnosis, 0.85).tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 0]]

@@ -6,14 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from segjudge.evaluation_script.families.instances import json_parts
 from segjudge.evaluation_script.files.problems import Flaw
-from tests.drawing import examples
-
-SIZES = (1, 2, 3, 7, 50, 1 << 20)
 
 
 def parts(data: bytes, size: int) -> Any:
@@ -35,27 +30,6 @@ def flaw(data: bytes, size: int = 1 << 20) -> str:
     return caught.value.fault
 
 
-notes = st.recursive(
-    st.none() | st.integers(-9, 9) | st.sampled_from(["", "}, {", '"}, {"', "\\", "]", "[{", "é€\U0001f600", "}"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
-    max_leaves=6,
-)
-
-
-@pytest.mark.long
-@examples(100)
-@given(
-    sent=st.lists(st.dictionaries(st.sampled_from("xyz"), notes, max_size=3), max_size=5),
-    indent=st.sampled_from([None, 0, 3]),
-    size=st.sampled_from(SIZES),
-    chunk=st.sampled_from(SIZES),
-    blanks=st.sampled_from(["", " \r\n\t"]),
-)
-def test_the_records_are_those_of_the_list(sent: Any, indent: Any, size: int, chunk: int, blanks: str) -> None:
-    text = blanks + json.dumps(sent, indent=indent, ensure_ascii=False) + blanks
-    assert read(text.encode(), size, chunk) == sent
-
-
 @pytest.mark.parametrize("size", [40, 100, 1 << 20])
 def test_raw_parts_are_cut_between_records(size: int) -> None:
     """Joined they are the list; each ends at the end of a record."""
@@ -64,13 +38,6 @@ def test_raw_parts_are_cut_between_records(size: int) -> None:
         raw = list(json_parts.cut_raw_json(parts(text.encode(), size)))
         assert [record for item in raw for record in json_parts.parse_records(item.decode())] == sent
         assert len(raw) == 2 if size > 1000 else len(raw) > 5
-
-
-@pytest.mark.parametrize("data", [b"", b"{}", b"5", b"[{}", b'[{"a": 1}, {"a": 2}', b"x[]", b'[{"a": "' + b"x" * 130])
-def test_what_is_no_whole_list_is_not_cut(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_parts, "CHUNK_BYTES", 50)
-    with pytest.raises(json_parts.NotCutError):
-        list(json_parts.cut_raw_json(parts(data, 4)))
 
 
 @pytest.mark.parametrize("size", [1, 5, 1 << 20])

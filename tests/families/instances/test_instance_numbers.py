@@ -19,7 +19,6 @@ from segjudge.evaluation_script.families.instances.metrics import averages
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.scoring import scorer
 from tests.backends import use_numpy
 from tests.builders import count_results, score_instances, zipped
@@ -64,9 +63,6 @@ def scored(truth: Any, prediction: Any, folder: Path, protocol: Any = PLACES) ->
     path.write_text(json.dumps(prediction))
     read = instance_truth.read_document(json.dumps(truth).encode(), "truth")
     return score_instances(str(path), read, protocol, INSTANCE_LIMITS)
-
-
-# ── areas ───────────────────────────────────────────────────────────────────
 
 
 # ── matching ────────────────────────────────────────────────────────────────
@@ -168,43 +164,7 @@ def test_the_cap_keeps_the_highest_scores_of_each_image_or_category(cap: str, tm
     assert score.warnings == ([dropped] if cap == "image" else [])
 
 
-def test_records_beyond_the_cap_are_counted_where_the_truth_has_their_category(tmp_path: Path) -> None:
-    protocol = replace(PLACES, detections=(1, 2, 3))
-    item = mask(10, 10)
-    truth = document((0, 0, 100, item))
-    results = [detection(0.9 - k / 100, item) for k in range(5)]
-    unknown = [detection(0.9, item, category=7)] * 6
-    for cap, dropped in (("image", 8), ("category", 2)):
-        warnings = scored(truth, [*results, *unknown], tmp_path, replace(protocol, cap=cap)).warnings
-        assert warnings[0].startswith("6 of 11 records have a category that the truth lacks and were ignored")
-        assert warnings[1:] == [f"{dropped} records beyond 3 in 1 image were dropped"]
-    assert scored(truth, results[:4], tmp_path, protocol).warnings == ["1 record beyond 3 in 1 image was dropped"]
-
-
-def test_an_annotation_of_no_listed_category_is_left_out(tmp_path: Path) -> None:
-    first, second = mask(10, 10), mask(10, 10, 50)
-    truth = document((0, 7, 100, second), (0, 0, 100, first))
-    assert scored(truth, [detection(0.9, first)], tmp_path).values["AP"] == RIGHT
-
-
 # ── the annotation file ─────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("counts", [[3, 4, 13], rle.compress([3, 4, 13])])
-def test_a_truth_may_hold_runs_of_either_form(counts: Any) -> None:
-    truth = document((0, 0, 9, {"size": [4, 5], "counts": counts}))
-    truth["images"][0].update(height=4, width=5, file_name="a.jpg")
-    read = instance_truth.read_document(json.dumps(truth).encode(), "truth")
-    assert (read.pixels.tolist(), read.area.tolist(), read.names) == ([4], [9.0], {0: "a.jpg"})
-    assert read.notes == []
-    assert read.boxes.tolist() == [[0, 0, 0, 0]]
-
-
-def test_the_second_of_two_equal_ids_is_named() -> None:
-    truth = document(*[(0, 0, 9, mask(3, 3))] * 3)
-    truth["annotations"][2]["id"] = 2
-    with pytest.raises(HostError, match=r"^truth: annotations with the same id: 2$"):
-        instance_truth.read_document(json.dumps(truth).encode(), "truth")
 
 
 def test_a_truth_is_read_plain_gzipped_zipped_or_packed(tmp_path: Path) -> None:
@@ -221,13 +181,3 @@ def test_a_truth_is_read_plain_gzipped_zipped_or_packed(tmp_path: Path) -> None:
             instance_truth.read(str(path))
     instance_truth.write(str(path), {"a": data, "b": data})
     assert list(instance_truth.read(str(path))) == list(scorer.read_truth(str(path), "coco").splits) == ["a", "b"]
-
-
-def test_a_polygon_of_a_truth_lies_near_the_longer_side_of_its_image() -> None:
-    for corner, near in ((4 * 130, True), (4 * 130 + 1, False)):
-        truth = document((0, 0, 9, [[0, 0, corner, 0, 50, 50]]))
-        if near:
-            assert instance_truth.read_document(json.dumps(truth).encode(), "truth").pixels[0] > 0
-            continue
-        with pytest.raises(HostError, match="far outside"):
-            instance_truth.read_document(json.dumps(truth).encode(), "truth")

@@ -16,7 +16,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from segjudge.evaluation_script.families.base.family import ScoringRules
-from segjudge.evaluation_script.families.instances import json_parts, submission
 from segjudge.evaluation_script.families.instances import truth as instance_truth
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS, ArchiveLimits
@@ -333,26 +332,6 @@ def test_nothing_is_dropped_in_silence(tmp_path: Path) -> None:
     assert "the submission holds no records" in score([], tmp_path).warnings
 
 
-def test_too_many_records_are_refused_early(tmp_path: Path) -> None:
-    with pytest.raises(SubmissionError, match="holds more than 1,000 records"):
-        score([GOOD] * 1001, tmp_path, limits=ArchiveLimits(records=1000))
-    with pytest.raises(SubmissionError, match="the limit is"):
-        score([GOOD] * 1001, tmp_path, limits=ArchiveLimits(json_bytes=10_000))
-
-
-def test_two_caps_differ_where_an_image_has_many(tmp_path: Path) -> None:
-    truth = json.loads(json.dumps(TRUTH))
-    truth["categories"].append({"id": 2, "name": "lamp"})
-    read = instance_truth.read_document(json.dumps(truth).encode(), "truth")
-    path = tmp_path / "found.json"
-    path.write_text(json.dumps([*[{**GOOD, "category_id": 2, "score": 0.95}] * 255, GOOD]))
-    scores = {
-        name: score_instances(str(path), read, INSTANCE_PROTOCOLS[name], INSTANCE_LIMITS).values["AP"]
-        for name in ("places2017", "places2017-official")
-    }
-    assert scores == {"places2017": 0.0, "places2017-official": ONE}
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -389,49 +368,6 @@ def test_packed_documents_are_splits(tmp_path: Path) -> None:
         instance_truth.write(str(path), {"easy": json.dumps(TRUTH).encode(), "hard": json.dumps(TRUTH).encode()})
     assert paths[0].read_bytes() == paths[1].read_bytes()
     assert set(instance_truth.read(str(paths[0]))) == {"easy", "hard"}
-
-
-@pytest.mark.parametrize("jobs", [2, 3])
-def test_several_processes_score_the_same(jobs: int, tmp_path: Path) -> None:
-    truth, results = document(3, images=40, categories=7)
-    path = tmp_path / "found.json"
-    padded = [{**record, "note": "x" * 30_000} for record in results]
-    path.write_text(json.dumps(padded))
-    read = instance_truth.read_document(json.dumps(truth).encode(), "truth")
-    for name in ("coco", "places2017-official"):
-        alone, together = (
-            score_instances(str(path), read, INSTANCE_PROTOCOLS[name], INSTANCE_LIMITS, jobs=count)
-            for count in (1, jobs)
-        )
-        assert alone == together
-
-
-def test_several_processes_refuse_in_the_same_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for room in (json_parts, submission):
-        monkeypatch.setattr(room, "CHUNK_BYTES", 3000)
-    path = tmp_path / "found.json"
-    truth = instance_truth.read_document(json.dumps(TRUTH).encode(), "truth")
-    bad = [{**GOOD, "note": "x" * 300, "image_id": 9 if k % 10 == 7 else 1} for k in range(50)]
-    odd = [{**GOOD, "note": "}, {" * 90}] * 30
-    for data in (json.dumps(bad), json.dumps(bad)[:-9], json.dumps(odd), json.dumps([*odd, {**GOOD, "image_id": 9}])):
-        path.write_text(data)
-        answers = []
-        for jobs in (1, 2):
-            try:
-                answers.append(
-                    score_instances(str(path), truth, INSTANCE_PROTOCOLS["coco"], INSTANCE_LIMITS, jobs=jobs)
-                )
-            except SubmissionError as error:
-                answers.append(str(error))
-        assert answers[0] == answers[1]
-
-
-def test_when_strict_a_warning_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "found.json"
-    path.write_text(json.dumps([GOOD, {**GOOD, "category_id": 77}]))
-    truth = instance_truth.read_document(json.dumps(TRUTH).encode(), "truth")
-    with pytest.raises(SubmissionError, match="1 of 2 records has a category that the truth lacks"):
-        score_instances(str(path), truth, INSTANCE_PROTOCOLS["coco"], INSTANCE_LIMITS, strict=True)
 
 
 def test_malformed_records_do_not_hide_the_problems_of_others(tmp_path: Path) -> None:

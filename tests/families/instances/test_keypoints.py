@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import math
 from pathlib import Path
@@ -99,93 +97,11 @@ def test_every_golden_number_is_that_of_pycocotools(
         check(values, case["official"]["stats"])
 
 
-def random_set(seed: int, images: int = 12, categories: int = 1) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return people, some of them crowds or without points, and exact, inexact and wrong detections."""
-    generator = np.random.default_rng(seed)
-    annotations: list[dict[str, Any]] = []
-    records: list[dict[str, Any]] = []
-    for image in range(1, images + 1):
-        people = []
-        for _ in range(int(generator.integers(0, 5))):
-            corner, sides = generator.uniform(0, 400, 2), generator.uniform(10, 220, 2)
-            points = (generator.uniform(0, 1, (POINTS, 2)) * sides + corner).round(int(seed % 5 > 0))
-            marks = generator.choice([0, 1, 2], POINTS, p=[0.3, 0.2, 0.5]) * int(generator.random() > 0.15)
-            category = int(generator.integers(1, categories + 1))
-            annotations.append({
-                "id": len(annotations) + seed % 2, "image_id": image, "category_id": category,
-                "iscrowd": int(generator.random() < 0.1), "num_keypoints": int((marks > 0).sum()),
-                "keypoints": np.column_stack((points * (marks > 0)[:, None], marks)).reshape(-1).tolist(),
-                "area": float((sides.prod() * generator.uniform(0.3, 0.9)).round(2)),
-                "bbox": [*corner.tolist(), *sides.tolist()],
-                "segmentation": [[0, 0, 9, 0, 9, 9]],
-            })  # fmt: skip
-            people.append((points, sides, category))
-        for _ in range(int(generator.integers(0, 30))):
-            points, category = generator.uniform(0, 500, (POINTS, 2)), 1
-            if people and generator.random() < 0.8:
-                shown, sides, category = people[int(generator.integers(len(people)))]
-                off = generator.choice([0, 0.01, 0.03, 0.1]) * math.sqrt(sides.prod())
-                points = shown + generator.normal(0, 1, (POINTS, 2)) * off
-            flagged = np.column_stack((points.round(2), np.ones(POINTS)))
-            record = {"image_id": image, "category_id": category, "keypoints": flagged.reshape(-1).tolist()}
-            records.append({**record, "score": float(generator.random().__round__(1))})
-            if seed % 3 == 0:
-                records[-1]["bbox"] = [0, 0, *generator.uniform(5, 200, 2).round(1).tolist()]
-    names = [str(point) for point in range(POINTS)]
-    document = {
-        "images": [{"id": number, "height": 600, "width": 700} for number in range(1, images + 1)],
-        "categories": [{"id": k + 1, "name": f"kind {k}", "keypoints": names} for k in range(categories)],
-        "annotations": annotations,
-    }
-    return document, records
-
-
-def official(document: dict[str, Any], records: list[dict[str, Any]]) -> list[float]:
-    from pycocotools.coco import COCO
-    from pycocotools.cocoeval import COCOeval
-
-    with contextlib.redirect_stdout(io.StringIO()):
-        truth = COCO()
-        truth.dataset = json.loads(json.dumps(document))
-        truth.createIndex()
-        evaluation = COCOeval(truth, truth.loadRes(json.loads(json.dumps(records))), "keypoints")
-        evaluation.evaluate()
-        evaluation.accumulate()
-        evaluation.summarize()
-    return list(evaluation.stats)
-
-
 def write(folder: Path, document: Any, records: Any) -> tuple[Path, Path]:
     paths = folder / "results.json", folder / "truth.json"
     for path, content in zip(paths, (records, document)):
         path.write_text(json.dumps(content))
     return paths
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_random_sets_have_the_bits_of_pycocotools(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    document, records = random_set(seed, categories=1 + seed % 2)
-    results, truth = write(tmp_path, document, records)
-    expected = dict(zip(NAMES, official(document, records)))
-    alone = metrics(results, truth, OFFICIAL)
-    check(alone, expected, 0)
-    assert metrics(results, truth, OFFICIAL, jobs=2) == alone
-    use_numpy(monkeypatch)
-    check(metrics(results, truth, OFFICIAL), expected, 0)
-
-
-@pytest.mark.parametrize("boxed", ["all", "first", "others", "none"])
-def test_boxes_give_areas_where_the_first_detection_has_one(boxed: str, tmp_path: Path) -> None:
-    document, records = random_set(3)
-    for index, record in enumerate(records):
-        if boxed not in ("all", "others" if index else "first"):
-            del record["bbox"]
-    results, truth = write(tmp_path, document, records)
-    if boxed == "first":  # pycocotools stops at the first one that has none
-        records = [{**record, "bbox": record.get("bbox", [])} for record in records]
-        assert metrics(results, truth, OFFICIAL)["AP"] is not None
-        return
-    check(metrics(results, truth, OFFICIAL), dict(zip(NAMES, official(document, records))), 0)
 
 
 TRUTH = {

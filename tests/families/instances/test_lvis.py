@@ -79,8 +79,3 @@ def test_what_ends_the_official_run_is_a_sentence_or_zero(protocol: str) -> None
     assert score.warnings == ["the submission holds no records"]
     with pytest.raises(SubmissionError, match="has an image_id that the truth lacks"):
         scored(DATA / "unknown-image.json", DATA / "truth.json", protocol)
-
-
-# ── rules, one by one ───────────────────────────────────────────────────────
-
-SIZE = HEIGHT, WIDTH = 20, 30

@@ -11,9 +11,8 @@ import pytest
 
 import segjudge
 from segjudge import FrameAccumulator, UsageError, score_arrays
-from tests.backends import use_numpy
 from tests.data import TRACKS_DATA
-from tests.families.instances.memory_images import SIZE, box, images, records, runs
+from tests.families.instances.memory_images import SIZE, box, images, records
 from tests.scoring.memory_parts import of_parts, same
 from tests.shared import needs_shared
 
@@ -43,13 +42,8 @@ def boxed(side: Any) -> Any:
     }
 
 
-@pytest.mark.parametrize("path", ["kernel", "numpy"])
 @pytest.mark.parametrize("protocol", ["coco", "places2017", "coco-boundary", "coco-box"])
-def test_instances_in_memory_score_as_files_do(
-    protocol: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if path == "numpy":
-        use_numpy(monkeypatch)
+def test_instances_in_memory_score_as_files_do(protocol: str, tmp_path: Path) -> None:
     results = images(5)
     expected = segjudge.score(*files(results, tmp_path), protocol)
     assert 0 < (expected.metrics["val"]["AP"] or 0) < 1
@@ -59,22 +53,6 @@ def test_instances_in_memory_score_as_files_do(
     predictions, truths = ({image: sides[side] for image, sides in enumerate(results)} for side in (0, 1))
     same(score_arrays(predictions, truths, protocol), expected)
     same(score_arrays(list(predictions.values()), list(truths.values()), protocol), expected)
-
-
-def test_records_of_coco_and_columns_are_the_same() -> None:
-    results = images(6)
-    expected = score_arrays(*zip(*results), "coco")
-    listed = [(records(item, 3), {"annotations": records(two, 3, 1)}) for item, two in results]
-    same(score_arrays(*zip(*listed), "coco"), expected)
-    encoded = [tuple({**side, "masks": [runs(mask) for mask in side["masks"]]} for side in sides) for sides in results]
-    same(score_arrays(*zip(*encoded), "coco"), expected)
-
-
-def test_polygons_are_drawn_at_the_size_that_is_said() -> None:
-    square, label = [[10, 10, 30, 10, 30, 30, 10, 30]], {"category_id": 1}
-    truth = {"annotations": [{**label, "segmentation": square}], "height": 60, "width": 80}
-    scores = score_arrays([[{**label, "segmentation": square, "score": 0.5}]], [truth], "coco")
-    assert scores["APs"] == pytest.approx(1.0)
 
 
 @needs_shared

@@ -13,7 +13,6 @@ import pytest
 from PIL import Image
 
 from segjudge.cli import main
-from segjudge.evaluation_script.families.instances import truth as instance_truth
 from tests.builders import ROOT
 from tests.data import GOLDEN
 
@@ -119,36 +118,6 @@ def test_without_a_list_images_are_numbered_and_the_host_is_told(tmp_path: Path,
     output = capsys.readouterr().err
     assert "lists no images" in output
     assert "b.png: instance 7 has the category 2, which is not in the list" in output
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda f: None, "holds no PNGs"),
-        (lambda f: (f / "x.png").write_bytes(b"no picture"), "cannot be read"),
-        (lambda f: Image.fromarray(np.zeros((4, 4), np.uint8)).save(f / "x.png"), "is not a colour PNG"),
-    ],
-)
-def test_a_broken_dataset_is_the_hosts_mistake(make: Any, message: str, tmp_path: Path, capsys: Any) -> None:
-    folder = tmp_path / "png"
-    folder.mkdir()
-    make(folder)
-    categories = tmp_path / "c.json"
-    categories.write_text('{"categories": [{"id": 1, "name": "bed"}]}')
-    assert main(["convert", "places", str(folder), str(tmp_path / "o"), "--categories", str(categories)]) == 3
-    assert message in capsys.readouterr().err
-
-
-def test_splits_of_instances_are_added(tmp_path: Path) -> None:
-    folder = tmp_path / "png"
-    folder.mkdir()
-    picture(folder, "a.png", np.ones((8, 9), int), np.ones((8, 9), int))
-    categories, packed = tmp_path / "c.json", str(tmp_path / "t.zip")
-    categories.write_text('{"categories": [{"id": 1, "name": "bed"}]}')
-    for split in ("easy", "hard"):
-        arguments = ["--layout", "places2017", "--root", str(folder), "--categories", str(categories)]
-        main(["pack", *arguments, "--out", packed, "--split", split])
-    assert set(instance_truth.read(packed)) == {"easy", "hard"}
 
 
 def test_a_page_shows_what_was_right_wrong_and_missed(tmp_path: Path) -> None:

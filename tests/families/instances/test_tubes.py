@@ -1,4 +1,4 @@
-"""Masks of frames as one wide mask, and the hidden share of an object."""
+"""Masks of frames as one wide mask."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from segjudge.evaluation_script.families.instances.records import join_frames
-from segjudge.evaluation_script.families.instances.truth import LABELS, mean_occlusion
 from segjudge.evaluation_script.masks import run_lengths as rle
 from segjudge.evaluation_script.masks.run_lengths import pack_texts
 from tests.builders import run_length_text
@@ -32,12 +31,3 @@ def test_masks_of_frames_are_one_wide_mask() -> None:
         assert results.mean_area[index] == (np.mean(areas) if areas else 0)
     with pytest.raises(ValueError):  # without a message, because the caller finds the mask
         join_frames(texts, shown, tube, np.full(7, 13), 4)
-
-
-def test_the_upper_half_of_the_labels_says_how_much_is_hidden() -> None:
-    no, slight, severe = LABELS
-    for labels, hidden in (
-        ([no], 0.0), ([slight], 0.25), ([severe, no], 0.75), ([severe, None, no, slight], 0.5), (None, -1.0),
-        ([None], -1.0), ([no, no, slight, severe], 0.5), ([severe, no, no, no, slight], (0.75 + 0.25) / 3),
-    ):  # fmt: skip
-        assert mean_occlusion(labels) == hidden

@@ -246,9 +246,6 @@ def test_maps_of_8_bits_and_numbered_background_are_said_and_poor_maps_are_not(
     assert message in "".join(warnings)
 
 
-# ── other doors ─────────────────────────────────────────────────────────────
-
-
 # ── what all families promise ───────────────────────────────────────────────
 
 

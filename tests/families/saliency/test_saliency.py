@@ -219,9 +219,6 @@ def test_maps_that_are_numbered_or_inverted_are_said(sent: Any, message: str, tm
     assert message in warning
 
 
-# ── other doors ─────────────────────────────────────────────────────────────
-
-
 # ── what all families promise ───────────────────────────────────────────────
 
 

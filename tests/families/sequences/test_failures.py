@@ -16,7 +16,6 @@ from segjudge.evaluation_script.families.sequences.losses import (
     KINDS,
     SHARED,
     ComparedBlock,
-    _mark_late,
     _share_tracked_loss,
     _states_of,
     _window_of,
@@ -69,16 +68,6 @@ def test_the_worked_examples_have_their_states_and_parts() -> None:
             assert parts == pytest.approx(example["parts"], abs=1e-12), example["name"]
 
 
-@needs_shared
-def test_what_is_found_late_is_late() -> None:
-    timeline = json.loads(EXAMPLES.read_text())["timeline"]
-    visible = [item == "present" for item in timeline["truth"]]
-    names = {"silent": "miss", "elsewhere": "drift", "right": "tracked"}
-    states = [names[item] if seen else "right" for item, seen in zip(timeline["prediction"], visible, strict=True)]
-    results = ["right" if kind == "tracked" else kind for kind in _mark_late(states, visible)]
-    assert results == timeline["kinds"]
-
-
 def losses_of(folder: Path, predictions: Any, truths: Any, protocol: str = "davis2017") -> Any:
     """Return the kinds of each object, and the J&F that remains."""
     paths = [folder / "predictions.zip", folder / "truth.zip"]
@@ -109,14 +98,6 @@ def test_kinds_sum_to_the_loss(protocol: str, tmp_path: Path) -> None:
     for row, loss in zip(rows, losses, strict=True):
         assert sum(row.values()) == pytest.approx(loss, abs=1e-9)
         assert min(row.values()) >= 0
-
-
-def test_what_a_drifted_frame_still_scores_is_not_lost(tmp_path: Path) -> None:
-    truth, prediction = np.zeros((2, 4, 60, 120), np.uint8)
-    truth[:, 10:30, 10:40], prediction[:, 26:46, 20:50] = 1, 1
-    ((row,), (loss,)) = losses_of(tmp_path, {"video": prediction}, {"video": truth}, "vos-benchmark")
-    assert 0.8 < loss < 0.95, "J is below 0.1, and some of the boundary is found"
-    assert row == pytest.approx({**dict.fromkeys(KINDS, 0.0), "drift": loss}, abs=1e-9)
 
 
 def one_failure(kind: str) -> tuple[Any, Any]:
@@ -220,6 +201,3 @@ def test_kinds_of_real_masks_sum_to_the_loss_and_are_those_of_the_prototype(pair
         assert sum(row.values()) == pytest.approx(loss, abs=1e-9)
     means = {kind: sum(row[kind] for row in rows) / len(rows) for kind in KINDS}
     assert means == pytest.approx({**dict.fromkeys(KINDS, 0.0), **expected}, abs=0.004)
-
-
-# ── pictures ──

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +15,13 @@ from segjudge.evaluation_script.families.sequences import dataset as dataset_rea
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS, YOUTUBE_UNSEEN, Layout
 from segjudge.evaluation_script.families.sequences.truth import (
-    Block,
     ObjectFacts,
-    Sequence,
     Split,
 )
 from segjudge.evaluation_script.files import HOST_LIMITS
-from segjudge.evaluation_script.files import packed as packed_file
 from segjudge.evaluation_script.files.archive import open_files
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.evaluation_script.scoring import scorer
-from tests.builders import drawn, png, stack_of, zipped
+from tests.builders import drawn, png, zipped
 
 ONE = drawn("........", ".####...", ".####...", ".####...", "........").astype(np.uint8)
 IMAGE = png(ONE)
@@ -118,43 +112,6 @@ def test_one_home_of_masks_is_read_and_the_others_are_told(
     assert [list(sequence.objects) for sequence in split.sequences] == [["2"], ["2"]]
     (other_home,) = set(homes) - {chosen}
     assert f"masks are read from {chosen}, not from {other_home}" in opened.notes
-
-
-@pytest.mark.parametrize("stray", ["logo.png", "docs/figures/a.png", "480p/a/00000.png", "valid/a/00000.png"])
-@pytest.mark.parametrize(
-    ("home", "options"),
-    [
-        ("Annotations/480p", {}),
-        ("Annotations/480p", {"subset": "valid"}),
-        ("Annotations_6fps", {}),
-        ("Annotations_6fps", {"layout": "davis2017"}),
-        ("Annotations/1080p", {"layout": "davis2017-unsupervised"}),
-    ],
-)
-def test_images_beside_the_homes_of_masks_are_not_read(stray: str, home: str, options: Any, tmp_path: Path) -> None:
-    files = {stray: OTHER, **masks(home), "meta.json": meta(a={}, b={}), "ImageSets/valid.txt": b"a b\nb\n"}
-    opened = read(files, tmp_path, **options)
-    (split,) = opened.splits.values()
-    assert [list(sequence.objects) for sequence in split.sequences] == [["1"], ["1"]]
-    folder = stray.partition("/")[0] if "/" in stray else "the top of dataset.zip"
-    assert f"masks are read from {home}, not from {folder}" in [
-        note.replace(f"{tmp_path}/", "") for note in opened.notes
-    ]
-
-
-def test_a_sequence_may_be_called_as_a_home_of_masks(tmp_path: Path) -> None:
-    assert names({f"{name}/00000.png": IMAGE for name in ("dog", "Annotations", "cat")}, tmp_path) == [
-        "Annotations", "cat", "dog",
-    ]  # fmt: skip
-
-
-def test_a_frame_may_be_called_as_a_home_of_masks(tmp_path: Path) -> None:
-    assert split({"x/Annotations0.png": IMAGE}, tmp_path).sequences[0].frames == ["Annotations0"]
-
-
-def test_pictures_are_no_masks(tmp_path: Path) -> None:
-    files = {**masks("Annotations"), **masks("JPEGImages", "abc", range(9)), "JPEGImages_x/a/1.png": b"x"}
-    assert names(files, tmp_path) == ["a", "b"]
 
 
 # ── lists ───────────────────────────────────────────────────────────────────
@@ -379,91 +336,6 @@ def test_a_mask_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 
 # ── the packed file ─────────────────────────────────────────────────────────
-
-
-def packed(tmp_path: Path) -> Path:
-    facts = {"1": ObjectFacts([(0, 1)], [(0, 2)], "dog"), "2": ObjectFacts([], None, None)}
-    stacks = {"1": stack_of(ONE > 0, ONE > 1)}
-    sequence = Sequence(
-        "v", ["x", "é"], [Block(0, 2, (5, 8))], facts, lambda _: stacks, unseen=True, salient=False, lists_objects=True
-    )
-    path = tmp_path / "packed.zip"
-    sequence_truth.write(str(path), {"a": Split([sequence], "lvos", True, ["cat"]), "b": Split([])})
-    return path
-
-
-def test_a_packed_file_says_everything_again(tmp_path: Path) -> None:
-    path = packed(tmp_path)
-    opened = sequence_truth.read(str(path))
-    (sequence,) = opened.splits["a"].sequences
-    assert (opened.splits["a"].layout, opened.splits["a"].tells_unseen) == ("lvos", True)
-    assert (opened.splits["a"].unseen_categories, opened.splits["b"]) == (
-        ["cat"],
-        Split([], elsewhere=frozenset({"v"})),
-    )
-    assert (sequence.name, sequence.frames, sequence.blocks) == ("v", ["x", "é"], [Block(0, 2, (5, 8))])
-    assert (sequence.unseen, sequence.salient, sequence.lists_objects) == (True, False, True)
-    assert sequence.objects == {"1": ObjectFacts([(0, 1)], [(0, 2)], "dog"), "2": ObjectFacts([], None, None)}
-    assert sequence.read_block(0)["1"].area.tolist() == [12, 0]
-    assert scorer.is_packed(str(path))
-    assert (packed_file.family_of(str(path)), packed_file.splits_of(str(path))) == ("sequences", ["a", "b"])
-
-
-def test_a_packed_file_is_the_same_for_everyone(tmp_path: Path) -> None:
-    """Members have a fixed time, mode and system."""
-    with zipfile.ZipFile(packed(tmp_path)) as file:
-        assert file.namelist() == ["masks/a/v/00000", "manifest.json"]
-        for info in file.infolist():
-            assert (info.date_time, info.external_attr, info.create_system) == ((1980, 1, 1, 0, 0, 0), 0o644 << 16, 3)
-            assert info.compress_type == zipfile.ZIP_DEFLATED
-        manifest = json.loads(file.read("manifest.json"))
-        blocks = hashlib.sha256(file.read("masks/a/v/00000")).hexdigest()
-    (entry,) = manifest["splits"]["a"]["sequences"]
-    assert entry["sha256"] == blocks
-    assert entry["objects"] == {"1": {"visible": [[0, 1]], "frames": [[0, 2]], "category": "dog"}, "2": {"visible": []}}
-
-
-def test_what_is_not_packed_says_nothing_of_itself(tmp_path: Path) -> None:
-    plain, broken = tmp_path / "plain.zip", tmp_path / "broken.zip"
-    plain.write_bytes(zipped({"a.png": b"x"}))
-    assert (
-        packed_file._read_manifest(str(plain)),
-        packed_file.family_of(str(plain)),
-        scorer.is_packed(str(plain)),
-    ) == ({}, "", False)
-    (tmp_path / "text").write_bytes(b"x")
-    assert packed_file.splits_of(str(tmp_path / "text")) == []
-    for manifest in (b"{", b"[1]"):
-        broken.write_bytes(zipped({"manifest.json": manifest}))
-        with pytest.raises(HostError, match="is not a readable annotation file.*Pack it again"):
-            packed_file._read_manifest(str(broken))
-
-
-def test_files_are_replaced_whole(tmp_path: Path) -> None:
-    """A link leads to the replaced file, whose mode is kept; a device is written directly."""
-    path, link = tmp_path / "file", tmp_path / "link"
-    path.write_text("old")
-    path.chmod(0o640)
-    link.symlink_to(path)
-    with packed_file.replace_file(str(link)) as partial:
-        Path(partial).write_text("new")
-        assert path.read_text() == "old"
-    assert link.is_symlink()
-    assert (path.read_text(), path.stat().st_mode & 0o777) == ("new", 0o640)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link"]
-    with packed_file.replace_file("/dev/null") as partial:
-        assert partial == "/dev/null"
-    with (
-        pytest.raises(packed_file.NotWritten) as caught,
-        packed_file.replace_file(str(tmp_path / "no/such")) as partial,
-    ):
-        Path(partial).write_text("x")
-    assert caught.value.filename == str(tmp_path / "no/such")
-    for number, kind in ((28, packed_file.NotWritten), (5, OSError)):
-        with pytest.raises(OSError, match="no") as failed, packed_file.replace_file(str(path)):
-            raise OSError(number, "no", "elsewhere")
-        assert type(failed.value) is kind
-    assert path.read_text() == "new"
 
 
 @pytest.mark.parametrize("is_folder", [False, True], ids=["zip", "folder"])

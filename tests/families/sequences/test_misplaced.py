@@ -15,8 +15,6 @@ from segjudge.cli import main
 from segjudge.masks.compression import label_png
 from segjudge.masks.demo import make_scene
 from tests.builders import ROOT, written, zipped
-from tests.commands.test_cli import davis
-from tests.commands.test_participants import folder_of
 from tests.families.codings import TRUTH, list_warnings
 from tests.report.test_known_faults import read_verdict
 
@@ -147,17 +145,6 @@ def test_objects_of_which_none_is_where_it_should_be_are_named() -> None:
     line = "video: no mask overlaps the object with its number"
     assert list_warnings(np.where(truth > 1, truth - 1, 0), truth, "davis2017") == [line]
     assert list_warnings(np.where(truth > 0, truth % 5 + 1, 0), truth, "davis2016") == []
-
-
-@pytest.mark.parametrize(("protocol", "message"), [("mosev2", "(scored as 0)"), ("sav", "(excluded from the means)")])
-def test_a_missing_sequence_is_counted_in_plain_english(
-    protocol: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    root, results = davis(tmp_path / "DAVIS"), folder_of(tmp_path / "one", ("dog",))
-    main(["score", str(results), "--truth", str(root), "--protocol", protocol])
-    assert f"1 of 2 sequences is missing: cat {message}" in capsys.readouterr().err
-    assert main(["score", str(results), "--truth", str(root), "--protocol", "davis2017"]) == 1
-    assert "1 of 2 sequences is missing: cat. Send a folder" in capsys.readouterr().err
 
 
 def test_where_a_number_is_no_mean_over_frames_the_page_says_so(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,6 @@ import pytest
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS
-from segjudge.evaluation_script.files.problems import HostError
 from tests.builders import png, zipped
 
 
@@ -155,82 +152,3 @@ def test_a_packed_truth_reads_back_the_same(layout: str, tmp_path: Path) -> None
                 (split[label].words == block[label].words).all() and split[label].top == block[label].top
                 for label in split
             )
-
-
-def notes(videos: dict[str, list[Any]], extra: dict[str, bytes] | None = None) -> list[str]:
-    path = io.BytesIO()
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, data in {**files("Annotations/480p", videos), **(extra or {})}.items():
-            archive.writestr(name, data)
-    import tempfile
-
-    with tempfile.NamedTemporaryFile(suffix=".zip") as file:
-        file.write(path.getvalue())
-        file.flush()
-        return dataset_reader.read(file.name).notes
-
-
-@pytest.mark.parametrize(
-    ("content", "subset", "message"),
-    [
-        pytest.param({"readme.txt": b"x"}, "", "holds no PNG masks", id="empty"),
-        pytest.param(
-            {**files("Annotations", VIDEOS), "ImageSets/val.txt": b"zebra\ndog\n"},
-            "",
-            "names sequences without masks: dog",
-            id="list",
-        ),
-        pytest.param(
-            {**files("Annotations", VIDEOS), "ImageSets/val.txt": LIST},
-            "test",
-            "no list of sequences for 'test'; found val",
-            id="subset",
-        ),
-        pytest.param(
-            {**files("Annotations", VIDEOS), "ImageSets/a.txt": LIST, "ImageSets/b.txt": LIST},
-            "",
-            "several lists.*a, b",
-            id="choose",
-        ),
-        pytest.param(
-            {"Annotations/dog/00000.png": b"no picture"}, "", "Annotations/dog/00000.png: is not a PNG", id="broken"
-        ),
-        pytest.param(
-            {"Annotations/dog/00000.png": png(np.zeros((3, 3), np.uint8))[:-20]}, "", "is cut off", id="cut-off"
-        ),
-    ],
-)
-def test_a_broken_dataset_is_the_hosts_mistake(
-    content: dict[str, bytes], subset: str, message: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "dataset.zip"
-    path.write_bytes(zipped(content))
-    with pytest.raises(HostError, match=message):
-        dataset_reader.read(str(path), subset=subset)
-
-
-@pytest.mark.parametrize("damage", ["other-format", "no-manifest-keys", "cut-off", "block-missing"])
-def test_a_broken_annotation_file_is_the_hosts_mistake(damage: str, tmp_path: Path) -> None:
-    source, path = tmp_path / "good.zip", tmp_path / "bad.zip"
-    sequence_truth.write(
-        str(source),
-        {
-            "val": dataset_reader.read(
-                root_of("mose", tmp_path / "root", "folder") if (tmp_path / "root").mkdir() is None else ""
-            ).splits["val"]
-        },
-    )
-    with zipfile.ZipFile(source) as archive:
-        content = {name: archive.read(name) for name in archive.namelist()}
-    if damage == "other-format":
-        content["manifest.json"] = content["manifest.json"].replace(b"truth 1", b"truth 9")
-    elif damage == "no-manifest-keys":
-        content["manifest.json"] = b"{}"
-    elif damage == "block-missing":
-        del content["masks/val/ant/00000"]
-    data = zipped(content)
-    path.write_bytes(data[:-60] if damage == "cut-off" else data)
-
-    with pytest.raises(HostError):
-        opened = sequence_truth.read(str(path))
-        opened.splits["val"].sequences[0].read_block(0)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
 import shutil
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable
@@ -19,9 +16,6 @@ from segjudge.cli import main as cli
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from segjudge.evaluation_script.files.problems import HostError, SubmissionError
-from segjudge.scoring.arrays import FrameAccumulator
-from segjudge.system.errors import UsageError
-from tests import published
 from tests.builders import png, zipped
 from tests.data import TRACKS_DATA, copy_files
 from tests.shared import needs_shared
@@ -72,64 +66,6 @@ def test_by_default_an_expression_that_lacks_masks_is_an_error(tmp_path: Path) -
     assert "late-start" not in text  # whose frames are all there, though none is called 00000
 
 
-def send_mevis_without(lacks: str, folder: Path) -> tuple[Path, Path]:
-    """Return results without the files whose names begin with this, and their truth."""
-    truth, results = published.published("mevis", folder), folder / "sent.zip"
-    with zipfile.ZipFile(io.BytesIO(published.upload("mevis", truth))) as archive:
-        files = {name: archive.read(name) for name in archive.namelist()}
-    results.write_bytes(zipped({name: data for name, data in files.items() if not name.startswith(lacks)}))
-    assert len(files) == 2 * 4 * published.FRAMES
-    return results, truth
-
-
-@pytest.mark.parametrize(
-    ("lacks", "sentence"),
-    [
-        ("swan/2/00005", "swan/2/00005.png: is missing"),
-        ("swan/2/", "swan: 1 of 4 expressions lacks masks: 2. Send a folder of masks for each expression"),
-    ],
-)
-def test_an_expression_that_lacks_a_file_is_an_error(lacks: str, sentence: str, tmp_path: Path) -> None:
-    results, truth = send_mevis_without(lacks, tmp_path)
-    with pytest.raises(SubmissionError) as caught:
-        segjudge.score(results, truth, "mevis")
-    assert str(caught.value).startswith(sentence)
-
-
-def test_officially_a_video_without_a_frame_called_zero_is_left_out(tmp_path: Path) -> None:
-    results, truth = send_mevis_without("none", tmp_path)
-    names = [f"{k:05d}" for k in range(published.FRAMES)]
-    later = {name: f"{k:05d}" for k, name in enumerate(names, 1)}
-    meta = json.loads((truth / "meta_expressions.json").read_text())
-    meta["videos"]["swan"]["frames"] = list(later.values())
-    (truth / "meta_expressions.json").write_text(json.dumps(meta))
-    with zipfile.ZipFile(results) as archive:
-        files = {name: archive.read(name) for name in archive.namelist()}
-    results.write_bytes(
-        zipped({
-            f"{name[:-9]}{later[name[-9:-4]]}.png" if name.startswith("swan") else name: data
-            for name, data in files.items()
-        })
-    )  # fmt: skip
-    scores = segjudge.score(results, truth, "mevis")
-    assert (len(objects(scores)), scores["J&F-Mean"], scores.warnings) == (8, 1, [])
-    official = segjudge.score(results, truth, "mevis-official")
-    assert sorted(objects(official)) == ["goat_0", "goat_1", "goat_2", "goat_3"]
-    assert "swan: 4 of 4 expressions lack masks: 0, 1, 2 and 1 more (excluded from the means)" in official.warnings[0]
-
-
-@pytest.mark.parametrize("lacks", ["swan/2/00005", "swan/2/00000", "swan/2/"])
-def test_officially_an_expression_that_lacks_a_file_is_left_out(lacks: str, tmp_path: Path) -> None:
-    results, truth = send_mevis_without(lacks, tmp_path)
-    scores = segjudge.score(results, truth, "mevis-official")
-    assert sorted(objects(scores)) == [
-        "goat_0", "goat_1", "goat_2", "goat_3", "swan_0", "swan_1", "swan_3",
-    ]  # fmt: skip
-    assert scores["J&F-Mean"] == 1
-    (warning,) = scores.warnings
-    assert "swan: 1 of 4 expressions lacks masks: 2 (excluded from the means)" in warning
-
-
 @needs_shared
 @pytest.mark.parametrize("protocol", ["ref-davis17", "ref-davis17-strict"])
 def test_four_annotators_are_averaged(protocol: str) -> None:
@@ -163,24 +99,6 @@ def test_a_missing_round_is_an_error_and_rounds_are_no_more_videos(tmp_path: Pat
     shutil.rmtree(tmp_path / "s" / "anno_2")
     with pytest.raises(SubmissionError, match="3 of 12 sequences are missing: anno_2/"):
         segjudge.score(tmp_path / "s", REFDAVIS / "DAVIS", "ref-davis17", **options)
-
-
-@needs_shared
-def test_rounds_may_be_run_lengths(tmp_path: Path) -> None:
-    document = {}
-    for part in SEQUENCE_PROTOCOLS["ref-davis17"].rounds:
-        out = str(tmp_path / f"{part}.json.gz")
-        assert cli(["compress", str(REFDAVIS / "submission" / part), "--out", out]) == 0
-        document[part] = json.loads(gzip.decompress(Path(out).read_bytes()))
-    (tmp_path / "all.json").write_text(json.dumps(document))
-    scores = [
-        segjudge.score(sent, REFDAVIS / "DAVIS", "ref-davis17", subset="val").metrics
-        for sent in (tmp_path / "all.json", REFDAVIS / "submission")
-    ]
-    assert scores[0] == scores[1]
-    (tmp_path / "all.json").write_text(json.dumps({**document, "anno_3": [1]}))
-    with pytest.raises(SubmissionError, match="3 of 12 sequences are missing: anno_3/"):
-        segjudge.score(tmp_path / "all.json", REFDAVIS / "DAVIS", "ref-davis17", subset="val")
 
 
 #: A video of two frames of 4×6 pixels: two masks, and expressions that name one, both and none.
@@ -247,21 +165,6 @@ def test_accuracies_are_of_whole_expressions(tmp_path: Path) -> None:
     assert values["Final"] == pytest.approx((values["J&F-Mean"] + 1 / 2) / 3)
 
 
-def test_a_video_that_was_not_sent_is_zero_in_every_expression(tmp_path: Path) -> None:
-    truth = small_truth(tmp_path / "t")
-    meta = json.loads((truth / "meta_expressions.json").read_text())
-    meta["videos"]["b"] = meta["videos"]["a"]
-    (truth / "meta_expressions.json").write_text(json.dumps(meta))
-    (tmp_path / "sent").write_bytes(upload())
-    scores = segjudge.score(tmp_path / "sent", truth, "mevis-v2")
-    assert objects(scores) == {
-        f"{video}_{name}": [item, item] for video, item in (("a", 1), ("b", 0)) for name in NAMED
-    }
-    assert [scores.metrics["val"][name] for name in ("J&F-Mean", "N-acc", "T-acc")] == [0.5, 0.5, 0.5]
-    with pytest.raises(SubmissionError, match="1 of 2 sequences is missing: b"):
-        segjudge.score(tmp_path / "sent", truth, "ref-youtube-vos", layout="mevis")
-
-
 @pytest.mark.parametrize("ids", [lambda ids: ids, lambda ids: str(ids[0])], ids=["list", "text"])
 def test_label_images_are_read_for_the_listed_frames_that_there_are(ids: Callable[[Any], Any], tmp_path: Path) -> None:
     root = tmp_path / "t"
@@ -326,9 +229,3 @@ def test_a_truth_that_cannot_be_read_is_a_sentence(name: str, tmp_path: Path) ->
     (tmp_path / "sent").write_bytes(upload())
     with pytest.raises(HostError, match=sentence):
         segjudge.score(tmp_path / "sent", tmp_path / "t", "mevis")
-
-
-@pytest.mark.parametrize("protocol", ["mevis", "revos", "long-rvos", "ref-davis17-strict"])
-def test_whole_results_of_expressions_are_not_counted_in_memory(protocol: str) -> None:
-    with pytest.raises(UsageError, match=f"{protocol} scores whole results, as files"):
-        FrameAccumulator(protocol)

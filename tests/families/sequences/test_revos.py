@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -74,38 +72,12 @@ def test_what_officially_is_zero_is_an_error_that_says_where() -> None:
     assert "one: 1 of 4 expressions lacks masks: 1" in output
 
 
-def sent_files(truth: Path) -> dict[str, bytes]:
-    with zipfile.ZipFile(io.BytesIO(published.upload("revos", truth))) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
-
-
 def scored(files: dict[str, Any], truth: Path, protocol: str, folder: Path) -> segjudge.Scores:
     results = folder / "sent.zip"
     results.write_bytes(zipped(files))
     return segjudge.score(results, truth, protocol)
 
 
-def test_means_are_of_both_types_alike_and_without_one_of_the_other(tmp_path: Path) -> None:
-    truth = published.published("revos", tmp_path)
-    files = sent_files(truth)
-    empty = png(np.zeros_like(published.labels("swan", 0)))
-    files = {name: empty if name.split("/")[1] == "2" else data for name, data in files.items()}
-    values = scored(files, truth, "revos", tmp_path).metrics["val"]
-    # Of eight frames one shows nothing; a reasoning expression for two others.
-    assert values["J-reasoning-Mean"] == pytest.approx(1 / 8, **EXACT)
-    assert values["J-Mean"] == pytest.approx((1 + 1 / 8) / 2, **EXACT)
-    assert values["R-Mean"] == 1  # nothing is predicted outside
-    meta = json.loads((truth / META).read_text())
-    for video in meta["videos"].values():
-        del video["expressions"]["2"]
-    (truth / META).write_text(json.dumps(meta))
-    values = scored(files, truth, "revos", tmp_path).metrics["val"]
-    assert values["J-reasoning-Mean"] is None
-    assert values["J-Mean"] == values["J-referring-Mean"] == 1
-
-
-#: A video of two frames of 4×6 pixels, in the first of which two objects share a column.
-SIZE = (4, 6)
 LEFT, MIDDLE = (np.array([[start <= column < start + 2 for column in range(6)]] * 4, np.uint8) for start in (0, 1))
 
 
@@ -150,27 +122,6 @@ def test_where_objects_overlap_the_official_truth_is_two_and_wraps(tmp_path: Pat
         segjudge.score(results, truth, "revos")
 
 
-def test_officially_grey_values_are_numbers(tmp_path: Path) -> None:
-    """In ReVOS's script grey values differ from 1, and add up outside of objects; a warning reports them."""
-    truth = small_truth(tmp_path)
-    wide = runs(LEFT | np.roll(LEFT, 2, axis=1))
-    (truth / "mask_dict_foreground.json").write_text(json.dumps({"a": {"masks_rle": [[wide, wide]] * 2}}))
-    spot = np.zeros(SIZE, np.uint8)
-    spot[0, 5] = 1
-    masks = {"0": LEFT + spot, "1": LEFT, "2": spot * 2}
-    files = {f"a/{name}/{k:05d}.png": png(mask) for name, mask in masks.items() for k in range(2)}
-    scores = scored(files, truth, "revos-official", tmp_path)
-    # One pixel of 24 is wrong, and of 32 in the foreground one is outside, of which a millionth more is there.
-    assert values_of(scores, "0") == pytest.approx([0.8889, 0.9583, 0.9688], **EXACT)
-    assert values_of(scores, "2")[1:] == pytest.approx([0.9583, 0.9375], **EXACT)
-    text = "masks of 1 of 3 expressions hold values other than 0 and 1, which lowers A and R: 2. Save masks as 0 and 1"
-    assert scores.warnings == [f"val: a: {text}"]
-    files = {name: png(masks[name.split("/")[1]] * 2) for name in files}
-    assert values_of(scored(files, truth, "revos-official", tmp_path), "0")[1:] == pytest.approx(
-        [0.625, 0.9375], **EXACT
-    )
-
-
 def test_officially_a_mask_that_cannot_be_read_is_an_error_and_folders_have_to_be_of_expressions(
     tmp_path: Path,
 ) -> None:
@@ -208,14 +159,6 @@ def test_a_truth_needs_the_foreground_of_each_video(tmp_path: Path) -> None:
         segjudge.score(results, truth, "revos")
 
 
-def test_without_a_foreground_r_is_divided_by_what_expressions_mean(tmp_path: Path) -> None:
-    truth, packed, results = small_truth(tmp_path), str(tmp_path / "truth.zip"), tmp_path / "results.json"
-    assert main(["pack", "--layout", "mevis", "--root", str(truth), "--out", packed]) == 0
-    right = {"1": [runs(LEFT | MIDDLE), runs(LEFT)], "2": [None, None]}
-    results.write_text(json.dumps({"a": {"0": [runs(LEFT), runs(LEFT | MIDDLE)], **right}}))
-    assert values_of(segjudge.score(results, packed, "revos"), "0") == pytest.approx([5 / 6, 11 / 12, 3 / 4], **EXACT)
-
-
 def test_a_foreground_may_be_empty(tmp_path: Path) -> None:
     truth, results = small_truth(tmp_path), tmp_path / "results.json"
     (truth / "mask_dict_foreground.json").write_text(json.dumps({"a": {"masks_rle": [None, None]}}))
@@ -226,15 +169,3 @@ def test_a_foreground_may_be_empty(tmp_path: Path) -> None:
         [5 / 6, 11 / 12, 1 / 2], **EXACT
     )  # an empty outside is all right, or all wrong
     assert scores.notes == []
-
-
-@pytest.mark.long
-def test_a_demo_is_made_packed_and_scored(tmp_path: Path) -> None:
-    folder = tmp_path / "challenge"
-    assert main(["new", "--demo", "--protocol", "revos", str(folder)]) == 0
-    values = [
-        segjudge.score(folder / f"examples/val/{name}.zip", folder / "annotations/val.zip", "revos").metrics["val"]
-        for name in ("good", "poor")
-    ]
-    assert all(0 < (values[1][name] or 0) < (values[0][name] or 0) < 1 for name in ("J-Mean", "A-Mean", "R-Mean"))
-    assert None not in values[0].values()

@@ -25,9 +25,7 @@ from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.evaluation_script.masks.run_lengths import compress
 from tests.builders import drawn, label_zip, png, score_sequences, zipped
-from tests.families.sequences.test_sequences import BIG, BOTH, NONE, ONE, SMALL, TRUTH, score
-
-TWO = (SMALL * 2).astype(np.uint8)
+from tests.families.sequences.test_sequences import BOTH, NONE, ONE, TRUTH, score
 
 
 def values_of(videos: Any, prediction: Any, protocol: str, tmp_path: Path, **options: Any) -> Any:
@@ -45,13 +43,6 @@ def sent(files: dict[str, bytes], split: Any, protocol: str, tmp_path: Path, **o
 
 
 # ── which frames and objects count ──────────────────────────────────────────
-
-
-@pytest.mark.parametrize("protocol", ["lvos", "youtube-vos", "lvos-unsupervised"])
-def test_an_object_needs_four_frames_from_its_first(protocol: str, tmp_path: Path) -> None:
-    for first, names in ((2, ["a/1", "a/2"]), (3, ["a/1"])):
-        video = {"a": [BOTH if k >= first else ONE for k in range(6)]}
-        assert list(values_of(video, video, protocol, tmp_path)) == names
 
 
 FRAMES = {
@@ -77,24 +68,6 @@ def test_each_protocol_skips_its_frames(protocol: str, tmp_path: Path) -> None:
     (item,), _ = score_sequences(str(tmp_path / "t.zip"), split, SEQUENCE_PROTOCOLS[protocol], ArchiveLimits())
     assert item.frames == [f"{k:05d}" for k in FRAMES[protocol]]
     assert len(item.j) == len(item.f) == len(FRAMES[protocol])
-
-
-def test_folders_with_leading_zeros_are_objects_of_their_own(tmp_path: Path) -> None:
-    """In a protocol that counts objects up to the largest number, `002` is not one of them."""
-    files = {f"a/{name}/{k:05d}.png": png(mask * 1) for name, mask in (("1", ONE), ("002", TWO)) for k in range(4)}
-    split = split_of(files, tmp_path, "sav")
-    assert list(split.sequences[0].objects) == ["1", "002"]
-    scores, _ = sent(files, split, "davis2017", tmp_path)
-    assert [score.name for score in scores] == ["1"]
-    scores, _ = sent(files, split, "sav", tmp_path)
-    assert [score.name for score in scores] == ["1", "002"]
-
-
-def test_everything_but_zero_is_foreground_in_davis_2016(tmp_path: Path) -> None:
-    truth, prediction = {"a": [BOTH] * 4}, {"a": [(BIG | SMALL) * np.uint8(9)] * 4}
-    scored = values_of(truth, prediction, "davis2016", tmp_path)
-    assert [(name, values["J-Mean"]) for name, values in scored.items()] == [("a/1", 1.0)]
-    assert list(values_of({"a": [ONE * 5] * 4}, prediction, "davis2016", tmp_path)) == ["a/1"]
 
 
 def test_an_object_is_unseen_by_its_category_or_its_sequence(tmp_path: Path) -> None:
@@ -123,23 +96,6 @@ def test_sequences_of_other_splits_may_be_sent_too(tmp_path: Path) -> None:
         score(TRUTH, {**TRUTH, "other": [ONE]}, "davis2017", tmp_path, elsewhere=frozenset({"other"}), strict=True)[1]
         == []
     )
-
-
-def test_masks_of_other_splits_alone_are_not_taken_for_a_lone_sequence(tmp_path: Path) -> None:
-    with pytest.raises(SubmissionError, match="1 of 1 sequence is missing: b"):
-        score({"b": [ONE] * 3}, {"other": [ONE] * 3}, "davis2017", tmp_path, elsewhere=frozenset({"other"}))
-
-
-def test_json_may_name_the_sequences_of_other_splits(tmp_path: Path) -> None:
-    rle = {"size": [6, 8], "counts": [48]}
-    document = {"b": {"1": [rle] * 3}, "other": {}, "stranger": {}}
-    _, warnings = score(
-        {"b": [ONE] * 3}, json.dumps(document).encode(), "davis2017", tmp_path, elsewhere=frozenset({"other"})
-    )
-    assert warnings == ["extra files: not part of any sequence of this phase, so not scored: stranger"]
-    alone = json.dumps({"other": {}}).encode()
-    with pytest.raises(SubmissionError, match="1 of 1 sequence is missing: b"):
-        score({"b": [ONE] * 3}, alone, "davis2017", tmp_path, elsewhere=frozenset({"other"}))
 
 
 def test_rounds_are_sequences_of_their_own(tmp_path: Path) -> None:
@@ -176,12 +132,6 @@ def test_a_frame_and_a_sequence_are_sent_once(tmp_path: Path) -> None:
         with pytest.raises(SubmissionError) as caught:
             score({"b": [ONE] * 3}, zipped({**files, **more}), "davis2017", tmp_path)
         assert str(caught.value) == sentence
-
-
-def test_files_that_are_no_masks_are_named(tmp_path: Path) -> None:
-    files = {f"b/{k:05d}.png": png(ONE) for k in range(3)}
-    _, warnings = score({"b": [ONE] * 3}, zipped({**files, "b/x.txt": b"x", "y.csv": b"y"}), "davis2017", tmp_path)
-    assert warnings == ["extra files: not part of any sequence of this phase, so not scored: b/x.txt, y.csv"]
 
 
 def test_a_submission_holds_one_document(tmp_path: Path) -> None:
@@ -230,32 +180,6 @@ def test_a_frame_that_no_object_needs_is_read_all_the_same_where_there_is_none(t
         score({"b": [NONE] * 4}, zipped(files), "davis2017", tmp_path)
 
 
-# ── run lengths in JSON ─────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(
-    ("counts", "sentence"),
-    [
-        (compress([40, -2, 10]), "has counts below zero or beyond the frame"),
-        (compress([50, 0, -2]), "has counts below zero or beyond the frame"),
-        (compress([40, 8]) + "0", None),
-        ("X" + "P" * 4 + "0" + "X1", None),
-        ("X" + "P" * 5 + "0" + "X1", "has counts that end too early or do not end"),
-        ("X" + "P" * 9 + "0" + "X1", "has counts that end too early or do not end"),
-    ],
-)
-def test_run_lengths_of_a_sequence_are_believed_when_they_are_sound(
-    counts: str, sentence: str | None, tmp_path: Path
-) -> None:
-    """`X` is 8 and continues, `P` is zero and continues: six characters are a number, seven are not."""
-    document = json.dumps({"b": {"1": [{"size": [6, 8], "counts": counts}] * 3}}).encode()
-    if sentence is None:
-        assert score({"b": [ONE] * 3}, document, "davis2017", tmp_path)[0]
-        return
-    with pytest.raises(SubmissionError, match=f"b, object 1, mask 1: {sentence}"):
-        score({"b": [ONE] * 3}, document, "davis2017", tmp_path)
-
-
 # ── label images ────────────────────────────────────────────────────────────
 
 
@@ -271,18 +195,10 @@ def test_grey_levels_of_a_salient_mask_are_cut_in_the_middle(grey: int, foregrou
     assert salient(tmp_path, image) == (12 / 20 if foreground else 1.0)
 
 
-@pytest.mark.parametrize("value", [1, 255])
-def test_a_salient_mask_of_two_values_is_not_cut(value: int, tmp_path: Path) -> None:
-    assert salient(tmp_path, ONE * value) == 1.0
-
-
 @pytest.mark.parametrize("value", [2, 128, 254])
 def test_a_salient_mask_of_another_value_is_refused(value: int, tmp_path: Path) -> None:
     with pytest.raises(SubmissionError, match=rf"b: each of 4 files .* holds the values \[0, {value}\]"):
         salient(tmp_path, ONE * value)
-
-
-# ── statistics ──────────────────────────────────────────────────────────────
 
 
 # ── means ───────────────────────────────────────────────────────────────────
@@ -308,25 +224,6 @@ def test_means_are_over_objects_not_sequences() -> None:
 
 
 # ── proposals ───────────────────────────────────────────────────────────────
-
-
-def test_proposals_beyond_twenty_are_not_matched_where_they_are_ignored(tmp_path: Path) -> None:
-    for number, expected in ((20, 1.0), (21, 0.0)):
-        scored, warnings = score({"a": [ONE] * 4}, {"a": [ONE * number] * 4}, "lvos-unsupervised", tmp_path)
-        assert scored["a/1"]["J-Mean"] == expected
-        assert bool(warnings) == (number == 21)
-
-
-def test_an_object_counts_from_the_frame_in_which_either_side_shows_it(tmp_path: Path) -> None:
-    truth = {"a": [NONE, NONE, NONE, ONE, ONE, ONE]}
-    for prediction, frames in (([NONE] * 6, 2), ([NONE, NONE, ONE, NONE, NONE, NONE], 3), ([ONE] * 6, 4)):
-        (tmp_path / "t.zip").write_bytes(label_zip(truth))
-        (tmp_path / "p.zip").write_bytes(label_zip({"a": prediction}))
-        split = dataset_reader.read(str(tmp_path / "t.zip")).splits["val"]
-        (item,), _ = score_sequences(
-            str(tmp_path / "p.zip"), split, SEQUENCE_PROTOCOLS["vos-benchmark"], ArchiveLimits()
-        )
-        assert len(item.frames) == frames
 
 
 def test_objects_may_not_share_pixels_where_each_pixel_is_one_objects(tmp_path: Path) -> None:
@@ -360,24 +257,6 @@ def test_a_sequence_holds_masks_or_folders_of_masks(tmp_path: Path) -> None:
     mixed = {**files, **{f"b/1/{k:05d}.png": png(ONE) for k in range(4)}}
     with pytest.raises(SubmissionError, match="^b: holds both masks and folders of masks"):
         score({"b": [ONE] * 4}, zipped(mixed), "davis2017", tmp_path)
-
-
-def test_as_many_objects_as_the_limit_allows(tmp_path: Path) -> None:
-    split = split_of({f"v/{k:05d}.png": png(ONE) for k in range(4)}, tmp_path)
-    limits = replace(ArchiveLimits(), objects=2)
-    for labels, fits in (([1, 2], True), ([1, 2, 3], False)):
-        image = np.zeros((6, 8), np.uint8)
-        image[0, : len(labels)] = labels
-        folders = {f"v/{label}/{k:05d}.png": png(image == label) for label in labels for k in range(4)}
-        runs = [{"size": [6, 8], "counts": [48]}] * 4
-        document = json.dumps({"v": {str(label): runs for label in labels}}).encode()
-        for data in (label_zip({"v": [image * 20] * 4}), zipped(folders), document):
-            (tmp_path / "sent").write_bytes(data)
-            if fits:
-                assert score_sequences(str(tmp_path / "sent"), split, SEQUENCE_PROTOCOLS["davis2017"], limits)[0]
-                continue
-            with pytest.raises(SubmissionError, match="has 3 objects; this phase allows 2 in a sequence"):
-                score_sequences(str(tmp_path / "sent"), split, SEQUENCE_PROTOCOLS["davis2017"], limits)
 
 
 # ── numbers by hand, of rules that real masks seldom reach ──────────────────

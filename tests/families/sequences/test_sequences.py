@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
-from segjudge.evaluation_script.families.sequences import metrics as sequence_metrics
 from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS
 from segjudge.evaluation_script.families.sequences.protocols import (
     SEQUENCE_PROTOCOLS,
@@ -105,13 +104,6 @@ def test_a_missing_sequence_is_left_out(protocol: str, tmp_path: Path) -> None:
     assert any("excluded from the means" in line for line in warnings)
 
 
-def test_a_missing_object_scores_with_empty_masks(tmp_path: Path) -> None:
-    scored, warnings = score(TRUTH, {"a": [ONE] * 6, "b": [ONE] * 6}, "davis2017", tmp_path)
-    assert scored["a/2"]["J-Mean"] == 0.0
-    assert scored["a/1"]["J-Mean"] == 1.0
-    assert warnings == []
-
-
 def test_a_strange_object_is_ignored_and_named(tmp_path: Path) -> None:
     stray = ONE.copy()
     stray[5, 7] = 9
@@ -119,20 +111,6 @@ def test_a_strange_object_is_ignored_and_named(tmp_path: Path) -> None:
     scored, warnings = score(TRUTH, prediction, "davis2017", tmp_path)
     assert scored["b/1"]["J-Mean"] == 1.0
     assert warnings == ["b: object 9 (first in frame 00003) is not in the truth and was ignored"]
-
-
-@pytest.mark.parametrize(
-    "prediction",
-    [
-        pytest.param({"a": [BOTH] * 6, "b": [ONE * 4] * 6}, id="object"),
-        pytest.param({**TRUTH, "c": [ONE]}, id="sequence"),
-        pytest.param({"a": [BOTH] * 6, "b": [ONE] * 7}, id="frame"),
-    ],
-)
-def test_when_strict_a_warning_is_an_error(prediction: Any, tmp_path: Path) -> None:
-    assert score(TRUTH, prediction, "davis2017", tmp_path)[1]
-    with pytest.raises(SubmissionError):
-        score(TRUTH, prediction, "davis2017", tmp_path, strict=True)
 
 
 def many(count: int) -> Any:
@@ -163,26 +141,6 @@ def test_void_is_judged_by_nobody_where_the_protocol_says_so(tmp_path: Path) -> 
     for protocol, expected in (("davis2017-unsupervised", 1.0), ("davis2017", 0.75)):
         scored, _ = score({"a": [truth] * 6}, {"a": [taller] * 6}, protocol, tmp_path)
         assert scored["a/1"]["J-Mean"] == expected
-
-
-def test_statistics_beside_the_protocol(tmp_path: Path) -> None:
-    truth = {"a": [ONE, ONE, ONE, NONE, NONE, NONE]}
-    prediction = {"a": [ONE, ONE, NONE, NONE, ONE, NONE]}
-    scored, _ = score(truth, prediction, "davis2017", tmp_path)
-    values = scored["a/1"]
-    assert values["J-Mean"] == 0.5  # frames 1 to 4: right, missed, right to be empty, false alarm
-    assert values["J-Visible"] == 0.5
-    assert values["J-Volume"] == pytest.approx(1 / 3)
-    assert values["False-Alarm"] == 0.5
-
-
-def means(videos: Any, prediction: Any, protocol: str, tmp_path: Path, unseen: str) -> Any:
-    (tmp_path / "truth.zip").write_bytes(label_zip(videos))
-    (tmp_path / "prediction").write_bytes(label_zip(prediction))
-    (tmp_path / "unseen.txt").write_text(unseen)
-    split = dataset_reader.read(str(tmp_path / "truth.zip"), unseen=str(tmp_path / "unseen.txt")).splits["val"]
-    scores, _ = score_sequences(str(tmp_path / "prediction"), split, SEQUENCE_PROTOCOLS[protocol], ArchiveLimits())
-    return sequence_metrics._ScoreTable(scores, SEQUENCE_PROTOCOLS[protocol]).means()
 
 
 def test_object_folders_may_overlap_in_sav_alone(tmp_path: Path) -> None:
@@ -219,8 +177,3 @@ def test_an_object_of_its_own_frames_is_not_seen_outside_them(tmp_path: Path) ->
     scores, _ = score_sequences(str(tmp_path / "p.zip"), split, SEQUENCE_PROTOCOLS["sav"], ArchiveLimits())
 
     assert scores[1].frames == ["00006"], "its frame 2 is its skipped first one"
-
-
-def test_mosev2_gives_zero_where_no_frame_is_scored(tmp_path: Path) -> None:
-    scored, _ = score({"a": [ONE] * 2}, {"a": [ONE] * 2}, "mosev2", tmp_path)
-    assert scored["a/1"]["J-Mean"] == 0.0

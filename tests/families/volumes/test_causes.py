@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 import segjudge
-from segjudge.evaluation_script.families.volumes.protocols import VOLUME_PROTOCOLS
 from segjudge.families import tools_of
 from segjudge.families.volumes.diagnosis import Diagnosis, diagnose
-from segjudge.families.volumes.losses import name_label, overlaps
 from segjudge.families.volumes.report import sum_causes
 from segjudge.report.page import PageOptions
 from segjudge.scoring.scores import Scores
@@ -121,28 +119,6 @@ def test_false_volume_of_healthy_cases_is_named_where_nothing_else_is_lost(tmp_p
     ]
 
 
-@pytest.mark.parametrize(
-    "protocol", [name for name, row in VOLUME_PROTOCOLS.items() if overlaps(row) and name != "topcow"]
-)
-def test_labels_that_regions_share_are_named_if_they_are_called_others(protocol: str, tmp_path: Path) -> None:
-    """A region with both labels is exact; nothing but the labels says what is wrong in the others."""
-    row = VOLUME_PROTOCOLS[protocol]
-    truth, labels = np.zeros(_SHAPE, np.uint8), sorted({label for region in row.regions for label in region.labels})
-    for number, label in enumerate(labels):
-        y, x = 18 * (number // 2), 22 * (number % 2)
-        truth[2:10, y + 1 : y + 8, x + 1 : x + 11] = label
-    for label in labels:
-        for other in labels:
-            if label == other:
-                continue
-            (tmp_path / f"{label}-{other}").mkdir()
-            scores = score(tmp_path / f"{label}-{other}", protocol, [(truth, np.where(truth == label, other, truth))])
-            called = f"{name_label(label, row)} is called {name_label(other, row)}"
-            sentence = read_sentences(scores)[1]
-            assert called.lower() in sentence.lower()
-            assert "0 of" not in sentence
-
-
 def test_a_part_of_a_label_that_is_called_another_is_said_to_be_a_part(tmp_path: Path) -> None:
     truth = np.zeros(_SHAPE, np.uint8)
     truth[2:10, 4:24, 4:14] = 1
@@ -158,16 +134,6 @@ def test_missing_voxels_that_have_another_label_are_named(tmp_path: Path) -> Non
     sent = np.where((truth == 3) & (np.indices(_SHAPE)[2] < 16), 2, truth)
     sentences = read_sentences(score(tmp_path, "brats-2023", [(truth, sent)]))
     assert "called label 2 (WT)" in sentences[1]
-
-
-def test_a_page_has_the_causes_beside_the_tables(tmp_path: Path) -> None:
-    random = np.random.default_rng(6)
-    truth = draw_case(random, 3)
-    scores = score(tmp_path, "volumes", [(truth, spoil_case(truth, random, 3))])
-    page = scores.make_page(PageOptions(), "causes")
-    titles = [section.title for section in page.sections]
-    assert titles[:2] == ["Verdict", "Summary"]
-    assert {"Where Dice is lost", "Cases", "Regions"} <= set(titles)
 
 
 def test_parts_of_a_lesion_that_do_not_touch_are_not_called_split(tmp_path: Path) -> None:

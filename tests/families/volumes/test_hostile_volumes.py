@@ -291,6 +291,8 @@ HOSTILE: dict[str, tuple[Make, str]] = {
     "jobs-null": (jobs([None]), "predictions.json: has another form. Write"),
     "jobs-of-numbers": (jobs([job(5)]), "predictions.json: has another form"),
     "jobs-twice": (jobs([job(), job()]), "names J/output/images/seg/U.mha twice"),
+    "jobs-of-two-cases": (jobs([job(inputs=[{"image": {"name": name}} for name in ("a.mha", "b.mha")])]), "images of several cases: a, b"),
+    "jobs-in-two-lists": (files(predictions__json=b"[]", x_of_predictions__json=b"[]"), "has several predictions.json: predictions.json, x/"),
     "jobs-elsewhere": (jobs([job(pk="../../truth", outputs=[])]), "names no volume that was sent"),
     "jobs-100000-outputs": (jobs([job(outputs=job()["outputs"] * 100_000)]), "twice. List each job"),
     "jobs-long-name": (jobs([job("a-" * 500_000)]), "1 of 1 case is missing: a"),
@@ -338,14 +340,3 @@ def test_hostile_labels_get_a_sentence(make: Callable[[], Any], sentence: str, t
     folder = written(tmp_path / "truth", {"a.nii.gz": pack(make_nifti(true.astype(np.uint8), **spacing))})
     sent = zipped({"a.nii.gz": pack(make_nifti(label(numbers).astype(np.uint16), **spacing))})
     assert sentence in sentence_of(sent, tmp_path, lambda path: segjudge.score(path, folder, protocol))
-
-
-@pytest.mark.long
-def test_a_million_components_are_scored_in_little_memory(tmp_path: Path) -> None:
-    shape = (200, 200, 200)
-    true, dots = np.zeros(shape, np.uint8), np.zeros(shape, np.uint8)
-    true[50:90, 50:90, 50:90] = dots[::2, ::2, ::2] = 1
-    folder = written(tmp_path / "truth", {"a.nii.gz": pack(make_nifti(true))})
-    sent = zipped({"a.nii.gz": pack(make_nifti(dots))})
-    for protocol in ("volumes", "brats-2023", "components", "isles22", "autopet"):
-        assert sentence_of(sent, tmp_path, lambda path: segjudge.score(path, folder, protocol)) == "scored"  # noqa: B023

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,18 +10,16 @@ import numpy as np
 import pytest
 
 import segjudge
-from segjudge import FrameAccumulator, SubmissionError, UsageError, score_arrays
+from segjudge import FrameAccumulator, SubmissionError, score_arrays
 from segjudge.evaluation_script.families.volumes.geometry import Geometry, Order, reorder
 from segjudge.evaluation_script.families.volumes.protocols import VOLUME_PROTOCOLS
 from segjudge.evaluation_script.families.volumes.voxels import Volume, reorder_volume
 from segjudge.families.truths import TruthSource, open_truth
 from segjudge.families.volumes.challenges import encode_nifti, make_demo, make_sample
-from segjudge.testing import CHECKS, Case
-from tests.backends import use_numpy
 from tests.builders import ROOT, written, zipped
 from tests.families.test_benchmark_pages import write_example
 from tests.families.volumes.images import LIBRARIES, give_itk_module, import_library, make_image
-from tests.families.volumes.volumes import DATA, encode_metaimage, open_volume, read_golden
+from tests.families.volumes.volumes import DATA, open_volume, read_golden
 from tests.scoring.memory_parts import of_parts, same
 from tests.shared import needs_shared
 from tests.snippets.reading import snippets
@@ -74,11 +71,8 @@ def read_arrays(folder: Path) -> dict[str, dict[str, Any]]:
     return arrays
 
 
-@pytest.mark.parametrize("path", ["kernel", pytest.param("numpy", marks=pytest.mark.long)])
 @pytest.mark.parametrize("protocol", VOLUME_PROTOCOLS)
-def test_arrays_score_as_files_do(protocol: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if path == "numpy":
-        use_numpy(monkeypatch)
+def test_arrays_score_as_files_do(protocol: str, tmp_path: Path) -> None:
     rules = VOLUME_PROTOCOLS[protocol]
     truth = written(tmp_path / "truth", dict(make_demo(rules)))
     splits = open_truth(TruthSource(str(truth)), rules).splits
@@ -89,67 +83,6 @@ def test_arrays_score_as_files_do(protocol: str, path: str, tmp_path: Path, monk
     assert len(truths) > 1
     same(score_arrays(predictions, truths, protocol), expected)
     same(of_parts(protocol, [(name, None, predictions[name], truths[name]) for name in truths]), expected)
-
-
-@pytest.mark.parametrize("kind", [bool, np.int8, np.uint16, np.float64])
-def test_any_kind_of_numbers_scores_the_same(kind: Any, tmp_path: Path) -> None:
-    truth, prediction = ((labels == 1).astype(np.uint8) for labels in (TRUTH, PREDICTION))
-    files = {"a.nii.gz": encode_nifti(truth, GRID)}, {"a.nii.gz": encode_nifti(prediction, GRID)}
-    expected = score_files(tmp_path, *files, "volumes").metrics["val"]
-    pairs = {"labels": truth.astype(kind), "spacing": SPACING[::-1]}
-    for form in (prediction, [*prediction], prediction[None], {"labels": prediction}, {**pairs, "labels": prediction}):
-        assert score_arrays({"a": form}, {"a": pairs}, "volumes").metrics["all"] == expected
-    assert score_arrays({"a": prediction.astype(kind)}, {"a": pairs}, "volumes").metrics["all"] == expected
-
-
-@pytest.mark.usefixtures("itk_module")
-def test_a_single_case_needs_no_name() -> None:
-    expected = score_arrays({"a": PREDICTION}, {"a": {"labels": TRUTH, "spacing": SPACING[::-1]}}, "volumes").metrics
-    alone = {"labels": TRUTH, "spacing": SPACING[::-1]}
-    assert score_arrays(PREDICTION, alone, "volumes").metrics == expected
-    assert score_arrays([PREDICTION], [alone], "volumes").metrics == expected
-    assert score_arrays(PREDICTION[None], [alone], "volumes").metrics == expected
-    for library in ("methods of nibabel", "methods of SimpleITK"):
-        images = (make_image(library, labels, GRID) for labels in (PREDICTION, TRUTH))
-        assert score_arrays(*images, "volumes").metrics == expected
-
-
-def test_arrays_may_have_any_order_of_axes_with_their_spacing() -> None:
-    order = (2, 0, 1)
-    turned = {"labels": TRUTH.transpose(order), "spacing": [SPACING[::-1][axis] for axis in order]}
-    expected = score_arrays(PREDICTION, {"labels": TRUTH, "spacing": SPACING[::-1]}, "volumes").metrics["all"]
-    assert score_arrays(PREDICTION.transpose(order), turned, "volumes").metrics["all"] == pytest.approx(
-        expected, rel=1e-12
-    )
-
-
-@pytest.mark.parametrize("protocol", ["hecktor", "components", "totalsegmentator", "toothfairy"])
-def test_arrays_need_no_spacing_where_no_number_depends_on_it(protocol: str, tmp_path: Path) -> None:
-    rules = VOLUME_PROTOCOLS[protocol]
-    expected = score_pair(tmp_path, rules, np.minimum(PREDICTION, 2))
-    if protocol == "hecktor":
-        expected = score_files(
-            tmp_path,
-            {"a.nii.gz": encode_nifti(TRUTH % 3, GRID)},
-            {"a.nii.gz": encode_nifti(PREDICTION % 3, GRID)},
-            rules,
-        )
-        assert score_arrays(PREDICTION % 3, TRUTH % 3, rules).metrics["all"] == expected.metrics["val"]
-        return
-    assert score_arrays(np.minimum(PREDICTION, 2), TRUTH, rules).metrics["all"] == expected.metrics["val"]
-
-
-@pytest.mark.parametrize("protocol", ["volumes", "brats-2023", "isles22", "autopet", "topcow", "chaos", "kits23"])
-def test_arrays_need_spacing_where_a_number_depends_on_it(protocol: str) -> None:
-    truth, prediction = (labels == 1 for labels in (TRUTH, PREDICTION))
-    prediction[-2:, -2:, -2:] = 1
-    thin, thick = (
-        score_arrays(prediction, {"labels": truth, "spacing": spacing}, protocol).metrics["all"]
-        for spacing in ((1, 1, 1), (9, 1, 1))
-    )
-    assert thin != thick
-    with pytest.raises(SubmissionError, match="truth of case: has no spacing, which .* needs?. Give {'labels'"):
-        score_arrays(prediction, truth, protocol)
 
 
 # ── images ──────────────────────────────────────────────────────────────────
@@ -218,20 +151,6 @@ def test_geometry_and_labels_are_compared_as_those_of_files(
     assert str(refusal.value) == str(expected.value).replace("a.nii.gz:", "prediction of a:")
 
 
-@pytest.mark.parametrize("library", ["nibabel", "methods of nibabel"])
-def test_an_image_without_a_position_is_reported_as_its_file(library: str, tmp_path: Path) -> None:
-    grid = Geometry(GRID.shape, (1.0, 1.0, 1.0), None)
-    data = encode_metaimage(Volume(grid._replace(affine=np.eye(3, 4)), TRUTH, ()))
-    nrrd = (
-        b"NRRD0004\ntype: uint8\ndimension: 3\nsizes: 26 22 14\nspacings: 1 1 1\nencoding: raw\n\n"
-        + PREDICTION.tobytes()
-    )
-    expected = score_files(tmp_path, {"a.mha": data}, {"a.nrrd": nrrd}, "volumes")
-    assert "without a position in the header" in " ".join(expected.warnings)
-    truth = make_image(library, TRUTH, grid._replace(affine=np.eye(3, 4)))
-    same(score_arrays({"a": make_image(library, PREDICTION, grid)}, {"a": truth}, "volumes"), expected)
-
-
 #: nibabel repairs the spacing of two, does not read the end of two, and its types have names of its own.
 HIDDEN = {
     "pixdim-zero.nii.gz", "pixdim-negative.nii.gz", "beyond.nii", "gz-crc.nii.gz", "rgb.nii.gz", "complex.nii.gz",
@@ -283,16 +202,6 @@ def test_files_that_simpleitk_wrote_score_as_it_reads_them(ending: str, tmp_path
     )
 
 
-def test_other_images_of_nibabel_are_placed_by_affine_and_zooms(tmp_path: Path) -> None:
-    nibabel = import_library("nibabel")
-    affine = np.vstack([GRID.affine, [0, 0, 0, 1]])
-    truth, prediction = (nibabel.MGHImage(labels.T, affine) for labels in (TRUTH, PREDICTION))
-    same(score_arrays({"a": prediction}, {"a": truth}, "volumes"), score_pair(tmp_path, "volumes"))
-    moved = nibabel.MGHImage(PREDICTION.T, np.vstack([move(GRID, 30).affine, [0, 0, 0, 1]]))
-    with pytest.raises(SubmissionError, match="prediction of a: is offset by .* mm along"):
-        score_arrays({"a": moved}, {"a": truth}, "volumes")
-
-
 @pytest.mark.usefixtures("itk_module")
 def test_images_with_several_channels_or_another_number_of_axes_are_a_sentence() -> None:
     truth, image = (make_image("methods of SimpleITK", TRUTH, GRID) for _ in range(2))
@@ -314,32 +223,6 @@ def test_an_image_whose_library_gives_no_voxels_is_a_sentence() -> None:
 
 
 # ── loops ───────────────────────────────────────────────────────────────────
-
-
-def test_a_state_of_volumes_is_small_and_others_are_refused() -> None:
-    truth = {"labels": TRUTH, "spacing": SPACING[::-1]}
-    accumulator = FrameAccumulator("volumes")
-    accumulator.update("a", None, PREDICTION, truth)
-    (data,) = accumulator.state_dict()["frames"]["a"].values()
-    assert len(data) < 1300
-    assert pickle.loads(pickle.dumps(accumulator)).compute().metrics == accumulator.compute().metrics
-    accumulator.update("a", None, PREDICTION.copy(), truth)
-    with pytest.raises(ValueError, match="a was counted twice, with different results"):
-        accumulator.update("a", None, TRUTH, truth)
-    for broken in (b"", b"{}", data[:-8], data + bytes(8), "text", None):
-        with pytest.raises(ValueError, match="does not belong to an accumulator of volumes"):
-            accumulator.load_state_dict({"protocol": "volumes", "frames": {"a": {"": broken}}})
-    with pytest.raises(UsageError, match="volumes compares whole volumes: update it with a case and None as the frame"):
-        accumulator.update("a", 0, PREDICTION, truth)
-    with pytest.raises(UsageError, match="nothing was counted for b"):
-        FrameAccumulator("volumes", expected=["b"]).compute()
-
-
-def test_it_keeps_the_promise_of_all_families(tmp_path: Path) -> None:
-    truth = written(tmp_path / "truth", {"a.nii.gz": encode_nifti(TRUTH, GRID)})
-    sent = written(tmp_path, {"good.zip": zipped({"a.nii.gz": encode_nifti(PREDICTION, GRID)})}) / "good.zip"
-    arrays = lambda: ({"a": PREDICTION}, {"a": {"labels": TRUTH, "spacing": SPACING[::-1]}})  # noqa: E731
-    CHECKS["memory"](Case("volumes", truth=truth, submissions={"good": sent}, arrays={"good": arrays}))
 
 
 def test_tensors_of_monai_score_as_the_files_that_it_loads(tmp_path: Path) -> None:

@@ -167,11 +167,3 @@ def test_hosts_of_the_decathlon_set_the_tolerances() -> None:
     ):
         tables = count_case(truth, prediction, (1.0, 1.0, 1.0), replace(row, tolerances=tolerances))
         assert [nsd == 1 for _, nsd in tables["values"].tolist()] == wanted
-
-
-def test_components_of_one_side_are_counted() -> None:
-    truth, prediction = np.zeros((2, 9, 9, 9), np.uint8)
-    truth[1:3, 1:3, 1:3] = truth[5:7, 5:7, 5:7] = 1
-    tables = count_case(truth, prediction, (1.0, 1.0, 1.0), VOLUME_PROTOCOLS["components"])
-    values = dict(zip(VOLUME_PROTOCOLS["components"].measures, tables["values"][0].tolist()))
-    assert (values["PQ"], values["LesionF1"], values["LesionError"], values["ComponentRecall"]) == (0, 0, 2, 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import struct
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 
 import segjudge
 from segjudge.evaluation_script.families.volumes.geometry import Geometry, Order, reorder
@@ -86,13 +84,6 @@ def test_other_scans_have_windows_of_percentiles(tmp_path: Path) -> None:
     assert (scan.volume[4, :5] == 0).all()
 
 
-@pytest.mark.parametrize("value", [0, 7])
-def test_an_even_scan_is_shown(value: int, tmp_path: Path) -> None:
-    scan = read(tmp_path, {"case.nii.gz": encode_scan(np.full(_SHAPE, value), _GEOMETRY)})
-    assert (scan.volume == 0).all()
-    assert all(width > 0 for _, _, width in scan.shades.windows)
-
-
 @pytest.mark.parametrize(
     "names",
     [
@@ -141,25 +132,6 @@ def make_player(folder: Path, files: dict[str, bytes], budget: int = 6_000_000) 
     return player
 
 
-def test_slices_of_the_scan_lie_below_those_of_the_labels(tmp_path: Path) -> None:
-    body = draw_body()
-    player = make_player(tmp_path, {"case_0000.nii.gz": encode_scan(body, _GEOMETRY)})
-    entry: dict[str, Any] = player.values["sequences"][0]  # type: ignore[index] # of the scripts
-    for plane in range(3):
-        header, _ = read_stream(player.streams[f"val/case/{plane}"])
-        for index in header["drawn"]:
-            with Image.open(io.BytesIO(player.streams[f"val/case/{plane}#{index}"])) as image:
-                assert [image.height, image.width] == header["size"]
-                levels = np.array(image)
-            if plane == 0:
-                axial = np.interp(levels, entry["scan"]["levels"], entry["scan"]["values"])
-                wanted = body[0, ::-1].repeat(1, 0)[:, ::-1]
-                soft = (wanted > -100) & (wanted < 200)
-                soft[:4] = soft[-4:] = soft[7:13] = False  # near edges a picture's blocks are less exact
-                assert np.abs(axial - wanted)[soft].mean() < 12
-    assert player.values["note"] == ""
-
-
 def test_a_scan_in_another_grid_is_not_drawn(tmp_path: Path) -> None:
     player = make_player(
         tmp_path, {"case.nii.gz": encode_scan(draw_body()[:-1], _GEOMETRY._replace(shape=(30, 20, 11)))}
@@ -206,14 +178,6 @@ def test_a_folder_without_scans_is_refused(tmp_path: Path) -> None:
 def make_player_of_none(folder: Path) -> None:
     scores = score_one(folder, *_draw_pair(), _GEOMETRY, "volumes")
     scores.make_page(PageOptions(str(folder / "scans")), "none")
-
-
-def test_scans_keep_to_the_size_of_the_page(tmp_path: Path) -> None:
-    noise = np.random.default_rng(1).normal(0, 300, _SHAPE)
-    player = make_player(tmp_path, {"case.nii.gz": encode_scan(noise, _GEOMETRY)}, budget=60_000)
-    pictures = [data for name, data in player.streams.items() if "#" in name]
-    assert 3 <= len(pictures) < 62
-    assert sum(map(len, player.streams.values())) < 60_000
 
 
 def _score_two(folder: Path) -> dict[str, segjudge.Scores]:
@@ -278,28 +242,3 @@ def test_windows_change_the_scan_below_the_masks(tmp_path: Path, browser: Any) -
         page.locator("[data-part=level]").press("ArrowRight")
         assert page.locator("[data-part=level-text]").inner_text() == "Level −599"
         assert windows.nth(1).get_attribute("aria-pressed") == "false"
-
-
-@pytest.mark.long
-@needs_chromium
-def test_two_methods_move_in_step(tmp_path: Path, browser: Any) -> None:
-    path = tmp_path / "compare.html"
-    path.write_text(segjudge.compare(_score_two(tmp_path)).page(), encoding="utf-8")
-    with open_player(browser, path.as_uri(), WIDE) as page:
-        wait_for(page, "old: far, voxel x")
-        faces = page.locator(".first .faces > div")
-        planes = ("axial", "coronal", "sagittal")
-        assert faces.locator("span").all_inner_texts() == [
-            f"{name}, {plane}" for plane in planes for name in ("old", "new")
-        ]
-        coronal = [faces.nth(number).locator("canvas").evaluate("one => one.toDataURL()") for number in (2, 3)]
-        assert coronal[0] != coronal[1], "only the second one lacks an axial slice"
-        captions = page.locator(".views figcaption")
-        assert captions.count() == 6
-        page.locator(".plane input").nth(3).press("ArrowRight")
-        texts = captions.all_inner_texts()
-        assert texts[:3] == texts[3:]
-        pictures = [page.locator(".views canvas").nth(row).evaluate("one => one.toDataURL()") for row in (1, 4)]
-        assert pictures[0] != pictures[1]
-        page.keyboard.press("s")
-        assert page.locator(".views figure:visible").count() == 3

@@ -12,7 +12,6 @@ import segjudge
 from segjudge.evaluation_script.families.volumes.geometry import Geometry
 from segjudge.families.volumes.challenges import encode_nifti
 from segjudge.families.volumes.pictures import find_view
-from segjudge.report.colours import MISTAKES
 from segjudge.report.page import PageOptions, ReportPage, Section, render_page
 from segjudge.scoring.scores import Scores
 from tests.browser import needs_chromium
@@ -20,7 +19,7 @@ from tests.builders import zipped
 from tests.report.test_report import WIDE, browser, open_player, wait_for
 from tests.streams import read_stream
 
-from .test_causes import draw_case, score, spoil_case
+from .test_causes import score
 
 __all__ = ["browser"]
 
@@ -131,93 +130,6 @@ def test_slices_are_seen_as_radiologists_see_them(
     assert [header["ends"] for header, _ in (axial, coronal, sagittal)] == [list("RLAP"), list("RLSI"), list("APSI")]
 
 
-@pytest.mark.parametrize("protocol", ["volumes", "brats-2023", "flare22", "hecktor"])
-def test_both_sides_are_drawn_as_they_are(protocol: str, tmp_path: Path) -> None:
-    random = np.random.default_rng(3)
-    truth = draw_case(random, 3 if protocol != "hecktor" else 2)
-    sent = spoil_case(truth, random, 2)
-    player = draw(score(tmp_path, protocol, [(truth, sent)]))
-    for plane in range(3):
-        header, drawn = read_stream(player.streams[f"val/case_000/{plane}"])
-        for side, images in ((truth, drawn), (sent, read_stream(player.streams[f"val/case_000/{plane}/0"])[1])):
-            view = find_view(Geometry((1, 1, 1), (1.0, 1.0, 1.0), np.eye(3, 4))).turn(side)
-            cut = view[tuple(_extent(player, number, view.shape[number]) for number in range(3))]
-            slices = np.moveaxis(cut, plane, 0)[:, :: -1 if plane else 1]
-            names = np.zeros(256, int)
-            for label in np.unique(side).tolist():
-                group = [] if not label else _regions_of(header["objects"], protocol, label)
-                names[label] = header["groups"].index(group)
-            for index in header["drawn"]:
-                assert np.array_equal(images[index], names[slices[index]])
-
-
-def _extent(player: Section, number: int, length: int) -> slice:
-    numbers = list(map(int, read_stream(player.streams[f"val/case_000/{number}"])[0]["frames"]))
-    start = length - 1 - numbers[0] if number else numbers[0]
-    return slice(start, start + len(numbers))
-
-
-def _regions_of(names: list[str], protocol: str, label: int) -> list[int]:
-    from segjudge.evaluation_script.families.volumes.protocols import VOLUME_PROTOCOLS
-
-    regions = VOLUME_PROTOCOLS[protocol].regions
-    if not regions:
-        return [names.index(f"label {label}")]
-    return [number for number, region in enumerate(regions) if label in region.labels]
-
-
-_DOT = np.zeros((4, 5, 6), np.uint8)
-_DOT[1:3, 1:3, 2:4] = 1
-
-
-@pytest.mark.parametrize(
-    ("truth", "sent"),
-    [
-        (_DOT[1:2], _DOT[:1]), (_DOT, 0 * _DOT), (0 * _DOT, _DOT), (_DOT[1:2, 1:2, 2:3], 0 * _DOT[:1, :1, :1]),
-        (np.ones((1, 1, 900), np.uint8), np.zeros((1, 1, 900), np.uint8)),
-        (np.ones((700, 1, 2), np.uint8), np.zeros((700, 1, 2), np.uint8)),
-    ],
-)  # fmt: skip
-def test_odd_shapes_and_empty_sides_are_drawn(truth: np.ndarray, sent: np.ndarray, tmp_path: Path) -> None:
-    scores = score(tmp_path, "volumes", [(truth, sent), (0 * truth, 0 * truth)])
-    page = scores.make_page(PageOptions(), "odd")
-    player = find_player(page)
-    assert player is not None
-    assert [entry["name"] for entry in player.values["sequences"]] == ["case_000"]  # type: ignore[attr-defined] # a list
-    assert "case_001" in render_page(page), "a case that is empty on both sides has a row"
-    for plane in range(3):
-        header, images = read_stream(player.streams[f"val/case_000/{plane}"])
-        assert len(images) == len(header["frames"])
-        assert max(header["size"]) <= 320
-        assert header["place"][plane] in header["drawn"]
-
-
-def test_spacings_of_other_scales_are_drawn(tmp_path: Path) -> None:
-    geometry = Geometry((6, 5, 4), (1e-6, 1.0, 1e6), np.column_stack([np.diag([1e-6, 1.0, 1e6]), np.zeros(3)]))
-    player = draw(score_one(tmp_path, _DOT, 0 * _DOT, geometry, "volumes"))
-    sizes = [read_stream(player.streams[f"val/case/{plane}"])[0]["size"] for plane in range(3)]
-    assert 0 < min(min(size) for size in sizes) <= max(max(size) for size in sizes) <= 320
-
-
-def test_perfect_results_have_no_slices(tmp_path: Path) -> None:
-    assert find_player(score(tmp_path, "volumes", [(_DOT, _DOT)]).make_page(PageOptions(), "perfect")) is None
-
-
-@pytest.mark.long
-def test_a_page_of_300_cases_keeps_its_size(tmp_path: Path) -> None:
-    """Noise takes the most bytes in runs."""
-    random = np.random.default_rng(1)
-    truth = np.zeros((24, 60, 60), np.uint8)
-    truth[3:20, 5:55, 5:55] = 1
-    noisy = [np.where(random.random(truth.shape) < 0.2, (truth + 1) % 3, truth) for _ in range(4)]
-    scores = score(tmp_path, "hecktor", [(truth, noisy[number % 4]) for number in range(300)])
-    page = scores.make_page(PageOptions(), "many")
-    player = find_player(page)
-    assert player is not None
-    assert len(player.values["sequences"]) > 5  # type: ignore[arg-type] # a list
-    assert 2_000_000 < len(render_page(page).encode()) < 6_000_000
-
-
 @pytest.mark.long
 @needs_chromium
 def test_planes_move_together_in_the_player(tmp_path: Path, browser: Any) -> None:
@@ -251,27 +163,3 @@ def test_planes_move_together_in_the_player(tmp_path: Path, browser: Any) -> Non
     assert "place=15,4,4" in address.replace("%2C", ",")
     with open_player(browser, address.replace("15%2C4%2C4", "5%2C9%2C20").replace("15,4,4", "5,9,20"), WIDE) as page:
         assert page.locator(".views figcaption").first.inner_text() == "Axial, z 5"
-
-
-@pytest.mark.long
-@needs_chromium
-def test_voxels_with_another_label_have_the_colour_of_another_region(tmp_path: Path, browser: Any) -> None:
-    """Also if the player shows one region alone."""
-    truth = np.zeros((20, 30, 40), np.uint8)
-    truth[2:12, 3:19, 4:24] = 1
-    truth[14:17, 24:27, 30:33] = 2
-    sent = np.where(truth == 2, 1, truth).astype(np.uint8)
-    path = tmp_path / "report.html"
-    path.write_text(render_page(score(tmp_path, "volumes", [(truth, sent)]).make_page(PageOptions(), "slices")))
-    with open_player(browser, path.as_uri(), WIDE) as page:
-        page.wait_for_selector(".film canvas")
-        painted = page.locator(".film canvas").first.evaluate(
-            """canvas => {
-                const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height), found = [];
-                for (let k = 0; k < data.length; k += 4) if (data[k + 3]) found.push([...data.slice(k, k + 3)].join());
-                return [...new Set(found)];
-            }"""
-        )
-    colours = [np.array(colour.split(","), int) for colour in painted]
-    mistakes = {name for name, ink in MISTAKES.items() if any(np.abs(colour - ink).max() <= 3 for colour in colours)}
-    assert mistakes == {"mixed"}

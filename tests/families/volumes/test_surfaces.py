@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import permutations, product
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,7 +19,6 @@ from segjudge.evaluation_script.families.volumes.surfaces import (
     distance_by_side,
     distance_by_weight,
     distance_pooled,
-    list_areas,
     mean_by_side,
     mean_of_side,
     mean_pooled,
@@ -134,22 +132,6 @@ def test_distances_are_exact(seed: int) -> None:
                 continue
             wanted = ndimage.distance_transform_edt(~other, sampling=spacing[::-1])[own]
             np.testing.assert_allclose(side.distances, wanted, rtol=1e-15, atol=0)
-
-
-def test_areas_are_the_same_under_turns_mirrors_and_exchange() -> None:
-    areas = list_areas((1.0, 1.0, 1.0)).reshape((2,) * 8)
-    assert (areas.reshape(-1)[1:-1] > 0).all()
-    assert areas.reshape(-1)[[0, 255]].tolist() == [0, 0]
-    np.testing.assert_array_equal(areas.reshape(-1), areas.reshape(-1)[::-1])
-    assert areas[(0,) * 7 + (1,)] == math.sqrt(3) / 8
-    corners = np.array(list(product((0, 1), repeat=3)))
-    for axes, flips in product(permutations(range(3)), product((0, 1), repeat=3)):
-        moved = corners[:, list(axes)] ^ np.array(flips)
-        places = moved @ [4, 2, 1]
-        codes = np.array(
-            [sum(1 << int(place) for bit, place in enumerate(places) if code >> bit & 1) for code in range(256)]
-        )
-        np.testing.assert_allclose(areas.reshape(-1)[codes], areas.reshape(-1), rtol=1e-15)
 
 
 @pytest.mark.parametrize(("truth", "sent", "distance"), [(2, 4, math.sqrt(48)), (4, 2, math.sqrt(48)), (4, 4, 0.0)])

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import segjudge
-from segjudge.evaluation_script.families.volumes import engine
 from tests.builders import zipped
 from tests.families.volumes.family import encode_volume
 
@@ -24,20 +23,6 @@ def draw_organs(number: int) -> Any:
     labels[(z - 22 - shift[0]) ** 2 + (y - 12 - number % 4) ** 2 + (x - 7 - shift[1]) ** 2 < 30] = 3
     labels[4:10, 3 + (shift[2] + 5) // 2 : 11, 8 + number % 4 : 20 + shift[2]] = 2
     labels[6:9, 7:10, 12:15] = 1
-    return labels
-
-
-def draw_lesions(number: int, find: float = 1.0) -> Any:
-    """Return small lesions, or those that a method finds, with others in place of those that it misses."""
-    draw, finds, labels = *map(np.random.default_rng, (number, number + 100)), np.zeros((48, 168, 168), np.uint8)
-    for _ in range(draw.integers(2, 9)):
-        center, radius = draw.integers(8, (40, 160, 160)), draw.uniform(1.2, 2.5)
-        if finds.random() >= find:
-            center = finds.integers(8, (40, 160, 160))
-        if find < 1:
-            radius *= finds.uniform(0.8, 1.25)
-        box = tuple(slice(start - 4, start + 5) for start in center.tolist())
-        labels[box][sum(axis**2 for axis in np.ogrid[-4:5, -4:5, -4:5]) <= radius**2] = 1
     return labels
 
 
@@ -129,39 +114,3 @@ def test_volumes_in_the_order_of_memory_are_named(tmp_path: Path) -> None:
     sent = each(lambda labels: labels.transpose(2, 1, 0).reshape(labels.shape))(truth)
     (line,) = list_lines(tmp_path, sent, truth)
     assert "volumes look reshaped from (x, y, z) to (z, y, x): corrected, the IoU over all voxels would be 1.00" in line
-
-
-@pytest.mark.parametrize("axis", range(3))
-def test_poor_volumes_that_are_mirrored_are_named(axis: int, tmp_path: Path) -> None:
-    sent = {case: np.flip(waver(labels, seed, 0.2), axis) for seed, (case, labels) in enumerate(ORGANS.items())}
-    (line,) = list_lines(tmp_path, sent, ORGANS, "kits23")
-    assert f"volumes look mirrored along {'zyx'[axis]}: corrected, the IoU over all voxels would be 0." in line
-
-
-def test_slips_of_small_lesions_are_named(tmp_path: Path) -> None:
-    names = [f"case_{number}" for number in range(8)]
-    truth = {case: draw_lesions(number) for number, case in enumerate(names)}
-    sent = {case: draw_lesions(number, 0.7) for number, case in enumerate(names)}
-    assert list_lines(tmp_path, sent, truth, "autopet") == []
-    (line,) = list_lines(tmp_path, shift(sent, -2), truth, "autopet")
-    assert "volumes: some look exchanged, those of case_" in line
-    (line,) = list_lines(tmp_path, each(lambda labels: labels[:, ::-1])(sent), truth, "autopet")
-    assert "volumes look mirrored along y" in line
-
-
-def test_volumes_that_are_too_large_to_hold_are_thinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "_MOST_EXAMINED", 1 << 10)
-    (line,) = list_lines(tmp_path, each(lambda labels: np.roll(labels, 6, 1))(ORGANS), ORGANS)
-    assert "volumes look moved by about 6 along y (in voxels)" in line
-
-
-def test_labels_that_no_prediction_has_are_noted(tmp_path: Path) -> None:
-    truth = {case: {"labels": labels, "spacing": [1.0, 1.0, 1.0]} for case, labels in ORGANS.items()}
-    sent = {case: labels > 0 for case, labels in ORGANS.items()}
-    for protocol, words in (
-        ("volumes", "no prediction has these labels of the truth: 2 (in 6 cases), 3 (in 6 cases)"),
-        ("kits23", "no prediction has these regions of the truth: mass (in 6 cases), tumor (in 6 cases)"),
-    ):
-        assert words in "\n".join(segjudge.score_arrays(sent, truth, protocol).warnings)
-    sent["case_3"] = ORGANS["case_3"]
-    assert "no prediction" not in "".join(segjudge.score_arrays(sent, truth, "volumes").warnings)

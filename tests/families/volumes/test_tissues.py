@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy import ndimage
 
-from segjudge.evaluation_script.families.volumes.components import (
-    Components,
-    find_components,
-    group_by_touch,
-)
 from segjudge.evaluation_script.families.volumes.engine import count_case
 from segjudge.evaluation_script.families.volumes.protocols import VOLUME_PROTOCOLS
 
@@ -91,37 +84,3 @@ def test_a_region_alone_is_joined_by_tissues_of_which_it_has_no_label(protocol: 
     for index, region in enumerate(row.regions):
         alone = count_case(*pair, SPACING, replace(row, regions=(region,)))["values"]
         np.testing.assert_array_equal(alone[0], together[index])
-
-
-def test_lesions_that_nothing_joins_have_other_numbers() -> None:
-    row = VOLUME_PROTOCOLS["brats-2024-gli"]
-    apart = replace(row, tissues=tuple(tissue._replace(joined_by=()) for tissue in row.tissues))
-    values, others = (count_case(*_draw_pair(), SPACING, rules)["values"] for rules in (row, apart))
-    assert (values != others).any(axis=1).tolist() == [False, False, True, True, True, True]
-
-
-def test_the_first_lesion_by_columns_joins(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = VOLUME_PROTOCOLS["brats-2024-gli"]
-    values = count_case(*_draw_pair(), SPACING, row)["values"]
-    monkeypatch.setattr(Components, "sort_by_columns", lambda self: self)
-    by_planes = count_case(*_draw_pair(), SPACING, row)["values"]
-    assert (values != by_planes).any(axis=1).tolist() == [False, False, False, False, False, True]
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_groups_are_those_of_a_search_through_all_pairs(seed: int) -> None:
-    draw = np.random.default_rng(seed)
-    labels = draw.choice(3, tuple(draw.integers(2, 9, 3)), p=[0.7, 0.2, 0.1])
-    one, other = find_components(labels == 1, 26), find_components(labels == 2, 26).sort_by_columns()
-    numbers, others = one.number(), other.number()
-    by_columns = others.transpose(2, 1, 0)
-    assert list(dict.fromkeys(by_columns[by_columns > 0].tolist())) == list(range(1, other.total + 1))
-    firsts = {}
-    for number in range(1, one.total + 1):
-        near = others[ndimage.binary_dilation(numbers == number, ndimage.generate_binary_structure(3, 2))]
-        firsts[number] = near[near > 0].min(initial=other.total + 1)
-    groups = group_by_touch(one, other).tolist()
-    assert one.total > 1
-    for first, second in combinations(range(1, one.total + 1), 2):
-        joined = firsts[first] == firsts[second] <= other.total
-        assert (groups[first - 1] == groups[second - 1]) == joined

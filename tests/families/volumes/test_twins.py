@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -22,10 +21,8 @@ from segjudge.evaluation_script.families.volumes.components import (
     share_components,
 )
 from segjudge.evaluation_script.families.volumes.distances import find_distances
-from segjudge.evaluation_script.families.volumes.engine import count_case
 from segjudge.evaluation_script.families.volumes.overlaps import count_overlap, count_pairs, find_overlap
 from segjudge.evaluation_script.families.volumes.places import Places, list_places
-from segjudge.evaluation_script.families.volumes.protocols import VOLUME_PROTOCOLS
 from segjudge.evaluation_script.families.volumes.surfaces import (
     Sides,
     Surface,
@@ -36,7 +33,6 @@ from segjudge.evaluation_script.families.volumes.surfaces import (
 )
 from segjudge.evaluation_script.files.problems import Flaw
 from segjudge.evaluation_script.masks.backend import NumpyBackend
-from segjudge.evaluation_script.values.arithmetic import add
 from tests.backends import compiled, skip_file_without_kernel, use
 from tests.families.volumes.volumes import measure_elements
 
@@ -142,17 +138,6 @@ def test_components_touch_and_share_voxels_as_in_numpy(seed: int, monkeypatch: p
     compare(monkeypatch, lambda: find(masks[0], 2).name_within(one.runs).names)
 
 
-@pytest.mark.parametrize("shape", [(1, 1, 1), (2, 3, 9), (5, 4, 17)])
-@pytest.mark.parametrize("share", [0, 0.1, 0.9])
-def test_corners_inside_a_mask_are_not_on_its_surface(
-    shape: tuple[int, int, int], share: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mask = np.random.default_rng(3).random(shape) >= share
-    positions, _ = compare(monkeypatch, lambda: unpack(find_surface(mask)))
-    voxels = np.lib.stride_tricks.sliding_window_view(np.pad(mask, 1), (2, 2, 2)).sum(axis=(3, 4, 5))
-    assert positions.tolist() == np.flatnonzero((voxels > 0) & (voxels < 8)).tolist()
-
-
 @pytest.mark.parametrize("seed", range(12))
 def test_surfaces_are_listed_as_numpy_lists_them(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = np.random.default_rng(seed)
@@ -187,22 +172,6 @@ def test_masks_have_the_borders_and_grow_as_in_numpy(seed: int, monkeypatch: pyt
         assert (components.grow(mask, steps) == ndimage.binary_dilation(mask, eighteen, iterations=steps)).all()
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_nsd_needs_no_places_farther_than_its_tolerance(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    draw = np.random.default_rng(seed)
-    shape, spacing = tuple(draw.integers(3, 30, 3)), tuple(draw.choice(SPACINGS, 3).tolist())
-    masks = [np.zeros(shape, bool) for _ in range(2)]
-    for mask in masks:
-        start = draw.integers(0, shape)
-        mask[tuple(slice(first, first + 1 + int(draw.integers(0, 8))) for first in start.tolist())] = True
-    listed, tolerance = (find_surface(masks[0]), find_surface(masks[1])), float(draw.choice([0, 0.3, 1, 3, 50]))
-    near, all_ = (
-        compare(monkeypatch, lambda far=far: surfaces.measure_surfaces(listed, spacing, far))
-        for far in (tolerance, np.inf)
-    )
-    assert surfaces.share_within(near, tolerance) == surfaces.share_within(all_, tolerance)
-
-
 @pytest.mark.parametrize("seed", range(12))
 def test_places_in_long_rows_are_as_far_as_numpy_measures(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps along a row are kept in 8 or 16 bits."""
@@ -218,14 +187,6 @@ def test_places_in_long_rows_are_as_far_as_numpy_measures(seed: int, monkeypatch
     measured = compare(monkeypatch, lambda: find_distances(*listed, spacing))
     wanted = ndimage.distance_transform_edt(1 - places, sampling=spacing[::-1])[queries > 0]
     np.testing.assert_allclose(measured, wanted, rtol=1e-14)
-
-
-def test_spacings_that_differ_by_a_billion_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    draw = np.random.default_rng(1)
-    queries, places = np.ones((9, 20, 8), np.uint8), (draw.random((9, 20, 8)) < 0.003).astype(np.uint8)
-    listed = list_places(queries), list_places(places)
-    for spacing in ((1e-6, 1e3, 1.0), (1e3, 1e-6, 1e-6), (1.0, 1e-9, 1e3)):
-        compare(monkeypatch, lambda spacing=spacing: find_distances(*listed, spacing))
 
 
 @pytest.mark.parametrize("kinds", [("u1", "u1"), ("u1", "u2"), ("u2", "u1")])
@@ -244,44 +205,6 @@ def test_overlaps_of_regions_are_those_of_their_masks(kinds: tuple[str, str], mo
     sparse = np.zeros((300, 5, 9), np.uint16)
     sparse[0, 0, 0] = 60_000
     assert count_pairs(sparse, prediction, (find_boxes(sparse, 1 << 16), sides[1])) is None
-
-
-@pytest.mark.parametrize("shape", [(0, 4, 5), (3, 0, 5), (3, 4, 0)])
-def test_volumes_without_voxels_have_no_boxes(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    empty = np.zeros(shape, np.uint8)
-    assert compare(monkeypatch, lambda: find_boxes(empty, 2)).labels == set()
-    assert find_components(empty.view(bool), 26).total == 0
-
-
-def measure_memory(truth: np.ndarray, prediction: np.ndarray, protocol: str) -> int:
-    """Return the most bytes that numpy's arrays take while a case is counted."""
-    row = VOLUME_PROTOCOLS[protocol]
-    count_case(truth[:60], prediction[:60], (1.0, 1.0, 1.0), row)  # tables of areas and imports are made once
-    tracemalloc.start()
-    try:
-        count_case(truth, prediction, (1.0, 1.0, 1.0), row)
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("backend", "most"), [(BACKENDS[0], 5.0), (BACKENDS[1], 8.0)], ids=("kernel", "numpy"))
-def test_scattered_dots_take_little_memory(backend: Any, most: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A weight for each element, and all that is known of each query, took half as much again."""
-    use(monkeypatch, backend)
-    truth, dots = np.zeros((2, 100, 240, 240), np.uint8)
-    truth[30:60, 60:100, 60:100] = dots[2::5, 2::4, 2::4] = 2
-    assert measure_memory(truth, dots, "kits23") < most * truth.size
-
-
-@pytest.mark.long
-def test_large_surfaces_are_weighted_as_a_whole() -> None:
-    """Sums over parts of a surface have the bits of the sums of all weights."""
-    draw = np.random.default_rng(4)
-    side = Surface(draw.integers(0, 900, 600_001) / 7, draw.integers(0, 9, 600_001).astype(np.uint8), draw.random(9))
-    assert side.total == add(side.weights)
-    assert side.moment == add(side.distances * side.weights)
 
 
 @pytest.mark.parametrize("steps", [900, 3, 1, 0], ids=["many distances", "few distances", "one distance", "crowded"])
