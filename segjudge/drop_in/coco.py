@@ -7,13 +7,15 @@ import json
 import os
 import threading
 from array import array
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import chain
 from operator import itemgetter
+from types import MethodType
 from typing import Any
 
 import numpy as np
-from pycocotools import coco
 
 from segjudge.evaluation_script.families.instances.annotation_columns import AnnotationColumns, read_annotations
 from segjudge.evaluation_script.families.instances.keypoints import extract_coordinates
@@ -28,9 +30,6 @@ from segjudge.evaluation_script.masks.stack import Array, places_of
 from segjudge.evaluation_script.runner.tuning import without_collector
 from segjudge.system.errors import UsageError
 
-#: pycocotools' module, whose attributes programs may set, like those of its class.
-INCUMBENT: Any = coco
-_Incumbent: Any = INCUMBENT.COCO
 #: The lock of each process: a forked child cannot release one that a thread of its parent holds.
 _LOCKS: dict[int, threading.RLock] = {}
 #: Attributes that are created when they are first read.
@@ -59,12 +58,35 @@ def hold_output() -> Iterator[None]:
         yield
 
 
-class COCO(_Incumbent):  # type: ignore[misc]
+@cache
+def find_incumbent(name: str) -> Any:
+    """Return pycocotools' class of this name, as it was before `install`; only unusual calls import it."""
+    from pycocotools import coco, cocoeval
+
+    return getattr(coco if name == "COCO" else cocoeval, name)
+
+
+class Inherited:
+    """A method of pycocotools' class with the names of this one, which is imported when the method is used."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._owner, self._name = owner.__name__, name
+
+    def __get__(self, item: Any, owner: type | None = None) -> Any:
+        method = getattr(find_incumbent(self._owner), self._name)
+        return method if item is None else MethodType(method, item)
+
+
+class COCO:
     """A dataset from a path or a dictionary, as pycocotools has it.
 
     The file that `loadRes` gets becomes Python objects only if `dataset`, `anns`, `imgToAnns` or `catToImgs` is read;
     `COCOeval` compares it without them.
     """
+
+    createIndex, info, getAnnIds, getImgIds, loadAnns = (Inherited() for _ in range(5))
+    loadCats, loadImgs, showAnns, download = (Inherited() for _ in range(4))
+    loadNumpyAnnotations, annToRLE, annToMask = (Inherited() for _ in range(3))
 
     def __init__(self, annotation_file: str | os.PathLike[str] | dict[str, Any] | None = None) -> None:
         #: The dataset or detections, as JSON or as records with boxes, and the dataset of the detections, until
@@ -75,12 +97,15 @@ class COCO(_Incumbent):  # type: ignore[misc]
         self._annotations: tuple[AnnotationColumns, bytes] | None = None
         #: The columns that were read, by what is compared.
         self._columns: dict[str, Any] = {}
-        super().__init__()
-        if annotation_file is None:
-            return
+        self.dataset: Any = annotation_file if isinstance(annotation_file, dict) else {}
+        self.anns: Any = {}
+        self.cats: Any = {}
+        self.imgs: Any = {}
+        self.imgToAnns: Any = defaultdict(list)
+        self.catToImgs: Any = defaultdict(list)
         if isinstance(annotation_file, dict):
-            self.dataset: Any = annotation_file
             self.createIndex()
+        if annotation_file is None or isinstance(annotation_file, dict):
             return
         with open(annotation_file, "rb") as file, without_collector():
             data = file.read()
@@ -130,7 +155,7 @@ class COCO(_Incumbent):  # type: ignore[misc]
         with hold_output(), without_collector():
             bare = truth.hide_annotations()
             if isinstance(data, bytes):
-                return _Incumbent.loadRes(bare, json.loads(data)).dataset
+                return find_incumbent("COCO").loadRes(bare, json.loads(data)).dataset
             _complete_boxes(data)
             info, categories = (copy.deepcopy(bare.dataset.get(key, {})) for key in ("info", "categories"))
             images = list(bare.dataset["images"])
@@ -138,7 +163,7 @@ class COCO(_Incumbent):  # type: ignore[misc]
 
     def hide_annotations(self) -> Any:
         """Return all but the annotations, for pycocotools."""
-        bare = _Incumbent()
+        bare = find_incumbent("COCO")()
         with _lock():
             source = vars(self).get("dataset", self._document)
         bare.dataset, bare.imgs = {key: rows for key, rows in source.items() if key != "annotations"}, self.imgs
@@ -154,7 +179,7 @@ class COCO(_Incumbent):  # type: ignore[misc]
 
     def getCatIds(self, catNms: Any = (), supNms: Any = (), catIds: Any = ()) -> list[int]:
         """Return the ids of categories with these names, supercategories or ids, or of all."""
-        bare = _Incumbent()
+        bare = find_incumbent("COCO")()
         bare.dataset = {"categories": self.list_rows("categories")}
         ids: list[int] = bare.getCatIds(catNms, supNms, catIds)
         return ids
@@ -169,7 +194,7 @@ class COCO(_Incumbent):  # type: ignore[misc]
                 return loaded
             bare = self.hide_annotations() if isinstance(self, COCO) else self
             with without_collector():
-                for name, value in vars(_Incumbent.loadRes(bare, resFile)).items():
+                for name, value in vars(find_incumbent("COCO").loadRes(bare, resFile)).items():
                     setattr(loaded, name, value)
             return loaded
         with open(resFile, "rb") as file:

@@ -3,23 +3,25 @@
 import copy
 import datetime
 import os
+from collections import defaultdict
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from pycocotools import cocoeval as incumbent
 
 from segjudge.drop_in.coco import (
     COCO,
-    INCUMBENT,
     NOT_OURS,
     PROTOCOLS,
+    Inherited,
     clear_masks,
+    find_incumbent,
     hold_output,
     read_rows,
     truth_of_points,
 )
-from segjudge.evaluation_script.families.instances.keypoints import TrueKeypoints
+from segjudge.drop_in.summaries import SIZES, summarize
+from segjudge.evaluation_script.families.instances.keypoints import COCO_SIGMAS, TrueKeypoints
 from segjudge.evaluation_script.families.instances.matching import (
     ImageBlock,
     InstanceCounts,
@@ -40,47 +42,69 @@ from segjudge.evaluation_script.masks.stack import places_of
 from segjudge.evaluation_script.runner.tuning import without_collector
 from segjudge.system.errors import UsageError
 
-#: pycocotools' classes, whose attributes programs may set.
-_Incumbent: Any = incumbent.COCOeval
-_IncumbentParams: Any = incumbent.Params
 #: The methods that pycocotools calls if a program replaces them.
 _OWN_RULES = ("_prepare", "computeIoU", "evaluateImg")
 #: The protocol of each kind of comparison.
 _KINDS = {"segm": "coco", "bbox": PROTOCOLS["bbox"], "boundary": "coco-boundary", "keypoints": PROTOCOLS["keypoints"]}
+#: pycocotools' names of the ranges of AREAS.
+_AREA_NAMES = ("all", *SIZES)
 #: An area that no detection has, for ranges that a program does not use.
 _NO_RANGE = (-1.0, -1.0)
 
 
-class Params(_IncumbentParams):  # type: ignore[misc]
+class Params:
     """The parameters of a comparison, as pycocotools has them; `boundary` is compared like `segm`."""
+
+    setDetParams, setKpParams = Inherited(), Inherited()
 
     def __init__(self, iouType: str = "segm") -> None:
         if iouType not in _KINDS:
             raise UsageError(f"iouType {iouType!r} is not scored, only {', '.join(_KINDS)}")
-        super().__init__("segm" if iouType == "boundary" else iouType)
-        self.iouType = iouType
+        points = iouType == "keypoints"
+        self.imgIds: Any = []
+        self.catIds: Any = []
+        self.iouThrs: Any = np.array(THRESHOLDS)
+        self.recThrs: Any = np.array(RECALLS)
+        self.maxDets: Any = [20] if points else [1, 10, 100]
+        self.areaRng: Any = [[float(low), float(high)] for low, high in AREAS.values()]
+        self.areaRngLbl: Any = [*_AREA_NAMES]
+        if points:
+            del self.areaRng[1], self.areaRngLbl[1]  # no small people
+            self.kpt_oks_sigmas: Any = np.round(np.array(COCO_SIGMAS) * 10, 2) / 10  # with pycocotools' last bits
+        self.useCats: Any = 1
+        self.iouType: Any = iouType
+        self.useSegm: Any = None
 
 
-class COCOeval(_Incumbent):  # type: ignore[misc]
+class COCOeval:
     """Precision and recall of detections: `evaluate`, `accumulate`, `summarize`, then `stats` and `eval`.
 
-    It inherits from pycocotools' class, so programs may use, replace and inherit all of it. With COCO's thresholds,
-    four ranges of areas and three caps, `evaluate` and `accumulate` are ours; for keypoints, with any caps and up to
-    four ranges.  `evalImgs` and `ious` are made when they are first read.
+    It has all methods of pycocotools' class, so programs may use, replace and inherit them. `evaluate` and `accumulate`
+    are ours for up to ten rising `iouThrs`, `recThrs` from 0, any `maxDets` and up to four ranges in `areaRng`; other
+    parameters run pycocotools.  `evalImgs` and `ious` are made when they are first read.
     """
+
+    _prepare, computeIoU, computeOks, evaluateImg, __str__ = (Inherited() for _ in range(5))
 
     def __init__(self, cocoGt: Any = None, cocoDt: Any = None, iouType: str = "segm") -> None:
         self._counts: InstanceCounts | None = None
         self.eval: Any
+        self.stats: Any
         self._paramsEval: Any
+        self._gts: Any
+        self._dts: Any
         truth: Any = COCO(cocoGt) if isinstance(cocoGt, str | os.PathLike | dict) else cocoGt
         detections: Any = cocoDt
         if isinstance(cocoDt, dict):
             detections = COCO(cocoDt)
         elif isinstance(cocoDt, str | os.PathLike | list | np.ndarray):
             detections = COCO.loadRes(truth, cocoDt)
-        super().__init__(None, detections, "segm")
         self.cocoGt: Any = truth
+        self.cocoDt: Any = detections
+        self.evalImgs = defaultdict(list)
+        self.ious = {}
+        self.eval, self.stats = {}, []
+        self._paramsEval, self._gts, self._dts = {}, defaultdict(list), defaultdict(list)
         self.params: Any = Params(iouType)
         if truth is not None:
             lists = (
@@ -119,7 +143,7 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
         accumulated, params = self.eval, self.params
         self.params = copy.deepcopy(self._paramsEval)
         with hold_output():
-            super().evaluate()
+            _call("evaluate", self)
         self.eval, self.params, self._counts = accumulated, params, counts
 
     def evaluate(self) -> None:
@@ -134,7 +158,7 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
             params.catIds = _list_unique(params.catIds)
         self._counts = None
         try:
-            if any(getattr(type(self), name) is not getattr(_Incumbent, name) for name in _OWN_RULES):
+            if any(getattr(type(self), name) is not getattr(COCOeval, name) for name in _OWN_RULES):
                 raise UsageError("only pycocotools runs a subclass with its own rules")
             with without_collector():
                 blocks = self._open_blocks(_find_protocol(params))
@@ -142,7 +166,7 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
             # Kinds that we do not match, or data unlike COCO's: pycocotools accepts them, or raises its own error.
             if params.iouType == "boundary":
                 raise
-            super().evaluate()
+            _call("evaluate", self)
             return
         # Thousands of numbers need no copies of their own.
         self.eval, self._paramsEval = {}, copy.deepcopy(params, {id(params.imgIds): [*params.imgIds]})
@@ -157,7 +181,10 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
         places = places_of(truth.images.ids, np.array([*self.params.imgIds], np.int64))
         compared = np.zeros(len(truth.images.ids), bool)  # np.isin would load numpy.ma for ids with gaps
         compared[places[places >= 0]] = True
-        return cut_into_blocks(records, truth, protocol, np.flatnonzero(compared), 1)
+        thresholds = np.minimum(self.params.iouThrs, 1 - 1e-10)  # as in pycocotools
+        reached = np.append(thresholds, [thresholds[-1]] * (len(THRESHOLDS) - len(thresholds)))
+        blocks = cut_into_blocks(records, truth, protocol, np.flatnonzero(compared), 1)
+        return [block._replace(reached=reached) for block in blocks]
 
     @property
     def _compared(self) -> str:
@@ -231,19 +258,17 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
             if not self._paramsEval:
                 raise UsageError("call evaluate() first")
             with hold_output():
-                super().accumulate(p)
+                _call("accumulate", self, p)
             return
-        if not self.params.useCats:
-            self.params.catIds = [-1]  # as pycocotools leaves them
-        caps, categories = self.params.maxDets, len(self.params.catIds)
-        areas = len(self.params.areaRng)
+        params = self.params
+        if not params.useCats:
+            params.catIds = [-1]  # as pycocotools leaves them
+        caps, categories, areas = params.maxDets, len(params.catIds), len(params.areaRng)
         pairs = [(area, cap) for area in range(areas) for cap in range(len(caps))]
-        curves = MatchedDetections(self._counts, categories, caps, scored=True).curves(pairs)
-        precision, recall, scores = (
-            table[..., :areas, :] for table in (curves.precision, curves.recall, curves.scores)
-        )
+        curves = MatchedDetections(self._counts, categories, caps, scored=True, recalls=np.asarray(params.recThrs))
+        precision, recall, scores = (table[: len(params.iouThrs), ..., :areas, :] for table in curves.curves(pairs))
         self.eval = {
-            "params": self.params,
+            "params": params,
             "counts": list(precision.shape),
             "date": datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%d %H:%M:%S"),
             "precision": precision,
@@ -261,18 +286,23 @@ class COCOeval(_Incumbent):  # type: ignore[misc]
             raise UsageError(
                 f"the summary needs three numbers of detections, but maxDets has {number}; the curves are in eval"
             )
-        params.iouType = "segm" if kind == "boundary" else kind  # its lines do not depend on the comparison
-        try:
-            super().summarize()
-        finally:
-            params.iouType = kind
+        self.stats, lines = summarize(self.eval, params)
+        for line in lines:
+            print(line)
+
+
+def _call(name: str, evaluation: COCOeval, *arguments: Any) -> None:
+    """Call a method of pycocotools' class."""
+    getattr(find_incumbent("COCOeval"), name)(evaluation, *arguments)
 
 
 def install() -> None:
     """Make pycocotools' `COCO`, `COCOeval` and `Params` ours, for programs that import pycocotools afterwards."""
-    module: Any = incumbent
-    module.COCOeval, module.Params = COCOeval, Params
-    INCUMBENT.COCO = COCO
+    from pycocotools import coco, cocoeval
+
+    for module, replacement in ((cocoeval, COCOeval), (cocoeval, Params), (coco, COCO)):
+        find_incumbent(replacement.__name__)  # the original stays known
+        setattr(module, replacement.__name__, replacement)
 
 
 def _list_unique(ids: Any) -> list[Any]:
@@ -294,21 +324,22 @@ def _find_protocol(params: Any) -> InstanceProtocol:
     """Return the protocol of the parameters; raises UsageError for unsupported ones."""
     if params.iouType not in _KINDS:
         raise UsageError(f"only pycocotools scores iouType {params.iouType!r}")
-    if not np.array_equal(params.iouThrs, THRESHOLDS) or not np.array_equal(params.recThrs, RECALLS):
-        raise UsageError("boundaries are scored only with COCO's iouThrs and recThrs")
+    caps = [*map(int, params.maxDets)]
     areas = [(float(low), float(high)) for low, high in params.areaRng]
-    points = params.iouType == "keypoints"
-    if not points and (len(areas) != len(AREAS) or len(params.maxDets) != 3):
-        raise UsageError("boundaries are scored only with four ranges in areaRng and three numbers in maxDets")
-    if points and not params.useCats:
+    if not (0 < len(areas) <= len(AREAS) and caps and np.isfinite(areas).all()):
+        raise UsageError(f"maxDets needs a number, and areaRng up to {len(AREAS)} ranges")
+    for name, numbers, most in (("iouThrs", params.iouThrs, len(THRESHOLDS)), ("recThrs", params.recThrs, 1 << 16)):
+        if not (0 < len(numbers) <= most and (np.diff(numbers) > 0).all() and 0 <= numbers[0] <= numbers[-1] <= 1):
+            raise UsageError(f"{name} needs up to {most} numbers that rise from 0 to 1")
+    if params.iouThrs[0] <= 0 or params.recThrs[0] != 0:
+        raise UsageError("iouThrs needs numbers above 0, and recThrs begins with 0")
+    if not params.useCats and params.iouType == "keypoints":
         raise UsageError("pycocotools compares no keypoints without categories")
     if not params.useCats and len({*params.catIds}) < len(params.catIds):
         raise UsageError("pycocotools compares the annotations of a category as often as catIds has it")
-    if points and not (0 < len(areas) <= len(AREAS) and len(params.maxDets) and np.isfinite(areas).all()):
-        raise UsageError("only pycocotools scores more than four ranges of areas")
     return replace(
         INSTANCE_PROTOCOLS[_KINDS[params.iouType]],
-        detections=tuple(map(int, params.maxDets)),
+        detections=tuple(caps),
         areas=(*areas, *[_NO_RANGE] * (len(AREAS) - len(areas))),
         id_zero_quirk=True,
     )

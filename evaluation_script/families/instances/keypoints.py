@@ -21,7 +21,7 @@ from ...masks.stack import Array
 from ...values.arithmetic import exp
 
 #: COCO's constants for people: nose, eyes, ears, shoulders, elbows, wrists, hips, knees, ankles.
-_COCO_SIGMAS = (
+COCO_SIGMAS = (
     0.026, 0.025, 0.025, 0.035, 0.035, 0.079, 0.079, 0.072, 0.072, 0.062, 0.062, 0.107, 0.107, 0.087, 0.087, 0.089,
     0.089,
 )  # fmt: skip
@@ -96,7 +96,7 @@ def read_true_keypoints(annotations: List[Dict[str, Any]], categories: List[Dict
 
 def _count_points(categories: List[Dict[str, Any]]) -> int:
     """Return the number of keypoints according to the categories."""
-    known_sigmas = next((category["sigmas"] for category in categories if category.get("sigmas")), _COCO_SIGMAS)
+    known_sigmas = next((category["sigmas"] for category in categories if category.get("sigmas")), COCO_SIGMAS)
     return len(_names_of(categories)) or len(known_sigmas)
 
 
@@ -138,9 +138,9 @@ def join_true_keypoints(columns: PointColumns, categories: List[Dict[str, Any]])
 
 
 def _sigmas_of(category: Dict[str, Any], count: int) -> List[float]:
-    sigmas = category.get("sigmas", _COCO_SIGMAS if count == len(_COCO_SIGMAS) else None)
+    sigmas = category.get("sigmas", COCO_SIGMAS if count == len(COCO_SIGMAS) else None)
     if sigmas is None:
-        problem = f"has {count} keypoints, without sigmas; COCO's sigmas are for {len(_COCO_SIGMAS)}"
+        problem = f"has {count} keypoints, without sigmas; COCO's sigmas are for {len(COCO_SIGMAS)}"
         raise Flaw(problem, f'Write "sigmas": [{count} numbers] into each category')
     if len(sigmas) != count or not all(np.isfinite(sigmas)) or min(sigmas) <= 0:
         raise Flaw(f"has sigmas for category {category['id']} that are not {count} positive numbers", "Mend them")

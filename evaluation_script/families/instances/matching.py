@@ -141,6 +141,8 @@ class ImageBlock(NamedTuple):
     protocol: InstanceProtocol
     #: The pixels of each record (rows) inside each annotation, if the records have no masks.
     inside: Optional[Array] = None
+    #: The IoU required for a match, ten rising numbers.
+    reached: Array = _REACHED
 
 
 def cut_into_blocks(
@@ -189,7 +191,7 @@ def match_block(block: ImageBlock) -> InstanceCounts:
     images["image"], images["dropped"] = block.images, dropped
     if protocol.streets:
         return InstanceCounts(images, _judge_streets(block, records, annotations, rows), rows)
-    overlap = _once(_overlap(block, records, annotations))
+    overlap = _once(_overlap(block, records, annotations, float(block.reached[0])))
     truth_table = _fill_in_matches(rows, instances, detections, overlap)
     if protocol.occlusion:  # the categories again, with other ranges
         occlusion_rows = rows.copy()
@@ -319,6 +321,7 @@ def _select_instances(block: ImageBlock, annotations: Array) -> Instances:
             truth.crowd[annotations],
             (truth.ids[annotations] == 0) & protocol.id_zero_quirk,
             np.array(protocol.areas, float),
+            block.reached,
         )
     return Instances(
         truth.image[annotations],
@@ -328,6 +331,7 @@ def _select_instances(block: ImageBlock, annotations: Array) -> Instances:
         truth.crowd[annotations] & protocol.crowds,
         (truth.ids[annotations] == 0) & protocol.id_zero_quirk,
         np.array(protocol.areas, float),
+        block.reached,
     )
 
 
@@ -372,7 +376,7 @@ def _is_looked_for(block: ImageBlock, indices: Array, annotations: Array) -> Arr
     return flags if negative is None else flags & (np.isin(pairs, positive) | np.isin(pairs, negative))
 
 
-def _overlap(block: ImageBlock, indices: Array, annotations: Array, least: float = THRESHOLDS[0]) -> _Overlap:
+def _overlap(block: ImageBlock, indices: Array, annotations: Array, least: float) -> _Overlap:
     """Return how to compute the IoU of these records and instances; OKS below the least are 0."""
     records, truth, sizes, protocol = block.records, block.truth, block.truth.images.sizes, block.protocol
     if protocol.keypoints and truth.keypoints is not None:
@@ -396,7 +400,7 @@ def _overlap(block: ImageBlock, indices: Array, annotations: Array, least: float
 
     def overlap(pairs: Pairs) -> Array:
         ious = backend().mask_overlaps(pairs, predicted, annotated, crowd)
-        wanted = (ious >= _REACHED[0]) & ~crowd[pairs.truth]
+        wanted = (ious >= block.reached[0]) & ~crowd[pairs.truth]
         return smaller_of_both(pairs, predicted, annotated, ious, wanted, protocol.boundary)
 
     return overlap
@@ -429,6 +433,8 @@ class Instances:
     unmatchable: Array
     #: Both ends included.
     ranges: Array = field(default_factory=lambda: _RANGES)
+    #: The IoU required for a match, ten rising numbers.
+    reached: Array = field(default_factory=lambda: _REACHED)
 
     def flag_ignored(self) -> Array:
         """Return for each range of areas the ignored instances."""
@@ -459,14 +465,15 @@ def match(truth: Instances, detections: Detections, overlap: _Overlap) -> Tuple[
 
     The first word has a bit where the detection matches an instance, the second where it is ignored.
     """
-    pairs = _similar_pairs(truth, detections, float(_REACHED[0]))
+    pairs = _similar_pairs(truth, detections, float(truth.reached[0]))
     ious = overlap(pairs)
-    enough = ious >= _REACHED[0]
+    enough = ious >= truth.reached[0]
     close = OverlappingPairs(pairs.prediction[enough], pairs.truth[enough], ious[enough])
     outside = np.array([(detections.area < low) | (detections.area > high) for low, high in truth.ranges])
     if detections.excused is not None:
         outside |= detections.excused
-    return backend().match(Candidates(close, _REACHED, outside, truth.flag_ignored(), truth.crowd, truth.unmatchable))
+    ignored = truth.flag_ignored()
+    return backend().match(Candidates(close, truth.reached, outside, ignored, truth.crowd, truth.unmatchable))
 
 
 def _similar_pairs(truth: Instances, detections: Detections, least: float) -> Pairs:

@@ -236,8 +236,18 @@ class _Curves(NamedTuple):
 class MatchedDetections:
     """Matched detections, from which curves are computed."""
 
-    def __init__(self, counts: InstanceCounts, categories: int, caps: Sequence[int], *, scored: bool = False) -> None:
+    def __init__(
+        self,
+        counts: InstanceCounts,
+        categories: int,
+        caps: Sequence[int],
+        *,
+        scored: bool = False,
+        recalls: Array = RECALLS,
+    ) -> None:
         self.truth, self.caps, self.categories = counts.truth, caps, categories
+        #: The recalls at which precision is sampled, which rise from 0.
+        self._recalls = recalls
         detections = counts.detections
         # Among equal scores, the first image comes first, then the first record in it.
         order = backend().order_by_score(detections["score"], detections["category"])
@@ -254,14 +264,14 @@ class MatchedDetections:
     def curves(self, pairs: Sequence[_Pair]) -> _Curves:
         (counts,) = self.instance_counts(np.zeros(int(self.truth["image"].max(initial=0)) + 1, np.int64), 1)
         shape = (len(AREAS) * len(self.caps), self.categories, 1, len(THRESHOLDS))
-        precision, recall = np.full((*shape, len(RECALLS)), -1.0), np.full(shape, -1.0)
+        precision, recall = np.full((*shape, len(self._recalls)), -1.0), np.full(shape, -1.0)
         scores = None if self._ranked.score is None else np.full(precision.shape, -1.0)
         nobody = np.ones(len(self._ranked.rank), np.uint8)
         self._enter_curves(pairs, nobody, counts[..., None], CurveTables(precision, recall, scores))
         if scores is not None:
             self._enter_first_scores(scores, recall, pairs)
         all_pairs = (len(AREAS), len(self.caps), self.categories, len(THRESHOLDS))
-        precision, recall = precision.reshape(*all_pairs, len(RECALLS)), recall.reshape(all_pairs)
+        precision, recall = precision.reshape(*all_pairs, len(self._recalls)), recall.reshape(all_pairs)
         scores = np.zeros((*all_pairs[:3], 0, 0)) if scores is None else scores.reshape(precision.shape)
         precision, scores = (table.transpose(3, 4, 2, 0, 1) for table in (precision, scores))
         return _Curves(precision, recall.transpose(3, 2, 0, 1), scores)
@@ -291,12 +301,12 @@ class MatchedDetections:
         tables: CurveTables,
         *,
         averaged: bool = False,
-        recalls: int = len(RECALLS),
+        recalls: Optional[int] = None,
     ) -> None:
-        """Enter the curves of all categories, with this number of recalls, into tables with a row for each pair."""
+        """Enter the curves of all categories, with some or all recalls, into tables with a row for each pair."""
         caps = self.caps
         limits = [(area, caps[cap], area * len(caps) + cap) for area, cap in pairs]
-        needed, which = _list_needed(counts)
+        needed, which = _list_needed(counts, self._recalls)
         task = CurveTask(
             self._ranked, self._bounds, group, limits, len(THRESHOLDS), counts, needed[:, :recalls], which, averaged
         )
@@ -328,14 +338,14 @@ def _pairs_to_report(caps: Sequence[int]) -> List[_Pair]:
     return [(0, cap) for cap in range(len(caps))] + [(area, last) for area in range(1, len(AREAS))]
 
 
-def _list_needed(counts: Array) -> Tuple[Array, Array]:
+def _list_needed(counts: Array, recalls: Array) -> Tuple[Array, Array]:
     """Return how many true detections each recall requires (numbers of instances, recalls), and each count's row."""
     ordered = np.sort(np.maximum(counts, 1).astype(np.int64).reshape(-1))
     numbers = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
     column = numbers[:, None]
-    needed = np.clip(np.ceil(RECALLS * column) - 1, 1, column).astype(np.int64)
+    needed = np.clip(np.ceil(recalls * column) - 1, 1, column).astype(np.int64)
     for _ in range(2):  # the tolerance for rounding
-        needed += needed / column < RECALLS
+        needed += needed / column < recalls
     return needed, np.searchsorted(numbers, np.maximum(counts, 1))
 
 
