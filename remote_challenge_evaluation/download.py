@@ -5,7 +5,6 @@ A file is complete when it has the length that its server states, and the MD5 if
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import time
@@ -16,6 +15,7 @@ from urllib.parse import urljoin, urlsplit
 import requests
 from requests.structures import CaseInsensitiveDict
 
+from segjudge.system.files import digest_of_file
 from segjudge.system.network import Watch, WireError, call_in_thread, exchange, pauses, read_blocks, with_deadline
 
 _BLOCK = 1 << 18
@@ -185,7 +185,7 @@ class _Transfer:
         )
         if tag and _S3 in headers and not is_encrypted:
             with _disk_errors(self._path), open(self._path, "rb") as file:
-                is_wrong |= hashlib.file_digest(file, "md5").hexdigest() != tag[1]
+                is_wrong |= digest_of_file(file, "md5") != tag[1]
         if is_wrong:
             self._restart({})
             raise WireError("its bytes do not match the size or checksum that the server gave")

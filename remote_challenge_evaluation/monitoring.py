@@ -39,7 +39,7 @@ class Log:
     def __call__(self, event: str, **facts: object) -> None:
         """Write one event and its facts, without secrets in URLs."""
         facts = {key: redact(value) if isinstance(value, str) else value for key, value in facts.items()}
-        time_text = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+        time_text = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
         if self._form == "json":
             level = "error" if event in _ERRORS else "warning" if event in _WARNINGS else "info"
             line = json.dumps({"time": time_text, "level": level, "event": event, **self._fixed, **facts}, default=str)
@@ -135,7 +135,7 @@ def _health(started: float, idle: float, answered_at: float) -> str:
 
 
 def _moment(seconds: float) -> str:
-    return datetime.datetime.fromtimestamp(round(seconds), datetime.UTC).isoformat().replace("+00:00", "Z")
+    return datetime.datetime.fromtimestamp(round(seconds), datetime.timezone.utc).isoformat().replace("+00:00", "Z")
 
 
 def _metrics(journal: Journal) -> str:

@@ -9,9 +9,10 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, NotRequired, Self, TypedDict, cast
+from typing import Any, TypedDict, cast
 
 from segjudge.platforms.evalai.bundle.bundle_source import CONFIG_NAMES
+from segjudge.system.python310 import NotRequired, Self
 
 
 class ScorerChoice(TypedDict):

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from segjudge.platforms.evalai.client import ApiError, QueueMessage
 from segjudge.platforms.evalai.rows import RUNNING, STATUSES, WAITING, SubmissionRow
 from segjudge.system.network import StoppedError, WireError
+from segjudge.system.python310 import read_moment
 
 from .download import DiskError
 from .journal import BEGUN, CLAIMED, DONE, SCORED, Job, JobGoneError, JournalError
@@ -312,9 +313,9 @@ class Sweep:
 
     def _age(self, time: str | None) -> float:
         try:
-            moment = datetime.datetime.fromisoformat(str(time))
+            moment = read_moment(str(time))
             if moment.tzinfo is None:
-                moment = moment.replace(tzinfo=datetime.UTC)
+                moment = moment.replace(tzinfo=datetime.timezone.utc)
             return max(0.0, self._services.server_time() - moment.timestamp())
         except (ValueError, OverflowError):
             return 0.0

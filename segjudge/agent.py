@@ -20,7 +20,7 @@ import secrets
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
 import numpy as np
 from PIL import Image
@@ -28,6 +28,7 @@ from PIL import Image
 from segjudge.code_upload import ADDRESS_VARIABLE, LOCAL_VARIABLE, PORT
 from segjudge.masks.run_lengths import decode_labels, encode_labels
 from segjudge.system.extras import make_error
+from segjudge.system.python310 import Self
 
 try:
     import grpc

@@ -25,7 +25,7 @@ HERE = Path(__file__).parent
 NEEDS_TOOLKIT = (
     {HERE.parent / folder for folder in NEWER_FOLDERS}
     | {path for path in HERE.rglob("test_*.py") if needs_toolkit(path)}
-    if sys.version_info < (3, 11)
+    if sys.version_info < (3, 10)
     else set[Path]()
 )
 
@@ -282,14 +282,14 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
     """Mark repeated cases as long, and hostile uploads and the guard unless the worker's interpreter runs them."""
     suites = [*HERE.rglob("test_hostile*.py"), HERE / "runner" / "test_guard.py"]
     hostile = [path for path in suites if not needs_toolkit(path)]
-    elsewhere = hostile if sys.version_info >= (3, 11) and os.environ.get("SEGJUDGE_WORKER_PYTHON") else []
+    elsewhere = hostile if sys.version_info >= (3, 10) and os.environ.get("SEGJUDGE_WORKER_PYTHON") else []
     tests: dict[Any, list[Any]] = {}
     for item in items:
         tests.setdefault((item.path, getattr(item, "originalname", item.name)), []).append(item)
     for (path, name), cases in tests.items():
         quick = [] if path in elsewhere else [item for item in cases if not item.get_closest_marker("long")]
         most = QUICK_CASES.get(name, KINDS if path in hostile else len(cases))
-        if path not in hostile and sys.version_info < (3, 11):
+        if path not in hostile and sys.version_info < (3, 10):
             most = min(most, OLD_CASES)
         quick = spread(quick, most)
         for item in set(cases) - set(quick):

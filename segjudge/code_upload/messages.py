@@ -7,11 +7,13 @@ tie an agent's image to one release of protobuf. Fields are counted before proto
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
+
+from segjudge.system.python310 import Self
 
 _PACKAGE = "evaluation"
 SERVICE = f"{_PACKAGE}.Environment"

@@ -10,9 +10,10 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, Self, TextIO, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TextIO, TypeVar
 
 from segjudge.system.options import whole_number
+from segjudge.system.python310 import Self
 
 from .parser import CommandParser, as_typed
 

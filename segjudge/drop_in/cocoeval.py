@@ -270,7 +270,7 @@ class COCOeval:
         self.eval = {
             "params": params,
             "counts": list(precision.shape),
-            "date": datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%d %H:%M:%S"),
+            "date": datetime.datetime.now(tz=datetime.timezone.utc).strftime("%Y-%m-%d %H:%M:%S"),
             "precision": precision,
             "recall": recall,
             "scores": scores,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
-from typing import ClassVar, Generic, NotRequired, Protocol, TypedDict, TypeVar, cast
+from typing import ClassVar, Generic, Protocol, TypedDict, TypeVar, cast
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -20,6 +20,7 @@ from PIL import Image
 from segjudge.evaluation_script.files.problems import HostError, quantity
 from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.sequences.comparison import VOID
+from segjudge.system.python310 import NotRequired
 
 from .scribbles import Scribbles
 

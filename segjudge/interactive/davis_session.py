@@ -12,12 +12,13 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import pandas as pd
 from numpy.typing import ArrayLike
 
 from segjudge.system.files import open_output
+from segjudge.system.python310 import Self
 
 from .dataset import InteractiveDataset
 from .reports import ReportFiles, Sample, Summary

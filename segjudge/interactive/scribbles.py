@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +15,7 @@ from skimage import draw
 
 from segjudge.evaluation_script.masks.png import davis_palette
 from segjudge.evaluation_script.masks.stack import Array
+from segjudge.system.python310 import NotRequired
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

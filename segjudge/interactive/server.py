@@ -1,7 +1,6 @@
 """`segjudge interactive serve`: sessions over HTTP, with the server's truth and clock."""
 
 import asyncio
-import hashlib
 import logging
 import os
 import socket
@@ -18,6 +17,8 @@ from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+
+from segjudge.system.files import digest_of_file
 
 from . import wire_format
 from .reports import Summary
@@ -135,20 +136,19 @@ class _Handlers:
         try:
             with tempfile.SpooledTemporaryFile(SMALL_BODY, dir=str(self._host.folder)) as body:
                 in_time = await self._measure(request, body, user, key)
-        except TimeoutError:
+        except asyncio.TimeoutError:
             raise RuntimeError(f"The masks did not arrive within {_UPLOAD_SECONDS:.0f} seconds.") from None
         finally:
             self._uploads -= Counter([key])  # drops zero counts
         return Response(status_code=204, headers=None if in_time else {wire_format.LATE: "1"})
 
     async def _measure(self, request: Request, body: Body, user: str, key: str) -> bool:
-        async with asyncio.timeout(_UPLOAD_SECONDS):
-            size = await self._receive(request, body)
+        size = await asyncio.wait_for(self._receive(request, body), _UPLOAD_SECONDS)
         arrived = self._host.clock()
 
         def submit() -> bool:
             body.seek(0)
-            checksum = hashlib.file_digest(body, "sha256").hexdigest()
+            checksum = digest_of_file(body)
             with self._host.use(user, key) as session:
                 was_in_time = session.answer_repeat(checksum)
                 if was_in_time is not None:

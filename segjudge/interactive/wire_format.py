@@ -7,13 +7,14 @@ sequence.
 import json
 import tempfile
 from dataclasses import dataclass
-from typing import Any, NotRequired, Self, TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 import pandas as pd
 
 from segjudge.evaluation_script.files.problems import Flaw, quantity
 from segjudge.evaluation_script.masks.stack import Array
+from segjudge.system.python310 import NotRequired, Self
 
 from .masks import EncodedMasks, decode_frames
 from .reports import Summary

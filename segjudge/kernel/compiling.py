@@ -23,12 +23,23 @@ PLACE = "masks"
 _FLAGS = ("-std=c99", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra")
 COMPILERS = ["cc", "gcc", "clang"]
 #: The system of EvalAI's worker, and a target for any Linux of the last ten years.
+_MACHINES = ("x86_64", "aarch64")
 WORKER_SYSTEM, _GLIBC = "linux-x86_64", 17
 _WORKER_TARGET = f"x86_64-linux-gnu.2.{_GLIBC}"
 ZIG = "ziglang==0.13.0"
+#: The systems of released wheels: the wheel's platform -> the library's name for the system, and zig's target.
+RELEASED = (
+    {f"manylinux2014_{machine}": (f"linux-{machine}", f"{machine}-linux-gnu.2.{_GLIBC}") for machine in _MACHINES}
+    | {f"musllinux_1_2_{machine}": (f"linux-{machine}", f"{machine}-linux-musl") for machine in _MACHINES}
+    | {
+        "macosx_11_0_arm64": ("darwin-arm64", "aarch64-macos.11.0"),
+        "macosx_10_13_x86_64": ("darwin-x86_64", "x86_64-macos.10.13"),
+        "win_amd64": ("win32", "x86_64-windows-gnu"),
+    }
+)
 _CHECKSUM = ".sha256"
 #: The seconds after which a compiler counts as hung.
-_PATIENCE = 120
+_PATIENCE = 600
 
 
 class CompileError(Exception):
@@ -68,7 +79,8 @@ class Library:
         sources = [os.path.join(SOURCES, name) for name in _list_sources(".c")]
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            _run([*command, *_FLAGS, *sources, "-o", str(partial)], **variables)
+            flags = [flag for flag in _FLAGS if flag != "-fPIC" or self.system != "win32"]
+            _run([*command, *flags, *sources, "-o", str(partial)], **variables)
             self.checksum.write_text("\n".join([*_checksums(partial, command), ""]), encoding="ascii")
             partial.replace(self.path)
         except OSError as error:
@@ -151,6 +163,12 @@ def compile_local(scorers: str | os.PathLike[str]) -> bool:
     return True
 
 
+def compile_released(scorers: str | os.PathLike[str], platform: str) -> None:
+    """Compile for a row of `RELEASED` into the folder of the scorers by ziglang, which must be installed."""
+    system, target = RELEASED[platform]
+    Library(pathlib.Path(scorers, PLACE), system).compile(_zig_command(target))
+
+
 def _remove_outdated(library: Library) -> None:
     """Remove a library of other sources, which the scorers would refuse."""
     with suppress(OSError):
@@ -202,9 +220,9 @@ def compile_for_worker() -> Library:
     return library
 
 
-def _zig_command() -> list[str]:
+def _zig_command(target: str = _WORKER_TARGET) -> list[str]:
     # -s omits symbols, which contain paths of this machine.
-    return [sys.executable, "-m", "ziglang", "cc", "-target", _WORKER_TARGET, "-s", "-fno-sanitize=undefined"]
+    return [sys.executable, "-m", "ziglang", "cc", "-target", target, "-s", "-fno-sanitize=undefined"]
 
 
 def cache_folder() -> pathlib.Path:

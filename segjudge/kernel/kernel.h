@@ -14,7 +14,11 @@
 #error "the kernel is for little-endian machines; numpy serves others"
 #endif
 
+#ifdef _WIN32
+#define SJ_EXPORT __declspec(dllexport)
+#else
 #define SJ_EXPORT __attribute__((visibility("default")))
+#endif
 
 /* The version of the interface: raise it when a signature or the meaning of a result changes, also in library.py. */
 #define SJ_ABI 50

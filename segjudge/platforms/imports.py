@@ -21,7 +21,7 @@ from segjudge.system.files import replace as replace_file
 #: The facts, besides a module's text, on which a cached result depends, and the maximum number of cached modules.
 _REMEMBERED, _MOST_REMEMBERED = f"3 {sys.version}", 2000
 #: Statements below which an import may never be reached, or may fail.
-_UNCERTAIN = (ast.FunctionDef, ast.AsyncFunctionDef, ast.If, ast.Match, ast.Try, ast.TryStar)
+_UNCERTAIN = (ast.FunctionDef, ast.AsyncFunctionDef, ast.If, ast.Match, ast.Try, getattr(ast, "TryStar", ast.Try))
 #: The nodes that contain statements; expressions import nothing.
 _BLOCKS = (ast.stmt, ast.excepthandler, ast.match_case)
 

@@ -1,7 +1,7 @@
 """Score masks that are in memory: arrays or run lengths, frame by frame or videos at once."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
 from segjudge.evaluation_script.families import FAMILIES, report_of
 from segjudge.evaluation_script.families.base.family import FamilyProtocol, Values
@@ -14,6 +14,7 @@ from segjudge.scoring.request import find_protocol
 from segjudge.scoring.scores import Scores
 from segjudge.system.arguments import SEVERAL, check_arguments, describe_value
 from segjudge.system.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from segjudge.system.python310 import Self
 
 #: The split of the scores of masks in memory.
 _SPLIT = "all"
@@ -81,7 +82,7 @@ class FrameAccumulator:
             raise ArgumentTypeError(f"accumulator is {describe_value(accumulator)}; give a FrameAccumulator")
         if accumulator.protocol != self.protocol:
             raise ArgumentValueError(f"one belongs to {self.protocol.name}, the other to {accumulator.protocol.name}")
-        for name, frames in accumulator._frames.items():
+        for name, frames in accumulator._frames.items():  # noqa: SLF001 - of the same class
             for frame, data in frames.items():
                 self._add(name, frame, data)
         return self

@@ -6,11 +6,12 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from segjudge.evaluation_script.files import SubmissionError, printable
 from segjudge.evaluation_script.files.archive import JSON_NAME, UPLOAD
 from segjudge.system.addresses import address_of
+from segjudge.system.python310 import Self
 
 #: The upload as the subject of a problem, and a single JSON file as its place.
 _UPLOAD = rf"\b{UPLOAD}(?=: )"

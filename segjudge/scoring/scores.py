@@ -449,7 +449,7 @@ def _rules_of(reports: Iterable[Report]) -> dict[str, object]:
 
 def _make_results_yaml(reports: list[Report], dataset: str) -> str:
     """Write the entries of splits for a model's folder `.eval_results`: one metric, and a note on the others."""
-    from datetime import UTC, datetime
+    from datetime import datetime, timezone
 
     import yaml
 
@@ -465,7 +465,7 @@ def _make_results_yaml(reports: list[Report], dataset: str) -> str:
                 {
                     "dataset": {"id": dataset, "task_id": report.split},
                     "value": float(value),
-                    "date": datetime.now(UTC).date().isoformat(),
+                    "date": datetime.now(timezone.utc).date().isoformat(),
                     "notes": f"{ranking}{notes}; protocol {report.protocol.name}, scored by segjudge {VERSION}",
                 }
             )

@@ -5,7 +5,7 @@ Only commands that the host wrote into a table are run; participants send the na
 
 import json
 import os
-import tomllib
+import sys
 from dataclasses import dataclass, field
 
 import requests
@@ -22,6 +22,11 @@ from .models import Challenge, Submission, User
 from .services import Services
 from .store import outage_of, unless_away
 from .submissions import ReceivedMessage
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 _ENDED = (FINISHED, FAILED, CANCELLED)
 #: The keys of the table, and the kinds of their values.

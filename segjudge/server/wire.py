@@ -29,7 +29,7 @@ def format_moment(seconds: float | None) -> str | None:
     """Return a moment as EvalAI's API writes it, with microseconds and in UTC."""
     if seconds is None:
         return None
-    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def parse_moment(value: object) -> float:
@@ -42,12 +42,14 @@ def parse_moment(value: object) -> float:
 
 def format_date(value: object) -> str:
     """Return a date of the YAML as the API writes it."""
-    return datetime.datetime.fromtimestamp(parse_moment(value), datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.datetime.fromtimestamp(parse_moment(value), datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def period_start(period: str, moment: float) -> float:
     """Return when this UTC day, or this month, began; 0 for all time."""
     if not period:
         return 0.0
-    day = datetime.datetime.fromtimestamp(moment, datetime.UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    day = datetime.datetime.fromtimestamp(moment, datetime.timezone.utc).replace(
+        hour=0, minute=0, second=0, microsecond=0
+    )
     return (day if period == "day" else day.replace(day=1)).timestamp()

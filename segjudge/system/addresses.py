@@ -11,7 +11,7 @@ import pathlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, BinaryIO, Self
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from segjudge.evaluation_script.files.archive import FolderElsewhere
 from segjudge.evaluation_script.files.limits import ArchiveLimits, Files, MemberChecks, is_litter, size_text
@@ -19,6 +19,7 @@ from segjudge.evaluation_script.files.problems import Flaw, HostError, Submissio
 from segjudge.evaluation_script.scoring import provenance
 from segjudge.system.errors import UsageError
 from segjudge.system.files import file_name, redact, redact_address
+from segjudge.system.python310 import Self
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem

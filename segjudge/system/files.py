@@ -11,7 +11,7 @@ import shutil
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TextIO
+from typing import IO, TextIO
 
 from segjudge.evaluation_script.files.packed import NotWritten, add_member, replace_file
 from segjudge.evaluation_script.files.problems import HostError
@@ -139,10 +139,18 @@ def name_of(path: str) -> str:
 
 def digest_of_bytes(path: str | bytes) -> str:
     """Return the SHA-256 of a file's bytes."""
+    with open(path, "rb") as file:
+        return digest_of_file(file)
+
+
+def digest_of_file(file: IO[bytes], kind: str = "sha256") -> str:
+    """Return the digest of the bytes that an open file still has."""
     import hashlib  # which loads OpenSSL
 
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    digest = hashlib.new(kind)
+    for block in iter(lambda: file.read(1 << 18), b""):
+        digest.update(block)
+    return digest.hexdigest()
 
 
 def file_name(name: str) -> str:

@@ -164,8 +164,5 @@ def test_an_older_python_is_refused_before_a_dependency_is_fetched() -> None:
         marker = Requirement(line).marker
         assert marker is not None, line
         systems = {"platform_machine": "x86_64"}
-        assert [marker.evaluate({**systems, "python_version": version}) for version in ("3.9", "3.10", oldest)] == [
-            False,
-            False,
-            True,
-        ]
+        assert not marker.evaluate({**systems, "python_version": "3.9"})
+        assert marker.evaluate({**systems, "python_version": oldest})

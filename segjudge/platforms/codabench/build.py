@@ -45,6 +45,7 @@ from segjudge.platforms.rules.problems import mappings_in
 from segjudge.report.page import templates
 from segjudge.system.errors import OptionError
 from segjudge.system.files import zip_files
+from segjudge.system.python310 import read_moment
 
 from . import scoring_program
 from .opened_competition import CAP, TITLE
@@ -333,8 +334,8 @@ def _list_columns(split: MappedSplit, prefix: str, *, is_hidden: bool) -> list[_
 
 def _parse_date(value: object) -> datetime.datetime:
     """Return a date of the config, in UTC, without a zone, as Codabench expects."""
-    moment = datetime.datetime.fromisoformat(str(value))
-    return moment.astimezone(datetime.UTC).replace(tzinfo=None) if moment.tzinfo else moment
+    moment = read_moment(str(value))
+    return moment.astimezone(datetime.timezone.utc).replace(tzinfo=None) if moment.tzinfo else moment
 
 
 def _chain_phases(phases: Sequence[_DatedPhase], notes: Notes) -> list[_Chain]:

@@ -254,7 +254,7 @@ _LIMITS = all_of(
 
 
 def _check_phases(top: _Entry) -> BundleProblems:
-    today, ends = datetime.datetime.now(datetime.UTC).replace(tzinfo=None), []
+    today, ends = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None), []
     for subject, phase in top.bundle.sort_phases():
         entry = Entry(top.bundle, subject, phase)
         yield from _PHASE(entry)

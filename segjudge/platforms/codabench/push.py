@@ -246,5 +246,5 @@ def _digest_of_members(archive: zipfile.ZipFile, *, nested: bool) -> str:
                     digests[name] = _digest_of_members(inner, nested=False)
             else:
                 member.seek(0)
-                digests[name] = hashlib.file_digest(member, "sha256").hexdigest()  # type: ignore[arg-type]
+                digests[name] = files.digest_of_file(member)
     return hashlib.sha256(json.dumps(sorted(digests.items())).encode()).hexdigest()

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import IO, Any, TypedDict, TypeVar, Unpack
+from typing import IO, Any, TypedDict, TypeVar
 from urllib.parse import urlsplit
 
 import requests
@@ -20,6 +20,7 @@ import requests
 from segjudge.evaluation_script.files.problems import HostError, ascii_text
 from segjudge.system.files import redact
 from segjudge.system.network import StoppedError, WireError, exchange, pauses, read_blocks, with_deadline
+from segjudge.system.python310 import Unpack
 
 from . import routes
 from .rows import (

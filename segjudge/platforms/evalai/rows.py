@@ -1,9 +1,10 @@
 """The data of EvalAI's REST API: rows, statuses, and results."""
 
-import datetime
 import math
 from collections.abc import Collection, Mapping
-from typing import Any, NotRequired, TypedDict, cast
+from typing import Any, TypedDict, cast
+
+from segjudge.system.python310 import NotRequired, read_moment
 
 FINISHED, FAILED, CANCELLED, RUNNING = "finished", "failed", "cancelled", "running"
 #: Statuses of submissions that need no worker.
@@ -99,7 +100,7 @@ def parse_submission(row: object, number: int = 0) -> SubmissionRow | None:
 
 def _is_time(value: object) -> bool:
     try:
-        return isinstance(value, str) and len(value) <= _TIME_LENGTH and bool(datetime.datetime.fromisoformat(value))
+        return isinstance(value, str) and len(value) <= _TIME_LENGTH and bool(read_moment(value))
     except ValueError:
         return False
 

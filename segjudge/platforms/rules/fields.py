@@ -102,7 +102,11 @@ def as_datetime(value: object) -> datetime.datetime | None:
     if not isinstance(value, datetime.datetime):
         return None
     try:
-        return value.replace(tzinfo=datetime.UTC) if value.tzinfo is None else value.astimezone(datetime.UTC)
+        return (
+            value.replace(tzinfo=datetime.timezone.utc)
+            if value.tzinfo is None
+            else value.astimezone(datetime.timezone.utc)
+        )
     except OverflowError:
         return None
 

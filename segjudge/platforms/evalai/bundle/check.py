@@ -205,7 +205,7 @@ _VARIANT = all_of(
 def _check_dates(top: Entry) -> BundleProblems:
     start, end = (as_datetime(top.item.get(key)) for key in ("start_date", "end_date"))
     phases = [*entries(top.bundle, "challenge_phases")]
-    if end and end < datetime.datetime.now(datetime.UTC):
+    if end and end < datetime.datetime.now(datetime.timezone.utc):
         yield warning("end_date", f"lies in the past ({end:%Y-%m-%d})", "EvalAI would accept no submissions")
     if start and end and end.year - start.year > _YEARS:
         fault = f"is {end.year - start.year} years after the start"

@@ -9,12 +9,13 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any
 
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.hosted_worker.folder import has_our_modules
 from segjudge.platforms.rules.fields import as_flag
 from segjudge.platforms.rules.problems import BundleProblem, breaks_later, crash
+from segjudge.system.python310 import Self
 
 from .bundle_source import CONFIG_NAMES, UNREADABLE, script_files
 

@@ -17,11 +17,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, TypedDict
 
 from segjudge.system import sandbox
 from segjudge.system.bounds import ResourceGroup, TreeBounds, TreeWatch
 from segjudge.system.processes import Child, ExitCode, Streams, Tail, clean_environment
+from segjudge.system.python310 import NotRequired
 
 from . import program
 from .folder import WorkerFolder
