@@ -1,5 +1,6 @@
 """The summaries of comparisons: the lines and numbers that pycocotools prints."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,10 +42,26 @@ KEYPOINT_LINES = tuple(
 )
 
 
-def summarize(tables: dict[str, Any], params: Any) -> tuple[_Array, list[str]]:
-    """Return the means of the curves and their lines; -1 for empty means."""
-    means, lines = [], []
-    for line in KEYPOINT_LINES if params.iouType == "keypoints" else DETECTION_LINES:
+def list_faster_lines(params: Any) -> dict[str, _Line]:
+    """Return the lines that faster-coco-eval prints, by its names, up to the last of `maxDets`."""
+    caps, points = [*params.maxDets], params.iouType == "keypoints"
+    names = ["all", "second", "third"] if caps == [1, 10, 100] else caps
+    lines = {}
+    for kind, table in (("AP", _PRECISION), ("AR", _RECALL)):
+        by_iou = {f"{kind}_{round(100 * iou)}": _Line(table, iou, number=-1) for iou in (0.5, 0.75)}
+        by_area = {f"{kind}_{name}": _Line(table, area=name, number=-1) for name in params.areaRngLbl if name != "all"}
+        if kind == "AP" or points:
+            lines.update({f"{kind}_all": _Line(table, number=-1), **by_iou, **by_area})
+        else:
+            by_cap = {f"AR_{name}": _Line(table, number=number) for number, name in enumerate(names)}
+            lines.update({**by_cap, **by_area, **by_iou})
+    return lines
+
+
+def summarize(tables: dict[str, Any], params: Any, lines: Iterable[_Line] = ()) -> tuple[_Array, list[str]]:
+    """Return the means of the curves and their lines, by default pycocotools'; -1 for empty means."""
+    means, texts = [], []
+    for line in lines or (KEYPOINT_LINES if params.iouType == "keypoints" else DETECTION_LINES):
         cap = line.cap if line.number is None else params.maxDets[line.number]
         name, title = line.table
         table = tables[name]
@@ -56,6 +73,6 @@ def summarize(tables: dict[str, Any], params: Any) -> tuple[_Array, list[str]]:
         present = table[table > -1]
         mean = np.mean(present) if len(present) else -1
         ious = f"{params.iouThrs[0]:0.2f}:{params.iouThrs[-1]:0.2f}" if line.iou is None else f"{line.iou:0.2f}"
-        lines.append(f" {title} @[ IoU={ious:<9} | area={line.area:>6s} | maxDets={cap:>3d} ] = {mean:0.3f}")
+        texts.append(f" {title} @[ IoU={ious:<9} | area={line.area:>6s} | maxDets={cap:>3d} ] = {mean:0.3f}")
         means.append(mean)
-    return np.array(means, float), lines
+    return np.array(means, float), texts
