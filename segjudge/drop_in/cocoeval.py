@@ -328,9 +328,9 @@ def _find_protocol(params: Any) -> InstanceProtocol:
     areas = [(float(low), float(high)) for low, high in params.areaRng]
     if not (0 < len(areas) <= len(AREAS) and caps and np.isfinite(areas).all()):
         raise UsageError(f"maxDets needs a number, and areaRng up to {len(AREAS)} ranges")
-    for name, numbers, most in (("iouThrs", params.iouThrs, len(THRESHOLDS)), ("recThrs", params.recThrs, 1 << 16)):
-        if not (0 < len(numbers) <= most and (np.diff(numbers) > 0).all() and 0 <= numbers[0] <= numbers[-1] <= 1):
-            raise UsageError(f"{name} needs up to {most} numbers that rise from 0 to 1")
+    for name, numbers, limit in (("iouThrs", params.iouThrs, len(THRESHOLDS)), ("recThrs", params.recThrs, 1 << 16)):
+        if not (0 < len(numbers) <= limit and (np.diff(numbers) > 0).all() and 0 <= numbers[0] <= numbers[-1] <= 1):
+            raise UsageError(f"{name} needs up to {limit} numbers that rise from 0 to 1")
     if params.iouThrs[0] <= 0 or params.recThrs[0] != 0:
         raise UsageError("iouThrs needs numbers above 0, and recThrs begins with 0")
     if not params.useCats and params.iouType == "keypoints":

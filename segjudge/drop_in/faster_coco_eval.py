@@ -81,8 +81,7 @@ class COCOeval_faster(COCOeval):  # noqa: N801 - their name
             both = (tables[:, :, index], tables[0, :, index])
             if np.isnan(precision[index]) or any((table <= -1).any() for table in both):
                 continue
-            aps = [float(table.mean()) for table in both]
-            rows.append(_make_row(name, *aps, precision[index], recall[index]))
+            rows.append(_make_row(name, both[0].mean(), both[1].mean(), precision[index], recall[index]))
         present = ~np.isnan(precision)
         means = [float(np.mean(values[present])) if present.any() else 0.0 for values in (precision, recall)]
         stats = self.stats_as_dict

@@ -44,7 +44,7 @@ def run(package: Any, folder: Path, kind: str = "bbox", **changes: Any) -> Any:
 
 def test_its_names_are_of_the_numbers_that_pycocotools_prints(tmp_path: Path) -> None:
     ours = run(stand_in, tmp_path)
-    plain = cocoeval.COCOeval(ours.cocoGt, ours.cocoDt, "bbox")
+    plain = cocoeval.COCOeval(vars(ours)["cocoGt"], vars(ours)["cocoDt"], "bbox")
     with contextlib.redirect_stdout(io.StringIO()):
         plain.evaluate()
         plain.accumulate()
@@ -55,7 +55,7 @@ def test_its_names_are_of_the_numbers_that_pycocotools_prints(tmp_path: Path) ->
     assert best["map@50"] == plain.stats[1]
     assert 0 < best["precision"] <= 1
     with pytest.raises(UsageError, match="lvis_style: only faster-coco-eval has this option"):
-        COCOeval_faster(ours.cocoGt, ours.cocoDt, "bbox", lvis_style=True)
+        COCOeval_faster(vars(ours)["cocoGt"], vars(ours)["cocoDt"], "bbox", lvis_style=True)
 
 
 @needs_faster_coco_eval

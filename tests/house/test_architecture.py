@@ -36,6 +36,7 @@ TOP = {"__init__.py", "main.py", "phases.py", "requirements.txt"}
 PRINTING = {
     "evaluation_script/main.py",
     *(f"segjudge/commands/{path.name}" for path in (ROOT / "segjudge/commands").glob("*.py")),
+    "segjudge/drop_in/cocoeval.py",
     "segjudge/drop_in/vos_benchmark.py",
 }
 
