@@ -193,31 +193,6 @@ def results_of_threads(work: Callable[[int], _Result], count: int, jobs: int) ->
     return [results[number] for number in range(count)]
 
 
-class Meanwhile(Generic[_Result]):
-    """A task that another process performs meanwhile, or this one on request if it cannot fork."""
-
-    def __init__(self, work: Callable[[], _Result]) -> None:
-        self._work = work
-        self._pool = _Pool(lambda _: work(), [1], range(1), 1) if _may_fork() else None
-
-    def is_awaited(self) -> bool:
-        """Return whether the process is still working."""
-        return self._pool is not None and any(not reader.poll() for reader in self._pool.readers)
-
-    def result(self) -> _Result:
-        """Wait for the result."""
-        with suppress(Exception):  # this process meets it again and raises it
-            for _, results in self._pool.results() if self._pool is not None else ():
-                result: _Result = results[0]
-                return result
-        return self._work()
-
-    def close(self) -> None:
-        """Kill the process at once."""
-        if self._pool is not None:
-            self._pool.close()
-
-
 def _start_pool(
     work: Callable[[int], _Result],
     costs: Sequence[int],

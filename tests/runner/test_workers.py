@@ -17,7 +17,6 @@ import pytest
 from segjudge.evaluation_script.files.problems import Flaw, HostError
 from segjudge.evaluation_script.runner import parallel
 from segjudge.evaluation_script.runner.parallel import (
-    Meanwhile,
     cores,
     results_of_processes,
     results_of_threads,
@@ -144,36 +143,6 @@ def test_threads_give_results_in_order_whether_or_not_others_may_be_started(
     assert results_of_threads(str, 5, jobs) == ["0", "1", "2", "3", "4"]
     with pytest.raises(ZeroDivisionError):
         results_of_threads(lambda number: 1 // number, 3, jobs)
-
-
-def test_one_process_works_meanwhile_until_it_is_done_or_nobody_waits_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    fork, forks = os.fork, list[int]()
-    monkeypatch.setattr(os, "fork", lambda: (forks.append(os.getpid()), fork())[1])
-    begins, ends = os.pipe(), os.pipe()
-
-    def work() -> bytes:
-        os.write(begins[1], b"%07d" % os.getpid())
-        return os.read(ends[0], 1)
-
-    awaited, closed = Meanwhile(work), Meanwhile(work)
-    children = [int(os.read(begins[0], 7)) for _ in range(2)]
-    assert awaited.is_awaited()
-    assert closed.is_awaited()
-    closed.close()
-    os.write(ends[1], b"x")
-    while awaited.is_awaited():
-        time.sleep(0.01)
-    assert awaited.result() == b"x"
-    awaited.close()
-    assert forks == [os.getpid()] * 2
-    assert all(is_gone(child, 0) for child in children)
-    monkeypatch.setattr(parallel, "_may_fork", lambda: False)
-    alone = Meanwhile(os.getpid)
-    assert not alone.is_awaited()
-    assert alone.result() == os.getpid()
-    alone.close()
-    for end in (*begins, *ends):
-        os.close(end)
 
 
 def test_shares_cost_about_the_same() -> None:

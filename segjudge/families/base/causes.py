@@ -55,8 +55,6 @@ _OFTENER = 2
 _SHOWN = {RIGHT, PARTIAL, WRONG_CLASS, SWAPPED}
 #: The lack of IoU above which the shape of a segment with another fault says nothing.
 _SHAPELESS = 0.75
-#: The name of a class in a map, whose score is a mean over classes: a region's size does not matter.
-_REGION = "region"
 #: The cost below which every segment is correct.
 _NONE = 1e-9
 
@@ -103,6 +101,8 @@ class CauseCounts:
     one_to_one: bool = False
     #: Segments are whole tracks, whose shape is wrong wherever they are swapped.
     whole_tracks: bool = False
+    #: Segments differ so much in size, as objects and stuff do, that shares of their pixels are averaged.
+    averages_shares: bool = False
     #: The part of a match's missing IoU that the score loses, in the present frame.
     weigh: Callable[[Match, float], float] | None = None
     segments: int = 0
@@ -128,11 +128,8 @@ class CauseCounts:
     pixels: dict[str, list[float]] = field(default_factory=dict)
     #: The shares of a segment that are missing from its match, and of the match that are extra: their sums by cause.
     shares: dict[str, list[float]] = field(default_factory=dict)
-    #: Pixels of objects only, if other segments are stuff.
-    object_pixels: dict[str, list[float]] = field(default_factory=dict)
-    #: Missing or extra pixels of matches, by cause and by the other class that has them: of all segments, of objects.
+    #: Missing or extra pixels of matches, by cause and by the other class that has them.
     pixels_of: dict[str, Counter[str]] = field(default_factory=dict)
-    object_pixels_of: dict[str, Counter[str]] = field(default_factory=dict)
 
     def add(self, unit: str, seen: SeenFrame, judged: JudgedSegments, names: tuple[str, ...]) -> None:
         """Add a frame's counts; `names` are the classes' names, empty for a single class."""
@@ -158,13 +155,13 @@ class CauseCounts:
             if cause in {FAULTS[WRONG_CLASS].name, FAULTS[SWAPPED].name} and self._has_shape(
                 seen, judged, match, shown
             ):
-                cause = self._note_shape(seen, row, match.measure(seen), name)  # next to its name
+                cause = self._note_shape(match.measure(seen), name)  # next to its name
             elif cause == FAULTS[SPLIT].name:
                 columns = [part_column for part_column, whole in parts.items() if whole == row]
                 if self.one_to_one:
                     self.costs[cause] += len(columns) - 1
                 sums = seen.truth.areas[row], seen.prediction.areas[columns].sum(), seen.shared[row, columns].sum()
-                self._note_shape(seen, row, (float(sums[0]), float(sums[1]), float(sums[2])), name)
+                self._note_shape((float(sums[0]), float(sums[1]), float(sums[2])), name)
             if cause in INEXACT_CAUSES and names:
                 self._add_pixels(cause, seen, match, names)
             if kind == WRONG_CLASS and names and column >= 0:
@@ -240,7 +237,7 @@ class CauseCounts:
             cost = 2.0 if self.one_to_one else cost
         else:
             cost = self.edge_weight * (cost if self.weigh is None else self.weigh(match, cost))
-        cause = self.judge_pixels(*pixels, is_object=bool(seen.truth.things[match.row]))
+        cause = self.judge_pixels(*pixels)
         self.partial[cause] += kind == PARTIAL
         return cause, cost
 
@@ -256,7 +253,7 @@ class CauseCounts:
             for cause, cost in added.items():
                 self.costs[cause] = before.get(cause, 0.0) + cost * loss / total
 
-    def _note_shape(self, seen: SeenFrame, row: int, pixels: tuple[float, float, float], name: str) -> str:
+    def _note_shape(self, pixels: tuple[float, float, float], name: str) -> str:
         """Record why a segment with another fault is also inexact, given its pixels, those of its matches and of both.
 
         Return this cause; "" if the segment is exact or its shape shows no cause.
@@ -264,20 +261,17 @@ class CauseCounts:
         cost = _lack_iou(*pixels)
         if not _NONE < cost <= _SHAPELESS:
             return ""
-        cause = self.judge_pixels(*pixels, is_object=bool(seen.truth.things[row]))
+        cause = self.judge_pixels(*pixels)
         self.note(cause, cost * self.edge_weight, name)
         return cause
 
-    def judge_pixels(
-        self, true_area: float, predicted_area: float, shared_area: float, *, is_object: bool = False
-    ) -> str:
+    def judge_pixels(self, true_area: float, predicted_area: float, shared_area: float) -> str:
         """Return the cause of an inexact match, and count its pixels, given those of truth, prediction and both."""
         missed, surplus = max(true_area - shared_area, 0.0), max(predicted_area - shared_area, 0.0)
         cause = _TOO_SMALL if missed > _LOPSIDED * surplus else _TOO_LARGE if surplus > _LOPSIDED * missed else _BOTH
-        for sums in (self.pixels, self.object_pixels) if is_object else (self.pixels,):
-            pixels = sums.setdefault(cause, [0.0, 0.0, 0.0, 0.0])
-            for index, value in enumerate((missed, surplus, true_area, predicted_area)):
-                pixels[index] += value
+        pixels = self.pixels.setdefault(cause, [0.0, 0.0, 0.0, 0.0])
+        for index, value in enumerate((missed, surplus, true_area, predicted_area)):
+            pixels[index] += value
         shares = self.shares.setdefault(cause, [0.0, 0.0, 0.0])
         for index, value in enumerate((missed / max(true_area, 1), surplus / max(predicted_area, 1), 1)):
             shares[index] += value
@@ -291,12 +285,10 @@ class CauseCounts:
         else:
             shared, classes, own_index = seen.shared[:, column].copy(), seen.truth.classes, row
             shared[list(other_rows)] = 0
-        is_object = bool(seen.truth.things[row])
-        for sums in (self.pixels_of, self.object_pixels_of) if is_object else (self.pixels_of,):
-            counts = sums.setdefault(cause, Counter())
-            for index in np.flatnonzero(shared).tolist():
-                if index != own_index:
-                    counts[names[int(classes[index])]] += float(shared[index])  # type: ignore[assignment]
+        counts = self.pixels_of.setdefault(cause, Counter())
+        for index in np.flatnonzero(shared).tolist():
+            if index != own_index:
+                counts[names[int(classes[index])]] += float(shared[index])  # type: ignore[assignment]
 
     # ── words ──
 
@@ -311,13 +303,6 @@ class CauseCounts:
         text = "; ".join(sentences)
         return f"{scope}{text}." if scope else f"{text[0].upper()}{text[1:]}."
 
-    def describe_alone(self, whole: CauseCounts) -> str:
-        """Describe the most expensive cause of this unit; "" if it has one segment, or if the whole names the cause."""
-        causes = self._choose_causes()[:1] if self.segments > 1 else []
-        if not causes or causes[0] in whole._choose_causes():
-            return ""
-        return f"There, {self._describe_cause(causes[0])}.".replace(f" in the only {self.unit}", "")
-
     def _choose_causes(self) -> list[str]:
         """Return the two most expensive causes, or the only one."""
         costly = [
@@ -331,22 +316,6 @@ class CauseCounts:
     def _has_sentence(self, cause: str) -> bool:
         """Return whether a cause has a number: a cost alone, such as that of a part, would be `0 of 4 segments`."""
         return bool(self.counts[cause])
-
-    def choose_unit(self, costs: Mapping[int, Mapping[str, float]]) -> int:
-        """Return the unit whose own first cause is the first of all, and costs most; -1 without a cause.
-
-        Inexact segments are seen best in a unit without other causes.
-        """
-        causes = self._choose_causes()[:1]
-
-        def weigh(unit: int, cause: str) -> tuple[bool, bool, float]:
-            own_costs = costs[unit]
-            own_cost = own_costs.get(cause, 0.0)
-            rival_costs = [cost for rival, cost in own_costs.items() if rival not in {cause, *INEXACT_CAUSES}]
-            is_alone = cause not in INEXACT_CAUSES or not any(rival_costs)
-            return own_cost >= max(own_costs.values(), default=0.0), is_alone, own_cost
-
-        return max(costs, key=lambda unit: weigh(unit, causes[0]), default=-1) if causes else -1
 
     def _is_same(self, cause: str, other_cause: str) -> bool:
         """Return whether segments of one class are too small where segments of another are too large."""
@@ -501,35 +470,25 @@ class CauseCounts:
         return f"{name} has the track of {owner} {start} ({some} {verb} swapped)"
 
     def describe_inexact(self, cause: str, some: str, verb: str) -> str:
-        """Describe inexact segments and the shares of their pixels, separately for objects and stuff if both occur."""
+        """Describe inexact segments and the shares of their pixels."""
         if cause not in self.pixels:
             return f"{some} {verb} inexact"
-        missed, surplus, area, predicted = pixels = self.pixels[cause]
-        objects = self.object_pixels.get(cause, pixels)
+        missed, surplus, area, predicted = self.pixels[cause]
         lacks, wrong = 100 * missed / max(area, 1), 100 * surplus / max(predicted, 1)
-        element, beside, possessive = self.element, "", inflect(self.counts[cause], "its", "their")
-        of_prediction = f"the predicted {element}"
-        if objects != pixels:
-            stuff_pixels = [of_all - of_objects for of_all, of_objects in zip(pixels, objects, strict=True)]
-            shares = [100 * stuff_pixels[0] / max(stuff_pixels[2], 1), 100 * stuff_pixels[1] / max(stuff_pixels[3], 1)]
-            of_stuff = {_TOO_SMALL: shares[:1], _TOO_LARGE: shares[1:]}.get(cause, shares)
-            possessive, of_prediction = "the objects'", f"the objects' predicted {element}"
-            beside = f" (stuff: {' and '.join(map(_percent, of_stuff))})"
-            missed, surplus, area, predicted = objects
-            lacks, wrong = 100 * missed / max(area, 1), 100 * surplus / max(predicted, 1)
+        possessive = inflect(self.counts[cause], "its", "their")
         start = f"{self._describe_class(cause)}{self._describe_partial(cause)}: "
-        if self.segment == _REGION and self.counts[cause] > 1:
+        if self.averages_shares and self.counts[cause] > 1:
             lacks, wrong = (100 * share / self.shares[cause][2] for share in self.shares[cause][:2])
-            start, beside = f"{start}on average, ", ""
+            start = f"{start}on average, "
         if cause == _TOO_SMALL:
             other_class = self._name_wrong_class(cause)
             location = f"called {other_class}" if other_class else "missing"
-            return f"{some} {verb} too small{start}{_percent(lacks)} of {possessive} {element} are {location}{beside}"
+            return f"{some} {verb} too small{start}{_percent(lacks)} of {possessive} {self.element} are {location}"
         if cause == _TOO_LARGE:
             other_class = self._name_wrong_class(cause)
             location = f"are {other_class}" if other_class else "lie outside"
-            return f"{some} {verb} too large{start}{_percent(wrong)} of {of_prediction} {location}{beside}"
-        sides = f"{_percent(lacks)} of {possessive} {element} are missing, {_percent(wrong)} are surplus{beside}"
+            return f"{some} {verb} too large{start}{_percent(wrong)} of the predicted {self.element} {location}"
+        sides = f"{_percent(lacks)} of {possessive} {self.element} are missing, {_percent(wrong)} are surplus"
         return f"{some} {verb} inexact{start}{sides}"
 
     def _describe_partial(self, cause: str) -> str:
@@ -540,12 +499,9 @@ class CauseCounts:
         return f", {'all' if count == self.counts[cause] > 1 else f'{count:,}'} with an IoU of .50 or less"
 
     def _name_wrong_class(self, cause: str) -> str:
-        """Return the class that has most of the pixels that matches lack, or have wrongly; "" without one.
-
-        Of objects and stuff, it is the class that has most of the objects' pixels.
-        """
-        pixels = self.object_pixels.get(cause, self.pixels[cause])[0 if cause == _TOO_SMALL else 1]
-        counts = self.object_pixels_of.get(cause, self.pixels_of.get(cause, Counter()))
+        """Return the class that has most of the pixels that matches lack, or have wrongly; "" without one."""
+        pixels = self.pixels[cause][0 if cause == _TOO_SMALL else 1]
+        counts = self.pixels_of.get(cause, Counter[str]())
         name, count = max(counts.items(), key=lambda item: item[1], default=("", 0))
         return name if count > _MOSTLY * pixels else ""
 

@@ -57,9 +57,8 @@ class UnitPictures:
     streams: Mapping[str, str]
     #: The readable names of units.
     names: Mapping[str, str]
-    #: The causes of most of these units' loss, as a sentence, and that of the first unit if it is another one.
+    #: The causes of most of these units' loss, as a sentence.
     cause: str = ""
-    cause_of_first: str = ""
 
 
 @dataclass(frozen=True)
@@ -129,7 +128,7 @@ def describe_units(painter: UnitPainter, units: RankedUnits) -> str:
         drawn = {0: fit_width(frames[0].size, _WIDTHS[0])}  # as on a page
         painted.append(_Painted(unit, _see_unit(painter, unit, frames, drawn)))
         pixels += _count_pixels(frames)
-    return _describe_causes(painter, units, painted)[0]
+    return _describe_causes(painter, units, painted)
 
 
 class _Painted(NamedTuple):
@@ -139,22 +138,17 @@ class _Painted(NamedTuple):
     painting: PaintedUnit
 
 
-def _describe_causes(painter: UnitPainter, units: RankedUnits, painted: Sequence[_Painted]) -> tuple[str, str]:
-    """Describe the most expensive causes of painted units, and that of the first one if it is another."""
-    counts = _count_causes(painter, units, painted)
-    of_first = _count_causes(painter, units, painted[:1])
-    return counts.describe(units.describe_scope(len(painted))), of_first.describe_alone(counts)
-
-
-def _count_causes(painter: UnitPainter, units: RankedUnits, painted: Sequence[_Painted]) -> CauseCounts:
+def _describe_causes(painter: UnitPainter, units: RankedUnits, painted: Sequence[_Painted]) -> str:
+    """Describe the most expensive causes of painted units."""
     counts = CauseCounts(
-        painter.segment, units.noun.removesuffix("s"), edge_weight=painter.edge_weight, one_to_one=painter.one_to_one
-    )
+        painter.segment, units.noun.removesuffix("s"), edge_weight=painter.edge_weight, one_to_one=painter.one_to_one,
+        averages_shares=painter.dense,
+    )  # fmt: skip
     for unit, painting in painted:
         before = dict(counts.costs)
         painting.count_causes(counts, _name_classes(painter, unit))
         counts.scale_costs(before, units.loss_of(unit))
-    return counts
+    return counts.describe(units.describe_scope(len(painted)))
 
 
 def _count_pixels(frames: Sequence[TruthFrame]) -> int:
@@ -275,10 +269,10 @@ class _UnitDrawing:
         player = make_player(sequences, self._list_moments(), drawn_as, about, streams, shown_methods)
         names = {unit.name: painter.describe(unit) for unit in units.truth.units}
         looked_at, count = len(self.painted), len(units.truth.units)
-        causes = "", ""
+        cause = ""
         if not units.truth_alone:
-            causes = _describe_causes([*self._painters.values()][:2][-1], units, self._painted_units)
-        return UnitPictures(player, self._confusions, looked_at, count, self._stream_of, names, *causes)
+            cause = _describe_causes([*self._painters.values()][:2][-1], units, self._painted_units)
+        return UnitPictures(player, self._confusions, looked_at, count, self._stream_of, names, cause)
 
     def _paint_still(self) -> Still | None:
         """Return the worst frame of the first unit with its mistakes, over its picture if there is one."""

@@ -173,16 +173,12 @@ class UnitTools(FamilyTools, ABC):
         pictures: UnitPictures | None,
     ) -> Section:
         """Return the verdict: the cause, the kinds of failure, and the costliest unit."""
-        from markupsafe import Markup
-
         from segjudge.report.page import make_verdict, name_worst
         from segjudge.report.sentences import name_kinds, rank_kinds
 
         metric, noun = self.name_losses(report.protocol)
         cause = self.describe_cause(inputs, report)
         worst = name_worst(units, noun, report.split, pictures.names if pictures else {})
-        if worst and not cause and pictures and next(iter(pictures.streams)) == units[0]["name"]:
-            worst = Markup("{} {}").format(worst, pictures.cause_of_first).rstrip()
         explained = "" if metric == report.protocol.metrics[0] else metric
         kinds = rank_kinds(name_kinds(totals, *self.nouns), explained)
         causes = [cause or (pictures.cause if pictures else ""), kinds]

@@ -49,27 +49,18 @@ _SHARES = {0.5: "half", 0.1: "a tenth"}
 
 def describe_causes(diagnosis: InstanceDiagnosis) -> str:
     """Describe the most expensive causes; "" if every instance is detected exactly."""
-    return explain_causes(diagnosis)[0]
-
-
-def explain_causes(diagnosis: InstanceDiagnosis) -> tuple[str, int]:
-    """Describe the most expensive causes, and return the image that shows the first one best; -1 if it is unknown."""
-    images = diagnosis.rank_images(_MOST_IMAGES)
     if diagnosis.protocol.keypoints:
-        return _describe_keypoints(diagnosis), -1
+        return _describe_keypoints(diagnosis)
+    images = diagnosis.rank_images(_MOST_IMAGES)
     unit = "video" if diagnosis.protocol.tubes else "image"
     counts, scope = CauseCounts("instance", unit, edge_weight=2.0, one_to_one=True, whole_tracks=True), ""
     if len(images) < len(diagnosis.counts.right):
         scope = f"In the {len(images):,} {unit}s with most mistakes, "
-    costs: dict[int, dict[str, float]] = {}
     for number, scene in enumerate(list_scenes(diagnosis, images)):
-        before = dict(counts.costs)
         _count_scene(counts, scene, diagnosis, follows=diagnosis.protocol.tubes and number < _MOST_VIDEOS)
-        costs[scene.image] = counts.subtract_costs(before)
     sentence = counts.describe(scope)
     surplus = counts.counts[FAULTS[SURPLUS].name]
-    drawable = {image: by_cause for image, by_cause in costs.items() if diagnosis.image_costs[image] > 0}
-    return f"{sentence} {_describe_scores(diagnosis) if surplus else ''}".rstrip(), counts.choose_unit(drawable)
+    return f"{sentence} {_describe_scores(diagnosis) if surplus else ''}".rstrip()
 
 
 class JudgedScene:

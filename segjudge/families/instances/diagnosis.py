@@ -5,7 +5,6 @@ The kinds of errors are TIDE's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -591,13 +590,13 @@ class InstanceDiagnosis:
         costs: Array = self.counts.wrong + self.counts.missed + at_all / (at_all.max(initial=0) + 1)
         return costs
 
-    def list_images(self, order: Sequence[int] = ()) -> list[Row]:
-        """Return a row per image in an order, by default most mistakes first."""
+    def list_images(self) -> list[Row]:
+        """Return a row per image, most mistakes first."""
         counts = self.counts
         columns = {"right": counts.right, "wrong": counts.wrong, "missed": counts.missed, "F1": counts.f1}
         return [
             {"image": self.name_image(index), **{name: column[index].item() for name, column in columns.items()}}
-            for index in order or self.rank_images(len(counts.right))
+            for index in self.rank_images(len(counts.right))
         ]
 
     def name_image(self, index: int) -> str:

@@ -208,19 +208,15 @@ def _renumber(image: Array, rows: Array) -> Array:
     return renumbered
 
 
-def draw_worst(
-    diagnoses: Mapping[str, InstanceDiagnosis], split: str, options: PageOptions, ranked: Sequence[int] = ()
-) -> UnitPictures | None:
-    """Draw the worst images or videos, by default those with most mistakes; for two methods, those where the second
-    adds the most mistakes.
-    """
+def draw_worst(diagnoses: Mapping[str, InstanceDiagnosis], split: str, options: PageOptions) -> UnitPictures | None:
+    """Draw the images or videos with most mistakes; for two methods, those where the second adds the most mistakes."""
     first_diagnosis, *_ = diagnoses.values()
     truth = first_diagnosis.judged.truth
     units = [_make_unit(first_diagnosis, index) for index in range(len(truth.images.ids))]
     costs = np.stack([diagnosis.image_costs for diagnosis in diagnoses.values()], axis=1)
     order = (costs[:, 0] - costs[:, -1]).argsort(kind="stable").tolist()
     if len(diagnoses) == 1:
-        ranked = ranked or first_diagnosis.rank_images(len(units))
+        ranked = first_diagnosis.rank_images(len(units))
         order = list(dict.fromkeys([*ranked[:_MOST_MISTAKES], *first_diagnosis.find_worst_of_categories(), *ranked]))
     ranked_units = RankedUnits(
         split,

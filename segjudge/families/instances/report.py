@@ -31,7 +31,7 @@ from segjudge.report.page import (
 from segjudge.report.sentences import LITTLE
 from segjudge.report.tables import format_number
 
-from .causes import explain_causes
+from .causes import describe_causes
 from .keypoints import LEAST_OKS, list_keypoints
 from .players import draw_worst
 
@@ -49,13 +49,9 @@ _MARKED = (0.5, 0.75)
 def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -> list[Section]:
     diagnosis = diagnose(inputs, report)
     costly = _list_costly(diagnosis, report)
-    cause, shown = explain_causes(diagnosis)
-    order = diagnosis.rank_images(len(diagnosis.counts.right))
-    is_moved = shown >= 0 and shown != order[0]
-    if is_moved:
-        order = [shown, *(image for image in order if image != shown)]
-    sections = [_write_verdict(diagnosis, costly, report, cause), _make_errors_section(diagnosis)]
-    pictures = draw_worst({"": diagnosis}, report.split, options, order)
+    verdict = _write_verdict(diagnosis, costly, report, describe_causes(diagnosis))
+    sections = [verdict, _make_errors_section(diagnosis)]
+    pictures = draw_worst({"": diagnosis}, report.split, options)
     sections += [pictures.player] if pictures else []
     points = list_keypoints(diagnosis)
     if points:
@@ -72,11 +68,11 @@ def make_sections(inputs: ScoringInputs, report: Report, options: PageOptions) -
         _make_scores_section(diagnosis),
         _make_confusion_section(diagnosis),
     ]
-    images = diagnosis.list_images(order)
+    images = diagnosis.list_images()
     if pictures:
         images = [{**row, "image": link_stream(row["image"], pictures.streams)} for row in images]
     title = "Images" if not diagnosis.protocol.tubes else "Videos"
-    sections.append(make_list(title, images, _describe_cut(diagnosis, is_moved=is_moved)))
+    sections.append(make_list(title, images, _describe_cut(diagnosis)))
     suspects = diagnosis.list_suspects()
     if suspects:
         about = (
@@ -278,10 +274,8 @@ def _make_confusion_section(diagnosis: InstanceDiagnosis) -> Section:
     return make_confusion([*diagnosis.names, "nothing"], table, "detections", about, "instances")
 
 
-def _describe_cut(diagnosis: InstanceDiagnosis, *, is_moved: bool) -> str:
+def _describe_cut(diagnosis: InstanceDiagnosis) -> str:
     subject = (
         f"Detections with a score of {diagnosis.least:.3f} and more" if diagnosis.best_threshold else "All detections"
     )
-    unit = "video" if diagnosis.protocol.tubes else "image"
-    order = f"the {unit} of the strip, then those with most mistakes" if is_moved else "most mistakes first"
-    return f"{subject}, matched at an {diagnosis.protocol.measure} of .50; {order}."
+    return f"{subject}, matched at an {diagnosis.protocol.measure} of .50; most mistakes first."

@@ -28,7 +28,7 @@ _BITS, _LABEL = 16, 0xFFFF
 def describe_causes(results: str, truth: UnitTruth, rules: ScoringRules, order: list[int]) -> str:
     """Describe the causes that affect most segments in the first scans of an order."""
     protocol: Any = rules.protocol
-    counts = CauseCounts("segment", "scan", "points", edge_weight=2.0, one_to_one=True)
+    counts = CauseCounts("segment", "scan", "points", edge_weight=2.0, one_to_one=True, averages_shares=True)
     names = tuple(protocol.class_names)
     chosen = order[:_MOST_SCANS]
     with closing(ScanSubmission(results, truth, protocol, rules.limits)) as submission:
@@ -50,7 +50,7 @@ def describe_causes(results: str, truth: UnitTruth, rules: ScoringRules, order: 
 def describe_classes(accumulator: UnitAccumulator[Any]) -> str:
     """Describe the causes that affect most classes; each class is one region per scan."""
     protocol, names = accumulator.protocol, tuple(accumulator.protocol.class_names)
-    counts = CauseCounts("region", "scan", "points")
+    counts = CauseCounts("region", "scan", "points", averages_shares=True)
     tables = np.zeros((len(accumulator.names), len(names), len(names) + 1), np.int64)
     for numbers, confusions in confuse_units(accumulator.cells(), protocol):
         tables[numbers] = confusions[:, :-1]

@@ -38,9 +38,6 @@ _LESIONS = ("lesion", "GTV", "mass", "tumor")
 _LARGER = 0.75
 #: The minimum share of a label's voxels that are called another one if the label is.
 _MOST_OF_LABEL = 0.5
-#: The millimetres within which surfaces are near, and the percentage of near surfaces that is stated unless all are
-#: near.
-_NEAR, _MOST = 2.0, 95
 #: The factor from a number with two digits to the next one.
 _ABOVE = 1.001
 
@@ -64,8 +61,6 @@ class VolumeCauses(CauseCounts):
     #: Volumes of missed and of detected components, in cubic millimetres.
     missed_volumes: list[Array] = field(default_factory=list)
     found_volumes: list[Array] = field(default_factory=list)
-    #: Distances between the surfaces of detected components; None if not all were measured.
-    distances: list[Array] | None = field(default_factory=list)
 
     @classmethod
     def for_protocol(cls, protocol: VolumeProtocol) -> VolumeCauses:
@@ -153,28 +148,16 @@ class VolumeCauses(CauseCounts):
                     names = self.pixels_of.setdefault(_CAUSES[kind], Counter())
                     names[name_label(pair[1 - side], self.protocol)] += voxels
 
-    def add_surfaces(self, distances: Sequence[Array]) -> None:
-        """Add the distances between both surfaces of found components."""
-        if self.distances is not None:
-            self.distances += distances
-
-    def forget_surfaces(self) -> None:
-        """Discard the distances, since not all surfaces are measured."""
-        self.distances = None
-
     # ── words ──
 
     def describe(self, scope: str = "") -> str:
-        """Describe the two most expensive causes, and how exact the rest is."""
+        """Describe the two most expensive causes, and missed components beside inexact ones."""
         if not any(self.costs.values()):  # the row's first share ignores these
             self.costs = {cause: float(self.counts[cause]) for cause in (MISSED, SURPLUS) if self.counts[cause]}
         text = super().describe(scope)
         worst = max(self.costs, key=lambda cause: self.costs[cause], default="")
-        if worst not in {MISSED, SURPLUS, "wrong class"}:
-            is_named = "missed" in text or not self.counts[MISSED]
-            return text if is_named else f"{text[:-1]}; {self._describe_cause(MISSED)}."
-        elsewhere = self._describe_surfaces() if text and ";" not in text else ""
-        return f"{text[:-1]}; {elsewhere}." if elsewhere else text
+        is_named = worst in {MISSED, SURPLUS, "wrong class"} or "missed" in text or not self.counts[MISSED]
+        return text if is_named else f"{text[:-1]}; {self._describe_cause(MISSED)}."
 
     def _describe_cause(self, cause: str) -> str:
         return super()._describe_cause(cause) + (self._describe_missed() if cause == MISSED else "")
@@ -204,17 +187,6 @@ class VolumeCauses(CauseCounts):
         if np.mean(met >= bound) < _LARGER:
             return ""
         return f", {'all ' if len(missed) > 1 else ''}below {bound:,.12g} mm³"
-
-    def _describe_surfaces(self) -> str:
-        distances = np.concatenate([*(self.distances or []), np.zeros(0)])
-        distances = distances[np.isfinite(distances)]
-        if not distances.size:
-            return ""
-        if distances.max() <= _NEAR:
-            largest = _round_up(float(distances.max()))
-            return f"surfaces within {largest:.12g} mm elsewhere" if largest else "everything else is exact"
-        near = _round_up(float(np.percentile(distances, _MOST)))
-        return f"elsewhere {_MOST} % of surfaces within {near:.12g} mm" if near else ""
 
 
 def _round_up(value: float) -> float:

@@ -16,7 +16,6 @@ from segjudge.evaluation_script.families.volumes.engine import find_region_box, 
 from segjudge.evaluation_script.families.volumes.files import VolumeSubmission, decode_geometry, read_labels
 from segjudge.evaluation_script.families.volumes.geometry import Geometry
 from segjudge.evaluation_script.families.volumes.protocols import LabelRegion, VolumeProtocol
-from segjudge.evaluation_script.families.volumes.surfaces import measure_borders
 from segjudge.evaluation_script.families.volumes.voxels import LABELS_END
 from segjudge.evaluation_script.files.problems import Problems
 from segjudge.evaluation_script.masks.stack import Array
@@ -28,8 +27,6 @@ from .losses import name_label, weigh_losses
 
 #: The maximum number of examined cases, the costliest first, and of components kept per case for tables.
 MOST_CASES, MOST_KEPT = 40, 300
-#: The maximum number of voxels in boxes whose surfaces are measured.
-_MOST_VOXELS = 100_000_000
 
 
 #: A place in an array: along z, y and x.
@@ -163,13 +160,12 @@ def diagnose(inputs: ScoringInputs, report: Report, paint: Callable[[JudgedCase]
     diagnosis = Diagnosis(protocol, VolumeCauses.for_protocol(protocol), cases=len(order))
     diagnosis.is_whole = not any(wrong[index] or losses[index].any() for index in order[MOST_CASES:])
     with closing(VolumeSubmission(inputs.results, scorer.truth, protocol, scorer.rules.limits)) as submission:
-        budget = _MOST_VOXELS
         for index in order[:MOST_CASES]:
             case = open_case(scorer.truth.units[index], submission)
             if case is None:
                 continue
             costs = name_costs(protocol, labels, losses[index])
-            budget = _examine_case(diagnosis, case, costs, budget, paint)
+            _examine_case(diagnosis, case, costs, paint)
             diagnosis.looked_at += 1
     return diagnosis
 
@@ -184,10 +180,9 @@ def _examine_case(
     diagnosis: Diagnosis,
     case: OpenCase,
     costs: dict[str, float],
-    budget: int,
     paint: Callable[[JudgedCase], None] | None,
-) -> int:
-    """Add the components of a case; return the number of voxels for which surfaces may still be measured."""
+) -> None:
+    """Add the components of a case."""
     causes, sums = diagnosis.causes, dict[str, float]()
     pairs = _pair_labels(case)
     voxel, judged_case = float(np.prod(case.geometry.spacing)), judge_case(case, diagnosis.protocol, costs)
@@ -198,11 +193,6 @@ def _examine_case(
             for kind in np.unique(kinds.astype(str)).tolist():
                 sums[kind] = sums.get(kind, 0.0) + float(costs_of_side[kinds == kind].sum()) * scale
         causes.add_region(case.name, judged, scale, case.geometry.spacing, pairs)
-        budget -= judged.numbers[0].size
-        if budget >= 0:
-            causes.add_surfaces(_measure_found(judged, case.geometry))
-        else:
-            causes.forget_surfaces()
         diagnosis.volumes.append(judged.sizes[0][judged.counted] * voxel)
         diagnosis.met.append(np.isin(judged.kinds[0][judged.counted], FOUND))
         diagnosis.lost.append(_sum_losses(judged)[judged.counted] * scale)
@@ -212,7 +202,6 @@ def _examine_case(
     diagnosis.components += judged_case.components
     if paint is not None and judged_case.is_wrong:
         paint(judged_case)
-    return budget
 
 
 def _pair_labels(case: OpenCase) -> dict[tuple[int, int], int]:
@@ -240,17 +229,6 @@ def _sum_losses(judged: JudgedRegion) -> Array:
     around = np.bincount(judged.partner[belongs], weights=judged.costs[1][belongs], minlength=len(judged.sizes[0]))
     losses: Array = judged.costs[0] + around
     return losses
-
-
-def _measure_found(judged: JudgedRegion, geometry: Geometry) -> tuple[Array, Array]:
-    """Return the distances between the borders of found components and of their predictions, both ways."""
-    masks = []
-    for numbers, kinds in zip(judged.numbers, judged.kinds, strict=True):
-        masks.append(np.append(False, np.isin(kinds, FOUND))[numbers])
-    if not all(mask.any() for mask in masks):
-        return np.zeros(0), np.zeros(0)
-    sides = measure_borders(masks, geometry.spacing)
-    return sides.truth.distances, sides.prediction.distances
 
 
 def _list_components(

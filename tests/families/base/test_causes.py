@@ -173,7 +173,7 @@ def test_identities_are_exchanged_from_a_frame_on() -> None:
 
 def count_map(table: Array, *others: Array, element: str = "pixels") -> str:
     """Describe images of classes from their shared pixels: true classes (rows), predicted ones (columns)."""
-    counts = CauseCounts("region", "image", element)
+    counts = CauseCounts("region", "image", element, averages_shares=True)
     for number, cells in enumerate((table, *others)):
         areas = cells.sum(axis=1), cells.sum(axis=0)
         kinds = np.arange(len(CLASSES))
