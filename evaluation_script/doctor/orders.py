@@ -41,15 +41,17 @@ def _take_frames(source: Callable[[int, int], int]) -> Callable[[Examination, Se
     return cure
 
 
+def _shift_frames(places: int) -> Slip:
+    """Return the slip of frames that are late by so many places, or early."""
+    side = "before" if places > 0 else "after"
+    where = f"the frame {side} its own" if abs(places) == 1 else f"the frame {abs(places)} places {side} its own"
+    sentence = f"each frame of the {{content}} looks as if it belonged to {where}"
+    cure = _take_frames(lambda frame, _: frame + places)
+    return Slip(sentence, _NAMES, frozenset({"frames"}), cure, times=math.inf)
+
+
 FRAME_SLIPS = [
-    Slip(
-        "each frame of the {content} looks as if it belonged to the frame before its own", _NAMES,
-        frozenset({"frames"}), _take_frames(lambda frame, _: frame + 1), times=math.inf,
-    ),
-    Slip(
-        "each frame of the {content} looks as if it belonged to the frame after its own", _NAMES,
-        frozenset({"frames"}), _take_frames(lambda frame, _: frame - 1), times=math.inf,
-    ),
+    *map(_shift_frames, (1, -1, 2, -2, 3, -3)),
     Slip(
         "the order of frames looks reversed", "Give the first frame's prediction the first frame's name",
         frozenset({"frames"}), _take_frames(lambda frame, count: count - 1 - frame), times=1.2,

@@ -19,8 +19,8 @@ _MOST_UNITS, _RUN = 12, 3
 _MOST_FURTHER, _SHARE = 12, 0.25
 #: The pixels of a frame that are compared while slips are tried.
 PIXELS = 1 << 12
-#: The same of the frames of a video.
-_MOST_FRAMES, _PAIR = 4, 2
+#: The first frames of a video that are sampled, and likewise the last: they lie 1 to 3 apart, as late frames do.
+_OPENING = (1, 2, 4)
 
 
 class PictureBoxes(NamedTuple):
@@ -139,7 +139,11 @@ def pool_frames(samples: Sequence[Sample]) -> Tuple[List[Any], List[Any]]:
 
 def choose_units(count: int) -> List[int]:
     """Return the units of a sample, spread evenly and symmetrically; neighbours show an order that is off by one."""
-    return _choose_runs(count, _MOST_UNITS, _RUN)
+    if count <= _MOST_UNITS:
+        return list(range(count))
+    runs = _MOST_UNITS // _RUN
+    starts = np.linspace(1, count - _RUN - 1, runs).astype(int)[: runs // 2]
+    return _mirror([int(start) + step for start in starts for step in range(_RUN)], count)
 
 
 def choose_further(count: int) -> List[int]:
@@ -155,16 +159,11 @@ def choose_sampled(count: int) -> List[int]:
 
 
 def choose_frames(count: int) -> List[int]:
-    """Return the frames of a video that a sample holds, likewise; the first one is often given."""
-    return _choose_runs(count, _MOST_FRAMES, _PAIR)
+    """Return the frames of a video that a sample holds, symmetrically too; the first one is often given."""
+    return _mirror(_OPENING, count) if count > 2 * len(_OPENING) else list(range(count))
 
 
-def _choose_runs(count: int, limit: int, run: int) -> List[int]:
-    if count <= limit:
-        return list(range(count))
-    runs = limit // run
-    starts = np.linspace(1, count - run - 1, runs).astype(int)[: runs // 2]
-    opening = [int(start) + step for start in starts for step in range(run)]
+def _mirror(opening: Sequence[int], count: int) -> List[int]:
     return sorted({*opening, *(count - 1 - number for number in opening)})
 
 

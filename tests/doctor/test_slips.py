@@ -89,6 +89,8 @@ CASES: list[tuple[str, Slip, tuple[str, ...]]] = [
     ("half as wide and high, in the upper left corner", resize(lambda place, *_: place * 2), ("masks", "greys")),
     ("frame after its own", lambda units: [[*unit[1:], unit[-1]] for unit in units], ("masks", "segments")),
     ("frame before its own", lambda units: [[unit[0], *unit[:-1]] for unit in units], ("masks", "segments")),
+    ("frame 3 places before its own", lambda units: [[*unit[:1] * 3, *unit[:-3]] for unit in units], ("masks", "segments")),
+    ("frame 2 places after its own", lambda units: [[*unit[2:], *unit[-1:] * 2] for unit in units], ("masks",)),
     ("objects have other numbers in each frame", lambda units: [[np.where(frame > 0, frame + 10 * k, 0) for k, frame in enumerate(unit)] for unit in units], ("segments",)),
     ("the order of frames looks reversed", lambda units: [unit[::-1] for unit in units], ("masks", "segments")),
     ("belonged to the image after its own", lambda units: [*units[1:], units[0]], (*PICTURES, "voxels")),
