@@ -37,7 +37,7 @@ def test_what_looks_wrong_in_a_method_is_told_wherever_it_is_compared(
     (tmp_path / "mirrored.zip").write_bytes(zipped(mirrored))
     line = (
         "mirrored: dev: masks look mirrored, with left and right exchanged: corrected, the IoU over all pixels would be "
-        "0.85 instead of 0.26 (tried on 3 of 3 sequences). Undo the flip before you save"
+        "0.85 instead of 0.27 (tried on 3 of 3 sequences). Undo the flip before you save"
     )
     warning = f"warning: {line}\n"
     methods = [str(EXAMPLES / "strong.zip"), str(tmp_path / "mirrored.zip")]

@@ -1,4 +1,4 @@
-"""A verdict names two videos whose maps are exchanged."""
+"""Two videos whose maps are exchanged are named."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 import segjudge
 from tests.report.known_scenes import make_world
-from tests.report.test_known_faults import BENCHMARKS, find_cause
+from tests.report.test_known_faults import BENCHMARKS
 
 
 def test_two_exchanged_videos_are_named(tmp_path: Path) -> None:
@@ -23,8 +23,5 @@ def test_two_exchanged_videos_are_named(tmp_path: Path) -> None:
     world[0].classes, world[2].classes = world[2].classes, world[0].classes
     results = tmp_path / "results.zip"
     results.write_bytes(benchmark.send(world))
-    cause = find_cause(segjudge.score(results, truth, "vspw"))
-    assert (
-        cause
-        == f"In the 2 videos that cost most, the predictions of {world[0].name} and {world[2].name} are exchanged."
-    )
+    named = f"some look exchanged, those of {world[0].name} fit {world[2].name}, "
+    assert any(named in line for line in segjudge.score(results, truth, "vspw").warnings)
