@@ -299,7 +299,8 @@ def test_a_film_is_drawn_over_the_pictures_and_paints_what_is_wrong(scored: dict
 
 def test_a_notebook_sees_bar_kinds_and_the_worst_frames_on_light_and_dark_pages(scored: dict[str, Scores]) -> None:
     text = scored["lagging"]._repr_html_()
-    assert "<b>J&amp;F-Mean is 0.445.</b> Each frame of the masks looks as if it belonged to the frame 3 places" in text
+    assert "<b>J&amp;F-Mean is 0.445.</b> 56 of 87 masks are inexact: 27 % of their pixels are missing" in text
+    assert "⚠ dev: each frame of the masks looks as if it belonged to the frame 3 places before its own" in text
     assert "Spilled pixels (leak) cause 26 % of the loss" in text
     assert text.count("data:image/") == 4
     assert 'class="kind shape leak"' in text

@@ -1,7 +1,7 @@
 """Label maps in three dimensions: overlaps, distances between surfaces, and lesions.
 
-The contract is the row in the registry and the modules that the toolkit's mirror uses: all except `measures` and
-`overlaps`.
+The contract is the row in the registry and the modules that the toolkit's mirror uses: all except `measures`,
+`overlaps` and `surfaces`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ __all__ = [
     "headers",
     "lesions",
     "protocols",
-    "surfaces",
     "voxels",
 ]
 
