@@ -100,7 +100,7 @@ def _read_date(value: object) -> datetime.datetime:
     date = as_datetime(str(value).replace("Z", "+00:00"))
     if date is None:
         raise HostError(f"the platform answers with the date {printable(value)}, which is none")
-    return date.astimezone(datetime.UTC).replace(tzinfo=None)
+    return date.astimezone(datetime.timezone.utc).replace(tzinfo=None)
 
 
 def _number(rows: Iterable[dict[str, Any]]) -> dict[int, int]:

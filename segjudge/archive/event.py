@@ -34,7 +34,7 @@ from segjudge.evaluation_script.files.limits import ARCHIVE_ENDINGS
 from segjudge.evaluation_script.files.packed import make_entry, replace_file
 from segjudge.evaluation_script.files.problems import explain_damage
 from segjudge.system.errors import UsageError
-from segjudge.system.files import file_name, replace
+from segjudge.system.files import digest_of_file, file_name, replace
 
 _Record = TypeVar("_Record")
 
@@ -417,7 +417,7 @@ def _as_json(record: Any) -> dict[str, object]:
 
 def _digest_of(path: pathlib.Path) -> str:
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return digest_of_file(file)
 
 
 def _zip_folder(folder: pathlib.Path, names: Sequence[str], target: str) -> None:

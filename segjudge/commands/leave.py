@@ -118,7 +118,7 @@ def _describe(collector: Collector, platform: str, number: int, exported: Export
 
 
 def _moment() -> str:
-    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 _EXPORTS = {"evalai": _leave_evalai, "codabench": _leave_codabench, "codalab": _leave_codalab}

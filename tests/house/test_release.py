@@ -166,3 +166,13 @@ def test_an_older_python_is_refused_before_a_dependency_is_fetched() -> None:
         systems = {"platform_machine": "x86_64"}
         assert not marker.evaluate({**systems, "python_version": "3.9"})
         assert marker.evaluate({**systems, "python_version": oldest})
+
+
+def test_the_toolkit_takes_nothing_from_a_newer_python_than_the_oldest() -> None:
+    newer = re.compile(
+        r"datetime\.UTC|import UTC|hashlib\.file_digest|^from typing import .*(Self|NotRequired|Unpack)|^import tomllib",
+        re.MULTILINE,
+    )
+    folders = ("segjudge", "remote_challenge_evaluation", "code_upload_challenge_evaluation")
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    assert [path.name for path in paths if newer.search(path.read_text(encoding="utf-8"))] == []
