@@ -66,7 +66,7 @@ class Collector:
         folder.chmod(0o700)  # it holds the truth
         self._answers: dict[str, Any] = {}
         self._files: dict[str, dict[str, Any]] = {}
-        #: Other notes of this and earlier runs, such as a pause of submissions that must end.
+        #: Other notes of this and earlier runs, such as the time of the first call.
         self.notes: dict[str, Any] = {}
         self._called_at = -60.0
         self._read_journal()

@@ -1,8 +1,8 @@
 """`segjudge leave evalai`: a challenge of an EvalAI server, with its host's token, as an archive.
 
 Truths and script come first. Lists of submissions are read until two passes agree, since submissions arrive meanwhile:
-the workers' list has the keys and the ignored submissions, the hosts' list their numbers and names. Everything is read;
-only a pause, which the host asks for, is written and undone.
+the workers' list has the keys and the ignored submissions, the hosts' list their numbers and names. Nothing is written
+to the platform.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,7 +81,6 @@ class EvalAIOptions:
 
     challenge: int
     people: bool = False
-    pause: bool = False
     #: The folder of the host's own bundle; "" to rebuild it.
     bundle: str = ""
 
@@ -108,26 +106,24 @@ class _Export:
         self._missing: dict[object, MissingFile] = {}
 
     def run(self) -> Exported:
-        challenge = self._find_challenge()
-        with self._pause_submissions(challenge):
-            rows = self._read_challenge(challenge)
-            codenames = {row["id"]: str(row["codename"]) for row in rows.phases}
-            config = self._write_bundle(rows)
-            lists = self._read_lists(rows.phases)
-            for _ in range(_PASSES):
-                boards, scores = self._read_boards(rows, config, fresh=lists is not None and lists.is_fresh)
-                if lists is not None:
-                    self._fetch_files(lists, rows.phases)
-                earlier, lists = lists, self._read_lists(rows.phases, fresh=True)
-                if earlier is not None and lists is not None and earlier.state == lists.state:
-                    self._exported.is_complete = True
-                    break
-            else:
-                fault = f"the platform still changed after {_PASSES} passes; export it again later, or with --pause"
-                self._note_missing("", "agreement of two passes", fault)
+        rows = self._read_challenge(self._find_challenge())
+        codenames = {row["id"]: str(row["codename"]) for row in rows.phases}
+        config = self._write_bundle(rows)
+        lists = self._read_lists(rows.phases)
+        for _ in range(_PASSES):
+            boards, scores = self._read_boards(rows, config, fresh=lists is not None and lists.is_fresh)
+            if lists is not None:
+                self._fetch_files(lists, rows.phases)
+            earlier, lists = lists, self._read_lists(rows.phases, fresh=True)
+            if earlier is not None and lists is not None and earlier.state == lists.state:
+                self._exported.is_complete = True
+                break
+        else:
+            fault = f"the platform still changed after {_PASSES} passes; export it again later"
+            self._note_missing("", "agreement of two passes", fault)
         lists = lists or earlier
         if lists is None:
-            raise HostError("the lists of submissions never agreed. Run the same command later, or with --pause")
+            raise HostError("the lists of submissions never agreed. Run the same command later")
         self._exported.boards = boards
         self._exported.submissions = [self._make_submission(row, lists, codenames, scores) for row in lists.rows]
         self._exported.teams = self._list_teams(lists)
@@ -154,19 +150,6 @@ class _Export:
             f"challenge {self._options.challenge}: none of your host teams ({teams}) hosts it. Use a host's token, "
             "in EVALAI_TOKEN"
         )
-
-    @contextmanager
-    def _pause_submissions(self, challenge: Mapping[str, Any]) -> Iterator[None]:
-        """Pause the challenge's submissions for the block, if asked; a resumed export ends an earlier run's pause."""
-        if self._options.pause and not challenge.get("is_submission_paused"):
-            self._collector.note("paused", value=True)
-            self._collector.post(routes.PAUSE, self._challenge, {"is_submission_paused": True})
-        try:
-            yield
-        finally:
-            if self._collector.notes.get("paused"):
-                self._collector.post(routes.PAUSE, self._challenge, {"is_submission_paused": False})
-                self._collector.note("paused", value=False)
 
     def _read_challenge(self, challenge: dict[str, Any]) -> ChallengeRows:
         get, whole = self._collector.get, self._challenge

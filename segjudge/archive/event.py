@@ -34,7 +34,7 @@ from segjudge.evaluation_script.files.limits import ARCHIVE_ENDINGS
 from segjudge.evaluation_script.files.packed import make_entry, replace_file
 from segjudge.evaluation_script.files.problems import explain_damage
 from segjudge.system.errors import UsageError
-from segjudge.system.files import digest_of_file, file_name, replace
+from segjudge.system.files import digest_of_bytes, file_name, replace
 
 _Record = TypeVar("_Record")
 
@@ -63,8 +63,8 @@ _COMPRESSED = (*ARCHIVE_ENDINGS, ".png", ".jpg", ".jpeg", ".npz")
 #: Values that are not written.
 _EMPTY: tuple[object, ...] = (None, {}, [])
 
-#: Where a submission's scores come from: a leaderboard, the platform's result file, or a new evaluation.
-BOARD, RESULT, RESCORED = "board", "result", "rescored"
+#: Where a submission's scores come from: a leaderboard, or the platform's result file.
+BOARD, RESULT = "board", "result"
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class EventSubmission:
     #: The submitted file, and further ones such as "stdout" by name.
     file: str | None = None
     extra_files: dict[str, str] = field(default_factory=dict)
-    #: The known numbers by split and label, and their origin: BOARD, RESULT, RESCORED, or None without numbers. Hidden
+    #: The known numbers by split and label, and their origin: BOARD, RESULT, or None without numbers. Hidden
     #: splits' numbers are among them: pages show `Event.public_scores`.
     scores: dict[str, dict[str, float]] = field(default_factory=dict)
     trust: str | None = None
@@ -381,7 +381,9 @@ class EventWriter:
 
     def finish(self, target: str) -> None:
         """Write the digests, and the archive to `target`: a zip if it ends in .zip, else a new folder."""
-        self._write_json(DIGESTS, {name: _digest_of(self.folder / name) for name in sorted(self.names - {DIGESTS})})
+        self._write_json(
+            DIGESTS, {name: digest_of_bytes(self.folder / name) for name in sorted(self.names - {DIGESTS})}
+        )
         if target.endswith(".zip"):
             with replace_file(target) as partial:
                 os.close(os.open(partial, os.O_WRONLY | os.O_CREAT, 0o600))  # for its owner alone
@@ -413,11 +415,6 @@ def file_path(phase: str, submission: int, name: str) -> str:
 def _as_json(record: Any) -> dict[str, object]:
     """Return a record without empty values, which a reader supplies."""
     return asdict(record, dict_factory=lambda pairs: {name: value for name, value in pairs if value not in _EMPTY})
-
-
-def _digest_of(path: pathlib.Path) -> str:
-    with path.open("rb") as file:
-        return digest_of_file(file)
 
 
 def _zip_folder(folder: pathlib.Path, names: Sequence[str], target: str) -> None:

@@ -9,13 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from segjudge.evaluation_script.files.problems import HostError, name_hint, name_list, near_hint, printable
-from segjudge.evaluation_script.scoring import VERSION
 from segjudge.evaluation_script.scoring.phase import Phase
-from segjudge.platforms.evalai.bundle.bundle_source import BundleKind, BundleSource, find_bundle
+from segjudge.platforms.evalai.bundle.bundle_source import BundleSource, find_bundle
 from segjudge.platforms.evalai.bundle.secrecy import find_unpublished
 from segjudge.platforms.rules.problems import mappings_in
 from segjudge.report.sentences import HIDDEN
-from segjudge.starting.lock import read_locked_version
 from segjudge.system.errors import UsageError
 
 from .event import BOARD, BUNDLE, DIGESTS, Event, EventBoard, EventSubmission
@@ -41,8 +39,6 @@ class EventSource:
     rules: Phase | None
     #: Its annotation file in the bundle; "" if there is none.
     annotations: str
-    #: The version of Segjudge that scored; "" if unknown.
-    version: str
     #: The host's choices: metrics by labels of the archive, percents, and hidden splits and private submissions too.
     renames: Mapping[str, str]
     is_percent: bool
@@ -106,10 +102,8 @@ class EventSource:
         names = {each.codename: each.protocol for each in self.rules.splits} if self.rules else {}
         if names.get(split, protocol) != protocol:
             return f"{protocol} scores now, {names[split]} did then"
-        if self.version not in ("", VERSION):
-            return f"Segjudge {VERSION} scores now, {self.version} did then"
         if self.rules:
-            return "protocol and version are those of the archive: the truth or the file may differ"
+            return "the protocol is the archive's: another version, truth or file may have been scored then"
         return f"{protocol} scores now, the challenge's own script did then"
 
     def _match_splits(self, truths: Collection[str]) -> dict[str, str]:
@@ -178,8 +172,7 @@ def open_source(
         named = next((row.get("test_annotation_file") for row in rows if str(row.get("codename")) == codename), None)
         path = os.path.join(folder, str(named or (rules.annotations if rules else "")))
         annotations = path if os.path.isfile(path) else ""
-    version = read_locked_version(folder) if bundle is not None and bundle.kind is BundleKind.SMALL else ""
-    return EventSource(event, codename, boards, hidden, rules, annotations, version, renames, is_percent, as_host)
+    return EventSource(event, codename, boards, hidden, rules, annotations, renames, is_percent, as_host)
 
 
 def _list_numbers(submission: EventSubmission, labels: Mapping[tuple[str, str], Label]) -> dict[Label, Number]:

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Collection
+from contextlib import suppress
 
+from segjudge.evaluation_script.files import HostError
+from segjudge.evaluation_script.scoring.phase import DETAILS
 from segjudge.platforms.evalai.boards import ERROR, Board
 from segjudge.platforms.evalai.bundle.build import SAMPLES_FOLDER
-from segjudge.platforms.evalai.bundle.bundle_source import CONFIG, BundleSource, find_bundle
+from segjudge.platforms.evalai.bundle.bundle_source import CONFIG, SCRIPT_FOLDER, BundleSource, find_bundle
 from segjudge.platforms.evalai.bundle.secrecy import find_unpublished
 from segjudge.platforms.evalai.bundle.yaml_lines import parse_config
+from segjudge.report.stored import read_result
+from segjudge.scoring.report import make_stored_report
+from segjudge.system.errors import UsageError
+from segjudge.system.files import make_folder, open_output, temporary_folder
 
-from .event import BUNDLE, Event, EventBoard, EventRow, open_event
+from .event import BUNDLE, Event, EventBoard, EventRow, EventSubmission, open_event
 
 #: The number of a leaderboard's first submissions that are samples.
 _SAMPLES = 3
@@ -25,17 +33,48 @@ def find_hidden(event: Event, codename: str) -> frozenset[str]:
     return event.list_hidden(codename) | find_unpublished(parse_config(CONFIG, event.read(path)), codename)
 
 
-def read_boards(event: Event, *, as_host: bool) -> tuple[str, list[Board]]:
-    """Return the title of a challenge, and the leaderboards that visitors saw, or all of them."""
-    boards = []
+def read_boards(event: Event, folder: str, *, as_host: bool) -> tuple[str, list[Board]]:
+    """Return the title of a challenge, and the leaderboards that visitors saw, or all of them.
+
+    Reports of their submissions are written into a folder, if the phase shows everything to everybody.
+    """
+    boards, open_phases = [], _find_open_phases(event)
     for number, board in enumerate(sorted(event.boards, key=lambda each: (each.phase, each.split)), 1):
         is_hidden = board.split in find_hidden(event, board.phase)
         if as_host or not is_hidden:
             rows = [row for row in board.places() if as_host or _is_public(event, row)]
             name = f"{board.phase} / {board.split}"
             cells = _list_rows(event, board, rows)
+            if board.phase in open_phases:
+                for cell, row in zip(cells, rows, strict=True):
+                    cell["report"] = _write_report(event, event.submissions.get(row.submission), folder)
             boards.append(Board(number, name, board.order, board.decimals, cells, is_hidden))
     return event.info.title, boards
+
+
+def _find_open_phases(event: Event) -> Collection[str]:
+    """Return the phases that show everything of all splits; none if other scripts scored the event."""
+    with temporary_folder("segjudge-") as folder, suppress(HostError, UsageError):
+        event.copy(f"{BUNDLE}/{CONFIG}", os.path.join(folder, CONFIG))
+        event.copy_folder(f"{BUNDLE}/{SCRIPT_FOLDER}", os.path.join(folder, SCRIPT_FOLDER))
+        phases = [phase for phase in find_bundle(folder).phases() if phase.detail == DETAILS[-1]]
+        return [phase.codename for phase in phases if not phase.hidden | find_hidden(event, phase.codename)]
+    return []
+
+
+def _write_report(event: Event, submission: EventSubmission | None, folder: str) -> str:
+    """Write the page of a submission's stored result; return its path in the folder, "" without a result."""
+    if submission is None or "result" not in submission.extra_files:
+        return ""
+    with temporary_folder("segjudge-") as temporary, suppress(UsageError):  # a result of other scripts
+        result, path = os.path.join(temporary, "result"), os.path.join("reports", f"{submission.id}.html")
+        event.copy(submission.extra_files["result"], result)
+        text = make_stored_report(read_result(result), f"Submission {submission.id}")
+        make_folder(os.path.join(folder, "reports"))
+        with open_output(os.path.join(folder, path)) as file:
+            file.write(text)
+        return path
+    return ""
 
 
 def _is_public(event: Event, row: EventRow) -> bool:

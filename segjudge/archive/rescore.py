@@ -45,8 +45,6 @@ def rescore(
     remark = "is hidden from participants: publish its scores only if you release them"
     remarks = [note for note in [*source.notes, *shown.notes] if note.removesuffix(f" {HIDDEN}") not in hidden]
     notes += dict.fromkeys(note.replace(HIDDEN, remark) for note in remarks)
-    if looks_like_percent(boards):
-        notes.append("the published numbers look like percents of the new ones; then add --percent")
     provenance = replace(shown, digests=(digest_of(resolve_address(shown.truth)), "-")).provenance()
     del provenance["submission"]
     return RescoredEvent(source.title, boards, provenance, notes)
@@ -73,10 +71,3 @@ def _list_metrics(protocol: FamilyProtocol) -> list[str]:
     """Return the metrics of a protocol, and those that its family adds."""
     family = FAMILIES.get(protocol.family)
     return list(dict.fromkeys([*protocol.metrics, *(family.own_metrics if family else ())]))
-
-
-def looks_like_percent(boards: list[RescoredBoard]) -> bool:
-    """Return whether most published numbers are about a hundred times the new ones."""
-    cells = [row.cells[board.order.metric] for board in boards for row in board.rows]
-    pairs = [(cell.then.value, cell.now) for cell in cells if cell.then is not None and cell.now]
-    return 2 * sum(90 < then / now < 110 for then, now in pairs) > len(pairs)

@@ -25,7 +25,7 @@ from segjudge.scoring.request import PreparedScoring, ScoreRequest, score_each
 from segjudge.system import addresses
 from segjudge.system.addresses import RemoteFolder, resolve_address
 from segjudge.system.errors import UsageError
-from segjudge.system.files import digest_of_file, file_name, make_folder, name_of, temporary_folder
+from segjudge.system.files import digest_of_bytes, file_name, make_folder, name_of, temporary_folder
 from segjudge.system.files import replace as replace_file
 
 if TYPE_CHECKING:
@@ -154,8 +154,7 @@ def _digest_of(path: str) -> str:
     if isinstance(path, RemoteFolder):
         return addresses.digest_of(path)
     if os.path.isfile(path):
-        with open(path, "rb") as file:
-            return digest_of_file(file)
+        return digest_of_bytes(path)
     digest = hashlib.sha256()
     for name, size in list_sizes(path):
         content = _digest_of(os.path.join(path, name)) if size >= 0 else ""

@@ -51,7 +51,7 @@ COMMANDS = {
     "push": _Row("evalai", "Check a challenge, then create or update it on EvalAI.", "host"),
     "board": _Row("board", "Export a challenge's leaderboards as a page, CSV and badges.", "host"),
     "leave": _Row("leave", "Take a whole challenge home from EvalAI, Codabench or CodaLab.", "host"),
-    "rescore": _Row("rescore", "Score all submissions of an event again, beside its old numbers."),
+    "rescore": _Row("rescore", "Score an event's submissions again, beside the old numbers."),
     "worker": _Row("worker", "Score the submissions of a remote challenge until stopped.", "host"),
     "rehearse": _Row("rehearse", "Run EvalAI on this machine: API, pages and worker.", "serve"),
     "interactive": _Row("interactive", "Serve scribble sessions, run a method in one, plot its curve.", "interactive"),
@@ -68,8 +68,8 @@ EARLIER = {
 GROUPS = {
     "daily": ("score", "report", "compare", "rank", "benchmarks"),
     "prepare results and truths": ("compress", "pack", "merge"),
-    "publish numbers that others check": ("verify",),
-    "host a challenge": ("new", "run", "check", "build", "push", "board", "leave", "rescore", "worker", "rehearse"),
+    "publish numbers that others check": ("verify", "rescore"),
+    "host a challenge": ("new", "run", "check", "build", "push", "board", "leave", "worker", "rehearse"),
     "interactive methods and agents": ("interactive", "arena"),
 }
 #: The groups that only `help --all` shows.

@@ -44,8 +44,10 @@ def _write(args: argparse.Namespace) -> int:
     from segjudge.evaluation_script.files.problems import quantity
     from segjudge.report.page import render_page
 
-    read = _fetch if isinstance(args.challenge, int) else _open
-    title, boards = read(args.challenge, as_host=args.as_host)
+    if isinstance(args.challenge, int):
+        title, boards = _fetch(args.challenge, as_host=args.as_host)
+    else:
+        title, boards = _open(args.challenge, args.out, as_host=args.as_host)
     make_folder(args.out)
     for board in boards:
         for ending, text in ((".csv", _write_csv(board)), (".svg", board.draw_badge())):
@@ -79,13 +81,13 @@ def _fetch(challenge: int, *, as_host: bool) -> tuple[str, list[Board]]:
         raise HostError(f"challenge {challenge} of {address}: {error}{hint}") from None
 
 
-def _open(path: str, *, as_host: bool) -> tuple[str, list[Board]]:
-    """Return title and leaderboards of an archive as visitors of the platform saw them, or all."""
+def _open(path: str, out: str, *, as_host: bool) -> tuple[str, list[Board]]:
+    """Return title and leaderboards of an archive as visitors of the platform saw them, or all; write reports."""
     from segjudge.archive.event import open_event
     from segjudge.archive.frozen_boards import read_boards
 
     with open_event(path) as event:
-        return read_boards(event, as_host=as_host)
+        return read_boards(event, out, as_host=as_host)
 
 
 def _list_earlier_files(folder: str, boards: list[Board]) -> list[str]:
@@ -130,6 +132,8 @@ def _show_intervals(board: Board, rows: list[dict[str, object]]) -> list[dict[st
 
 
 def _make_page(title: str, boards: list[Board]) -> ReportPage:
+    from markupsafe import Markup
+
     from segjudge.platforms.evalai.boards import ERROR
     from segjudge.report.page import ReportPage, make_list
 
@@ -142,6 +146,9 @@ def _make_page(title: str, boards: list[Board]) -> ReportPage:
         about = f"Sorted by {board.order}. Full precision: {board.stem}.csv. Badge of the leader: {board.stem}.svg."
         if any(column.endswith(ERROR) for row in rows for column in row):
             rows, about = _show_intervals(board, rows), f"{_INTERVALS} {about}"
+        for row in rows:
+            if path := row.get("report"):
+                row["report"] = Markup('<a href="{}">report</a>').format(path)
         sections.append(make_list(name, rows, about if rows else "No submissions yet."))
     return ReportPage(title, sections)
 

@@ -33,8 +33,6 @@ def _add_options(parser: CommandParser) -> None:
     add("--people", action="store_true", help="include people's names and e-mail addresses")
     about = "evalai: your own bundle, which is archived instead of a rebuilt one; differences are reported"
     add("--bundle", metavar="FOLDER", type=InputPath, default="", help=about)
-    about = "evalai: pause submissions during the export, the only change that it makes, and undo it"
-    add("--pause", action="store_true", help=about)
     add = parser.options_of(RARELY)
     about = "limit of calls (default: 40; EvalAI rejects more than 60)"
     add("--requests-per-minute", metavar="N", type=whole_number(1, 10**9), default=40, help=about)
@@ -65,7 +63,7 @@ def _leave_evalai(args: argparse.Namespace, writer: EventWriter) -> tuple[EventI
     from segjudge.archive.evalai import EvalAIOptions, export_evalai
     from segjudge.platforms.evalai.client import Client, EvalAISettings
 
-    options = EvalAIOptions(_read_number(args.challenge), args.people, args.pause, args.bundle)
+    options = EvalAIOptions(_read_number(args.challenge), args.people, args.bundle)
     account = EvalAISettings.read()
     collector = _collect(Client(account.host, account.token), writer, args)
     return _describe(collector, "evalai", options.challenge, export_evalai(collector, writer, options, mention))

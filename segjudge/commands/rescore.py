@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from segjudge.archive.rescored import RescoredEvent
     from segjudge.scoring.request import ScoreRequest
 
-_EXAMPLE = "segjudge rescore sent --truth DAVIS --protocol davis2017 --published board.csv --out again"
+_EXAMPLE = "segjudge rescore event.zip --truth DAVIS --out again"
 #: The folder in the output with a file for each submission, and the number of printed differences.
 _SCORES, _MOST_SHOWN = "scores", 10
 

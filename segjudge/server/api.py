@@ -187,15 +187,6 @@ def _list_teams_of_challenge(request: UserRequest, challenge: int) -> JsonObject
     return host_lists.teams_of(request.services, challenge)
 
 
-def _check_may_pause(request: UserRequest, challenge: int) -> None:
-    _require_host(request, challenge, Refusal(403, "You're not authorized to perform this operation"))
-
-
-@_answer("POST", routes.PAUSE, check=_check_may_pause)
-def _pause(request: UserRequest, challenge: int) -> JsonObject:
-    return host_lists.pause(request.services, challenge, request.fields)
-
-
 @_answer("GET", routes.CHALLENGES_OF_PARTICIPANT)
 def _list_challenges_of_participant(request: UserRequest, team: int) -> JsonObject:
     if not request.services.accounts.is_member(request.require_user(), team):

@@ -115,13 +115,3 @@ _WORKERS_ONLY = (
     "participant_team_name", "started_at", "completed_at", "when_made_public", "is_baseline", "ignore_submission",
     "job_name",
 )  # fmt: skip
-
-
-def pause(services: Services, challenge: int, fields: JsonObject) -> JsonObject:
-    """Pause or resume the submissions to a challenge."""
-    if "is_submission_paused" not in fields:
-        raise Refusal(400, "is_submission_paused field is required")
-    paused = fields["is_submission_paused"] in TRUE
-    row = services.store.require(Challenge, challenge)
-    services.store.change(Challenge, challenge, config={**row.config, "is_submission_paused": paused})
-    return {"is_submission_paused": paused}

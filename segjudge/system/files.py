@@ -137,7 +137,7 @@ def name_of(path: str) -> str:
     return os.path.basename(os.path.normpath(redact_address(path)))
 
 
-def digest_of_bytes(path: str | bytes) -> str:
+def digest_of_bytes(path: str | bytes | os.PathLike[str]) -> str:
     """Return the SHA-256 of a file's bytes."""
     with open(path, "rb") as file:
         return digest_of_file(file)

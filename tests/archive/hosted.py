@@ -49,6 +49,8 @@ class Platform:
     authorized: list[str] = field(default_factory=list)
     #: Called with the number of calls and the path; returns a status to answer with, or 0.
     disturb: Callable[[int, str], int] = lambda _count, _path: 0
+    #: The submissions that their teams ignore, which only the workers' list has.
+    ignored: frozenset[int] = frozenset()
 
     def client(self) -> Client:
         return Client(self.address, self.token)
@@ -117,24 +119,45 @@ class _Recorded:
         self._platform.calls.append((scope["method"], path))
         status = self._platform.disturb(len(self._platform.calls), path)
         if not status:
-            await self._app(scope, receive, send)
+            lists = self._platform.ignored and path.endswith(("/submission/", "/submissions"))
+            await (self._omit_ignored if lists else self._app)(scope, receive, send)
             return
         wait = [(b"retry-after", b"1")] if status == 429 else []
         answer = [(b"content-type", b"application/json"), *wait]
         await send({"type": "http.response.start", "status": status, "headers": answer})
         await send({"type": "http.response.body", "body": b'{"detail": "Request was throttled."}'})
 
+    async def _omit_ignored(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer with a list as EvalAI does, where teams may ignore their submissions; a rehearsal has no such page."""
+        messages: list[Any] = []
+
+        async def keep(message: Any) -> None:
+            messages.append(message)
+
+        await self._app(scope, receive, keep)
+        answer, ignored = json.loads(b"".join(each.get("body", b"") for each in messages)), self._platform.ignored
+        if isinstance(answer, list):
+            answer = [{**row, "ignore_submission": row["id"] in ignored} for row in answer]
+        else:
+            answer["results"] = [row for row in answer["results"] if row["id"] not in ignored]
+        body = json.dumps(answer).encode()
+        headers = [(name, value) for name, value in messages[0]["headers"] if name.lower() != b"content-length"]
+        await send({**messages[0], "headers": [*headers, (b"content-length", str(len(body)).encode())]})
+        await send({"type": "http.response.body", "body": body})
+
 
 @contextmanager
 def served(folder: Path, bundle: Path, origin: str = "leaving") -> Iterator[Platform]:
     """Yield a platform with a bundle's challenge."""
     services = Services(str(folder), hosts=[first_run.HOST_NAME], clock=lambda: BEGUN)
-    people = {person.username: person for person in first_run.create_people(services, [first_run.HOST_NAME])}
+    first_run.create_people(services, [first_run.HOST_NAME])
+    host = services.accounts.find_user(first_run.HOST_NAME)
+    assert host is not None
     challenge, _ = first_run.create_challenge(services, str(bundle), origin, str(folder))
     port = socket.socket()
     port.bind(("127.0.0.1", 0))
     address = f"http://127.0.0.1:{port.getsockname()[1]}"
-    platform = Platform(services, address, people["host"].token, challenge)
+    platform = Platform(services, address, services.accounts.mint_token(host, "profile")[0], challenge)
     app = _Recorded(create_app(services, ServerOptions(10**9)), platform)
     server = uvicorn.Server(make_server_config(app))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [port]}, daemon=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -9,20 +10,18 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import pytest
 import yaml
 
-from segjudge.archive.collecting import JOURNAL, Collector, Pace, read_result
+from segjudge.archive.collecting import JOURNAL, Collector, read_result
 from segjudge.archive.event import BOARD, RESULT, Event, open_event
 from segjudge.evaluation_script.files import HostError
 from segjudge.platforms.evalai import routes
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.check import check
-from segjudge.server.models import Challenge
 from tests.rehearsals import waited
 
 from .hosted import FEW, MANY, CutError, Platform, export, fill, make_bundle, served
@@ -147,22 +146,16 @@ def test_people_are_exported_only_on_request(
     assert {"name": "ada", "email": "ada@rehearsal.invalid"} in [m for team in exported.teams for m in team.members]
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_an_export_that_is_cut_at_random_moments_ends_equal(
-    filled: tuple[Platform, dict[str, int]],
-    archive: Path,
-    tmp_path: Path,
-    seed: int,
-    monkeypatch: pytest.MonkeyPatch,
+def test_an_export_that_is_cut_at_twenty_random_moments_ends_equal(
+    filled: tuple[Platform, dict[str, int]], archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cut leaves half a line in the journal, or a file without its line."""
-    platform, target, chosen, note = filled[0], tmp_path / "event.zip", random.Random(seed), Collector._note
-    left = 0
+    platform, target, chosen, note = filled[0], tmp_path / "event.zip", random.Random(7), Collector._note
+    cuts, lines = sorted(chosen.sample(range(1, 250), 20)), itertools.count(1)
 
     def cut(self: Collector, entry: dict[str, object]) -> None:
-        nonlocal left
-        left -= 1
-        if left == 0:
+        if cuts and next(lines) == cuts[0]:
+            del cuts[0]
             if chosen.random() < 0.5:
                 with (self.folder / JOURNAL).open("a") as journal:
                     journal.write(json.dumps(entry)[: chosen.randrange(1, 20)])
@@ -170,10 +163,10 @@ def test_an_export_that_is_cut_at_random_moments_ends_equal(
         note(self, entry)
 
     monkeypatch.setattr(Collector, "_note", cut)
-    while not target.exists():
-        left = chosen.randrange(1, 150)
-        with suppress(CutError):
+    while cuts:
+        with pytest.raises(CutError):
             export(platform, target)
+    export(platform, target)
     assert target.read_bytes() == archive.read_bytes()
 
 
@@ -232,6 +225,18 @@ def test_arrivals_while_lists_are_read_are_in_the_archive(small: Platform, tmp_p
     assert any(row.submission == 5 for board in exported.boards for row in board.rows)
 
 
+def test_ignored_submissions_are_joined_from_the_workers_list(small: Platform, tmp_path: Path) -> None:
+    small.ignored = frozenset({2})
+    exported = export(small, tmp_path / "event.zip")
+    assert exported.is_complete
+    assert [(row.id, row.is_ignored, row.number) for row in exported.submissions] == [
+        (1, False, 1), (2, True, 0), (3, False, 3),
+    ]  # fmt: skip
+    with open_event(str(tmp_path / "event.zip")) as event:
+        row = event.submissions[2]
+        assert (row.method["name"], event.read(str(row.file))) == ("method 1", b"PK masks 1")
+
+
 def test_a_platform_that_never_rests_is_exported_and_named_incomplete(small: Platform, tmp_path: Path) -> None:
     team = small.add_team("late")
 
@@ -241,7 +246,7 @@ def test_a_platform_that_never_rests_is_exported_and_named_incomplete(small: Pla
         return 0
 
     small.disturb = arrive
-    with pytest.raises(HostError, match="never agreed. Run the same command later, or with --pause"):
+    with pytest.raises(HostError, match="never agreed. Run the same command later"):
         export(small, tmp_path / "event.zip")
 
 
@@ -261,30 +266,6 @@ def test_a_lasting_outage_says_how_to_go_on(small: Platform, tmp_path: Path) -> 
         export(small, tmp_path / "event.zip")
     small.disturb = lambda _count, _path: 0
     assert len(export(small, tmp_path / "event.zip").submissions) == 3
-
-
-def test_a_pause_is_the_only_change_and_is_undone(small: Platform, tmp_path: Path) -> None:
-    seen = []
-
-    def look(_count: int, path: str) -> int:
-        seen.append(small.services.store.require(Challenge, small.challenge).flag("is_submission_paused"))
-        return 0
-
-    small.disturb = look
-    export(small, tmp_path / "event.zip", pause=True)
-    assert [call for call in small.calls if call[0] != "GET"] == [
-        ("POST", routes.path(routes.PAUSE, challenge=small.challenge))
-    ] * 2
-    assert seen.count(True) > 20
-    assert not small.services.store.require(Challenge, small.challenge).flag("is_submission_paused")
-
-
-def test_a_pause_of_a_killed_export_is_undone_by_the_next_one(small: Platform, tmp_path: Path) -> None:
-    collector = Collector(small.client(), tmp_path / "event.zip.partial", Pace(10**9))
-    collector.note("paused", value=True)
-    collector.post(routes.PAUSE, {"challenge": small.challenge}, {"is_submission_paused": True})
-    export(small, tmp_path / "event.zip")
-    assert not small.services.store.require(Challenge, small.challenge).flag("is_submission_paused")
 
 
 def test_a_hosts_own_bundle_is_kept_and_its_differences_are_named(

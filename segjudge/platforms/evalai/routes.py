@@ -22,7 +22,6 @@ CHALLENGE_OF_HOST = "/api/challenges/challenge_host_team/{team:int}/challenge/{c
 PRIZES = "/api/challenges/challenge/{challenge:int}/prizes/"
 SPONSORS = "/api/challenges/challenge/{challenge:int}/sponsors/"
 TEAMS_OF_CHALLENGE = "/api/challenges/challenge/{challenge:int}/get_participant_teams/"
-PAUSE = "/api/challenges/challenge/{challenge:int}/pause_submissions/"
 AWS_CREDENTIALS = "/api/challenges/phases/{phase:int}/participant_team/aws/credentials/"
 REQUEST_APPROVAL = "/api/challenges/{challenge:int}/request_approval"
 WORKER_LOGS = "/api/challenges/{challenge:int}/get_worker_logs/"

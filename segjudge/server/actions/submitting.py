@@ -63,8 +63,6 @@ def check_open(services: Services, target: PhaseTarget) -> tuple[Challenge, Chal
         raise Refusal(406, "Challenge is not active")
     if not phase.is_open(moment):
         raise Refusal(406, "Sorry, cannot accept submissions since challenge phase is not active")
-    if challenge.flag("is_submission_paused"):
-        raise Refusal(406, "Submissions are currently paused for this challenge. Please try again later.")
     if phase.flag("is_submission_paused"):
         message = "Submissions are currently paused for this challenge phase. Please try again later."
         raise Refusal(406, message)
