@@ -93,18 +93,6 @@ def test_agents_that_fail(data: Path, tmp_path: Path, text: str, output: str, ca
     assert output in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("package", ["grpc", "grpc_health", "gymnasium"])
-def test_a_package_that_is_not_installed_is_named_before_anything_runs(
-    package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
-    monkeypatch.setitem(sys.modules, package, None)
-    (tmp_path / "agent.py").write_text("")
-    assert main(["arena", str(tmp_path / "agent.py")]) == 2
-    output = capsys.readouterr().err
-    assert f"arena needs the extra agents ({package} is not installed): ./run.sh arena" in output
-    assert "Traceback" not in output
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("boxed", [pytest.param(True, marks=needs_bwrap), False], ids=["sandbox", "no sandbox"])
 @pytest.mark.parametrize("kind", ["duel", "static"])

@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 import tempfile
@@ -16,15 +15,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, ClassVar, NoReturn, Self
 from unittest.mock import patch
 
 import yaml
 
-from segjudge.code_upload import arena
 from segjudge.commands.shared import be_quiet
-from segjudge.evaluation_script import main
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring import VERSION
@@ -37,7 +33,6 @@ from segjudge.platforms.evalai.bundle.server_state import ServerState
 from segjudge.platforms.evalai.client import ApiError
 from segjudge.platforms.evalai.hosted_worker import interpreter
 from segjudge.platforms.rules.problems import BundleProblem, warning
-from segjudge.system import bounds
 from tests.answers import Book, join_json, write_answers
 from tests.builders import written
 from tests.codabench_server import TOKEN, CodabenchServer, codabench_server
@@ -193,21 +188,6 @@ merge
 interactive serve --port 99999
 arena
 board
-:duels are played
-arena agent.py --env a/B-v0
-arena agent.py --truth truth.zip --frames mine --sequence a --episodes 2 --seed 3 --option x=1 --option y=2 --result duel.json --seconds 7 --memory 64 --processes 5
-arena --truth truth.zip --phase val --bundle mine -- agent.py --fast
-arena agent.py --memory 9
-arena agent.py --phase val --env a/B-v0
-arena agent.py --phase lost --bundle mine
-arena nobody
-arena loser x --result lost.json
-arena --static --data mine --phase val --bundle mine -- writes 'a b'
-arena --static --data mine --phase val --bundle mine --truth truth.zip --look-every 3 --result static.json -- writes early
-arena --static --data mine --phase val --bundle mine -- early
-arena --static --data mine --phase val --bundle mine --seconds 9.6 -- late
-arena --static --data mine --phase val --bundle mine -- odd 'a b'
-arena --static --data mine --phase val --bundle mine
 """
 _SCRIPTS = {
     "own": """
@@ -400,35 +380,6 @@ class _Trial:
             yield _Run(phase, f"{number}-{name}", outcome, problems)
 
 
-def _duel(agent: list[str], environment: list[str], limits: object, *, hidden: list[str]) -> SimpleNamespace:
-    print(agent, environment, limits, hidden)
-    scores = [{"val": {"J": 0.5, "a-longer-name": 1}}, {"test": {"J": 0.123456}}]
-    metadata = {"steps": 4, "seconds_per_step": {"median": 0.1236, "most": 1.2346}}
-    results = {
-        "nobody": None,
-        "loser": {"result": None, "message": "The agent lost.."},
-        "agent.py": {"result": scores, "metadata": metadata},
-    }
-    return SimpleNamespace(code=3, log="one\ntwo\n\n", result=results[agent[0]])
-
-
-def _run_static(
-    agent: list[str], data: str, limits: object, look_every: float, keep: Callable[[str], None], hidden: list[str]
-) -> SimpleNamespace:
-    print(agent, data, limits, look_every, hidden)
-    if agent[0] == "odd":
-        raise arena.SubmissionFileError("is a link")
-    for name in ("a.json", "b.json") if agent[0] == "writes" else ():
-        Path(name).write_text(name)
-        keep(name)
-    return SimpleNamespace(code=2, log=" \n", result={"early": agent[-1] == "early"})
-
-
-def _evaluate_phase(phase: Any, annotations: str, submission: str) -> dict[str, Any]:
-    scores = [{phase.codename: {"from " + Path(submission).read_text(): 0.25}}]
-    return {"result": scores, "annotations": annotations}
-
-
 def _try_requirements(root: str, bundle: str) -> Iterator[BundleProblem]:
     raise trial.UntriedError(f"pip, of {root} and {Path(bundle).name}")
     yield
@@ -481,7 +432,6 @@ class _World:
             "the worker's process is played": lambda: self._patch(os, execve=_become),
             "EvalAI's worker is played": lambda: self._patch(trial, open_hosted_worker=_HostedWorker),
             "its log has an incident": lambda: self._patch(_HostedWorker, output="incident 12"),
-            "duels are played": self._play_duels,
             "Codabench runs": self._start_codabench,
             "competitions/val.zip is another": _add_file,
             "Codabench refuses what it gets": lambda: setattr(self._codabench, "refusal", "It is odd"),
@@ -505,13 +455,6 @@ class _World:
         os.environ.update({f"EVALAI_{name}": value for name, value in values.items()}, GITHUB_REPOSITORY="me/own")
         self._patch(push, ChallengePush=_EvalAI)
         self._patch(boards, fetch_boards=_fetch_boards, fetch_boards_of_host=_fetch_boards_of_host)
-
-    def _play_duels(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            self._stack.callback(signal.signal, number, signal.getsignal(number))
-        self._patch(arena, find_agent=lambda words: words, duel=_duel, run_static=_run_static)
-        self._patch(main, evaluate_phase=_evaluate_phase)
-        self._patch(bounds, missing_bounds=lambda _: ["CPU is free."])
 
     def _start_codabench(self) -> None:
         self._codabench = start_codabench(self._stack, self.names)

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock, call
@@ -23,7 +22,6 @@ import yaml
 
 from segjudge.cli import main, make_parser
 from segjudge.commands import COMMANDS, EARLIER, EXIT_CODES, GROUPS, PLATFORMS, RARE
-from segjudge.commands.other_names import _COMMANDS
 from segjudge.commands.score import _OFFICIAL
 from segjudge.commands.shared import listen
 from segjudge.evaluation_script.families import PROTOCOLS, folder_of
@@ -292,24 +290,6 @@ _TRUTHS = str(ANNOTATIONS), str(ROOT / "annotations/instances-dev.zip")
 _SHARP = str(ROOT / "examples/instances-dev/sharp.json")
 
 
-@pytest.mark.parametrize("folder", ["checkout", "checkout of mine"])
-def test_commands_to_copy_name_run_sh_as_it_is_typed_in_the_current_folder(
-    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    checkout = tmp_path / folder
-    checkout.mkdir()
-    monkeypatch.setenv("SEGJUDGE_BUNDLE", str(checkout))
-    elsewhere = f'"{checkout}/run.sh"' if " " in folder else f"{checkout}/run.sh"
-    for current, script in ((checkout, "./run.sh"), (tmp_path, elsewhere)):
-        monkeypatch.chdir(current)
-        with pytest.raises(SystemExit, match="2"):
-            main(["validate"])
-        message = capsys.readouterr().err
-        assert f"to check a challenge: {script} check BUNDLE" in message
-        assert message.startswith(f"{script}: there is no command 'validate'")
-        assert message.endswith("See --help.\n")
-
-
 @pytest.mark.skipif(not WORKER, reason="PYTHON 3.9 ABSENT: use ./run.sh test")
 def test_the_upload_loads_all_that_its_phases_may_need_before_the_worker_may_lose_its_folder() -> None:
     modules = _modules_of(WORKER, f"sys.path.insert(0, {str(ROOT)!r})\nfrom evaluation_script import evaluate")
@@ -560,15 +540,6 @@ def test_the_help_shows_every_command_once_and_what_is_done_daily_first(capsys: 
     assert shown[:3] == ["score", "report", "compare"]
 
 
-def test_the_first_page_of_help_fits_a_screen(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    _, text = _read_output([], capsys)
-    assert len(text.splitlines()) <= 40
-    assert max(map(len, text.splitlines())) <= 80
-
-
 def test_all_commands_have_one_table_of_exit_codes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -580,26 +551,6 @@ def test_all_commands_have_one_table_of_exit_codes(
     assert dict(re.findall(r"^\| (\d+) \| (.+) \|$", page, re.MULTILINE)) == {str(k): v for k, v in EXIT_CODES.items()}
     for name in COMMANDS:
         assert "Exit codes: 0 success, 1 " in _read_output([name, "--help"], capsys)[1]
-
-
-def test_names_that_other_tools_have_lead_to_commands_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("help", "list", "validate", "evaluate", "leaderboard"):
-        assert name not in COMMANDS
-    for name in _COMMANDS:
-        code, text = _read_output([name, "--anything", "x"], capsys)
-        assert code == 2
-        assert f"there is no command {name!r}; you may mean\n" in text
-        lines = [shlex.split(line.partition(": ")[2]) for line in text.splitlines() if line.startswith("  to ")]
-        assert lines
-        for program, *arguments in lines:
-            if program in ("segjudge", "./run.sh") and arguments[0] in COMMANDS:
-                options = {word for word in arguments[1:] if word.startswith("--")}
-                assert options <= set(re.findall(r"--[a-z_-]+", _read_output([arguments[0], "--help"], capsys)[1])), (
-                    arguments
-                )
-            else:
-                assert program == "evalai" or arguments in (["--version"], ["help", "--all"])
-    assert "  to list the benchmarks: " in _read_output(["list"], capsys)[1]
 
 
 def test_earlier_names_are_taken_and_shown_nowhere(capsys: pytest.CaptureFixture[str]) -> None:
@@ -771,20 +722,6 @@ def test_quiet_leaves_results_warnings_and_errors(tmp_path: Path, capsys: pytest
     assert quiet.err == ""
     assert main(["score", "no-such.zip", "--phase", "sequences-dev", "--quiet"]) == 2
     assert "no-such.zip" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("arguments", [["--help"], ["benchmarks"]])
-@pytest.mark.parametrize("width", [60, 120])
-def test_listings_fit_a_terminal(
-    arguments: list[str], width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("COLUMNS", str(width))
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    with suppress(SystemExit):
-        main(arguments)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) > 20
-    assert [line for line in lines if len(line) > width] == []
 
 
 def test_benchmarks_are_listed_for_programs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,6 @@ import copy
 import io
 import json
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +22,6 @@ import pytest
 from segjudge.drop_in import cocoeval
 from segjudge.drop_in.coco import COCO
 from tests.families.instances.memory_images import SIZE, images, records
-
-needs_torchmetrics = pytest.mark.skipif(
-    not (find_spec("torchmetrics") and find_spec("torchvision")),
-    reason="TORCHMETRICS OR TORCHVISION ABSENT: pip install '.[torch]' torchvision to test it",
-)
 
 
 @pytest.fixture
@@ -135,47 +129,6 @@ def test_rf_detr_evaluates_with_the_stand_ins(kind: str, most: int, compared: An
     theirs, ours = compared(evaluate)
     assert ours == theirs
     assert len(set(ours)) > 5
-
-
-@needs_torchmetrics
-@pytest.mark.parametrize("kinds", ["bbox", "segm", ("bbox", "segm")], ids=str)
-def test_mean_average_precision_of_torchmetrics_runs_with_the_stand_ins(kinds: Any, compared: Any) -> None:
-    import torch
-    from torchmetrics.detection import MeanAveragePrecision
-
-    draw = np.random.default_rng(5)
-
-    def side(*, scored: bool) -> list[dict[str, Any]]:
-        entries = []
-        for image in range(8):
-            corners = np.sort(draw.integers(0, 60, (6, 2, 2)), axis=1) + np.array([[0, 0], [4, 4]])
-            masks = np.zeros((6, 70, 70), bool)
-            for mask, ((left, top), (right, bottom)) in zip(masks, corners, strict=True):
-                mask[top:bottom, left:right] = True
-            entry = {
-                "boxes": torch.tensor(corners.reshape(6, 4), dtype=torch.float32),
-                "masks": torch.tensor(masks),
-                "labels": torch.tensor(draw.integers(0, 3, 6)),
-            }
-            if scored:
-                entry["scores"] = torch.tensor(draw.random(6), dtype=torch.float32)
-            entries.append(entry if image != 2 else {key: value[:0] for key, value in entry.items()})
-        return entries
-
-    target = side(scored=False)
-    detections = [{**entry, "scores": torch.rand(len(entry["labels"]))} for entry in target]
-    for entry, truth in zip(detections, side(scored=True), strict=True):
-        entry.update({key: torch.cat([entry[key], truth[key]]) for key in entry})
-
-    def compute() -> dict[str, list[float]]:
-        metric = MeanAveragePrecision(iou_type=kinds, class_metrics=True, backend="pycocotools")
-        for entry, true in zip(detections, target, strict=True):
-            metric.update([entry], [true])
-        return {name: value.reshape(-1).tolist() for name, value in metric.compute().items()}
-
-    theirs, ours = compared(compute)
-    assert ours == theirs
-    assert any(0 < value < 1 for values in ours.values() for value in values)
 
 
 def test_polygons_without_boxes_are_read_though_pycocotools_rejects_them(tmp_path: Path) -> None:

@@ -72,9 +72,12 @@ def test_what_the_container_copies_builds_a_wheel_that_scores(tmp_path: Path) ->
             shutil.copy2(ROOT / source, target)
     (line,) = [rest for name, rest in instructions if name == "RUN" and rest.startswith("pip wheel")]
     command = line.replace("pip", f'"{sys.executable}" -m pip', 1).replace("/wheels", f'"{tmp_path}/wheels"')
-    subprocess.run(["bash", "-ec", command], cwd=tmp_path / "source", capture_output=True, check=True)
+    environment = {**os.environ, "SEGJUDGE_KERNEL": "off"}
+    subprocess.run(["bash", "-ec", command], cwd=tmp_path / "source", env=environment, capture_output=True, check=True)
     (wheel,) = (tmp_path / "wheels").iterdir()
+    assert wheel.name.endswith("-py3-none-any.whl"), "without the kernel it is for all systems"
     with zipfile.ZipFile(wheel) as archive:
+        assert not any("segjudge_kernel." in name for name in archive.namelist())
         archive.extractall(tmp_path / "installed")
     arguments = ["score", str(STRONG), "--truth", str(ANNOTATIONS), "--protocol", "davis2017"]
     done = subprocess.run(

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from PIL import Image
 
@@ -17,7 +15,7 @@ from segjudge import score_arrays
 from tests.builders import label_zip, written
 from tests.commands.test_drop_in import small
 from tests.data import ROOT
-from tests.families.choices import SKIPS_MISSING, VOLUMES
+from tests.families.choices import SKIPS_MISSING
 from tests.families.volumes.family import encode_volume
 from tests.scoring.test_arrays import PREDICTIONS, TRUTHS
 
@@ -99,19 +97,6 @@ def test_training_md_logs_j_and_f() -> None:
     assert len(first) <= 11
 
 
-@pytest.mark.skipif(not find_spec("torchmetrics"), reason="TORCHMETRICS ABSENT: pip install '.[torch]' to test it")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
-def test_training_md_scores_batches_of_torch() -> None:
-    import torch
-
-    batches = [
-        ([name] * len(frames), torch.arange(len(frames)), torch.from_numpy(PREDICTIONS[name]), torch.from_numpy(frames))
-        for name, frames in TRUTHS.items()
-    ]
-    space = run("training", {"batches": batches, "predict": lambda one: one}, lambda text: "import torch" in text)
-    assert space["values"]["J&F-Mean"].item() == score_arrays(PREDICTIONS, TRUTHS)["J&F-Mean"]
-
-
 def write_volumes(folder: Path, videos: dict[str, Any], *names: str) -> None:
     """Write videos as volumes whose slices are frames."""
     for name in names:
@@ -137,38 +122,6 @@ def test_training_md_scores_the_validation_folder_of_nnunet(nnunet: Any, capsys:
     assert space["scores"].metrics["val"] == nnunet
     assert capsys.readouterr().out == f"{nnunet['Dice']} {nnunet['NSD']}\n"
     assert 0 < nnunet["Dice"] < 1
-
-
-def test_training_md_scores_arrays_of_nnunet(nnunet: Any) -> None:
-    pytest.importorskip("nnunetv2", reason="NNUNETV2 ABSENT: pip install nnunetv2 to test its readers")
-    given = {"FrameAccumulator": segjudge.FrameAccumulator, "predicted_cases": [("dog", PREDICTIONS["dog"] % 255)]}
-    space = run("training", given, lambda text: "nnunetv2" in text)
-    assert space["accumulator"].compute().metrics["all"] == nnunet
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_training_md_scores_batches_of_monai(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch", reason="TORCH ABSENT: pip install torch to test MONAI's loops")
-    pytest.importorskip("monai", reason="MONAI ABSENT: pip install monai nibabel to test its loops")
-    from monai.data import DataLoader, Dataset
-    from monai.transforms import Compose, EnsureChannelFirstd, LoadImaged
-
-    truths = {name: TRUTHS["dog"][:, ::step] for name, step in (("a", 1), ("b", -1))}
-    predictions = {name: np.roll(labels, 2, axis=1) for name, labels in truths.items()}
-    for side, videos in (("labelsTr", truths), ("results", predictions)):
-        write_volumes(tmp_path / side, videos, *videos)
-    keys = {"image": "results", "label": "labelsTr"}
-    rows = [
-        {"case": name, **{key: tmp_path / side / f"{name}.nii.gz" for key, side in keys.items()}} for name in truths
-    ]
-    transforms = Compose([LoadImaged([*keys]), EnsureChannelFirstd([*keys])])
-    space = {
-        "network": lambda image: torch.nn.functional.one_hot(image[:, 0].long(), 6).movedim(-1, 1),
-        "volume_loader": DataLoader(Dataset(rows, transforms), batch_size=2),
-        "logger": Logged(),
-    }
-    expected = segjudge.score(tmp_path / "results", tmp_path / "labelsTr", VOLUMES)
-    assert run("training", space, lambda text: "monai" in text)["logger"] == expected.flat("val/")
 
 
 @pytest.mark.usefixtures("folder")

@@ -140,19 +140,6 @@ def address(site: Path) -> Iterator[str]:
 
 
 @needs_chromium
-def test_no_page_of_the_site_is_wider_than_a_phone_and_wide_tables_take_the_keyboard(address: str) -> None:
-    with chromium() as browser, fresh_page(browser, {"width": 320, "height": 900}) as (page, _):
-        for name in ("index", "overview", "reference/commands", "benchmarks/volumes"):
-            page.goto(f"{address}/{name}.html")
-            page.wait_for_load_state("networkidle")
-            assert page.evaluate("document.documentElement.scrollWidth") <= 320
-            wide = (
-                "[...document.querySelectorAll('.md-typeset__scrollwrap')].filter(e => e.scrollWidth > e.clientWidth)"
-            )
-            assert page.evaluate(f"{wide}.every(e => e.tabIndex === 0)")
-
-
-@needs_chromium
 @pytest.mark.parametrize("width", [375, 1440])
 def test_the_site_is_searched_in_a_browser_and_asks_nobody_else(address: str, width: int) -> None:
     with chromium() as browser, fresh_page(browser, {"width": width, "height": 900}) as (page, asked):

@@ -14,10 +14,10 @@ import pytest
 from segjudge.commands import COMMANDS
 from tests.builders import ROOT
 from tests.house.test_python_pages import PAGES as PYTHON_PAGES
-from tests.snippets.__main__ import DONE_VARIABLE, WITH_INPUTS
+from tests.snippets.__main__ import WITH_INPUTS
 from tests.snippets.inputs import MAKERS
 from tests.snippets.preludes import PARSED_PYTHON, PRELUDES
-from tests.snippets.reading import FILE, Snippet, script_of, snippets
+from tests.snippets.reading import DONE_VARIABLE, FILE, Snippet, script_of, snippets
 
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),

@@ -16,11 +16,9 @@ import pytest
 from PIL import Image
 from segjudge.davisinteractive.dataset import Davis
 from segjudge.davisinteractive.evaluation import EvaluationService
-from segjudge.davisinteractive.metrics import batched_jaccard
 from segjudge.davisinteractive.robot import InteractiveScribblesRobot
 from segjudge.davisinteractive.session import DavisInteractiveSession
 from segjudge.davisinteractive.storage import LocalStorage
-from segjudge.davisinteractive.utils import operations, scribbles, visualization
 
 import segjudge.davisinteractive as framework
 
@@ -320,38 +318,3 @@ def test_a_program_may_bring_its_own_storage(root: Path) -> None:
 
 
 # ── what a function takes and gives ─────────────────────────────────────────
-
-
-def test_the_reference_names_everything() -> None:
-    """The reference names every argument, column and key of the code."""
-    import inspect
-
-    from segjudge.interactive.reports import COLUMNS
-
-    text = (Path(__file__).parents[2] / "docs/interactive-reference.md").read_text()
-    session = inspect.signature(DavisInteractiveSession.__init__).parameters
-    for name, parameter in list(session.items())[1:]:
-        assert f"`{name}`" in text, name
-        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD and name != "report_save_dir":
-            shown = repr(parameter.default).replace("'", '"')
-            assert f"| `{name}` | `{shown}` |" in text, name
-    for name in COLUMNS:
-        assert f"\n| `{name}` |" in text, name
-    for function in (
-        EvaluationService, EvaluationService.post_predicted_masks, InteractiveScribblesRobot, batched_jaccard,
-        scribbles.scribbles2mask, scribbles.scribbles2points, operations.bezier_curve, visualization.overlay_mask,
-        visualization.draw_scribble, LocalStorage.store_interactions_results,
-    ):  # fmt: skip
-        (line,) = [
-            part for part in text.replace(",\n", ", ").replace(",\ncontour", ", contour").splitlines()
-            if f"{function.__name__}(" in part and "batched_f" not in part
-        ][:1]  # fmt: skip
-        for name, parameter in inspect.signature(function).parameters.items():
-            if name != "self" and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
-                assert name in line, (function, name)
-    for line in LINES:
-        if line.startswith("from D."):
-            for name in line.split(";")[0].partition(" import ")[2].split(", "):
-                assert name in text, name
-    for key in ("auc", "metric_at_threshold", "curve", "session_key"):
-        assert f"\n| `{key}` |" in text

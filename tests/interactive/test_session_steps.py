@@ -209,6 +209,15 @@ def test_a_storage_takes_each_interaction_once_and_in_turn() -> None:
     assert (store(storage), store(storage), store(storage, 2)) == (True, again, True)
 
 
+def test_a_storage_is_restored_with_the_frames_of_the_robot() -> None:
+    storage, twin = reports.LocalStorage(), reports.LocalStorage()
+    assert (store(storage), storage.store_annotated_frame("s", "box", 1, 1, True)) == (True, True)
+    progress = storage.progress("s")
+    twin.restore("s", json.loads(json.dumps(progress)), storage.get_report("s"))
+    assert twin.progress("s") == progress == {"done": [("box", 1, 1)], "annotated": [("box", 1, 1, True)]}
+    assert twin.get_report().equals(storage.get_report("s"))
+
+
 @pytest.mark.parametrize(
     ("terms", "metric", "auc", "score", "times", "values", "empty_times"),
     [

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from segjudge.platforms import imports
 from segjudge.platforms.imports import find_imports
 
 
@@ -39,17 +36,3 @@ def test_imports_come_in_the_order_of_lines_with_what_is_taken_from_them() -> No
 def test_a_module_of_a_later_python_is_refused() -> None:
     with pytest.raises(SyntaxError):
         find_imports("match x:\n    case 1: pass", (3, 9))
-
-
-def test_modules_are_parsed_once_for_each_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    texts = {"new.py": "import numpy\nmatch x:\n    case 1:\n        from . import scipy", "old.py": "import a.b"}
-    newer = imports.parse_modules(texts, (3, 12))
-    older = imports.parse_modules(texts, (3, 9))
-    assert [row.package for row in newer["new.py"].imports] == ["numpy", ""]
-    assert newer["new.py"].imports[1].members == ("scipy",)
-    assert newer["old.py"] == older["old.py"]
-    assert "Pattern matching is only supported in Python 3.10" in older["new.py"].error
-    monkeypatch.setattr(imports, "_parse", None)
-    assert imports.parse_modules(texts, (3, 12)) == newer
-    assert imports.parse_modules(texts, (3, 9)) == older

@@ -9,7 +9,6 @@ import resource
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any, Callable
@@ -67,33 +66,6 @@ def test_what_is_printed_arrives_line_by_line(prints: Any, lines: list[str]) -> 
     output: list[str] = []
     run(lambda say: prints() and None, messages=output)
     assert output == lines
-
-
-def test_threads_and_forks_of_a_job_may_print() -> None:
-    output: list[str] = []
-
-    def job(say: Any) -> Any:
-        def prints() -> None:
-            for _ in range(200):
-                print("x" * 3000)
-
-        threads = [threading.Thread(target=prints) for _ in range(4)]
-        child = os.fork()
-        for thread in threads if child else ():
-            thread.start()
-        prints()
-        if not child:
-            os._exit(0)
-        for thread in threads:
-            thread.join()
-        os.waitpid(child, 0)
-        return "answer"
-
-    memory = 1 << 30  # each thread reserves up to 136 MB for its stack and heap
-    assert run(job, messages=output, memory=memory) == "answer"
-    assert sum(map(len, output[:-1])) <= _LOG_CHARACTERS
-    assert output[-1].startswith("... output beyond")
-    assert set("".join(output[:-1])) == {"x"}
 
 
 def test_a_fork_that_comes_back_does_not_answer() -> None:
@@ -354,18 +326,6 @@ def test_a_broken_truth_is_no_fault_of_the_participant() -> None:
 
     with pytest.raises(CrashError, match="annotation file: is broken"):
         run(job)
-
-
-def test_without_fork_it_says_so_once_and_scores(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse() -> int:
-        raise OSError("no more processes")
-
-    monkeypatch.setattr(guard.os, "fork", refuse)
-    monkeypatch.setattr(guard, "_reported", [])
-    output: list[str] = []
-
-    assert [run(lambda say: "scored", messages=output) for _ in range(2)] == ["scored", "scored"]
-    assert output == ["Memory and time are not limited: this system cannot fork a process (no more processes)."]
 
 
 @pytest.mark.long

@@ -104,32 +104,6 @@ def test_results_of_one_process_come_where_no_other_may_be_started(monkeypatch: 
     ]
 
 
-@pytest.mark.parametrize(
-    ("seconds", "costs", "alone"),
-    [
-        (0.001, [1] * 9, 9),  # ends soon
-        (0.05, [1] * 9, 1),
-        (0.02, [2, 1, 1, 9, 9, 9], 2),
-        (0.05, [9, 1, 1], 3),  # hardly any work remains
-        (0.05, [1, 9], 2),  # one process is enough for one item
-        (0.05, [0, 0, 0], 3),
-    ],
-)
-def test_further_processes_start_once_they_pay(seconds: float, costs: list[int], alone: int) -> None:
-    ours, started = os.getpid(), list[int]()
-
-    def work(number: int) -> tuple[int, int]:
-        begin = time.process_time()
-        while time.process_time() < begin + seconds:
-            pass
-        return number, os.getpid()
-
-    results = list(results_of_processes(work, costs, 1, started.append, 2))
-    assert [number for number, _ in results] == started
-    assert sorted(started) == [*range(len(costs))]
-    assert [number for number, process in results if process == ours] == [*range(alone)]
-
-
 @pytest.mark.parametrize("jobs", [1, 2, 9])
 def test_threads_give_results_in_order_whether_or_not_others_may_be_started(
     jobs: int, monkeypatch: pytest.MonkeyPatch

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import socket
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -15,7 +14,6 @@ import pytest
 import requests
 
 from segjudge.server import report_pages
-from segjudge.server.report_answers import ProgramAnswer
 from segjudge.server.report_pages import HOSTS, PageOrder, ReportPages
 from segjudge.server.report_program import LEVELS
 from segjudge.server.services import Services
@@ -212,30 +210,6 @@ def levels(text: str = "") -> bytes:
 
 def logged(pages: ReportPages) -> str:
     return "\n".join(pages._store.log_lines(1))
-
-
-def test_readers_at_once_cause_one_process(pages: ReportPages, monkeypatch: pytest.MonkeyPatch) -> None:
-    begun: list[object] = []
-    real = report_pages.run_bounded
-
-    def counted(*arguments: Any, **options: Any) -> Any:
-        begun.append(arguments)
-        return real(*arguments, **options)
-
-    monkeypatch.setattr(report_pages, "run_bounded", counted)
-    order = ordered(pages, levels())
-    results: list[ProgramAnswer] = []
-    threads = [
-        threading.Thread(target=lambda: results.append(waited(partial(pages.find_or_order, order, HOSTS))))
-        for _ in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert results == [results[0]] * 8
-    assert results[0].levels["sequences-dev"] == ["means", [], ["dev"]]
-    assert len(begun) == 1
 
 
 def test_a_script_that_breaks_off_is_a_sentence_and_its_reason_in_the_log(pages: ReportPages) -> None:

@@ -205,34 +205,6 @@ def test_a_folder_is_noted_before_it_exists() -> None:
     assert not os.path.exists(folder.path)
 
 
-def test_a_script_that_fills_the_disk_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from segjudge.platforms.evalai.hosted_worker import process
-    from segjudge.platforms.evalai.hosted_worker.folder import WorkerFolder
-    from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
-
-    monkeypatch.setattr(process, "_DISK", 8 << 20)
-    compute = WorkerFolder()
-    try:
-        place = Path(compute.root) / "challenge_data/challenge_1"
-        place.mkdir()
-        (place / "__init__.py").write_text(
-            "import os, tempfile, time\n"
-            "def evaluate(*a, **k):\n"
-            "    with tempfile.TemporaryFile(dir=os.path.dirname(a[1])) as f, open(tempfile.mkstemp()[1], 'wb') as g:\n"
-            "        g.write(bytes(32 << 20)); g.flush()\n"
-            "        time.sleep(60)\n"
-        )
-        python = Interpreter.open(sys.executable)
-        child = process.WorkerProcess(python, compute, 1, process.WorkerTerms(sandbox_program=python.find_sandbox()))
-        child.ask({"ready": True}, 60)
-        path = compute.add_submission(1, __file__, ".txt")
-        with pytest.raises(process.DiedError, match="it wrote more than 8 MB to the disk"):
-            child.ask({"annotation": "", "submission": path, "phase": "p", "splits": []}, 60)
-        assert not child.alive
-    finally:
-        compute.remove()
-
-
 @needs_bwrap
 @pytest.mark.parametrize(
     ("code", "message"),

@@ -15,6 +15,8 @@ from pathlib import Path
 
 from segjudge import cli
 
+from .reading import DONE_VARIABLE
+
 #: Commands that go on until they are stopped.
 SERVING = (("rehearse",), ("interactive", "serve"))
 #: What needs a server, an account or another machine.
@@ -23,8 +25,6 @@ ELSEWHERE = ("push", "worker", "leave", "--import", "--scheduler", "--host", "s3
 WITH_INPUTS = ("score", "compare", "new", "pack", "compress", "rank", "interactive", "report")
 #: Commands on the whole bundle that several pages show: they run on the first of these pages.
 ONCE = ("check", "check --strict", "run", "run --platform codabench", "rehearse --seed-demo", "benchmarks")
-#: The file with those that ran.
-DONE_VARIABLE = "SEGJUDGE_SNIPPETS_DONE"
 
 
 def main(arguments: list[str]) -> int:

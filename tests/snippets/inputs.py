@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import shutil
 import tempfile
 import zipfile
@@ -16,6 +17,8 @@ from segjudge import cli
 from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.families.sequences.layouts import ALIASES
 from tests.data import GOLDEN
+
+from .reading import DONE_VARIABLE
 
 #: What was made here, and for which truth: results of the same name are made again for another one.
 MADE = Path(".made.json")
@@ -211,10 +214,15 @@ def results(path: str, truth_path: str, protocol: str, *, poor: bool = False) ->
     key = f"{truth_path} {protocol} {poor}"
     if Path(path).exists() and made().get(path, key) == key:
         return
-    with tempfile.TemporaryDirectory() as name:
-        quietly(["new", f"{name}/challenge", "--protocol", protocol, "--truth", truth_path])
-        (source,) = Path(name, "challenge/examples").glob("*/poor.zip" if poor else "*/good.zip")
-        as_named(source, Path(path))
+    sample = "poor.zip" if poor else "good.zip"
+    # A published truth is the same on every page, and so are the samples of its challenge.
+    shared = Path(os.environ[DONE_VARIABLE]).with_name(f"{made().get(truth_path)}-{protocol}-{sample}")
+    if truth_path not in made() or not shared.exists():
+        with tempfile.TemporaryDirectory() as name:
+            quietly(["new", f"{name}/challenge", "--protocol", protocol, "--truth", truth_path])
+            (source,) = Path(name, "challenge/examples").glob(f"*/{sample}")
+            shutil.copy(source, shared)
+    as_named(shared, Path(path))
     note(path, key)
 
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+#: The variable that names the file of commands that ran; what pages share lies beside it.
+DONE_VARIABLE = "SEGJUDGE_SNIPPETS_DONE"
 #: What a line of a shell begins with.
 COMMANDS = {
     "./run.sh",

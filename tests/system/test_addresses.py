@@ -19,7 +19,6 @@ from segjudge import HostError, SubmissionError, UsageError, cli, score
 from segjudge.evaluation_script.files.archive import open_files
 from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.platforms.evalai.client import ApiError
-from segjudge.system import addresses
 from segjudge.system.addresses import AddressError, RemoteFolder, _FetchedFile, resolve_address
 from segjudge.system.files import redact, redact_address
 from tests.builders import ANNOTATIONS, STRONG, png
@@ -203,21 +202,6 @@ def test_a_folder_is_listed_as_one_on_this_machine(memory: Any, tmp_path: Path) 
         open_files(resolve_address("memory://sent"), ArchiveLimits(members=3))
     with pytest.raises(SubmissionError, match="is 2 folders deep; the limit is 1"):
         open_files(resolve_address("memory://sent"), ArchiveLimits(depth=2))
-
-
-def test_the_files_of_a_folder_are_read_ahead_within_bounds(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    sent = {f"{video}/{k:03d}": bytes([k]) * 100 for video in "ab" for k in range(100)}
-    for name, data in sent.items():
-        memory.pipe(f"/sent/{name}", data)
-    monkeypatch.setattr(addresses, "_AHEAD_BYTES", 1000)
-    read, ranges = [], memory.cat_ranges
-    monkeypatch.setattr(
-        type(memory), "cat_ranges", lambda _, paths, *more, **o: read.append(paths) or ranges(paths, *more, **o)
-    )
-    opened = open_files(resolve_address("memory://sent"), ArchiveLimits())
-    assert {name: opened.read(name) for name in opened.sizes} == sent
-    assert (len(read), max(map(len, read))) == (20, 10)
-    assert sorted(path for paths in read for path in paths) == [f"/sent/{name}" for name in sorted(sent)]
 
 
 @pytest.mark.parametrize("data", [b"longer than it was", b"no"])

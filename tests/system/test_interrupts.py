@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import marshal
 import os
 import random
 import resource
@@ -142,20 +141,6 @@ def run(code: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def test_what_fails_since_it_was_interrupted_is_no_defect() -> None:
-    done = run("""
-try:
-    with interruptible():
-        try:
-            signal.raise_signal(signal.SIGTERM)
-        finally:
-            raise ValueError
-except Interrupted as error:
-    print(error.number)
-""")
-    assert (done.stdout, done.stderr) == ("15\n", "")
-
-
 @pytest.mark.parametrize("buffered", [True, False])
 def test_a_reader_that_goes_away_is_no_error(buffered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if buffered:
@@ -227,24 +212,6 @@ main()
 """
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=ROOT)
     assert (run.returncode, run.stdout, run.stderr) == (code, "", line)
-
-
-def test_a_limit_on_files_breaks_no_module_for_the_next_start(tmp_path: Path) -> None:
-    prefix = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path)}
-    prefix.pop("PYTHONDONTWRITEBYTECODE", None)
-    out = tmp_path / "scores.json"
-    arguments = [*COMMAND, "score", str(STRONG), "--phase", "sequences-dev", "--json", str(out)]
-    subprocess.run([sys.executable, "-c", ""], env=prefix, check=True)  # Python 3.14 ends while it starts, otherwise
-    limited = subprocess.run(
-        arguments, env=prefix, cwd=ROOT, check=False, capture_output=True, text=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000)),
-    )  # fmt: skip
-    assert (limited.returncode, limited.stderr) == (3, f"segjudge: {out}: cannot be written (File too large)\n")
-    package = tmp_path.joinpath(*ROOT.parts[1:], "segjudge")
-    cached = list(package.rglob("*.pyc"))
-    assert {path.name.partition(".")[0] for path in cached} <= {"__init__", "__main__", "bytecode"}
-    for path in cached:  # those that Python loads before it knows of the limit; it refuses a part of one
-        marshal.loads(path.read_bytes()[16:])
 
 
 @pytest.mark.long

@@ -16,7 +16,6 @@ import pytest
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai import client as clients
 from segjudge.platforms.evalai import rows
-from segjudge.platforms.evalai.boards import fetch_boards
 from segjudge.platforms.evalai.bundle.push import ChallengePush, PushedChallenge, RejectedError
 from segjudge.platforms.evalai.bundle.server_state import ServerState
 from segjudge.platforms.evalai.client import ApiError, Client, EvalAISettings, Jobs, QueueMessage, is_safe_for_token
@@ -457,41 +456,6 @@ SCORED = {
     TEAM: "us <&>", "filtering_score": 0.25, "result": [0.5, 0.25], "submission__submitted_at": "2026-01-02T03:04:05Z",
     "submission__method_name": "m", "leaderboard__schema": SCHEMA, "rank": 1,
 }  # fmt: skip
-SHOWN = {
-    "id": 3,
-    "visibility": 3,
-    "leaderboard_schema": {"labels": ["old"]},
-    "challenge_phase_name": "P",
-    "dataset_split_name": "D",
-}
-
-
-def test_the_leaderboards_that_anybody_may_see_are_fetched(server: Server) -> None:
-    splits = [SHOWN, {"id": 6, "visibility": 1}, {"id": 7, "visibility": 2}, {"id": 4, "visibility": 3}]
-    entries = [
-        SCORED,
-        {TEAM: "them", "filtering_score": None, "result": [0.5]},
-        {TEAM: "they", "filtering_score": 0.25, "result": [1, 0.25]},
-    ]
-    server.answer(says({"title": "Small"}), says(splits), says({"results": entries}), says([]))
-    title, (board, empty) = fetch_boards(server.address, 9)
-    assert (title, board.number, board.name, board.order, board.decimals) == ("Small", 3, "P / D", "loss", 2)
-    assert [*board.rows] == [
-        {"rank": "1=", "team": "us <&>", "method": "m", "score": 0.5, "loss": 0.25, "submitted": "2026-01-02"},
-        {"rank": 2, "team": "them", "method": "", "score": 0.5, "submitted": ""},
-        {"rank": "1=", "team": "they", "method": "", "score": 1, "loss": 0.25, "submitted": ""},
-    ]
-    assert "<title>P / D: loss 0.25 us &lt;&amp;&gt;</title>" in board.draw_badge()
-    assert '<svg xmlns="http://www.w3.org/2000/svg" width="123" height="20" role="img"' in board.draw_badge()
-    assert (empty.number, empty.name, empty.order, [*empty.rows]) == (4, " / ", "", [])
-    assert "<title> / :  nobody yet</title>" in empty.draw_badge()
-    paths = (
-        "challenges/challenge/9/",
-        "challenges/9/challenge_phase_split",
-        *(f"jobs/challenge_phase_split/{number}/leaderboard/" for number in (3, 4)),
-    )
-    assert requests(server) == [f"GET /api/{path} (nobody)" for path in paths]
-    assert fetch_boards(server.answer(says([])).address, 9) == ("", [])
 
 
 def test_the_schema_of_a_leaderboard_says_its_labels_and_order() -> None:

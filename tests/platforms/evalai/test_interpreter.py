@@ -2,47 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 import venv
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
 from segjudge.system import sandbox
-from tests import guests
-from tests.builders import ROOT
 
 # ── the command line ────────────────────────────────────────────────────────
-
-
-def segjudge(*arguments: str, folder: Path = ROOT, **environment: str) -> Any:
-    return subprocess.run(
-        [sys.executable, "-m", "segjudge", *arguments], cwd=folder, capture_output=True, text=True, timeout=300, check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
-    )  # fmt: skip
-
-
-def shim(folder: Path, text: str) -> Path:
-    path = folder / "python3.9"
-    path.write_text(text)
-    path.chmod(0o755)
-    return path
-
-
-@pytest.mark.long
-def test_run_takes_an_interpreter_by_relative_path_by_name_and_by_shim(tmp_path: Path) -> None:
-    (tmp_path / "here").symlink_to(sys.prefix)
-    good = shim(tmp_path, f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
-    bundle = str(guests.with_samples(guests.starter(tmp_path / "bundle")))
-    for named in ("here/bin/python", "./here/bin/python", "python3.9", str(good)):
-        done = segjudge("run", "--bundle", bundle, "--python", named, folder=tmp_path, PATH=path)
-        assert done.returncode == 0, done.stderr + done.stdout
-        assert "finished" in done.stdout
 
 
 @pytest.mark.skipif(sandbox.find_sandbox() is None, reason="needs bubblewrap")

@@ -141,30 +141,6 @@ def test_the_token_is_shown_nowhere(server: Rehearsal, fork: Path) -> None:
     assert token not in repr(EvalAISettings.read({"EVALAI_TOKEN": token}))
 
 
-@pytest.mark.long
-def test_a_dry_run_changes_nothing(server: Rehearsal, fork: Path) -> None:
-    done = segjudge(fork, server, "push", "--dry-run", "--repository", "me/dry")
-    assert done.returncode == 0
-    assert "  challenge_config.yaml\n" in done.stdout
-    assert done.stdout.endswith("\nme/dry would become a new challenge.\n")
-    unnamed = segjudge(fork, server, "push", "--dry-run")
-    assert (unnamed.returncode, "  challenge_config.yaml\n" in unnamed.stdout) == (0, True)
-    assert unnamed.stdout.endswith("EvalAI was not asked to validate it.\n")
-    assert "warning: a push needs more: no repository is known" in unnamed.stderr
-    assert "validated successfully" in done.stderr
-    assert not (fork / ".segjudge").exists()
-    assert "would become a new" in segjudge(fork, server, "push", "--dry-run", "--repository", "me/dry").stdout
-
-
-@pytest.mark.long
-def test_sponsors_are_left_out_of_an_update(server: Rehearsal, fork: Path) -> None:
-    edit(fork, lambda config: config.update(sponsors=[{"name": "x", "website": "https://x.example"}]))
-    for name in ("created", "updated"):
-        done = segjudge(fork, server, "push", "--repository", "me/sponsored")
-        assert f"has been {name} successfully" in done.stdout, done.stdout + done.stderr
-    assert "sponsors are omitted" in done.stderr
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -209,26 +185,6 @@ def test_a_reason_that_is_given_twice_is_reported_once_with_a_key_that_is_there(
         assert results[0].location == opened.lines.location("challenge_phases[1].codename")
     edit(fork, lambda config: config.update(title="MOSE/LVOS challenge"))
     assert [problem.subject for problem in RejectedError(body).locate(build(str(fork)).path)] == ["title"]
-
-
-@pytest.mark.long
-def test_labels_and_rows_come_from_the_server_when_nothing_was_kept(server: Rehearsal, fork: Path) -> None:
-    """A rehearsal's challenges are approved, so that the comparison covers everything that an approval freezes."""
-    assert segjudge(fork, server, "push", "--repository", "me/frozen").returncode == 0
-    shutil.rmtree(fork / ".segjudge")
-    variables = {"GITHUB_REPOSITORY": "me/frozen"}
-    same = segjudge(fork, server, "check", "--quick", **variables)
-    assert same.returncode == 0, same.stdout + same.stderr
-
-    def change(config: Any) -> None:
-        config["leaderboard"][0]["schema"]["metadata"]["J-Mean"] = {"sort_ascending": False, "description": "new"}
-        config["dataset_splits"][0]["name"] = "Another name"
-        config["challenge_phase_splits"][0]["leaderboard_decimal_precision"] = 1
-
-    edit(fork, change)
-    done = segjudge(fork, server, "check", "--quick", **variables)
-    for name in ("Leaderboard 1 cannot be", "Dataset split 1 cannot be", "dataset_split_id: 1) cannot be"):
-        assert name in done.stdout, done.stdout + done.stderr
 
 
 def test_the_repository_comes_from_the_remote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
