@@ -22,6 +22,8 @@ _ALIKE, _REMAINS = 0.8, 0.3
 _PIXELS = 1 << 10
 #: The share of exchanged units that must follow an order for it to be named.
 _ORDERLY = 0.75
+#: The minimum frames of a video that show frames late by more than one.
+_SHORTEST = 8
 #: What another order counts more than a movement, which explains it as well if everything moves alike.
 _LEAD = 0.05
 #: The minimum number of exchanged answers, without two for each right one, if a weak method confuses objects.
@@ -46,7 +48,8 @@ def _shift_frames(places: int) -> Slip:
     side = "before" if places > 0 else "after"
     where = f"the frame {side} its own" if abs(places) == 1 else f"the frame {abs(places)} places {side} its own"
     sentence = f"each frame of the {{content}} looks as if it belonged to {where}"
-    cure = _take_frames(lambda frame, _: frame + places)
+    shortest = 1 if abs(places) == 1 else _SHORTEST
+    cure = _take_frames(lambda frame, count: frame + places if count >= shortest else -1)
     return Slip(sentence, _NAMES, frozenset({"frames"}), cure, times=math.inf)
 
 
