@@ -69,66 +69,6 @@ def test_the_frames_of_a_sequence_merge_in_any_order_and_with_repeats(protocol: 
         report_of("val", partial)
 
 
-def test_packed_units_arrive_as_they_were_counted() -> None:
-    problem = [Problem("a", "is wrong", "Correct it")]
-    equal = [UnitCounts(name, {"pair": np.arange(3) + row, "f": np.eye(2) / 3}) for row, name in enumerate("abc")]
-    cases = [
-        equal,
-        [UnitCounts(unit.name, {"pair": unit.tables["pair"]}) for unit in equal],
-        [UnitCounts("a", {}), UnitCounts("b", {})],
-        [*equal, UnitCounts("d", {"pair": np.arange(4), "f": np.eye(2)})],
-        [*equal, UnitCounts("d", {"pair": np.arange(3.0), "f": np.eye(2)})],
-        [*equal, UnitCounts("d", {"f": np.eye(2), "pair": np.arange(3)})],
-        [*equal, UnitCounts("d", {}, problem, 2)],
-        [UnitCounts(name, {"cells": np.arange(2 * size).reshape(2, size)}) for name, size in zip("abc", (4, 0, 5))],
-        [
-            UnitCounts(name, {"f": np.arange(size) / 3, "cells": np.arange(size) - 1})
-            for name, size in zip("abc", range(3))
-        ],
-        [UnitCounts(name, {"cells": np.full((1, size), 1 << 32)}) for name, size in zip("abc", (2, 1, 3))],
-        [UnitCounts(name, {"cells": np.zeros(size), "one": np.array(size)}) for name, size in zip("abc", (2, 1, 3))],
-    ]
-    for units in cases:
-        packed = pickle.loads(pickle.dumps(PackedUnits(range(len(units)), units)))
-        names = [unit.name for unit in units]
-        arrived = [*packed.unpack(names), *packed.unlike]
-        assert {unit.name: unit.encode() for unit in arrived} == {unit.name: unit.encode() for unit in units}
-
-
-def test_counts_that_arrive_packed_are_those_that_arrive_singly() -> None:
-    names = list("abcdefgh")
-    units = {name: UnitCounts(name, {"table": np.arange(3) * row}) for row, name in enumerate(names)}
-
-    def added(*batches: Any) -> UnitAccumulator[str]:
-        accumulator = UnitAccumulator("rules", {}, names)
-        for batch in batches:
-            counts = [units.get(unit, unit) for unit in batch.lstrip("-")] if isinstance(batch, str) else batch
-            packed = PackedUnits([names.index(unit.name) for unit in counts], counts)
-            accumulator.update_all(counts if batch[0] == "-" else pickle.loads(pickle.dumps(packed)))
-        return accumulator
-
-    single = added("-abcdefgh")
-    for batches in (["gca", "bd", "efh"], ["gca", "-fhd", "be"], ["gca", "bca", "bdefh"], ["gca", "-abdfhe"]):
-        packed = added(*batches)
-        assert packed.stack("table").tolist() == single.stack("table").tolist()
-        assert [unit.name for unit in packed.complete_counts()] == names
-        assert packed.state_dict() == single.state_dict()
-        packed.merge(single)
-        sums = [
-            counts.without_groups(lambda part: {"sum": float(part.stack("table").sum())}) for counts in (packed, single)
-        ]
-        assert sums[0]["sum"].tolist() == sums[1]["sum"].tolist()
-    partial = added("gca", "b")
-    assert partial.missing() == ["d", "e", "f", "h"]
-    with pytest.raises(HostError, match="4 units not counted yet: d, e, f"):
-        partial.stack("table")
-    with pytest.raises(ValueError, match="a was counted twice, with different results"):
-        added("gca", [UnitCounts("a", {"table": np.arange(3) + 1})])
-    wrong = UnitCounts("h", {}, [Problem("h", "is wrong", "Correct it")], 1)
-    with pytest.raises(SubmissionError, match="is wrong"):
-        added("abc", [units["d"], wrong], "gfe").stack("table")
-
-
 @pytest.mark.parametrize("at_once", [1, 7, 1 << 15])
 def test_cells_are_added_up_as_they_arrive(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores read packed cells; sums are equal whether units arrive packed, singly or repeated."""

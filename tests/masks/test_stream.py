@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
-
 import numpy as np
 import pytest
 
@@ -64,30 +62,6 @@ def test_objects_that_are_nowhere_or_not_asked_for_are_passed_over_and_those_tha
     about, labels = read_stream(stream.pack({}))
     assert (about["groups"], about["runs"]) == ([[], [1], [2], [1, 2], [3]], 6)
     assert labels.tolist() == [[[1, 1, 3, 3, *[2] * 62, 4, 4, 4, 0]], [[0] * 70]]
-
-
-@pytest.mark.parametrize("others", [250, 251])
-def test_labels_beyond_a_byte_are_kept(others: int) -> None:
-    """There are six labels for pixels that two objects share, and one for each object alone."""
-    mask = np.ones((1, 4), bool)
-    names = [f"{number}" for number in range(others)]
-    stream = MaskStream(names, (1, 4), 4)
-    for name in names:
-        stream.add({name: stack_of(mask), "0": stack_of(mask & (name > "0"))}, 1, (1, 4))
-    about, labels = read_stream(stream.pack({}))
-    assert [about["groups"][label] for label in labels[1:, 0, 0]] == [[k, 0] for k in range(1, others)]
-
-
-def test_labels_and_lengths_are_as_many_bytes_as_they_need() -> None:
-    lengths = [127, 128, 16_383, 16_384, 2_097_152]
-    labels = [0, 1, 127, 128, 16_384]
-    stream = MaskStream([], (1, 1), 1)
-    stream.add_labels(np.repeat(np.array(labels, np.uint16), lengths).reshape(1, 1, -1), [(), (7,)])
-    data = stream.pack({})
-    about, pixels = read_stream(data)
-    assert (about["groups"], about["runs"]) == ([[], [7]], 5)
-    assert np.array_equal(pixels.ravel(), np.repeat(labels, lengths))
-    assert len(zlib.decompress(data).partition(b"\n")[2]) == 1 + 1 + 1 + 2 + 3 + 1 + 2 + 2 + 3 + 4
 
 
 def test_masks_are_as_wide_as_a_page_has_room_for() -> None:

@@ -100,6 +100,15 @@ def test_kinds_sum_to_the_loss(protocol: str, tmp_path: Path) -> None:
         assert min(row.values()) >= 0
 
 
+def test_kinds_sum_to_the_loss_where_a_side_fills_its_frame(tmp_path: Path) -> None:
+    """A mask that fills its frame has no boundary."""
+    full = np.ones((4, 60, 120), np.uint8)
+    half = full * (np.arange(120) < 60)
+    for prediction, truth in ((half, full), (full, half)):
+        ((row,), (loss,)) = losses_of(tmp_path, {"video": prediction}, {"video": truth}, "vos-benchmark")
+        assert sum(row.values()) == pytest.approx(loss, abs=1e-9)
+
+
 def one_failure(kind: str) -> tuple[Any, Any]:
     """Return a video with two objects, of which the first fails in one way."""
     truth = np.zeros((8, 60, 120), np.uint8)

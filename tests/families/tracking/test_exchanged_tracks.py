@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 from segjudge import score
 from segjudge.evaluation_script.masks import run_lengths as rle
 
-SIZE, FRAMES, SEQUENCES = (60, 100), 9, 3
+SIZE, FRAMES = (60, 100), 9
 
 
 def draw(sequence: int, frame: int, track: int) -> str:
@@ -22,46 +21,6 @@ def draw(sequence: int, frame: int, track: int) -> str:
     down = pixels.T.reshape(-1)
     borders = np.flatnonzero(np.diff(down, prepend=0))
     return rle.compress(np.diff([0, *borders.tolist(), down.size]).tolist())
-
-
-def write_burst(path: Path, tracks: int = 3, sequences: int = SEQUENCES) -> Path:
-    """Write sequences whose tracks have classes of their own."""
-    rows = [
-        {
-            "id": number, "height": SIZE[0], "width": SIZE[1], "seq_name": f"s{number}", "dataset": "D",
-            "annotated_image_paths": [f"{frame:05d}.jpg" for frame in range(FRAMES)],
-            "neg_category_ids": [], "not_exhaustive_category_ids": [],
-            "track_category_ids": {str(track + 1): 200 + 10 * number + track for track in range(tracks)},
-            "segmentations": [
-                {str(track + 1): {"rle": draw(number, frame, track), "score": 0.9} for track in range(tracks)}
-                for frame in range(FRAMES)
-            ],
-        }
-        for number in range(sequences)
-    ]  # fmt: skip
-    path.write_text(json.dumps({"sequences": rows, "categories": []}))
-    return path
-
-
-@pytest.mark.parametrize(
-    ("order", "named"),
-    [
-        ([4, 5, 13], ""),
-        ([5, 13, 4], "category ids look exchanged, such as"),
-        ([3, 4, 12], "category ids look 1 too low"),
-        ([7, 7, 7], ""),
-    ],
-)
-def test_exchanged_classes_of_tracks_are_named(order: list[int], named: str, tmp_path: Path) -> None:
-    document = json.loads(write_burst(tmp_path / "truth.json").read_text())
-    for classes, name in (([4, 5, 13], "truth.json"), (order, "sent.json")):
-        for sequence in document["sequences"]:
-            sequence["track_category_ids"] = {str(track): kind for track, kind in enumerate(classes, 1)}
-        (tmp_path / name).write_text(json.dumps(document))
-    lines = score(tmp_path / "sent.json", tmp_path / "truth.json", "burst").warnings
-    assert score(tmp_path / "sent.json", tmp_path / "truth.json", "burst", jobs=2).warnings == lines
-    looks = [line for line in lines if "category ids look" in line]
-    assert [f"{named}" in line for line in looks] == [True] * bool(named)
 
 
 def write_mots(folder: Path, order: list[int], names: str) -> Path:
@@ -90,18 +49,6 @@ def test_files_of_other_sequences_are_named(order: list[int], named: str, tmp_pa
     (line,) = (line for line in lines if "Check which sequence each of them belongs to" in line)
     assert f"{named}: corrected, the IoU over all pixels would be 1.00 instead of 0.00" in line
     assert score(tmp_path / "sent", truth, "mots", jobs=2).warnings == lines
-
-
-@pytest.mark.parametrize("step", [0, 1])
-def test_exchanged_sequences_of_burst_are_named(step: int, tmp_path: Path) -> None:
-    truth = write_burst(tmp_path / "truth.json")
-    document = json.loads(truth.read_text())
-    fields = [(sequence["segmentations"], sequence["track_category_ids"]) for sequence in document["sequences"]]
-    for sequence, (masks, classes) in zip(document["sequences"], fields[step:] + fields[:step], strict=True):
-        sequence.update(segmentations=masks, track_category_ids=classes)
-    (tmp_path / "sent.json").write_text(json.dumps(document))
-    lines = score(tmp_path / "sent.json", truth, "burst").warnings
-    assert len([line for line in lines if "Check which sequence" in line]) == step
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2, 3], [0, 0, 0, 0], [1, 1, 1, 3]])
