@@ -303,7 +303,6 @@ HOSTILE: dict[str, tuple[Make, str]] = {
     "jobs-null": (jobs([None]), "predictions.json: has another form. Write"),
     "jobs-of-numbers": (jobs([job(5)]), "predictions.json: has another form"),
     "jobs-twice": (jobs([job(), job()]), "names J/output/images/seg/U.mha twice"),
-    "jobs-of-two-cases": (jobs([job(inputs=[{"image": {"name": name}} for name in ("a.mha", "b.mha")])]), "images of several cases: a, b"),
     "jobs-in-two-lists": (files(predictions__json=b"[]", x_of_predictions__json=b"[]"), "has several predictions.json: predictions.json, x/"),
     "jobs-elsewhere": (jobs([job(pk="../../truth", outputs=[])]), "names no volume that was sent"),
     "jobs-100000-outputs": (jobs([job(outputs=job()["outputs"] * 100_000)]), "twice. List each job"),

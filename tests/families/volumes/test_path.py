@@ -179,6 +179,13 @@ def _change_jobs(folder: Path, change: Any) -> None:
     path.write_text(json.dumps(jobs))
 
 
+def test_a_job_with_images_of_several_cases_is_rejected(host: _Host, tmp_path: Path) -> None:
+    folder = _mount(host, tmp_path / "input")
+    _change_jobs(folder, lambda jobs: jobs[0]["inputs"].extend(jobs[1]["inputs"]))
+    with pytest.raises(SubmissionError, match="images of several cases: case_002, case_003"):
+        segjudge.score(folder, host.truth, "volumes")
+
+
 def _add_output(folder: Path, slug: str, change: Callable[[Volume], Volume]) -> None:
     """Add an image to the output of each job, made from its label map."""
 
