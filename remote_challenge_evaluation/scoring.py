@@ -26,9 +26,9 @@ from segjudge.platforms.evalai.rows import (
     SubmissionRow,
     check_accuracies,
 )
+from segjudge.system.download import GoneError, TooLargeError, download, fetch_head
 from segjudge.system.network import WireError
 
-from .download import GoneError, TooLargeError, download, fetch_head
 from .journal import BEGUN, DOWNLOADS, SCORED, Job, JobReport
 from .scorer_process import ScoringOutcome, ScoringRequest, run_scorer
 from .services import JobBlockedError, WorkerServices, upload_report

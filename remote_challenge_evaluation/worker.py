@@ -15,10 +15,10 @@ from collections.abc import Callable
 
 from segjudge.platforms.evalai.client import ApiError, QueueMessage
 from segjudge.platforms.evalai.rows import RUNNING, STATUSES, WAITING, SubmissionRow
+from segjudge.system.download import DiskError
 from segjudge.system.network import StoppedError, WireError
 from segjudge.system.python310 import read_moment
 
-from .download import DiskError
 from .journal import BEGUN, CLAIMED, DONE, SCORED, Job, JobGoneError, JournalError
 from .scoring import FAILURES, PAUSE, SubmissionReporting, SubmissionScoring
 from .services import JobBlockedError, TokenRefusedError, WorkerServices

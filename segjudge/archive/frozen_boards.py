@@ -9,11 +9,11 @@ from contextlib import suppress
 
 from segjudge.evaluation_script.files import HostError
 from segjudge.evaluation_script.scoring.phase import DETAILS
-from segjudge.platforms.evalai.boards import ERROR, Board
 from segjudge.platforms.evalai.bundle.build import SAMPLES_FOLDER
 from segjudge.platforms.evalai.bundle.bundle_source import CONFIG, SCRIPT_FOLDER, BundleSource, find_bundle
 from segjudge.platforms.evalai.bundle.secrecy import find_unpublished
 from segjudge.platforms.evalai.bundle.yaml_lines import parse_config
+from segjudge.report.boards import ERROR, Board
 from segjudge.report.stored import read_result
 from segjudge.scoring.report import make_stored_report
 from segjudge.system.errors import UsageError

@@ -113,5 +113,12 @@ PLATFORMS = {
             "each phase.",
         )
     },
+    "github": {
+        "check": _Row("github", "Check the two repositories of a board, and their challenge by EvalAI's rules."),
+        "worker": _Row(
+            "github",
+            "Score the open submissions of a board once, and bring its page up to date. The board's workflow runs it.",
+        ),
+    },
 }
 EVALAI = "evalai"

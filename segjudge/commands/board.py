@@ -13,16 +13,7 @@ from .parser import CommandParser
 from .shared import DONE, OUTPUT, Command, InputPath, say
 
 if TYPE_CHECKING:
-    from segjudge.platforms.evalai.boards import Board
-    from segjudge.report.page import ReportPage
-
-#: How a page shows standard errors.
-_INTERVALS = (
-    "± is half a 95 % interval, from the standard error. Places are those that are possible at a joint confidence of "
-    "95 %: two teams differ if their intervals, widened for that, do not meet."
-)
-#: The first section of a page that is not for publication.
-_HIDDEN = "Hidden results"
+    from segjudge.report.boards import Board
 
 
 def _add_options(parser: CommandParser) -> None:
@@ -42,6 +33,7 @@ def _read_challenge(text: str) -> int | InputPath:
 
 def _write(args: argparse.Namespace) -> int:
     from segjudge.evaluation_script.files.problems import quantity
+    from segjudge.report.boards import make_board_page, write_csv
     from segjudge.report.page import render_page
 
     if isinstance(args.challenge, int):
@@ -50,11 +42,11 @@ def _write(args: argparse.Namespace) -> int:
         title, boards = _open(args.challenge, args.out, as_host=args.as_host)
     make_folder(args.out)
     for board in boards:
-        for ending, text in ((".csv", _write_csv(board)), (".svg", board.draw_badge())):
+        for ending, text in ((".csv", write_csv(board)), (".svg", board.draw_badge())):
             with open_output(os.path.join(args.out, f"{board.stem}{ending}")) as file:
                 file.write(text)
     with open_output(os.path.join(args.out, "index.html")) as file:
-        file.write(render_page(_make_page(title, boards)))
+        file.write(render_page(make_board_page(title, boards)))
     number = quantity(len(boards), "leaderboard")
     say(f"Wrote {number} to {args.out}: index.html, and NUMBER.csv and NUMBER.svg of each.")
     if names := [board.name for board in boards if board.hidden]:
@@ -95,62 +87,6 @@ def _list_earlier_files(folder: str, boards: list[Board]) -> list[str]:
     stems = {board.stem for board in boards}
     matches = [(name, re.fullmatch(r"(\d+(?:-hidden)?)\.(?:csv|svg)", name)) for name in sorted(os.listdir(folder))]
     return [name for name, match in matches if match and match[1] not in stems]
-
-
-def _write_csv(board: Board) -> str:
-    """Return a leaderboard as CSV in full precision, with texts escaped for spreadsheets."""
-    from segjudge.report.tables import escape_cell, format_csv
-
-    rows = _complete_rows(board.rows)
-    cells = ([escape_cell(value) for value in row.values()] for row in rows)
-    return format_csv(list(rows[0]) if rows else ["rank", "team"], cells)
-
-
-def _complete_rows(rows: list[dict[str, object]]) -> list[dict[str, object]]:
-    """Return rows with the columns of the row that has the most; entries may lack standard errors."""
-    columns = max(rows, key=len, default={})
-    return [{column: row.get(column) for column in columns} for row in rows]
-
-
-def _show_intervals(board: Board, rows: list[dict[str, object]]) -> list[dict[str, object]]:
-    """Return rows with intervals for standard errors, and with the places that each row may have."""
-    from segjudge.platforms.evalai.boards import ERROR, HALF_WIDTH
-
-    places = board.list_places() or [""] * len(rows)
-    return [
-        {
-            "rank": row["rank"],
-            **({"places": possible} if possible else {}),
-            **{
-                column: HALF_WIDTH * value if column.endswith(ERROR) and isinstance(value, int | float) else value
-                for column, value in row.items()
-                if column != "rank"
-            },
-        }
-        for row, possible in zip(rows, places, strict=True)
-    ]
-
-
-def _make_page(title: str, boards: list[Board]) -> ReportPage:
-    from markupsafe import Markup
-
-    from segjudge.platforms.evalai.boards import ERROR
-    from segjudge.report.page import ReportPage, make_list
-
-    hidden_rows: list[dict[str, object]] = [{"leaderboard": board.name} for board in boards if board.hidden]
-    warning = "This page contains results that the server hides from visitors. Do not publish it."
-    sections = [make_list(_HIDDEN, hidden_rows, warning)] if hidden_rows else []
-    for board in boards:
-        name = f"{board.name} (hidden)" if board.hidden else board.name
-        rows = _complete_rows(board.rows)
-        about = f"Sorted by {board.order}. Full precision: {board.stem}.csv. Badge of the leader: {board.stem}.svg."
-        if any(column.endswith(ERROR) for row in rows for column in row):
-            rows, about = _show_intervals(board, rows), f"{_INTERVALS} {about}"
-        for row in rows:
-            if path := row.get("report"):
-                row["report"] = Markup('<a href="{}">report</a>').format(path)
-        sections.append(make_list(name, rows, about if rows else "No submissions yet."))
-    return ReportPage(title, sections)
 
 
 COMMANDS = {"board": Command(_add_options, _write, "segjudge board 2078 --out leaderboards")}

@@ -53,6 +53,7 @@ _OF_CHALLENGES = (
     "unseen",
     "categories",
     "all_metrics",
+    "board",
 )
 
 
@@ -65,6 +66,8 @@ def _new(args: argparse.Namespace) -> int:
         return _write_family(args)
     if args.demo and args.truth:
         raise UsageError("--demo brings its own truth; omit --truth")
+    if args.board and args.build:
+        raise UsageError("--board and --build exclude each other: nothing of a board is uploaded as a bundle")
     folder = args.folder or _ask("Folder to write", "FOLDER")
     protocol = args.protocol or (
         _DEMO if args.demo else _ask("Protocol (`segjudge benchmarks` lists them)", "--protocol NAME")
@@ -79,7 +82,14 @@ def _new(args: argparse.Namespace) -> int:
         source = read_source(args, truth)
         written = _write_challenge(
             NewChallenge(
-                folder, protocol, source, args.title, args.segjudge, all_metrics=args.all_metrics, is_demo=args.demo
+                folder,
+                protocol,
+                source,
+                args.title,
+                args.segjudge,
+                all_metrics=args.all_metrics,
+                is_demo=args.demo,
+                board=args.board or "",
             )
         )
     if args.build:
@@ -136,10 +146,14 @@ def _write_challenge(challenge: NewChallenge) -> int:
         notes = create(replace(challenge, source=source), bar)
     for note in notes:
         say(note)
-    print(f"{challenge.folder}: a challenge scored by {challenge.protocol}. Keep it private: it holds the truth.")
+    secret = f"Keep {'the folder private' if challenge.board else 'it private'}: it holds the truth."
+    print(f"{challenge.folder}: a challenge scored by {challenge.protocol}. {secret}")
     # No program reads a leading dot as an option.
     folder = shlex.quote(os.path.join(os.curdir, challenge.folder) if challenge.folder[0] == "-" else challenge.folder)
-    print(f"Next: {program()} run {folder}; its README.md describes each file.")
+    if challenge.board:
+        print(f"Next: {program()} check {folder} --platform {challenge.board}; HOSTING.md has the steps to open it.")
+    else:
+        print(f"Next: {program()} run {folder}; its README.md describes each file.")
     return DONE
 
 
@@ -233,6 +247,8 @@ def _add_new_options(sub: CommandParser) -> None:
     add("--truth", metavar="PATH", type=InputPath, help=_TRUTH)
     add("--demo", action="store_true", help=f"use a small synthetic truth (default benchmark: {_DEMO})")
     sub.options_of(OUTPUT)("--build", action="store_true", help=_BUILD)
+    about = "write the two repositories of a board that needs no server: %(choices)s"
+    sub.options_of(OUTPUT)("--board", choices=("github",), help=about)
     _add_choices(sub)
     about = "write a plug-in with a new family of this name instead of a challenge"
     sub.options_of(RARELY)("--family", metavar="NAME", help=about)

@@ -65,13 +65,25 @@ class NewChallenge:
     all_metrics: bool = False
     #: Whether the truth is the synthetic one, for which there are pictures.
     is_demo: bool = False
+    #: The platform of a board without a server, for which there are two repositories; "" for one repository.
+    board: str = ""
     today: datetime.date = field(default_factory=datetime.date.today)
 
 
 def create(challenge: NewChallenge, progress: Progress) -> list[str]:
-    """Write a repository in one step; return notes for its host."""
+    """Write a repository, or the two of a board, in one step; return notes for their host."""
     with open_draft(challenge.folder) as draft:
-        return _write(challenge, draft, progress)
+        if not challenge.board:
+            return _write(challenge, draft, progress)
+        from segjudge.platforms.github.build import PRIVATE_FOLDER, build_board
+
+        private = os.path.join(draft, PRIVATE_FOLDER)
+        os.mkdir(private)
+        notes = _write(challenge, private, progress)
+        build_board(
+            draft, re.sub(r"[^\w.-]+", "-", os.path.basename(os.path.abspath(challenge.folder)), flags=re.ASCII)
+        )
+        return notes
 
 
 def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str]:

@@ -45,9 +45,14 @@ class StoppedError(Exception):
     """Raised if the process was asked to stop before an operation ended."""
 
 
-def exchange(work: Callable[[requests.Session], _Result], watch: Watch) -> _Result:
-    """Run `work`; raises WireError for every failure of network or server."""
-    connections = _Connections()
+def exchange(
+    work: Callable[[requests.Session], _Result], watch: Watch, check_peer: Callable[[str], None] = lambda _peer: None
+) -> _Result:
+    """Run `work`; raises WireError for every failure of network or server.
+
+    `check_peer` gets the IP address of each new connection before anything is sent, and raises to close it.
+    """
+    connections = _Connections(check_peer)
     try:
         return call_in_thread(lambda: work(connections.session), watch)
     except _NETWORK as error:
@@ -103,8 +108,8 @@ def with_deadline(seconds: float, watch: Watch = lambda: None) -> Watch:
 class _Connections:
     """An HTTP session whose connections another thread can close."""
 
-    def __init__(self) -> None:
-        self._lock, self._is_shut = threading.Lock(), False
+    def __init__(self, check_peer: Callable[[str], None]) -> None:
+        self._lock, self._is_shut, self._check_peer = threading.Lock(), False, check_peer
         self._handles: list[socket.socket] = []
         self.session = _Session()
         adapter = _Adapter(self._note)
@@ -112,6 +117,11 @@ class _Connections:
             self.session.mount(scheme, adapter)
 
     def _note(self, connected: socket.socket) -> None:
+        try:
+            self._check_peer(str(connected.getpeername()[0]))
+        except WireError:
+            connected.close()
+            raise
         # A second handle of the same connection, since TLS detaches the first one.
         handle = connected.dup()
         with self._lock:

@@ -33,6 +33,7 @@ from segjudge.platforms.evalai.bundle.server_state import ServerState
 from segjudge.platforms.evalai.client import ApiError
 from segjudge.platforms.evalai.hosted_worker import interpreter
 from segjudge.platforms.rules.problems import BundleProblem, warning
+from segjudge.report.boards import Board
 from tests.answers import Book, join_json, write_answers
 from tests.builders import written
 from tests.codabench_server import TOKEN, CodabenchServer, codabench_server
@@ -295,19 +296,19 @@ class _EvalAI:
         return push.PushedChallenge(f"Took {Path(bundle).name}", number, queue, phases, approved=number > 1)
 
 
-def _fetch_boards(_address: str, challenge: int) -> tuple[str, list[boards.Board]]:
+def _fetch_boards(_address: str, challenge: int) -> tuple[str, list[Board]]:
     if challenge > 9:
         raise ApiError(404, f"there is no challenge {challenge}")
     row = {"rank": 1, "team": "=1+1", "method": "-x", "score": 0.123456789, "submitted": "2026-01-02"}
     rows = [row, {**row, "rank": 2, "team": "+a", "method": "@b", "score": -0.5}, {**row, "team": "", "method": "a=b"}]
     many = [
-        boards.Board(5, "First / Dev", "score", 2, rows),
-        boards.Board(7, "Closed / Dev", "loss", 3, []),
+        Board(5, "First / Dev", "score", 2, rows),
+        Board(7, "Closed / Dev", "loss", 3, []),
     ]
     return "Small <nobody>", many if challenge == 1 else many[:1]
 
 
-def _fetch_boards_of_host(address: str, token: str, challenge: int) -> tuple[str, list[boards.Board]]:
+def _fetch_boards_of_host(address: str, token: str, challenge: int) -> tuple[str, list[Board]]:
     _, shown = _fetch_boards(address, challenge)
     return f"Small <{token}>", [*shown, replace(shown[0], number=8, name="First / Hard", hidden=True)]
 

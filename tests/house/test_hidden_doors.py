@@ -348,6 +348,7 @@ BY_COMMAND = {
 BY_PLATFORM = {
     "codabench": {"run": _OWN, "build": _WALKED, "check": _NONE, "push": "uploads what `build` made"},
     "grand-challenge": {"build": _WALKED},
+    "github": {"check": _NONE, "worker": "walked in tests/platforms/github/test_board_worker.py"},
 }
 #: The files of builds, apart from the scorers' and those of packages.
 BY_FILE = {

@@ -23,9 +23,9 @@ from unittest import mock
 from segjudge.platforms.evalai import routes
 from segjudge.platforms.evalai.client import ApiError
 from segjudge.remote_challenge_evaluation import journal, monitoring, scoring, services, worker, worker_loop
-from segjudge.remote_challenge_evaluation.download import GoneError
 from segjudge.remote_challenge_evaluation.scorer_process import ScoringOutcome, ScoringRequest
 from segjudge.remote_challenge_evaluation.settings import ScoredPhase, WorkerSettings
+from segjudge.system.download import GoneError
 from segjudge.system.network import StoppedError
 from tests.answers import count_repeats
 

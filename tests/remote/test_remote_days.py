@@ -13,8 +13,8 @@ import pytest
 import requests
 
 from segjudge.remote_challenge_evaluation import journal, monitoring, services
-from segjudge.remote_challenge_evaluation.download import GoneError, TooLargeError
 from segjudge.remote_challenge_evaluation.scorer_process import ScoringOutcome
+from segjudge.system.download import GoneError, TooLargeError
 from segjudge.system.network import WireError
 
 from .days import GOOD, Aws, Day, start_day

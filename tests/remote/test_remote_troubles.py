@@ -13,8 +13,8 @@ from unittest import mock
 import pytest
 
 from segjudge.remote_challenge_evaluation import journal, worker, worker_loop
-from segjudge.remote_challenge_evaluation.download import GoneError
 from segjudge.remote_challenge_evaluation.scorer_process import ScoringOutcome
+from segjudge.system.download import GoneError
 
 from .days import GOOD, Day, start_day
 

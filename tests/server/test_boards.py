@@ -14,7 +14,7 @@ import uvicorn
 
 from segjudge.cli import main
 from segjudge.commands.shared import listen
-from segjudge.platforms.evalai.boards import Board
+from segjudge.report.boards import Board
 from segjudge.server.server import LOOPBACK, make_server_config
 from segjudge.server.submissions import SplitScores
 from segjudge.server.wire import parse_moment

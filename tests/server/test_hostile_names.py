@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 import requests
 
-from segjudge.platforms.evalai.boards import Board
+from segjudge.report.boards import Board
 from segjudge.server.models import Team
 from tests.rehearsals import Rehearsal, started
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from segjudge.remote_challenge_evaluation import download as downloads
-from segjudge.remote_challenge_evaluation.download import GoneError, TooLargeError, download, fetch_head
+from segjudge.system import download as downloads
+from segjudge.system.download import GoneError, TooLargeError, download, fetch_head
 from segjudge.system.network import StoppedError, exchange
 from tests.builders import ROOT
 
@@ -386,7 +386,7 @@ def test_a_file_that_cannot_be_written_is_a_fault_of_the_disk(serve: Serve, tmp_
 def test_a_disk_that_is_full_is_said(serve: Serve, tmp_path: Path) -> None:
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000));"
-        "from segjudge.remote_challenge_evaluation.download import DiskError, download\n"
+        "from segjudge.system.download import DiskError, download\n"
         "try: download(lambda: sys.argv[1], sys.argv[2], 1 << 30, lambda s: None)\n"
         "except DiskError as error: print('said:', error)"
     )
@@ -395,3 +395,13 @@ def test_a_disk_that_is_full_is_said(serve: Serve, tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert "said:" in done.stdout
     assert "File too large" in done.stdout
+
+
+def test_a_machine_that_is_not_allowed_gets_no_request(serve: Serve, tmp_path: Path) -> None:
+    raw = serve(honest)
+    with pytest.raises(GoneError, match="leads into a private network") as caught:
+        download(
+            lambda: raw.url, str(tmp_path / "x"), 10**9, lambda _seconds: None, allows=lambda peer: peer != "127.0.0.1"
+        )
+    assert caught.value.lasting
+    assert [asked for asked in raw.requests if asked] == []

@@ -54,7 +54,7 @@ class GoneError(Exception):
 
 
 class _RefusedError(WireError):
-    """Raised if the file's server rejects it, or the API gives no address."""
+    """Raised if the file's server rejects it or may not be asked, or the API gives no address."""
 
 
 class _OversizedError(WireError):
@@ -62,13 +62,19 @@ class _OversizedError(WireError):
 
 
 def download(
-    address: Callable[[], str], path: str, limit: int, sleep: Callable[[float], object], watch: Watch = lambda: None
+    address: Callable[[], str],
+    path: str,
+    limit: int,
+    sleep: Callable[[float], object],
+    watch: Watch = lambda: None,
+    allows: Callable[[str], bool] = lambda _peer: True,
 ) -> None:
     """Download the file; `address` is called for each try, since links expire.
 
-    Files are fetched without the token, which is only for the API.
+    Files are fetched without the token, which is only for the API. A machine whose IP address `allows` rejects gets no
+    request, whatever name or redirect leads to it.
     """
-    transfer, answers = _Transfer(path, limit, watch), list[type[WireError]]()
+    transfer, answers = _Transfer(path, limit, watch, allows), list[type[WireError]]()
     for pause in (*pauses(_TRIES), None):
         watch()
         try:
@@ -104,8 +110,8 @@ def fetch_head(url: str, size: int, watch: Watch = lambda: None) -> bytes:
 class _Transfer:
     """A file being downloaded: its bytes so far, and the headers of its first answer."""
 
-    def __init__(self, path: str, limit: int, watch: Watch) -> None:
-        self._path, self._limit, self._watch = path, limit, watch
+    def __init__(self, path: str, limit: int, watch: Watch, allows: Callable[[str], bool]) -> None:
+        self._path, self._limit, self._watch, self._allows = path, limit, watch, allows
         self._began = time.monotonic()
         self._restart({})
 
@@ -124,9 +130,13 @@ class _Transfer:
             seconds = time.monotonic() - self._began
             raise WireError(f"the download is too slow: {self._received:,} bytes in {seconds:.0f} s")
 
+    def _check_peer(self, peer: str) -> None:
+        if not self._allows(peer):
+            raise _RefusedError("its URL leads into a private network")
+
     def fetch(self, url: str) -> None:
         """Fetch the missing bytes; raises WireError if the file is still incomplete."""
-        exchange(lambda session: self._continue(session, url), self._check_time)
+        exchange(lambda session: self._continue(session, url), self._check_time, self._check_peer)
         call_in_thread(self._check_complete, self._check_time)  # a checksum takes seconds
 
     def _continue(self, session: requests.Session, url: str) -> None:

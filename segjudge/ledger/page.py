@@ -1,0 +1,102 @@
+"""The page of a ledger: its leaderboards, by the renderer of `segjudge board`, and what became of submissions."""
+
+from __future__ import annotations
+
+import datetime
+from bisect import bisect_left
+
+from segjudge.evaluation_script.files.problems import quantity
+from segjudge.report.boards import Board, make_board_page, write_csv
+from segjudge.report.page import Section, make_list, render_page
+from segjudge.system.files import file_name
+
+from .rows import LedgerEntry, Rows
+from .rules import BoardRules, PhaseRules, Rules
+
+#: The folder of the page's files.
+FOLDER = "page"
+_REMOVED = "The organisers removed these submissions from the leaderboards."
+
+
+def render_pages(rows: Rows, rules: Rules, now: datetime.datetime) -> dict[str, bytes]:
+    """Return the files of the page by their paths."""
+    boards = [
+        rank_board(rows, phase, board, now)
+        for phase in rules.phases
+        for board in phase.boards
+        if phase.is_blind(now) or board.public
+    ]
+    files = {f"{FOLDER}/index.html": render_page(make_board_page(rules.title, boards, _list_further(rows)))}
+    for board in boards:
+        stem = f"{FOLDER}/{board.stem}"
+        files |= {f"{stem}.csv": write_csv(board), f"{stem}.svg": board.draw_badge()}
+    return {path: text.encode("utf-8", "backslashreplace") for path, text in files.items()}
+
+
+def rank_board(rows: Rows, phase: PhaseRules, board: BoardRules, now: datetime.datetime) -> Board:
+    """Return a leaderboard with the best public result of each account; empty while its phase is blind."""
+    name = f"{phase.codename} / {board.name}"
+    stem = file_name(f"{phase.codename}-{board.split}")
+    if board.split not in phase.list_shown(now):
+        about = f"The results of this phase appear on {phase.reveal}." if board.public else ""
+        return Board(stem, name, board.order, board.decimals, [], about=about)
+    best: dict[str, tuple[float, LedgerEntry, dict[str, float]]] = {}
+    for number, entry in sorted(rows.entries.items()):
+        scores = rows.scores_of(number).get(board.split, {})
+        if entry.phase != phase.codename or rows.is_removed(number) or board.order not in scores:
+            continue
+        key = -scores[board.order] if board.descending else scores[board.order]
+        if entry.account not in best or key < best[entry.account][0]:
+            best[entry.account] = (key, entry, scores)
+    ranked = sorted(best.values(), key=lambda row: (row[0], row[1].at, row[1].number))
+    keys = [key for key, _, _ in ranked]
+    cells = [
+        {
+            "rank": f"{1 + bisect_left(keys, key)}=" if keys.count(key) > 1 else 1 + bisect_left(keys, key),
+            "team": entry.team,
+            "method": entry.method,
+            **{label: scores.get(label) for label in board.labels},
+            "submitted": entry.at[:10],
+            "submission": entry.number,
+        }
+        for key, entry, scores in ranked
+    ]
+    return Board(stem, name, board.order, board.decimals, cells)
+
+
+def describe_place(rows: Rows, phase: PhaseRules, board: BoardRules, number: int, now: datetime.datetime) -> str:
+    """Return the place of a submission on a leaderboard; of an account's other submissions, that of its best."""
+    ranked = rank_board(rows, phase, board, now).rows
+    account = rows.entries[number].account
+    for row in ranked:
+        shown = row["submission"]
+        if isinstance(shown, int) and rows.entries[shown].account == account:
+            rank = f"place {row['rank']} of {len(ranked)}"
+            return rank if shown == number else f"not your best; submission {shown} has {rank}"
+    return "not shown"
+
+
+def _list_further(rows: Rows) -> list[Section]:
+    """Return the sections below the leaderboards: removed submissions, and how many are waiting."""
+    removed: list[dict[str, object]] = [
+        {
+            "submission": number,
+            "team": rows.entries[number].team,
+            "method": rows.entries[number].method,
+            "phase": rows.entries[number].phase,
+            "reason": remark.reason,
+        }
+        for number, remark in sorted(rows.disqualifications.items())
+        if number in rows.entries
+    ]
+    sections = [make_list("Disqualified", removed, _REMOVED)] if removed else []
+    waiting = rows.list_waiting()
+    again = sum(rows.last_outcome(number) is not None for number in waiting)
+    if waiting:
+        about = f"{quantity(len(waiting), 'submission')} not scored yet."
+        about += f" {quantity(again, 'result')} above will be replaced: the organisers score again." if again else ""
+        sections.append(make_list("Waiting", [], about))
+    versions = sorted({outcome.version for outcome in rows.outcomes.values() if outcome.version})
+    if versions:
+        sections.append(make_list("Scored by", [], f"Segjudge {', '.join(versions)}."))
+    return sections

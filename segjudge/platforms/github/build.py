@@ -1,0 +1,75 @@
+"""The two repositories of a board: the public one with forms and workflow, and the private one with the challenge."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
+
+from .challenge import SETTINGS, read_rules
+from .forms import CHECKSUM, FILE, METHOD, NUMBER, PHASE
+from .worker import AGAIN, BRANCH, DISQUALIFY, PRIVATE, SCORE
+
+#: The folders of the two repositories.
+PUBLIC_FOLDER, PRIVATE_FOLDER = "public", "private"
+#: What installs the Segjudge that scores; both repositories have it.
+LOCK = ("requirements.txt", "wheels")
+WORKFLOW = ".github/workflows/board.yml"
+SUBMIT_FORM = ".github/ISSUE_TEMPLATE/submit.yml"
+#: The files of the public repository by their templates.
+_FILES = {
+    WORKFLOW: "board.yml",
+    SUBMIT_FORM: "submit.yml",
+    ".github/ISSUE_TEMPLATE/withdraw.yml": "withdraw.yml",
+    SETTINGS: "board.yaml",
+    "README.md": "README.md",
+}
+
+
+def build_board(folder: str, name: str) -> None:
+    """Write the public repository, and the steps for its host under a name, beside the challenge in `private`."""
+    private, public = (os.path.join(folder, name) for name in (PRIVATE_FOLDER, PUBLIC_FOLDER))
+    texts = render_files(private)
+    for path, text in {**texts, "../HOSTING.md": _render("HOSTING.md", {"name": name})}.items():
+        target = Path(public, path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    for path in LOCK:
+        source = os.path.join(private, path)
+        if os.path.isdir(source):
+            shutil.copytree(source, os.path.join(public, path))
+        elif os.path.exists(source):
+            shutil.copyfile(source, os.path.join(public, path))
+
+
+def render_files(private: str) -> dict[str, str]:
+    """Return the texts of the public repository for the challenge in a folder, by their paths."""
+    source = find_bundle(private)
+    rules = read_rules(source, {})
+    values = {"title": rules.title, "phases": rules.phases, "about": str(source.config().get("short_description", ""))}
+    return {path: _render(template, values) for path, template in _FILES.items()}
+
+
+def _render(template: str, values: dict[str, object]) -> str:
+    environment = Environment(  # noqa: S701 - YAML and Markdown, whose values come from the host
+        loader=PackageLoader("segjudge.platforms.github", "files"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        # GitHub's own expressions begin with the usual marks.
+        variable_start_string="<<",
+        variable_end_string=">>",
+    )
+    names = {
+        "questions": {"method": METHOD, "phase": PHASE, "file": FILE, "checksum": CHECKSUM, "number": NUMBER},
+        "actions": [SCORE, DISQUALIFY, AGAIN],
+        "branch": BRANCH,
+        "private": PRIVATE,
+        "settings": SETTINGS,
+    }
+    return environment.get_template(f"{template}.jinja").render({**names, **values})
