@@ -149,7 +149,7 @@ class Ledger:
 
         def make() -> _Files:
             nonlocal stored
-            files = {}
+            files: _Files = {}
             for (number, run), outcome in self.rows.outcomes.items():
                 phase = self.rules.phase(self.rows.entries[number].phase)
                 published = {*outcome.scores, *self.rows.reveals.get((number, run), {})}

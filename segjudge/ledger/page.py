@@ -50,7 +50,7 @@ def rank_board(rows: Rows, phase: PhaseRules, board: BoardRules, now: datetime.d
             best[entry.account] = (key, entry, scores)
     ranked = sorted(best.values(), key=lambda row: (row[0], row[1].at, row[1].number))
     keys = [key for key, _, _ in ranked]
-    cells = [
+    cells: list[dict[str, object]] = [
         {
             "rank": f"{1 + bisect_left(keys, key)}=" if keys.count(key) > 1 else 1 + bisect_left(keys, key),
             "team": entry.team,

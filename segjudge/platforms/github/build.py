@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -54,7 +55,7 @@ def render_files(private: str) -> dict[str, str]:
     return {path: _render(template, values) for path, template in _FILES.items()}
 
 
-def _render(template: str, values: dict[str, object]) -> str:
+def _render(template: str, values: Mapping[str, object]) -> str:
     environment = Environment(  # noqa: S701 - YAML and Markdown, whose values come from the host
         loader=PackageLoader("segjudge.platforms.github", "files"),
         undefined=StrictUndefined,

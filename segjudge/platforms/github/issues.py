@@ -71,7 +71,7 @@ class Issues:
         return with_retries(lambda: self._try(method, route, number=number, **options), time.sleep)
 
     def _try(self, method: str, route: str, number: int = 0, comment: int = 0, **options: Any) -> Any:
-        values = {"repository": self._repository, "number": number, "comment": comment}
+        values: dict[str, int | str] = {"repository": self._repository, "number": number, "comment": comment}
         try:
             return self._client.call(method, route, values, **options)
         except ApiError as error:

@@ -40,6 +40,8 @@ class PlayedGitHub:
         self.comments: dict[int, list[dict[str, Any]]] = {}
         self.files: dict[str, bytes | str] = {}
         self.faults: list[Fault] = []
+        #: What goes wrong at the first call of each address.
+        self.first_fault: Fault = ""
         self.calls: list[str] = []
         self._lock, self._comments = threading.Lock(), 100
         self._clock = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
@@ -180,8 +182,10 @@ class PlayedGitHub:
                         self._send(200, content)
                     return
                 with github._lock:
-                    fault = github.faults.pop(0) if github.faults else ""
-                    github.calls.append(f"{self.command} {parts.path}")
+                    call = f"{self.command} {parts.path}"
+                    fault = "" if call in github.calls else github.first_fault
+                    fault = github.faults.pop(0) if github.faults else fault
+                    github.calls.append(call)
                     if fault == "cut before":
                         self.close_connection = True
                         self.connection.close()

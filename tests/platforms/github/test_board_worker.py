@@ -8,6 +8,7 @@ import io
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -26,7 +27,7 @@ from segjudge.evaluation_script.families import FAMILIES
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.client import ApiError
 
-from .played import BOT, PlayedGitHub, form
+from .played import Fault, PlayedGitHub, form
 
 
 def make_board(folder: Path, *options: str) -> Path:
@@ -263,16 +264,16 @@ def test_a_killed_run_is_continued(moment: str, github: PlayedGitHub, challenge:
     assert github.issues[number]["state"] == "closed"
 
 
-FAULTS = {
+FAULTS: dict[str, Fault] = {
     "403": (403, {"Retry-After": "0"}), "429": (429, {"Retry-After": "0"}), "500": (500, {}), "502": (502, {}),
     "before": "cut before", "after": "cut after",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_server_in_trouble_gets_one_comment(fault: str, github: PlayedGitHub, challenge: Path) -> None:
+def test_a_server_in_trouble_at_each_call_gets_one_comment(fault: str, github: PlayedGitHub, challenge: Path) -> None:
     number = github.submit(sample(challenge))
-    github.faults = [FAULTS[fault], ""] * 10
+    github.first_fault = FAULTS[fault]
     github.sweep()
     assert len(github.answers(number)) == 1
     assert github.issues[number]["state"] == "closed"
@@ -348,11 +349,11 @@ def test_organisers_and_accounts_take_submissions_off_the_page(github: PlayedGit
     for user in ("ann", "ben", "cay"):
         github.submit(sample(challenge), user)
     github.sweep()
-    stranger = github.open_issue("### Submission to withdraw\n\n#1", "ben")
+    denied = github.open_issue("### Submission to withdraw\n\n#1", "ben")
     mine = github.open_issue("### Submission to withdraw\n\n1", "ann")
     inputs = {"action": "disqualify", "submission": "2", "reason": "used <b>the truth</b>"}
     github.sweep("2", inputs)
-    assert "Your account has no submission 1." in github.answers(stranger)[0]
+    assert "Your account has no submission 1." in github.answers(denied)[0]
     assert "**Withdrawn.**" in github.answers(mine)[0]
     rows = github.read("page/val-val.csv")
     assert [name in rows for name in ("ann", "ben", "cay")] == [False, False, True]
@@ -410,8 +411,6 @@ def _edit(path: str, old: str, new: str) -> Any:
 def test_check_names_what_would_fail_later(
     change: Any, code: int, sentence: str, challenge: Path, tmp_path: Path
 ) -> None:
-    import shutil
-
     folder = tmp_path / "board"
     shutil.copytree(challenge, folder)
     change(folder)
@@ -435,4 +434,3 @@ def test_the_workflow_has_no_untrusted_text_and_the_least_rights(challenge: Path
             )
     forms = [yaml.safe_load(path.read_text()) for path in challenge.glob("public/.github/ISSUE_TEMPLATE/*.yml")]
     assert {each["name"] for each in forms} == {"Submit", "Withdraw"}
-    assert BOT["login"] not in text
