@@ -64,7 +64,7 @@ def test_one_package_holds_everything(wheel: Path) -> None:
         "platforms/codabench/page-wheels.txt", "families/panoptic/published.json",
         "server/templates/base.html", "report/pages/page.html", "interactive/davis_sequences.csv",
         "starting/logo.png", "starting/CHANGELOG.md", "starting/adding-a-family.md", "starting/family/tests.yml",
-        "starting/files/challenge_config.yaml.jinja",
+        "starting/files/challenge_config.yaml.jinja", "platforms/github/files/board.yml.jinja",
         "families/tracking/texts.html.jinja", "report/pages/frames.js", "masks/material/planet.webp",
     ):  # fmt: skip
         assert f"segjudge/{name}" in names
