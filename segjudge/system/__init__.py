@@ -4,9 +4,9 @@ The contract is these modules, imported by name, because a command should load o
 and ends children, `bounds` limits their resources, `sandbox` isolates them, `interrupts` ends a command. `files` writes
 whole files, `addresses` reads remote ones, `network` limits exchanges and schedules retries, `download` fetches a file
 by them. `errors` are the toolkit's errors, `extras` the optional packages, `arguments` checks arguments of public
-functions, `options` parses those of command lines, `python310` has names that Python 3.10 lacks, `plugins` finds families
-of other distributions, `streams` opens closed standard streams, and `bytecode` keeps Python from writing partial
-bytecode.
+functions, `options` parses those of command lines, `python310` has names that Python 3.10 lacks, `plugins` finds
+families of other distributions, `streams` opens closed standard streams, and `bytecode` keeps Python from writing
+partial bytecode.
 """
 
 import os
