@@ -431,10 +431,10 @@ def test_a_host_sees_all_splits_and_submissions(archive: Path, tmp_path: Path) -
 
 
 def test_another_protocol_is_the_reason_and_its_places_are_counted(archive: Path, tmp_path: Path) -> None:
-    board = rescored(archive, tmp_path / "out", "--protocol", "davis2016")
+    board = rescored(archive, tmp_path / "out", "--protocol", "davis2017-unsupervised")
     assert board["counts"]["differs"] == 3
     row = next(row for row in board["boards"][0]["rows"] if row["submission"] == "1")
-    assert row["why"].endswith("davis2016 scores now, davis2017 did then")
+    assert row["why"].endswith("davis2017-unsupervised scores now, davis2017 did then")
 
 
 def test_a_truth_of_the_host_replaces_the_archives(archive: Path, tmp_path: Path) -> None:
