@@ -40,6 +40,8 @@ def declared(extra: str = "") -> frozenset[str]:
     packages: set[str] = set()
     for line in PROJECT["optional-dependencies"][extra] if extra else PROJECT["dependencies"]:
         package = Requirement(line)
+        if package.marker and not package.marker.evaluate({"python_version": "3.11"}):
+            continue
         packages |= {package.name} if package.name != "segjudge" else set().union(*map(declared, package.extras))
     return frozenset(packages)
 
@@ -162,7 +164,10 @@ HIDDEN = sorted(
 
 
 #: Arguments that some commands need.
-REQUIRED_WORDS = {"arena": ["agent.py"], "board": ["7", "--out", "boards"], "interactive": ["demo", "--out", "scenes"]}
+REQUIRED_WORDS = {
+    "arena": ["agent.py"], "board": ["7", "--out", "boards"], "interactive": ["demo", "--out", "scenes"],
+    "leave": ["evalai", "7", "--out", "event.zip"],
+}  # fmt: skip
 
 
 def run_thin(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:

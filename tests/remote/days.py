@@ -349,7 +349,7 @@ def start_day() -> Iterator[Day]:
         for module in (journal, scoring):
             ends.enter_context(mock.patch.object(module, "secrets", secrets))
         replaced: dict[tuple[Any, str], Any] = {
-            (monitoring, "datetime"): SimpleNamespace(datetime=Today, UTC=datetime.UTC),
+            (monitoring, "datetime"): SimpleNamespace(datetime=Today, timezone=datetime.timezone),
             (services, "select"): SimpleNamespace(select=lambda _r, _w, _x, seconds: day.clock.wait(seconds)),
             (scoring, "download"): day.download, (scoring, "fetch_head"): day.fetch_head,
             (scoring, "run_scorer"): day.score, (worker_loop, "Client"): day.make_client,
