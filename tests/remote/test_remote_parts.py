@@ -62,7 +62,7 @@ JSON = f"""\
 @pytest.mark.parametrize(("form", "lines"), [("pretty", PRETTY), ("json", JSON)])
 def test_events_are_lines_without_secrets(form: str, lines: str, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     today = datetime.datetime(2026, 1, 2, 3, 4, 5, 678900, datetime.UTC)
-    clock = SimpleNamespace(datetime=SimpleNamespace(now=lambda _: today), UTC=datetime.UTC)
+    clock = SimpleNamespace(datetime=SimpleNamespace(now=lambda _: today), timezone=datetime.timezone)
     monkeypatch.setattr(monitoring, "datetime", clock)
     log = monitoring.Log(form, worker="w")
     why = "c" * 5000 if form == "pretty" else "c"

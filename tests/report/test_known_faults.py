@@ -178,10 +178,9 @@ def test_a_notebook_and_a_comparison_name_the_cause_of_the_page(protocol: str, t
     (tmp_path / "spoilt").mkdir()
     (tmp_path / "right").mkdir()
     scores = score(protocol, [BENCHMARKS[protocol].faults[0]], tmp_path / "spoilt", 16)
-    verdict = read_verdict(scores)[1]
     tools = tools_of(scores.reports[0].protocol.family)
     kinds, cause = tools.explain_failures(scores.open_inputs(), scores.choose_report())
-    assert cause == verdict
+    assert cause in read_verdict(scores)[1:3]  # the doctor's line may stand before it
     assert kinds == tools.sum_failures(scores.open_inputs(), scores.choose_report())
     assert cause in html.unescape(scores._repr_html_())
     compared = segjudge.compare({"right": score(protocol, [], tmp_path / "right", 16), "spoilt": scores})
