@@ -105,8 +105,7 @@ def _judge_all(examination: Examination, samples: _Samples, slips: Sequence[Slip
     scores = _judge_scores(thinned)
     if sum(as_sent) >= _GOOD * len(thinned):
         return [*scores, *_judge_numbers(examination, samples.middle)]
-    constant = _judge_constant(examination, thinned)
-    constant = constant and _judge_constant(examination, samples.middle)  # with the pixels of small masks
+    constant = _judge_constant(examination, thinned) and _judge_constant(examination, samples.middle)  # all pixels
     if constant:
         return [*scores, *constant]
     sure, of_middle = [], _fit_middle(examination, samples, slips)
@@ -325,10 +324,9 @@ def _judge_cover(examination: Examination, samples: Sequence[Sample]) -> List[st
 
 def _judge_nothing(examination: Examination, samples: Sequence[Sample], as_sent: Sequence[float]) -> List[str]:
     """Return a sentence if nothing matches, or classes match only as often as by chance."""
-    which = f"which {examination.noun} each belongs to"
+    noun, which = examination.noun, f"which {examination.noun} each belongs to"
     if max(as_sent) <= _NOTHING:
-        tried = quantity(len(as_sent), examination.noun)
-        fault = f"nothing in the {examination.content} of {tried} tried matches the truth"
+        fault = f"nothing in the {examination.content} of {quantity(len(as_sent), noun)} tried matches the truth"
         return [f"{fault}: check the {examination.labels}, and {which}"]
     if not {"filled", "labels"} <= examination.traits:
         return []

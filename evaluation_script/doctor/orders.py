@@ -45,10 +45,9 @@ def _take_frames(source: Callable[[int, int], int]) -> Callable[[Examination, Se
 
 def _shift_frames(places: int) -> Slip:
     """Return the slip of frames that are late by so many places, or early."""
-    side = "before" if places > 0 else "after"
+    side, shortest = "before" if places > 0 else "after", 1 if abs(places) == 1 else _SHORTEST
     where = f"the frame {side} its own" if abs(places) == 1 else f"the frame {abs(places)} places {side} its own"
     sentence = f"each frame of the {{content}} looks as if it belonged to {where}"
-    shortest = 1 if abs(places) == 1 else _SHORTEST
     cure = _take_frames(lambda frame, count: frame + places if count >= shortest else -1)
     return Slip(sentence, _NAMES, frozenset({"frames"}), cure, times=math.inf)
 

@@ -141,8 +141,7 @@ def choose_units(count: int) -> List[int]:
     """Return the units of a sample, spread evenly and symmetrically; neighbours show an order that is off by one."""
     if count <= _MOST_UNITS:
         return list(range(count))
-    runs = _MOST_UNITS // _RUN
-    starts = np.linspace(1, count - _RUN - 1, runs).astype(int)[: runs // 2]
+    starts = np.linspace(1, count - _RUN - 1, _MOST_UNITS // _RUN).astype(int)[: _MOST_UNITS // _RUN // 2]
     return _mirror([int(start) + step for start in starts for step in range(_RUN)], count)
 
 
