@@ -5,6 +5,7 @@ import datetime
 import os
 from collections import defaultdict
 from dataclasses import replace
+from inspect import getattr_static
 from typing import Any
 
 import numpy as np
@@ -158,7 +159,7 @@ class COCOeval:
             params.catIds = _list_unique(params.catIds)
         self._counts = None
         try:
-            if any(getattr(type(self), name) is not getattr(COCOeval, name) for name in _OWN_RULES):
+            if not all(isinstance(getattr_static(type(self), name), Inherited) for name in _OWN_RULES):
                 raise UsageError("only pycocotools runs a subclass with its own rules")
             with without_collector():
                 blocks = self._open_blocks(_find_protocol(params))
