@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Collection
 from contextlib import suppress
 
@@ -13,7 +12,7 @@ from segjudge.platforms.evalai.bundle.build import SAMPLES_FOLDER
 from segjudge.platforms.evalai.bundle.bundle_source import CONFIG, SCRIPT_FOLDER, BundleSource, find_bundle
 from segjudge.platforms.evalai.bundle.secrecy import find_unpublished
 from segjudge.platforms.evalai.bundle.yaml_lines import parse_config
-from segjudge.report.boards import ERROR, Board
+from segjudge.report.boards import ERROR, Board, rank_scores
 from segjudge.report.stored import read_result
 from segjudge.scoring.report import make_stored_report
 from segjudge.system.errors import UsageError
@@ -84,18 +83,17 @@ def _is_public(event: Event, row: EventRow) -> bool:
 
 def _list_rows(event: Event, board: EventBoard, rows: list[EventRow]) -> list[dict[str, object]]:
     """Return the rows of a leaderboard in its order; equal numbers share a rank."""
-    scores = [row.scores.get(board.order) for row in rows]
-    counts, cells = Counter(scores), list[dict[str, object]]()
-    for row, score in zip(rows, scores, strict=True):
+    cells = list[dict[str, object]]()
+    for row, rank in zip(rows, rank_scores([row.scores.get(board.order) for row in rows]), strict=True):
         submission, team = event.submissions.get(row.submission), event.teams.get(row.team or 0)
-        rank, numbers = 1 + scores.index(score), dict[str, object]()
+        numbers = dict[str, object]()
         for label in board.labels:
             numbers[label] = row.scores.get(label)
             if label in row.errors:
                 numbers[f"{label}{ERROR}"] = row.errors[label]
         cells.append(
             {
-                "rank": f"{rank}=" if counts[score] > 1 else rank,
+                "rank": rank,
                 "team": team.name if team else "",
                 "method": submission.method.get("name", "") if submission else "",
                 **numbers,

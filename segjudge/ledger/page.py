@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import datetime
-from bisect import bisect_left
 
 from segjudge.evaluation_script.files.problems import quantity
-from segjudge.report.boards import Board, make_board_page, write_csv
+from segjudge.report.boards import Board, make_board_page, rank_scores, write_csv
 from segjudge.report.page import Section, make_list, render_page
 from segjudge.system.files import file_name
 
@@ -49,17 +48,17 @@ def rank_board(rows: Rows, phase: PhaseRules, board: BoardRules, now: datetime.d
         if entry.account not in best or key < best[entry.account][0]:
             best[entry.account] = (key, entry, scores)
     ranked = sorted(best.values(), key=lambda row: (row[0], row[1].at, row[1].number))
-    keys = [key for key, _, _ in ranked]
+    ranks = rank_scores([key for key, _, _ in ranked])
     cells: list[dict[str, object]] = [
         {
-            "rank": f"{1 + bisect_left(keys, key)}=" if keys.count(key) > 1 else 1 + bisect_left(keys, key),
+            "rank": rank,
             "team": entry.team,
             "method": entry.method,
             **{label: scores.get(label) for label in board.labels},
             "submitted": entry.at[:10],
             "submission": entry.number,
         }
-        for key, entry, scores in ranked
+        for rank, (_, entry, scores) in zip(ranks, ranked, strict=True)
     ]
     return Board(stem, name, board.order, board.decimals, cells)
 

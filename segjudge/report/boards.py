@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -101,6 +102,14 @@ class Board:
             width=name_width + score_width + 4 * _SPACE,
             height=_HEIGHT,
         )
+
+
+def rank_scores(scores: Sequence[object]) -> list[int | str]:
+    """Return the rank of each of the scores of a leaderboard, best first; equal ones share a rank, such as `2=`."""
+    counts, ranks = Counter(scores), dict[object, int]()
+    for place, score in enumerate(scores, 1):
+        ranks.setdefault(score, place)
+    return [f"{ranks[score]}=" if counts[score] > 1 else ranks[score] for score in scores]
 
 
 def write_csv(board: Board) -> str:

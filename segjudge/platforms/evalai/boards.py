@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from segjudge.report.boards import ERROR, Board
+from segjudge.report.boards import ERROR, Board, rank_scores
 
 from . import routes
 from .bundle.secrecy import is_visible
@@ -55,17 +55,16 @@ def _fetch_board(client: Client, split: Mapping[str, Any]) -> Board | None:
         raise
     schema = entries[0].get("leaderboard__schema", schema) if entries else schema
     labels, order = list(schema.get("labels") or []), str(schema.get("default_order_by") or "")
-    scores = [entry.get("filtering_score") for entry in entries]
+    ranks = rank_scores([entry.get("filtering_score") for entry in entries])
     rows = [
         {
-            "rank": f"{rank}=" if scores.count(score) > 1 else rank,
+            "rank": rank,
             "team": str(entry.get("submission__participant_team__team_name", "")),
             "method": str(entry.get("submission__method_name") or ""),
             **_list_cells(labels, entry),
             "submitted": str(entry.get("submission__submitted_at") or "")[:10],
         }
-        for entry, score in zip(entries, scores, strict=True)
-        for rank in [1 + scores.index(score)]
+        for entry, rank in zip(entries, ranks, strict=True)
     ]
     name = f"{split.get('challenge_phase_name', '')} / {split.get('dataset_split_name', '')}"
     return Board(int(split["id"]), name, order, int(split.get("leaderboard_decimal_precision") or 2), rows)
