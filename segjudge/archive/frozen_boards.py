@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 
 from segjudge.evaluation_script.files import HostError
@@ -37,9 +37,10 @@ def read_boards(event: Event, folder: str, *, as_host: bool) -> tuple[str, list[
 
     Reports of their submissions are written into a folder, if the phase shows everything to everybody.
     """
-    boards, open_phases = [], _find_open_phases(event)
+    hidden = {phase: find_hidden(event, phase) for phase in dict.fromkeys(board.phase for board in event.boards)}
+    boards, open_phases = [], _find_open_phases(event, hidden)
     for number, board in enumerate(sorted(event.boards, key=lambda each: (each.phase, each.split)), 1):
-        is_hidden = board.split in find_hidden(event, board.phase)
+        is_hidden = board.split in hidden[board.phase]
         if as_host or not is_hidden:
             rows = [row for row in board.places() if as_host or _is_public(event, row)]
             name = f"{board.phase} / {board.split}"
@@ -51,13 +52,13 @@ def read_boards(event: Event, folder: str, *, as_host: bool) -> tuple[str, list[
     return event.info.title, boards
 
 
-def _find_open_phases(event: Event) -> Collection[str]:
+def _find_open_phases(event: Event, hidden: Mapping[str, frozenset[str]]) -> Collection[str]:
     """Return the phases that show everything of all splits; none if other scripts scored the event."""
     with temporary_folder("segjudge-") as folder, suppress(HostError, UsageError):
         event.copy(f"{BUNDLE}/{CONFIG}", os.path.join(folder, CONFIG))
         event.copy_folder(f"{BUNDLE}/{SCRIPT_FOLDER}", os.path.join(folder, SCRIPT_FOLDER))
         phases = [phase for phase in find_bundle(folder).phases() if phase.detail == DETAILS[-1]]
-        return [phase.codename for phase in phases if not phase.hidden | find_hidden(event, phase.codename)]
+        return [phase.codename for phase in phases if not phase.hidden | hidden.get(phase.codename, frozenset())]
     return []
 
 
