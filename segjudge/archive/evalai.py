@@ -35,6 +35,7 @@ from .evalai_bundle import (
 from .event import (
     BOARD,
     BUNDLE,
+    METHOD,
     RESULT,
     EventBoard,
     EventRow,
@@ -58,12 +59,6 @@ _FILES = {
     "environment_log_file": "environment_log",
     "submission_result_file": "result",
     "submission_metadata_file": "metadata",
-}
-_METHOD = {
-    "method_name": "name",
-    "method_description": "description",
-    "project_url": "url",
-    "publication_url": "publication",
 }
 #: Values that an archive has as the API gives them.
 _COPIED = {"status": "status", "started": "started_at", "completed": "completed_at"}
@@ -309,7 +304,7 @@ class _Export:
             team=parse_key(row.get("participant_team")) or None,
             number=int(lists.named.get(number, {}).get("submission_number") or 0),
             submitted=str(row.get("submitted_at") or ""),
-            method={ours: str(row[theirs]) for theirs, ours in _METHOD.items() if row.get(theirs)},
+            method={ours: str(row[theirs]) for theirs, ours in METHOD.items() if row.get(theirs)},
             is_public=bool(row.get("is_public")),
             is_baseline=bool(row.get("is_baseline")),
             is_ignored=bool(row.get("ignore_submission") or row.get("is_flagged")),

@@ -15,6 +15,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, asdict, dataclass, field, fields
+from functools import cached_property
 from types import NoneType
 from typing import Any, TypeVar
 
@@ -63,6 +64,13 @@ _COMPRESSED = (*ARCHIVE_ENDINGS, ".png", ".jpg", ".jpeg", ".npz")
 #: Values that are not written.
 _EMPTY: tuple[object, ...] = (None, {}, [])
 
+#: The words about a method, by the keys of EvalAI's API.
+METHOD = {
+    "method_name": "name",
+    "method_description": "description",
+    "project_url": "url",
+    "publication_url": "publication",
+}
 #: Where a submission's scores come from: a leaderboard, or the platform's result file.
 BOARD, RESULT = "board", "result"
 
@@ -154,7 +162,7 @@ class EventSubmission:
     submitted: str
     started: str | None = None
     completed: str | None = None
-    #: "name", "description", "url" and "publication".
+    #: Texts by the names in METHOD.
     method: dict[str, str] = field(default_factory=dict)
     is_public: bool = False
     is_baseline: bool = False
@@ -263,6 +271,15 @@ class Event:
         """Return a submission's scores of the splits that its phase's boards show to everybody."""
         shown = {board.split for board in self.boards if board.phase == submission.phase and not board.hidden}
         return {split: scores for split, scores in submission.scores.items() if split in shown}
+
+    @cached_property
+    def errors(self) -> dict[tuple[int, str, str], dict[str, float]]:
+        """Return the standard errors on leaderboards by submission, phase and split."""
+        errors: dict[tuple[int, str, str], dict[str, float]] = {}
+        for board in self.boards:
+            for row in board.rows:
+                errors.setdefault((row.submission, board.phase, board.split), row.errors)
+        return errors
 
     def _check_paths(self) -> None:
         for submission in self.submissions.values():

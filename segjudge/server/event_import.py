@@ -7,7 +7,7 @@ import secrets
 import tempfile
 from collections.abc import Mapping
 
-from segjudge.archive.event import Event, EventSubmission
+from segjudge.archive.event import METHOD, Event, EventSubmission
 from segjudge.evaluation_script.files.problems import HostError
 
 from . import models
@@ -27,12 +27,7 @@ _COLUMNS = {
     "result": "submission_result_file",
     "metadata": "metadata_file",
 }
-_METHOD = {
-    "name": "method_name",
-    "description": "method_description",
-    "url": "project_url",
-    "publication": "publication_url",
-}
+_METHOD_COLUMNS = {name: column for column, name in METHOD.items()}
 
 
 def import_event(services: Services, event: Event, challenge: int, host: models.User) -> int:
@@ -43,12 +38,13 @@ def import_event(services: Services, event: Event, challenge: int, host: models.
     key = f"imported {challenge}"
     if services.store.get(Setting, key) is not None:
         return 0
+    phases = {phase.codename: phase.id for phase in services.store.phases(challenge)}
     # One transaction: a killed import leaves nothing, and files without a row are swept at the next start.
     with services.store.write() as session:
         teams = {number: _add_team(services, event, number, challenge, host) for number in event.teams}
         for submission in event.submissions.values():
             try:
-                _add_submission(services, event, submission, challenge, teams)
+                _add_submission(services, event, submission, phases, teams)
             except (KeyError, ValueError, OverflowError) as error:  # an unknown team, phase or file; a wrong time
                 raise HostError(f"{event.path}: submission {submission.id} cannot be imported ({error})") from None
         session.add(Setting(key=key, value=event.path))
@@ -74,15 +70,14 @@ def _add_team(services: Services, event: Event, number: int, challenge: int, hos
 
 
 def _add_submission(
-    services: Services, event: Event, submission: EventSubmission, challenge: int, teams: Mapping[int, Team]
+    services: Services, event: Event, submission: EventSubmission, phases: Mapping[str, int], teams: Mapping[int, Team]
 ) -> None:
-    phases = {phase.codename: phase for phase in services.store.phases(challenge)}
     team = teams[submission.team or 0]
     waits, free = submission.status in OPEN, services.store.get(models.Submission, submission.id) is None
     columns = {"input_file": submission.file, **{_COLUMNS[name]: path for name, path in submission.extra_files.items()}}
     row = models.Submission(
         id=submission.id if free else None,
-        phase_id=phases[submission.phase].id,
+        phase_id=phases[submission.phase],
         team_id=team.id,
         created_by=team.created_by,
         status=SUBMITTED if waits else submission.status,
@@ -92,7 +87,7 @@ def _add_submission(
         submitted_at=parse_moment(submission.submitted),
         started_at=parse_moment(submission.started) if submission.started else None,
         completed_at=parse_moment(submission.completed) if submission.completed else None,
-        **{_METHOD[key]: text for key, text in submission.method.items()},
+        **{_METHOD_COLUMNS[name]: text for name, text in submission.method.items()},
         **{column: _keep(services, event, path, column) for column, path in columns.items() if path},
     )
     with services.store.write() as session:
@@ -101,7 +96,8 @@ def _add_submission(
         for split in services.store.splits_of(row.phase_id):
             codename = services.store.require(DatasetSplit, split.split_id).codename
             if numbers := submission.scores.get(codename):
-                bars = _find_error_bars(event, submission, codename)
+                errors = event.errors.get((submission.id, submission.phase, codename), {})
+                bars = {f"error_{label}": value for label, value in errors.items()}  # EvalAI's names
                 session.add(
                     LeaderboardData(submission_id=row.id, phase_split_id=split.id, result=numbers, error=bars or None)
                 )
@@ -114,13 +110,3 @@ def _keep(services: Services, event: Event, path: str, column: str) -> str:
         file.writelines(event.read_chunks(path))
         file.seek(0)
         return services.files.keep(file, os.path.basename(path), column)
-
-
-def _find_error_bars(event: Event, submission: EventSubmission, split: str) -> dict[str, float]:
-    """Return the error bars of a submission on a leaderboard, by EvalAI's names."""
-    for board in event.boards:
-        if (board.phase, board.split) == (submission.phase, split):
-            for row in board.rows:
-                if row.submission == submission.id:
-                    return {f"error_{label}": value for label, value in row.errors.items()}
-    return {}
