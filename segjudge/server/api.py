@@ -489,7 +489,7 @@ def _list_submissions_of_phase(request: UserRequest, challenge: int, phase: int)
     row = request.services.store.get(ChallengePhase, phase)
     if row is None or row.challenge_id != challenge:
         raise Refusal(404, f"Challenge Phase {phase} does not exist")
-    return host_lists.list_page(request, host_lists.submissions_of(request, row))
+    return host_lists.list_submissions(request, row)
 
 
 @_answer("GET", routes.SUBMISSION_COUNTS)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
 from urllib.parse import urlencode
 
 from segjudge.platforms.rules.fields import TRUE
@@ -17,8 +19,17 @@ from .wire import JsonObject, Refusal
 PAGE, _LARGEST_PAGE = 150, 1000
 
 
-def list_page(request: UserRequest, rows: Sequence[JsonObject], *, sized: bool = False) -> JsonObject:
-    """Return the page of a list that the query names; with `sized`, the query may set its size."""
+def list_page(
+    request: UserRequest,
+    rows: Sequence[Any],
+    show: Callable[[Any], JsonObject] = lambda row: row,
+    *,
+    sized: bool = False,
+) -> JsonObject:
+    """Return the page of a list that the query names; with `sized`, the query may set its size.
+
+    `show` makes the JSON of each of the page's rows.
+    """
     query = request.query_params
     size = min(_to_number(query.get("page_size"), PAGE), _LARGEST_PAGE) if sized else PAGE
     page = _to_number(query.get("page"), 1)
@@ -30,7 +41,7 @@ def list_page(request: UserRequest, rows: Sequence[JsonObject], *, sized: bool =
         "count": len(rows),
         "next": None if last else links[1],
         "previous": links[-1] if page > 1 else None,
-        "results": rows[(page - 1) * size : page * size],
+        "results": [show(row) for row in rows[(page - 1) * size : page * size]],
     }
 
 
@@ -85,29 +96,32 @@ def count_statuses(services: Services, phase: int) -> JsonObject:
     return {"status": [{"status": status, "count": count} for status, count in counts.items()]}
 
 
-def submissions_of(request: UserRequest, phase: ChallengePhase) -> list[JsonObject]:
-    """Return a phase's submissions with names instead of numbers, the newest first."""
-    services, numbers = request.services, dict[int, int]()
+def list_submissions(request: UserRequest, phase: ChallengePhase) -> JsonObject:
+    """Return a page of a phase's submissions with names instead of numbers, the newest first."""
+    numbers = Counter[int]()
     rows = []
-    for row in services.store.find(Submission, Submission.phase_id == phase.id):
-        numbers[row.team_id] = numbers.get(row.team_id, 0) + 1
-        members = services.accounts.members(row.team_id)
-        fields = services.json.submission(row, request.base, host=True)
-        creator = services.store.get(User, row.created_by)
-        rows.append(
-            {
-                **{key: value for key, value in fields.items() if key not in _WORKERS_ONLY},
-                "participant_team": fields["participant_team_name"],
-                "challenge_phase": phase.name,
-                "created_by": creator.username if creator else "",
-                "submission_number": numbers[row.team_id],
-                "created_at": fields["submitted_at"],
-                "participant_team_members": [{"username": user.username, "email": user.email} for user in members],
-                "participant_team_members_email_ids": [user.email for user in members],
-                "participant_team_members_affiliations": ["" for _ in members],
-            }
-        )
-    return rows[::-1]
+    for row in request.services.store.find(Submission, Submission.phase_id == phase.id):
+        numbers[row.team_id] += 1
+        rows.append((row, numbers[row.team_id]))
+    return list_page(request, rows[::-1], lambda row: _submission_json(request, phase, *row))
+
+
+def _submission_json(request: UserRequest, phase: ChallengePhase, row: Submission, number: int) -> JsonObject:
+    services = request.services
+    members = services.accounts.members(row.team_id)
+    fields = services.json.submission(row, request.base, host=True)
+    creator = services.store.get(User, row.created_by)
+    return {
+        **{key: value for key, value in fields.items() if key not in _WORKERS_ONLY},
+        "participant_team": fields["participant_team_name"],
+        "challenge_phase": phase.name,
+        "created_by": creator.username if creator else "",
+        "submission_number": number,
+        "created_at": fields["submitted_at"],
+        "participant_team_members": [{"username": user.username, "email": user.email} for user in members],
+        "participant_team_members_email_ids": [user.email for user in members],
+        "participant_team_members_affiliations": ["" for _ in members],
+    }
 
 
 #: The keys that only the workers' list has.
