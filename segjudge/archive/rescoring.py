@@ -19,13 +19,11 @@ from segjudge.evaluation_script.families.base.family import Progress, Values, ig
 from segjudge.evaluation_script.files import HostError, SubmissionError
 from segjudge.evaluation_script.files.limits import is_litter
 from segjudge.evaluation_script.scoring import VERSION
-from segjudge.evaluation_script.scoring.provenance import list_sizes
 from segjudge.scoring.parts import rules_as_json
 from segjudge.scoring.request import PreparedScoring, ScoreRequest, score_each
-from segjudge.system import addresses
-from segjudge.system.addresses import RemoteFolder, resolve_address
+from segjudge.system.addresses import RemoteFolder, digest_of, digest_of_content, resolve_address
 from segjudge.system.errors import UsageError
-from segjudge.system.files import digest_of_bytes, file_name, make_folder, name_of, temporary_folder
+from segjudge.system.files import file_name, make_folder, name_of, temporary_folder
 from segjudge.system.files import replace as replace_file
 
 if TYPE_CHECKING:
@@ -126,8 +124,7 @@ def score_entry(
 def _open_file(entry: SubmissionEntry) -> Iterator[str]:
     """Yield the path of a submission, taken out of the archive if it is a zip; raises SubmissionError for damage."""
     if not entry.member:
-        if entry.digest and _digest_of(entry.path) != entry.digest:
-            raise SubmissionError(f"{name_of(entry.path)}: differs from the archive's digest; fetch the archive again")
+        _check_digest(entry.path, _digest_of(entry.path) if entry.digest else "", entry)
         yield entry.path
         return
     with temporary_folder("segjudge-") as folder:
@@ -139,27 +136,21 @@ def _open_file(entry: SubmissionEntry) -> Iterator[str]:
                     out.write(chunk)
         except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError) as error:
             raise SubmissionError(f"{os.path.basename(path)}: cannot be read from the archive ({error})") from None
-        if digest.hexdigest() != entry.digest:
-            raise SubmissionError(
-                f"{os.path.basename(path)}: differs from the archive's digest; fetch the archive again"
-            )
+        _check_digest(path, digest.hexdigest(), entry)
         try:
             yield path
         except SubmissionError as error:
             raise SubmissionError(str(error).replace(folder + os.sep, "")) from None
 
 
+def _check_digest(path: str, digest: str, entry: SubmissionEntry) -> None:
+    if digest != entry.digest:
+        raise SubmissionError(f"{name_of(path)}: differs from the archive's digest; fetch the archive again")
+
+
 def _digest_of(path: str) -> str:
-    """Return the SHA-256 of a file, or of the names and contents of a folder's files; other parts of a key."""
-    if isinstance(path, RemoteFolder):
-        return addresses.digest_of(path)
-    if os.path.isfile(path):
-        return digest_of_bytes(path)
-    digest = hashlib.sha256()
-    for name, size in list_sizes(path):
-        content = _digest_of(os.path.join(path, name)) if size >= 0 else ""
-        digest.update(f"{name}\0{content}\n".encode("utf-8", "surrogateescape"))
-    return digest.hexdigest()
+    """Return the SHA-256 of a file or folder; of a remote one, that of its names and sizes."""
+    return digest_of(path) if isinstance(path, RemoteFolder) else digest_of_content(path)
 
 
 @dataclass(frozen=True)

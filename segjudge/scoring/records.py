@@ -19,11 +19,10 @@ from segjudge.evaluation_script.families.base.family import FamilyProtocol
 from segjudge.evaluation_script.families.base.reports import Report, bounds_of
 from segjudge.evaluation_script.files import printable
 from segjudge.evaluation_script.scoring import VERSION
-from segjudge.evaluation_script.scoring.provenance import list_sizes
 from segjudge.families import tools_of
-from segjudge.system.addresses import resolve_address
+from segjudge.system.addresses import digest_of_content, resolve_address
 from segjudge.system.errors import UsageError
-from segjudge.system.files import digest_of_bytes, name_of, open_output
+from segjudge.system.files import name_of, open_output
 
 from .parts import has_known_rules, read_rules, rules_as_json
 
@@ -299,15 +298,7 @@ def _show(value: object) -> str:
 def _digest(path: str) -> dict[str, str]:
     """Return the SHA-256 of a file, or of a folder's list of files as `sha256sum` prints it; none if it is remote."""
     local = os.fspath(resolve_address(path))
-    if os.path.isfile(local):
-        return {_DIGEST: digest_of_bytes(local)}
-    if not os.path.isdir(local):
-        return {}
-    names = sorted(os.fsencode(f"./{name}") for name, _ in list_sizes(local))
-    lines = b"".join(
-        f"{digest_of_bytes(os.path.join(os.fsencode(local), name))}  ".encode() + name + b"\n" for name in names
-    )
-    return {_DIGEST: hashlib.sha256(lines).hexdigest()}
+    return {_DIGEST: digest_of_content(local)} if os.path.isfile(local) or os.path.isdir(local) else {}
 
 
 def _digest_of_record(record: dict[str, Any]) -> str:

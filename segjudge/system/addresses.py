@@ -18,7 +18,7 @@ from segjudge.evaluation_script.files.limits import ArchiveLimits, Files, Member
 from segjudge.evaluation_script.files.problems import Flaw, HostError, SubmissionError
 from segjudge.evaluation_script.scoring import provenance
 from segjudge.system.errors import UsageError
-from segjudge.system.files import file_name, redact, redact_address
+from segjudge.system.files import digest_of_bytes, file_name, redact, redact_address
 from segjudge.system.python310 import Self
 
 if TYPE_CHECKING:
@@ -100,6 +100,19 @@ def digest_of(path: str) -> str:
     for name, size in path.sizes.items():
         digest.update(f"{name}\0{size}\n".encode("utf-8", "surrogateescape"))
     return f"folder:{digest.hexdigest()}"
+
+
+def digest_of_content(path: str) -> str:
+    """Return the SHA-256 of a local file, or of a folder's list of files as `sha256sum` prints it."""
+    if os.path.isfile(path):
+        return digest_of_bytes(path)
+    import hashlib  # which loads OpenSSL
+
+    files = (f"./{name}" for name, _ in provenance.list_sizes(path) if os.path.isfile(os.path.join(path, name)))
+    digest, root = hashlib.sha256(), os.fsencode(path)
+    for name in sorted(map(os.fsencode, files)):
+        digest.update(f"{digest_of_bytes(os.path.join(root, name))}  ".encode() + name + b"\n")
+    return digest.hexdigest()
 
 
 def resolve_address(address: str, missing: type[Exception] = HostError) -> str:
