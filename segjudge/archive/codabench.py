@@ -5,7 +5,6 @@ A dump holds the competition only; the API's rows hold its history. Addresses of
 
 from __future__ import annotations
 
-import pathlib
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -16,7 +15,7 @@ from segjudge.platforms.evalai.client import ApiError
 from segjudge.platforms.evalai.rows import is_number, parse_key
 
 from .codalab import find_missing_files
-from .collecting import Collector, list_rows, name_of_address
+from .collecting import Collector, ending_of_address, list_rows
 from .event import (
     BUNDLE,
     RESULT,
@@ -160,7 +159,7 @@ class _Export:
         addresses |= {name: details[key] for key, name in _FILES.items() if details.get(key)}
         addresses |= {str(log["name"]): log["data_file"] for log in list_rows(details.get("logs") or [])}
         for name, address in addresses.items():
-            ending = "".join(pathlib.PurePosixPath(name_of_address(address)).suffixes[-1:])
+            ending = ending_of_address(address)
             path = file_path(phase, number, name if name.endswith(ending) else f"{name}{ending}")
             if self._fetch(address, path, phase, name, number):
                 paths[name] = path

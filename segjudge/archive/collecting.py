@@ -199,6 +199,11 @@ def name_of_address(address: object) -> str:
     return unquote(urlsplit(str(address)).path).rpartition("/")[2] or "file"
 
 
+def ending_of_address(address: object) -> str:
+    """Return the ending of the file that an address names, such as `.zip`; "" if it has none."""
+    return os.path.splitext(name_of_address(address))[1]
+
+
 def _download(session: Any, url: str, target: pathlib.Path) -> str:
     """Write a file and return its digest; raises _GoneError for a missing one."""
     partial = target.with_name(f"{target.name}.partial")

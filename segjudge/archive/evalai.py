@@ -23,7 +23,7 @@ from segjudge.platforms.evalai.client import ApiError
 from segjudge.platforms.evalai.rows import FAILED, FINISHED, is_descending, is_number, parse_key
 from segjudge.system.files import file_name
 
-from .collecting import Collector, list_rows, name_of_address, read_result
+from .collecting import Collector, ending_of_address, list_rows, name_of_address, read_result
 from .evalai_bundle import (
     PEOPLE_KEYS,
     ChallengeRows,
@@ -72,7 +72,7 @@ _Scores = dict[int, dict[str, dict[str, float]]]
 
 @dataclass(frozen=True)
 class EvalAIOptions:
-    """What to export."""
+    """The challenge to export, and how."""
 
     challenge: int
     people: bool = False
@@ -388,18 +388,13 @@ class _Lists:
     def files(self, row: dict[str, Any], phase: str) -> Iterator[tuple[str, object, str]]:
         """Yield the key, the address and the path in the archive of each of a submission's files."""
         both = {**row, **self.named.get(row["id"], {})}
-        extra_files = {key: f"{name}{_ending(both.get(key))}" for key, name in _FILES.items() if both.get(key)}
+        extra_files = {key: f"{name}{ending_of_address(both[key])}" for key, name in _FILES.items() if both.get(key)}
         if both.get("input_file"):
             name = name_of_address(both["input_file"])
             name = f"submitted-{name}" if name in extra_files.values() else name
             yield "input_file", both["input_file"], file_path(phase, row["id"], name)
         for key, name in extra_files.items():
             yield key, both[key], file_path(phase, row["id"], name)
-
-
-def _ending(address: object) -> str:
-    name = name_of_address(address)
-    return name[name.rindex(".") :] if "." in name else ""
 
 
 def _read_entry(entry: Mapping[str, Any], by: str, labels: list[str]) -> EventRow:

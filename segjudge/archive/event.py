@@ -77,7 +77,7 @@ BOARD, RESULT = "board", "result"
 
 @dataclass(frozen=True)
 class EventInfo:
-    """What an archive says of itself."""
+    """The origin of an archive: its platform, challenge and times."""
 
     made_by: str
     #: "evalai", "codabench" or "codalab".
