@@ -19,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from docs.site.writers import READERS, WRITERS
+from docs.site.writers import READERS, WRITERS, Writer
 from segjudge.evaluation_script.families import FAMILIES, FOLDERS, PROTOCOLS, folder_of, plugins_of
 from segjudge.evaluation_script.families.base.family import Family, FamilyProtocol
 from segjudge.evaluation_script.files import limits
@@ -88,7 +88,7 @@ def name_all(names: Sequence[str]) -> str:
 
 
 def list_benchmarks() -> str:
-    """Return one section per family: its benchmarks, files, protocols, limits and arrays."""
+    """Return one section per family: its benchmarks, files, limits and arrays, and rules that no page has."""
     return "\n\n".join("\n\n".join(_describe_family(family)) for family in list_families())
 
 
@@ -102,9 +102,10 @@ def _describe_family(family: DocumentedFamily) -> Iterator[str]:
     yield format_table(("benchmark", "protocols", "equals", "`--root` or `--truth`", "submission"), _mark_same(rows))
     if notes := [*_describe_uploads(family)]:
         yield " ".join(notes)
-    yield f"### Protocols: {entry.title}"
-    rules = [(f"`{row.name}`", row.about, f"`{row.metrics[0]}`") for row in family.protocols]
-    yield format_table(("protocol", "rule", "ranks by"), rules)
+    with_page = {name for row in entry.benchmarks if row.page for name in row.protocols}
+    if without_page := [row for row in family.protocols if row.name not in with_page]:
+        yield f"### Protocols: {entry.title}"
+        yield list_rules(without_page)
     if entry.columns:
         cells = [(f"`{row.name}`", *entry.cells[row.name]) for row in family.protocols]
         yield format_table(("protocols", *entry.columns), _merge_rows(cells))
@@ -117,6 +118,10 @@ def _describe_family(family: DocumentedFamily) -> Iterator[str]:
             for form in entry.memory
         ]
         yield "\n".join([*forms, *filter(None, [entry.arrays.strip()])])
+
+
+def list_rules(protocols: Sequence[FamilyProtocol]) -> str:
+    return format_table(("protocol", "rule"), [(f"`{row.name}`", row.about) for row in protocols])
 
 
 #: The endings of uploads and the limits of most families, which the page states once.
@@ -215,12 +220,20 @@ def summarize_limits() -> str:
 
 
 def list_writers() -> str:
-    """Return the pictures, records and archives that other programs write and Segjudge reads."""
-    calls = dict[tuple[str, ...], list[str]]()
+    """Return the kinds of files that Segjudge reads of other programs."""
+    rows = dict[tuple[str, str], list[Writer]]()
     for row in WRITERS:
-        calls.setdefault((row.program, row.ending, READERS[row.kind][0], row.note), []).append(f"`{row.call}`")
-    rows = [(program, ", ".join(names), *cells) for (program, *cells), names in calls.items()]
-    return format_table(("program", "calls", "ending", "read as", "remark"), rows)
+        rows.setdefault((row.program, READERS[row.kind][0]), []).append(row)
+    cells = [
+        (
+            program,
+            ", ".join(dict.fromkeys(row.ending for row in same)),
+            kind,
+            "; ".join({row.note: 1 for row in same if row.note}),
+        )
+        for (program, kind), same in rows.items()
+    ]
+    return format_table(("program", "ending", "read as", "remark"), cells)
 
 
 #: The purpose of each extra.
@@ -303,6 +316,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "families": summarize_families,
     "limits": summarize_limits,
     "writers": list_writers,
+    **{f"rules-{family.family.name}": partial(list_rules, family.protocols) for family in list_families()},
     **{
         f"published-{page}": partial(list_published_numbers, page, entries)
         for page, entries in _find_published_numbers().items()
