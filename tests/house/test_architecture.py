@@ -37,6 +37,7 @@ PRINTING = {
     "evaluation_script/main.py",
     *(f"segjudge/commands/{path.name}" for path in (ROOT / "segjudge/commands").glob("*.py")),
     "segjudge/drop_in/cocoeval.py",
+    "segjudge/drop_in/lvis.py",
     "segjudge/drop_in/vos_benchmark.py",
 }
 
