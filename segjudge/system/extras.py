@@ -29,9 +29,10 @@ MODULES = {
     "cluster": ("boto3", "distributed", "fsspec"),
     "torch": ("torch", "torchmetrics"),
     "aws": ("boto3",),
+    "hub": ("huggingface_hub",),
 }
 #: Extra → the extra that it contains.
-CONTAINED = {"serve": "host", "agents": "host", "aws": "host"}
+CONTAINED = {"serve": "host", "agents": "host", "aws": "host", "hub": "host"}
 _PROJECT = "segjudge"
 
 

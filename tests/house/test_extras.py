@@ -24,7 +24,14 @@ PACKAGES = {
     "skimage": "scikit-image", "yaml": "pyyaml", "google": "protobuf",
 }  # fmt: skip
 #: Packages that others bring, by those; code imports both.
-BROUGHT = {"anyio": "starlette", "botocore": "boto3", "h11": "uvicorn", "markupsafe": "jinja2", "urllib3": "requests"}
+BROUGHT = {
+    "anyio": "starlette",
+    "botocore": "boto3",
+    "h11": "uvicorn",
+    "httpx2": "huggingface_hub",
+    "markupsafe": "jinja2",
+    "urllib3": "requests",
+}
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 

@@ -20,7 +20,7 @@ from tests.builders import ROOT
 
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 #: The extras whose packages are locked; torch is larger than everything else together.
-EXTRAS = ("host", "serve", "interactive", "agents", "tables", "cluster", "aws")
+EXTRAS = ("host", "serve", "interactive", "agents", "tables", "cluster", "aws", "hub")
 #: All files of the repository that can name an action.
 PINNING = [
     ROOT / name
