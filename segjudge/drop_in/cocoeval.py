@@ -22,6 +22,7 @@ from segjudge.drop_in.coco import (
     truth_of_points,
 )
 from segjudge.drop_in.summaries import SIZES, summarize
+from segjudge.drop_in.tables import average_present, confuse, trace_f_measures
 from segjudge.evaluation_script.families.instances.keypoints import COCO_SIGMAS, TrueKeypoints
 from segjudge.evaluation_script.families.instances.matching import (
     ImageBlock,
@@ -34,6 +35,7 @@ from segjudge.evaluation_script.families.instances.metrics import RECALLS, Match
 from segjudge.evaluation_script.families.instances.protocols import (
     AREAS,
     INSTANCE_PROTOCOLS,
+    PER_IMAGE,
     THRESHOLDS,
     InstanceProtocol,
 )
@@ -108,11 +110,15 @@ class COCOeval:
         self._paramsEval, self._gts, self._dts = {}, defaultdict(list), defaultdict(list)
         self.params: Any = Params(iouType)
         if truth is not None:
-            lists = (
-                truth.list_rows(key) if isinstance(truth, COCO) else truth.dataset[key]
-                for key in ("images", "categories")
-            )
+            lists = map(self._list_truth, ("images", "categories"))
             self.params.imgIds, self.params.catIds = (sorted(row["id"] for row in rows) for rows in lists)
+
+    def _list_truth(self, key: str) -> list[dict[str, Any]]:
+        """Return the truth's `images` or `categories`."""
+        rows: list[dict[str, Any]] = (
+            self.cocoGt.list_rows(key) if isinstance(self.cocoGt, COCO) else self.cocoGt.dataset[key]
+        )
+        return rows
 
     @property
     def evalImgs(self) -> Any:
@@ -290,6 +296,68 @@ class COCOeval:
         self.stats, lines = summarize(self.eval, params)
         for line in lines:
             print(line)
+
+    def per_class(self) -> list[dict[str, Any]]:
+        """Return AP, AP50, AP75 and AR of each class, its best F1 at IoU 0.5 and the score that reaches it.
+
+        -1 without truth.
+        """
+        half, three_quarters = self._find_thresholds()
+        precision, recall, scores = (self.eval[name][..., 0, -1] for name in ("precision", "recall", "scores"))
+        f1 = trace_f_measures(precision, self.params.recThrs, 1)[half]
+        best = f1.argmax(axis=0)
+        return [
+            {
+                "class": name,
+                "AP": average_present(precision[..., index]),
+                "AP50": average_present(precision[half, :, index]),
+                "AP75": average_present(precision[three_quarters, :, index]),
+                "AR": average_present(recall[:, index]),
+                "F1": float(f1[best[index], index]),
+                "score": float(scores[half, best[index], index]),
+            }
+            for index, name in enumerate(self._name_classes())
+        ]
+
+    def f_scores(self, beta: float = 1.0) -> dict[str, float]:
+        """Return the mean over classes of the best F-measure: over all IoU, at 0.50 and at 0.75, as hotcoco does."""
+        indices = [slice(None), *self._find_thresholds()]
+        measures = trace_f_measures(self.eval["precision"][..., 0, -1], self.params.recThrs, beta).max(axis=1)
+        name = f"F{beta:.1f}".removesuffix(".0")
+        return {
+            f"{name}{end}": average_present(measures[index])
+            for end, index in zip(("", "_50", "_75"), indices, strict=True)
+        }
+
+    def confusion_matrix(
+        self, iou_thr: float = 0.5, max_det: int | None = None, min_score: float | None = None
+    ) -> dict[str, Any]:
+        """Return how often each class (rows) was detected as each (columns), as hotcoco; the last is background."""
+        if self.params.iouType == "keypoints" or not self.params.useCats:
+            raise UsageError("a confusion matrix needs masks or boxes, and useCats=1")
+        cap = self.params.maxDets[-1] if max_det is None else max_det
+        protocol = replace(_find_protocol(self.params), detections=(cap,), cap=PER_IMAGE)
+        names = self._name_classes()
+        matrix = confuse(self._open_blocks(protocol), iou_thr, -np.inf if min_score is None else min_score, len(names))
+        return {
+            "matrix": matrix,
+            "normalized": matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1),
+            "cat_ids": [*self.params.catIds],
+            "cat_names": names,
+            "num_cats": len(names),
+            "iou_thr": iou_thr,
+        }
+
+    def _name_classes(self) -> list[str]:
+        names = {row["id"]: str(row["name"]) for row in self._list_truth("categories")}
+        return [names.get(number, "all") for number in self.params.catIds]
+
+    def _find_thresholds(self) -> tuple[int, int]:
+        """Return the indices of IoU 0.50 and 0.75."""
+        indices = [np.flatnonzero(np.asarray(self.params.iouThrs) == iou) for iou in (0.5, 0.75)]
+        if not self.eval or not all(map(len, indices)):
+            raise UsageError("call accumulate() first, with 0.5 and 0.75 among iouThrs")
+        return int(indices[0][0]), int(indices[1][0])
 
 
 def _call(name: str, evaluation: COCOeval, *arguments: Any) -> None:

@@ -88,10 +88,6 @@ class COCOeval_faster(COCOeval):  # noqa: N801 - their name
         rows.append(_make_row("all", stats["AP_all"], stats["AP_50"], *means))
         return {"class_map": rows, "map": stats["AP_50"], "precision": means[0], "recall": means[1]}
 
-    def _name_classes(self) -> list[str]:
-        names = {row["id"]: row["name"] for row in self.cocoGt.loadCats(self.cocoGt.getCatIds())}
-        return [str(names[number]) for number in self.params.catIds]
-
 
 def _find_best_score(counts: InstanceCounts, categories: int) -> tuple[_Array, _Array]:
     """Return precision and recall of each class at the lowest score with the best mean F1; NaN without truth."""

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from segjudge.drop_in.summaries import SIZES
+from segjudge.drop_in.tables import average_present
 from segjudge.evaluation_script.families.instances.matching import cut_into_blocks, match_block, merge_counts
 from segjudge.evaluation_script.families.instances.metrics import RECALLS, MatchedDetections
 from segjudge.evaluation_script.families.instances.protocols import (
@@ -28,8 +30,6 @@ from segjudge.system.errors import UsageError
 
 __all__ = ["LVISEval", "LVISResults", "Params", "install"]
 
-_Array = np.ndarray[Any, Any]
-_SIZES = ("small", "medium", "large")
 #: The parameters that must stay as they are.
 _FIXED = ("iou_thrs", "rec_thrs", "area_rng", "area_rng_lbl", "img_count_lbl", "use_cats")
 
@@ -44,7 +44,7 @@ class Params:
         self.rec_thrs: Any = np.array(RECALLS)
         self.max_dets: Any = 300
         self.area_rng: Any = [[float(low), float(high)] for low, high in AREAS.values()]
-        self.area_rng_lbl: Any = ["all", *_SIZES]
+        self.area_rng_lbl: Any = ["all", *SIZES]
         self.use_cats: Any = 1
         self.img_count_lbl: Any = [*FREQUENCIES]
         self.iou_type: Any = iou_type
@@ -128,12 +128,12 @@ class LVISEval:
             raise UsageError("call accumulate() first")
         precision, recall, cap = self.eval["precision"], self.eval["recall"], self.params.max_dets
         values = {"AP": precision[..., 0], "AP50": precision[0, ..., 0], "AP75": precision[5, ..., 0]}
-        values |= {f"AP{size[0]}": precision[..., area] for area, size in enumerate(_SIZES, 1)}
+        values |= {f"AP{size[0]}": precision[..., area] for area, size in enumerate(SIZES, 1)}
         groups = zip(FREQUENCIES, self.freq_groups, strict=True)
         values |= {f"AP{name}": precision[:, :, members, 0] for name, members in groups}
         values |= {f"AR@{cap}": recall[..., 0]}
-        values |= {f"AR{size[0]}@{cap}": recall[..., area] for area, size in enumerate(_SIZES, 1)}
-        self.results.update((name, _mean(table)) for name, table in values.items())
+        values |= {f"AR{size[0]}@{cap}": recall[..., area] for area, size in enumerate(SIZES, 1)}
+        self.results.update((name, average_present(table)) for name, table in values.items())
 
     def run(self) -> None:
         """Call `evaluate`, `accumulate` and `summarize`."""
@@ -154,11 +154,6 @@ class LVISEval:
             area, group = (kind if kind and kind in kinds else "all" for kinds in ("sml", "rcf"))
             cap = f"maxDets={self.params.max_dets:>3d} catIds={group:>3s}"
             print(f" {title} @[ IoU={ious:<9} | area={area:>6s} | {cap}] = {value:0.3f}")
-
-
-def _mean(table: _Array) -> float:
-    present = table[table > -1]
-    return float(np.mean(present)) if len(present) else -1.0
 
 
 def _read_truth(truth: Any) -> InstanceTruth:
