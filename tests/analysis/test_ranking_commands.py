@@ -63,54 +63,6 @@ def test_what_looks_wrong_in_a_method_is_told_wherever_it_is_compared(
         assert line in Path(written[2]).read_text()
 
 
-#: Files that are not scores, by name: None is a folder.
-ODD_FILES: dict[str, bytes | None] = {
-    "missing.csv": b"", "folder.csv": None, "empty.csv": b"", "nul.csv": b"a\0b", "header.csv": b"algorithm,case,value\n",
-    "binary.json": bytes(range(256)), "zip.json": b"PK\5\6" + b"\0" * 18, "list.json": b"[]",
-    "nothing.json": b'{"result": [{"val": {}}], "protocol": "davis2017", "objects": []}',
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", ODD_FILES)
-def test_a_file_that_holds_no_scores_is_a_sentence(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path, data = tmp_path / name, ODD_FILES[name]
-    if data is None:
-        path.mkdir()
-    elif not name.startswith("missing"):
-        path.write_bytes(data)
-    results = str(EXAMPLES / "strong.zip")
-    for arguments in (
-        ["rank", str(path)],
-        ["compare", str(path), f"B={path}"],
-        ["compare", str(path), results, *TRUTH],
-        ["report", str(path), *TRUTH, "--out", str(tmp_path / "page.html")],
-        ["report", results, "--truth", str(path), "--out", str(tmp_path / "page.html")],
-        ["merge", str(path)],
-    ):
-        assert cli.main(arguments) in (1, 2, 3), arguments
-        output = capsys.readouterr().err
-        assert "defect" not in output, arguments
-        assert "Traceback" not in output, arguments
-        assert output.strip(), arguments
-
-
-@pytest.mark.long
-def test_scores_rank_as_the_commands_that_wrote_them(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    for name in ("strong.zip", "lagging.zip", "first-mask.json"):
-        out = str(tmp_path / f"{name.partition('.')[0]}.json")
-        assert cli.main(["score", str(EXAMPLES / name), "--phase", "sequences-dev", "--json", out]) == 0
-    files = sorted(str(path) for path in tmp_path.glob("*.json"))
-    capsys.readouterr()
-    assert cli.main(["rank", *files, "--draws", "50", "--plots", str(tmp_path / "plots"), "--json", "-"]) == 0
-    task = json.loads(capsys.readouterr().out)["tasks"][0]
-    assert dict(zip(task["algorithms"], task["ranks"], strict=True)) == {"strong": 1, "lagging": 2, "first-mask": 3}
-    kinds = {"stability", "places", "significance", "methods"}
-    names = {path.name for path in (tmp_path / "plots").iterdir()}
-    assert names == {f"J&F-Mean-{kind}.{ending}" for kind in kinds for ending in ("svg", "png")}
-
-
 def test_what_a_program_reads_stands_alone_on_stdout(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     table = tmp_path / "scores.csv"
     table.write_text("algorithm,case,value\na,1,0.5\na,2,0.25\nb,1,0.75\nb,2,0.5\n")
@@ -227,14 +179,3 @@ def test_nobody_wins_by_missing_values(
             assert not task["better"][0][1]
     assert cli.main(["rank", scores, *arguments, "--missing", "zero"]) == 2
     assert "--missing zero: some values are worse than 0, so 0 would win" in capsys.readouterr().err
-
-
-def test_where_zero_is_worst_it_still_stands_for_a_missing_value(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    for arguments, sign in (([], ""), (["--smaller"], "-")):
-        scores = table(tmp_path, [f"A,c1,{sign}0.9", "A,c2,", f"B,c1,{sign}0.6", f"B,c2,{sign}0.5"])
-        assert cli.main(["rank", scores, *arguments, "--draws", "2"]) == 0
-        output = capsys.readouterr()
-        assert "missing values count as 0" in output.err
-        assert output.out.splitlines()[2].split()[1] == "B"

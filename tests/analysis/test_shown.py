@@ -80,17 +80,6 @@ def test_a_ranking_says_what_the_command_prints(
     assert segjudge.rank(*files).document() == ranking.document()
 
 
-def test_scores_without_files_have_a_page_of_what_they_hold(scored: dict[str, Scores], tmp_path: Path) -> None:
-    scored["lagging"].save(tmp_path / "run.segjudge")
-    for scores in (segjudge.load(tmp_path / "run.segjudge"), moved(3)):
-        page = scores.page(title="Ours")
-        assert "<title>Ours</title>" in page
-        assert 'id="tables"' in page
-        assert 'id="sequences"' in segjudge.compare({"a": scores, "b": scores}).page()
-        with pytest.raises(UsageError, match="need results that `score` read from files"):
-            scores.film(tmp_path / "film.png")
-
-
 def test_what_the_tables_of_a_comparison_hold(comparison: Comparison) -> None:
     assert list(comparison.table["name"]) == ["strong", "lagging"]
     assert list(comparison.table["value"]) == pytest.approx([comparison.methods[name]["J&F-Mean"] for name in NAMES])
@@ -102,25 +91,6 @@ def test_what_the_tables_of_a_comparison_hold(comparison: Comparison) -> None:
     ends = re.findall(r'<path d="M([-.\d]+) 0H([-.\d]+)"/><path class="mean"', comparison.page())
     lowest, highest = zip(*ends, strict=True)
     assert (min(map(float, lowest)), max(map(float, highest))) == (0, 100), "intervals fill their pictures"
-
-
-def test_saved_scores_are_compared_without_the_truth(
-    scored: dict[str, Scores], comparison: Comparison, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name, scores in scored.items():
-        scores.save(tmp_path / f"{name}.scores")
-    saved = [str(tmp_path / f"{name}.scores") for name in NAMES]
-    assert cli.main(["compare", *saved, "--out", str(tmp_path / "page.html")]) == 0
-    assert capsys.readouterr().out == f"{comparison.text()}\n"
-    assert "lagging − strong" in (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert cli.main(["compare", *saved, "--kinds"]) == 2
-    assert "--kinds needs --truth or --phase, or scores that `score --save` wrote" in capsys.readouterr().err
-    assert cli.main(["compare", *saved, "--film", str(tmp_path / "film.png")]) == 2
-    assert "--film needs --truth or --phase: saved scores hold no masks" in capsys.readouterr().err
-    assert cli.main(["compare", f"a={saved[0]}", f"b={EXAMPLES / 'strong.zip'}"]) == 2
-    sentence = capsys.readouterr().err
-    assert "compare needs a truth: --truth PATH and --protocol NAME, or --phase CODENAME" in sentence
-    assert "was written neither by `score --part` nor by `score --save`" in sentence
 
 
 def test_what_score_saves_tells_kinds_of_failure_too(

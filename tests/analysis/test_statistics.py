@@ -14,9 +14,6 @@ import pytest
 
 import segjudge
 from segjudge.analysis import score_tables
-from segjudge.analysis.rankings import (
-    TaskScores,
-)
 from segjudge.analysis.statistics import (
     Sums,
     _cases_needed,
@@ -31,12 +28,6 @@ from tests.families.choices import WITH_UNSEEN
 from tests.scoring.shares import TRUTH, write_sequences
 
 NONE = math.nan
-
-
-def task_of(values: Any, *, smaller: bool = False) -> TaskScores:
-    table = np.array(values, float)
-    names = tuple("ABCDEFGH"[: len(table)])
-    return TaskScores("t", names, tuple(f"c{k}" for k in range(table.shape[1])), table, smaller)
 
 
 # ── sign flips ──────────────────────────────────────────────────────────────

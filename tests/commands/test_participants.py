@@ -288,18 +288,6 @@ def test_instances_have_csv_files_too(what: list[str], tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("command", ["score", "report", "compare"])
-def test_every_command_that_scores_has_the_same_default_protocol(
-    command: str, root: Path, results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    arguments = [command, str(results), *([f"b={results}"] if command == "compare" else []), "--truth", str(root)]
-    assert main(arguments) == 0
-    assert "No --protocol given: davis2017 scores; `segjudge benchmarks` lists the others.\n" in capsys.readouterr().err
-    assert main([*arguments, "--protocol", "davis2017"]) == 0
-    assert "No --protocol given" not in capsys.readouterr().err
-
-
 def test_csv_files_in_the_results_folder_are_no_obstacle(root: Path, results: Path, tmp_path: Path) -> None:
     assert scored(results, root, tmp_path, "--csv", str(results)) == 0.75
     (results / "global_results-val.csv").write_text("J&F-Mean\n1.000\n")
@@ -393,15 +381,6 @@ def test_show_writes_the_player_of_other_families(protocol: str, results: bool, 
     text = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert 'class="player"' in text
     assert "Summary" not in text
-
-
-@pytest.mark.parametrize("protocol", examples("painted beside"))
-def test_show_refuses_what_only_instances_have(
-    protocol: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ["show", "--truth", str(tmp_path), "--protocol", protocol, "--iou", "0.7", "--out", str(tmp_path / "o")]
-    assert main(arguments) == 2
-    assert f"do not apply to {protocol}" in capsys.readouterr().err
 
 
 def test_a_stored_result_is_a_submission_beside_a_truth(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

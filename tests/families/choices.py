@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
-from segjudge.evaluation_script.families.microscopy.protocols import MICROSCOPY_PROTOCOLS
-from segjudge.evaluation_script.families.panoptic.protocols import PANOPTIC_PROTOCOLS
 from segjudge.evaluation_script.families.saliency.protocols import SALIENCY_PROTOCOLS
 from segjudge.evaluation_script.families.semantic.protocols import IMAGES, SEMANTIC_PROTOCOLS
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS, MissingRule
@@ -20,14 +18,8 @@ IMAGE_MAPS, IMAGE_MAPS_FROM_0 = (
     next(name for name, row in SEMANTIC_PROTOCOLS.items() if row.form == IMAGES and row.first_class == first)
     for first in (1, 0)
 )
-#: Results are a map of cells per image.
-CELLS = next(iter(MICROSCOPY_PROTOCOLS))
 #: Results are a map of a salient object per image, scored exactly, or as by the script.
 SALIENCY, SALIENCY_OFFICIAL = SALIENCY_PROTOCOLS
-#: Results are segments of images.
-IMAGE_SEGMENTS = next(iter(PANOPTIC_PROTOCOLS))
-#: Results are segments of videos.
-VIDEO_SEGMENTS = next(name for name, row in PANOPTIC_PROTOCOLS.items() if len(row.windows) > 1)
 #: Results are tracks, in a text file per video.
 TRACKS = next(iter(TRACKS_PROTOCOLS))
 #: Results are label maps of medical volumes.

@@ -215,15 +215,6 @@ def test_what_evalai_could_not_run_of_an_upload_half_is_a_sentence(text: str, fa
 
 
 @pytest.mark.long
-def test_two_submissions_to_it_are_compared_on_a_page(site: Path, folder: Path) -> None:
-    (folder / "exact.json").write_text(json.dumps(TRUTH))
-    compared = ("compare", "A=answers.json", "B=exact.json", "--truth", "truth.json", "--protocol", "counting")
-    assert "Error" in run(site, folder, *compared, "--out", "compared.html")
-    assert "Error" in (folder / "compared.html").read_text(encoding="utf-8")
-    assert "failures of counting have no kinds" in run(site, folder, *compared, "--kinds", code=2)
-
-
-@pytest.mark.long
 def test_a_family_without_a_mirror_scores_and_shows_its_tables(folder: Path) -> None:
     site = counting(folder / "site")
     shutil.rmtree(site / "segjudge_counting/toolkit")

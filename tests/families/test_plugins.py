@@ -142,21 +142,6 @@ def test_what_a_plug_in_prints_when_it_is_imported_is_not_on_stdout(own_site: Pa
     assert "imported" not in run(own_site, folder, "benchmarks")
 
 
-@pytest.mark.long
-def test_what_a_plug_in_raises_moves_no_cursor(own_site: Path, folder: Path) -> None:
-    fault = "raise RuntimeError('\\x1b[31mred\\x07\\nsecond')"
-    engine = own_site / "segjudge_counting/upload/engine.py"
-    engine.write_text(engine.read_text().replace("    wrong = abs(predicted - true)", f"    {fault}"))
-    for jobs in ("1", "2"):
-        output = run(own_site, folder, *SCORE, "--jobs", jobs, code=3)
-        assert "\x1b" not in output
-        assert "\x07" not in output
-    append(own_site / "segjudge_counting/upload/__init__.py", fault)
-    output = run(own_site, folder, *SCORE, code=2)
-    assert "\x1b" not in output
-    assert f"the plug-in {ORIGIN} cannot be used: RuntimeError: " in output
-
-
 def test_what_a_plug_in_raises_is_its_own_and_not_ours(own_site: Path, folder: Path) -> None:
     toolkit = own_site / "segjudge_counting/toolkit/__init__.py"
     toolkit.write_text(toolkit.read_text().replace(', "Right": "share of correct numbers"', ""))
@@ -177,42 +162,6 @@ def test_what_a_plug_in_raises_is_its_own_and_not_ours(own_site: Path, folder: P
 
 
 # ── metrics ─────────────────────────────────────────────────────────────────
-
-KIT = """
-from segjudge.testing import CHECKS, Case
-case = Case("counting", truth="truth.json", submissions={"good": "answers.json"})
-try:
-    CHECKS["rules"](case)
-except AssertionError as error:
-    print(error)
-"""
-
-
-@pytest.mark.long
-def test_the_kit_says_which_metric_lacks_a_description_or_a_direction(own_site: Path, folder: Path) -> None:
-    import subprocess
-    import sys
-
-    from tests.families.plugins import ROOT
-
-    toolkit = own_site / "segjudge_counting/toolkit/__init__.py"
-    text = toolkit.read_text()
-    environment = {**os.environ, "PYTHONPATH": f"{own_site}{os.pathsep}{ROOT}"}
-
-    def check() -> str:
-        arguments = [sys.executable, "-P", "-c", KIT]
-        done = subprocess.run(arguments, env=environment, cwd=folder, capture_output=True, text=True, check=True)
-        return done.stdout
-
-    assert check() == ""
-    toolkit.write_text(text.replace('"Error": "smaller", ', ""))
-    assert check() == (
-        'counting: nothing says whether larger Error is better; write directions = {"Error": "larger"} in TOOLS\n'
-    )
-    toolkit.write_text(text.replace(', "Right": "share of correct numbers"', ""))
-    assert check() == (
-        "Right has no description: `describe_metric` raises KeyError: 'Right'; write what it means in `describe_metric`\n"
-    )
 
 
 @pytest.mark.long

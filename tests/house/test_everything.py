@@ -14,11 +14,9 @@ from tests.builders import ROOT
 from tests.conftest import QUICK_CASES
 from tests.drawing import QUICK
 from tests.everything import (
-    PASSED_VARIABLE,
     Part,
     environments_for,
     missing_path,
-    parts_of,
     report,
 )
 
@@ -69,23 +67,6 @@ def test_the_last_line_counts_all_parts(texts: list[str], last: str, code: int, 
     assert output.splitlines()[-1] == last
     for number in range(len(texts)):
         assert f" Part {number} ═" in output
-
-
-@pytest.mark.parametrize(
-    ("arguments", "passed", "selection"),
-    [
-        pytest.param([], "1", ["-m", "not long"], id="quick"),
-        pytest.param(["--all"], "1", ["-m", "long"], id="all, after the quick ones"),
-        pytest.param(["--all"], "", [], id="all"),
-    ],
-)
-def test_the_worker_repeats_no_quick_test_that_has_just_passed(
-    arguments: list[str], passed: str, selection: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(PASSED_VARIABLE, passed)
-    (worker,) = (part for part in parts_of(arguments, tmp_path, "python", "worker") if part.command[0] == "worker")
-    assert worker.command[6:] == selection
-    assert not worker.kernel
 
 
 @pytest.mark.parametrize(

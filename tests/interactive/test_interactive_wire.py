@@ -26,7 +26,6 @@ import uvicorn
 from segjudge.interactive import DavisInteractiveSession, wire_format
 from segjudge.interactive.dataset import Davis
 from segjudge.interactive.masks import encode_batch_masks, encode_frames
-from segjudge.interactive.remote_session import RemoteConnector
 from segjudge.interactive.server import build_app
 from segjudge.interactive.session import SessionTerms
 from segjudge.interactive.session_host import HostedSession, SessionHost, SessionLimits
@@ -158,8 +157,6 @@ def test_time_runs_from_the_first_scribbles_to_the_last_byte(root: Path) -> None
 
 
 SIZE, ROW = {"size": [1, 2, 2]}, 'is not a list of {"object_id": 1 to 255, "counts": "…"}'
-MASK = {"object_id": 1, "counts": "04"}
-FORM = 'pred_masks is not {"size": [frames, height, width], "frames": […]}'
 
 
 def submitted(session: HostedSession, sequence: str, interaction: int, checksum: str, host: SessionHost) -> None:
@@ -259,25 +256,6 @@ def test_no_name_that_a_server_sends_becomes_code() -> None:
     assert type(output) is RuntimeError
     assert type(wire_format.error_of("<html>", 502)) is RuntimeError
     assert type(wire_format.error_of({"error": "KeyboardInterrupt", "message": "x"}, 400)) is RuntimeError
-
-
-def test_an_answer_that_breaks_off_is_asked_for_again() -> None:
-    broken, whole = (b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n{}" % size for size in (99, 2))
-    port = socket.create_server(("127.0.0.1", 0))
-
-    def serve() -> None:
-        for text in (broken, whole):
-            connection, _ = port.accept()
-            with connection:
-                connection.recv(1 << 16)
-                connection.sendall(text)
-
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-    RemoteConnector(ANN, "key", f"http://127.0.0.1:{port.getsockname()[1]}")
-    thread.join(10)
-    port.close()
-    assert not thread.is_alive()
 
 
 class Served:

@@ -111,10 +111,3 @@ def encoded(runs: list[int]) -> str:
             more = value != (-1 if bits & 16 else 0)
             text += chr((bits | 32 if more else bits) + 48)
     return text
-
-
-def runs_of(mask: Any) -> list[int]:
-    down = mask.T.reshape(-1)
-    edges = np.flatnonzero(np.diff(down)) + 1
-    runs = np.diff(np.concatenate(([0], edges, [len(down)]))).tolist()
-    return [0, *runs] if down[0] else runs

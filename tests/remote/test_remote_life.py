@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
@@ -75,18 +73,6 @@ def test_a_submission_is_scored_and_the_journal_knows(server: Rehearsal, operato
     (job,) = operator.jobs()
     assert (job["outcome"], job["evaluations"], job["reports"]) == ("finished", 1, 1)
     assert not list((operator.folder / "machine/submissions").iterdir())
-
-
-@pytest.mark.long
-def test_killed_at_any_point_another_goes_on(server: Rehearsal, operator: Operator) -> None:
-    numbers = [submitted(server) for _ in range(4)]
-    for wait in (0.6, 0.9, 1.2, 1.5):
-        process = operator.start()
-        time.sleep(wait)
-        process.kill()
-        process.communicate()
-    operator.run("--once")
-    waited(lambda: operator.run("--once") and all(status(server, number) == "finished" for number in numbers), 30)
 
 
 # ── the end, at every step ──────────────────────────────────────────────────
@@ -172,48 +158,6 @@ def test_workers_of_a_killed_parent_end(server: Rehearsal, operator: Operator) -
 
 
 # ── what is left on the disk ────────────────────────────────────────────────
-
-
-def _later(path: Path) -> None:
-    path.mkdir()
-    with contextlib.closing(sqlite3.connect(path / "journal.sqlite3")) as db, db:
-        db.execute("PRAGMA user_version = 99")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("make", "code", "message"),
-    [
-        pytest.param(lambda path: path.touch(), 2, "cannot be used", id="file"),
-        pytest.param(_later, 3, "written by another version", id="later"),
-    ],
-)
-@pytest.mark.parametrize("arguments", [("--check",), ("--once", "--jobs", "2")], ids=" ".join)
-def test_a_state_folder_that_cannot_be_one_is_said(
-    operator: Operator, make: Any, code: int, message: str, arguments: tuple[str, ...]
-) -> None:
-    make(operator.folder / "machine")
-    output = operator.run(*arguments, expected=3 if "--check" in arguments else code)
-    assert "Traceback" not in output
-    assert message in output or "is not a folder" in output
-
-
-@pytest.mark.long
-def test_a_journal_that_is_damaged_meanwhile_ends_no_worker(server: Rehearsal, operator: Operator) -> None:
-    process = operator.start()
-    try:
-        first = submitted(server)
-        waited(lambda: status(server, first) == "finished", 60)
-        path = operator.folder / "machine/journal.sqlite3"
-        for item in path.parent.glob("journal.sqlite3*"):
-            with open(item, "r+b") as file:
-                file.write(os.urandom(item.stat().st_size))
-        second = submitted(server)
-        waited(lambda: status(server, second) == "finished", 120)
-        assert process.poll() is None
-    finally:
-        process.terminate()
-        process.communicate(timeout=40)
 
 
 # ── looking after it ────────────────────────────────────────────────────────

@@ -19,8 +19,6 @@ Spoil = Callable[[Video, int, np.random.Generator], None]
 _SURPLUS, _PART = 2 * OBJECTS, 4 * OBJECTS
 #: Identities change from this frame on.
 EXCHANGED_AT, EXCHANGED_LATE = 4, 6
-#: A point is so far off, as a share of the height of its body.
-_OFF = 0.5
 
 
 def _miss(video: Video, _pixels: int, _random: np.random.Generator) -> None:

@@ -25,8 +25,6 @@ from tests.report.known_files import list_benchmarks
 from tests.report.known_scenes import World, make_world
 
 BENCHMARKS = list_benchmarks()
-#: Benchmarks that ask for maps of classes.
-MAPS = [name for name, row in BENCHMARKS.items() if row.asks == "maps"]
 
 
 def score(protocol: str, faults: list[str], folder: Path, seed: int) -> Any:
@@ -62,12 +60,6 @@ def read_verdict(scores: Any) -> list[str]:
     verdict = scores.make_page(PageOptions(), "known faults").sections[0]
     sentences: Any = verdict.values["sentences"]
     return [re.sub("<[^>]*>", "", str(sentence)).replace("&amp;", "&") for sentence in sentences]
-
-
-def find_cause(scores: Any) -> str:
-    """Return the first sentence of a verdict, without making the page, whose sentence is compared with it below."""
-    tools = tools_of(scores.reports[0].protocol.family)
-    return str(tools.explain_failures(scores.open_inputs(), scores.choose_report())[1])
 
 
 @pytest.mark.parametrize("protocol", BENCHMARKS)

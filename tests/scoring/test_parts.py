@@ -208,17 +208,6 @@ def test_a_manifest_of_millions_of_lists_is_refused_unread(
     )
 
 
-def test_a_part_with_a_bad_mask_is_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = words_of(
-        write_sequences(tmp_path, {name: [f[:-1] for f in v] for name, v in SENT.items()}), "davis2017"
-    )
-    assert cli.main(["score", *arguments, "--part", "1/2", "--out", str(tmp_path / "part")]) == 1
-    assert "problems found" in capsys.readouterr().err
-    assert not (tmp_path / "part").exists()
-    assert cli.main(["score", *arguments, "--part", "1/2"]) == 2
-    assert "--part and --out only work together" in capsys.readouterr().err
-
-
 def test_a_part_checks_every_record_of_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = write_instances(tmp_path, [GOOD | {"image_id": 7, "category_id": 1}, {**GOOD, "image_id": 999}])
     for number in (1, 2):

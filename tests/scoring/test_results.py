@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import json
 import math
 import zipfile
@@ -64,24 +63,6 @@ def test_results_of_every_protocol_are_saved_and_have_tables(name: str, tmp_path
     assert PROTOCOLS[name].metrics[0].replace("&", "&amp;") in scores._repr_html_()
 
 
-def test_a_result_of_an_earlier_version_is_read_while_the_rules_are_the_same(tmp_path: Path) -> None:
-    scores = segjudge.score(*SEQUENCES)
-    for key, value in (("version", "0.0.1"), ("rules", {"revision": 0})):
-        scores.save(tmp_path / "run")
-        with zipfile.ZipFile(tmp_path / "run") as archive:
-            members = {name: archive.read(name) for name in archive.namelist()}
-        members["manifest.json"] = json.dumps({**json.loads(members["manifest.json"]), key: value}).encode()
-        with zipfile.ZipFile(tmp_path / "run", "w") as archive:
-            for name, data in members.items():
-                archive.writestr(name, data)
-        if key == "version":
-            loaded = segjudge.load(tmp_path / "run")
-            assert (loaded.metrics, loaded.provenance["version"]) == (scores.metrics, "0.0.1")
-        else:
-            with pytest.raises(segjudge.UsageError, match="whose rules this version .* lacks"):
-                segjudge.load(tmp_path / "run")
-
-
 def test_tables_of_pandas_hold_what_the_rows_hold() -> None:
     scores = segjudge.score(*SEQUENCES)
     for name in ("sequences", "objects"):
@@ -112,36 +93,6 @@ def test_seen_and_unseen_ones_are_as_certain_as_the_fewer_of_both() -> None:
         assert value
         assert error
         assert value - low == pytest.approx(interval(0, error, cases)[1]), metric
-
-
-def test_a_notebook_shows_a_small_table_without_scripts() -> None:
-    scores = segjudge.score(*SEQUENCES)
-    scores.reports[0].split = "<script>alert(1)</script>"
-    scores.reports[0].warnings += ["<b>"] * 9
-    shown = scores._repr_html_()
-    assert len(shown) < 20_000
-    assert "<script" not in shown
-    assert "<b>" not in shown
-    assert "and 4 more warnings" in shown
-    assert "0.933" in shown
-    assert "revision 1" in shown
-    assert "0.933" in repr(scores)
-
-
-def test_numbers_need_no_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
-    results = builtins.__import__
-
-    def without(name: str, *given: Any, **more: Any) -> Any:
-        if name.split(".", maxsplit=1)[0] == "pandas":
-            raise ImportError(name)
-        return results(name, *given, **more)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    scores = segjudge.score(*SEQUENCES)
-    assert scores["J&F-Mean"]
-    assert scores._repr_html_()
-    with pytest.raises(segjudge.UsageError, match=r"A table needs the extra tables \(pandas is not installed\): "):
-        _ = scores.frames
 
 
 def test_the_command_shows_and_writes_intervals_where_there_are_any(tmp_path: Path, capsys: Any) -> None:

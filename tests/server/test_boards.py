@@ -116,17 +116,6 @@ def test_a_board_of_a_host_says_that_it_holds_hidden_results(tmp_path: Path, cap
     assert "Secret / Lakes" in output
 
 
-def test_files_of_an_earlier_board_that_are_not_public_any_more_are_named(tmp_path: Path, capsys: Any) -> None:
-    folder = str(tmp_path / "board")
-    assert main(["board", "1", "--out", folder, "--as-host"]) == 0
-    capsys.readouterr()
-    assert main(["board", "1", "--out", folder]) == 0
-    output = capsys.readouterr().err
-    assert "2-hidden.csv" in output
-    assert "an earlier `board` wrote it" in output
-    assert "1.csv" not in output
-
-
 def test_a_board_of_a_host_needs_a_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     monkeypatch.delenv("EVALAI_TOKEN")
     monkeypatch.setenv("HOME", str(tmp_path))

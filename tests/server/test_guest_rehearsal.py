@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from segjudge.cli import main
 from tests import guests
 from tests.rehearsals import Rehearsal
 
@@ -48,32 +45,6 @@ def test_a_rehearsal_tells_why_a_script_cannot_be_loaded(tmp_path: Path) -> None
         )
     finally:
         server.stop()
-
-
-def test_run_leaves_remote_challenges_to_their_worker(tmp_path: Path, capsys: Any) -> None:
-    assert main(["run", str(guests.remote(tmp_path))]) == 0
-    assert "EvalAI's worker does not score this challenge" in capsys.readouterr().out
-
-
-def test_build_takes_folders_and_not_what_is_built(tmp_path: Path, capsys: Any) -> None:
-    folder, out = guests.starter(tmp_path / "bundle"), tmp_path / "b.zip"
-    assert main(["build", "--bundle", str(folder), "--out", str(out)]) == 0
-    assert main(["build", "--bundle", str(out), "--out", str(tmp_path / "c.zip")]) == 2
-    assert "is already built; name the bundle's folder" in capsys.readouterr().err
-    assert main(["run", str(out), "--python", sys.executable]) == 0
-    assert "Opened" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("more", [[], ["--static", "--data", "."]])
-def test_what_needs_our_phases_says_so(more: list[str], tmp_path: Path, capsys: Any) -> None:
-    folder = guests.starter(tmp_path)
-    agent = tmp_path / "agent.py"
-    agent.write_text("")
-    truth = ["--truth", str(tmp_path / "truth.json")]
-    (tmp_path / "truth.json").write_text(json.dumps({}))
-    code = main(["arena", *more, "--bundle", str(folder), "--phase", "dev", *([] if more else truth), str(agent)])
-    assert code == 3
-    assert "its own scorers, and no phases.py of Segjudge" in capsys.readouterr().err
 
 
 @pytest.mark.long

@@ -6,7 +6,6 @@ import http.client
 import json
 import re
 import socket
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -231,27 +230,4 @@ def test_no_odd_header_is_a_defect(closed: Rehearsal, header: str, value: str) -
         assert re.match(rb"HTTP/1.1 [1234]\d\d", answer), answer
 
 
-@pytest.mark.parametrize("charset", ["utf-16", "utf-7", "unicode_escape", "raw_unicode_escape", "punycode", "hex"])
-def test_a_forms_odd_charset_is_no_defect(closed: Rehearsal, charset: str) -> None:
-    body = b'--b\r\nContent-Disposition: form-data; name="team_name"\r\n\r\n\\ud800+2AA-\xd8\x00\r\n--b--\r\n'
-    kind = f"multipart/form-data; boundary=b; charset={charset}"
-    for path, who in ((routes.PARTICIPANT_TEAMS, "aurora"), ("/login", "")):
-        headers = {"Content-Type": kind, "Origin": closed.address}
-        answer = closed.call("POST", path, who, data=body, headers=headers)
-        assert answer.status_code < 500, answer.text
-
-
 # ── slow bodies ─────────────────────────────────────────────────────────────
-
-
-@pytest.mark.long
-def test_a_connection_that_rests_between_two_requests_stays_open(closed: Rehearsal) -> None:
-    host, port = closed.address.removeprefix("http://").split(":")
-    connection = http.client.HTTPConnection(host, int(port), timeout=60)
-    for pause in (0.0, 7.0):  # longer than servers commonly wait
-        time.sleep(pause)
-        connection.request("GET", "/healthz")
-        answer = connection.getresponse()
-        assert answer.status == 200
-        answer.read()
-    connection.close()

@@ -7,7 +7,6 @@ import io
 import os
 import signal
 import sqlite3
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from segjudge.server import store
 from segjudge.server.models import StoredFile, Submission
 from segjudge.server.services import Services
 from tests.rehearsals import Rehearsal, waited
-from tests.server.test_rehearsal_stop import send, slow_bundle
+from tests.server.test_rehearsal_stop import slow_bundle
 
 
 @contextmanager
@@ -88,19 +87,6 @@ def healthy(server: Rehearsal, status: int) -> Any:
     return waited(look)
 
 
-def is_away(server: Rehearsal, status: int) -> None:
-    """Check that calls and the monitoring page state what is unavailable and when to retry."""
-    answer = server.submit("aurora", b"0.5 0.1")
-    assert answer.status_code == status, answer.text
-    assert int(answer.headers["Retry-After"]) > 0
-    assert (
-        "does not respond" in answer.json()["error"]
-        or "locked by another" in answer.json()["error"]
-        or "is full" in answer.json()["error"]
-    )
-    waited(lambda: any(loop["waits"] for loop in healthy(server, 503)["loops"]))
-
-
 def goes_on(server: Rehearsal, numbers: list[int]) -> None:
     """Check that everything that was accepted is scored, and that nothing else is left."""
     for number in numbers:
@@ -114,29 +100,6 @@ def goes_on(server: Rehearsal, numbers: list[int]) -> None:
         assert rows == set(os.listdir(server.data / "files"))
     server.stop()
     assert "Traceback" not in server.errors()
-
-
-@pytest.mark.long
-def test_a_disk_that_fills_and_empties_ends_nothing(tmp_path: Path) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    try:
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", disk], check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("only root may mount a small disk")
-    try:
-        server = rehearsal(disk)
-        numbers: list[int] = []
-        for _ in range(3):
-            numbers += send(server, 3, 0.5)
-            with open(disk / "filler", "wb", buffering=0) as filler, suppress(OSError):
-                while True:
-                    filler.write(bytes(4096))
-            is_away(server, 507)
-            (disk / "filler").unlink()
-        goes_on(server, numbers)
-    finally:
-        subprocess.run(["umount", "-l", disk], check=False)
 
 
 @pytest.mark.long
@@ -165,22 +128,3 @@ def test_a_server_that_is_killed_under_uploads_leaves_no_file_behind(tmp_path: P
         files = {row.input_file for row in rows} <= set(os.listdir(server.data / "files"))
     assert files
     goes_on(server, [row.id for row in rows])
-
-
-@pytest.mark.long
-def test_a_request_that_a_stop_interrupts_is_answered_and_not_logged_as_a_defect(tmp_path: Path) -> None:
-    answers: list[Any] = []
-    with Rehearsal(tmp_path / "data", bundle=slow_bundle(tmp_path)).start() as server:
-        form = {"username": "aurora", "password": server.people["aurora"]["password"]}
-
-        def log_in() -> None:
-            answers.append(server.call("POST", "/api/auth/login", json=form))
-
-        with locked(server.data):
-            waiting = threading.Thread(target=log_in)
-            waiting.start()
-            time.sleep(1)  # until the request waits for the database
-            server.process.send_signal(signal.SIGTERM)
-            waiting.join(60)
-    assert [answer.status_code for answer in answers] == [503]
-    assert "is stopping" in answers[0].json()["error"]

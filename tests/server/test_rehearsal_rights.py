@@ -9,7 +9,6 @@ import re
 import stat
 import sys
 import textwrap
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,7 @@ from typing import Any
 import pytest
 import requests
 
-from segjudge.server.accounts import HOST, Accounts
-from segjudge.server.models import Challenge, Submission
+from segjudge.server.models import Submission
 from segjudge.server.stored_files import FileStore
 from segjudge.server.submissions import MessageQueues, Submissions
 from segjudge.system import sandbox
@@ -63,23 +61,6 @@ def output(server: Rehearsal, code: str) -> Any:
 
 
 # ── who may push ────────────────────────────────────────────────────────────
-
-
-@pytest.mark.long
-def test_a_host_team_of_an_older_rehearsal_pushes_nothing_either(tmp_path: Path) -> None:
-    with started(tmp_path, "--workers", "1") as server:
-        with server.store() as store:
-            accounts = Accounts(store)
-            team = accounts.create_team(accounts.find_user("aurora"), HOST, "Old")
-            store.change(Challenge, 1, host_team=team)
-        path = f"/api/challenges/challenge/challenge_host_team/{team}/create_or_update_github_challenge/"
-        answer = server.call(
-            "POST", path, "aurora", data={"GITHUB_REPOSITORY": "a/b"}, files={"zip_configuration": b"x"}
-        )
-        assert answer.status_code == 403
-        number = server.submit("borealis", b"answers = 1").json()["id"]
-        time.sleep(2)
-        assert server.get(f"/api/jobs/submission/{number}", "borealis").json()["status"] == "submitted"
 
 
 # ── what a script can reach ─────────────────────────────────────────────────

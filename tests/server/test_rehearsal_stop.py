@@ -123,20 +123,6 @@ def test_what_is_scored_at_a_stop_is_scored_at_the_next_start(tmp_path: Path, st
 
 
 @pytest.mark.long
-def test_a_stop_while_the_script_is_loaded(tmp_path: Path) -> None:
-    loading = b"import time\ntime.sleep(1.5)\n" + SCRIPT
-    server = rehearsal(tmp_path, "--workers", "1")
-    server.bundle = slow_bundle(tmp_path, loading)
-    server.start()
-    wanted = send(server, 2, 0.1)
-    waited(lambda: running(server, wanted))
-    stopped(server, once(signal.SIGINT))
-    server.start()
-    scored(server, wanted)
-    stopped(server, once(signal.SIGTERM))
-
-
-@pytest.mark.long
 def test_a_stop_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
     (tmp_path / "tmp").mkdir()
     server = rehearsal(tmp_path, "--workers", "2", environment={"TMPDIR": str(tmp_path / "tmp")}).start()

@@ -158,18 +158,6 @@ def test_a_reader_that_goes_away_is_no_error(buffered: bool, monkeypatch: pytest
         assert output == ""
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="NO /dev/full")
-def test_an_output_that_takes_no_more_is_a_sentence() -> None:
-    with open("/dev/full", "w", encoding="utf-8") as full:
-        done = subprocess.run(
-            [*COMMAND, "score", str(STRONG), "--phase", "sequences-dev"], stdout=full, stderr=subprocess.PIPE,
-            text=True, check=False, cwd=ROOT,
-        )  # fmt: skip
-    assert done.returncode == 3
-    assert done.stderr.endswith("segjudge: the output: cannot be written (No space left on device)\n")
-    assert "Traceback" not in done.stderr
-
-
 @pytest.mark.parametrize("kind", [signal.SIGKILL, signal.SIGTERM])
 @pytest.mark.parametrize("arguments", [["--json", "scores.json"], ["--part", "1/1", "--out", "scores.json"]])
 def test_a_process_that_was_ended_while_it_scored_is_a_sentence(

@@ -207,13 +207,6 @@ def test_what_cannot_be_written_ends_every_command_with_one_sentence_and_one_cod
     assert line.startswith(reason)
 
 
-def test_saved_scores_that_cannot_be_written_are_said(tmp_path: Path) -> None:
-    scores = segjudge.score(STRONG, ANNOTATIONS)
-    for path, reason in ((tmp_path, "Is a directory"), (tmp_path / "none/x", "No such file or directory")):
-        with pytest.raises(OSError, match=rf"{path}: cannot be written \({reason}\)"):
-            scores.save(path)
-
-
 @pytest.mark.parametrize("name", ["x/../../../ESCAPED", "/ESCAPED", "..", ".hidden", "a\nb", "%2F", "ü" * 300, "日本"])
 def test_a_name_from_a_file_makes_no_path(name: str, tmp_path: Path, capsys: Any) -> None:
     (truth,) = sequence_truth.read(str(ANNOTATIONS)).splits.values()

@@ -104,15 +104,6 @@ def test_a_missing_sequence_is_left_out(protocol: str, tmp_path: Path) -> None:
     assert any("excluded from the means" in line for line in warnings)
 
 
-def test_a_strange_object_is_ignored_and_named(tmp_path: Path) -> None:
-    stray = ONE.copy()
-    stray[5, 7] = 9
-    prediction = {"a": [BOTH] * 6, "b": [ONE, ONE, ONE, stray, ONE, ONE]}
-    scored, warnings = score(TRUTH, prediction, "davis2017", tmp_path)
-    assert scored["b/1"]["J-Mean"] == 1.0
-    assert warnings == ["b: object 9 (first in frame 00003) is not in the truth and was ignored"]
-
-
 def many(count: int) -> Any:
     labels = np.zeros((6, 8), np.uint8)
     labels.reshape(-1)[:count] = range(1, count + 1)

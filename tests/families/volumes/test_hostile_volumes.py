@@ -25,7 +25,6 @@ TRUTH[2:4, 2:5, 2:6] = 2
 TRUTH[1, 1, 1] = 3
 NAN, INF = float("nan"), float("inf")
 _CODES = {"u1": 2, "i2": 4, "i4": 8, "f4": 16, "f8": 64, "i1": 256, "u2": 512, "u4": 768, "i8": 1024, "u8": 1280}
-Pack = Callable[..., bytes]
 
 
 def make_nifti(labels: Any = TRUTH, **fields: Any) -> bytes:

@@ -26,22 +26,6 @@ def draw_organs(number: int) -> Any:
     return labels
 
 
-def waver(labels: Any, seed: int, share: float = 0.3) -> Any:
-    """Return labels whose smoothed borders waver, as of a method that segments poorly."""
-    draw, wavering = np.random.default_rng(seed), np.zeros_like(labels)
-    noise = smooth(draw.normal(size=labels.shape))
-    for label in np.unique(labels[labels > 0]):
-        wavering[smooth((labels == label).astype(float)) + share * noise / noise.std() > 0.5] = label
-    return wavering
-
-
-def smooth(field: Any) -> Any:
-    for axis in range(3):
-        for _ in range(2):
-            field = (np.roll(field, 1, axis) + field + np.roll(field, -1, axis)) / 3
-    return field
-
-
 def list_lines(folder: Path, sent: Cases, truth: Cases, protocol: str = "volumes") -> list[str]:
     sides = []
     for name, cases in (("truth", truth), ("sent", sent)):
@@ -66,35 +50,13 @@ def each(change: Any) -> Any:
 
 ORGANS = {f"case_{number}": draw_organs(number) for number in range(6)}
 SLIPS: dict[str, Any] = {
-    "volumes look mirrored along x: ": each(lambda labels: labels[:, :, ::-1]),
     "volumes look mirrored along x, y and z": each(lambda labels: labels[::-1, ::-1, ::-1]),
     "x and y look exchanged": each(lambda labels: labels.transpose(0, 2, 1)),
     "x and z look exchanged": each(lambda labels: labels.transpose(2, 1, 0)),
     "y and z look exchanged": each(lambda labels: labels.transpose(1, 0, 2)),
     "slices look rotated by 90 degrees": each(lambda labels: np.rot90(labels, 1, (1, 2))),
     "volumes look moved by 6 along y (in voxels)": each(lambda labels: np.roll(labels, 6, 1)),
-    "volumes look moved by 9 along x and -3 along z (in voxels)": each(lambda labels: np.roll(labels, (-3, 9), (0, 2))),
-    "labels look 1 too high": each(lambda labels: labels + 1),
-    "labels look 1 too low": each(lambda labels: np.maximum(labels, 1) - 1),
-    "labels look exchanged, such as 2 for 1, 1 for 2": each(lambda labels: np.choose(labels, [0, 2, 1, 3])),
-    "labels look exchanged, such as": each(lambda labels: np.choose(labels, [0, 2, 3, 1])),
-    "labels look like another coding, such as 255 for 3": each(lambda labels: np.choose(labels, [0, 1, 2, 255])),
-    "all volumes have the label 2, though the truth has 3": each(lambda labels: (labels > 0) * 2),
-    "volumes: each looks as if it belonged to the case after its own": lambda cases: shift(cases, 1),
-    "volumes: some look exchanged, those of case_1 fit case_4": lambda cases: {case: cases[source] for case, source in zip(cases, ["case_0", "case_4", "case_3", "case_5", "case_1", "case_2"])},
     "volumes cover the objects and": each(lambda labels: np.maximum(labels, 1)),
-    "all places of the volumes have the same value": each(lambda labels: labels * 0 + 3),
-    "nothing in the volumes of 6 cases tried matches the truth": each(lambda labels: np.where(labels, 0, 9 * (np.arange(32) > 25))),
-}  # fmt: skip
-POOR: dict[str, Any] = {
-    "each moved otherwise": lambda labels: np.roll(labels, int(labels.sum()) % 7 - 3, 1),
-    "a label with the name of its neighbour": lambda labels: np.choose(labels, [0, 2, 2, 3]),
-    "a corner": lambda labels: labels * (np.arange(32) < 6),
-    "noise": lambda labels: np.random.default_rng(3).integers(0, 4, labels.shape),
-    "thin": lambda labels: labels * (np.arange(32) % 4 == 0),
-    "mirrored both ways": lambda labels: np.where(labels == 0, labels[:, :, ::-1], labels),
-    "wavering": lambda labels: waver(labels, int(labels.sum())),
-    "surplus": lambda labels: np.where((labels == 0) & (np.arange(32) < 4), 9, labels),
 }  # fmt: skip
 
 
@@ -102,11 +64,6 @@ POOR: dict[str, Any] = {
 def test_a_slip_is_named(message: str, tmp_path: Path) -> None:
     (line,) = list_lines(tmp_path, SLIPS[message](ORGANS), ORGANS)
     assert message in line
-
-
-@pytest.mark.parametrize("method", POOR)
-def test_poor_methods_are_not_suspected(method: str, tmp_path: Path) -> None:
-    assert list_lines(tmp_path, each(POOR[method])(ORGANS), ORGANS) == []
 
 
 def test_volumes_in_the_order_of_memory_are_named(tmp_path: Path) -> None:

@@ -452,10 +452,6 @@ SCHEMA = {
     "metadata": {"loss": {"sort_ascending": True}, "score": {}},
 }
 TEAM = "submission__participant_team__team_name"
-SCORED = {
-    TEAM: "us <&>", "filtering_score": 0.25, "result": [0.5, 0.25], "submission__submitted_at": "2026-01-02T03:04:05Z",
-    "submission__method_name": "m", "leaderboard__schema": SCHEMA, "rank": 1,
-}  # fmt: skip
 
 
 def test_the_schema_of_a_leaderboard_says_its_labels_and_order() -> None:

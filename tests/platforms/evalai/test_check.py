@@ -15,12 +15,12 @@ import yaml
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
-from segjudge.platforms.evalai.bundle.check import check, refusal
+from segjudge.platforms.evalai.bundle.check import check
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.platforms.evalai.bundle.phase_splits import splits_of
 from segjudge.platforms.evalai.bundle.secrecy import find_hidden_splits
 from segjudge.platforms.evalai.bundle.server_state import ServerState
-from segjudge.platforms.rules.problems import ERROR, WARNING, BundleProblem
+from segjudge.platforms.rules.problems import ERROR, BundleProblem
 from tests.builders import ROOT, zipped
 
 from .bundles import config_in, read_files, write_files
@@ -128,24 +128,6 @@ def test_a_member_that_leads_out_of_the_script_is_refused(name: str, bundle: Pat
         opened.read_script()
 
 
-def test_an_update_says_which_annotation_files_the_server_keeps(bundle: Path, tmp_path: Path) -> None:
-    config = config_in(read_files(bundle))
-    config["challenge_phases"][0]["annotations_uploaded_using_cli"] = True
-    state = ServerState.after_push(config, source="a")
-    assert state.kept_truths == [config["challenge_phases"][0]["id"]]
-    (problem,) = changed(bundle, tmp_path, state=state)
-    assert (problem.severity, problem.subject) == (WARNING, "challenge_phases[0].test_annotation_file")
-    assert "is ignored: EvalAI keeps the phase's annotation file" in problem.fault
-
-
-def test_an_update_reads_numbers_and_flags_as_the_server_does(bundle: Path, tmp_path: Path) -> None:
-    state = ServerState.after_push(config_in(read_files(bundle)), source="a test", approved=True)
-    same = (((*ROW, "is_leaderboard_order_descending"), "True"), ((*ROW, "visibility"), "3"))
-    assert errors(changed(bundle, tmp_path, *same, state=state)) == []
-    assert errors(changed(bundle, tmp_path, (("title",), "J&F 2026"), state=state)) == [], "no phase is new"
-    assert errors(changed(bundle, tmp_path, (("sponsors",), [{"name": "x"}]), state=state)) == [], "they are not sent"
-
-
 def test_what_a_push_remembers_is_kept_for_each_server_and_repository(bundle: Path, tmp_path: Path) -> None:
     root, rehearsal = str(tmp_path), "http://127.0.0.1:8899"
     assert ServerState.load(root, EVALAI, "me/x") is None
@@ -165,54 +147,12 @@ def test_what_a_push_remembers_is_kept_for_each_server_and_repository(bundle: Pa
         ServerState.load(root, EVALAI, "me/x")
 
 
-def test_the_servers_answer_joins_its_sentences(bundle: Path, tmp_path: Path) -> None:
-    odd = {"published": "perhaps", "max_team_members": "many", "worker_memory": 1, "tags": list("abcde")}
-    changes = [((key,), value) for key, value in odd.items()]
-    tags = "ERROR: Tags are limited to 4. Please remove extra tags then try again!"
-    early = refusal(changed(bundle, tmp_path, *changes, (("title",), None)))
-    assert early == f"Please add the challenge title\n{tags}", "the serializer comes only when all before was right"
-    assert refusal(changed(bundle, tmp_path, *changes)) == (
-        "ERROR: Unable to serialize the challenge because of the following errors: "
-        "{'published': [ErrorDetail(string='Must be a valid boolean.', code='invalid')], "
-        "'max_team_members': [ErrorDetail(string='A valid integer is required.', code='invalid')]}.\n" + tags
-    )
-
-
 def test_the_line_is_that_of_the_file_that_the_host_edits(tmp_path: Path, bundle: Path) -> None:
     text = (ROOT / "challenge_config.yaml").read_text()
     line = next(number for number, line in enumerate(text.splitlines(), 1) if line.startswith("image:"))
     broken = text.replace("image: logo.png", "image: nowhere.png").encode()
     problems = [str(problem) for problem in changed(bundle, tmp_path, files={"challenge_config.yaml": broken})]
     assert [problem.split(" names ")[0] for problem in problems] == [f"challenge_config.yaml:{line}:1: image:"]
-
-
-ALIASES = b"a0: &a0 [1,1,1,1,1,1,1,1,1,1]\n" + b"".join(
-    b"a%d: &a%d [%s]\n" % (k, k, b",".join([b"*a%d" % (k - 1)] * 10)) for k in range(1, 7)
-)
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        ("title: x\n".encode("utf-16"), "is not UTF-8"),
-        (b"a: " + b"[" * 5000, "nested too deeply"),
-        (ALIASES, "aliases unfold to more than"),
-        (b"#" * (5 << 20), "unpacks to"),
-    ],
-    ids=["utf-16", "deep", "aliases", "large"],
-)
-def test_a_hostile_config_is_refused(data: bytes, message: str, bundle: Path, tmp_path: Path) -> None:
-    problems = [str(problem) for problem in changed(bundle, tmp_path, files={"challenge_config.yaml": data})]
-    assert any(message in problem for problem in problems), problems
-
-
-def test_a_damaged_zip_is_reported(bundle: Path, tmp_path: Path) -> None:
-    data = bytearray(bundle.read_bytes())
-    for place in range(2000, len(data) - 4000, len(data) // 9):
-        broken = bytearray(data)
-        broken[place : place + 10] = bytes(10)
-        (tmp_path / "broken.zip").write_bytes(broken)
-        assert all(str(problem) for problem in check(str(tmp_path / "broken.zip")))
 
 
 def test_a_codename_that_is_a_number_is_the_text_that_evalai_keeps() -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from segjudge.cli import main
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.check import check
 from segjudge.platforms.rules.problems import ERROR, BundleProblem
@@ -27,12 +25,3 @@ def test_hosted_and_remote_bundles_of_the_starters_form_are_accepted(tmp_path: P
 
 def test_an_older_python_is_its_hosts_choice(tmp_path: Path) -> None:
     assert errors_of(guests.starter(tmp_path, config=guests.CONFIG + "worker_python_version: 3.8\n")) == []
-
-
-def test_nobody_is_advised_to_build_a_kernel_for_scorers_that_look_for_none(tmp_path: Path, capsys: Any) -> None:
-    folder = guests.starter(tmp_path / "hosted")
-    for command in (["build"], ["check", "--quick"], ["run"]):
-        main([*command, str(folder)])
-        assert "kernel" not in capsys.readouterr().out, command
-    assert main(["build", "--kernel", str(folder)]) == 2
-    assert "--kernel: works only with Segjudge's own scorers, and this bundle has others" in capsys.readouterr().err

@@ -116,16 +116,6 @@ def test_json_may_come_plain_gzipped_or_in_an_archive(name: str, tmp_path: Path)
         assert evaluation.score(partial(evaluations.upload, data=upload)) == evaluation.expected
 
 
-def test_an_upload_that_has_the_name_of_the_platforms_list_is_told_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    evaluation = make_evaluation("coco", tmp_path)
-    (data,) = evaluation.sample.values()
-    with pytest.raises(AssertionError):
-        evaluation.score(partial(evaluations.upload, data=zipped({"inputs.json": data})))
-    assert "a name that grand-challenge uses itself" in capsys.readouterr().err
-
-
 def test_picked_files_do_what_all_files_do(tmp_path: Path) -> None:
     path = tmp_path / "000000.label"
     path.write_bytes(b"1234")
