@@ -2,7 +2,7 @@
 
 `rows` are the kinds of files, and `storage` keeps them: `git_branch` in a branch of a repository, `hub_dataset` in a
 data set of the Hugging Face Hub. `rules` are the challenge's limits, dates and leaderboards, `ledger` adds rows by
-them, and `page` renders what is public.
+them, and `page` renders what is public. `evaluator` scores what waits in a platform's queue, each file by `scoring`.
 """
 
-__all__ = ["git_branch", "hub_dataset", "ledger", "page", "rows", "rules", "storage"]
+__all__ = ["evaluator", "git_branch", "hub_dataset", "ledger", "page", "rows", "rules", "scoring", "storage"]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime
 import random
+import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from segjudge.evaluation_script.files.problems import HostError
@@ -22,6 +24,7 @@ from .rows import (
     entry_path,
     outcome_path,
     read_rows,
+    refusal_path,
     rerun_path,
     reveal_path,
     to_bytes,
@@ -59,17 +62,31 @@ class Ledger:
 
     # ── participants ────────────────────────────────────────────────────────
 
-    def enter(self, entry: LedgerEntry) -> str:
-        """Add a submission; return why it is not accepted, or ""."""
-        refusal = ""
+    def enter(self, entries: Sequence[LedgerEntry]) -> dict[int, str]:
+        """Add submissions; return why some are not accepted, by their numbers."""
+        refusals: dict[int, str] = {}
 
         def make() -> _Files:
-            nonlocal refusal
-            refusal = "" if entry.number in self.rows.entries else self.rules.explain_refusal(entry, self.rows)
-            return {} if refusal or entry.number in self.rows.entries else {entry_path(entry.number): to_bytes(entry)}
+            refusals.clear()
+            rows = replace(self.rows, entries=dict(self.rows.entries))
+            for entry in entries:
+                if entry.number not in rows.entries:
+                    if refusal := self.rules.explain_refusal(entry, rows):
+                        refusals[entry.number] = refusal
+                    else:
+                        rows.entries[entry.number] = entry
+            added = {number: rows.entries[number] for number in rows.entries if number not in self.rows.entries}
+            return {entry_path(number): to_bytes(entry) for number, entry in added.items()}
 
-        self._change(make, f"Submission {entry.number}")
-        return refusal
+        self._change(make, f"Enter {_name([entry.number for entry in entries])}")
+        return refusals
+
+    def refuse(self, reasons: Mapping[int, str]) -> None:
+        """Add why submissions are not accepted, by their numbers, for platforms that cannot answer otherwise."""
+        rows = {refusal_path(number): to_bytes(Remark(self.stamp(), text, number)) for number, text in reasons.items()}
+        self._change(
+            lambda: {path: row for path, row in rows.items() if path not in self._files}, f"Refuse {_name([*reasons])}"
+        )
 
     def withdraw(self, number: int, account: str) -> str:
         """Take a submission of this account off the leaderboards; return why not, or ""."""
@@ -88,38 +105,57 @@ class Ledger:
 
     # ── workers ─────────────────────────────────────────────────────────────
 
-    def claim(self, number: int, worker: str, seconds: float) -> int:
-        """Return the run of a submission to score, which no other worker then has; 0 if there is nothing to do."""
-        run = 0
+    def list_free(self, worker: str) -> list[int]:
+        """Return the waiting submissions that no other worker has claimed."""
+        return [
+            number
+            for number in self.rows.list_waiting()
+            if not (claims := self.rows.list_claims(number))
+            or claims[-1].worker == worker
+            or claims[-1].until <= self.stamp()
+        ]
+
+    def claim(self, numbers: Sequence[int], worker: str, seconds: float) -> dict[int, int]:
+        """Return the runs of those submissions to score, by their numbers, which no other worker then has."""
+        runs: dict[int, int] = {}
 
         def make() -> _Files:
-            nonlocal run
-            run = 0
-            if number not in self.rows.list_waiting():
-                return {}
-            current, now = self.rows.run_of(number), self.now()
-            claims = self.rows.claims.get((number, current), [])
-            if claims and claims[-1].worker != worker and claims[-1].until > self.stamp():
-                return {}
-            if len(claims) >= MOST_CLAIMS:
-                return {outcome_path(number, current): to_bytes(RunOutcome(self.stamp(), incident=_STOPPED))}
-            run = current
-            until = (now + datetime.timedelta(seconds=seconds)).isoformat(timespec="seconds")
-            return {claim_path(number, run, len(claims) + 1): to_bytes(Claim(worker, self.stamp(), until))}
+            runs.clear()
+            files: _Files = {}
+            until = (self.now() + datetime.timedelta(seconds=seconds)).isoformat(timespec="seconds")
+            for number in self.list_free(worker):
+                run, claims = self.rows.run_of(number), len(self.rows.list_claims(number))
+                if number in numbers and claims >= MOST_CLAIMS:
+                    files[outcome_path(number, run)] = to_bytes(RunOutcome(self.stamp(), incident=_STOPPED))
+                elif number in numbers:
+                    runs[number] = run
+                    files[claim_path(number, run, claims + 1)] = to_bytes(Claim(worker, self.stamp(), until))
+            return files
 
-        self._change(make, f"Claim submission {number}")
-        return run
+        self._change(make, f"Claim {_name(numbers)}")
+        return runs
 
-    def settle(self, number: int, run: int, outcome: RunOutcome) -> None:
-        """Add the outcome of a run, unless there is one; scores that are not public go to the private storage."""
-        phase = self.rules.phase(self.rows.entries[number].phase)
-        shown = phase.list_shown(self.now()) if phase else []
-        hidden = {split: scores for split, scores in outcome.scores.items() if split not in shown}
-        path = outcome_path(number, run)
+    def settle(self, outcomes: Mapping[tuple[int, int], RunOutcome]) -> None:
+        """Add the outcomes of runs that have none; scores that are not public go to the private storage."""
+        hidden, visible = dict[str, bytes](), dict[str, bytes]()
+        for (number, run), outcome in outcomes.items():
+            phase, path = self.rules.phase(self.rows.entries[number].phase), outcome_path(number, run)
+            shown = phase.list_shown(self.now()) if phase else []
+            if secret := {split: scores for split, scores in outcome.scores.items() if split not in shown}:
+                hidden[path] = to_bytes(replace(outcome, scores=secret))
+            public = {split: scores for split, scores in outcome.scores.items() if split in shown}
+            visible[path] = to_bytes(replace(outcome, scores=public))
         if hidden:
-            self._write_private({path: to_bytes(replace(outcome, scores=hidden))})
-        visible = replace(outcome, scores={split: outcome.scores[split] for split in shown if split in outcome.scores})
-        self._change(lambda: {} if path in self._files else {path: to_bytes(visible)}, f"Result of submission {number}")
+            self._write_private(hidden)
+        why = f"Result of {_name([number for number, _ in outcomes])}"
+        self._change(lambda: {path: row for path, row in visible.items() if path not in self._files}, why)
+
+    def note_incident(self, number: int, run: int, log: str) -> str:
+        """Store an incident's log, which may name the truth, in the private storage; return its number."""
+        incident = secrets.token_hex(4)
+        with suppress(HostError):  # a key that may only read; the worker's own log may be public
+            self._write_private({f"incidents/{number}.{run}.{incident}.log": log.encode()})
+        return incident
 
     # ── organisers ──────────────────────────────────────────────────────────
 
@@ -202,9 +238,14 @@ class Ledger:
         def write() -> None:
             files = storage.read()
             if new := {path: data for path, data in rows.items() if path not in files}:
-                storage.write(new, "Hidden results")
+                storage.write(new, "Hidden results and incidents")
 
         _repeat(write)
+
+
+def _name(numbers: Sequence[int]) -> str:
+    """Return the name of submissions in a commit's subject."""
+    return f"submission{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
 
 
 def _repeat(write: Callable[[], None]) -> None:

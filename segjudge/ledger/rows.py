@@ -79,6 +79,8 @@ class Rows:
     claims: defaultdict[tuple[int, int], list[Claim]] = field(default_factory=lambda: defaultdict(list))
     outcomes: dict[tuple[int, int], RunOutcome] = field(default_factory=dict)
     reveals: defaultdict[tuple[int, int], Scores] = field(default_factory=lambda: defaultdict(dict))
+    #: Submissions that were not accepted, which have no entry.
+    refusals: dict[int, Remark] = field(default_factory=dict)
     withdrawals: dict[int, Remark] = field(default_factory=dict)
     disqualifications: dict[int, Remark] = field(default_factory=dict)
     reruns: list[Remark] = field(default_factory=list)
@@ -86,6 +88,10 @@ class Rows:
     def run_of(self, number: int) -> int:
         """Return the number of the run that a submission needs now."""
         return 1 + sum(remark.number in (0, number) for remark in self.reruns)
+
+    def list_claims(self, number: int) -> list[Claim]:
+        """Return the claims of a submission's current run."""
+        return self.claims.get((number, self.run_of(number)), [])
 
     def last_outcome(self, number: int) -> tuple[int, RunOutcome] | None:
         """Return a submission's last outcome and its run."""
@@ -128,6 +134,10 @@ def outcome_path(number: int, run: int) -> str:
 
 def reveal_path(number: int, run: int, split: str) -> str:
     return f"revealed/{number}.{run}.{split}.json"
+
+
+def refusal_path(number: int) -> str:
+    return f"refused/{number}.json"
 
 
 def withdrawal_path(number: int) -> str:
@@ -177,6 +187,8 @@ def _add_row(rows: Rows, kind: str, key: tuple[int, int], name: str, values: dic
         rows.outcomes[key] = RunOutcome(**values)
     elif kind == "revealed":
         rows.reveals[key][name] = values
+    elif kind == "refused":
+        rows.refusals[key[0]] = Remark(**values)
     elif kind == "withdrawn":
         rows.withdrawals[key[0]] = Remark(**values)
     elif kind == "disqualified":

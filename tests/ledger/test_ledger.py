@@ -64,12 +64,21 @@ def entry(number: int, account: str = "7", at: datetime.datetime = START, **fiel
     return LedgerEntry(number=number, account=account, at=at.isoformat(timespec="seconds"), sha256="", **values)
 
 
+def enter(ledger: Ledger, row: LedgerEntry) -> str:
+    """Return why a submission is not accepted, or ""."""
+    return ledger.enter([row]).get(row.number, "")
+
+
+def claim(ledger: Ledger, number: int, worker: str = "w") -> int:
+    """Return the run of a submission that is claimed; 0 without one."""
+    return ledger.claim([number], worker, 60).get(number, 0)
+
+
 def scored(ledger: Ledger, number: int, value: float | None = None, account: str = "7", **fields: str) -> None:
     """Enter a submission and settle it."""
-    assert ledger.enter(entry(number, account, START, **fields)) == ""
-    run = ledger.claim(number, "w", 60)
+    assert enter(ledger, entry(number, account, START, **fields)) == ""
     scores = SCORES if value is None else {"dev": {"AP": value, "AR": 0.5}}
-    ledger.settle(number, run, RunOutcome(ledger.stamp(), scores, version="1.2.3"))
+    ledger.settle({(number, claim(ledger, number)): RunOutcome(ledger.stamp(), scores, version="1.2.3")})
 
 
 def page(ledger: Ledger) -> str:
@@ -107,9 +116,9 @@ def test_a_change_that_changes_nothing_is_no_commit(bench: Bench) -> None:
     ledger = bench.ledger()
     scored(ledger, 1)
     before = bench.history()
-    assert ledger.enter(entry(1, method="another")) == ""
-    ledger.settle(1, 1, RunOutcome(ledger.stamp(), {"dev": {"AP": 1.0, "AR": 1.0}}))
-    assert ledger.claim(1, "w", 60) == 0
+    assert enter(ledger, entry(1, method="another")) == ""
+    ledger.settle({(1, 1): RunOutcome(ledger.stamp(), {"dev": {"AP": 1.0, "AR": 1.0}})})
+    assert claim(ledger, 1) == 0
     ledger.publish()
     assert bench.history() == before
     assert ledger.rows.entries[1].method == "m"
@@ -121,31 +130,31 @@ def test_a_change_that_changes_nothing_is_no_commit(bench: Bench) -> None:
 def test_limits_hold_by_day_month_and_phase(bench: Bench) -> None:
     ledger, day = bench.ledger(), datetime.timedelta(days=1)
     sentences = [
-        ledger.enter(entry(number, at=START + days * day)) for number, days in enumerate([0, 0, 0, 1, 2, 31, 32], 1)
+        enter(ledger, entry(number, at=START + days * day)) for number, days in enumerate([0, 0, 0, 1, 2, 31, 32], 1)
     ]
     used = "Your account has used its {} submissions {}."
     assert sentences == [
         "", "", used.format(2, "today (UTC)"), "", used.format(3, "this month (UTC)"), "", used.format(4, "in this phase"),
     ]  # fmt: skip
-    assert ledger.enter(entry(9, account="8")) == ""
+    assert enter(ledger, entry(9, account="8")) == ""
 
 
 def test_a_rejected_file_does_not_count_but_tries_are_limited(bench: Bench) -> None:
     ledger = bench.ledger(make_rules(limits={"day": 1}))
     for number in (1, 2, 3):
-        assert ledger.enter(entry(number)) == ""
-        ledger.settle(number, ledger.claim(number, "w", 60), RunOutcome(ledger.stamp(), refused="is no zip"))
-    assert ledger.enter(entry(4)) == "Too many of your files were rejected today (UTC)."
+        assert enter(ledger, entry(number)) == ""
+        ledger.settle({(number, claim(ledger, number)): RunOutcome(ledger.stamp(), refused="is no zip")})
+    assert enter(ledger, entry(4)) == "Too many of your files were rejected today (UTC)."
 
 
 def test_a_phase_has_its_name_and_dates(bench: Bench) -> None:
     ledger = bench.ledger()
     late = START + datetime.timedelta(days=200)
-    assert ledger.enter(entry(1, at=late)) == "The phase test ended on 2026-06-09 12:00 UTC."
-    assert ledger.enter(entry(1, at=START - datetime.timedelta(days=2))).startswith(
+    assert enter(ledger, entry(1, at=late)) == "The phase test ended on 2026-06-09 12:00 UTC."
+    assert enter(ledger, entry(1, at=START - datetime.timedelta(days=2))).startswith(
         "The phase test begins on 2026-02-28"
     )
-    assert ledger.enter(entry(1, phase="x")) == "This challenge has no such phase; its phases are: test."
+    assert enter(ledger, entry(1, phase="x")) == "This challenge has no such phase; its phases are: test."
     assert ledger.rows.entries == {}
 
 
@@ -183,25 +192,25 @@ def test_an_older_state_is_not_written_over_a_newer_one(bench: Bench) -> None:
 
 def test_one_worker_scores_a_submission_until_its_time_is_up(bench: Bench) -> None:
     ledger = bench.ledger()
-    ledger.enter(entry(1))
-    assert ledger.claim(1, "one", 60) == 1
-    assert ledger.claim(1, "two", 60) == 0
-    assert ledger.claim(1, "one", 60) == 1  # its re-run
+    enter(ledger, entry(1))
+    assert claim(ledger, 1, "one") == 1
+    assert claim(ledger, 1, "two") == 0
+    assert claim(ledger, 1, "one") == 1  # its re-run
     bench.now += datetime.timedelta(seconds=61)
-    assert ledger.claim(1, "two", 60) == 1
-    ledger.settle(1, 1, RunOutcome(ledger.stamp(), {"dev": {"AP": 0.5, "AR": 0.5}}))
-    ledger.settle(1, 1, RunOutcome(ledger.stamp(), {"dev": {"AP": 0.75, "AR": 0.5}}))  # the slow first worker
+    assert claim(ledger, 1, "two") == 1
+    ledger.settle({(1, 1): RunOutcome(ledger.stamp(), {"dev": {"AP": 0.5, "AR": 0.5}})})
+    ledger.settle({(1, 1): RunOutcome(ledger.stamp(), {"dev": {"AP": 0.75, "AR": 0.5}})})  # the slow first worker
     assert ledger.rows.scores_of(1)["dev"]["AP"] == 0.5
 
 
 def test_a_submission_that_stops_its_workers_fails_with_a_reason(bench: Bench) -> None:
     ledger = bench.ledger()
-    ledger.enter(entry(1))
+    enter(ledger, entry(1))
     for _ in range(MOST_CLAIMS):
-        assert ledger.claim(1, "w", 60) == 1
-    assert ledger.claim(1, "w", 60) == 0
+        assert claim(ledger, 1) == 1
+    assert claim(ledger, 1) == 0
     assert ledger.rows.outcomes[1, 1].incident.startswith("the evaluator was stopped")
-    assert ledger.enter(entry(2)) == ledger.enter(entry(3)) == ""  # it does not count
+    assert enter(ledger, entry(2)) == enter(ledger, entry(3)) == ""  # it does not count
 
 
 def test_a_push_whose_answer_is_lost_counts(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,9 +312,9 @@ def test_all_are_scored_again_and_keep_their_results_meanwhile(bench: Bench) -> 
     assert teams(ledger) == ["1 team-1", "2 team-2"]
     assert "2 results above will be replaced" in page(ledger)
     for number, value in ((1, 0.1), (2, 0.2)):
-        run = ledger.claim(number, "w", 60)
+        run = claim(ledger, number)
         assert run == 2
-        ledger.settle(number, run, RunOutcome(ledger.stamp(), {"dev": {"AP": value, "AR": 0.5}}))
+        ledger.settle({(number, run): RunOutcome(ledger.stamp(), {"dev": {"AP": value, "AR": 0.5}})})
     assert teams(ledger) == ["1 team-2", "2 team-1"]
     assert ledger.rows.outcomes[1, 1].scores["dev"]["AP"] == 0.5
 

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from segjudge.ledger.evaluator import AGAIN, DISQUALIFY, SCORE
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 
 from .challenge import SETTINGS, read_rules
 from .forms import CHECKSUM, FILE, METHOD, NUMBER, PHASE
-from .worker import AGAIN, BRANCH, DISQUALIFY, PRIVATE, SCORE
+from .worker import BRANCH, PRIVATE
 
 #: The folders of the two repositories.
 PUBLIC_FOLDER, PRIVATE_FOLDER = "public", "private"

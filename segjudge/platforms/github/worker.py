@@ -10,7 +10,6 @@ import base64
 import ipaddress
 import json
 import os
-import secrets
 import shlex
 import socket
 import time
@@ -21,28 +20,23 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from segjudge.evaluation_script.files.problems import HostError
+from segjudge.ledger.evaluator import MOST_BYTES, SCORE, Evaluator, Queue
 from segjudge.ledger.git_branch import GitBranch, run_git
 from segjudge.ledger.ledger import Ledger
 from segjudge.ledger.page import describe_place
-from segjudge.ledger.rows import LedgerEntry, RunOutcome
-from segjudge.ledger.storage import MovedError
-from segjudge.platforms.evalai.bundle.bundle_source import BundleSource, find_bundle
+from segjudge.ledger.rows import LedgerEntry
+from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 from segjudge.platforms.evalai.client import ApiError
-from segjudge.system.download import DiskError, GoneError, TooLargeError, download
-from segjudge.system.files import digest_of_bytes, temporary_folder
+from segjudge.system.download import download
+from segjudge.system.files import temporary_folder
 from segjudge.system.processes import clean_environment
 
 from .challenge import read_reveal, read_rules
 from .forms import FormError, Submit, Withdraw, read_issue
 from .issues import Issues
-from .scoring import Answer, score_file
 
 #: The branch of rows and page, and the private repository's name after the public one's.
 BRANCH, PRIVATE = "ledger", "-private"
-#: The maximum bytes of a submission, and the seconds of a claim beyond the phase's limit: for download and report.
-_MOST_BYTES, _MARGIN = 2 << 30, 1800.0
-#: The choices of an organiser who starts the workflow.
-SCORE, DISQUALIFY, AGAIN = "score", "disqualify", "score again"
 _INCIDENT = "Scoring failed; your submission is not the cause. Tell the organisers the incident number {}."
 _SETTINGS = {
     "GITHUB_REPOSITORY": "OWNER/NAME of the public repository",
@@ -83,16 +77,13 @@ class BoardSettings:
 def sweep(settings: BoardSettings) -> Iterator[str]:
     """Bring a board up to date; yields a line for each action, without hidden scores."""
     with temporary_folder("segjudge-") as folder:
-        sweeper = _Sweeper(settings, folder)
-        yield from sweeper.obey()
-        yield from sweeper.receive()
-        yield from sweeper.score()
-        sweeper.ledger.publish()
-        yield from sweeper.report()
+        issues = _IssueQueue(settings, folder)
+        yield from issues.obey()
+        yield from issues.evaluator.sweep()
 
 
-class _Sweeper:
-    """The parts of one sweep."""
+class _IssueQueue(Queue):
+    """The issues of a board as the queue of its evaluator."""
 
     def __init__(self, settings: BoardSettings, folder: str) -> None:
         self._settings, self._folder = settings, folder
@@ -100,13 +91,13 @@ class _Sweeper:
         private = f"git@{urlsplit(settings.server).hostname}:{settings.repository}{PRIVATE}.git"
         with_key, clone = self._open_key(), os.path.join(folder, "private")
         run_git("clone", "--quiet", "--depth", "1", private, clone, folder=folder, environment=with_key)
-        self._source: BundleSource = find_bundle(clone)
-        rules = read_rules(self._source, read_reveal(settings.folder))
+        source = find_bundle(clone)
+        rules = read_rules(source, read_reveal(settings.folder))
         public = GitBranch(
             f"{settings.server}/{settings.repository}.git", BRANCH, f"{folder}/public-ledger", self._open_token()
         )
-        self._hidden = GitBranch(private, BRANCH, f"{folder}/private-ledger", with_key)
-        self.ledger = Ledger(public, self._hidden, rules)
+        hidden = GitBranch(private, BRANCH, f"{folder}/private-ledger", with_key)
+        self.evaluator = Evaluator(Ledger(public, hidden, rules), source, self, f"run {settings.run}")
 
     # ── access ──────────────────────────────────────────────────────────────
 
@@ -142,35 +133,24 @@ class _Sweeper:
         inputs = event.get("inputs") or {}
         action, text = inputs.get("action", SCORE), str(inputs.get("submission") or "").strip()
         reason = str(inputs.get("reason") or "").strip()
-        if action == SCORE:
-            return
         if text and not (text.isascii() and text.isdecimal()):
             raise HostError(f"the submission {text!r} is no number")
-        number = int(text or 0)
-        if action == DISQUALIFY:
-            if not number or not reason:
-                raise HostError("to disqualify a submission, give its number and a reason, which everybody will read")
-            self.ledger.disqualify(number, reason)
-            yield f"submission {number}: disqualified"
-        else:
-            self.ledger.score_again(number, reason, self._settings.run)
-            yield f"{f'submission {number}' if number else 'all submissions'}: waiting again"
+        yield from self.evaluator.obey(action, int(text or 0), reason, self._settings.run)
 
     # ── participants ────────────────────────────────────────────────────────
 
-    def receive(self) -> Iterator[str]:
-        """Add the submissions of open issues to the ledger, and answer those that are not accepted."""
-        self.ledger.read()
+    def receive(self, ledger: Ledger) -> Iterator[str]:
+        ledger.read()
         for issue in self._issues.list_open():
             number = int(issue["number"])
-            if number in self.ledger.rows.entries:
+            if number in ledger.rows.entries:
                 continue
             form = None
             try:
                 form = read_issue(issue, self._settings.server)
                 if form is None:
                     continue
-                refusal = self._accept(issue, number, form)
+                refusal = _accept(ledger, issue, number, form)
             except FormError as error:
                 refusal = str(error)
             if refusal or isinstance(form, Withdraw):
@@ -178,58 +158,8 @@ class _Sweeper:
                 yield from self._answer(number, str(issue.get("updated_at")), text)
             yield f"issue {number}: {'not accepted' if refusal else 'accepted'}"
 
-    def _accept(self, issue: Mapping[str, Any], number: int, form: Submit | Withdraw) -> str:
-        """Return why an issue is not accepted, or ""."""
-        user = issue.get("user")
-        if not isinstance(user, dict):  # a removed account
-            return "GitHub names no account for this issue."
-        account = str(int(user["id"]))
-        if isinstance(form, Withdraw):
-            return self.ledger.withdraw(form.number, account)
-        # The time of the last change: a link that was changed after a phase's end is late.
-        at = str(issue["updated_at"]).replace("Z", "+00:00")
-        team = str(user["login"])
-        entry = LedgerEntry(number, account, team, form.method, form.phase, form.address, form.sha256, at)
-        return self.ledger.enter(entry)
-
-    # ── scoring ─────────────────────────────────────────────────────────────
-
-    def score(self) -> Iterator[str]:
-        """Score all waiting submissions that no other worker has."""
-        self.ledger.read()
-        for number in self.ledger.rows.list_waiting():
-            entry = self.ledger.rows.entries[number]
-            phase = self.ledger.rules.phase(entry.phase)
-            seconds = (phase.seconds if phase else 0.0) + _MARGIN
-            run = self.ledger.claim(number, f"run {self._settings.run}", seconds)
-            if run:
-                with temporary_folder("segjudge-") as folder:
-                    answer, digest = self._score_entry(entry, folder)
-                incident = self._note_incident(number, run, answer.fault) if answer.fault else ""
-                outcome = RunOutcome(
-                    self.ledger.stamp(), answer.scores or {}, answer.refused, incident, answer.version, digest
-                )
-                self.ledger.settle(number, run, outcome)
-                result = "scored" if answer.scores else "rejected" if answer.refused else f"incident {incident}"
-                yield f"submission {number}: {result}"
-
-    def _score_entry(self, entry: LedgerEntry, folder: str) -> tuple[Answer, str]:
-        """Return the answer about a submission, and the digest of its file."""
-        if self.ledger.rules.phase(entry.phase) is None:
-            return Answer(fault=f"the challenge no longer has the phase {entry.phase}"), ""
-        path = os.path.join(folder, "submission")
-        try:
-            download(lambda: entry.address, path, _MOST_BYTES, time.sleep, allows=self._is_allowed)
-        except TooLargeError:
-            return Answer(refused=f"Your file is larger than {_MOST_BYTES:,} bytes. Send a smaller file."), ""
-        except GoneError as error:
-            return Answer(refused=f"Your file could not be fetched: {error}. Check the link and submit again."), ""
-        except DiskError as error:
-            return Answer(fault=str(error)), ""
-        digest = digest_of_bytes(path)
-        if entry.sha256 not in ("", digest):
-            return Answer(refused=f"The file at your link has the SHA-256 {digest}, not {entry.sha256}."), digest
-        return score_file(self._source, entry.phase, path, folder), digest
+    def fetch(self, entry: LedgerEntry, path: str) -> None:
+        download(lambda: entry.address, path, MOST_BYTES, time.sleep, allows=self._is_allowed)
 
     def _is_allowed(self, peer: str) -> bool:
         """Return whether a file may come from an IP address: a public one, or GitHub's own."""
@@ -239,23 +169,14 @@ class _Sweeper:
                 return True
         return ipaddress.ip_address(peer.partition("%")[0]).is_global
 
-    def _note_incident(self, number: int, run: int, fault: str) -> str:
-        """Store an incident's log, which may name the truth, in the private repository; return its number."""
-        incident = secrets.token_hex(4)
-        with suppress(HostError, MovedError):  # a key that may only read; the workflow's own log is public
-            self._hidden.read()
-            self._hidden.write({f"incidents/{number}.{run}.{incident}.log": fault.encode()}, f"Incident {incident}")
-        return incident
-
     # ── answers ─────────────────────────────────────────────────────────────
 
-    def report(self) -> Iterator[str]:
-        """Write the comment of each open issue with an outcome, and close it."""
+    def report(self, ledger: Ledger) -> Iterator[str]:
         for issue in self._issues.list_open():
-            number, rows = int(issue["number"]), self.ledger.rows
+            number, rows = int(issue["number"]), ledger.rows
             run, _ = (number in rows.entries and rows.last_outcome(number)) or (0, None)
             if run or rows.is_removed(number):
-                yield from self._answer(number, f"run {run}", self._describe(number))
+                yield from self._answer(number, f"run {run}", _describe(ledger, number))
 
     def _answer(self, number: int, occasion: str, text: str) -> Iterator[str]:
         """Write the comment of an issue, once for each occasion, and close the issue."""
@@ -264,28 +185,44 @@ class _Sweeper:
         except ApiError as error:  # no other issue waits for it, and the next sweep tries again
             yield f"issue {number}: not answered ({error})"
 
-    def _describe(self, number: int) -> str:
-        """Return the text about the last outcome of a submission: only what everybody may see."""
-        rows, now = self.ledger.rows, self.ledger.now()
-        last = rows.last_outcome(number)
-        phase = self.ledger.rules.phase(rows.entries[number].phase)
-        if last is None or phase is None or rows.is_removed(number):
-            return "The leaderboards do not show this submission."
-        if last[1].incident:
-            return _INCIDENT.format(last[1].incident)
-        if last[1].refused:
-            return f"**Rejected.**\n\n{_quote(last[1].refused)}"
-        if phase.is_blind(now):
-            return f"**Scored.** The results of this phase appear on {phase.reveal}."
-        lines, scores = ["**Scored.**", ""], rows.scores_of(number)
-        for board in phase.boards:
-            values = scores.get(board.split)
-            if values and board.public:
-                numbers = ", ".join(
-                    f"{label} {values[label]:.{board.decimals}f}" for label in board.labels if label in values
-                )
-                lines.append(f"- {board.name}: {describe_place(rows, phase, board, number, now)}; {numbers}")
-        return "\n".join(lines)
+
+def _accept(ledger: Ledger, issue: Mapping[str, Any], number: int, form: Submit | Withdraw) -> str:
+    """Return why an issue is not accepted, or ""."""
+    user = issue.get("user")
+    if not isinstance(user, dict):  # a removed account
+        return "GitHub names no account for this issue."
+    account = str(int(user["id"]))
+    if isinstance(form, Withdraw):
+        return ledger.withdraw(form.number, account)
+    # The time of the last change: a link that was changed after a phase's end is late.
+    at = str(issue["updated_at"]).replace("Z", "+00:00")
+    team = str(user["login"])
+    entry = LedgerEntry(number, account, team, form.method, form.phase, form.address, form.sha256, at)
+    return ledger.enter([entry]).get(number, "")
+
+
+def _describe(ledger: Ledger, number: int) -> str:
+    """Return the text about the last outcome of a submission: only what everybody may see."""
+    rows, now = ledger.rows, ledger.now()
+    last = rows.last_outcome(number)
+    phase = ledger.rules.phase(rows.entries[number].phase)
+    if last is None or phase is None or rows.is_removed(number):
+        return "The leaderboards do not show this submission."
+    if last[1].incident:
+        return _INCIDENT.format(last[1].incident)
+    if last[1].refused:
+        return f"**Rejected.**\n\n{_quote(last[1].refused)}"
+    if phase.is_blind(now):
+        return f"**Scored.** The results of this phase appear on {phase.reveal}."
+    lines, scores = ["**Scored.**", ""], rows.scores_of(number)
+    for board in phase.boards:
+        values = scores.get(board.split)
+        if values and board.public:
+            numbers = ", ".join(
+                f"{label} {values[label]:.{board.decimals}f}" for label in board.labels if label in values
+            )
+            lines.append(f"- {board.name}: {describe_place(rows, phase, board, number, now)}; {numbers}")
+    return "\n".join(lines)
 
 
 def _quote(text: str) -> str:

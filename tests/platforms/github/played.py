@@ -89,6 +89,12 @@ class PlayedGitHub:
     def list_commits(self) -> list[str]:
         return self.git(self.folder / "cats.git", "log", "--all", "--format=%s").splitlines()
 
+    def count_commits(self, change: str, number: int) -> int:
+        """Return how many commits have a change, such as "Result of", of a submission."""
+        return sum(
+            bool(re.match(rf"{change} submissions? ([\d, ]*\b)?{number}\b", each)) for each in self.list_commits()
+        )
+
     def read(self, path: str) -> str:
         """Return a file of the ledger's branch."""
         return self.git(self.folder / "cats.git", "show", f"ledger:{path}")

@@ -237,10 +237,9 @@ def test_two_runs_at_once_score_each_submission_once(github: PlayedGitHub, chall
     for step in steps:
         finish(step)
     github.sweep("3")  # what one of them still worked on when the other answered
-    subjects = github.list_commits()
     for number in numbers:
-        assert subjects.count(f"Result of submission {number}") == 1
-        assert subjects.count(f"Claim submission {number}") == 1
+        assert github.count_commits("Result of", number) == 1
+        assert github.count_commits("Claim", number) == 1
         assert [answer.splitlines()[1] for answer in github.answers(number)][:1] == ["**Scored.**"]
         assert github.issues[number]["state"] == "closed"
     assert len(github.read("page/val-val.csv").splitlines()) == 4
@@ -368,8 +367,7 @@ def test_all_are_scored_again_once_for_each_run(github: PlayedGitHub, challenge:
     inputs = {"action": "score again", "submission": "", "reason": "corrected"}
     for _ in range(2):
         github.sweep("2", inputs)
-    subjects = github.list_commits()
-    assert [subjects.count(f"Result of submission {number}") for number in numbers] == [2, 2]
+    assert [github.count_commits("Result of", number) for number in numbers] == [2, 2]
     first, second = (json.loads(github.read(f"results/1.{run}.json"))["scores"] for run in (1, 2))
     assert first == second
 
