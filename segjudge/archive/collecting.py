@@ -8,43 +8,39 @@ is ignored.
 from __future__ import annotations
 
 import ast
-import hashlib
 import itertools
 import json
 import os
 import pathlib
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
-from segjudge.evaluation_script.files import HostError, printable
+from segjudge.evaluation_script.files import HostError
 from segjudge.platforms.evalai import routes
 from segjudge.platforms.evalai.client import ApiError, Client
 from segjudge.platforms.evalai.rows import PLACEHOLDER
+from segjudge.system.download import DiskError, GoneError, download
 from segjudge.system.files import make_folder, redact_address
-from segjudge.system.network import WireError, exchange, growing_pauses, read_blocks, with_deadline
+from segjudge.system.network import growing_pauses
 
 #: The journal's name in the folder of an unfinished archive.
 JOURNAL = "journal.jsonl"
 #: The number of calls in a minute, below EvalAI's limit of 60.
 REQUESTS_PER_MINUTE = 40
-#: The number of tries of a call or download; the pauses between them grow to a minute.
+#: The number of tries of a call; the pauses between them grow to a minute.
 _TRIES = 8
 #: The seconds for which a resumed export uses an earlier run's answers; signed addresses live for an hour.
 _FRESH = 1800.0
-#: The maximum number of pages, and of seconds without a byte and for a whole file.
-_PAGES, _SILENCE, _FILE_SECONDS = 10_000, 60.0, 6 * 3600.0
+#: The maximum number of pages, and of bytes of a file.
+_PAGES, _FILE_BYTES = 10_000, 1 << 40
 #: The statuses of storages for a missing file.
 _GONE = (403, 404, 410)
 #: The maximum bytes of a storage's error, and of a file that is read as results.
 _ERROR_BYTES, _RESULT_BYTES = 4096, 8 << 20
-
-
-class _GoneError(Exception):
-    """Raised with the reason if a file cannot be had, now or later."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +103,7 @@ class Collector:
 
     def _repeat(self, call: Callable[[], Any]) -> Any:
         """Repeat a call after errors that may pass; raises HostError when patience ends."""
-        for pause in self._list_pauses():
+        for pause in itertools.islice(growing_pauses(*self._pace.pauses), _TRIES):
             try:
                 return call()
             except ApiError as error:
@@ -116,9 +112,6 @@ class Collector:
                 last = error
             self._pace.sleep(max(pause, last.wait or 0.0))
         raise HostError(f"{self.client.host}: {last}. Run the same command later: it goes on where it stopped")
-
-    def _list_pauses(self) -> Iterator[float]:
-        return itertools.islice(growing_pauses(*self._pace.pauses), _TRIES)
 
     def sleep(self, seconds: float) -> None:
         self._pace.sleep(seconds)
@@ -133,27 +126,26 @@ class Collector:
         if not address:
             return "the platform names none"
         url = urljoin(f"{self.client.host}/", str(address))
-        if urlsplit(url).scheme not in ("http", "https"):
-            return f"its address is not one of the web: {printable(redact_address(url))}"
         target, entry = self.folder / name, {"file": name, "address": redact_address(url)}
         fetched = self._files.get(name, {})
         if entry.items() <= fetched.items() and target.is_file() and target.stat().st_size == fetched["length"]:
             return ""
         make_folder(target.parent)
-        for pause in self._list_pauses():
-            try:
-                digest = exchange(lambda session: _download(session, url, target), with_deadline(_FILE_SECONDS))
-            except _GoneError as error:
-                return str(error)
-            except WireError as error:
-                reason = str(error)
-                self._pace.sleep(pause)
-            else:
-                self._files[name] = {**entry, "length": target.stat().st_size, "sha256": digest}
-                self._note(self._files[name])
-                return ""
-        fault = f"{redact_address(url)}: cannot be fetched ({reason})"
-        raise HostError(f"{fault}. Run the same command later: it goes on where it stopped")
+        try:
+            download(lambda: url, str(target), _FILE_BYTES, self._pace.sleep, answers_needed=1)
+        except GoneError as error:
+            if error.lasting:
+                return f"expired or deleted ({error.status})" if error.status in _GONE else error.why
+            fault = f"{redact_address(url)}: cannot be fetched ({error.why})"
+            raise HostError(f"{fault}. Run the same command later: it goes on where it stopped") from None
+        except DiskError as error:
+            raise HostError(str(error)) from None
+        if fault := _find_fault(target):
+            target.unlink()
+            return fault
+        self._files[name] = {**entry, "length": target.stat().st_size}
+        self._note(self._files[name])
+        return ""
 
     # ── the journal ──────────────────────────────────────────────────────────
 
@@ -165,8 +157,6 @@ class Collector:
     def _note(self, entry: Mapping[str, object]) -> None:
         with (self.folder / JOURNAL).open("a", encoding="utf-8") as journal:
             journal.write(f"{json.dumps(entry)}\n")
-            journal.flush()
-            os.fsync(journal.fileno())
 
     def _read_journal(self) -> None:
         path = self.folder / JOURNAL
@@ -204,52 +194,14 @@ def ending_of_address(address: object) -> str:
     return os.path.splitext(name_of_address(address))[1]
 
 
-def _download(session: Any, url: str, target: pathlib.Path) -> str:
-    """Write a file and return its digest; raises _GoneError for a missing one."""
-    partial = target.with_name(f"{target.name}.partial")
-    digest = hashlib.sha256()
-    # As stored: a compressed file must not be decompressed on its way.
-    headers = {"Accept-Encoding": "identity"}
-    # `auth` keeps an entry of ~/.netrc from being sent.
-    options = {"auth": lambda request: request, "stream": True, "timeout": _SILENCE, "allow_redirects": False}
-    with session.get(url, headers=headers, **options) as answer:
-        if answer.status_code >= 500 or answer.status_code == 429:
-            raise WireError(f"answers {answer.status_code}")
-        if answer.status_code != 200:
-            raise _GoneError(_explain_gone(answer))
-        with partial.open("wb") as out:
-            for block in read_blocks(answer, decode=False):
-                digest.update(block)
-                out.write(block)
-    with partial.open("rb") as file:
-        start = file.read(_ERROR_BYTES)
-    if fault := _find_fault(start):
-        partial.unlink()
-        raise _GoneError(fault)
-    os.replace(partial, target)
-    return digest.hexdigest()
-
-
-def _explain_gone(answer: Any) -> str:
-    """Return why a storage does not give a file."""
-    if answer.status_code not in _GONE:
-        return f"the storage answers {answer.status_code}"
-    start = b"".join(itertools.islice(read_blocks(answer, _ERROR_BYTES), 1))
-    return f"expired or deleted ({answer.status_code}{_find_code(start)})"
-
-
-def _find_fault(start: bytes) -> str:
+def _find_fault(path: pathlib.Path) -> str:
     """Return what is wrong with a file that a storage gave, by its first bytes; "" if it is a file."""
+    with path.open("rb") as file:
+        start = file.read(_ERROR_BYTES)
     if start.strip() == PLACEHOLDER:
         return "never uploaded: the upload did not finish, and EvalAI holds a placeholder"
-    code = _find_code(start)
-    return f"expired or deleted (an error of the storage{code})" if code else ""
-
-
-def _find_code(start: bytes) -> str:
-    """Return the code of a storage's error in XML, after a comma; "" for other content."""
-    code = re.match(rb"\s*(?:<\?xml[^>]*>\s*)?<Error>.*?<Code>(\w{1,40})</Code>", start, re.DOTALL)
-    return f", {code[1].decode()}" if code else ""
+    error = re.match(rb"\s*(?:<\?xml[^>]*>\s*)?<Error>.*?<Code>(\w{1,40})</Code>", start, re.DOTALL)
+    return f"expired or deleted (an error of the storage, {error[1].decode()})" if error else ""
 
 
 def read_result(path: pathlib.Path) -> object:

@@ -1,7 +1,7 @@
 """The format of an archive, a folder or a zip of JSON and files: its records, their reader and their writer.
 
 Nothing is unpacked: files are read in place, and each one is checked against its digest. An archive is as private as
-the truth, because it holds the truth and the scores of hidden splits. `Event.public_scores` leaves these out.
+the truth, because it holds the truth and the scores of hidden splits, which `Event.find_hidden` names.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import shutil
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, asdict, dataclass, field, fields
-from functools import cached_property
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from functools import cache, cached_property
 from types import NoneType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from segjudge.evaluation_script.files import (
     LETTER,
@@ -34,16 +34,20 @@ from segjudge.evaluation_script.files.archive import open_files
 from segjudge.evaluation_script.files.limits import ARCHIVE_ENDINGS
 from segjudge.evaluation_script.files.packed import make_entry, replace_file
 from segjudge.evaluation_script.files.problems import explain_damage
+from segjudge.platforms.evalai.bundle.bundle_source import CONFIG
+from segjudge.platforms.evalai.bundle.secrecy import find_unpublished
+from segjudge.platforms.evalai.bundle.yaml_lines import parse_config
 from segjudge.system.errors import UsageError
-from segjudge.system.files import digest_of_bytes, file_name, replace
+from segjudge.system.files import digest_of_bytes, file_name, make_folder, replace
 
-_Record = TypeVar("_Record")
+_Kind = TypeVar("_Kind")
 
 #: The number of the format; an archive with a larger one is rejected.
 VERSION = 1
 EVENT, DIGESTS, MISSING_FILES = "event.json", "digests.json", "missing.json"
 TEAMS, SUBMISSIONS, BUNDLE = "teams.json", "submissions.json", "bundle"
 _BOARDS, _FILES = "boards", "files"
+_AGAIN = "Fetch the archive again, with `segjudge leave`"
 #: The limits of an archive, which may hold large submissions, and those of its records, which are held in memory.
 ARCHIVE_LIMITS = ArchiveLimits(
     members=10_000_000,
@@ -174,9 +178,14 @@ class EventSubmission:
     file: str | None = None
     extra_files: dict[str, str] = field(default_factory=dict)
     #: The known numbers by split and label, and their origin: BOARD, RESULT, or None without numbers. Hidden
-    #: splits' numbers are among them: pages show `Event.public_scores`.
+    #: splits' numbers are among them.
     scores: dict[str, dict[str, float]] = field(default_factory=dict)
     trust: str | None = None
+
+    @property
+    def is_shown(self) -> bool:
+        """Return whether visitors of the platform may see it."""
+        return self.is_public or self.is_baseline
 
 
 @dataclass
@@ -192,41 +201,31 @@ class Exported:
     differences: list[str] = field(default_factory=list)
 
 
-#: The types of JSON values by the annotations of records.
-_KINDS: dict[str, tuple[type, ...]] = {
-    "int": (int,),
-    "int | str": (int, str),
-    "int | None": (int, NoneType),
-    "str": (str,),
-    "str | None": (str, NoneType),
-    "bool": (bool,),
-    "float": (int, float),
-}
-
-
 class Event:
     """An open archive."""
 
     def __init__(self, path: str, files: Files) -> None:
         self.path, self._files = path, files
-        self._digests: dict[str, str] = {}
-        about = self._read_records(EVENT, dict)
-        version = about.get("archive")
+        #: The SHA-256 of the other files by their paths.
+        self.digests: dict[str, str] = {}
+        about = self._read_json(EVENT)
+        version = about.get("archive") if isinstance(about, dict) else None
         if type(version) is int and version > VERSION:
             raise HostError(
                 f"{path}: is an archive of version {version}; this Segjudge reads versions up to {VERSION}. "
                 "Update Segjudge"
             )
-        self.info = self._parse(EventInfo, about, EVENT)
-        self._digests = self._read_records(DIGESTS, dict)
+        self.info: EventInfo = self._parse(EventInfo, about, EVENT)
+        self.digests = self._read(dict[str, str], DIGESTS)
         self.read(EVENT)  # which had no digest yet
-        self.missing = self._parse_all(MissingFile, MISSING_FILES)
-        self.teams = {team.id: team for team in self._parse_all(EventTeam, TEAMS)}
-        self.submissions = {row.id: row for row in self._parse_all(EventSubmission, SUBMISSIONS)}
-        self.boards = [
-            self._parse(EventBoard, self._read_records(name, dict), name) for name in self.names(f"{_BOARDS}/")
-        ]
-        self._check_paths()
+        self.missing = self._read(list[MissingFile], MISSING_FILES)
+        self.teams = {team.id: team for team in self._read(list[EventTeam], TEAMS)}
+        self.submissions = {row.id: row for row in self._read(list[EventSubmission], SUBMISSIONS)}
+        self.boards = [self._read(EventBoard, name) for name in self.names(f"{_BOARDS}/")]
+        for row in self.submissions.values():
+            for name in (row.file, *row.extra_files.values()):
+                if name is not None and name not in self._files.sizes:
+                    raise self._error(f"submission {row.id}", f"names {printable(name)}, which the archive lacks")
 
     def names(self, start: str = "") -> list[str]:
         """Return the paths of the files that begin so, sorted."""
@@ -242,10 +241,10 @@ class Event:
         except Flaw as flaw:
             raise HostError(f"{self.path}: {flaw.as_problem(name)}") from None
         except KeyError:
-            raise HostError(f"{self.path}: lacks {printable(name)}. Fetch the archive again") from None
-        if self._digests and self._digests.get(name) != digest.hexdigest() and name != DIGESTS:
-            fault = "differs from its digest" if name in self._digests else f"is not listed in {DIGESTS}"
-            raise HostError(f"{self.path}: {printable(name)} {fault}. Fetch the archive again")
+            raise HostError(f"{self.path}: lacks {printable(name)}. {_AGAIN}") from None
+        if self.digests and self.digests.get(name) != digest.hexdigest() and name != DIGESTS:
+            fault = "differs from its digest" if name in self.digests else f"is not listed in {DIGESTS}"
+            raise self._error(printable(name), fault)
 
     def read(self, name: str) -> bytes:
         """Return a file's bytes, checked against its digest."""
@@ -253,24 +252,24 @@ class Event:
 
     def copy(self, name: str, target: str | os.PathLike[str]) -> None:
         """Write a file of the archive to a path, if its digest is right."""
+        make_folder(os.path.dirname(target))
         with replace_file(os.fspath(target)) as partial, open(partial, "wb") as out:
             out.writelines(self.read_chunks(name))
 
     def copy_folder(self, name: str, target: str | os.PathLike[str]) -> None:
         """Write the files below a folder of the archive, such as BUNDLE, to a folder."""
         for path in self.names(f"{name}/"):
-            out = pathlib.Path(target, path.removeprefix(f"{name}/"))
-            out.parent.mkdir(parents=True, exist_ok=True)
-            self.copy(path, out)
+            self.copy(path, os.path.join(target, path.removeprefix(f"{name}/")))
 
-    def list_hidden(self, phase: str) -> frozenset[str]:
-        """Return the splits of a phase whose scores no public page may show."""
-        return frozenset(board.split for board in self.boards if board.phase == phase and board.hidden)
+    def find_hidden(self, phase: str) -> frozenset[str]:
+        """Return the splits of a phase that the platform hid, by its leaderboards or by the bundle's YAML.
 
-    def public_scores(self, submission: EventSubmission) -> dict[str, dict[str, float]]:
-        """Return a submission's scores of the splits that its phase's boards show to everybody."""
-        shown = {board.split for board in self.boards if board.phase == submission.phase and not board.hidden}
-        return {split: scores for split, scores in submission.scores.items() if split in shown}
+        No public page may show their scores.
+        """
+        hidden = {board.split for board in self.boards if board.phase == phase and board.hidden}
+        path = f"{BUNDLE}/{CONFIG}"
+        unpublished = find_unpublished(parse_config(CONFIG, self.read(path)), phase) if self.names(path) else ()
+        return frozenset(hidden.union(unpublished))
 
     @cached_property
     def errors(self) -> dict[tuple[int, str, str], dict[str, float]]:
@@ -281,61 +280,51 @@ class Event:
                 errors.setdefault((row.submission, board.phase, board.split), row.errors)
         return errors
 
-    def _check_paths(self) -> None:
-        for submission in self.submissions.values():
-            for path in (submission.file, *submission.extra_files.values()):
-                if path is not None and path not in self._files.sizes:
-                    fault = f"submission {submission.id} names {printable(path)}, which the archive lacks"
-                    raise HostError(f"{self.path}: {fault}. Fetch the archive again")
+    def _read(self, kind: type[_Kind], name: str) -> _Kind:
+        parsed: _Kind = self._parse(kind, self._read_json(name), name)
+        return parsed
 
-    def _read_records(self, name: str, kind: type[_Record]) -> _Record:
+    def _read_json(self, name: str) -> object:
         data = self.read(name)
         try:
-            records = read_json(data, _RECORD_LIMITS, "the records of an archive", digits=20)
+            return read_json(data, _RECORD_LIMITS, "the records of an archive", digits=20)
         except Flaw as flaw:
             raise HostError(f"{self.path}: {flaw.as_problem(name)}") from None
-        if not isinstance(records, kind):
-            raise self._error(name, f"is not a JSON {'object' if kind is dict else 'list'}")
-        return records
 
-    def _parse_all(self, kind: type[_Record], name: str) -> list[_Record]:
-        return self._parse_list(kind, self._read_records(name, list), name)
+    def _parse(self, kind: Any, value: Any, path: str) -> Any:
+        """Return a JSON value as a record or another type of its fields; raises HostError for a wrong one."""
+        generic, inner = get_origin(kind), get_args(kind)
+        if is_dataclass(kind) and isinstance(kind, type) and isinstance(value, dict):
+            return self._parse_record(kind, value, path)
+        if generic is list and isinstance(value, list):
+            return [self._parse(inner[0], item, f"{path}[{index}]") for index, item in enumerate(value)]
+        if generic is dict and isinstance(value, dict):
+            return {name: self._parse(inner[1], item, f"{path}.{name}") for name, item in value.items()}
+        if type(value) in (inner or (kind,)) or (kind is float and type(value) is int):
+            return value
+        name = "a JSON list" if generic is list else "a JSON object" if generic is dict or is_dataclass(kind) else ""
+        raise self._error(path, f"is not {name}" if name else f"is {printable(repr(value))[:60]}")
 
-    def _parse_list(self, kind: type[_Record], rows: Sequence[object], path: str) -> list[_Record]:
-        return [self._parse(kind, row, f"{path}[{index}]") for index, row in enumerate(rows)]
-
-    def _parse(self, kind: type[_Record], row: object, path: str) -> _Record:
-        """Return a JSON object as a record, ignoring unknown keys; raises HostError for a wrong one."""
-        if not isinstance(row, dict):
-            raise self._error(path, "is not a JSON object")
-        values = {}
-        for column in fields(kind):  # type: ignore[arg-type]  # records are dataclasses
-            if column.name in row and _fits(row[column.name], str(column.type)):
-                is_table = column.type == "list[EventRow]"
-                value = row[column.name]
-                values[column.name] = self._parse_list(EventRow, value, f"{path}.rows") if is_table else value
-            elif column.name in row:
-                raise self._error(f"{path}.{column.name}", f"is {printable(repr(row[column.name]))[:60]}")
-            elif "None" in str(column.type):
-                values[column.name] = None
+    def _parse_record(self, kind: type, values: dict[str, Any], path: str) -> Any:
+        """Return an object as a record, ignoring unknown keys."""
+        types, parsed = _types_of(kind), {}
+        for column in fields(kind):
+            if column.name in values:
+                parsed[column.name] = self._parse(types[column.name], values[column.name], f"{path}.{column.name}")
+            elif NoneType in get_args(types[column.name]):
+                parsed[column.name] = None
             elif column.default is MISSING and column.default_factory is MISSING:
                 raise self._error(path, f"has no {column.name}")
-        return kind(**values)
+        return kind(**parsed)
 
     def _error(self, path: str, fault: str) -> HostError:
-        return HostError(f"{self.path}: {path} {fault}. Name an archive that `segjudge leave` wrote")
+        return HostError(f"{self.path}: {path} {fault}. {_AGAIN}")
 
 
-def _fits(value: object, annotation: str) -> bool:
-    """Return whether a JSON value is of a record's type, given as its annotation."""
-    if annotation in _KINDS:
-        # A bool is an int for Python, not for JSON.
-        return isinstance(value, _KINDS[annotation]) and (isinstance(value, bool) == (annotation == "bool"))
-    if annotation.startswith("list["):
-        inner = annotation[5:-1]
-        return isinstance(value, list) and all(inner == "EventRow" or _fits(item, inner) for item in value)
-    inner = annotation.removeprefix("dict[str, ")[:-1]
-    return isinstance(value, dict) and all(_fits(item, inner) for item in value.values())
+@cache
+def _types_of(kind: type) -> dict[str, Any]:
+    """Return the types of a record's fields."""
+    return get_type_hints(kind)
 
 
 @contextmanager

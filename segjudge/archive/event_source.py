@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -16,8 +15,7 @@ from segjudge.platforms.rules.problems import mappings_in
 from segjudge.report.sentences import HIDDEN
 from segjudge.system.errors import UsageError
 
-from .event import BOARD, BUNDLE, DIGESTS, Event, EventBoard, EventSubmission
-from .frozen_boards import find_hidden
+from .event import BOARD, BUNDLE, Event, EventBoard, EventSubmission
 from .rescored import BoardOrder, Scale
 from .rescoring import Label, Number, SubmissionEntry
 
@@ -71,7 +69,7 @@ class EventSource:
     def list_entries(self, metrics: Mapping[str, Sequence[str]]) -> tuple[list[SubmissionEntry], list[str]]:
         """Return the submissions that visitors may see, or all, with their numbers of these metrics, and notes."""
         everything = [each for each in self.event.submissions.values() if each.phase == self.codename]
-        chosen = [each for each in everything if self.as_host or each.is_public or each.is_baseline]
+        chosen = [each for each in everything if self.as_host or each.is_shown]
         labels, notes = dict[tuple[str, str], Label](), list[str]()
         for split, truth in self._match_splits(metrics).items():
             names = self.boards[split].labels if split in self.boards else list(metrics[truth])
@@ -86,8 +84,7 @@ class EventSource:
                 notes.append(f"{split}: {name_list(unknown)} of the leaderboard are not metrics of the protocol{hint}")
         if omitted := len(everything) - len(chosen):
             notes.append(f"{omitted} of {len(everything)} submissions are private and omitted; --as-host includes them")
-        digests = json.loads(self.event.read(DIGESTS))
-        return [self._make_entry(each, _list_numbers(each, labels), digests) for each in chosen], notes
+        return [self._make_entry(each, _list_numbers(each, labels)) for each in chosen], notes
 
     def find_order(self, truth: str) -> BoardOrder | None:
         """Return the order of a split's leaderboard; None if the archive has none."""
@@ -119,9 +116,7 @@ class EventSource:
             raise UsageError(f"no split of the truth is one of the archive: {fault}. Name another truth with --truth")
         return matched
 
-    def _make_entry(
-        self, submission: EventSubmission, numbers: Mapping[Label, Number], digests: Mapping[str, str]
-    ) -> SubmissionEntry:
+    def _make_entry(self, submission: EventSubmission, numbers: Mapping[Label, Number]) -> SubmissionEntry:
         event, file = self.event, submission.file or ""
         team = event.teams.get(submission.team) if submission.team is not None else None
         archive, is_zip = os.path.abspath(event.path), os.path.isfile(event.path)
@@ -134,7 +129,7 @@ class EventSource:
             name=str(submission.id),
             path="" if not file else archive if is_zip else os.path.join(archive, file),
             member=file if is_zip else "",
-            digest=digests.get(file, ""),
+            digest=event.digests.get(file, ""),
             absence="" if file else absence,
             team=team.name if team else "",
             method=submission.method.get("name", ""),
@@ -159,7 +154,7 @@ def open_source(
     codename = codename or codenames[0]
     event.copy_folder(BUNDLE, folder)
     boards = {board.split: board for board in event.boards if board.phase == codename}
-    hidden, rules, annotations = find_hidden(event, codename), None, ""
+    hidden, rules, annotations = event.find_hidden(codename), None, ""
     bundle: BundleSource | None = None
     with suppress(UsageError):  # a dump may lack the bundle
         bundle = find_bundle(folder)

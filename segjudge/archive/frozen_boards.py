@@ -10,26 +10,16 @@ from segjudge.evaluation_script.files import HostError
 from segjudge.evaluation_script.scoring.phase import DETAILS
 from segjudge.platforms.evalai.bundle.build import SAMPLES_FOLDER
 from segjudge.platforms.evalai.bundle.bundle_source import CONFIG, SCRIPT_FOLDER, BundleSource, find_bundle
-from segjudge.platforms.evalai.bundle.secrecy import find_unpublished
-from segjudge.platforms.evalai.bundle.yaml_lines import parse_config
 from segjudge.report.boards import ERROR, Board, rank_scores
 from segjudge.report.stored import read_result
 from segjudge.scoring.report import make_stored_report
 from segjudge.system.errors import UsageError
 from segjudge.system.files import make_folder, open_output, temporary_folder
 
-from .event import BUNDLE, Event, EventBoard, EventRow, EventSubmission, open_event
+from .event import BUNDLE, Event, EventBoard, EventRow, EventSubmission
 
 #: The number of a leaderboard's first submissions that are samples.
 _SAMPLES = 3
-
-
-def find_hidden(event: Event, codename: str) -> frozenset[str]:
-    """Return the splits of a phase that the platform hid from visitors, by its leaderboards or by the bundle's YAML."""
-    path = f"{BUNDLE}/{CONFIG}"
-    if path not in event.names(path):
-        return event.list_hidden(codename)
-    return event.list_hidden(codename) | find_unpublished(parse_config(CONFIG, event.read(path)), codename)
 
 
 def read_boards(event: Event, folder: str, *, as_host: bool) -> tuple[str, list[Board]]:
@@ -37,7 +27,7 @@ def read_boards(event: Event, folder: str, *, as_host: bool) -> tuple[str, list[
 
     Reports of their submissions are written into a folder, if the phase shows everything to everybody.
     """
-    hidden = {phase: find_hidden(event, phase) for phase in dict.fromkeys(board.phase for board in event.boards)}
+    hidden = {phase: event.find_hidden(phase) for phase in dict.fromkeys(board.phase for board in event.boards)}
     boards, open_phases = [], _find_open_phases(event, hidden)
     for number, board in enumerate(sorted(event.boards, key=lambda each: (each.phase, each.split)), 1):
         is_hidden = board.split in hidden[board.phase]
@@ -79,7 +69,7 @@ def _write_report(event: Event, submission: EventSubmission | None, folder: str)
 
 def _is_public(event: Event, row: EventRow) -> bool:
     submission = event.submissions.get(row.submission)
-    return row.is_baseline or submission is None or submission.is_public
+    return row.is_baseline or submission is None or submission.is_shown
 
 
 def _list_rows(event: Event, board: EventBoard, rows: list[EventRow]) -> list[dict[str, object]]:
@@ -104,16 +94,13 @@ def _list_rows(event: Event, board: EventBoard, rows: list[EventRow]) -> list[di
     return cells
 
 
-def copy_bundle(path: str, folder: str) -> BundleSource:
+def copy_bundle(event: Event, folder: str) -> BundleSource:
     """Copy the bundle of an archive into a folder, with the first submissions of its leaderboards as samples."""
-    with open_event(path) as event:
-        event.copy_folder(BUNDLE, folder)
-        for board in event.boards:
-            for rank, row in enumerate(board.places()[:_SAMPLES], 1):
-                submission = event.submissions.get(row.submission)
-                if submission is not None and submission.file:
-                    samples = os.path.join(folder, SAMPLES_FOLDER, board.phase)
-                    os.makedirs(samples, exist_ok=True)
-                    name = f"{rank}-{submission.id}-{os.path.basename(submission.file)}"
-                    event.copy(submission.file, os.path.join(samples, name))
+    event.copy_folder(BUNDLE, folder)
+    for board in event.boards:
+        for rank, row in enumerate(board.places()[:_SAMPLES], 1):
+            submission = event.submissions.get(row.submission)
+            if submission is not None and submission.file:
+                name = f"{rank}-{submission.id}-{os.path.basename(submission.file)}"
+                event.copy(submission.file, os.path.join(folder, SAMPLES_FOLDER, board.phase, name))
     return find_bundle(folder)

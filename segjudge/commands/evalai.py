@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from segjudge.archive.event import is_event
+    from segjudge.archive.event import is_event, open_event
     from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
 
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
@@ -56,7 +56,8 @@ def _run(args: argparse.Namespace) -> int:
         if archive and is_event(archive):
             from segjudge.archive.frozen_boards import copy_bundle
 
-            source = copy_bundle(archive, os.path.join(folder, "bundle"))
+            with open_event(archive) as event:
+                source = copy_bundle(event, os.path.join(folder, "bundle"))
         else:
             archive, source = "", choose_bundle(args.bundle, args.path)
         say_version(source)

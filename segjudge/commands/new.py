@@ -54,6 +54,7 @@ _OF_CHALLENGES = (
     "categories",
     "all_metrics",
     "board",
+    "history",
 )
 
 
@@ -64,6 +65,8 @@ def _new(args: argparse.Namespace) -> int:
 
     if args.family is not None:
         return _write_family(args)
+    if args.history:
+        return _continue_board(args)
     if args.demo and args.truth:
         raise UsageError("--demo brings its own truth; omit --truth")
     if args.board and args.build:
@@ -112,6 +115,24 @@ def _write_family(args: argparse.Namespace) -> int:
     return DONE
 
 
+def _continue_board(args: argparse.Namespace) -> int:
+    """Write a board for the challenge of an archive, with its history."""
+    if not args.board:
+        raise UsageError("--history needs --board, such as --board github")
+    options = [name for name in _OF_CHALLENGES if name not in ("board", "history") and getattr(args, name)]
+    if options:
+        fault = f"omit --{options[0].replace('_', '-')}, which the archive's challenge decides"
+        raise UsageError(f"--history {args.history}: {fault}")
+    from segjudge.starting.continued_board import continue_board
+
+    folder = args.folder or _ask("Folder to write", "FOLDER")
+    for note in continue_board(folder, args.history, args.segjudge):
+        say(note)
+    print(f"{folder}: the challenge of {args.history}, with its history. Keep the folder private: it holds the truth.")
+    _print_steps(folder, args.board)
+    return DONE
+
+
 def _host(args: argparse.Namespace) -> int:
     from segjudge.starting.new_challenge import NewChallenge
 
@@ -148,13 +169,18 @@ def _write_challenge(challenge: NewChallenge) -> int:
         say(note)
     secret = f"Keep {'the folder private' if challenge.board else 'it private'}: it holds the truth."
     print(f"{challenge.folder}: a challenge scored by {challenge.protocol}. {secret}")
-    # No program reads a leading dot as an option.
-    folder = shlex.quote(os.path.join(os.curdir, challenge.folder) if challenge.folder[0] == "-" else challenge.folder)
-    if challenge.board:
-        print(f"Next: {program()} check {folder} --platform {challenge.board}; HOSTING.md has the steps to open it.")
-    else:
-        print(f"Next: {program()} run {folder}; its README.md describes each file.")
+    _print_steps(challenge.folder, challenge.board)
     return DONE
+
+
+def _print_steps(folder: str, board: str) -> None:
+    """Print what to do next with a new challenge or board."""
+    # No program reads a leading dot as an option.
+    quoted = shlex.quote(os.path.join(os.curdir, folder) if folder[0] == "-" else folder)
+    if board:
+        print(f"Next: {program()} check {quoted} --platform {board}; HOSTING.md has the steps to open it.")
+    else:
+        print(f"Next: {program()} run {quoted}; its README.md describes each file.")
 
 
 def _list_benchmarks(args: argparse.Namespace) -> int:
@@ -249,6 +275,8 @@ def _add_new_options(sub: CommandParser) -> None:
     sub.options_of(OUTPUT)("--build", action="store_true", help=_BUILD)
     about = "write the two repositories of a board that needs no server: %(choices)s"
     sub.options_of(OUTPUT)("--board", choices=("github",), help=about)
+    about = "with --board: the archive of an event, whose challenge and leaderboards the board continues"
+    sub.options_of(OUTPUT)("--history", metavar="EVENT", type=InputPath, default="", help=about)
     _add_choices(sub)
     about = "write a plug-in with a new family of this name instead of a challenge"
     sub.options_of(RARELY)("--family", metavar="NAME", help=about)

@@ -170,6 +170,8 @@ class Ledger:
         """Let a submission (0: all) wait again, once per order; each keeps its last result until there is a new one."""
         if number:
             self._require_entry(number)
+            if self.rows.entries[number].origin:
+                raise HostError(f"submission {number} was imported without its file; ask its team to submit it again")
         row = to_bytes(Remark(self.stamp(), reason, number, order))
         about = f"submission {number}" if number else "all submissions"
 

@@ -56,7 +56,7 @@ def rank_board(rows: Rows, phase: PhaseRules, board: BoardRules, now: datetime.d
             "method": entry.method,
             **{label: scores.get(label) for label in board.labels},
             "submitted": entry.at[:10],
-            "submission": entry.number,
+            "submission": f"{entry.number} (imported)" if entry.origin else entry.number,
         }
         for rank, (_, entry, scores) in zip(ranks, ranked, strict=True)
     ]
@@ -95,6 +95,9 @@ def _list_further(rows: Rows) -> list[Section]:
         about = f"{quantity(len(waiting), 'submission')} not scored yet."
         about += f" {quantity(again, 'result')} above will be replaced: the organisers score again." if again else ""
         sections.append(make_list("Waiting", [], about))
+    if imported := sum(bool(entry.origin) for entry in rows.entries.values()):
+        about = f"{quantity(imported, 'submission')} of an earlier leaderboard, with the scores that it published."
+        sections.append(make_list("Imported", [], about))
     versions = sorted({outcome.version for outcome in rows.outcomes.values() if outcome.version})
     if versions:
         sections.append(make_list("Scored by", [], f"Segjudge {', '.join(versions)}."))

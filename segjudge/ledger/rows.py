@@ -33,6 +33,8 @@ class LedgerEntry:
     address: str
     sha256: str
     at: str
+    #: Where an imported submission was scored, such as `evalai 345`; its file is not here. "" for others.
+    origin: str = ""
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,9 @@ class Rows:
     reruns: list[Remark] = field(default_factory=list)
 
     def run_of(self, number: int) -> int:
-        """Return the number of the run that a submission needs now."""
+        """Return the number of the run that a submission needs now; an imported one keeps its result."""
+        if number in self.entries and self.entries[number].origin:
+            return 1
         return 1 + sum(remark.number in (0, number) for remark in self.reruns)
 
     def list_claims(self, number: int) -> list[Claim]:
@@ -120,8 +124,12 @@ class Rows:
 # ── files ───────────────────────────────────────────────────────────────────
 
 
+#: The folder of submissions.
+ENTRIES = "submissions"
+
+
 def entry_path(number: int) -> str:
-    return f"submissions/{number}.json"
+    return f"{ENTRIES}/{number}.json"
 
 
 def claim_path(number: int, run: int, attempt: int) -> str:
@@ -179,7 +187,7 @@ def _order(path: str) -> tuple[object, ...]:
 
 
 def _add_row(rows: Rows, kind: str, key: tuple[int, int], name: str, values: dict[str, Any]) -> None:
-    if kind == "submissions":
+    if kind == ENTRIES:
         rows.entries[key[0]] = LedgerEntry(**values)
     elif kind == "claims":
         rows.claims[key].append(Claim(**values))

@@ -64,6 +64,12 @@ def format_lock(source: str, folder: str, extra: str) -> str:
     return f"{with_extra} @ {_line_of(name, data)}  # scores as of {parse_wheel_filename(name)[1]}\n{_OLD_PIP}\n"
 
 
+def write_lock(source: str, folder: str, protocols: list[str]) -> None:
+    """Write the requirements of a challenge that is scored by these protocols."""
+    lock = format_lock(source, folder, "serve") + plugin_lines(protocols, folder)
+    Path(folder, FILE).write_text(lock, encoding="utf-8")
+
+
 def plugin_lines(protocols: list[str], folder: str) -> str:
     """Return the lines of the plug-ins that these protocols need, with their wheels written into the folder."""
     lines = []

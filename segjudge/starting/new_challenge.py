@@ -80,19 +80,16 @@ def create(challenge: NewChallenge, progress: Progress) -> list[str]:
         private = os.path.join(draft, PRIVATE_FOLDER)
         os.mkdir(private)
         notes = _write(challenge, private, progress)
-        build_board(
-            draft, re.sub(r"[^\w.-]+", "-", os.path.basename(os.path.abspath(challenge.folder)), flags=re.ASCII)
-        )
+        build_board(draft, challenge.folder)
         return notes
 
 
 def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str]:
     protocol = PROTOCOLS[challenge.protocol]
     tools = tools_of(protocol.family)
-    from .lock import FILE, format_lock, plugin_lines  # they need the extra `host`, and a synthetic truth does not
+    from .lock import write_lock  # which needs the extra `host`, and a synthetic truth does not
 
-    lock = format_lock(challenge.segjudge, folder, "serve") + plugin_lines([protocol.name], folder)
-    Path(folder, FILE).write_text(lock, encoding="utf-8")
+    write_lock(challenge.segjudge, folder, [protocol.name])
     shutil.copyfile(_LOGO, os.path.join(folder, "logo.png"))
     os.mkdir(os.path.join(folder, "annotations"))
     packed = os.path.join(folder, "annotations", "truth.zip")

@@ -22,7 +22,7 @@ _BLOCK = 1 << 18
 #: Timeouts in seconds: to connect, and between two bytes.
 _TIMEOUT = (10.0, 60.0)
 _TRIES, _REDIRECTS = 8, 5
-#: The number of equal consecutive answers after which a server is believed; a proxy's answers differ.
+#: The equal consecutive answers after which a server is believed by default; a proxy's answers differ.
 _ANSWERS = 3
 #: The seconds for a file, and the number of bytes that adds one second.
 _SECONDS, _BYTES_PER_SECOND = 120.0, 64 << 10
@@ -46,33 +46,38 @@ class DiskError(Exception):
 
 
 class GoneError(Exception):
-    """Raised if the file cannot be fetched; `lasting` says whether its server rejects it."""
+    """Raised if the file cannot be fetched; `lasting` says whether its server rejects it, `status` by which answer."""
 
-    def __init__(self, why: str, *, lasting: bool) -> None:
+    def __init__(self, why: str, *, lasting: bool, status: int = 0) -> None:
         super().__init__(f"the submission's file could not be fetched ({why})")
-        self.lasting = lasting
+        self.why, self.lasting, self.status = why, lasting, status
 
 
 class _RefusedError(WireError):
     """Raised if the file's server rejects it or may not be asked, or the API gives no address."""
+
+    def __init__(self, why: str, status: int = 0) -> None:
+        super().__init__(why)
+        self.status = status
 
 
 class _OversizedError(WireError):
     """Raised when an answer is larger than the limit."""
 
 
-def download(
+def download(  # noqa: PLR0913, PLR0917 - each is one thing that callers decide
     address: Callable[[], str],
     path: str,
     limit: int,
     sleep: Callable[[float], object],
     watch: Watch = lambda: None,
     allows: Callable[[str], bool] = lambda _peer: True,
+    answers_needed: int = _ANSWERS,
 ) -> None:
     """Download the file; `address` is called for each try, since links expire.
 
     Files are fetched without the token, which is only for the API. A machine whose IP address `allows` rejects gets no
-    request, whatever name or redirect leads to it.
+    request, whatever name or redirect leads to it. A server is believed after some equal consecutive answers.
     """
     transfer, answers = _Transfer(path, limit, watch, allows), list[type[WireError]]()
     for pause in (*pauses(_TRIES), None):
@@ -80,13 +85,14 @@ def download(
         try:
             transfer.fetch(address())
         except WireError as error:
-            answers = [*answers, type(error)][-_ANSWERS:]
-            is_final = len(answers) == _ANSWERS and len(set(answers)) == 1
+            answers = [*answers, type(error)][-answers_needed:]
+            is_final = len(answers) == answers_needed and len(set(answers)) == 1
             if is_final and isinstance(error, _OversizedError):
                 raise TooLargeError(str(error)) from None
-            is_refused = is_final and isinstance(error, _RefusedError)
-            if is_refused or pause is None or transfer.is_late():
-                raise GoneError(str(error), lasting=is_refused) from None
+            if is_final and isinstance(error, _RefusedError):
+                raise GoneError(str(error), lasting=True, status=error.status) from None
+            if pause is None or transfer.is_late():
+                raise GoneError(str(error), lasting=False) from None
             sleep(pause)
         else:
             return
@@ -218,17 +224,20 @@ def _open_url(
     if not _is_http(url):
         raise _RefusedError("the server gives no URL for it")
     headers = {"Accept-Encoding": "identity", **headers}
+    # `auth` keeps an entry of ~/.netrc from being sent.
+    options = {"auth": lambda request: request, "stream": True, "timeout": _TIMEOUT, "allow_redirects": False}
     for _ in range(_REDIRECTS):
         if not _is_http(url):
             raise WireError("its URL redirects to one that is neither http nor https")
-        with session.get(url, headers=headers, stream=True, timeout=_TIMEOUT, allow_redirects=False) as response:
+        with session.get(url, headers=headers, **options) as response:
             status = response.status_code
             if status in statuses:
                 yield response
                 return
             if status not in (301, 302, 303, 307, 308):
-                is_lasting = status in range(400, 500) and status not in _PASSING
-                raise (_RefusedError if is_lasting else WireError)(f"the server answers {status}")
+                if status in range(400, 500) and status not in _PASSING:
+                    raise _RefusedError(f"the server answers {status}", status)
+                raise WireError(f"the server answers {status}")
             try:
                 url = urljoin(url, response.headers.get("Location", ""))
             except ValueError:

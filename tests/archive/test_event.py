@@ -80,10 +80,9 @@ def test_an_archive_is_read_as_it_was_written(archive: Path, tmp_path: Path) -> 
     assert not (tmp_path / "event.partial").exists()
 
 
-def test_scores_of_hidden_splits_are_not_public(archive: Path) -> None:
+def test_hidden_splits_and_the_order_of_a_label(archive: Path) -> None:
     with open_event(str(archive)) as event:
-        assert event.list_hidden("dev") == {"secret"}
-        assert event.public_scores(SUBMISSION) == {"all": {"J": 0.1 + 0.2}}
+        assert event.find_hidden("dev") == {"secret"}
         assert [row.by for row in event.boards[0].places("F")] == ["F"]
 
 

@@ -5,4 +5,4 @@
 own rules (`challenge`). What participants write reaches neither a shell nor a file's name.
 """
 
-__all__ = ["build", "check", "worker"]
+__all__ = ["build", "challenge", "check", "worker"]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -18,6 +19,8 @@ from .worker import BRANCH, PRIVATE
 
 #: The folders of the two repositories.
 PUBLIC_FOLDER, PRIVATE_FOLDER = "public", "private"
+#: The folder of the rows with which their ledgers begin.
+HISTORY_FOLDER = "history"
 #: What installs the Segjudge that scores; both repositories have it.
 LOCK = ("requirements.txt", "wheels")
 WORKFLOW = ".github/workflows/board.yml"
@@ -32,11 +35,15 @@ _FILES = {
 }
 
 
-def build_board(folder: str, name: str) -> None:
-    """Write the public repository, and the steps for its host under a name, beside the challenge in `private`."""
+def build_board(folder: str, final: str, history: Sequence[str] = ()) -> None:
+    """Write the public repository and the steps for its host beside the challenge in `private`.
+
+    The folder will get its final name. `history` has the repositories whose ledgers begin with rows.
+    """
+    name = re.sub(r"[^\w.-]+", "-", os.path.basename(os.path.abspath(final)), flags=re.ASCII)
     private, public = (os.path.join(folder, name) for name in (PRIVATE_FOLDER, PUBLIC_FOLDER))
     texts = render_files(private)
-    for path, text in {**texts, "../HOSTING.md": _render("HOSTING.md", {"name": name})}.items():
+    for path, text in {**texts, "../HOSTING.md": _render("HOSTING.md", {"name": name, "history": history})}.items():
         target = Path(public, path)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
@@ -73,5 +80,6 @@ def _render(template: str, values: Mapping[str, object]) -> str:
         "branch": BRANCH,
         "private": PRIVATE,
         "settings": SETTINGS,
+        "suffixes": {PUBLIC_FOLDER: "", PRIVATE_FOLDER: PRIVATE},
     }
     return environment.get_template(f"{template}.jinja").render({**names, **values})
