@@ -224,12 +224,11 @@ def _open_url(
     if not _is_http(url):
         raise _RefusedError("the server gives no URL for it")
     headers = {"Accept-Encoding": "identity", **headers}
-    # `auth` keeps an entry of ~/.netrc from being sent.
-    options = {"auth": lambda request: request, "stream": True, "timeout": _TIMEOUT, "allow_redirects": False}
+    session.auth = lambda request: request  # nor anything of ~/.netrc
     for _ in range(_REDIRECTS):
         if not _is_http(url):
             raise WireError("its URL redirects to one that is neither http nor https")
-        with session.get(url, headers=headers, **options) as response:
+        with session.get(url, headers=headers, stream=True, timeout=_TIMEOUT, allow_redirects=False) as response:
             status = response.status_code
             if status in statuses:
                 yield response
