@@ -7,7 +7,6 @@ import os
 import re
 import resource
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -47,18 +46,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def duel(data: Path, *agent: str, more: tuple[str, ...] = ()) -> int:
     arguments = ["arena", "--truth", str(data / "truth.zip"), "--frames", str(data / "root"), *more, "--", *agent]
     return main(arguments)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", ["agent", "optical_flow", "memory"])
-def test_the_agents_of_the_repository(data: Path, name: str, tmp_path: Path, capsys: Any) -> None:
-    result = tmp_path / "result.json"
-    assert duel(data, str(AGENTS / f"{name}.py"), more=("--result", str(result))) == 0
-    output = capsys.readouterr().out
-    assert re.search(r"^test\n  J&F-Mean +0\.\d{4}$", output, re.MULTILINE)
-    assert "11 steps, " in output
-    scores = json.loads(result.read_text())["result"][0]["test"]
-    assert scores["J&F-Mean"] > (0.5 if name in ("optical_flow", "memory") else 0.2)
 
 
 def agent(folder: Path, text: str) -> str:
@@ -129,34 +116,6 @@ def everything_running() -> str:
         except OSError:
             pass
     return "\n".join(results)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_both_sides_end_with_the_arena(data: Path, tmp_path: Path, number: int) -> None:
-    mark = f"ends-with-{int(number)}-{os.getpid()}"
-    text = f"""
-if os.fork() == 0:
-    os.setsid()
-    os.execv(sys.executable, [sys.executable, "-c", "import time; time.sleep(1000)", {mark!r}])
-e = Environment(quiet=True); e.reset(); open({str(tmp_path / "playing")!r}, "w"); import time; time.sleep(1000)
-"""
-    arguments = [
-        sys.executable,
-        "-m",
-        "segjudge",
-        "arena",
-        "--truth",
-        str(data / "truth.zip"),
-        "--frames",
-        str(data / "root"),
-    ]
-    boxless = {**os.environ, "PATH": "/nowhere"}
-    with subprocess.Popen([*arguments, "--", agent(tmp_path, text)], cwd=ROOT, env=boxless) as running:
-        settled((tmp_path / "playing").exists)
-        assert mark in everything_running()
-        running.send_signal(number)
-    settled(lambda: mark not in everything_running() and str(tmp_path / "mine.py") not in everything_running())
 
 
 def settled(is_so: Callable[[], bool]) -> None:
@@ -243,21 +202,6 @@ def greedy(data: Path, tmp_path: Path, code: str) -> str:
 
 
 @needs_bwrap
-def test_a_sandbox_refuses_what_could_not_be_bounded(data: Path, tmp_path: Path) -> None:
-    attacks = {
-        "fill('/x')": "Read-only file system: '/x'",
-        "fill('/dev/x')": "Read-only file system: '/dev/x'",
-        "os.memfd_create('x')": "Function not implemented",
-        "mount()": "Function not implemented",
-    }
-    code = "".join(f"try: {attack}\nexcept OSError as error: print(error)\n" for attack in attacks)
-    lines = greedy(data, tmp_path, code).splitlines()
-    assert len(lines) == len(attacks), lines
-    for line, message in zip(lines, attacks.values()):
-        assert message in line
-
-
-@needs_bwrap
 @pytest.mark.parametrize(
     ("code", "message"),
     [
@@ -279,23 +223,6 @@ def test_an_agent_cannot_exhaust_the_machine(
     monkeypatch.setattr(arena, "_FILE_BYTES", (64 if code.startswith("dig(") else 2) << 20)
     log = greedy(data, tmp_path, code)
     assert re.search(message, log), log
-
-
-@pytest.mark.parametrize(
-    ("code", "message"),
-    [
-        ("share()", TOGETHER),
-        ("leave(share)", TOGETHER),
-        ("name = os.memfd_create('x')\nfill(f'/proc/self/fd/{name}')", TOGETHER),
-        ("fork(lambda: None)", f"Resource temporarily unavailable|{MANY}"),
-    ],
-    ids=["shared", "orphan", "memfd", "forks"],
-)
-def test_without_a_sandbox_an_agent_that_takes_too_much_is_ended(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, message: str
-) -> None:
-    monkeypatch.setattr(sandbox, "find_sandbox", lambda **_: None)
-    assert re.search(message, greedy(data, tmp_path, code))
 
 
 @pytest.mark.long

@@ -6,7 +6,6 @@ import gzip
 import os
 import pickle
 import socket
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -202,29 +201,6 @@ def play_to_the_end(agent: Caller, running: Served, answer: Any = GOOD) -> None:
     assert reply.all_complete
     agent.close()
     assert running.outcome()["status"] == "finished"
-
-
-@pytest.mark.long
-def test_a_slow_drip_of_bytes(data: Path) -> None:
-    def dripping(running: Served) -> list[socket.socket]:
-        agent = begun(running)
-        host, port = running.address.split(":")
-        drips = [socket.create_connection((host, int(port))) for _ in range(20)]
-
-        def drip() -> None:
-            try:
-                for _ in range(200):
-                    for drip in drips:
-                        drip.sendall(b"P")
-                    time.sleep(0.05)
-            except OSError:
-                return
-
-        threading.Thread(target=drip, daemon=True).start()
-        agent.close()
-        return drips
-
-    ends(data, "did not answer drift/00000 within 2 seconds", "--step-seconds", "2", act=dripping)
 
 
 @pytest.mark.long

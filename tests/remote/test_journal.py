@@ -100,40 +100,6 @@ def test_a_scorer_that_outlives_its_worker_still_has_it_in_hand(journal: Journal
     assert waited(lambda: journal.take_due() is not None)
 
 
-def test_a_finished_job_is_repeated_five_times(journal: Journal) -> None:
-    for _ in range(6):
-        job = journal.claim(1, "", 7, again=True)
-        assert job is not None
-        journal.finish(job, "finished")
-    assert journal.claim(1, "", 7, again=True) is None
-    job = journal.claim(2, "", 7)
-    assert job is not None
-    journal.finish(job, "given up")
-    assert journal.claim(2, "", 7, again=True) is None
-
-
-def test_looking_stops_before_reporting_does(journal: Journal) -> None:
-    assert [journal.take_request(10, urgent=False) for _ in range(6)] == [0.0] * 6
-    assert journal.take_request(10, urgent=False) > 50
-    assert [journal.take_request(10, urgent=True) for _ in range(4)] == [0.0] * 4
-    assert journal.take_request(10, urgent=True) > 50
-    assert journal.number("requests") == 10
-
-
-def test_the_budget_is_the_machines(opened: Open) -> None:
-    first, second = opened(), opened()
-    taken = [item.take_request(4, urgent=True) == 0 for item in (first, second, first, second, first, second)]
-    assert taken == [True] * 4 + [False] * 2
-
-
-def test_one_process_looks_for_all(opened: Open) -> None:
-    first, second = opened(), opened()
-    assert first.take_turn("poll_at", 60)
-    assert not second.take_turn("poll_at", 60)
-    second.set("poll_at", 0)
-    assert second.take_turn("poll_at", 60)
-
-
 # ── a bad disk, a bad clock, a bad neighbour ────────────────────────────────
 
 
@@ -313,16 +279,6 @@ def test_a_report_that_cannot_be_read_is_made_again(journal: Journal) -> None:
     for text in ("{", "[]", "5", "", "[" * 100_000):
         journal.file._db.execute("UPDATE jobs SET report = ?", (text,))
         assert journal.job(1, "").state == BEGUN
-
-
-def test_what_this_process_left_is_free_again_even_when_that_could_not_be_written(journal: Journal) -> None:
-    job = journal.claim(1, "", 7)
-    assert job
-    assert journal.take_due() is None
-    journal.drop(job)
-    again = journal.take_due()
-    assert again is not None
-    assert again.attempts == 0, "nobody died"
 
 
 # ── what dead workers leave ─────────────────────────────────────────────────

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -37,30 +36,6 @@ def test_a_token_serves_as_a_word_on_a_command_line(tmp_path: Path) -> None:
 
 
 # ── submitting ──────────────────────────────────────────────────────────────
-
-
-def test_a_submission_goes_from_file_to_leaderboard(server: Rehearsal) -> None:
-    answer = server.submit("aurora", STRONG, method_name="mine", is_public="true")
-    assert answer.status_code == 201
-    assert answer.json()["status"] == "submitted"
-
-    done = server.settled(answer.json()["id"], "aurora")
-
-    assert done["status"] == "finished"
-    assert "scored" in server.text(done["stdout_file"])
-    assert done["stderr_file"] is None, "kept only of a failed one"
-    assert json.loads(server.text(done["submission_result_file"]))["protocol"] == "davis2017"
-    (row,) = server.get("/api/jobs/challenge_phase_split/1/leaderboard/").json()["results"]
-    assert row["submission__participant_team__team_name"] == "Aurora"
-    assert row["leaderboard__schema"]["labels"][0] == "J&F-Mean"
-    assert round(row["result"][0], 3) == 0.933
-    assert row["error"][0] > 0
-
-
-def test_a_bad_file_fails_with_its_sentence_last(server: Rehearsal) -> None:
-    done = server.settled(server.submit("aurora", b"PK\x03\x04 no zip at all").json()["id"])
-    assert done["status"] == "failed"
-    assert "is a zip that was cut off" in server.text(done["stderr_file"]).strip().splitlines()[-1]
 
 
 # ── pushing ─────────────────────────────────────────────────────────────────

@@ -17,7 +17,6 @@ from segjudge.server.actions import submitting
 from segjudge.server.actions.submitting import PhaseTarget
 from segjudge.server.bundle_import import create_or_update
 from segjudge.server.models import (
-    Challenge,
     ChallengePhase,
     ChallengePhaseSplit,
     Setting,
@@ -90,19 +89,6 @@ def test_of_two_processes_one_receives_a_message(services: Services, tmp_path: P
         second.store.close()
 
 
-def test_a_large_upload_behind_a_long_queue_is_sent_once(services: Services) -> None:
-    user, challenge = services.accounts.find_user("aurora"), services.store.require(Challenge, 1)
-    assert user is not None
-    phase = services.store.phases(1)[0].id
-    with services.store.write():
-        for number in range(300):
-            services.queue.send(challenge.queue, {"submission_pk": 1000 + number})
-    number, _ = submitting.start_upload(services, user, phase, {"num_file_chunks": 1})
-    submitting.send_upload(services, user, phase, number)
-    with pytest.raises(Refusal, match="already sent"):
-        submitting.send_upload(services, user, phase, number)
-
-
 def test_submissions_at_once_do_not_pass_the_limit(services: Services) -> None:
     phase = services.store.phases(1)[0]
     most = phase.config["max_concurrent_submissions_allowed"]
@@ -139,16 +125,6 @@ def test_a_write_that_fails_leaves_nothing(services: Services) -> None:
     assert {path.name for path in set(folder.iterdir()) - before} == {kept}
     assert services.files.text(kept) == "kept"
     assert services.store.count(Team) == teams
-
-
-def test_a_write_sees_its_own_changes_and_others_see_them_afterwards(services: Services) -> None:
-    def seen() -> bool:
-        return services.accounts.find_user("new") is not None
-
-    with services.store.write(), ThreadPoolExecutor(1) as pool:
-        services.accounts.create("new", "secret")
-        assert (seen(), pool.submit(seen).result(30)) == (True, False)
-    assert seen()
 
 
 def test_texts_come_back_as_they_were_without_nul(services: Services) -> None:
@@ -234,12 +210,6 @@ def test_another_version_is_refused_with_what_to_do(store: Store, version: int, 
         reopened(store)
     remedy = "Start over with --reset, which deletes what is stored"
     assert str(caught.value) == f"{store.name}: {message.format(version, SCHEMA, remedy)}"
-
-
-def test_what_had_no_version_is_older(store: Store) -> None:
-    store.remove(Setting, Setting.key == "schema")
-    with pytest.raises(HostError, match=r"older version of the rehearsal \(schema 1"):
-        reopened(store)
 
 
 def test_a_database_of_something_else_is_left_alone(store: Store) -> None:

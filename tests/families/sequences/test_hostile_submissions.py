@@ -201,50 +201,27 @@ def label_image(values: Any, dtype: Any = np.uint8) -> bytes:
     return png(labels)
 
 
-WITH_ALPHA = np.dstack([np.zeros((*SIZE, 3), np.uint8), np.full(SIZE, 128, np.uint8)])
-STRANGE = np.full((*SIZE, 3), (77, 1, 1), np.uint8)
-
 #: name → (file, words of the refusal).
 BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     # the upload as a whole
     "empty-file": (lambda: b"", "your file: is empty"),
-    "blank-file": (lambda: b"  \n\n ", "your file: is empty"),
     "placeholder": (lambda: b"file_content", "12-byte placeholder"),
-    "text": (lambda: b"hello, world", "neither a zip nor a tar archive nor JSON"),
-    "lone-png": (good_mask, "is a single PNG"),
     "rar": (lambda: b"Rar!\x1a\x07\x01\0" + bytes(99), "is a RAR archive"),
     "seven-zip": (lambda: b"7z\xbc\xaf\x27\x1c" + bytes(99), "is a 7z archive"),
     "bzip2": (lambda: b"BZh91AY&SY" + bytes(99), "is a bzip2 file"),
-    "xz": (lambda: b"\xfd7zXZ\0" + bytes(99), "is an xz file"),
     "pickle": (lambda: b"\x80\x04\x95" + bytes(99), "is a pickle"),
     # zip
     "zip-cut-off": (lambda: zipped(files_of())[:20_000], "cut off: its table of contents is missing"),
-    "zip-empty": (lambda: zipped({}), "holds no files"),
     "zip-directory-too-large": (lambda: zipped({})[:12] + struct.pack("<IIH", 1 << 30, 0, 0), "larger than the file"),
     "zip-garbage-directory": (
         lambda: b"PK\x03\x04" + bytes(200) + b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, 1, 1, 100, 50, 0),
         "damaged zip",
     ),
     "parent-name": (lambda: zipped({**files_of(), "../evil.png": b"x"}), r"\.\./evil.png: points outside"),
-    "parent-inside": (lambda: zipped({"a/../../b.png": b"x"}), "points outside"),
-    "absolute-name": (lambda: zipped({"/etc/evil.png": b"x"}), "absolute path"),
-    "windows-absolute": (lambda: zipped({"C:\\evil.png": b"x"}), "absolute path"),
     "zip-link": (entry_link, "crossing/00001.png: is a link"),
     "encrypted": (encrypted, "crossing/00001.png: is encrypted"),
     "odd-method": (lambda: zipped(files_of(), zipfile.ZIP_LZMA), "an unsupported compression method"),
-    "nested-zip": (lambda: zipped({"results.zip": zipped(files_of())}), "results.zip: is an archive itself"),
-    "nested-deep": (lambda: zipped({"a/b/c.tar.gz": b"x"}), "is an archive itself"),
     "wrong-crc": (wrong_crc, "is damaged in the zip: its checksum is wrong"),
-    "duplicate-name": (
-        lambda: raw_zip([{"name": FIRST.encode(), "data": b"x"}, {"name": FIRST.encode(), "data": b"y"}]),
-        "is in the archive twice",
-    ),
-    "not-utf-8": (lambda: raw_zip([{"name": b"crossing/\xff\xfe.png", "data": b"x"}]), "name that is not UTF-8"),
-    "control-characters": (
-        lambda: raw_zip([{"name": b"crossing/\x1b[31m.png", "data": b"x"}]),
-        "characters in its name",
-    ),
-    "deep-folders": (lambda: zipped({"a/" * 50 + "b.png": b"x"}), "folders deep"),
     "million-members": (million_members, "holds more than 20,000 files"),
     "million-understated": (understated_members, "holds more than 20,000 files|damaged zip"),
     "bomb-one-member": (lambda: many_zeros(60 * MEGABYTE), "crossing/zeros.png: unpacks to more than 200 times"),
@@ -298,25 +275,12 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     # tar and gzip
     "tar-cut-off": (lambda: tarred(files_of())[:30_000], "cut off|missing"),
-    "tar-gz-cut-off": (lambda: tarred(files_of(), "w:gz")[:-2000], "damaged gzip"),
-    "tar-link": (lambda: raw_tar(b"2", link="/etc/passwd"), "crossing/x.png: is a link"),
-    "tar-hard-link": (lambda: raw_tar(b"1", link="other"), "is a link"),
-    "tar-device": (lambda: raw_tar(b"3"), "is a link or a device"),
-    "tar-fifo": (lambda: raw_tar(b"6"), "is a link or a device"),
-    "tar-sparse": (lambda: raw_tar(b"S"), "is a link or a device"),
-    "tar-parent": (lambda: tarred({"../../evil.png": b"x"}), "points outside"),
-    "tar-absolute": (lambda: tarred({"/evil.png": b"x"}), "absolute path"),
     "tar-negative-size": (lambda: raw_tar(size=b"\xff" * 12), "impossible size"),
     "tar-huge-size": (lambda: raw_tar(size=b"77777777777"), "cut off, inside crossing/x.png"),
     "tar-endless-name": (lambda: raw_tar(b"L", size=b"07777777777"), "unterminated file name"),
-    "tar-wrong-checksum": (
-        lambda: tarred({"a.png": b"x"})[:1024] + b"\1" * 512 + bytes(1024),
-        "damaged tar: a header's checksum is wrong",
-    ),
     "tar-long-names": (lambda: gzip.compress(long_names(19_000)), "unterminated file name"),
     "tar-header-flood": (lambda: gzip.compress(raw_tar(b"g", size=b"00000000000")[:512] * 30_000), "more than 20,000"),
     "tar-pax-digits": (lambda: pax(b"9" * 5000 + b" path=x\n"), "extended header cannot be read"),
-    "tar-pax-negative": (lambda: pax(b"-5 path=x\n"), "extended header cannot be read"),
     "tar-json-lie": (
         lambda: raw_tar(name="a.json", size=b"00200000000")[:512] + b"{}",
         "cut off, inside a.json",
@@ -325,32 +289,12 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "tar-gz-altered": (altered_tar, "damaged gzip"),
     "gzip-endless-name": (lambda: b"\x1f\x8b\x08\x08" + bytes(6) + b"x" * 20 * MEGABYTE, "damaged gzip"),
     "gzip-many-parts": (lambda: gzip.compress(b"") * 100_000, "damaged gzip"),
-    "gzip-garbage": (lambda: b"\x1f\x8b\x08\0" + bytes(50), "damaged gzip"),
-    "gzip-text": (lambda: gzip.compress(b"hello" * 200), "neither a tar archive nor JSON"),
     "gzip-bomb": (lambda: gzip.compress(b"{" + b" " * (400 * MEGABYTE), 9), "unpack"),
     "tar-gz-bomb": (lambda: gzip.compress(raw_tar(size=b"02000000000")[:512] + bytes(200 * MEGABYTE), 9), "unpack"),
     # PNG
-    "png-empty": (lambda: with_mask(b""), "crossing/00001.png: is empty"),
-    "png-cut-off": (lambda: with_mask(good_mask()[:-30]), "crossing/00001.png: is cut off"),
-    "png-header-only": (lambda: with_mask(good_mask()[:33]), "is cut off"),
     "png-bomb": (lambda: with_mask(raw_png(60_000, 60_000, 8, 0, b"")), "60000x60000 pixels but the frame is 160x120"),
     "png-pixels-missing": (lambda: with_mask(raw_png(160, 120, 8, 0, rows(160)[:5000])), "pixels end in row 31 of 120"),
     "png-wrong-checksum": (lambda: with_mask(good_mask().replace(b"IDAT", b"IDAT\1", 1)), "damaged|cut off"),
-    "png-no-pixels": (
-        lambda: with_mask(
-            b"\x89PNG\r\n\x1a\n"
-            + chunk(b"IHDR", struct.pack(">IIBBBBB", 160, 120, 8, 0, 0, 0, 0))
-            + chunk(b"IEND", b"")
-        ),
-        "has no pixels",
-    ),
-    "png-no-header": (lambda: with_mask(b"\x89PNG\r\n\x1a\n" + chunk(b"IEND", b"")), "does not begin with its header"),
-    "png-impossible-header": (lambda: with_mask(raw_png(160, 120, 3, 0, rows(160))), "its header holds invalid values"),
-    "png-impossible-filter": (lambda: with_mask(raw_png(160, 120, 8, 0, b"\7" + rows(160)[1:])), "cannot be decoded"),
-    "png-not-deflated": (
-        lambda: with_mask(good_mask()[:33] + chunk(b"IDAT", b"garbage") + chunk(b"IEND", b"")),
-        "cannot be inflated|damaged",
-    ),
     "png-empty-chunks": (
         lambda: with_mask(raw_png(160, 120, 8, 0, rows(160), chunk(b"IDAT", b"") * 50_000)),
         "has more than 4096 chunks",
@@ -359,27 +303,8 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
         lambda: with_mask(raw_png(160, 120, 8, 0, rows(160), chunk(b"teXt", bytes(3 * MEGABYTE)))),
         "a mask of this size takes at most",
     ),
-    "png-two-headers": (
-        lambda: with_mask(
-            raw_png(160, 120, 8, 0, rows(160), chunk(b"IHDR", struct.pack(">IIBBBBB", 9, 9, 8, 0, 0, 0, 0)))
-        ),
-        "has two headers",
-    ),
-    "png-16-bit-colour": (lambda: with_mask(raw_png(160, 120, 16, 2, rows(160 * 6))), "16-bit colour"),
-    "png-grey-alpha": (lambda: with_mask(raw_png(160, 120, 8, 4, rows(320))), "grey with an alpha channel"),
-    "png-strange-colour": (lambda: with_mask(png(STRANGE)), r"pixel \(0, 0\) has the colour \(77, 1, 1\)"),
-    "png-transparent": (lambda: with_mask(png(WITH_ALPHA)), r"transparent at pixel \(0, 0\)"),
-    "png-interlaced-garbage": (lambda: with_mask(raw_png(160, 120, 8, 0, b"\0\1", interlaced=1)), "cannot be decoded"),
-    "png-resized": (lambda: with_mask(png(np.zeros((60, 80), np.uint8))), "is 80x60 pixels but the frame is 160x120"),
-    "png-turned": (lambda: with_mask(png(np.zeros((160, 120), np.uint8))), "is 120x160 pixels"),
-    "jpeg-renamed": (lambda: with_mask(b"\xff\xd8\xff\xe0" + bytes(99)), "is a JPEG image, not a PNG"),
-    "text-renamed": (lambda: with_mask(b"no picture"), "is not a PNG"),
     "300-objects": (lambda: with_mask(label_image(range(300), np.uint16)), "has 299 objects; this phase allows 255"),
     # what belongs to what
-    "frame-missing": (
-        lambda: zipped({n: d for n, d in files_of().items() if n != FIRST}),
-        "crossing/00001.png: is missing",
-    ),
     "frames-missing": (
         lambda: zipped({n: d for n, d in files_of().items() if "crossing/0000" not in n}),
         "crossing: 9 frames are missing: 00001.png, 00002.png, 00003.png and 6 more",
@@ -388,30 +313,14 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
         lambda: zipped({n: d for n, d in files_of().items() if "solo" not in n}),
         "1 of 3 sequences is missing: solo",
     ),
-    "sequence-twice": (
-        lambda: zipped({**files_of(), "again/crossing/00001.png": good_mask()}),
-        "crossing: occurs more than once: crossing, again/crossing",
-    ),
-    "other-names": (
-        lambda: zipped({"dog/00000.png": good_mask()}),
-        r"no folder has the name of a sequence .*found dog",
-    ),
-    "masks-at-root": (lambda: zipped({"00000.png": good_mask()}), "has its masks at the top level, outside any folder"),
-    "no-masks": (lambda: zipped({"crossing/00000.jpg": b"x"}), "holds no PNG and no JSON file"),
     # JSON
-    "json-cut-off": (lambda: (STRONG.parent / "first-mask.json").read_bytes()[:-9], "is not valid JSON"),
-    "json-list": (lambda: b"[1, 2]", "not an object of sequences"),
-    "json-other-names": (lambda: b'{"dog": {}}', "names no sequence of this phase .*found dog"),
     "json-deep": (lambda: b'{"crossing":' * 10_000 + b"1" + b"}" * 10_000, "nested too deeply"),
     "json-deep-lists": (lambda: b'{"crossing":' + b"[" * 10_000 + b"]" * 10_000 + b"}", "nested too deeply"),
-    "json-nan": (lambda: with_rle(None).replace(b"null", b"NaN", 1), "holds NaN, which is not JSON"),
-    "json-not-utf-8": (lambda: b'{"crossing": "\xff\xfe"}', "is not UTF-8"),
     "json-key-twice": (lambda: b'{"crossing": {}, "crossing": {}}', "the key crossing twice"),
     "json-last-key-twice": (
         lambda: b'{"crossing": {' + b",".join(b'"%d": 1' % k for k in (*range(200_000), 0)) + b"}}",
         "the key 0 twice|too many lists",
     ),
-    "json-utf-16": (lambda: '{"crossing": {}}'.encode("utf-16"), "is UTF-16 text"),
     "json-large": (lambda: b'{"crossing": "' + b"x" * (60 * MEGABYTE) + b'"}', "is JSON of 63 MB"),
     "json-long-strings": (
         lambda: b'{"crossing": ["' + "\N{GRINNING FACE}".encode() * 10_000_000 + b'"]}',
@@ -428,25 +337,10 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
         lambda: with_masks([None] * 3),
         "crossing, object 1: has 3 masks. Give one mask or null for each of the 16",
     ),
-    "json-no-list": (lambda: with_masks({"0": None}), "is not a list of masks"),
     "json-300-objects": (lambda: document(many_objects), "has 300 objects; this phase allows 255"),
     "json-overlap": (lambda: document(overlap), "crossing, frame 00001: objects 1 and 2 share pixels"),
-    "rle-no-dict": (lambda: with_rle("abc"), "crossing, object 1, mask 1: is not"),
     "rle-no-counts": (lambda: with_rle({"size": [120, 160]}), "is not"),
-    "rle-other-size": (lambda: with_rle({"size": [160, 120], "counts": [19_200]}), r"has the size \[160, 120\]"),
-    "rle-true-size": (lambda: with_rle({"size": [True, 160], "counts": [19_200]}), "has the size"),
-    "rle-short": (lambda: with_rle({"size": [120, 160], "counts": [100]}), "add up to 100, not to the 19200 pixels"),
-    "rle-long": (lambda: with_rle({"size": [120, 160], "counts": [19_200, 1]}), "add up to 19201"),
-    "rle-negative": (lambda: with_rle({"size": [120, 160], "counts": [19_201, -1]}), "below zero or beyond"),
     "rle-huge": (lambda: with_rle({"size": [120, 160], "counts": [10**30]}), "holds a number of 31 digits"),
-    "rle-fraction": (lambda: with_rle({"size": [120, 160], "counts": [19_200.0]}), "not all whole numbers"),
-    "rle-true": (lambda: with_rle({"size": [120, 160], "counts": [True, 19_199]}), "not all whole numbers"),
-    "rle-nested": (lambda: with_rle({"size": [120, 160], "counts": [[19_200]]}), "not all whole numbers"),
-    "rle-number": (lambda: with_rle({"size": [120, 160], "counts": 5}), "neither text nor a list"),
-    "rle-odd-text": (
-        lambda: with_rle({"size": [120, 160], "counts": "ab\u00e9"}),
-        "invalid characters",
-    ),
     "rle-endless-text": (lambda: with_rle({"size": [120, 160], "counts": "o" * 1000}), "end too early or do not end"),
     "rle-text-overflow": (
         lambda: with_rle({"size": [120, 160], "counts": "oooooo?" * 50}),
@@ -456,8 +350,6 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
         lambda: with_rle({"size": [120, 160], "counts": "0" * 30_000_000}),
         "more than 19200 pixels can need",
     ),
-    "rle-fractional-size": (lambda: with_rle({"size": [120.0, 160.0], "counts": [19_200]}), "has the size"),
-    "rle-empty-text": (lambda: with_rle({"size": [120, 160], "counts": ""}), "add up to 0"),
 }
 
 

@@ -252,13 +252,6 @@ def test_of_objects_that_share_pixels_the_right_two_are_named(tmp_path: Path) ->
         score_sequences(str(tmp_path / "sent"), split, SEQUENCE_PROTOCOLS["davis2017"], ArchiveLimits())
 
 
-def test_a_sequence_holds_masks_or_folders_of_masks(tmp_path: Path) -> None:
-    files = {f"b/{k:05d}.png": png(ONE) for k in range(4)}
-    mixed = {**files, **{f"b/1/{k:05d}.png": png(ONE) for k in range(4)}}
-    with pytest.raises(SubmissionError, match="^b: holds both masks and folders of masks"):
-        score({"b": [ONE] * 4}, zipped(mixed), "davis2017", tmp_path)
-
-
 # ── numbers by hand, of rules that real masks seldom reach ──────────────────
 
 

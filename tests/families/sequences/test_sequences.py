@@ -150,12 +150,6 @@ def test_object_folders_may_overlap_in_sav_alone(tmp_path: Path) -> None:
     assert [score.values["J-Mean"] for score in scores] == [1.0, 0.0]
 
 
-def test_masks_of_a_lone_sequence_may_lie_at_the_root(tmp_path: Path) -> None:
-    lone = zipped({f"{k:05d}.png": png(ONE) for k in range(6)})
-    scored, _ = score({"b": [ONE] * 6}, lone, "davis2017", tmp_path)
-    assert scored["b/1"]["J-Mean"] == 1.0
-
-
 def test_an_object_of_its_own_frames_is_not_seen_outside_them(tmp_path: Path) -> None:
     """A skipped first frame of one object may be a scored frame of another."""
     whole = {f"v/000/{k:05d}.png": png(BIG.astype(np.uint8) * 255) for k in range(8)}
