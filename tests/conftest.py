@@ -149,7 +149,6 @@ QUICK_CASES = {
     "test_any_executor_gives_the_bits_of_one_process": 1,
     "test_any_parameters_give_what_pycocotools_gives": 3,
     "test_arrays_score_as_files_do": 3,
-    "test_both_sides_end_with_the_arena": 1,
     "test_children_end_with_whoever_shares_the_work": 3,
     "test_closed_streams_are_no_errors": 2,
     "test_coco_scores_as_the_official_code_says": 1,
@@ -270,7 +269,6 @@ QUICK_CASES = {
     "test_whatever_zlib_writes_is_read": 1,
     "test_where_a_list_stops_being_one_is_said": 20,
     "test_who_may_not_send_is_refused_before_the_body_is_read": 3,
-    "test_without_a_sandbox_an_agent_that_takes_too_much_is_ended": 1,
 }
 #: On the worker's interpreter so many are, and more of what a hostile upload or a child that dies can do: each is a kind of its own.
 OLD_CASES, KINDS = 3, 12

@@ -186,8 +186,6 @@ def with_counts(counts: Any) -> list[Any]:
     return with_rle(counts=counts)
 
 
-WHOLE = encoded(np.zeros(SIZE, bool))["counts"]
-
 BAD: dict[str, tuple[Any, str]] = {
     "no-list": ({"a": 1}, "not a list of records"),
     "cut-off": (json.dumps([GOOD] * 9).encode()[:-20], "closing (bracket|quote) is missing"),
