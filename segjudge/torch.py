@@ -54,12 +54,13 @@ class SegmentationMetric(Metric):  # type: ignore[misc] # torch is not installed
     def update(self, preds: object, target: object, sequence: object, frame: object = None) -> None:
         """Count a frame, or, where `sequence` is a list or tuple, a batch of them."""
         counted = self._accumulator()
-        batch: Iterable[tuple[object, ...]] = [(sequence, frame, preds, target)]
+        batch = _copy_to_cpu([sequence, frame, preds, target])
+        frames: Iterable[Sequence[Any]] = [batch]
         if isinstance(sequence, (list, tuple)):
-            frames = [None] * len(sequence) if frame is None else frame
-            batch = zip(sequence, frames, preds, target, strict=True)  # type: ignore[call-overload]
-        for name, frame_name, prediction, truth in batch:
-            counted.update(_plain_value(name), _plain_value(frame_name), _on_cpu(prediction), _on_cpu(truth))
+            batch[1] = [None] * len(sequence) if frame is None else batch[1]
+            frames = zip(*batch, strict=True)
+        for name, frame_name, prediction, truth in frames:
+            counted.update(_plain_value(name), _plain_value(frame_name), prediction, truth)
         data = b"".join(_encode_frames(counted.state_dict()))
         self.frames.append(torch.from_numpy(np.frombuffer(data, np.uint8).copy()).to(self.device))
 
@@ -80,13 +81,38 @@ def _plain_value(name: object) -> object:
     return name.item() if isinstance(name, torch.Tensor) else name
 
 
-def _on_cpu(masks: object) -> object:
-    """Return masks with their tensors in the CPU's memory."""
-    if isinstance(masks, torch.Tensor):
-        return masks.detach().cpu()
-    if isinstance(masks, Mapping):
-        return {key: _on_cpu(mask) for key, mask in masks.items()}
-    return type(masks)(map(_on_cpu, masks)) if isinstance(masks, (list, tuple)) else masks
+def _copy_to_cpu(values: list[Any]) -> list[Any]:
+    """Return nested values with their tensors in the CPU's memory, copied together by type."""
+    copies: dict[int, torch.Tensor] = {}
+    types: dict[torch.dtype, list[torch.Tensor]] = {}
+    for tensor in _list_tensors(values):
+        is_plain = type(tensor) is torch.Tensor and tensor.layout is torch.strided  # others have data of their own
+        if tensor.is_cpu or not is_plain:
+            copies[id(tensor)] = tensor.detach().cpu()
+        else:
+            types.setdefault(tensor.dtype, []).append(tensor)
+    for tensors in types.values():
+        joined = torch.cat([tensor.detach().reshape(-1) for tensor in tensors]).cpu()
+        parts = joined.split([tensor.numel() for tensor in tensors])
+        copies.update((id(tensor), part.view(tensor.shape)) for tensor, part in zip(tensors, parts, strict=True))
+    return [_replace_tensors(value, copies) for value in values]
+
+
+def _list_tensors(value: object) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (Mapping, list, tuple)):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _list_tensors(item)
+
+
+def _replace_tensors(value: object, copies: Mapping[int, torch.Tensor]) -> object:
+    """Return a value whose tensors are replaced by their copies."""
+    if isinstance(value, torch.Tensor):
+        return copies[id(value)]
+    if isinstance(value, Mapping):
+        return {key: _replace_tensors(item, copies) for key, item in value.items()}
+    return [_replace_tensors(item, copies) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _encode_frames(state: Mapping[str, Any]) -> Iterator[bytes]:

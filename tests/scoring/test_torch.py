@@ -88,3 +88,19 @@ def test_a_metric_scores_what_arrays_score_however_it_is_used(protocol: str) -> 
     fresh = filled([], protocol)
     fresh.load_state_dict(saved.state_dict())
     assert numbers(fresh.compute()) == numbers(saved.compute())
+
+
+def test_a_batch_on_a_device_is_copied_once_for_each_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    copies = []
+    copy = torch.Tensor.cpu
+    monkeypatch.setattr(torch.Tensor, "is_cpu", False, raising=False)  # as on a device; there is none here
+    monkeypatch.setattr(torch.Tensor, "cpu", lambda self: copies.append(self.dtype) or copy(self))
+    metric = filled([])
+    sides = [list(map(tensor, masks["dog"])) for masks in (PREDICTIONS, TRUTHS)]
+    metric.update(*sides, ["dog"] * 6, torch.arange(6))
+    assert sorted(map(str, copies)) == ["torch.int64", "torch.uint8"]
+    copies.clear()
+    metric.update(torch.stack(sides[0]), torch.stack(sides[1]), ["dog"] * 6, list(range(6)))
+    assert len(copies) == 1
+    monkeypatch.undo()
+    assert numbers(metric.compute()) == score_arrays(PREDICTIONS["dog"], TRUTHS["dog"]).metrics["all"]
