@@ -25,7 +25,6 @@ from .event import (
     EventTeam,
     EventWriter,
     Exported,
-    MissingFile,
     file_path,
 )
 
@@ -70,6 +69,7 @@ class _Export:
             self._add_phase(str(phase["name"]), rows, columns, teams)
             say(f"{phase['name']}: {len(rows)} submissions fetched")
         self._exported.teams = [*teams.values()]
+        self._exported.missing += self._collector.gaps.values()
         return self._exported
 
     def _fetch_bundle(self, say: Callable[[str], None]) -> None:
@@ -82,14 +82,13 @@ class _Export:
                 files = self._collector.get(FILES, self._number, fresh=True)
                 if files.get("dumps"):
                     break
-                self._collector.sleep(_LOOK)
+                self._collector.pace.sleep(_LOOK)
         addresses = {"uploaded.zip": files.get("bundle"), "dump.zip": ([*files.get("dumps", [])] or [None])[-1]}
         for name, row in addresses.items():
             path = f"{BUNDLE}/{name}"
-            if self._fetch(row and row["url"], path, "", name.removesuffix(".zip")):
+            if self._collector.fetch(row and row["url"], path, "", name.removesuffix(".zip")):
                 self._writer.names.add(path)
-                for fault in find_missing_files(str(self._collector.folder / path)):
-                    self._exported.missing.append(fault)
+                self._exported.missing += find_missing_files(str(self._collector.folder / path))
 
     def _read_submissions(self, phase: int) -> list[dict[str, Any]]:
         """Read the rows of a phase until two readings agree."""
@@ -146,13 +145,12 @@ class _Export:
         """Fetch a submission's files; return their paths by name."""
         number, paths = row["id"], {}
         if row.get("is_soft_deleted"):
-            reason = "withdrawn by its owner, which destroyed its files"
-            self._exported.missing.append(MissingFile(phase, "files", reason, number))
+            self._collector.note_gap(phase, "files", "withdrawn by its owner, which destroyed its files", number)
             return {}
         try:
             details = self._collector.get(DETAILS, {"submission": number}, fresh=True)
         except (ApiError, HostError) as error:  # an outage, or a submission that the site cannot show
-            self._exported.missing.append(MissingFile(phase, "files", str(error), number))
+            self._collector.note_gap(phase, "files", str(error), number)
             self._exported.is_complete = False
             return {}
         addresses = {"submitted": details.get("data_file")}
@@ -161,15 +159,9 @@ class _Export:
         for name, address in addresses.items():
             ending = ending_of_address(address)
             path = file_path(phase, number, name if name.endswith(ending) else f"{name}{ending}")
-            if self._fetch(address, path, phase, name, number):
+            if self._collector.fetch(address, path, phase, name, number):
                 paths[name] = path
         return paths
-
-    def _fetch(self, address: object, path: str, phase: str, what: str, submission: int | None = None) -> bool:
-        reason = self._collector.fetch(address, path)
-        if reason:
-            self._exported.missing.append(MissingFile(phase, what, reason, submission))
-        return not reason
 
 
 def _read_scores(row: dict[str, Any]) -> dict[str, float]:

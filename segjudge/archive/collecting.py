@@ -27,6 +27,8 @@ from segjudge.system.download import DiskError, GoneError, download
 from segjudge.system.files import make_folder, redact_address
 from segjudge.system.network import growing_pauses
 
+from .event import MissingFile
+
 #: The journal's name in the folder of an unfinished archive.
 JOURNAL = "journal.jsonl"
 #: The number of calls in a minute, below EvalAI's limit of 60.
@@ -57,11 +59,13 @@ class Collector:
     """The calls of one export, which writes to the folder of an unfinished archive."""
 
     def __init__(self, client: Client, folder: pathlib.Path, pace: Pace) -> None:
-        self.client, self.folder, self._pace = client, folder, pace
+        self.client, self.folder, self.pace = client, folder, pace
         make_folder(folder)
         folder.chmod(0o700)  # it holds the truth
         self._answers: dict[str, Any] = {}
         self._files: dict[str, dict[str, Any]] = {}
+        #: What could not be had, by phase, name and submission.
+        self.gaps: dict[tuple[str, str, int | None], MissingFile] = {}
         #: Other notes of this and earlier runs, such as the time of the first call.
         self.notes: dict[str, Any] = {}
         self._called_at = -60.0
@@ -95,34 +99,45 @@ class Collector:
         return self._repeat(lambda: self._call("POST", route, values, json=body))
 
     def _call(self, method: str, route: str, values: Mapping[str, int | str], **options: Any) -> Any:
-        wait = self._called_at + 60.0 / self._pace.requests_per_minute - time.monotonic()
+        wait = self._called_at + 60.0 / self.pace.requests_per_minute - time.monotonic()
         if wait > 0:
-            self._pace.sleep(wait)
+            self.pace.sleep(wait)
         self._called_at = time.monotonic()
         return self.client.call(method, route, values, **options)
 
     def _repeat(self, call: Callable[[], Any]) -> Any:
         """Repeat a call after errors that may pass; raises HostError when patience ends."""
-        for pause in itertools.islice(growing_pauses(*self._pace.pauses), _TRIES):
+        for pause in itertools.islice(growing_pauses(*self.pace.pauses), _TRIES):
             try:
                 return call()
             except ApiError as error:
                 if not error.is_transient:
                     raise
                 last = error
-            self._pace.sleep(max(pause, last.wait or 0.0))
+            self.pace.sleep(max(pause, last.wait or 0.0))
         raise HostError(f"{self.client.host}: {last}. Run the same command later: it goes on where it stopped")
-
-    def sleep(self, seconds: float) -> None:
-        self._pace.sleep(seconds)
 
     # ── files ────────────────────────────────────────────────────────────────
 
-    def fetch(self, address: object, name: str) -> str:
-        """Fetch a file to a path of the archive, unless an earlier run did; return why it cannot be had, or "".
+    def fetch(
+        self, address: object, name: str, phase: str, what: str, submission: int | None = None, note: str = ""
+    ) -> bool:
+        """Fetch a file to a path of the archive, unless an earlier run did; otherwise note why, and return False.
 
         The token is not sent.
         """
+        self.gaps.pop((phase, what, submission), None)
+        if reason := self._fetch(address, name):
+            (self.folder / name).unlink(missing_ok=True)
+            self.note_gap(phase, what, f"{reason}{note}", submission)
+        return not reason
+
+    def note_gap(self, phase: str, what: str, reason: str, submission: int | None = None) -> None:
+        """Note that something cannot be had, in the place of an earlier reason."""
+        self.gaps[phase, what, submission] = MissingFile(phase, what, reason, submission)
+
+    def _fetch(self, address: object, name: str) -> str:
+        """Return why a file cannot be had, or "" with the file."""
         if not address:
             return "the platform names none"
         url = urljoin(f"{self.client.host}/", str(address))
@@ -132,7 +147,7 @@ class Collector:
             return ""
         make_folder(target.parent)
         try:
-            download(lambda: url, str(target), _FILE_BYTES, self._pace.sleep, answers_needed=1)
+            download(lambda: url, str(target), _FILE_BYTES, self.pace.sleep, answers_needed=1)
         except GoneError as error:
             if error.lasting:
                 return f"expired or deleted ({error.status})" if error.status in _GONE else error.why
@@ -141,7 +156,6 @@ class Collector:
         except DiskError as error:
             raise HostError(str(error)) from None
         if fault := _find_fault(target):
-            target.unlink()
             return fault
         self._files[name] = {**entry, "length": target.stat().st_size}
         self._note(self._files[name])

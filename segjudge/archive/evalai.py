@@ -43,7 +43,6 @@ from .event import (
     EventTeam,
     EventWriter,
     Exported,
-    MissingFile,
     file_path,
 )
 
@@ -60,8 +59,6 @@ _FILES = {
     "submission_result_file": "result",
     "submission_metadata_file": "metadata",
 }
-#: Values that an archive has as the API gives them.
-_COPIED = {"status": "status", "started": "started_at", "completed": "completed_at"}
 #: The bytes at the end of a submission's stderr in which the cause of its failure is looked for.
 _END_BYTES = 1 << 16
 _KEEPS = "keep_forever"
@@ -70,59 +67,54 @@ _WITHHELD = "people's addresses are exported only with --people; without this li
 _Scores = dict[int, dict[str, dict[str, float]]]
 
 
-@dataclass(frozen=True)
-class EvalAIOptions:
-    """The challenge to export, and how."""
-
-    challenge: int
-    people: bool = False
-    #: The folder of the host's own bundle; "" to rebuild it.
-    bundle: str = ""
-
-
 def export_evalai(
-    collector: Collector, writer: EventWriter, options: EvalAIOptions, say: Callable[[str], None]
+    collector: Collector,
+    writer: EventWriter,
+    challenge: int,
+    say: Callable[[str], None],
+    *,
+    people: bool = False,
+    bundle: str = "",
 ) -> Exported:
-    """Fetch a challenge into the folder of a collector and a writer; raises HostError if it cannot be read."""
+    """Fetch a challenge into the folder of a collector and a writer; raises HostError if it cannot be read.
+
+    `bundle` is the folder of the host's own bundle; "" to rebuild it.
+    """
     try:
-        return _Export(collector, writer, options, say).run()
+        return _Export(collector, writer, challenge, people=people).run(say, bundle)
     except ApiError as error:
-        raise HostError(f"challenge {options.challenge} of {collector.client.host}: {error}") from None
+        raise HostError(f"challenge {challenge} of {collector.client.host}: {error}") from None
 
 
 class _Export:
-    def __init__(
-        self, collector: Collector, writer: EventWriter, options: EvalAIOptions, say: Callable[[str], None]
-    ) -> None:
-        self._collector, self._writer, self._options, self._say = collector, writer, options, say
-        self._challenge = {"challenge": options.challenge}
+    def __init__(self, collector: Collector, writer: EventWriter, challenge: int, *, people: bool) -> None:
+        self._collector, self._writer, self._people = collector, writer, people
+        self._challenge = {"challenge": challenge}
         self._exported = Exported(is_complete=False)
-        #: What could not be had, by path or name, so that a second pass replaces the first one's rows.
-        self._missing: dict[object, MissingFile] = {}
 
-    def run(self) -> Exported:
+    def run(self, say: Callable[[str], None], own_bundle: str) -> Exported:
         rows = self._read_challenge(self._find_challenge())
         codenames = {row["id"]: str(row["codename"]) for row in rows.phases}
-        config = self._write_bundle(rows)
+        config = self._write_bundle(rows, own_bundle)
         lists = self._read_lists(rows.phases)
         for _ in range(_PASSES):
             boards, scores = self._read_boards(rows, config, fresh=lists is not None and lists.is_fresh)
             if lists is not None:
-                self._fetch_files(lists, rows.phases)
+                self._fetch_files(lists, rows.phases, say)
             earlier, lists = lists, self._read_lists(rows.phases, fresh=True)
             if earlier is not None and lists is not None and earlier.state == lists.state:
                 self._exported.is_complete = True
                 break
         else:
             fault = f"the platform still changed after {_PASSES} passes; export it again later"
-            self._note_missing("", "agreement of two passes", fault)
+            self._collector.note_gap("", "agreement of two passes", fault)
         lists = lists or earlier
         if lists is None:
             raise HostError("the lists of submissions never agreed. Run the same command later")
         self._exported.boards = boards
         self._exported.submissions = [self._make_submission(row, lists, codenames, scores) for row in lists.rows]
         self._exported.teams = self._list_teams(lists)
-        self._exported.missing = [*self._missing.values()]
+        self._exported.missing = [*self._collector.gaps.values()]
         return self._exported
 
     # ── the challenge and its bundle ─────────────────────────────────────────
@@ -138,12 +130,12 @@ class _Export:
                 if error.status == 401:
                     raise
                 continue
-            if parse_key(answer.get("id")) == self._options.challenge:
+            if parse_key(answer.get("id")) == self._challenge["challenge"]:
                 return answer
         teams = ", ".join(printable(team.get("team_name")) for team in self._hosts) or "none"
         raise HostError(
-            f"challenge {self._options.challenge}: none of your host teams ({teams}) hosts it. Use a host's token, "
-            "in EVALAI_TOKEN"
+            f"challenge {self._challenge['challenge']}: none of your host teams ({teams}) hosts it. "
+            "Use a host's token, in EVALAI_TOKEN"
         )
 
     def _read_challenge(self, challenge: dict[str, Any]) -> ChallengeRows:
@@ -165,7 +157,7 @@ class _Export:
             list_rows(get(routes.SPONSORS, whole)),
         )
 
-    def _write_bundle(self, rows: ChallengeRows) -> dict[str, Any]:
+    def _write_bundle(self, rows: ChallengeRows, own_bundle: str) -> dict[str, Any]:
         """Fetch the truths and the script, write the bundle, and return its YAML."""
         files: dict[str, str] = {}
         for row in rows.phases:
@@ -173,26 +165,26 @@ class _Export:
             if row.get("test_annotation"):
                 ending = name_of_address(row["test_annotation"]).partition(".")[2]
                 path = f"annotations/{file_name(codename)}.{ending}".rstrip(".")
-                if self._fetch(row["test_annotation"], f"{BUNDLE}/{path}", codename, "annotation file"):
+                if self._collector.fetch(row["test_annotation"], f"{BUNDLE}/{path}", codename, "annotation file"):
                     files[codename] = path
             else:
-                self._note_missing(codename, "annotation file", "the phase has none on the platform")
-            if row.get("allowed_email_ids") and not self._options.people:
-                self._note_missing(codename, "allowed_email_ids", _WITHHELD)
-        if rows.challenge.get(PEOPLE_KEYS[1]) and not self._options.people:
-            self._note_missing("", PEOPLE_KEYS[1], "people's addresses are exported only with --people")
+                self._collector.note_gap(codename, "annotation file", "the phase has none on the platform")
+            if row.get("allowed_email_ids") and not self._people:
+                self._collector.note_gap(codename, "allowed_email_ids", _WITHHELD)
+        if rows.challenge.get(PEOPLE_KEYS[1]) and not self._people:
+            self._collector.note_gap("", PEOPLE_KEYS[1], "people's addresses are exported only with --people")
         script, image = f"{BUNDLE}/{SCRIPT_FOLDER}.zip", rows.challenge.get("image")
-        self._fetch(rows.challenge.get("evaluation_script"), script, "", "evaluation script")
+        self._collector.fetch(rows.challenge.get("evaluation_script"), script, "", "evaluation script")
         if image:
             path = f"logo.{name_of_address(image).rpartition('.')[2]}"
-            if self._fetch(image, f"{BUNDLE}/{path}", "", "logo"):
+            if self._collector.fetch(image, f"{BUNDLE}/{path}", "", "logo"):
                 files["image"] = path
-        config, texts = rebuild_config(rows, files, people=self._options.people)
+        config, texts = rebuild_config(rows, files, people=self._people)
         text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=120)
         bundle = {CONFIG: text.encode(), **{name: text.encode() for name, text in texts.items()}}
         bundle |= self._read_files([f"{SCRIPT_FOLDER}.zip"])
-        if self._options.bundle:
-            theirs = unpack_script(read_host_bundle(self._options.bundle))
+        if own_bundle:
+            theirs = unpack_script(read_host_bundle(own_bundle))
             fetched = self._read_files(files.values())
             self._exported.differences = list_differences(unpack_script({**bundle, **fetched}), theirs)
             bundle = theirs
@@ -231,7 +223,7 @@ class _Export:
                         scores.setdefault(row.submission, {}).setdefault(name, {}).update(row.scores)
                     if len(entries) >= _BOARD_ROWS:
                         fault = "EvalAI looks at the newest 10,000 rows only"
-                        self._note_missing(codename, f"leaderboard of {name}", fault)
+                        self._collector.note_gap(codename, f"leaderboard of {name}", fault)
             descending = mapping.get("is_leaderboard_order_descending")
             boards.append(
                 EventBoard(
@@ -270,25 +262,25 @@ class _Export:
         agrees = lists.state == _Lists(earlier, named, fresh).state and listed == named.keys() and statuses == counts
         return lists if agrees else None
 
-    def _fetch_files(self, lists: _Lists, phases: list[dict[str, Any]]) -> None:
+    def _fetch_files(self, lists: _Lists, phases: list[dict[str, Any]], say: Callable[[str], None]) -> None:
         by_key = {row["id"]: row for row in phases}
         for index, row in enumerate(lists.rows, 1):
             phase = by_key[row["challenge_phase"]]
             retention = str(phase.get("submission_artifact_retention_policy") or _KEEPS)
+            note = "" if retention == _KEEPS else f"; the phase keeps files for {retention.replace('_', ' ')}"
             for key, address, path in lists.files(row, str(phase["codename"])):
                 what = key.replace("_", " ")
-                self._fetch(address, path, str(phase["codename"]), what, row["id"], retention)
+                self._collector.fetch(address, path, str(phase["codename"]), what, row["id"], note)
             if not row.get("input_file"):
-                self._note_missing(str(phase["codename"]), "input file", "the platform names none", row["id"])
+                self._collector.note_gap(str(phase["codename"]), "input file", "the platform names none", row["id"])
             if index % 50 == 0 or index == len(lists.rows):
-                self._say(f"{index} of {len(lists.rows)} submissions fetched")
+                say(f"{index} of {len(lists.rows)} submissions fetched")
 
     def _make_submission(
         self, row: dict[str, Any], lists: _Lists, codenames: Mapping[int, str], scores: _Scores
     ) -> EventSubmission:
         number, phase = row["id"], codenames[row["challenge_phase"]]
-        paths = {key: path for key, _, path in lists.files(row, phase) if self._has(path)}
-        copied: dict[str, Any] = {ours: row.get(theirs) for ours, theirs in _COPIED.items()}
+        paths = {key: path for key, _, path in lists.files(row, phase) if (self._collector.folder / path).is_file()}
         on_boards = scores.get(number, {})
         numbers = {**self._read_scores(paths.get("submission_result_file"), phase), **on_boards}
         unknown = [
@@ -297,13 +289,16 @@ class _Export:
         if unknown and row["status"] == FINISHED:
             what = f"scores of {', '.join(unknown)}" if numbers else "scores"
             fault = "neither a leaderboard nor a result file has them; score its file again"
-            self._note_missing(phase, what, fault, number)
+            self._collector.note_gap(phase, what, fault, number)
         return EventSubmission(
             number,
             phase,
             team=parse_key(row.get("participant_team")) or None,
             number=int(lists.named.get(number, {}).get("submission_number") or 0),
+            status=row["status"],
             submitted=str(row.get("submitted_at") or ""),
+            started=row.get("started_at"),
+            completed=row.get("completed_at"),
             method={ours: str(row[theirs]) for theirs, ours in METHOD.items() if row.get(theirs)},
             is_public=bool(row.get("is_public")),
             is_baseline=bool(row.get("is_baseline")),
@@ -313,7 +308,6 @@ class _Export:
             extra_files={_FILES[key]: path for key, path in paths.items() if key in _FILES},
             scores=numbers,
             trust=(BOARD if numbers.keys() == on_boards.keys() else RESULT) if numbers else None,
-            **copied,
         )
 
     def _read_scores(self, path: str | None, phase: str) -> dict[str, dict[str, float]]:
@@ -345,31 +339,13 @@ class _Export:
         for row in answer["participant_teams"]:
             people = [member for member in row.get("members") or [] if isinstance(member, dict)]
             names = {member.get("member_name") for member in people}
-            members = [_read_member(member) for member in people] if self._options.people else []
+            members = [_read_member(member) for member in people] if self._people else []
             name, approved = str(row.get("team_name")), row.get("approved") is not False
             teams[row["id"]] = EventTeam(row["id"], name, bool(names & hosts), approved, members)
         for row in lists.rows:
             team = row["participant_team"]
             teams.setdefault(team, EventTeam(team, str(row.get("participant_team_name")), approved=False))
         return [*teams.values()]
-
-    # ── files ────────────────────────────────────────────────────────────────
-
-    def _fetch(
-        self, address: object, path: str, phase: str, what: str, submission: int | None = None, retention: str = _KEEPS
-    ) -> bool:
-        """Fetch a file; note why it is missing."""
-        self._missing.pop(path, None)
-        if reason := self._collector.fetch(address, path):
-            note = "" if retention == _KEEPS else f"; the phase keeps files for {retention.replace('_', ' ')}"
-            self._missing[path] = MissingFile(phase, what, f"{reason}{note}", submission)
-        return not reason
-
-    def _has(self, path: str) -> bool:
-        return path not in self._missing and (self._collector.folder / path).is_file()
-
-    def _note_missing(self, phase: str, what: str, reason: str, submission: int | None = None) -> None:
-        self._missing[phase, what, submission] = MissingFile(phase, what, reason, submission)
 
 
 @dataclass(frozen=True)

@@ -330,8 +330,6 @@ def _types_of(kind: type) -> dict[str, Any]:
 @contextmanager
 def open_event(path: str) -> Iterator[Event]:
     """Open an archive, a folder or a zip; raises HostError if it cannot be read."""
-    if os.path.isdir(path) and not os.path.isfile(os.path.join(path, EVENT)):
-        raise HostError(f"{path}: lacks {EVENT}. Name a folder or zip that `segjudge leave` wrote")
     try:
         files = open_files(path, ARCHIVE_LIMITS)
     except (SubmissionError, Flaw) as error:

@@ -57,11 +57,12 @@ class FolderSource:
             return entries, []
         rows, ignored = _read_table(self.published, metrics, self.renames)
         files = _match_files(self.published, rows, [entry.name for entry in entries])
-        names = {file: name for name, file in files.items()}
         absence = f"{name_of(self.folder)} has no file of this name"
         entries += [SubmissionEntry(name, absence=absence) for name in rows if name not in files]
+        by_file = {files.get(name, name): row for name, row in rows.items()}
+        published = [(entry, *by_file.get(entry.name, ("", {}))) for entry in entries]
         notes = [f"{name_of(self.published)}: columns that name no metric are ignored: {name_list(ignored)}"]
-        return [_add_row(entry, rows, names.get(entry.name, entry.name)) for entry in entries], notes if ignored else []
+        return [replace(entry, team=team, numbers=numbers) for entry, team, numbers in published], notes[: len(ignored)]
 
     def find_order(self, split: str) -> BoardOrder | None:
         """Return None: the first published metric orders the leaderboard of each split."""
@@ -76,11 +77,6 @@ class FolderSource:
 
 #: The team and the numbers of each submission.
 _Rows = dict[str, tuple[str, dict[Label, Number]]]
-
-
-def _add_row(entry: SubmissionEntry, rows: _Rows, name: str) -> SubmissionEntry:
-    team, numbers = rows.get(name, ("", {}))
-    return replace(entry, team=team, numbers=numbers)
 
 
 def _read_table(path: str, metrics: Mapping[str, Sequence[str]], renames: Mapping[str, str]) -> tuple[_Rows, list[str]]:

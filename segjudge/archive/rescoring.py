@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import zipfile
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
 #: The endings of files in a folder of submissions that are none.
 _NOTES = (".txt", ".md", ".csv", ".html", ".pdf")
-#: The bytes that are copied at a time.
-_CHUNK = 1 << 20
 
 
 class Label(NamedTuple):
@@ -123,29 +122,20 @@ def score_entry(
 @contextmanager
 def _open_file(entry: SubmissionEntry) -> Iterator[str]:
     """Yield the path of a submission, taken out of the archive if it is a zip; raises SubmissionError for damage."""
-    if not entry.member:
-        _check_digest(entry.path, _digest_of(entry.path) if entry.digest else "", entry)
-        yield entry.path
-        return
     with temporary_folder("segjudge-") as folder:
-        path, digest = os.path.join(folder, os.path.basename(entry.member)), hashlib.sha256()
+        path = os.path.join(folder, os.path.basename(entry.member)) if entry.member else entry.path
         try:
-            with zipfile.ZipFile(entry.path) as archive, archive.open(entry.member) as member, open(path, "wb") as out:
-                while chunk := member.read(_CHUNK):
-                    digest.update(chunk)
-                    out.write(chunk)
+            if entry.member:
+                with zipfile.ZipFile(entry.path) as archive, open(path, "wb") as out:
+                    shutil.copyfileobj(archive.open(entry.member), out)
         except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError) as error:
-            raise SubmissionError(f"{os.path.basename(path)}: cannot be read from the archive ({error})") from None
-        _check_digest(path, digest.hexdigest(), entry)
+            raise SubmissionError(f"{name_of(path)}: cannot be read from the archive ({error})") from None
+        if (entry.digest or entry.member) and _digest_of(path) != entry.digest:
+            raise SubmissionError(f"{name_of(path)}: differs from the archive's digest; fetch the archive again")
         try:
             yield path
         except SubmissionError as error:
             raise SubmissionError(str(error).replace(folder + os.sep, "")) from None
-
-
-def _check_digest(path: str, digest: str, entry: SubmissionEntry) -> None:
-    if digest != entry.digest:
-        raise SubmissionError(f"{name_of(path)}: differs from the archive's digest; fetch the archive again")
 
 
 def _digest_of(path: str) -> str:

@@ -60,13 +60,13 @@ def _leave(args: argparse.Namespace) -> int:
 
 
 def _leave_evalai(args: argparse.Namespace, writer: EventWriter) -> tuple[EventInfo, Exported]:
-    from segjudge.archive.evalai import EvalAIOptions, export_evalai
+    from segjudge.archive.evalai import export_evalai
     from segjudge.platforms.evalai.client import Client, EvalAISettings
 
-    options = EvalAIOptions(_read_number(args.challenge), args.people, args.bundle)
-    account = EvalAISettings.read()
+    number, account = _read_number(args.challenge), EvalAISettings.read()
     collector = _collect(Client(account.host, account.token), writer, args)
-    return _describe(collector, "evalai", options.challenge, export_evalai(collector, writer, options, mention))
+    exported = export_evalai(collector, writer, number, mention, people=args.people, bundle=args.bundle)
+    return _describe(collector, "evalai", number, exported)
 
 
 def _leave_codabench(args: argparse.Namespace, writer: EventWriter) -> tuple[EventInfo, Exported]:

@@ -15,7 +15,7 @@ from typing import Any
 import uvicorn
 
 from segjudge.archive.collecting import Collector, Pace
-from segjudge.archive.evalai import EvalAIOptions, export_evalai
+from segjudge.archive.evalai import export_evalai
 from segjudge.archive.event import EventInfo, EventWriter, Exported
 from segjudge.platforms.evalai.client import Client
 from segjudge.server import first_run
@@ -226,7 +226,7 @@ def export(
     writer = EventWriter(f"{target}.partial")
     pace = Pace(10**9, sleep, (0.0, 0.0))
     collector = Collector(platform.client(), writer.folder, pace)
-    exported = export_evalai(collector, writer, EvalAIOptions(platform.challenge, **options), lambda _text: None)
+    exported = export_evalai(collector, writer, platform.challenge, lambda _text: None, **options)
     info = EventInfo("segjudge", "evalai", "https://eval.ai", platform.challenge, exported.title)
     writer.write_records(info, exported)
     writer.finish(str(target))
