@@ -130,9 +130,10 @@ def test_imported_submissions_are_never_scored_again_and_new_ones_join_them(ledg
         ledger.score_again(min(ledger.rows.entries), "", "order 2")
     phase = next(phase for phase in ledger.rules.phases if phase.codename == OPEN)
     entry = LedgerEntry(1, "7", "dan", "new", OPEN, "https://a.test/x", "", phase.start.isoformat())
-    assert ledger.enter(entry) == ""
+    assert ledger.enter([entry]) == {}
     scores: dict[str, Any] = {phase.boards[0].split: dict.fromkeys(labels, 99.0)}
-    ledger.settle(1, ledger.claim(1, "worker", 60), RunOutcome(ledger.stamp(), scores))
+    runs = ledger.claim([1], "worker", 60)
+    ledger.settle({item: RunOutcome(ledger.stamp(), scores) for item in runs.items()})
     ledger.publish()
     assert len(ledger.rows.entries) == count + 1
     text = ledger._files[f"page/{OPEN}-{phase.boards[0].split}.csv"].decode()
