@@ -120,5 +120,14 @@ PLATFORMS = {
             "Score the open submissions of a board once, and bring its page up to date. The board's workflow runs it.",
         ),
     },
+    "hugging-face": {
+        "build": _Row("hugging_face", "Build the content of a board's four repositories on the Hugging Face Hub."),
+        "check": _Row("hugging_face", "Check a challenge by EvalAI's rules, and build its board for the Hub."),
+        "push": _Row(
+            "hugging_face",
+            "Check a challenge, then create its board on the Hub or bring it up to date; a repetition changes nothing.",
+            "hub",
+        ),
+    },
 }
 EVALAI = "evalai"

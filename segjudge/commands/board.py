@@ -7,7 +7,7 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from segjudge.system.files import OutputFolder, make_folder, open_output
+from segjudge.system.files import OutputFolder, make_folder
 
 from .parser import CommandParser
 from .shared import DONE, OUTPUT, Command, InputPath, say
@@ -33,20 +33,14 @@ def _read_challenge(text: str) -> int | InputPath:
 
 def _write(args: argparse.Namespace) -> int:
     from segjudge.evaluation_script.files.problems import quantity
-    from segjudge.report.boards import make_board_page, write_csv
-    from segjudge.report.page import render_page
+    from segjudge.report.boards import write_boards
 
     if isinstance(args.challenge, int):
         title, boards = _fetch(args.challenge, as_host=args.as_host)
     else:
         title, boards = _open(args.challenge, args.out, as_host=args.as_host)
     make_folder(args.out)
-    for board in boards:
-        for ending, text in ((".csv", write_csv(board)), (".svg", board.draw_badge())):
-            with open_output(os.path.join(args.out, f"{board.stem}{ending}")) as file:
-                file.write(text)
-    with open_output(os.path.join(args.out, "index.html")) as file:
-        file.write(render_page(make_board_page(title, boards)))
+    write_boards(args.out, title, boards)
     number = quantity(len(boards), "leaderboard")
     say(f"Wrote {number} to {args.out}: index.html, and NUMBER.csv and NUMBER.svg of each.")
     if names := [board.name for board in boards if board.hidden]:

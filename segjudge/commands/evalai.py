@@ -466,6 +466,15 @@ def _print_report(problems: list[BundleProblem], form: list[BundleProblem], not_
             print(f"    {_printable(problem.subject)}: {_printable(problem.fault)}. {problem.remedy}.")
 
 
+def check_source(source: BundleSource) -> list[BundleProblem]:
+    """Return the problems of the bundle that a challenge becomes, without its samples."""
+    from segjudge.platforms.evalai.bundle.build import build
+    from segjudge.platforms.evalai.bundle.check import check
+
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+        return list(check(build(source.root, os.path.join(folder, "challenge_config.zip"), lenient=True).path))
+
+
 def has_errors(problems: list[BundleProblem]) -> bool:
     """Return whether any problem is an error."""
     return any(problem.severity == ERROR for problem in problems)

@@ -7,17 +7,14 @@ import os
 
 from segjudge.system.errors import UsageError
 
-from .evalai import CHECKS, has_errors, passes
+from .evalai import CHECKS, check_source, has_errors, passes
 from .parser import CommandParser
 from .shared import DONE, OURS, TAKEN, Command, InputPath, choose_bundle, say
 
 
 def _check(args: argparse.Namespace) -> int:
-    from segjudge.platforms.evalai.bundle.build import build
-    from segjudge.platforms.evalai.bundle.check import check
     from segjudge.platforms.github.build import PRIVATE_FOLDER, PUBLIC_FOLDER
     from segjudge.platforms.github.check import check_board
-    from segjudge.system.files import temporary_folder
 
     folder = args.folder or os.curdir
     for name in (PRIVATE_FOLDER, PUBLIC_FOLDER):
@@ -26,10 +23,7 @@ def _check(args: argparse.Namespace) -> int:
     source = choose_bundle("", os.path.join(folder, PRIVATE_FOLDER))
     problems = list(check_board(folder))
     if not has_errors(problems):
-        with temporary_folder("segjudge-") as temporary:
-            path = os.path.join(temporary, "challenge_config.zip")
-            build(source.root, path, lenient=True)
-            problems += check(path)
+        problems += check_source(source)
     if not passes(problems):
         return OURS if any(problem.leaks for problem in problems) else TAKEN
     print("The board would work on GitHub, as far as its folders show.")

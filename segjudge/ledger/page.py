@@ -63,14 +63,13 @@ def rank_board(rows: Rows, phase: PhaseRules, board: BoardRules, now: datetime.d
     return Board(stem, name, board.order, board.decimals, cells)
 
 
-def describe_place(rows: Rows, phase: PhaseRules, board: BoardRules, number: int, now: datetime.datetime) -> str:
+def describe_place(rows: Rows, board: Board, number: int) -> str:
     """Return the place of a submission on a leaderboard; of an account's other submissions, that of its best."""
-    ranked = rank_board(rows, phase, board, now).rows
     account = rows.entries[number].account
-    for row in ranked:
+    for row in board.rows:
         shown = row["submission"]
         if isinstance(shown, int) and rows.entries[shown].account == account:
-            rank = f"place {row['rank']} of {len(ranked)}"
+            rank = f"place {row['rank']} of {len(board.rows)}"
             return rank if shown == number else f"not your best; submission {shown} has {rank}"
     return "not shown"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,8 +11,9 @@ from statistics import NormalDist
 from markupsafe import Markup, escape
 
 from segjudge.evaluation_script.files.problems import printable
+from segjudge.system.files import open_output
 
-from .page import ReportPage, Section, make_list
+from .page import ReportPage, Section, make_list, render_page
 from .tables import escape_cell, format_csv
 
 #: The probability of all rows' places and of a single interval, and the standard errors in half an interval.
@@ -140,6 +142,16 @@ def _show_intervals(board: Board, rows: list[dict[str, object]]) -> list[dict[st
         }
         for row, possible in zip(rows, places, strict=True)
     ]
+
+
+def write_boards(folder: str, title: str, boards: Sequence[Board]) -> None:
+    """Write the page of leaderboards into a folder, with the CSV and badge of each."""
+    for board in boards:
+        for ending, text in ((".csv", write_csv(board)), (".svg", board.draw_badge())):
+            with open_output(os.path.join(folder, f"{board.stem}{ending}")) as file:
+                file.write(text)
+    with open_output(os.path.join(folder, "index.html")) as file:
+        file.write(render_page(make_board_page(title, boards)))
 
 
 def make_board_page(title: str, boards: Sequence[Board], further: Sequence[Section] = ()) -> ReportPage:

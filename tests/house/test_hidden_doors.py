@@ -345,9 +345,11 @@ BY_COMMAND = {
     "rescore": f"{_WALKED}; archives: tests/archive/test_rescore.py",
     "worker": "reports what `remote worker` above returns, and of scorers of a host's own what test_guest_remote.py holds",
 }
+_HUB = "walked in tests/platforms/hugging_face/test_push.py"
 BY_PLATFORM = {
     "codabench": {"run": _OWN, "build": _WALKED, "check": _NONE, "push": "uploads what `build` made"},
     "grand-challenge": {"build": _WALKED},
+    "hugging-face": {"build": _HUB, "check": _NONE, "push": _HUB},
     "github": {"check": _NONE, "worker": "walked in tests/platforms/github/test_board_worker.py"},
 }
 #: The files of builds, apart from the scorers' and those of packages.

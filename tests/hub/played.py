@@ -68,6 +68,8 @@ class Repository:
     commits: list[Commit]
     sdk: str = ""
     secrets: dict[str, str] = field(default_factory=dict)
+    #: Key of a secret or variable → its description.
+    about: dict[str, str | None] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
     stage: str = "RUNNING"
 
@@ -301,7 +303,7 @@ class PlayedHub:
         for each in json.loads(body)["files"]:
             path, sample = each["path"], base64.b64decode(each["sample"])
             mode = "lfs" if _is_large(path, each["size"], sample) else "regular"
-            oid = files[path].oid if path in files and not files[path].sha256 else None
+            oid = files[path].sha256 or files[path].oid if path in files else None
             rows.append({"path": path, "uploadMode": mode, "shouldIgnore": False, "oid": oid})
         return 200, {"files": rows}, {}
 
@@ -377,6 +379,7 @@ class PlayedHub:
 
     def _set(self, repository: Repository, name: str, rows: list[dict[str, str]]) -> None:
         getattr(repository, name).update({row["key"]: row["value"] for row in rows})
+        repository.about.update({row["key"]: row.get("description") for row in rows})
 
     def _keep_settings(self, name: str, field: str, token: Token | None, body: bytes, **_: Any) -> Answer:
         repository = self._find("space", name, token, "write")
@@ -386,7 +389,8 @@ class PlayedHub:
             settings.pop(content["key"], None)
             self._set(repository, field, [content] if "value" in content else [])
         shown = {
-            key: {"key": key, **({"value": text} if field == "variables" else {})} for key, text in settings.items()
+            key: {"key": key, "description": repository.about[key], **({"value": text} if field == "variables" else {})}
+            for key, text in settings.items()
         }
         return 200, shown, {}
 

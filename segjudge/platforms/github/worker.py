@@ -23,7 +23,7 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.ledger.evaluator import MOST_BYTES, SCORE, Evaluator, Queue
 from segjudge.ledger.git_branch import GitBranch, run_git
 from segjudge.ledger.ledger import Ledger
-from segjudge.ledger.page import describe_place
+from segjudge.ledger.page import describe_place, rank_board
 from segjudge.ledger.rows import LedgerEntry
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 from segjudge.platforms.evalai.client import ApiError
@@ -221,7 +221,8 @@ def _describe(ledger: Ledger, number: int) -> str:
             numbers = ", ".join(
                 f"{label} {values[label]:.{board.decimals}f}" for label in board.labels if label in values
             )
-            lines.append(f"- {board.name}: {describe_place(rows, phase, board, number, now)}; {numbers}")
+            place = describe_place(rows, rank_board(rows, phase, board, now), number)
+            lines.append(f"- {board.name}: {place}; {numbers}")
     return "\n".join(lines)
 
 
