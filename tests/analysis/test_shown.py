@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -49,35 +48,6 @@ def moved(shift: int, videos: int = 8) -> Scores:
 
 
 # ── one path for commands and Python ────────────────────────────────────────
-
-
-def test_a_comparison_says_what_the_command_prints(
-    comparison: Comparison, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    assert cli.main([*COMMAND, "--kinds", "--out", str(tmp_path / "a.html"), "--json", str(tmp_path / "a.json")]) == 0
-    printed = capsys.readouterr().out
-    assert printed == f"{comparison!r}\n{comparison.kinds_text()}\n"
-    comparison.report(tmp_path / "b.html")
-    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
-    assert json.loads((tmp_path / "a.json").read_text()) == comparison.document(kinds=True)
-    assert comparison.verdict in printed
-
-
-def test_a_ranking_says_what_the_command_prints(
-    scored: dict[str, Scores], capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    files = [str(tmp_path / f"{name}.segjudge") for name in NAMES]
-    for scores, path in zip(scored.values(), files, strict=True):
-        scores.save(path)
-    assert cli.main(["rank", *files, "--out", str(tmp_path / "a.html"), "--json", str(tmp_path / "a.json")]) == 0
-    ranking = segjudge.rank(scored)
-    assert capsys.readouterr().out == f"{ranking!r}\n"
-    assert json.loads((tmp_path / "a.json").read_text()) == ranking.document()
-    ranking.report(tmp_path / "b.html")
-    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
-    assert ranking.verdict == "J&F-Mean: strong is first over 3 cases, and does not differ significantly from lagging."
-    assert list(ranking.table["algorithm"]) == ["strong", "lagging"]
-    assert segjudge.rank(*files).document() == ranking.document()
 
 
 def test_what_the_tables_of_a_comparison_hold(comparison: Comparison) -> None:

@@ -177,18 +177,6 @@ def test_hostile_calls_are_refused_with_a_sentence_and_change_nothing(data: Path
     play_to_the_end(agent, served)
 
 
-def ends(data: Path, message: str, *options: str, act: Any = None, seconds: float = 30, **variables: str) -> None:
-    """Run this agent within these limits, and check that the session fails for this reason and reports it."""
-    running = Served(data, *dataset(data), *options, **variables)
-    agents = act(running) if act is not None else None
-    output = running.outcome(seconds)
-    assert output["status"] == "failed"
-    assert message in output["message"], output
-    assert running.process.returncode == 1
-    for item in agents or []:
-        item.close()
-
-
 def begun(running: Served) -> Caller:
     agent = Caller(running.address)
     agent.begin()

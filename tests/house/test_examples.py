@@ -149,25 +149,6 @@ def test_the_action_scores_compares_comments_and_passes(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.long
-def test_the_action_takes_saved_scores_and_fails_after_its_comment(tmp_path: Path) -> None:
-    saving = Runner(tmp_path, **inputs())
-    saving.use_checkout()
-    assert saving.run(SCORE).returncode == 0
-    baseline = shutil.copy(tmp_path / "temporary directory/segjudge/scores.segjudge", tmp_path / "main.segjudge")
-
-    folder = tmp_path / "pull request"
-    folder.mkdir()
-    changed = {"baseline": str(baseline), "results": "results/main.zip", "fail-below": "0", "options": "--jobs 1"}
-    runner = Runner(folder, **inputs(**changed))
-    runner.use_checkout()
-    for name in (SCORE, COMPARE, COMMENT):
-        done = runner.run(name)  # `compare` would reject `--jobs` for saved scores
-        assert done.returncode == 0, (name, done.stderr)
-    assert (folder / "gh.txt").exists()
-    assert runner.run(FAIL).returncode == 4
-
-
 def test_the_action_fails_with_the_sentence_if_a_file_is_missing(tmp_path: Path) -> None:
     runner = Runner(tmp_path, **inputs(baseline="nowhere.zip"))
     runner.use_checkout()

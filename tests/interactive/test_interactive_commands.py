@@ -14,17 +14,10 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from examples.interactive.baseline import Baseline, lines
 from segjudge.cli import main
-from segjudge.interactive import DavisInteractiveSession
-from segjudge.interactive.dataset import Davis
-from segjudge.interactive.mask_datasets import DrawnScribbles
-from segjudge.interactive.runs import run
 from tests.browser import chromium, faint_texts, fresh_page, needs_chromium
 from tests.data import SEQUENCES
-from tests.interactive.scene import Clock
 from tests.interactive.test_interactive_wire import ANN, hosting, served
-from tests.shared import needs_shared
 
 BASELINE = "examples.interactive.baseline:Baseline"
 
@@ -141,25 +134,3 @@ def real_root(folder: Path) -> Path:
     (folder / "ImageSets/2017").mkdir(parents=True)
     (folder / "ImageSets/2017/val.txt").write_text("".join(f"{name}\n" for name in names))
     return folder
-
-
-@pytest.mark.long
-@needs_shared
-def test_the_baseline_is_far_above_the_drawn_lines_on_real_frames(tmp_path: Path) -> None:
-    """The clock advances by a second per interaction, so that only masks count."""
-    dataset = DrawnScribbles(Davis(str(real_root(tmp_path / "real"))))
-    areas = {}
-    for name, model in (("baseline", Baseline()), ("lines", lines)):
-        clock = Clock()
-
-        def timed(*, clock: Clock = clock, model: Any = model, **output: Any) -> Any:
-            clock.now += 1
-            return model(**output)
-
-        session = DavisInteractiveSession(
-            dataset=dataset, report_save_dir=tmp_path / name, clock=clock, max_nb_interactions=2
-        )
-        results = run(session, timed, dataset.image_paths, lambda *_: None, steps=False)
-        areas[name] = results["auc"]
-        assert len(session.samples) == 4
-    assert areas["baseline"] > areas["lines"] + 0.15, areas

@@ -15,10 +15,8 @@ import numpy as np
 import pytest
 from PIL import Image
 from segjudge.davisinteractive.dataset import Davis
-from segjudge.davisinteractive.evaluation import EvaluationService
 from segjudge.davisinteractive.robot import InteractiveScribblesRobot
 from segjudge.davisinteractive.session import DavisInteractiveSession
-from segjudge.davisinteractive.storage import LocalStorage
 
 import segjudge.davisinteractive as framework
 
@@ -274,47 +272,7 @@ def test_the_robot_of_a_session_may_be_adjusted(root: Path, tmp_path: Path) -> N
         _ = session.connector.service
 
 
-@pytest.mark.parametrize("size", [(800, 2), (600, 3), (2, 800)], ids=str)
-def test_the_robot_draws_in_pictures_that_are_narrower_than_its_disk(size: tuple[int, int]) -> None:
-    missing = np.ones((1, *size), np.uint8)
-    drawn = InteractiveScribblesRobot(kernel_size=0.2).interact("strip", np.zeros_like(missing), missing, 1, 0)
-    assert [line["object_id"] for line in drawn["scribbles"][0]] == [1]
-
-
-def test_a_connector_by_itself(root: Path) -> None:
-    from segjudge.davisinteractive.connector.local import LocalConnector
-
-    connector = LocalConnector("me", "key")
-    samples, max_t, max_i = connector.get_samples("train", str(root), 10, 2)
-    assert (samples, max_t, max_i) == ([("bear", 1), ("bear", 2), ("tennis", 1)], 10, 2)
-    assert connector.get_scribble("bear", 1)["sequence"] == "bear"
-    drawn = connector.post_predicted_masks("bear", 1, np.zeros((2, 30, 40), int), 1.5, 1)
-    assert drawn["sequence"] == "bear"
-    assert connector.get_report()["timing"].tolist() == [1.5, 1.5]
-    assert connector.post_finish()["curve"]["time"] == [0.0, 0.5, 0.5, 15.0]
-
-
 # ── the service and its storage ─────────────────────────────────────────────
-
-
-def test_a_program_may_bring_its_own_storage(root: Path) -> None:
-    class Counting(LocalStorage):
-        stored = 0
-
-        def store_interactions_results(self, *args: Any, **more: Any) -> bool:
-            self.stored += 1
-            return super().store_interactions_results(*args, **more)
-
-    storage = Counting()
-    service = EvaluationService("train", storage=storage, davis_root=str(root))
-    for interaction in (1, 2, 3):
-        drawn = service.post_predicted_masks("bear", 1, np.zeros((2, 30, 40), int), 1.0, interaction, "u", "s")
-        assert set(drawn) == {"scribbles", "sequence"}
-    assert storage.stored == 3
-    # Each frame once, and then the worst every time.
-    assert storage.annotated_frames["frame"].tolist() == [0, 1, 0]
-    assert storage.get_annotated_frames("s", "bear", 1) == ()
-    assert service.get_report(session_id="s")["interaction"].max() == 3
 
 
 # ── what a function takes and gives ─────────────────────────────────────────

@@ -12,11 +12,11 @@ import pytest
 from segjudge.platforms.evalai import routes
 from segjudge.platforms.evalai.client import ApiError, Client
 from tests.hostile_network import FAULTS, Network
-from tests.journeys.fleet import QUICK, Fleet, remote_bundle
-from tests.journeys.hostile import BROKEN, SENTENCE, Weather, storm
+from tests.journeys.fleet import remote_bundle
+from tests.journeys.hostile import Weather, storm
 from tests.platforms.evalai.servers import Server, says
-from tests.rehearsals import FINAL, Rehearsal, waited
-from tests.remote_workers import operator_of, remote_server, status, submitted
+from tests.rehearsals import Rehearsal
+from tests.remote_workers import remote_server
 
 
 @pytest.mark.long
@@ -53,29 +53,3 @@ def test_each_fault_leaves_a_call_with_an_answer_or_one_error(kind: str) -> None
         bad.close()
     server.close()
     gc.collect()
-
-
-#: Some faults that a call takes for answers; what a call makes of all others is tested above.
-LIES = ("answered_and_not_done", "replayed", "whole_half")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("kind", LIES)
-def test_a_lying_network_costs_one_worker_tries_and_no_submission(server: Rehearsal, tmp_path: Path, kind: str) -> None:
-    operator_of(server, tmp_path)
-    good, broken = submitted(server), submitted(server, BROKEN)
-    bad = Network(server.address, rate=0.4, patience=1.5, kinds=(kind,), most=12, large=1 << 20)
-    fleet = Fleet(server, tmp_path, {"one": 1}, **QUICK, API_SERVER=bad.address)
-    try:
-        waited(lambda: {status(server, good), status(server, broken)} <= set(FINAL), 60)
-        assert fleet.ended() == []
-    finally:
-        fleet.stop()
-        bad.close()
-    log = fleet.logs()
-    assert bad.struck[kind] > 1
-    assert "Traceback" not in log
-    assert "defect" not in log
-    row = server.get(f"/api/jobs/submission/{broken}", "host").json()
-    assert (status(server, good), row["status"]) == ("finished", "failed"), log[-3000:]
-    assert SENTENCE in server.text(row["stderr_file"])

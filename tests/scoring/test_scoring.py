@@ -18,7 +18,7 @@ from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PRO
 from segjudge.evaluation_script.scoring.scorer import is_packed
 from segjudge.families.truths import TruthSource, pack
 from segjudge.masks.run_lengths import runs_of_mask
-from tests.builders import ANNOTATIONS, ROOT, zipped
+from tests.builders import ROOT, zipped
 from tests.commands.test_cli import ONE, TWO, davis
 from tests.commands.test_participants import SHARP, TRUTH, folder_of
 
@@ -79,30 +79,6 @@ def test_a_coco_document_is_a_truth_too_and_a_protocol_may_be_changed(tmp_path: 
     scores = segjudge.score(SHARP, document, changed, jobs=2)
 
     assert scores.metrics["val"] == segjudge.score(SHARP, TRUTH, changed).metrics["dev"]
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "sentence"),
-    [
-        ({"layout": "vosst"}, segjudge.UsageError, "there is no layout 'vosst', only "),
-        ({"protocol": "coco", "layout": "generic"}, segjudge.UsageError, "layout does not apply to instances"),
-        ({"truth": "nowhere"}, segjudge.HostError, "nowhere"),
-        ({"results": "nowhere"}, segjudge.SubmissionError, "nowhere: cannot be opened"),
-        ({"results": ANNOTATIONS}, segjudge.SubmissionError, "is an annotation file of `pack`, not results"),
-        (
-            {"truth": ANNOTATIONS, "layout": "generic"},
-            segjudge.UsageError,
-            "layout does not apply to .*, which is a packed file",
-        ),
-    ],
-)
-def test_what_is_wrong_is_an_exception_with_a_sentence(
-    options: dict[str, Any], error: type[Exception], sentence: str, root: Path, results: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    with pytest.raises(error, match=sentence):
-        segjudge.score(**{"results": results, "truth": root, **options})
-    assert capsys.readouterr() == ("", "")
 
 
 def test_strict_refuses_what_is_warned_of(root: Path, results: Path) -> None:

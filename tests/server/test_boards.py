@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import threading
 import time
 from collections.abc import Iterator
@@ -17,7 +16,6 @@ from segjudge.commands.shared import listen
 from segjudge.report.boards import Board
 from segjudge.server.server import LOOPBACK, make_server_config
 from segjudge.server.submissions import SplitScores
-from segjudge.server.wire import parse_moment
 from tests.server.scenario import bundle_of, config_of
 from tests.server.staged import Stage
 
@@ -104,28 +102,9 @@ def test_places_are_possible_unless_intervals_are_apart() -> None:
     assert list_places() == []
 
 
-def test_a_board_of_a_host_says_that_it_holds_hidden_results(tmp_path: Path, capsys: Any) -> None:
-    assert main(["board", "1", "--out", str(tmp_path / "board"), "--as-host"]) == 0
-    files, output = files_of(tmp_path / "board"), capsys.readouterr().err
-    secret_files = [name for name, text in files.items() if "4312" in text]
-    assert len(secret_files) > 3
-    assert all("hidden" in name for name in secret_files if name != "index.html")
-    assert "This page contains results that the server hides from visitors. Do not publish it." in files["index.html"]
-    assert all("hidden Score" in text for name, text in files.items() if name.endswith("hidden.svg"))
-    assert "holds hidden results" in output
-    assert "Secret / Lakes" in output
-
-
 def test_a_board_of_a_host_needs_a_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     monkeypatch.delenv("EVALAI_TOKEN")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert main(["board", "1", "--out", str(tmp_path / "board"), "--as-host"]) == 3
     assert "EVALAI_TOKEN" in capsys.readouterr().err
     assert not (tmp_path / "board").exists()
-
-
-def test_pages_show_moments_to_the_second(stage: Stage) -> None:
-    submitted = parse_moment(stage.call("GET", "/api/jobs/submission/1", "host").json()["submitted_at"])
-    shown = datetime.datetime.fromtimestamp(int(submitted), datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")
-    page = stage.browse("GET", "/submissions/1", "host").text
-    assert f"<dt>Submitted</dt><dd>{shown} UTC</dd>" in page

@@ -33,21 +33,6 @@ def test_a_rehearsal_opens_and_scores_a_host_challenge(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_rehearsal_tells_why_a_script_cannot_be_loaded(tmp_path: Path) -> None:
-    script = {"helpers.py": "import torch_of_nobody\n"}
-    server = rehearsed(guests.with_samples(guests.starter(tmp_path / "bundle", script)), tmp_path / "data")
-    try:
-        row = server.settled(1)
-        assert server.text(row["stderr_file"]) == (
-            "evaluation_script cannot be loaded: ModuleNotFoundError: No module named 'torch_of_nobody' "
-            "(helpers.py, line 1). EvalAI shows this to the hosts in the Manage tab and scores nothing until they correct "
-            "it."
-        )
-    finally:
-        server.stop()
-
-
-@pytest.mark.long
 def test_a_rehearsal_of_a_challenge_that_is_over_says_that_it_takes_nothing(tmp_path: Path) -> None:
     folder = guests.with_samples(guests.starter(tmp_path / "bundle"))
     config = folder / "challenge_config.yaml"

@@ -239,14 +239,6 @@ def test_a_database_that_is_away_leaves_the_submission_in_the_queue(server: Host
     assert (server.end_of(number), server.queued()) == (("running", {}), [3600])
 
 
-def test_a_phase_without_logs_keeps_none(server: Hosted, turn: Callable[[], bool]) -> None:
-    for word, status in (("good", "finished"), ("raise", "failed")):
-        number = server.send(1, 2, word)
-        turn()
-        assert server.end_of(number) == (status, {})
-        assert len(server.services.submissions.scores(number)) == 2 * (status == "finished")
-
-
 def test_a_cancelled_submission_is_not_scored(server: Hosted, turn: Callable[[], bool]) -> None:
     number = server.send(1, 1, "good")
     server.services.submissions.update(number, status="cancelled")

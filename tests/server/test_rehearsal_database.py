@@ -15,10 +15,8 @@ from segjudge.platforms.evalai.bundle.build import build
 from segjudge.server import first_run
 from segjudge.server.actions import submitting
 from segjudge.server.actions.submitting import PhaseTarget
-from segjudge.server.bundle_import import create_or_update
 from segjudge.server.models import (
     ChallengePhase,
-    ChallengePhaseSplit,
     Setting,
     StoredFile,
     StoredMessage,
@@ -29,7 +27,6 @@ from segjudge.server.services import Services
 from segjudge.server.store import SCHEMA, Store
 from segjudge.server.wire import Refusal
 from tests.builders import ROOT
-from tests.rehearsals import bundle_with
 
 #: Workers, or participants, that do the same at once.
 THREADS = 8
@@ -70,14 +67,6 @@ def at_once(action: Callable[[int], object]) -> list[object]:
 
 
 # ── one writer, all or nothing ──────────────────────────────────────────────
-
-
-def test_the_first_phase_split_may_name_the_last_block_of_each_kind(services: Services, tmp_path: Path) -> None:
-    bundle = bundle_with(tmp_path, lambda config: config["challenge_phase_splits"].reverse())
-    number, is_new = create_or_update(services, str(bundle), "me/reversed", 1)
-    (last, *_) = services.store.phases(number)[::-1]
-    assert is_new
-    assert services.store.find(ChallengePhaseSplit, ChallengePhaseSplit.phase_id == last.id)
 
 
 def test_of_two_processes_one_receives_a_message(services: Services, tmp_path: Path) -> None:
@@ -179,14 +168,6 @@ def test_no_message_is_lost_to_a_clock_that_jumps(
     monkeypatch.setattr(time, "time", lambda: clock() + jump - 60)
     services.submissions.fail(number, "words")
     assert services.submissions.get(number).execution_time == 0
-
-
-def test_a_bundle_from_elsewhere_is_another_challenge(services: Services, bundle: str, tmp_path: Path) -> None:
-    number = sent(services)
-    assert first_run.create_challenge(services, bundle, bundle, str(tmp_path)) == (1, False)
-    assert first_run.create_challenge(services, bundle, str(tmp_path / "other"), str(tmp_path)) == (2, True)
-    assert services.submissions.challenge_of(services.submissions.get(number)).id == 1
-    assert services.submissions.count_statuses(2) == {}
 
 
 # ── versions ────────────────────────────────────────────────────────────────

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import shutil
 import signal
 import socket
 import time
@@ -15,10 +13,7 @@ from typing import Any
 
 import pytest
 
-from segjudge.masks.demo import write_frames
-from segjudge.platforms.evalai.bundle.build import build
 from segjudge.server.models import LeaderboardData, StoredMessage, Submission
-from tests.builders import ROOT
 from tests.rehearsals import Rehearsal, bundle_with, waited
 
 #: Scores what a submission says, and takes its time.
@@ -184,40 +179,3 @@ def test_state_survives_a_restart(tmp_path: Path) -> None:
 
 
 # ── code uploads ────────────────────────────────────────────────────────────
-
-
-def table_of(folder: Path) -> Path:
-    """Create slow agents in a folder that contains everything."""
-    write_frames(str(folder / "frames"))
-    shutil.copytree(ROOT / "examples/agents", folder / "agents")
-    slow = "import runpy, time\ntime.sleep(2)\nrunpy.run_path('agent.py', run_name='__main__')\n"
-    (folder / "agents/slow.py").write_text(slow)
-    truth = ROOT / "annotations/sequences-dev.zip"
-    arguments = ["--env", "segjudge/VideoObjectSegmentation-v0", "--option", f"truth={truth}", "--option", "frames=frames",
-             "--option", "phase=sequences-dev", "--gone-seconds", "1"]  # fmt: skip
-    (folder / "agents.toml").write_text(
-        f'seconds = 60\n[images."a/slow:1"]\ncommand = ["python", "slow.py"]\nfolder = "agents"\n'
-        f"[environments]\nsequences-dev = {json.dumps(arguments)}\n"
-    )
-    return folder / "agents.toml"
-
-
-@pytest.mark.long
-def test_an_agent_at_a_stop_plays_again_at_the_next_start(tmp_path: Path) -> None:
-    table = table_of(tmp_path)
-    bundle = Path(build(str(ROOT), str(tmp_path / "code.zip"), variant="code-upload", lenient=True).path)
-    options = ("--requests-per-minute", "100000", "--agents", str(table), "--workers", "0")
-    server = Rehearsal(tmp_path / "data", options, bundle=bundle, grouped=True).start()
-    sent = server.submit("aurora", json.dumps({"submitted_image_uri": "a/slow:1"}).encode())
-    number = sent.json()["id"]
-    for stop in (ctrl_c(2), once(signal.SIGTERM), once(signal.SIGHUP)):
-        waited(lambda: status(server, number) == "running")
-        time.sleep(0.5)
-        stopped(server, stop)
-        with server.store() as store:
-            assert [row.status for row in store.find(Submission)] == ["submitted"]
-            assert store.count(StoredMessage) == 1
-        server.start()
-    done = server.settled(number)
-    assert done["status"] == "finished", server.text(done["stderr_file"])
-    stopped(server, once(signal.SIGTERM))

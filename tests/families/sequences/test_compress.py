@@ -18,7 +18,7 @@ from segjudge.evaluation_script.families import PROTOCOLS
 from segjudge.evaluation_script.masks import png as mask_png
 from segjudge.evaluation_script.masks.backend import backend
 from tests import revisions
-from tests.builders import ANNOTATIONS, STRONG, files_of, png, zipped
+from tests.builders import files_of, png, zipped
 from tests.golden.pairs import frames_of
 from tests.shared import needs_shared
 
@@ -40,16 +40,6 @@ def bytes_of(folder: Path) -> int:
 def scores_of(results: Path, truth: Path, protocol: str) -> Any:
     scored = segjudge.score(results, truth, protocol)
     return scored.metrics, scored.tables, scored.warnings
-
-
-@pytest.mark.parametrize("ending", [".json.gz", ".zip"])
-@pytest.mark.parametrize("protocol", ["davis2017", "vos-benchmark", "lvos", "vost", "mosev2"])
-def test_compressed_results_score_to_the_same_bits(ending: str, protocol: str, tmp_path: Path) -> None:
-    out = tmp_path / f"results{ending}"
-    assert main(["compress", str(STRONG), "--out", str(out)]) == 0
-
-    assert out.stat().st_size < STRONG.stat().st_size
-    assert scores_of(out, ANNOTATIONS, protocol) == scores_of(STRONG, ANNOTATIONS, protocol)
 
 
 @pytest.mark.long

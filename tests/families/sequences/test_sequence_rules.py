@@ -25,7 +25,7 @@ from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.evaluation_script.masks.run_lengths import compress
 from tests.builders import drawn, label_zip, png, score_sequences, zipped
-from tests.families.sequences.test_sequences import BOTH, NONE, ONE, TRUTH, score
+from tests.families.sequences.test_sequences import BOTH, NONE, ONE, score
 
 
 def values_of(videos: Any, prediction: Any, protocol: str, tmp_path: Path, **options: Any) -> Any:
@@ -86,16 +86,6 @@ def test_an_object_is_unseen_by_its_category_or_its_sequence(tmp_path: Path) -> 
 
 
 # ── missing, surplus and elsewhere ──────────────────────────────────────────
-
-
-def test_sequences_of_other_splits_may_be_sent_too(tmp_path: Path) -> None:
-    prediction = {**TRUTH, "other": [ONE], "stranger": [ONE]}
-    _, warnings = score(TRUTH, prediction, "davis2017", tmp_path, elsewhere=frozenset({"other"}))
-    assert warnings == ["extra files: not part of any sequence of this phase, so not scored: stranger"]
-    assert (
-        score(TRUTH, {**TRUTH, "other": [ONE]}, "davis2017", tmp_path, elsewhere=frozenset({"other"}), strict=True)[1]
-        == []
-    )
 
 
 def test_rounds_are_sequences_of_their_own(tmp_path: Path) -> None:
@@ -224,16 +214,6 @@ def test_means_are_over_objects_not_sequences() -> None:
 
 
 # ── proposals ───────────────────────────────────────────────────────────────
-
-
-def test_objects_may_not_share_pixels_where_each_pixel_is_one_objects(tmp_path: Path) -> None:
-    split = split_of({f"v/{k:05d}.png": png(BOTH) for k in range(4)}, tmp_path)
-    upper, lower = drawn("########", *["........"] * 5), drawn(*["........"] * 5, "#.......")
-    apart = {f"v/{label}/{k:05d}.png": png(item) for label, item in (("1", upper), ("2", lower)) for k in range(4)}
-    sent(apart, split, "davis2017", tmp_path)
-    apart["v/2/00002.png"] = png(drawn(".......#", *["........"] * 5))
-    with pytest.raises(SubmissionError, match=r"^v, frame 00002: objects 1 and 2 share pixels"):
-        sent(apart, split, "davis2017", tmp_path)
 
 
 def test_of_objects_that_share_pixels_the_right_two_are_named(tmp_path: Path) -> None:

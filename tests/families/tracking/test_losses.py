@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts
 from segjudge.evaluation_script.families.tracking.counting import (
     ALPHAS,
     HOTA_FIELDS,
@@ -16,27 +15,7 @@ from segjudge.evaluation_script.families.tracking.counting import (
 )
 from segjudge.evaluation_script.families.tracking.engine import values
 from segjudge.evaluation_script.families.tracking.protocols import TRACKS_PROTOCOLS
-from tests.families.losses import count_tables, losses_of, score_shared
-from tests.shared import needs_shared
-
-
-def test_a_sequence_costs_what_it_lacks() -> None:
-    protocol = TRACKS_PROTOCOLS["mots"]
-    accumulator = UnitAccumulator(protocol, {}, ["good", "bad", "empty"])
-    for name, matched, missed in (("good", 6, 0), ("bad", 2, 2)):
-        hota = np.zeros((1, len(HOTA_FIELDS), len(ALPHAS)))
-        hota[:, [HOTA_FIELDS.index(field) for field in ("matched", "AssA")]] = matched
-        hota[:, HOTA_FIELDS.index("missed")] = missed
-        accumulator.update(UnitCounts(name, {"classes": np.zeros(1, np.int64), "hota": hota}))
-    nothing = np.zeros((0, len(HOTA_FIELDS), len(ALPHAS)))
-    accumulator.update(UnitCounts("empty", {"classes": np.zeros(0, np.int64), "hota": nothing}))
-    losses = losses_of("tracks", accumulator)
-    rows = losses.rows(accumulator.names, losses.by_unit)
-    assert [row["name"] for row in rows] == ["bad", "good", "empty"]
-    assert rows[0] == pytest.approx(
-        {"costs": 0.2, "missed": 0.2, "surplus": 0, "inexact": 0, "swapped": 0} | {"name": "bad"}
-    )
-    assert rows[1]["costs"] == rows[2]["costs"] == 0
+from tests.families.losses import count_tables, losses_of
 
 
 def _fields(classes: list[int], **fields: list[list[float]]) -> dict[str, Any]:
@@ -100,13 +79,3 @@ def test_tracks_exchanged_between_two_objects_are_swapped_and_nothing_else() -> 
     losses = losses_of("tracks", count_tables(TRACKS_PROTOCOLS["mots"], [tables]))
     # Each match shares 5 of the 15 frames that its object or its track is in.
     assert losses.totals() == pytest.approx({"missed": 0, "surplus": 0, "inexact": 0, "swapped": 2 / 3})
-
-
-@needs_shared
-@pytest.mark.parametrize("protocol", ["mots", "burst"])
-def test_kinds_of_published_results_sum_to_the_loss(protocol: str) -> None:
-    report, losses = score_shared(protocol)
-    detection, association = report.values["DetA"], report.values["AssA"]
-    assert detection is not None
-    assert association is not None
-    assert sum(losses.totals().values()) == pytest.approx(2 - detection - association, abs=1e-12)

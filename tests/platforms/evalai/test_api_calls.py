@@ -451,7 +451,6 @@ SCHEMA = {
     "default_order_by": "loss",
     "metadata": {"loss": {"sort_ascending": True}, "score": {}},
 }
-TEAM = "submission__participant_team__team_name"
 
 
 def test_the_schema_of_a_leaderboard_says_its_labels_and_order() -> None:

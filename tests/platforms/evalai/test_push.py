@@ -22,7 +22,6 @@ from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.platforms.evalai.bundle.push import RejectedError, find_repository, write_without_sponsors
 from segjudge.platforms.evalai.client import EvalAISettings
 from tests.builders import ROOT
-from tests.demo_challenge import CODENAMES
 from tests.hostile_network import Network
 from tests.rehearsals import Rehearsal, waited
 
@@ -102,34 +101,6 @@ def edit(fork: Path, change: Any) -> None:
     config = yaml.safe_load(path.read_text())
     change(config)
     path.write_text(yaml.safe_dump(config, sort_keys=False))
-
-
-@pytest.mark.long
-def test_a_push_creates_then_updates_and_prints_the_numbers(server: Rehearsal, fork: Path) -> None:
-    first = segjudge(fork, server, "push", "--repository", "me/first")
-    assert first.returncode == 0, first.stdout + first.stderr
-    lines = first.stdout.splitlines()
-    assert lines[0].endswith("has been created successfully and sent for review to EvalAI Admin.")
-    assert lines[1].startswith("challenge  ")
-    assert lines[2].startswith("queue      segjudge-demo-challenge-")
-    assert [line.split()[2] for line in lines[3:]] == CODENAMES
-    assert len([*(fork / ".segjudge/pushes").iterdir()]) == 1
-
-    second = segjudge(fork, server, "push", "--repository", "me/first")
-    assert second.stdout.splitlines()[0].endswith("has been updated successfully")
-    assert second.stdout.splitlines()[1] == lines[1]
-    text = "phases.py, sequences-dev: has been scored differently since the last push (dev by davis2017, revision"
-    assert text not in second.stdout + second.stderr
-
-    phases = fork / "evaluation_script/phases.py"
-    phases.write_text(
-        phases.read_text().replace('codename="sequences-dev",', 'codename="sequences-dev", percent=True,')
-    )
-    for flag in (True, False):  # once it was pushed, the next one is compared with that
-        third = segjudge(fork, server, "push", "--repository", "me/first")
-        assert third.returncode == 0, third.stdout + third.stderr
-        assert (text in third.stdout + third.stderr) == flag
-        assert ("re-run every submission of the phase after the push" in third.stdout + third.stderr) == flag
 
 
 @pytest.mark.long
